@@ -1,0 +1,58 @@
+/** Makes an event's deliveries and their jobs, and finishes what a process that died left half done. */
+import { partitionOf } from '@posthorn/core';
+import type { DeliveryJob, Producer } from '@posthorn/queue';
+import type { Logger } from '@posthorn/runtime';
+import {
+  confirmFanOut,
+  createDeliveries,
+  interruptedFanOuts,
+  loadEvent,
+  type Store,
+  type StoredEvent,
+} from '@posthorn/store';
+
+export interface FanOutContext {
+  store: Store;
+  producer: Producer;
+  logger: Logger;
+}
+
+/**
+ * Makes the deliveries of a stored event and their first jobs; answers how many deliveries the event has. May be repeated:
+ * each delivery's id and its job's id follow from the event and the subscription.
+ */
+export async function fanOut({ store, producer, logger }: FanOutContext, stored: StoredEvent): Promise<number> {
+  if (stored.subscriptionIds.length === 0) return 0;
+  const deliveries = await createDeliveries(store, stored);
+  const jobs = new Map<number, DeliveryJob[]>();
+  for (const { deliveryId, subscriptionId, state } of deliveries) {
+    if (state !== 'pending') continue;
+    const partition = partitionOf(subscriptionId, store.partitions);
+    const job = { deliveryId, generation: 0, subscriptionId, eventId: stored.event.id };
+    const same = jobs.get(partition);
+    if (same) same.push(job);
+    else jobs.set(partition, [job]);
+  }
+  await Promise.all([...jobs].map(([partition, of]) => producer.add(partition, of)));
+  // All is stored: the publisher need not wait for this. Where it fails, the sweep repeats the fan-out and changes nothing.
+  confirmFanOut(store, stored.event.id).catch((err: unknown) => logger.warn({ err }, 'fan_out.confirm_failed'));
+  return deliveries.filter(({ state }) => state !== 'none').length;
+}
+
+/** A fan-out not confirmed for this long was interrupted. */
+const INTERRUPTED_AFTER_MS = 15_000;
+
+/**
+ * Finishes interrupted fan-outs, for a publisher that never repeats its call; answers how many. Every ingest process does so:
+ * the work may be done twice.
+ */
+export async function finishInterruptedFanOuts(context: FanOutContext, nowMs: number): Promise<number> {
+  const ids = await interruptedFanOuts(context.store, nowMs - INTERRUPTED_AFTER_MS, 100);
+  for (const id of ids) {
+    const stored = await loadEvent(context.store, id);
+    if (stored) await fanOut(context, stored);
+    else await confirmFanOut(context.store, id);
+  }
+  if (ids.length > 0) context.logger.info({ events: ids.length }, 'fan_out.finished_interrupted');
+  return ids.length;
+}

@@ -1,0 +1,83 @@
+/** An event's way through ingest: parse → match → store → fan out. HTTP is left to routes.ts. */
+import { isDeepStrictEqual } from 'node:util';
+import {
+  AppError,
+  type Environment,
+  type Event,
+  eventBody,
+  newEventId,
+  parseJson,
+  publishedEventSchema,
+  type SubscriptionEnvironment,
+  utcInstant,
+} from '@posthorn/core';
+import { type Clock, fieldErrors } from '@posthorn/runtime';
+import { findMatches, type Store, storeEvent } from '@posthorn/store';
+import { type FanOutContext, fanOut } from './fan-out.ts';
+
+export interface IngestContext extends FanOutContext {
+  store: Store;
+  clock: Clock;
+  maxEventBytes: number;
+}
+
+/** `accepted` and `duplicate` say how many deliveries the event has; `conflict` means the id belongs to other content. */
+export type IngestResult =
+  | { kind: 'accepted' | 'duplicate'; event: Event; deliveries: number }
+  | { kind: 'conflict'; event: Event };
+
+/**
+ * Takes in one event as it came from a publisher whose key is for `keyEnvironment` (interface 3). On return the event, its
+ * deliveries and their jobs are stored. May be repeated: the same id and content only fill what a first try left out.
+ * Throws `AppError` for bad fields, a foreign environment or too large an event, and what Redis answered if it failed.
+ */
+export async function ingestEvent(
+  context: IngestContext,
+  input: unknown,
+  keyEnvironment: SubscriptionEnvironment,
+): Promise<IngestResult> {
+  const nowMs = context.clock.now();
+  const { event, hadCreatedAt } = parseEvent(input, nowMs, context.maxEventBytes);
+  checkEnvironment(event.environment, keyEnvironment);
+  const stored = { event, acceptedAtMs: nowMs, subscriptionIds: await findMatches(context.store, event) };
+  const kept = await storeEvent(context.store, stored);
+  if (kept && !isSameEvent(kept.event, event, hadCreatedAt)) return { kind: 'conflict', event };
+  const deliveries = await fanOut(context, kept ?? stored);
+  return { kind: kept ? 'duplicate' : 'accepted', event, deliveries };
+}
+
+function parseEvent(input: unknown, nowMs: number, maxBytes: number): { event: Event; hadCreatedAt: boolean } {
+  const parsed = publishedEventSchema.safeParse(input);
+  if (!parsed.success) {
+    throw new AppError('invalid_fields', 'The event is not valid.', { fields: fieldErrors(parsed.error) });
+  }
+  const { id, type, created_at, environment } = parsed.data;
+  const event: Event = {
+    id: id ?? newEventId(nowMs),
+    type,
+    createdAt: created_at === undefined ? new Date(nowMs).toISOString() : utcInstant(created_at)!,
+    environment,
+    // What the publisher wrote, not what a schema made of it: unknown fields stay as they came.
+    dataJson: JSON.stringify((input as { data: unknown }).data),
+  };
+  if (Buffer.byteLength(eventBody(event)) > maxBytes) {
+    throw new AppError('body_too_large', `The event is larger than ${maxBytes} bytes.`);
+  }
+  return { event, hadCreatedAt: created_at !== undefined };
+}
+
+function checkEnvironment(environment: Environment, keyEnvironment: SubscriptionEnvironment): void {
+  if (keyEnvironment !== 'both' && keyEnvironment !== environment) {
+    throw new AppError('forbidden_environment', `This key publishes to ${keyEnvironment}, not to ${environment}.`);
+  }
+}
+
+/** Same content, whatever the order of keys; a repeat that left `created_at` out means the one made for it. */
+function isSameEvent(kept: Event, event: Event, hadCreatedAt: boolean): boolean {
+  return (
+    kept.type === event.type &&
+    kept.environment === event.environment &&
+    (!hadCreatedAt || kept.createdAt === event.createdAt) &&
+    (kept.dataJson === event.dataJson || isDeepStrictEqual(parseJson(kept.dataJson), parseJson(event.dataJson)))
+  );
+}

@@ -1,0 +1,167 @@
+/** A delivery's way through one attempt: load → sign → send → decide → record. What BullMQ is told is left to packages/queue. */
+import { type Attempt, type AttemptError, decide, errorOfStatus, partitionOfDelivery, type Verdict } from '@posthorn/core';
+import type { DeliveryJob, JobOutcome, Producer } from '@posthorn/queue';
+import type { Clock, Logger } from '@posthorn/runtime';
+import type { Sender, SendResult } from '@posthorn/sender';
+import { type Begun, beginAttempt, endDeliveries, recordAttempt, type Store } from '@posthorn/store';
+import type { AddressPlaces } from './address-places.ts';
+import type { EventBodies } from './event-bodies.ts';
+import type { WorkerMetrics } from './metrics.ts';
+import { releaseParked } from './release.ts';
+import type { RequestSigner } from './sign-request.ts';
+import { untilStored } from './until-stored.ts';
+
+export interface AttemptContext {
+  store: Store;
+  producer: Producer;
+  sender: Sender;
+  signRequest: RequestSigner;
+  eventBodies: EventBodies;
+  places: AddressPlaces;
+  metrics: WorkerMetrics;
+  clock: Clock;
+  logger: Logger;
+  retryDelaysMs: readonly number[];
+  pauseAfter: number;
+}
+
+type BegunAttempt = Extract<Begun, { kind: 'attempt' }>;
+
+/**
+ * Makes one attempt for the delivery behind a job, if it is due one, and records it (specification 3.1). A failed attempt is
+ * an outcome, not an error. `signal` says that the process is stopping and can't wait: the attempt is then not counted.
+ */
+export async function attemptDelivery(context: AttemptContext, job: DeliveryJob, signal: AbortSignal): Promise<JobOutcome> {
+  const { store, clock } = context;
+  const [begun, body] = await Promise.all([
+    beginAttempt(store, job, clock.now()),
+    context.eventBodies.load(job.eventId),
+  ]);
+  switch (begun.kind) {
+    case 'over':
+    case 'superseded':
+    case 'held':
+      return { kind: 'done' };
+    case 'early':
+      return { kind: 'postponed', untilMs: begun.dueAtMs };
+    case 'subscription_deleted':
+      return await endWithoutAttempt(context, job, 'subscription_deleted');
+    case 'attempt':
+      return body === undefined
+        ? await endWithoutAttempt(context, job, 'expired')
+        : await sendAndRecord(context, job, begun, body, signal);
+    default:
+      return begun satisfies never;
+  }
+}
+
+async function sendAndRecord(
+  context: AttemptContext,
+  job: DeliveryJob,
+  begun: BegunAttempt,
+  body: Buffer,
+  signal: AbortSignal,
+): Promise<JobOutcome> {
+  const { clock } = context;
+  const startedAtMs = clock.now();
+  const request = context.signRequest(job.deliveryId, begun, body, startedAtMs);
+  const result = await context.sender.send({ ...request, signal });
+  if (result.kind === 'aborted') return { kind: 'postponed', untilMs: clock.now() };
+
+  const endedAtMs = clock.now();
+  const error = errorOf(result);
+  const attempt: Attempt = {
+    number: begun.attemptNumber,
+    startedAtMs,
+    durationMs: endedAtMs - startedAtMs,
+    statusCode: result.kind === 'responded' ? result.statusCode : null,
+    error,
+  };
+  const verdict = decide(attempt.number, error, context.retryDelaysMs, endedAtMs);
+  const delivery = { id: job.deliveryId, eventId: begun.eventId, createdAtMs: begun.createdAtMs };
+  const limits = { pauseAfter: context.pauseAfter, maxAttempts: context.retryDelaysMs.length + 1 };
+  const recorded = await untilStored(() => recordAttempt(context.store, delivery, attempt, verdict, limits), signal);
+
+  if (recorded.kind === 'recorded') report(context, job, begun, attempt, verdict, result, recorded.paused);
+  if (recorded.parked > 0) await releaseParked(context, begun.subscriptionId, 1);
+  // Recorded by another worker, or ended meanwhile: that one's job goes on, this one has nothing to add.
+  return recorded.kind === 'recorded' ? outcomeOf(verdict) : { kind: 'done' };
+}
+
+function errorOf(result: Exclude<SendResult, { kind: 'aborted' }>): AttemptError | null {
+  switch (result.kind) {
+    case 'responded':
+      return errorOfStatus(result.statusCode);
+    case 'timed_out':
+      return 'timeout';
+    case 'connection_failed':
+      return result.error;
+    case 'address_blocked':
+      return 'address_blocked';
+    default:
+      return result satisfies never;
+  }
+}
+
+function outcomeOf(verdict: Verdict): JobOutcome {
+  switch (verdict.kind) {
+    case 'succeeded':
+      return { kind: 'done' };
+    case 'retry':
+      return { kind: 'retry', delayMs: verdict.delayMs, reason: 'attempt failed' };
+    case 'failed':
+      return { kind: 'failed', reason: verdict.reason };
+    default:
+      return verdict satisfies never;
+  }
+}
+
+async function endWithoutAttempt(
+  context: AttemptContext,
+  job: DeliveryJob,
+  reason: 'expired' | 'subscription_deleted',
+): Promise<JobOutcome> {
+  const { store, clock, logger } = context;
+  const partition = partitionOfDelivery(job.deliveryId, store.partitions);
+  await endDeliveries(store, partition, [{ id: job.deliveryId, eventId: job.eventId }], reason, clock.now());
+  logger.warn({ delivery_id: job.deliveryId, event_id: job.eventId, reason }, 'delivery.ended_without_attempt');
+  return { kind: 'done' };
+}
+
+/** The one wide log line of an attempt, and its metrics. */
+function report(
+  { logger, metrics }: AttemptContext,
+  job: DeliveryJob,
+  begun: BegunAttempt,
+  attempt: Attempt,
+  verdict: Verdict,
+  result: SendResult,
+  paused: boolean,
+): void {
+  metrics.attempted(attempt, verdict, begun.createdAtMs);
+  logger.info(
+    {
+      delivery_id: job.deliveryId,
+      event_id: begun.eventId,
+      event_type: begun.eventType,
+      environment: begun.environment,
+      subscription_id: begun.subscriptionId,
+      attempt: attempt.number,
+      status_code: attempt.statusCode,
+      error: attempt.error,
+      detail: result.kind === 'connection_failed' ? result.detail : undefined,
+      duration_ms: attempt.durationMs,
+      delivery_status: verdict.kind === 'retry' ? 'waiting_for_retry' : verdict.kind,
+      next_attempt_at: verdict.kind === 'retry' ? new Date(verdict.nextAttemptAtMs).toISOString() : undefined,
+    },
+    'delivery.attempted',
+  );
+  if (verdict.kind === 'failed') {
+    metrics.failed(verdict.reason);
+    logger.warn({ delivery_id: job.deliveryId, subscription_id: begun.subscriptionId, reason: verdict.reason }, 'delivery.failed');
+  }
+  if (paused) {
+    metrics.paused();
+    logger.warn({ subscription_id: begun.subscriptionId, reason: 'consecutive_failures' }, 'subscription.paused');
+  }
+}

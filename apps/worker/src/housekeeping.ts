@@ -1,0 +1,134 @@
+/** Looks after what no job does: releases lanes, ends what has expired, finds lost jobs, clears deleted subscriptions, trims indexes. */
+import type { Producer } from '@posthorn/queue';
+import type { Clock, Logger } from '@posthorn/runtime';
+import {
+  addressesToRelease,
+  clearDeletedSubscription,
+  closingSubscriptions,
+  endDeliveries,
+  expectedJobs,
+  heldBefore,
+  holdLease,
+  renewJobs,
+  type Store,
+  trimIndex,
+  unfinishedDeliveries,
+} from '@posthorn/store';
+import { release } from './release.ts';
+
+export interface HousekeepingContext {
+  store: Store;
+  producer: Producer;
+  clock: Clock;
+  logger: Logger;
+  /** Names this process in the lease. */
+  holder: string;
+  /** Held deliveries released a second to one address after a resume. */
+  releasePerSecond: number;
+  /** Attempts in flight to one address in one process. */
+  addressConcurrency: number;
+}
+
+/** How often the housekeeper comes by. */
+export const ROUND_EVERY_MS = 500;
+/** The lease of a housekeeper that died ends after this. */
+const LEASE_MS = 5_000;
+/** Every so many rounds the slower work is done. */
+const SLOW_ROUNDS = 20;
+/** A delivery this old should have its job: any process that was about to add it has done so, or died. */
+const JOB_EXPECTED_AFTER_MS = 30_000;
+const CHUNK = 500;
+/** The most chunks of one index looked at in one round, so that a round stays short. */
+const CHUNKS_A_ROUND = 20;
+
+/** One housekeeper over several partitions, with the places where its sweeps go on. */
+export function createHousekeeper(context: HousekeepingContext, partitions: readonly number[]) {
+  let round = 0;
+  return {
+    /** One round over the partitions whose lease this process gets. Each piece of work may be repeated at any time. */
+    async keepHouse(): Promise<void> {
+      const slow = round++ % SLOW_ROUNDS === 0;
+      for (const partition of partitions) {
+        if (!(await holdLease(context.store, partition, context.holder, LEASE_MS))) continue;
+        await releaseHeld(context, partition);
+        await releaseStragglers(context, partition);
+        await closeDeleted(context, partition);
+        if (!slow) continue;
+        await endExpired(context, partition);
+        await findLostJobs(context, partition);
+        await trimIndexes(context, partition);
+      }
+    },
+  };
+}
+
+/** After a resume: a bounded number a round, so that the receiver is not flooded. */
+async function releaseHeld(context: HousekeepingContext, partition: number): Promise<void> {
+  const perRound = Math.max(1, Math.round((context.releasePerSecond * ROUND_EVERY_MS) / 1000));
+  for (const subscriptionId of await addressesToRelease(context.store, partition, 'held')) {
+    await release(context, 'held', subscriptionId, perRound);
+  }
+}
+
+/** Parked deliveries are released as attempts end; those parked just after the last one ended are found here. */
+async function releaseStragglers(context: HousekeepingContext, partition: number): Promise<void> {
+  for (const subscriptionId of await addressesToRelease(context.store, partition, 'parked')) {
+    await release(context, 'parked', subscriptionId, context.addressConcurrency);
+  }
+}
+
+/** Ends the deliveries of deleted subscriptions, for a console that died after the delete. */
+async function closeDeleted({ store, producer, clock }: HousekeepingContext, partition: number): Promise<void> {
+  for (const subscriptionId of await closingSubscriptions(store, partition)) {
+    for await (const deliveries of unfinishedDeliveries(store, subscriptionId)) {
+      const jobs = await endDeliveries(store, partition, deliveries, 'subscription_deleted', clock.now());
+      await producer.remove(partition, jobs);
+    }
+    await clearDeletedSubscription(store, subscriptionId);
+  }
+}
+
+/** Held deliveries older than the retention end as failed (interface 6.2). */
+async function endExpired({ store, clock, logger }: HousekeepingContext, partition: number): Promise<void> {
+  for (let chunk = 0; chunk < CHUNKS_A_ROUND; chunk++) {
+    const nowMs = clock.now();
+    const old = await heldBefore(store, partition, nowMs - store.retentionMs, CHUNK);
+    const ended = await endDeliveries(store, partition, old, 'expired', nowMs, { onlyHeld: true });
+    if (ended.length > 0) logger.warn({ deliveries: ended.length, reason: 'expired' }, 'delivery.ended_without_attempt');
+    if (old.length < CHUNK) return;
+  }
+}
+
+/** A delivery that waits with no job behind it: a process died between the record and the queue. It gets a new job. */
+async function findLostJobs({ store, producer, clock, logger }: HousekeepingContext, partition: number): Promise<void> {
+  for (const status of ['pending', 'waiting_for_retry'] as const) {
+    let offset: number | undefined = 0;
+    for (let chunk = 0; chunk < CHUNKS_A_ROUND && offset !== undefined; chunk++) {
+      const nowMs = clock.now();
+      const page: Awaited<ReturnType<typeof expectedJobs>> = await expectedJobs(
+        store,
+        partition,
+        status,
+        nowMs - JOB_EXPECTED_AFTER_MS,
+        offset,
+        CHUNK,
+      );
+      const renewed = await renewJobs(store, partition, await producer.missing(partition, page.jobs));
+      await producer.add(
+        partition,
+        renewed.map((job) => ({ ...job, delayMs: Math.max(0, job.dueAtMs - nowMs) })),
+      );
+      if (renewed.length > 0) logger.warn({ deliveries: renewed.length }, 'delivery.lost_job_found');
+      offset = page.next;
+    }
+  }
+}
+
+async function trimIndexes({ store, clock }: HousekeepingContext, partition: number): Promise<void> {
+  for (const status of ['succeeded', 'failed'] as const) {
+    let offset: number | undefined = 0;
+    for (let chunk = 0; chunk < CHUNKS_A_ROUND && offset !== undefined; chunk++) {
+      offset = await trimIndex(store, partition, status, clock.now() - store.retentionMs, offset);
+    }
+  }
+}

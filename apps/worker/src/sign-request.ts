@@ -1,0 +1,45 @@
+/** Makes the request of an attempt: headers as in specification 2.3, signed with the secrets that hold at that moment. */
+import { type SecretBox, signatureHeader } from '@posthorn/signing';
+import type { SendRequest } from '@posthorn/sender';
+import type { Begun } from '@posthorn/store';
+import { LRUCache } from 'lru-cache';
+
+/** Secrets kept open in memory; opening one again costs a few microseconds. */
+const OPEN_SECRETS = 10_000;
+
+export type RequestSigner = (
+  deliveryId: string,
+  attempt: Extract<Begun, { kind: 'attempt' }>,
+  body: Buffer,
+  nowMs: number,
+) => SendRequest;
+
+/** A signer over sealed secrets. While a rotation overlaps, both secrets sign, the new one first (interface 4). */
+export function createRequestSigner(secretBox: SecretBox): RequestSigner {
+  const opened = new LRUCache<string, string>({ max: OPEN_SECRETS });
+  const open = (sealed: string, subscriptionId: string) => {
+    let secret = opened.get(sealed);
+    if (secret === undefined) {
+      secret = secretBox.open(sealed, subscriptionId);
+      opened.set(sealed, secret);
+    }
+    return secret;
+  };
+  return (deliveryId, attempt, body, nowMs) => {
+    const secrets = [open(attempt.sealedSecret, attempt.subscriptionId)];
+    if (attempt.previousSealedSecret !== null && nowMs < attempt.previousSecretUntilMs) {
+      secrets.push(open(attempt.previousSealedSecret, attempt.subscriptionId));
+    }
+    return {
+      url: attempt.url,
+      body,
+      headers: {
+        'Content-Type': 'application/json',
+        'Service-Signature': signatureHeader(secrets, Math.floor(nowMs / 1000), body),
+        'Service-Event': attempt.eventType,
+        'Service-Event-Id': attempt.eventId,
+        'Service-Delivery-Id': deliveryId,
+      },
+    };
+  };
+}

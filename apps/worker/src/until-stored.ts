@@ -1,0 +1,18 @@
+/** Holds on to what must not be lost while Redis can't take it: full, loading, or failing over. */
+import { setTimeout as wait } from 'node:timers/promises';
+import { isStorageFailure } from '@posthorn/runtime';
+
+const FIRST_WAIT_MS = 100;
+const LONGEST_WAIT_MS = 2_000;
+
+/** Repeats `store` while Redis refuses it, until it succeeds or `signal` fires. Other errors are thrown at once. */
+export async function untilStored<T>(store: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(2 * waitMs, LONGEST_WAIT_MS)) {
+    try {
+      return await store();
+    } catch (error) {
+      if (!isStorageFailure(error) || signal.aborted) throw error;
+      await wait(waitMs, undefined, { signal }).catch(() => undefined);
+    }
+  }
+}

@@ -1,0 +1,51 @@
+/** The operational errors that a caller of either HTTP API can meet; turning them into HTTP answers is left to runtime. */
+
+/** Every error code with its HTTP status and title: one table, so that no two places disagree. */
+export const errorCodes = {
+  invalid_json: { status: 400, title: 'The body is not valid JSON' },
+  unauthorized: { status: 401, title: 'Missing or unknown credentials' },
+  forbidden_environment: { status: 403, title: 'This key may not publish to that environment' },
+  not_found: { status: 404, title: 'Not found' },
+  method_not_allowed: { status: 405, title: 'Method not allowed' },
+  conflict: { status: 409, title: 'Conflict with the present state' },
+  body_too_large: { status: 413, title: 'The body is too large' },
+  unsupported_media_type: { status: 415, title: 'The body must be application/json' },
+  invalid_fields: { status: 422, title: 'Some fields are not valid' },
+  too_many_requests: { status: 429, title: 'Too many requests' },
+  internal: { status: 500, title: 'Internal error' },
+  unavailable: { status: 503, title: 'Storage is unavailable; nothing was accepted' },
+} as const satisfies Record<string, { status: number; title: string }>;
+
+export type ErrorCode = keyof typeof errorCodes;
+
+/** One bad field: `path` in dotted form from the top of the body or query, `message` for a person. */
+export interface FieldError {
+  path: string;
+  message: string;
+}
+
+/**
+ * An operational failure with a message that is safe to show to the caller.
+ * `cause` is for the log alone; `fields` goes with `invalid_fields`; `retryAfterS` (seconds) with 429 and 503.
+ */
+export class AppError extends Error {
+  readonly code: ErrorCode;
+  readonly status: number;
+  readonly publicMessage: string;
+  readonly fields: FieldError[] | undefined;
+  readonly retryAfterS: number | undefined;
+
+  constructor(
+    code: ErrorCode,
+    publicMessage: string,
+    options: { cause?: unknown; fields?: FieldError[]; retryAfterS?: number } = {},
+  ) {
+    super(publicMessage, { cause: options.cause });
+    this.name = 'AppError';
+    this.code = code;
+    this.status = errorCodes[code].status;
+    this.publicMessage = publicMessage;
+    this.fields = options.fields;
+    this.retryAfterS = options.retryAfterS;
+  }
+}

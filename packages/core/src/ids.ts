@@ -1,0 +1,42 @@
+/** Makes identifiers, and reads the partition back out of a delivery's. */
+import { createHash, randomBytes } from 'node:crypto';
+import { partitionHash } from './partition.ts';
+
+/** What a publisher may send as an event id (interface 3). */
+export const EVENT_ID = /^[A-Za-z0-9._:~-]{1,128}$/;
+export const SUBSCRIPTION_ID = /^sub_[A-Za-z0-9_-]{22}$/;
+export const DELIVERY_ID = /^dlv_[A-Za-z0-9_-]{26}$/;
+
+/** A new event id: `evt_` and a UUIDv7, so that ids made later sort later. */
+export function newEventId(nowMs: number): string {
+  const bytes = randomBytes(16);
+  bytes.writeUIntBE(nowMs, 0, 6);
+  bytes[6] = (bytes[6]! & 0x0f) | 0x70;
+  bytes[8] = (bytes[8]! & 0x3f) | 0x80;
+  const hex = bytes.toString('hex');
+  return `evt_${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+}
+
+/** A new subscription id: `sub_` and 128 random bits. */
+export function newSubscriptionId(): string {
+  return `sub_${randomBytes(16).toString('base64url')}`;
+}
+
+/**
+ * The id of the delivery that one event makes to one subscription: the same every time it is worked out, so that a repeated
+ * publish can only fill gaps. `replayNonce` sets a replay's delivery apart from the first one.
+ *
+ * The first 6 characters after `dlv_` carry the subscription's partition hash, the other 20 are 120 bits of SHA-256. With its
+ * 30 characters the id fits the smallest string class of Redis that can hold it.
+ */
+export function deliveryId(eventId: string, subscriptionId: string, replayNonce = ''): string {
+  const hash = Buffer.alloc(4);
+  hash.writeUInt32BE(partitionHash(subscriptionId));
+  const rest = createHash('sha256').update(`${eventId}\n${subscriptionId}\n${replayNonce}`).digest('base64url');
+  return `dlv_${hash.toString('base64url')}${rest.slice(0, 20)}`;
+}
+
+/** The partition of a delivery, read from its id: always that of its subscription. */
+export function partitionOfDelivery(id: string, partitions: number): number {
+  return Buffer.from(id.slice(4, 10), 'base64url').readUInt32BE() % partitions;
+}

@@ -1,0 +1,12 @@
+/** Says which partition a subscription's keys live in; how a key is spelled is left to store. */
+import { crc32 } from 'node:zlib';
+
+/** The stable 32-bit hash behind partitions. Changing it would orphan every stored key. */
+export function partitionHash(id: string): number {
+  return crc32(id);
+}
+
+/** The partition, 0 to `partitions` - 1, of a subscription or of an event record, by its id. */
+export function partitionOf(id: string, partitions: number): number {
+  return partitionHash(id) % partitions;
+}

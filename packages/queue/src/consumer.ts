@@ -1,0 +1,116 @@
+/** Takes deliveries from one partition's queue and turns what became of them into BullMQ's terms: the only place that does. */
+import { DelayedError, type Job, UnrecoverableError, Worker } from 'bullmq';
+import type { Cluster, Redis } from 'ioredis';
+import { type BullData, type DeliveryJob, fromBullJob, QUEUE_NAME } from './job.ts';
+
+/** What becomes of a job. */
+export type JobOutcome =
+  /** Its delivery needs it no more: it is removed. */
+  | { kind: 'done' }
+  /** Its delivery failed for good: it is kept among the failed ones for operators to see. */
+  | { kind: 'failed'; reason: string }
+  /** The next attempt is due after exactly this delay. */
+  | { kind: 'retry'; delayMs: number; reason: string }
+  /** It ran too early or not at all: it comes back at this time. */
+  | { kind: 'postponed'; untilMs: number };
+
+export interface ConsumerOptions {
+  redis: Redis | Cluster;
+  /** The beginning of the partition's keys. */
+  base: string;
+  /** Jobs in hand at once. */
+  concurrency: number;
+  /** Handles one job. `signal` fires when the process can't wait for it any longer. */
+  handle: (job: DeliveryJob, signal: AbortSignal) => Promise<JobOutcome>;
+  onError: (error: Error) => void;
+}
+
+export interface Consumer {
+  start(): Promise<void>;
+  /** Takes no new jobs, waits for those in hand, and after `graceMs` makes them give up. Answers whether all ended. */
+  stop(graceMs: number): Promise<boolean>;
+}
+
+/** A lock outlives any attempt, is renewed at its half, and is what a dead worker's jobs wait for. */
+const LOCK_MS = 30_000;
+/** How often jobs of dead workers are looked for. */
+const STALLED_CHECK_MS = 15_000;
+/** A job may be picked up from dead workers as often as it takes: what a delivery is allowed is counted in its record. */
+const MAX_STALLED = 1_000_000;
+/** Failed jobs kept to be looked at in Bull Board; the record of a delivery lives longer than its job. */
+const FAILED_KEPT = 1_000;
+/** A job that met a bug or an unusable answer of Redis comes back after this. */
+const AFTER_ERROR_MS = 15_000;
+/** Time left, of the grace, for jobs that gave up to be put back. */
+const PUT_BACK_MS = 1_000;
+
+export function createConsumer(options: ConsumerOptions): Consumer {
+  const worker = new Worker<BullData>(
+    QUEUE_NAME,
+    // BullMQ hands out the signal only to a function that declares it.
+    (job: Job<BullData>, token?: string, signal?: AbortSignal) => run(options, job, token!, signal!),
+    {
+      connection: options.redis,
+      prefix: options.base,
+      autorun: false,
+      concurrency: options.concurrency,
+      lockDuration: LOCK_MS,
+      stalledInterval: STALLED_CHECK_MS,
+      maxStalledCount: MAX_STALLED,
+      removeOnComplete: { count: 0 },
+      removeOnFail: { count: FAILED_KEPT },
+      runRetryDelay: 1_000,
+      skipVersionCheck: true,
+      settings: { backoffStrategy: (_made, _type, error) => (error instanceof RetryDue ? error.delayMs : AFTER_ERROR_MS) },
+    },
+  );
+  worker.on('error', options.onError);
+  return {
+    async start() {
+      await worker.waitUntilReady();
+      worker.run().catch(options.onError);
+    },
+    async stop(graceMs) {
+      const closed = worker.close().then(() => true);
+      const giveUp = setTimeout(() => worker.cancelAllJobs('stopping'), Math.max(0, graceMs - PUT_BACK_MS));
+      const timeUp = Promise.withResolvers<boolean>();
+      const end = setTimeout(() => timeUp.resolve(false), graceMs);
+      const allEnded = await Promise.race([closed, timeUp.promise]);
+      clearTimeout(giveUp);
+      clearTimeout(end);
+      return allEnded;
+    },
+  };
+}
+
+/** Thrown for BullMQ to see; `delayMs` is what its backoff strategy answers. */
+class RetryDue extends Error {
+  readonly delayMs: number;
+  constructor(delayMs: number, reason: string) {
+    super(reason);
+    this.delayMs = delayMs;
+  }
+}
+
+async function run(options: ConsumerOptions, job: Job<BullData>, token: string, signal: AbortSignal): Promise<void> {
+  // Not stored with each job (see job.ts): as many tries as the schedule wants, the delay by our strategy, no stack traces.
+  Object.assign(job.opts, { attempts: Number.MAX_SAFE_INTEGER, backoff: { type: 'schedule' }, stackTraceLimit: 0 });
+  let outcome: JobOutcome;
+  try {
+    outcome = await options.handle(fromBullJob(job), signal);
+  } catch (error) {
+    options.onError(error instanceof Error ? error : new Error(String(error)));
+    outcome = { kind: 'retry', delayMs: AFTER_ERROR_MS, reason: 'internal error' };
+  }
+  switch (outcome.kind) {
+    case 'done':
+      return;
+    case 'failed':
+      throw new UnrecoverableError(outcome.reason);
+    case 'retry':
+      throw new RetryDue(outcome.delayMs, outcome.reason);
+    case 'postponed':
+      await job.moveToDelayed(outcome.untilMs, token);
+      throw new DelayedError();
+  }
+}

@@ -1,0 +1,79 @@
+/** Puts deliveries into the queue of their partition, and tells what is in it. */
+import { Queue } from 'bullmq';
+import type { Cluster, Redis } from 'ioredis';
+import { type BullData, type DeliveryJob, jobId, QUEUE_NAME, toBullJob } from './job.ts';
+
+/** Jobs a call of BullMQ takes at most: it sends one script a job in a single pipeline. */
+const CHUNK = 500;
+/** BullMQ can't be told to write no events; this keeps its stream at a few kB. */
+const EVENTS_KEPT = 1_000;
+
+export interface Producer {
+  /**
+   * Adds jobs to a partition's queue; one that is there already is left as it is. BullMQ adds a batch one by one, so a failure
+   * may leave a part of it: call again with the same jobs. Throws what Redis answered.
+   */
+  add(partition: number, jobs: readonly (DeliveryJob & { delayMs?: number })[]): Promise<void>;
+  /** Those of the jobs that are nowhere in the queue. */
+  missing(partition: number, jobs: readonly DeliveryJob[]): Promise<DeliveryJob[]>;
+  /** Removes jobs that no worker has in hand. */
+  remove(partition: number, jobs: readonly Pick<DeliveryJob, 'deliveryId' | 'generation'>[]): Promise<void>;
+  /** Jobs by state, over all partitions. */
+  counts(): Promise<QueueCounts>;
+  /** BullMQ's own queues, one a partition, for Bull Board. */
+  queues: Queue<BullData>[];
+  close(): Promise<void>;
+}
+
+export interface QueueCounts {
+  waiting: number;
+  active: number;
+  delayed: number;
+  failed: number;
+}
+
+/** A producer over one connection. `bases` are the beginnings of the partitions' keys, in order. */
+export function createProducer(options: {
+  redis: Redis | Cluster;
+  bases: readonly string[];
+  onError: (error: Error) => void;
+}): Producer {
+  const queues = options.bases.map(
+    (prefix) =>
+      new Queue<BullData>(QUEUE_NAME, {
+        connection: options.redis,
+        prefix,
+        streams: { events: { maxLen: EVENTS_KEPT } },
+        skipVersionCheck: true,
+      }),
+  );
+  for (const queue of queues) queue.on('error', options.onError);
+  const queueOf = (partition: number) => queues[partition]!;
+
+  return {
+    queues,
+    async add(partition, jobs) {
+      for (let start = 0; start < jobs.length; start += CHUNK) {
+        const chunk = jobs.slice(start, start + CHUNK).map((job) => toBullJob(job, job.delayMs ?? 0));
+        if (chunk.length === 1) await queueOf(partition).add(chunk[0]!.name, chunk[0]!.data, chunk[0]!.opts);
+        else await queueOf(partition).addBulk(chunk);
+      }
+    },
+    async missing(partition, jobs) {
+      const queue = queueOf(partition);
+      const there = await Promise.all(jobs.map((job) => options.redis.exists(queue.toKey(jobId(job)))));
+      return jobs.filter((_, i) => there[i] === 0);
+    },
+    async remove(partition, jobs) {
+      await Promise.all(jobs.map((job) => queueOf(partition).remove(jobId(job))));
+    },
+    async counts() {
+      const all = await Promise.all(queues.map((queue) => queue.getJobCounts('wait', 'active', 'delayed', 'failed')));
+      const sum = (state: string) => all.reduce((total, counts) => total + (counts[state] ?? 0), 0);
+      return { waiting: sum('wait'), active: sum('active'), delayed: sum('delayed'), failed: sum('failed') };
+    },
+    async close() {
+      await Promise.all(queues.map((queue) => queue.close()));
+    },
+  };
+}

@@ -1,0 +1,354 @@
+/** Keeps deliveries through their states: made, begun, recorded, held, parked, released, ended. Listing them is in lists.ts. */
+import {
+  ATTEMPT_ERRORS,
+  type Attempt,
+  DEFAULT_MAX_ATTEMPTS,
+  DELIVERY_STATUSES,
+  type Delivery,
+  deliveryId,
+  type Environment,
+  type EventType,
+  FAILURE_REASONS,
+  type FailureReason,
+  partitionOf,
+  partitionOfDelivery,
+  type Verdict,
+} from '@posthorn/core';
+import { decodeKind, encodeKind, keepEvent, type StoredEvent } from './events.ts';
+import { deliveryKey, installationKey, type Lane, laneIndexKey, laneKey } from './keys.ts';
+import { baseOf, runScript, type Store } from './store.ts';
+
+/** One script stays below a few milliseconds of Redis, so a large fan-out is cut into chunks. */
+const CHUNK = 200;
+/** Succeeded this soon, a delivery simply expires with its event. */
+const WITH_ITS_EVENT_MS = 60_000;
+/** How much longer than a held delivery its event is kept, so that the sweep that ends the delivery finds the event. */
+const HELD_MARGIN_MS = 86_400_000;
+
+/** A delivery's job: which delivery, and which generation of its job. A job of an older generation does nothing. */
+export interface DeliveryJob {
+  deliveryId: string;
+  generation: number;
+  subscriptionId: string;
+  eventId: string;
+}
+
+export interface CreatedDelivery {
+  deliveryId: string;
+  subscriptionId: string;
+  /** `pending`: its first job must be added; `made`: it is past that; `none`: the subscription is gone. */
+  state: 'pending' | 'held' | 'made' | 'none';
+}
+
+/**
+ * Makes the deliveries of an event to the subscriptions it was matched to. May be repeated: what is there is left alone.
+ * `replay` makes one delivery anew, of the same event, under an id of its own.
+ */
+export async function createDeliveries(
+  store: Store,
+  { event, acceptedAtMs, subscriptionIds }: StoredEvent,
+  replay?: { nonce: string; of: string },
+): Promise<CreatedDelivery[]> {
+  const chunks: Promise<CreatedDelivery[]>[] = [];
+  for (const [partition, ids] of groupBy(subscriptionIds, (id) => partitionOf(id, store.partitions))) {
+    for (let start = 0; start < ids.length; start += CHUNK) {
+      const wanted = ids
+        .slice(start, start + CHUNK)
+        .map((subscriptionId) => ({ subscriptionId, deliveryId: deliveryId(event.id, subscriptionId, replay?.nonce) }));
+      chunks.push(createChunk(store, partition, { event, acceptedAtMs, replayOf: replay?.of ?? '' }, wanted));
+    }
+  }
+  const created = (await Promise.all(chunks)).flat();
+  if (created.some(({ state }) => state === 'held')) {
+    await keepEvent(store, event.id, acceptedAtMs + store.retentionMs + heldMarginMs(store));
+  }
+  return created;
+}
+
+async function createChunk(
+  store: Store,
+  partition: number,
+  { event, acceptedAtMs, replayOf }: Pick<StoredEvent, 'event' | 'acceptedAtMs'> & { replayOf: string },
+  wanted: { subscriptionId: string; deliveryId: string }[],
+): Promise<CreatedDelivery[]> {
+  const streamLifeMs = 2 * store.retentionMs + HELD_MARGIN_MS;
+  const states = (await runScript(store, 'createDeliveries', baseOf(store, partition), [
+    event.id,
+    encodeKind(event),
+    acceptedAtMs,
+    Math.max(0, acceptedAtMs - streamLifeMs),
+    streamLifeMs,
+    replayOf,
+    ...wanted.flatMap((one) => [one.subscriptionId, one.deliveryId]),
+  ])) as CreatedDelivery['state'][];
+  return wanted.map((one, i) => ({ ...one, state: states[i]! }));
+}
+
+/** What a job is to do now. */
+export type Begun =
+  | {
+      kind: 'attempt';
+      attemptNumber: number;
+      eventId: string;
+      eventType: EventType;
+      environment: Environment;
+      subscriptionId: string;
+      createdAtMs: number;
+      url: string;
+      sealedSecret: string;
+      previousSealedSecret: string | null;
+      previousSecretUntilMs: number;
+    }
+  /** The delivery has ended, or another job has its place: there is nothing to do. */
+  | { kind: 'over' | 'superseded' }
+  /** The job ran before its time, after a crash: it is due at `dueAtMs`. */
+  | { kind: 'early'; dueAtMs: number }
+  /** The address is not active: the delivery is held now, and has no job. */
+  | { kind: 'held' }
+  | { kind: 'subscription_deleted'; eventId: string };
+
+/** Decides what a job is to do, and holds the delivery if its address is not active. */
+export async function beginAttempt(
+  store: Store,
+  job: Pick<DeliveryJob, 'deliveryId' | 'generation'>,
+  nowMs: number,
+): Promise<Begun> {
+  const base = baseOf(store, partitionOfDelivery(job.deliveryId, store.partitions));
+  const answer = (await runScript(store, 'beginAttempt', base, [job.deliveryId, job.generation, nowMs])) as string[];
+  const [kind, first = '', second = ''] = answer;
+  switch (kind) {
+    case 'over':
+    case 'superseded':
+      return { kind };
+    case 'early':
+      return { kind, dueAtMs: Number(first) };
+    case 'held':
+      await keepEvent(store, first, Number(second) + store.retentionMs + heldMarginMs(store));
+      return { kind };
+    case 'subscription_deleted':
+      return { kind, eventId: first };
+    case 'attempt':
+      return decodeBegun(answer);
+    default:
+      throw new Error(`beginAttempt answered ${kind}`);
+  }
+}
+
+function decodeBegun(answer: string[]): Begun {
+  const [, eventId, created, attempts, subscriptionId, kind, url, sealedSecret, previous, previousUntil] = answer as [
+    string, string, string, string, string, string, string, string, string, string,
+  ];
+  const { type, environment } = decodeKind(Number(kind));
+  return {
+    kind: 'attempt',
+    attemptNumber: Number(attempts) + 1,
+    eventId,
+    eventType: type,
+    environment,
+    subscriptionId,
+    createdAtMs: Number(created),
+    url,
+    sealedSecret,
+    previousSealedSecret: previous === '' ? null : previous,
+    previousSecretUntilMs: Number(previousUntil),
+  };
+}
+
+export interface Recorded {
+  /** `repeated`: this attempt had been recorded already; `over`: the delivery had ended meanwhile. Nothing was changed then. */
+  kind: 'recorded' | 'repeated' | 'over';
+  consecutiveFailures: number;
+  /** Whether this failure paused the address. */
+  paused: boolean;
+  /** Deliveries that wait for a place at this address. */
+  parked: number;
+}
+
+/**
+ * Records an attempt, what it means for its delivery and for the address's consecutive failures, all at once.
+ * The event's life is prolonged first, so that a failed delivery never outlives what it would replay.
+ */
+export async function recordAttempt(
+  store: Store,
+  delivery: { id: string; eventId: string; createdAtMs: number },
+  attempt: Attempt,
+  verdict: Verdict,
+  limits: { pauseAfter: number; maxAttempts: number },
+): Promise<Recorded> {
+  const endedAtMs = attempt.startedAtMs + attempt.durationMs;
+  let keepUntilMs = endedAtMs + store.retentionMs;
+  if (verdict.kind === 'succeeded' && endedAtMs - delivery.createdAtMs < WITH_ITS_EVENT_MS) {
+    keepUntilMs = delivery.createdAtMs + store.retentionMs;
+  } else {
+    const lastNewsMs = verdict.kind === 'retry' ? verdict.nextAttemptAtMs : endedAtMs;
+    await keepEvent(store, delivery.eventId, lastNewsMs + store.retentionMs);
+  }
+  const [kind, failures, paused, parked] = (await runScript(
+    store,
+    'recordAttempt',
+    baseOf(store, partitionOfDelivery(delivery.id, store.partitions)),
+    [
+      delivery.id,
+      attempt.number,
+      verdict.kind,
+      encodeAttempt(attempt, delivery.createdAtMs),
+      endedAtMs,
+      verdict.kind === 'retry' ? verdict.nextAttemptAtMs : '',
+      verdict.kind === 'failed' ? verdict.reason : '',
+      keepUntilMs,
+      limits.pauseAfter,
+      limits.maxAttempts === DEFAULT_MAX_ATTEMPTS ? '' : limits.maxAttempts,
+      store.retentionMs,
+    ],
+  )) as [Recorded['kind'], number, number, number];
+  return { kind, consecutiveFailures: failures, paused: paused === 1, parked };
+}
+
+/**
+ * Ends unfinished deliveries of one partition without an attempt; with `onlyHeld`, those that are still held. Answers the
+ * jobs they may still have, for the caller to remove.
+ */
+export async function endDeliveries(
+  store: Store,
+  partition: number,
+  deliveries: readonly { id: string; eventId: string }[],
+  reason: Extract<FailureReason, 'expired' | 'subscription_deleted'>,
+  nowMs: number,
+  options: { onlyHeld?: boolean } = {},
+): Promise<Pick<DeliveryJob, 'deliveryId' | 'generation'>[]> {
+  if (deliveries.length === 0) return [];
+  const keepUntilMs = nowMs + store.retentionMs;
+  await Promise.all(deliveries.map(({ eventId }) => keepEvent(store, eventId, keepUntilMs)));
+  const ids = deliveries.map(({ id }) => id);
+  const args = [reason, nowMs, keepUntilMs, store.retentionMs, options.onlyHeld ? 'held' : '', ...ids];
+  const ended = (await runScript(store, 'endDeliveries', baseOf(store, partition), args)) as string[];
+  return inGroupsOf(2, ended).map(([id, generation]) => ({ deliveryId: id!, generation: Number(generation) }));
+}
+
+/** Parks a delivery whose address has no place free in this worker; answers whether its job may go. */
+export async function parkDelivery(store: Store, job: DeliveryJob): Promise<boolean> {
+  const base = baseOf(store, partitionOfDelivery(job.deliveryId, store.partitions));
+  return (await runScript(store, 'park', base, [job.deliveryId, job.generation, job.subscriptionId])) === 1;
+}
+
+/** Takes up to `limit` deliveries of an address out of a lane, oldest first; the caller adds the jobs it answers. */
+export async function releaseDeliveries(
+  store: Store,
+  lane: Lane,
+  subscriptionId: string,
+  limit: number,
+): Promise<DeliveryJob[]> {
+  const base = baseOf(store, partitionOf(subscriptionId, store.partitions));
+  const released = (await runScript(store, 'release', base, [lane, subscriptionId, limit])) as string[];
+  return inGroupsOf(3, released).map(([id, generation, eventId]) => ({
+    deliveryId: id!,
+    generation: Number(generation),
+    subscriptionId,
+    eventId: eventId!,
+  }));
+}
+
+/** The addresses of a partition that have deliveries to release from a lane. */
+export async function addressesToRelease(store: Store, partition: number, lane: Lane): Promise<string[]> {
+  return await store.redis.smembers(laneIndexKey(baseOf(store, partition), lane));
+}
+
+/** How many deliveries of an address wait in a lane. */
+export async function laneLength(store: Store, lane: Lane, subscriptionId: string): Promise<number> {
+  return await store.redis.zcard(laneKey(baseOf(store, partitionOf(subscriptionId, store.partitions)), lane, subscriptionId));
+}
+
+/** Gives deliveries whose job is lost a new generation; answers the jobs to add and when they are due (0: now). */
+export async function renewJobs(
+  store: Store,
+  partition: number,
+  jobs: readonly Pick<DeliveryJob, 'deliveryId' | 'generation'>[],
+): Promise<(DeliveryJob & { dueAtMs: number })[]> {
+  if (jobs.length === 0) return [];
+  const args = jobs.flatMap((job) => [job.deliveryId, job.generation]);
+  const renewed = (await runScript(store, 'renew', baseOf(store, partition), args)) as string[];
+  return inGroupsOf(5, renewed).map(([id, generation, eventId, subscriptionId, dueAt]) => ({
+    deliveryId: id!,
+    generation: Number(generation),
+    eventId: eventId!,
+    subscriptionId: subscriptionId!,
+    dueAtMs: Number(dueAt),
+  }));
+}
+
+/** A stored delivery, with the generation of its job. */
+export type StoredDelivery = Delivery & { generation: number };
+
+/** Deliveries by id, in the order asked for, undefined where there is none (any more). */
+export async function loadDeliveries(store: Store, ids: readonly string[]): Promise<(StoredDelivery | undefined)[]> {
+  if (ids.length === 0) return [];
+  const [maxAttempts, ...records] = await Promise.all([
+    store.redis.hget(installationKey(store.prefix), 'max_attempts'),
+    ...ids.map((id) =>
+      store.redis.hgetall(deliveryKey(baseOf(store, partitionOfDelivery(id, store.partitions)), id)),
+    ),
+  ]);
+  return records.map((record, i) => decodeDelivery(ids[i]!, record, Number(maxAttempts) || DEFAULT_MAX_ATTEMPTS));
+}
+
+function decodeDelivery(id: string, record: Record<string, string>, maxAttempts: number): StoredDelivery | undefined {
+  if (record.st === undefined || record.e === undefined || record.s === undefined) return undefined;
+  const status = DELIVERY_STATUSES[Number(record.st)]!;
+  const createdAtMs = Number(record.c);
+  const attemptCount = Number(record.n);
+  const { type, environment } = decodeKind(Number(record.k));
+  const ownMaximum = record.m === undefined ? (record.f === undefined ? maxAttempts : DEFAULT_MAX_ATTEMPTS) : Number(record.m);
+  return {
+    id,
+    eventId: record.e,
+    eventType: type,
+    environment,
+    subscriptionId: record.s,
+    status,
+    attemptCount,
+    maxAttempts: ownMaximum,
+    nextAttemptAtMs: record.x === undefined ? null : Number(record.x),
+    replayOf: record.o ?? null,
+    failureReason: FAILURE_REASONS.find((reason) => reason === record.r) ?? null,
+    createdAtMs,
+    finishedAtMs: record.f === undefined ? null : Number(record.f),
+    attempts: Array.from({ length: attemptCount }, (_, i) => decodeAttempt(i + 1, record[`a${i + 1}`] ?? '', createdAtMs)),
+    generation: Number(record.g ?? 0),
+  };
+}
+
+/** Milliseconds after creation, duration, status code, and the number of the error: a few bytes an attempt. */
+function encodeAttempt(attempt: Attempt, createdAtMs: number): string {
+  const error = attempt.error === null ? '' : ATTEMPT_ERRORS.indexOf(attempt.error);
+  return `${attempt.startedAtMs - createdAtMs},${attempt.durationMs},${attempt.statusCode ?? ''},${error}`;
+}
+
+function decodeAttempt(number: number, text: string, createdAtMs: number): Attempt {
+  const [offset, duration, statusCode, error] = text.split(',');
+  return {
+    number,
+    startedAtMs: createdAtMs + Number(offset),
+    durationMs: Number(duration),
+    statusCode: statusCode ? Number(statusCode) : null,
+    error: error ? (ATTEMPT_ERRORS[Number(error)] ?? null) : null,
+  };
+}
+
+function heldMarginMs(store: Store): number {
+  return Math.min(store.retentionMs, HELD_MARGIN_MS);
+}
+
+function groupBy<T>(items: readonly T[], keyOf: (item: T) => number): Map<number, T[]> {
+  const groups = new Map<number, T[]>();
+  for (const item of items) {
+    const key = keyOf(item);
+    const group = groups.get(key);
+    if (group) group.push(item);
+    else groups.set(key, [item]);
+  }
+  return groups;
+}
+
+function inGroupsOf<T>(size: number, flat: readonly T[]): T[][] {
+  return Array.from({ length: flat.length / size }, (_, i) => flat.slice(i * size, (i + 1) * size));
+}

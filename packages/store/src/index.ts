@@ -1,0 +1,69 @@
+/** What the apps may do with what is stored. */
+export {
+  addressesToRelease,
+  type Begun,
+  beginAttempt,
+  type CreatedDelivery,
+  createDeliveries,
+  type DeliveryJob,
+  endDeliveries,
+  laneLength,
+  loadDeliveries,
+  parkDelivery,
+  type Recorded,
+  recordAttempt,
+  releaseDeliveries,
+  renewJobs,
+  type StoredDelivery,
+} from './deliveries.ts';
+export {
+  confirmFanOut,
+  findMatches,
+  interruptedFanOuts,
+  keepEvent,
+  loadEvent,
+  type StoredEvent,
+  storeEvent,
+} from './events.ts';
+export type { Lane } from './keys.ts';
+export {
+  BadCursor,
+  countDeliveries,
+  countSubscriptions,
+  type DeliveryFilter,
+  listDeliveries,
+  listSubscriptions,
+  oldestPending,
+  type Page,
+} from './lists.ts';
+export {
+  allPartitions,
+  announceMaxAttempts,
+  baseOf,
+  checkWritable,
+  connectRedis,
+  createStore,
+  InstallationMismatch,
+  joinInstallation,
+  type RedisSettings,
+  type Store,
+} from './store.ts';
+export {
+  changeSubscription,
+  deleteSubscription,
+  heldDeliveries,
+  loadSubscriptions,
+  newSubscription,
+  saveSubscription,
+  type StoredSubscription,
+} from './subscriptions.ts';
+export {
+  clearDeletedSubscription,
+  closingSubscriptions,
+  expectedJobs,
+  giveUpLease,
+  heldBefore,
+  holdLease,
+  trimIndex,
+  unfinishedDeliveries,
+} from './upkeep.ts';

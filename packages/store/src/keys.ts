@@ -1,0 +1,41 @@
+/** Spells every key that Posthorn itself keeps in Redis (BullMQ's own are under `queuePrefix`). docs/architecture.md has the table. */
+import { createHash } from 'node:crypto';
+
+/**
+ * The common beginning of all keys of one partition. The braces are a hash tag: in Redis Cluster all keys of a partition
+ * share one slot, so one script may touch any of them.
+ */
+export function partitionBase(prefix: string, partition: number): string {
+  return `${prefix}:{${partition}}`;
+}
+
+/** Where an event's text is kept: in the partition of the event's own id. */
+export const eventKey = (base: string, eventId: string) => `${base}:event:${eventId}`;
+/** Sorted set of event ids whose fan-out has begun and not been confirmed, by the time it began. */
+export const fanningOutKey = (base: string) => `${base}:fanning_out`;
+export const deliveryKey = (base: string, deliveryId: string) => `${base}:delivery:${deliveryId}`;
+export const subscriptionKey = (base: string, subscriptionId: string) => `${base}:subscription:${subscriptionId}`;
+/** Sorted set of the subscriptions with one status, by creation. Each subscription is in exactly one of them. */
+export const subscriptionsKey = (base: string, status: string) => `${base}:subscriptions:${status}`;
+/** Set of the subscriptions that listen on one topic (core's match.ts). */
+export const topicKey = (base: string, topic: string) => `${base}:topic:${topic}`;
+/** Sorted set of the deliveries with one status, by creation. Each delivery is in exactly one of them. */
+export const byStatusKey = (base: string, status: string) => `${base}:by_status:${status}`;
+/** Stream of a subscription's deliveries in the order they were made: a third of a sorted set's memory. */
+export const bySubscriptionKey = (base: string, subscriptionId: string) => `${base}:by_subscription:${subscriptionId}`;
+/** Sorted set of a subscription's failed deliveries, by creation. */
+export const failedKey = (base: string, subscriptionId: string) => `${base}:failed:${subscriptionId}`;
+/** The two lanes in which a delivery waits outside BullMQ: sorted sets by creation. */
+export type Lane = 'held' | 'parked';
+export const laneKey = (base: string, lane: Lane, subscriptionId: string) => `${base}:${lane}:${subscriptionId}`;
+/** Set of the subscriptions whose lane is to be emptied. */
+export const laneIndexKey = (base: string, lane: Lane) => `${base}:release_${lane}`;
+/** Set of the subscriptions deleted but not yet cleared away. */
+export const closingKey = (base: string) => `${base}:closing`;
+/** Who keeps house in the partition at the moment; expires when that process dies. */
+export const housekeeperKey = (base: string) => `${base}:housekeeper`;
+/** What holds for the whole installation: the number of partitions, the attempts allowed. */
+export const installationKey = (prefix: string) => `${prefix}:installation`;
+
+/** A short digest of a script's text, so that processes of two versions never share a command name. */
+export const scriptDigest = (lua: string) => createHash('sha1').update(lua).digest('hex').slice(0, 8);

@@ -1,0 +1,290 @@
+/**
+ * The Lua scripts: each is one step that must happen as a whole. What calls them is in the file named after the data they touch.
+ *
+ * Rules they keep: every key of a script belongs to one partition, whose beginning is KEYS[1]; the first write is one that a
+ * full Redis refuses (HSET, SET, ZADD, SADD), so that out of memory means nothing was written.
+ *
+ * Fields of a delivery's hash are short because there are millions: e event, s subscription, k type and environment, st status,
+ * n attempts recorded, g generation of its job, c created, x next attempt, f finished, r failure reason, o replay of,
+ * m attempts allowed, a1…aN attempts.
+ */
+
+const LIB = `
+local base = KEYS[1]
+local PENDING, WAITING, HELD, SUCCEEDED, FAILED = '0', '1', '2', '3', '4'
+local NAMES = {['0']='pending', ['1']='waiting_for_retry', ['2']='held', ['3']='succeeded', ['4']='failed'}
+local function by_status(st) return base .. ':by_status:' .. NAMES[st] end
+local function move(id, created, from, to)
+  if from ~= to then
+    redis.call('ZADD', by_status(to), created, id)
+    if from then redis.call('ZREM', by_status(from), id) end
+  end
+end
+local function finished(st) return st == SUCCEEDED or st == FAILED end
+local function fail(id, d, reason, now, expires_at, retention)
+  local key = base .. ':delivery:' .. id
+  redis.call('HSET', key, 'st', FAILED, 'f', now, 'r', reason)
+  redis.call('HDEL', key, 'x')
+  redis.call('PEXPIREAT', key, expires_at)
+  move(id, d.c, d.st, FAILED)
+  local failed = base .. ':failed:' .. d.s
+  redis.call('ZADD', failed, d.c, id)
+  redis.call('ZREMRANGEBYSCORE', failed, '-inf', now - 2 * retention - 86400000)
+  redis.call('PEXPIREAT', failed, expires_at)
+end
+`;
+
+export const scripts = {
+  /** Keeps an event unless its id is taken; answers nil, or the text kept before. ARGV: event key, text, expires at, fanning-out key, event id, now. */
+  storeEvent: `
+local kept = redis.call('GET', ARGV[1])
+if kept then return kept end
+redis.call('SET', ARGV[1], ARGV[2], 'PXAT', ARGV[3])
+if ARGV[4] ~= '' then redis.call('ZADD', ARGV[4], ARGV[6], ARGV[5]) end
+return nil
+`,
+
+  /**
+   * Makes the deliveries of one event to subscriptions of one partition; one that is there already is left alone, so a
+   * repeat fills gaps. Answers for each: 'pending' (its first job must exist), 'held', 'made' (it is further on), or 'none'
+   * (no such subscription any more). ARGV: event id, kind, now, oldest kept in streams, stream life, replay of, (subscription, delivery)…
+   */
+  createDeliveries: `${LIB}
+local answers = {}
+for i = 7, #ARGV, 2 do
+  local sub, id = ARGV[i], ARGV[i + 1]
+  local key = base .. ':delivery:' .. id
+  local there = redis.call('HMGET', key, 'st', 'n', 'g')
+  local answer
+  if there[1] then
+    if there[1] == HELD then answer = 'held'
+    elseif there[1] == PENDING and not there[3] then answer = 'pending'
+    else answer = 'made' end
+  else
+    local status = redis.call('HGET', base .. ':subscription:' .. sub, 'status')
+    if not status or status == 'deleted' then answer = 'none'
+    else
+      local st = status == 'active' and PENDING or HELD
+      redis.call('HSET', key, 'e', ARGV[1], 's', sub, 'k', ARGV[2], 'st', st, 'n', 0, 'c', ARGV[3])
+      if ARGV[6] ~= '' then redis.call('HSET', key, 'o', ARGV[6]) end
+      move(id, ARGV[3], nil, st)
+      local stream = base .. ':by_subscription:' .. sub
+      local ok = redis.pcall('XADD', stream, 'MINID', '~', ARGV[4], ARGV[3] .. '-*', 'd', id)
+      -- Another process's clock is ahead of ours: take the stream's own next id.
+      if type(ok) == 'table' and ok.err then redis.call('XADD', stream, '*', 'd', id) end
+      redis.call('PEXPIRE', stream, ARGV[5])
+      if st == HELD then
+        redis.call('ZADD', base .. ':held:' .. sub, ARGV[3], id)
+        answer = 'held'
+      else answer = 'pending' end
+    end
+  end
+  answers[#answers + 1] = answer
+end
+return answers
+`,
+
+  /**
+   * Decides what the job of a delivery is to do now, and holds the delivery if its address is not active.
+   * Answers a list whose head says which. ARGV: delivery id, the job's generation, now.
+   */
+  beginAttempt: `${LIB}
+local id, generation, now = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local key = base .. ':delivery:' .. id
+local d = redis.call('HMGET', key, 'st', 'g', 's', 'x', 'e', 'c', 'n', 'k')
+local st = d[1]
+if not st or finished(st) then return {'over'} end
+if (d[2] or '0') ~= generation then return {'superseded'} end
+if d[4] and tonumber(d[4]) > now then return {'early', d[4]} end
+local s = redis.call('HMGET', base .. ':subscription:' .. d[3], 'status', 'url', 'secret', 'previous_secret', 'previous_until')
+if not s[1] or s[1] == 'deleted' then return {'subscription_deleted', d[5]} end
+if s[1] ~= 'active' then
+  if st ~= HELD then
+    redis.call('HSET', key, 'st', HELD)
+    redis.call('HDEL', key, 'x')
+    move(id, d[6], st, HELD)
+    redis.call('ZADD', base .. ':held:' .. d[3], d[6], id)
+  end
+  return {'held', d[5], d[6]}
+end
+return {'attempt', d[5], d[6], d[7], d[3], d[8], s[2], s[3], s[4] or '', s[5] or ''}
+`,
+
+  /**
+   * Records attempt n and what it means, once: a second call with the same n changes nothing. Counts consecutive failures
+   * and pauses the address at the limit (specification 3). Answers {recorded|over|repeated, failures, paused now?, parked}.
+   * ARGV: id, n, kind, attempt, ended at, next attempt at, reason, expires at, pause after, attempts allowed, retention.
+   */
+  recordAttempt: `${LIB}
+local id, number, kind, now = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[5])
+local key = base .. ':delivery:' .. id
+local d = redis.call('HMGET', key, 'st', 'n', 's', 'c')
+local st = d[1]
+local parked = d[3] and redis.call('ZCARD', base .. ':parked:' .. d[3]) or 0
+if not st or finished(st) then return {'over', 0, 0, parked} end
+if tonumber(d[2]) ~= number - 1 then return {'repeated', 0, 0, parked} end
+local sub = base .. ':subscription:' .. d[3]
+redis.call('HSET', key, 'n', number, 'a' .. number, ARGV[4])
+if ARGV[10] ~= '' then redis.call('HSET', key, 'm', ARGV[10]) end
+if kind == 'retry' then
+  redis.call('HSET', key, 'st', WAITING, 'x', ARGV[6])
+  move(id, d[4], st, WAITING)
+  return {'recorded', 0, 0, parked}
+end
+if kind == 'succeeded' then
+  redis.call('HSET', key, 'st', SUCCEEDED, 'f', now)
+  if number > 1 then redis.call('HDEL', key, 'x') end
+  redis.call('PEXPIREAT', key, ARGV[8])
+  move(id, d[4], st, SUCCEEDED)
+  local failures = redis.call('HGET', sub, 'consecutive_failures')
+  if failures and failures ~= '0' then redis.call('HSET', sub, 'consecutive_failures', 0) end
+  return {'recorded', 0, 0, parked}
+end
+fail(id, {st = st, s = d[3], c = d[4]}, ARGV[7], now, ARGV[8], tonumber(ARGV[11]))
+local status, created = unpack(redis.call('HMGET', sub, 'status', 'created_at'))
+if not status or status == 'deleted' then return {'recorded', 0, 0, parked} end
+local failures = redis.call('HINCRBY', sub, 'consecutive_failures', 1)
+if failures >= tonumber(ARGV[9]) and status == 'active' then
+  redis.call('HSET', sub, 'status', 'paused', 'status_reason', 'consecutive_failures', 'updated_at', now)
+  redis.call('HINCRBY', sub, 'revision', 1)
+  redis.call('ZADD', base .. ':subscriptions:paused', created, d[3])
+  redis.call('ZREM', base .. ':subscriptions:active', d[3])
+  return {'recorded', failures, 1, parked}
+end
+return {'recorded', failures, 0, parked}
+`,
+
+  /** Ends unfinished deliveries without an attempt. Answers (delivery, generation)… ARGV: reason, now, expires at, retention, the only status to end or '', ids… */
+  endDeliveries: `${LIB}
+local ended = {}
+for i = 6, #ARGV do
+  local d = redis.call('HMGET', base .. ':delivery:' .. ARGV[i], 'st', 's', 'c', 'g')
+  if d[1] and not finished(d[1]) and (ARGV[5] == '' or NAMES[d[1]] == ARGV[5]) then
+    fail(ARGV[i], {st = d[1], s = d[2], c = d[3]}, ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4]))
+    redis.call('ZREM', base .. ':held:' .. d[2], ARGV[i])
+    redis.call('ZREM', base .. ':parked:' .. d[2], ARGV[i])
+    ended[#ended + 1] = ARGV[i]
+    ended[#ended + 1] = d[4] or '0'
+  end
+end
+return ended
+`,
+
+  /** Puts a delivery whose address is busy into the parked lane, so that its job can go. Answers 1, or 0 where the job is no longer the delivery's. ARGV: id, generation, subscription. */
+  park: `${LIB}
+local d = redis.call('HMGET', base .. ':delivery:' .. ARGV[1], 'st', 'g', 'c')
+if not d[1] or finished(d[1]) or d[1] == HELD or (d[2] or '0') ~= ARGV[2] then return 0 end
+redis.call('ZADD', base .. ':parked:' .. ARGV[3], d[3], ARGV[1])
+redis.call('SADD', base .. ':release_parked', ARGV[3])
+return 1
+`,
+
+  /**
+   * Takes up to n deliveries out of a lane, oldest first, each with a new generation whose job the caller adds next (the
+   * sweep for lost jobs does it otherwise). Nothing leaves the held lane unless the address is active.
+   * Answers (delivery, generation, event)… ARGV: lane, subscription, n.
+   */
+  release: `${LIB}
+local lane_name, sub = ARGV[1], ARGV[2]
+local lane, index = base .. ':' .. lane_name .. ':' .. sub, base .. ':release_' .. lane_name
+if lane_name == 'held' and redis.call('HGET', base .. ':subscription:' .. sub, 'status') ~= 'active' then
+  redis.call('SREM', index, sub)
+  return {}
+end
+local out = {}
+for _, id in ipairs(redis.call('ZRANGE', lane, 0, tonumber(ARGV[3]) - 1)) do
+  local key = base .. ':delivery:' .. id
+  local d = redis.call('HMGET', key, 'st', 'n', 'c', 'e')
+  if d[1] and not finished(d[1]) then
+    out[#out + 1] = id
+    out[#out + 1] = tostring(redis.call('HINCRBY', key, 'g', 1))
+    out[#out + 1] = d[4]
+    if d[1] == HELD then
+      local st = d[2] == '0' and PENDING or WAITING
+      redis.call('HSET', key, 'st', st)
+      move(id, d[3], HELD, st)
+    end
+  end
+  redis.call('ZREM', lane, id)
+end
+if redis.call('EXISTS', lane) == 0 then redis.call('SREM', index, sub) end
+return out
+`,
+
+  /**
+   * Writes a subscription as a whole, with the indexes that follow from it. Answers its new revision, or -1 where it is not
+   * at the expected one any more ('' for a new subscription). A subscription that becomes active has its held deliveries released.
+   * ARGV: id, expected revision, status, created at, topics joined by spaces, field, value, …
+   */
+  saveSubscription: `
+local base, id = KEYS[1], ARGV[1]
+local key = base .. ':subscription:' .. id
+local old = redis.call('HMGET', key, 'revision', 'status', 'topics')
+if (old[1] or '') ~= ARGV[2] or old[2] == 'deleted' then return -1 end
+redis.call('HSET', key, 'status', ARGV[3], 'created_at', ARGV[4], 'topics', ARGV[5], unpack(ARGV, 6))
+local revision = redis.call('HINCRBY', key, 'revision', 1)
+if old[2] ~= ARGV[3] then
+  redis.call('ZADD', base .. ':subscriptions:' .. ARGV[3], ARGV[4], id)
+  if old[2] then redis.call('ZREM', base .. ':subscriptions:' .. old[2], id) end
+end
+if (old[3] or '') ~= ARGV[5] then
+  for topic in string.gmatch(old[3] or '', '%S+') do redis.call('SREM', base .. ':topic:' .. topic, id) end
+  for topic in string.gmatch(ARGV[5], '%S+') do redis.call('SADD', base .. ':topic:' .. topic, id) end
+end
+if ARGV[3] == 'active' and redis.call('EXISTS', base .. ':held:' .. id) == 1 then
+  redis.call('SADD', base .. ':release_held', id)
+end
+return revision
+`,
+
+  /** Takes a subscription out of everything but the work of ending its deliveries. Answers 1, or 0 where there is none. ARGV: id. */
+  deleteSubscription: `
+local base, id = KEYS[1], ARGV[1]
+local key = base .. ':subscription:' .. id
+local old = redis.call('HMGET', key, 'status', 'topics')
+if not old[1] or old[1] == 'deleted' then return 0 end
+redis.call('SADD', base .. ':closing', id)
+redis.call('DEL', key)
+redis.call('HSET', key, 'status', 'deleted')
+redis.call('ZREM', base .. ':subscriptions:' .. old[1], id)
+for topic in string.gmatch(old[2] or '', '%S+') do redis.call('SREM', base .. ':topic:' .. topic, id) end
+redis.call('SREM', base .. ':release_held', id)
+return 1
+`,
+
+  /** Removes from an index up to n entries older than a time whose delivery has expired. Answers {looked at, removed}. ARGV: index key, before, offset, n. */
+  trimIndex: `
+local ids = redis.call('ZRANGEBYSCORE', ARGV[1], '-inf', ARGV[2], 'LIMIT', ARGV[3], ARGV[4])
+local removed = 0
+for _, id in ipairs(ids) do
+  if redis.call('EXISTS', KEYS[1] .. ':delivery:' .. id) == 0 then
+    removed = removed + redis.call('ZREM', ARGV[1], id)
+  end
+end
+return {#ids, removed}
+`,
+
+  /** Gives deliveries whose job is lost a new generation, if they still are where they were. Answers (delivery, generation, event, subscription, next attempt)… ARGV: (delivery, generation)… */
+  renew: `${LIB}
+local out = {}
+for i = 1, #ARGV, 2 do
+  local key = base .. ':delivery:' .. ARGV[i]
+  local d = redis.call('HMGET', key, 'st', 'g', 'e', 's', 'x')
+  if (d[1] == PENDING or d[1] == WAITING) and (d[2] or '0') == ARGV[i + 1] then
+    local g = redis.call('HINCRBY', key, 'g', 1)
+    for _, v in ipairs({ARGV[i], tostring(g), d[3], d[4], d[5] or ''}) do out[#out + 1] = v end
+  end
+end
+return out
+`,
+
+  /** Takes or keeps the housekeeper's lease. Answers 1 to its holder. ARGV: key, holder, life in ms. */
+  lease: `
+local holder = redis.call('GET', ARGV[1])
+if holder and holder ~= ARGV[2] then return 0 end
+redis.call('SET', ARGV[1], ARGV[2], 'PX', ARGV[3])
+return 1
+`,
+} as const satisfies Record<string, string>;
+
+export type ScriptName = keyof typeof scripts;

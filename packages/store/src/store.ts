@@ -1,0 +1,118 @@
+/** The handle that every function of this package takes: the connection, how keys are spelled, and what holds for the installation. */
+import { Cluster, Redis, type RedisOptions } from 'ioredis';
+import { installationKey, partitionBase, scriptDigest } from './keys.ts';
+import { type ScriptName, scripts } from './scripts.ts';
+
+export interface RedisSettings {
+  redisUrl: string;
+  /** `host` and `port` of some nodes of a Redis Cluster; wins over `redisUrl`. */
+  clusterNodes?: readonly { host: string; port: number }[] | undefined;
+}
+
+export interface Store {
+  redis: Redis | Cluster;
+  prefix: string;
+  partitions: number;
+  retentionMs: number;
+}
+
+/** Longest pause between two tries to reach Redis again, so that work goes on within a second of its return. */
+const MAX_RECONNECT_DELAY_MS = 1_000;
+
+/**
+ * A connection to Redis or Redis Cluster that reconnects for ever.
+ * With `failFastAfterMs` a command that gets no answer in that time fails, for those who have a caller waiting; without it,
+ * commands wait for as long as Redis is away.
+ */
+export function connectRedis(settings: RedisSettings, options: { failFastAfterMs?: number; autoPipelining?: boolean } = {}) {
+  const { failFastAfterMs } = options;
+  const common: RedisOptions = {
+    enableAutoPipelining: options.autoPipelining ?? false,
+    maxRetriesPerRequest: failFastAfterMs === undefined ? null : 1,
+    commandTimeout: failFastAfterMs,
+    connectTimeout: 5_000,
+    retryStrategy: (times) => Math.min(times * 50, MAX_RECONNECT_DELAY_MS),
+  };
+  if (!settings.clusterNodes?.length) return new Redis(settings.redisUrl, common);
+  const { username, password, protocol } = new URL(settings.redisUrl);
+  return new Cluster([...settings.clusterNodes], {
+    enableAutoPipelining: common.enableAutoPipelining,
+    clusterRetryStrategy: (times) => Math.min(times * 50, MAX_RECONNECT_DELAY_MS),
+    redisOptions: {
+      ...common,
+      username: decodeURIComponent(username) || undefined,
+      password: decodeURIComponent(password) || undefined,
+      tls: protocol === 'rediss:' ? {} : undefined,
+    },
+  });
+}
+
+/** Builds the handle; nothing is sent. */
+export function createStore(options: Store): Store {
+  for (const [name, lua] of Object.entries(scripts)) {
+    options.redis.defineCommand(commandName(name as ScriptName), { lua, numberOfKeys: 1 });
+  }
+  return options;
+}
+
+/** A partition was asked for that the installation does not have, or it was set up with another number of them. */
+export class InstallationMismatch extends Error {
+  override name = 'InstallationMismatch';
+}
+
+/**
+ * Checks that this process agrees with the installation on the number of partitions, which decides where each key is and so
+ * can't change while there are any. The first process to start settles it. Throws `InstallationMismatch`.
+ */
+export async function joinInstallation(store: Store): Promise<void> {
+  const key = installationKey(store.prefix);
+  await store.redis.hsetnx(key, 'partitions', store.partitions);
+  const settled = Number(await store.redis.hget(key, 'partitions'));
+  if (settled !== store.partitions) {
+    throw new InstallationMismatch(
+      `PARTITIONS is ${store.partitions}, but the data under KEY_PREFIX "${store.prefix}" was written with ${settled}. ` +
+        `Set PARTITIONS=${settled}, or choose another KEY_PREFIX.`,
+    );
+  }
+}
+
+/** Tells the other apps how many attempts the workers' schedule allows. */
+export async function announceMaxAttempts(store: Store, maxAttempts: number): Promise<void> {
+  await store.redis.hset(installationKey(store.prefix), 'max_attempts', maxAttempts);
+}
+
+/** Fails unless Redis answers and accepts writes. */
+export async function checkWritable(store: Store): Promise<void> {
+  await store.redis.hset(installationKey(store.prefix), 'checked_at', Date.now());
+}
+
+/** The beginning of the keys of a partition. */
+export function baseOf(store: Store, partition: number): string {
+  return partitionBase(store.prefix, partition);
+}
+
+/** The numbers of all partitions. */
+export function allPartitions(store: Store): number[] {
+  return Array.from({ length: store.partitions }, (_, partition) => partition);
+}
+
+/** Runs a script on a partition. `base` is its one declared key: the rest share its slot. */
+export function runScript(
+  store: Store,
+  name: ScriptName,
+  base: string,
+  args: readonly (string | number)[],
+): Promise<unknown> {
+  const commands = store.redis as unknown as Record<string, (...args: (string | number)[]) => Promise<unknown>>;
+  return commands[commandName(name)]!(base, ...args);
+}
+
+const commandNames = new Map<ScriptName, string>();
+function commandName(name: ScriptName): string {
+  let command = commandNames.get(name);
+  if (!command) {
+    command = `${name}_${scriptDigest(scripts[name])}`;
+    commandNames.set(name, command);
+  }
+  return command;
+}

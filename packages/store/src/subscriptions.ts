@@ -1,0 +1,144 @@
+/** Keeps subscriptions, and with each write the indexes that ingest and worker rely on, in one step. */
+import {
+  newSubscriptionId,
+  partitionOf,
+  type Subscription,
+  type SubscriptionEnvironment,
+  type SubscriptionStatus,
+  type StatusReason,
+  topicsOfSubscription,
+} from '@posthorn/core';
+import { laneLength } from './deliveries.ts';
+import { subscriptionKey } from './keys.ts';
+import { baseOf, runScript, type Store } from './store.ts';
+
+/** A subscription with what only Posthorn itself sees. */
+export interface StoredSubscription extends Subscription {
+  sealedSecret: string;
+  /** The secret before the last rotation and until when it still signs; null where there is none. */
+  previousSealedSecret: string | null;
+  previousSecretUntilMs: number;
+  /** From its first validation on, events are kept for it, whatever its status. */
+  takesEvents: boolean;
+  /** Counts writes; a save with an outdated one is refused. */
+  revision: string;
+}
+
+/** A new subscription, ready to be saved. */
+export function newSubscription(
+  fields: Pick<Subscription, 'url' | 'eventTypes' | 'environment' | 'description'> & { id?: string; sealedSecret: string },
+  nowMs: number,
+): StoredSubscription {
+  return {
+    ...fields,
+    id: fields.id ?? newSubscriptionId(),
+    status: 'awaiting_validation',
+    statusReason: null,
+    consecutiveFailures: 0,
+    createdAtMs: nowMs,
+    updatedAtMs: nowMs,
+    previousSealedSecret: null,
+    previousSecretUntilMs: 0,
+    takesEvents: false,
+    revision: '',
+  };
+}
+
+/**
+ * Saves a subscription read before, or a new one. Answers whether it was saved: not if it has changed or gone meanwhile.
+ * `consecutiveFailures` is written only where `resetFailures` says so, since the workers count it.
+ */
+export async function saveSubscription(
+  store: Store,
+  subscription: StoredSubscription,
+  options: { resetFailures?: boolean } = {},
+): Promise<boolean> {
+  const { id } = subscription;
+  const revision = await runScript(store, 'saveSubscription', baseOf(store, partitionOf(id, store.partitions)), [
+    id,
+    subscription.revision,
+    subscription.status,
+    subscription.createdAtMs,
+    subscription.takesEvents ? topicsOfSubscription(subscription).join(' ') : '',
+    ...Object.entries(encodeFields(subscription)).flat(),
+    ...(options.resetFailures || subscription.revision === '' ? ['consecutive_failures', 0] : []),
+  ]);
+  return revision !== -1;
+}
+
+/**
+ * Reads, changes and saves, again if somebody else saved in between. `change` answers the new state, or undefined to leave
+ * it alone. Answers the state now stored, or undefined where there is no such subscription.
+ */
+export async function changeSubscription(
+  store: Store,
+  id: string,
+  change: (now: StoredSubscription) => StoredSubscription | undefined,
+  options: { resetFailures?: boolean } = {},
+): Promise<StoredSubscription | undefined> {
+  for (let attempt = 0; attempt < 20; attempt++) {
+    const [present] = await loadSubscriptions(store, [id]);
+    if (!present) return undefined;
+    const changed = change(present);
+    if (!changed) return present;
+    if (await saveSubscription(store, changed, options)) return (await loadSubscriptions(store, [id]))[0];
+  }
+  throw new Error(`Subscription ${id} kept changing while it was being changed`);
+}
+
+/** Subscriptions by id, in the order asked for, undefined where there is none. */
+export async function loadSubscriptions(
+  store: Store,
+  ids: readonly string[],
+): Promise<(StoredSubscription | undefined)[]> {
+  const records = await Promise.all(
+    ids.map((id) => store.redis.hgetall(subscriptionKey(baseOf(store, partitionOf(id, store.partitions)), id))),
+  );
+  return records.map((record, i) => decode(ids[i]!, record));
+}
+
+/** How many deliveries of an address are held. */
+export async function heldDeliveries(store: Store, subscriptionId: string): Promise<number> {
+  return await laneLength(store, 'held', subscriptionId);
+}
+
+/** Takes a subscription away at once; what is left of it is cleared by `clearDeletedSubscription`. Answers false where there is none. */
+export async function deleteSubscription(store: Store, id: string): Promise<boolean> {
+  return (await runScript(store, 'deleteSubscription', baseOf(store, partitionOf(id, store.partitions)), [id])) === 1;
+}
+
+function encodeFields(subscription: StoredSubscription): Record<string, string | number> {
+  return {
+    url: subscription.url,
+    event_types: subscription.eventTypes === 'all' ? 'all' : subscription.eventTypes.join(' '),
+    environment: subscription.environment,
+    description: subscription.description,
+    status_reason: subscription.statusReason ?? '',
+    updated_at: subscription.updatedAtMs,
+    secret: subscription.sealedSecret,
+    previous_secret: subscription.previousSealedSecret ?? '',
+    previous_until: subscription.previousSecretUntilMs,
+    takes_events: subscription.takesEvents ? 1 : 0,
+  };
+}
+
+function decode(id: string, record: Record<string, string>): StoredSubscription | undefined {
+  if (record.status === undefined || record.status === 'deleted') return undefined;
+  return {
+    id,
+    url: record.url!,
+    eventTypes: record.event_types === 'all' ? 'all' : (record.event_types!.split(' ') as Exclude<Subscription['eventTypes'], 'all'>),
+    environment: record.environment as SubscriptionEnvironment,
+    description: record.description!,
+    status: record.status as SubscriptionStatus,
+    statusReason: record.status_reason ? (record.status_reason as StatusReason) : null,
+    consecutiveFailures: Number(record.consecutive_failures ?? 0),
+    createdAtMs: Number(record.created_at),
+    updatedAtMs: Number(record.updated_at),
+    sealedSecret: record.secret!,
+    previousSealedSecret: record.previous_secret ? record.previous_secret : null,
+    previousSecretUntilMs: Number(record.previous_until),
+    takesEvents: record.takes_events === '1',
+    revision: record.revision!,
+  };
+}

@@ -1,0 +1,106 @@
+/** What must be looked after in the background, so that a crash leaves nothing undone: leases, sweeps, clearing. The loop is the worker's. */
+import { type DeliveryStatus, isFinished, partitionOf } from '@posthorn/core';
+import { type DeliveryJob, loadDeliveries, type StoredDelivery } from './deliveries.ts';
+import {
+  bySubscriptionKey,
+  byStatusKey,
+  closingKey,
+  housekeeperKey,
+  laneIndexKey,
+  laneKey,
+  subscriptionKey,
+} from './keys.ts';
+import { baseOf, runScript, type Store } from './store.ts';
+
+/** Takes or keeps the right to keep house in a partition for `lifeMs`. Two holders at once would do harmless double work. */
+export async function holdLease(store: Store, partition: number, holder: string, lifeMs: number): Promise<boolean> {
+  const base = baseOf(store, partition);
+  return (await runScript(store, 'lease', base, [housekeeperKey(base), holder, lifeMs])) === 1;
+}
+
+/** Gives the right back early, so that another process need not wait for its end. */
+export async function giveUpLease(store: Store, partition: number, holder: string): Promise<void> {
+  const key = housekeeperKey(baseOf(store, partition));
+  if ((await store.redis.get(key)) === holder) await store.redis.del(key);
+}
+
+/**
+ * Removes from the index of a final status the entries whose delivery has expired. Those made before `beforeMs` are looked at,
+ * from `offset` on. Answers where to go on, or undefined at the end.
+ */
+export async function trimIndex(
+  store: Store,
+  partition: number,
+  status: 'succeeded' | 'failed',
+  beforeMs: number,
+  offset: number,
+): Promise<number | undefined> {
+  const chunk = 500;
+  const base = baseOf(store, partition);
+  const args = [byStatusKey(base, status), beforeMs, offset, chunk];
+  const [lookedAt, removed] = (await runScript(store, 'trimIndex', base, args)) as [number, number];
+  return lookedAt < chunk ? undefined : offset + lookedAt - removed;
+}
+
+/** Held deliveries of a partition made before `beforeMs`, oldest first. */
+export async function heldBefore(store: Store, partition: number, beforeMs: number, limit: number): Promise<StoredDelivery[]> {
+  const key = byStatusKey(baseOf(store, partition), 'held');
+  const ids = await store.redis.zrangebyscore(key, '-inf', beforeMs, 'LIMIT', 0, limit);
+  return (await loadDeliveries(store, ids)).filter((delivery) => delivery !== undefined);
+}
+
+/**
+ * A chunk of the deliveries that should have a job: `pending` or `waiting_for_retry`, made before `beforeMs`, not parked.
+ * `next` is where the following chunk begins, undefined at the end.
+ */
+export async function expectedJobs(
+  store: Store,
+  partition: number,
+  status: Extract<DeliveryStatus, 'pending' | 'waiting_for_retry'>,
+  beforeMs: number,
+  offset: number,
+  limit: number,
+): Promise<{ jobs: DeliveryJob[]; next: number | undefined }> {
+  const base = baseOf(store, partition);
+  const ids = await store.redis.zrangebyscore(byStatusKey(base, status), '-inf', beforeMs, 'LIMIT', offset, limit);
+  const deliveries = (await loadDeliveries(store, ids)).filter((delivery) => delivery !== undefined);
+  const parked = await Promise.all(
+    deliveries.map(({ id, subscriptionId }) => store.redis.zscore(laneKey(base, 'parked', subscriptionId), id)),
+  );
+  const jobs = deliveries
+    .filter((delivery, i) => parked[i] === null && delivery.status === status)
+    .map(({ id, generation, subscriptionId, eventId }) => ({ deliveryId: id, generation, subscriptionId, eventId }));
+  return { jobs, next: ids.length < limit ? undefined : offset + limit };
+}
+
+/** Subscriptions of a partition that were deleted and still have something to clear. */
+export async function closingSubscriptions(store: Store, partition: number): Promise<string[]> {
+  return await store.redis.smembers(closingKey(baseOf(store, partition)));
+}
+
+/** The unfinished deliveries of a subscription, newest first, chunk by chunk through all it has. */
+export async function* unfinishedDeliveries(store: Store, subscriptionId: string): AsyncGenerator<StoredDelivery[]> {
+  const key = bySubscriptionKey(baseOf(store, partitionOf(subscriptionId, store.partitions)), subscriptionId);
+  for (let start = '+'; ; ) {
+    const entries = await store.redis.xrevrange(key, start, '-', 'COUNT', 500);
+    const last = entries.at(-1);
+    if (!last) return;
+    start = `(${last[0]}`;
+    const deliveries = await loadDeliveries(store, entries.map(([, fields]) => fields[1]!));
+    const unfinished = deliveries.filter((delivery) => delivery !== undefined && !isFinished(delivery.status));
+    if (unfinished.length > 0) yield unfinished as StoredDelivery[];
+  }
+}
+
+/** Clears away a deleted subscription whose deliveries have all ended. What retention keeps of them expires by itself. */
+export async function clearDeletedSubscription(store: Store, subscriptionId: string): Promise<void> {
+  const base = baseOf(store, partitionOf(subscriptionId, store.partitions));
+  await store.redis
+    .multi()
+    .del(laneKey(base, 'held', subscriptionId), laneKey(base, 'parked', subscriptionId))
+    .srem(laneIndexKey(base, 'held'), subscriptionId)
+    .srem(laneIndexKey(base, 'parked'), subscriptionId)
+    .del(subscriptionKey(base, subscriptionId))
+    .srem(closingKey(base), subscriptionId)
+    .exec();
+}
