@@ -1,0 +1,74 @@
+/** An HTTP server with a life: listens, and on stop finishes what it has begun to answer. */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import express, { type Express } from 'express';
+import { type Service, StartError } from './service.ts';
+
+/** A client gets this long for its headers, and for its whole request. */
+const HEADERS_TIMEOUT_MS = 10_000;
+const REQUEST_TIMEOUT_MS = 30_000;
+/** Longer than the usual proxy's, so that the proxy is the one to close an idle connection. */
+const KEEP_ALIVE_MS = 65_000;
+
+export interface HttpService extends Service {
+  /** Where it listens once it has started, for example `http://127.0.0.1:3000`. */
+  url(): string;
+}
+
+/** A bare express app as both APIs want it. */
+export function createExpress(): Express {
+  const app = express();
+  app.disable('x-powered-by');
+  app.disable('etag');
+  app.set('query parser', 'simple');
+  return app;
+}
+
+/** Serves an express app. Port 0 takes a free one. */
+export function createHttpService(options: { app: Express; host: string; port: number }): HttpService {
+  const server = createServer(
+    { requestTimeout: REQUEST_TIMEOUT_MS, headersTimeout: HEADERS_TIMEOUT_MS, keepAliveTimeout: KEEP_ALIVE_MS },
+    options.app,
+  );
+  let stopping: Promise<void> | undefined;
+  server.prependListener('request', (_request, response) => {
+    if (stopping) response.setHeader('Connection', 'close');
+  });
+  return {
+    name: 'http',
+    url() {
+      const { port } = server.address() as AddressInfo;
+      return `http://${options.host.includes(':') ? `[${options.host}]` : options.host}:${port}`;
+    },
+    async start() {
+      if (server.listening) return;
+      await new Promise<void>((resolve, reject) => {
+        const fail = (error: NodeJS.ErrnoException) => reject(describeListenError(error, options.host, options.port));
+        server.once('error', fail);
+        server.listen(options.port, options.host, () => {
+          server.off('error', fail);
+          resolve();
+        });
+      });
+    },
+    async stop(graceMs) {
+      stopping ??= new Promise<void>((resolve) => {
+        if (!server.listening) {
+          resolve();
+          return;
+        }
+        const cut = setTimeout(() => server.closeAllConnections(), graceMs);
+        server.close(() => {
+          clearTimeout(cut);
+          resolve();
+        });
+      });
+      await stopping;
+    },
+  };
+}
+
+function describeListenError(error: NodeJS.ErrnoException, host: string, port: number): StartError {
+  if (error.code === 'EADDRINUSE') return new StartError(`Something else listens on ${host}:${port} already. Set PORT.`);
+  return new StartError(`Can't listen on ${host}:${port} (HOST, PORT): ${error.code ?? error.message}`);
+}

@@ -1,0 +1,30 @@
+/** What every app is run with. */
+export { createKeyring, holderOf, requireBearer } from './auth.ts';
+export { type Clock, systemClock } from './clock.ts';
+export { createExpress, createHttpService, type HttpService } from './http-service.ts';
+export { jsonBody } from './json-body.ts';
+export { createLogger, type Logger } from './logger.ts';
+export { type Backlog, createMetrics, operationsRouter, registerBacklog } from './operations.ts';
+export {
+  fieldErrors,
+  isStorageFailure,
+  notFoundHandler,
+  parseFields,
+  problemDocument,
+  problemHandler,
+  toAppError,
+} from './problems.ts';
+export { createRepeating } from './repeating.ts';
+export { type App, runApp, type Service, StartError, stopServices } from './service.ts';
+export {
+  durationListMs,
+  durationMs,
+  loadSettings,
+  operatorTokens,
+  parseDurationMs,
+  publisherKeys,
+  SettingsError,
+  sharedSettings,
+  version,
+  wholeNumber,
+} from './settings.ts';

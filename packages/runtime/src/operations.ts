@@ -1,0 +1,82 @@
+/** What keeps a process observable: /healthz, /readyz and /metrics, and the gauges read when somebody looks. */
+import { AppError } from '@posthorn/core';
+import { Router } from 'express';
+import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { version } from './settings.ts';
+
+/** Redis must answer a readiness check within this. */
+const READY_LIMIT_MS = 2_000;
+
+/** A registry with the process's own figures. */
+export function createMetrics(app: string): Registry {
+  const registry = new Registry();
+  registry.setDefaultLabels({ app });
+  collectDefaultMetrics({ register: registry });
+  new Gauge({ name: 'posthorn_build_info', help: 'Always 1; says the version', labelNames: ['version'], registers: [registry] }).set(
+    { version },
+    1,
+  );
+  return registry;
+}
+
+/** What stands in Redis, the same for all processes; each app can tell it. */
+export interface Backlog {
+  /** Jobs by state of the queue. */
+  jobs: Record<string, number>;
+  deliveries: Record<string, number>;
+  subscriptions: Record<string, number>;
+  /** Age of the oldest delivery without an attempt; 0 where there is none. */
+  oldestPendingAgeMs: number;
+}
+
+/** Gauges of the backlog, read from Redis at each scrape. */
+export function registerBacklog(registry: Registry, read: () => Promise<Backlog>): void {
+  const gauge = (name: string, help: string, labelNames: string[]) => new Gauge({ name, help, labelNames, registers: [registry] });
+  const jobs = gauge('posthorn_queue_jobs', 'Jobs in the queue by state', ['state']);
+  const deliveries = gauge('posthorn_deliveries', 'Deliveries kept, by status', ['status']);
+  const subscriptions = gauge('posthorn_subscriptions', 'Subscriptions by status', ['status']);
+  const paused = gauge('posthorn_paused_addresses', 'Addresses that are paused', []);
+  new Gauge({
+    name: 'posthorn_oldest_pending_age_seconds',
+    help: 'Age of the oldest delivery that has had no attempt yet; 0 where there is none',
+    registers: [registry],
+    async collect() {
+      const backlog = await read();
+      this.set(backlog.oldestPendingAgeMs / 1000);
+      for (const [state, count] of Object.entries(backlog.jobs)) jobs.set({ state }, count);
+      for (const [status, count] of Object.entries(backlog.deliveries)) deliveries.set({ status }, count);
+      for (const [status, count] of Object.entries(backlog.subscriptions)) subscriptions.set({ status }, count);
+      paused.set(backlog.subscriptions.paused ?? 0);
+    },
+  });
+}
+
+/** The three routes that need no key. `checkReady` rejects where the process can't do its work. */
+export function operationsRouter(options: { registry: Registry; checkReady: () => Promise<unknown> }): Router {
+  const router = Router();
+  router.get('/healthz', (_request, response) => {
+    response.json({ status: 'ok' });
+  });
+  router.get('/readyz', async (_request, response) => {
+    await within(READY_LIMIT_MS, options.checkReady());
+    response.json({ status: 'ready' });
+  });
+  router.get('/metrics', async (_request, response) => {
+    const text = await within(READY_LIMIT_MS, options.registry.metrics());
+    response.type(options.registry.contentType).send(text);
+  });
+  return router;
+}
+
+/** Fails as `unavailable` where `work` fails or takes longer than `limitMs`. */
+async function within<T>(limitMs: number, work: Promise<T>): Promise<T> {
+  const timeUp = Promise.withResolvers<never>();
+  const timer = setTimeout(() => timeUp.reject(new Error(`No answer within ${limitMs} ms`)), limitMs);
+  try {
+    return await Promise.race([work, timeUp.promise]);
+  } catch (cause) {
+    throw new AppError('unavailable', 'Redis does not answer or takes no writes.', { cause, retryAfterS: 5 });
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,93 @@
+/** Errors as answers: RFC 9457 problem details for both HTTP APIs, and which errors mean that Redis can't serve. */
+import { AppError, errorCodes, type FieldError } from '@posthorn/core';
+import type { ErrorRequestHandler, RequestHandler } from 'express';
+import type { z } from 'zod';
+import type { Logger } from './logger.ts';
+
+/** Seconds a caller is asked to wait when Redis is away. */
+const RETRY_AFTER_S = 5;
+
+const REDIS_REFUSALS =
+  /^(-?(OOM|READONLY|LOADING|CLUSTERDOWN|MASTERDOWN|MISCONF|NOREPLICAS|TRYAGAIN|BUSY|UNKILLABLE|NOAUTH|WRONGPASS)\b)|Connection is closed|Stream isn't writeable|Command timed out|Connection in subscriber mode|out of memory|All sentinels|Cluster isn't ready|Failed to refresh slots cache|max retries per request/i;
+const NETWORK_CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'ETIMEDOUT', 'EPIPE', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH']);
+
+/** Whether an error means that Redis is away, full, or not taking writes for now. */
+export function isStorageFailure(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const { code } = error as NodeJS.ErrnoException;
+  return (
+    error.name === 'MaxRetriesPerRequestError' ||
+    error.name === 'ClusterAllFailedError' ||
+    REDIS_REFUSALS.test(error.message) ||
+    (code !== undefined && NETWORK_CODES.has(code))
+  );
+}
+
+/** The problem document of an error, with what goes into the log beside it. */
+export function toAppError(error: unknown): AppError {
+  if (error instanceof AppError) return error;
+  if (isStorageFailure(error)) {
+    return new AppError('unavailable', 'Storage does not answer or takes no writes at the moment. Try again.', {
+      cause: error,
+      retryAfterS: RETRY_AFTER_S,
+    });
+  }
+  // A path that does not decode: express throws it with a status of its own.
+  if (error instanceof URIError) return new AppError('not_found', 'There is nothing at this address.', { cause: error });
+  return new AppError('internal', 'Something went wrong inside; it has been logged.', { cause: error });
+}
+
+/** An error as the JSON object that both APIs answer. */
+export function problemDocument(error: AppError): Record<string, unknown> {
+  return {
+    type: 'about:blank',
+    title: errorCodes[error.code].title,
+    status: error.status,
+    detail: error.publicMessage,
+    code: error.code,
+    ...(error.fields === undefined ? {} : { errors: error.fields }),
+  };
+}
+
+/** The last middleware of an API: every error becomes a problem document; those that are our fault are logged. */
+export function problemHandler(logger: Logger): ErrorRequestHandler {
+  return (thrown, request, response, next) => {
+    const error = toAppError(thrown);
+    const line = { err: error.cause ?? error, method: request.method, path: request.path, status: error.status };
+    if (error.status === 500) logger.error(line, 'request.failed');
+    else if (error.status === 503) logger.warn(line, 'request.unavailable');
+    if (response.headersSent) {
+      next(thrown);
+      return;
+    }
+    if (error.retryAfterS !== undefined) response.set('Retry-After', String(error.retryAfterS));
+    response.status(error.status).type('application/problem+json').send(JSON.stringify(problemDocument(error)));
+  };
+}
+
+/** Answers 404 to whatever no route took. */
+export const notFoundHandler: RequestHandler = (request, _response, next) => {
+  next(new AppError('not_found', `There is nothing at ${request.method} ${request.path}.`));
+};
+
+/** The bad fields of a failed validation, with dotted paths. */
+export function fieldErrors(error: z.ZodError): FieldError[] {
+  return error.issues.flatMap((issue) => {
+    if (issue.code === 'unrecognized_keys') {
+      return issue.keys.map((key) => ({ path: [...issue.path, key].join('.'), message: 'Unknown field' }));
+    }
+    return [{ path: issue.path.join('.'), message: messageOf(issue) }];
+  });
+}
+
+function messageOf(issue: z.core.$ZodIssue): string {
+  if (issue.code === 'invalid_type' && issue.input === undefined && /received undefined/.test(issue.message)) return 'Required';
+  return issue.message.replace(/^Invalid input: e/, 'E').replace(/^Invalid option: e/, 'E');
+}
+
+/** Parses input with a schema. Throws `AppError` `invalid_fields` that names every bad field. */
+export function parseFields<S extends z.ZodType>(schema: S, input: unknown, what: string): z.infer<S> {
+  const parsed = schema.safeParse(input);
+  if (parsed.success) return parsed.data;
+  throw new AppError('invalid_fields', `${what} is not valid.`, { fields: fieldErrors(parsed.error) });
+}

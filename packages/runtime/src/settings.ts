@@ -1,0 +1,116 @@
+/** Settings from the environment: what the apps share of them, and one message that names every bad variable. */
+import { readFileSync } from 'node:fs';
+import { z } from 'zod';
+
+/** One or more settings are missing or wrong. The message names each variable and never quotes a value. */
+export class SettingsError extends Error {
+  override name = 'SettingsError';
+}
+
+/** Reads settings from an environment and freezes them. A blank variable counts as not set. Throws `SettingsError`. */
+export function loadSettings<S extends z.ZodObject>(schema: S, env: NodeJS.ProcessEnv): Readonly<z.infer<S>> {
+  const given = Object.fromEntries(
+    Object.keys(schema.shape).flatMap((name) => (env[name]?.trim() ? [[name, env[name].trim()]] : [])),
+  );
+  const parsed = schema.safeParse(given);
+  if (parsed.success) return Object.freeze(parsed.data);
+  const lines = parsed.error.issues.map((issue) => `  ${String(issue.path[0])}: ${describe(issue, given)}`);
+  throw new SettingsError(`Posthorn can't start, because of these settings:\n${[...new Set(lines)].join('\n')}`);
+}
+
+function describe(issue: z.core.$ZodIssue, given: Record<string, unknown>): string {
+  return given[String(issue.path[0])] === undefined ? 'is required' : issue.message;
+}
+
+const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+/** Beyond this a timer or an expiry would overflow. */
+const LONGEST_MS = 10 * 365 * 86_400_000;
+
+/** Milliseconds of a duration such as `90s` or `1.5h`, or undefined where it is none. */
+export function parseDurationMs(text: string): number | undefined {
+  const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text.trim());
+  if (!match) return undefined;
+  const ms = Math.round(Number(match[1]) * UNIT_MS[match[2] as keyof typeof UNIT_MS]);
+  return ms >= 1 && ms <= LONGEST_MS ? ms : undefined;
+}
+
+/** A duration setting, in milliseconds. */
+export const durationMs = z.string().transform((text, context) => {
+  const ms = parseDurationMs(text);
+  if (ms === undefined) context.addIssue({ code: 'custom', message: 'must be a number and ms, s, m, h or d, such as 90s' });
+  return ms ?? z.NEVER;
+});
+
+/** A comma-separated list of durations, in milliseconds; at most 20 of them. */
+export const durationListMs = z.string().transform((text, context) => {
+  const list = text.split(',').map(parseDurationMs);
+  if (list.length <= 20 && list.every((ms) => ms !== undefined)) return list as number[];
+  context.addIssue({ code: 'custom', message: 'must be 1 to 20 durations separated by commas, such as 1m,5m' });
+  return z.NEVER;
+});
+
+/** A whole number between two bounds. */
+export function wholeNumber(min: number, max: number) {
+  return z
+    .string()
+    .regex(/^\d+$/, `must be a whole number from ${min} to ${max}`)
+    .transform(Number)
+    .refine((n) => n >= min && n <= max, `must be a whole number from ${min} to ${max}`);
+}
+
+/** `name:rest,name:rest,…` with each name once. */
+function namedList<T>(shape: string, parse: (name: string, rest: string) => T | undefined) {
+  return z.string().transform((text, context) => {
+    const entries = text.split(',').map((entry) => {
+      const [, name = '', rest = ''] = /^\s*([A-Za-z0-9._-]{1,64}):(.+?)\s*$/.exec(entry) ?? [];
+      return name === '' ? undefined : { name, parsed: parse(name, rest) };
+    });
+    const names = new Set(entries.map((entry) => entry?.name));
+    if (names.size === entries.length && entries.every((entry) => entry?.parsed !== undefined)) {
+      return entries.map((entry) => entry!.parsed!);
+    }
+    context.addIssue({ code: 'custom', message: `must be ${shape}, each name once` });
+    return z.NEVER;
+  });
+}
+
+/** `PUBLISHER_KEYS`. */
+export const publisherKeys = namedList('name:environment:key,… with environment sandbox, production or both', (name, rest) => {
+  const [, environment, key] = /^(sandbox|production|both):(.+)$/.exec(rest) ?? [];
+  return key === undefined ? undefined : { name, environment: environment as 'sandbox' | 'production' | 'both', key };
+});
+
+/** `OPERATOR_TOKENS`. */
+export const operatorTokens = namedList('name:token,…', (name, token) => ({ name, key: token }));
+
+const redisUrl = z.string().refine((text) => {
+  const url = URL.parse(text);
+  return url !== null && ['redis:', 'rediss:'].includes(url.protocol) && url.hostname !== '' && /^(\/\d*)?$/.test(url.pathname);
+}, 'must be redis:// or rediss://, with host and at most a database number');
+
+const clusterNodes = z.string().transform((text, context) => {
+  const nodes = text.split(',').map((node) => /^\s*([^:\s]+):(\d{1,5})\s*$/.exec(node));
+  if (nodes.every((node) => node !== null)) return nodes.map((node) => ({ host: node[1]!, port: Number(node[2]) }));
+  context.addIssue({ code: 'custom', message: 'must be host:port,host:port' });
+  return z.NEVER;
+});
+
+/** The settings that every app has (interface 2). `defaultPort` differs by app. */
+export function sharedSettings(defaultPort: number) {
+  return {
+    REDIS_URL: redisUrl.default('redis://127.0.0.1:6379'),
+    REDIS_CLUSTER_NODES: clusterNodes.optional(),
+    KEY_PREFIX: z.string().regex(/^[A-Za-z0-9._:-]{1,64}$/, 'must be 1 to 64 of A-Z a-z 0-9 . _ : -').default('posthorn'),
+    PARTITIONS: wholeNumber(1, 256).default(1),
+    HOST: z.string().default('127.0.0.1'),
+    PORT: wholeNumber(0, 65_535).default(defaultPort),
+    RETENTION: durationMs.default(30 * UNIT_MS.d),
+    SHUTDOWN_GRACE: durationMs.default(20 * UNIT_MS.s),
+    LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], 'must be a level of pino').default('info'),
+  };
+}
+
+/** Posthorn's version, as in the top package.json. */
+export const version: string = JSON.parse(
+  readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'),
+).version;

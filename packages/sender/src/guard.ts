@@ -1,0 +1,116 @@
+/** The address guard: which URLs and IP addresses may be sent to. Asked at registration, at validation and at every attempt. */
+import { isIP } from 'node:net';
+import ipaddr from 'ipaddr.js';
+
+type Ip = ipaddr.IPv4 | ipaddr.IPv6;
+
+/** Networks exempt from the refusal of private and local addresses (`ALLOWED_PRIVATE_NETWORKS`). */
+export type AllowedNetworks = readonly [Ip, number][];
+
+export type AddressRefusalReason = 'malformed' | 'private_address' | 'local_address';
+export type UrlCheck = { ok: true; url: URL } | { ok: false; reason: AddressRefusalReason; message: string };
+
+/** Reads a comma-separated list of CIDRs; blank is none. Throws an `Error` that names the bad one. */
+export function parseNetworks(text: string): AllowedNetworks {
+  const parts = text.split(',').map((part) => part.trim());
+  return parts
+    .filter((part) => part !== '')
+    .map((part) => {
+      try {
+        return ipaddr.parseCIDR(part);
+      } catch (cause) {
+        throw new Error(`"${part}" is not a network in CIDR form, such as 10.0.0.0/8`, { cause });
+      }
+    });
+}
+
+/** Ports that browsers refuse for the same reason: what listens there is not a web server (Fetch standard, "bad port"). */
+const BAD_PORTS = new Set([
+  0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110, 111,
+  113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531, 532, 540, 548,
+  554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665,
+  6666, 6667, 6668, 6669, 6679, 6697, 10080,
+]);
+const LONGEST_URL = 2048;
+const LOCAL_SUFFIXES = ['localhost', 'local', 'localdomain', 'internal', 'intranet', 'lan', 'home', 'corp', 'home.arpa'];
+
+/**
+ * What can be seen of an address without resolving its name (specification 3.2). Local names are let through where networks are
+ * exempt, since what they resolve to is checked at validation and at each attempt.
+ */
+export function checkUrl(text: string, allowed: AllowedNetworks): UrlCheck {
+  // Checked on the raw text: the URL parser would silently strip or rewrite these.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
+  if (/[\u0000-\u0020\u007f-\u00a0\\]/.test(text)) return malformed('The URL has spaces, control characters or backslashes.');
+  if (text.length > LONGEST_URL) return malformed(`The URL is longer than ${LONGEST_URL} characters.`);
+  const url = URL.parse(text);
+  if (!url) return malformed('The URL can not be parsed.');
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') return malformed('The URL must begin with http:// or https://.');
+  if (!/^https?:\/\/[^/]/i.test(text)) return malformed('The URL must have two slashes and a host.');
+  if (url.username !== '' || url.password !== '' || /^https?:\/\/[^/?#]*@/i.test(text)) {
+    return malformed('The URL must not carry credentials.');
+  }
+  const port = url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port);
+  if (BAD_PORTS.has(port)) return malformed(`Port ${port} is not one for web servers.`);
+  return checkHost(url, allowed);
+}
+
+function checkHost(url: URL, allowed: AllowedNetworks): UrlCheck {
+  const ip = ipOfHost(url.hostname);
+  if (ip !== undefined) {
+    const reason = checkIp(ip, allowed);
+    return reason === null ? { ok: true, url } : { ok: false, reason, message: `${ip} is not a public address.` };
+  }
+  const name = url.hostname.replace(/\.+$/, '');
+  if (name === '' || name.startsWith('.') || name.includes('..')) return malformed('The host name is not valid.');
+  const isLocal = !name.includes('.') || LOCAL_SUFFIXES.some((suffix) => name.endsWith(`.${suffix}`));
+  if (isLocal && allowed.length === 0) {
+    return { ok: false, reason: 'local_address', message: `${name} is a local name.` };
+  }
+  return { ok: true, url };
+}
+
+/** The IP address that a URL's host is, or undefined where it is a name. A dot at the end doesn't make a name of it. */
+export function ipOfHost(hostname: string): string | undefined {
+  const bare = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname.replace(/\.+$/, '');
+  return isIP(bare) === 0 ? undefined : bare;
+}
+
+/** Ranges of IPv6 that ipaddr.js takes for ordinary addresses, or that lie outside the global unicast space anyway. */
+const MORE_SPECIAL = [
+  '::/96', // IPv4-compatible, and with it :: and ::1
+  '64:ff9b:1::/48', // local-use NAT64
+  '100:0:0:1::/64', // dummy prefix
+  '2001::/23', // protocol assignments
+  '3fff::/20', // documentation
+  '5f00::/16', // segment routing
+  'fec0::/10', // site-local
+  '192.0.0.0/24', // protocol assignments
+  '192.88.99.0/24', // 6to4 relays
+].map((cidr) => ipaddr.parseCIDR(cidr));
+const GLOBAL_UNICAST = ipaddr.parseCIDR('2000::/3');
+/** Where a special range means this machine or its own link. */
+const LOCAL_RANGES = new Set(['loopback', 'unspecified', 'linkLocal']);
+
+/** Why an IP address may not be sent to, or null where it may: only public unicast addresses, and those of exempt networks. */
+export function checkIp(text: string, allowed: AllowedNetworks): Exclude<AddressRefusalReason, 'malformed'> | null {
+  if (isIP(text) === 0 || text.includes('%')) return 'local_address';
+  const ip = ipaddr.parse(text);
+  // ::ffff:10.0.0.1 reaches 10.0.0.1: what is exempt, and what is local, is that of the IPv4 address.
+  const meant = ip.kind() === 'ipv6' && (ip as ipaddr.IPv6).isIPv4MappedAddress() ? (ip as ipaddr.IPv6).toIPv4Address() : ip;
+  if (allowed.some((network) => isIn(meant, network) || isIn(ip, network))) return null;
+  if (LOCAL_RANGES.has(meant.range())) return 'local_address';
+  const isPublic =
+    ip.range() === 'unicast' &&
+    !MORE_SPECIAL.some((network) => isIn(ip, network)) &&
+    (ip.kind() === 'ipv4' || isIn(ip, GLOBAL_UNICAST));
+  return isPublic ? null : 'private_address';
+}
+
+function isIn(ip: Ip, [network, bits]: readonly [Ip, number]): boolean {
+  return ip.kind() === network.kind() && ip.match(network as never, bits);
+}
+
+function malformed(message: string): UrlCheck {
+  return { ok: false, reason: 'malformed', message };
+}

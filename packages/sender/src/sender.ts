@@ -1,0 +1,154 @@
+/** Makes one attempt: a POST whose outcome is known with the status line, within one time limit for everything. */
+import { Agent as HttpAgent, type ClientRequest, type IncomingMessage } from 'node:http';
+import { Agent as HttpsAgent } from 'node:https';
+import type { Socket } from 'node:net';
+import got, { type Got, type Request } from 'got';
+import { type AllowedNetworks, checkUrl } from './guard.ts';
+import { AddressBlocked, createResolver, guardedLookup, type Resolve } from './resolve.ts';
+
+export interface SendRequest {
+  url: string;
+  headers: Record<string, string>;
+  body: Buffer;
+  /** Gives the attempt up: the process is stopping. */
+  signal?: AbortSignal;
+}
+
+/** How an attempt ended. A failed attempt is a value, never an exception. */
+export type SendResult =
+  | { kind: 'responded'; statusCode: number }
+  | { kind: 'timed_out' }
+  | { kind: 'connection_failed'; error: 'dns' | 'connection' | 'tls'; detail: string }
+  | { kind: 'address_blocked'; reason: string }
+  | { kind: 'aborted' };
+
+export interface SenderOptions {
+  allowedNetworks: AllowedNetworks;
+  /** Limit for the response, counted from the start of the attempt (specification 8). */
+  timeoutMs: number;
+  userAgent: string;
+  /** Resolves names; the system's resolver unless a test says otherwise. */
+  resolve?: Resolve;
+  /** Certificate authorities to trust in place of the well-known ones. */
+  ca?: string;
+}
+
+export interface Sender {
+  /** Makes one attempt. */
+  send(request: SendRequest): Promise<SendResult>;
+  /** Lets go of the connections that are kept. */
+  close(): void;
+}
+
+/** What is read of a response's body at most, and for how long, so that its connection can be used again. */
+const DRAIN_BYTES = 16 * 1024;
+const DRAIN_MS = 250;
+/** A response's status line and headers together. */
+const MAX_HEADER_BYTES = 16 * 1024;
+/** Connections kept to one address while idle, and for how long. */
+const IDLE_PER_ADDRESS = 32;
+const IDLE_MS = 10_000;
+
+export function createSender(options: SenderOptions): Sender {
+  const agentOptions = {
+    keepAlive: true,
+    maxFreeSockets: IDLE_PER_ADDRESS,
+    timeout: IDLE_MS,
+    scheduling: 'lifo' as const,
+    lookup: guardedLookup(options.allowedNetworks, options.resolve ?? createResolver()),
+    // Without this, Node 24 could be told by the environment to use a proxy.
+    proxyEnv: {},
+  };
+  const agents = { http: new HttpAgent(agentOptions), https: new HttpsAgent({ ...agentOptions, ca: options.ca }) };
+  // Whatever got would do beyond one plain request is off: most of an attempt's cost is in such features.
+  const client = got.extend({
+    agent: agents,
+    retry: { limit: 0 },
+    followRedirect: false,
+    throwHttpErrors: false,
+    decompress: false,
+    strictContentLength: false,
+    maxHeaderSize: MAX_HEADER_BYTES,
+    headers: { 'user-agent': options.userAgent },
+  });
+  return {
+    async send(request) {
+      if (request.signal?.aborted) return { kind: 'aborted' };
+      // An IP literal never reaches the lookup of a connection, so it is checked here.
+      const check = checkUrl(request.url, options.allowedNetworks);
+      if (!check.ok) return { kind: 'address_blocked', reason: check.reason };
+      const endsAtMs = performance.now() + options.timeoutMs;
+      for (;;) {
+        const leftMs = endsAtMs - performance.now();
+        const result: SendResult | 'stale' = leftMs > 0 ? await post(client, request, leftMs) : { kind: 'timed_out' };
+        // The receiver closed a kept connection before we used it. It has seen nothing of the request, so that goes again.
+        if (result !== 'stale') return result;
+      }
+    },
+    close() {
+      agents.http.destroy();
+      agents.https.destroy();
+    },
+  };
+}
+
+/** One request, settled by whichever comes first: the status line, a failure, the time limit, the signal. */
+function post(client: Got, { url, headers, body, signal }: SendRequest, limitMs: number): Promise<SendResult | 'stale'> {
+  return new Promise((resolve) => {
+    const stream = client.stream.post(url, { headers, body });
+    let native: ClientRequest | undefined;
+    let settled = false;
+    const settle = (result: SendResult | 'stale') => {
+      if (settled) return;
+      settled = true;
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', onAbort);
+      resolve(result);
+    };
+    const giveUp = (result: SendResult) => {
+      settle(result);
+      stream.destroy();
+    };
+    const onAbort = () => giveUp({ kind: 'aborted' });
+    const timer = setTimeout(giveUp, limitMs, { kind: 'timed_out' });
+    signal?.addEventListener('abort', onAbort);
+    stream.on('request', (request: ClientRequest) => {
+      native = request;
+    });
+    stream.on('response', (response: IncomingMessage) => {
+      settle({ kind: 'responded', statusCode: response.statusCode! });
+      drain(response, stream);
+    });
+    stream.on('upgrade', (_response: IncomingMessage, socket: Socket) => {
+      socket.destroy();
+      giveUp({ kind: 'connection_failed', error: 'connection', detail: 'UPGRADE' });
+    });
+    stream.on('error', (error: NodeJS.ErrnoException) => {
+      const result = classify(error);
+      settle(native?.reusedSocket && STALE_CODES.has(error.code ?? '') ? 'stale' : result);
+    });
+  });
+}
+
+/** Reads what little body there may be, so that the connection can be kept; drops the connection where there is more. */
+function drain(response: IncomingMessage, stream: Request): void {
+  let bytes = 0;
+  const timer = setTimeout(() => stream.destroy(), DRAIN_MS);
+  response.on('data', (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes > DRAIN_BYTES) stream.destroy();
+  });
+  response.once('close', () => clearTimeout(timer));
+}
+
+const STALE_CODES = new Set(['ECONNRESET', 'EPIPE', 'ECONNABORTED']);
+const DNS_CODES = /^(ENOTFOUND|EAI_|ENODATA|ESERVFAIL|EREFUSED|ENONAME)/;
+const TLS_CODES = /^(ERR_TLS|ERR_SSL|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|EPROTO|HOSTNAME_MISMATCH|INVALID_(CA|PURPOSE)|PATH_LENGTH|CRL_|ERROR_IN_C)/;
+
+function classify(error: NodeJS.ErrnoException): SendResult {
+  const cause = error.cause;
+  if (cause instanceof AddressBlocked) return { kind: 'address_blocked', reason: cause.reason };
+  const detail = error.code ?? 'UNKNOWN';
+  if (DNS_CODES.test(detail)) return { kind: 'connection_failed', error: 'dns', detail };
+  return { kind: 'connection_failed', error: TLS_CODES.test(detail) ? 'tls' : 'connection', detail };
+}
