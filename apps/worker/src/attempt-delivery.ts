@@ -59,7 +59,7 @@ async function sendAndRecord(
   context: AttemptContext,
   job: DeliveryJob,
   begun: BegunAttempt,
-  body: Buffer,
+  body: string,
   signal: AbortSignal,
 ): Promise<JobOutcome> {
   const { clock } = context;

@@ -7,19 +7,19 @@ import { LRUCache } from 'lru-cache';
 const MAX_BYTES = 32 * 1024 * 1024;
 
 export interface EventBodies {
-  /** The bytes of an event's body, or undefined where the event is gone. */
-  load(eventId: string): Promise<Buffer | undefined>;
+  /** The text of an event's body, or undefined where the event is gone. */
+  load(eventId: string): Promise<string | undefined>;
 }
 
 export function createEventBodies(store: Store): EventBodies {
-  const kept = new LRUCache<string, Buffer>({ maxSize: MAX_BYTES, sizeCalculation: (body) => body.length + 200 });
+  const kept = new LRUCache<string, string>({ maxSize: MAX_BYTES, sizeCalculation: (body) => 2 * body.length + 200 });
   return {
     async load(eventId) {
       const known = kept.get(eventId);
       if (known) return known;
       const stored = await loadEvent(store, eventId);
       if (!stored) return undefined;
-      const body = Buffer.from(eventBody(stored.event));
+      const body = eventBody(stored.event);
       if (stored.subscriptionIds.length > 1) kept.set(eventId, body);
       return body;
     },

@@ -3,7 +3,7 @@ import type { Producer } from '@posthorn/queue';
 import type { Clock, Logger } from '@posthorn/runtime';
 import {
   addressesToRelease,
-  clearDeletedSubscription,
+  closeSubscription,
   closingSubscriptions,
   endDeliveries,
   expectedJobs,
@@ -12,7 +12,6 @@ import {
   renewJobs,
   type Store,
   trimIndex,
-  unfinishedDeliveries,
 } from '@posthorn/store';
 import { release } from './release.ts';
 
@@ -80,11 +79,7 @@ async function releaseStragglers(context: HousekeepingContext, partition: number
 /** Ends the deliveries of deleted subscriptions, for a console that died after the delete. */
 async function closeDeleted({ store, producer, clock }: HousekeepingContext, partition: number): Promise<void> {
   for (const subscriptionId of await closingSubscriptions(store, partition)) {
-    for await (const deliveries of unfinishedDeliveries(store, subscriptionId)) {
-      const jobs = await endDeliveries(store, partition, deliveries, 'subscription_deleted', clock.now());
-      await producer.remove(partition, jobs);
-    }
-    await clearDeletedSubscription(store, subscriptionId);
+    await closeSubscription(store, subscriptionId, clock.now(), producer.remove);
   }
 }
 

@@ -10,7 +10,7 @@ const OPEN_SECRETS = 10_000;
 export type RequestSigner = (
   deliveryId: string,
   attempt: Extract<Begun, { kind: 'attempt' }>,
-  body: Buffer,
+  body: string,
   nowMs: number,
 ) => SendRequest;
 

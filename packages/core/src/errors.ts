@@ -49,3 +49,8 @@ export class AppError extends Error {
     this.retryAfterS = options.retryAfterS;
   }
 }
+
+/** Why a process can't start, in words for whoever started it. */
+export class StartError extends Error {
+  override name = 'StartError';
+}

@@ -1,8 +1,9 @@
 /** An HTTP server with a life: listens, and on stop finishes what it has begun to answer. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { StartError } from '@posthorn/core';
 import express, { type Express } from 'express';
-import { type Service, StartError } from './service.ts';
+import type { Service } from './service.ts';
 
 /** A client gets this long for its headers, and for its whole request. */
 const HEADERS_TIMEOUT_MS = 10_000;

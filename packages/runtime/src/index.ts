@@ -15,12 +15,13 @@ export {
   toAppError,
 } from './problems.ts';
 export { createRepeating } from './repeating.ts';
-export { type App, runApp, type Service, StartError, stopServices } from './service.ts';
+export { type App, runApp, type Service, stopServices } from './service.ts';
 export {
   durationListMs,
   durationMs,
   loadSettings,
   operatorTokens,
+  parsedBy,
   parseDurationMs,
   publisherKeys,
   SettingsError,

@@ -1,4 +1,5 @@
 /** The life of a process: services started in order, stopped in reverse, on a signal and within a time limit. */
+import { StartError } from '@posthorn/core';
 import type { Logger } from './logger.ts';
 import { SettingsError } from './settings.ts';
 
@@ -18,11 +19,6 @@ export interface App {
   graceMs: number;
   /** Said in the `ready` line, for example where it listens. */
   describe?: () => Record<string, unknown>;
-}
-
-/** Why a process can't start, in words for whoever started it. */
-export class StartError extends Error {
-  override name = 'StartError';
 }
 
 /**

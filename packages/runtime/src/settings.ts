@@ -34,20 +34,28 @@ export function parseDurationMs(text: string): number | undefined {
   return ms >= 1 && ms <= LONGEST_MS ? ms : undefined;
 }
 
+/** A setting read by `parse`, which answers undefined or throws where the text is wrong; `must` says what is expected. */
+export function parsedBy<T>(parse: (text: string) => T | undefined, must: string) {
+  return z.string().transform((text, context): T => {
+    try {
+      const value = parse(text);
+      if (value !== undefined) return value;
+    } catch {
+      // What was thrown may quote the value; the message below says what is expected instead.
+    }
+    context.addIssue({ code: 'custom', message: must });
+    return z.NEVER;
+  });
+}
+
 /** A duration setting, in milliseconds. */
-export const durationMs = z.string().transform((text, context) => {
-  const ms = parseDurationMs(text);
-  if (ms === undefined) context.addIssue({ code: 'custom', message: 'must be a number and ms, s, m, h or d, such as 90s' });
-  return ms ?? z.NEVER;
-});
+export const durationMs = parsedBy(parseDurationMs, 'must be a number and ms, s, m, h or d, such as 90s');
 
 /** A comma-separated list of durations, in milliseconds; at most 20 of them. */
-export const durationListMs = z.string().transform((text, context) => {
+export const durationListMs = parsedBy((text) => {
   const list = text.split(',').map(parseDurationMs);
-  if (list.length <= 20 && list.every((ms) => ms !== undefined)) return list as number[];
-  context.addIssue({ code: 'custom', message: 'must be 1 to 20 durations separated by commas, such as 1m,5m' });
-  return z.NEVER;
-});
+  return list.length <= 20 && list.every((ms) => ms !== undefined) ? (list as number[]) : undefined;
+}, 'must be 1 to 20 durations separated by commas, such as 1m,5m');
 
 /** A whole number between two bounds. */
 export function wholeNumber(min: number, max: number) {
@@ -60,18 +68,15 @@ export function wholeNumber(min: number, max: number) {
 
 /** `name:rest,name:rest,…` with each name once. */
 function namedList<T>(shape: string, parse: (name: string, rest: string) => T | undefined) {
-  return z.string().transform((text, context) => {
+  return parsedBy((text) => {
     const entries = text.split(',').map((entry) => {
       const [, name = '', rest = ''] = /^\s*([A-Za-z0-9._-]{1,64}):(.+?)\s*$/.exec(entry) ?? [];
       return name === '' ? undefined : { name, parsed: parse(name, rest) };
     });
     const names = new Set(entries.map((entry) => entry?.name));
-    if (names.size === entries.length && entries.every((entry) => entry?.parsed !== undefined)) {
-      return entries.map((entry) => entry!.parsed!);
-    }
-    context.addIssue({ code: 'custom', message: `must be ${shape}, each name once` });
-    return z.NEVER;
-  });
+    const good = names.size === entries.length && entries.every((entry) => entry?.parsed !== undefined);
+    return good ? entries.map((entry) => entry!.parsed!) : undefined;
+  }, `must be ${shape}, each name once`);
 }
 
 /** `PUBLISHER_KEYS`. */
@@ -88,12 +93,12 @@ const redisUrl = z.string().refine((text) => {
   return url !== null && ['redis:', 'rediss:'].includes(url.protocol) && url.hostname !== '' && /^(\/\d*)?$/.test(url.pathname);
 }, 'must be redis:// or rediss://, with host and at most a database number');
 
-const clusterNodes = z.string().transform((text, context) => {
+const clusterNodes = parsedBy((text) => {
   const nodes = text.split(',').map((node) => /^\s*([^:\s]+):(\d{1,5})\s*$/.exec(node));
-  if (nodes.every((node) => node !== null)) return nodes.map((node) => ({ host: node[1]!, port: Number(node[2]) }));
-  context.addIssue({ code: 'custom', message: 'must be host:port,host:port' });
-  return z.NEVER;
-});
+  return nodes.every((node) => node !== null)
+    ? nodes.map((node) => ({ host: node[1]!, port: Number(node[2]) }))
+    : undefined;
+}, 'must be host:port,host:port');
 
 /** The settings that every app has (interface 2). `defaultPort` differs by app. */
 export function sharedSettings(defaultPort: number) {

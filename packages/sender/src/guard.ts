@@ -71,7 +71,7 @@ function checkHost(url: URL, allowed: AllowedNetworks): UrlCheck {
 }
 
 /** The IP address that a URL's host is, or undefined where it is a name. A dot at the end doesn't make a name of it. */
-export function ipOfHost(hostname: string): string | undefined {
+function ipOfHost(hostname: string): string | undefined {
   const bare = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname.replace(/\.+$/, '');
   return isIP(bare) === 0 ? undefined : bare;
 }

@@ -1,7 +1,7 @@
 /** Resolves host names for the sender, and lets through only those whose every IP address may be sent to. */
 import { type LookupAddress, lookup as systemLookup } from 'node:dns';
 import type { LookupFunction } from 'node:net';
-import { type AllowedNetworks, checkIp, ipOfHost } from './guard.ts';
+import { type AllowedNetworks, checkIp } from './guard.ts';
 
 /** Answers all addresses of a name, or rejects with the resolver's error. */
 export type Resolve = (hostname: string) => Promise<LookupAddress[]>;
@@ -36,7 +36,7 @@ export function createResolver(): Resolve {
 }
 
 /** All addresses of a name. Rejects with `AddressBlocked` where any of them may not be sent to. */
-export async function resolvePublic(hostname: string, allowed: AllowedNetworks, resolve: Resolve): Promise<LookupAddress[]> {
+async function resolvePublic(hostname: string, allowed: AllowedNetworks, resolve: Resolve): Promise<LookupAddress[]> {
   const addresses = await resolve(hostname);
   if (addresses.length === 0) throw Object.assign(new Error('The name has no address.'), { code: 'ENOTFOUND' });
   for (const { address } of addresses) {
@@ -60,20 +60,4 @@ export function guardedLookup(allowed: AllowedNetworks, resolve: Resolve): Looku
       (error: NodeJS.ErrnoException) => callback(error, ''),
     );
   };
-}
-
-export type Resolution =
-  | { ok: true }
-  | { ok: false; reason: 'private_address' | 'local_address' | 'unreachable'; message: string };
-
-/** Checks every IP address that the host of a URL has now (specification 1: validation). */
-export async function checkResolution(url: URL, allowed: AllowedNetworks, resolve: Resolve): Promise<Resolution> {
-  if (ipOfHost(url.hostname) !== undefined) return { ok: true };
-  try {
-    await resolvePublic(url.hostname, allowed, resolve);
-    return { ok: true };
-  } catch (error) {
-    if (error instanceof AddressBlocked) return { ok: false, reason: error.reason, message: error.message };
-    return { ok: false, reason: 'unreachable', message: 'The host name does not resolve.' };
-  }
 }

@@ -9,7 +9,8 @@ import { AddressBlocked, createResolver, guardedLookup, type Resolve } from './r
 export interface SendRequest {
   url: string;
   headers: Record<string, string>;
-  body: Buffer;
+  /** The exact text to send, as UTF-8. (A string, since got would copy a buffer several times.) */
+  body: string;
   /** Gives the attempt up: the process is stopping. */
   signal?: AbortSignal;
 }
@@ -19,7 +20,7 @@ export type SendResult =
   | { kind: 'responded'; statusCode: number }
   | { kind: 'timed_out' }
   | { kind: 'connection_failed'; error: 'dns' | 'connection' | 'tls'; detail: string }
-  | { kind: 'address_blocked'; reason: string }
+  | { kind: 'address_blocked'; reason: 'private_address' | 'local_address' }
   | { kind: 'aborted' };
 
 export interface SenderOptions {
@@ -76,7 +77,7 @@ export function createSender(options: SenderOptions): Sender {
       if (request.signal?.aborted) return { kind: 'aborted' };
       // An IP literal never reaches the lookup of a connection, so it is checked here.
       const check = checkUrl(request.url, options.allowedNetworks);
-      if (!check.ok) return { kind: 'address_blocked', reason: check.reason };
+      if (!check.ok) return { kind: 'address_blocked', reason: check.reason === 'malformed' ? 'private_address' : check.reason };
       const endsAtMs = performance.now() + options.timeoutMs;
       for (;;) {
         const leftMs = endsAtMs - performance.now();
@@ -117,7 +118,7 @@ function post(client: Got, { url, headers, body, signal }: SendRequest, limitMs:
     });
     stream.on('response', (response: IncomingMessage) => {
       settle({ kind: 'responded', statusCode: response.statusCode! });
-      drain(response, stream);
+      drain(stream);
     });
     stream.on('upgrade', (_response: IncomingMessage, socket: Socket) => {
       socket.destroy();
@@ -131,14 +132,16 @@ function post(client: Got, { url, headers, body, signal }: SendRequest, limitMs:
 }
 
 /** Reads what little body there may be, so that the connection can be kept; drops the connection where there is more. */
-function drain(response: IncomingMessage, stream: Request): void {
+function drain(stream: Request): void {
   let bytes = 0;
   const timer = setTimeout(() => stream.destroy(), DRAIN_MS);
-  response.on('data', (chunk: Buffer) => {
+  const stop = () => clearTimeout(timer);
+  stream.once('end', stop);
+  stream.once('close', stop);
+  stream.on('data', (chunk: Buffer) => {
     bytes += chunk.length;
     if (bytes > DRAIN_BYTES) stream.destroy();
   });
-  response.once('close', () => clearTimeout(timer));
 }
 
 const STALE_CODES = new Set(['ECONNRESET', 'EPIPE', 'ECONNABORTED']);

@@ -28,13 +28,11 @@ export {
 export type { Lane } from './keys.ts';
 export {
   BadCursor,
-  countDeliveries,
-  countSubscriptions,
   type DeliveryFilter,
   listDeliveries,
   listSubscriptions,
-  oldestPending,
   type Page,
+  readBacklog,
 } from './lists.ts';
 export {
   allPartitions,
@@ -42,9 +40,7 @@ export {
   baseOf,
   checkWritable,
   connectRedis,
-  createStore,
-  InstallationMismatch,
-  joinInstallation,
+  openStore,
   type RedisSettings,
   type Store,
 } from './store.ts';
@@ -58,12 +54,11 @@ export {
   type StoredSubscription,
 } from './subscriptions.ts';
 export {
-  clearDeletedSubscription,
+  closeSubscription,
   closingSubscriptions,
   expectedJobs,
   giveUpLease,
   heldBefore,
   holdLease,
   trimIndex,
-  unfinishedDeliveries,
 } from './upkeep.ts';

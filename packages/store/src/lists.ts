@@ -104,18 +104,18 @@ export async function listSubscriptions(
   return await readPage(sortedSetSource(store, keys, {}), (ids) => loadSubscriptions(store, ids), wanted, limit, cursor);
 }
 
-/** How many deliveries have each status, in all partitions. */
-export async function countDeliveries(store: Store): Promise<Record<DeliveryStatus, number>> {
-  return await countBy(store, DELIVERY_STATUSES, byStatusKey);
-}
-
-/** How many subscriptions have each status, in all partitions. */
-export async function countSubscriptions(store: Store): Promise<Record<SubscriptionStatus, number>> {
-  return await countBy(store, SUBSCRIPTION_STATUSES, subscriptionsKey);
+/** What is waiting and what is there, for gauges and overviews: a handful of counts, whatever the volume. */
+export async function readBacklog(store: Store, nowMs: number) {
+  const [deliveries, subscriptions, oldestMs] = await Promise.all([
+    countBy(store, DELIVERY_STATUSES, byStatusKey),
+    countBy(store, SUBSCRIPTION_STATUSES, subscriptionsKey),
+    oldestPending(store),
+  ]);
+  return { deliveries, subscriptions, oldestPendingAgeMs: oldestMs === undefined ? 0 : Math.max(0, nowMs - oldestMs) };
 }
 
 /** When the oldest delivery that has had no attempt yet was made, or undefined where there is none. */
-export async function oldestPending(store: Store): Promise<number | undefined> {
+async function oldestPending(store: Store): Promise<number | undefined> {
   const oldest = await Promise.all(
     allPartitions(store).map((partition) =>
       store.redis.zrange(byStatusKey(baseOf(store, partition), 'pending'), '0', '0', 'WITHSCORES'),

@@ -1,7 +1,12 @@
 /** The handle that every function of this package takes: the connection, how keys are spelled, and what holds for the installation. */
+import { setTimeout as wait } from 'node:timers/promises';
+import { StartError } from '@posthorn/core';
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { installationKey, partitionBase, scriptDigest } from './keys.ts';
 import { type ScriptName, scripts } from './scripts.ts';
+
+/** Between two tries to join an installation whose Redis does not answer. */
+const START_RETRY_MS = 500;
 
 export interface RedisSettings {
   redisUrl: string;
@@ -55,21 +60,49 @@ export function createStore(options: Store): Store {
   return options;
 }
 
-/** A partition was asked for that the installation does not have, or it was set up with another number of them. */
-export class InstallationMismatch extends Error {
-  override name = 'InstallationMismatch';
+/** The store of one process: connects, and on `start` checks that it may take part in the installation. */
+export function openStore(
+  settings: RedisSettings & Omit<Store, 'redis'>,
+  options: { failFastAfterMs?: number; onError: (error: Error) => void },
+) {
+  const { prefix, partitions, retentionMs } = settings;
+  const redis = connectRedis(settings, { ...options, autoPipelining: true });
+  redis.on('error', options.onError);
+  const store = createStore({ redis, prefix, partitions, retentionMs });
+  let stopped = false;
+  return {
+    name: 'store',
+    store,
+    /** Waits for Redis, if it is not there yet. */
+    async start(): Promise<void> {
+      while (!stopped) {
+        try {
+          await joinInstallation(store);
+          return;
+        } catch (error) {
+          if (error instanceof StartError) throw error;
+          options.onError(error as Error);
+          await wait(START_RETRY_MS);
+        }
+      }
+    },
+    async stop(): Promise<void> {
+      stopped = true;
+      redis.disconnect();
+    },
+  };
 }
 
 /**
  * Checks that this process agrees with the installation on the number of partitions, which decides where each key is and so
- * can't change while there are any. The first process to start settles it. Throws `InstallationMismatch`.
+ * can't change while there are any. The first process to start settles it. Throws `StartError`.
  */
-export async function joinInstallation(store: Store): Promise<void> {
+async function joinInstallation(store: Store): Promise<void> {
   const key = installationKey(store.prefix);
   await store.redis.hsetnx(key, 'partitions', store.partitions);
   const settled = Number(await store.redis.hget(key, 'partitions'));
   if (settled !== store.partitions) {
-    throw new InstallationMismatch(
+    throw new StartError(
       `PARTITIONS is ${store.partitions}, but the data under KEY_PREFIX "${store.prefix}" was written with ${settled}. ` +
         `Set PARTITIONS=${settled}, or choose another KEY_PREFIX.`,
     );

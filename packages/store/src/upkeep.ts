@@ -1,6 +1,6 @@
 /** What must be looked after in the background, so that a crash leaves nothing undone: leases, sweeps, clearing. The loop is the worker's. */
 import { type DeliveryStatus, isFinished, partitionOf } from '@posthorn/core';
-import { type DeliveryJob, loadDeliveries, type StoredDelivery } from './deliveries.ts';
+import { type DeliveryJob, endDeliveries, loadDeliveries, type StoredDelivery } from './deliveries.ts';
 import {
   bySubscriptionKey,
   byStatusKey,
@@ -78,8 +78,25 @@ export async function closingSubscriptions(store: Store, partition: number): Pro
   return await store.redis.smembers(closingKey(baseOf(store, partition)));
 }
 
+/**
+ * Ends the unfinished deliveries of a deleted subscription and clears away what is left of it; `removeJobs` is given the jobs
+ * they had. May be repeated, and done by several at once.
+ */
+export async function closeSubscription(
+  store: Store,
+  subscriptionId: string,
+  nowMs: number,
+  removeJobs: (partition: number, jobs: Pick<DeliveryJob, 'deliveryId' | 'generation'>[]) => Promise<void>,
+): Promise<void> {
+  const partition = partitionOf(subscriptionId, store.partitions);
+  for await (const deliveries of unfinishedDeliveries(store, subscriptionId)) {
+    await removeJobs(partition, await endDeliveries(store, partition, deliveries, 'subscription_deleted', nowMs));
+  }
+  await clearDeletedSubscription(store, subscriptionId);
+}
+
 /** The unfinished deliveries of a subscription, newest first, chunk by chunk through all it has. */
-export async function* unfinishedDeliveries(store: Store, subscriptionId: string): AsyncGenerator<StoredDelivery[]> {
+async function* unfinishedDeliveries(store: Store, subscriptionId: string): AsyncGenerator<StoredDelivery[]> {
   const key = bySubscriptionKey(baseOf(store, partitionOf(subscriptionId, store.partitions)), subscriptionId);
   for (let start = '+'; ; ) {
     const entries = await store.redis.xrevrange(key, start, '-', 'COUNT', 500);
@@ -93,7 +110,7 @@ export async function* unfinishedDeliveries(store: Store, subscriptionId: string
 }
 
 /** Clears away a deleted subscription whose deliveries have all ended. What retention keeps of them expires by itself. */
-export async function clearDeletedSubscription(store: Store, subscriptionId: string): Promise<void> {
+async function clearDeletedSubscription(store: Store, subscriptionId: string): Promise<void> {
   const base = baseOf(store, partitionOf(subscriptionId, store.partitions));
   await store.redis
     .multi()

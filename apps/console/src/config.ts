@@ -1,0 +1,21 @@
+/** The console's settings: the only reader of its environment. */
+import { durationMs, loadSettings, operatorTokens, parsedBy, sharedSettings } from '@posthorn/runtime';
+import { parseNetworks } from '@posthorn/sender';
+import { parseEncryptionKey } from '@posthorn/signing';
+import { z } from 'zod';
+
+const schema = z.object({
+  ...sharedSettings(3001),
+  OPERATOR_TOKENS: operatorTokens,
+  SECRET_ENCRYPTION_KEY: parsedBy(parseEncryptionKey, 'must be 32 bytes in base64'),
+  ATTEMPT_TIMEOUT: durationMs.default(8_000),
+  ALLOWED_PRIVATE_NETWORKS: parsedBy(parseNetworks, 'must be networks in CIDR form separated by commas').default([]),
+  REQUIRE_HTTPS: z.enum(['production', 'always', 'never'], 'must be production, always or never').default('production'),
+});
+
+export type ConsoleSettings = Readonly<z.infer<typeof schema>>;
+
+/** Reads the console's settings. Throws `SettingsError`. */
+export function loadConsoleSettings(env: NodeJS.ProcessEnv): ConsoleSettings {
+  return loadSettings(schema, env);
+}

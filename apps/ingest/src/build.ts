@@ -1,0 +1,70 @@
+/** Puts an ingest process together from its settings. */
+import { createProducer } from '@posthorn/queue';
+import {
+  type App,
+  createExpress,
+  createHttpService,
+  createLogger,
+  createMetrics,
+  createRepeating,
+  notFoundHandler,
+  operationsRouter,
+  problemHandler,
+  registerBacklog,
+  systemClock,
+  version,
+} from '@posthorn/runtime';
+import { allPartitions, baseOf, checkWritable, openStore, readBacklog } from '@posthorn/store';
+import type { IngestSettings } from './config.ts';
+import { finishInterruptedFanOuts } from './fan-out.ts';
+import type { IngestContext } from './ingest-event.ts';
+import { publisherRoutes } from './routes.ts';
+import { measureRequests } from './metrics.ts';
+
+/** A publisher waits: a command that Redis leaves unanswered for this long fails, and the answer is 503. */
+const REDIS_LIMIT_MS = 5_000;
+const SWEEP_EVERY_MS = 5_000;
+
+/** Builds ingest; nothing listens before its services start. */
+export function buildIngest(settings: IngestSettings): App {
+  const logger = createLogger({ app: 'ingest', level: settings.LOG_LEVEL });
+  const onError = (err: Error) => logger.warn({ err }, 'redis.error');
+  const storage = openStore(
+    {
+      redisUrl: settings.REDIS_URL,
+      clusterNodes: settings.REDIS_CLUSTER_NODES,
+      prefix: settings.KEY_PREFIX,
+      partitions: settings.PARTITIONS,
+      retentionMs: settings.RETENTION,
+    },
+    { failFastAfterMs: REDIS_LIMIT_MS, onError },
+  );
+  const { store } = storage;
+  const bases = allPartitions(store).map((partition) => baseOf(store, partition));
+  const producer = createProducer({ redis: store.redis, bases, onError });
+  const context: IngestContext = { store, producer, logger, clock: systemClock, maxEventBytes: settings.MAX_EVENT_BYTES };
+
+  const registry = createMetrics('ingest');
+  registerBacklog(registry, async () => ({
+    ...(await readBacklog(store, systemClock.now())),
+    jobs: { ...(await producer.counts()) },
+  }));
+  const app = createExpress();
+  app.use(operationsRouter({ registry, checkReady: () => checkWritable(store) }));
+  app.use('/v1', measureRequests(registry));
+  app.use(publisherRoutes(context, settings.PUBLISHER_KEYS));
+  app.use(notFoundHandler, problemHandler(logger));
+  const http = createHttpService({ app, host: settings.HOST, port: settings.PORT });
+  const sweep = createRepeating({
+    name: 'fan-out sweep',
+    everyMs: SWEEP_EVERY_MS,
+    run: () => finishInterruptedFanOuts(context, systemClock.now()),
+    logger,
+  });
+  return {
+    services: [storage, sweep, http],
+    logger,
+    graceMs: settings.SHUTDOWN_GRACE,
+    describe: () => ({ url: http.url(), version, partitions: settings.PARTITIONS }),
+  };
+}

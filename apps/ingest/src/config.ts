@@ -1,0 +1,16 @@
+/** Ingest's settings: the only reader of its environment. */
+import { loadSettings, publisherKeys, sharedSettings, wholeNumber } from '@posthorn/runtime';
+import { z } from 'zod';
+
+const schema = z.object({
+  ...sharedSettings(3000),
+  PUBLISHER_KEYS: publisherKeys,
+  MAX_EVENT_BYTES: wholeNumber(256, 16 * 1024 * 1024).default(262_144),
+});
+
+export type IngestSettings = Readonly<z.infer<typeof schema>>;
+
+/** Reads ingest's settings. Throws `SettingsError`. */
+export function loadIngestSettings(env: NodeJS.ProcessEnv): IngestSettings {
+  return loadSettings(schema, env);
+}

@@ -1,0 +1,112 @@
+/** The publisher API (interface 3) over HTTP: one event, or a batch of them. */
+import { AppError } from '@posthorn/core';
+import { holderOf, jsonBody, parseFields, problemDocument, requireBearer, toAppError } from '@posthorn/runtime';
+import { type Response, Router } from 'express';
+import { z } from 'zod';
+import { type IngestContext, type IngestResult, ingestEvent } from './ingest-event.ts';
+
+export interface PublisherKey {
+  name: string;
+  environment: 'sandbox' | 'production' | 'both';
+  key: string;
+}
+
+/** A batch may be this many times as large as one event. */
+const BATCH_FACTOR = 32;
+const MOST_EVENTS_IN_BATCH = 500;
+/** Events of one batch in hand at once: enough to share round trips, few enough to leave room for other calls. */
+const BATCH_CONCURRENCY = 50;
+
+const batchSchema = z.strictObject({ events: z.array(z.unknown()).min(1).max(MOST_EVENTS_IN_BATCH) });
+
+export function publisherRoutes(context: IngestContext, keys: readonly PublisherKey[]): Router {
+  const router = Router();
+  router.use('/v1', requireBearer(keys));
+
+  router.post('/v1/events', jsonBody({ limitBytes: context.maxEventBytes }), async (request, response) => {
+    const publisher = holderOf<PublisherKey>(response);
+    const result = await ingestEvent(context, request.body, publisher.environment);
+    logIngested(context, publisher, result);
+    if (result.kind === 'conflict') throw conflict(result.event.id);
+    const { status, ...answer } = answerOf(result);
+    response.status(status).json(answer);
+  });
+
+  router.post(
+    '/v1/events/batch',
+    jsonBody({ limitBytes: BATCH_FACTOR * context.maxEventBytes }),
+    async (request, response) => {
+      const publisher = holderOf<PublisherKey>(response);
+      const { events } = parseFields(batchSchema, request.body, 'The batch');
+      // The same id twice in a batch must meet in order, so each id's events are taken one after the other.
+      const results = await inOrderById(events, (event) => ingestOne(context, publisher, event));
+      if (results.every(({ status }) => status === 503)) {
+        throw new AppError('unavailable', 'None of the events was accepted. Try again.', { retryAfterS: 5 });
+      }
+      sendResults(response, results);
+    },
+  );
+  return router;
+}
+
+type BatchResult = { status: number; [field: string]: unknown };
+
+async function ingestOne(context: IngestContext, publisher: PublisherKey, event: unknown): Promise<BatchResult> {
+  try {
+    const result = await ingestEvent(context, event, publisher.environment);
+    logIngested(context, publisher, result);
+    if (result.kind === 'conflict') throw conflict(result.event.id);
+    return answerOf(result);
+  } catch (thrown) {
+    const error = toAppError(thrown);
+    if (error.status >= 500) context.logger.warn({ err: error.cause, publisher: publisher.name }, 'event.not_ingested');
+    return { status: error.status, error: problemDocument(error) };
+  }
+}
+
+async function inOrderById(events: unknown[], ingest: (event: unknown) => Promise<BatchResult>): Promise<BatchResult[]> {
+  const results: BatchResult[] = new Array(events.length);
+  const groups = new Map<unknown, number[]>();
+  for (const [i, event] of events.entries()) {
+    const id = (event as { id?: unknown } | null)?.id ?? Symbol('no id');
+    groups.set(id, [...(groups.get(id) ?? []), i]);
+  }
+  const queue = [...groups.values()];
+  const work = async () => {
+    for (let group = queue.pop(); group !== undefined; group = queue.pop()) {
+      for (const i of group) results[i] = await ingest(events[i]);
+    }
+  };
+  await Promise.all(Array.from({ length: BATCH_CONCURRENCY }, work));
+  return results;
+}
+
+function sendResults(response: Response, results: BatchResult[]): void {
+  if (results.some(({ status }) => status === 503)) response.set('Retry-After', '5');
+  response.json({ results });
+}
+
+function answerOf(result: Exclude<IngestResult, { kind: 'conflict' }>) {
+  const duplicate = result.kind === 'duplicate';
+  return { status: duplicate ? 200 : 202, id: result.event.id, duplicate, deliveries: result.deliveries };
+}
+
+function conflict(id: string): AppError {
+  return new AppError('conflict', `An event with the id ${id} and other content was accepted before.`);
+}
+
+/** The one wide log line of an event. */
+function logIngested({ logger }: IngestContext, publisher: PublisherKey, result: IngestResult): void {
+  const { id, type, environment } = result.event;
+  logger.info(
+    {
+      event_id: id,
+      event_type: type,
+      environment,
+      publisher: publisher.name,
+      outcome: result.kind,
+      deliveries: result.kind === 'conflict' ? undefined : result.deliveries,
+    },
+    'event.ingested',
+  );
+}
