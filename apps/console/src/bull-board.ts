@@ -32,7 +32,11 @@ function requireOperator(operators: readonly { name: string; key: string }[]): R
   return (request, response, next) => {
     const [, scheme, credentials = ''] = /^(Bearer|Basic) +(\S+) *$/i.exec(request.headers.authorization ?? '') ?? [];
     const isBasic = scheme?.toLowerCase() === 'basic';
-    const token = isBasic ? Buffer.from(credentials, 'base64').toString().replace(/^[^:]*:/, '') : credentials;
+    const token = isBasic
+      ? Buffer.from(credentials, 'base64')
+          .toString()
+          .replace(/^[^:]*:/, '')
+      : credentials;
     if (token !== '' && find(token)) {
       next();
       return;

@@ -64,5 +64,7 @@ export function deliveryRoutes({ store }: ConsoleContext): Router {
 /** A cursor that no list gave is the caller's mistake. */
 export function cursorProblem(error: unknown): unknown {
   if (!(error instanceof BadCursor)) return error;
-  return new AppError('invalid_fields', 'The query is not valid.', { fields: [{ path: 'cursor', message: error.message }] });
+  return new AppError('invalid_fields', 'The query is not valid.', {
+    fields: [{ path: 'cursor', message: error.message }],
+  });
 }

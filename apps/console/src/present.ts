@@ -1,6 +1,12 @@
 /** Subscriptions, deliveries and events as the operator API shows them (interface 4). */
 import { parseJson } from '@posthorn/core';
-import { heldDeliveries, type Store, type StoredDelivery, type StoredEvent, type StoredSubscription } from '@posthorn/store';
+import {
+  heldDeliveries,
+  type Store,
+  type StoredDelivery,
+  type StoredEvent,
+  type StoredSubscription,
+} from '@posthorn/store';
 
 /** A subscription, without its secret. */
 export async function presentSubscription(store: Store, subscription: StoredSubscription) {
@@ -38,7 +44,9 @@ export function presentDelivery(delivery: StoredDelivery, retentionMs: number) {
     created_at: instant(delivery.createdAtMs),
     finished_at: instant(delivery.finishedAtMs),
     replayable_until:
-      delivery.status === 'failed' && delivery.finishedAtMs !== null ? instant(delivery.finishedAtMs + retentionMs) : null,
+      delivery.status === 'failed' && delivery.finishedAtMs !== null
+        ? instant(delivery.finishedAtMs + retentionMs)
+        : null,
   };
 }
 

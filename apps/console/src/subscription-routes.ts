@@ -19,8 +19,8 @@ import {
   listSubscriptions,
   loadSubscriptions,
   newSubscription,
-  saveSubscription,
   type StoredSubscription,
+  saveSubscription,
 } from '@posthorn/store';
 import { Router } from 'express';
 import { z } from 'zod';
@@ -114,7 +114,8 @@ export function subscriptionRoutes(context: ConsoleContext): Router {
   router.post('/v1/subscriptions/:id/pause', async (request, response) => {
     const paused = await change(context, request.params.id, (now) => {
       if (now.status === 'paused') return undefined;
-      if (now.status !== 'active') throw new AppError('conflict', `Only an active address can be paused; this one is ${now.status}.`);
+      if (now.status !== 'active')
+        throw new AppError('conflict', `Only an active address can be paused; this one is ${now.status}.`);
       return { ...now, status: 'paused', statusReason: 'operator' };
     });
     context.logger.info({ subscription_id: paused.id, reason: 'operator' }, 'subscription.paused');
@@ -159,7 +160,11 @@ function checkAddress(context: ConsoleContext, url: string, environment: Subscri
   }
 }
 
-function httpsProblem({ requireHttps }: ConsoleContext, url: URL, environment: SubscriptionEnvironment): string | undefined {
+function httpsProblem(
+  { requireHttps }: ConsoleContext,
+  url: URL,
+  environment: SubscriptionEnvironment,
+): string | undefined {
   const required = requireHttps === 'always' || (requireHttps === 'production' && environment !== 'sandbox');
   return required && url.protocol !== 'https:' ? 'Events of this environment go to https addresses only.' : undefined;
 }

@@ -12,13 +12,17 @@ type Finding = { kind: 'acceptable' } | { kind: 'refused' | 'unreachable'; reaso
  * stays paused), a private, local or redirecting one is refused, one that can't be reached stays as it was and says so.
  * Answers undefined where there is no such subscription.
  */
-export async function validateSubscription(context: ConsoleContext, id: string): Promise<StoredSubscription | undefined> {
+export async function validateSubscription(
+  context: ConsoleContext,
+  id: string,
+): Promise<StoredSubscription | undefined> {
   const [subscription] = await loadSubscriptions(context.store, [id]);
   if (!subscription) return undefined;
   const finding = await examine(context, subscription.url);
   return await changeSubscription(context.store, id, (now) => {
     // The address was changed while it was examined: what was found is about another one.
-    if (now.url !== subscription.url) throw new AppError('conflict', 'The url changed during the validation. Validate again.');
+    if (now.url !== subscription.url)
+      throw new AppError('conflict', 'The url changed during the validation. Validate again.');
     return { ...now, ...consequence(now.status, finding), updatedAtMs: context.clock.now() };
   });
 }
@@ -50,10 +54,7 @@ function findingOf(result: SendResult): Finding {
   }
 }
 
-function consequence(
-  status: SubscriptionStatus,
-  finding: Finding,
-): Partial<StoredSubscription> {
+function consequence(status: SubscriptionStatus, finding: Finding): Partial<StoredSubscription> {
   switch (finding.kind) {
     case 'acceptable':
       return status === 'paused' ? { status } : { status: 'active', statusReason: null, takesEvents: true };

@@ -18,8 +18,8 @@ import { allPartitions, baseOf, checkWritable, openStore, readBacklog } from '@p
 import type { IngestSettings } from './config.ts';
 import { finishInterruptedFanOuts } from './fan-out.ts';
 import type { IngestContext } from './ingest-event.ts';
-import { publisherRoutes } from './routes.ts';
 import { measureRequests } from './metrics.ts';
+import { publisherRoutes } from './routes.ts';
 
 /** A publisher waits: a command that Redis leaves unanswered for this long fails, and the answer is 503. */
 const REDIS_LIMIT_MS = 5_000;
@@ -42,7 +42,13 @@ export function buildIngest(settings: IngestSettings): App {
   const { store } = storage;
   const bases = allPartitions(store).map((partition) => baseOf(store, partition));
   const producer = createProducer({ redis: store.redis, bases, onError });
-  const context: IngestContext = { store, producer, logger, clock: systemClock, maxEventBytes: settings.MAX_EVENT_BYTES };
+  const context: IngestContext = {
+    store,
+    producer,
+    logger,
+    clock: systemClock,
+    maxEventBytes: settings.MAX_EVENT_BYTES,
+  };
 
   const registry = createMetrics('ingest');
   registerBacklog(registry, async () => ({

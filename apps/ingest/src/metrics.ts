@@ -13,7 +13,9 @@ export function measureRequests(registry: Registry): RequestHandler {
   });
   return (_request, response, next) => {
     const startedAt = performance.now();
-    response.once('finish', () => duration.observe({ status: response.statusCode }, (performance.now() - startedAt) / 1000));
+    response.once('finish', () =>
+      duration.observe({ status: response.statusCode }, (performance.now() - startedAt) / 1000),
+    );
     next();
   };
 }

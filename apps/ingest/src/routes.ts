@@ -64,7 +64,10 @@ async function ingestOne(context: IngestContext, publisher: PublisherKey, event:
   }
 }
 
-async function inOrderById(events: unknown[], ingest: (event: unknown) => Promise<BatchResult>): Promise<BatchResult[]> {
+async function inOrderById(
+  events: unknown[],
+  ingest: (event: unknown) => Promise<BatchResult>,
+): Promise<BatchResult[]> {
   const results: BatchResult[] = new Array(events.length);
   const groups = new Map<unknown, number[]>();
   for (const [i, event] of events.entries()) {

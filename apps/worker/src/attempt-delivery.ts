@@ -1,5 +1,12 @@
 /** A delivery's way through one attempt: load → sign → send → decide → record. What BullMQ is told is left to packages/queue. */
-import { type Attempt, type AttemptError, decide, errorOfStatus, partitionOfDelivery, type Verdict } from '@posthorn/core';
+import {
+  type Attempt,
+  type AttemptError,
+  decide,
+  errorOfStatus,
+  partitionOfDelivery,
+  type Verdict,
+} from '@posthorn/core';
 import type { DeliveryJob, JobOutcome, Producer } from '@posthorn/queue';
 import type { Clock, Logger } from '@posthorn/runtime';
 import type { Sender, SendResult } from '@posthorn/sender';
@@ -31,7 +38,11 @@ type BegunAttempt = Extract<Begun, { kind: 'attempt' }>;
  * Makes one attempt for the delivery behind a job, if it is due one, and records it (specification 3.1). A failed attempt is
  * an outcome, not an error. `signal` says that the process is stopping and can't wait: the attempt is then not counted.
  */
-export async function attemptDelivery(context: AttemptContext, job: DeliveryJob, signal: AbortSignal): Promise<JobOutcome> {
+export async function attemptDelivery(
+  context: AttemptContext,
+  job: DeliveryJob,
+  signal: AbortSignal,
+): Promise<JobOutcome> {
   const { store, clock } = context;
   const [begun, body] = await Promise.all([
     beginAttempt(store, job, clock.now()),
@@ -158,7 +169,10 @@ function report(
   );
   if (verdict.kind === 'failed') {
     metrics.failed(verdict.reason);
-    logger.warn({ delivery_id: job.deliveryId, subscription_id: begun.subscriptionId, reason: verdict.reason }, 'delivery.failed');
+    logger.warn(
+      { delivery_id: job.deliveryId, subscription_id: begun.subscriptionId, reason: verdict.reason },
+      'delivery.failed',
+    );
   }
   if (paused) {
     metrics.paused();

@@ -89,7 +89,8 @@ async function endExpired({ store, clock, logger }: HousekeepingContext, partiti
     const nowMs = clock.now();
     const old = await heldBefore(store, partition, nowMs - store.retentionMs, CHUNK);
     const ended = await endDeliveries(store, partition, old, 'expired', nowMs, { onlyHeld: true });
-    if (ended.length > 0) logger.warn({ deliveries: ended.length, reason: 'expired' }, 'delivery.ended_without_attempt');
+    if (ended.length > 0)
+      logger.warn({ deliveries: ended.length, reason: 'expired' }, 'delivery.ended_without_attempt');
     if (old.length < CHUNK) return;
   }
 }

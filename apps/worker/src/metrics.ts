@@ -35,13 +35,18 @@ export function createWorkerMetrics(registry: Registry): WorkerMetrics {
     labelNames: ['reason'],
     registers,
   });
-  const paused = new Counter({ name: 'posthorn_addresses_paused_total', help: 'Addresses paused after consecutive failures', registers });
+  const paused = new Counter({
+    name: 'posthorn_addresses_paused_total',
+    help: 'Addresses paused after consecutive failures',
+    registers,
+  });
   return {
     attempted(attempt, verdict, createdAtMs) {
       const outcome = attempt.error ?? 'succeeded';
       attempts.inc({ outcome });
       duration.observe({ outcome }, attempt.durationMs / 1000);
-      if (verdict.kind === 'succeeded') arrival.observe((attempt.startedAtMs + attempt.durationMs - createdAtMs) / 1000);
+      if (verdict.kind === 'succeeded')
+        arrival.observe((attempt.startedAtMs + attempt.durationMs - createdAtMs) / 1000);
     },
     failed: (reason) => failed.inc({ reason }),
     paused: () => paused.inc(),

@@ -1,6 +1,7 @@
 /** Makes the request of an attempt: headers as in specification 2.3, signed with the secrets that hold at that moment. */
-import { type SecretBox, signatureHeader } from '@posthorn/signing';
+
 import type { SendRequest } from '@posthorn/sender';
+import { type SecretBox, signatureHeader } from '@posthorn/signing';
 import type { Begun } from '@posthorn/store';
 import { LRUCache } from 'lru-cache';
 

@@ -62,7 +62,10 @@ export const sessionSnapshotSchema = z.looseObject({
 /** An ISO 8601 instant with a zone that Date can hold; years 0000 to 9999, so that its UTC form keeps 24 characters. */
 const instant = z
   .string()
-  .regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)$/i, 'Expected an ISO 8601 instant with a zone')
+  .regex(
+    /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)$/i,
+    'Expected an ISO 8601 instant with a zone',
+  )
   .refine((text) => /^\d{4}-/.test(utcInstant(text) ?? ''), 'Not a real instant');
 
 /** What a publisher may send (interface 3). Unknown top-level fields are refused. */
@@ -90,7 +93,8 @@ export function utcInstant(text: string): string | undefined {
   const local = new Date(0);
   local.setUTCFullYear(year, month - 1, day);
   local.setUTCHours(hour, minute, Math.min(second, 59), millisecond);
-  const real = local.getUTCMonth() === month - 1 && local.getUTCDate() === day && hour < 24 && minute < 60 && second <= 60;
+  const real =
+    local.getUTCMonth() === month - 1 && local.getUTCDate() === day && hour < 24 && minute < 60 && second <= 60;
   const offsetMs = zoneOffsetMs(match[8]!);
   return real && offsetMs !== undefined ? new Date(local.getTime() - offsetMs).toISOString() : undefined;
 }

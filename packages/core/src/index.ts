@@ -1,5 +1,5 @@
 /** What the rest of Posthorn may use of the rules. */
-export { AppError, type ErrorCode, errorCodes, type FieldError, StartError } from './errors.ts';
+
 export { DEFAULT_MAX_ATTEMPTS, DEFAULT_RETRY_DELAYS_MS, decide, errorOfStatus, type Verdict } from './decide.ts';
 export {
   ATTEMPT_ERRORS,
@@ -12,6 +12,7 @@ export {
   type FailureReason,
   isFinished,
 } from './delivery.ts';
+export { AppError, type ErrorCode, errorCodes, type FieldError, StartError } from './errors.ts';
 export {
   ENVIRONMENTS,
   type Environment,

@@ -61,7 +61,9 @@ export function createConsumer(options: ConsumerOptions): Consumer {
       removeOnFail: { count: FAILED_KEPT },
       runRetryDelay: 1_000,
       skipVersionCheck: true,
-      settings: { backoffStrategy: (_made, _type, error) => (error instanceof RetryDue ? error.delayMs : AFTER_ERROR_MS) },
+      settings: {
+        backoffStrategy: (_made, _type, error) => (error instanceof RetryDue ? error.delayMs : AFTER_ERROR_MS),
+      },
     },
   );
   worker.on('error', options.onError);

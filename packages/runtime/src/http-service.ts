@@ -70,6 +70,7 @@ export function createHttpService(options: { app: Express; host: string; port: n
 }
 
 function describeListenError(error: NodeJS.ErrnoException, host: string, port: number): StartError {
-  if (error.code === 'EADDRINUSE') return new StartError(`Something else listens on ${host}:${port} already. Set PORT.`);
+  if (error.code === 'EADDRINUSE')
+    return new StartError(`Something else listens on ${host}:${port} already. Set PORT.`);
   return new StartError(`Can't listen on ${host}:${port} (HOST, PORT): ${error.code ?? error.message}`);
 }

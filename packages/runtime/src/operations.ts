@@ -12,10 +12,12 @@ export function createMetrics(app: string): Registry {
   const registry = new Registry();
   registry.setDefaultLabels({ app });
   collectDefaultMetrics({ register: registry });
-  new Gauge({ name: 'posthorn_build_info', help: 'Always 1; says the version', labelNames: ['version'], registers: [registry] }).set(
-    { version },
-    1,
-  );
+  new Gauge({
+    name: 'posthorn_build_info',
+    help: 'Always 1; says the version',
+    labelNames: ['version'],
+    registers: [registry],
+  }).set({ version }, 1);
   return registry;
 }
 
@@ -29,26 +31,40 @@ export interface Backlog {
   oldestPendingAgeMs: number;
 }
 
-/** Gauges of the backlog, read from Redis at each scrape. */
+/** Gauges of the backlog, read from Redis once for each scrape. */
 export function registerBacklog(registry: Registry, read: () => Promise<Backlog>): void {
-  const gauge = (name: string, help: string, labelNames: string[]) => new Gauge({ name, help, labelNames, registers: [registry] });
-  const jobs = gauge('posthorn_queue_jobs', 'Jobs in the queue by state', ['state']);
-  const deliveries = gauge('posthorn_deliveries', 'Deliveries kept, by status', ['status']);
-  const subscriptions = gauge('posthorn_subscriptions', 'Subscriptions by status', ['status']);
-  const paused = gauge('posthorn_paused_addresses', 'Addresses that are paused', []);
-  new Gauge({
-    name: 'posthorn_oldest_pending_age_seconds',
-    help: 'Age of the oldest delivery that has had no attempt yet; 0 where there is none',
-    registers: [registry],
-    async collect() {
-      const backlog = await read();
-      this.set(backlog.oldestPendingAgeMs / 1000);
-      for (const [state, count] of Object.entries(backlog.jobs)) jobs.set({ state }, count);
-      for (const [status, count] of Object.entries(backlog.deliveries)) deliveries.set({ status }, count);
-      for (const [status, count] of Object.entries(backlog.subscriptions)) subscriptions.set({ status }, count);
-      paused.set(backlog.subscriptions.paused ?? 0);
-    },
-  });
+  let reading: Promise<Backlog> | undefined;
+  const backlog = () => {
+    reading ??= read().finally(() => {
+      reading = undefined;
+    });
+    return reading;
+  };
+  const gauge = (
+    name: string,
+    help: string,
+    label: string | undefined,
+    values: (now: Backlog) => Record<string, number>,
+  ) =>
+    new Gauge({
+      name,
+      help,
+      labelNames: label === undefined ? [] : [label],
+      registers: [registry],
+      async collect() {
+        for (const [value, count] of Object.entries(values(await backlog()))) {
+          this.set(label === undefined ? {} : { [label]: value }, count);
+        }
+      },
+    });
+  gauge('posthorn_queue_jobs', 'Jobs in the queue, by state', 'state', (now) => now.jobs);
+  gauge('posthorn_deliveries', 'Deliveries kept, by status', 'status', (now) => now.deliveries);
+  gauge('posthorn_subscriptions', 'Subscriptions, by status', 'status', (now) => now.subscriptions);
+  gauge('posthorn_paused_addresses', 'Addresses that are paused', undefined, (now) => ({
+    all: now.subscriptions.paused ?? 0,
+  }));
+  const oldest = 'Age of the oldest delivery that has had no attempt yet; 0 where there is none';
+  gauge('posthorn_oldest_pending_age_seconds', oldest, undefined, (now) => ({ all: now.oldestPendingAgeMs / 1000 }));
 }
 
 /** The three routes that need no key. `checkReady` rejects where the process can't do its work. */

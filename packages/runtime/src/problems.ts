@@ -9,7 +9,15 @@ const RETRY_AFTER_S = 5;
 
 const REDIS_REFUSALS =
   /^(-?(OOM|READONLY|LOADING|CLUSTERDOWN|MASTERDOWN|MISCONF|NOREPLICAS|TRYAGAIN|BUSY|UNKILLABLE|NOAUTH|WRONGPASS)\b)|Connection is closed|Stream isn't writeable|Command timed out|Connection in subscriber mode|out of memory|All sentinels|Cluster isn't ready|Failed to refresh slots cache|max retries per request/i;
-const NETWORK_CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'ETIMEDOUT', 'EPIPE', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH']);
+const NETWORK_CODES = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ETIMEDOUT',
+  'EPIPE',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+]);
 
 /** Whether an error means that Redis is away, full, or not taking writes for now. */
 export function isStorageFailure(error: unknown): boolean {
@@ -33,7 +41,8 @@ export function toAppError(error: unknown): AppError {
     });
   }
   // A path that does not decode: express throws it with a status of its own.
-  if (error instanceof URIError) return new AppError('not_found', 'There is nothing at this address.', { cause: error });
+  if (error instanceof URIError)
+    return new AppError('not_found', 'There is nothing at this address.', { cause: error });
   return new AppError('internal', 'Something went wrong inside; it has been logged.', { cause: error });
 }
 
@@ -61,7 +70,10 @@ export function problemHandler(logger: Logger): ErrorRequestHandler {
       return;
     }
     if (error.retryAfterS !== undefined) response.set('Retry-After', String(error.retryAfterS));
-    response.status(error.status).type('application/problem+json').send(JSON.stringify(problemDocument(error)));
+    response
+      .status(error.status)
+      .type('application/problem+json')
+      .send(JSON.stringify(problemDocument(error)));
   };
 }
 
@@ -81,7 +93,8 @@ export function fieldErrors(error: z.ZodError): FieldError[] {
 }
 
 function messageOf(issue: z.core.$ZodIssue): string {
-  if (issue.code === 'invalid_type' && issue.input === undefined && /received undefined/.test(issue.message)) return 'Required';
+  if (issue.code === 'invalid_type' && issue.input === undefined && /received undefined/.test(issue.message))
+    return 'Required';
   return issue.message.replace(/^Invalid input: e/, 'E').replace(/^Invalid option: e/, 'E');
 }
 

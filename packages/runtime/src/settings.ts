@@ -80,17 +80,25 @@ function namedList<T>(shape: string, parse: (name: string, rest: string) => T | 
 }
 
 /** `PUBLISHER_KEYS`. */
-export const publisherKeys = namedList('name:environment:key,… with environment sandbox, production or both', (name, rest) => {
-  const [, environment, key] = /^(sandbox|production|both):(.+)$/.exec(rest) ?? [];
-  return key === undefined ? undefined : { name, environment: environment as 'sandbox' | 'production' | 'both', key };
-});
+export const publisherKeys = namedList(
+  'name:environment:key,… with environment sandbox, production or both',
+  (name, rest) => {
+    const [, environment, key] = /^(sandbox|production|both):(.+)$/.exec(rest) ?? [];
+    return key === undefined ? undefined : { name, environment: environment as 'sandbox' | 'production' | 'both', key };
+  },
+);
 
 /** `OPERATOR_TOKENS`. */
 export const operatorTokens = namedList('name:token,…', (name, token) => ({ name, key: token }));
 
 const redisUrl = z.string().refine((text) => {
   const url = URL.parse(text);
-  return url !== null && ['redis:', 'rediss:'].includes(url.protocol) && url.hostname !== '' && /^(\/\d*)?$/.test(url.pathname);
+  return (
+    url !== null &&
+    ['redis:', 'rediss:'].includes(url.protocol) &&
+    url.hostname !== '' &&
+    /^(\/\d*)?$/.test(url.pathname)
+  );
 }, 'must be redis:// or rediss://, with host and at most a database number');
 
 const clusterNodes = parsedBy((text) => {
@@ -105,13 +113,18 @@ export function sharedSettings(defaultPort: number) {
   return {
     REDIS_URL: redisUrl.default('redis://127.0.0.1:6379'),
     REDIS_CLUSTER_NODES: clusterNodes.optional(),
-    KEY_PREFIX: z.string().regex(/^[A-Za-z0-9._:-]{1,64}$/, 'must be 1 to 64 of A-Z a-z 0-9 . _ : -').default('posthorn'),
+    KEY_PREFIX: z
+      .string()
+      .regex(/^[A-Za-z0-9._:-]{1,64}$/, 'must be 1 to 64 of A-Z a-z 0-9 . _ : -')
+      .default('posthorn'),
     PARTITIONS: wholeNumber(1, 256).default(1),
     HOST: z.string().default('127.0.0.1'),
     PORT: wholeNumber(0, 65_535).default(defaultPort),
     RETENTION: durationMs.default(30 * UNIT_MS.d),
     SHUTDOWN_GRACE: durationMs.default(20 * UNIT_MS.s),
-    LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], 'must be a level of pino').default('info'),
+    LOG_LEVEL: z
+      .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], 'must be a level of pino')
+      .default('info'),
   };
 }
 

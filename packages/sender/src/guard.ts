@@ -26,13 +26,23 @@ export function parseNetworks(text: string): AllowedNetworks {
 
 /** Ports that browsers refuse for the same reason: what listens there is not a web server (Fetch standard, "bad port"). */
 const BAD_PORTS = new Set([
-  0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110, 111,
-  113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531, 532, 540, 548,
-  554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665,
-  6666, 6667, 6668, 6669, 6679, 6697, 10080,
+  0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110,
+  111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531, 532,
+  540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061,
+  6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
 ]);
 const LONGEST_URL = 2048;
-const LOCAL_SUFFIXES = ['localhost', 'local', 'localdomain', 'internal', 'intranet', 'lan', 'home', 'corp', 'home.arpa'];
+const LOCAL_SUFFIXES = [
+  'localhost',
+  'local',
+  'localdomain',
+  'internal',
+  'intranet',
+  'lan',
+  'home',
+  'corp',
+  'home.arpa',
+];
 
 /**
  * What can be seen of an address without resolving its name (specification 3.2). Local names are let through where networks are
@@ -41,11 +51,13 @@ const LOCAL_SUFFIXES = ['localhost', 'local', 'localdomain', 'internal', 'intran
 export function checkUrl(text: string, allowed: AllowedNetworks): UrlCheck {
   // Checked on the raw text: the URL parser would silently strip or rewrite these.
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
-  if (/[\u0000-\u0020\u007f-\u00a0\\]/.test(text)) return malformed('The URL has spaces, control characters or backslashes.');
+  if (/[\u0000-\u0020\u007f-\u00a0\\]/.test(text))
+    return malformed('The URL has spaces, control characters or backslashes.');
   if (text.length > LONGEST_URL) return malformed(`The URL is longer than ${LONGEST_URL} characters.`);
   const url = URL.parse(text);
   if (!url) return malformed('The URL can not be parsed.');
-  if (url.protocol !== 'http:' && url.protocol !== 'https:') return malformed('The URL must begin with http:// or https://.');
+  if (url.protocol !== 'http:' && url.protocol !== 'https:')
+    return malformed('The URL must begin with http:// or https://.');
   if (!/^https?:\/\/[^/]/i.test(text)) return malformed('The URL must have two slashes and a host.');
   if (url.username !== '' || url.password !== '' || /^https?:\/\/[^/?#]*@/i.test(text)) {
     return malformed('The URL must not carry credentials.');
@@ -97,7 +109,8 @@ export function checkIp(text: string, allowed: AllowedNetworks): Exclude<Address
   if (isIP(text) === 0 || text.includes('%')) return 'local_address';
   const ip = ipaddr.parse(text);
   // ::ffff:10.0.0.1 reaches 10.0.0.1: what is exempt, and what is local, is that of the IPv4 address.
-  const meant = ip.kind() === 'ipv6' && (ip as ipaddr.IPv6).isIPv4MappedAddress() ? (ip as ipaddr.IPv6).toIPv4Address() : ip;
+  const meant =
+    ip.kind() === 'ipv6' && (ip as ipaddr.IPv6).isIPv4MappedAddress() ? (ip as ipaddr.IPv6).toIPv4Address() : ip;
   if (allowed.some((network) => isIn(meant, network) || isIn(ip, network))) return null;
   if (LOCAL_RANGES.has(meant.range())) return 'local_address';
   const isPublic =

@@ -53,7 +53,8 @@ export function guardedLookup(allowed: AllowedNetworks, resolve: Resolve): Looku
       (addresses) => {
         const wanted = addresses.filter(({ family }) => !options.family || options.family === family);
         const [first] = wanted;
-        if (first === undefined) callback(Object.assign(new Error('No address of that family.'), { code: 'ENOTFOUND' }), '');
+        if (first === undefined)
+          callback(Object.assign(new Error('No address of that family.'), { code: 'ENOTFOUND' }), '');
         else if (options.all) callback(null, wanted);
         else callback(null, first.address, first.family);
       },

@@ -1,5 +1,5 @@
 /** Makes one attempt: a POST whose outcome is known with the status line, within one time limit for everything. */
-import { Agent as HttpAgent, type ClientRequest, type IncomingMessage } from 'node:http';
+import { type ClientRequest, Agent as HttpAgent, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import type { Socket } from 'node:net';
 import got, { type Got, type Request } from 'got';
@@ -77,7 +77,8 @@ export function createSender(options: SenderOptions): Sender {
       if (request.signal?.aborted) return { kind: 'aborted' };
       // An IP literal never reaches the lookup of a connection, so it is checked here.
       const check = checkUrl(request.url, options.allowedNetworks);
-      if (!check.ok) return { kind: 'address_blocked', reason: check.reason === 'malformed' ? 'private_address' : check.reason };
+      if (!check.ok)
+        return { kind: 'address_blocked', reason: check.reason === 'malformed' ? 'private_address' : check.reason };
       const endsAtMs = performance.now() + options.timeoutMs;
       for (;;) {
         const leftMs = endsAtMs - performance.now();
@@ -94,7 +95,11 @@ export function createSender(options: SenderOptions): Sender {
 }
 
 /** One request, settled by whichever comes first: the status line, a failure, the time limit, the signal. */
-function post(client: Got, { url, headers, body, signal }: SendRequest, limitMs: number): Promise<SendResult | 'stale'> {
+function post(
+  client: Got,
+  { url, headers, body, signal }: SendRequest,
+  limitMs: number,
+): Promise<SendResult | 'stale'> {
   return new Promise((resolve) => {
     const stream = client.stream.post(url, { headers, body });
     let native: ClientRequest | undefined;
@@ -146,7 +151,8 @@ function drain(stream: Request): void {
 
 const STALE_CODES = new Set(['ECONNRESET', 'EPIPE', 'ECONNABORTED']);
 const DNS_CODES = /^(ENOTFOUND|EAI_|ENODATA|ESERVFAIL|EREFUSED|ENONAME)/;
-const TLS_CODES = /^(ERR_TLS|ERR_SSL|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|EPROTO|HOSTNAME_MISMATCH|INVALID_(CA|PURPOSE)|PATH_LENGTH|CRL_|ERROR_IN_C)/;
+const TLS_CODES =
+  /^(ERR_TLS|ERR_SSL|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|EPROTO|HOSTNAME_MISMATCH|INVALID_(CA|PURPOSE)|PATH_LENGTH|CRL_|ERROR_IN_C)/;
 
 function classify(error: NodeJS.ErrnoException): SendResult {
   const cause = error.cause;

@@ -45,7 +45,9 @@ export function createSecretBox(key: Buffer): SecretBox {
         if (!sealed.startsWith(VERSION)) throw new SealBroken(owner);
         const bytes = Buffer.from(sealed.slice(VERSION.length), 'base64url');
         const nonce = bytes.subarray(0, NONCE_BYTES);
-        const cipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES }).setAAD(Buffer.from(owner));
+        const cipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES }).setAAD(
+          Buffer.from(owner),
+        );
         cipher.setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
         return cipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES), undefined, 'utf8') + cipher.final('utf8');
       } catch {

@@ -136,7 +136,16 @@ export async function beginAttempt(
 
 function decodeBegun(answer: string[]): Begun {
   const [, eventId, created, attempts, subscriptionId, kind, url, sealedSecret, previous, previousUntil] = answer as [
-    string, string, string, string, string, string, string, string, string, string,
+    string,
+    string,
+    string,
+    string,
+    string,
+    string,
+    string,
+    string,
+    string,
+    string,
   ];
   const { type, environment } = decodeKind(Number(kind));
   return {
@@ -255,7 +264,9 @@ export async function addressesToRelease(store: Store, partition: number, lane: 
 
 /** How many deliveries of an address wait in a lane. */
 export async function laneLength(store: Store, lane: Lane, subscriptionId: string): Promise<number> {
-  return await store.redis.zcard(laneKey(baseOf(store, partitionOf(subscriptionId, store.partitions)), lane, subscriptionId));
+  return await store.redis.zcard(
+    laneKey(baseOf(store, partitionOf(subscriptionId, store.partitions)), lane, subscriptionId),
+  );
 }
 
 /** Gives deliveries whose job is lost a new generation; answers the jobs to add and when they are due (0: now). */
@@ -284,9 +295,7 @@ export async function loadDeliveries(store: Store, ids: readonly string[]): Prom
   if (ids.length === 0) return [];
   const [maxAttempts, ...records] = await Promise.all([
     store.redis.hget(installationKey(store.prefix), 'max_attempts'),
-    ...ids.map((id) =>
-      store.redis.hgetall(deliveryKey(baseOf(store, partitionOfDelivery(id, store.partitions)), id)),
-    ),
+    ...ids.map((id) => store.redis.hgetall(deliveryKey(baseOf(store, partitionOfDelivery(id, store.partitions)), id))),
   ]);
   return records.map((record, i) => decodeDelivery(ids[i]!, record, Number(maxAttempts) || DEFAULT_MAX_ATTEMPTS));
 }
@@ -297,7 +306,8 @@ function decodeDelivery(id: string, record: Record<string, string>, maxAttempts:
   const createdAtMs = Number(record.c);
   const attemptCount = Number(record.n);
   const { type, environment } = decodeKind(Number(record.k));
-  const ownMaximum = record.m === undefined ? (record.f === undefined ? maxAttempts : DEFAULT_MAX_ATTEMPTS) : Number(record.m);
+  const ownMaximum =
+    record.m === undefined ? (record.f === undefined ? maxAttempts : DEFAULT_MAX_ATTEMPTS) : Number(record.m);
   return {
     id,
     eventId: record.e,
@@ -312,7 +322,9 @@ function decodeDelivery(id: string, record: Record<string, string>, maxAttempts:
     failureReason: FAILURE_REASONS.find((reason) => reason === record.r) ?? null,
     createdAtMs,
     finishedAtMs: record.f === undefined ? null : Number(record.f),
-    attempts: Array.from({ length: attemptCount }, (_, i) => decodeAttempt(i + 1, record[`a${i + 1}`] ?? '', createdAtMs)),
+    attempts: Array.from({ length: attemptCount }, (_, i) =>
+      decodeAttempt(i + 1, record[`a${i + 1}`] ?? '', createdAtMs),
+    ),
     generation: Number(record.g ?? 0),
   };
 }

@@ -12,7 +12,10 @@ export interface StoredEvent {
 }
 
 /** The subscriptions that listen for this event now, in all partitions: two sets a partition, whatever the number of subscriptions. */
-export async function findMatches(store: Store, event: Pick<Event, 'environment'> & { type: EventType }): Promise<string[]> {
+export async function findMatches(
+  store: Store,
+  event: Pick<Event, 'environment'> & { type: EventType },
+): Promise<string[]> {
   const topics = topicsOfEvent(event);
   const found = await Promise.all(
     allPartitions(store).map((partition) => {

@@ -50,8 +50,8 @@ export {
   heldDeliveries,
   loadSubscriptions,
   newSubscription,
-  saveSubscription,
   type StoredSubscription,
+  saveSubscription,
 } from './subscriptions.ts';
 export {
   closeSubscription,

@@ -3,15 +3,15 @@ import {
   DELIVERY_STATUSES,
   type DeliveryStatus,
   deliveryId,
-  type Subscription,
+  partitionOf,
   SUBSCRIPTION_STATUSES,
+  type Subscription,
   type SubscriptionEnvironment,
   type SubscriptionStatus,
-  partitionOf,
 } from '@posthorn/core';
 import { loadDeliveries, type StoredDelivery } from './deliveries.ts';
 import { loadEvent } from './events.ts';
-import { bySubscriptionKey, byStatusKey, failedKey, laneKey, subscriptionsKey } from './keys.ts';
+import { byStatusKey, bySubscriptionKey, failedKey, laneKey, subscriptionsKey } from './keys.ts';
 import { allPartitions, baseOf, type Store } from './store.ts';
 import { loadSubscriptions, type StoredSubscription } from './subscriptions.ts';
 
@@ -101,7 +101,13 @@ export async function listSubscriptions(
   const wanted = (subscription: Subscription) =>
     (filter.status === undefined || subscription.status === filter.status) &&
     (filter.environment === undefined || subscription.environment === filter.environment);
-  return await readPage(sortedSetSource(store, keys, {}), (ids) => loadSubscriptions(store, ids), wanted, limit, cursor);
+  return await readPage(
+    sortedSetSource(store, keys, {}),
+    (ids) => loadSubscriptions(store, ids),
+    wanted,
+    limit,
+    cursor,
+  );
 }
 
 /** What is waiting and what is there, for gauges and overviews: a handful of counts, whatever the volume. */
@@ -206,7 +212,11 @@ async function readSortedSet(
 function streamSource(store: Store, key: string, range: Pick<DeliveryFilter, 'fromMs' | 'toMs'>): Source {
   const roomMs = 60_000;
   return async (after, count) => {
-    const start = after ? `(${after.ms}-${after.id}` : range.toMs === undefined ? '+' : `${Math.ceil(range.toMs) + roomMs}`;
+    const start = after
+      ? `(${after.ms}-${after.id}`
+      : range.toMs === undefined
+        ? '+'
+        : `${Math.ceil(range.toMs) + roomMs}`;
     const end = range.fromMs === undefined ? '-' : `${Math.max(0, Math.floor(range.fromMs))}`;
     const entries = await store.redis.xrevrange(key, start, end, 'COUNT', count);
     return entries.map(([entryId, fields]) => {

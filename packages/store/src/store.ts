@@ -29,7 +29,10 @@ const MAX_RECONNECT_DELAY_MS = 1_000;
  * With `failFastAfterMs` a command that gets no answer in that time fails, for those who have a caller waiting; without it,
  * commands wait for as long as Redis is away.
  */
-export function connectRedis(settings: RedisSettings, options: { failFastAfterMs?: number; autoPipelining?: boolean } = {}) {
+export function connectRedis(
+  settings: RedisSettings,
+  options: { failFastAfterMs?: number; autoPipelining?: boolean } = {},
+) {
   const { failFastAfterMs } = options;
   const common: RedisOptions = {
     enableAutoPipelining: options.autoPipelining ?? false,

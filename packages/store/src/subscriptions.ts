@@ -2,10 +2,10 @@
 import {
   newSubscriptionId,
   partitionOf,
+  type StatusReason,
   type Subscription,
   type SubscriptionEnvironment,
   type SubscriptionStatus,
-  type StatusReason,
   topicsOfSubscription,
 } from '@posthorn/core';
 import { laneLength } from './deliveries.ts';
@@ -26,7 +26,10 @@ export interface StoredSubscription extends Subscription {
 
 /** A new subscription, ready to be saved. */
 export function newSubscription(
-  fields: Pick<Subscription, 'url' | 'eventTypes' | 'environment' | 'description'> & { id?: string; sealedSecret: string },
+  fields: Pick<Subscription, 'url' | 'eventTypes' | 'environment' | 'description'> & {
+    id?: string;
+    sealedSecret: string;
+  },
   nowMs: number,
 ): StoredSubscription {
   return {
@@ -127,7 +130,10 @@ function decode(id: string, record: Record<string, string>): StoredSubscription 
   return {
     id,
     url: record.url!,
-    eventTypes: record.event_types === 'all' ? 'all' : (record.event_types!.split(' ') as Exclude<Subscription['eventTypes'], 'all'>),
+    eventTypes:
+      record.event_types === 'all'
+        ? 'all'
+        : (record.event_types!.split(' ') as Exclude<Subscription['eventTypes'], 'all'>),
     environment: record.environment as SubscriptionEnvironment,
     description: record.description!,
     status: record.status as SubscriptionStatus,

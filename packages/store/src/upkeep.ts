@@ -2,8 +2,8 @@
 import { type DeliveryStatus, isFinished, partitionOf } from '@posthorn/core';
 import { type DeliveryJob, endDeliveries, loadDeliveries, type StoredDelivery } from './deliveries.ts';
 import {
-  bySubscriptionKey,
   byStatusKey,
+  bySubscriptionKey,
   closingKey,
   housekeeperKey,
   laneIndexKey,
@@ -43,7 +43,12 @@ export async function trimIndex(
 }
 
 /** Held deliveries of a partition made before `beforeMs`, oldest first. */
-export async function heldBefore(store: Store, partition: number, beforeMs: number, limit: number): Promise<StoredDelivery[]> {
+export async function heldBefore(
+  store: Store,
+  partition: number,
+  beforeMs: number,
+  limit: number,
+): Promise<StoredDelivery[]> {
   const key = byStatusKey(baseOf(store, partition), 'held');
   const ids = await store.redis.zrangebyscore(key, '-inf', beforeMs, 'LIMIT', 0, limit);
   return (await loadDeliveries(store, ids)).filter((delivery) => delivery !== undefined);
@@ -103,7 +108,10 @@ async function* unfinishedDeliveries(store: Store, subscriptionId: string): Asyn
     const last = entries.at(-1);
     if (!last) return;
     start = `(${last[0]}`;
-    const deliveries = await loadDeliveries(store, entries.map(([, fields]) => fields[1]!));
+    const deliveries = await loadDeliveries(
+      store,
+      entries.map(([, fields]) => fields[1]!),
+    );
     const unfinished = deliveries.filter((delivery) => delivery !== undefined && !isFinished(delivery.status));
     if (unfinished.length > 0) yield unfinished as StoredDelivery[];
   }

@@ -1,0 +1,33 @@
+/** Three kinds of tests: `unit` needs nothing, `int` a Redis, `e2e` runs whole processes. */
+import type { Config } from 'jest';
+
+const shared: Config = {
+  extensionsToTreatAsEsm: ['.ts'],
+  transform: {
+    '^.+\\.ts$': [
+      '@swc/jest',
+      { jsc: { parser: { syntax: 'typescript' }, target: 'es2024' }, module: { type: 'es6' } },
+    ],
+  },
+  testPathIgnorePatterns: ['/node_modules/', '/\\.posthorn/'],
+};
+
+const withRedis: Config = {
+  ...shared,
+  globalSetup: './tests/setup/start-redis.ts',
+  globalTeardown: './tests/setup/stop-redis.ts',
+};
+
+const config: Config = {
+  // Two cores are common: more workers would only make the clocks of the tests uneven.
+  maxWorkers: 2,
+  testTimeout: 30_000,
+  reporters: ['default', '<rootDir>/tests/setup/closing-line.ts'],
+  projects: [
+    { ...shared, displayName: 'unit', testMatch: ['<rootDir>/{apps,packages}/**/!(*.int).test.ts'] },
+    { ...withRedis, displayName: 'int', testMatch: ['<rootDir>/{apps,packages}/**/*.int.test.ts'] },
+    { ...withRedis, displayName: 'e2e', testMatch: ['<rootDir>/tests/**/*.test.ts'] },
+  ],
+};
+
+export default config;

@@ -1,0 +1,129 @@
+/** A Redis server of one's own: found or installed, started on a free port of this machine, stopped again. */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
+import { join } from 'node:path';
+
+export interface OwnRedis {
+  url: string;
+  port: number;
+  pid: number;
+  stop(): Promise<void>;
+}
+
+/** Redis can't be had here; the message says what to type. */
+export class NoRedis extends Error {
+  override name = 'NoRedis';
+}
+
+const START_LIMIT_MS = 10_000;
+/** Append-only, so that a restart keeps all; never evicting, since every key is somebody's delivery. */
+const SETTINGS = [
+  '--bind',
+  '127.0.0.1',
+  '--appendonly',
+  'yes',
+  '--appendfsync',
+  'everysec',
+  '--save',
+  '',
+  '--maxmemory-policy',
+  'noeviction',
+];
+
+/** The server program, installed first where that needs no question. Throws `NoRedis`. */
+export function findRedisServer(say: (line: string) => void): string {
+  const found = onPath();
+  if (found) return found;
+  const isRoot = process.getuid?.() === 0;
+  if (!isRoot || !existsSync('/usr/bin/apt-get')) {
+    throw new NoRedis(
+      'Posthorn needs Redis 7 or Valkey, and found neither REDIS_URL nor redis-server nor valkey-server. Do one of these:\n' +
+        '  sudo apt-get install redis-server      (Debian, Ubuntu)\n' +
+        '  sudo dnf install valkey                (Fedora)\n' +
+        '  brew install redis                     (macOS)\n' +
+        '  export REDIS_URL=redis://host:6379     (one that runs already)',
+    );
+  }
+  say('Installing Redis with apt-get (once) ...');
+  // The package would start a server of its own; a policy of 101 forbids that.
+  const script =
+    'set -e; export DEBIAN_FRONTEND=noninteractive; p=/usr/sbin/policy-rc.d; ' +
+    'if [ ! -e $p ]; then printf "#!/bin/sh\\nexit 101\\n" > $p; chmod +x $p; trap "rm -f $p" EXIT; fi; ' +
+    'apt-get update -qq && apt-get install -y -qq --no-install-recommends redis-server';
+  const result = spawnSync('sh', ['-c', script], { encoding: 'utf8' });
+  const installed = onPath();
+  if (result.status !== 0 || !installed) {
+    throw new NoRedis(`apt-get could not install redis-server:\n${result.stderr}\nInstall it, or set REDIS_URL.`);
+  }
+  return installed;
+}
+
+/** Starts a server with its data in `dir`, on `port` or a free one, and waits until it answers. */
+export async function startRedis(
+  dir: string,
+  options: { port?: number; say: (line: string) => void; extra?: string[] },
+): Promise<OwnRedis> {
+  const program = findRedisServer(options.say);
+  mkdirSync(dir, { recursive: true });
+  const port = options.port ?? (await freePort());
+  const logFile = join(dir, 'redis.log');
+  const log = openSync(logFile, 'a');
+  const args = ['--port', String(port), '--dir', dir, ...SETTINGS, ...(options.extra ?? [])];
+  // A group of its own: Ctrl-C in the terminal ends the apps first, and Redis after them.
+  const child = spawn(program, args, { stdio: ['ignore', log, log], detached: true });
+  const died = new Promise<string>((resolve) => {
+    child.once('error', (error) => resolve(error.message));
+    child.once('exit', (code) => resolve(`it ended with code ${code}`));
+  });
+  const endsAt = Date.now() + START_LIMIT_MS;
+  while (!(await answers(port))) {
+    const why = await Promise.race([died, new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), 50))]);
+    if (why !== undefined || Date.now() > endsAt) {
+      const tail = existsSync(logFile) ? readFileSync(logFile, 'utf8').split('\n').slice(-6).join('\n') : '';
+      throw new NoRedis(`Redis did not start: ${why ?? 'no answer'}\n${tail}`);
+    }
+  }
+  return { url: `redis://127.0.0.1:${port}`, port, pid: child.pid!, stop: () => stopChild(child) };
+}
+
+/** Whether a Redis (loaded and ready) answers on a port of this machine. */
+export function answers(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => socket.write('PING\r\n'));
+    const done = (answer: boolean) => {
+      socket.destroy();
+      resolve(answer);
+    };
+    socket.setTimeout(1_000, () => done(false));
+    socket.on('error', () => done(false));
+    socket.once('data', (data) => done(data.toString().startsWith('+PONG')));
+  });
+}
+
+/** A port that nothing listens on at the moment. */
+export function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0));
+    });
+  });
+}
+
+function onPath(): string | undefined {
+  const folders = [...(process.env.PATH ?? '').split(':'), '/usr/bin', '/usr/local/bin'];
+  const candidates = ['redis-server', 'valkey-server'].flatMap((name) => folders.map((folder) => join(folder, name)));
+  return candidates.find((path) => existsSync(path));
+}
+
+async function stopChild(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = new Promise((resolve) => child.once('exit', resolve));
+  child.kill('SIGTERM');
+  const timer = setTimeout(() => child.kill('SIGKILL'), 5_000);
+  await ended;
+  clearTimeout(timer);
+}
