@@ -5,7 +5,7 @@ import { AppError } from './errors.ts';
 export const MAX_JSON_DEPTH = 64;
 
 /** Text that may hold a number which a double can't carry exactly or would print otherwise; hits inside strings are harmless. */
-const PERHAPS_LOSSY_NUMBER = /\d{16}|\d\.\d*0(?!\d)|\d\.\d{15}|\d[eE]|-0|0\.0{6}/;
+const PERHAPS_LOSSY_NUMBER = /[\d.]{16}|\d\.\d*0(?!\d)|\d[eE]|-0|0\.0{6}/;
 
 interface RawJson {
   rawJSON: string;

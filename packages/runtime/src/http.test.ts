@@ -1,0 +1,164 @@
+/** The HTTP side that both APIs share, over real connections: bodies, keys, problem documents, a graceful stop. */
+import { connect } from 'node:net';
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { AppError } from '@posthorn/core';
+import type { Express } from 'express';
+import {
+  createExpress,
+  createHttpService,
+  createLogger,
+  type HttpService,
+  holderOf,
+  isStorageFailure,
+  jsonBody,
+  notFoundHandler,
+  problemHandler,
+  requireBearer,
+} from './index.ts';
+
+const logged: string[] = [];
+const logger = createLogger({ app: 'test', level: 'info', destination: { write: (line) => void logged.push(line) } });
+let service: HttpService | undefined;
+afterEach(async () => {
+  await service?.stop(1_000);
+  logged.length = 0;
+});
+
+async function serve(routes: (app: Express) => void): Promise<string> {
+  const app = createExpress();
+  routes(app);
+  app.use(notFoundHandler, problemHandler(logger));
+  service = createHttpService({ app, host: '127.0.0.1', port: 0 });
+  await service.start();
+  return service.url();
+}
+const json = (body: BodyInit, type = 'application/json') => ({ method: 'POST', headers: { 'content-type': type }, body });
+
+describe('json body', () => {
+  const echo = () =>
+    serve((app) => {
+      app.post('/', jsonBody({ limitBytes: 100 }), (request, response) => void response.json(request.body));
+    });
+  it.each([
+    ['not JSON', json('{'), 400, 'invalid_json'],
+    ['empty', json(''), 400, 'invalid_json'],
+    ['not UTF-8', json(Buffer.from([0x22, 0xff, 0x22])), 400, 'invalid_json'],
+    ['too large', json(JSON.stringify('x'.repeat(200))), 413, 'body_too_large'],
+    ['of another type', json('{}', 'text/plain'), 415, 'unsupported_media_type'],
+    ['in another charset', json('{}', 'application/json; charset=latin1'), 415, 'unsupported_media_type'],
+  ])('a body that is %s is answered with its problem', async (_what, init, status, code) => {
+    const response = await fetch(await echo(), init);
+    expect(response.status).toBe(status);
+    expect(response.headers.get('content-type')).toMatch(/^application\/problem\+json/);
+    expect(await response.json()).toMatchObject({ type: 'about:blank', status, code, title: expect.any(String), detail: expect.any(String) });
+  });
+  it('compressed bodies are refused', async () => {
+    const response = await fetch(await echo(), { ...json('{}'), headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' } });
+    expect(response.status).toBe(415);
+  });
+  it('a body without a length is cut off at the limit', async () => {
+    const endless = new ReadableStream({
+      pull(controller) {
+        controller.enqueue(Buffer.from(' '.repeat(64)));
+      },
+    });
+    const response = await fetch(await echo(), { ...json(endless as never), duplex: 'half' } as RequestInit).catch((error: unknown) => error);
+    if (response instanceof Response) expect(response.status).toBe(413);
+  });
+  it('a good one arrives, charset and all', async () => {
+    const response = await fetch(await echo(), json('{"a":"é"}', 'application/json; charset=UTF-8'));
+    expect(await response.json()).toEqual({ a: 'é' });
+  });
+});
+
+describe('keys', () => {
+  it('only a known key gets in, and whose it is is known', async () => {
+    const url = await serve((app) => {
+      app.use(requireBearer([{ name: 'a', key: 'key-a' }, { name: 'b', key: 'key-b' }]));
+      app.get('/', (_request, response) => void response.json(holderOf(response)));
+    });
+    const get = (authorization?: string) => fetch(url, { headers: authorization === undefined ? {} : { authorization } });
+    for (const bad of [undefined, 'Bearer', 'Bearer key-', 'Bearer key-aa', 'Basic key-a', 'key-a']) {
+      const response = await get(bad);
+      expect(response.status).toBe(401);
+      expect(response.headers.get('www-authenticate')).toBe('Bearer');
+    }
+    expect(await (await get('bearer key-b')).json()).toMatchObject({ name: 'b' });
+    expect(logged.join('')).not.toContain('key-');
+  });
+});
+
+describe('problems', () => {
+  it('an unknown route, a path that does not decode, a bug and a storage failure each get theirs', async () => {
+    const url = await serve((app) => {
+      app.get('/bug', () => {
+        throw new Error('secret detail');
+      });
+      app.get('/redis', () => {
+        throw new Error('OOM command not allowed when used memory > maxmemory');
+      });
+      app.get('/limited', () => {
+        throw new AppError('too_many_requests', 'Slow down.', { retryAfterS: 7 });
+      });
+      app.get('/item/:id', (_request, response) => void response.end());
+    });
+    expect((await fetch(`${url}/none`)).status).toBe(404);
+    expect((await fetch(`${url}/item/%zz`)).status).toBeLessThan(500);
+    const bug = await fetch(`${url}/bug`);
+    expect([bug.status, await bug.text()]).toEqual([500, expect.not.stringContaining('secret detail')]);
+    const redis = await fetch(`${url}/redis`);
+    expect([redis.status, redis.headers.get('retry-after')]).toEqual([503, '5']);
+    expect((await fetch(`${url}/limited`)).headers.get('retry-after')).toBe('7');
+    expect(logged.filter((line) => line.includes('request.failed'))).toHaveLength(1);
+  });
+  it.each(['OOM command not allowed', 'READONLY You can not write', 'LOADING Redis is loading', 'Connection is closed.', 'Command timed out'])(
+    '%j means that storage is away',
+    (message) => {
+      expect(isStorageFailure(new Error(message))).toBe(true);
+    },
+  );
+  it('a bug is no storage failure', () => {
+    expect(isStorageFailure(new TypeError('x is not a function'))).toBe(false);
+  });
+});
+
+describe('logger', () => {
+  it('strikes secrets out, and shows no command of a failed call', () => {
+    const error = Object.assign(new Error('boom'), { command: { args: ['whsec_x'] } });
+    logger.info({ headers: { authorization: 'Bearer hunter2' }, secret: 'hunter2', err: error }, 'x');
+    expect(logged[0]).toContain('boom');
+    expect(logged[0]).not.toMatch(/hunter2|whsec_x/);
+  });
+});
+
+describe('stop', () => {
+  it('answers what has begun, then closes; a second stop does nothing', async () => {
+    const begun = Promise.withResolvers<void>();
+    const finish = Promise.withResolvers<void>();
+    const url = await serve((app) => {
+      app.get('/slow', async (_request, response) => {
+        begun.resolve();
+        await finish.promise;
+        response.end('done');
+      });
+    });
+    const answer = fetch(`${url}/slow`);
+    await begun.promise;
+    const stopped = service!.stop(5_000);
+    finish.resolve();
+    expect(await (await answer).text()).toBe('done');
+    await stopped;
+    await service!.stop(1);
+    await expect(fetch(url)).rejects.toThrow();
+  });
+  it('a client that never ends its request is cut off when the grace ends', async () => {
+    const url = await serve(() => undefined);
+    const socket = connect(Number(new URL(url).port), '127.0.0.1');
+    await new Promise((resolve) => socket.once('connect', resolve));
+    socket.on('error', () => undefined);
+    const closed = new Promise((resolve) => socket.resume().once('close', resolve));
+    socket.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n');
+    await service!.stop(50);
+    await closed;
+  });
+});

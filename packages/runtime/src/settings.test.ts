@@ -1,0 +1,66 @@
+/** Settings: what is understood, and that one message names every bad one without its value. */
+import { describe, expect, it } from '@jest/globals';
+import { z } from 'zod';
+import { durationListMs, loadSettings, operatorTokens, parseDurationMs, publisherKeys, sharedSettings } from './index.ts';
+
+const schema = z.object({ ...sharedSettings(3000), PUBLISHER_KEYS: publisherKeys, OPERATOR_TOKENS: operatorTokens });
+const good = { PUBLISHER_KEYS: 'a:both:k1', OPERATOR_TOKENS: 'o:t1' };
+
+describe('settings', () => {
+  it('have the defaults of the interface, and a blank one counts as not set', () => {
+    expect(loadSettings(schema, { ...good, PORT: ' ', KEY_PREFIX: '' })).toMatchObject({
+      REDIS_URL: 'redis://127.0.0.1:6379',
+      KEY_PREFIX: 'posthorn',
+      PARTITIONS: 1,
+      HOST: '127.0.0.1',
+      PORT: 3000,
+      RETENTION: 30 * 86_400_000,
+      SHUTDOWN_GRACE: 20_000,
+      LOG_LEVEL: 'info',
+    });
+  });
+  it('every bad one is named in one message, and no value is in it', () => {
+    const bad = {
+      PUBLISHER_KEYS: 'a:everywhere:hunter2',
+      PORT: '70000',
+      REDIS_URL: 'http://u:hunter2@h',
+      RETENTION: '30',
+      KEY_PREFIX: '{x}',
+      LOG_LEVEL: 'loud',
+    };
+    let message = '';
+    try {
+      loadSettings(schema, bad);
+    } catch (error) {
+      message = (error as Error).message;
+    }
+    for (const name of [...Object.keys(bad), 'OPERATOR_TOKENS']) expect(message).toContain(name);
+    expect(message).not.toMatch(/hunter2|70000|loud/);
+    expect(message).toContain('OPERATOR_TOKENS: is required');
+  });
+  it.each([
+    ['90s', 90_000],
+    ['1.5h', 5_400_000],
+    ['250ms', 250],
+    ['30d', 2_592_000_000],
+    ['0s', undefined],
+    ['-1s', undefined],
+    ['10', undefined],
+    ['1 s', undefined],
+    ['1w', undefined],
+    ['99999d', undefined],
+  ])('the duration %j is %s ms', (text, ms) => {
+    expect(parseDurationMs(text)).toBe(ms);
+  });
+  it('retry delays are a list of durations', () => {
+    expect(durationListMs.parse('1m,5m, 30m')).toEqual([60_000, 300_000, 1_800_000]);
+    expect(durationListMs.safeParse('1m,,5m').success).toBe(false);
+  });
+  it('keys are named, for an environment, and each name once', () => {
+    expect(publisherKeys.parse('a:sandbox:k:1, b:both:k2')).toEqual([
+      { name: 'a', environment: 'sandbox', key: 'k:1' },
+      { name: 'b', environment: 'both', key: 'k2' },
+    ]);
+    for (const bad of ['a:sandbox', 'a:x:k', 'a:both:', 'a:both:k,a:both:k2', ',']) expect(publisherKeys.safeParse(bad).success).toBe(false);
+  });
+});

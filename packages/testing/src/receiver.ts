@@ -1,0 +1,92 @@
+/** A real HTTP receiver on a free port that remembers what it got and answers as a test wants. */
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+
+export interface ReceivedRequest {
+  method: string;
+  path: string;
+  headers: IncomingHttpHeaders;
+  body: string;
+  receivedAtMs: number;
+}
+
+/** A status, or a function that answers by itself. */
+export type Answer = number | ((request: ReceivedRequest, response: ServerResponse) => void);
+
+export interface Receiver {
+  url: string;
+  port: number;
+  requests: ReceivedRequest[];
+  /** Connections accepted so far. */
+  connections(): number;
+  answerWith(answer: Answer): void;
+  /** Resolves once `count` requests (that `wanted` lets count) have come; rejects after `limitMs`. */
+  received(count: number, limitMs?: number, wanted?: (request: ReceivedRequest) => boolean): Promise<ReceivedRequest[]>;
+  close(): Promise<void>;
+}
+
+export async function startReceiver(answer: Answer = 200, tls?: { key: string; cert: string }): Promise<Receiver> {
+  let current = answer;
+  let connections = 0;
+  const requests: ReceivedRequest[] = [];
+  const waiting = new Set<() => void>();
+  const server = (tls ? createTlsServer(tls) : createServer()).on('request', (request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('error', () => response.destroy());
+    request.on('end', () => {
+      const received: ReceivedRequest = {
+        method: request.method ?? '',
+        path: request.url ?? '',
+        headers: request.headers,
+        body: Buffer.concat(chunks).toString(),
+        receivedAtMs: Date.now(),
+      };
+      requests.push(received);
+      if (typeof current === 'number') response.writeHead(current).end('ok');
+      else current(received, response);
+      for (const check of waiting) check();
+    });
+  });
+  server.on('connection', () => {
+    connections += 1;
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `${tls ? 'https' : 'http'}://127.0.0.1:${port}/hook`,
+    port,
+    requests,
+    connections: () => connections,
+    answerWith(next) {
+      current = next;
+    },
+    received(count, limitMs = 15_000, wanted = () => true) {
+      return new Promise((resolve, reject) => {
+        const check = () => {
+          const found = requests.filter(wanted);
+          if (found.length < count) return;
+          clearTimeout(timer);
+          waiting.delete(check);
+          resolve(found);
+        };
+        const timer = setTimeout(() => {
+          waiting.delete(check);
+          reject(new Error(`Got ${requests.filter(wanted).length} of ${count} requests in ${limitMs} ms`));
+        }, limitMs);
+        waiting.add(check);
+        check();
+      });
+    },
+    async close() {
+      server.closeAllConnections();
+      await new Promise<void>((resolve) => server.close(() => resolve()));
+    },
+  };
+}
+
+/** Whether a request is a delivery, not the probe of a validation. */
+export function isDelivery(request: ReceivedRequest): boolean {
+  return request.headers['service-delivery-id'] !== undefined;
+}
