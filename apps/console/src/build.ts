@@ -2,6 +2,7 @@
 import { createProducer } from '@posthorn/queue';
 import {
   type App,
+  type Clock,
   createExpress,
   createHttpService,
   createLogger,
@@ -27,7 +28,7 @@ import { subscriptionRoutes } from './subscription-routes.ts';
 const REDIS_LIMIT_MS = 5_000;
 
 /** Builds the console; nothing listens before its services start. */
-export function buildConsole(settings: ConsoleSettings): App {
+export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClock): App {
   const logger = createLogger({ app: 'console', level: settings.LOG_LEVEL });
   const onError = (err: Error) => logger.warn({ err }, 'redis.error');
   const storage = openStore(
@@ -53,12 +54,12 @@ export function buildConsole(settings: ConsoleSettings): App {
     },
     requireHttps: settings.REQUIRE_HTTPS,
     secretBox: createSecretBox(settings.SECRET_ENCRYPTION_KEY),
-    clock: systemClock,
+    clock,
     logger,
   };
   const registry = createMetrics('console');
   registerBacklog(registry, async () => ({
-    ...(await readBacklog(store, systemClock.now())),
+    ...(await readBacklog(store, clock.now())),
     jobs: { ...(await producer.counts()) },
   }));
   const app = createExpress();

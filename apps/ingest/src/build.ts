@@ -2,6 +2,7 @@
 import { createProducer } from '@posthorn/queue';
 import {
   type App,
+  type Clock,
   createExpress,
   createHttpService,
   createLogger,
@@ -26,7 +27,7 @@ const REDIS_LIMIT_MS = 5_000;
 const SWEEP_EVERY_MS = 5_000;
 
 /** Builds ingest; nothing listens before its services start. */
-export function buildIngest(settings: IngestSettings): App {
+export function buildIngest(settings: IngestSettings, clock: Clock = systemClock): App {
   const logger = createLogger({ app: 'ingest', level: settings.LOG_LEVEL });
   const onError = (err: Error) => logger.warn({ err }, 'redis.error');
   const storage = openStore(
@@ -46,13 +47,13 @@ export function buildIngest(settings: IngestSettings): App {
     store,
     producer,
     logger,
-    clock: systemClock,
+    clock,
     maxEventBytes: settings.MAX_EVENT_BYTES,
   };
 
   const registry = createMetrics('ingest');
   registerBacklog(registry, async () => ({
-    ...(await readBacklog(store, systemClock.now())),
+    ...(await readBacklog(store, clock.now())),
     jobs: { ...(await producer.counts()) },
   }));
   const app = createExpress();
@@ -64,7 +65,7 @@ export function buildIngest(settings: IngestSettings): App {
   const sweep = createRepeating({
     name: 'fan-out sweep',
     everyMs: SWEEP_EVERY_MS,
-    run: () => finishInterruptedFanOuts(context, systemClock.now()),
+    run: () => finishInterruptedFanOuts(context, clock.now()),
     logger,
   });
   return {

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { createConsumer, createProducer } from '@posthorn/queue';
 import {
   type App,
+  type Clock,
   createExpress,
   createHttpService,
   createLogger,
@@ -38,7 +39,7 @@ import { createWorkerMetrics } from './metrics.ts';
 import { createRequestSigner } from './sign-request.ts';
 
 /** Builds the worker; nothing is connected to before its services start. */
-export function buildWorker(settings: WorkerSettings): App {
+export function buildWorker(settings: WorkerSettings, clock: Clock = systemClock): App {
   const logger = createLogger({ app: 'worker', level: settings.LOG_LEVEL });
   const onError = (err: Error) => logger.warn({ err }, 'redis.error');
   const redisSettings = { redisUrl: settings.REDIS_URL, clusterNodes: settings.REDIS_CLUSTER_NODES };
@@ -58,7 +59,7 @@ export function buildWorker(settings: WorkerSettings): App {
   });
   const registry = createMetrics('worker');
   registerBacklog(registry, async () => ({
-    ...(await readBacklog(store, systemClock.now())),
+    ...(await readBacklog(store, clock.now())),
     jobs: { ...(await producer.counts()) },
   }));
   const context: AttemptContext = {
@@ -69,7 +70,7 @@ export function buildWorker(settings: WorkerSettings): App {
     eventBodies: createEventBodies(store),
     places: createAddressPlaces(settings.ADDRESS_CONCURRENCY),
     metrics: createWorkerMetrics(registry),
-    clock: systemClock,
+    clock,
     logger,
     retryDelaysMs: settings.RETRY_DELAYS,
     pauseAfter: settings.PAUSE_AFTER,
@@ -92,7 +93,7 @@ export function buildWorker(settings: WorkerSettings): App {
     {
       store,
       producer,
-      clock: systemClock,
+      clock,
       logger,
       holder,
       releasePerSecond: settings.RELEASE_RATE,

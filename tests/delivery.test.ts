@@ -1,0 +1,205 @@
+/** An event's whole way: published, matched, signed, delivered, retried on the schedule, failed, held, resumed. */
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { Queue } from 'bullmq';
+import { eventually, fakeClock, isDelivery, type Receiver, startReceiver, startMisbehavingReceiver } from '@posthorn/testing';
+import Stripe from 'stripe';
+import { sampleEvent, startWorld, type World, type WorldOptions } from './world.ts';
+
+const undo: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const one of undo.splice(0).reverse()) await one();
+});
+async function world(options?: WorldOptions): Promise<World> {
+  const started = await startWorld(options);
+  undo.push(() => started.stop());
+  return started;
+}
+async function receiver(...args: Parameters<typeof startReceiver>): Promise<Receiver> {
+  const started = await startReceiver(...args);
+  undo.push(() => started.close());
+  return started;
+}
+const finished = (on: World, id: string) =>
+  eventually(`the end of ${id}`, async () => {
+    const delivery = await on.delivery(id);
+    return ['succeeded', 'failed'].includes(delivery.status) && delivery;
+  });
+const onlyDelivery = (on: World, eventId: string) =>
+  eventually(`a delivery of ${eventId}`, async () => (await on.deliveries(`event_id=${eventId}`))[0]);
+
+describe('delivery', () => {
+  it("reaches each matching address with the same bytes, signed so that stripe's client accepts it", async () => {
+    const on = await world();
+    const [a, b, other] = [await receiver(), await receiver(), await receiver()];
+    const subscriptions = [await on.subscribe(a.url), await on.subscribe(b.url, { event_types: ['session.approved'], environment: 'sandbox' })];
+    await on.subscribe(other.url, { event_types: ['session.declined'] });
+    await on.subscribe(other.url, { environment: 'production' });
+    const published = await on.publish(
+      '{"created_at":"2026-03-01T12:00:00.5+02:00","environment":"sandbox","type":"session.approved","data":{"status":"x","id":"s","n":12345678901234567890,"more":{"z":[1.50]}}}',
+    );
+    expect(published).toMatchObject({ status: 202, body: { duplicate: false, deliveries: 2 } });
+    const [toA] = await a.received(1, 5_000, isDelivery);
+    const [toB] = await b.received(1, 5_000, isDelivery);
+    expect(toA?.body).toBe(
+      `{"id":"${published.body.id}","type":"session.approved","created_at":"2026-03-01T10:00:00.500Z","environment":"sandbox","data":{"status":"x","id":"s","n":12345678901234567890,"more":{"z":[1.50]}}}`,
+    );
+    expect(toB?.body).toBe(toA?.body);
+    expect(toA?.headers).toMatchObject({
+      'content-type': 'application/json',
+      'service-event': 'session.approved',
+      'service-event-id': published.body.id,
+      'user-agent': expect.stringMatching(/^Posthorn\/\d/),
+    });
+    for (const [i, request] of [toA!, toB!].entries()) {
+      const header = request.headers['service-signature'] as string;
+      expect(header).toMatch(/^t=\d{10},v1=[0-9a-f]{64}$/);
+      Stripe.webhooks.constructEvent(request.body, header, subscriptions[i]!.secret);
+    }
+    const delivery = await finished(on, toA!.headers['service-delivery-id'] as string);
+    expect(delivery).toMatchObject({ status: 'succeeded', attempt_count: 1, max_attempts: 6, failure_reason: null, replayable_until: null });
+    expect(delivery.attempts).toMatchObject([{ number: 1, outcome: 'succeeded', status_code: 200, error: null }]);
+    expect(other.requests.filter(isDelivery)).toHaveLength(0);
+    const event = await on.operate('GET', `/v1/events/${published.body.id}`);
+    expect(event.body.deliveries).toHaveLength(2);
+    expect(event.body).toMatchObject({ type: 'session.approved', data: { status: 'x', more: { z: [1.5] } } });
+  });
+
+  it('fails for good after as many attempts as there are delays plus one, each with its error', async () => {
+    const on = await world({ env: { RETRY_DELAYS: '30ms,40ms' } });
+    const statuses = [500, 302, 404];
+    const to = await receiver((request, response) => {
+      response.writeHead(isDelivery(request) ? statuses.shift()! : 200, { location: 'http://127.0.0.1/' }).end();
+    });
+    await on.subscribe(to.url);
+    const { body } = await on.publish(sampleEvent());
+    const delivery = await finished(on, (await onlyDelivery(on, body.id)).id);
+    expect(delivery).toMatchObject({ status: 'failed', attempt_count: 3, max_attempts: 3, failure_reason: 'status', next_attempt_at: null });
+    expect(delivery.attempts.map((attempt: { status_code: number; error: string }) => [attempt.status_code, attempt.error])).toEqual([
+      [500, 'status'],
+      [302, 'redirect'],
+      [404, 'status'],
+    ]);
+    const times = delivery.attempts.map(({ started_at }: { started_at: string }) => Date.parse(started_at));
+    expect(times[1] - times[0]).toBeGreaterThanOrEqual(30);
+    expect(times[2] - times[1]).toBeGreaterThanOrEqual(40);
+    expect(Date.parse(delivery.replayable_until)).toBe(Date.parse(delivery.finished_at) + 30 * 86_400_000);
+    const bodies = new Set(to.requests.filter(isDelivery).map((request) => request.body));
+    expect(bodies.size).toBe(1);
+    expect(new Set(to.requests.filter(isDelivery).map((request) => request.headers['service-delivery-id'])).size).toBe(1);
+  });
+
+  it('the default schedule: BullMQ holds 1 m, 5 m, 30 m, 2 h and 12 h, and the sixth failure is the last', async () => {
+    const clock = fakeClock(Date.now());
+    const on = await world({ clock });
+    const to = await receiver((request, response) => response.writeHead(isDelivery(request) ? 503 : 200).end());
+    await on.subscribe(to.url);
+    const { body } = await on.publish(sampleEvent());
+    const { id } = await onlyDelivery(on, body.id);
+    const queue = new Queue('deliveries', { connection: on.redis, prefix: `${on.prefix}:{0}` });
+    for (const [i, delayMs] of [60_000, 300_000, 1_800_000, 7_200_000, 43_200_000].entries()) {
+      const job = await eventually(`retry ${i + 1}`, async () => {
+        const [delayed] = await queue.getDelayed();
+        return delayed?.delay === delayMs && delayed;
+      });
+      const delivery = await on.delivery(id);
+      expect(delivery).toMatchObject({ status: 'waiting_for_retry', attempt_count: i + 1 });
+      expect(Date.parse(delivery.next_attempt_at)).toBe(clock.now() + delayMs);
+      // One millisecond early it is not due: the job goes back for what is left.
+      clock.advance(delayMs - 1);
+      await job.promote();
+      await eventually('the early job is put back', async () => (await queue.getDelayed())[0]?.id === job.id);
+      expect((await on.delivery(id)).attempt_count).toBe(i + 1);
+      clock.advance(1);
+      await (await queue.getJob(job.id!))?.promote().catch(() => undefined);
+    }
+    expect(await finished(on, id)).toMatchObject({ status: 'failed', attempt_count: 6, failure_reason: 'status' });
+    expect(to.requests.filter(isDelivery)).toHaveLength(6);
+    await queue.close();
+  });
+
+  it('a hanging receiver fails by its limit, and one that drips its body succeeds with its status line', async () => {
+    const on = await world({ env: { ATTEMPT_TIMEOUT: '150ms', RETRY_DELAYS: '1h' } });
+    const good = await receiver();
+    const subscription = await on.subscribe(good.url);
+    const hanging = await startMisbehavingReceiver('never answers');
+    undo.push(() => hanging.close());
+    const dripping = await startMisbehavingReceiver('drips its body');
+    undo.push(() => dripping.close());
+    const key = `${on.prefix}:{0}:subscription:${subscription.id}`;
+    for (const [url, expected] of [
+      [hanging.url, { status: 'waiting_for_retry', attempts: [{ error: 'timeout', status_code: null }] }],
+      [dripping.url, { status: 'succeeded', attempts: [{ error: null, status_code: 200 }] }],
+    ] as const) {
+      await on.redis.hset(key, 'url', url);
+      const { body } = await on.publish(sampleEvent());
+      const delivery = await onlyDelivery(on, body.id);
+      expect(
+        await eventually('its first attempt', async () => {
+          const now = await on.delivery(delivery.id);
+          return now.attempt_count === 1 && now;
+        }),
+      ).toMatchObject(expected);
+    }
+  });
+});
+
+describe('pause', () => {
+  it('an address that keeps failing is paused, what comes is held, and goes out on resume with its attempts', async () => {
+    const on = await world({ workers: 2, env: { PAUSE_AFTER: '3', RETRY_DELAYS: '20ms' } });
+    const to = await receiver();
+    const { id } = await on.subscribe(to.url);
+    to.answerWith((_request, response) => response.writeHead(500).end());
+    for (let i = 0; i < 3; i++) await on.publish(sampleEvent());
+    const paused = await eventually('the pause', async () => {
+      const now = await on.subscription(id);
+      return now.status === 'paused' && now;
+    });
+    expect(paused).toMatchObject({ status_reason: 'consecutive_failures', consecutive_failures: 3, paused: true, validated: true });
+    const before = to.requests.length;
+    const held = [];
+    for (let i = 0; i < 5; i++) held.push((await on.publish(sampleEvent())).body.id);
+    expect((await on.subscription(id)).held_deliveries).toBe(5);
+    expect((await on.deliveries('status=held')).length).toBe(5);
+    expect(to.requests.length).toBe(before);
+    to.answerWith(200);
+    expect((await on.operate('POST', `/v1/subscriptions/${id}/resume`)).body).toMatchObject({ status: 'active', status_reason: null, consecutive_failures: 0 });
+    await to.received(5, 10_000, (request) => held.includes(request.headers['service-event-id'] as string));
+    await eventually('all to succeed', async () => (await on.deliveries('status=succeeded')).length === 5);
+    expect(await on.subscription(id)).toMatchObject({ held_deliveries: 0, consecutive_failures: 0 });
+  });
+
+  it('a pause by hand holds a due retry; resumed, it has the attempts it had', async () => {
+    const on = await world({ env: { RETRY_DELAYS: '200ms,200ms' } });
+    const to = await receiver();
+    const { id } = await on.subscribe(to.url);
+    to.answerWith(500);
+    const { body } = await on.publish(sampleEvent());
+    const delivery = await onlyDelivery(on, body.id);
+    await eventually('the first attempt', async () => (await on.delivery(delivery.id)).attempt_count === 1);
+    expect((await on.operate('POST', `/v1/subscriptions/${id}/pause`)).body).toMatchObject({ status: 'paused', status_reason: 'operator' });
+    expect(await eventually('it to be held', async () => {
+      const now = await on.delivery(delivery.id);
+      return now.status === 'held' && now;
+    })).toMatchObject({ attempt_count: 1, next_attempt_at: null });
+    to.answerWith(200);
+    await on.operate('POST', `/v1/subscriptions/${id}/resume`);
+    expect(await finished(on, delivery.id)).toMatchObject({ status: 'succeeded', attempt_count: 2 });
+  });
+
+  it('one address that hangs holds up no other, and its deliveries all get their turn', async () => {
+    const on = await world({ env: { WORKER_CONCURRENCY: '6', ADDRESS_CONCURRENCY: '2', ATTEMPT_TIMEOUT: '300ms', RETRY_DELAYS: '1h' } });
+    const slow = await receiver();
+    const fast = await receiver();
+    await on.subscribe(slow.url, { environment: 'sandbox' });
+    await on.subscribe(fast.url, { environment: 'production' });
+    slow.answerWith(() => undefined);
+    for (let i = 0; i < 12; i++) await on.publish(sampleEvent());
+    const startedAt = Date.now();
+    for (let i = 0; i < 12; i++) await on.publish(sampleEvent({ environment: 'production' }));
+    await fast.received(12, 5_000, isDelivery);
+    expect(slow.requests.filter(isDelivery).length).toBeLessThan(12);
+    await slow.received(12, 15_000, isDelivery);
+    expect(Date.now() - startedAt).toBeGreaterThan(1_000);
+    await eventually('all attempts to be recorded', async () => (await on.deliveries('status=waiting_for_retry')).length === 12);
+  });
+});

@@ -1,0 +1,203 @@
+/** The operator API's first part, and what it refuses. */
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { eventually, isDelivery, type Receiver, startReceiver } from '@posthorn/testing';
+import { OPERATOR_TOKEN, sampleEvent, startWorld, type World } from './world.ts';
+
+let on: World;
+let to: Receiver;
+beforeAll(async () => {
+  on = await startWorld({ env: { RETRY_DELAYS: '1h' } });
+  to = await startReceiver();
+});
+afterAll(async () => {
+  await on.stop();
+  await to.close();
+});
+const fields = { event_types: 'all', environment: 'both' };
+
+describe('subscriptions', () => {
+  it('are created awaiting validation, with a secret shown once, and take no events before they are validated', async () => {
+    const created = await on.operate('POST', '/v1/subscriptions', { url: to.url, ...fields, description: 'd' });
+    expect(created.status).toBe(201);
+    expect(created.body).toMatchObject({
+      id: expect.stringMatching(/^sub_/),
+      url: to.url,
+      ...fields,
+      description: 'd',
+      status: 'awaiting_validation',
+      status_reason: null,
+      validated: false,
+      paused: false,
+      consecutive_failures: 0,
+      held_deliveries: 0,
+      secret: expect.stringMatching(/^whsec_[\w-]{43}$/),
+    });
+    expect(await on.subscription(created.body.id)).not.toHaveProperty('secret');
+    expect((await on.publish(sampleEvent())).body.deliveries).toBe(0);
+    await on.operate('DELETE', `/v1/subscriptions/${created.body.id}`);
+  });
+
+  it('validation is one POST of {} without a signature; any answer but a redirect makes the address active', async () => {
+    const own = await startReceiver(404);
+    const { id, status } = await on.subscribe(own.url);
+    expect(status).toBe('active');
+    expect(own.requests).toHaveLength(1);
+    expect(own.requests[0]).toMatchObject({ method: 'POST', body: '{}' });
+    expect(Object.keys(own.requests[0]!.headers).filter((name) => name.startsWith('service-'))).toEqual([]);
+    own.answerWith((_request, response) => response.writeHead(302, { location: to.url }).end());
+    expect((await on.operate('POST', `/v1/subscriptions/${id}/validate`)).body).toMatchObject({ status: 'refused', status_reason: 'redirect', validated: false });
+    await own.close();
+    await on.operate('DELETE', `/v1/subscriptions/${id}`);
+  });
+
+  it('an address that can not be reached stays awaiting validation and says why', async () => {
+    const gone = await startReceiver();
+    await gone.close();
+    const { id } = await on.subscribe(gone.url);
+    expect(await on.subscription(id)).toMatchObject({ status: 'awaiting_validation', status_reason: 'unreachable' });
+    expect((await on.operate('POST', `/v1/subscriptions/${id}/pause`)).status).toBe(409);
+    expect((await on.operate('POST', `/v1/subscriptions/${id}/resume`)).status).toBe(409);
+    await on.operate('DELETE', `/v1/subscriptions/${id}`);
+  });
+
+  it('a new url goes back to awaiting validation; what comes meanwhile is held and goes to the new address', async () => {
+    const [before, after] = [await startReceiver(), await startReceiver()];
+    const { id } = await on.subscribe(before.url, { environment: 'production' });
+    const patched = await on.operate('PATCH', `/v1/subscriptions/${id}`, { url: after.url, description: 'moved' });
+    expect(patched.body).toMatchObject({ url: after.url, description: 'moved', status: 'awaiting_validation', validated: false });
+    const { body } = await on.publish(sampleEvent({ environment: 'production' }));
+    expect((await on.deliveries(`event_id=${body.id}`))[0].status).toBe('held');
+    await on.operate('POST', `/v1/subscriptions/${id}/validate`);
+    await after.received(1, 5_000, isDelivery);
+    expect(before.requests.filter(isDelivery)).toHaveLength(0);
+    await on.operate('DELETE', `/v1/subscriptions/${id}`);
+    await before.close();
+    await after.close();
+  });
+
+  it('a change of types or environment is seen by the next event; the same url keeps the status', async () => {
+    const { id } = await on.subscribe(to.url, { environment: 'production', event_types: ['session.expired'] });
+    const deliveries = async (type: string) => (await on.publish(sampleEvent({ type, environment: 'production' }))).body.deliveries;
+    expect(await deliveries('session.approved')).toBe(0);
+    expect((await on.operate('PATCH', `/v1/subscriptions/${id}`, { event_types: 'all', url: to.url })).body.status).toBe('active');
+    expect(await deliveries('session.approved')).toBe(1);
+    await on.operate('PATCH', `/v1/subscriptions/${id}`, { environment: 'sandbox' });
+    expect(await deliveries('session.approved')).toBe(0);
+    await on.operate('DELETE', `/v1/subscriptions/${id}`);
+    expect((await on.operate('GET', `/v1/subscriptions/${id}`)).status).toBe(404);
+  });
+
+  it('a delete ends what was unfinished', async () => {
+    const failing = await startReceiver((request, response) => response.writeHead(isDelivery(request) ? 500 : 200).end());
+    const { id } = await on.subscribe(failing.url);
+    const { body } = await on.publish(sampleEvent());
+    const [delivery] = await on.deliveries(`event_id=${body.id}`);
+    await eventually('the first attempt', async () => (await on.delivery(delivery.id)).attempt_count === 1);
+    const deleted = await on.operate('DELETE', `/v1/subscriptions/${id}`);
+    expect([deleted.status, deleted.body]).toEqual([204, '']);
+    expect(await on.delivery(delivery.id)).toMatchObject({ status: 'failed', failure_reason: 'subscription_deleted' });
+    expect(await on.redis.exists(`${on.prefix}:{0}:deliveries:${delivery.id}`)).toBe(0);
+    expect((await on.operate('DELETE', `/v1/subscriptions/${id}`)).status).toBe(404);
+    await failing.close();
+  });
+
+  it('lists filter and page', async () => {
+    const ids = [];
+    for (let i = 0; i < 3; i++) ids.push((await on.subscribe(to.url, { environment: 'production' })).id);
+    await on.operate('POST', `/v1/subscriptions/${ids[0]}/pause`);
+    const first = await on.operate('GET', '/v1/subscriptions?environment=production&limit=2');
+    expect(first.body.data).toHaveLength(2);
+    const second = await on.operate('GET', `/v1/subscriptions?environment=production&limit=2&cursor=${first.body.next_cursor}`);
+    expect(second.body).toMatchObject({ data: [{ id: ids[0] }], next_cursor: null });
+    expect((await on.operate('GET', '/v1/subscriptions?status=paused')).body.data).toMatchObject([{ id: ids[0], status_reason: 'operator' }]);
+    for (const id of ids) await on.operate('DELETE', `/v1/subscriptions/${id}`);
+  });
+});
+
+describe('bad input', () => {
+  it.each([
+    ['a private address', { url: 'http://10.0.0.1/', ...fields }, 'url'],
+    ['metadata by number', { url: 'http://2852039166/', ...fields }, 'url'],
+    ['a malformed address', { url: 'nonsense', ...fields }, 'url'],
+    ['no address', { ...fields }, 'url'],
+    ['an unknown type', { url: 'https://example.com', environment: 'both', event_types: ['x'] }, 'event_types'],
+    ['no types', { url: 'https://example.com', environment: 'both', event_types: [] }, 'event_types'],
+    ['an unknown environment', { url: 'https://example.com', event_types: 'all', environment: 'test' }, 'environment'],
+    ['an unknown field', { url: 'https://example.com', ...fields, colour: 1 }, 'colour'],
+    ['a short secret', { url: 'https://example.com', ...fields, secret: 'short' }, 'secret'],
+    ['a list', [], ''],
+    ['null', 'null', ''],
+  ])('a subscription with %s is refused by field, and nothing is stored', async (_what, body, path) => {
+    const before = await on.redis.keys(`${on.prefix}:*subscription*`);
+    const answer = await on.operate('POST', '/v1/subscriptions', body);
+    expect(answer.status).toBe(422);
+    expect(answer.headers.get('content-type')).toMatch(/^application\/problem\+json/);
+    expect(answer.body).toMatchObject({ code: 'invalid_fields', status: 422 });
+    expect(answer.body.errors.map((error: { path: string }) => error.path)).toContain(path);
+    expect(await on.redis.keys(`${on.prefix}:*subscription*`)).toEqual(before);
+  });
+  it.each(['status=gone', 'limit=0', 'limit=9999', 'cursor=zzz', 'from=yesterday', 'subscription_id=x', 'event_id=a%20b', 'colour=1'])(
+    'a list with %s is refused',
+    async (query) => {
+      expect((await on.operate('GET', `/v1/deliveries?${query}`)).status).toBe(422);
+    },
+  );
+  it.each([
+    ['GET', '/v1/subscriptions/sub_none'], ['PATCH', '/v1/subscriptions/sub_AAAAAAAAAAAAAAAAAAAAAA'], ['DELETE', '/v1/subscriptions/sub_AAAAAAAAAAAAAAAAAAAAAA'],
+    ['POST', '/v1/subscriptions/sub_AAAAAAAAAAAAAAAAAAAAAA/validate'], ['POST', '/v1/subscriptions/sub_AAAAAAAAAAAAAAAAAAAAAA/pause'],
+    ['POST', '/v1/subscriptions/x/resume'], ['GET', '/v1/deliveries/dlv_none'], ['GET', '/v1/events/evt_none'], ['GET', '/v1/nothing'],
+  ])('%s %s is not there', async (method, path) => {
+    const answer = await on.operate(method, path, method === 'PATCH' ? { description: 'x' } : undefined);
+    expect([answer.status, answer.body.code]).toEqual([404, 'not_found']);
+  });
+  it('nothing is answered without a token', async () => {
+    for (const path of ['/v1/subscriptions', '/v1/deliveries', '/v1/nothing', '/queues']) {
+      expect((await fetch(`${on.consoleUrl}${path}`)).status).toBe(401);
+    }
+  });
+  it('https can be required for addresses of production', async () => {
+    const strict = await startWorld({ workers: 0, ingests: 1, env: { REQUIRE_HTTPS: 'production' } });
+    const create = (environment: string) => strict.operate('POST', '/v1/subscriptions', { url: to.url, event_types: 'all', environment });
+    expect((await create('production')).status).toBe(422);
+    expect((await create('both')).status).toBe(422);
+    const { status, body } = await create('sandbox');
+    expect(status).toBe(201);
+    expect((await strict.operate('PATCH', `/v1/subscriptions/${body.id}`, { environment: 'both' })).status).toBe(422);
+    await strict.stop();
+  });
+});
+
+describe('Bull Board', () => {
+  const board = (path: string, init: RequestInit = {}) =>
+    fetch(`${on.consoleUrl}/queues${path}`, { ...init, headers: { authorization: `Basic ${btoa(`me:${OPERATOR_TOKEN}`)}` } });
+  it('opens for an operator and shows the queue and its jobs', async () => {
+    expect((await board('')).status).toBe(200);
+    const { queues } = (await (await board('/api/queues?activeQueue=deliveries')).json()) as { queues: { name: string; readOnlyMode: boolean }[] };
+    expect(queues).toMatchObject([{ name: 'deliveries', readOnlyMode: true }]);
+  });
+  it('changes nothing', async () => {
+    for (const [method, path] of [
+      ['PUT', '/api/queues/deliveries/promote'], ['PUT', '/api/queues/deliveries/retry/failed'], ['PUT', '/api/queues/deliveries/clean/delayed'],
+      ['PUT', '/api/queues/deliveries/empty'], ['PUT', '/api/queues/deliveries/pause'], ['POST', '/api/queues/deliveries/add'],
+    ] as const) {
+      expect((await board(path, { method })).status).toBe(405);
+    }
+  });
+});
+
+describe('operations', () => {
+  it('every app tells that it lives, is ready, and what it measures', async () => {
+    for (const url of [on.consoleUrl, on.ingestUrls[0], on.workerUrls[0]]) {
+      expect((await fetch(`${url}/healthz`)).status).toBe(200);
+      expect((await fetch(`${url}/readyz`)).status).toBe(200);
+      const metrics = await (await fetch(`${url}/metrics`)).text();
+      for (const name of ['posthorn_queue_jobs{state="waiting"', 'posthorn_oldest_pending_age_seconds', 'posthorn_deliveries{status="held"', 'posthorn_paused_addresses', 'process_cpu_seconds_total']) {
+        expect(metrics).toContain(name);
+      }
+    }
+    const worker = await (await fetch(`${on.workerUrls[0]}/metrics`)).text();
+    expect(worker).toMatch(/posthorn_attempts_total\{outcome="succeeded"[^}]*\} [1-9]/);
+    expect(worker).toContain('posthorn_attempt_duration_seconds_bucket');
+    expect(worker).toContain('posthorn_delivery_latency_seconds_bucket');
+  });
+});

@@ -1,0 +1,120 @@
+/** A whole Posthorn in the test's own process: apps on free ports, a key prefix of their own, the two APIs at hand. */
+import { type Clock, stopServices } from '@posthorn/runtime';
+import { connectRedis } from '@posthorn/store';
+import { testPrefix, testRedisUrl } from '@posthorn/testing';
+import { buildConsole } from '../apps/console/src/build.ts';
+import { loadConsoleSettings } from '../apps/console/src/config.ts';
+import { buildIngest } from '../apps/ingest/src/build.ts';
+import { loadIngestSettings } from '../apps/ingest/src/config.ts';
+import { buildWorker } from '../apps/worker/src/build.ts';
+import { loadWorkerSettings } from '../apps/worker/src/config.ts';
+
+export const PUBLISHER_KEY = 'publisher-key-for-tests';
+export const OPERATOR_TOKEN = 'operator-token-for-tests';
+export const ENCRYPTION_KEY = Buffer.alloc(32, 7).toString('base64');
+
+export interface WorldOptions {
+  env?: Record<string, string>;
+  ingests?: number;
+  workers?: number;
+  clock?: Clock;
+  redisUrl?: string;
+}
+
+export interface Answer {
+  status: number;
+  headers: Headers;
+  // biome-ignore lint/suspicious/noExplicitAny: tests read whatever the APIs answer
+  body: any;
+}
+
+export type World = Awaited<ReturnType<typeof startWorld>>;
+
+/** The environment that all apps of a world get. */
+export function worldEnv(prefix: string, redisUrl: string): Record<string, string> {
+  return {
+    REDIS_URL: redisUrl,
+    KEY_PREFIX: prefix,
+    PORT: '0',
+    LOG_LEVEL: 'silent',
+    PUBLISHER_KEYS: `tests:both:${PUBLISHER_KEY},sandbox-only:sandbox:${PUBLISHER_KEY}-sandbox`,
+    OPERATOR_TOKENS: `tests:${OPERATOR_TOKEN}`,
+    SECRET_ENCRYPTION_KEY: ENCRYPTION_KEY,
+    ALLOWED_PRIVATE_NETWORKS: '127.0.0.0/8',
+    REQUIRE_HTTPS: 'never',
+    SHUTDOWN_GRACE: '5s',
+  };
+}
+
+export async function startWorld(options: WorldOptions = {}) {
+  const prefix = testPrefix();
+  const redisUrl = options.redisUrl ?? testRedisUrl();
+  const env = { ...worldEnv(prefix, redisUrl), ...options.env };
+  const repeat = <T>(count: number, build: () => T) => Array.from({ length: count }, build);
+  const ingests = repeat(options.ingests ?? 1, () => buildIngest(loadIngestSettings(env), options.clock));
+  const workers = repeat(options.workers ?? 1, () => buildWorker(loadWorkerSettings(env), options.clock));
+  const consoleApp = buildConsole(loadConsoleSettings(env), options.clock);
+  const apps = [...ingests, ...workers, consoleApp];
+  for (const app of apps) for (const service of app.services) await service.start();
+  const urlOf = (app: (typeof apps)[number]) => String(app.describe?.().url);
+  const redis = connectRedis({ redisUrl });
+  const apis = apiClients(urlOf(ingests[0]!), urlOf(consoleApp));
+  return {
+    prefix,
+    env,
+    redis,
+    ...apis,
+    ingestUrls: ingests.map(urlOf),
+    workerUrls: workers.map(urlOf),
+    consoleUrl: urlOf(consoleApp),
+    /** Stops one worker as a deployment would. */
+    stopWorker: (index: number) => stopServices(workers[index]!.services, 5_000, workers[index]!.logger),
+    async stop() {
+      for (const app of [...apps].reverse()) await stopServices(app.services, 5_000, app.logger);
+      await removeKeys(redis, prefix);
+      redis.disconnect();
+    },
+  };
+}
+
+/** Removes every key of a prefix. */
+export async function removeKeys(redis: ReturnType<typeof connectRedis>, prefix: string): Promise<void> {
+  const keys = await redis.keys(`${prefix}:*`);
+  for (let start = 0; start < keys.length; start += 1_000) await redis.del(keys.slice(start, start + 1_000));
+}
+
+/** The publisher's and the operator's API as functions. */
+export function apiClients(ingestUrl: string, consoleUrl: string) {
+  const call = async (url: string, method: string, token: string, body?: unknown): Promise<Answer> => {
+    const hasBody = body !== undefined;
+    const response = await fetch(url, {
+      method,
+      headers: { authorization: `Bearer ${token}`, ...(hasBody ? { 'content-type': 'application/json' } : {}) },
+      ...(hasBody ? { body: typeof body === 'string' ? body : JSON.stringify(body) } : {}),
+    });
+    const text = await response.text();
+    const isJson = /json/.test(response.headers.get('content-type') ?? '');
+    return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
+  };
+  const operate = (method: string, path: string, body?: unknown) => call(`${consoleUrl}${path}`, method, OPERATOR_TOKEN, body);
+  return {
+    publish: (event: unknown, key = PUBLISHER_KEY) => call(`${ingestUrl}/v1/events`, 'POST', key, event),
+    publishBatch: (events: unknown) => call(`${ingestUrl}/v1/events/batch`, 'POST', PUBLISHER_KEY, { events }),
+    operate,
+    /** A subscription that has been validated. */
+    async subscribe(url: string, fields: Record<string, unknown> = {}) {
+      const created = await operate('POST', '/v1/subscriptions', { url, event_types: 'all', environment: 'both', ...fields });
+      if (created.status !== 201) throw new Error(JSON.stringify(created.body));
+      const validated = await operate('POST', `/v1/subscriptions/${created.body.id}/validate`);
+      return { ...validated.body, secret: created.body.secret as string } as { id: string; secret: string; status: string };
+    },
+    delivery: async (id: string) => (await operate('GET', `/v1/deliveries/${id}`)).body,
+    deliveries: async (query: string) => (await operate('GET', `/v1/deliveries?${query}`)).body.data,
+    subscription: async (id: string) => (await operate('GET', `/v1/subscriptions/${id}`)).body,
+  };
+}
+
+/** An event that is valid; `change` replaces top-level fields. */
+export function sampleEvent(change: Record<string, unknown> = {}) {
+  return { type: 'session.approved', environment: 'sandbox', data: { id: 's-1', status: 'approved' }, ...change };
+}
