@@ -1,7 +1,14 @@
 /** An event's whole way: published, matched, signed, delivered, retried on the schedule, failed, held, resumed. */
 import { afterEach, describe, expect, it } from '@jest/globals';
+import {
+  eventually,
+  fakeClock,
+  isDelivery,
+  type Receiver,
+  startMisbehavingReceiver,
+  startReceiver,
+} from '@posthorn/testing';
 import { Queue } from 'bullmq';
-import { eventually, fakeClock, isDelivery, type Receiver, startReceiver, startMisbehavingReceiver } from '@posthorn/testing';
 import Stripe from 'stripe';
 import { sampleEvent, startWorld, type World, type WorldOptions } from './world.ts';
 
@@ -31,7 +38,10 @@ describe('delivery', () => {
   it("reaches each matching address with the same bytes, signed so that stripe's client accepts it", async () => {
     const on = await world();
     const [a, b, other] = [await receiver(), await receiver(), await receiver()];
-    const subscriptions = [await on.subscribe(a.url), await on.subscribe(b.url, { event_types: ['session.approved'], environment: 'sandbox' })];
+    const subscriptions = [
+      await on.subscribe(a.url),
+      await on.subscribe(b.url, { event_types: ['session.approved'], environment: 'sandbox' }),
+    ];
     await on.subscribe(other.url, { event_types: ['session.declined'] });
     await on.subscribe(other.url, { environment: 'production' });
     const published = await on.publish(
@@ -56,7 +66,13 @@ describe('delivery', () => {
       Stripe.webhooks.constructEvent(request.body, header, subscriptions[i]!.secret);
     }
     const delivery = await finished(on, toA!.headers['service-delivery-id'] as string);
-    expect(delivery).toMatchObject({ status: 'succeeded', attempt_count: 1, max_attempts: 6, failure_reason: null, replayable_until: null });
+    expect(delivery).toMatchObject({
+      status: 'succeeded',
+      attempt_count: 1,
+      max_attempts: 6,
+      failure_reason: null,
+      replayable_until: null,
+    });
     expect(delivery.attempts).toMatchObject([{ number: 1, outcome: 'succeeded', status_code: 200, error: null }]);
     expect(other.requests.filter(isDelivery)).toHaveLength(0);
     const event = await on.operate('GET', `/v1/events/${published.body.id}`);
@@ -73,8 +89,16 @@ describe('delivery', () => {
     await on.subscribe(to.url);
     const { body } = await on.publish(sampleEvent());
     const delivery = await finished(on, (await onlyDelivery(on, body.id)).id);
-    expect(delivery).toMatchObject({ status: 'failed', attempt_count: 3, max_attempts: 3, failure_reason: 'status', next_attempt_at: null });
-    expect(delivery.attempts.map((attempt: { status_code: number; error: string }) => [attempt.status_code, attempt.error])).toEqual([
+    expect(delivery).toMatchObject({
+      status: 'failed',
+      attempt_count: 3,
+      max_attempts: 3,
+      failure_reason: 'status',
+      next_attempt_at: null,
+    });
+    expect(
+      delivery.attempts.map((attempt: { status_code: number; error: string }) => [attempt.status_code, attempt.error]),
+    ).toEqual([
       [500, 'status'],
       [302, 'redirect'],
       [404, 'status'],
@@ -85,7 +109,9 @@ describe('delivery', () => {
     expect(Date.parse(delivery.replayable_until)).toBe(Date.parse(delivery.finished_at) + 30 * 86_400_000);
     const bodies = new Set(to.requests.filter(isDelivery).map((request) => request.body));
     expect(bodies.size).toBe(1);
-    expect(new Set(to.requests.filter(isDelivery).map((request) => request.headers['service-delivery-id'])).size).toBe(1);
+    expect(new Set(to.requests.filter(isDelivery).map((request) => request.headers['service-delivery-id'])).size).toBe(
+      1,
+    );
   });
 
   it('the default schedule: BullMQ holds 1 m, 5 m, 30 m, 2 h and 12 h, and the sixth failure is the last', async () => {
@@ -154,15 +180,24 @@ describe('pause', () => {
       const now = await on.subscription(id);
       return now.status === 'paused' && now;
     });
-    expect(paused).toMatchObject({ status_reason: 'consecutive_failures', consecutive_failures: 3, paused: true, validated: true });
+    expect(paused).toMatchObject({
+      status_reason: 'consecutive_failures',
+      consecutive_failures: 3,
+      paused: true,
+      validated: true,
+    });
     const before = to.requests.length;
-    const held = [];
+    const held: string[] = [];
     for (let i = 0; i < 5; i++) held.push((await on.publish(sampleEvent())).body.id);
     expect((await on.subscription(id)).held_deliveries).toBe(5);
     expect((await on.deliveries('status=held')).length).toBe(5);
     expect(to.requests.length).toBe(before);
     to.answerWith(200);
-    expect((await on.operate('POST', `/v1/subscriptions/${id}/resume`)).body).toMatchObject({ status: 'active', status_reason: null, consecutive_failures: 0 });
+    expect((await on.operate('POST', `/v1/subscriptions/${id}/resume`)).body).toMatchObject({
+      status: 'active',
+      status_reason: null,
+      consecutive_failures: 0,
+    });
     await to.received(5, 10_000, (request) => held.includes(request.headers['service-event-id'] as string));
     await eventually('all to succeed', async () => (await on.deliveries('status=succeeded')).length === 5);
     expect(await on.subscription(id)).toMatchObject({ held_deliveries: 0, consecutive_failures: 0 });
@@ -176,18 +211,25 @@ describe('pause', () => {
     const { body } = await on.publish(sampleEvent());
     const delivery = await onlyDelivery(on, body.id);
     await eventually('the first attempt', async () => (await on.delivery(delivery.id)).attempt_count === 1);
-    expect((await on.operate('POST', `/v1/subscriptions/${id}/pause`)).body).toMatchObject({ status: 'paused', status_reason: 'operator' });
-    expect(await eventually('it to be held', async () => {
-      const now = await on.delivery(delivery.id);
-      return now.status === 'held' && now;
-    })).toMatchObject({ attempt_count: 1, next_attempt_at: null });
+    expect((await on.operate('POST', `/v1/subscriptions/${id}/pause`)).body).toMatchObject({
+      status: 'paused',
+      status_reason: 'operator',
+    });
+    expect(
+      await eventually('it to be held', async () => {
+        const now = await on.delivery(delivery.id);
+        return now.status === 'held' && now;
+      }),
+    ).toMatchObject({ attempt_count: 1, next_attempt_at: null });
     to.answerWith(200);
     await on.operate('POST', `/v1/subscriptions/${id}/resume`);
     expect(await finished(on, delivery.id)).toMatchObject({ status: 'succeeded', attempt_count: 2 });
   });
 
   it('one address that hangs holds up no other, and its deliveries all get their turn', async () => {
-    const on = await world({ env: { WORKER_CONCURRENCY: '6', ADDRESS_CONCURRENCY: '2', ATTEMPT_TIMEOUT: '300ms', RETRY_DELAYS: '1h' } });
+    const on = await world({
+      env: { WORKER_CONCURRENCY: '6', ADDRESS_CONCURRENCY: '2', ATTEMPT_TIMEOUT: '300ms', RETRY_DELAYS: '1h' },
+    });
     const slow = await receiver();
     const fast = await receiver();
     await on.subscribe(slow.url, { environment: 'sandbox' });
@@ -200,6 +242,9 @@ describe('pause', () => {
     expect(slow.requests.filter(isDelivery).length).toBeLessThan(12);
     await slow.received(12, 15_000, isDelivery);
     expect(Date.now() - startedAt).toBeGreaterThan(1_000);
-    await eventually('all attempts to be recorded', async () => (await on.deliveries('status=waiting_for_retry')).length === 12);
+    await eventually(
+      'all attempts to be recorded',
+      async () => (await on.deliveries('status=waiting_for_retry')).length === 12,
+    );
   });
 });

@@ -45,7 +45,11 @@ describe('subscriptions', () => {
     expect(own.requests[0]).toMatchObject({ method: 'POST', body: '{}' });
     expect(Object.keys(own.requests[0]!.headers).filter((name) => name.startsWith('service-'))).toEqual([]);
     own.answerWith((_request, response) => response.writeHead(302, { location: to.url }).end());
-    expect((await on.operate('POST', `/v1/subscriptions/${id}/validate`)).body).toMatchObject({ status: 'refused', status_reason: 'redirect', validated: false });
+    expect((await on.operate('POST', `/v1/subscriptions/${id}/validate`)).body).toMatchObject({
+      status: 'refused',
+      status_reason: 'redirect',
+      validated: false,
+    });
     await own.close();
     await on.operate('DELETE', `/v1/subscriptions/${id}`);
   });
@@ -64,7 +68,12 @@ describe('subscriptions', () => {
     const [before, after] = [await startReceiver(), await startReceiver()];
     const { id } = await on.subscribe(before.url, { environment: 'production' });
     const patched = await on.operate('PATCH', `/v1/subscriptions/${id}`, { url: after.url, description: 'moved' });
-    expect(patched.body).toMatchObject({ url: after.url, description: 'moved', status: 'awaiting_validation', validated: false });
+    expect(patched.body).toMatchObject({
+      url: after.url,
+      description: 'moved',
+      status: 'awaiting_validation',
+      validated: false,
+    });
     const { body } = await on.publish(sampleEvent({ environment: 'production' }));
     expect((await on.deliveries(`event_id=${body.id}`))[0].status).toBe('held');
     await on.operate('POST', `/v1/subscriptions/${id}/validate`);
@@ -77,9 +86,12 @@ describe('subscriptions', () => {
 
   it('a change of types or environment is seen by the next event; the same url keeps the status', async () => {
     const { id } = await on.subscribe(to.url, { environment: 'production', event_types: ['session.expired'] });
-    const deliveries = async (type: string) => (await on.publish(sampleEvent({ type, environment: 'production' }))).body.deliveries;
+    const deliveries = async (type: string) =>
+      (await on.publish(sampleEvent({ type, environment: 'production' }))).body.deliveries;
     expect(await deliveries('session.approved')).toBe(0);
-    expect((await on.operate('PATCH', `/v1/subscriptions/${id}`, { event_types: 'all', url: to.url })).body.status).toBe('active');
+    expect(
+      (await on.operate('PATCH', `/v1/subscriptions/${id}`, { event_types: 'all', url: to.url })).body.status,
+    ).toBe('active');
     expect(await deliveries('session.approved')).toBe(1);
     await on.operate('PATCH', `/v1/subscriptions/${id}`, { environment: 'sandbox' });
     expect(await deliveries('session.approved')).toBe(0);
@@ -88,7 +100,9 @@ describe('subscriptions', () => {
   });
 
   it('a delete ends what was unfinished', async () => {
-    const failing = await startReceiver((request, response) => response.writeHead(isDelivery(request) ? 500 : 200).end());
+    const failing = await startReceiver((request, response) =>
+      response.writeHead(isDelivery(request) ? 500 : 200).end(),
+    );
     const { id } = await on.subscribe(failing.url);
     const { body } = await on.publish(sampleEvent());
     const [delivery] = await on.deliveries(`event_id=${body.id}`);
@@ -107,9 +121,14 @@ describe('subscriptions', () => {
     await on.operate('POST', `/v1/subscriptions/${ids[0]}/pause`);
     const first = await on.operate('GET', '/v1/subscriptions?environment=production&limit=2');
     expect(first.body.data).toHaveLength(2);
-    const second = await on.operate('GET', `/v1/subscriptions?environment=production&limit=2&cursor=${first.body.next_cursor}`);
+    const second = await on.operate(
+      'GET',
+      `/v1/subscriptions?environment=production&limit=2&cursor=${first.body.next_cursor}`,
+    );
     expect(second.body).toMatchObject({ data: [{ id: ids[0] }], next_cursor: null });
-    expect((await on.operate('GET', '/v1/subscriptions?status=paused')).body.data).toMatchObject([{ id: ids[0], status_reason: 'operator' }]);
+    expect((await on.operate('GET', '/v1/subscriptions?status=paused')).body.data).toMatchObject([
+      { id: ids[0], status_reason: 'operator' },
+    ]);
     for (const id of ids) await on.operate('DELETE', `/v1/subscriptions/${id}`);
   });
 });
@@ -136,16 +155,28 @@ describe('bad input', () => {
     expect(answer.body.errors.map((error: { path: string }) => error.path)).toContain(path);
     expect(await on.redis.keys(`${on.prefix}:*subscription*`)).toEqual(before);
   });
-  it.each(['status=gone', 'limit=0', 'limit=9999', 'cursor=zzz', 'from=yesterday', 'subscription_id=x', 'event_id=a%20b', 'colour=1'])(
-    'a list with %s is refused',
-    async (query) => {
-      expect((await on.operate('GET', `/v1/deliveries?${query}`)).status).toBe(422);
-    },
-  );
   it.each([
-    ['GET', '/v1/subscriptions/sub_none'], ['PATCH', '/v1/subscriptions/sub_AAAAAAAAAAAAAAAAAAAAAA'], ['DELETE', '/v1/subscriptions/sub_AAAAAAAAAAAAAAAAAAAAAA'],
-    ['POST', '/v1/subscriptions/sub_AAAAAAAAAAAAAAAAAAAAAA/validate'], ['POST', '/v1/subscriptions/sub_AAAAAAAAAAAAAAAAAAAAAA/pause'],
-    ['POST', '/v1/subscriptions/x/resume'], ['GET', '/v1/deliveries/dlv_none'], ['GET', '/v1/events/evt_none'], ['GET', '/v1/nothing'],
+    'status=gone',
+    'limit=0',
+    'limit=9999',
+    'cursor=zzz',
+    'from=yesterday',
+    'subscription_id=x',
+    'event_id=a%20b',
+    'colour=1',
+  ])('a list with %s is refused', async (query) => {
+    expect((await on.operate('GET', `/v1/deliveries?${query}`)).status).toBe(422);
+  });
+  it.each([
+    ['GET', '/v1/subscriptions/sub_none'],
+    ['PATCH', '/v1/subscriptions/sub_AAAAAAAAAAAAAAAAAAAAAA'],
+    ['DELETE', '/v1/subscriptions/sub_AAAAAAAAAAAAAAAAAAAAAA'],
+    ['POST', '/v1/subscriptions/sub_AAAAAAAAAAAAAAAAAAAAAA/validate'],
+    ['POST', '/v1/subscriptions/sub_AAAAAAAAAAAAAAAAAAAAAA/pause'],
+    ['POST', '/v1/subscriptions/x/resume'],
+    ['GET', '/v1/deliveries/dlv_none'],
+    ['GET', '/v1/events/evt_none'],
+    ['GET', '/v1/nothing'],
   ])('%s %s is not there', async (method, path) => {
     const answer = await on.operate(method, path, method === 'PATCH' ? { description: 'x' } : undefined);
     expect([answer.status, answer.body.code]).toEqual([404, 'not_found']);
@@ -157,7 +188,8 @@ describe('bad input', () => {
   });
   it('https can be required for addresses of production', async () => {
     const strict = await startWorld({ workers: 0, ingests: 1, env: { REQUIRE_HTTPS: 'production' } });
-    const create = (environment: string) => strict.operate('POST', '/v1/subscriptions', { url: to.url, event_types: 'all', environment });
+    const create = (environment: string) =>
+      strict.operate('POST', '/v1/subscriptions', { url: to.url, event_types: 'all', environment });
     expect((await create('production')).status).toBe(422);
     expect((await create('both')).status).toBe(422);
     const { status, body } = await create('sandbox');
@@ -169,16 +201,25 @@ describe('bad input', () => {
 
 describe('Bull Board', () => {
   const board = (path: string, init: RequestInit = {}) =>
-    fetch(`${on.consoleUrl}/queues${path}`, { ...init, headers: { authorization: `Basic ${btoa(`me:${OPERATOR_TOKEN}`)}` } });
+    fetch(`${on.consoleUrl}/queues${path}`, {
+      ...init,
+      headers: { authorization: `Basic ${btoa(`me:${OPERATOR_TOKEN}`)}` },
+    });
   it('opens for an operator and shows the queue and its jobs', async () => {
     expect((await board('')).status).toBe(200);
-    const { queues } = (await (await board('/api/queues?activeQueue=deliveries')).json()) as { queues: { name: string; readOnlyMode: boolean }[] };
+    const { queues } = (await (await board('/api/queues?activeQueue=deliveries')).json()) as {
+      queues: { name: string; readOnlyMode: boolean }[];
+    };
     expect(queues).toMatchObject([{ name: 'deliveries', readOnlyMode: true }]);
   });
   it('changes nothing', async () => {
     for (const [method, path] of [
-      ['PUT', '/api/queues/deliveries/promote'], ['PUT', '/api/queues/deliveries/retry/failed'], ['PUT', '/api/queues/deliveries/clean/delayed'],
-      ['PUT', '/api/queues/deliveries/empty'], ['PUT', '/api/queues/deliveries/pause'], ['POST', '/api/queues/deliveries/add'],
+      ['PUT', '/api/queues/deliveries/promote'],
+      ['PUT', '/api/queues/deliveries/retry/failed'],
+      ['PUT', '/api/queues/deliveries/clean/delayed'],
+      ['PUT', '/api/queues/deliveries/empty'],
+      ['PUT', '/api/queues/deliveries/pause'],
+      ['POST', '/api/queues/deliveries/add'],
     ] as const) {
       expect((await board(path, { method })).status).toBe(405);
     }
@@ -191,7 +232,13 @@ describe('operations', () => {
       expect((await fetch(`${url}/healthz`)).status).toBe(200);
       expect((await fetch(`${url}/readyz`)).status).toBe(200);
       const metrics = await (await fetch(`${url}/metrics`)).text();
-      for (const name of ['posthorn_queue_jobs{state="waiting"', 'posthorn_oldest_pending_age_seconds', 'posthorn_deliveries{status="held"', 'posthorn_paused_addresses', 'process_cpu_seconds_total']) {
+      for (const name of [
+        'posthorn_queue_jobs{state="waiting"',
+        'posthorn_oldest_pending_age_seconds',
+        'posthorn_deliveries{status="held"',
+        'posthorn_paused_addresses',
+        'process_cpu_seconds_total',
+      ]) {
         expect(metrics).toContain(name);
       }
     }

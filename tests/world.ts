@@ -96,17 +96,27 @@ export function apiClients(ingestUrl: string, consoleUrl: string) {
     const isJson = /json/.test(response.headers.get('content-type') ?? '');
     return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
   };
-  const operate = (method: string, path: string, body?: unknown) => call(`${consoleUrl}${path}`, method, OPERATOR_TOKEN, body);
+  const operate = (method: string, path: string, body?: unknown) =>
+    call(`${consoleUrl}${path}`, method, OPERATOR_TOKEN, body);
   return {
     publish: (event: unknown, key = PUBLISHER_KEY) => call(`${ingestUrl}/v1/events`, 'POST', key, event),
     publishBatch: (events: unknown) => call(`${ingestUrl}/v1/events/batch`, 'POST', PUBLISHER_KEY, { events }),
     operate,
     /** A subscription that has been validated. */
     async subscribe(url: string, fields: Record<string, unknown> = {}) {
-      const created = await operate('POST', '/v1/subscriptions', { url, event_types: 'all', environment: 'both', ...fields });
+      const created = await operate('POST', '/v1/subscriptions', {
+        url,
+        event_types: 'all',
+        environment: 'both',
+        ...fields,
+      });
       if (created.status !== 201) throw new Error(JSON.stringify(created.body));
       const validated = await operate('POST', `/v1/subscriptions/${created.body.id}/validate`);
-      return { ...validated.body, secret: created.body.secret as string } as { id: string; secret: string; status: string };
+      return { ...validated.body, secret: created.body.secret as string } as {
+        id: string;
+        secret: string;
+        status: string;
+      };
     },
     delivery: async (id: string) => (await operate('GET', `/v1/deliveries/${id}`)).body,
     deliveries: async (query: string) => (await operate('GET', `/v1/deliveries?${query}`)).body.data,

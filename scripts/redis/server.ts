@@ -32,7 +32,7 @@ const SETTINGS = [
 ];
 
 /** The server program, installed first where that needs no question. Throws `NoRedis`. */
-export function findRedisServer(say: (line: string) => void): string {
+function findRedisServer(say: (line: string) => void): string {
   const found = onPath();
   if (found) return found;
   const isRoot = process.getuid?.() === 0;
@@ -78,7 +78,10 @@ export async function startRedis(
   });
   const endsAt = Date.now() + START_LIMIT_MS;
   while (!(await answers(port))) {
-    const why = await Promise.race([died, new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), 50))]);
+    const why = await Promise.race([
+      died,
+      new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), 50)),
+    ]);
     if (why !== undefined || Date.now() > endsAt) {
       const tail = existsSync(logFile) ? readFileSync(logFile, 'utf8').split('\n').slice(-6).join('\n') : '';
       throw new NoRedis(`Redis did not start: ${why ?? 'no answer'}\n${tail}`);

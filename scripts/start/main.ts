@@ -46,7 +46,10 @@ async function main(): Promise<void> {
     first = resolve;
   });
   await publishExample(apps.ingest.url, state.publisherKey);
-  const delivery = await Promise.race([arrived, new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), 10_000))]);
+  const delivery = await Promise.race([
+    arrived,
+    new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), 10_000)),
+  ]);
   first = undefined;
   if (!delivery) throw new Error(`The example event did not arrive. See ${join(dataDir, 'logs')}.`);
   showDelivery(delivery);

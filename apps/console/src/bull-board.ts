@@ -7,7 +7,7 @@ import type { Producer } from '@posthorn/queue';
 import { createKeyring } from '@posthorn/runtime';
 import { type RequestHandler, Router } from 'express';
 
-export const BULL_BOARD_PATH = '/queues';
+const BULL_BOARD_PATH = '/queues';
 
 /** The board of all partitions' queues, behind the operators' tokens: as a bearer, or as the password that a browser asks for. */
 export function bullBoardRoutes(producer: Producer, operators: readonly { name: string; key: string }[]): Router {

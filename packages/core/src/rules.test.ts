@@ -35,7 +35,10 @@ const subscriptionChoice: fc.Arbitrary<Pick<Subscription, 'eventTypes' | 'enviro
 
 describe('match', () => {
   it('an event goes to a subscription exactly when type and environment both fit', () => {
-    const event = fc.record({ type: fc.constantFrom(...SESSION_EVENT_TYPES), environment: fc.constantFrom(...ENVIRONMENTS) });
+    const event = fc.record({
+      type: fc.constantFrom(...SESSION_EVENT_TYPES),
+      environment: fc.constantFrom(...ENVIRONMENTS),
+    });
     fc.assert(
       fc.property(subscriptionChoice, event, (subscription, { type, environment }) => {
         const topics = topicsOfSubscription(subscription);
@@ -55,7 +58,11 @@ describe('schedule', () => {
   });
   it('each failed attempt before the last is followed after exactly its delay; the sixth fails the delivery', () => {
     for (const [i, delayMs] of DEFAULT_RETRY_DELAYS_MS.entries()) {
-      expect(decide(i + 1, 'timeout', DEFAULT_RETRY_DELAYS_MS, 1_000)).toEqual({ kind: 'retry', delayMs, nextAttemptAtMs: 1_000 + delayMs });
+      expect(decide(i + 1, 'timeout', DEFAULT_RETRY_DELAYS_MS, 1_000)).toEqual({
+        kind: 'retry',
+        delayMs,
+        nextAttemptAtMs: 1_000 + delayMs,
+      });
     }
     expect(decide(6, 'timeout', DEFAULT_RETRY_DELAYS_MS, 1_000)).toEqual({ kind: 'failed', reason: 'timeout' });
   });
@@ -115,12 +122,16 @@ describe('event', () => {
   ])('the instant %s is delivered as %s', (given, expected) => {
     expect(utcInstant(given)).toBe(expected);
   });
-  it.each(['2026-02-30T00:00:00Z', '2026-01-01T24:00:00Z', '2026-01-01T00:00:00', '2026-01-01', 'now', '2026-13-01T00:00:00Z'])(
-    '%s is no instant',
-    (given) => {
-      expect(publishedEventSchema.safeParse({ ...published, created_at: given }).success).toBe(false);
-    },
-  );
+  it.each([
+    '2026-02-30T00:00:00Z',
+    '2026-01-01T24:00:00Z',
+    '2026-01-01T00:00:00',
+    '2026-01-01',
+    'now',
+    '2026-13-01T00:00:00Z',
+  ])('%s is no instant', (given) => {
+    expect(publishedEventSchema.safeParse({ ...published, created_at: given }).success).toBe(false);
+  });
   const published = { type: 'session.created', environment: 'sandbox', data: { id: 's', status: 'created' } };
   it('the nine session types are accepted and webhook.test is refused', () => {
     for (const type of EVENT_TYPES) {
@@ -141,7 +152,9 @@ describe('event', () => {
     expect(publishedEventSchema.safeParse({ ...published, ...change }).success).toBe(false);
   });
   it('unknown fields of data are let through', () => {
-    expect(publishedEventSchema.safeParse({ ...published, data: { ...published.data, more: { a: [1] } } }).success).toBe(true);
+    expect(
+      publishedEventSchema.safeParse({ ...published, data: { ...published.data, more: { a: [1] } } }).success,
+    ).toBe(true);
   });
 });
 
@@ -155,14 +168,27 @@ describe('subscription', () => {
     expect(parsed.event_types).toEqual(['session.created', 'session.declined']);
   });
   it.each([[[]], ['some'], [['webhook.test']], [['session.unknown']]])('event types %j are refused', (eventTypes) => {
-    const parsed = newSubscriptionSchema.safeParse({ url: 'https://a.b', event_types: eventTypes, environment: 'both' });
+    const parsed = newSubscriptionSchema.safeParse({
+      url: 'https://a.b',
+      event_types: eventTypes,
+      environment: 'both',
+    });
     expect(parsed.success).toBe(false);
   });
 });
 
 describe('parseJson', () => {
   it('what was written comes back, number for number', () => {
-    for (const text of ['12345678901234567890', '1.50', '-0', '1e400', '0.1', '1E5', '123456789.123456789123', '[1,2.0]']) {
+    for (const text of [
+      '12345678901234567890',
+      '1.50',
+      '-0',
+      '1e400',
+      '0.1',
+      '1E5',
+      '123456789.123456789123',
+      '[1,2.0]',
+    ]) {
       expect(JSON.stringify(parseJson(text))).toBe(text);
     }
   });

@@ -30,7 +30,7 @@ export interface Subscription {
   createdAtMs: number;
   updatedAtMs: number;
 }
-export type SessionEventType = (typeof SESSION_EVENT_TYPES)[number];
+type SessionEventType = (typeof SESSION_EVENT_TYPES)[number];
 
 export const SUBSCRIPTION_ENVIRONMENTS = [...ENVIRONMENTS, 'both'] as const;
 export type SubscriptionEnvironment = (typeof SUBSCRIPTION_ENVIRONMENTS)[number];

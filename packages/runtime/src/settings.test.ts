@@ -1,7 +1,14 @@
 /** Settings: what is understood, and that one message names every bad one without its value. */
 import { describe, expect, it } from '@jest/globals';
 import { z } from 'zod';
-import { durationListMs, loadSettings, operatorTokens, parseDurationMs, publisherKeys, sharedSettings } from './index.ts';
+import {
+  durationListMs,
+  loadSettings,
+  operatorTokens,
+  parseDurationMs,
+  publisherKeys,
+  sharedSettings,
+} from './index.ts';
 
 const schema = z.object({ ...sharedSettings(3000), PUBLISHER_KEYS: publisherKeys, OPERATOR_TOKENS: operatorTokens });
 const good = { PUBLISHER_KEYS: 'a:both:k1', OPERATOR_TOKENS: 'o:t1' };
@@ -61,6 +68,7 @@ describe('settings', () => {
       { name: 'a', environment: 'sandbox', key: 'k:1' },
       { name: 'b', environment: 'both', key: 'k2' },
     ]);
-    for (const bad of ['a:sandbox', 'a:x:k', 'a:both:', 'a:both:k,a:both:k2', ',']) expect(publisherKeys.safeParse(bad).success).toBe(false);
+    for (const bad of ['a:sandbox', 'a:x:k', 'a:both:', 'a:both:k,a:both:k2', ','])
+      expect(publisherKeys.safeParse(bad).success).toBe(false);
   });
 });

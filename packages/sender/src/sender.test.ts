@@ -15,7 +15,12 @@ afterEach(async () => {
 });
 
 function sender(options: Partial<SenderOptions> = {}): Sender {
-  const made = createSender({ allowedNetworks: parseNetworks('127.0.0.0/8'), timeoutMs: 400, userAgent: 'Posthorn/test', ...options });
+  const made = createSender({
+    allowedNetworks: parseNetworks('127.0.0.0/8'),
+    timeoutMs: 400,
+    userAgent: 'Posthorn/test',
+    ...options,
+  });
   undo.push(() => made.close());
   return made;
 }
@@ -31,21 +36,31 @@ describe('a receiver that behaves', () => {
     const to = await receiver();
     const from = sender();
     for (let i = 0; i < 5; i++) {
-      expect(await from.send(post(to.url, { 'Service-Event': 'session.created' }))).toEqual({ kind: 'responded', statusCode: 200 });
+      expect(await from.send(post(to.url, { 'Service-Event': 'session.created' }))).toEqual({
+        kind: 'responded',
+        statusCode: 200,
+      });
     }
     expect(to.connections()).toBe(1);
     expect(to.requests[0]).toMatchObject({ method: 'POST', path: '/hook', body: '{"a":"é"}' });
-    expect(to.requests[0]?.headers).toMatchObject({ 'user-agent': 'Posthorn/test', 'service-event': 'session.created', 'content-length': '10' });
+    expect(to.requests[0]?.headers).toMatchObject({
+      'user-agent': 'Posthorn/test',
+      'service-event': 'session.created',
+      'content-length': '10',
+    });
     expect(to.requests[0]?.headers).not.toHaveProperty('accept-encoding');
   });
-  it.each([200, 204, 299, 301, 302, 307, 308, 400, 404, 410, 429, 500, 503])('that answers %i is heard as such, and no redirect is followed', async (status) => {
-    const elsewhere = await receiver();
-    const to = await receiver((_request, response) => {
-      response.writeHead(status, { location: elsewhere.url }).end();
-    });
-    expect(await sender().send(post(to.url))).toEqual({ kind: 'responded', statusCode: status });
-    expect(elsewhere.requests).toHaveLength(0);
-  });
+  it.each([200, 204, 299, 301, 302, 307, 308, 400, 404, 410, 429, 500, 503])(
+    'that answers %i is heard as such, and no redirect is followed',
+    async (status) => {
+      const elsewhere = await receiver();
+      const to = await receiver((_request, response) => {
+        response.writeHead(status, { location: elsewhere.url }).end();
+      });
+      expect(await sender().send(post(to.url))).toEqual({ kind: 'responded', statusCode: status });
+      expect(elsewhere.requests).toHaveLength(0);
+    },
+  );
   it('that closed a kept connection costs no attempt: the request goes again over a new one', async () => {
     const to = await receiver();
     const from = sender();
@@ -91,27 +106,42 @@ describe('a receiver that misbehaves', () => {
   it('is not there at all', async () => {
     const gone = await startReceiver();
     await gone.close();
-    expect(await sender().send(post(gone.url))).toEqual({ kind: 'connection_failed', error: 'connection', detail: 'ECONNREFUSED' });
+    expect(await sender().send(post(gone.url))).toEqual({
+      kind: 'connection_failed',
+      error: 'connection',
+      detail: 'ECONNREFUSED',
+    });
   });
   it('has a certificate that nobody vouches for', async () => {
     const to = await receiver(200, testCertificate);
     expect(await sender().send(post(to.url))).toMatchObject({ kind: 'connection_failed', error: 'tls' });
-    expect(await sender({ ca: testCertificate.cert }).send(post(to.url))).toEqual({ kind: 'responded', statusCode: 200 });
+    expect(await sender({ ca: testCertificate.cert }).send(post(to.url))).toEqual({
+      kind: 'responded',
+      statusCode: 200,
+    });
     expect(to.requests).toHaveLength(1);
   });
   it('speaks plain HTTP where TLS is expected', async () => {
     const to = await receiver();
-    expect(await sender().send(post(to.url.replace('http:', 'https:')))).toMatchObject({ kind: 'connection_failed', error: 'tls' });
+    expect(await sender().send(post(to.url.replace('http:', 'https:')))).toMatchObject({
+      kind: 'connection_failed',
+      error: 'tls',
+    });
   });
 });
 
 describe('names', () => {
-  const resolvingTo = (...addresses: string[]) => async () =>
-    addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }));
+  const resolvingTo =
+    (...addresses: string[]) =>
+    async () =>
+      addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }));
   it('are connected to at the address that was checked', async () => {
     const to = await receiver();
     const url = to.url.replace('127.0.0.1', 'receiver.test');
-    expect(await sender({ resolve: resolvingTo('127.0.0.1') }).send(post(url))).toEqual({ kind: 'responded', statusCode: 200 });
+    expect(await sender({ resolve: resolvingTo('127.0.0.1') }).send(post(url))).toEqual({
+      kind: 'responded',
+      statusCode: 200,
+    });
   });
   it('that resolve to anything private are blocked, even beside a public address', async () => {
     const to = await receiver();
@@ -130,8 +160,13 @@ describe('names', () => {
     expect(to.requests).toHaveLength(1);
   });
   it('that resolve to nothing fail as dns', async () => {
-    expect(await sender({ timeoutMs: 5_000 }).send(post('http://nothing.invalid/'))).toMatchObject({ kind: 'connection_failed', error: 'dns' });
-    expect(await sender({ resolve: resolvingTo() }).send(post('http://receiver.test/'))).toMatchObject({ error: 'dns' });
+    expect(await sender({ timeoutMs: 5_000 }).send(post('http://nothing.invalid/'))).toMatchObject({
+      kind: 'connection_failed',
+      error: 'dns',
+    });
+    expect(await sender({ resolve: resolvingTo() }).send(post('http://receiver.test/'))).toMatchObject({
+      error: 'dns',
+    });
   });
   it('that take too long to resolve are counted in the limit', async () => {
     const never = sender({ resolve: () => new Promise(() => undefined), timeoutMs: 100 });
@@ -139,7 +174,10 @@ describe('names', () => {
   });
   it('IP literals are checked although they are never looked up', async () => {
     const to = await receiver();
-    expect(await sender({ allowedNetworks: [] }).send(post(to.url))).toEqual({ kind: 'address_blocked', reason: 'local_address' });
+    expect(await sender({ allowedNetworks: [] }).send(post(to.url))).toEqual({
+      kind: 'address_blocked',
+      reason: 'local_address',
+    });
     expect(to.requests).toHaveLength(0);
   });
 });
@@ -152,7 +190,8 @@ describe('surroundings', () => {
     undo.push(() => {
       process.env = before;
     });
-    for (const name of ['HTTP_PROXY', 'http_proxy', 'ALL_PROXY', 'NODE_USE_ENV_PROXY']) process.env[name] = new URL(proxy.url).origin;
+    for (const name of ['HTTP_PROXY', 'http_proxy', 'ALL_PROXY', 'NODE_USE_ENV_PROXY'])
+      process.env[name] = new URL(proxy.url).origin;
     process.env.NODE_USE_ENV_PROXY = '1';
     expect(await sender().send(post(to.url))).toEqual({ kind: 'responded', statusCode: 200 });
     expect([to.requests.length, proxy.requests.length]).toEqual([1, 0]);

@@ -3,7 +3,14 @@ import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import Stripe from 'stripe';
-import { createSecretBox, newSigningSecret, parseEncryptionKey, SealBroken, signatureHeader, verifySignature } from './index.ts';
+import {
+  createSecretBox,
+  newSigningSecret,
+  parseEncryptionKey,
+  SealBroken,
+  signatureHeader,
+  verifySignature,
+} from './index.ts';
 
 const nowS = 1_700_000_000;
 const body = '{"id":"evt_1","data":{"name":"Zoë"}}';
@@ -48,9 +55,12 @@ describe('signature', () => {
     expect(verifySignature({ header, secret, body, nowS: nowS + 301 })).toBe(false);
     expect(verifySignature({ header, secret, body, nowS: nowS - 301 })).toBe(false);
   });
-  it.each(['', 't=1', 'v1=aa', 't=x,v1=00', `t=${nowS},t=${nowS},v1=${'0'.repeat(64)}`, '=,=,='])('the header %j is refused', (header) => {
-    expect(verifySignature({ header, secret: 'whsec_x', body, nowS })).toBe(false);
-  });
+  it.each(['', 't=1', 'v1=aa', 't=x,v1=00', `t=${nowS},t=${nowS},v1=${'0'.repeat(64)}`, '=,=,='])(
+    'the header %j is refused',
+    (header) => {
+      expect(verifySignature({ header, secret: 'whsec_x', body, nowS })).toBe(false);
+    },
+  );
 });
 
 describe('secret box', () => {
@@ -73,7 +83,13 @@ describe('secret box', () => {
   });
   it('takes a key of exactly 32 bytes in base64', () => {
     expect(parseEncryptionKey(Buffer.alloc(32).toString('base64'))).toHaveLength(32);
-    for (const bad of ['', 'short', Buffer.alloc(31).toString('base64'), Buffer.alloc(33).toString('base64'), `${'A'.repeat(43)}!`]) {
+    for (const bad of [
+      '',
+      'short',
+      Buffer.alloc(31).toString('base64'),
+      Buffer.alloc(33).toString('base64'),
+      `${'A'.repeat(43)}!`,
+    ]) {
       expect(parseEncryptionKey(bad)).toBeUndefined();
     }
   });

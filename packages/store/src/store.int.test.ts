@@ -6,8 +6,10 @@ import {
   addressesToRelease,
   baseOf,
   beginAttempt,
+  type CreatedDelivery,
   changeSubscription,
   closeSubscription,
+  confirmFanOut,
   createDeliveries,
   deleteSubscription,
   endDeliveries,
@@ -16,7 +18,6 @@ import {
   heldBefore,
   heldDeliveries,
   interruptedFanOuts,
-  confirmFanOut,
   keepEvent,
   listDeliveries,
   listSubscriptions,
@@ -29,9 +30,9 @@ import {
   recordAttempt,
   releaseDeliveries,
   renewJobs,
-  saveSubscription,
   type Store,
   type StoredSubscription,
+  saveSubscription,
   storeEvent,
   trimIndex,
 } from './index.ts';
@@ -69,7 +70,14 @@ async function subscribe(change: Partial<StoredSubscription> = {}): Promise<Stor
 }
 function event(change: Partial<Event> = {}): Event {
   const createdAt = new Date(nowMs).toISOString();
-  return { id: newEventId(nowMs), type: 'session.created', createdAt, environment: 'sandbox', dataJson: '{"id":"s"}', ...change };
+  return {
+    id: newEventId(nowMs),
+    type: 'session.created',
+    createdAt,
+    environment: 'sandbox',
+    dataJson: '{"id":"s"}',
+    ...change,
+  };
 }
 async function deliver(subscriptionIds: string[], of = event()) {
   const stored = { event: of, acceptedAtMs: nowMs, subscriptionIds };
@@ -126,7 +134,11 @@ describe('fan-out', () => {
   });
   it('the event keeps the list it was matched to, and the first content wins', async () => {
     const subscription = await subscribe();
-    const stored = { event: event({ dataJson: '{"id":"s","text":"a\\nb"}' }), acceptedAtMs: nowMs, subscriptionIds: [subscription.id] };
+    const stored = {
+      event: event({ dataJson: '{"id":"s","text":"a\\nb"}' }),
+      acceptedAtMs: nowMs,
+      subscriptionIds: [subscription.id],
+    };
     expect(await storeEvent(store, stored)).toBeUndefined();
     expect(await storeEvent(store, { ...stored, subscriptionIds: [] })).toEqual(stored);
     expect(await loadEvent(store, stored.event.id)).toEqual(stored);
@@ -153,23 +165,30 @@ describe('fan-out', () => {
 describe('attempts', () => {
   it('are recorded once: a second record of the same number changes nothing', async () => {
     const subscription = await subscribe();
-    const [{ deliveryId }] = (await deliver([subscription.id])) as [{ deliveryId: string }];
+    const [{ deliveryId }] = (await deliver([subscription.id])) as [CreatedDelivery];
     const retry: Verdict = { kind: 'retry', delayMs: 60_000, nextAttemptAtMs: nowMs + 60_000 };
     expect((await attempt(deliveryId, 1, retry)).kind).toBe('recorded');
     expect((await attempt(deliveryId, 1, { kind: 'succeeded' })).kind).toBe('repeated');
-    expect(await one(deliveryId)).toMatchObject({ status: 'waiting_for_retry', attemptCount: 1, nextAttemptAtMs: nowMs + 60_000 });
+    expect(await one(deliveryId)).toMatchObject({
+      status: 'waiting_for_retry',
+      attemptCount: 1,
+      nextAttemptAtMs: nowMs + 60_000,
+    });
     expect((await attempt(deliveryId, 2, { kind: 'succeeded' })).kind).toBe('recorded');
     expect((await attempt(deliveryId, 3, failure)).kind).toBe('over');
     expect(await one(deliveryId)).toMatchObject({
       status: 'succeeded',
       attemptCount: 2,
       nextAttemptAtMs: null,
-      attempts: [{ number: 1, error: 'timeout', statusCode: null }, { number: 2, error: null, statusCode: 200 }],
+      attempts: [
+        { number: 1, error: 'timeout', statusCode: null },
+        { number: 2, error: null, statusCode: 200 },
+      ],
     });
   });
   it('a job that runs before its time is told so, one of an older generation does nothing', async () => {
     const subscription = await subscribe();
-    const [{ deliveryId }] = (await deliver([subscription.id])) as [{ deliveryId: string }];
+    const [{ deliveryId }] = (await deliver([subscription.id])) as [CreatedDelivery];
     await attempt(deliveryId, 1, { kind: 'retry', delayMs: 60_000, nextAttemptAtMs: nowMs + 60_000 });
     const job = { deliveryId, generation: 0 };
     expect(await beginAttempt(store, job, nowMs)).toEqual({ kind: 'early', dueAtMs: nowMs + 60_000 });
@@ -182,7 +201,7 @@ describe('pause', () => {
   it('the 20th consecutive failed delivery pauses the address, exactly then', async () => {
     const subscription = await subscribe();
     for (let i = 1; i <= 21; i++) {
-      const [{ deliveryId }] = (await deliver([subscription.id])) as [{ deliveryId: string }];
+      const [{ deliveryId }] = (await deliver([subscription.id])) as [CreatedDelivery];
       const recorded = await attempt(deliveryId, 1, failure);
       expect([i, recorded.consecutiveFailures, recorded.paused]).toEqual([i, i, i === 20]);
       const [now] = await loadSubscriptions(store, [subscription.id]);
@@ -194,11 +213,14 @@ describe('pause', () => {
   it('a success sets the count to 0', async () => {
     const subscription = await subscribe();
     for (let i = 1; i <= 40; i++) {
-      const [{ deliveryId }] = (await deliver([subscription.id])) as [{ deliveryId: string }];
+      const [{ deliveryId }] = (await deliver([subscription.id])) as [CreatedDelivery];
       const recorded = await attempt(deliveryId, 1, i % 20 === 0 ? { kind: 'succeeded' } : failure);
       expect(recorded.paused).toBe(false);
     }
-    expect((await loadSubscriptions(store, [subscription.id]))[0]).toMatchObject({ status: 'active', consecutiveFailures: 0 });
+    expect((await loadSubscriptions(store, [subscription.id]))[0]).toMatchObject({
+      status: 'active',
+      consecutiveFailures: 0,
+    });
   });
   it('failures counted by many workers at once pause once', async () => {
     const subscription = await subscribe();
@@ -209,7 +231,7 @@ describe('pause', () => {
   });
   it('while paused a due retry is held with its attempts; resumed, it goes on from there under a new generation', async () => {
     const subscription = await subscribe();
-    const [{ deliveryId }] = (await deliver([subscription.id])) as [{ deliveryId: string }];
+    const [{ deliveryId }] = (await deliver([subscription.id])) as [CreatedDelivery];
     await attempt(deliveryId, 1, { kind: 'retry', delayMs: 1, nextAttemptAtMs: nowMs + 1 });
     await changeSubscription(store, subscription.id, (now) => ({ ...now, status: 'paused' }));
     nowMs += 1_000;
@@ -224,7 +246,10 @@ describe('pause', () => {
     expect(await addressesToRelease(store, partition, 'held')).toEqual([]);
     expect((await one(deliveryId)).status).toBe('waiting_for_retry');
     expect(await beginAttempt(store, { deliveryId, generation: 0 }, nowMs)).toEqual({ kind: 'superseded' });
-    expect(await beginAttempt(store, { deliveryId, generation: 1 }, nowMs)).toMatchObject({ kind: 'attempt', attemptNumber: 2 });
+    expect(await beginAttempt(store, { deliveryId, generation: 1 }, nowMs)).toMatchObject({
+      kind: 'attempt',
+      attemptNumber: 2,
+    });
   });
 });
 
@@ -252,24 +277,32 @@ describe('lost jobs', () => {
     const [lost] = await deliver([subscription.id]);
     const parkedEvent = event();
     const [parked] = await deliver([subscription.id], parkedEvent);
-    await parkDelivery(store, { deliveryId: parked!.deliveryId, generation: 0, subscriptionId: subscription.id, eventId: parkedEvent.id });
+    await parkDelivery(store, {
+      deliveryId: parked!.deliveryId,
+      generation: 0,
+      subscriptionId: subscription.id,
+      eventId: parkedEvent.id,
+    });
     const partition = partitionOf(subscription.id, store.partitions);
     const { jobs } = await expectedJobs(store, partition, 'pending', nowMs, 0, 10);
     expect(jobs.map(({ deliveryId }) => deliveryId)).toEqual([lost!.deliveryId]);
-    expect(await renewJobs(store, partition, jobs)).toMatchObject([{ deliveryId: lost!.deliveryId, generation: 1, dueAtMs: 0 }]);
+    expect(await renewJobs(store, partition, jobs)).toMatchObject([
+      { deliveryId: lost!.deliveryId, generation: 1, dueAtMs: 0 },
+    ]);
     expect(await renewJobs(store, partition, jobs)).toEqual([]);
   });
 });
 
 describe('retention', () => {
   const expiryOf = async (key: string) => await store.redis.pexpiretime(key);
-  const deliveryKey = (subscriptionId: string, id: string) => `${baseOf(store, partitionOf(subscriptionId, 4))}:delivery:${id}`;
+  const deliveryKey = (subscriptionId: string, id: string) =>
+    `${baseOf(store, partitionOf(subscriptionId, 4))}:delivery:${id}`;
   const eventKey = (id: string) => `${baseOf(store, partitionOf(id, 4))}:event:${id}`;
 
   it('a failed delivery and its event go exactly when it can no longer be replayed', async () => {
     const subscription = await subscribe();
     const of = event();
-    const [{ deliveryId }] = (await deliver([subscription.id], of)) as [{ deliveryId: string }];
+    const [{ deliveryId }] = (await deliver([subscription.id], of)) as [CreatedDelivery];
     nowMs += 14 * 3_600_000;
     await attempt(deliveryId, 1, failure);
     const until = nowMs + 10 + RETENTION;
@@ -279,7 +312,7 @@ describe('retention', () => {
   it('a delivery that succeeds at once goes with its event; an unfinished one has no end of its own', async () => {
     const subscription = await subscribe();
     const of = event();
-    const [{ deliveryId }] = (await deliver([subscription.id], of)) as [{ deliveryId: string }];
+    const [{ deliveryId }] = (await deliver([subscription.id], of)) as [CreatedDelivery];
     expect(await expiryOf(deliveryKey(subscription.id, deliveryId))).toBe(-1);
     await attempt(deliveryId, 1, { kind: 'succeeded' });
     expect(await expiryOf(deliveryKey(subscription.id, deliveryId))).toBe(nowMs + RETENTION);
@@ -294,7 +327,7 @@ describe('retention', () => {
   it('held deliveries older than the retention end as failed, reason expired, and can still be replayed', async () => {
     const subscription = await subscribe({ status: 'paused' });
     const of = event();
-    const [{ deliveryId }] = (await deliver([subscription.id], of)) as [{ deliveryId: string }];
+    const [{ deliveryId }] = (await deliver([subscription.id], of)) as [CreatedDelivery];
     const partition = partitionOf(subscription.id, 4);
     expect(await heldBefore(store, partition, nowMs - 1, 10)).toEqual([]);
     const old = await heldBefore(store, partition, nowMs, 10);
@@ -313,7 +346,7 @@ describe('retention', () => {
     const partition = partitionOf(subscription.id, 4);
     expect(await trimIndex(store, partition, 'succeeded', nowMs, 0)).toBeUndefined();
     const key = `${baseOf(store, partition)}:by_status:succeeded`;
-    expect(await store.redis.zrange(key, 0, -1)).toEqual([kept!.deliveryId]);
+    expect(await store.redis.zrange(key, '0', '-1')).toEqual([kept!.deliveryId]);
   });
 });
 
@@ -326,7 +359,9 @@ describe('delete', () => {
     await changeSubscription(store, subscription.id, (now) => ({ ...now, status: 'paused' }));
     const [held] = await deliver([subscription.id]);
     await deleteSubscription(store, subscription.id);
-    expect(await beginAttempt(store, { deliveryId: pending!.deliveryId, generation: 0 }, nowMs)).toMatchObject({ kind: 'subscription_deleted' });
+    expect(await beginAttempt(store, { deliveryId: pending!.deliveryId, generation: 0 }, nowMs)).toMatchObject({
+      kind: 'subscription_deleted',
+    });
     const removed: unknown[] = [];
     await closeSubscription(store, subscription.id, nowMs, async (_partition, jobs) => void removed.push(...jobs));
     expect(removed).toHaveLength(2);

@@ -56,7 +56,7 @@ export function connectRedis(
 }
 
 /** Builds the handle; nothing is sent. */
-export function createStore(options: Store): Store {
+function createStore(options: Store): Store {
   for (const [name, lua] of Object.entries(scripts)) {
     options.redis.defineCommand(commandName(name as ScriptName), { lua, numberOfKeys: 1 });
   }

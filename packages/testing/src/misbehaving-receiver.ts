@@ -1,6 +1,7 @@
 /** A raw TCP server that answers in one of the ways in which receivers go wrong. */
-import { createServer, type Socket } from 'node:net';
+
 import type { AddressInfo } from 'node:net';
+import { createServer, type Socket } from 'node:net';
 
 const OK = 'HTTP/1.1 200 OK\r\n';
 const every = (socket: Socket, ms: number, text: string | Buffer) => {
@@ -20,7 +21,9 @@ const MISBEHAVIOURS = {
   },
   'sends interim answers for ever': (socket: Socket) => every(socket, 10, 'HTTP/1.1 102 Processing\r\n\r\n'),
   'sends interim answers first': (socket: Socket) => {
-    socket.write('HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n');
+    socket.write(
+      'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n',
+    );
     socket.write(`${OK}Content-Length: 0\r\n\r\n`);
   },
   'switches protocols': (socket: Socket) =>

@@ -1,0 +1,102 @@
+/** Deliveries per second and CPU per delivery: one worker process empties a backlog, Posthorn's and the plain one in turn. */
+import { randomUUID } from 'node:crypto';
+import { ENVIRONMENTS, SESSION_EVENT_TYPES } from '@posthorn/core';
+import { Queue } from 'bullmq';
+import { type Bench, event400, median, PUBLISHER_KEY, post, processUsage, subscribe, until } from './harness.ts';
+
+/** As many as event types and environments make, so that each event can be for one of them alone. */
+const ADDRESSES = SESSION_EVENT_TYPES.length * ENVIRONMENTS.length;
+
+interface Run {
+  deliveriesPerS: number;
+  workerCpuUs: number;
+  redisCpuUs: number;
+}
+
+/** Medians of `rounds` runs of `count` deliveries each, for both; Redis's CPU includes putting the deliveries in. */
+export async function benchDeliveries(bench: Bench, count: number, rounds: number) {
+  const runs: Record<'plain' | 'posthorn', Run[]> = { plain: [], posthorn: [] };
+  for (let round = 0; round < rounds; round++) {
+    runs.plain.push(await runPlain(bench, count));
+    runs.posthorn.push(await runPosthorn(bench, count));
+  }
+  const middle = (of: Run[]): Run => ({
+    deliveriesPerS: median(of.map((run) => run.deliveriesPerS)),
+    workerCpuUs: median(of.map((run) => run.workerCpuUs)),
+    redisCpuUs: median(of.map((run) => run.redisCpuUs)),
+  });
+  return { plain: middle(runs.plain), posthorn: middle(runs.posthorn) };
+}
+
+async function runPlain(bench: Bench, count: number): Promise<Run> {
+  const receiver = await bench.start('bench/processes/receiver.ts');
+  const queue = new Queue('plain', { connection: bench.redis });
+  const cpuBefore = await bench.redisCpuUs();
+  for (let start = 0; start < count; start += 500) {
+    await queue.addBulk(
+      Array.from({ length: 500 }, (_, i) => ({
+        name: 'delivery',
+        data: {
+          url: `${receiver.url}/${i % ADDRESSES}`,
+          secret: 'whsec_0123456789012345678901234567890123456789012',
+          event: {
+            id: `evt_${randomUUID()}`,
+            type: 'session.approved',
+            created_at: new Date().toISOString(),
+            ...event400(),
+          },
+        },
+        opts: { attempts: 6, backoff: { type: 'custom' } },
+      })),
+    );
+  }
+  const run = await drain(bench, count, receiver.url, () => bench.start('bench/processes/plain-worker.ts'), cpuBefore);
+  await queue.obliterate({ force: true });
+  await receiver.stop();
+  return run;
+}
+
+async function runPosthorn(bench: Bench, count: number): Promise<Run> {
+  const receiver = await bench.start('bench/processes/receiver.ts');
+  const env = { KEY_PREFIX: `bench-${randomUUID()}` };
+  const [ingest, operator] = [await bench.startApp('ingest', env), await bench.startApp('console', env)];
+  // Each event goes to one address, as in the plain run: an address listens to one type in one environment.
+  const topics = SESSION_EVENT_TYPES.flatMap((type) => ENVIRONMENTS.map((environment) => ({ type, environment })));
+  for (const { type, environment } of topics) {
+    await subscribe(operator.url, receiver.url, 1, { event_types: [type], environment });
+  }
+  const cpuBefore = await bench.redisCpuUs();
+  for (let sent = 0; sent < count; sent += 500) {
+    const events = Array.from({ length: 500 }, (_, i) => ({ ...event400(), ...topics[i % topics.length] }));
+    const answer = await post(`${ingest.url}/v1/events/batch`, PUBLISHER_KEY, { events });
+    if (!answer.text.includes('"deliveries":1')) throw new Error(answer.text.slice(0, 500));
+  }
+  const run = await drain(bench, count, receiver.url, () => bench.startApp('worker', env), cpuBefore);
+  for (const one of [ingest, operator, receiver]) await one.stop();
+  await bench.redis.flushdb();
+  return run;
+}
+
+async function drain(
+  bench: Bench,
+  count: number,
+  receiverUrl: string,
+  startWorker: () => Promise<{ child: { pid?: number | undefined }; stop(): Promise<void> }>,
+  redisCpuBefore: number,
+): Promise<Run> {
+  const arrived = async () => Number(await (await fetch(`${receiverUrl}/count`)).text());
+  const worker = await startWorker();
+  // The first fifth warms up; the rest is timed.
+  const warm = Math.floor(count / 5);
+  await until('warm-up', async () => (await arrived()) >= warm);
+  const [first, startedAt, before] = [await arrived(), performance.now(), await processUsage(worker.child.pid!)];
+  await until('all deliveries', async () => (await arrived()) >= count);
+  const seconds = (performance.now() - startedAt) / 1000;
+  const after = await processUsage(worker.child.pid!);
+  await worker.stop();
+  return {
+    deliveriesPerS: (count - first) / seconds,
+    workerCpuUs: (after.cpuUs - before.cpuUs) / (count - first),
+    redisCpuUs: ((await bench.redisCpuUs()) - redisCpuBefore) / count,
+  };
+}

@@ -1,0 +1,174 @@
+/** What all benchmarks share: a Redis of their own, processes that report their CPU, medians. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { connectRedis } from '@posthorn/store';
+import { startRedis } from '../scripts/redis/server.ts';
+
+const root = join(import.meta.dirname, '..');
+const ENCRYPTION_KEY = Buffer.alloc(32, 1).toString('base64');
+export const PUBLISHER_KEY = 'bench-publisher';
+export const OPERATOR_TOKEN = 'bench-operator';
+
+/** A running child and what it says of itself. */
+export interface BenchProcess {
+  /** Where it listens. */
+  url: string;
+  child: ChildProcess;
+  stop(): Promise<void>;
+}
+
+export type Bench = Awaited<ReturnType<typeof openBench>>;
+
+/** A fresh Redis with append-only persistence, as in production, and ways to start what is measured on it. */
+export async function openBench() {
+  const dir = join(root, `.posthorn/bench-${process.pid}`);
+  rmSync(dir, { recursive: true, force: true });
+  const server = await startRedis(dir, { say: console.log });
+  const redis = connectRedis({ redisUrl: server.url });
+  const running = new Set<BenchProcess>();
+
+  const start = async (script: string, env: Record<string, string> = {}): Promise<BenchProcess> => {
+    const child = spawn(process.execPath, [join(root, script)], {
+      env: { ...process.env, REDIS_URL: server.url, PORT: '0', ...env },
+      stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+    });
+    const url = await new Promise<string>((resolve, reject) => {
+      child.once('exit', (code) => reject(new Error(`${script} ended with ${code}`)));
+      createInterface({ input: child.stdout! }).on('line', (line) => {
+        if (line.includes('"msg":"ready"')) resolve((JSON.parse(line) as { url: string }).url);
+      });
+    });
+    const started: BenchProcess = {
+      url,
+      child,
+      async stop() {
+        running.delete(started);
+        if (child.exitCode !== null) return;
+        const ended = new Promise((resolve) => child.once('exit', resolve));
+        child.kill('SIGTERM');
+        await ended;
+      },
+    };
+    running.add(started);
+    return started;
+  };
+
+  return {
+    redis,
+    start,
+    startApp: (app: 'ingest' | 'worker' | 'console', env: Record<string, string> = {}) =>
+      start(`apps/${app}/src/main.ts`, {
+        PUBLISHER_KEYS: `bench:both:${PUBLISHER_KEY}`,
+        OPERATOR_TOKENS: `bench:${OPERATOR_TOKEN}`,
+        SECRET_ENCRYPTION_KEY: ENCRYPTION_KEY,
+        ALLOWED_PRIVATE_NETWORKS: '127.0.0.0/8',
+        REQUIRE_HTTPS: 'never',
+        ...env,
+      }),
+    /** CPU that Redis has used so far, in microseconds. */
+    async redisCpuUs(): Promise<number> {
+      const info = await redis.info('cpu');
+      const seconds = (name: string) => Number(new RegExp(`${name}:([\\d.]+)`).exec(info)?.[1]);
+      return (seconds('used_cpu_sys') + seconds('used_cpu_user')) * 1e6;
+    },
+    async redisBytes(): Promise<number> {
+      return Number(/used_memory:(\d+)/.exec(await redis.info('memory'))?.[1]);
+    },
+    async close() {
+      for (const one of running) await one.stop();
+      redis.disconnect();
+      await server.stop();
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** CPU that a process has used so far, in microseconds, and its resident memory, as the kernel counts them (Linux). */
+export async function processUsage(pid: number): Promise<{ cpuUs: number; residentBytes: number }> {
+  const { readFile } = await import('node:fs/promises');
+  const fields = (await readFile(`/proc/${pid}/stat`, 'utf8')).replace(/^.*\) /, '').split(' ');
+  // User and system time in hundredths of a second; resident memory in pages of 4 kB.
+  return { cpuUs: (Number(fields[11]) + Number(fields[12])) * 10_000, residentBytes: Number(fields[21]) * 4096 };
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
+}
+
+export function percentile(values: readonly number[], share: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+}
+
+export async function until(what: string, probe: () => Promise<boolean>, limitMs = 300_000): Promise<void> {
+  const endsAt = Date.now() + limitMs;
+  while (!(await probe())) {
+    if (Date.now() > endsAt) throw new Error(`Not in ${limitMs} ms: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+/** `count` calls of `call`, `concurrency` at a time; answers the milliseconds each took. */
+export async function inParallel(
+  count: number,
+  concurrency: number,
+  call: (i: number) => Promise<unknown>,
+): Promise<number[]> {
+  const times: number[] = [];
+  let next = 0;
+  const work = async () => {
+    for (let i = next++; i < count; i = next++) {
+      const startedAt = performance.now();
+      await call(i);
+      times.push(performance.now() - startedAt);
+    }
+  };
+  await Promise.all(Array.from({ length: concurrency }, work));
+  return times;
+}
+
+/** An event of the ordinary kind; its body as delivered has 400 bytes, give or take the length of its type. */
+export function event400(type = 'session.approved') {
+  const metadata = { user_id: 'u_8731', note: 'x'.repeat(60) };
+  const data = {
+    id: '3f1c9a52-7d0e-4b8e-9a67-2f6f0f3f5c11',
+    reference: 'order-1042',
+    status: 'approved',
+    country: 'FR',
+    tier: 2,
+    achieved_tier: 2,
+    metadata,
+  };
+  return { type, environment: 'sandbox', data };
+}
+
+export async function post(url: string, key: string, body: unknown): Promise<{ status: number; text: string }> {
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  return { status: response.status, text: await response.text() };
+}
+
+/** Creates and validates subscriptions to addresses of one receiver. */
+export async function subscribe(
+  consoleUrl: string,
+  receiverUrl: string,
+  count: number,
+  fields: object = {},
+): Promise<string[]> {
+  const ids: string[] = [];
+  await inParallel(count, 20, async (i) => {
+    const body = { url: `${receiverUrl}/${i}`, event_types: 'all', environment: 'both', ...fields };
+    const created = await post(`${consoleUrl}/v1/subscriptions`, OPERATOR_TOKEN, body);
+    const { id } = JSON.parse(created.text) as { id: string };
+    const validated = await post(`${consoleUrl}/v1/subscriptions/${id}/validate`, OPERATOR_TOKEN, undefined);
+    if (!validated.text.includes('"active"')) throw new Error(validated.text);
+    ids.push(id);
+  });
+  return ids;
+}

@@ -1,0 +1,90 @@
+/** `npm run bench`: every figure that the documentation states, beside its baseline, as tables and as JSON. `--quick` for a tenth of it. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { cpus } from 'node:os';
+import { join } from 'node:path';
+import { benchDeliveries } from './deliveries.ts';
+import { benchFanOut } from './fan-out.ts';
+import { openBench } from './harness.ts';
+import { benchIngest } from './ingest.ts';
+import { benchMemory } from './memory.ts';
+
+const quick = process.argv.includes('--quick');
+const only = process.argv.find((argument) => argument.startsWith('--only='))?.slice('--only='.length);
+const size = (full: number) => (quick ? full / 10 : full);
+const rounds = quick ? 1 : 3;
+const wants = (name: string) => only === undefined || only === name;
+const round = (value: number, digits = 0) => Number(value.toFixed(digits));
+
+console.log(`Node ${process.version}, ${cpus().length} cores. These machines are noisy: read the ratios.\n`);
+const bench = await openBench();
+const results: Record<string, unknown> = { node: process.version, cores: cpus().length, at: new Date().toISOString() };
+
+if (wants('deliveries')) {
+  const { plain, posthorn } = await benchDeliveries(bench, size(10_000), rounds);
+  results.deliveries = { plain, posthorn };
+  console.log('Deliveries: one worker process empties a backlog (median of runs)');
+  console.table({
+    'deliveries/s': {
+      plain: round(plain.deliveriesPerS),
+      posthorn: round(posthorn.deliveriesPerS),
+      ratio: round(posthorn.deliveriesPerS / plain.deliveriesPerS, 2),
+      goal: '>= 0.9',
+    },
+    'worker CPU, µs/delivery': {
+      plain: round(plain.workerCpuUs),
+      posthorn: round(posthorn.workerCpuUs),
+      ratio: round(posthorn.workerCpuUs / plain.workerCpuUs, 2),
+      goal: '',
+    },
+    'Redis CPU, µs/delivery': {
+      plain: round(plain.redisCpuUs),
+      posthorn: round(posthorn.redisCpuUs),
+      ratio: round(posthorn.redisCpuUs / plain.redisCpuUs, 2),
+      goal: '<= 1.5',
+    },
+  });
+}
+if (wants('ingest')) {
+  const many = size(10_000);
+  const figures = await benchIngest(bench, size(4_000), rounds, many);
+  results.ingest = figures;
+  const row = (of: (typeof figures)['plain']) => ({
+    'events/s': round(of.eventsPerS),
+    'p50 ms': round(of.p50Ms, 1),
+    'p99 ms': round(of.p99Ms, 1),
+    'CPU µs/event': round(of.cpuUsPerEvent),
+  });
+  console.log('Ingest: single events, 20 publishers at once');
+  console.table({
+    'plain: express, zod, one job': row(figures.plain),
+    'Posthorn, no match': row(figures.noMatch),
+    'Posthorn, 3 of 3 subscriptions match': row(figures.threeOfThree),
+    [`Posthorn, 3 of ${many + 3} match`]: row(figures.threeOfMany),
+  });
+}
+if (wants('memory')) {
+  const { pendingBytes, finishedBytes, residentMb } = await benchMemory(bench, size(20_000), size(100_000));
+  results.memory = { pendingBytes, finishedBytes, residentMb };
+  console.log('Memory: one 400-byte event to one address each');
+  console.table({
+    'Redis bytes, pending delivery and its event': { bytes: round(pendingBytes), goal: '<= 1500' },
+    'Redis bytes, finished delivery and its event': { bytes: round(finishedBytes), goal: '<= 1000' },
+  });
+  console.log('Resident memory of the worker over a long run');
+  console.table(residentMb.map(({ deliveries, mb }) => ({ deliveries, MB: round(mb) })));
+}
+if (wants('fan-out')) {
+  const fanOut = await benchFanOut(bench, size(1_000), rounds);
+  results.fanOut = fanOut;
+  console.log(`Fan-out of one event to ${size(1_000)} subscriptions`);
+  console.table({
+    'publisher waits, ms': { value: round(fanOut.publishMs) },
+    'all have it, ms': { value: round(fanOut.allArrivedMs) },
+  });
+}
+await bench.close();
+const folder = join(import.meta.dirname, 'results');
+mkdirSync(folder, { recursive: true });
+const file = join(folder, 'latest.json');
+writeFileSync(file, `${JSON.stringify(results, null, 2)}\n`);
+console.log('JSON: bench/results/latest.json');

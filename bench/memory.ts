@@ -1,0 +1,56 @@
+/** Bytes of Redis for a pending and for a finished delivery with its event, and a worker's memory over a long run. */
+import { randomUUID } from 'node:crypto';
+import { type Bench, event400, PUBLISHER_KEY, post, processUsage, subscribe, until } from './harness.ts';
+
+/** One event of 400 bytes to one address, `count` times: nothing is shared, so a delivery carries its event's whole cost. */
+export async function benchMemory(bench: Bench, count: number, longRun: number) {
+  const receiver = await bench.start('bench/processes/receiver.ts');
+  const env = { KEY_PREFIX: 'posthorn', ADDRESS_CONCURRENCY: '100', LOG_LEVEL: 'warn' };
+  const [ingest, operator] = [await bench.startApp('ingest', env), await bench.startApp('console', env)];
+  await subscribe(operator.url, receiver.url, 1);
+  const publish = async (events: number) => {
+    for (let sent = 0; sent < events; sent += 500) {
+      await post(`${ingest.url}/v1/events/batch`, PUBLISHER_KEY, {
+        events: Array.from({ length: 500 }, () => event400()),
+      });
+    }
+  };
+  const arrived = async () => Number(await (await fetch(`${receiver.url}/count`)).text());
+  // The stream of BullMQ's events grows to its limit first, so that it is not counted.
+  await publish(2_000);
+  const before = await bench.redisBytes();
+  await publish(count);
+  const pendingBytes = ((await bench.redisBytes()) - before) / count;
+
+  let worker = await bench.startApp('worker', env);
+  await until('the backlog', async () => (await arrived()) >= count + 2_000);
+  await worker.stop();
+  // All that is left of the first 2,000 is of the same kind, so the growth over them and the rest is divided by all.
+  const afterDrain = await bench.redisBytes();
+  await bench.redis.flushdb();
+  await ingest.stop();
+  await operator.stop();
+  const emptyBytes = await bench.redisBytes();
+  const finishedBytes = (afterDrain - emptyBytes) / (count + 2_000);
+
+  const env2 = { ...env, KEY_PREFIX: `bench-${randomUUID()}` };
+  const again = { ingest: await bench.startApp('ingest', env2), operator: await bench.startApp('console', env2) };
+  await subscribe(again.operator.url, receiver.url, 1);
+  worker = await bench.startApp('worker', env2);
+  const residentMb: { deliveries: number; mb: number }[] = [];
+  const base = await arrived();
+  for (let done = 0; done < longRun; ) {
+    for (let sent = 0; sent < 10_000; sent += 500) {
+      await post(`${again.ingest.url}/v1/events/batch`, PUBLISHER_KEY, {
+        events: Array.from({ length: 500 }, () => event400()),
+      });
+    }
+    done += 10_000;
+    const target = base + done;
+    await until('a part of the long run', async () => (await arrived()) >= target);
+    residentMb.push({ deliveries: done, mb: (await processUsage(worker.child.pid!)).residentBytes / 1e6 });
+  }
+  for (const one of [worker, again.ingest, again.operator, receiver]) await one.stop();
+  await bench.redis.flushdb();
+  return { pendingBytes, finishedBytes, residentMb };
+}

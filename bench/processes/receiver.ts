@@ -1,0 +1,20 @@
+/** A receiver that answers 200 at once; GET /count tells how many deliveries have come. */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+let count = 0;
+const server = createServer((request, response) => {
+  if (request.method === 'GET') {
+    response.end(String(count));
+    return;
+  }
+  if (request.headers['service-signature'] !== undefined) count += 1;
+  request.resume();
+  request.on('end', () => response.end('ok'));
+});
+server.listen(0, '127.0.0.1', () => {
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  process.stdout.write(`${JSON.stringify({ msg: 'ready', url })}\n`);
+});
+process.on('SIGTERM', () => process.exit(0));
+process.on('disconnect', () => process.exit(0));

@@ -1,0 +1,231 @@
+/** What ingest promises to publishers: idempotence, batches, clear refusals, and gaps that fill. */
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { createProducer } from '@posthorn/queue';
+import { createLogger, systemClock } from '@posthorn/runtime';
+import { confirmFanOut, createDeliveries, openStore, storeEvent } from '@posthorn/store';
+import { eventually, isDelivery, type Receiver, startReceiver } from '@posthorn/testing';
+import fc from 'fast-check';
+import { finishInterruptedFanOuts } from '../apps/ingest/src/fan-out.ts';
+import { PUBLISHER_KEY, sampleEvent, startWorld, type World } from './world.ts';
+
+let on: World;
+let to: Receiver;
+let subscriptionId: string;
+beforeAll(async () => {
+  on = await startWorld({ ingests: 2, env: { MAX_EVENT_BYTES: '4096' } });
+  to = await startReceiver();
+  subscriptionId = (await on.subscribe(to.url)).id;
+});
+afterAll(async () => {
+  await on.stop();
+  await to.close();
+});
+const deliveredCount = (eventId: string) =>
+  to.requests.filter((request) => request.headers['service-event-id'] === eventId).length;
+let counter = 0;
+const freshId = () => `test:${process.pid}.${counter++}~x`;
+
+describe('idempotence', () => {
+  it('the same event again is a duplicate, whatever its spelling, and is delivered once', async () => {
+    const id = freshId();
+    const event = sampleEvent({ id, data: { id: 's', status: 'x', more: { a: 1, b: [1.5] } } });
+    expect(await on.publish(event)).toMatchObject({ status: 202, body: { id, duplicate: false, deliveries: 1 } });
+    const again = `{ "data": {"more":{"b":[1.5],"a":1},"status":"x","id":"s"}, "environment":"sandbox","type":"session.approved","id":"${id}"}`;
+    for (let i = 0; i < 3; i++)
+      expect(await on.publish(again)).toMatchObject({ status: 200, body: { id, duplicate: true, deliveries: 1 } });
+    await to.received(1, 5_000, (request) => request.headers['service-event-id'] === id);
+    await eventually('success', async () => (await on.deliveries(`event_id=${id}`))[0].status === 'succeeded');
+    await on.publish(event);
+    expect(deliveredCount(id)).toBe(1);
+  });
+  it('the same id with other content is a conflict', async () => {
+    const id = freshId();
+    await on.publish(sampleEvent({ id, created_at: '2026-01-01T00:00:00Z' }));
+    for (const change of [
+      { type: 'session.declined' },
+      { environment: 'production' },
+      { data: { id: 's', status: 'y' } },
+      { created_at: '2026-01-02T00:00:00Z' },
+    ]) {
+      expect(await on.publish(sampleEvent({ id, created_at: '2026-01-01T00:00:00Z', ...change }))).toMatchObject({
+        status: 409,
+        body: { code: 'conflict' },
+      });
+    }
+    expect(await on.publish(sampleEvent({ id, created_at: '2026-01-01T01:00:00+01:00' }))).toMatchObject({
+      status: 200,
+    });
+  });
+  it('many at once on two processes make one event and one delivery', async () => {
+    const id = freshId();
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (_, i) =>
+        fetch(`${on.ingestUrls[i % 2]}/v1/events`, {
+          method: 'POST',
+          headers: { authorization: `Bearer ${PUBLISHER_KEY}`, 'content-type': 'application/json' },
+          body: JSON.stringify(sampleEvent({ id })),
+        }),
+      ),
+    );
+    expect(
+      answers
+        .map(({ status }) => status)
+        .sort()
+        .slice(-2),
+    ).toEqual([200, 202]);
+    expect(await on.deliveries(`event_id=${id}`)).toHaveLength(1);
+    await eventually('success', async () => (await on.deliveries(`event_id=${id}`))[0].status === 'succeeded');
+    expect(deliveredCount(id)).toBe(1);
+  });
+});
+
+describe('an interrupted call', () => {
+  /** What a process leaves behind that dies after the given step. */
+  async function interrupted(step: 'event' | 'deliveries') {
+    const opened = openStore(
+      { redisUrl: on.env.REDIS_URL!, prefix: on.prefix, partitions: 1, retentionMs: 30 * 86_400_000 },
+      { onError: () => undefined },
+    );
+    await opened.start();
+    const { store } = opened;
+    const acceptedAtMs = Date.now();
+    const id = freshId();
+    const createdAt = '2026-05-05T05:05:05.000Z';
+    const event = {
+      id,
+      type: 'session.approved' as const,
+      createdAt,
+      environment: 'sandbox' as const,
+      dataJson: '{"id":"s-1","status":"approved"}',
+    };
+    const stored = { event, acceptedAtMs, subscriptionIds: [subscriptionId] };
+    await storeEvent(store, stored);
+    if (step === 'deliveries') await createDeliveries(store, stored);
+    return { id, opened, published: sampleEvent({ id, created_at: createdAt }) };
+  }
+  it.each(['event', 'deliveries'] as const)('that stored only the %s is completed by a repeat', async (step) => {
+    const { id, opened, published } = await interrupted(step);
+    expect(await on.publish(published)).toMatchObject({ status: 200, body: { duplicate: true, deliveries: 1 } });
+    await to.received(1, 5_000, (request) => request.headers['service-event-id'] === id);
+    await opened.stop();
+  });
+  it.each(['event', 'deliveries'] as const)(
+    'that stored only the %s is completed by the sweep, if nobody repeats it',
+    async (step) => {
+      const { id, opened } = await interrupted(step);
+      const producer = createProducer({
+        redis: opened.store.redis,
+        bases: [`${on.prefix}:{0}`],
+        onError: () => undefined,
+      });
+      const context = { store: opened.store, producer, logger: createLogger({ app: 'test', level: 'silent' }) };
+      expect(await finishInterruptedFanOuts(context, systemClock.now())).toBe(0);
+      await finishInterruptedFanOuts(context, systemClock.now() + 60_000);
+      await to.received(1, 5_000, (request) => request.headers['service-event-id'] === id);
+      await confirmFanOut(opened.store, id);
+      await opened.stop();
+    },
+  );
+  it('a repeat goes to the addresses of the first call, not to those that came after', async () => {
+    const { opened, published } = await interrupted('event');
+    const later = await on.subscribe(to.url);
+    expect(await on.publish(published)).toMatchObject({ body: { deliveries: 1 } });
+    await on.operate('DELETE', `/v1/subscriptions/${later.id}`);
+    await opened.stop();
+  });
+});
+
+describe('batch', () => {
+  it('answers each in order: accepted, duplicate, conflict, bad fields, too large', async () => {
+    const id = freshId();
+    const answer = await on.publishBatch([
+      sampleEvent({ id }),
+      sampleEvent({ id }),
+      sampleEvent({ id, type: 'session.declined' }),
+      sampleEvent({ type: 'nonsense' }),
+      sampleEvent({ data: { id: 's', status: 'x', pad: 'y'.repeat(5_000) } }),
+      null,
+      sampleEvent(),
+    ]);
+    expect(answer.status).toBe(200);
+    expect(answer.body.results).toMatchObject([
+      { status: 202, id, duplicate: false, deliveries: 1 },
+      { status: 200, id, duplicate: true, deliveries: 1 },
+      { status: 409, error: { code: 'conflict' } },
+      { status: 422, error: { code: 'invalid_fields', errors: [{ path: 'type' }] } },
+      { status: 413, error: { code: 'body_too_large' } },
+      { status: 422 },
+      { status: 202, duplicate: false },
+    ]);
+  });
+  it('takes 500 events, not 501 and not 0', async () => {
+    expect(
+      (await on.publishBatch(Array.from({ length: 500 }, () => sampleEvent({ type: 'session.created' })))).body.results,
+    ).toHaveLength(500);
+    expect((await on.publishBatch(Array.from({ length: 501 }, () => 0))).status).toBe(422);
+    expect((await on.publishBatch([])).status).toBe(422);
+  });
+});
+
+describe('refusals', () => {
+  it.each([
+    ['an unknown type', { type: 'session.x' }, 'type'],
+    ['webhook.test', { type: 'webhook.test' }, 'type'],
+    ['no environment', { environment: undefined }, 'environment'],
+    ['an unknown field', { surprise: 1 }, 'surprise'],
+    ['a bad id', { id: 'a/b' }, 'id'],
+    ['a time without a zone', { created_at: '2026-01-01T00:00:00' }, 'created_at'],
+    ['data without an id', { data: { status: 'x' } }, 'data.id'],
+    ['metadata that is no map of strings', { data: { id: 's', status: 'x', metadata: { a: {} } } }, 'data.metadata.a'],
+    ['a country in words', { data: { id: 's', status: 'x', country: 'France' } }, 'data.country'],
+    ['a tier in words', { data: { id: 's', status: 'x', tier: 'two' } }, 'data.tier'],
+  ])('%s is refused by field, and nothing is stored', async (_what, change, path) => {
+    const count = async () => (await on.redis.keys(`${on.prefix}:*event:*`)).length;
+    const before = await count();
+    const answer = await on.publish(sampleEvent(change));
+    expect(answer).toMatchObject({ status: 422, body: { code: 'invalid_fields' } });
+    expect(answer.body.errors.map((error: { path: string }) => error.path)).toContain(path);
+    expect(await count()).toBe(before);
+  });
+  it('the key decides who may publish what', async () => {
+    expect((await on.publish(sampleEvent(), 'wrong')).status).toBe(401);
+    expect(
+      (await on.publish(sampleEvent({ environment: 'production' }), `${PUBLISHER_KEY}-sandbox`)).body,
+    ).toMatchObject({ status: 403, code: 'forbidden_environment' });
+    expect((await on.publish(sampleEvent(), `${PUBLISHER_KEY}-sandbox`)).status).toBe(202);
+  });
+  it('an event just over the limit is refused, one just under it delivered', async () => {
+    const pad = (length: number) => sampleEvent({ data: { id: 's', status: 'x', pad: 'y'.repeat(length) } });
+    expect((await on.publish(pad(4096))).status).toBe(413);
+    expect((await on.publish(pad(3_700))).status).toBe(202);
+  });
+  it('no JSON value at all makes ingest fail', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.jsonValue({ maxDepth: 5 }), async (value) => {
+        const status = (await on.publish(JSON.stringify({ ...sampleEvent(), data: value }))).status;
+        expect([202, 422]).toContain(status);
+        expect((await on.publish(JSON.stringify(value))).status).toBe(422);
+      }),
+      { numRuns: 40 },
+    );
+    for (const text of [
+      '{"a":',
+      '[1,2',
+      '\u0000',
+      '{"type":"session.approved","__proto__":{"a":1}}',
+      '['.repeat(2_000),
+    ]) {
+      expect([400, 422]).toContain((await on.publish(text)).status);
+    }
+    const hostile =
+      '{"type":"session.approved","environment":"sandbox","data":{"id":"s","status":"x","__proto__":{"a":1},"n":1e999,"s":"\\ud800"}}';
+    const { status, body } = await on.publish(hostile);
+    expect(status).toBe(202);
+    const [request] = await to.received(
+      1,
+      5_000,
+      (one) => isDelivery(one) && one.headers['service-event-id'] === body.id,
+    );
+    expect(request?.body).toContain('"data":{"id":"s","status":"x","__proto__":{"a":1},"n":1e999,"s":"\\ud800"}');
+  });
+});

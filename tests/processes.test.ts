@@ -1,0 +1,268 @@
+/** Processes from the outside: start, stop, die. What was accepted arrives. */
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { connectRedis } from '@posthorn/store';
+import { eventually, isDelivery, type Receiver, startReceiver, testPrefix, testRedisUrl } from '@posthorn/testing';
+import { startRedis } from '../scripts/redis/server.ts';
+import { type Process, startProcess } from './processes.ts';
+import {
+  apiClients,
+  ENCRYPTION_KEY,
+  OPERATOR_TOKEN,
+  PUBLISHER_KEY,
+  removeKeys,
+  sampleEvent,
+  worldEnv,
+} from './world.ts';
+
+const undo: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const one of undo.splice(0).reverse()) await one();
+});
+function start(...args: Parameters<typeof startProcess>): Process {
+  const started = startProcess(...args);
+  undo.push(async () => {
+    started.child.kill('SIGKILL');
+    await started.ended;
+  });
+  return started;
+}
+async function receiver(...args: Parameters<typeof startReceiver>): Promise<Receiver> {
+  const started = await startReceiver(...args);
+  undo.push(() => started.close());
+  return started;
+}
+function newEnv(change: Record<string, string> = {}): Record<string, string> {
+  const env: Record<string, string> = { ...worldEnv(testPrefix(), testRedisUrl()), LOG_LEVEL: 'info', ...change };
+  undo.push(async () => {
+    const redis = connectRedis({ redisUrl: testRedisUrl() });
+    await removeKeys(redis, env.KEY_PREFIX!);
+    redis.disconnect();
+  });
+  return env;
+}
+async function apis(env: Record<string, string>) {
+  const [ingest, operator] = [start('ingest', env), start('console', env)];
+  return { ...apiClients((await ingest.ready).url, (await operator.ready).url), ingest, operator };
+}
+
+describe('start and stop', () => {
+  it.each(['ingest', 'worker', 'console'] as const)(
+    '%s with bad settings ends at once, naming each and no value',
+    async (app) => {
+      const process = start(app, {
+        PORT: 'hunter2',
+        RETENTION: 'hunter2',
+        PUBLISHER_KEYS: 'hunter2',
+        SECRET_ENCRYPTION_KEY: 'hunter2',
+      });
+      expect(await process.ended).toBe(1);
+      const said = process.output.join('\n');
+      for (const name of ['PORT', 'RETENTION', app === 'ingest' ? 'PUBLISHER_KEYS' : 'SECRET_ENCRYPTION_KEY'])
+        expect(said).toContain(name);
+      if (app === 'console') expect(said).toContain('OPERATOR_TOKENS: is required');
+      expect(said).not.toContain('hunter2');
+    },
+  );
+  it.each(['ingest', 'worker', 'console'] as const)(
+    '%s says ready once, and ends with 0 on SIGTERM and on SIGINT',
+    async (app) => {
+      for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+        const process = start(app, newEnv());
+        await process.ready;
+        process.child.kill(signal);
+        expect(await process.ended).toBe(0);
+        expect(process.output.filter((line) => line.includes('"msg":"ready"'))).toHaveLength(1);
+      }
+    },
+  );
+  it('a worker asked to stop finishes the attempt in flight, and one whose grace ends gives it to another', async () => {
+    const env = newEnv({ SHUTDOWN_GRACE: '2s', ATTEMPT_TIMEOUT: '60s' });
+    const { publish, subscribe, deliveries } = await apis(env);
+    const to = await receiver();
+    await subscribe(to.url);
+    const finish = Promise.withResolvers<void>();
+    to.answerWith((_request, response) => void finish.promise.then(() => response.end()));
+    const first = start('worker', env);
+    await first.ready;
+    await publish(sampleEvent());
+    await to.received(1, 5_000, isDelivery);
+    first.child.kill('SIGTERM');
+    await eventually('it to begin to stop', () => first.output.some((line) => line.includes('"msg":"stopping"')));
+    finish.resolve();
+    expect(await first.ended).toBe(0);
+    expect(await deliveries('status=succeeded')).toHaveLength(1);
+
+    to.answerWith(() => undefined);
+    const second = start('worker', env);
+    await second.ready;
+    await publish(sampleEvent());
+    await to.received(2, 5_000, isDelivery);
+    second.child.kill('SIGTERM');
+    expect(await second.ended).toBe(0);
+    expect(await deliveries('status=pending')).toMatchObject([{ attempt_count: 0 }]);
+    to.answerWith(200);
+    const third = start('worker', env);
+    await third.ready;
+    await eventually('another worker to take it', async () => (await deliveries('status=succeeded')).length === 2);
+  });
+  it('processes that disagree about the partitions do not mix', async () => {
+    const env = newEnv();
+    const first = start('ingest', env);
+    await first.ready;
+    const second = start('worker', { ...env, PARTITIONS: '8' });
+    expect(await second.ended).toBe(1);
+    expect(second.output.join('\n')).toContain('Set PARTITIONS=1');
+  });
+});
+
+describe('a worker that is killed', () => {
+  it('10,000 events, four workers, one killed in the middle: every delivery arrives', async () => {
+    const events = 10_000;
+    const env = newEnv({ PARTITIONS: '2', LOG_LEVEL: 'warn' });
+    const { publishBatch, subscribe, deliveries, operate } = await apis({ ...env, LOG_LEVEL: 'info' });
+    const to = await receiver();
+    await subscribe(to.url);
+    await subscribe(to.url, { event_types: ['session.expired'] });
+    const workers = Array.from({ length: 4 }, () =>
+      start('worker', { ...env, LOG_LEVEL: 'info', ADDRESS_CONCURRENCY: '50' }),
+    );
+    await Promise.all(workers.map(({ ready }) => ready));
+    const accepted = new Set<string>();
+    for (let batch = 0; batch < events / 500; batch++) {
+      const answer = await publishBatch(Array.from({ length: 500 }, () => sampleEvent()));
+      for (const result of answer.body.results) {
+        expect(result).toMatchObject({ status: 202, deliveries: 1 });
+        accepted.add(result.id);
+      }
+      if (batch === 10) workers[0]!.child.kill('SIGKILL');
+    }
+    expect(accepted.size).toBe(events);
+    const arrived = () => new Set(to.requests.map((request) => request.headers['service-event-id']).filter(Boolean));
+    await eventually('every event to arrive', () => arrived().size === events, 120_000);
+    expect([...accepted].filter((id) => !arrived().has(id))).toEqual([]);
+    await eventually(
+      'every delivery to be recorded',
+      async () => (await deliveries('status=pending&limit=1')).length === 0,
+      60_000,
+    );
+    expect((await operate('GET', '/v1/deliveries?status=failed')).body.data).toEqual([]);
+    // Only what the killed worker had in hand may have arrived twice.
+    expect(to.requests.filter(isDelivery).length - events).toBeLessThanOrEqual(200);
+  }, 240_000);
+});
+
+describe('a Redis that goes away', () => {
+  it('ingest answers 503 and is not ready meanwhile, workers wait, and all goes on by itself after its return', async () => {
+    const dir = join(import.meta.dirname, `../.posthorn/redis-outage-${process.pid}`);
+    undo.push(() => rmSync(dir, { recursive: true, force: true }));
+    let redis = await startRedis(dir, { say: () => undefined });
+    undo.push(() => redis.stop());
+    const env = { ...worldEnv('outage', redis.url), LOG_LEVEL: 'info' };
+    const { publish, subscribe, ingest } = await apis(env);
+    const worker = start('worker', env);
+    await worker.ready;
+    const to = await receiver();
+    await subscribe(to.url);
+    expect((await publish(sampleEvent())).status).toBe(202);
+    await to.received(1, 5_000, isDelivery);
+    await redis.stop();
+    const refused = await publish(sampleEvent());
+    expect(refused).toMatchObject({ status: 503, body: { code: 'unavailable' } });
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+    const { url } = await ingest.ready;
+    expect((await fetch(`${url}/readyz`)).status).toBe(503);
+    expect((await fetch(`${url}/healthz`)).status).toBe(200);
+    redis = await startRedis(dir, { port: redis.port, say: () => undefined });
+    const { body } = await eventually('ingest to accept again', async () => {
+      const answer = await publish(sampleEvent());
+      return answer.status === 202 && answer;
+    });
+    await to.received(1, 20_000, (request) => request.headers['service-event-id'] === body.id);
+  }, 90_000);
+
+  it('a full Redis: 503, nothing half stored, and it goes on when there is room again', async () => {
+    const dir = join(import.meta.dirname, `../.posthorn/redis-full-${process.pid}`);
+    undo.push(() => rmSync(dir, { recursive: true, force: true }));
+    const redis = await startRedis(dir, { say: () => undefined });
+    undo.push(() => redis.stop());
+    const env = { ...worldEnv('full', redis.url), LOG_LEVEL: 'info' };
+    const { publish, subscribe, deliveries } = await apis(env);
+    const worker = start('worker', env);
+    await worker.ready;
+    const to = await receiver();
+    await subscribe(to.url);
+    const client = connectRedis({ redisUrl: redis.url });
+    undo.push(() => client.disconnect());
+    const keysBefore = (await client.keys('full:*')).sort();
+    await client.config('SET', 'maxmemory', '1mb');
+    const event = sampleEvent({ id: 'evt_full' });
+    expect((await publish(event)).status).toBe(503);
+    expect((await client.keys('full:*event:*')).length).toBe(0);
+    expect((await client.keys('full:*')).length).toBeLessThanOrEqual(keysBefore.length);
+    await client.config('SET', 'maxmemory', '0');
+    expect((await publish(event)).status).toBe(202);
+    await to.received(1, 10_000, isDelivery);
+    await eventually('its record', async () => (await deliveries('status=succeeded')).length === 1);
+  }, 60_000);
+});
+
+/** The whole content of a key as text. */
+async function readKey(redis: ReturnType<typeof connectRedis>, key: string): Promise<string> {
+  const readers: Record<string, () => Promise<unknown>> = {
+    string: () => redis.get(key),
+    hash: () => redis.hgetall(key),
+    list: () => redis.lrange(key, 0, -1),
+    set: () => redis.smembers(key),
+    zset: () => redis.zrange(key, '0', '-1'),
+    stream: () => redis.xrange(key, '-', '+'),
+    none: async () => '',
+  };
+  return JSON.stringify(await readers[await redis.type(key)]!());
+}
+
+describe('secrets', () => {
+  it('are in no log, no key, no job, no metric and no page', async () => {
+    const env = newEnv({ RETRY_DELAYS: '50ms,1h', LOG_LEVEL: 'trace' });
+    const { publish, subscribe, operate, ingest, operator, deliveries } = await apis(env);
+    const worker = start('worker', env);
+    await worker.ready;
+    const to = await receiver((request, response) => response.writeHead(isDelivery(request) ? 500 : 200).end());
+    const own = 'my-own-secret-0123456789';
+    const secrets = [(await subscribe(to.url)).secret, (await subscribe(to.url, { secret: own })).secret, own];
+    await publish(sampleEvent());
+    await eventually(
+      'two attempts each',
+      async () =>
+        (await deliveries('status=waiting_for_retry')).filter(
+          (one: { attempt_count: number }) => one.attempt_count === 2,
+        ).length === 2,
+    );
+    await publish('{broken');
+    await operate('POST', '/v1/subscriptions', {
+      url: 'x',
+      secret: `${own}\u0000`,
+      event_types: 'all',
+      environment: 'both',
+    });
+    const { url } = await operator.ready;
+    const seen = [...ingest.output, ...operator.output, ...worker.output];
+    const auth = { headers: { authorization: `Bearer ${OPERATOR_TOKEN}` } };
+    for (const path of [
+      '/queues/api/queues?activeQueue=deliveries&status=delayed',
+      '/metrics',
+      '/v1/subscriptions',
+      '/v1/deliveries',
+    ]) {
+      seen.push(await (await fetch(`${url}${path}`, auth)).text());
+    }
+    const redis = connectRedis({ redisUrl: env.REDIS_URL! });
+    for (const key of await redis.keys(`${env.KEY_PREFIX}:*`)) seen.push(key, await readKey(redis, key));
+    redis.disconnect();
+    for (const hidden of [...secrets, PUBLISHER_KEY, OPERATOR_TOKEN, ENCRYPTION_KEY]) {
+      expect(seen.filter((text) => text.includes(hidden))).toEqual([]);
+    }
+    expect(seen.some((text) => text.includes('delivery.attempted'))).toBe(true);
+  });
+});
