@@ -4,14 +4,11 @@ import { type Bench, event400, median, PUBLISHER_KEY, post, subscribe, until } f
 
 export async function benchFanOut(bench: Bench, subscriptions: number, rounds: number) {
   const receiver = await bench.start('bench/processes/receiver.ts');
-  const env = { KEY_PREFIX: `bench-${randomUUID()}`, LOG_LEVEL: 'warn' };
-  const apps = [
-    await bench.startApp('ingest', { ...env, LOG_LEVEL: 'info' }),
-    await bench.startApp('console', { ...env, LOG_LEVEL: 'info' }),
-  ];
+  const env = { KEY_PREFIX: `bench-${randomUUID()}` };
+  const apps = [await bench.startApp('ingest', env), await bench.startApp('console', env)];
   const [ingest, operator] = apps as [(typeof apps)[0], (typeof apps)[0]];
   await subscribe(operator.url, receiver.url, subscriptions);
-  const worker = await bench.startApp('worker', { ...env, LOG_LEVEL: 'info' });
+  const worker = await bench.startApp('worker', env);
   const arrived = async () => Number(await (await fetch(`${receiver.url}/count`)).text());
   const publishMs: number[] = [];
   const allArrivedMs: number[] = [];

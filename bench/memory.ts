@@ -5,7 +5,7 @@ import { type Bench, event400, PUBLISHER_KEY, post, processUsage, subscribe, unt
 /** One event of 400 bytes to one address, `count` times: nothing is shared, so a delivery carries its event's whole cost. */
 export async function benchMemory(bench: Bench, count: number, longRun: number) {
   const receiver = await bench.start('bench/processes/receiver.ts');
-  const env = { KEY_PREFIX: 'posthorn', ADDRESS_CONCURRENCY: '100', LOG_LEVEL: 'warn' };
+  const env = { KEY_PREFIX: 'posthorn', ADDRESS_CONCURRENCY: '100' };
   const [ingest, operator] = [await bench.startApp('ingest', env), await bench.startApp('console', env)];
   await subscribe(operator.url, receiver.url, 1);
   const publish = async (events: number) => {

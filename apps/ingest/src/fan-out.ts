@@ -3,6 +3,7 @@ import { partitionOf } from '@posthorn/core';
 import type { DeliveryJob, Producer } from '@posthorn/queue';
 import type { Logger } from '@posthorn/runtime';
 import {
+  type CreatedDelivery,
   confirmFanOut,
   createDeliveries,
   interruptedFanOuts,
@@ -18,12 +19,20 @@ export interface FanOutContext {
 }
 
 /**
- * Makes the deliveries of a stored event and their first jobs; answers how many deliveries the event has. May be repeated:
- * each delivery's id and its job's id follow from the event and the subscription.
+ * Makes the deliveries of a stored event, but those `made` already, and the first jobs of all; answers how many deliveries the
+ * event has. May be repeated: each delivery's id and its job's id follow from the event and the subscription.
  */
-export async function fanOut({ store, producer, logger }: FanOutContext, stored: StoredEvent): Promise<number> {
-  if (stored.subscriptionIds.length === 0) return 0;
-  const deliveries = await createDeliveries(store, stored);
+export async function fanOut(
+  { store, producer, logger }: FanOutContext,
+  stored: StoredEvent,
+  made: readonly CreatedDelivery[] = [],
+): Promise<number> {
+  const done = new Set(made.map(({ subscriptionId }) => subscriptionId));
+  const left = stored.subscriptionIds.filter((id) => !done.has(id));
+  const deliveries = [
+    ...made,
+    ...(left.length > 0 ? await createDeliveries(store, { ...stored, subscriptionIds: left }) : []),
+  ];
   const jobs = new Map<number, DeliveryJob[]>();
   for (const { deliveryId, subscriptionId, state } of deliveries) {
     if (state !== 'pending') continue;
@@ -35,7 +44,8 @@ export async function fanOut({ store, producer, logger }: FanOutContext, stored:
   }
   await Promise.all([...jobs].map(([partition, of]) => producer.add(partition, of)));
   // All is stored: the publisher need not wait for this. Where it fails, the sweep repeats the fan-out and changes nothing.
-  confirmFanOut(store, stored.event.id).catch((err: unknown) => logger.warn({ err }, 'fan_out.confirm_failed'));
+  if (left.length > 0)
+    confirmFanOut(store, stored.event.id).catch((err: unknown) => logger.warn({ err }, 'fan_out.confirm_failed'));
   return deliveries.filter(({ state }) => state !== 'none').length;
 }
 

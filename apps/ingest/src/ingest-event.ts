@@ -40,10 +40,12 @@ export async function ingestEvent(
   const { event, hadCreatedAt } = parseEvent(input, nowMs, context.maxEventBytes);
   checkEnvironment(event.environment, keyEnvironment);
   const stored = { event, acceptedAtMs: nowMs, subscriptionIds: await findMatches(context.store, event) };
-  const kept = await storeEvent(context.store, stored);
-  if (kept && !isSameEvent(kept.event, event, hadCreatedAt)) return { kind: 'conflict', event };
-  const deliveries = await fanOut(context, kept ?? stored);
-  return { kind: kept ? 'duplicate' : 'accepted', event, deliveries };
+  const answer = await storeEvent(context.store, stored, { withDeliveries: true });
+  if ('created' in answer) {
+    return { kind: 'accepted', event, deliveries: await fanOut(context, stored, answer.created) };
+  }
+  if (!isSameEvent(answer.kept.event, event, hadCreatedAt)) return { kind: 'conflict', event };
+  return { kind: 'duplicate', event, deliveries: await fanOut(context, answer.kept) };
 }
 
 function parseEvent(input: unknown, nowMs: number, maxBytes: number): { event: Event; hadCreatedAt: boolean } {

@@ -10,12 +10,22 @@ import {
   type EventType,
   FAILURE_REASONS,
   type FailureReason,
+  isFinished,
   partitionOf,
   partitionOfDelivery,
   type Verdict,
 } from '@posthorn/core';
-import { decodeKind, encodeKind, keepEvent, type StoredEvent } from './events.ts';
-import { deliveryKey, installationKey, type Lane, laneIndexKey, laneKey } from './keys.ts';
+import { decodeEvent, decodeKind, encodeEvent, encodeKind, keepEvent, type StoredEvent } from './events.ts';
+import {
+  deliveryKey,
+  eventKey,
+  fanningOutKey,
+  installationKey,
+  type Lane,
+  laneIndexKey,
+  laneKey,
+  subscriptionKey,
+} from './keys.ts';
 import { baseOf, runScript, type Store } from './store.ts';
 
 /** One script stays below a few milliseconds of Redis, so a large fan-out is cut into chunks. */
@@ -41,47 +51,85 @@ export interface CreatedDelivery {
 }
 
 /**
- * Makes the deliveries of an event to the subscriptions it was matched to. May be repeated: what is there is left alone.
+ * Keeps an event unless its id is taken, together with as many of its deliveries as live in its own partition: with one
+ * partition that is all of them, in one step. Answers the event kept before, or the deliveries made. Until `confirmFanOut`, an
+ * event whose other deliveries are still to be made stands in the list that `interruptedFanOuts` reads.
+ */
+export async function storeEvent(
+  store: Store,
+  stored: StoredEvent,
+  options: { withDeliveries?: boolean } = {},
+): Promise<{ kept: StoredEvent } | { created: CreatedDelivery[] }> {
+  const { event, acceptedAtMs, subscriptionIds } = stored;
+  const partition = partitionOf(event.id, store.partitions);
+  const base = baseOf(store, partition);
+  const here = subscriptionIds.filter((id) => partitionOf(id, store.partitions) === partition).slice(0, CHUNK);
+  const wanted = options.withDeliveries ? here.map((id) => deliveryTo(id, event.id)) : [];
+  const [kept, ...states] = (await runScript(store, 'storeEvent', base, [
+    eventKey(base, event.id),
+    encodeEvent(stored),
+    acceptedAtMs + store.retentionMs,
+    wanted.length < subscriptionIds.length ? fanningOutKey(base) : '',
+    event.id,
+    encodeKind(event),
+    acceptedAtMs,
+    ...streamLimits(store, acceptedAtMs),
+    ...wanted.flatMap((one) => [one.subscriptionId, one.deliveryId]),
+  ])) as [string, ...CreatedDelivery['state'][]];
+  if (kept !== '') return { kept: decodeEvent(event.id, kept) };
+  const created = wanted.map((one, i) => ({ ...one, state: states[i]! }));
+  await keepForHeld(store, stored, created);
+  return { created };
+}
+
+/**
+ * Makes the deliveries of an event to subscriptions that it was matched to. May be repeated: what is there is left alone.
  * `replay` makes one delivery anew, of the same event, under an id of its own.
  */
 export async function createDeliveries(
   store: Store,
-  { event, acceptedAtMs, subscriptionIds }: StoredEvent,
+  stored: StoredEvent,
   replay?: { nonce: string; of: string },
 ): Promise<CreatedDelivery[]> {
+  const { event, acceptedAtMs, subscriptionIds } = stored;
   const chunks: Promise<CreatedDelivery[]>[] = [];
   for (const [partition, ids] of groupBy(subscriptionIds, (id) => partitionOf(id, store.partitions))) {
     for (let start = 0; start < ids.length; start += CHUNK) {
-      const wanted = ids
-        .slice(start, start + CHUNK)
-        .map((subscriptionId) => ({ subscriptionId, deliveryId: deliveryId(event.id, subscriptionId, replay?.nonce) }));
-      chunks.push(createChunk(store, partition, { event, acceptedAtMs, replayOf: replay?.of ?? '' }, wanted));
+      const wanted = ids.slice(start, start + CHUNK).map((id) => deliveryTo(id, event.id, replay?.nonce));
+      const states = runScript(store, 'createDeliveries', baseOf(store, partition), [
+        event.id,
+        encodeKind(event),
+        acceptedAtMs,
+        ...streamLimits(store, acceptedAtMs),
+        replay?.of ?? '',
+        ...wanted.flatMap((one) => [one.subscriptionId, one.deliveryId]),
+      ]) as Promise<CreatedDelivery['state'][]>;
+      chunks.push(states.then((all) => wanted.map((one, i) => ({ ...one, state: all[i]! }))));
     }
   }
   const created = (await Promise.all(chunks)).flat();
-  if (created.some(({ state }) => state === 'held')) {
-    await keepEvent(store, event.id, acceptedAtMs + store.retentionMs + heldMarginMs(store));
-  }
+  await keepForHeld(store, stored, created);
   return created;
 }
 
-async function createChunk(
+function deliveryTo(subscriptionId: string, eventId: string, nonce?: string) {
+  return { subscriptionId, deliveryId: deliveryId(eventId, subscriptionId, nonce) };
+}
+
+/** How far back a subscription's stream reaches, and how long it lives without a new entry: any delivery in it may last that long. */
+function streamLimits(store: Store, nowMs: number): [number, number] {
+  const lifeMs = 2 * store.retentionMs + HELD_MARGIN_MS;
+  return [Math.max(0, nowMs - lifeMs), lifeMs];
+}
+
+/** A held delivery may last as long as its event, and its end must find the event there. */
+async function keepForHeld(
   store: Store,
-  partition: number,
-  { event, acceptedAtMs, replayOf }: Pick<StoredEvent, 'event' | 'acceptedAtMs'> & { replayOf: string },
-  wanted: { subscriptionId: string; deliveryId: string }[],
-): Promise<CreatedDelivery[]> {
-  const streamLifeMs = 2 * store.retentionMs + HELD_MARGIN_MS;
-  const states = (await runScript(store, 'createDeliveries', baseOf(store, partition), [
-    event.id,
-    encodeKind(event),
-    acceptedAtMs,
-    Math.max(0, acceptedAtMs - streamLifeMs),
-    streamLifeMs,
-    replayOf,
-    ...wanted.flatMap((one) => [one.subscriptionId, one.deliveryId]),
-  ])) as CreatedDelivery['state'][];
-  return wanted.map((one, i) => ({ ...one, state: states[i]! }));
+  { event, acceptedAtMs }: StoredEvent,
+  created: CreatedDelivery[],
+): Promise<void> {
+  if (!created.some(({ state }) => state === 'held')) return;
+  await keepEvent(store, event.id, acceptedAtMs + store.retentionMs + heldMarginMs(store));
 }
 
 /** What a job is to do now. */
@@ -110,57 +158,52 @@ export type Begun =
 /** Decides what a job is to do, and holds the delivery if its address is not active. */
 export async function beginAttempt(
   store: Store,
-  job: Pick<DeliveryJob, 'deliveryId' | 'generation'>,
+  job: Pick<DeliveryJob, 'deliveryId' | 'generation' | 'subscriptionId'>,
   nowMs: number,
 ): Promise<Begun> {
-  const base = baseOf(store, partitionOfDelivery(job.deliveryId, store.partitions));
-  const answer = (await runScript(store, 'beginAttempt', base, [job.deliveryId, job.generation, nowMs])) as string[];
-  const [kind, first = '', second = ''] = answer;
-  switch (kind) {
-    case 'over':
-    case 'superseded':
-      return { kind };
-    case 'early':
-      return { kind, dueAtMs: Number(first) };
-    case 'held':
-      await keepEvent(store, first, Number(second) + store.retentionMs + heldMarginMs(store));
-      return { kind };
-    case 'subscription_deleted':
-      return { kind, eventId: first };
-    case 'attempt':
-      return decodeBegun(answer);
-    default:
-      throw new Error(`beginAttempt answered ${kind}`);
+  const { deliveryId: id, subscriptionId } = job;
+  const base = baseOf(store, partitionOfDelivery(id, store.partitions));
+  for (;;) {
+    const [delivery, address] = await Promise.all([
+      store.redis.hmget(deliveryKey(base, id), 'st', 'g', 'x', 'e', 'c', 'n', 'k'),
+      store.redis.hmget(
+        subscriptionKey(base, subscriptionId),
+        'status',
+        'url',
+        'secret',
+        'previous_secret',
+        'previous_until',
+      ),
+    ]);
+    const [status, generation, dueAt, eventId, created, attempts, kind] = delivery;
+    if (status == null || isFinished(DELIVERY_STATUSES[Number(status)]!)) return { kind: 'over' };
+    if (Number(generation ?? 0) !== job.generation) return { kind: 'superseded' };
+    if (dueAt != null && Number(dueAt) > nowMs) return { kind: 'early', dueAtMs: Number(dueAt) };
+    const [addressStatus, url, secret, previousSecret, previousUntil] = address;
+    if (addressStatus == null || addressStatus === 'deleted')
+      return { kind: 'subscription_deleted', eventId: eventId! };
+    if (addressStatus === 'active') {
+      const { type, environment } = decodeKind(Number(kind));
+      return {
+        kind: 'attempt',
+        attemptNumber: Number(attempts) + 1,
+        eventId: eventId!,
+        eventType: type,
+        environment,
+        subscriptionId,
+        createdAtMs: Number(created),
+        url: url!,
+        sealedSecret: secret!,
+        previousSealedSecret: previousSecret || null,
+        previousSecretUntilMs: Number(previousUntil),
+      };
+    }
+    // Not active when we looked: held, unless that has changed since. Then we look again.
+    if ((await runScript(store, 'hold', base, [id, job.generation, subscriptionId])) === 1) {
+      await keepEvent(store, eventId!, Number(created) + store.retentionMs + heldMarginMs(store));
+      return { kind: 'held' };
+    }
   }
-}
-
-function decodeBegun(answer: string[]): Begun {
-  const [, eventId, created, attempts, subscriptionId, kind, url, sealedSecret, previous, previousUntil] = answer as [
-    string,
-    string,
-    string,
-    string,
-    string,
-    string,
-    string,
-    string,
-    string,
-    string,
-  ];
-  const { type, environment } = decodeKind(Number(kind));
-  return {
-    kind: 'attempt',
-    attemptNumber: Number(attempts) + 1,
-    eventId,
-    eventType: type,
-    environment,
-    subscriptionId,
-    createdAtMs: Number(created),
-    url,
-    sealedSecret,
-    previousSealedSecret: previous === '' ? null : previous,
-    previousSecretUntilMs: Number(previousUntil),
-  };
 }
 
 export interface Recorded {
@@ -229,7 +272,14 @@ export async function endDeliveries(
   const keepUntilMs = nowMs + store.retentionMs;
   await Promise.all(deliveries.map(({ eventId }) => keepEvent(store, eventId, keepUntilMs)));
   const ids = deliveries.map(({ id }) => id);
-  const args = [reason, nowMs, keepUntilMs, store.retentionMs, options.onlyHeld ? 'held' : '', ...ids];
+  const args = [
+    reason,
+    nowMs,
+    keepUntilMs,
+    store.retentionMs,
+    options.onlyHeld ? DELIVERY_STATUSES.indexOf('held') : '',
+    ...ids,
+  ];
   const ended = (await runScript(store, 'endDeliveries', baseOf(store, partition), args)) as string[];
   return inGroupsOf(2, ended).map(([id, generation]) => ({ deliveryId: id!, generation: Number(generation) }));
 }

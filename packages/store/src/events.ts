@@ -1,7 +1,7 @@
 /** Keeps events: each once, with the list of subscriptions it was matched to, until its last delivery can't be replayed any more. */
 import { ENVIRONMENTS, EVENT_TYPES, type Event, type EventType, partitionOf, topicsOfEvent } from '@posthorn/core';
 import { eventKey, fanningOutKey, topicKey } from './keys.ts';
-import { allPartitions, baseOf, runScript, type Store } from './store.ts';
+import { allPartitions, baseOf, type Store } from './store.ts';
 
 /** An event with what was settled when it was accepted. */
 export interface StoredEvent {
@@ -24,24 +24,6 @@ export async function findMatches(
     }),
   );
   return found.length === 1 ? found[0]! : found.flat();
-}
-
-/**
- * Keeps an event unless its id is taken; answers the one kept before, or undefined where this one was kept. From here to
- * `confirmFanOut` it stands in the list that `interruptedFanOuts` reads.
- */
-export async function storeEvent(store: Store, stored: StoredEvent): Promise<StoredEvent | undefined> {
-  const { event, acceptedAtMs } = stored;
-  const base = baseOf(store, partitionOf(event.id, store.partitions));
-  const kept = await runScript(store, 'storeEvent', base, [
-    eventKey(base, event.id),
-    encodeEvent(stored),
-    acceptedAtMs + store.retentionMs,
-    stored.subscriptionIds.length > 0 ? fanningOutKey(base) : '',
-    event.id,
-    acceptedAtMs,
-  ]);
-  return kept === null ? undefined : decodeEvent(event.id, kept as string);
 }
 
 /** Notes that all deliveries of an event and their jobs are stored. */
@@ -79,7 +61,7 @@ export async function keepEvent(store: Store, eventId: string, untilMs: number):
  * One line of what is not in `data`, then `data` itself. The envelope of the body is rebuilt from it (core's `eventBody`):
  * that saves a third of the memory of a small event.
  */
-function encodeEvent({ event, acceptedAtMs, subscriptionIds }: StoredEvent): string {
+export function encodeEvent({ event, acceptedAtMs, subscriptionIds }: StoredEvent): string {
   const head = [
     encodeKind(event).toString(36),
     Date.parse(event.createdAt).toString(36),
@@ -89,7 +71,7 @@ function encodeEvent({ event, acceptedAtMs, subscriptionIds }: StoredEvent): str
   return `${head.join(' ')}\n${event.dataJson}`;
 }
 
-function decodeEvent(id: string, text: string): StoredEvent {
+export function decodeEvent(id: string, text: string): StoredEvent {
   const end = text.indexOf('\n');
   const [kind = '', created = '', accepted = '', subscriptions = ''] = text.slice(0, end).split(' ');
   const createdAt = new Date(Number.parseInt(created, 36)).toISOString();

@@ -15,6 +15,7 @@ export {
   releaseDeliveries,
   renewJobs,
   type StoredDelivery,
+  storeEvent,
 } from './deliveries.ts';
 export {
   confirmFanOut,
@@ -23,7 +24,6 @@ export {
   keepEvent,
   loadEvent,
   type StoredEvent,
-  storeEvent,
 } from './events.ts';
 export type { Lane } from './keys.ts';
 export {

@@ -10,38 +10,75 @@
  */
 
 const LIB = `
-local base = KEYS[1]
+local call, base = redis.call, KEYS[1]
 local PENDING, WAITING, HELD, SUCCEEDED, FAILED = '0', '1', '2', '3', '4'
-local NAMES = {['0']='pending', ['1']='waiting_for_retry', ['2']='held', ['3']='succeeded', ['4']='failed'}
-local function by_status(st) return base .. ':by_status:' .. NAMES[st] end
+local INDEX = {['0']=':by_status:pending', ['1']=':by_status:waiting_for_retry', ['2']=':by_status:held', ['3']=':by_status:succeeded', ['4']=':by_status:failed'}
 local function move(id, created, from, to)
   if from ~= to then
-    redis.call('ZADD', by_status(to), created, id)
-    if from then redis.call('ZREM', by_status(from), id) end
+    call('ZADD', base .. INDEX[to], created, id)
+    if from then call('ZREM', base .. INDEX[from], id) end
   end
 end
 local function finished(st) return st == SUCCEEDED or st == FAILED end
-local function fail(id, d, reason, now, expires_at, retention)
+`;
+
+/** Ends a delivery as failed. */
+const FAIL = `
+local function fail(id, st, sub, created, reason, now, expires_at, retention)
   local key = base .. ':delivery:' .. id
-  redis.call('HSET', key, 'st', FAILED, 'f', now, 'r', reason)
-  redis.call('HDEL', key, 'x')
-  redis.call('PEXPIREAT', key, expires_at)
-  move(id, d.c, d.st, FAILED)
-  local failed = base .. ':failed:' .. d.s
-  redis.call('ZADD', failed, d.c, id)
-  redis.call('ZREMRANGEBYSCORE', failed, '-inf', now - 2 * retention - 86400000)
-  redis.call('PEXPIREAT', failed, expires_at)
+  call('HSET', key, 'st', FAILED, 'f', now, 'r', reason)
+  call('HDEL', key, 'x')
+  call('PEXPIREAT', key, expires_at)
+  move(id, created, st, FAILED)
+  local failed = base .. ':failed:' .. sub
+  call('ZADD', failed, created, id)
+  call('ZREMRANGEBYSCORE', failed, '-inf', now - 2 * retention - 86400000)
+  call('PEXPIREAT', failed, expires_at)
+end
+`;
+
+/** Makes one delivery, unless it is there or its subscription is gone; answers its state (see createDeliveries). */
+const MAKE = `
+local function make(sub, id, event, kind, now, oldest, life, replay_of)
+  local key = base .. ':delivery:' .. id
+  local there = call('HMGET', key, 'st', 'g')
+  if there[1] then
+    if there[1] == HELD then return 'held' end
+    return there[1] == PENDING and not there[2] and 'pending' or 'made'
+  end
+  local status = call('HGET', base .. ':subscription:' .. sub, 'status')
+  if not status or status == 'deleted' then return 'none' end
+  local st = status == 'active' and PENDING or HELD
+  call('HSET', key, 'e', event, 's', sub, 'k', kind, 'st', st, 'n', 0, 'c', now)
+  if replay_of ~= '' then call('HSET', key, 'o', replay_of) end
+  call('ZADD', base .. INDEX[st], now, id)
+  local stream = base .. ':by_subscription:' .. sub
+  local ok = redis.pcall('XADD', stream, 'MINID', '~', oldest, now .. '-*', 'd', id)
+  -- Another process's clock is ahead of ours: take the stream's own next id.
+  if type(ok) == 'table' and ok.err then call('XADD', stream, '*', 'd', id) end
+  call('PEXPIRE', stream, life)
+  if st == PENDING then return 'pending' end
+  call('ZADD', base .. ':held:' .. sub, now, id)
+  return 'held'
 end
 `;
 
 export const scripts = {
-  /** Keeps an event unless its id is taken; answers nil, or the text kept before. ARGV: event key, text, expires at, fanning-out key, event id, now. */
-  storeEvent: `
-local kept = redis.call('GET', ARGV[1])
-if kept then return kept end
-redis.call('SET', ARGV[1], ARGV[2], 'PXAT', ARGV[3])
-if ARGV[4] ~= '' then redis.call('ZADD', ARGV[4], ARGV[6], ARGV[5]) end
-return nil
+  /**
+   * Keeps an event unless its id is taken, and makes those of its deliveries that live in the same partition with it.
+   * Answers a list: the text kept before, or '' and the states of the deliveries (see createDeliveries).
+   * ARGV: event key, text, expires at, fanning-out key or '', event id, kind, now, oldest kept in streams, stream life, (subscription, delivery)…
+   */
+  storeEvent: `${LIB}${MAKE}
+local kept = call('GET', ARGV[1])
+if kept then return {kept} end
+call('SET', ARGV[1], ARGV[2], 'PXAT', ARGV[3])
+if ARGV[4] ~= '' then call('ZADD', ARGV[4], ARGV[7], ARGV[5]) end
+local answers = {''}
+for i = 10, #ARGV, 2 do
+  answers[#answers + 1] = make(ARGV[i], ARGV[i + 1], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], '')
+end
+return answers
 `,
 
   /**
@@ -49,65 +86,32 @@ return nil
    * repeat fills gaps. Answers for each: 'pending' (its first job must exist), 'held', 'made' (it is further on), or 'none'
    * (no such subscription any more). ARGV: event id, kind, now, oldest kept in streams, stream life, replay of, (subscription, delivery)…
    */
-  createDeliveries: `${LIB}
+  createDeliveries: `${LIB}${MAKE}
 local answers = {}
 for i = 7, #ARGV, 2 do
-  local sub, id = ARGV[i], ARGV[i + 1]
-  local key = base .. ':delivery:' .. id
-  local there = redis.call('HMGET', key, 'st', 'n', 'g')
-  local answer
-  if there[1] then
-    if there[1] == HELD then answer = 'held'
-    elseif there[1] == PENDING and not there[3] then answer = 'pending'
-    else answer = 'made' end
-  else
-    local status = redis.call('HGET', base .. ':subscription:' .. sub, 'status')
-    if not status or status == 'deleted' then answer = 'none'
-    else
-      local st = status == 'active' and PENDING or HELD
-      redis.call('HSET', key, 'e', ARGV[1], 's', sub, 'k', ARGV[2], 'st', st, 'n', 0, 'c', ARGV[3])
-      if ARGV[6] ~= '' then redis.call('HSET', key, 'o', ARGV[6]) end
-      move(id, ARGV[3], nil, st)
-      local stream = base .. ':by_subscription:' .. sub
-      local ok = redis.pcall('XADD', stream, 'MINID', '~', ARGV[4], ARGV[3] .. '-*', 'd', id)
-      -- Another process's clock is ahead of ours: take the stream's own next id.
-      if type(ok) == 'table' and ok.err then redis.call('XADD', stream, '*', 'd', id) end
-      redis.call('PEXPIRE', stream, ARGV[5])
-      if st == HELD then
-        redis.call('ZADD', base .. ':held:' .. sub, ARGV[3], id)
-        answer = 'held'
-      else answer = 'pending' end
-    end
-  end
-  answers[#answers + 1] = answer
+  answers[#answers + 1] = make(ARGV[i], ARGV[i + 1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6])
 end
 return answers
 `,
 
   /**
-   * Decides what the job of a delivery is to do now, and holds the delivery if its address is not active.
-   * Answers a list whose head says which. ARGV: delivery id, the job's generation, now.
+   * Holds a delivery whose address was found not active, if it still is not. Answers 1 where the delivery is held now, 0 where
+   * the job must look again. ARGV: delivery id, the job's generation, subscription.
    */
-  beginAttempt: `${LIB}
-local id, generation, now = ARGV[1], ARGV[2], tonumber(ARGV[3])
+  hold: `${LIB}
+local id, sub = ARGV[1], ARGV[3]
 local key = base .. ':delivery:' .. id
-local d = redis.call('HMGET', key, 'st', 'g', 's', 'x', 'e', 'c', 'n', 'k')
-local st = d[1]
-if not st or finished(st) then return {'over'} end
-if (d[2] or '0') ~= generation then return {'superseded'} end
-if d[4] and tonumber(d[4]) > now then return {'early', d[4]} end
-local s = redis.call('HMGET', base .. ':subscription:' .. d[3], 'status', 'url', 'secret', 'previous_secret', 'previous_until')
-if not s[1] or s[1] == 'deleted' then return {'subscription_deleted', d[5]} end
-if s[1] ~= 'active' then
-  if st ~= HELD then
-    redis.call('HSET', key, 'st', HELD)
-    redis.call('HDEL', key, 'x')
-    move(id, d[6], st, HELD)
-    redis.call('ZADD', base .. ':held:' .. d[3], d[6], id)
-  end
-  return {'held', d[5], d[6]}
+local d = call('HMGET', key, 'st', 'g', 'c')
+if not d[1] or finished(d[1]) or (d[2] or '0') ~= ARGV[2] then return 0 end
+local status = call('HGET', base .. ':subscription:' .. sub, 'status')
+if not status or status == 'deleted' or status == 'active' then return 0 end
+if d[1] ~= HELD then
+  call('HSET', key, 'st', HELD)
+  call('HDEL', key, 'x')
+  move(id, d[3], d[1], HELD)
+  call('ZADD', base .. ':held:' .. sub, d[3], id)
 end
-return {'attempt', d[5], d[6], d[7], d[3], d[8], s[2], s[3], s[4] or '', s[5] or ''}
+return 1
 `,
 
   /**
@@ -115,52 +119,59 @@ return {'attempt', d[5], d[6], d[7], d[3], d[8], s[2], s[3], s[4] or '', s[5] or
    * and pauses the address at the limit (specification 3). Answers {recorded|over|repeated, failures, paused now?, parked}.
    * ARGV: id, n, kind, attempt, ended at, next attempt at, reason, expires at, pause after, attempts allowed, retention.
    */
-  recordAttempt: `${LIB}
-local id, number, kind, now = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[5])
+  recordAttempt: `
+local call, base, id = redis.call, KEYS[1], ARGV[1]
 local key = base .. ':delivery:' .. id
-local d = redis.call('HMGET', key, 'st', 'n', 's', 'c')
-local st = d[1]
-local parked = d[3] and redis.call('ZCARD', base .. ':parked:' .. d[3]) or 0
-if not st or finished(st) then return {'over', 0, 0, parked} end
+local d = call('HMGET', key, 'st', 'n', 's', 'c')
+local st, sub, created = d[1], d[3], d[4]
+if not st or st == '3' or st == '4' then return {'over', 0, 0, 0} end
+local number = tonumber(ARGV[2])
+local parked = call('ZCARD', base .. ':parked:' .. sub)
 if tonumber(d[2]) ~= number - 1 then return {'repeated', 0, 0, parked} end
-local sub = base .. ':subscription:' .. d[3]
-redis.call('HSET', key, 'n', number, 'a' .. number, ARGV[4])
-if ARGV[10] ~= '' then redis.call('HSET', key, 'm', ARGV[10]) end
-if kind == 'retry' then
-  redis.call('HSET', key, 'st', WAITING, 'x', ARGV[6])
-  move(id, d[4], st, WAITING)
+local subscription = base .. ':subscription:' .. sub
+if ARGV[3] == 'succeeded' then
+  -- The common case comes first and needs none of the functions below.
+  call('HSET', key, 'st', '3', 'n', number, 'a' .. number, ARGV[4], 'f', ARGV[5])
+  if number > 1 then call('HDEL', key, 'x') end
+  if ARGV[10] ~= '' then call('HSET', key, 'm', ARGV[10]) end
+  call('PEXPIREAT', key, ARGV[8])
+  call('ZADD', base .. ':by_status:succeeded', created, id)
+  local from = st == '0' and 'pending' or st == '1' and 'waiting_for_retry' or 'held'
+  call('ZREM', base .. ':by_status:' .. from, id)
+  local failures = call('HGET', subscription, 'consecutive_failures')
+  if failures and failures ~= '0' then call('HSET', subscription, 'consecutive_failures', 0) end
   return {'recorded', 0, 0, parked}
 end
-if kind == 'succeeded' then
-  redis.call('HSET', key, 'st', SUCCEEDED, 'f', now)
-  if number > 1 then redis.call('HDEL', key, 'x') end
-  redis.call('PEXPIREAT', key, ARGV[8])
-  move(id, d[4], st, SUCCEEDED)
-  local failures = redis.call('HGET', sub, 'consecutive_failures')
-  if failures and failures ~= '0' then redis.call('HSET', sub, 'consecutive_failures', 0) end
+${LIB}${FAIL}
+call('HSET', key, 'n', number, 'a' .. number, ARGV[4])
+if ARGV[10] ~= '' then call('HSET', key, 'm', ARGV[10]) end
+if ARGV[3] == 'retry' then
+  call('HSET', key, 'st', WAITING, 'x', ARGV[6])
+  move(id, created, st, WAITING)
   return {'recorded', 0, 0, parked}
 end
-fail(id, {st = st, s = d[3], c = d[4]}, ARGV[7], now, ARGV[8], tonumber(ARGV[11]))
-local status, created = unpack(redis.call('HMGET', sub, 'status', 'created_at'))
-if not status or status == 'deleted' then return {'recorded', 0, 0, parked} end
-local failures = redis.call('HINCRBY', sub, 'consecutive_failures', 1)
-if failures >= tonumber(ARGV[9]) and status == 'active' then
-  redis.call('HSET', sub, 'status', 'paused', 'status_reason', 'consecutive_failures', 'updated_at', now)
-  redis.call('HINCRBY', sub, 'revision', 1)
-  redis.call('ZADD', base .. ':subscriptions:paused', created, d[3])
-  redis.call('ZREM', base .. ':subscriptions:active', d[3])
+local now = tonumber(ARGV[5])
+fail(id, st, sub, created, ARGV[7], now, ARGV[8], tonumber(ARGV[11]))
+local s = call('HMGET', subscription, 'status', 'created_at')
+if not s[1] or s[1] == 'deleted' then return {'recorded', 0, 0, parked} end
+local failures = call('HINCRBY', subscription, 'consecutive_failures', 1)
+if failures >= tonumber(ARGV[9]) and s[1] == 'active' then
+  call('HSET', subscription, 'status', 'paused', 'status_reason', 'consecutive_failures', 'updated_at', now)
+  call('HINCRBY', subscription, 'revision', 1)
+  call('ZADD', base .. ':subscriptions:paused', s[2], sub)
+  call('ZREM', base .. ':subscriptions:active', sub)
   return {'recorded', failures, 1, parked}
 end
 return {'recorded', failures, 0, parked}
 `,
 
-  /** Ends unfinished deliveries without an attempt. Answers (delivery, generation)… ARGV: reason, now, expires at, retention, the only status to end or '', ids… */
-  endDeliveries: `${LIB}
+  /** Ends unfinished deliveries without an attempt. Answers (delivery, generation)… ARGV: reason, now, expires at, retention, the number of the only status to end or '', ids… */
+  endDeliveries: `${LIB}${FAIL}
 local ended = {}
 for i = 6, #ARGV do
   local d = redis.call('HMGET', base .. ':delivery:' .. ARGV[i], 'st', 's', 'c', 'g')
-  if d[1] and not finished(d[1]) and (ARGV[5] == '' or NAMES[d[1]] == ARGV[5]) then
-    fail(ARGV[i], {st = d[1], s = d[2], c = d[3]}, ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4]))
+  if d[1] and not finished(d[1]) and (ARGV[5] == '' or d[1] == ARGV[5]) then
+    fail(ARGV[i], d[1], d[2], d[3], ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4]))
     redis.call('ZREM', base .. ':held:' .. d[2], ARGV[i])
     redis.call('ZREM', base .. ':parked:' .. d[2], ARGV[i])
     ended[#ended + 1] = ARGV[i]

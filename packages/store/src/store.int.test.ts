@@ -139,8 +139,8 @@ describe('fan-out', () => {
       acceptedAtMs: nowMs,
       subscriptionIds: [subscription.id],
     };
-    expect(await storeEvent(store, stored)).toBeUndefined();
-    expect(await storeEvent(store, { ...stored, subscriptionIds: [] })).toEqual(stored);
+    expect(await storeEvent(store, stored)).toEqual({ created: [] });
+    expect(await storeEvent(store, { ...stored, subscriptionIds: [] })).toEqual({ kept: stored });
     expect(await loadEvent(store, stored.event.id)).toEqual(stored);
   });
   it('stands in the list of interrupted ones until it is confirmed', async () => {
@@ -190,7 +190,7 @@ describe('attempts', () => {
     const subscription = await subscribe();
     const [{ deliveryId }] = (await deliver([subscription.id])) as [CreatedDelivery];
     await attempt(deliveryId, 1, { kind: 'retry', delayMs: 60_000, nextAttemptAtMs: nowMs + 60_000 });
-    const job = { deliveryId, generation: 0 };
+    const job = { deliveryId, generation: 0, subscriptionId: subscription.id };
     expect(await beginAttempt(store, job, nowMs)).toEqual({ kind: 'early', dueAtMs: nowMs + 60_000 });
     expect(await beginAttempt(store, job, nowMs + 60_000)).toMatchObject({ kind: 'attempt', attemptNumber: 2 });
     expect(await beginAttempt(store, { ...job, generation: 1 }, nowMs + 60_000)).toEqual({ kind: 'superseded' });
@@ -235,7 +235,9 @@ describe('pause', () => {
     await attempt(deliveryId, 1, { kind: 'retry', delayMs: 1, nextAttemptAtMs: nowMs + 1 });
     await changeSubscription(store, subscription.id, (now) => ({ ...now, status: 'paused' }));
     nowMs += 1_000;
-    expect(await beginAttempt(store, { deliveryId, generation: 0 }, nowMs)).toEqual({ kind: 'held' });
+    expect(await beginAttempt(store, { deliveryId, generation: 0, subscriptionId: subscription.id }, nowMs)).toEqual({
+      kind: 'held',
+    });
     expect(await one(deliveryId)).toMatchObject({ status: 'held', attemptCount: 1, nextAttemptAtMs: null });
     expect(await releaseDeliveries(store, 'held', subscription.id, 10)).toEqual([]);
     await changeSubscription(store, subscription.id, (now) => ({ ...now, status: 'active' }), { resetFailures: true });
@@ -245,8 +247,12 @@ describe('pause', () => {
     expect(released).toMatchObject([{ deliveryId, generation: 1 }]);
     expect(await addressesToRelease(store, partition, 'held')).toEqual([]);
     expect((await one(deliveryId)).status).toBe('waiting_for_retry');
-    expect(await beginAttempt(store, { deliveryId, generation: 0 }, nowMs)).toEqual({ kind: 'superseded' });
-    expect(await beginAttempt(store, { deliveryId, generation: 1 }, nowMs)).toMatchObject({
+    expect(await beginAttempt(store, { deliveryId, generation: 0, subscriptionId: subscription.id }, nowMs)).toEqual({
+      kind: 'superseded',
+    });
+    expect(
+      await beginAttempt(store, { deliveryId, generation: 1, subscriptionId: subscription.id }, nowMs),
+    ).toMatchObject({
       kind: 'attempt',
       attemptNumber: 2,
     });
@@ -359,7 +365,13 @@ describe('delete', () => {
     await changeSubscription(store, subscription.id, (now) => ({ ...now, status: 'paused' }));
     const [held] = await deliver([subscription.id]);
     await deleteSubscription(store, subscription.id);
-    expect(await beginAttempt(store, { deliveryId: pending!.deliveryId, generation: 0 }, nowMs)).toMatchObject({
+    expect(
+      await beginAttempt(
+        store,
+        { deliveryId: pending!.deliveryId, generation: 0, subscriptionId: subscription.id },
+        nowMs,
+      ),
+    ).toMatchObject({
       kind: 'subscription_deleted',
     });
     const removed: unknown[] = [];
