@@ -15,7 +15,7 @@ export interface PublisherKey {
 const BATCH_FACTOR = 32;
 const MOST_EVENTS_IN_BATCH = 500;
 /** Events of one batch in hand at once: enough to share round trips, few enough to leave room for other calls. */
-const BATCH_CONCURRENCY = 50;
+const BATCH_CONCURRENCY = 100;
 
 const batchSchema = z.strictObject({ events: z.array(z.unknown()).min(1).max(MOST_EVENTS_IN_BATCH) });
 

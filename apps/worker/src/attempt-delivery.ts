@@ -30,19 +30,17 @@ export interface AttemptContext {
   logger: Logger;
   retryDelaysMs: readonly number[];
   pauseAfter: number;
+  /** Fires when the process is stopping and can't wait any longer. */
+  giveUp: AbortSignal;
 }
 
 type BegunAttempt = Extract<Begun, { kind: 'attempt' }>;
 
 /**
  * Makes one attempt for the delivery behind a job, if it is due one, and records it (specification 3.1). A failed attempt is
- * an outcome, not an error. `signal` says that the process is stopping and can't wait: the attempt is then not counted.
+ * an outcome, not an error. One that is given up, since the process is stopping, is not counted.
  */
-export async function attemptDelivery(
-  context: AttemptContext,
-  job: DeliveryJob,
-  signal: AbortSignal,
-): Promise<JobOutcome> {
+export async function attemptDelivery(context: AttemptContext, job: DeliveryJob): Promise<JobOutcome> {
   const { store, clock } = context;
   const [begun, body] = await Promise.all([
     beginAttempt(store, job, clock.now()),
@@ -60,7 +58,7 @@ export async function attemptDelivery(
     case 'attempt':
       return body === undefined
         ? await endWithoutAttempt(context, job, 'expired')
-        : await sendAndRecord(context, job, begun, body, signal);
+        : await sendAndRecord(context, job, begun, body);
     default:
       return begun satisfies never;
   }
@@ -71,12 +69,11 @@ async function sendAndRecord(
   job: DeliveryJob,
   begun: BegunAttempt,
   body: string,
-  signal: AbortSignal,
 ): Promise<JobOutcome> {
   const { clock } = context;
   const startedAtMs = clock.now();
   const request = context.signRequest(job.deliveryId, begun, body, startedAtMs);
-  const result = await context.sender.send({ ...request, signal });
+  const result = await context.sender.send(request);
   if (result.kind === 'aborted') return { kind: 'postponed', untilMs: clock.now() };
 
   const endedAtMs = clock.now();
@@ -91,7 +88,10 @@ async function sendAndRecord(
   const verdict = decide(attempt.number, error, context.retryDelaysMs, endedAtMs);
   const delivery = { id: job.deliveryId, eventId: begun.eventId, createdAtMs: begun.createdAtMs };
   const limits = { pauseAfter: context.pauseAfter, maxAttempts: context.retryDelaysMs.length + 1 };
-  const recorded = await untilStored(() => recordAttempt(context.store, delivery, attempt, verdict, limits), signal);
+  const recorded = await untilStored(
+    () => recordAttempt(context.store, delivery, attempt, verdict, limits),
+    context.giveUp,
+  );
 
   if (recorded.kind === 'recorded') report(context, job, begun, attempt, verdict, result, recorded.paused);
   if (recorded.parked > 0) await releaseParked(context, begun.subscriptionId, 1);

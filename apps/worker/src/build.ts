@@ -52,10 +52,12 @@ export function buildWorker(settings: WorkerSettings, clock: Clock = systemClock
   const queueRedis = connectRedis(redisSettings);
   queueRedis.on('error', onError);
   const producer = createProducer({ redis: queueRedis, bases, onError });
+  const giveUp = new AbortController();
   const sender = createSender({
     allowedNetworks: settings.ALLOWED_PRIVATE_NETWORKS,
     timeoutMs: settings.ATTEMPT_TIMEOUT,
     userAgent: `Posthorn/${version}`,
+    signal: giveUp.signal,
   });
   const registry = createMetrics('worker');
   registerBacklog(registry, async () => ({
@@ -74,13 +76,15 @@ export function buildWorker(settings: WorkerSettings, clock: Clock = systemClock
     logger,
     retryDelaysMs: settings.RETRY_DELAYS,
     pauseAfter: settings.PAUSE_AFTER,
+    giveUp: giveUp.signal,
   };
   const consumers = bases.map((base) =>
     createConsumer({
       redis: queueRedis,
       base,
       concurrency: Math.ceil(settings.WORKER_CONCURRENCY / bases.length),
-      handle: (job, signal) => handleJob(context, job, signal),
+      handle: (job) => handleJob(context, job),
+      giveUp: () => giveUp.abort(),
       onError: (err) => logger.error({ err }, 'queue.error'),
     }),
   );

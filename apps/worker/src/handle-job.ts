@@ -7,13 +7,13 @@ import { type AttemptContext, attemptDelivery } from './attempt-delivery.ts';
  * Attempts the delivery of a job if its address has a place free in this process. Otherwise the delivery is parked, outside
  * the queue and at no cost, until an attempt to the address ends or the housekeeper comes by.
  */
-export async function handleJob(context: AttemptContext, job: DeliveryJob, signal: AbortSignal): Promise<JobOutcome> {
+export async function handleJob(context: AttemptContext, job: DeliveryJob): Promise<JobOutcome> {
   if (!context.places.take(job.subscriptionId)) {
     await parkDelivery(context.store, job);
     return { kind: 'done' };
   }
   try {
-    return await attemptDelivery(context, job, signal);
+    return await attemptDelivery(context, job);
   } finally {
     context.places.free(job.subscriptionId);
   }

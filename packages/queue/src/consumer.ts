@@ -20,8 +20,9 @@ export interface ConsumerOptions {
   base: string;
   /** Jobs in hand at once. */
   concurrency: number;
-  /** Handles one job. `signal` fires when the process can't wait for it any longer. */
-  handle: (job: DeliveryJob, signal: AbortSignal) => Promise<JobOutcome>;
+  handle: (job: DeliveryJob) => Promise<JobOutcome>;
+  /** Called when the grace of a stop is nearly over: what is in hand must come to an outcome at once. */
+  giveUp: () => void;
   onError: (error: Error) => void;
 }
 
@@ -45,27 +46,22 @@ const AFTER_ERROR_MS = 15_000;
 const PUT_BACK_MS = 1_000;
 
 export function createConsumer(options: ConsumerOptions): Consumer {
-  const worker = new Worker<BullData>(
-    QUEUE_NAME,
-    // BullMQ hands out the signal only to a function that declares it.
-    (job: Job<BullData>, token?: string, signal?: AbortSignal) => run(options, job, token!, signal!),
-    {
-      connection: options.redis,
-      prefix: options.base,
-      autorun: false,
-      concurrency: options.concurrency,
-      lockDuration: LOCK_MS,
-      stalledInterval: STALLED_CHECK_MS,
-      maxStalledCount: MAX_STALLED,
-      removeOnComplete: { count: 0 },
-      removeOnFail: { count: FAILED_KEPT },
-      runRetryDelay: 1_000,
-      skipVersionCheck: true,
-      settings: {
-        backoffStrategy: (_made, _type, error) => (error instanceof RetryDue ? error.delayMs : AFTER_ERROR_MS),
-      },
+  const worker = new Worker<BullData>(QUEUE_NAME, (job: Job<BullData>, token?: string) => run(options, job, token!), {
+    connection: options.redis,
+    prefix: options.base,
+    autorun: false,
+    concurrency: options.concurrency,
+    lockDuration: LOCK_MS,
+    stalledInterval: STALLED_CHECK_MS,
+    maxStalledCount: MAX_STALLED,
+    removeOnComplete: { count: 0 },
+    removeOnFail: { count: FAILED_KEPT },
+    runRetryDelay: 1_000,
+    skipVersionCheck: true,
+    settings: {
+      backoffStrategy: (_made, _type, error) => (error instanceof RetryDue ? error.delayMs : AFTER_ERROR_MS),
     },
-  );
+  });
   worker.on('error', options.onError);
   return {
     async start() {
@@ -74,7 +70,7 @@ export function createConsumer(options: ConsumerOptions): Consumer {
     },
     async stop(graceMs) {
       const closed = worker.close().then(() => true);
-      const giveUp = setTimeout(() => worker.cancelAllJobs('stopping'), Math.max(0, graceMs - PUT_BACK_MS));
+      const giveUp = setTimeout(options.giveUp, Math.max(0, graceMs - PUT_BACK_MS));
       const timeUp = Promise.withResolvers<boolean>();
       const end = setTimeout(() => timeUp.resolve(false), graceMs);
       const allEnded = await Promise.race([closed, timeUp.promise]);
@@ -94,12 +90,12 @@ class RetryDue extends Error {
   }
 }
 
-async function run(options: ConsumerOptions, job: Job<BullData>, token: string, signal: AbortSignal): Promise<void> {
+async function run(options: ConsumerOptions, job: Job<BullData>, token: string): Promise<void> {
   // Not stored with each job (see job.ts): as many tries as the schedule wants, the delay by our strategy, no stack traces.
   Object.assign(job.opts, { attempts: Number.MAX_SAFE_INTEGER, backoff: { type: 'schedule' }, stackTraceLimit: 0 });
   let outcome: JobOutcome;
   try {
-    outcome = await options.handle(fromBullJob(job), signal);
+    outcome = await options.handle(fromBullJob(job));
   } catch (error) {
     options.onError(error instanceof Error ? error : new Error(String(error)));
     outcome = { kind: 'retry', delayMs: AFTER_ERROR_MS, reason: 'internal error' };

@@ -196,13 +196,14 @@ describe('surroundings', () => {
     expect(await sender().send(post(to.url))).toEqual({ kind: 'responded', statusCode: 200 });
     expect([to.requests.length, proxy.requests.length]).toEqual([1, 0]);
   });
-  it('an attempt can be given up', async () => {
+  it('attempts can be given up', async () => {
     const to = await startMisbehavingReceiver('never answers');
     undo.push(() => to.close());
     const stop = new AbortController();
-    const attempt = sender({ timeoutMs: 60_000 }).send({ ...post(to.url), signal: stop.signal });
+    const from = sender({ timeoutMs: 60_000, signal: stop.signal });
+    const attempts = [from.send(post(to.url)), from.send(post(to.url))];
     stop.abort();
-    expect(await attempt).toEqual({ kind: 'aborted' });
-    expect(await sender().send({ ...post(to.url), signal: stop.signal })).toEqual({ kind: 'aborted' });
+    expect(await Promise.all(attempts)).toEqual([{ kind: 'aborted' }, { kind: 'aborted' }]);
+    expect(await from.send(post(to.url))).toEqual({ kind: 'aborted' });
   });
 });

@@ -11,8 +11,6 @@ export interface SendRequest {
   headers: Record<string, string>;
   /** The exact text to send, as UTF-8. (A string, since got would copy a buffer several times.) */
   body: string;
-  /** Gives the attempt up: the process is stopping. */
-  signal?: AbortSignal;
 }
 
 /** How an attempt ended. A failed attempt is a value, never an exception. */
@@ -30,6 +28,8 @@ export interface SenderOptions {
   userAgent: string;
   /** Resolves names; the system's resolver unless a test says otherwise. */
   resolve?: Resolve;
+  /** Gives up all attempts in flight, and refuses new ones: the process can't wait any longer. */
+  signal?: AbortSignal;
   /** Certificate authorities to trust in place of the well-known ones. */
   ca?: string;
 }
@@ -47,8 +47,10 @@ const DRAIN_MS = 250;
 /** A response's status line and headers together. */
 const MAX_HEADER_BYTES = 16 * 1024;
 /** Connections kept to one address while idle, and for how long. */
-const IDLE_PER_ADDRESS = 32;
+const IDLE_PER_ADDRESS = 256;
 const IDLE_MS = 10_000;
+/** Checked URLs remembered. */
+const CHECKS_KEPT = 10_000;
 
 export function createSender(options: SenderOptions): Sender {
   const agentOptions = {
@@ -72,17 +74,23 @@ export function createSender(options: SenderOptions): Sender {
     maxHeaderSize: MAX_HEADER_BYTES,
     headers: { 'user-agent': options.userAgent },
   });
+  // One listener for all: adding one to a signal for each attempt costs more than signing it.
+  const inFlight = new Set<() => void>();
+  options.signal?.addEventListener('abort', () => {
+    for (const giveUp of inFlight) giveUp();
+  });
+  const check = rememberChecks(options.allowedNetworks);
   return {
     async send(request) {
-      if (request.signal?.aborted) return { kind: 'aborted' };
+      if (options.signal?.aborted) return { kind: 'aborted' };
       // An IP literal never reaches the lookup of a connection, so it is checked here.
-      const check = checkUrl(request.url, options.allowedNetworks);
-      if (!check.ok)
-        return { kind: 'address_blocked', reason: check.reason === 'malformed' ? 'private_address' : check.reason };
+      const blocked = check(request.url);
+      if (blocked !== undefined) return blocked;
       const endsAtMs = performance.now() + options.timeoutMs;
       for (;;) {
         const leftMs = endsAtMs - performance.now();
-        const result: SendResult | 'stale' = leftMs > 0 ? await post(client, request, leftMs) : { kind: 'timed_out' };
+        const result: SendResult | 'stale' =
+          leftMs > 0 ? await post(client, request, leftMs, inFlight) : { kind: 'timed_out' };
         // The receiver closed a kept connection before we used it. It has seen nothing of the request, so that goes again.
         if (result !== 'stale') return result;
       }
@@ -94,11 +102,27 @@ export function createSender(options: SenderOptions): Sender {
   };
 }
 
-/** One request, settled by whichever comes first: the status line, a failure, the time limit, the signal. */
+/** What checkUrl says of a URL follows from its text, and the same few are sent to all day: it is worked out once for each. */
+function rememberChecks(allowed: AllowedNetworks): (url: string) => SendResult | undefined {
+  const known = new Map<string, SendResult | undefined>();
+  return (url) => {
+    if (known.has(url)) return known.get(url);
+    const check = checkUrl(url, allowed);
+    const result: SendResult | undefined = check.ok
+      ? undefined
+      : { kind: 'address_blocked', reason: check.reason === 'malformed' ? 'private_address' : check.reason };
+    if (known.size >= CHECKS_KEPT) known.clear();
+    known.set(url, result);
+    return result;
+  };
+}
+
+/** One request, settled by whichever comes first: the status line, a failure, the time limit, giving up. */
 function post(
   client: Got,
-  { url, headers, body, signal }: SendRequest,
+  { url, headers, body }: SendRequest,
   limitMs: number,
+  inFlight: Set<() => void>,
 ): Promise<SendResult | 'stale'> {
   return new Promise((resolve) => {
     const stream = client.stream.post(url, { headers, body });
@@ -108,16 +132,16 @@ function post(
       if (settled) return;
       settled = true;
       clearTimeout(timer);
-      signal?.removeEventListener('abort', onAbort);
+      inFlight.delete(abort);
       resolve(result);
     };
     const giveUp = (result: SendResult) => {
       settle(result);
       stream.destroy();
     };
-    const onAbort = () => giveUp({ kind: 'aborted' });
+    const abort = () => giveUp({ kind: 'aborted' });
     const timer = setTimeout(giveUp, limitMs, { kind: 'timed_out' });
-    signal?.addEventListener('abort', onAbort);
+    inFlight.add(abort);
     stream.on('request', (request: ClientRequest) => {
       native = request;
     });

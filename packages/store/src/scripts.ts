@@ -37,15 +37,10 @@ local function fail(id, st, sub, created, reason, now, expires_at, retention)
 end
 `;
 
-/** Makes one delivery, unless it is there or its subscription is gone; answers its state (see createDeliveries). */
+/** Makes one delivery that is not there yet, unless its subscription is gone; answers its state (see createDeliveries). */
 const MAKE = `
 local function make(sub, id, event, kind, now, oldest, life, replay_of)
   local key = base .. ':delivery:' .. id
-  local there = call('HMGET', key, 'st', 'g')
-  if there[1] then
-    if there[1] == HELD then return 'held' end
-    return there[1] == PENDING and not there[2] and 'pending' or 'made'
-  end
   local status = call('HGET', base .. ':subscription:' .. sub, 'status')
   if not status or status == 'deleted' then return 'none' end
   local st = status == 'active' and PENDING or HELD
@@ -70,9 +65,7 @@ export const scripts = {
    * ARGV: event key, text, expires at, fanning-out key or '', event id, kind, now, oldest kept in streams, stream life, (subscription, delivery)…
    */
   storeEvent: `${LIB}${MAKE}
-local kept = call('GET', ARGV[1])
-if kept then return {kept} end
-call('SET', ARGV[1], ARGV[2], 'PXAT', ARGV[3])
+if not call('SET', ARGV[1], ARGV[2], 'NX', 'PXAT', ARGV[3]) then return {call('GET', ARGV[1])} end
 if ARGV[4] ~= '' then call('ZADD', ARGV[4], ARGV[7], ARGV[5]) end
 local answers = {''}
 for i = 10, #ARGV, 2 do
@@ -89,7 +82,9 @@ return answers
   createDeliveries: `${LIB}${MAKE}
 local answers = {}
 for i = 7, #ARGV, 2 do
-  answers[#answers + 1] = make(ARGV[i], ARGV[i + 1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6])
+  local there = call('HMGET', base .. ':delivery:' .. ARGV[i + 1], 'st', 'g')
+  answers[#answers + 1] = not there[1] and make(ARGV[i], ARGV[i + 1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6])
+    or there[1] == HELD and 'held' or there[1] == PENDING and not there[2] and 'pending' or 'made'
 end
 return answers
 `,
