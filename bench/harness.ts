@@ -9,7 +9,7 @@ import { startRedis } from '../scripts/redis/server.ts';
 const root = join(import.meta.dirname, '..');
 const ENCRYPTION_KEY = Buffer.alloc(32, 1).toString('base64');
 export const PUBLISHER_KEY = 'bench-publisher';
-export const OPERATOR_TOKEN = 'bench-operator';
+const OPERATOR_TOKEN = 'bench-operator';
 
 /** A running child and what it says of itself. */
 export interface BenchProcess {

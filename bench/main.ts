@@ -11,7 +11,7 @@ import { benchMemory } from './memory.ts';
 const quick = process.argv.includes('--quick');
 const only = process.argv.find((argument) => argument.startsWith('--only='))?.slice('--only='.length);
 const size = (full: number) => (quick ? full / 10 : full);
-const rounds = quick ? 1 : 3;
+const rounds = quick ? 1 : 5;
 const wants = (name: string) => only === undefined || only === name;
 const round = (value: number, digits = 0) => Number(value.toFixed(digits));
 

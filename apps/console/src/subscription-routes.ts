@@ -84,7 +84,9 @@ export function subscriptionRoutes(context: ConsoleContext): Router {
         description: patch.description ?? now.description,
       };
       // What is known of the old address says nothing about a new one.
-      return next.url === now.url ? next : { ...next, status: 'awaiting_validation', statusReason: null };
+      return next.url === now.url
+        ? next
+        : { ...next, status: 'awaiting_validation', statusReason: null, consecutiveFailures: 0 };
     });
     response.json(await presentSubscription(store, changed));
   });
@@ -127,9 +129,9 @@ export function subscriptionRoutes(context: ConsoleContext): Router {
       if (now.status !== 'paused' && now.status !== 'active') {
         throw new AppError('conflict', `Only a paused address can be resumed; this one is ${now.status}. Validate it.`);
       }
-      return { ...now, status: 'active', statusReason: null };
+      return { ...now, status: 'active', statusReason: null, consecutiveFailures: 0 };
     };
-    const resumed = await change(context, request.params.id, resume, { resetFailures: true });
+    const resumed = await change(context, request.params.id, resume);
     context.logger.info({ subscription_id: resumed.id }, 'subscription.resumed');
     response.json(await presentSubscription(store, resumed));
   });
@@ -141,14 +143,13 @@ async function change(
   { store, clock }: ConsoleContext,
   id: string,
   next: (now: StoredSubscription) => StoredSubscription | undefined,
-  options: { resetFailures?: boolean } = {},
 ): Promise<StoredSubscription> {
   if (!SUBSCRIPTION_ID.test(id)) missing();
   const stamped = (now: StoredSubscription) => {
     const changed = next(now);
     return changed && { ...changed, updatedAtMs: clock.now() };
   };
-  return (await changeSubscription(store, id, stamped, options)) ?? missing();
+  return (await changeSubscription(store, id, stamped)) ?? missing();
 }
 
 /** Refuses an address that can be seen to be private, local, malformed or not encrypted where it must be. */

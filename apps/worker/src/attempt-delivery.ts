@@ -14,7 +14,6 @@ import { type Begun, beginAttempt, endDeliveries, recordAttempt, type Store } fr
 import type { AddressPlaces } from './address-places.ts';
 import type { EventBodies } from './event-bodies.ts';
 import type { WorkerMetrics } from './metrics.ts';
-import { releaseParked } from './release.ts';
 import type { RequestSigner } from './sign-request.ts';
 import { untilStored } from './until-stored.ts';
 
@@ -34,13 +33,19 @@ export interface AttemptContext {
   giveUp: AbortSignal;
 }
 
+/** What becomes of the job, and how many deliveries wait for a place at the address. */
+export interface Attempted {
+  outcome: JobOutcome;
+  parked: number;
+}
+
 type BegunAttempt = Extract<Begun, { kind: 'attempt' }>;
 
 /**
  * Makes one attempt for the delivery behind a job, if it is due one, and records it (specification 3.1). A failed attempt is
  * an outcome, not an error. One that is given up, since the process is stopping, is not counted.
  */
-export async function attemptDelivery(context: AttemptContext, job: DeliveryJob): Promise<JobOutcome> {
+export async function attemptDelivery(context: AttemptContext, job: DeliveryJob): Promise<Attempted> {
   const { store, clock } = context;
   const [begun, body] = await Promise.all([
     beginAttempt(store, job, clock.now()),
@@ -50,18 +55,22 @@ export async function attemptDelivery(context: AttemptContext, job: DeliveryJob)
     case 'over':
     case 'superseded':
     case 'held':
-      return { kind: 'done' };
+      return unattempted({ kind: 'done' });
     case 'early':
-      return { kind: 'postponed', untilMs: begun.dueAtMs };
+      return unattempted({ kind: 'postponed', untilMs: begun.dueAtMs });
     case 'subscription_deleted':
-      return await endWithoutAttempt(context, job, 'subscription_deleted');
+      return unattempted(await endWithoutAttempt(context, job, 'subscription_deleted'));
     case 'attempt':
       return body === undefined
-        ? await endWithoutAttempt(context, job, 'expired')
+        ? unattempted(await endWithoutAttempt(context, job, 'expired'))
         : await sendAndRecord(context, job, begun, body);
     default:
       return begun satisfies never;
   }
+}
+
+function unattempted(outcome: JobOutcome): Attempted {
+  return { outcome, parked: 0 };
 }
 
 async function sendAndRecord(
@@ -69,12 +78,12 @@ async function sendAndRecord(
   job: DeliveryJob,
   begun: BegunAttempt,
   body: string,
-): Promise<JobOutcome> {
+): Promise<Attempted> {
   const { clock } = context;
   const startedAtMs = clock.now();
   const request = context.signRequest(job.deliveryId, begun, body, startedAtMs);
   const result = await context.sender.send(request);
-  if (result.kind === 'aborted') return { kind: 'postponed', untilMs: clock.now() };
+  if (result.kind === 'aborted') return unattempted({ kind: 'postponed', untilMs: clock.now() });
 
   const endedAtMs = clock.now();
   const error = errorOf(result);
@@ -94,9 +103,8 @@ async function sendAndRecord(
   );
 
   if (recorded.kind === 'recorded') report(context, job, begun, attempt, verdict, result, recorded.paused);
-  if (recorded.parked > 0) await releaseParked(context, begun.subscriptionId, 1);
   // Recorded by another worker, or ended meanwhile: that one's job goes on, this one has nothing to add.
-  return recorded.kind === 'recorded' ? outcomeOf(verdict) : { kind: 'done' };
+  return { outcome: recorded.kind === 'recorded' ? outcomeOf(verdict) : { kind: 'done' }, parked: recorded.parked };
 }
 
 function errorOf(result: Exclude<SendResult, { kind: 'aborted' }>): AttemptError | null {

@@ -1,7 +1,8 @@
 /** What a job meets first: a free place at its address, or else the parked lane. */
 import type { DeliveryJob, JobOutcome } from '@posthorn/queue';
 import { parkDelivery } from '@posthorn/store';
-import { type AttemptContext, attemptDelivery } from './attempt-delivery.ts';
+import { type AttemptContext, type Attempted, attemptDelivery } from './attempt-delivery.ts';
+import { release } from './release.ts';
 
 /**
  * Attempts the delivery of a job if its address has a place free in this process. Otherwise the delivery is parked, outside
@@ -12,9 +13,13 @@ export async function handleJob(context: AttemptContext, job: DeliveryJob): Prom
     await parkDelivery(context.store, job);
     return { kind: 'done' };
   }
+  let attempted: Attempted;
   try {
-    return await attemptDelivery(context, job);
+    attempted = await attemptDelivery(context, job);
   } finally {
     context.places.free(job.subscriptionId);
   }
+  // Only now that the place is free: a delivery released before might be parked again at once.
+  if (attempted.parked > 0) await release(context, 'parked', job.subscriptionId, 1);
+  return attempted.outcome;
 }

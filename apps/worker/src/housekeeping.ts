@@ -32,6 +32,8 @@ export interface HousekeepingContext {
 export const ROUND_EVERY_MS = 500;
 /** The lease of a housekeeper that died ends after this. */
 const LEASE_MS = 5_000;
+/** Every so many rounds lanes are looked at whose last attempt ended before something was parked. */
+const STRAGGLER_ROUNDS = 4;
 /** Every so many rounds the slower work is done. */
 const SLOW_ROUNDS = 20;
 /** A delivery this old should have its job: any process that was about to add it has done so, or died. */
@@ -39,22 +41,28 @@ const JOB_EXPECTED_AFTER_MS = 30_000;
 const CHUNK = 500;
 /** The most chunks of one index looked at in one round, so that a round stays short. */
 const CHUNKS_A_ROUND = 20;
+/** Each delivery looked at for its job costs more than an entry of an index: a long backlog is gone through over several rounds. */
+const CHUNKS_OF_LOST = 4;
 
 /** One housekeeper over several partitions, with the places where its sweeps go on. */
 export function createHousekeeper(context: HousekeepingContext, partitions: readonly number[]) {
   let round = 0;
+  /** Where the sweep for lost jobs goes on, by partition and status. */
+  const offsets = new Map<string, number>();
   return {
     /** One round over the partitions whose lease this process gets. Each piece of work may be repeated at any time. */
     async keepHouse(): Promise<void> {
-      const slow = round++ % SLOW_ROUNDS === 0;
+      const slow = round % SLOW_ROUNDS === 0;
+      const stragglers = round % STRAGGLER_ROUNDS === 0;
+      round += 1;
       for (const partition of partitions) {
         if (!(await holdLease(context.store, partition, context.holder, LEASE_MS))) continue;
         await releaseHeld(context, partition);
-        await releaseStragglers(context, partition);
+        if (stragglers) await releaseStragglers(context, partition);
         await closeDeleted(context, partition);
         if (!slow) continue;
         await endExpired(context, partition);
-        await findLostJobs(context, partition);
+        await findLostJobs(context, partition, offsets);
         await trimIndexes(context, partition);
       }
     },
@@ -96,26 +104,25 @@ async function endExpired({ store, clock, logger }: HousekeepingContext, partiti
 }
 
 /** A delivery that waits with no job behind it: a process died between the record and the queue. It gets a new job. */
-async function findLostJobs({ store, producer, clock, logger }: HousekeepingContext, partition: number): Promise<void> {
+async function findLostJobs(
+  { store, producer, clock, logger }: HousekeepingContext,
+  partition: number,
+  offsets: Map<string, number>,
+): Promise<void> {
   for (const status of ['pending', 'waiting_for_retry'] as const) {
-    let offset: number | undefined = 0;
-    for (let chunk = 0; chunk < CHUNKS_A_ROUND && offset !== undefined; chunk++) {
+    const place = `${partition}:${status}`;
+    for (let chunk = 0; chunk < CHUNKS_OF_LOST; chunk++) {
       const nowMs = clock.now();
-      const page: Awaited<ReturnType<typeof expectedJobs>> = await expectedJobs(
-        store,
-        partition,
-        status,
-        nowMs - JOB_EXPECTED_AFTER_MS,
-        offset,
-        CHUNK,
-      );
+      const before = nowMs - JOB_EXPECTED_AFTER_MS;
+      const page = await expectedJobs(store, partition, status, before, offsets.get(place) ?? 0, CHUNK);
       const renewed = await renewJobs(store, partition, await producer.missing(partition, page.jobs));
       await producer.add(
         partition,
         renewed.map((job) => ({ ...job, delayMs: Math.max(0, job.dueAtMs - nowMs) })),
       );
       if (renewed.length > 0) logger.warn({ deliveries: renewed.length }, 'delivery.lost_job_found');
-      offset = page.next;
+      offsets.set(place, page.next ?? 0);
+      if (page.next === undefined) break;
     }
   }
 }

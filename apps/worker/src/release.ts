@@ -22,8 +22,3 @@ export async function release(
   if (jobs.length > 0) await producer.add(partitionOf(subscriptionId, store.partitions), jobs);
   return jobs.length;
 }
-
-/** Releases parked deliveries of an address. */
-export async function releaseParked(context: ReleaseContext, subscriptionId: string, limit: number): Promise<number> {
-  return await release(context, 'parked', subscriptionId, limit);
-}

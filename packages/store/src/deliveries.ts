@@ -356,8 +356,12 @@ function decodeDelivery(id: string, record: Record<string, string>, maxAttempts:
   const createdAtMs = Number(record.c);
   const attemptCount = Number(record.n);
   const { type, environment } = decodeKind(Number(record.k));
-  const ownMaximum =
-    record.m === undefined ? (record.f === undefined ? maxAttempts : DEFAULT_MAX_ATTEMPTS) : Number(record.m);
+  const attempts = Array.from({ length: attemptCount }, (_, i) =>
+    decodeAttempt(i + 1, record[`a${i + 1}`] ?? '', createdAtMs),
+  );
+  const last = attempts.at(-1);
+  const ended = isFinished(status);
+  const lastAttemptEnd = last === undefined ? null : last.startedAtMs + last.durationMs;
   return {
     id,
     eventId: record.e,
@@ -366,15 +370,13 @@ function decodeDelivery(id: string, record: Record<string, string>, maxAttempts:
     subscriptionId: record.s,
     status,
     attemptCount,
-    maxAttempts: ownMaximum,
+    maxAttempts: Number(record.m ?? (ended ? DEFAULT_MAX_ATTEMPTS : maxAttempts)),
     nextAttemptAtMs: record.x === undefined ? null : Number(record.x),
     replayOf: record.o ?? null,
     failureReason: FAILURE_REASONS.find((reason) => reason === record.r) ?? null,
     createdAtMs,
-    finishedAtMs: record.f === undefined ? null : Number(record.f),
-    attempts: Array.from({ length: attemptCount }, (_, i) =>
-      decodeAttempt(i + 1, record[`a${i + 1}`] ?? '', createdAtMs),
-    ),
+    finishedAtMs: record.f !== undefined ? Number(record.f) : ended ? lastAttemptEnd : null,
+    attempts,
     generation: Number(record.g ?? 0),
   };
 }

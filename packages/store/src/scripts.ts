@@ -5,8 +5,8 @@
  * full Redis refuses (HSET, SET, ZADD, SADD), so that out of memory means nothing was written.
  *
  * Fields of a delivery's hash are short because there are millions: e event, s subscription, k type and environment, st status,
- * n attempts recorded, g generation of its job, c created, x next attempt, f finished, r failure reason, o replay of,
- * m attempts allowed, a1…aN attempts.
+ * n attempts recorded, g generation of its job, c created, x next attempt, f finished (left out where the end of the last attempt
+ * says it), r failure reason, o replay of, m attempts allowed (left out where it is the default), a1…aN attempts.
  */
 
 const LIB = `
@@ -126,7 +126,7 @@ if tonumber(d[2]) ~= number - 1 then return {'repeated', 0, 0, parked} end
 local subscription = base .. ':subscription:' .. sub
 if ARGV[3] == 'succeeded' then
   -- The common case comes first and needs none of the functions below.
-  call('HSET', key, 'st', '3', 'n', number, 'a' .. number, ARGV[4], 'f', ARGV[5])
+  call('HSET', key, 'st', '3', 'n', number, 'a' .. number, ARGV[4])
   if number > 1 then call('HDEL', key, 'x') end
   if ARGV[10] ~= '' then call('HSET', key, 'm', ARGV[10]) end
   call('PEXPIREAT', key, ARGV[8])

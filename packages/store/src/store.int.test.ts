@@ -240,7 +240,7 @@ describe('pause', () => {
     });
     expect(await one(deliveryId)).toMatchObject({ status: 'held', attemptCount: 1, nextAttemptAtMs: null });
     expect(await releaseDeliveries(store, 'held', subscription.id, 10)).toEqual([]);
-    await changeSubscription(store, subscription.id, (now) => ({ ...now, status: 'active' }), { resetFailures: true });
+    await changeSubscription(store, subscription.id, (now) => ({ ...now, status: 'active', consecutiveFailures: 0 }));
     const partition = partitionOf(subscription.id, store.partitions);
     expect(await addressesToRelease(store, partition, 'held')).toEqual([subscription.id]);
     const released = await releaseDeliveries(store, 'held', subscription.id, 10);

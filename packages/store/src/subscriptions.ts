@@ -49,7 +49,7 @@ export function newSubscription(
 
 /**
  * Saves a subscription read before, or a new one. Answers whether it was saved: not if it has changed or gone meanwhile.
- * `consecutiveFailures` is written only where `resetFailures` says so, since the workers count it.
+ * The workers count `consecutiveFailures`, so that is written only with `resetFailures`.
  */
 export async function saveSubscription(
   store: Store,
@@ -77,14 +77,14 @@ export async function changeSubscription(
   store: Store,
   id: string,
   change: (now: StoredSubscription) => StoredSubscription | undefined,
-  options: { resetFailures?: boolean } = {},
 ): Promise<StoredSubscription | undefined> {
   for (let attempt = 0; attempt < 20; attempt++) {
     const [present] = await loadSubscriptions(store, [id]);
     if (!present) return undefined;
     const changed = change(present);
     if (!changed) return present;
-    if (await saveSubscription(store, changed, options)) return (await loadSubscriptions(store, [id]))[0];
+    const resetFailures = present.consecutiveFailures > 0 && changed.consecutiveFailures === 0;
+    if (await saveSubscription(store, changed, { resetFailures })) return (await loadSubscriptions(store, [id]))[0];
   }
   throw new Error(`Subscription ${id} kept changing while it was being changed`);
 }

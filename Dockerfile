@@ -1,0 +1,23 @@
+# One image for ingest, worker and console; docker-compose.yml says which of them a container runs.
+FROM node:24-slim
+ENV NODE_ENV=production UV_THREADPOOL_SIZE=64
+WORKDIR /app
+COPY package.json package-lock.json ./
+COPY apps/ingest/package.json apps/ingest/
+COPY apps/worker/package.json apps/worker/
+COPY apps/console/package.json apps/console/
+COPY packages/core/package.json packages/core/
+COPY packages/store/package.json packages/store/
+COPY packages/queue/package.json packages/queue/
+COPY packages/sender/package.json packages/sender/
+COPY packages/signing/package.json packages/signing/
+COPY packages/runtime/package.json packages/runtime/
+COPY packages/testing/package.json packages/testing/
+RUN npm ci --omit=dev
+COPY apps apps
+COPY packages packages
+USER node
+HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \
+  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/healthz`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
+# node itself is process 1, so that it gets the signals.
+CMD ["node", "apps/ingest/src/main.ts"]
