@@ -103,8 +103,9 @@ async function sendAndRecord(
   );
 
   if (recorded.kind === 'recorded') report(context, job, begun, attempt, verdict, result, recorded.paused);
-  // Recorded by another worker, or ended meanwhile: that one's job goes on, this one has nothing to add.
-  return { outcome: recorded.kind === 'recorded' ? outcomeOf(verdict) : { kind: 'done' }, parked: recorded.parked };
+  // Repeated: our own record got through and its answer was lost, so its verdict holds. (Where another worker had the job meanwhile,
+  // this one has lost its lock, and what it tells BullMQ is refused.)
+  return { outcome: recorded.kind === 'over' ? { kind: 'done' } : outcomeOf(verdict), parked: recorded.parked };
 }
 
 function errorOf(result: Exclude<SendResult, { kind: 'aborted' }>): AttemptError | null {

@@ -72,6 +72,15 @@ describe('a receiver that behaves', () => {
     expect(await from.send(post(to.url))).toEqual({ kind: 'responded', statusCode: 200 });
     expect(to.connections()).toBe(2);
   });
+  it('that resets every request gets it twice at most, however many connections are kept', async () => {
+    const to = await receiver();
+    const from = sender();
+    await Promise.all(Array.from({ length: 5 }, () => from.send(post(to.url))));
+    to.answerWith((_request, response) => void response.socket?.resetAndDestroy());
+    const before = to.requests.length;
+    expect(await from.send(post(to.url))).toMatchObject({ kind: 'connection_failed', error: 'connection' });
+    expect(to.requests.length - before).toBe(2);
+  });
 });
 
 describe('a receiver that misbehaves', () => {

@@ -41,6 +41,8 @@ export interface Sender {
   close(): void;
 }
 
+type Agents = { http: HttpAgent; https: HttpsAgent };
+
 /** What is read of a response's body at most, and for how long, so that its connection can be used again. */
 const DRAIN_BYTES = 16 * 1024;
 const DRAIN_MS = 250;
@@ -54,7 +56,6 @@ const CHECKS_KEPT = 10_000;
 
 export function createSender(options: SenderOptions): Sender {
   const agentOptions = {
-    keepAlive: true,
     maxFreeSockets: IDLE_PER_ADDRESS,
     timeout: IDLE_MS,
     scheduling: 'lifo' as const,
@@ -62,10 +63,14 @@ export function createSender(options: SenderOptions): Sender {
     // Without this, Node 24 could be told by the environment to use a proxy.
     proxyEnv: {},
   };
-  const agents = { http: new HttpAgent(agentOptions), https: new HttpsAgent({ ...agentOptions, ca: options.ca }) };
+  const makeAgents = (keepAlive: boolean): Agents => ({
+    http: new HttpAgent({ ...agentOptions, keepAlive }),
+    https: new HttpsAgent({ ...agentOptions, keepAlive, ca: options.ca }),
+  });
+  const [kept, fresh] = [makeAgents(true), makeAgents(false)];
   // Whatever got would do beyond one plain request is off: most of an attempt's cost is in such features.
   const client = got.extend({
-    agent: agents,
+    agent: kept,
     retry: { limit: 0 },
     followRedirect: false,
     throwHttpErrors: false,
@@ -87,17 +92,14 @@ export function createSender(options: SenderOptions): Sender {
       const blocked = check(request.url);
       if (blocked !== undefined) return blocked;
       const endsAtMs = performance.now() + options.timeoutMs;
-      for (;;) {
-        const leftMs = endsAtMs - performance.now();
-        const result: SendResult | 'stale' =
-          leftMs > 0 ? await post(client, request, leftMs, inFlight) : { kind: 'timed_out' };
-        // The receiver closed a kept connection before we used it. It has seen nothing of the request, so that goes again.
-        if (result !== 'stale') return result;
-      }
+      const result = await post(client, request, options.timeoutMs, inFlight);
+      if (result !== 'stale') return result;
+      // The receiver had closed a kept connection: most likely it saw nothing of the request, which goes once more over a new one.
+      const again = await post(client, request, Math.max(1, endsAtMs - performance.now()), inFlight, fresh);
+      return again === 'stale' ? { kind: 'connection_failed', error: 'connection', detail: 'ECONNRESET' } : again;
     },
     close() {
-      agents.http.destroy();
-      agents.https.destroy();
+      for (const agents of [kept, fresh]) for (const agent of Object.values(agents)) agent.destroy();
     },
   };
 }
@@ -123,9 +125,10 @@ function post(
   { url, headers, body }: SendRequest,
   limitMs: number,
   inFlight: Set<() => void>,
+  agent?: Agents,
 ): Promise<SendResult | 'stale'> {
   return new Promise((resolve) => {
-    const stream = client.stream.post(url, { headers, body });
+    const stream = client.stream.post(url, agent ? { headers, body, agent } : { headers, body });
     let native: ClientRequest | undefined;
     let settled = false;
     const settle = (result: SendResult | 'stale') => {
