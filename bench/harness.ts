@@ -26,7 +26,7 @@ export async function openBench() {
   const dir = join(root, `.posthorn/bench-${process.pid}`);
   rmSync(dir, { recursive: true, force: true });
   const server = await startRedis(dir, { say: console.log });
-  const redis = connectRedis({ redisUrl: server.url });
+  const redis = connectRedis({ REDIS_URL: server.url });
   const running = new Set<BenchProcess>();
 
   const start = async (script: string, env: Record<string, string> = {}): Promise<BenchProcess> => {

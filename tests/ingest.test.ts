@@ -83,7 +83,7 @@ describe('an interrupted call', () => {
   /** What a process leaves behind that dies after the given step. */
   async function interrupted(step: 'event' | 'deliveries') {
     const opened = openStore(
-      { redisUrl: on.env.REDIS_URL!, prefix: on.prefix, partitions: 1, retentionMs: 30 * 86_400_000 },
+      { REDIS_URL: on.env.REDIS_URL!, KEY_PREFIX: on.prefix, PARTITIONS: 1, RETENTION: 30 * 86_400_000 },
       { onError: () => undefined },
     );
     await opened.start();

@@ -36,7 +36,7 @@ async function receiver(...args: Parameters<typeof startReceiver>): Promise<Rece
 function newEnv(change: Record<string, string> = {}): Record<string, string> {
   const env: Record<string, string> = { ...worldEnv(testPrefix(), testRedisUrl()), LOG_LEVEL: 'info', ...change };
   undo.push(async () => {
-    const redis = connectRedis({ redisUrl: testRedisUrl() });
+    const redis = connectRedis({ REDIS_URL: testRedisUrl() });
     await removeKeys(redis, env.KEY_PREFIX!);
     redis.disconnect();
   });
@@ -193,7 +193,7 @@ describe('a Redis that goes away', () => {
     await worker.ready;
     const to = await receiver();
     await subscribe(to.url);
-    const client = connectRedis({ redisUrl: redis.url });
+    const client = connectRedis({ REDIS_URL: redis.url });
     undo.push(() => client.disconnect());
     const keysBefore = (await client.keys('full:*')).sort();
     await client.config('SET', 'maxmemory', '1mb');
@@ -257,7 +257,7 @@ describe('secrets', () => {
     ]) {
       seen.push(await (await fetch(`${url}${path}`, auth)).text());
     }
-    const redis = connectRedis({ redisUrl: env.REDIS_URL! });
+    const redis = connectRedis({ REDIS_URL: env.REDIS_URL! });
     for (const key of await redis.keys(`${env.KEY_PREFIX}:*`)) seen.push(key, await readKey(redis, key));
     redis.disconnect();
     for (const hidden of [...secrets, PUBLISHER_KEY, OPERATOR_TOKEN, ENCRYPTION_KEY]) {

@@ -57,7 +57,7 @@ export async function startWorld(options: WorldOptions = {}) {
   const apps = [...ingests, ...workers, consoleApp];
   for (const app of apps) for (const service of app.services) await service.start();
   const urlOf = (app: (typeof apps)[number]) => String(app.describe?.().url);
-  const redis = connectRedis({ redisUrl });
+  const redis = connectRedis({ REDIS_URL: redisUrl });
   const apis = apiClients(urlOf(ingests[0]!), urlOf(consoleApp));
   return {
     prefix,
@@ -80,7 +80,8 @@ export async function startWorld(options: WorldOptions = {}) {
 /** Removes every key of a prefix. */
 export async function removeKeys(redis: ReturnType<typeof connectRedis>, prefix: string): Promise<void> {
   const keys = await redis.keys(`${prefix}:*`);
-  for (let start = 0; start < keys.length; start += 1_000) await redis.del(keys.slice(start, start + 1_000));
+  // One at a time: on a cluster they are in different slots.
+  await Promise.all(keys.map((key) => redis.del(key)));
 }
 
 /** The publisher's and the operator's API as functions. */

@@ -16,7 +16,7 @@ import {
   version,
 } from '@posthorn/runtime';
 import { createSecretBox } from '@posthorn/signing';
-import { allPartitions, baseOf, checkWritable, openStore, readBacklog } from '@posthorn/store';
+import { checkWritable, openStore, readBacklog } from '@posthorn/store';
 import type { ErrorRequestHandler } from 'express';
 import { bullBoardRoutes } from './bull-board.ts';
 import type { ConsoleSettings } from './config.ts';
@@ -31,18 +31,8 @@ const REDIS_LIMIT_MS = 5_000;
 export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClock): App {
   const logger = createLogger({ app: 'console', level: settings.LOG_LEVEL });
   const onError = (err: Error) => logger.warn({ err }, 'redis.error');
-  const storage = openStore(
-    {
-      redisUrl: settings.REDIS_URL,
-      clusterNodes: settings.REDIS_CLUSTER_NODES,
-      prefix: settings.KEY_PREFIX,
-      partitions: settings.PARTITIONS,
-      retentionMs: settings.RETENTION,
-    },
-    { failFastAfterMs: REDIS_LIMIT_MS, onError },
-  );
-  const { store } = storage;
-  const bases = allPartitions(store).map((partition) => baseOf(store, partition));
+  const storage = openStore(settings, { failFastAfterMs: REDIS_LIMIT_MS, onError });
+  const { store, bases } = storage;
   const producer = createProducer({ redis: store.redis, bases, onError });
   const context: ConsoleContext = {
     store,

@@ -15,7 +15,7 @@ import {
   systemClock,
   version,
 } from '@posthorn/runtime';
-import { allPartitions, baseOf, checkWritable, openStore, readBacklog } from '@posthorn/store';
+import { checkWritable, openStore, readBacklog } from '@posthorn/store';
 import type { IngestSettings } from './config.ts';
 import { finishInterruptedFanOuts } from './fan-out.ts';
 import type { IngestContext } from './ingest-event.ts';
@@ -30,18 +30,8 @@ const SWEEP_EVERY_MS = 5_000;
 export function buildIngest(settings: IngestSettings, clock: Clock = systemClock): App {
   const logger = createLogger({ app: 'ingest', level: settings.LOG_LEVEL });
   const onError = (err: Error) => logger.warn({ err }, 'redis.error');
-  const storage = openStore(
-    {
-      redisUrl: settings.REDIS_URL,
-      clusterNodes: settings.REDIS_CLUSTER_NODES,
-      prefix: settings.KEY_PREFIX,
-      partitions: settings.PARTITIONS,
-      retentionMs: settings.RETENTION,
-    },
-    { failFastAfterMs: REDIS_LIMIT_MS, onError },
-  );
-  const { store } = storage;
-  const bases = allPartitions(store).map((partition) => baseOf(store, partition));
+  const storage = openStore(settings, { failFastAfterMs: REDIS_LIMIT_MS, onError });
+  const { store, bases } = storage;
   const producer = createProducer({ redis: store.redis, bases, onError });
   const context: IngestContext = {
     store,

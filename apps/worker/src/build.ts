@@ -22,7 +22,6 @@ import { createSecretBox } from '@posthorn/signing';
 import {
   allPartitions,
   announceMaxAttempts,
-  baseOf,
   checkWritable,
   connectRedis,
   giveUpLease,
@@ -42,14 +41,9 @@ import { createRequestSigner } from './sign-request.ts';
 export function buildWorker(settings: WorkerSettings, clock: Clock = systemClock): App {
   const logger = createLogger({ app: 'worker', level: settings.LOG_LEVEL });
   const onError = (err: Error) => logger.warn({ err }, 'redis.error');
-  const redisSettings = { redisUrl: settings.REDIS_URL, clusterNodes: settings.REDIS_CLUSTER_NODES };
-  const storage = openStore(
-    { ...redisSettings, prefix: settings.KEY_PREFIX, partitions: settings.PARTITIONS, retentionMs: settings.RETENTION },
-    { onError },
-  );
-  const { store } = storage;
-  const bases = allPartitions(store).map((partition) => baseOf(store, partition));
-  const queueRedis = connectRedis(redisSettings);
+  const storage = openStore(settings, { onError });
+  const { store, bases } = storage;
+  const queueRedis = connectRedis(settings);
   queueRedis.on('error', onError);
   const producer = createProducer({ redis: queueRedis, bases, onError });
   const giveUp = new AbortController();

@@ -45,7 +45,7 @@ let nowMs: number;
 
 beforeEach(async () => {
   const opened = openStore(
-    { redisUrl: testRedisUrl(), prefix: testPrefix(), partitions: 4, retentionMs: RETENTION },
+    { REDIS_URL: testRedisUrl(), KEY_PREFIX: testPrefix(), PARTITIONS: 4, RETENTION },
     { onError: (error) => expect(error).toBeUndefined() },
   );
   await opened.start();

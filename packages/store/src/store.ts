@@ -9,9 +9,9 @@ import { type ScriptName, scripts } from './scripts.ts';
 const START_RETRY_MS = 500;
 
 export interface RedisSettings {
-  redisUrl: string;
-  /** `host` and `port` of some nodes of a Redis Cluster; wins over `redisUrl`. */
-  clusterNodes?: readonly { host: string; port: number }[] | undefined;
+  REDIS_URL: string;
+  /** Some nodes of a Redis Cluster; wins over `REDIS_URL`, which then only says user, password and TLS. */
+  REDIS_CLUSTER_NODES?: readonly { host: string; port: number }[] | undefined;
 }
 
 export interface Store {
@@ -41,9 +41,9 @@ export function connectRedis(
     connectTimeout: 5_000,
     retryStrategy: (times) => Math.min(times * 50, MAX_RECONNECT_DELAY_MS),
   };
-  if (!settings.clusterNodes?.length) return new Redis(settings.redisUrl, common);
-  const { username, password, protocol } = new URL(settings.redisUrl);
-  return new Cluster([...settings.clusterNodes], {
+  if (!settings.REDIS_CLUSTER_NODES?.length) return new Redis(settings.REDIS_URL, common);
+  const { username, password, protocol } = new URL(settings.REDIS_URL);
+  return new Cluster([...settings.REDIS_CLUSTER_NODES], {
     enableAutoPipelining: common.enableAutoPipelining,
     clusterRetryStrategy: (times) => Math.min(times * 50, MAX_RECONNECT_DELAY_MS),
     redisOptions: {
@@ -63,12 +63,19 @@ function createStore(options: Store): Store {
   return options;
 }
 
+/** The settings of the store, under the names that all apps give them (interface 2). */
+export interface StoreSettings extends RedisSettings {
+  KEY_PREFIX: string;
+  PARTITIONS: number;
+  RETENTION: number;
+}
+
 /** The store of one process: connects, and on `start` checks that it may take part in the installation. */
 export function openStore(
-  settings: RedisSettings & Omit<Store, 'redis'>,
+  settings: StoreSettings,
   options: { failFastAfterMs?: number; onError: (error: Error) => void },
 ) {
-  const { prefix, partitions, retentionMs } = settings;
+  const { KEY_PREFIX: prefix, PARTITIONS: partitions, RETENTION: retentionMs } = settings;
   const redis = connectRedis(settings, { ...options, autoPipelining: true });
   redis.on('error', options.onError);
   const store = createStore({ redis, prefix, partitions, retentionMs });
@@ -76,6 +83,8 @@ export function openStore(
   return {
     name: 'store',
     store,
+    /** The beginnings of the partitions' keys, in order. */
+    bases: allPartitions(store).map((partition) => baseOf(store, partition)),
     /** Waits for Redis, if it is not there yet. */
     async start(): Promise<void> {
       while (!stopped) {
