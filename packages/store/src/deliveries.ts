@@ -381,18 +381,23 @@ function decodeDelivery(id: string, record: Record<string, string>, maxAttempts:
   };
 }
 
-/** Milliseconds after creation, duration, status code, and the number of the error: a few bytes an attempt. */
+/** Milliseconds after creation, duration (both in base 36), status code, and the number of the error: a few bytes an attempt. */
 function encodeAttempt(attempt: Attempt, createdAtMs: number): string {
-  const error = attempt.error === null ? '' : ATTEMPT_ERRORS.indexOf(attempt.error);
-  return `${attempt.startedAtMs - createdAtMs},${attempt.durationMs},${attempt.statusCode ?? ''},${error}`;
+  const parts = [
+    (attempt.startedAtMs - createdAtMs).toString(36),
+    attempt.durationMs.toString(36),
+    attempt.statusCode ?? '',
+    ...(attempt.error === null ? [] : [ATTEMPT_ERRORS.indexOf(attempt.error)]),
+  ];
+  return parts.join(',');
 }
 
 function decodeAttempt(number: number, text: string, createdAtMs: number): Attempt {
-  const [offset, duration, statusCode, error] = text.split(',');
+  const [offset = '0', duration = '0', statusCode, error] = text.split(',');
   return {
     number,
-    startedAtMs: createdAtMs + Number(offset),
-    durationMs: Number(duration),
+    startedAtMs: createdAtMs + Number.parseInt(offset, 36),
+    durationMs: Number.parseInt(duration, 36),
     statusCode: statusCode ? Number(statusCode) : null,
     error: error ? (ATTEMPT_ERRORS[Number(error)] ?? null) : null,
   };
