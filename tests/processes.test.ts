@@ -107,6 +107,17 @@ describe('start and stop', () => {
     await third.ready;
     await eventually('another worker to take it', async () => (await deliveries('status=succeeded')).length === 2);
   });
+  it.each(['ingest', 'worker', 'console'] as const)(
+    '%s works on and stops when nobody reads its log any more',
+    async (app) => {
+      const process = start(app, newEnv({ LOG_LEVEL: 'trace' }));
+      const { url } = await process.ready;
+      process.child.stdout!.destroy();
+      for (let i = 0; i < 3; i++) expect((await fetch(`${url}/readyz`)).status).toBe(200);
+      process.child.kill('SIGTERM');
+      expect(await process.ended).toBe(0);
+    },
+  );
   it('processes that disagree about the partitions do not mix', async () => {
     const env = newEnv();
     const first = start('ingest', env);

@@ -1,15 +1,12 @@
 /** JSON lines on stdout, one wide line an event or attempt, secrets struck out. */
-import { type DestinationStream, destination, type Logger, pino, stdTimeFunctions } from 'pino';
+import { type DestinationStream, type Logger, pino, stdTimeFunctions } from 'pino';
 
 export type { Logger };
 
 /** Names under which a secret could slip into a log line; the code doesn't log them in the first place. */
 const SECRET_NAMES = new Set(['authorization', 'cookie', 'secret', 'token', 'key', 'password']);
 
-/**
- * A logger for one app. Lines are written as soon as the one before is out, many at once under load, and what is left is written
- * at exit.
- */
+/** A logger for one app. */
 export function createLogger(options: { app: string; level: string; destination?: DestinationStream }): Logger {
   return pino(
     {
@@ -19,9 +16,19 @@ export function createLogger(options: { app: string; level: string; destination?
       formatters: { level: (label) => ({ level: label }), log: strikeSecrets },
       serializers: { err: describeError },
     },
-    options.destination ?? destination({ fd: 1, sync: false }),
+    options.destination ?? stdout(),
   );
 }
+
+/**
+ * Node's own stdout, not pino's faster one: that waits for ever, blocking the process, where nobody reads the log any more, and a
+ * process must still be able to work and to stop then.
+ */
+function stdout(): DestinationStream {
+  if (!process.stdout.listeners('error').includes(ignore)) process.stdout.on('error', ignore);
+  return process.stdout;
+}
+function ignore(): void {}
 
 /** pino's own redaction costs an attempt as much as its signature; this looks two levels deep, where a line has any. */
 function strikeSecrets(line: Record<string, unknown>, depth = 0): Record<string, unknown> {
