@@ -3,15 +3,18 @@ import { createProducer } from '@posthorn/queue';
 import {
   type App,
   type Clock,
+  createApi,
   createExpress,
   createHttpService,
   createLogger,
   createMetrics,
+  createRateLimit,
+  docsRouter,
+  limitCalls,
   notFoundHandler,
-  operationsRouter,
+  operationsRoutes,
   problemHandler,
   registerBacklog,
-  requireBearer,
   systemClock,
   version,
 } from '@posthorn/runtime';
@@ -21,7 +24,13 @@ import type { ErrorRequestHandler } from 'express';
 import { bullBoardRoutes } from './bull-board.ts';
 import type { ConsoleSettings } from './config.ts';
 import type { ConsoleContext } from './context.ts';
-import { cursorProblem, deliveryRoutes } from './delivery-routes.ts';
+import { deliveryRoutes } from './delivery-routes.ts';
+import { insightRoutes } from './insight-routes.ts';
+import { CSRF_HEADER, createOperators, SESSION_COOKIE } from './operators.ts';
+import { cursorProblem } from './query.ts';
+import { replayRoutes } from './replay-routes.ts';
+import { securityHeaders } from './security-headers.ts';
+import { sessionRoutes } from './session-routes.ts';
 import { subscriptionRoutes } from './subscription-routes.ts';
 
 /** An operator waits: a command that Redis leaves unanswered for this long fails, and the answer is 503. */
@@ -34,6 +43,13 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
   const storage = openStore(settings, { failFastAfterMs: REDIS_LIMIT_MS, onError });
   const { store, bases } = storage;
   const producer = createProducer({ redis: store.redis, bases, onError });
+  const operators = createOperators({
+    store,
+    tokens: settings.OPERATOR_TOKENS,
+    encryptionKey: settings.SECRET_ENCRYPTION_KEY,
+    sessionLifeMs: settings.SESSION_LIFETIME,
+    clock,
+  });
   const context: ConsoleContext = {
     store,
     producer,
@@ -43,6 +59,7 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
       userAgent: `Posthorn/${version}`,
     },
     requireHttps: settings.REQUIRE_HTTPS,
+    operators,
     secretBox: createSecretBox(settings.SECRET_ENCRYPTION_KEY),
     clock,
     logger,
@@ -52,11 +69,46 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
     ...(await readBacklog(store, clock.now())),
     jobs: { ...(await producer.counts()) },
   }));
+  const rateLimit =
+    settings.OPERATOR_RATE_LIMIT === 0
+      ? undefined
+      : createRateLimit({
+          redis: store.redis,
+          keyPrefix: `${settings.KEY_PREFIX}:limit:operator`,
+          points: settings.OPERATOR_RATE_LIMIT,
+          seconds: 1,
+          message: `An operator may make ${settings.OPERATOR_RATE_LIMIT} calls a second.`,
+        });
+  const title = 'Posthorn operator API';
+  const api = createApi({
+    title,
+    version,
+    description: 'Manages subscriptions, looks at deliveries, tests and replays them.',
+    security: {
+      token: { type: 'http', scheme: 'bearer', description: 'An operator token' },
+      session: {
+        type: 'apiKey',
+        in: 'cookie',
+        name: SESSION_COOKIE,
+        description: `From POST /v1/session; calls that change something also send ${CSRF_HEADER}`,
+      },
+    },
+    guards: [operators.requireOperator, limitCalls(rateLimit)],
+  });
+  operationsRoutes(api, { registry, checkReady: () => checkWritable(store) });
+  sessionRoutes(api, context);
+  subscriptionRoutes(api, context);
+  deliveryRoutes(api, context);
+  replayRoutes(api, context);
+  insightRoutes(api, context);
+
   const app = createExpress();
-  app.use(operationsRouter({ registry, checkReady: () => checkWritable(store) }));
-  app.use(bullBoardRoutes(producer, settings.OPERATOR_TOKENS));
-  app.use('/v1', requireBearer(settings.OPERATOR_TOKENS));
-  app.use(subscriptionRoutes(context), deliveryRoutes(context));
+  if (settings.TRUSTED_PROXIES) app.set('trust proxy', settings.TRUSTED_PROXIES);
+  app.use(securityHeaders());
+  app.use(['/v1', '/queues'], operators.withSession);
+  app.use(api.router, docsRouter(api.document(), title));
+  app.use(bullBoardRoutes(producer, operators.requireViewer));
+  app.use('/v1', operators.requireOperator);
   const translate: ErrorRequestHandler = (error, _request, _response, next) => next(cursorProblem(error));
   app.use(notFoundHandler, translate, problemHandler(logger));
   const http = createHttpService({ app, host: settings.HOST, port: settings.PORT });

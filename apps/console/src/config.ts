@@ -1,5 +1,5 @@
 /** The console's settings: the only reader of its environment. */
-import { durationMs, loadSettings, operatorTokens, parsedBy, sharedSettings } from '@posthorn/runtime';
+import { durationMs, loadSettings, operatorTokens, parsedBy, sharedSettings, wholeNumber } from '@posthorn/runtime';
 import { parseNetworks } from '@posthorn/sender';
 import { parseEncryptionKey } from '@posthorn/signing';
 import { z } from 'zod';
@@ -10,6 +10,12 @@ const schema = z.object({
   SECRET_ENCRYPTION_KEY: parsedBy(parseEncryptionKey, 'must be 32 bytes in base64'),
   ATTEMPT_TIMEOUT: durationMs.default(8_000),
   ALLOWED_PRIVATE_NETWORKS: parsedBy(parseNetworks, 'must be networks in CIDR form separated by commas').default([]),
+  OPERATOR_RATE_LIMIT: wholeNumber(0, 1_000_000).default(1_000),
+  SESSION_LIFETIME: durationMs.default(12 * 3_600_000),
+  TRUSTED_PROXIES: parsedBy(
+    (text) => (parseNetworks(text).length > 0 ? text.split(',').map((network) => network.trim()) : undefined),
+    'must be networks in CIDR form separated by commas',
+  ).optional(),
   REQUIRE_HTTPS: z.enum(['production', 'always', 'never'], 'must be production, always or never').default('production'),
 });
 

@@ -1,70 +1,128 @@
-/** The operator API's calls on deliveries and events (interface 4). */
-import { AppError, DELIVERY_ID, DELIVERY_STATUSES, EVENT_ID, SUBSCRIPTION_ID, utcInstant } from '@posthorn/core';
-import { parseFields } from '@posthorn/runtime';
-import { BadCursor, listDeliveries, loadDeliveries, loadEvent } from '@posthorn/store';
-import { Router } from 'express';
+/** The operator API's calls on deliveries, their replay, and events (interface 4). */
+import { randomBytes } from 'node:crypto';
+import { AppError, DELIVERY_STATUSES, partitionOf } from '@posthorn/core';
+import type { Api } from '@posthorn/runtime';
+import {
+  listDeliveries,
+  loadDeliveries,
+  loadEvent,
+  type ReplayRefusal,
+  replayDelivery,
+  replaysOf,
+  type StoredDelivery,
+} from '@posthorn/store';
 import { z } from 'zod';
 import type { ConsoleContext } from './context.ts';
-import { pageFields } from './paging.ts';
-import { presentDelivery, presentDeliveryWithAttempts, presentEvent } from './present.ts';
+import { presentDelivery, presentDeliveryWithAttempts, presentEvent, presentPage } from './present.ts';
+import { deliveryId, eventId, pageFields, subscriptionId, timeFields } from './query.ts';
+import { deliverySchema, deliveryWithAttemptsSchema, eventSchema, pageOf } from './schemas.ts';
 
+const tag = 'Deliveries';
 /** Deliveries shown with their event; `GET /v1/deliveries?event_id=` pages through more. */
 const DELIVERIES_WITH_EVENT = 1_000;
 
-const instantMs = z
-  .string()
-  .refine((text) => utcInstant(text) !== undefined, 'Expected an ISO 8601 instant with a zone')
-  .transform((text) => Date.parse(utcInstant(text)!));
-
 const listSchema = z.strictObject({
-  subscription_id: z.string().regex(SUBSCRIPTION_ID, 'Expected the id of a subscription').optional(),
-  event_id: z.string().regex(EVENT_ID, 'Expected the id of an event').optional(),
+  subscription_id: subscriptionId.optional(),
+  event_id: eventId.optional(),
   status: z.enum(DELIVERY_STATUSES).optional(),
-  from: instantMs.optional(),
-  to: instantMs.optional(),
+  ...timeFields,
   ...pageFields,
 });
 
-export function deliveryRoutes({ store }: ConsoleContext): Router {
-  const router = Router();
+const refusals: Record<ReplayRefusal, string> = {
+  gone: 'This delivery is not kept any more.',
+  not_failed: 'Only a failed delivery can be replayed.',
+  too_late: 'It failed too long ago to be replayed.',
+  not_active: 'Its address is not active: resume or validate it first.',
+};
 
-  router.get('/v1/deliveries', async (request, response) => {
-    const query = parseFields(listSchema, request.query, 'The query');
-    const filter = {
-      subscriptionId: query.subscription_id,
-      eventId: query.event_id,
-      status: query.status,
-      fromMs: query.from,
-      toMs: query.to,
-    };
-    const page = await listDeliveries(store, filter, query.limit, query.cursor);
-    const data = page.items.map((delivery) => presentDelivery(delivery, store.retentionMs));
-    response.json({ data, next_cursor: page.nextCursor });
-  });
-
-  router.get('/v1/deliveries/:id', async (request, response) => {
-    const { id } = request.params;
-    const [delivery] = DELIVERY_ID.test(id) ? await loadDeliveries(store, [id]) : [];
+export function deliveryRoutes(api: Api, context: ConsoleContext): void {
+  const { store, producer, clock, logger } = context;
+  const load = async (id: string): Promise<StoredDelivery> => {
+    const [delivery] = await loadDeliveries(store, [id]);
     if (!delivery) throw new AppError('not_found', 'There is no such delivery.');
-    response.json(presentDeliveryWithAttempts(delivery, store.retentionMs));
-  });
+    return delivery;
+  };
 
-  router.get('/v1/events/:id', async (request, response) => {
-    const { id } = request.params;
-    const stored = EVENT_ID.test(id) ? await loadEvent(store, id) : undefined;
-    if (!stored) throw new AppError('not_found', 'There is no such event.');
-    const page = await listDeliveries(store, { eventId: id }, DELIVERIES_WITH_EVENT);
-    const deliveries = page.items.map((delivery) => presentDelivery(delivery, store.retentionMs));
-    response.json({ ...presentEvent(stored), deliveries });
-  });
+  api.route(
+    {
+      method: 'get',
+      path: '/v1/deliveries',
+      summary: 'List deliveries, newest first',
+      description: 'Filters may be combined; times are those of creation, both ends included. A page may be short.',
+      tag,
+      query: listSchema,
+      answers: { 200: { description: 'A page of deliveries', schema: pageOf(deliverySchema) } },
+    },
+    async ({ query }) => {
+      const filter = {
+        subscriptionId: query.subscription_id,
+        eventId: query.event_id,
+        status: query.status,
+        fromMs: query.from,
+        toMs: query.to,
+      };
+      const page = await listDeliveries(store, filter, query.limit, query.cursor);
+      return { status: 200, body: await presentPage(page, (item) => presentDelivery(item, store.retentionMs)) };
+    },
+  );
 
-  return router;
-}
+  api.route(
+    {
+      method: 'get',
+      path: '/v1/deliveries/{id}',
+      summary: 'Read one, with its attempts',
+      tag,
+      params: z.object({ id: deliveryId }),
+      answers: { 200: { description: 'The delivery', schema: deliveryWithAttemptsSchema } },
+    },
+    async ({ params: { id } }) => {
+      const delivery = await load(id);
+      const replays = await replaysOf(store, delivery.eventId, delivery.subscriptionId);
+      return { status: 200, body: presentDeliveryWithAttempts(delivery, replays, store.retentionMs) };
+    },
+  );
 
-/** A cursor that no list gave is the caller's mistake. */
-export function cursorProblem(error: unknown): unknown {
-  if (!(error instanceof BadCursor)) return error;
-  return new AppError('invalid_fields', 'The query is not valid.', {
-    fields: [{ path: 'cursor', message: error.message }],
-  });
+  api.route(
+    {
+      method: 'post',
+      path: '/v1/deliveries/{id}/replay',
+      summary: 'Replay a failed delivery',
+      description: 'Makes a new delivery of the same event with fresh attempts.',
+      tag,
+      params: z.object({ id: deliveryId }),
+      answers: { 201: { description: 'The new delivery', schema: deliverySchema } },
+      problems: [409],
+    },
+    async ({ params: { id }, caller }) => {
+      const failed = await load(id);
+      const nonce = randomBytes(16).toString('base64url');
+      const made = await replayDelivery(store, failed, nonce, clock.now(), { operator: caller });
+      if ('refused' in made) throw new AppError('conflict', refusals[made.refused]);
+      if (made.state === 'pending') {
+        const { subscriptionId, eventId } = failed;
+        const job = { deliveryId: made.deliveryId, generation: 0, subscriptionId, eventId };
+        await producer.add(partitionOf(subscriptionId, store.partitions), [job]);
+      }
+      logger.info({ delivery_id: made.deliveryId, replay_of: id, operator: caller }, 'delivery.replayed');
+      return { status: 201, body: presentDelivery(await load(made.deliveryId), store.retentionMs) };
+    },
+  );
+
+  api.route(
+    {
+      method: 'get',
+      path: '/v1/events/{id}',
+      summary: 'Read an event and what became of it',
+      tag: 'Events',
+      params: z.object({ id: eventId }),
+      answers: { 200: { description: 'The event', schema: eventSchema } },
+    },
+    async ({ params: { id } }) => {
+      const stored = await loadEvent(store, id);
+      if (!stored) throw new AppError('not_found', 'There is no such event.');
+      const page = await listDeliveries(store, { eventId: id }, DELIVERIES_WITH_EVENT);
+      return { status: 200, body: presentEvent(stored, page.items, store.retentionMs) };
+    },
+  );
 }

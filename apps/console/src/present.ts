@@ -1,15 +1,31 @@
 /** Subscriptions, deliveries and events as the operator API shows them (interface 4). */
-import { parseJson } from '@posthorn/core';
+import { parseJson, type Replay, replayableUntilMs } from '@posthorn/core';
 import {
+  type AuditRecord,
   heldDeliveries,
+  type Page,
   type Store,
   type StoredDelivery,
   type StoredEvent,
   type StoredSubscription,
 } from '@posthorn/store';
+import type { z } from 'zod';
+import type {
+  auditEntrySchema,
+  deliverySchema,
+  deliveryWithAttemptsSchema,
+  eventSchema,
+  replaySchema,
+  subscriptionSchema,
+} from './schemas.ts';
 
 /** A subscription, without its secret. */
-export async function presentSubscription(store: Store, subscription: StoredSubscription) {
+export async function presentSubscription(
+  store: Store,
+  subscription: StoredSubscription,
+  nowMs: number,
+): Promise<z.infer<typeof subscriptionSchema>> {
+  const overlaps = subscription.previousSealedSecret !== null && subscription.previousSecretUntilMs > nowMs;
   return {
     id: subscription.id,
     url: subscription.url,
@@ -22,13 +38,14 @@ export async function presentSubscription(store: Store, subscription: StoredSubs
     paused: subscription.status === 'paused',
     consecutive_failures: subscription.consecutiveFailures,
     held_deliveries: await heldDeliveries(store, subscription.id),
+    previous_secret_until: overlaps ? instant(subscription.previousSecretUntilMs) : null,
     created_at: instant(subscription.createdAtMs),
     updated_at: instant(subscription.updatedAtMs),
   };
 }
 
 /** A delivery as in a list. */
-export function presentDelivery(delivery: StoredDelivery, retentionMs: number) {
+export function presentDelivery(delivery: StoredDelivery, retentionMs: number): z.infer<typeof deliverySchema> {
   return {
     id: delivery.id,
     event_id: delivery.eventId,
@@ -45,13 +62,17 @@ export function presentDelivery(delivery: StoredDelivery, retentionMs: number) {
     finished_at: instant(delivery.finishedAtMs),
     replayable_until:
       delivery.status === 'failed' && delivery.finishedAtMs !== null
-        ? instant(delivery.finishedAtMs + retentionMs)
+        ? instant(replayableUntilMs(delivery.finishedAtMs, retentionMs))
         : null,
   };
 }
 
-/** A delivery read alone: with its attempts. */
-export function presentDeliveryWithAttempts(delivery: StoredDelivery, retentionMs: number) {
+/** A delivery read alone: with its attempts, and the replays of its event to its address. */
+export function presentDeliveryWithAttempts(
+  delivery: StoredDelivery,
+  replays: readonly { id: string }[],
+  retentionMs: number,
+): z.infer<typeof deliveryWithAttemptsSchema> {
   return {
     ...presentDelivery(delivery, retentionMs),
     attempts: delivery.attempts.map((attempt) => ({
@@ -62,23 +83,66 @@ export function presentDeliveryWithAttempts(delivery: StoredDelivery, retentionM
       status_code: attempt.statusCode,
       error: attempt.error,
     })),
+    replays: replays.map(({ id }) => id),
   };
 }
 
-/** An event as it is delivered, and when it was accepted. */
-export function presentEvent({ event, acceptedAtMs }: StoredEvent) {
+/** An event as it is delivered, when it was accepted, and what became of it. */
+export function presentEvent(
+  { event, acceptedAtMs }: StoredEvent,
+  deliveries: readonly StoredDelivery[],
+  retentionMs: number,
+): z.infer<typeof eventSchema> {
   return {
     id: event.id,
     type: event.type,
     created_at: event.createdAt,
     environment: event.environment,
-    data: parseJson(event.dataJson),
+    data: parseJson(event.dataJson) as Record<string, unknown>,
     accepted_at: instant(acceptedAtMs),
+    deliveries: deliveries.map((delivery) => presentDelivery(delivery, retentionMs)),
   };
 }
 
-function instant(ms: number): string;
-function instant(ms: number | null): string | null;
-function instant(ms: number | null): string | null {
+/** A bulk replay and how far it is. */
+export function presentReplay(replay: Replay): z.infer<typeof replaySchema> {
+  return {
+    id: replay.id,
+    subscription_id: replay.subscriptionId,
+    from: replay.fromMs === 0 ? null : instant(replay.fromMs),
+    to: instant(replay.toMs),
+    status: replay.status,
+    total: replay.total,
+    replayed: replay.replayed,
+    skipped: replay.skipped,
+    operator: replay.operator,
+    created_at: instant(replay.createdAtMs),
+    finished_at: instant(replay.finishedAtMs),
+  };
+}
+
+/** An entry of the audit trail. */
+export function presentAudit(entry: AuditRecord): z.infer<typeof auditEntrySchema> {
+  return {
+    id: entry.id,
+    at: instant(entry.atMs),
+    operator: entry.operator,
+    action: entry.action,
+    subscription_id: entry.subscriptionId ?? null,
+    delivery_id: entry.deliveryId ?? null,
+    replay_id: entry.replayId ?? null,
+    detail: entry.detail ?? {},
+  };
+}
+
+/** A page of a list, each item presented. */
+export async function presentPage<T, P>(page: Page<T>, present: (item: T) => P | Promise<P>) {
+  return { data: await Promise.all(page.items.map(present)), next_cursor: page.nextCursor };
+}
+
+/** Milliseconds as ISO 8601 in UTC; null stays null. */
+export function instant(ms: number): string;
+export function instant(ms: number | null): string | null;
+export function instant(ms: number | null): string | null {
   return ms === null ? null : new Date(ms).toISOString();
 }

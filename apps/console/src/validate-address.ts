@@ -15,16 +15,22 @@ type Finding = { kind: 'acceptable' } | { kind: 'refused' | 'unreachable'; reaso
 export async function validateSubscription(
   context: ConsoleContext,
   id: string,
+  operator: string,
 ): Promise<StoredSubscription | undefined> {
   const [subscription] = await loadSubscriptions(context.store, [id]);
   if (!subscription) return undefined;
   const finding = await examine(context, subscription.url);
-  return await changeSubscription(context.store, id, (now) => {
+  const apply = (now: StoredSubscription): StoredSubscription => {
     // The address was changed while it was examined: what was found is about another one.
     if (now.url !== subscription.url)
       throw new AppError('conflict', 'The url changed during the validation. Validate again.');
     return { ...now, ...consequence(now.status, finding), updatedAtMs: context.clock.now() };
-  });
+  };
+  return await changeSubscription(context.store, id, apply, (_before, { status, statusReason }) => ({
+    operator,
+    action: 'subscription.validated',
+    detail: { status, reason: statusReason },
+  }));
 }
 
 /** One POST with body `{}` and no `Service-*` header, over a connection of its own, so that the name is resolved and all its IPs are checked. */

@@ -3,24 +3,28 @@ import { createProducer } from '@posthorn/queue';
 import {
   type App,
   type Clock,
+  createApi,
   createExpress,
   createHttpService,
   createLogger,
   createMetrics,
+  createRateLimit,
   createRepeating,
+  docsRouter,
   notFoundHandler,
-  operationsRouter,
+  operationsRoutes,
   problemHandler,
   registerBacklog,
+  requireBearer,
   systemClock,
   version,
 } from '@posthorn/runtime';
 import { checkWritable, openStore, readBacklog } from '@posthorn/store';
 import type { IngestSettings } from './config.ts';
 import { finishInterruptedFanOuts } from './fan-out.ts';
-import type { IngestContext } from './ingest-event.ts';
+
 import { measureRequests } from './metrics.ts';
-import { publisherRoutes } from './routes.ts';
+import { type PublisherContext, publisherRoutes } from './routes.ts';
 
 /** A publisher waits: a command that Redis leaves unanswered for this long fails, and the answer is 503. */
 const REDIS_LIMIT_MS = 5_000;
@@ -33,12 +37,22 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
   const storage = openStore(settings, { failFastAfterMs: REDIS_LIMIT_MS, onError });
   const { store, bases } = storage;
   const producer = createProducer({ redis: store.redis, bases, onError });
-  const context: IngestContext = {
+  const context: PublisherContext = {
     store,
     producer,
     logger,
     clock,
     maxEventBytes: settings.MAX_EVENT_BYTES,
+    rateLimit:
+      settings.PUBLISHER_RATE_LIMIT === 0
+        ? undefined
+        : createRateLimit({
+            redis: store.redis,
+            keyPrefix: `${settings.KEY_PREFIX}:limit:publisher`,
+            points: settings.PUBLISHER_RATE_LIMIT,
+            seconds: 1,
+            message: `This key may publish ${settings.PUBLISHER_RATE_LIMIT} events a second.`,
+          }),
   };
 
   const registry = createMetrics('ingest');
@@ -47,9 +61,19 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
     jobs: { ...(await producer.counts()) },
   }));
   const app = createExpress();
-  app.use(operationsRouter({ registry, checkReady: () => checkWritable(store) }));
+  const authenticate = requireBearer(settings.PUBLISHER_KEYS);
+  const api = createApi({
+    title: 'Posthorn publisher API',
+    version,
+    description: 'Takes in events and delivers each to every matching subscription.',
+    security: { key: { type: 'http', scheme: 'bearer', description: 'A publisher key' } },
+    guards: [authenticate],
+  });
+  operationsRoutes(api, { registry, checkReady: () => checkWritable(store) });
+  publisherRoutes(api, context);
   app.use('/v1', measureRequests(registry));
-  app.use(publisherRoutes(context, settings.PUBLISHER_KEYS));
+  app.use(api.router, docsRouter(api.document(), 'Posthorn publisher API'));
+  app.use('/v1', authenticate);
   app.use(notFoundHandler, problemHandler(logger));
   const http = createHttpService({ app, host: settings.HOST, port: settings.PORT });
   const sweep = createRepeating({

@@ -1,7 +1,6 @@
 /** The publisher API (interface 3) over HTTP: one event, or a batch of them. */
-import { AppError } from '@posthorn/core';
-import { holderOf, jsonBody, parseFields, problemDocument, requireBearer, toAppError } from '@posthorn/runtime';
-import { type Response, Router } from 'express';
+import { AppError, publishedEventSchema } from '@posthorn/core';
+import { type Api, holderOf, problemDocument, type RateLimit, toAppError } from '@posthorn/runtime';
 import { z } from 'zod';
 import { type IngestContext, type IngestResult, ingestEvent } from './ingest-event.ts';
 
@@ -17,36 +16,81 @@ const MOST_EVENTS_IN_BATCH = 500;
 /** Events of one batch in hand at once: enough to share round trips, few enough to leave room for other calls. */
 const BATCH_CONCURRENCY = 100;
 
-const batchSchema = z.strictObject({ events: z.array(z.unknown()).min(1).max(MOST_EVENTS_IN_BATCH) });
+const tag = 'Events';
+const acceptedFields = {
+  id: z.string(),
+  duplicate: z.boolean().describe('The same event was accepted before'),
+  deliveries: z.int().min(0),
+};
+const acceptedSchema = z.strictObject(acceptedFields).meta({ id: 'Accepted' });
+const batchSchema = z.strictObject({
+  events: z.array(z.unknown()).min(1).max(MOST_EVENTS_IN_BATCH).describe('As for POST /v1/events'),
+});
+const batchAnswerSchema = z
+  .strictObject({
+    results: z.array(
+      z.union([
+        z.strictObject({ status: z.int(), ...acceptedFields }),
+        z.strictObject({ status: z.int(), error: z.record(z.string(), z.unknown()) }),
+      ]),
+    ),
+  })
+  .meta({ id: 'BatchResults' });
 
-export function publisherRoutes(context: IngestContext, keys: readonly PublisherKey[]): Router {
-  const router = Router();
-  router.use('/v1', requireBearer(keys));
+export interface PublisherContext extends IngestContext {
+  /** Events a key may publish in a second; undefined for no limit. */
+  rateLimit: RateLimit | undefined;
+}
 
-  router.post('/v1/events', jsonBody({ limitBytes: context.maxEventBytes }), async (request, response) => {
-    const publisher = holderOf<PublisherKey>(response);
-    const result = await ingestEvent(context, request.body, publisher.environment);
-    logIngested(context, publisher, result);
-    if (result.kind === 'conflict') throw conflict(result.event.id);
-    const { status, ...answer } = answerOf(result);
-    response.status(status).json(answer);
-  });
-
-  router.post(
-    '/v1/events/batch',
-    jsonBody({ limitBytes: BATCH_FACTOR * context.maxEventBytes }),
-    async (request, response) => {
+export function publisherRoutes(api: Api, context: PublisherContext): void {
+  const events = { method: 'post', tag, problems: [403, 409] } as const;
+  api.route(
+    {
+      ...events,
+      path: '/v1/events',
+      summary: 'Publish an event',
+      description: 'The answer comes once the event and all its deliveries are stored.',
+      body: publishedEventSchema,
+      checksBody: true,
+      limitBytes: context.maxEventBytes,
+      answers: {
+        202: { description: 'Accepted', schema: acceptedSchema },
+        200: { description: 'Accepted before; nothing new was made', schema: acceptedSchema },
+      },
+    },
+    async ({ body, caller, response }) => {
+      await context.rateLimit?.consume(caller);
       const publisher = holderOf<PublisherKey>(response);
-      const { events } = parseFields(batchSchema, request.body, 'The batch');
+      const result = await ingestEvent(context, body, publisher.environment);
+      logIngested(context, publisher, result);
+      if (result.kind === 'conflict') throw conflict(result.event.id);
+      const { status, ...answer } = answerOf(result);
+      return { status, body: answer };
+    },
+  );
+
+  api.route(
+    {
+      ...events,
+      path: '/v1/events/batch',
+      summary: `Publish up to ${MOST_EVENTS_IN_BATCH} events`,
+      description: 'Each is accepted or refused by itself; the results are in the order of the events.',
+      body: batchSchema,
+      limitBytes: BATCH_FACTOR * context.maxEventBytes,
+      answers: { 200: { description: 'A result for each event', schema: batchAnswerSchema } },
+    },
+    async ({ body, caller, response }) => {
+      await context.rateLimit?.consume(caller, body.events.length);
+      const publisher = holderOf<PublisherKey>(response);
       // The same id twice in a batch must meet in order, so each id's events are taken one after the other.
-      const results = await inOrderById(events, (event) => ingestOne(context, publisher, event));
+      const results = await inOrderById(body.events, (event) => ingestOne(context, publisher, event));
       if (results.every(({ status }) => status === 503)) {
         throw new AppError('unavailable', 'None of the events was accepted. Try again.', { retryAfterS: 5 });
       }
-      sendResults(response, results);
+      if (results.some(({ status }) => status === 503)) response.set('Retry-After', '5');
+      return { status: 200, body: { results } };
     },
   );
-  return router;
 }
 
 type BatchResult = { status: number; [field: string]: unknown };
@@ -82,11 +126,6 @@ async function inOrderById(
   };
   await Promise.all(Array.from({ length: BATCH_CONCURRENCY }, work));
   return results;
-}
-
-function sendResults(response: Response, results: BatchResult[]): void {
-  if (results.some(({ status }) => status === 503)) response.set('Retry-After', '5');
-  response.json({ results });
 }
 
 function answerOf(result: Exclude<IngestResult, { kind: 'conflict' }>) {

@@ -1,17 +1,11 @@
 /** A delivery's way through one attempt: load → sign → send → decide → record. What BullMQ is told is left to packages/queue. */
-import {
-  type Attempt,
-  type AttemptError,
-  decide,
-  errorOfStatus,
-  partitionOfDelivery,
-  type Verdict,
-} from '@posthorn/core';
+import { type Attempt, type AttemptError, decide, errorOfStatus, partitionOfId, type Verdict } from '@posthorn/core';
 import type { DeliveryJob, JobOutcome, Producer } from '@posthorn/queue';
 import type { Clock, Logger } from '@posthorn/runtime';
 import type { Sender, SendResult } from '@posthorn/sender';
 import { type Begun, beginAttempt, endDeliveries, recordAttempt, type Store } from '@posthorn/store';
 import type { AddressPlaces } from './address-places.ts';
+import type { AttemptCounts } from './counts.ts';
 import type { EventBodies } from './event-bodies.ts';
 import type { WorkerMetrics } from './metrics.ts';
 import type { RequestSigner } from './sign-request.ts';
@@ -25,6 +19,7 @@ export interface AttemptContext {
   eventBodies: EventBodies;
   places: AddressPlaces;
   metrics: WorkerMetrics;
+  counts: AttemptCounts;
   clock: Clock;
   logger: Logger;
   retryDelaysMs: readonly number[];
@@ -82,7 +77,9 @@ async function sendAndRecord(
   const { clock } = context;
   const startedAtMs = clock.now();
   const request = context.signRequest(job.deliveryId, begun, body, startedAtMs);
+  context.counts.inFlight += 1;
   const result = await context.sender.send(request);
+  context.counts.inFlight -= 1;
   if (result.kind === 'aborted') return unattempted({ kind: 'postponed', untilMs: clock.now() });
 
   const endedAtMs = clock.now();
@@ -142,15 +139,15 @@ async function endWithoutAttempt(
   reason: 'expired' | 'subscription_deleted',
 ): Promise<JobOutcome> {
   const { store, clock, logger } = context;
-  const partition = partitionOfDelivery(job.deliveryId, store.partitions);
+  const partition = partitionOfId(job.deliveryId, store.partitions);
   await endDeliveries(store, partition, [{ id: job.deliveryId, eventId: job.eventId }], reason, clock.now());
   logger.warn({ delivery_id: job.deliveryId, event_id: job.eventId, reason }, 'delivery.ended_without_attempt');
   return { kind: 'done' };
 }
 
-/** The one wide log line of an attempt, and its metrics. */
+/** The one wide log line of an attempt, its metrics, and its part of the statistics. */
 function report(
-  { logger, metrics }: AttemptContext,
+  { logger, metrics, counts }: AttemptContext,
   job: DeliveryJob,
   begun: BegunAttempt,
   attempt: Attempt,
@@ -159,6 +156,7 @@ function report(
   paused: boolean,
 ): void {
   metrics.attempted(attempt, verdict, begun.createdAtMs);
+  counts.attempted(begun.subscriptionId, attempt, verdict, begun.createdAtMs);
   logger.info(
     {
       delivery_id: job.deliveryId,
@@ -176,15 +174,6 @@ function report(
     },
     'delivery.attempted',
   );
-  if (verdict.kind === 'failed') {
-    metrics.failed(verdict.reason);
-    logger.warn(
-      { delivery_id: job.deliveryId, subscription_id: begun.subscriptionId, reason: verdict.reason },
-      'delivery.failed',
-    );
-  }
-  if (paused) {
-    metrics.paused();
-    logger.warn({ subscription_id: begun.subscriptionId, reason: 'consecutive_failures' }, 'subscription.paused');
-  }
+  if (verdict.kind === 'failed') metrics.failed(verdict.reason);
+  if (paused) metrics.paused();
 }

@@ -1,40 +1,47 @@
 /** Puts a worker process together from its settings. */
 import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
 import { createConsumer, createProducer } from '@posthorn/queue';
 import {
   type App,
   type Clock,
+  createApi,
   createExpress,
   createHttpService,
   createLogger,
   createMetrics,
   createRepeating,
   notFoundHandler,
-  operationsRouter,
+  operationsRoutes,
   problemHandler,
   registerBacklog,
   type Service,
   systemClock,
   version,
 } from '@posthorn/runtime';
-import { createSender } from '@posthorn/sender';
+import { createSender, parseNetworks } from '@posthorn/sender';
 import { createSecretBox } from '@posthorn/signing';
 import {
   allPartitions,
   announceMaxAttempts,
   checkWritable,
   connectRedis,
+  forgetWorker,
   giveUpLease,
   openStore,
   readBacklog,
+  seeWorker,
+  type WorkerState,
 } from '@posthorn/store';
 import { createAddressPlaces } from './address-places.ts';
 import type { AttemptContext } from './attempt-delivery.ts';
 import type { WorkerSettings } from './config.ts';
+import { createAttemptCounts, TELL_EVERY_MS } from './counts.ts';
 import { createEventBodies } from './event-bodies.ts';
 import { handleJob } from './handle-job.ts';
 import { createHousekeeper, ROUND_EVERY_MS } from './housekeeping.ts';
 import { createWorkerMetrics } from './metrics.ts';
+import { createNotifier, NOTICES_EVERY_MS } from './notices.ts';
 import { createRequestSigner } from './sign-request.ts';
 
 /** Builds the worker; nothing is connected to before its services start. */
@@ -53,11 +60,23 @@ export function buildWorker(settings: WorkerSettings, clock: Clock = systemClock
     userAgent: `Posthorn/${version}`,
     signal: giveUp.signal,
   });
+  // Whoever installs Posthorn chooses this address, so no network is closed to it.
+  const noticeSender =
+    settings.NOTICE_URL === undefined
+      ? undefined
+      : createSender({
+          allowedNetworks: parseNetworks('0.0.0.0/0,::/0'),
+          timeoutMs: settings.ATTEMPT_TIMEOUT,
+          userAgent: `Posthorn/${version}`,
+          signal: giveUp.signal,
+        });
   const registry = createMetrics('worker');
   registerBacklog(registry, async () => ({
     ...(await readBacklog(store, clock.now())),
     jobs: { ...(await producer.counts()) },
   }));
+  const metrics = createWorkerMetrics(registry);
+  const counts = createAttemptCounts(store, clock);
   const context: AttemptContext = {
     store,
     producer,
@@ -65,7 +84,8 @@ export function buildWorker(settings: WorkerSettings, clock: Clock = systemClock
     signRequest: createRequestSigner(createSecretBox(settings.SECRET_ENCRYPTION_KEY)),
     eventBodies: createEventBodies(store),
     places: createAddressPlaces(settings.ADDRESS_CONCURRENCY),
-    metrics: createWorkerMetrics(registry),
+    metrics,
+    counts,
     clock,
     logger,
     retryDelaysMs: settings.RETRY_DELAYS,
@@ -83,8 +103,9 @@ export function buildWorker(settings: WorkerSettings, clock: Clock = systemClock
     }),
   );
   const app = createExpress();
-  app.use(operationsRouter({ registry, checkReady: () => checkWritable(store) }));
-  app.use(notFoundHandler, problemHandler(logger));
+  const api = createApi({ title: 'Posthorn worker', version, description: 'Delivers.', security: {} });
+  operationsRoutes(api, { registry, checkReady: () => checkWritable(store) });
+  app.use(api.router, notFoundHandler, problemHandler(logger));
   const http = createHttpService({ app, host: settings.HOST, port: settings.PORT });
   const holder = randomUUID();
   const housekeeper = createHousekeeper(
@@ -103,7 +124,42 @@ export function buildWorker(settings: WorkerSettings, clock: Clock = systemClock
     name: 'schedule',
     start: () => announceMaxAttempts(store, settings.RETRY_DELAYS.length + 1),
     stop: async () => {
-      await Promise.all(allPartitions(store).map((partition) => giveUpLease(store, partition, holder)));
+      const duties = ['housekeeper', 'notifier'] as const;
+      await Promise.all(
+        allPartitions(store).flatMap((partition) => duties.map((duty) => giveUpLease(store, duty, partition, holder))),
+      );
+    },
+  };
+  const presence = createRepeating({
+    name: 'statistics',
+    everyMs: TELL_EVERY_MS,
+    run: async () => {
+      await seeWorker(store, describeSelf(), clock.now());
+      await counts.tell();
+    },
+    logger,
+  });
+  const startedAtMs = clock.now();
+  const describeSelf = (): WorkerState => ({
+    id: holder,
+    host: hostname(),
+    pid: process.pid,
+    version,
+    startedAtMs,
+    concurrency: settings.WORKER_CONCURRENCY,
+    inFlight: counts.inFlight,
+  });
+  /** Seen from the start; what was counted last is told after the last attempt. */
+  const statistics: Service = {
+    name: presence.name,
+    async start() {
+      await seeWorker(store, describeSelf(), clock.now());
+      await presence.start();
+    },
+    async stop(graceMs) {
+      await presence.stop(graceMs);
+      await counts.tell();
+      await forgetWorker(store, holder);
     },
   };
   const attempts: Service = {
@@ -121,12 +177,34 @@ export function buildWorker(settings: WorkerSettings, clock: Clock = systemClock
     start: async () => undefined,
     async stop() {
       sender.close();
+      noticeSender?.close();
       queueRedis.disconnect();
     },
   };
   if (settings.ALLOWED_PRIVATE_NETWORKS.length > 0) {
     logger.warn('ALLOWED_PRIVATE_NETWORKS is set: the address guard lets those networks through. Not for production.');
   }
+  const notifier = createNotifier(
+    {
+      store,
+      clock,
+      logger,
+      metrics,
+      holder,
+      target: noticeSender && {
+        url: settings.NOTICE_URL!,
+        secret: settings.NOTICE_SECRET!,
+        sender: noticeSender,
+      },
+    },
+    allPartitions(store),
+  );
+  const notices = createRepeating({
+    name: 'notices',
+    everyMs: NOTICES_EVERY_MS,
+    run: () => notifier.giveNotices(),
+    logger,
+  });
   const keepHouse = createRepeating({
     name: 'housekeeping',
     everyMs: ROUND_EVERY_MS,
@@ -134,7 +212,7 @@ export function buildWorker(settings: WorkerSettings, clock: Clock = systemClock
     logger,
   });
   return {
-    services: [storage, schedule, queue, keepHouse, attempts, http],
+    services: [storage, schedule, queue, statistics, notices, keepHouse, attempts, http],
     logger,
     graceMs: settings.SHUTDOWN_GRACE,
     describe: () => ({ url: http.url(), version, partitions: settings.PARTITIONS }),

@@ -5,17 +5,31 @@ import { parseNetworks } from '@posthorn/sender';
 import { parseEncryptionKey } from '@posthorn/signing';
 import { z } from 'zod';
 
-const schema = z.object({
-  ...sharedSettings(3002),
-  SECRET_ENCRYPTION_KEY: parsedBy(parseEncryptionKey, 'must be 32 bytes in base64'),
-  RETRY_DELAYS: durationListMs.default([...DEFAULT_RETRY_DELAYS_MS]),
-  ATTEMPT_TIMEOUT: durationMs.default(8_000),
-  PAUSE_AFTER: wholeNumber(1, 1_000_000).default(20),
-  WORKER_CONCURRENCY: wholeNumber(1, 10_000).default(100),
-  ADDRESS_CONCURRENCY: wholeNumber(1, 10_000).default(10),
-  RELEASE_RATE: wholeNumber(1, 10_000).default(50),
-  ALLOWED_PRIVATE_NETWORKS: parsedBy(parseNetworks, 'must be networks in CIDR form separated by commas').default([]),
-});
+const schema = z
+  .object({
+    ...sharedSettings(3002),
+    SECRET_ENCRYPTION_KEY: parsedBy(parseEncryptionKey, 'must be 32 bytes in base64'),
+    RETRY_DELAYS: durationListMs.default([...DEFAULT_RETRY_DELAYS_MS]),
+    ATTEMPT_TIMEOUT: durationMs.default(8_000),
+    PAUSE_AFTER: wholeNumber(1, 1_000_000).default(20),
+    WORKER_CONCURRENCY: wholeNumber(1, 10_000).default(100),
+    ADDRESS_CONCURRENCY: wholeNumber(1, 10_000).default(10),
+    RELEASE_RATE: wholeNumber(1, 10_000).default(50),
+    ALLOWED_PRIVATE_NETWORKS: parsedBy(parseNetworks, 'must be networks in CIDR form separated by commas').default([]),
+    NOTICE_URL: z
+      .string()
+      .refine((text) => /^https?:$/.test(URL.parse(text)?.protocol ?? ''), 'must be an http or https address')
+      .optional(),
+    NOTICE_SECRET: z
+      .string()
+      .regex(/^[\x21-\x7e]{16,256}$/, 'must be 16 to 256 printable ASCII characters')
+      .optional(),
+  })
+  .superRefine((settings, context) => {
+    if (settings.NOTICE_URL !== undefined && settings.NOTICE_SECRET === undefined) {
+      context.addIssue({ code: 'custom', path: ['NOTICE_SECRET'], message: 'is required where NOTICE_URL is set' });
+    }
+  });
 
 export type WorkerSettings = Readonly<z.infer<typeof schema>>;
 

@@ -1,4 +1,4 @@
-/** Looks after what no job does: releases lanes, ends what has expired, finds lost jobs, clears deleted subscriptions, trims indexes. */
+/** Looks after what no job does: releases lanes, runs bulk replays, ends what has expired, finds lost jobs, clears deleted subscriptions, trims indexes. */
 import type { Producer } from '@posthorn/queue';
 import type { Clock, Logger } from '@posthorn/runtime';
 import {
@@ -10,8 +10,10 @@ import {
   heldBefore,
   holdLease,
   renewJobs,
+  runningReplays,
   type Store,
-  trimIndex,
+  stepReplay,
+  trimFinished,
 } from '@posthorn/store';
 import { release } from './release.ts';
 
@@ -41,6 +43,8 @@ const JOB_EXPECTED_AFTER_MS = 30_000;
 const CHUNK = 500;
 /** The most chunks of one index looked at in one round, so that a round stays short. */
 const CHUNKS_A_ROUND = 20;
+/** Of 100 failed deliveries each. */
+const REPLAY_STEPS_A_ROUND = 10;
 /** Each delivery looked at for its job costs more than an entry of an index: a long backlog is gone through over several rounds. */
 const CHUNKS_OF_LOST = 4;
 
@@ -56,9 +60,10 @@ export function createHousekeeper(context: HousekeepingContext, partitions: read
       const stragglers = round % STRAGGLER_ROUNDS === 0;
       round += 1;
       for (const partition of partitions) {
-        if (!(await holdLease(context.store, partition, context.holder, LEASE_MS))) continue;
+        if (!(await holdLease(context.store, 'housekeeper', partition, context.holder, LEASE_MS))) continue;
         await releaseHeld(context, partition);
         if (stragglers) await releaseStragglers(context, partition);
+        await runReplays(context, partition);
         await closeDeleted(context, partition);
         if (!slow) continue;
         await endExpired(context, partition);
@@ -81,6 +86,19 @@ async function releaseHeld(context: HousekeepingContext, partition: number): Pro
 async function releaseStragglers(context: HousekeepingContext, partition: number): Promise<void> {
   for (const subscriptionId of await addressesToRelease(context.store, partition, 'parked')) {
     await release(context, 'parked', subscriptionId, context.addressConcurrency);
+  }
+}
+
+/** Bulk replays, a bounded number of steps a round, in turns: one large replay does not hold up another. */
+async function runReplays({ store, clock }: HousekeepingContext, partition: number): Promise<void> {
+  let running = await runningReplays(store, partition);
+  for (let steps = 0; running.length > 0 && steps < REPLAY_STEPS_A_ROUND; ) {
+    const unfinished: string[] = [];
+    for (const id of running) {
+      steps += 1;
+      if (await stepReplay(store, id, clock.now())) unfinished.push(id);
+    }
+    running = unfinished;
   }
 }
 
@@ -131,7 +149,7 @@ async function trimIndexes({ store, clock }: HousekeepingContext, partition: num
   for (const status of ['succeeded', 'failed'] as const) {
     let offset: number | undefined = 0;
     for (let chunk = 0; chunk < CHUNKS_A_ROUND && offset !== undefined; chunk++) {
-      offset = await trimIndex(store, partition, status, clock.now() - store.retentionMs, offset);
+      offset = await trimFinished(store, partition, status, clock.now() - store.retentionMs, offset);
     }
   }
 }

@@ -1,11 +1,12 @@
 /** What a worker counts: attempts by outcome, how long they took, and how long after acceptance a delivery arrived. */
-import type { Attempt, FailureReason, Verdict } from '@posthorn/core';
+import type { Attempt, FailureReason, NoticeType, Verdict } from '@posthorn/core';
 import { Counter, Histogram, type Registry } from 'prom-client';
 
 export interface WorkerMetrics {
   attempted(attempt: Attempt, verdict: Verdict, createdAtMs: number): void;
   failed(reason: FailureReason): void;
   paused(): void;
+  notice(type: NoticeType): void;
 }
 
 export function createWorkerMetrics(registry: Registry): WorkerMetrics {
@@ -40,6 +41,12 @@ export function createWorkerMetrics(registry: Registry): WorkerMetrics {
     help: 'Addresses paused after consecutive failures',
     registers,
   });
+  const notices = new Counter({
+    name: 'posthorn_notices_total',
+    help: 'Notices given, by type',
+    labelNames: ['type'],
+    registers,
+  });
   return {
     attempted(attempt, verdict, createdAtMs) {
       const outcome = attempt.error ?? 'succeeded';
@@ -50,5 +57,6 @@ export function createWorkerMetrics(registry: Registry): WorkerMetrics {
     },
     failed: (reason) => failed.inc({ reason }),
     paused: () => paused.inc(),
+    notice: (type) => notices.inc({ type }),
   };
 }

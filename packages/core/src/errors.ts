@@ -5,6 +5,7 @@ export const errorCodes = {
   invalid_json: { status: 400, title: 'The body is not valid JSON' },
   unauthorized: { status: 401, title: 'Missing or unknown credentials' },
   forbidden_environment: { status: 403, title: 'This key may not publish to that environment' },
+  forbidden_csrf: { status: 403, title: 'A call with a session cookie needs its CSRF token' },
   not_found: { status: 404, title: 'Not found' },
   method_not_allowed: { status: 405, title: 'Method not allowed' },
   conflict: { status: 409, title: 'Conflict with the present state' },

@@ -1,4 +1,4 @@
-/** Makes identifiers, and reads the partition back out of a delivery's. */
+/** Makes identifiers, and reads the partition back out of those that carry it. */
 import { createHash, randomBytes } from 'node:crypto';
 import { partitionHash } from './partition.ts';
 
@@ -6,6 +6,8 @@ import { partitionHash } from './partition.ts';
 export const EVENT_ID = /^[A-Za-z0-9._:~-]{1,128}$/;
 export const SUBSCRIPTION_ID = /^sub_[A-Za-z0-9_-]{22}$/;
 export const DELIVERY_ID = /^dlv_[A-Za-z0-9_-]{26}$/;
+/** A bulk replay. */
+export const REPLAY_ID = /^rpl_[A-Za-z0-9_-]{26}$/;
 
 /** A new event id: `evt_` and a UUIDv7, so that ids made later sort later. */
 export function newEventId(nowMs: number): string {
@@ -30,13 +32,22 @@ export function newSubscriptionId(): string {
  * 30 characters the id fits the smallest string class of Redis that can hold it.
  */
 export function deliveryId(eventId: string, subscriptionId: string, replayNonce = ''): string {
-  const hash = Buffer.alloc(4);
-  hash.writeUInt32BE(partitionHash(subscriptionId));
   const rest = createHash('sha256').update(`${eventId}\n${subscriptionId}\n${replayNonce}`).digest('base64url');
-  return `dlv_${hash.toString('base64url')}${rest.slice(0, 20)}`;
+  return `dlv_${hashText(subscriptionId)}${rest.slice(0, 20)}`;
 }
 
-/** The partition of a delivery, read from its id: always that of its subscription. */
-export function partitionOfDelivery(id: string, partitions: number): number {
+/** A new id of a bulk replay of one subscription's deliveries; carries the subscription's partition hash like a delivery's. */
+export function newReplayId(subscriptionId: string): string {
+  return `rpl_${hashText(subscriptionId)}${randomBytes(15).toString('base64url')}`;
+}
+
+function hashText(subscriptionId: string): string {
+  const hash = Buffer.alloc(4);
+  hash.writeUInt32BE(partitionHash(subscriptionId));
+  return hash.toString('base64url');
+}
+
+/** The partition of a delivery or of a bulk replay, read from its id: always that of its subscription. */
+export function partitionOfId(id: string, partitions: number): number {
   return Buffer.from(id.slice(4, 10), 'base64url').readUInt32BE() % partitions;
 }

@@ -1,5 +1,6 @@
 /** What the rest of Posthorn may use of the rules. */
 
+export { AUDIT_ACTIONS, type AuditAction, type AuditEntry } from './audit.ts';
 export { DEFAULT_MAX_ATTEMPTS, DEFAULT_RETRY_DELAYS_MS, decide, errorOfStatus, type Verdict } from './decide.ts';
 export {
   ATTEMPT_ERRORS,
@@ -12,6 +13,7 @@ export {
   type FailureReason,
   isFinished,
 } from './delivery.ts';
+export { durationBucket, durationPercentile } from './durations.ts';
 export { AppError, type ErrorCode, errorCodes, type FieldError, StartError } from './errors.ts';
 export {
   ENVIRONMENTS,
@@ -20,27 +22,38 @@ export {
   type Event,
   type EventType,
   eventBody,
+  newTestEvent,
   type PublishedEvent,
   publishedEventSchema,
   SESSION_EVENT_TYPES,
   sessionSnapshotSchema,
   TEST_EVENT_TYPE,
-  utcInstant,
 } from './event.ts';
 export {
   DELIVERY_ID,
   deliveryId,
   EVENT_ID,
   newEventId,
+  newReplayId,
   newSubscriptionId,
-  partitionOfDelivery,
+  partitionOfId,
+  REPLAY_ID,
   SUBSCRIPTION_ID,
 } from './ids.ts';
 export { isRawNumber, MAX_JSON_DEPTH, parseJson } from './json.ts';
 export { topicsOfEvent, topicsOfSubscription } from './match.ts';
+export { NOTICE_TYPES, type Notice, type NoticeType } from './notice.ts';
 export { partitionOf } from './partition.ts';
 export {
+  newReplaySchema,
+  REPLAY_STATUSES,
+  type Replay,
+  type ReplayStatus,
+  replayableUntilMs,
+} from './replay.ts';
+export {
   newSubscriptionSchema,
+  rotationSchema,
   STATUS_REASONS,
   type StatusReason,
   SUBSCRIPTION_ENVIRONMENTS,
@@ -49,4 +62,6 @@ export {
   type SubscriptionEnvironment,
   type SubscriptionStatus,
   subscriptionPatchSchema,
+  testDeliverySchema,
 } from './subscription.ts';
+export { instantMsSchema, parseDurationMs, utcInstant } from './time.ts';

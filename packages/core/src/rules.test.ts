@@ -17,7 +17,7 @@ import {
   newSubscriptionSchema,
   parseJson,
   partitionOf,
-  partitionOfDelivery,
+  partitionOfId,
   publishedEventSchema,
   SESSION_EVENT_TYPES,
   SUBSCRIPTION_ENVIRONMENTS,
@@ -93,7 +93,7 @@ describe('identifiers', () => {
         expect(id).toMatch(DELIVERY_ID);
         expect(id).toHaveLength(30);
         expect(subscription).toMatch(SUBSCRIPTION_ID);
-        expect(partitionOfDelivery(id, partitions)).toBe(partitionOf(subscription, partitions));
+        expect(partitionOfId(id, partitions)).toBe(partitionOf(subscription, partitions));
       }),
     );
   });

@@ -1,6 +1,7 @@
 /** The subscription: what an operator may ask for, its statuses, and why it has one. */
 import { z } from 'zod';
 import { ENVIRONMENTS, SESSION_EVENT_TYPES } from './event.ts';
+import { parseDurationMs } from './time.ts';
 
 /** Specification 3.2. Only an `active` address is sent to. */
 export const SUBSCRIPTION_STATUSES = ['awaiting_validation', 'active', 'paused', 'refused'] as const;
@@ -15,6 +16,10 @@ export const STATUS_REASONS = [
   'operator',
 ] as const;
 export type StatusReason = (typeof STATUS_REASONS)[number];
+
+/** How long both secrets sign after a rotation, where the caller does not say. */
+const DEFAULT_OVERLAP = '24h';
+const LONGEST_OVERLAP_MS = 30 * 86_400_000;
 
 /** Everything stored of a subscription but its sealed secrets. */
 export interface Subscription {
@@ -45,6 +50,15 @@ const eventTypes = z.union(
   ],
   { error: `Expected "all" or a non-empty list of ${SESSION_EVENT_TYPES.join(', ')}` },
 );
+/** Durations that may also be none at all, up to 30 days. */
+const overlapMs = z
+  .string()
+  .transform((text) => (/^0(ms|s|m|h|d)$/.test(text) ? 0 : parseDurationMs(text)))
+  .refine(
+    (ms) => ms !== undefined && ms <= LONGEST_OVERLAP_MS,
+    'Expected a number and ms, s, m, h or d, such as 24h; at most 30d',
+  )
+  .transform((ms) => ms!);
 const url = z.string().min(1).max(2048);
 const description = z.string().max(1000);
 
@@ -69,3 +83,11 @@ export const subscriptionPatchSchema = z
     description: description.optional(),
   })
   .refine((patch) => Object.keys(patch).length > 0, 'Expected at least one field to change');
+
+/** The body of `POST /v1/subscriptions/{id}/rotate-secret`. */
+export const rotationSchema = z.strictObject({
+  overlap: overlapMs.prefault(DEFAULT_OVERLAP),
+});
+
+/** The body of `POST /v1/subscriptions/{id}/test`. */
+export const testDeliverySchema = z.strictObject({ environment: z.enum(ENVIRONMENTS).optional() });

@@ -18,6 +18,8 @@ export interface Producer {
   missing(partition: number, jobs: readonly DeliveryJob[]): Promise<DeliveryJob[]>;
   /** Removes jobs that no worker has in hand. */
   remove(partition: number, jobs: readonly Pick<DeliveryJob, 'deliveryId' | 'generation'>[]): Promise<void>;
+  /** Ids of the jobs of an address that a worker has in hand. */
+  active(partition: number, subscriptionId: string): Promise<string[]>;
   /** Jobs by state, over all partitions. */
   counts(): Promise<QueueCounts>;
   /** BullMQ's own queues, one a partition, for Bull Board. */
@@ -66,6 +68,11 @@ export function createProducer(options: {
     },
     async remove(partition, jobs) {
       await Promise.all(jobs.map((job) => queueOf(partition).remove(jobId(job))));
+    },
+    async active(partition, subscriptionId) {
+      const jobs = await queueOf(partition).getActive();
+      // A job that ended between the two reads of BullMQ is missing.
+      return jobs.flatMap((job) => (job?.name === subscriptionId ? [job.id!] : []));
     },
     async counts() {
       const all = await Promise.all(queues.map((queue) => queue.getJobCounts('wait', 'active', 'delayed', 'failed')));

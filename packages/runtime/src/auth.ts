@@ -1,9 +1,10 @@
 /** Keys and tokens: who is calling, found without giving away how close a guess was. */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { AppError } from '@posthorn/core';
-import type { RequestHandler, Response } from 'express';
+import type { Request, RequestHandler, Response } from 'express';
 
-interface Holder {
+/** A key and the name of whoever it belongs to. */
+export interface Holder {
   name: string;
   key: string;
 }
@@ -22,14 +23,19 @@ export function createKeyring<H extends Holder>(holders: readonly H[]): (key: st
   };
 }
 
+/** The key of `Authorization: Bearer <key>`, or undefined where there is none. */
+export function bearerOf(request: Request): string | undefined {
+  return /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? '')?.[1];
+}
+
 /** Lets a call pass that carries `Authorization: Bearer <key>` of one of the holders, and keeps the holder for `holderOf`. */
 export function requireBearer<H extends Holder>(holders: readonly H[]): RequestHandler {
   const find = createKeyring(holders);
   return (request, response, next) => {
-    const [, key] = /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? '') ?? [];
+    const key = bearerOf(request);
     const holder = key === undefined ? undefined : find(key);
     if (holder) {
-      response.locals.holder = holder;
+      keepHolder(response, holder);
       next();
       return;
     }
@@ -38,9 +44,19 @@ export function requireBearer<H extends Holder>(holders: readonly H[]): RequestH
   };
 }
 
+/** Notes who makes this call, for `holderOf` and `callerName`. */
+export function keepHolder(response: Response, holder: Holder): void {
+  response.locals.holder = holder;
+}
+
 /** Who made this call; only behind `requireBearer`. */
 export function holderOf<H extends Holder>(response: Response): H {
   return response.locals.holder as H;
+}
+
+/** The name of whoever made this call; '' where nobody had to say. */
+export function callerName(response: Response): string {
+  return (response.locals.holder as Holder | undefined)?.name ?? '';
 }
 
 function digestOf(text: string): Buffer {

@@ -1,10 +1,12 @@
 /** What every app is run with. */
-export { createKeyring, holderOf, requireBearer } from './auth.ts';
+export { type Api, createApi } from './api.ts';
+export { bearerOf, createKeyring, type Holder, holderOf, keepHolder, requireBearer } from './auth.ts';
 export { type Clock, systemClock } from './clock.ts';
+export { docsRouter } from './docs-page.ts';
 export { createExpress, createHttpService, type HttpService } from './http-service.ts';
 export { jsonBody } from './json-body.ts';
 export { createLogger, type Logger } from './logger.ts';
-export { type Backlog, createMetrics, operationsRouter, registerBacklog } from './operations.ts';
+export { type Backlog, createMetrics, operationsRoutes, registerBacklog } from './operations.ts';
 export {
   fieldErrors,
   isStorageFailure,
@@ -14,6 +16,7 @@ export {
   problemHandler,
   toAppError,
 } from './problems.ts';
+export { createRateLimit, limitCalls, type RateLimit } from './rate-limit.ts';
 export { createRepeating } from './repeating.ts';
 export { type App, runApp, type Service, stopServices } from './service.ts';
 export {
@@ -21,7 +24,6 @@ export {
   durationMs,
   loadSettings,
   operatorTokens,
-  parseDurationMs,
   parsedBy,
   publisherKeys,
   SettingsError,

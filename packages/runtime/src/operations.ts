@@ -1,7 +1,8 @@
 /** What keeps a process observable: /healthz, /readyz and /metrics, and the gauges read when somebody looks. */
 import { AppError } from '@posthorn/core';
-import { Router } from 'express';
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { z } from 'zod';
+import type { Api } from './api.ts';
 import { version } from './settings.ts';
 
 /** Redis must answer a readiness check within this. */
@@ -68,20 +69,35 @@ export function registerBacklog(registry: Registry, read: () => Promise<Backlog>
 }
 
 /** The three routes that need no key. `checkReady` rejects where the process can't do its work. */
-export function operationsRouter(options: { registry: Registry; checkReady: () => Promise<unknown> }): Router {
-  const router = Router();
-  router.get('/healthz', (_request, response) => {
-    response.json({ status: 'ok' });
+export function operationsRoutes(api: Api, options: { registry: Registry; checkReady: () => Promise<unknown> }): void {
+  const common = { method: 'get', tag: 'Operations', open: true } as const;
+  const state = (description: string) => ({
+    200: { description, schema: z.strictObject({ status: z.enum(['ok', 'ready']) }) },
   });
-  router.get('/readyz', async (_request, response) => {
-    await within(READY_LIMIT_MS, options.checkReady());
-    response.json({ status: 'ready' });
-  });
-  router.get('/metrics', async (_request, response) => {
-    const text = await within(READY_LIMIT_MS, options.registry.metrics());
-    response.type(options.registry.contentType).send(text);
-  });
-  return router;
+  api.route({ ...common, path: '/healthz', summary: 'Is the process alive?', answers: state('It is') }, async () => ({
+    status: 200,
+    body: { status: 'ok' },
+  }));
+  api.route(
+    { ...common, path: '/readyz', summary: 'Does Redis answer and take writes?', answers: state('It does') },
+    async () => {
+      await within(READY_LIMIT_MS, options.checkReady());
+      return { status: 200, body: { status: 'ready' } };
+    },
+  );
+  api.route(
+    {
+      ...common,
+      path: '/metrics',
+      summary: 'Metrics for Prometheus',
+      answers: { 200: { description: 'Text format', type: 'text/plain', schema: z.string() } },
+    },
+    async ({ response }) => {
+      const text = await within(READY_LIMIT_MS, options.registry.metrics());
+      response.type(options.registry.contentType).send(text);
+      return { status: 200 };
+    },
+  );
 }
 
 /** Fails as `unavailable` where `work` fails or takes longer than `limitMs`. */

@@ -1,14 +1,8 @@
 /** Settings: what is understood, and that one message names every bad one without its value. */
 import { describe, expect, it } from '@jest/globals';
+import { parseDurationMs } from '@posthorn/core';
 import { z } from 'zod';
-import {
-  durationListMs,
-  loadSettings,
-  operatorTokens,
-  parseDurationMs,
-  publisherKeys,
-  sharedSettings,
-} from './index.ts';
+import { durationListMs, loadSettings, operatorTokens, publisherKeys, sharedSettings } from './index.ts';
 
 const schema = z.object({ ...sharedSettings(3000), PUBLISHER_KEYS: publisherKeys, OPERATOR_TOKENS: operatorTokens });
 const good = { PUBLISHER_KEYS: 'a:both:k1', OPERATOR_TOKENS: 'o:t1' };

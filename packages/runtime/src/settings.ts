@@ -1,5 +1,6 @@
 /** Settings from the environment: what the apps share of them, and one message that names every bad variable. */
 import { readFileSync } from 'node:fs';
+import { parseDurationMs } from '@posthorn/core';
 import { z } from 'zod';
 
 /** One or more settings are missing or wrong. The message names each variable and never quotes a value. */
@@ -20,18 +21,6 @@ export function loadSettings<S extends z.ZodObject>(schema: S, env: NodeJS.Proce
 
 function describe(issue: z.core.$ZodIssue, given: Record<string, unknown>): string {
   return given[String(issue.path[0])] === undefined ? 'is required' : issue.message;
-}
-
-const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-/** Beyond this a timer or an expiry would overflow. */
-const LONGEST_MS = 10 * 365 * 86_400_000;
-
-/** Milliseconds of a duration such as `90s` or `1.5h`, or undefined where it is none. */
-export function parseDurationMs(text: string): number | undefined {
-  const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text.trim());
-  if (!match) return undefined;
-  const ms = Math.round(Number(match[1]) * UNIT_MS[match[2] as keyof typeof UNIT_MS]);
-  return ms >= 1 && ms <= LONGEST_MS ? ms : undefined;
 }
 
 /** A setting read by `parse`, which answers undefined or throws where the text is wrong; `must` says what is expected. */
@@ -120,8 +109,8 @@ export function sharedSettings(defaultPort: number) {
     PARTITIONS: wholeNumber(1, 256).default(1),
     HOST: z.string().default('127.0.0.1'),
     PORT: wholeNumber(0, 65_535).default(defaultPort),
-    RETENTION: durationMs.default(30 * UNIT_MS.d),
-    SHUTDOWN_GRACE: durationMs.default(20 * UNIT_MS.s),
+    RETENTION: durationMs.default(30 * 86_400_000),
+    SHUTDOWN_GRACE: durationMs.default(20_000),
     LOG_LEVEL: z
       .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], 'must be a level of pino')
       .default('info'),

@@ -12,7 +12,7 @@ import {
   type FailureReason,
   isFinished,
   partitionOf,
-  partitionOfDelivery,
+  partitionOfId,
   type Verdict,
 } from '@posthorn/core';
 import { decodeEvent, decodeKind, encodeEvent, encodeKind, keepEvent, type StoredEvent } from './events.ts';
@@ -32,8 +32,11 @@ import { baseOf, runScript, type Store } from './store.ts';
 const CHUNK = 200;
 /** Succeeded this soon, a delivery simply expires with its event. */
 const WITH_ITS_EVENT_MS = 60_000;
-/** How much longer than a held delivery its event is kept, so that the sweep that ends the delivery finds the event. */
-const HELD_MARGIN_MS = 86_400_000;
+/**
+ * How much longer than the retention what may yet be needed is kept: the event of a held delivery, so that the sweep that ends the
+ * delivery finds it, and a failed delivery, so that one who wants to replay it too late is told so.
+ */
+const MARGIN_MS = 86_400_000;
 
 /** A delivery's job: which delivery, and which generation of its job. A job of an older generation does nothing. */
 export interface DeliveryJob {
@@ -117,8 +120,8 @@ function deliveryTo(subscriptionId: string, eventId: string, nonce?: string) {
 }
 
 /** How far back a subscription's stream reaches, and how long it lives without a new entry: any delivery in it may last that long. */
-function streamLimits(store: Store, nowMs: number): [number, number] {
-  const lifeMs = 2 * store.retentionMs + HELD_MARGIN_MS;
+export function streamLimits(store: Store, nowMs: number): [number, number] {
+  const lifeMs = 2 * store.retentionMs + MARGIN_MS;
   return [Math.max(0, nowMs - lifeMs), lifeMs];
 }
 
@@ -129,7 +132,7 @@ async function keepForHeld(
   created: CreatedDelivery[],
 ): Promise<void> {
   if (!created.some(({ state }) => state === 'held')) return;
-  await keepEvent(store, event.id, acceptedAtMs + store.retentionMs + heldMarginMs(store));
+  await keepEvent(store, event.id, acceptedAtMs + keptWhileUnfinishedMs(store));
 }
 
 /** What a job is to do now. */
@@ -162,7 +165,7 @@ export async function beginAttempt(
   nowMs: number,
 ): Promise<Begun> {
   const { deliveryId: id, subscriptionId } = job;
-  const base = baseOf(store, partitionOfDelivery(id, store.partitions));
+  const base = baseOf(store, partitionOfId(id, store.partitions));
   for (;;) {
     const [delivery, address] = await Promise.all([
       store.redis.hmget(deliveryKey(base, id), 'st', 'g', 'x', 'e', 'c', 'n', 'k'),
@@ -200,7 +203,7 @@ export async function beginAttempt(
     }
     // Not active when we looked: held, unless that has changed since. Then we look again.
     if ((await runScript(store, 'hold', base, [id, job.generation, subscriptionId])) === 1) {
-      await keepEvent(store, eventId!, Number(created) + store.retentionMs + heldMarginMs(store));
+      await keepEvent(store, eventId!, Number(created) + keptWhileUnfinishedMs(store));
       return { kind: 'held' };
     }
   }
@@ -228,17 +231,20 @@ export async function recordAttempt(
   limits: { pauseAfter: number; maxAttempts: number },
 ): Promise<Recorded> {
   const endedAtMs = attempt.startedAtMs + attempt.durationMs;
-  let keepUntilMs = endedAtMs + store.retentionMs;
+  let keepUntilMs = endedAtMs + (verdict.kind === 'failed' ? keptWhileUnfinishedMs(store) : store.retentionMs);
   if (verdict.kind === 'succeeded' && endedAtMs - delivery.createdAtMs < WITH_ITS_EVENT_MS) {
     keepUntilMs = delivery.createdAtMs + store.retentionMs;
   } else {
-    const lastNewsMs = verdict.kind === 'retry' ? verdict.nextAttemptAtMs : endedAtMs;
-    await keepEvent(store, delivery.eventId, lastNewsMs + store.retentionMs);
+    await keepEvent(
+      store,
+      delivery.eventId,
+      verdict.kind === 'retry' ? verdict.nextAttemptAtMs + keptWhileUnfinishedMs(store) : keepUntilMs,
+    );
   }
   const [kind, failures, paused, parked] = (await runScript(
     store,
     'recordAttempt',
-    baseOf(store, partitionOfDelivery(delivery.id, store.partitions)),
+    baseOf(store, partitionOfId(delivery.id, store.partitions)),
     [
       delivery.id,
       attempt.number,
@@ -269,7 +275,7 @@ export async function endDeliveries(
   options: { onlyHeld?: boolean } = {},
 ): Promise<Pick<DeliveryJob, 'deliveryId' | 'generation'>[]> {
   if (deliveries.length === 0) return [];
-  const keepUntilMs = nowMs + store.retentionMs;
+  const keepUntilMs = nowMs + keptWhileUnfinishedMs(store);
   await Promise.all(deliveries.map(({ eventId }) => keepEvent(store, eventId, keepUntilMs)));
   const ids = deliveries.map(({ id }) => id);
   const args = [
@@ -286,7 +292,7 @@ export async function endDeliveries(
 
 /** Parks a delivery whose address has no place free in this worker; answers whether its job may go. */
 export async function parkDelivery(store: Store, job: DeliveryJob): Promise<boolean> {
-  const base = baseOf(store, partitionOfDelivery(job.deliveryId, store.partitions));
+  const base = baseOf(store, partitionOfId(job.deliveryId, store.partitions));
   return (await runScript(store, 'park', base, [job.deliveryId, job.generation, job.subscriptionId])) === 1;
 }
 
@@ -345,7 +351,7 @@ export async function loadDeliveries(store: Store, ids: readonly string[]): Prom
   if (ids.length === 0) return [];
   const [maxAttempts, ...records] = await Promise.all([
     store.redis.hget(installationKey(store.prefix), 'max_attempts'),
-    ...ids.map((id) => store.redis.hgetall(deliveryKey(baseOf(store, partitionOfDelivery(id, store.partitions)), id))),
+    ...ids.map((id) => store.redis.hgetall(deliveryKey(baseOf(store, partitionOfId(id, store.partitions)), id))),
   ]);
   return records.map((record, i) => decodeDelivery(ids[i]!, record, Number(maxAttempts) || DEFAULT_MAX_ATTEMPTS));
 }
@@ -403,8 +409,9 @@ function decodeAttempt(number: number, text: string, createdAtMs: number): Attem
   };
 }
 
-function heldMarginMs(store: Store): number {
-  return Math.min(store.retentionMs, HELD_MARGIN_MS);
+/** How long from now on the event of an unfinished delivery is kept, at least; how long a failed one is, with its event. */
+export function keptWhileUnfinishedMs(store: Store): number {
+  return store.retentionMs + Math.min(store.retentionMs, MARGIN_MS);
 }
 
 function groupBy<T>(items: readonly T[], keyOf: (item: T) => number): Map<number, T[]> {

@@ -57,6 +57,13 @@ export async function keepEvent(store: Store, eventId: string, untilMs: number):
   );
 }
 
+/** Keeps an event like `keepEvent`; answers whether it is there. */
+export async function keepIfThere(store: Store, eventId: string, untilMs: number): Promise<boolean> {
+  await keepEvent(store, eventId, untilMs);
+  const key = eventKey(baseOf(store, partitionOf(eventId, store.partitions)), eventId);
+  return (await store.redis.exists(key)) === 1;
+}
+
 /**
  * One line of what is not in `data`, then `data` itself. The envelope of the body is rebuilt from it (core's `eventBody`):
  * that saves a third of the memory of a small event.

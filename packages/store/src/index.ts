@@ -1,4 +1,5 @@
 /** What the apps may do with what is stored. */
+export { type AuditFilter, type AuditNote, type AuditRecord, appendAudit, listAudit } from './audit.ts';
 export {
   addressesToRelease,
   type Begun,
@@ -26,14 +27,33 @@ export {
   type StoredEvent,
 } from './events.ts';
 export type { Lane } from './keys.ts';
+export { type DeliveryFilter, listDeliveries, listReplays, listSubscriptions, readBacklog } from './lists.ts';
+export { removeNotices, type WaitingNotice, waitingNotices } from './notices.ts';
+export { BadCursor, type Page } from './page.ts';
 export {
-  BadCursor,
-  type DeliveryFilter,
-  listDeliveries,
-  listSubscriptions,
-  type Page,
-  readBacklog,
-} from './lists.ts';
+  loadReplays,
+  type ReplayRefusal,
+  replayDelivery,
+  replaysOf,
+  runningReplays,
+  startReplay,
+  stepReplay,
+} from './replays.ts';
+export { deleteSession, loadSession, saveSession } from './sessions.ts';
+export {
+  type AddressAttempts,
+  type AttemptSeries,
+  addCounts,
+  aliveWorkers,
+  type Counts,
+  forgetWorker,
+  type Period,
+  rankAddresses,
+  readAddressAttempts,
+  readAttempts,
+  seeWorker,
+  type WorkerState,
+} from './stats.ts';
 export {
   allPartitions,
   announceMaxAttempts,
@@ -56,9 +76,10 @@ export {
 export {
   closeSubscription,
   closingSubscriptions,
+  type Duty,
   expectedJobs,
   giveUpLease,
   heldBefore,
   holdLease,
-  trimIndex,
+  trimFinished,
 } from './upkeep.ts';

@@ -34,6 +34,33 @@ export const laneIndexKey = (base: string, lane: Lane) => `${base}:release_${lan
 export const closingKey = (base: string) => `${base}:closing`;
 /** Who keeps house in the partition at the moment; expires when that process dies. */
 export const housekeeperKey = (base: string) => `${base}:housekeeper`;
+/** One bulk replay. */
+export const replayKey = (base: string, replayId: string) => `${base}:replay:${replayId}`;
+/** Sorted set of the bulk replays by creation. */
+export const replaysKey = (base: string) => `${base}:replays`;
+/** Set of the bulk replays that are running. */
+export const replayingKey = (base: string) => `${base}:replaying`;
+/** Sorted set of the replays of one event to one address, by creation; named after the first delivery of the two. */
+export const replaysOfKey = (base: string, firstDeliveryId: string) => `${base}:replays_of:${firstDeliveryId}`;
+/** Stream of who did what. */
+export const auditKey = (base: string) => `${base}:audit`;
+/** Stream of notices that are still to be given. */
+export const noticesKey = (base: string) => `${base}:notices`;
+/** Who gives notices in the partition at the moment. */
+export const notifierKey = (base: string) => `${base}:notifier`;
+/** Counts of attempts and their durations in one minute or hour; in the first partition, for the whole installation. */
+export const statsKey = (base: string, unit: 'minute' | 'hour', number: number) => `${base}:stats:${unit}:${number}`;
+/** Counts of one address in one hour. */
+export const addressStatsKey = (base: string, subscriptionId: string, hour: number) =>
+  `${base}:stats:address:${subscriptionId}:${hour}`;
+/** Sorted sets of the addresses attempted in one hour: by failed attempts, by mean duration. */
+export const rankingKey = (base: string, ranking: 'failing' | 'slow', hour: number) =>
+  `${base}:stats:${ranking}:${hour}`;
+/** Hash of what each worker says of itself, and sorted set of the workers by when they last did; in the first partition. */
+export const workersKey = (base: string) => `${base}:workers`;
+export const workersSeenKey = (base: string) => `${base}:workers_seen`;
+/** A signed-in operator's session. */
+export const sessionKey = (prefix: string, sessionId: string) => `${prefix}:session:${sessionId}`;
 /** What holds for the whole installation: the number of partitions, the attempts allowed. */
 export const installationKey = (prefix: string) => `${prefix}:installation`;
 

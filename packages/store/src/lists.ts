@@ -4,6 +4,7 @@ import {
   type DeliveryStatus,
   deliveryId,
   partitionOf,
+  type Replay,
   SUBSCRIPTION_STATUSES,
   type Subscription,
   type SubscriptionEnvironment,
@@ -11,14 +12,11 @@ import {
 } from '@posthorn/core';
 import { loadDeliveries, type StoredDelivery } from './deliveries.ts';
 import { loadEvent } from './events.ts';
-import { byStatusKey, bySubscriptionKey, failedKey, laneKey, subscriptionsKey } from './keys.ts';
+import { byStatusKey, bySubscriptionKey, failedKey, laneKey, replaysKey, subscriptionsKey } from './keys.ts';
+import { newestFirst, type Page, type Position, readPage, type Source } from './page.ts';
+import { loadReplays, replaysOf } from './replays.ts';
 import { allPartitions, baseOf, type Store } from './store.ts';
 import { loadSubscriptions, type StoredSubscription } from './subscriptions.ts';
-
-export interface Page<T> {
-  items: T[];
-  nextCursor: string | null;
-}
 
 export interface DeliveryFilter {
   subscriptionId?: string | undefined;
@@ -28,26 +26,6 @@ export interface DeliveryFilter {
   fromMs?: number | undefined;
   toMs?: number | undefined;
 }
-
-/** The cursor did not come from a list. */
-export class BadCursor extends Error {
-  override name = 'BadCursor';
-}
-
-/** A place in a list: the creation time and the id of the last item seen, or the stream's entry id in place of the delivery's. */
-interface Position {
-  ms: number;
-  id: string;
-}
-
-/** Some candidates from a place onwards, newest first, each with its own place; fewer than asked for only at the end. */
-type Source = (after: Position | undefined, count: number) => Promise<(Position & { item: string })[]>;
-
-/**
- * The most candidates one call looks at. A filter that rejects nearly all of a long list then gives a short page with a
- * cursor, instead of a long wait.
- */
-const MOST_LOOKED_AT = 5_000;
 
 /** A page of deliveries. Throws `BadCursor`. */
 export async function listDeliveries(
@@ -62,18 +40,23 @@ export async function listDeliveries(
     (filter.status === undefined || delivery.status === filter.status) &&
     (filter.fromMs === undefined || delivery.createdAtMs >= filter.fromMs) &&
     (filter.toMs === undefined || delivery.createdAtMs <= filter.toMs);
-  return await readPage(sourceOf(store, filter), (ids) => loadDeliveries(store, ids), wanted, limit, cursor);
+  return await readPage(await sourceOf(store, filter), (ids) => loadDeliveries(store, ids), wanted, limit, cursor);
 }
 
 /** The index that answers a filter with the fewest candidates. */
-function sourceOf(store: Store, filter: DeliveryFilter): Source {
+async function sourceOf(store: Store, filter: DeliveryFilter): Promise<Source> {
   const { subscriptionId, eventId, status } = filter;
   if (eventId !== undefined) return eventSource(store, eventId);
   if (subscriptionId !== undefined) {
     const base = baseOf(store, partitionOf(subscriptionId, store.partitions));
     if (status === 'failed') return sortedSetSource(store, [failedKey(base, subscriptionId)], filter);
     if (status === 'held') return sortedSetSource(store, [laneKey(base, 'held', subscriptionId)], filter);
-    return streamSource(store, bySubscriptionKey(base, subscriptionId), filter);
+    const own = bySubscriptionKey(base, subscriptionId);
+    if (status === undefined) return streamSource(store, own, filter);
+    // Neither index has both: the shorter one.
+    const ofAll = byStatusKey(base, status);
+    const [ownCount, ofAllCount] = await Promise.all([store.redis.xlen(own), store.redis.zcard(ofAll)]);
+    return ofAllCount < ownCount ? sortedSetSource(store, [ofAll], filter) : streamSource(store, own, filter);
   }
   const statuses = status === undefined ? DELIVERY_STATUSES : [status];
   const keys = allPartitions(store).flatMap((partition) =>
@@ -108,6 +91,19 @@ export async function listSubscriptions(
     limit,
     cursor,
   );
+}
+
+/** A page of bulk replays, newest first. Throws `BadCursor`. */
+export async function listReplays(
+  store: Store,
+  filter: { subscriptionId?: string | undefined },
+  limit: number,
+  cursor?: string,
+): Promise<Page<Replay>> {
+  const keys = allPartitions(store).map((partition) => replaysKey(baseOf(store, partition)));
+  const wanted = (replay: Replay) =>
+    filter.subscriptionId === undefined || replay.subscriptionId === filter.subscriptionId;
+  return await readPage(sortedSetSource(store, keys, {}), (ids) => loadReplays(store, ids), wanted, limit, cursor);
 }
 
 /** What is waiting and what is there, for gauges and overviews: a handful of counts, whatever the volume. */
@@ -145,33 +141,6 @@ async function countBy<S extends string>(
     }),
   );
   return Object.fromEntries(counts) as Record<S, number>;
-}
-
-async function readPage<T extends { id: string }>(
-  source: Source,
-  load: (ids: string[]) => Promise<(T | undefined)[]>,
-  wanted: (item: T) => boolean,
-  limit: number,
-  cursor: string | undefined,
-): Promise<Page<T>> {
-  let after = cursor === undefined ? undefined : decodeCursor(cursor);
-  const items = new Map<string, T>();
-  for (let lookedAt = 0; lookedAt < MOST_LOOKED_AT; ) {
-    const candidates = await source(after, limit + 1);
-    const loaded = await load(candidates.map(({ item }) => item));
-    for (const [i, candidate] of candidates.entries()) {
-      const item = loaded[i];
-      if (item !== undefined && wanted(item) && !items.has(item.id)) {
-        // One more is there: the page ends before it.
-        if (items.size === limit) return { items: [...items.values()], nextCursor: encodeCursor(after!) };
-        items.set(item.id, item);
-      }
-      after = candidate;
-    }
-    if (candidates.length <= limit) return { items: [...items.values()], nextCursor: null };
-    lookedAt += candidates.length;
-  }
-  return { items: [...items.values()], nextCursor: encodeCursor(after!) };
 }
 
 /** Newest first by (time, id) over several sorted sets at once. */
@@ -226,32 +195,20 @@ function streamSource(store: Store, key: string, range: Pick<DeliveryFilter, 'fr
   };
 }
 
-/** The deliveries of one event: worked out from the subscriptions it was matched to. */
+/** The deliveries of one event: worked out from the subscriptions it was matched to, and their replays. */
 function eventSource(store: Store, eventId: string): Source {
   return async (after, count) => {
     const stored = await loadEvent(store, eventId);
     if (!stored) return [];
-    const ms = stored.acceptedAtMs;
-    return stored.subscriptionIds
-      .map((subscriptionId) => deliveryId(eventId, subscriptionId))
-      .map((id) => ({ ms, id, item: id }))
+    const first = stored.subscriptionIds.map((subscriptionId) => ({
+      id: deliveryId(eventId, subscriptionId),
+      createdAtMs: stored.acceptedAtMs,
+    }));
+    const replays = await Promise.all(stored.subscriptionIds.map((id) => replaysOf(store, eventId, id)));
+    return [...first, ...replays.flat()]
+      .map(({ id, createdAtMs }) => ({ ms: createdAtMs, id, item: id }))
       .filter((place) => after === undefined || newestFirst(after, place) < 0)
       .sort(newestFirst)
       .slice(0, count);
   };
-}
-
-/** Redis orders members of equal score by their bytes; so does this. */
-function newestFirst(a: Position, b: Position): number {
-  return b.ms - a.ms || (a.id < b.id ? 1 : a.id > b.id ? -1 : 0);
-}
-
-function encodeCursor({ ms, id }: Position): string {
-  return Buffer.from(`${ms} ${id}`).toString('base64url');
-}
-
-function decodeCursor(cursor: string): Position {
-  const match = /^(\d{1,16}) ([A-Za-z0-9_-]{1,64})$/.exec(Buffer.from(cursor, 'base64url').toString());
-  if (!match) throw new BadCursor('Not a cursor of this list');
-  return { ms: Number(match[1]), id: match[2]! };
 }

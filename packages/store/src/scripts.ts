@@ -19,11 +19,35 @@ local function move(id, created, from, to)
     if from then call('ZREM', base .. INDEX[from], id) end
   end
 end
+-- Appends to a stream under the given time, dropping what is older than asked for; if another process's clock is ahead of ours, under
+-- the stream's own next id.
+local function append(stream, now, oldest, ...)
+  local ok = redis.pcall('XADD', stream, 'MINID', '~', oldest, now .. '-*', ...)
+  if type(ok) == 'table' and ok.err then call('XADD', stream, '*', ...) end
+end
 local function finished(st) return st == SUCCEEDED or st == FAILED end
 `;
 
+/**
+ * Leaves a notice for the notifier, with what it is about: s subscription, d delivery, r replay, w why. If nobody fetches them, the
+ * oldest go.
+ */
+const NOTIFY = `
+local function notify(now, kind, ...)
+  redis.call('XADD', KEYS[1] .. ':notices', 'MAXLEN', '~', 100000, '*', 'k', kind, 'at', now, ...)
+end
+`;
+
+/** Writes an entry (JSON) into the audit trail. */
+const AUDIT = `
+local function audit(now, retention, entry)
+  append(base .. ':audit', now, math.max(0, now - retention), 'e', entry)
+  call('PEXPIRE', base .. ':audit', retention + 86400000)
+end
+`;
+
 /** Ends a delivery as failed. */
-const FAIL = `
+const FAIL = `${NOTIFY}
 local function fail(id, st, sub, created, reason, now, expires_at, retention)
   local key = base .. ':delivery:' .. id
   call('HSET', key, 'st', FAILED, 'f', now, 'r', reason)
@@ -34,6 +58,7 @@ local function fail(id, st, sub, created, reason, now, expires_at, retention)
   call('ZADD', failed, created, id)
   call('ZREMRANGEBYSCORE', failed, '-inf', now - 2 * retention - 86400000)
   call('PEXPIREAT', failed, expires_at)
+  if reason ~= 'subscription_deleted' then notify(now, 'delivery.failed', 's', sub, 'd', id, 'w', reason) end
 end
 `;
 
@@ -48,9 +73,7 @@ local function make(sub, id, event, kind, now, oldest, life, replay_of)
   if replay_of ~= '' then call('HSET', key, 'o', replay_of) end
   call('ZADD', base .. INDEX[st], now, id)
   local stream = base .. ':by_subscription:' .. sub
-  local ok = redis.pcall('XADD', stream, 'MINID', '~', oldest, now .. '-*', 'd', id)
-  -- Another process's clock is ahead of ours: take the stream's own next id.
-  if type(ok) == 'table' and ok.err then call('XADD', stream, '*', 'd', id) end
+  append(stream, now, oldest, 'd', id)
   call('PEXPIRE', stream, life)
   if st == PENDING then return 'pending' end
   call('ZADD', base .. ':held:' .. sub, now, id)
@@ -137,7 +160,7 @@ if ARGV[3] == 'succeeded' then
   if failures and failures ~= '0' then call('HSET', subscription, 'consecutive_failures', 0) end
   return {'recorded', 0, 0, parked}
 end
-${LIB}${FAIL}
+${LIB}${AUDIT}${FAIL}
 call('HSET', key, 'n', number, 'a' .. number, ARGV[4])
 if ARGV[10] ~= '' then call('HSET', key, 'm', ARGV[10]) end
 if ARGV[3] == 'retry' then
@@ -155,6 +178,8 @@ if failures >= tonumber(ARGV[9]) and s[1] == 'active' then
   call('HINCRBY', subscription, 'revision', 1)
   call('ZADD', base .. ':subscriptions:paused', s[2], sub)
   call('ZREM', base .. ':subscriptions:active', sub)
+  notify(now, 'subscription.paused', 's', sub, 'w', 'consecutive_failures')
+  audit(now, tonumber(ARGV[11]), cjson.encode({action = 'subscription.paused', subscriptionId = sub, detail = {reason = 'consecutive_failures', consecutive_failures = failures}}))
   return {'recorded', failures, 1, parked}
 end
 return {'recorded', failures, 0, parked}
@@ -220,42 +245,166 @@ return out
   /**
    * Writes a subscription as a whole, with the indexes that follow from it. Answers its new revision, or -1 where it is not
    * at the expected one any more ('' for a new subscription). A subscription that becomes active has its held deliveries released.
-   * ARGV: id, expected revision, status, created at, topics joined by spaces, field, value, …
+   * ARGV: id, expected revision, status, created at, topics joined by spaces, now, retention, audit entry or '', why it has its status,
+   * field, value, …
    */
-  saveSubscription: `
-local base, id = KEYS[1], ARGV[1]
+  saveSubscription: `${LIB}${AUDIT}${NOTIFY}
+local id, status, created, topics = ARGV[1], ARGV[3], ARGV[4], ARGV[5]
 local key = base .. ':subscription:' .. id
-local old = redis.call('HMGET', key, 'revision', 'status', 'topics')
+local old = call('HMGET', key, 'revision', 'status', 'topics')
 if (old[1] or '') ~= ARGV[2] or old[2] == 'deleted' then return -1 end
-redis.call('HSET', key, 'status', ARGV[3], 'created_at', ARGV[4], 'topics', ARGV[5], unpack(ARGV, 6))
-local revision = redis.call('HINCRBY', key, 'revision', 1)
-if old[2] ~= ARGV[3] then
-  redis.call('ZADD', base .. ':subscriptions:' .. ARGV[3], ARGV[4], id)
-  if old[2] then redis.call('ZREM', base .. ':subscriptions:' .. old[2], id) end
+call('HSET', key, 'status', status, 'created_at', created, 'topics', topics, unpack(ARGV, 10))
+local revision = call('HINCRBY', key, 'revision', 1)
+if old[2] ~= status then
+  call('ZADD', base .. ':subscriptions:' .. status, created, id)
+  if old[2] then call('ZREM', base .. ':subscriptions:' .. old[2], id) end
+  if status == 'paused' or status == 'refused' then
+    notify(ARGV[6], 'subscription.' .. status, 's', id, 'w', ARGV[9])
+  end
 end
-if (old[3] or '') ~= ARGV[5] then
-  for topic in string.gmatch(old[3] or '', '%S+') do redis.call('SREM', base .. ':topic:' .. topic, id) end
-  for topic in string.gmatch(ARGV[5], '%S+') do redis.call('SADD', base .. ':topic:' .. topic, id) end
+if (old[3] or '') ~= topics then
+  for topic in string.gmatch(old[3] or '', '%S+') do call('SREM', base .. ':topic:' .. topic, id) end
+  for topic in string.gmatch(topics, '%S+') do call('SADD', base .. ':topic:' .. topic, id) end
 end
-if ARGV[3] == 'active' and redis.call('EXISTS', base .. ':held:' .. id) == 1 then
-  redis.call('SADD', base .. ':release_held', id)
+if status == 'active' and call('EXISTS', base .. ':held:' .. id) == 1 then
+  call('SADD', base .. ':release_held', id)
 end
+if ARGV[8] ~= '' then audit(tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8]) end
 return revision
 `,
 
-  /** Takes a subscription out of everything but the work of ending its deliveries. Answers 1, or 0 where there is none. ARGV: id. */
-  deleteSubscription: `
-local base, id = KEYS[1], ARGV[1]
+  /** Takes a subscription out of everything but the work of ending its deliveries. Answers 1, or 0 where there is none. ARGV: id, now, retention, audit entry. */
+  deleteSubscription: `${LIB}${AUDIT}
+local id = ARGV[1]
 local key = base .. ':subscription:' .. id
-local old = redis.call('HMGET', key, 'status', 'topics')
+local old = call('HMGET', key, 'status', 'topics')
 if not old[1] or old[1] == 'deleted' then return 0 end
-redis.call('SADD', base .. ':closing', id)
-redis.call('DEL', key)
-redis.call('HSET', key, 'status', 'deleted')
-redis.call('ZREM', base .. ':subscriptions:' .. old[1], id)
-for topic in string.gmatch(old[2] or '', '%S+') do redis.call('SREM', base .. ':topic:' .. topic, id) end
-redis.call('SREM', base .. ':release_held', id)
+call('SADD', base .. ':closing', id)
+call('DEL', key)
+call('HSET', key, 'status', 'deleted')
+call('ZREM', base .. ':subscriptions:' .. old[1], id)
+for topic in string.gmatch(old[2] or '', '%S+') do call('SREM', base .. ':topic:' .. topic, id) end
+call('SREM', base .. ':release_held', id)
+audit(tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4])
 return 1
+`,
+
+  /**
+   * Makes a new delivery of the event of a failed one (specification 3.1). Answers the state of what it made (see createDeliveries), or why
+   * it made nothing: 'gone', 'not_failed', 'too_late', or 'not_active'. ARGV: subscription, failed delivery, first delivery of event and
+   * address, new delivery, now, oldest kept in streams, stream life, retention, audit entry.
+   */
+  replayDelivery: `${LIB}${MAKE}${AUDIT}
+local sub, of, first, id, now = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local d = call('HMGET', base .. ':delivery:' .. of, 'st', 'f', 'e', 'k')
+if not d[1] then return 'gone' end
+if d[1] ~= FAILED then return 'not_failed' end
+if tonumber(now) > tonumber(d[2]) + tonumber(ARGV[8]) then return 'too_late' end
+if call('HGET', base .. ':subscription:' .. sub, 'status') ~= 'active' then return 'not_active' end
+local state = make(sub, id, d[3], d[4], now, ARGV[6], ARGV[7], of)
+local chain = base .. ':replays_of:' .. first
+call('ZADD', chain, now, id)
+call('PEXPIRE', chain, ARGV[7])
+audit(tonumber(now), tonumber(ARGV[8]), ARGV[9])
+return state
+`,
+
+  /** Begins a bulk replay. Answers 1, 0 where there is no such subscription, or -1 where it is not active. ARGV: replay, subscription, now, retention, audit entry, field, value, … */
+  startReplay: `${LIB}${AUDIT}
+local id, sub, now, retention = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local status = call('HGET', base .. ':subscription:' .. sub, 'status')
+if not status or status == 'deleted' then return 0 end
+if status ~= 'active' then return -1 end
+call('HSET', base .. ':replay:' .. id, 'subscription', sub, 'status', 'running', unpack(ARGV, 6))
+call('SADD', base .. ':replaying', id)
+local replays = base .. ':replays'
+call('ZADD', replays, now, id)
+call('ZREMRANGEBYSCORE', replays, '-inf', now - 2 * retention)
+audit(now, retention, ARGV[5])
+return 1
+`,
+
+  /**
+   * One step of a bulk replay: new deliveries of some failed ones, the counts, and how far it got, all or nothing. A step that another
+   * process has done already (its cursor has moved on) changes nothing. The new deliveries wait in the parked lane, so that
+   * any number of them puts nothing into the queue ahead of other addresses. Answers 1 where it was done now.
+   * ARGV: replay, cursor before, cursor after, '1' at the end, number of candidates, now, oldest kept in streams, stream life, retention,
+   * (failed delivery, first delivery of event and address, new delivery)…
+   */
+  stepReplay: `${LIB}${MAKE}${NOTIFY}
+local id, now, retention = ARGV[1], ARGV[6], tonumber(ARGV[9])
+local key = base .. ':replay:' .. id
+local r = call('HMGET', key, 'subscription', 'status', 'cursor', 'replayed', 'skipped')
+if r[2] ~= 'running' or (r[3] or '') ~= ARGV[2] then return 0 end
+local sub, replayed = r[1], 0
+local status = call('HGET', base .. ':subscription:' .. sub, 'status')
+call('HSET', key, 'cursor', ARGV[3])
+if not status or status == 'deleted' then
+  call('HSET', key, 'status', 'failed', 'finished_at', now)
+  notify(now, 'replay.failed', 's', sub, 'r', id, 'w', 'subscription_deleted')
+else
+  for i = 10, #ARGV, 3 do
+    local of, chain, new = ARGV[i], base .. ':replays_of:' .. ARGV[i + 1], ARGV[i + 2]
+    local d = call('HMGET', base .. ':delivery:' .. of, 'st', 'f', 'e', 'k')
+    local latest = call('ZRANGE', chain, -1, -1)[1]
+    local latest_st = latest and call('HGET', base .. ':delivery:' .. latest, 'st')
+    if d[1] == FAILED and tonumber(now) <= tonumber(d[2]) + retention and (not latest_st or latest_st == FAILED)
+      and call('EXISTS', base .. ':delivery:' .. new) == 0 then
+      if make(sub, new, d[3], d[4], now, ARGV[7], ARGV[8], of) == 'pending' then
+        call('ZADD', base .. ':parked:' .. sub, now, new)
+        call('SADD', base .. ':release_parked', sub)
+      end
+      call('ZADD', chain, now, new)
+      call('PEXPIRE', chain, ARGV[8])
+      replayed = replayed + 1
+    end
+  end
+  local all = call('HINCRBY', key, 'replayed', replayed) + call('HINCRBY', key, 'skipped', tonumber(ARGV[5]) - replayed)
+  if ARGV[4] ~= '1' then return 1 end
+  call('HSET', key, 'status', 'done', 'finished_at', now, 'total', all)
+  notify(now, 'replay.done', 's', sub, 'r', id)
+end
+call('HDEL', key, 'cursor')
+call('SREM', base .. ':replaying', id)
+call('PEXPIREAT', key, tonumber(now) + retention)
+return 1
+`,
+
+  /** Adds an entry to the audit trail that belongs to no other change. ARGV: now, retention, audit entry. */
+  appendAudit: `${LIB}${AUDIT}
+audit(tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3])
+`,
+
+  /** Adds to counters. ARGV: key, life in ms, field, number, … */
+  addCounts: `
+for i = 3, #ARGV, 2 do redis.call('HINCRBY', ARGV[1], ARGV[i], ARGV[i + 1]) end
+redis.call('PEXPIRE', ARGV[1], ARGV[2])
+`,
+
+  /** Adds to the counters of addresses in one hour, and ranks them. ARGV: hour, life in ms, (subscription, succeeded, failed, milliseconds)… */
+  addAddressCounts: `
+local call, base, hour, life = redis.call, KEYS[1], ARGV[1], ARGV[2]
+local failing, slow = base .. ':stats:failing:' .. hour, base .. ':stats:slow:' .. hour
+for i = 3, #ARGV, 4 do
+  local sub, key = ARGV[i], base .. ':stats:address:' .. ARGV[i] .. ':' .. hour
+  local attempts = call('HINCRBY', key, 's', ARGV[i + 1]) + call('HINCRBY', key, 'f', ARGV[i + 2])
+  call('ZADD', slow, call('HINCRBY', key, 'm', ARGV[i + 3]) / attempts, sub)
+  call('PEXPIRE', key, life)
+  if ARGV[i + 2] ~= '0' then call('ZINCRBY', failing, ARGV[i + 2], sub) end
+end
+call('PEXPIRE', failing, life)
+call('PEXPIRE', slow, life)
+`,
+
+  /** Notes that a worker is alive and forgets those not heard of for long. ARGV: worker, what it says of itself, now, forget those seen before. */
+  seeWorker: `
+local workers, seen = KEYS[1] .. ':workers', KEYS[1] .. ':workers_seen'
+redis.call('HSET', workers, ARGV[1], ARGV[2])
+redis.call('ZADD', seen, ARGV[3], ARGV[1])
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', seen, '-inf', ARGV[4])) do
+  redis.call('HDEL', workers, id)
+  redis.call('ZREM', seen, id)
+end
 `,
 
   /** Removes from an index up to n entries older than a time whose delivery has expired. Answers {looked at, removed}. ARGV: index key, before, offset, n. */
@@ -284,7 +433,7 @@ end
 return out
 `,
 
-  /** Takes or keeps the housekeeper's lease. Answers 1 to its holder. ARGV: key, holder, life in ms. */
+  /** Takes or keeps a lease. Answers 1 to its holder. ARGV: key, holder, life in ms. */
   lease: `
 local holder = redis.call('GET', ARGV[1])
 if holder and holder ~= ARGV[2] then return 0 end

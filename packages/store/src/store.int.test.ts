@@ -34,7 +34,7 @@ import {
   type StoredSubscription,
   saveSubscription,
   storeEvent,
-  trimIndex,
+  trimFinished,
 } from './index.ts';
 
 const DAY = 86_400_000;
@@ -110,7 +110,7 @@ describe('matching', () => {
     await changeSubscription(store, created.id, (now) => ({ ...now, eventTypes: ['session.expired'] }));
     expect(await match()).toEqual([both.id]);
     expect((await match('session.expired')).sort()).toEqual([both.id, created.id].sort());
-    await deleteSubscription(store, both.id);
+    await deleteSubscription(store, both.id, nowMs, { operator: 'anna' });
     expect(await match()).toEqual([]);
   });
   it('a save of an outdated state is refused', async () => {
@@ -155,7 +155,7 @@ describe('fan-out', () => {
   it('to a paused address the delivery is held from the start; to a deleted one there is none', async () => {
     const paused = await subscribe({ status: 'paused' });
     const deleted = await subscribe();
-    await deleteSubscription(store, deleted.id);
+    await deleteSubscription(store, deleted.id, nowMs, { operator: 'anna' });
     const made = await deliver([paused.id, deleted.id]);
     expect(made.map(({ state }) => state).sort()).toEqual(['held', 'none']);
     expect(await heldDeliveries(store, paused.id)).toBe(1);
@@ -305,13 +305,14 @@ describe('retention', () => {
     `${baseOf(store, partitionOf(subscriptionId, 4))}:delivery:${id}`;
   const eventKey = (id: string) => `${baseOf(store, partitionOf(id, 4))}:event:${id}`;
 
-  it('a failed delivery and its event go exactly when it can no longer be replayed', async () => {
+  it('a failed delivery and its event stay for as long as it can be replayed, and a day', async () => {
     const subscription = await subscribe();
     const of = event();
     const [{ deliveryId }] = (await deliver([subscription.id], of)) as [CreatedDelivery];
     nowMs += 14 * 3_600_000;
     await attempt(deliveryId, 1, failure);
-    const until = nowMs + 10 + RETENTION;
+    // A day longer than it can be replayed, so that one who comes too late is told so.
+    const until = nowMs + 10 + RETENTION + DAY;
     expect(await expiryOf(deliveryKey(subscription.id, deliveryId))).toBe(until);
     expect(await expiryOf(eventKey(of.id))).toBe(until);
   });
@@ -341,7 +342,7 @@ describe('retention', () => {
     await endDeliveries(store, partition, old, 'expired', nowMs, { onlyHeld: true });
     expect(await one(deliveryId)).toMatchObject({ status: 'failed', failureReason: 'expired', finishedAtMs: nowMs });
     expect(await heldDeliveries(store, subscription.id)).toBe(0);
-    expect(await expiryOf(eventKey(of.id))).toBe(nowMs + RETENTION);
+    expect(await expiryOf(eventKey(of.id))).toBe(nowMs + RETENTION + DAY);
   });
   it('an index loses the entries whose delivery has expired, and keeps the others', async () => {
     const subscription = await subscribe();
@@ -350,7 +351,7 @@ describe('retention', () => {
     for (const { deliveryId } of [gone!, kept!]) await attempt(deliveryId, 1, { kind: 'succeeded' });
     await store.redis.del(deliveryKey(subscription.id, gone!.deliveryId));
     const partition = partitionOf(subscription.id, 4);
-    expect(await trimIndex(store, partition, 'succeeded', nowMs, 0)).toBeUndefined();
+    expect(await trimFinished(store, partition, 'succeeded', nowMs, 0)).toBeUndefined();
     const key = `${baseOf(store, partition)}:by_status:succeeded`;
     expect(await store.redis.zrange(key, '0', '-1')).toEqual([kept!.deliveryId]);
   });
@@ -364,7 +365,7 @@ describe('delete', () => {
     await attempt(done!.deliveryId, 1, { kind: 'succeeded' });
     await changeSubscription(store, subscription.id, (now) => ({ ...now, status: 'paused' }));
     const [held] = await deliver([subscription.id]);
-    await deleteSubscription(store, subscription.id);
+    await deleteSubscription(store, subscription.id, nowMs, { operator: 'anna' });
     expect(
       await beginAttempt(
         store,
@@ -384,7 +385,7 @@ describe('delete', () => {
     for (const key of await store.redis.keys(`${store.prefix}:*${subscription.id}*`)) {
       expect([key, (await store.redis.pttl(key)) > 0]).toEqual([key, true]);
     }
-    expect(await deleteSubscription(store, subscription.id)).toBe(false);
+    expect(await deleteSubscription(store, subscription.id, nowMs, { operator: 'anna' })).toBe(false);
   });
 });
 

@@ -1,5 +1,6 @@
 /** Keeps subscriptions, and with each write the indexes that ingest and worker rely on, in one step. */
 import {
+  type AuditEntry,
   newSubscriptionId,
   partitionOf,
   type StatusReason,
@@ -8,6 +9,7 @@ import {
   type SubscriptionStatus,
   topicsOfSubscription,
 } from '@posthorn/core';
+import { type AuditNote, encodeAudit } from './audit.ts';
 import { laneLength } from './deliveries.ts';
 import { subscriptionKey } from './keys.ts';
 import { baseOf, runScript, type Store } from './store.ts';
@@ -54,7 +56,7 @@ export function newSubscription(
 export async function saveSubscription(
   store: Store,
   subscription: StoredSubscription,
-  options: { resetFailures?: boolean } = {},
+  options: { resetFailures?: boolean; audit?: AuditEntry | undefined } = {},
 ): Promise<boolean> {
   const { id } = subscription;
   const revision = await runScript(store, 'saveSubscription', baseOf(store, partitionOf(id, store.partitions)), [
@@ -63,6 +65,10 @@ export async function saveSubscription(
     subscription.status,
     subscription.createdAtMs,
     subscription.takesEvents ? topicsOfSubscription(subscription).join(' ') : '',
+    subscription.updatedAtMs,
+    store.retentionMs,
+    options.audit ? encodeAudit({ ...options.audit, subscriptionId: id }) : '',
+    subscription.statusReason ?? '',
     ...Object.entries(encodeFields(subscription)).flat(),
     ...(options.resetFailures || subscription.revision === '' ? ['consecutive_failures', 0] : []),
   ]);
@@ -71,12 +77,14 @@ export async function saveSubscription(
 
 /**
  * Reads, changes and saves, again if somebody else saved in between. `change` answers the new state, or undefined to leave
- * it alone. Answers the state now stored, or undefined where there is no such subscription.
+ * it alone; `audit` what to write into the audit trail about it. Answers the state now stored, or undefined where there is no such
+ * subscription.
  */
 export async function changeSubscription(
   store: Store,
   id: string,
   change: (now: StoredSubscription) => StoredSubscription | undefined,
+  audit?: (before: StoredSubscription, after: StoredSubscription) => AuditEntry,
 ): Promise<StoredSubscription | undefined> {
   for (let attempt = 0; attempt < 20; attempt++) {
     const [present] = await loadSubscriptions(store, [id]);
@@ -84,7 +92,8 @@ export async function changeSubscription(
     const changed = change(present);
     if (!changed) return present;
     const resetFailures = present.consecutiveFailures > 0 && changed.consecutiveFailures === 0;
-    if (await saveSubscription(store, changed, { resetFailures })) return (await loadSubscriptions(store, [id]))[0];
+    if (await saveSubscription(store, changed, { resetFailures, audit: audit?.(present, changed) }))
+      return (await loadSubscriptions(store, [id]))[0];
   }
   throw new Error(`Subscription ${id} kept changing while it was being changed`);
 }
@@ -106,8 +115,10 @@ export async function heldDeliveries(store: Store, subscriptionId: string): Prom
 }
 
 /** Takes a subscription away at once; what is left of it is cleared by `clearDeletedSubscription`. Answers false where there is none. */
-export async function deleteSubscription(store: Store, id: string): Promise<boolean> {
-  return (await runScript(store, 'deleteSubscription', baseOf(store, partitionOf(id, store.partitions)), [id])) === 1;
+export async function deleteSubscription(store: Store, id: string, nowMs: number, by: AuditNote): Promise<boolean> {
+  const audit = encodeAudit({ ...by, action: 'subscription.deleted', subscriptionId: id });
+  const args = [id, nowMs, store.retentionMs, audit];
+  return (await runScript(store, 'deleteSubscription', baseOf(store, partitionOf(id, store.partitions)), args)) === 1;
 }
 
 function encodeFields(subscription: StoredSubscription): Record<string, string | number> {

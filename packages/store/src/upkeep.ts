@@ -1,6 +1,12 @@
 /** What must be looked after in the background, so that a crash leaves nothing undone: leases, sweeps, clearing. The loop is the worker's. */
 import { type DeliveryStatus, isFinished, partitionOf } from '@posthorn/core';
-import { type DeliveryJob, endDeliveries, loadDeliveries, type StoredDelivery } from './deliveries.ts';
+import {
+  type DeliveryJob,
+  endDeliveries,
+  keptWhileUnfinishedMs,
+  loadDeliveries,
+  type StoredDelivery,
+} from './deliveries.ts';
 import {
   byStatusKey,
   bySubscriptionKey,
@@ -8,38 +14,60 @@ import {
   housekeeperKey,
   laneIndexKey,
   laneKey,
+  notifierKey,
   subscriptionKey,
 } from './keys.ts';
 import { baseOf, runScript, type Store } from './store.ts';
 
-/** Takes or keeps the right to keep house in a partition for `lifeMs`. Two holders at once would do harmless double work. */
-export async function holdLease(store: Store, partition: number, holder: string, lifeMs: number): Promise<boolean> {
+/** What only one process at a time does in a partition; two at once would do harmless double work. */
+export type Duty = 'housekeeper' | 'notifier';
+const dutyKeys = { housekeeper: housekeeperKey, notifier: notifierKey } as const;
+
+/** Takes or keeps a duty in a partition for `lifeMs`. */
+export async function holdLease(
+  store: Store,
+  duty: Duty,
+  partition: number,
+  holder: string,
+  lifeMs: number,
+): Promise<boolean> {
   const base = baseOf(store, partition);
-  return (await runScript(store, 'lease', base, [housekeeperKey(base), holder, lifeMs])) === 1;
+  return (await runScript(store, 'lease', base, [dutyKeys[duty](base), holder, lifeMs])) === 1;
 }
 
-/** Gives the right back early, so that another process need not wait for its end. */
-export async function giveUpLease(store: Store, partition: number, holder: string): Promise<void> {
-  const key = housekeeperKey(baseOf(store, partition));
+/** Gives a duty back early, so that another process need not wait for its end. */
+export async function giveUpLease(store: Store, duty: Duty, partition: number, holder: string): Promise<void> {
+  const key = dutyKeys[duty](baseOf(store, partition));
   if ((await store.redis.get(key)) === holder) await store.redis.del(key);
 }
 
 /**
- * Removes from the index of a final status the entries whose delivery has expired. Those made before `beforeMs` are looked at,
+ * Removes from an index of a partition's deliveries the entries whose record has expired. Those made before `beforeMs` are looked at,
  * from `offset` on. Answers where to go on, or undefined at the end.
  */
 export async function trimIndex(
+  store: Store,
+  partition: number,
+  key: string,
+  beforeMs: number,
+  offset: number,
+): Promise<number | undefined> {
+  const chunk = 500;
+  const base = baseOf(store, partition);
+  const args = [key, beforeMs, offset, chunk];
+  const [lookedAt, removed] = (await runScript(store, 'trimIndex', base, args)) as [number, number];
+  return lookedAt < chunk ? undefined : offset + lookedAt - removed;
+}
+
+/** The same for the index of a final status. */
+export async function trimFinished(
   store: Store,
   partition: number,
   status: 'succeeded' | 'failed',
   beforeMs: number,
   offset: number,
 ): Promise<number | undefined> {
-  const chunk = 500;
-  const base = baseOf(store, partition);
-  const args = [byStatusKey(base, status), beforeMs, offset, chunk];
-  const [lookedAt, removed] = (await runScript(store, 'trimIndex', base, args)) as [number, number];
-  return lookedAt < chunk ? undefined : offset + lookedAt - removed;
+  return await trimIndex(store, partition, byStatusKey(baseOf(store, partition), status), beforeMs, offset);
 }
 
 /** Held deliveries of a partition made before `beforeMs`, oldest first. */
@@ -127,5 +155,7 @@ async function clearDeletedSubscription(store: Store, subscriptionId: string): P
     .srem(laneIndexKey(base, 'parked'), subscriptionId)
     .del(subscriptionKey(base, subscriptionId))
     .srem(closingKey(base), subscriptionId)
+    // Its deliveries have ended and outlive the retention by no more than this.
+    .pexpire(bySubscriptionKey(base, subscriptionId), keptWhileUnfinishedMs(store))
     .exec();
 }

@@ -1,0 +1,56 @@
+/** The operator API's calls that look at what happened and how things are: the audit trail and the overview. */
+import { AUDIT_ACTIONS } from '@posthorn/core';
+import type { Api } from '@posthorn/runtime';
+import { listAudit } from '@posthorn/store';
+import { z } from 'zod';
+import type { ConsoleContext } from './context.ts';
+import { createOverview } from './overview.ts';
+import { presentAudit, presentPage } from './present.ts';
+import { pageFields, subscriptionId, timeFields } from './query.ts';
+import { auditEntrySchema, overviewSchema, pageOf } from './schemas.ts';
+
+export function insightRoutes(api: Api, context: ConsoleContext): void {
+  const { store, clock } = context;
+  const overview = createOverview(context);
+
+  api.route(
+    {
+      method: 'get',
+      path: '/v1/audit',
+      summary: 'Who did what, when, newest first',
+      description: 'Kept as long as RETENTION.',
+      tag: 'Audit',
+      query: z.strictObject({
+        subscription_id: subscriptionId.optional(),
+        operator: z.string().max(64).optional(),
+        action: z.enum(AUDIT_ACTIONS).optional(),
+        ...timeFields,
+        ...pageFields,
+      }),
+      answers: { 200: { description: 'A page of entries', schema: pageOf(auditEntrySchema) } },
+    },
+    async ({ query }) => {
+      const filter = {
+        subscriptionId: query.subscription_id,
+        operator: query.operator,
+        action: query.action,
+        fromMs: query.from,
+        toMs: query.to,
+      };
+      const page = await listAudit(store, filter, query.limit, query.cursor, clock.now());
+      return { status: 200, body: await presentPage(page, presentAudit) };
+    },
+  );
+
+  api.route(
+    {
+      method: 'get',
+      path: '/v1/overview',
+      summary: 'How things are now, and how attempts went over the last hour and day',
+      description: 'Read from Redis at most once a second, however many ask.',
+      tag: 'Overview',
+      answers: { 200: { description: 'The overview', schema: overviewSchema } },
+    },
+    async () => ({ status: 200, body: await overview() }),
+  );
+}

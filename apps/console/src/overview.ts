@@ -1,0 +1,126 @@
+/** The overview: how things are now, and how attempts went, put together for the console's first page. */
+import {
+  type AddressAttempts,
+  type AttemptSeries,
+  aliveWorkers,
+  listSubscriptions,
+  loadSubscriptions,
+  type Period,
+  rankAddresses,
+  readAddressAttempts,
+  readAttempts,
+  readBacklog,
+  type Store,
+} from '@posthorn/store';
+import type { z } from 'zod';
+import type { ConsoleContext } from './context.ts';
+import { instant, presentSubscription } from './present.ts';
+import type { addressAttemptsSchema, overviewSchema } from './schemas.ts';
+
+/** Those who ask within this get the same answer. */
+const FRESH_MS = 1_000;
+const PAUSED_SHOWN = 10;
+
+type Overview = z.infer<typeof overviewSchema>;
+
+/** A reader of the overview that costs Redis the same for one who looks and for a hundred. */
+export function createOverview(context: ConsoleContext): () => Promise<Overview> {
+  let latest: Promise<Overview> | undefined;
+  let readAt = Number.NEGATIVE_INFINITY;
+  return () => {
+    if (latest === undefined || performance.now() - readAt > FRESH_MS) {
+      readAt = performance.now();
+      const reading = readOverview(context);
+      latest = reading;
+      // A failure is answered to those who wait for it, and to nobody after.
+      reading.catch(() => {
+        if (latest === reading) latest = undefined;
+      });
+    }
+    return latest;
+  };
+}
+
+async function readOverview({ store, producer, clock }: ConsoleContext): Promise<Overview> {
+  const nowMs = clock.now();
+  const [backlog, jobs, workers, hour, day, ranking, paused] = await Promise.all([
+    readBacklog(store, nowMs),
+    producer.counts(),
+    aliveWorkers(store, nowMs),
+    readAttempts(store, 'minute', nowMs),
+    readAttempts(store, 'hour', nowMs),
+    rankAddresses(store, nowMs),
+    listSubscriptions(store, { status: 'paused' }, PAUSED_SHOWN),
+  ]);
+  return {
+    at: instant(nowMs),
+    deliveries: backlog.deliveries,
+    subscriptions: backlog.subscriptions,
+    queue: { ...jobs, oldest_pending_age_ms: backlog.oldestPendingAgeMs },
+    workers: workers.map((worker) => ({
+      id: worker.id,
+      host: worker.host,
+      pid: worker.pid,
+      version: worker.version,
+      concurrency: worker.concurrency,
+      in_flight: worker.inFlight,
+      started_at: instant(worker.startedAtMs),
+      seen_at: instant(worker.seenAtMs),
+    })),
+    last_hour: presentAttempts(hour),
+    last_day: presentAttempts(day),
+    addresses: {
+      since: instant(ranking.sinceMs),
+      most_failing: await presentRanking(store, ranking.failing),
+      slowest: await presentRanking(store, ranking.slow),
+      paused: await Promise.all(paused.items.map((item) => presentSubscription(store, item, nowMs))),
+    },
+  };
+}
+
+/** How attempts to one address went over the last 24 hours. */
+export async function presentAddressAttempts(
+  store: Store,
+  subscriptionId: string,
+  nowMs: number,
+): Promise<z.infer<typeof addressAttemptsSchema>> {
+  const { meanMs, periods, ...counts } = await readAddressAttempts(store, subscriptionId, nowMs);
+  return {
+    subscription_id: subscriptionId,
+    ...rates(counts),
+    mean_ms: meanMs,
+    series: periods.map(presentPeriod),
+  };
+}
+
+function presentAttempts({ attemptMs, arrivalMs, periods, ...counts }: AttemptSeries): Overview['last_hour'] {
+  return {
+    ...rates(counts),
+    attempt_ms: attemptMs,
+    arrival_ms: arrivalMs,
+    series: periods.map(presentPeriod),
+  };
+}
+
+function rates({ succeeded, failed }: { succeeded: number; failed: number }) {
+  const attempts = succeeded + failed;
+  return { attempts, succeeded, failed, success_rate: attempts === 0 ? null : succeeded / attempts };
+}
+
+function presentPeriod({ fromMs, succeeded, failed }: Period) {
+  return { from: instant(fromMs), succeeded, failed };
+}
+
+/** Addresses that are still there, with what one needs to go on from them. */
+async function presentRanking(store: Store, ranked: AddressAttempts[]): Promise<Overview['addresses']['slowest']> {
+  const subscriptions = await loadSubscriptions(
+    store,
+    ranked.map(({ subscriptionId }) => subscriptionId),
+  );
+  return ranked.flatMap(({ subscriptionId, succeeded, failed, meanMs }, i) => {
+    const subscription = subscriptions[i];
+    if (!subscription) return [];
+    const { url, status } = subscription;
+    return [{ subscription_id: subscriptionId, url, status, succeeded, failed, mean_ms: meanMs }];
+  });
+}

@@ -1,0 +1,207 @@
+/** What the operator API answers, as schemas: the types of present.ts, and the OpenAPI document's. */
+import {
+  ATTEMPT_ERRORS,
+  AUDIT_ACTIONS,
+  DELIVERY_STATUSES,
+  ENVIRONMENTS,
+  EVENT_TYPES,
+  FAILURE_REASONS,
+  REPLAY_STATUSES,
+  SESSION_EVENT_TYPES,
+  STATUS_REASONS,
+  SUBSCRIPTION_ENVIRONMENTS,
+  SUBSCRIPTION_STATUSES,
+} from '@posthorn/core';
+import { z } from 'zod';
+
+const instant = z.iso.datetime();
+const count = z.int().min(0);
+
+export const subscriptionSchema = z
+  .strictObject({
+    id: z.string(),
+    url: z.string(),
+    event_types: z.union([z.literal('all'), z.array(z.enum(SESSION_EVENT_TYPES))]),
+    environment: z.enum(SUBSCRIPTION_ENVIRONMENTS),
+    description: z.string(),
+    status: z.enum(SUBSCRIPTION_STATUSES),
+    status_reason: z.enum(STATUS_REASONS).nullable(),
+    validated: z.boolean(),
+    paused: z.boolean(),
+    consecutive_failures: count,
+    held_deliveries: count,
+    previous_secret_until: instant
+      .nullable()
+      .describe('After a rotation: until when the secret before it signs too; null where it does not'),
+    created_at: instant,
+    updated_at: instant,
+  })
+  .meta({ id: 'Subscription' });
+
+export const subscriptionWithSecretSchema = subscriptionSchema
+  .extend({ secret: z.string().describe('The signing secret; shown this once') })
+  .meta({ id: 'SubscriptionWithSecret' });
+
+const deliveryFields = {
+  id: z.string(),
+  event_id: z.string(),
+  event_type: z.enum(EVENT_TYPES),
+  environment: z.enum(ENVIRONMENTS),
+  subscription_id: z.string(),
+  status: z.enum(DELIVERY_STATUSES),
+  attempt_count: count,
+  max_attempts: count,
+  next_attempt_at: instant.nullable(),
+  replay_of: z.string().nullable().describe('The failed delivery that this one replays'),
+  failure_reason: z.enum(FAILURE_REASONS).nullable(),
+  created_at: instant,
+  finished_at: instant.nullable(),
+  replayable_until: instant.nullable(),
+};
+
+export const deliverySchema = z.strictObject(deliveryFields).meta({ id: 'Delivery' });
+
+export const deliveryWithAttemptsSchema = z
+  .strictObject({
+    ...deliveryFields,
+    attempts: z.array(
+      z.strictObject({
+        number: z.int().min(1),
+        started_at: instant,
+        duration_ms: count,
+        outcome: z.enum(['succeeded', 'failed']),
+        status_code: z.int().nullable(),
+        error: z.enum(ATTEMPT_ERRORS).nullable(),
+      }),
+    ),
+    replays: z.array(z.string()).describe("Ids of all replays of this delivery's event to its address, oldest first"),
+  })
+  .meta({ id: 'DeliveryWithAttempts' });
+
+export const eventSchema = z
+  .strictObject({
+    id: z.string(),
+    type: z.enum(EVENT_TYPES),
+    created_at: instant,
+    environment: z.enum(ENVIRONMENTS),
+    data: z.record(z.string(), z.unknown()),
+    accepted_at: instant,
+    deliveries: z.array(deliverySchema).describe('Up to 1,000, newest first; the list of deliveries has all'),
+  })
+  .meta({ id: 'Event' });
+
+export const replaySchema = z
+  .strictObject({
+    id: z.string(),
+    subscription_id: z.string(),
+    from: instant.nullable().describe('Null: from the beginning'),
+    to: instant,
+    status: z.enum(REPLAY_STATUSES),
+    total: count.describe('Failed deliveries found; at the end replayed + skipped'),
+    replayed: count,
+    skipped: count.describe('A replay is on its way or has succeeded, or the time to replay it is over'),
+    operator: z.string(),
+    created_at: instant,
+    finished_at: instant.nullable(),
+  })
+  .meta({ id: 'Replay' });
+
+export const auditEntrySchema = z
+  .strictObject({
+    id: z.string(),
+    at: instant,
+    operator: z.string().nullable().describe('Null: Posthorn itself'),
+    action: z.enum(AUDIT_ACTIONS),
+    subscription_id: z.string().nullable(),
+    delivery_id: z.string().nullable(),
+    replay_id: z.string().nullable(),
+    detail: z.record(z.string(), z.unknown()),
+  })
+  .meta({ id: 'AuditEntry' });
+
+export const sessionSchema = z
+  .strictObject({
+    operator: z.string(),
+    csrf_token: z.string().nullable().describe('To be sent as X-CSRF-Token; null where the call carries a token'),
+    expires_at: instant.nullable(),
+  })
+  .meta({ id: 'Session' });
+
+const percentiles = z.strictObject({ p50: count.nullable(), p99: count.nullable() });
+
+const seriesSchema = z.array(z.strictObject({ from: instant, succeeded: count, failed: count }));
+
+const attemptsSchema = z
+  .strictObject({
+    attempts: count,
+    succeeded: count,
+    failed: count,
+    success_rate: z.number().min(0).max(1).nullable(),
+    attempt_ms: percentiles.describe('How long attempts took'),
+    arrival_ms: percentiles.describe('From the acceptance of an event to its successful attempt'),
+    series: seriesSchema,
+  })
+  .meta({ id: 'Attempts' });
+
+const addressSchema = z
+  .strictObject({
+    subscription_id: z.string(),
+    url: z.string(),
+    status: z.enum(SUBSCRIPTION_STATUSES),
+    succeeded: count,
+    failed: count,
+    mean_ms: count.nullable(),
+  })
+  .meta({ id: 'AddressAttempts' });
+
+export const addressAttemptsSchema = z
+  .strictObject({
+    subscription_id: z.string(),
+    attempts: count,
+    succeeded: count,
+    failed: count,
+    success_rate: z.number().min(0).max(1).nullable(),
+    mean_ms: count.nullable(),
+    series: seriesSchema,
+  })
+  .meta({ id: 'SubscriptionAttempts' });
+
+export const overviewSchema = z
+  .strictObject({
+    at: instant,
+    deliveries: z.strictObject(Object.fromEntries(DELIVERY_STATUSES.map((status) => [status, count]))),
+    subscriptions: z.strictObject(Object.fromEntries(SUBSCRIPTION_STATUSES.map((status) => [status, count]))),
+    queue: z.strictObject({
+      waiting: count,
+      active: count,
+      delayed: count,
+      failed: count,
+      oldest_pending_age_ms: count,
+    }),
+    workers: z.array(
+      z.strictObject({
+        id: z.string(),
+        host: z.string(),
+        pid: z.int(),
+        version: z.string(),
+        concurrency: count,
+        in_flight: count,
+        started_at: instant,
+        seen_at: instant,
+      }),
+    ),
+    last_hour: attemptsSchema.describe('Minute by minute'),
+    last_day: attemptsSchema.describe('Hour by hour'),
+    addresses: z.strictObject({
+      since: instant,
+      most_failing: z.array(addressSchema),
+      slowest: z.array(addressSchema),
+      paused: z.array(subscriptionSchema).describe('Up to 10, newest first'),
+    }),
+  })
+  .meta({ id: 'Overview' });
+
+/** A page of a list. */
+export function pageOf<S extends z.ZodType>(item: S) {
+  return z.strictObject({ data: z.array(item), next_cursor: z.string().nullable() });
+}

@@ -1,0 +1,71 @@
+/** Signing in and out: for browsers, which get a cookie in place of a token to keep (interface 4). */
+import type { Api } from '@posthorn/runtime';
+import { appendAudit } from '@posthorn/store';
+import { z } from 'zod';
+import type { ConsoleContext } from './context.ts';
+import type { SignedIn } from './operators.ts';
+import { instant } from './present.ts';
+import { sessionSchema } from './schemas.ts';
+
+const tag = 'Session';
+const signInSchema = z.strictObject({ token: z.string().min(1).max(1_024) });
+
+export function sessionRoutes(api: Api, { store, operators, clock }: ConsoleContext): void {
+  api.route(
+    {
+      method: 'post',
+      path: '/v1/session',
+      summary: 'Sign in',
+      description:
+        'Sets an HttpOnly, SameSite=Strict cookie. After 10 wrong tokens within 15 minutes a client has to wait.',
+      tag,
+      open: true,
+      body: signInSchema,
+      answers: { 201: { description: 'The session', schema: sessionSchema } },
+      problems: [401, 429],
+    },
+    async ({ body: { token }, request }) => {
+      const signedIn = await operators.signIn(request, token);
+      await appendAudit(store, { operator: signedIn.operator, action: 'session.started' }, clock.now());
+      return { status: 201, body: presentSession(signedIn) };
+    },
+  );
+
+  api.route(
+    {
+      method: 'get',
+      path: '/v1/session',
+      summary: 'Who am I?',
+      tag,
+      answers: { 200: { description: 'The session, or whose token the call carries', schema: sessionSchema } },
+    },
+    async ({ request, caller }) => {
+      const signedIn = operators.signedIn(request);
+      return {
+        status: 200,
+        body: signedIn ? presentSession(signedIn) : { operator: caller, csrf_token: null, expires_at: null },
+      };
+    },
+  );
+
+  api.route(
+    {
+      method: 'delete',
+      path: '/v1/session',
+      summary: 'Sign out',
+      tag,
+      answers: { 204: { description: 'The session has ended' } },
+    },
+    async ({ request, response, caller }) => {
+      if (operators.signedIn(request)) {
+        await operators.signOut(request, response);
+        await appendAudit(store, { operator: caller, action: 'session.ended' }, clock.now());
+      }
+      return { status: 204 };
+    },
+  );
+}
+
+function presentSession({ operator, csrfToken, endsAtMs }: SignedIn): z.infer<typeof sessionSchema> {
+  return { operator, csrf_token: csrfToken, expires_at: instant(endsAtMs) };
+}

@@ -1,0 +1,28 @@
+/** The audit trail: who did what, when, to which subscription or delivery. */
+
+export const AUDIT_ACTIONS = [
+  'subscription.created',
+  'subscription.updated',
+  'subscription.deleted',
+  'subscription.validated',
+  'subscription.paused',
+  'subscription.resumed',
+  'subscription.secret_rotated',
+  'subscription.tested',
+  'delivery.replayed',
+  'replay.started',
+  'session.started',
+  'session.ended',
+] as const;
+export type AuditAction = (typeof AUDIT_ACTIONS)[number];
+
+export interface AuditEntry {
+  action: AuditAction;
+  /** The operator's name; null where Posthorn itself did it. */
+  operator: string | null;
+  subscriptionId?: string | undefined;
+  deliveryId?: string | undefined;
+  replayId?: string | undefined;
+  /** What changed, without any secret. */
+  detail?: Record<string, unknown> | undefined;
+}

@@ -1,0 +1,52 @@
+/** The OpenAPI document at `/openapi.json`, and a page at `/docs` that shows it and tries it out. */
+import express, { Router } from 'express';
+import { absolutePath } from 'swagger-ui-dist';
+
+/** What Swagger UI needs: its own files, and styles that it writes into the page. */
+const CONTENT_SECURITY_POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+const page = (title: string) => `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${title}</title>
+<link rel="stylesheet" href="/docs/swagger-ui.css">
+</head>
+<body>
+<div id="api"></div>
+<script src="/docs/swagger-ui-bundle.js"></script>
+<script src="/docs/show.js"></script>
+</body>
+</html>
+`;
+const script = `SwaggerUIBundle({
+  url: '/openapi.json',
+  dom_id: '#api',
+  deepLinking: true,
+  docExpansion: 'list',
+  defaultModelsExpandDepth: 0,
+  persistAuthorization: false,
+  tryItOutEnabled: true,
+});
+`;
+
+export function docsRouter(document: Record<string, unknown>, title: string): Router {
+  const router = Router();
+  router.get('/openapi.json', (_request, response) => {
+    response.json(document);
+  });
+  router.use('/docs', (_request, response, next) => {
+    response.set('Content-Security-Policy', CONTENT_SECURITY_POLICY);
+    next();
+  });
+  router.get('/docs', (_request, response) => {
+    response.type('html').send(page(title));
+  });
+  router.get('/docs/show.js', (_request, response) => {
+    response.type('js').send(script);
+  });
+  router.use('/docs', express.static(absolutePath(), { index: false, maxAge: '1h' }));
+  return router;
+}

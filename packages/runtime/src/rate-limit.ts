@@ -1,0 +1,54 @@
+/** Limits how often a caller may do something, over all processes together: the count is in Redis. */
+import { AppError } from '@posthorn/core';
+import type { RequestHandler } from 'express';
+import { RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
+import { callerName } from './auth.ts';
+
+export interface RateLimit {
+  /** Counts `points` for a caller. Throws `AppError` `too_many_requests` once the limit is passed, or what Redis answered. */
+  consume(caller: string, points?: number): Promise<void>;
+  /** Throws like `consume` where the limit is reached, without counting. */
+  check(caller: string): Promise<void>;
+}
+
+export interface RateLimitOptions {
+  /** An ioredis connection. */
+  redis: unknown;
+  /** The first part of the keys in Redis. */
+  keyPrefix: string;
+  /** So many in so many seconds. */
+  points: number;
+  seconds: number;
+  /** What the refused caller is told. */
+  message: string;
+}
+
+export function createRateLimit({ redis, keyPrefix, points, seconds, message }: RateLimitOptions): RateLimit {
+  const limiter = new RateLimiterRedis({ storeClient: redis, keyPrefix, points, duration: seconds });
+  const refuse = (msBeforeNext: number) => {
+    throw new AppError('too_many_requests', message, { retryAfterS: Math.max(1, Math.ceil(msBeforeNext / 1000)) });
+  };
+  return {
+    async consume(caller, count = 1) {
+      try {
+        // One call that is larger than the limit as a whole may take all of it, or it could never be made.
+        await limiter.consume(caller, Math.min(count, points));
+      } catch (error) {
+        if (!(error instanceof RateLimiterRes)) throw error;
+        refuse(error.msBeforeNext);
+      }
+    },
+    async check(caller) {
+      const now = await limiter.get(caller);
+      if (now !== null && now.consumedPoints >= points) refuse(now.msBeforeNext);
+    },
+  };
+}
+
+/** Counts each call of a known caller; behind authentication. Lets all pass where there is no limit. */
+export function limitCalls(limit: RateLimit | undefined): RequestHandler {
+  return async (_request, response, next) => {
+    await limit?.consume(callerName(response));
+    next();
+  };
+}

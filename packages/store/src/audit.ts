@@ -1,0 +1,84 @@
+/** The audit trail in Redis: one stream a partition, written with the change itself, read newest first. */
+import type { AuditEntry } from '@posthorn/core';
+import { auditKey } from './keys.ts';
+import { newestFirst, type Page, readPage, type Source } from './page.ts';
+import { allPartitions, baseOf, runScript, type Store } from './store.ts';
+
+/** Who asks for a change. */
+export type AuditNote = Pick<AuditEntry, 'operator'>;
+
+export interface AuditRecord extends AuditEntry {
+  id: string;
+  atMs: number;
+}
+
+export interface AuditFilter {
+  subscriptionId?: string | undefined;
+  operator?: string | undefined;
+  action?: AuditEntry['action'] | undefined;
+  fromMs?: number | undefined;
+  toMs?: number | undefined;
+}
+
+/** An entry as the scripts write it. */
+export function encodeAudit(entry: AuditEntry): string {
+  return JSON.stringify(entry);
+}
+
+/** Notes what changed nothing that is stored with the subscriptions: a sign-in, for example. */
+export async function appendAudit(store: Store, entry: AuditEntry, nowMs: number): Promise<void> {
+  await runScript(store, 'appendAudit', baseOf(store, 0), [nowMs, store.retentionMs, encodeAudit(entry)]);
+}
+
+/** A page of the audit trail, of the last `RETENTION` alone. Throws `BadCursor`. */
+export async function listAudit(
+  store: Store,
+  filter: AuditFilter,
+  limit: number,
+  cursor: string | undefined,
+  nowMs: number,
+): Promise<Page<AuditRecord>> {
+  const range = {
+    fromMs: Math.max(0, filter.fromMs ?? 0, nowMs - store.retentionMs),
+    toMs: filter.toMs ?? Number.MAX_SAFE_INTEGER,
+  };
+  const wanted = (entry: AuditRecord) =>
+    (filter.subscriptionId === undefined || entry.subscriptionId === filter.subscriptionId) &&
+    (filter.operator === undefined || entry.operator === filter.operator) &&
+    (filter.action === undefined || entry.action === filter.action);
+  return await readPage(auditSource(store, range), decodeAll, wanted, limit, cursor);
+}
+
+/** The entries of all partitions' streams, newest first; the text of an entry is its item. */
+function auditSource(store: Store, range: { fromMs: number; toMs: number }): Source {
+  return async (after, count) => {
+    const start = Math.min(range.toMs, after?.ms ?? range.toMs);
+    const parts = await Promise.all(
+      allPartitions(store).map(async (partition) => {
+        const from = after && start === after.ms ? `${after.ms}-${Number(after.id.split('-')[0])}` : `${start}`;
+        const key = auditKey(baseOf(store, partition));
+        // One more than asked for: the first may be the very one that the page before ended with.
+        const entries = await store.redis.xrevrange(key, from, range.fromMs, 'COUNT', count + 1);
+        return entries.map(([entryId, fields]) => {
+          const [ms, sequence = '0'] = entryId.split('-');
+          const id = `${sequence.padStart(8, '0')}-${String(partition).padStart(3, '0')}`;
+          return { ms: Number(ms), id, item: `${ms}-${id} ${fields[1]}` };
+        });
+      }),
+    );
+    return parts
+      .flat()
+      .filter((place) => after === undefined || newestFirst(after, place) < 0)
+      .sort(newestFirst)
+      .slice(0, count);
+  };
+}
+
+async function decodeAll(items: string[]): Promise<AuditRecord[]> {
+  return items.map((item) => {
+    const space = item.indexOf(' ');
+    const { operator = null, ...entry } = JSON.parse(item.slice(space + 1)) as AuditEntry;
+    const id = item.slice(0, space);
+    return { id: `aud_${id}`, atMs: Number(id.split('-')[0]), operator, ...entry };
+  });
+}

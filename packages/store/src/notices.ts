@@ -1,0 +1,44 @@
+/** Notices that wait to be given: one stream a partition, written with the change they tell of, emptied by the notifier. */
+import type { Notice, NoticeType } from '@posthorn/core';
+import { noticesKey } from './keys.ts';
+import { baseOf, type Store } from './store.ts';
+
+/** A notice with its place in the stream. */
+export interface WaitingNotice extends Notice {
+  entryId: string;
+}
+
+/** The oldest notices of a partition: all, those after one of them, or those up to one of them. */
+export async function waitingNotices(
+  store: Store,
+  partition: number,
+  limit: number,
+  range: { after?: string | undefined; upTo?: string | undefined },
+): Promise<WaitingNotice[]> {
+  const start = range.after === undefined ? '-' : `(${range.after}`;
+  const entries = await store.redis.xrange(
+    noticesKey(baseOf(store, partition)),
+    start,
+    range.upTo ?? '+',
+    'COUNT',
+    limit,
+  );
+  return entries.map(([entryId, flat]) => {
+    const fields = new Map(Array.from({ length: flat.length / 2 }, (_, i) => [flat[2 * i]!, flat[2 * i + 1]!]));
+    return {
+      entryId,
+      id: `ntc_${partition}-${entryId}`,
+      type: fields.get('k') as NoticeType,
+      atMs: Number(fields.get('at')),
+      subscriptionId: fields.get('s') ?? '',
+      deliveryId: fields.get('d') ?? null,
+      replayId: fields.get('r') ?? null,
+      reason: fields.get('w') || null,
+    };
+  });
+}
+
+/** Notes that notices have been given. */
+export async function removeNotices(store: Store, partition: number, entryIds: readonly string[]): Promise<void> {
+  if (entryIds.length > 0) await store.redis.xdel(noticesKey(baseOf(store, partition)), ...entryIds);
+}
