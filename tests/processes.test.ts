@@ -277,3 +277,75 @@ describe('secrets', () => {
     expect(seen.some((text) => text.includes('delivery.attempted'))).toBe(true);
   });
 });
+
+describe('a bulk replay', () => {
+  const COUNT = 5_000;
+  it(`of ${COUNT} goes on to its end when the console is killed in the middle, and sends each once`, async () => {
+    const env = newEnv({ RETRY_DELAYS: '5ms', PAUSE_AFTER: '1000000', ADDRESS_CONCURRENCY: '100' });
+    const { publishBatch, subscribe, operator } = await apis(env);
+    start('worker', env);
+    const to = await receiver((request, response) => response.writeHead(isDelivery(request) ? 500 : 200).end());
+    const { id } = await subscribe(to.url);
+    for (let sent = 0; sent < COUNT; sent += 500) {
+      await publishBatch(Array.from({ length: 500 }, () => sampleEvent()));
+    }
+    const redis = connectRedis({ REDIS_URL: testRedisUrl() });
+    undo.push(() => redis.disconnect());
+    const countOf = (status: string) => redis.zcard(`${env.KEY_PREFIX}:{0}:by_status:${status}`);
+    await eventually('all to fail', async () => (await countOf('failed')) === COUNT, 60_000);
+    to.answerWith(200);
+    const before = to.requests.length;
+    const started = await fetch(`${(await operator.ready).url}/v1/replays`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${OPERATOR_TOKEN}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ subscription_id: id }),
+    });
+    const { id: replayId, total } = (await started.json()) as { id: string; total: number };
+    expect(total).toBe(COUNT);
+    operator.child.kill('SIGKILL');
+    await operator.ended;
+    const next = start('console', env);
+    const { operate } = apiClients('', (await next.ready).url);
+    const replay = await eventually('it to end', async () => {
+      const { body } = await operate('GET', `/v1/replays/${replayId}`);
+      return body.status !== 'running' && body;
+    });
+    expect(replay).toMatchObject({ status: 'done', total: COUNT, replayed: COUNT, skipped: 0 });
+    await eventually('all to succeed', async () => (await countOf('succeeded')) === COUNT, 60_000);
+    const arrived = to.requests.slice(before).filter(isDelivery);
+    expect(arrived).toHaveLength(COUNT);
+    expect(new Set(arrived.map(({ headers }) => headers['service-event-id'])).size).toBe(COUNT);
+    expect(new Set(arrived.map(({ headers }) => headers['service-delivery-id'])).size).toBe(COUNT);
+  }, 120_000);
+
+  it('goes on when the worker that runs it is killed, and replays each once', async () => {
+    const env = newEnv({ RETRY_DELAYS: '5ms', PAUSE_AFTER: '1000000', ADDRESS_CONCURRENCY: '100' });
+    const { publishBatch, subscribe, operate } = await apis(env);
+    const worker = start('worker', env);
+    const to = await receiver((request, response) => response.writeHead(isDelivery(request) ? 500 : 200).end());
+    const { id } = await subscribe(to.url);
+    for (let sent = 0; sent < 2_000; sent += 500) {
+      await publishBatch(Array.from({ length: 500 }, () => sampleEvent()));
+    }
+    const redis = connectRedis({ REDIS_URL: testRedisUrl() });
+    undo.push(() => redis.disconnect());
+    const failed = () => redis.zcard(`${env.KEY_PREFIX}:{0}:by_status:failed`);
+    await eventually('all to fail', async () => (await failed()) === 2_000, 60_000);
+    const { body } = await operate('POST', '/v1/replays', { subscription_id: id });
+    const look = async () => (await operate('GET', `/v1/replays/${body.id}`)).body;
+    await eventually('it to have begun', async () => (await look()).replayed > 0);
+    worker.child.kill('SIGKILL');
+    expect((await look()).status).toBe('running');
+    start('worker', env);
+    const replay = await eventually(
+      'it to end',
+      async () => (await look()).status !== 'running' && (await look()),
+      30_000,
+    );
+    expect(replay).toMatchObject({ status: 'done', total: 2_000, replayed: 2_000, skipped: 0 });
+    const chains = await redis.keys(`${env.KEY_PREFIX}:{0}:replays_of:*`);
+    expect(chains).toHaveLength(2_000);
+    const counts = await Promise.all(chains.map((key) => redis.zcard(key)));
+    expect(counts.every((count) => count === 1)).toBe(true);
+  }, 120_000);
+});

@@ -1,5 +1,5 @@
 /** A whole Posthorn in the test's own process: apps on free ports, a key prefix of their own, the two APIs at hand. */
-import { type Clock, stopServices } from '@posthorn/runtime';
+import { type Clock, type HttpService, stopServices } from '@posthorn/runtime';
 import { connectRedis } from '@posthorn/store';
 import { testPrefix, testRedisUrl } from '@posthorn/testing';
 import { buildConsole } from '../apps/console/src/build.ts';
@@ -67,6 +67,9 @@ export async function startWorld(options: WorldOptions = {}) {
     ingestUrls: ingests.map(urlOf),
     workerUrls: workers.map(urlOf),
     consoleUrl: urlOf(consoleApp),
+    /** The express app of a process, for a look at its routes. */
+    expressOf: (app: 'ingest' | 'console') =>
+      ((app === 'ingest' ? ingests[0]! : consoleApp).services.find(({ name }) => name === 'http') as HttpService).app,
     /** Stops one worker as a deployment would. */
     stopWorker: (index: number) => stopServices(workers[index]!.services, 5_000, workers[index]!.logger),
     async stop() {

@@ -167,6 +167,8 @@ function showAddresses(apps: Record<keyof typeof PORTS, AppProcess>, state: Demo
   shown.password = '';
   say(`Publish     ${apps.ingest.url}/v1/events            key    ${state.publisherKey}`);
   say(`Operate     ${apps.console.url}/v1/subscriptions     token  ${state.operatorToken}`);
+  say(`            npm run posthorn -- --help               the same from the command line`);
+  say(`API         ${apps.console.url}/docs                 and ${apps.ingest.url}/docs`);
   say(`Queues      ${apps.console.url}/queues               any name, and the token as the password`);
   say(`Metrics     ${apps.worker.url}/metrics              also on the other two`);
   say(`Redis       ${shown.href}`);

@@ -12,6 +12,8 @@ const REQUEST_TIMEOUT_MS = 30_000;
 const KEEP_ALIVE_MS = 65_000;
 
 export interface HttpService extends Service {
+  /** What it serves. */
+  app: Express;
   /** Where it listens once it has started, for example `http://127.0.0.1:3000`. */
   url(): string;
 }
@@ -37,6 +39,7 @@ export function createHttpService(options: { app: Express; host: string; port: n
   });
   return {
     name: 'http',
+    app: options.app,
     url() {
       const { port } = server.address() as AddressInfo;
       return `http://${options.host.includes(':') ? `[${options.host}]` : options.host}:${port}`;

@@ -1,0 +1,117 @@
+/** The command line, run as an operator would, against a whole Posthorn. */
+import { spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { eventually, isDelivery, type Receiver, startReceiver } from '@posthorn/testing';
+import { OPERATOR_TOKEN, sampleEvent, startWorld, type World } from './world.ts';
+
+let on: World;
+let to: Receiver;
+beforeAll(async () => {
+  on = await startWorld({ env: { RETRY_DELAYS: '5ms', PAUSE_AFTER: '1000' } });
+  to = await startReceiver();
+});
+afterAll(async () => {
+  await on.stop();
+  await to.close();
+});
+
+interface Ran {
+  code: number | null;
+  out: string;
+  err: string;
+}
+function posthorn(args: string[], env: Record<string, string> = {}): Promise<Ran> {
+  const child = spawn(process.execPath, [join(import.meta.dirname, '../apps/cli/src/main.ts'), ...args], {
+    env: { PATH: process.env.PATH ?? '', POSTHORN_URL: on.consoleUrl, POSTHORN_TOKEN: OPERATOR_TOKEN, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const ran: Ran = { code: null, out: '', err: '' };
+  child.stdout.on('data', (text) => {
+    ran.out += text;
+  });
+  child.stderr.on('data', (text) => {
+    ran.err += text;
+  });
+  return new Promise((resolve) => child.once('close', (code) => resolve({ ...ran, code })));
+}
+async function json(...args: string[]) {
+  const { code, out, err } = await posthorn([...args, '--json']);
+  expect([code, err]).toEqual([0, '']);
+  return JSON.parse(out);
+}
+
+describe('posthorn', () => {
+  it('creates, validates, tests, pauses, resumes, rotates, changes and deletes', async () => {
+    const created = await json(
+      'create',
+      to.url,
+      '--types',
+      'session.approved,session.expired',
+      '--description',
+      'mine',
+    );
+    expect(created).toMatchObject({
+      url: to.url,
+      event_types: ['session.approved', 'session.expired'],
+      description: 'mine',
+      secret: expect.stringMatching(/^whsec_/),
+    });
+    const { id } = created;
+    expect((await json('validate', id)).data).toMatchObject([{ id, status: 'active' }]);
+    expect(await json('test', id)).toMatchObject({ event_type: 'webhook.test', status: 'succeeded', attempt_count: 1 });
+    expect((await json('pause', id)).data).toMatchObject([{ status: 'paused', status_reason: 'operator' }]);
+    expect((await json('list', '--status', 'paused')).data).toMatchObject([{ id }]);
+    expect((await json('resume', id)).data).toMatchObject([{ status: 'active' }]);
+    expect((await json('rotate', id, '--overlap', '1h')).secret).not.toBe(created.secret);
+    expect(await json('update', id, '--types', 'all')).toMatchObject({ event_types: 'all' });
+    expect(await json('show', id)).toMatchObject({ id, description: 'mine' });
+    expect((await json('audit', '--subscription', id, '--limit', '3')).data).toHaveLength(3);
+    expect(await json('overview')).toMatchObject({ subscriptions: { active: 1 } });
+    const asked = await posthorn(['delete', id]);
+    expect([asked.code, asked.err]).toEqual([1, 'Nobody is there to be asked: add --yes.\n']);
+    expect(await posthorn(['delete', id, '--yes'])).toEqual({ code: 0, out: `${id} is gone.\n`, err: '' });
+    expect(await posthorn(['list'])).toMatchObject({
+      code: 0,
+      out: 'There are none. Make one: posthorn create <url>\n',
+    });
+  });
+
+  it('replays one, and all of an address, and shows deliveries and events', async () => {
+    to.answerWith((request, response) => response.writeHead(isDelivery(request) ? 500 : 200).end());
+    const { id } = await on.subscribe(to.url);
+    await on.publishBatch(Array.from({ length: 3 }, () => sampleEvent()));
+    await eventually('all to fail', async () => (await on.deliveries('status=failed')).length === 3);
+    to.answerWith(200);
+    const failed = (await json('deliveries', '--subscription', id, '--status', 'failed', '--limit', '2')).data;
+    expect(failed).toHaveLength(2);
+    expect(await json('replay', failed[0].id)).toMatchObject({ replay_of: failed[0].id });
+    expect(await json('show', failed[0].event_id)).toMatchObject({ id: failed[0].event_id, type: 'session.approved' });
+    const { code, out } = await posthorn(['--json', 'replay', id]);
+    expect(code).toBe(0);
+    expect(JSON.parse(out)).toMatchObject({ status: 'done', total: 3, replayed: 2, skipped: 1 });
+    expect(await json('replay', id, '--no-wait')).toMatchObject({ subscription_id: id });
+    const table = (await posthorn(['deliveries', '--status', 'failed'])).out;
+    expect(table.split('\n')[0]).toMatch(/^id +created +type +status +attempts +event/);
+    expect(table).toContain('failed (status)');
+    await on.operate('DELETE', `/v1/subscriptions/${id}`);
+  });
+
+  it('says what is wrong in a line or two, and ends with 1', async () => {
+    const refused = async (args: string[], env?: Record<string, string>) => {
+      const { code, out, err } = await posthorn(args, env);
+      expect([code, out]).toEqual([1, '']);
+      expect(err).not.toContain('    at ');
+      expect(err).not.toContain(OPERATOR_TOKEN);
+      return err;
+    };
+    expect(await refused(['create', 'http://10.0.0.1'])).toMatch(/refused.*\n +url: /);
+    expect(await refused(['show', 'sub_none'])).toContain('nothing with this id');
+    expect(await refused(['list', '--limit', '0'])).toContain('whole number');
+    expect(await refused(['list', '--status', 'gone'])).toContain('awaiting_validation');
+    expect(await refused(['nonsense'])).toContain('unknown command');
+    expect(await refused(['list'], { POSTHORN_TOKEN: 'wrong' })).toContain('token of an operator');
+    expect(await refused(['list'], { POSTHORN_URL: 'http://127.0.0.1:1' })).toContain('Does it run?');
+    expect(await refused(['list'], { POSTHORN_URL: to.url })).toContain('Is POSTHORN_URL that of a console?');
+  });
+});

@@ -1,0 +1,213 @@
+/** What operators see: overview, audit trail, notices; and that the answers are what the API's document says. */
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { verifySignature } from '@posthorn/signing';
+import { eventually, isDelivery, type Receiver, startReceiver } from '@posthorn/testing';
+import type { z } from 'zod';
+import * as schemas from '../apps/console/src/schemas.ts';
+import { OPERATOR_TOKEN, sampleEvent, startWorld, type World } from './world.ts';
+
+const NOTICE_SECRET = 'a-secret-for-notices-0123456789';
+let on: World;
+let to: Receiver;
+let failing: Receiver;
+let notices: Receiver;
+const undo: (() => Promise<unknown>)[] = [];
+beforeAll(async () => {
+  [to, failing, notices] = [
+    await startReceiver(),
+    await startReceiver((request, response) => response.writeHead(isDelivery(request) ? 503 : 200).end()),
+    await startReceiver(),
+  ];
+  const env = { RETRY_DELAYS: '5ms', PAUSE_AFTER: '2', NOTICE_URL: notices.url, NOTICE_SECRET };
+  on = await startWorld({ env });
+});
+afterAll(async () => {
+  await on.stop();
+  for (const receiver of [to, failing, notices]) await receiver.close();
+});
+afterEach(async () => {
+  for (const one of undo.splice(0).reverse()) await one();
+});
+const noticesOf = (type: string) =>
+  notices.requests.map(({ body }) => JSON.parse(body)).filter((notice) => notice.type === type);
+
+describe('overview', () => {
+  it('counts attempts, successes and durations, ranks addresses, and sees the workers', async () => {
+    const [good, bad] = [await on.subscribe(to.url), await on.subscribe(failing.url)];
+    await on.publishBatch([sampleEvent(), sampleEvent()]);
+    await eventually('the address to be paused', async () => (await on.subscription(bad.id)).paused);
+    const overview = await eventually('all to be counted', async () => {
+      const { body } = await on.operate('GET', '/v1/overview');
+      return body.last_hour.attempts === 6 && body;
+    });
+    expect(schemas.overviewSchema.safeParse(overview).error).toBeUndefined();
+    expect(overview).toMatchObject({
+      deliveries: { succeeded: 2, failed: 2, pending: 0 },
+      subscriptions: { active: 1, paused: 1 },
+      queue: { waiting: 0, active: 0 },
+      workers: [{ pid: process.pid, concurrency: 100 }],
+      last_hour: { attempts: 6, succeeded: 2, failed: 4, success_rate: 2 / 6 },
+      last_day: { attempts: 6 },
+      addresses: {
+        most_failing: [{ subscription_id: bad.id, url: failing.url, status: 'paused', failed: 4, succeeded: 0 }],
+        paused: [{ id: bad.id, status_reason: 'consecutive_failures' }],
+      },
+    });
+    expect(overview.last_hour.series).toHaveLength(60);
+    expect(overview.last_day.series).toHaveLength(24);
+    for (const ms of [overview.last_hour.attempt_ms.p50, overview.last_hour.arrival_ms.p99])
+      expect(ms).toBeGreaterThan(0);
+    expect(overview.addresses.slowest.map((one: { subscription_id: string }) => one.subscription_id).sort()).toEqual(
+      [good.id, bad.id].sort(),
+    );
+    const attempts = (await on.operate('GET', `/v1/subscriptions/${bad.id}/attempts`)).body;
+    expect(attempts).toMatchObject({ attempts: 4, failed: 4, success_rate: 0 });
+    expect(attempts.series).toHaveLength(24);
+    for (const { id } of [good, bad]) await on.operate('DELETE', `/v1/subscriptions/${id}`);
+    expect((await on.operate('GET', `/v1/subscriptions/${bad.id}/attempts`)).status).toBe(404);
+  });
+  it('a worker that stops is gone from it, one that dies after 10 seconds', async () => {
+    const own = await startWorld({ workers: 2 });
+    undo.push(() => own.stop());
+    const workers = async () => (await own.operate('GET', '/v1/overview')).body.workers.length;
+    expect(await workers()).toBe(2);
+    await own.stopWorker(0);
+    await eventually('it to be gone', async () => (await workers()) === 1);
+  });
+});
+
+describe('audit trail', () => {
+  it('has every change with its operator, what it was about and what changed, and no secret', async () => {
+    const { id, secret } = await on.subscribe(to.url, { description: 'before' });
+    const at = (action: string) => `/v1/subscriptions/${id}/${action}`;
+    await on.operate('PATCH', `/v1/subscriptions/${id}`, { description: 'after', event_types: ['session.expired'] });
+    await on.operate('POST', at('pause'));
+    await on.operate('POST', at('pause'));
+    await on.operate('POST', at('resume'));
+    const rotated = (await on.operate('POST', at('rotate-secret'), { overlap: '1h' })).body.secret;
+    const test = (await on.operate('POST', at('test'))).body;
+    const replay = (await on.operate('POST', '/v1/replays', { subscription_id: id })).body;
+    await on.operate('PATCH', `/v1/subscriptions/${id}`, { url: 'http://10.0.0.1' });
+    await on.operate('DELETE', `/v1/subscriptions/${id}`);
+    const { status, body } = await on.operate('GET', `/v1/audit?subscription_id=${id}`);
+    expect(status).toBe(200);
+    expect(schemas.pageOf(schemas.auditEntrySchema).safeParse(body).error).toBeUndefined();
+    expect(body.data.map((entry: { action: string }) => entry.action)).toEqual([
+      'subscription.deleted',
+      'replay.started',
+      'subscription.tested',
+      'subscription.secret_rotated',
+      'subscription.resumed',
+      'subscription.paused',
+      'subscription.updated',
+      'subscription.validated',
+      'subscription.created',
+    ]);
+    for (const entry of body.data) expect(entry).toMatchObject({ operator: 'tests', subscription_id: id });
+    expect(body.data[1].replay_id).toBe(replay.id);
+    expect(body.data[2].delivery_id).toBe(test.id);
+    expect(body.data[6].detail).toEqual({
+      description: { from: 'before', to: 'after' },
+      event_types: { from: 'all', to: ['session.expired'] },
+    });
+    for (const hidden of [secret, rotated, OPERATOR_TOKEN]) expect(JSON.stringify(body)).not.toContain(hidden);
+    const first = await on.operate('GET', `/v1/audit?subscription_id=${id}&limit=4`);
+    const second = await on.operate(
+      'GET',
+      `/v1/audit?subscription_id=${id}&limit=250&cursor=${first.body.next_cursor}`,
+    );
+    expect([...first.body.data, ...second.body.data]).toEqual(body.data);
+    for (const query of ['subscription_id=x', 'action=nothing', 'from=never', 'cursor=%21', 'limit=0', 'colour=red']) {
+      expect((await on.operate('GET', `/v1/audit?${query}`)).status).toBe(422);
+    }
+  });
+});
+
+describe('notices', () => {
+  it('are posted, signed like a delivery, for a failed delivery, a pause, a refusal and the end of a bulk replay', async () => {
+    const { id } = await on.subscribe(failing.url);
+    await on.publish(sampleEvent());
+    await on.publish(sampleEvent());
+    await eventually('the address to be paused', async () => (await on.subscription(id)).paused);
+    const failed = await on.deliveries(`subscription_id=${id}&status=failed`);
+    failing.answerWith(200);
+    await on.operate('POST', `/v1/subscriptions/${id}/resume`);
+    const replay = (await on.operate('POST', '/v1/replays', { subscription_id: id })).body;
+    await eventually('the bulk replay to be told', () =>
+      noticesOf('replay.done').find((one) => one.data.replay_id === replay.id),
+    );
+    failing.answerWith((_request, response) => response.writeHead(302, { location: '/' }).end());
+    await on.operate('POST', `/v1/subscriptions/${id}/validate`);
+    await eventually('the refusal to be told', () => noticesOf('subscription.refused').length === 1);
+    const about = (type: string) =>
+      noticesOf(type)
+        .filter(({ data }) => data.subscription_id === id)
+        .map(({ data }) => data);
+    expect(
+      about('delivery.failed')
+        .map((data) => data.delivery_id)
+        .sort(),
+    ).toEqual(failed.map((delivery: { id: string }) => delivery.id).sort());
+    expect(about('subscription.paused')).toEqual([{ subscription_id: id, reason: 'consecutive_failures' }]);
+    expect(about('subscription.refused')).toEqual([{ subscription_id: id, reason: 'redirect' }]);
+    expect(about('replay.done')).toEqual([
+      { subscription_id: id, replay_id: replay.id, total: 2, replayed: 2, skipped: 0 },
+    ]);
+    for (const { headers, body } of notices.requests) {
+      const signed = { header: String(headers['service-signature']), secret: NOTICE_SECRET, body };
+      expect(verifySignature({ ...signed, nowS: Date.now() / 1000 })).toBe(true);
+      const { id: noticeId, type, created_at } = JSON.parse(body);
+      expect([headers['service-event-id'], headers['service-event']]).toEqual([noticeId, type]);
+      expect(new Date(created_at).toISOString()).toBe(created_at);
+    }
+    const metrics = await (await fetch(`${on.workerUrls[0]}/metrics`)).text();
+    expect(metrics).toMatch(/posthorn_notices_total\{type="subscription\.refused"[^}]*\} 1/);
+    await on.operate('DELETE', `/v1/subscriptions/${id}`);
+  });
+  it('are repeated until they are taken', async () => {
+    const deaf = await startReceiver(500);
+    undo.push(() => deaf.close());
+    const own = await startWorld({ env: { NOTICE_URL: deaf.url, NOTICE_SECRET } });
+    undo.push(() => own.stop());
+    const { id } = await own.subscribe(to.url);
+    await own.operate('POST', `/v1/subscriptions/${id}/pause`);
+    await deaf.received(1);
+    deaf.answerWith(200);
+    const [first, second] = await deaf.received(2);
+    expect(second!.body).toBe(first!.body);
+    expect(JSON.parse(first!.body)).toMatchObject({ type: 'subscription.paused', data: { reason: 'operator' } });
+    await eventually('nothing to wait', async () => (await own.redis.xlen(`${own.prefix}:{0}:notices`)) === 0);
+  });
+});
+
+describe('answers', () => {
+  const checks = <S extends z.ZodType>(schema: S, value: unknown) =>
+    expect(schema.safeParse(value).error?.issues).toBeUndefined();
+  it('are as the schemas of the document say', async () => {
+    const { id, secret: _secret } = await on.subscribe(failing.url);
+    failing.answerWith((request, response) => response.writeHead(isDelivery(request) ? 503 : 200).end());
+    await on.operate('POST', `/v1/subscriptions/${id}/validate`);
+    const { body: event } = await on.publish(sampleEvent());
+    const [failed] = await eventually('it to fail', async () => {
+      const found = await on.deliveries(`event_id=${event.id}&status=failed`);
+      return found.length === 1 && found;
+    });
+    const get = async (path: string) => (await on.operate('GET', path)).body;
+    checks(schemas.subscriptionSchema, await get(`/v1/subscriptions/${id}`));
+    checks(schemas.pageOf(schemas.subscriptionSchema), await get('/v1/subscriptions'));
+    checks(schemas.addressAttemptsSchema, await get(`/v1/subscriptions/${id}/attempts`));
+    checks(schemas.deliveryWithAttemptsSchema, await get(`/v1/deliveries/${failed.id}`));
+    checks(schemas.pageOf(schemas.deliverySchema), await get('/v1/deliveries'));
+    checks(schemas.eventSchema, await get(`/v1/events/${event.id}`));
+    checks(schemas.deliverySchema, (await on.operate('POST', `/v1/deliveries/${failed.id}/replay`)).body);
+    checks(schemas.sessionSchema, await get('/v1/session'));
+    const replay = (await on.operate('POST', '/v1/replays', { subscription_id: id })).body;
+    checks(schemas.replaySchema, replay);
+    checks(schemas.replaySchema, await get(`/v1/replays/${replay.id}`));
+    checks(
+      schemas.subscriptionWithSecretSchema,
+      (await on.operate('POST', `/v1/subscriptions/${id}/rotate-secret`)).body,
+    );
+    await on.operate('DELETE', `/v1/subscriptions/${id}`);
+  });
+});

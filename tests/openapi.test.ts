@@ -1,0 +1,59 @@
+/** The OpenAPI documents: valid by somebody else's judgement, and complete. */
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { Validator } from '@seriousme/openapi-schema-validator';
+import { startWorld, type World } from './world.ts';
+
+let on: World;
+beforeAll(async () => {
+  on = await startWorld({ workers: 0 });
+});
+afterAll(() => on.stop());
+
+interface Layer {
+  route?: { path: string; methods: Record<string, boolean> };
+  handle: { stack?: Layer[] };
+}
+/** Every route that an express app serves, as `get /v1/events/{id}`. */
+function routesOf({ stack }: { stack: Layer[] }): string[] {
+  return stack.flatMap(({ route, handle }) => {
+    if (!route) return handle.stack ? routesOf({ stack: handle.stack }) : [];
+    return Object.keys(route.methods).map((method) => `${method} ${route.path.replace(/:(\w+)/g, '{$1}')}`);
+  });
+}
+function documented(paths: Record<string, Record<string, unknown>>): string[] {
+  return Object.entries(paths).flatMap(([path, methods]) => Object.keys(methods).map((method) => `${method} ${path}`));
+}
+const isApi = (route: string) => /^\w+ \/(v1|healthz|readyz|metrics)/.test(route);
+
+describe.each(['ingest', 'console'] as const)('the document of %s', (app) => {
+  const document = async () =>
+    (await (await fetch(`${app === 'ingest' ? on.ingestUrls[0] : on.consoleUrl}/openapi.json`)).json()) as {
+      openapi: string;
+      paths: Record<string, Record<string, { operationId: string; responses: Record<string, unknown> }>>;
+    };
+  it('is OpenAPI 3.1 by the official schema', async () => {
+    const validator = new Validator();
+    const { valid, errors } = await validator.validate((await document()) as never);
+    expect(errors).toBeUndefined();
+    expect(valid).toBe(true);
+    expect(validator.version).toBe('3.1');
+  });
+  it('has every route that the app serves, and no other', async () => {
+    const served = routesOf((on.expressOf(app) as unknown as { router: { stack: Layer[] } }).router).filter(isApi);
+    expect(documented((await document()).paths).sort()).toEqual(served.sort());
+    expect(served.length).toBeGreaterThan(3);
+  });
+  it('names each operation once, and an answer for each', async () => {
+    const operations = Object.values((await document()).paths).flatMap((path) => Object.values(path));
+    expect(new Set(operations.map(({ operationId }) => operationId)).size).toBe(operations.length);
+    for (const { responses } of operations) expect(Object.keys(responses).some((status) => status < '300')).toBe(true);
+  });
+  it('is shown by a page that loads nothing from elsewhere', async () => {
+    const url = app === 'ingest' ? on.ingestUrls[0] : on.consoleUrl;
+    const page = await (await fetch(`${url}/docs`)).text();
+    const addresses = [...page.matchAll(/(?:src|href)="([^"]+)"/g)].map((match) => match[1]!);
+    expect(addresses.length).toBeGreaterThan(2);
+    for (const address of addresses) expect((await fetch(new URL(address, `${url}/`))).status).toBe(200);
+    expect(addresses.every((address) => address.startsWith('/docs/'))).toBe(true);
+  });
+});

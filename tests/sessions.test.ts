@@ -1,0 +1,210 @@
+/** Signing in: cookies, CSRF tokens, limits, headers, and how often a key may call. */
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { fakeClock } from '@posthorn/testing';
+import { OPERATOR_TOKEN, PUBLISHER_KEY, sampleEvent, startWorld, type World, type WorldOptions } from './world.ts';
+
+const undo: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const one of undo.splice(0).reverse()) await one();
+});
+async function world(options: WorldOptions = {}): Promise<World> {
+  const started = await startWorld({ workers: 0, ...options });
+  undo.push(() => started.stop());
+  return started;
+}
+
+/** A browser, as far as cookies go. */
+function browser(consoleUrl: string) {
+  let cookie: string | undefined;
+  return {
+    get cookie() {
+      return cookie;
+    },
+    async call(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) {
+      const response = await fetch(consoleUrl + path, {
+        method,
+        headers: {
+          ...(cookie === undefined ? {} : { cookie }),
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...headers,
+        },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      });
+      const set = response.headers.get('set-cookie');
+      if (set) cookie = set.split(';')[0]!;
+      const text = await response.text();
+      const isJson = /json/.test(response.headers.get('content-type') ?? '');
+      return { status: response.status, headers: response.headers, set, body: isJson ? JSON.parse(text) : text };
+    },
+  };
+}
+const signIn = (on: ReturnType<typeof browser>, token = OPERATOR_TOKEN) => on.call('POST', '/v1/session', { token });
+
+describe('a session', () => {
+  it('is a cookie that no script reads and no other site sends; with its CSRF token it does what a token does', async () => {
+    const on = browser((await world()).consoleUrl);
+    const { status, set, body } = await signIn(on);
+    expect(status).toBe(201);
+    expect(body).toMatchObject({ operator: 'tests', csrf_token: expect.any(String), expires_at: expect.any(String) });
+    expect(set).toMatch(/^posthorn_session=/);
+    for (const attribute of ['HttpOnly', 'SameSite=Strict', 'Path=/', 'Expires=']) expect(set).toContain(attribute);
+    expect(set).not.toContain('Secure');
+    expect((await on.call('GET', '/v1/session')).body).toEqual(body);
+    expect((await on.call('GET', '/v1/subscriptions')).status).toBe(200);
+    const fields = { url: 'http://127.0.0.1:3999/', event_types: 'all', environment: 'both' };
+    for (const headers of [{}, { 'x-csrf-token': 'x' }, { 'x-csrf-token': body.csrf_token.toUpperCase() }]) {
+      const refused = await on.call('POST', '/v1/subscriptions', fields, headers as Record<string, string>);
+      expect([refused.status, refused.body.code]).toEqual([403, 'forbidden_csrf']);
+    }
+    const created = await on.call('POST', '/v1/subscriptions', fields, { 'x-csrf-token': body.csrf_token });
+    expect(created.status).toBe(201);
+    const audit = await on.call('GET', '/v1/audit');
+    expect(audit.body.data).toMatchObject([
+      { action: 'subscription.created', operator: 'tests', subscription_id: created.body.id },
+      { action: 'session.started', operator: 'tests' },
+    ]);
+  });
+
+  it('opens Bull Board', async () => {
+    const on = browser((await world()).consoleUrl);
+    expect((await on.call('GET', '/queues')).status).toBe(401);
+    await signIn(on);
+    expect((await on.call('GET', '/queues')).status).toBe(200);
+    expect((await on.call('PUT', '/queues/api/queues/deliveries/pause')).status).toBe(405);
+  });
+
+  it('ends with signing out, which needs the CSRF token too, and then the cookie is worth nothing', async () => {
+    const on = browser((await world()).consoleUrl);
+    const { body } = await signIn(on);
+    const { cookie } = on;
+    expect((await on.call('DELETE', '/v1/session')).status).toBe(403);
+    const out = await on.call('DELETE', '/v1/session', undefined, { 'x-csrf-token': body.csrf_token });
+    expect(out.status).toBe(204);
+    expect(out.set).toMatch(/^posthorn_session=;.*Expires=Thu, 01 Jan 1970/);
+    expect((await on.call('GET', '/v1/session', undefined, { cookie: cookie! })).status).toBe(401);
+  });
+
+  it('ends at its time, however much it is used', async () => {
+    const clock = fakeClock(Date.now());
+    const on = browser((await world({ clock, env: { SESSION_LIFETIME: '1h' } })).consoleUrl);
+    await signIn(on);
+    clock.advance(3_599_000);
+    expect((await on.call('GET', '/v1/overview')).status).toBe(200);
+    clock.advance(1_000);
+    expect((await on.call('GET', '/v1/overview')).status).toBe(401);
+  });
+
+  it('is good on every console, and ends when its token is withdrawn or changed', async () => {
+    const first = await world();
+    const on = browser(first.consoleUrl);
+    await signIn(on);
+    const as = async (tokens: string) => {
+      const other = await world({ env: { KEY_PREFIX: first.prefix, OPERATOR_TOKENS: tokens } });
+      return (await browser(other.consoleUrl).call('GET', '/v1/session', undefined, { cookie: on.cookie! })).status;
+    };
+    expect(await as(`other:o-token-000,tests:${OPERATOR_TOKEN}`)).toBe(200);
+    expect(await as('tests:another-token')).toBe(401);
+    expect(await as(`someone-else:${OPERATOR_TOKEN}`)).toBe(401);
+  });
+
+  it('a new one gets a new id, and a forged or foreign cookie is nobody', async () => {
+    const { consoleUrl } = await world();
+    const on = browser(consoleUrl);
+    await signIn(on);
+    const before = on.cookie;
+    await signIn(on);
+    expect(on.cookie).not.toBe(before);
+    const nobody = (cookie: string) => browser(consoleUrl).call('GET', '/v1/session', undefined, { cookie });
+    for (const cookie of ['posthorn_session=x', 'posthorn_session=s%3Aabc.def', `${on.cookie}x`, before!]) {
+      expect((await nobody(cookie)).status).toBe(401);
+    }
+  });
+
+  it('stores neither token nor cookie in readable form', async () => {
+    const { consoleUrl, redis, prefix } = await world();
+    const on = browser(consoleUrl);
+    await signIn(on);
+    const [key] = await redis.keys(`${prefix}:session:*`);
+    expect(await redis.get(key!)).not.toContain(OPERATOR_TOKEN);
+    expect(await redis.pttl(key!)).toBeGreaterThan(0);
+  });
+});
+
+describe('sign-in', () => {
+  it('is closed to a client after 10 wrong tokens, the right one included; others are let in', async () => {
+    const { consoleUrl } = await world({ env: { TRUSTED_PROXIES: '127.0.0.0/8' } });
+    const from = (client: string, token: string) =>
+      browser(consoleUrl).call('POST', '/v1/session', { token }, { 'x-forwarded-for': client });
+    for (let i = 0; i < 10; i++) expect((await from('203.0.113.1', 'wrong')).status).toBe(401);
+    const refused = await from('203.0.113.1', OPERATOR_TOKEN);
+    expect([refused.status, refused.body.code]).toEqual([429, 'too_many_requests']);
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+    expect((await from('203.0.113.2', OPERATOR_TOKEN)).status).toBe(201);
+    const basic = { authorization: `Basic ${btoa(`me:${OPERATOR_TOKEN}`)}`, 'x-forwarded-for': '203.0.113.1' };
+    expect((await browser(consoleUrl).call('GET', '/queues', undefined, basic)).status).toBe(429);
+  });
+
+  it('believes what a client says of its address only from a trusted proxy', async () => {
+    const { consoleUrl } = await world();
+    const from = (client: string) =>
+      browser(consoleUrl).call('POST', '/v1/session', { token: 'wrong' }, { 'x-forwarded-for': client });
+    for (let i = 0; i < 10; i++) await from(`203.0.113.${i}`);
+    expect((await from('203.0.113.99')).status).toBe(429);
+  });
+
+  it.each([[{}], [{ token: '' }], [{ token: 5 }], [{ token: 'x'.repeat(2_000) }], [{ token: 'x', more: 1 }], [[]]])(
+    'refuses %j by field',
+    async (body) => {
+      const { consoleUrl } = await world();
+      expect((await browser(consoleUrl).call('POST', '/v1/session', body)).status).toBe(422);
+    },
+  );
+
+  it('marks the cookie as secure where the browser came by https', async () => {
+    const { consoleUrl } = await world({ env: { TRUSTED_PROXIES: '127.0.0.0/8' } });
+    const headers = { 'x-forwarded-proto': 'https' };
+    const { set } = await browser(consoleUrl).call('POST', '/v1/session', { token: OPERATOR_TOKEN }, headers);
+    expect(set).toContain('Secure');
+  });
+});
+
+describe('headers', () => {
+  it('keep scripts in pages to the console’s own, and pages out of frames', async () => {
+    const { consoleUrl } = await world();
+    for (const path of ['/v1/session', '/docs', '/queues', '/nothing']) {
+      const { headers } = await fetch(consoleUrl + path);
+      const policy = headers.get('content-security-policy') ?? '';
+      expect(/script-src ([^;]*)/.exec(policy)?.[1]).toBe("'self'");
+      expect(policy).toContain("frame-ancestors 'none'");
+      expect(headers.get('x-content-type-options')).toBe('nosniff');
+      expect(headers.get('x-powered-by')).toBeNull();
+    }
+  });
+});
+
+describe('rate limits', () => {
+  it('are off for publishers unless set; set, they count events for each key over all processes', async () => {
+    const on = await world({ ingests: 2, env: { PUBLISHER_RATE_LIMIT: '5' } });
+    const publish = (process: number, body: unknown, key = PUBLISHER_KEY) =>
+      fetch(`${on.ingestUrls[process]}/v1/events${(body as { events?: unknown }).events ? '/batch' : ''}`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      });
+    // A batch counts its events, and one larger than the limit takes all of it.
+    expect((await publish(0, { events: Array.from({ length: 8 }, () => sampleEvent()) })).status).toBe(200);
+    const refused = await publish(1, sampleEvent());
+    expect(refused.status).toBe(429);
+    expect(refused.headers.get('retry-after')).toBe('1');
+    expect(await refused.json()).toMatchObject({ code: 'too_many_requests', status: 429 });
+    expect((await publish(1, sampleEvent(), `${PUBLISHER_KEY}-sandbox`)).status).toBe(202);
+  });
+  it('hold for operators as well', async () => {
+    const on = await world({ env: { OPERATOR_RATE_LIMIT: '3' } });
+    const statuses = await Promise.all(
+      Array.from({ length: 8 }, async () => (await on.operate('GET', '/v1/session')).status),
+    );
+    expect(statuses).toContain(429);
+    expect(statuses.filter((status) => status === 200).length).toBeGreaterThanOrEqual(3);
+  });
+});
