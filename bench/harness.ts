@@ -9,7 +9,7 @@ import { startRedis } from '../scripts/redis/server.ts';
 const root = join(import.meta.dirname, '..');
 const ENCRYPTION_KEY = Buffer.alloc(32, 1).toString('base64');
 export const PUBLISHER_KEY = 'bench-publisher';
-const OPERATOR_TOKEN = 'bench-operator';
+export const OPERATOR_TOKEN = 'bench-operator';
 
 /** A running child and what it says of itself. */
 export interface BenchProcess {
@@ -57,6 +57,7 @@ export async function openBench() {
 
   return {
     redis,
+    redisUrl: server.url,
     start,
     startApp: (app: 'ingest' | 'worker' | 'console', env: Record<string, string> = {}) =>
       start(`apps/${app}/src/main.ts`, {
@@ -65,6 +66,7 @@ export async function openBench() {
         SECRET_ENCRYPTION_KEY: ENCRYPTION_KEY,
         ALLOWED_PRIVATE_NETWORKS: '127.0.0.0/8',
         REQUIRE_HTTPS: 'never',
+        OPERATOR_RATE_LIMIT: '0',
         ...env,
       }),
     /** CPU that Redis has used so far, in microseconds. */

@@ -6,6 +6,7 @@ import { benchDeliveries } from './deliveries.ts';
 import { benchFanOut } from './fan-out.ts';
 import { openBench } from './harness.ts';
 import { benchIngest } from './ingest.ts';
+import { benchLists } from './lists.ts';
 import { benchMemory } from './memory.ts';
 
 const quick = process.argv.includes('--quick');
@@ -81,6 +82,25 @@ if (wants('fan-out')) {
     'publisher waits, ms': { value: round(fanOut.publishMs) },
     'all have it, ms': { value: round(fanOut.allArrivedMs) },
   });
+}
+if (wants('lists')) {
+  const [few, many] = [1_000, size(1_000_000)];
+  const fromFew = await benchLists(bench, few, 50);
+  const fromMany = await benchLists(bench, many, 50);
+  results.lists = { few: fromFew, many: fromMany };
+  console.log('Lists: a page of 50 deliveries over the API, median ms');
+  console.table(
+    Object.fromEntries(
+      Object.entries(fromFew).map(([name, ms]) => [
+        name,
+        {
+          [`of ${few}`]: round(ms, 1),
+          [`of ${many}`]: round(fromMany[name]!, 1),
+          ratio: round(fromMany[name]! / ms, 2),
+        },
+      ]),
+    ),
+  );
 }
 await bench.close();
 const folder = join(import.meta.dirname, 'results');

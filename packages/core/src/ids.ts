@@ -33,7 +33,12 @@ export function newSubscriptionId(): string {
  */
 export function deliveryId(eventId: string, subscriptionId: string, replayNonce = ''): string {
   const rest = createHash('sha256').update(`${eventId}\n${subscriptionId}\n${replayNonce}`).digest('base64url');
-  return `dlv_${hashText(subscriptionId)}${rest.slice(0, 20)}`;
+  return `${deliveryIdPrefix(subscriptionId)}${rest.slice(0, 20)}`;
+}
+
+/** How the ids of all deliveries to one subscription begin. Those to another one may too, but hardly ever do. */
+export function deliveryIdPrefix(subscriptionId: string): string {
+  return `dlv_${hashText(subscriptionId)}`;
 }
 
 /** A new id of a bulk replay of one subscription's deliveries; carries the subscription's partition hash like a delivery's. */

@@ -32,6 +32,7 @@ export {
 export {
   DELIVERY_ID,
   deliveryId,
+  deliveryIdPrefix,
   EVENT_ID,
   newEventId,
   newReplayId,

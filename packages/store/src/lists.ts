@@ -3,6 +3,7 @@ import {
   DELIVERY_STATUSES,
   type DeliveryStatus,
   deliveryId,
+  deliveryIdPrefix,
   partitionOf,
   type Replay,
   SUBSCRIPTION_STATUSES,
@@ -26,6 +27,10 @@ export interface DeliveryFilter {
   fromMs?: number | undefined;
   toMs?: number | undefined;
 }
+
+/** Ids of other addresses that a list passes over at most, and in one command: some tens of milliseconds in all. */
+const MOST_PASSED_OVER = 100_000;
+const PASSED_OVER_AT_ONCE = 2_000;
 
 /** A page of deliveries. Throws `BadCursor`. */
 export async function listDeliveries(
@@ -53,10 +58,10 @@ async function sourceOf(store: Store, filter: DeliveryFilter): Promise<Source> {
     if (status === 'held') return sortedSetSource(store, [laneKey(base, 'held', subscriptionId)], filter);
     const own = bySubscriptionKey(base, subscriptionId);
     if (status === undefined) return streamSource(store, own, filter);
-    // Neither index has both: the shorter one.
+    // No index has both. That of all with this status needs no look at the records of other addresses, unless it is long.
     const ofAll = byStatusKey(base, status);
-    const [ownCount, ofAllCount] = await Promise.all([store.redis.xlen(own), store.redis.zcard(ofAll)]);
-    return ofAllCount < ownCount ? sortedSetSource(store, [ofAll], filter) : streamSource(store, own, filter);
+    if ((await store.redis.zcard(ofAll)) > MOST_PASSED_OVER) return streamSource(store, own, filter);
+    return sortedSetSource(store, [ofAll], filter, deliveryIdPrefix(subscriptionId));
   }
   const statuses = status === undefined ? DELIVERY_STATUSES : [status];
   const keys = allPartitions(store).flatMap((partition) =>
@@ -143,12 +148,17 @@ async function countBy<S extends string>(
   return Object.fromEntries(counts) as Record<S, number>;
 }
 
-/** Newest first by (time, id) over several sorted sets at once. */
-function sortedSetSource(store: Store, keys: string[], range: Pick<DeliveryFilter, 'fromMs' | 'toMs'>): Source {
+/** Newest first by (time, id) over several sorted sets at once; of those ids alone that begin with `prefix`. */
+function sortedSetSource(
+  store: Store,
+  keys: string[],
+  range: Pick<DeliveryFilter, 'fromMs' | 'toMs'>,
+  prefix = '',
+): Source {
   return async (after, count) => {
     const max = Math.min(after?.ms ?? Number.POSITIVE_INFINITY, range.toMs ?? Number.POSITIVE_INFINITY);
     const min = range.fromMs ?? '-inf';
-    const parts = await Promise.all(keys.map((key) => readSortedSet(store, key, max, min, after, count)));
+    const parts = await Promise.all(keys.map((key) => readSortedSet(store, key, max, min, after, count, prefix)));
     return parts.flat().sort(newestFirst).slice(0, count);
   };
 }
@@ -160,16 +170,17 @@ async function readSortedSet(
   min: number | string,
   after: Position | undefined,
   count: number,
+  prefix: string,
 ): Promise<(Position & { item: string })[]> {
   const found: (Position & { item: string })[] = [];
   // Many may share one millisecond (a large fan-out): those up to the position are passed over.
   for (let offset = 0; found.length < count; ) {
     const top = max === Number.POSITIVE_INFINITY ? '+inf' : max;
-    const size = Math.max(count, 250);
+    const size = prefix === '' ? count : PASSED_OVER_AT_ONCE;
     const flat = await store.redis.zrevrangebyscore(key, top, min, 'WITHSCORES', 'LIMIT', offset, size);
     for (let i = 0; i < flat.length; i += 2) {
       const place = { ms: Number(flat[i + 1]), id: flat[i]!, item: flat[i]! };
-      if (after === undefined || newestFirst(after, place) < 0) found.push(place);
+      if (place.id.startsWith(prefix) && (after === undefined || newestFirst(after, place) < 0)) found.push(place);
     }
     if (flat.length < 2 * size) break;
     offset += size;
