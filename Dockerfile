@@ -5,6 +5,7 @@ WORKDIR /app
 COPY package.json package-lock.json ./
 COPY apps/ingest/package.json apps/ingest/
 COPY apps/worker/package.json apps/worker/
+COPY apps/cli/package.json apps/cli/
 COPY apps/console/package.json apps/console/
 COPY packages/core/package.json packages/core/
 COPY packages/store/package.json packages/store/

@@ -4,7 +4,7 @@ import { type Api, holderOf, problemDocument, type RateLimit, toAppError } from 
 import { z } from 'zod';
 import { type IngestContext, type IngestResult, ingestEvent } from './ingest-event.ts';
 
-export interface PublisherKey {
+interface PublisherKey {
   name: string;
   environment: 'sandbox' | 'production' | 'both';
   key: string;

@@ -1,7 +1,6 @@
 /** What replays, notices and the audit trail guarantee on a real Redis, with time in the test's hands. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { type Attempt, newEventId, partitionOf, type Verdict } from '@posthorn/core';
-import { testPrefix, testRedisUrl } from '@posthorn/testing';
 import {
   addressesToRelease,
   appendAudit,
@@ -16,7 +15,6 @@ import {
   loadReplays,
   loadSubscriptions,
   newSubscription,
-  openStore,
   recordAttempt,
   releaseDeliveries,
   removeNotices,
@@ -30,27 +28,16 @@ import {
   storeEvent,
   waitingNotices,
 } from './index.ts';
+import { openTestStore, RETENTION } from './test-store.ts';
 
-const DAY = 86_400_000;
-const RETENTION = 30 * DAY;
 const anna = { operator: 'anna' };
 let store: Store;
 let close: () => Promise<void>;
 let nowMs: number;
 
 beforeEach(async () => {
-  const opened = openStore(
-    { REDIS_URL: testRedisUrl(), KEY_PREFIX: testPrefix(), PARTITIONS: 3, RETENTION },
-    { onError: (error) => expect(error).toBeUndefined() },
-  );
-  await opened.start();
-  store = opened.store;
+  ({ store, close } = await openTestStore(3));
   nowMs = Date.now();
-  close = async () => {
-    const keys = await store.redis.keys(`${store.prefix}:*`);
-    if (keys.length > 0) await store.redis.del(keys);
-    await opened.stop();
-  };
 });
 afterEach(() => close());
 

@@ -1,7 +1,6 @@
 /** What the scripts guarantee on a real Redis, with time in the test's hands. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { type Attempt, type Event, newEventId, partitionOf, type Verdict } from '@posthorn/core';
-import { testPrefix, testRedisUrl } from '@posthorn/testing';
 import {
   addressesToRelease,
   baseOf,
@@ -25,7 +24,6 @@ import {
   loadEvent,
   loadSubscriptions,
   newSubscription,
-  openStore,
   parkDelivery,
   recordAttempt,
   releaseDeliveries,
@@ -36,26 +34,15 @@ import {
   storeEvent,
   trimFinished,
 } from './index.ts';
+import { DAY, openTestStore, RETENTION } from './test-store.ts';
 
-const DAY = 86_400_000;
-const RETENTION = 30 * DAY;
 let store: Store;
 let close: () => Promise<void>;
 let nowMs: number;
 
 beforeEach(async () => {
-  const opened = openStore(
-    { REDIS_URL: testRedisUrl(), KEY_PREFIX: testPrefix(), PARTITIONS: 4, RETENTION },
-    { onError: (error) => expect(error).toBeUndefined() },
-  );
-  await opened.start();
-  store = opened.store;
+  ({ store, close } = await openTestStore(4));
   nowMs = Date.now();
-  close = async () => {
-    const keys = await store.redis.keys(`${store.prefix}:*`);
-    if (keys.length > 0) await store.redis.del(keys);
-    await opened.stop();
-  };
 });
 afterEach(() => close());
 

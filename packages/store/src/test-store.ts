@@ -1,0 +1,28 @@
+/** For tests: a store of one's own on a real Redis. */
+import { testPrefix, testRedisUrl } from '@posthorn/testing';
+import { openStore, type Store } from './store.ts';
+
+export const DAY = 86_400_000;
+export const RETENTION = 30 * DAY;
+
+/** A store with a prefix of its own; `close` removes its keys. An error of its connection fails the process. */
+export async function openTestStore(partitions: number): Promise<{ store: Store; close: () => Promise<void> }> {
+  const opened = openStore(
+    { REDIS_URL: testRedisUrl(), KEY_PREFIX: testPrefix(), PARTITIONS: partitions, RETENTION },
+    {
+      onError(error) {
+        throw error;
+      },
+    },
+  );
+  await opened.start();
+  const { store } = opened;
+  return {
+    store,
+    async close() {
+      const keys = await store.redis.keys(`${store.prefix}:*`);
+      if (keys.length > 0) await store.redis.del(keys);
+      await opened.stop();
+    },
+  };
+}
