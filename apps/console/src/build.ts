@@ -95,12 +95,12 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
     },
     guards: [operators.requireOperator, limitCalls(rateLimit)],
   });
-  operationsRoutes(api, { registry, checkReady: () => checkWritable(store) });
   sessionRoutes(api, context);
   subscriptionRoutes(api, context);
   deliveryRoutes(api, context);
   replayRoutes(api, context);
   insightRoutes(api, context);
+  operationsRoutes(api, { registry, checkReady: () => checkWritable(store) });
 
   const app = createExpress();
   if (settings.TRUSTED_PROXIES) app.set('trust proxy', settings.TRUSTED_PROXIES);

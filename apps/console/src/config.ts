@@ -10,7 +10,7 @@ const schema = z.object({
   SECRET_ENCRYPTION_KEY: parsedBy(parseEncryptionKey, 'must be 32 bytes in base64'),
   ATTEMPT_TIMEOUT: durationMs.default(8_000),
   ALLOWED_PRIVATE_NETWORKS: parsedBy(parseNetworks, 'must be networks in CIDR form separated by commas').default([]),
-  OPERATOR_RATE_LIMIT: wholeNumber(0, 1_000_000).default(1_000),
+  OPERATOR_RATE_LIMIT: wholeNumber(0, 1_000_000).default(5_000),
   SESSION_LIFETIME: durationMs.default(12 * 3_600_000),
   TRUSTED_PROXIES: parsedBy(
     (text) => (parseNetworks(text).length > 0 ? text.split(',').map((network) => network.trim()) : undefined),

@@ -69,8 +69,8 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
     security: { key: { type: 'http', scheme: 'bearer', description: 'A publisher key' } },
     guards: [authenticate],
   });
-  operationsRoutes(api, { registry, checkReady: () => checkWritable(store) });
   publisherRoutes(api, context);
+  operationsRoutes(api, { registry, checkReady: () => checkWritable(store) });
   app.use('/v1', measureRequests(registry));
   app.use(api.router, docsRouter(api.document(), 'Posthorn publisher API'));
   app.use('/v1', authenticate);
