@@ -1,4 +1,10 @@
 # One image for ingest, worker and console; docker-compose.yml says which of them a container runs.
+# First the console's page, which needs more to be built than to be served.
+FROM node:24-slim AS page
+WORKDIR /app
+COPY . .
+RUN npm ci && npm run build
+
 FROM node:24-slim
 ENV NODE_ENV=production UV_THREADPOOL_SIZE=64
 WORKDIR /app
@@ -17,6 +23,7 @@ COPY packages/testing/package.json packages/testing/
 RUN npm ci --omit=dev
 COPY apps apps
 COPY packages packages
+COPY --from=page /app/apps/console/page/dist apps/console/page/dist
 USER node
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/healthz`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]

@@ -1,4 +1,4 @@
-/** Three kinds of tests: `unit` needs nothing, `int` a Redis, `e2e` runs whole processes. */
+/** Four kinds of tests: `unit` needs nothing, `int` a Redis, `e2e` whole apps, `browser` a chromium as well. */
 import type { Config } from 'jest';
 
 const shared: Config = {
@@ -26,7 +26,13 @@ const config: Config = {
   projects: [
     { ...shared, displayName: 'unit', testMatch: ['<rootDir>/{apps,packages}/**/!(*.int).test.ts'] },
     { ...withRedis, displayName: 'int', testMatch: ['<rootDir>/{apps,packages}/**/*.int.test.ts'] },
-    { ...withRedis, displayName: 'e2e', testMatch: ['<rootDir>/tests/**/*.test.ts'] },
+    { ...withRedis, displayName: 'e2e', testMatch: ['<rootDir>/tests/*.test.ts'] },
+    {
+      ...withRedis,
+      globalSetup: './tests/setup/prepare-browser.ts',
+      displayName: 'browser',
+      testMatch: ['<rootDir>/tests/browser/*.test.ts'],
+    },
   ],
 };
 

@@ -43,10 +43,20 @@ describe('docker-compose.yml', () => {
 
 describe('Dockerfile', () => {
   it('copies paths that exist, and the manifest of every workspace', () => {
-    const copied = [...read('Dockerfile').matchAll(/^COPY (.+) \S+$/gm)].flatMap((match) => match[1]!.split(' '));
+    const copied = [...read('Dockerfile').matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap((match) =>
+      match[1]!.split(' '),
+    );
     for (const path of copied) expect([path, existsSync(join(root, path))]).toEqual([path, true]);
     for (const folder of ['apps', 'packages']) {
       for (const name of readdirSync(join(root, folder))) expect(copied).toContain(`${folder}/${name}/package.json`);
     }
+  });
+  it('builds the page where everything is there, and serves it from where the console looks for it', () => {
+    const [build = '', image = ''] = read('Dockerfile')
+      .split(/^FROM /m)
+      .slice(1);
+    expect(build).toContain('npm run build');
+    expect(image).toContain('COPY --from=page /app/apps/console/page/dist apps/console/page/dist');
+    expect(read('.dockerignore')).not.toMatch(/^(apps|scripts|packages)\/?$/m);
   });
 });

@@ -180,6 +180,36 @@ describe('notices', () => {
   });
 });
 
+describe('what was sent', () => {
+  it('is shown as an attempt sent it, and as it would be sent now', async () => {
+    const own = await startReceiver();
+    undo.push(() => own.close());
+    const { id, secret } = await on.subscribe(own.url);
+    await on.operate('POST', `/v1/subscriptions/${id}/rotate-secret`);
+    const made = (await on.operate('POST', `/v1/subscriptions/${id}/test`)).body;
+    const [sent] = await own.received(1, 5_000, isDelivery);
+    await eventually('it to be recorded', async () => (await on.delivery(made.id)).attempt_count === 1);
+    const { body: shown } = await on.operate('GET', `/v1/deliveries/${made.id}/request?attempt=1`);
+    expect(schemas.requestSchema.safeParse(shown).error).toBeUndefined();
+    expect([shown.method, shown.url, shown.body]).toEqual(['POST', own.url, sent!.body]);
+    for (const [name, value] of Object.entries(shown.headers)) expect(sent!.headers[name.toLowerCase()]).toBe(value);
+    const { body: now } = await on.operate('GET', `/v1/deliveries/${made.id}/request`);
+    const signed = { header: now.headers['Service-Signature'], secret, body: now.body };
+    expect(verifySignature({ ...signed, nowS: Date.now() / 1000 })).toBe(true);
+    for (const [path, status] of [
+      [`/v1/deliveries/${made.id}/request?attempt=2`, 404],
+      [`/v1/deliveries/${made.id}/request?attempt=x`, 422],
+      ['/v1/deliveries/dlv_none/request', 404],
+    ] as const) {
+      expect((await on.operate('GET', path)).status).toBe(status);
+    }
+    const types = async (type: string) => on.deliveries(`subscription_id=${id}&event_type=${type}`);
+    expect([(await types('webhook.test')).length, (await types('session.created')).length]).toEqual([1, 0]);
+    await on.operate('DELETE', `/v1/subscriptions/${id}`);
+    expect((await on.operate('GET', `/v1/deliveries/${made.id}/request`)).status).toBe(404);
+  });
+});
+
 describe('answers', () => {
   const checks = <S extends z.ZodType>(schema: S, value: unknown) =>
     expect(schema.safeParse(value).error?.issues).toBeUndefined();
@@ -201,6 +231,10 @@ describe('answers', () => {
     checks(schemas.eventSchema, await get(`/v1/events/${event.id}`));
     checks(schemas.deliverySchema, (await on.operate('POST', `/v1/deliveries/${failed.id}/replay`)).body);
     checks(schemas.sessionSchema, await get('/v1/session'));
+    const failedCount = await get(`/v1/subscriptions/${id}/failed-deliveries?to=${failed.created_at}`);
+    checks(schemas.failedDeliveriesSchema, failedCount);
+    expect(failedCount.count).toBe(1);
+    expect((await get(`/v1/subscriptions/${id}/failed-deliveries?to=2020-01-01T00:00:00Z`)).count).toBe(0);
     const replay = (await on.operate('POST', '/v1/replays', { subscription_id: id })).body;
     checks(schemas.replaySchema, replay);
     checks(schemas.replaySchema, await get(`/v1/replays/${replay.id}`));

@@ -1,19 +1,15 @@
 /** A Redis server of one's own: found or installed, started on a free port of this machine, stopped again. */
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
+import { findProgram, ProgramMissing } from '../programs.ts';
 
 export interface OwnRedis {
   url: string;
   port: number;
   pid: number;
   stop(): Promise<void>;
-}
-
-/** Redis can't be had here; the message says what to type. */
-export class NoRedis extends Error {
-  override name = 'NoRedis';
 }
 
 const START_LIMIT_MS = 10_000;
@@ -31,47 +27,31 @@ const SETTINGS = [
   'noeviction',
 ];
 
-/** The server program, installed first where that needs no question. Throws `NoRedis`. */
-function findRedisServer(say: (line: string) => void): string {
-  const found = onPath();
-  if (found) return found;
-  const isRoot = process.getuid?.() === 0;
-  if (!isRoot || !existsSync('/usr/bin/apt-get')) {
-    throw new NoRedis(
-      'Posthorn needs Redis 7 or Valkey, and found neither REDIS_URL nor redis-server nor valkey-server. Do one of these:\n' +
-        '  sudo apt-get install redis-server      (Debian, Ubuntu)\n' +
-        '  sudo dnf install valkey                (Fedora)\n' +
-        '  brew install redis                     (macOS)\n' +
-        '  export REDIS_URL=redis://host:6379     (one that runs already)',
-    );
-  }
-  say('Installing Redis with apt-get (once) ...');
-  // The package would start a server of its own; a policy of 101 forbids that.
-  const script =
-    'set -e; export DEBIAN_FRONTEND=noninteractive; p=/usr/sbin/policy-rc.d; ' +
-    'if [ ! -e $p ]; then printf "#!/bin/sh\\nexit 101\\n" > $p; chmod +x $p; trap "rm -f $p" EXIT; fi; ' +
-    'apt-get update -qq && apt-get install -y -qq --no-install-recommends redis-server';
-  const result = spawnSync('sh', ['-c', script], { encoding: 'utf8' });
-  const installed = onPath();
-  if (result.status !== 0 || !installed) {
-    throw new NoRedis(`apt-get could not install redis-server:\n${result.stderr}\nInstall it, or set REDIS_URL.`);
-  }
-  return installed;
-}
+const program = {
+  title: 'Redis',
+  names: ['redis-server', 'valkey-server'],
+  aptPackage: 'redis-server',
+  advice:
+    'Posthorn needs Redis 7 or Valkey, and found neither REDIS_URL nor redis-server nor valkey-server. Do one of these:\n' +
+    '  sudo apt-get install redis-server      (Debian, Ubuntu)\n' +
+    '  sudo dnf install valkey                (Fedora)\n' +
+    '  brew install redis                     (macOS)\n' +
+    '  export REDIS_URL=redis://host:6379     (one that runs already)',
+};
 
 /** Starts a server with its data in `dir`, on `port` or a free one, and waits until it answers. */
 export async function startRedis(
   dir: string,
   options: { port?: number; say: (line: string) => void; extra?: string[] },
 ): Promise<OwnRedis> {
-  const program = findRedisServer(options.say);
+  const server = findProgram(program, options.say);
   mkdirSync(dir, { recursive: true });
   const port = options.port ?? (await freePort());
   const logFile = join(dir, 'redis.log');
   const log = openSync(logFile, 'a');
   const args = ['--port', String(port), '--dir', dir, ...SETTINGS, ...(options.extra ?? [])];
   // A group of its own: Ctrl-C in the terminal ends the apps first, and Redis after them.
-  const child = spawn(program, args, { stdio: ['ignore', log, log], detached: true });
+  const child = spawn(server, args, { stdio: ['ignore', log, log], detached: true });
   const died = new Promise<string>((resolve) => {
     child.once('error', (error) => resolve(error.message));
     child.once('exit', (code) => resolve(`it ended with code ${code}`));
@@ -84,7 +64,7 @@ export async function startRedis(
     ]);
     if (why !== undefined || Date.now() > endsAt) {
       const tail = existsSync(logFile) ? readFileSync(logFile, 'utf8').split('\n').slice(-6).join('\n') : '';
-      throw new NoRedis(`Redis did not start: ${why ?? 'no answer'}\n${tail}`);
+      throw new ProgramMissing(`Redis did not start: ${why ?? 'no answer'}\n${tail}`);
     }
   }
   return { url: `redis://127.0.0.1:${port}`, port, pid: child.pid!, stop: () => stopChild(child) };
@@ -114,12 +94,6 @@ export function freePort(): Promise<number> {
       server.close(() => resolve(typeof address === 'object' && address ? address.port : 0));
     });
   });
-}
-
-function onPath(): string | undefined {
-  const folders = [...(process.env.PATH ?? '').split(':'), '/usr/bin', '/usr/local/bin'];
-  const candidates = ['redis-server', 'valkey-server'].flatMap((name) => folders.map((folder) => join(folder, name)));
-  return candidates.find((path) => existsSync(path));
 }
 
 async function stopChild(child: ChildProcess): Promise<void> {

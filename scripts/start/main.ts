@@ -1,7 +1,8 @@
 /** `npm start`: everything at once on one machine, with a sample receiver and one event to see it work. */
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { answers, freePort, NoRedis, startRedis } from '../redis/server.ts';
+import { buildPage } from '../build-page.ts';
+import { answers, freePort, startRedis } from '../redis/server.ts';
 import { type AppProcess, startApp } from './app-process.ts';
 import { type DemoState, loadState, saveState } from './keys.ts';
 import { type Received, startSampleReceiver } from './sample-receiver.ts';
@@ -24,6 +25,7 @@ async function main(): Promise<void> {
   refuseSecondStart();
   const state = loadState(stateFile);
   say('Starting Posthorn ...');
+  buildPage(say);
   const redisUrl = await provideRedis();
 
   let first: ((received: Received) => void) | undefined;
@@ -63,7 +65,7 @@ function refuseSecondStart(): void {
   if (existsSync(runFile)) {
     const { pid } = JSON.parse(readFileSync(runFile, 'utf8')) as { pid: number };
     if (isAlive(pid))
-      throw new NoRedis(`Posthorn already runs from this folder (process ${pid}). Stop it with Ctrl-C first.`);
+      throw new Error(`Posthorn already runs from this folder (process ${pid}). Stop it with Ctrl-C first.`);
   }
 }
 
@@ -165,11 +167,11 @@ function showDelivery({ headers, body }: Received): void {
 function showAddresses(apps: Record<keyof typeof PORTS, AppProcess>, state: DemoState, redisUrl: string): void {
   const shown = new URL(redisUrl);
   shown.password = '';
-  say(`Publish     ${apps.ingest.url}/v1/events            key    ${state.publisherKey}`);
-  say(`Operate     ${apps.console.url}/v1/subscriptions     token  ${state.operatorToken}`);
-  say(`            npm run posthorn -- --help               the same from the command line`);
-  say(`API         ${apps.console.url}/docs                 and ${apps.ingest.url}/docs`);
-  say(`Queues      ${apps.console.url}/queues               any name, and the token as the password`);
+  say('Open the console and sign in with the token:\n');
+  say(`  ${apps.console.url}     ${state.operatorToken}\n`);
+  say(`Publish     ${apps.ingest.url}/v1/events            key  ${state.publisherKey}`);
+  say(`APIs        ${apps.console.url}/docs, ${apps.ingest.url}/docs`);
+  say('Commands    npm run posthorn -- --help');
   say(`Metrics     ${apps.worker.url}/metrics              also on the other two`);
   say(`Redis       ${shown.href}`);
   say('Logs, keys  .posthorn/\n');
@@ -209,5 +211,5 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal
 try {
   await main();
 } catch (error) {
-  await end(1, error instanceof NoRedis ? error.message : String(error instanceof Error ? error.message : error));
+  await end(1, String(error instanceof Error ? error.message : error));
 }

@@ -27,6 +27,7 @@ import type { ConsoleContext } from './context.ts';
 import { deliveryRoutes } from './delivery-routes.ts';
 import { insightRoutes } from './insight-routes.ts';
 import { CSRF_HEADER, createOperators, SESSION_COOKIE } from './operators.ts';
+import { pageRoutes } from './page-routes.ts';
 import { cursorProblem } from './query.ts';
 import { replayRoutes } from './replay-routes.ts';
 import { securityHeaders } from './security-headers.ts';
@@ -109,6 +110,7 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
   app.use(api.router, docsRouter(api.document(), title));
   app.use(bullBoardRoutes(producer, operators.requireViewer));
   app.use('/v1', operators.requireOperator);
+  app.use(pageRoutes());
   const translate: ErrorRequestHandler = (error, _request, _response, next) => next(cursorProblem(error));
   app.use(notFoundHandler, translate, problemHandler(logger));
   const http = createHttpService({ app, host: settings.HOST, port: settings.PORT });

@@ -1,6 +1,6 @@
 /** The operator API's calls on deliveries, their replay, and events (interface 4). */
 import { randomBytes } from 'node:crypto';
-import { AppError, DELIVERY_STATUSES, partitionOf } from '@posthorn/core';
+import { AppError, DELIVERY_STATUSES, EVENT_TYPES, partitionOf } from '@posthorn/core';
 import type { Api } from '@posthorn/runtime';
 import {
   listDeliveries,
@@ -15,7 +15,8 @@ import { z } from 'zod';
 import type { ConsoleContext } from './context.ts';
 import { presentDelivery, presentDeliveryWithAttempts, presentEvent, presentPage } from './present.ts';
 import { deliveryId, eventId, pageFields, subscriptionId, timeFields } from './query.ts';
-import { deliverySchema, deliveryWithAttemptsSchema, eventSchema, pageOf } from './schemas.ts';
+import { requestOf } from './request-of.ts';
+import { deliverySchema, deliveryWithAttemptsSchema, eventSchema, pageOf, requestSchema } from './schemas.ts';
 
 const tag = 'Deliveries';
 /** Deliveries shown with their event; `GET /v1/deliveries?event_id=` pages through more. */
@@ -24,6 +25,7 @@ const DELIVERIES_WITH_EVENT = 1_000;
 const listSchema = z.strictObject({
   subscription_id: subscriptionId.optional(),
   event_id: eventId.optional(),
+  event_type: z.enum(EVENT_TYPES).optional(),
   status: z.enum(DELIVERY_STATUSES).optional(),
   ...timeFields,
   ...pageFields,
@@ -58,6 +60,7 @@ export function deliveryRoutes(api: Api, context: ConsoleContext): void {
       const filter = {
         subscriptionId: query.subscription_id,
         eventId: query.event_id,
+        eventType: query.event_type,
         status: query.status,
         fromMs: query.from,
         toMs: query.to,
@@ -80,6 +83,29 @@ export function deliveryRoutes(api: Api, context: ConsoleContext): void {
       const delivery = await load(id);
       const replays = await replaysOf(store, delivery.eventId, delivery.subscriptionId);
       return { status: 200, body: presentDeliveryWithAttempts(delivery, replays, store.retentionMs) };
+    },
+  );
+
+  api.route(
+    {
+      method: 'get',
+      path: '/v1/deliveries/{id}/request',
+      summary: 'Read the request that an attempt sends',
+      description:
+        'As it was at the start of an attempt, or as it would be now; with the present url and the secrets that held then, as far as they are known.',
+      tag,
+      params: z.object({ id: deliveryId }),
+      query: z.strictObject({
+        attempt: z
+          .string()
+          .regex(/^[1-9]\d?$/, 'Expected the number of an attempt')
+          .transform(Number)
+          .optional(),
+      }),
+      answers: { 200: { description: 'The request', schema: requestSchema } },
+    },
+    async ({ params: { id }, query }) => {
+      return { status: 200, body: await requestOf(context, await load(id), query.attempt) };
     },
   );
 

@@ -10,6 +10,7 @@ import {
   readAddressAttempts,
   readAttempts,
   readBacklog,
+  readRules,
   type Store,
 } from '@posthorn/store';
 import type { z } from 'zod';
@@ -43,7 +44,7 @@ export function createOverview(context: ConsoleContext): () => Promise<Overview>
 
 async function readOverview({ store, producer, clock }: ConsoleContext): Promise<Overview> {
   const nowMs = clock.now();
-  const [backlog, jobs, workers, hour, day, ranking, paused] = await Promise.all([
+  const [backlog, jobs, workers, hour, day, ranking, paused, rules] = await Promise.all([
     readBacklog(store, nowMs),
     producer.counts(),
     aliveWorkers(store, nowMs),
@@ -51,6 +52,7 @@ async function readOverview({ store, producer, clock }: ConsoleContext): Promise
     readAttempts(store, 'hour', nowMs),
     rankAddresses(store, nowMs),
     listSubscriptions(store, { status: 'paused' }, PAUSED_SHOWN),
+    readRules(store),
   ]);
   return {
     at: instant(nowMs),
@@ -69,6 +71,7 @@ async function readOverview({ store, producer, clock }: ConsoleContext): Promise
     })),
     last_hour: presentAttempts(hour),
     last_day: presentAttempts(day),
+    rules: { max_attempts: rules.maxAttempts, pause_after: rules.pauseAfter, retention_ms: store.retentionMs },
     addresses: {
       since: instant(ranking.sinceMs),
       most_failing: await presentRanking(store, ranking.failing),

@@ -78,6 +78,15 @@ export const deliveryWithAttemptsSchema = z
   })
   .meta({ id: 'DeliveryWithAttempts' });
 
+export const requestSchema = z
+  .strictObject({
+    method: z.literal('POST'),
+    url: z.string(),
+    headers: z.record(z.string(), z.string()),
+    body: z.string().describe('The exact text'),
+  })
+  .meta({ id: 'DeliveryRequest' });
+
 export const eventSchema = z
   .strictObject({
     id: z.string(),
@@ -105,6 +114,10 @@ export const replaySchema = z
     finished_at: instant.nullable(),
   })
   .meta({ id: 'Replay' });
+
+export const failedDeliveriesSchema = z
+  .strictObject({ subscription_id: z.string(), count })
+  .meta({ id: 'FailedDeliveries' });
 
 export const auditEntrySchema = z
   .strictObject({
@@ -169,8 +182,8 @@ export const addressAttemptsSchema = z
 export const overviewSchema = z
   .strictObject({
     at: instant,
-    deliveries: z.strictObject(Object.fromEntries(DELIVERY_STATUSES.map((status) => [status, count]))),
-    subscriptions: z.strictObject(Object.fromEntries(SUBSCRIPTION_STATUSES.map((status) => [status, count]))),
+    deliveries: z.record(z.enum(DELIVERY_STATUSES), count),
+    subscriptions: z.record(z.enum(SUBSCRIPTION_STATUSES), count),
     queue: z.strictObject({
       waiting: count,
       active: count,
@@ -192,6 +205,9 @@ export const overviewSchema = z
     ),
     last_hour: attemptsSchema.describe('Minute by minute'),
     last_day: attemptsSchema.describe('Hour by hour'),
+    rules: z
+      .strictObject({ max_attempts: count, pause_after: count, retention_ms: count })
+      .describe('Attempts of a delivery, consecutive failures that pause an address, how long deliveries are kept'),
     addresses: z.strictObject({
       since: instant,
       most_failing: z.array(addressSchema),

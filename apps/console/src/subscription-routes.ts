@@ -17,6 +17,7 @@ import { newSigningSecret } from '@posthorn/signing';
 import {
   changeSubscription,
   closeSubscription,
+  countFailed,
   deleteSubscription,
   listSubscriptions,
   loadDeliveries,
@@ -30,10 +31,11 @@ import { attemptsInFlight } from './attempts-in-flight.ts';
 import type { ConsoleContext } from './context.ts';
 import { presentAddressAttempts } from './overview.ts';
 import { presentDelivery, presentPage, presentSubscription } from './present.ts';
-import { pageFields, subscriptionId } from './query.ts';
+import { pageFields, subscriptionId, timeFields } from './query.ts';
 import {
   addressAttemptsSchema,
   deliverySchema,
+  failedDeliveriesSchema,
   pageOf,
   subscriptionSchema,
   subscriptionWithSecretSchema,
@@ -297,6 +299,22 @@ export function subscriptionRoutes(api: Api, context: ConsoleContext): void {
     async ({ params: { id } }) => {
       const [found] = await loadSubscriptions(store, [id]);
       return { status: 200, body: await presentAddressAttempts(store, (found ?? missing()).id, clock.now()) };
+    },
+  );
+
+  api.route(
+    {
+      ...one,
+      method: 'get',
+      path: '/v1/subscriptions/{id}/failed-deliveries',
+      summary: 'Count what a bulk replay would look at',
+      query: z.strictObject(timeFields),
+      answers: { 200: { description: 'Failed deliveries made in the time', schema: failedDeliveriesSchema } },
+    },
+    async ({ params: { id }, query: { from = 0, to = Number.MAX_SAFE_INTEGER } }) => {
+      const [found] = await loadSubscriptions(store, [id]);
+      const { id: subscription_id } = found ?? missing();
+      return { status: 200, body: { subscription_id, count: await countFailed(store, id, from, to, clock.now()) } };
     },
   );
 }

@@ -23,7 +23,7 @@ import { createSender, parseNetworks } from '@posthorn/sender';
 import { createSecretBox } from '@posthorn/signing';
 import {
   allPartitions,
-  announceMaxAttempts,
+  announceRules,
   checkWritable,
   connectRedis,
   forgetWorker,
@@ -122,7 +122,8 @@ export function buildWorker(settings: WorkerSettings, clock: Clock = systemClock
   );
   const schedule: Service = {
     name: 'schedule',
-    start: () => announceMaxAttempts(store, settings.RETRY_DELAYS.length + 1),
+    start: () =>
+      announceRules(store, { maxAttempts: settings.RETRY_DELAYS.length + 1, pauseAfter: settings.PAUSE_AFTER }),
     stop: async () => {
       const duties = ['housekeeper', 'notifier'] as const;
       await Promise.all(

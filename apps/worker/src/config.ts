@@ -1,5 +1,5 @@
 /** The worker's settings: the only reader of its environment. */
-import { DEFAULT_RETRY_DELAYS_MS } from '@posthorn/core';
+import { DEFAULT_PAUSE_AFTER, DEFAULT_RETRY_DELAYS_MS } from '@posthorn/core';
 import { durationListMs, durationMs, loadSettings, parsedBy, sharedSettings, wholeNumber } from '@posthorn/runtime';
 import { parseNetworks } from '@posthorn/sender';
 import { parseEncryptionKey } from '@posthorn/signing';
@@ -11,7 +11,7 @@ const schema = z
     SECRET_ENCRYPTION_KEY: parsedBy(parseEncryptionKey, 'must be 32 bytes in base64'),
     RETRY_DELAYS: durationListMs.default([...DEFAULT_RETRY_DELAYS_MS]),
     ATTEMPT_TIMEOUT: durationMs.default(8_000),
-    PAUSE_AFTER: wholeNumber(1, 1_000_000).default(20),
+    PAUSE_AFTER: wholeNumber(1, 1_000_000).default(DEFAULT_PAUSE_AFTER),
     WORKER_CONCURRENCY: wholeNumber(1, 10_000).default(100),
     ADDRESS_CONCURRENCY: wholeNumber(1, 10_000).default(10),
     RELEASE_RATE: wholeNumber(1, 10_000).default(50),

@@ -1,7 +1,7 @@
 /** Makes the request of an attempt: headers as in specification 2.3, signed with the secrets that hold at that moment. */
 
 import type { SendRequest } from '@posthorn/sender';
-import { type SecretBox, signatureHeader } from '@posthorn/signing';
+import { deliveryHeaders, type SecretBox } from '@posthorn/signing';
 import type { Begun } from '@posthorn/store';
 import { LRUCache } from 'lru-cache';
 
@@ -31,16 +31,7 @@ export function createRequestSigner(secretBox: SecretBox): RequestSigner {
     if (attempt.previousSealedSecret !== null && nowMs < attempt.previousSecretUntilMs) {
       secrets.push(open(attempt.previousSealedSecret, attempt.subscriptionId));
     }
-    return {
-      url: attempt.url,
-      body,
-      headers: {
-        'Content-Type': 'application/json',
-        'Service-Signature': signatureHeader(secrets, Math.floor(nowMs / 1000), body),
-        'Service-Event': attempt.eventType,
-        'Service-Event-Id': attempt.eventId,
-        'Service-Delivery-Id': deliveryId,
-      },
-    };
+    const delivery = { id: deliveryId, eventId: attempt.eventId, eventType: attempt.eventType };
+    return { url: attempt.url, body, headers: deliveryHeaders(delivery, body, secrets, Math.floor(nowMs / 1000)) };
   };
 }

@@ -6,6 +6,9 @@ export const DEFAULT_RETRY_DELAYS_MS: readonly number[] = [60_000, 300_000, 1_80
 /** Attempts allowed by the default schedule. */
 export const DEFAULT_MAX_ATTEMPTS = DEFAULT_RETRY_DELAYS_MS.length + 1;
 
+/** Consecutive failed deliveries that pause an address (specification 8). */
+export const DEFAULT_PAUSE_AFTER = 20;
+
 /** What a status line means: null for a success, otherwise the attempt's error (specification 7, interface 6.5). */
 export function errorOfStatus(statusCode: number): AttemptError | null {
   if (statusCode >= 200 && statusCode <= 299) return null;

@@ -1,7 +1,14 @@
 /** What the rest of Posthorn may use of the rules. */
 
 export { AUDIT_ACTIONS, type AuditAction, type AuditEntry } from './audit.ts';
-export { DEFAULT_MAX_ATTEMPTS, DEFAULT_RETRY_DELAYS_MS, decide, errorOfStatus, type Verdict } from './decide.ts';
+export {
+  DEFAULT_MAX_ATTEMPTS,
+  DEFAULT_PAUSE_AFTER,
+  DEFAULT_RETRY_DELAYS_MS,
+  decide,
+  errorOfStatus,
+  type Verdict,
+} from './decide.ts';
 export {
   ATTEMPT_ERRORS,
   type Attempt,

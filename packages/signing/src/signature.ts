@@ -14,6 +14,22 @@ export function signatureHeader(secrets: readonly string[], timestampS: number, 
   return header;
 }
 
+/** The headers of a delivery (specification 2.3), signed as `signatureHeader` does. */
+export function deliveryHeaders(
+  delivery: { id: string; eventId: string; eventType: string },
+  body: Uint8Array | string,
+  secrets: readonly string[],
+  timestampS: number,
+): Record<string, string> {
+  return {
+    'Content-Type': 'application/json',
+    'Service-Signature': signatureHeader(secrets, timestampS, body),
+    'Service-Event': delivery.eventType,
+    'Service-Event-Id': delivery.eventId,
+    'Service-Delivery-Id': delivery.id,
+  };
+}
+
 /** Whether a header is a signature over this body made with this secret, at most `toleranceS` seconds from `nowS`. */
 export function verifySignature(check: {
   header: string;

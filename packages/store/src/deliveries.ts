@@ -16,17 +16,8 @@ import {
   type Verdict,
 } from '@posthorn/core';
 import { decodeEvent, decodeKind, encodeEvent, encodeKind, keepEvent, type StoredEvent } from './events.ts';
-import {
-  deliveryKey,
-  eventKey,
-  fanningOutKey,
-  installationKey,
-  type Lane,
-  laneIndexKey,
-  laneKey,
-  subscriptionKey,
-} from './keys.ts';
-import { baseOf, runScript, type Store } from './store.ts';
+import { deliveryKey, eventKey, fanningOutKey, type Lane, laneIndexKey, laneKey, subscriptionKey } from './keys.ts';
+import { baseOf, readRules, runScript, type Store } from './store.ts';
 
 /** One script stays below a few milliseconds of Redis, so a large fan-out is cut into chunks. */
 const CHUNK = 200;
@@ -349,11 +340,11 @@ export type StoredDelivery = Delivery & { generation: number };
 /** Deliveries by id, in the order asked for, undefined where there is none (any more). */
 export async function loadDeliveries(store: Store, ids: readonly string[]): Promise<(StoredDelivery | undefined)[]> {
   if (ids.length === 0) return [];
-  const [maxAttempts, ...records] = await Promise.all([
-    store.redis.hget(installationKey(store.prefix), 'max_attempts'),
+  const [{ maxAttempts }, ...records] = await Promise.all([
+    readRules(store),
     ...ids.map((id) => store.redis.hgetall(deliveryKey(baseOf(store, partitionOfId(id, store.partitions)), id))),
   ]);
-  return records.map((record, i) => decodeDelivery(ids[i]!, record, Number(maxAttempts) || DEFAULT_MAX_ATTEMPTS));
+  return records.map((record, i) => decodeDelivery(ids[i]!, record, maxAttempts));
 }
 
 function decodeDelivery(id: string, record: Record<string, string>, maxAttempts: number): StoredDelivery | undefined {

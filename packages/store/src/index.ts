@@ -31,6 +31,7 @@ export { type DeliveryFilter, listDeliveries, listReplays, listSubscriptions, re
 export { removeNotices, type WaitingNotice, waitingNotices } from './notices.ts';
 export { BadCursor, type Page } from './page.ts';
 export {
+  countFailed,
   loadReplays,
   type ReplayRefusal,
   replayDelivery,
@@ -56,12 +57,14 @@ export {
 } from './stats.ts';
 export {
   allPartitions,
-  announceMaxAttempts,
+  announceRules,
   baseOf,
   checkWritable,
   connectRedis,
   openStore,
   type RedisSettings,
+  type Rules,
+  readRules,
   type Store,
 } from './store.ts';
 export {

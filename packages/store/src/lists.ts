@@ -4,6 +4,7 @@ import {
   type DeliveryStatus,
   deliveryId,
   deliveryIdPrefix,
+  type EventType,
   partitionOf,
   type Replay,
   SUBSCRIPTION_STATUSES,
@@ -22,6 +23,7 @@ import { loadSubscriptions, type StoredSubscription } from './subscriptions.ts';
 export interface DeliveryFilter {
   subscriptionId?: string | undefined;
   eventId?: string | undefined;
+  eventType?: EventType | undefined;
   status?: DeliveryStatus | undefined;
   /** Creation time in milliseconds, both ends included. */
   fromMs?: number | undefined;
@@ -42,6 +44,7 @@ export async function listDeliveries(
   const wanted = (delivery: StoredDelivery) =>
     (filter.subscriptionId === undefined || delivery.subscriptionId === filter.subscriptionId) &&
     (filter.eventId === undefined || delivery.eventId === filter.eventId) &&
+    (filter.eventType === undefined || delivery.eventType === filter.eventType) &&
     (filter.status === undefined || delivery.status === filter.status) &&
     (filter.fromMs === undefined || delivery.createdAtMs >= filter.fromMs) &&
     (filter.toMs === undefined || delivery.createdAtMs <= filter.toMs);

@@ -78,7 +78,11 @@ export async function startReplay(
   const base = baseOf(store, partition);
   const id = newReplayId(subscriptionId);
   const total = await countFailed(store, subscriptionId, fromMs, toMs, nowMs);
-  const detail = { from: new Date(fromMs).toISOString(), to: new Date(toMs).toISOString(), total };
+  const detail = {
+    from: fromMs === 0 ? null : new Date(fromMs).toISOString(),
+    to: new Date(toMs).toISOString(),
+    total,
+  };
   const fields = {
     from: fromMs,
     to: toMs,
@@ -101,8 +105,8 @@ export async function startReplay(
   return (await loadReplays(store, [id]))[0]!;
 }
 
-/** Failed deliveries of an address made in a time. The index may still name some whose record has expired: those go first. */
-async function countFailed(
+/** Failed deliveries of an address made in a time: what a bulk replay would look at. The index may still name some whose record has expired: those go first. */
+export async function countFailed(
   store: Store,
   subscriptionId: string,
   fromMs: number,

@@ -1,6 +1,6 @@
 /** The handle that every function of this package takes: the connection, how keys are spelled, and what holds for the installation. */
 import { setTimeout as wait } from 'node:timers/promises';
-import { StartError } from '@posthorn/core';
+import { DEFAULT_MAX_ATTEMPTS, DEFAULT_PAUSE_AFTER, StartError } from '@posthorn/core';
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { installationKey, partitionBase, scriptDigest } from './keys.ts';
 import { type ScriptName, scripts } from './scripts.ts';
@@ -121,9 +121,28 @@ async function joinInstallation(store: Store): Promise<void> {
   }
 }
 
-/** Tells the other apps how many attempts the workers' schedule allows. */
-export async function announceMaxAttempts(store: Store, maxAttempts: number): Promise<void> {
-  await store.redis.hset(installationKey(store.prefix), 'max_attempts', maxAttempts);
+/** What the workers go by and the other apps show. */
+export interface Rules {
+  maxAttempts: number;
+  pauseAfter: number;
+}
+
+/** Tells the other apps the workers' rules. */
+export async function announceRules(store: Store, { maxAttempts, pauseAfter }: Rules): Promise<void> {
+  await store.redis.hset(installationKey(store.prefix), { max_attempts: maxAttempts, pause_after: pauseAfter });
+}
+
+/** The workers' rules; those of the specification (section 8) as long as no worker has said otherwise. */
+export async function readRules(store: Store): Promise<Rules> {
+  const [maxAttempts, pauseAfter] = await store.redis.hmget(
+    installationKey(store.prefix),
+    'max_attempts',
+    'pause_after',
+  );
+  return {
+    maxAttempts: Number(maxAttempts ?? DEFAULT_MAX_ATTEMPTS),
+    pauseAfter: Number(pauseAfter ?? DEFAULT_PAUSE_AFTER),
+  };
 }
 
 /** Fails unless Redis answers and accepts writes. */

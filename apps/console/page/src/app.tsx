@@ -1,0 +1,205 @@
+/** The page's frame: navigation, search, color scheme, who is signed in; and which address shows what. */
+import {
+  ActionIcon,
+  AppShell,
+  Box,
+  Burger,
+  Group,
+  Menu,
+  NavLink,
+  Text,
+  Tooltip,
+  UnstyledButton,
+  useComputedColorScheme,
+  useMantineColorScheme,
+} from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
+import {
+  IconApi,
+  IconChevronDown,
+  IconGauge,
+  IconHistory,
+  IconLogout,
+  IconMoon,
+  IconPlayerTrackNext,
+  IconSend,
+  IconStack2,
+  IconSun,
+  IconWebhook,
+} from '@tabler/icons-react';
+import type { ReactNode } from 'react';
+import { Link, Route, Routes, useLocation } from 'react-router';
+import { call, setCsrfToken } from './api.ts';
+import { AuditPage } from './pages/audit.tsx';
+import { DeliveriesPage } from './pages/deliveries.tsx';
+import { DeliveryPage } from './pages/delivery.tsx';
+import { EventPage } from './pages/event.tsx';
+import { NewSubscriptionPage } from './pages/new-subscription.tsx';
+import { NotFoundPage } from './pages/not-found.tsx';
+import { OverviewPage } from './pages/overview.tsx';
+import { ReplayPage } from './pages/replay.tsx';
+import { ReplaysPage } from './pages/replays.tsx';
+import { SignInPage } from './pages/sign-in.tsx';
+import { SubscriptionPage } from './pages/subscription.tsx';
+import { SubscriptionsPage } from './pages/subscriptions.tsx';
+import { SearchBox } from './parts/search-box.tsx';
+import { queryClient, useSession } from './queries.ts';
+import { RequireSession } from './session.tsx';
+
+const sections = [
+  { to: '/', label: 'Overview', icon: IconGauge },
+  { to: '/subscriptions', label: 'Subscriptions', icon: IconWebhook },
+  { to: '/deliveries', label: 'Deliveries', icon: IconSend },
+  { to: '/replays', label: 'Bulk replays', icon: IconPlayerTrackNext },
+  { to: '/audit', label: 'Audit', icon: IconHistory },
+] as const;
+/** Pages of others, which the same session opens. */
+const elsewhere = [
+  { href: '/queues', label: 'Queues', icon: IconStack2 },
+  { href: '/docs', label: 'API', icon: IconApi },
+] as const;
+
+export function App() {
+  return (
+    <Routes>
+      <Route path="/sign-in" element={<SignInPage />} />
+      <Route
+        path="*"
+        element={
+          <RequireSession>
+            <Frame>
+              <Routes>
+                <Route path="/" element={<OverviewPage />} />
+                <Route path="/subscriptions" element={<SubscriptionsPage />} />
+                <Route path="/subscriptions/new" element={<NewSubscriptionPage />} />
+                <Route path="/subscriptions/:id" element={<SubscriptionPage />} />
+                <Route path="/deliveries" element={<DeliveriesPage />} />
+                <Route path="/deliveries/:id" element={<DeliveryPage />} />
+                <Route path="/events/:id" element={<EventPage />} />
+                <Route path="/replays" element={<ReplaysPage />} />
+                <Route path="/replays/:id" element={<ReplayPage />} />
+                <Route path="/audit" element={<AuditPage />} />
+                <Route path="*" element={<NotFoundPage />} />
+              </Routes>
+            </Frame>
+          </RequireSession>
+        }
+      />
+    </Routes>
+  );
+}
+
+function Frame({ children }: { children: ReactNode }) {
+  const [opened, { toggle, close }] = useDisclosure(false);
+  const { pathname } = useLocation();
+  const isActive = (to: string) => (to === '/' ? pathname === '/' : pathname.startsWith(to));
+  return (
+    <AppShell
+      header={{ height: 56 }}
+      navbar={{ width: 208, breakpoint: 'sm', collapsed: { mobile: !opened } }}
+      padding={{ base: 'sm', sm: 'lg' }}
+    >
+      <AppShell.Header>
+        <Group h="100%" px="md" gap="sm" wrap="nowrap" justify="space-between">
+          <Group gap="sm" wrap="nowrap">
+            <Burger
+              opened={opened}
+              onClick={toggle}
+              hiddenFrom="sm"
+              size="sm"
+              aria-label="Menu"
+              aria-expanded={opened}
+            />
+            <UnstyledButton component={Link} to="/" aria-label="Posthorn, overview">
+              <Group gap={8} wrap="nowrap">
+                <img src="/posthorn.svg" width={26} height={26} alt="" />
+                <Text fw={650} visibleFrom="xs">
+                  Posthorn
+                </Text>
+              </Group>
+            </UnstyledButton>
+          </Group>
+          <Box flex={1} maw={440}>
+            <SearchBox />
+          </Box>
+          <Group gap={4} wrap="nowrap">
+            <ColorSchemeButton />
+            <OperatorMenu />
+          </Group>
+        </Group>
+      </AppShell.Header>
+      <AppShell.Navbar p="xs" aria-label="Sections">
+        {sections.map(({ to, label, icon: Icon }) => (
+          <NavLink
+            key={to}
+            component={Link}
+            to={to}
+            label={label}
+            leftSection={<Icon size={18} stroke={1.6} />}
+            active={isActive(to)}
+            aria-current={isActive(to) ? 'page' : undefined}
+            onClick={close}
+          />
+        ))}
+        <Box mt="auto">
+          {elsewhere.map(({ href, label, icon: Icon }) => (
+            <NavLink key={href} component="a" href={href} label={label} leftSection={<Icon size={18} stroke={1.6} />} />
+          ))}
+        </Box>
+      </AppShell.Navbar>
+      <AppShell.Main>
+        <Box maw={1180} mx="auto">
+          {children}
+        </Box>
+      </AppShell.Main>
+    </AppShell>
+  );
+}
+
+function ColorSchemeButton() {
+  const { setColorScheme } = useMantineColorScheme();
+  const isDark = useComputedColorScheme('light') === 'dark';
+  const label = isDark ? 'Light colors' : 'Dark colors';
+  return (
+    <Tooltip label={label}>
+      <ActionIcon
+        variant="subtle"
+        color="gray"
+        size="lg"
+        aria-label={label}
+        onClick={() => setColorScheme(isDark ? 'light' : 'dark')}
+      >
+        {isDark ? <IconSun size={18} /> : <IconMoon size={18} />}
+      </ActionIcon>
+    </Tooltip>
+  );
+}
+
+function OperatorMenu() {
+  const { data: session } = useSession();
+  const signOut = async () => {
+    await call('DELETE', '/v1/session');
+    setCsrfToken(null);
+    queryClient.setQueryData(['session'], null);
+    queryClient.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' });
+  };
+  return (
+    <Menu position="bottom-end">
+      <Menu.Target>
+        <UnstyledButton px="xs" py={6} aria-label={`Signed in as ${session?.operator}`}>
+          <Group gap={4} wrap="nowrap">
+            <Text size="sm" maw={110} truncate>
+              {session?.operator}
+            </Text>
+            <IconChevronDown size={14} />
+          </Group>
+        </UnstyledButton>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Item leftSection={<IconLogout size={16} />} onClick={signOut}>
+          Sign out
+        </Menu.Item>
+      </Menu.Dropdown>
+    </Menu>
+  );
+}

@@ -1,0 +1,78 @@
+/** One event: its body, and every delivery it made. */
+import { Group, Stack, Text, Title } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useParams } from 'react-router';
+import { callText, type PublishedEvent } from '../api.ts';
+import { CodeBlock, Copyable, prettyJson } from '../parts/code.tsx';
+import { DeliveryTable } from '../parts/delivery-table.tsx';
+import { Facts, PageBody, Section } from '../parts/layout.tsx';
+import { Empty, Loaded } from '../parts/states.tsx';
+import { Instant } from '../parts/time.tsx';
+import { useAddresses } from '../queries.ts';
+
+export function EventPage() {
+  const { id = '' } = useParams();
+  const event = useQuery({
+    queryKey: ['event', id],
+    queryFn: async () => {
+      const text = await callText('GET', `/v1/events/${encodeURIComponent(id)}`);
+      return { event: JSON.parse(text) as PublishedEvent, body: bodyOf(text) };
+    },
+    refetchInterval: 2_000,
+  });
+  const addresses = useAddresses();
+  const urls = new Map((addresses.data?.data ?? []).map((one) => [one.id, one.url]));
+  const heading = (
+    <Group gap="sm">
+      <Title order={1} size="h3">
+        {event.data?.event.type ?? 'Event'}
+      </Title>
+      {event.data && (
+        <Text c="dimmed" size="sm">
+          event
+        </Text>
+      )}
+    </Group>
+  );
+  return (
+    <PageBody
+      title={event.data ? `${event.data.event.type} event` : 'Event'}
+      heading={heading}
+      back={{ to: '/deliveries', label: 'Deliveries' }}
+    >
+      <Loaded query={event} what="event">
+        {({ event: loaded, body }) => (
+          <Stack>
+            <Section title="Details">
+              <Facts
+                facts={{
+                  Id: <Copyable value={loaded.id} what="id" />,
+                  Environment: loaded.environment,
+                  'Created at the publisher': <Instant at={loaded.created_at} />,
+                  Accepted: <Instant at={loaded.accepted_at} />,
+                }}
+              />
+            </Section>
+            <Section title="Body">
+              <CodeBlock text={body} label="body" />
+            </Section>
+            <Section title={`Deliveries (${loaded.deliveries.length})`} flush>
+              {loaded.deliveries.length === 0 ? (
+                <Empty title="It went to nobody">No subscription wanted it when it was accepted.</Empty>
+              ) : (
+                <DeliveryTable deliveries={loaded.deliveries} addresses={urls} />
+              )}
+            </Section>
+          </Stack>
+        )}
+      </Loaded>
+    </PageBody>
+  );
+}
+
+/** What receivers get: the answer without what Posthorn adds to it. */
+function bodyOf(text: string): string {
+  const lines = prettyJson(text).split('\n');
+  const end = lines.findIndex((line) => line.startsWith('  "accepted_at"'));
+  return [...lines.slice(0, end - 1), lines[end - 1]!.replace(/,$/, ''), '}'].join('\n');
+}

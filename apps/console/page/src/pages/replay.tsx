@@ -1,0 +1,92 @@
+/** One bulk replay: how far it is, and its result. */
+import { Anchor, Progress, SimpleGrid, Stack, Text } from '@mantine/core';
+import { Link, useParams } from 'react-router';
+import type { Replay } from '../api.ts';
+import { Copyable } from '../parts/code.tsx';
+import { Facts, Figure, PageBody, Section } from '../parts/layout.tsx';
+import { Loaded } from '../parts/states.tsx';
+import { StatusBadge } from '../parts/status.tsx';
+import { Instant } from '../parts/time.tsx';
+import { useReplay, useSubscription } from '../queries.ts';
+
+export function ReplayPage() {
+  const { id = '' } = useParams();
+  const replay = useReplay(id);
+  return (
+    <PageBody
+      title="Bulk replay"
+      back={{ to: '/replays', label: 'Bulk replays' }}
+      actions={replay.data && <StatusBadge status={replay.data.status} />}
+    >
+      <Loaded query={replay} what="bulk replay">
+        {(data) => <Content replay={data} />}
+      </Loaded>
+    </PageBody>
+  );
+}
+
+function Content({ replay }: { replay: Replay }) {
+  const subscription = useSubscription(replay.subscription_id);
+  const done = replay.replayed + replay.skipped;
+  const share = replay.status === 'running' ? (replay.total === 0 ? 0 : done / replay.total) : 1;
+  const color = { running: 'blue', done: 'teal', failed: 'red' }[replay.status];
+  return (
+    <Stack>
+      <Section>
+        <Stack gap="xs">
+          <Progress.Root size="xl">
+            <Progress.Section
+              value={100 * share}
+              color={color}
+              animated={replay.status === 'running'}
+              aria-label="Progress of the bulk replay"
+            />
+          </Progress.Root>
+          <Text size="sm" aria-live="polite">
+            {resultOf(replay)}
+          </Text>
+        </Stack>
+      </Section>
+      <SimpleGrid cols={{ base: 3 }} spacing="sm">
+        <Figure label="Found" value={replay.total.toLocaleString('en')} />
+        <Figure
+          label="Replayed"
+          value={replay.replayed.toLocaleString('en')}
+          to={`/deliveries?subscription_id=${replay.subscription_id}&from=${replay.created_at}`}
+        />
+        <Figure label="Skipped" value={replay.skipped.toLocaleString('en')} />
+      </SimpleGrid>
+      <Section title="Details">
+        <Facts
+          facts={{
+            Id: <Copyable value={replay.id} what="id" />,
+            Address: (
+              <Anchor component={Link} to={`/subscriptions/${replay.subscription_id}`} inherit>
+                {subscription.data?.url ?? replay.subscription_id}
+              </Anchor>
+            ),
+            'Made from': replay.from ? <Instant at={replay.from} /> : 'The beginning',
+            'Made until': <Instant at={replay.to} />,
+            Operator: replay.operator,
+            Started: <Instant at={replay.created_at} />,
+            Ended: replay.finished_at ? <Instant at={replay.finished_at} /> : '–',
+          }}
+        />
+      </Section>
+    </Stack>
+  );
+}
+
+function resultOf({ status, replayed, skipped, total }: Replay): string {
+  const n = (count: number) => count.toLocaleString('en');
+  switch (status) {
+    case 'running':
+      return `${n(replayed + skipped)} of ${n(total)} looked at.`;
+    case 'failed':
+      return 'It ended early: the subscription was deleted.';
+    case 'done':
+      return skipped === 0
+        ? `Done: ${n(replayed)} replayed. They go out as fast as the address takes them.`
+        : `Done: ${n(replayed)} replayed, ${n(skipped)} skipped, since a replay of them is on its way or has succeeded, or their time is over.`;
+  }
+}

@@ -1,0 +1,63 @@
+/** Signing in with an operator token. */
+import { Alert, Button, Center, Group, Paper, PasswordInput, Stack, Text, Title } from '@mantine/core';
+import { useMutation } from '@tanstack/react-query';
+import { useState } from 'react';
+import { Navigate, useSearchParams } from 'react-router';
+import { call, type Session, setCsrfToken } from '../api.ts';
+import { queryClient, useSession } from '../queries.ts';
+
+export function SignInPage() {
+  const session = useSession();
+  const [search] = useSearchParams();
+  const [token, setToken] = useState('');
+  const signIn = useMutation({
+    mutationFn: () => call<Session>('POST', '/v1/session', { token: token.trim() }),
+    onSuccess(made) {
+      setCsrfToken(made.csrf_token);
+      queryClient.setQueryData(['session'], made);
+    },
+  });
+  const next = search.get('next') ?? '/';
+  // Only within the page: an address of elsewhere would be an open redirect.
+  if (session.data) return <Navigate replace to={/^\/(?![/\\])/.test(next) ? next : '/'} />;
+  return (
+    <Center mih="100vh" p="md" component="main">
+      <Paper withBorder p="xl" w="100%" maw={400}>
+        <form
+          onSubmit={(event) => {
+            event.preventDefault();
+            signIn.mutate();
+          }}
+        >
+          <Stack>
+            <Group gap="sm">
+              <img src="/posthorn.svg" width={34} height={34} alt="" />
+              <Title order={1} size="h3">
+                Sign in to Posthorn
+              </Title>
+            </Group>
+            <Text size="sm" c="dimmed">
+              Use your operator token, one of those in the console's OPERATOR_TOKENS.
+            </Text>
+            <PasswordInput
+              label="Operator token"
+              value={token}
+              onChange={(event) => setToken(event.currentTarget.value)}
+              autoFocus
+              autoComplete="current-password"
+              required
+            />
+            {signIn.error && (
+              <Alert color="red" role="alert">
+                {signIn.error.message}
+              </Alert>
+            )}
+            <Button type="submit" loading={signIn.isPending} disabled={token.trim() === ''}>
+              Sign in
+            </Button>
+          </Stack>
+        </form>
+      </Paper>
+    </Center>
+  );
+}

@@ -1,0 +1,72 @@
+/** Text to read or to copy: ids, secrets, bodies, commands. Always shown as text, whatever is in it. */
+import { ActionIcon, Box, CopyButton, Group, Text, Tooltip } from '@mantine/core';
+import { IconCheck, IconCopy } from '@tabler/icons-react';
+
+function Copy({ value, label }: { value: string; label: string }) {
+  return (
+    <CopyButton value={value}>
+      {({ copied, copy }) => (
+        <Tooltip label={copied ? 'Copied' : label}>
+          <ActionIcon variant="subtle" color={copied ? 'teal' : 'gray'} size="sm" onClick={copy} aria-label={label}>
+            {copied ? <IconCheck size={15} /> : <IconCopy size={15} />}
+          </ActionIcon>
+        </Tooltip>
+      )}
+    </CopyButton>
+  );
+}
+
+/** An id or an address that can be copied. */
+export function Copyable({ value, what }: { value: string; what: string }) {
+  return (
+    <Group gap={4} wrap="nowrap" component="span" display="inline-flex" maw="100%">
+      <Text span inherit className="mono" style={{ overflowWrap: 'anywhere' }}>
+        {value}
+      </Text>
+      <Copy value={value} label={`Copy ${what}`} />
+    </Group>
+  );
+}
+
+/** Lines of text that keep their shape and scroll. */
+export function CodeBlock({ text, label, maxHeight = 420 }: { text: string; label: string; maxHeight?: number }) {
+  return (
+    <Box pos="relative">
+      <Box pos="absolute" top={6} right={8} style={{ zIndex: 1 }}>
+        <Copy value={text} label={`Copy ${label}`} />
+      </Box>
+      <Box
+        component="pre"
+        m={0}
+        p="sm"
+        pr={40}
+        fz={12.5}
+        lh={1.55}
+        tabIndex={0}
+        role="region"
+        aria-label={label}
+        bg="var(--mantine-color-default-hover)"
+        ff="monospace"
+        mah={maxHeight}
+        style={{ overflow: 'auto', borderRadius: 'var(--mantine-radius-md)' }}
+      >
+        {text}
+      </Box>
+    </Box>
+  );
+}
+
+/** JSON with an indent. Numbers keep the digits they came with, where the browser can do that. */
+export function prettyJson(text: string): string {
+  const exact = JSON as unknown as { rawJSON?: (source: string) => unknown };
+  const keepDigits = (_name: string, value: unknown, context?: { source?: string }) =>
+    typeof value === 'number' && exact.rawJSON && context?.source ? exact.rawJSON(context.source) : value;
+  return JSON.stringify(JSON.parse(text, keepDigits as (name: string, value: unknown) => unknown), null, 2);
+}
+
+/** A curl command that sends a request. */
+export function curlOf(request: { url: string; headers: Record<string, string>; body: string }): string {
+  const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
+  const headers = Object.entries(request.headers).map(([name, value]) => `  -H ${quoted(`${name}: ${value}`)}`);
+  return [`curl -i -X POST ${quoted(request.url)}`, ...headers, `  --data-raw ${quoted(request.body)}`].join(' \\\n');
+}

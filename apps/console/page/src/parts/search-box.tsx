@@ -1,0 +1,37 @@
+/** Takes any id to the page of what it names. */
+import { TextInput } from '@mantine/core';
+import { IconSearch } from '@tabler/icons-react';
+import { useState } from 'react';
+import { useNavigate } from 'react-router';
+
+/** The page of an id: what has no prefix of ours is an event, since publishers choose those. */
+export function pageOfId(id: string): string {
+  const section = { sub_: 'subscriptions', dlv_: 'deliveries', rpl_: 'replays' }[id.slice(0, 4)] ?? 'events';
+  return `/${section}/${encodeURIComponent(id)}`;
+}
+
+export function SearchBox() {
+  const [text, setText] = useState('');
+  const navigate = useNavigate();
+  return (
+    <search>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          const id = text.trim();
+          if (id === '') return;
+          setText('');
+          navigate(pageOfId(id));
+        }}
+      >
+        <TextInput
+          aria-label="Go to an id"
+          placeholder="Any id: evt_…, dlv_…, sub_…"
+          leftSection={<IconSearch size={16} />}
+          value={text}
+          onChange={(event) => setText(event.currentTarget.value)}
+        />
+      </form>
+    </search>
+  );
+}

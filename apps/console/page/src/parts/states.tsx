@@ -1,0 +1,85 @@
+/** What a part of the page shows in place of its content: that it loads, what went wrong, or what to do next where there is nothing. */
+import { Alert, Button, Center, Loader, Stack, Text } from '@mantine/core';
+import { IconAlertCircle } from '@tabler/icons-react';
+import type { ReactNode } from 'react';
+import { ApiError } from '../api.ts';
+
+interface Query<T> {
+  data: T | undefined;
+  error: Error | null;
+  isPending: boolean;
+  refetch: () => unknown;
+}
+
+/** Shows a query's data, or why there is none yet. What was read before stays while a later read fails, with a line that says so. */
+export function Loaded<T>({
+  query,
+  what,
+  children,
+}: {
+  query: Query<T>;
+  what: string;
+  children: (data: T) => ReactNode;
+}) {
+  if (query.data !== undefined) {
+    return (
+      <>
+        {query.error && <Problem title={`This may be out of date`} error={query.error} retry={query.refetch} />}
+        {children(query.data)}
+      </>
+    );
+  }
+  if (query.error instanceof ApiError && query.error.status === 404) {
+    return <Empty title={`There is no such ${what}`}>It may have been deleted, or be older than the retention.</Empty>;
+  }
+  if (query.error) return <Problem title={`The ${what} can't be shown`} error={query.error} retry={query.refetch} />;
+  return (
+    <Center mih={160}>
+      <Loader size="sm" aria-label="Loading" />
+    </Center>
+  );
+}
+
+function Problem({ title, error, retry }: { title: string; error: Error; retry: () => unknown }) {
+  return (
+    <Alert color="red" icon={<IconAlertCircle />} title={title} mb="md" role="alert">
+      <Text size="sm" mb="xs">
+        {error.message}
+      </Text>
+      <Button size="xs" variant="default" onClick={() => retry()}>
+        Try again
+      </Button>
+    </Alert>
+  );
+}
+
+/** An empty list or a page without its thing; `action` is what to do next. */
+export function Empty({ title, children, action }: { title: string; children?: ReactNode; action?: ReactNode }) {
+  return (
+    <Stack align="center" gap={6} py={48} px="md" ta="center">
+      <Text fw={600}>{title}</Text>
+      {children && (
+        <Text size="sm" c="dimmed" maw={460}>
+          {children}
+        </Text>
+      )}
+      {action}
+    </Stack>
+  );
+}
+
+/** Goes on with a list. */
+export function MoreButton({
+  list,
+}: {
+  list: { hasNextPage: boolean; isFetchingNextPage: boolean; fetchNextPage: () => unknown };
+}) {
+  if (!list.hasNextPage) return null;
+  return (
+    <Center mt="md">
+      <Button variant="default" loading={list.isFetchingNextPage} onClick={() => list.fetchNextPage()}>
+        Show more
+      </Button>
+    </Center>
+  );
+}

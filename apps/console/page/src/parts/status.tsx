@@ -1,0 +1,63 @@
+/** The statuses of subscriptions, deliveries and bulk replays as badges, and their reasons in words. */
+import { Badge } from '@mantine/core';
+import type { Delivery, Replay, Subscription } from '../api.ts';
+
+type Status = Subscription['status'] | Delivery['status'] | Replay['status'];
+
+const looks: Record<Status, { color: string; label: string }> = {
+  awaiting_validation: { color: 'gray', label: 'Awaiting validation' },
+  active: { color: 'teal', label: 'Active' },
+  paused: { color: 'orange', label: 'Paused' },
+  refused: { color: 'red', label: 'Refused' },
+  pending: { color: 'blue', label: 'Pending' },
+  waiting_for_retry: { color: 'yellow', label: 'Waiting for retry' },
+  held: { color: 'orange', label: 'Held' },
+  succeeded: { color: 'teal', label: 'Succeeded' },
+  failed: { color: 'red', label: 'Failed' },
+  running: { color: 'blue', label: 'Running' },
+  done: { color: 'teal', label: 'Done' },
+};
+
+export function labelOf(status: Status): string {
+  return looks[status].label;
+}
+
+export function StatusBadge({ status }: { status: Status }) {
+  const { color, label } = looks[status];
+  return (
+    <Badge color={color} variant="light" radius="sm" tt="none" fw={550} miw="max-content">
+      {label}
+    </Badge>
+  );
+}
+
+const statusReasons: Record<NonNullable<Subscription['status_reason']>, string> = {
+  private_address: 'The address is private.',
+  local_address: 'The address is local.',
+  redirect: 'The address answers with a redirect.',
+  unreachable: 'The address could not be reached when it was validated last.',
+  consecutive_failures: 'Too many deliveries in a row failed.',
+  operator: 'An operator paused it.',
+};
+
+/** Why a subscription has its status, in a sentence; undefined where there is nothing to say. */
+export function reasonOf(subscription: Subscription): string | undefined {
+  return subscription.status_reason === null ? undefined : statusReasons[subscription.status_reason];
+}
+
+const failureReasons: Record<NonNullable<Delivery['failure_reason']>, string> = {
+  timeout: 'No response in time',
+  redirect: 'Answered with a redirect',
+  status: 'Answered with an error status',
+  address_blocked: 'The address is private or local',
+  dns: 'The name could not be resolved',
+  connection: 'The connection failed',
+  tls: 'The certificate was not accepted',
+  expired: 'Held for too long',
+  subscription_deleted: 'The subscription was deleted',
+};
+
+/** Why an attempt or a delivery failed, in words. */
+export function failureOf(reason: NonNullable<Delivery['failure_reason']>): string {
+  return failureReasons[reason];
+}

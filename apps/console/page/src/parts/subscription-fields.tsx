@@ -1,0 +1,151 @@
+/** The fields of a subscription that an operator chooses: how they are shown, and the form in which they are chosen. */
+import {
+  Button,
+  Checkbox,
+  Group,
+  Input,
+  Radio,
+  SegmentedControl,
+  SimpleGrid,
+  Stack,
+  Textarea,
+  TextInput,
+} from '@mantine/core';
+import { useForm } from '@mantine/form';
+import { ApiError, type Subscription } from '../api.ts';
+
+type SessionEventType = Exclude<Subscription['event_types'], 'all'>[number];
+
+/** In the order of the specification, section 6; the compiler sees to it that none is missing. */
+const meanings: Record<SessionEventType, string> = {
+  'session.created': 'The session has just been created',
+  'session.started': 'The customer opened the verification flow',
+  'session.submitted': 'The customer submitted their documents',
+  'session.in_review': 'A person is examining the case',
+  'session.approved': 'Identity verified',
+  'session.declined': 'Verification refused',
+  'session.resubmission_requested': 'Documents must be redone',
+  'session.expired': 'The link has expired',
+  'session.cancelled': 'The session was cancelled',
+};
+export const sessionEventTypes = Object.keys(meanings) as SessionEventType[];
+
+export const environments = [
+  { value: 'sandbox', label: 'Sandbox' },
+  { value: 'production', label: 'Production' },
+  { value: 'both', label: 'Both' },
+];
+export function environmentLabel(environment: string): string {
+  return environments.find(({ value }) => value === environment)?.label ?? environment;
+}
+
+/** `All types`, the types themselves where they are few, or how many. */
+export function typesText(types: Subscription['event_types']): string {
+  if (types === 'all') return 'All types';
+  return types.length === 1 ? types[0]! : `${types.length} types`;
+}
+
+export interface SubscriptionFields {
+  url: string;
+  event_types: Subscription['event_types'];
+  environment: Subscription['environment'];
+  description: string;
+}
+
+/** The form of a new subscription, or of a change of one. What the API refuses is shown at its field. */
+export function SubscriptionForm({
+  initial,
+  submitLabel,
+  onSubmit,
+  onCancel,
+}: {
+  initial: SubscriptionFields;
+  submitLabel: string;
+  onSubmit: (fields: SubscriptionFields) => Promise<unknown>;
+  onCancel: () => void;
+}) {
+  const form = useForm({
+    initialValues: {
+      url: initial.url,
+      environment: initial.environment as string,
+      description: initial.description,
+      all: initial.event_types === 'all',
+      types: (initial.event_types === 'all' ? [] : initial.event_types) as string[],
+    },
+    validate: {
+      url: (url) => (URL.canParse(url) ? null : 'Enter a whole address, such as https://example.com/webhooks'),
+      types: (types, { all }) => (all || types.length > 0 ? null : 'Choose at least one'),
+    },
+  });
+  const submit = form.onSubmit(async ({ url, environment, description, all, types }) => {
+    try {
+      await onSubmit({
+        url: url.trim(),
+        environment: environment as Subscription['environment'],
+        description,
+        event_types: all ? 'all' : (types as SessionEventType[]),
+      });
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      const { event_types: types, ...fields } = error.fields;
+      form.setErrors({
+        ...fields,
+        ...(types ? { types } : {}),
+        ...(Object.keys(error.fields).length === 0 ? { url: error.message } : {}),
+      });
+    }
+  });
+  const all = form.getValues().all;
+  return (
+    <form onSubmit={submit} noValidate>
+      <Stack>
+        <TextInput
+          label="Address"
+          description="Where the events are posted to. Private and local addresses, and redirects, are refused."
+          placeholder="https://example.com/webhooks"
+          inputMode="url"
+          required
+          {...form.getInputProps('url')}
+        />
+        <Input.Wrapper label="Environment" labelElement="div">
+          <SegmentedControl data={environments} aria-label="Environment" {...form.getInputProps('environment')} />
+        </Input.Wrapper>
+        <Radio.Group
+          label="Event types"
+          value={all ? 'all' : 'some'}
+          onChange={(value) => form.setFieldValue('all', value === 'all')}
+        >
+          <Group mt={6}>
+            <Radio value="all" label="All, also those to come" />
+            <Radio value="some" label="A selection" />
+          </Group>
+        </Radio.Group>
+        {!all && (
+          <Checkbox.Group aria-label="Selected event types" {...form.getInputProps('types')}>
+            <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="xs">
+              {sessionEventTypes.map((type) => (
+                <Checkbox key={type} value={type} label={type} description={meanings[type]} />
+              ))}
+            </SimpleGrid>
+          </Checkbox.Group>
+        )}
+        <Textarea
+          label="Description"
+          placeholder="What it is for, whom to ask"
+          autosize
+          minRows={2}
+          maxLength={1_000}
+          {...form.getInputProps('description')}
+        />
+        <Group>
+          <Button type="submit" loading={form.submitting}>
+            {submitLabel}
+          </Button>
+          <Button variant="default" onClick={onCancel}>
+            Cancel
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}

@@ -1,0 +1,42 @@
+/** How the page looks, in Mantine's terms. */
+import { type CSSVariablesResolver, createTheme, NavLink, Table } from '@mantine/core';
+
+export const theme = createTheme({
+  primaryColor: 'indigo',
+  primaryShade: 7,
+  defaultRadius: 'md',
+  cursorType: 'pointer',
+  autoContrast: true,
+  fontFamily: 'Inter, system-ui, -apple-system, "Segoe UI", Roboto, sans-serif',
+  fontFamilyMonospace: 'ui-monospace, SFMono-Regular, Menlo, Consolas, monospace',
+  headings: { fontWeight: '600' },
+  components: {
+    NavLink: NavLink.extend({ styles: { root: { borderRadius: 'var(--mantine-radius-md)' } } }),
+    Table: Table.extend({
+      defaultProps: { horizontalSpacing: 'md' },
+      styles: {
+        th: { fontSize: 'var(--mantine-font-size-xs)', fontWeight: 550, color: 'var(--mantine-color-dimmed)' },
+      },
+    }),
+  },
+});
+
+/** Secondary text, placeholders and badges that everybody can read: at least 4.5 to 1 (WCAG AA). */
+export const readable: CSSVariablesResolver = () => ({
+  variables: {},
+  light: {
+    '--mantine-color-dimmed': '#5c636b',
+    '--mantine-color-placeholder': '#6c737b',
+    '--mantine-color-error': '#c92a2a',
+    '--mantine-color-yellow-light-color': '#7a4a00',
+    '--mantine-color-orange-light-color': '#9a3c00',
+    '--mantine-color-teal-light-color': '#05603f',
+    '--mantine-color-red-light-color': '#b02020',
+    '--mantine-color-gray-light-color': '#495057',
+    '--mantine-color-blue-light-color': '#125a9e',
+  },
+  dark: {
+    '--mantine-color-dimmed': '#a6a7ab',
+    '--mantine-color-placeholder': '#a0a2a6',
+  },
+});

@@ -1,0 +1,26 @@
+/** How the operators' page is built, and served while one works on it: `npx vite apps/console/page`, with a console on its usual port. */
+import react from '@vitejs/plugin-react';
+import { defineConfig } from 'vite';
+
+const consoleUrl = process.env.POSTHORN_URL ?? 'http://127.0.0.1:3001';
+const toConsole = { target: consoleUrl, changeOrigin: false };
+
+export default defineConfig({
+  root: import.meta.dirname,
+  plugins: [react()],
+  server: { proxy: { '/v1': toConsole, '/queues': toConsole, '/docs': toConsole, '/openapi.json': toConsole } },
+  build: {
+    target: 'es2022',
+    chunkSizeWarningLimit: 1_500,
+    rolldownOptions: {
+      output: {
+        codeSplitting: {
+          groups: [
+            { name: 'charts', test: /node_modules[\\/](recharts|d3-|victory-vendor|@mantine[\\/]charts)/ },
+            { name: 'library', test: /node_modules/ },
+          ],
+        },
+      },
+    },
+  },
+});

@@ -1,0 +1,28 @@
+/** Serves the operators' page: its files, and for every address that a person may open, the page itself. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import express, { type RequestHandler, Router } from 'express';
+
+const DIRECTORY = join(import.meta.dirname, '../page/dist');
+const NOT_BUILT =
+  'The page is not built. Run "npm run build" and start the console again; the API and /queues work without it.\n';
+
+/** Comes last: whatever else the console serves goes before. */
+export function pageRoutes(): Router {
+  const router = Router();
+  // The names of these files change with what is in them.
+  router.use('/assets', express.static(join(DIRECTORY, 'assets'), { immutable: true, maxAge: '1y', index: false }));
+  router.use(express.static(DIRECTORY, { index: false, maxAge: '1h' }));
+  const index = join(DIRECTORY, 'index.html');
+  const sendPage: RequestHandler = (request, response, next) => {
+    const wantsPage = request.method === 'GET' && request.accepts(['json', 'html']) === 'html';
+    if (!wantsPage || /^\/(v1|assets)(\/|$)/.test(request.path)) {
+      next();
+      return;
+    }
+    if (existsSync(index)) response.set('Cache-Control', 'no-cache').sendFile(index);
+    else response.status(503).type('text').send(NOT_BUILT);
+  };
+  router.use(sendPage);
+  return router;
+}

@@ -1,0 +1,33 @@
+/** The request of a delivery, for an operator to look at or to send by hand. */
+import { AppError, eventBody } from '@posthorn/core';
+import { version } from '@posthorn/runtime';
+import { deliveryHeaders } from '@posthorn/signing';
+import { loadEvent, loadSubscriptions, type StoredDelivery } from '@posthorn/store';
+import type { z } from 'zod';
+import type { ConsoleContext } from './context.ts';
+import type { requestSchema } from './schemas.ts';
+
+/**
+ * The request as attempt number `attempt` sent it, or as one would be sent now. The address and the secrets are those known now, so
+ * after a change of either it is not what was sent. Throws `AppError` `not_found`.
+ */
+export async function requestOf(
+  { store, secretBox, clock }: ConsoleContext,
+  delivery: StoredDelivery,
+  attempt: number | undefined,
+): Promise<z.infer<typeof requestSchema>> {
+  const [stored, [subscription]] = await Promise.all([
+    loadEvent(store, delivery.eventId),
+    loadSubscriptions(store, [delivery.subscriptionId]),
+  ]);
+  if (!stored || !subscription) throw new AppError('not_found', 'Its event or its subscription is not kept any more.');
+  const atMs = attempt === undefined ? clock.now() : delivery.attempts[attempt - 1]?.startedAtMs;
+  if (atMs === undefined) throw new AppError('not_found', 'There was no such attempt.');
+  const { id: owner, sealedSecret, previousSealedSecret, previousSecretUntilMs } = subscription;
+  const sealed = [sealedSecret];
+  if (previousSealedSecret !== null && atMs < previousSecretUntilMs) sealed.push(previousSealedSecret);
+  const secrets = sealed.map((text) => secretBox.open(text, owner));
+  const body = eventBody(stored.event);
+  const headers = deliveryHeaders(delivery, body, secrets, Math.floor(atMs / 1000));
+  return { method: 'POST', url: subscription.url, headers: { ...headers, 'User-Agent': `Posthorn/${version}` }, body };
+}

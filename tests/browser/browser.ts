@@ -1,0 +1,74 @@
+/** A headless chromium at a console, and what tests of the page do in it again and again. */
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { AxeBuilder } from '@axe-core/playwright';
+import { type Browser, chromium, type Page } from 'playwright-core';
+import { OPERATOR_TOKEN } from '../world.ts';
+
+const SCREENSHOTS = join(import.meta.dirname, '../../.posthorn/screenshots');
+
+export const WIDTHS = { wide: { width: 1280, height: 900 }, narrow: { width: 390, height: 844 } } as const;
+
+export async function launchBrowser(): Promise<Browser> {
+  const executablePath = process.env.POSTHORN_TEST_CHROMIUM;
+  if (!executablePath) throw new Error('No chromium for tests: run them with npm test');
+  return await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+}
+
+export type Visit = Awaited<ReturnType<typeof openVisit>>;
+
+/** A person with a browser of their own at a console. `problems` are errors in the page and breaches of its security policy. */
+export async function openVisit(
+  browser: Browser,
+  consoleUrl: string,
+  options: { width?: keyof typeof WIDTHS; colorScheme?: 'light' | 'dark' } = {},
+) {
+  const { width = 'wide', colorScheme = 'light' } = options;
+  const context = await browser.newContext({
+    viewport: WIDTHS[width],
+    colorScheme,
+    baseURL: consoleUrl,
+    timezoneId: 'UTC',
+  });
+  context.setDefaultTimeout(15_000);
+  await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: consoleUrl });
+  const page = await context.newPage();
+  const problems: string[] = [];
+  page.on('pageerror', (error) => problems.push(error.message));
+  page.on('console', (message) => {
+    // What the API refuses is shown by the page; the browser's own line about the status adds nothing.
+    if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
+      problems.push(message.text());
+  });
+  return {
+    page,
+    context,
+    problems,
+    async signIn(token = OPERATOR_TOKEN): Promise<void> {
+      await page.getByLabel('Operator token').first().fill(token);
+      await page.getByRole('button', { name: 'Sign in' }).click();
+    },
+    /** Serious and critical findings of axe on what is shown now. */
+    async accessibilityFindings(): Promise<string[]> {
+      const { violations } = await new AxeBuilder({ page }).analyze();
+      return violations
+        .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+        .map(
+          ({ id, nodes }) =>
+            `${id}: ${nodes.map(({ html, failureSummary }) => `${html} (${failureSummary})`).join('; ')}`,
+        );
+    },
+    async screenshot(name: string): Promise<void> {
+      mkdirSync(SCREENSHOTS, { recursive: true });
+      await page.screenshot({ path: join(SCREENSHOTS, `${name}-${width}-${colorScheme}.png`), fullPage: true });
+    },
+    /** How many pixels the page is wider than its window. */
+    overflow: () => page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth'),
+    close: () => context.close(),
+  };
+}
+
+/** The text of a toast that names what was done. */
+export async function toast(page: Page, text: string): Promise<void> {
+  await page.getByText(text).first().waitFor();
+}

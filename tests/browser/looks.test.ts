@@ -1,0 +1,111 @@
+/** Every page at both widths and in both color schemes: nothing sticks out, nothing that axe calls serious, and a screenshot to look at. */
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { eventually, isDelivery, type Receiver, startReceiver } from '@posthorn/testing';
+import type { Browser } from 'playwright-core';
+import { sampleEvent, startWorld, type World } from '../world.ts';
+import { launchBrowser, openVisit, type Visit } from './browser.ts';
+
+let on: World;
+let browser: Browser;
+let good: Receiver;
+let bad: Receiver;
+const paths: Record<string, string> = {};
+
+beforeAll(async () => {
+  [on, browser, good, bad] = await Promise.all([
+    startWorld({ env: { RETRY_DELAYS: '5ms,1h', PAUSE_AFTER: '3' } }),
+    launchBrowser(),
+    startReceiver(),
+    startReceiver((request, response) => response.writeHead(isDelivery(request) ? 503 : 200).end()),
+  ]);
+  const fields = { description: 'A description that is rather long, as descriptions tend to be' };
+  const one = await on.subscribe(good.url, fields);
+  const other = await on.subscribe(bad.url);
+  await on.operate('POST', '/v1/subscriptions', {
+    url: `https://example.com/${'a-very-long-path/'.repeat(8)}`,
+    event_types: ['session.approved', 'session.declined'],
+    environment: 'sandbox',
+  });
+  await on.publishBatch(
+    Array.from({ length: 60 }, (_, i) =>
+      sampleEvent({ type: i % 2 ? 'session.created' : 'session.resubmission_requested' }),
+    ),
+  );
+  const [waiting] = await eventually('a delivery to wait', async () => {
+    const found = await on.deliveries(`subscription_id=${other.id}&status=waiting_for_retry`);
+    return found.length > 0 && found;
+  });
+  await on.operate('POST', `/v1/subscriptions/${other.id}/pause`);
+  await on.publish(sampleEvent());
+  const replay = (await on.operate('POST', '/v1/replays', { subscription_id: one.id })).body;
+  Object.assign(paths, {
+    overview: '/',
+    subscriptions: '/subscriptions',
+    'new-subscription': '/subscriptions/new',
+    subscription: `/subscriptions/${one.id}`,
+    'paused-subscription': `/subscriptions/${other.id}`,
+    deliveries: '/deliveries',
+    'no-deliveries': '/deliveries?status=failed&event_type=session.expired',
+    delivery: `/deliveries/${waiting.id}`,
+    event: `/events/${waiting.event_id}`,
+    replays: `/replays?subscription_id=${one.id}`,
+    replay: `/replays/${replay.id}`,
+    audit: '/audit',
+    'not-found': '/nothing/here',
+    'no-such-delivery': '/deliveries/dlv_none',
+  });
+});
+afterAll(async () => {
+  await browser.close();
+  await on.stop();
+  await good.close();
+  await bad.close();
+});
+
+/** Once nothing loads any more, what is shown is what is meant to be seen. */
+async function settled({ page }: Visit): Promise<void> {
+  await page.getByRole('heading', { level: 1 }).waitFor();
+  await eventually('everything to be loaded', async () => (await page.getByLabel('Loading').count()) === 0);
+}
+
+describe.each(['wide', 'narrow'] as const)('%s', (width) => {
+  it.each(['light', 'dark'] as const)(
+    'in %s colors, each page is whole and accessible',
+    async (colorScheme) => {
+      const visit = await openVisit(browser, on.consoleUrl, { width, colorScheme });
+      const { page } = visit;
+      const findings: Record<string, unknown> = {};
+      const look = async (name: string) => {
+        await settled(visit);
+        await visit.screenshot(name);
+        // Narrow and dark has nothing for axe that narrow or dark alone would not have.
+        const found = width === 'narrow' && colorScheme === 'dark' ? [] : await visit.accessibilityFindings();
+        const overflow = await visit.overflow();
+        if (found.length > 0 || overflow !== 0) findings[name] = { found, overflow };
+      };
+      await page.goto('/sign-in');
+      await look('sign-in');
+      await visit.signIn();
+      for (const [name, path] of Object.entries(paths)) {
+        await page.goto(path);
+        await look(name);
+      }
+      await page.goto(paths.subscription!);
+      await page.getByRole('button', { name: 'More' }).click();
+      await page.getByRole('menuitem', { name: 'Rotate secret' }).click();
+      await page.getByRole('dialog').getByText('Overlap').first().waitFor();
+      await page.getByRole('menu').waitFor({ state: 'hidden' });
+      await look('rotate');
+      if (width === 'narrow') {
+        await page.goto('/');
+        await page.getByRole('button', { name: 'Menu' }).click();
+        await page.getByRole('link', { name: 'Audit' }).waitFor();
+        await look('menu');
+      }
+      expect(findings).toEqual({});
+      expect(visit.problems).toEqual([]);
+      await visit.close();
+    },
+    120_000,
+  );
+});
