@@ -29,6 +29,7 @@ export async function openVisit(
     colorScheme,
     baseURL: consoleUrl,
     timezoneId: 'UTC',
+    reducedMotion: 'reduce',
   });
   context.setDefaultTimeout(15_000);
   await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: consoleUrl });

@@ -75,7 +75,7 @@ export function SubscriptionsPage() {
                     <Table.Th w={90} ta="right" visibleFrom="sm">
                       Held
                     </Table.Th>
-                    <Table.Th w={140} visibleFrom="lg">
+                    <Table.Th w={165} visibleFrom="lg">
                       Created
                     </Table.Th>
                   </Table.Tr>
