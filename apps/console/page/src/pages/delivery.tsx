@@ -24,7 +24,7 @@ export function DeliveryPage() {
     data?.status === 'failed' && data.replayable_until !== null && Date.parse(data.replayable_until) > Date.now();
   const heading = (
     <Group gap="sm">
-      <Title order={1} size="h3">
+      <Title order={1} size="h3" style={{ overflowWrap: 'anywhere' }}>
         {data?.event_type ?? 'Delivery'}
       </Title>
       {data && <StatusBadge status={data.status} />}

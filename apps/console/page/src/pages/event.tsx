@@ -24,7 +24,7 @@ export function EventPage() {
   const urls = new Map((addresses.data?.data ?? []).map((one) => [one.id, one.url]));
   const heading = (
     <Group gap="sm">
-      <Title order={1} size="h3">
+      <Title order={1} size="h3" style={{ overflowWrap: 'anywhere' }}>
         {event.data?.event.type ?? 'Event'}
       </Title>
       {event.data && (
