@@ -233,9 +233,36 @@ async function readKey(redis: ReturnType<typeof connectRedis>, key: string): Pro
   return JSON.stringify(await readers[await redis.type(key)]!());
 }
 
+describe('the Redis behind it', () => {
+  it('is refused where it may evict keys, and warned about where it keeps nothing on disk', async () => {
+    const dir = join(import.meta.dirname, '../.posthorn', `evicting-${testPrefix()}`);
+    undo.push(() => rmSync(dir, { recursive: true, force: true }));
+    const extra = ['--maxmemory-policy', 'allkeys-lru', '--appendonly', 'no'];
+    const redis = await startRedis(dir, { say: () => undefined, extra });
+    undo.push(() => redis.stop());
+    const env: Record<string, string> = { ...worldEnv(testPrefix(), redis.url), LOG_LEVEL: 'info' };
+    const refused = start('ingest', env);
+    expect(await refused.ended).toBe(1);
+    expect(refused.output.join('\n')).toContain('maxmemory-policy is allkeys-lru');
+    const client = connectRedis({ REDIS_URL: redis.url });
+    undo.push(() => client.disconnect());
+    await client.config('SET', 'maxmemory-policy', 'noeviction');
+    const accepted = start('worker', env);
+    await accepted.ready;
+    expect(accepted.output.join('\n')).toContain('no append-only file');
+  });
+});
+
 describe('secrets', () => {
   it('are in no log, no key, no job, no metric and no page', async () => {
-    const env = newEnv({ RETRY_DELAYS: '50ms,1h', LOG_LEVEL: 'trace' });
+    const noticeSecret = 'a-secret-for-notices-987654321';
+    const notices = await receiver();
+    const env = newEnv({
+      RETRY_DELAYS: '50ms,1h',
+      LOG_LEVEL: 'trace',
+      NOTICE_URL: notices.url,
+      NOTICE_SECRET: noticeSecret,
+    });
     const { publish, subscribe, operate, ingest, operator, deliveries } = await apis(env);
     const worker = start('worker', env);
     await worker.ready;
@@ -250,6 +277,12 @@ describe('secrets', () => {
           (one: { attempt_count: number }) => one.attempt_count === 2,
         ).length === 2,
     );
+    const [{ id }] = (await operate('GET', '/v1/subscriptions')).body.data;
+    secrets.push(noticeSecret, (await operate('POST', `/v1/subscriptions/${id}/rotate-secret`)).body.secret);
+    await operate('POST', '/v1/session', { token: OPERATOR_TOKEN });
+    await operate('POST', '/v1/session', { token: `${OPERATOR_TOKEN}-wrong` });
+    await operate('POST', `/v1/subscriptions/${id}/pause`);
+    await notices.received(1);
     await publish('{broken');
     await operate('POST', '/v1/subscriptions', {
       url: 'x',
@@ -265,6 +298,9 @@ describe('secrets', () => {
       '/metrics',
       '/v1/subscriptions',
       '/v1/deliveries',
+      '/v1/audit',
+      '/v1/overview',
+      '/openapi.json',
     ]) {
       seen.push(await (await fetch(`${url}${path}`, auth)).text());
     }

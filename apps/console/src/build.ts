@@ -41,7 +41,11 @@ const REDIS_LIMIT_MS = 5_000;
 export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClock): App {
   const logger = createLogger({ app: 'console', level: settings.LOG_LEVEL });
   const onError = (err: Error) => logger.warn({ err }, 'redis.error');
-  const storage = openStore(settings, { failFastAfterMs: REDIS_LIMIT_MS, onError });
+  const storage = openStore(settings, {
+    failFastAfterMs: REDIS_LIMIT_MS,
+    onError,
+    onWarning: (text) => logger.warn(text),
+  });
   const { store, bases } = storage;
   const producer = createProducer({ redis: store.redis, bases, onError });
   const operators = createOperators({

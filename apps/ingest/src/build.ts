@@ -34,7 +34,11 @@ const SWEEP_EVERY_MS = 5_000;
 export function buildIngest(settings: IngestSettings, clock: Clock = systemClock): App {
   const logger = createLogger({ app: 'ingest', level: settings.LOG_LEVEL });
   const onError = (err: Error) => logger.warn({ err }, 'redis.error');
-  const storage = openStore(settings, { failFastAfterMs: REDIS_LIMIT_MS, onError });
+  const storage = openStore(settings, {
+    failFastAfterMs: REDIS_LIMIT_MS,
+    onError,
+    onWarning: (text) => logger.warn(text),
+  });
   const { store, bases } = storage;
   const producer = createProducer({ redis: store.redis, bases, onError });
   const context: PublisherContext = {

@@ -48,7 +48,7 @@ import { createRequestSigner } from './sign-request.ts';
 export function buildWorker(settings: WorkerSettings, clock: Clock = systemClock): App {
   const logger = createLogger({ app: 'worker', level: settings.LOG_LEVEL });
   const onError = (err: Error) => logger.warn({ err }, 'redis.error');
-  const storage = openStore(settings, { onError });
+  const storage = openStore(settings, { onError, onWarning: (text) => logger.warn(text) });
   const { store, bases } = storage;
   const queueRedis = connectRedis(settings);
   queueRedis.on('error', onError);

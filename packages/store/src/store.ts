@@ -2,6 +2,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { DEFAULT_MAX_ATTEMPTS, DEFAULT_PAUSE_AFTER, StartError } from '@posthorn/core';
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
+import { checkServer } from './check-server.ts';
 import { installationKey, partitionBase, scriptDigest } from './keys.ts';
 import { type ScriptName, scripts } from './scripts.ts';
 
@@ -73,7 +74,7 @@ export interface StoreSettings extends RedisSettings {
 /** The store of one process: connects, and on `start` checks that it may take part in the installation. */
 export function openStore(
   settings: StoreSettings,
-  options: { failFastAfterMs?: number; onError: (error: Error) => void },
+  options: { failFastAfterMs?: number; onError: (error: Error) => void; onWarning?: (text: string) => void },
 ) {
   const { KEY_PREFIX: prefix, PARTITIONS: partitions, RETENTION: retentionMs } = settings;
   const redis = connectRedis(settings, { ...options, autoPipelining: true });
@@ -89,6 +90,7 @@ export function openStore(
     async start(): Promise<void> {
       while (!stopped) {
         try {
+          await checkServer(redis, options.onWarning ?? (() => undefined));
           await joinInstallation(store);
           return;
         } catch (error) {

@@ -1,0 +1,50 @@
+/** Looks at the Redis behind the store before anything is trusted to it. */
+import { StartError } from '@posthorn/core';
+import { Cluster, type Redis } from 'ioredis';
+
+/** Below this a command that expiries rely on (PEXPIREAT with GT) is missing. */
+const OLDEST_MAJOR = 7;
+
+/**
+ * Throws `StartError` where a server is too old, or may evict keys: each of them is somebody's delivery. `warn` is told where a server
+ * writes nothing to its disk as it goes. A server that does not let itself be looked at (ACL) is believed, with a warning.
+ */
+export async function checkServer(redis: Redis | Cluster, warn: (text: string) => void): Promise<void> {
+  const servers = redis instanceof Cluster ? redis.nodes('master') : [redis];
+  for (const server of servers) {
+    const info = await readInfo(server);
+    if (info === undefined) {
+      warn('Redis does not answer INFO to this user, so its version, eviction policy and persistence are not checked.');
+      continue;
+    }
+    const version = info.get('redis_version') ?? '0';
+    if (Number.parseInt(version, 10) < OLDEST_MAJOR) {
+      throw new StartError(`Redis is version ${version}; Posthorn needs ${OLDEST_MAJOR}.0 or later, or Valkey.`);
+    }
+    const policy = info.get('maxmemory_policy') ?? 'noeviction';
+    if (policy !== 'noeviction') {
+      throw new StartError(
+        `Redis may evict keys (maxmemory-policy is ${policy}), and with them accepted events. ` +
+          'Set maxmemory-policy noeviction: when memory is full, ingest then answers 503 and nothing is lost.',
+      );
+    }
+    if (info.get('aof_enabled') === '0') {
+      warn('Redis has no append-only file (appendonly no): what was accepted last is lost when it stops.');
+    }
+  }
+}
+
+async function readInfo(server: Redis): Promise<Map<string, string> | undefined> {
+  try {
+    const text = await server.info();
+    return new Map(
+      text.split('\r\n').flatMap((line): [string, string][] => {
+        const colon = line.indexOf(':');
+        return colon > 0 ? [[line.slice(0, colon), line.slice(colon + 1)]] : [];
+      }),
+    );
+  } catch (error) {
+    if (error instanceof Error && error.message.startsWith('NOPERM')) return undefined;
+    throw error;
+  }
+}
