@@ -1,0 +1,123 @@
+/** The processes that chaos is done to: a Redis behind a proxy, several of each app, each at a port that it keeps when it is started again. */
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { eventually } from '@posthorn/testing';
+import { freePort, type OwnRedis, startRedis } from '../../scripts/redis/server.ts';
+import { type Process, startProcess } from '../processes.ts';
+import { ENCRYPTION_KEY, OPERATOR_TOKEN, PUBLISHER_KEY } from '../world.ts';
+import { startProxy, type WayToRedis } from './proxy.ts';
+
+export type AppName = 'ingest' | 'worker' | 'console';
+
+/** One process and how it is doing. */
+export interface Member {
+  app: AppName;
+  url: string;
+  env: Record<string, string>;
+  process: Process;
+  stopped: boolean;
+}
+
+export interface Cast {
+  members: Member[];
+  redis: OwnRedis;
+  proxy: WayToRedis;
+  prefix: string;
+  kill(member: Member): Promise<void>;
+  start(member: Member): void;
+  /** SIGKILL, and back with what the append-only file has. */
+  restartRedis(downMs: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Delays, limits and numbers of a day, in seconds. */
+export const RULES = {
+  retryDelaysMs: [700, 900, 1_100, 1_300, 1_500],
+  attemptTimeoutMs: 800,
+  pauseAfter: 20,
+  partitions: 2,
+} as const;
+
+export async function startCast(dir: string, counts: Record<AppName, number>): Promise<Cast> {
+  rmSync(dir, { recursive: true, force: true });
+  const say = () => undefined;
+  let redis = await startRedis(dir, { say });
+  const proxy = await startProxy(redis.port);
+  const prefix = 'chaos';
+  const env = {
+    REDIS_URL: `redis://127.0.0.1:${proxy.port}`,
+    KEY_PREFIX: prefix,
+    PARTITIONS: String(RULES.partitions),
+    LOG_LEVEL: 'warn',
+    PUBLISHER_KEYS: `chaos:both:${PUBLISHER_KEY}`,
+    OPERATOR_TOKENS: `chaos:${OPERATOR_TOKEN}`,
+    OPERATOR_RATE_LIMIT: '0',
+    SECRET_ENCRYPTION_KEY: ENCRYPTION_KEY,
+    ALLOWED_PRIVATE_NETWORKS: '127.0.0.0/8',
+    REQUIRE_HTTPS: 'never',
+    RETRY_DELAYS: RULES.retryDelaysMs.map((ms) => `${ms}ms`).join(','),
+    ATTEMPT_TIMEOUT: `${RULES.attemptTimeoutMs}ms`,
+    PAUSE_AFTER: String(RULES.pauseAfter),
+    SHUTDOWN_GRACE: '5s',
+  };
+  const members: Member[] = [];
+  for (const [app, count] of Object.entries(counts) as [AppName, number][]) {
+    for (let i = 0; i < count; i++) {
+      const port = await freePort();
+      const own = { ...env, PORT: String(port) };
+      members.push({ app, url: `http://127.0.0.1:${port}`, env: own, process: startProcess(app, own), stopped: false });
+    }
+  }
+  await Promise.all(members.map(untilReady));
+  const cast: Cast = {
+    members,
+    get redis() {
+      return redis;
+    },
+    proxy,
+    prefix,
+    async kill(member) {
+      member.process.child.kill('SIGCONT');
+      member.process.child.kill('SIGKILL');
+      member.stopped = true;
+      await member.process.ended;
+    },
+    start(member) {
+      member.process = startProcess(member.app, member.env);
+      member.stopped = false;
+    },
+    async restartRedis(downMs) {
+      const { port, pid } = redis;
+      process.kill(pid, 'SIGKILL');
+      await redis.stop();
+      await new Promise((resolve) => setTimeout(resolve, downMs));
+      redis = await startRedis(dir, { port, say });
+    },
+    async close() {
+      await Promise.all(members.filter(({ stopped }) => !stopped).map((member) => cast.kill(member)));
+      await proxy.close();
+      await redis.stop();
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+  return cast;
+}
+
+/** Waits until a process says that it can work. */
+export async function untilReady({ url, process }: Member): Promise<void> {
+  const died = process.ended.then((code) => {
+    throw new Error(`It ended with ${code}: ${process.output.slice(-5).join('\n')}`);
+  });
+  const ready = eventually(`${url} to be ready`, async () => {
+    try {
+      return (await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(2_000) })).ok;
+    } catch {
+      // Not listening yet.
+      return false;
+    }
+  });
+  await Promise.race([ready, died]);
+}
+
+/** Where a run keeps its Redis. */
+export const chaosDir = (name: string) => join(import.meta.dirname, '../../.posthorn', `chaos-${name}`);

@@ -1,0 +1,200 @@
+/** The judge: it knows what publishers were told, what receivers got and what the API says, and nothing of how it came about. */
+import { verifySignature } from '@posthorn/signing';
+import { connectRedis } from '@posthorn/store';
+import { type Cast, RULES } from './cast.ts';
+import { listAll } from './operator.ts';
+import type { Receivers } from './receivers.ts';
+import type { ChaosSubscription } from './run.ts';
+
+export interface Published {
+  type: string;
+  accepted: boolean;
+  tries: number;
+}
+
+export interface Checked {
+  /** What was seen, to be read. */
+  figures: Record<string, number | string>;
+  /** What must not be; empty when all is well. */
+  faults: string[];
+}
+
+interface Delivery {
+  id: string;
+  event_id: string;
+  subscription_id: string;
+  status: string;
+  attempt_count: number;
+  failure_reason: string | null;
+  replay_of: string | null;
+}
+
+export async function check(evidence: {
+  cast: Cast;
+  receivers: Receivers;
+  subscriptions: ChaosSubscription[];
+  published: Map<string, Published>;
+  broken: Record<string, number>;
+  quietAfterMs: number;
+  seed: number;
+}): Promise<Checked> {
+  const { cast, receivers, subscriptions, published } = evidence;
+  const faults: string[] = [];
+  const fault = (text: string) => {
+    if (faults.length < 50) faults.push(text);
+  };
+  if (evidence.quietAfterMs === Number.POSITIVE_INFINITY)
+    fault('Something never ended: deliveries are still under way.');
+
+  const deliveries = (await listAll(cast, '/v1/deliveries')) as Delivery[];
+  const byPair = new Map<string, Delivery[]>();
+  for (const delivery of deliveries) {
+    const pair = `${delivery.event_id} ${delivery.subscription_id}`;
+    byPair.set(pair, [...(byPair.get(pair) ?? []), delivery]);
+  }
+  const taken = new Map<string, number>();
+  const requests = new Map<string, number>();
+  const paths = new Map(subscriptions.map((subscription) => [subscription.path, subscription]));
+  let unsigned = 0;
+  for (const { path, eventId, deliveryId, taken: ok, signature, body, atMs } of receivers.arrivals) {
+    const subscription = paths.get(path)!;
+    requests.set(deliveryId, (requests.get(deliveryId) ?? 0) + 1);
+    const pair = `${eventId} ${subscription.id}`;
+    if (ok) taken.set(pair, (taken.get(pair) ?? 0) + 1);
+    const signed = subscription.secrets.some(
+      (secret) => secret === 'unknown' || verifySignature({ header: signature, secret, body, nowS: atMs / 1000 }),
+    );
+    if (!signed) unsigned += 1;
+    if (!published.has(eventId)) fault(`${path} got ${eventId}, which nobody published`);
+  }
+  if (unsigned > 0) fault(`${unsigned} deliveries were not signed with a secret of their subscription`);
+
+  // Accepted means: at each matching subscription it arrived, or its record says why not.
+  let pairs = 0;
+  let delivered = 0;
+  let failed = 0;
+  for (const [eventId, { type, accepted }] of published) {
+    for (const subscription of subscriptions) {
+      const pair = `${eventId} ${subscription.id}`;
+      const made = byPair.get(pair) ?? [];
+      const matches = subscription.types.includes(type);
+      if (!matches && made.length > 0)
+        fault(`${eventId} (${type}) was made for ${subscription.path}, which did not ask for it`);
+      if (!matches || !accepted) continue;
+      pairs += 1;
+      if (taken.has(pair)) delivered += 1;
+      else if (made.some(({ status, failure_reason }) => status === 'failed' && failure_reason !== null)) failed += 1;
+      else
+        fault(
+          `lost: ${eventId} to ${subscription.path}: ${made.map(({ id, status }) => `${id} ${status}`).join(', ') || 'no delivery'}`,
+        );
+      for (const { id, status } of made) {
+        if (status === 'succeeded' && !taken.has(pair))
+          fault(`${id} is succeeded, but ${subscription.path} took nothing`);
+      }
+      const firsts = made.filter(({ replay_of }) => replay_of === null);
+      if (firsts.length > 1) fault(`${eventId} made ${firsts.length} deliveries to ${subscription.path}`);
+    }
+  }
+
+  const { gaps, attempts } = await checkAttempts(cast, deliveries, requests, fault);
+  const audit = await listAll(cast, '/v1/audit');
+  const pauses = audit.filter(({ action, operator }) => action === 'subscription.paused' && operator === null);
+  for (const { detail, subscription_id } of pauses) {
+    if (detail.consecutive_failures !== RULES.pauseAfter)
+      fault(`${subscription_id} was paused at ${detail.consecutive_failures} failures`);
+  }
+  await checkLeftovers(cast, fault);
+
+  const accepted = [...published.values()].filter((one) => one.accepted).length;
+  return {
+    faults,
+    figures: {
+      seed: evidence.seed,
+      'events published': published.size,
+      'events accepted': accepted,
+      'publishes repeated': [...published.values()].reduce((sum, { tries }) => sum + tries - 1, 0),
+      'deliveries owed': pairs,
+      delivered,
+      'failed for good': failed,
+      lost: pairs - delivered - failed,
+      'replays made': deliveries.filter(({ replay_of }) => replay_of !== null).length,
+      'requests received': receivers.arrivals.length,
+      'arrived twice or more': [...taken.values()].filter((count) => count > 1).length,
+      'attempts recorded': attempts,
+      'least gap beyond the schedule, ms': gaps,
+      'addresses paused by failures': pauses.length,
+      'quiet after, s': Math.round(evidence.quietAfterMs / 1000),
+      ...evidence.broken,
+    },
+  };
+}
+
+/** Attempts per delivery, and the time between them. */
+async function checkAttempts(
+  cast: Cast,
+  deliveries: Delivery[],
+  requests: Map<string, number>,
+  fault: (text: string) => void,
+): Promise<{ gaps: number; attempts: number }> {
+  const most = RULES.retryDelaysMs.length + 1;
+  let least = Number.POSITIVE_INFINITY;
+  let attempts = 0;
+  for (const delivery of deliveries) {
+    attempts += delivery.attempt_count;
+    if (delivery.attempt_count > most) fault(`${delivery.id} had ${delivery.attempt_count} attempts`);
+    if (delivery.status === 'failed' && delivery.attempt_count !== most)
+      fault(`${delivery.id} failed after ${delivery.attempt_count}`);
+    if (delivery.attempt_count > 0 && !requests.has(delivery.id) && delivery.status === 'succeeded')
+      fault(`${delivery.id} succeeded without a request`);
+    if (delivery.attempt_count < 2) continue;
+    const { attempts: made } = await read(cast, delivery.id);
+    for (const [i, attempt] of made.entries()) {
+      if (i === 0) continue;
+      const before = made[i - 1]!;
+      const gap =
+        Date.parse(attempt.started_at) -
+        Date.parse(before.started_at) -
+        before.duration_ms -
+        RULES.retryDelaysMs[i - 1]!;
+      least = Math.min(least, gap);
+      if (gap < 0) fault(`${delivery.id}: attempt ${i + 1} came ${-gap} ms too early`);
+    }
+  }
+  return { gaps: least, attempts };
+}
+
+async function read(cast: Cast, id: string): Promise<{ attempts: { started_at: string; duration_ms: number }[] }> {
+  const { callUntilAnswered } = await import('./operator.ts');
+  return (await callUntilAnswered(cast, 'console', 'GET', `/v1/deliveries/${id}`, undefined, 0)).body;
+}
+
+/** Nothing waits for anybody, and every key is one that is meant to be there. */
+async function checkLeftovers(cast: Cast, fault: (text: string) => void): Promise<void> {
+  const redis = connectRedis({ REDIS_URL: cast.redis.url });
+  const keys = await redis.keys('*');
+  for (const key of keys) {
+    if (!key.startsWith(`${cast.prefix}:`)) fault(`foreign key ${key}`);
+    const name = key.replace(/^chaos:(\{\d+\}:)?/, '');
+    if (
+      /^(fanning_out|release_held|release_parked|closing|replaying|held:|parked:|by_status:(pending|waiting_for_retry|held)$)/.test(
+        name,
+      )
+    )
+      fault(`left behind: ${key}`);
+    if (/^deliveries:(wait|active|delayed|dlv_)/.test(name) && !(await isFailedJob(redis, key)))
+      fault(`left in the queue: ${key}`);
+    const lasts =
+      /^(subscription:|subscriptions:|topic:|by_status:|deliveries:|installation|workers|notices|audit|replays$)/.test(
+        name,
+      );
+    if (!lasts && (await redis.pttl(key)) === -1) fault(`never expires: ${key}`);
+  }
+  redis.disconnect();
+}
+
+/** The last failed jobs are kept, to be looked at in Bull Board. */
+async function isFailedJob(redis: ReturnType<typeof connectRedis>, key: string): Promise<boolean> {
+  const [, base = '', id = ''] = /^(.*:deliveries):(dlv_[^:]+)$/.exec(key) ?? [];
+  return id !== '' && (await redis.zscore(`${base}:failed`, id)) !== null;
+}

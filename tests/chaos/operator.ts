@@ -1,0 +1,62 @@
+/** An operator and publishers that do not give up: a call that fails is made again, on whichever process answers. */
+import { setTimeout as wait } from 'node:timers/promises';
+import { OPERATOR_TOKEN, PUBLISHER_KEY } from '../world.ts';
+import type { AppName, Cast } from './cast.ts';
+
+const CALL_LIMIT_MS = 15_000;
+
+export interface CallAnswer {
+  status: number;
+  // biome-ignore lint/suspicious/noExplicitAny: whatever the APIs answer
+  body: any;
+}
+
+/** Calls an app once; undefined where no answer came. */
+export async function callOnce(
+  cast: Cast,
+  app: Extract<AppName, 'ingest' | 'console'>,
+  method: string,
+  path: string,
+  body: unknown,
+  choice: number,
+): Promise<CallAnswer | undefined> {
+  const members = cast.members.filter((member) => member.app === app);
+  const { url } = members[choice % members.length]!;
+  try {
+    const response = await fetch(url + path, {
+      method,
+      headers: {
+        authorization: `Bearer ${app === 'ingest' ? PUBLISHER_KEY : OPERATOR_TOKEN}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      signal: AbortSignal.timeout(CALL_LIMIT_MS),
+    });
+    const text = await response.text();
+    return { status: response.status, body: text === '' ? null : JSON.parse(text) };
+  } catch {
+    // Down, cut off, or stopped in the middle: whoever calls tries again.
+    return undefined;
+  }
+}
+
+/** Calls until it is answered with something else than a 5xx. */
+export async function callUntilAnswered(...args: Parameters<typeof callOnce>): Promise<CallAnswer> {
+  const [cast, app, method, path, body, choice] = args;
+  for (let attempt = 0; ; attempt++) {
+    const answer = await callOnce(cast, app, method, path, body, choice + attempt);
+    if (answer && answer.status < 500) return answer;
+    await wait(200);
+  }
+}
+
+/** All items of a list. */
+export async function listAll(cast: Cast, path: string): Promise<CallAnswer['body'][]> {
+  const items: CallAnswer['body'][] = [];
+  for (let cursor = ''; ; ) {
+    const { body } = await callUntilAnswered(cast, 'console', 'GET', `${path}?limit=250${cursor}`, undefined, 0);
+    items.push(...body.data);
+    if (body.next_cursor === null) return items;
+    cursor = `&cursor=${body.next_cursor}`;
+  }
+}

@@ -1,0 +1,104 @@
+/** Receivers of all kinds on one server, each at its own path, that remember every delivery they got and how they answered it. */
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Random } from './random.ts';
+
+export type Kind = 'good' | 'slow' | 'flapping' | 'failing' | 'hanging' | 'resetting';
+
+export interface Arrival {
+  path: string;
+  deliveryId: string;
+  eventId: string;
+  signature: string;
+  body: string;
+  atMs: number;
+  /** Whether the answer was a 2xx. */
+  taken: boolean;
+}
+
+export interface Receivers {
+  url: string;
+  paths: { path: string; kind: Kind }[];
+  arrivals: Arrival[];
+  /** From now on those that flap, hang or reset are good; those that fail go on failing. */
+  calm(): void;
+  close(): Promise<void>;
+}
+
+/** How many of each kind. */
+const KINDS: Record<Kind, number> = { good: 8, slow: 2, flapping: 4, failing: 2, hanging: 2, resetting: 2 };
+/** A receiver that flaps changes its mind this often. */
+const FLAP_MS = 3_000;
+
+export async function startReceivers(random: Random): Promise<Receivers> {
+  const paths = Object.entries(KINDS).flatMap(([kind, count]) =>
+    Array.from({ length: count }, (_, i) => ({ path: `/${kind}-${i}`, kind: kind as Kind })),
+  );
+  const kinds = new Map(paths.map(({ path, kind }) => [path, kind]));
+  const phases = new Map(paths.map(({ path }) => [path, random.between(0, FLAP_MS)]));
+  const arrivals: Arrival[] = [];
+  let isCalm = false;
+
+  const answer = (path: string, response: ServerResponse): boolean => {
+    const kind = kinds.get(path) ?? 'good';
+    const calmed = isCalm && kind !== 'failing' && kind !== 'slow' ? 'good' : kind;
+    switch (calmed) {
+      case 'good':
+        response.end();
+        return true;
+      case 'slow':
+        setTimeout(() => response.end(), 300);
+        return true;
+      case 'flapping': {
+        const up = Math.floor((Date.now() + phases.get(path)!) / FLAP_MS) % 2 === 0;
+        response.writeHead(up ? 200 : 503).end();
+        return up;
+      }
+      case 'failing':
+        response.writeHead(500).end();
+        return false;
+      case 'hanging':
+        return false;
+      case 'resetting':
+        response.socket?.resetAndDestroy();
+        return false;
+    }
+  };
+
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('error', () => response.destroy());
+    request.on('end', () => {
+      const path = request.url ?? '';
+      const deliveryId = request.headers['service-delivery-id'];
+      // The probe of a validation: every address is acceptable.
+      if (deliveryId === undefined) {
+        response.end();
+        return;
+      }
+      arrivals.push({
+        path,
+        deliveryId: String(deliveryId),
+        eventId: String(request.headers['service-event-id']),
+        signature: String(request.headers['service-signature']),
+        body: Buffer.concat(chunks).toString(),
+        atMs: Date.now(),
+        taken: answer(path, response),
+      });
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    paths,
+    arrivals,
+    calm() {
+      isCalm = true;
+    },
+    async close() {
+      server.closeAllConnections();
+      await new Promise<void>((resolve) => server.close(() => resolve()));
+    },
+  };
+}

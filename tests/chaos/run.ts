@@ -1,0 +1,229 @@
+/** One run of chaos: publish while things break, calm down, wait for quiet, check. */
+import { setTimeout as wait } from 'node:timers/promises';
+import { connectRedis } from '@posthorn/store';
+import { type Cast, chaosDir, type Member, startCast, untilReady } from './cast.ts';
+import { type Checked, check, type Published } from './check.ts';
+import { callOnce, callUntilAnswered } from './operator.ts';
+import { type Random, random } from './random.ts';
+import { type Receivers, startReceivers } from './receivers.ts';
+
+export interface ChaosOptions {
+  seed: number;
+  /** How long things break. */
+  breakMs: number;
+  eventsPerS: number;
+  say: (line: string) => void;
+}
+
+const TYPES = ['session.created', 'session.approved', 'session.declined', 'session.expired'] as const;
+/** After the last crash a job may lie with a dead worker for up to 45 s, and then has its retries to go through. */
+const QUIET_LIMIT_MS = 180_000;
+/** Longer than the lock of a job, so that another worker takes over what the stopped one thinks is its own. */
+const SUSPEND_MS = 33_000;
+
+export async function runChaos(options: ChaosOptions): Promise<Checked> {
+  const { seed, say } = options;
+  const chance = random(seed);
+  const receivers = await startReceivers(chance);
+  const cast = await startCast(chaosDir(String(seed)), { ingest: 2, worker: 3, console: 1 });
+  try {
+    const subscriptions = await subscribe(cast, receivers, chance);
+    say(`${subscriptions.length} subscriptions; things break for ${Math.round(options.breakMs / 1000)} s ...`);
+    const endsAt = Date.now() + options.breakMs;
+    const published = new Map<string, Published>();
+    const publishing = publish(cast, published, endsAt, options, chance);
+    const broken = await breakThings(cast, subscriptions, endsAt, chance);
+    await publishing;
+    say('Calm. Waiting until nothing is under way ...');
+    receivers.calm();
+    await heal(cast);
+    const quietAfterMs = await untilQuiet(cast, say);
+    say('Checking ...');
+    return await check({ cast, receivers, subscriptions, published, broken, quietAfterMs, seed });
+  } finally {
+    await cast.close();
+    await receivers.close();
+  }
+}
+
+export interface ChaosSubscription {
+  id: string;
+  path: string;
+  types: string[];
+  /** Every secret it ever had. */
+  secrets: string[];
+}
+
+async function subscribe(cast: Cast, receivers: Receivers, chance: Random): Promise<ChaosSubscription[]> {
+  const subscriptions: ChaosSubscription[] = [];
+  for (const { path } of receivers.paths) {
+    const types = TYPES.filter(() => chance.next() < 0.5);
+    if (types.length === 0) types.push(chance.pick(TYPES));
+    const fields = { url: receivers.url + path, event_types: types, environment: 'both', description: path };
+    const created = (await callUntilAnswered(cast, 'console', 'POST', '/v1/subscriptions', fields, 0)).body;
+    const validated = await callUntilAnswered(
+      cast,
+      'console',
+      'POST',
+      `/v1/subscriptions/${created.id}/validate`,
+      undefined,
+      0,
+    );
+    if (validated.body.status !== 'active') throw new Error(JSON.stringify(validated.body));
+    subscriptions.push({ id: created.id, path, types, secrets: [created.secret] });
+  }
+  return subscriptions;
+}
+
+/** Publishers that repeat what was not answered, as a good publisher does. */
+async function publish(
+  cast: Cast,
+  published: Map<string, Published>,
+  endsAt: number,
+  { eventsPerS, seed }: ChaosOptions,
+  chance: Random,
+): Promise<void> {
+  const running = new Set<Promise<void>>();
+  for (let i = 0; Date.now() < endsAt; i++) {
+    const event = {
+      id: `evt_chaos_${seed}_${i}`,
+      type: chance.pick(TYPES),
+      environment: chance.pick(['sandbox', 'production']),
+      created_at: new Date().toISOString(),
+      data: { id: `s-${i}`, status: 'x', note: 'n'.repeat(chance.between(0, 300)) },
+    };
+    const one: Published = { type: event.type, accepted: false, tries: 0 };
+    published.set(event.id, one);
+    const choice = chance.between(0, 1);
+    const work = (async () => {
+      // Until well after the end, so that what was tried is settled.
+      while (Date.now() < endsAt + 60_000) {
+        one.tries += 1;
+        const answer = await callOnce(cast, 'ingest', 'POST', '/v1/events', event, choice + one.tries);
+        if (answer?.status === 202 || answer?.status === 200) {
+          one.accepted = true;
+          return;
+        }
+        if (answer && answer.status < 500)
+          throw new Error(`Published and got ${answer.status}: ${JSON.stringify(answer.body)}`);
+        await wait(300);
+      }
+    })();
+    running.add(work);
+    void work.finally(() => running.delete(work));
+    await wait(1_000 / eventsPerS);
+  }
+  await Promise.all(running);
+}
+
+/** Breaks something every second or so; answers how often each thing was done. */
+async function breakThings(
+  cast: Cast,
+  subscriptions: ChaosSubscription[],
+  endsAt: number,
+  chance: Random,
+): Promise<Record<string, number>> {
+  const done: Record<string, number> = {};
+  const later: Promise<unknown>[] = [];
+  const alive = (app?: Member['app']) =>
+    cast.members.filter((member) => !member.stopped && (app === undefined || member.app === app));
+  const restartLater = (member: Member) => {
+    const downMs = chance.between(200, 2_000);
+    later.push(wait(downMs).then(() => cast.start(member)));
+  };
+  const operate = (path: string, body?: unknown) => callOnce(cast, 'console', 'POST', path, body, 0);
+  const things: Record<string, () => Promise<unknown> | undefined> = {
+    'kill a worker': async () => {
+      const member = alive('worker').length > 1 ? chance.pick(alive('worker')) : undefined;
+      if (member) await cast.kill(member).then(() => restartLater(member));
+    },
+    'kill an ingest': async () => {
+      const member = alive('ingest').length > 0 ? chance.pick(alive('ingest')) : undefined;
+      if (member) await cast.kill(member).then(() => restartLater(member));
+    },
+    'kill the console': async () => {
+      const [member] = alive('console');
+      if (member) await cast.kill(member).then(() => restartLater(member));
+    },
+    'suspend a worker': async () => {
+      const member = alive('worker').length > 1 ? chance.pick(alive('worker')) : undefined;
+      if (!member) return;
+      const { child } = member.process;
+      child.kill('SIGSTOP');
+      later.push(wait(SUSPEND_MS).then(() => child.kill('SIGCONT')));
+    },
+    'restart Redis': () => cast.restartRedis(chance.between(0, 1_500)),
+    'cut the way to Redis': async () => {
+      cast.proxy.cut();
+      await wait(chance.between(100, 3_000));
+      cast.proxy.restore();
+    },
+    'pause an address': () => operate(`/v1/subscriptions/${chance.pick(subscriptions).id}/pause`),
+    'resume an address': () => operate(`/v1/subscriptions/${chance.pick(subscriptions).id}/resume`),
+    'rotate a secret': async () => {
+      const subscription = chance.pick(subscriptions);
+      const answer = await operate(`/v1/subscriptions/${subscription.id}/rotate-secret`, { overlap: '20s' });
+      if (answer?.status === 200) subscription.secrets.push(answer.body.secret);
+      // It may have been done, and only the answer was lost: then nobody knows the secret.
+      else subscription.secrets.push('unknown');
+    },
+    'replay one': async () => {
+      const failed = await callOnce(cast, 'console', 'GET', '/v1/deliveries?status=failed&limit=20', undefined, 0);
+      const [one] = failed?.body?.data ?? [];
+      if (one) await operate(`/v1/deliveries/${one.id}/replay`);
+    },
+    'replay all of an address': () => operate('/v1/replays', { subscription_id: chance.pick(subscriptions).id }),
+  };
+  // Each at least once if there is time, suspending first since it takes longest.
+  const agenda = ['suspend a worker', ...Object.keys(things)];
+  while (Date.now() < endsAt) {
+    const name = agenda.shift() ?? chance.pick(Object.keys(things));
+    await things[name]!();
+    done[name] = (done[name] ?? 0) + 1;
+    await wait(chance.between(200, 1_500));
+  }
+  await Promise.all(later);
+  return done;
+}
+
+/** Everything runs again, every address may be sent to. */
+async function heal(cast: Cast): Promise<void> {
+  cast.proxy.restore();
+  for (const member of cast.members) {
+    if (member.stopped) cast.start(member);
+    await untilReady(member);
+  }
+}
+
+/** Waits until no delivery is pending or waiting, resuming what is paused; answers how long that took. */
+async function untilQuiet(cast: Cast, say: (line: string) => void): Promise<number> {
+  const startedAt = Date.now();
+  const redis = connectRedis({ REDIS_URL: cast.redis.url });
+  try {
+    for (let round = 0; ; round++) {
+      const { body } = await callUntilAnswered(cast, 'console', 'GET', '/v1/overview', undefined, 0);
+      const { pending, waiting_for_retry, held } = body.deliveries;
+      const { waiting, active, delayed } = body.queue;
+      const running = await callUntilAnswered(cast, 'console', 'GET', '/v1/replays', undefined, 0);
+      const isReplaying = running.body.data.some((replay: { status: string }) => replay.status === 'running');
+      if (pending + waiting_for_retry + held + waiting + active + delayed === 0 && !isReplaying)
+        return Date.now() - startedAt;
+      const paused = await callUntilAnswered(
+        cast,
+        'console',
+        'GET',
+        '/v1/subscriptions?status=paused&limit=250',
+        undefined,
+        0,
+      );
+      for (const { id } of paused.body.data) {
+        await callUntilAnswered(cast, 'console', 'POST', `/v1/subscriptions/${id}/resume`, undefined, 0);
+      }
+      if (round % 20 === 0) say(`  pending ${pending}, waiting ${waiting_for_retry}, held ${held}`);
+      if (Date.now() - startedAt > QUIET_LIMIT_MS) return Number.POSITIVE_INFINITY;
+      await wait(500);
+    }
+  } finally {
+    redis.disconnect();
+  }
+}
