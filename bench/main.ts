@@ -6,6 +6,7 @@ import { benchDeliveries } from './deliveries.ts';
 import { benchFanOut } from './fan-out.ts';
 import { openBench } from './harness.ts';
 import { benchIngest } from './ingest.ts';
+import { benchIsolation, type Latency } from './isolation.ts';
 import { benchLists } from './lists.ts';
 import { benchMemory } from './memory.ts';
 
@@ -101,6 +102,23 @@ if (wants('lists')) {
       ]),
     ),
   );
+}
+if (wants('isolation')) {
+  const isolation = await benchIsolation(bench, quick ? 5 : 20, size(100_000));
+  results.isolation = isolation;
+  const row = ({ p50Ms, p99Ms, arrivals }: Latency) => ({
+    'p50 ms': p50Ms,
+    'p99 ms': p99Ms,
+    'p99 ratio': round(p99Ms / isolation.alone.p99Ms, 2),
+    arrivals,
+  });
+  console.log('Isolation: from publishing to arrival at 45 healthy addresses, one worker');
+  console.table({
+    'no bad ones': row(isolation.alone),
+    '5 more that never answer, as many events each': row(isolation.hanging),
+    '5 more that answer after 900 ms': row(isolation.slow),
+    [`a dead one with a backlog of ${size(100_000)}`]: row(isolation.backlog),
+  });
 }
 await bench.close();
 const folder = join(import.meta.dirname, 'results');

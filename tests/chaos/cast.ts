@@ -58,6 +58,7 @@ export async function startCast(dir: string, counts: Record<AppName, number>): P
     RETRY_DELAYS: RULES.retryDelaysMs.map((ms) => `${ms}ms`).join(','),
     ATTEMPT_TIMEOUT: `${RULES.attemptTimeoutMs}ms`,
     PAUSE_AFTER: String(RULES.pauseAfter),
+    RELEASE_RATE: '500',
     SHUTDOWN_GRACE: '5s',
   };
   const members: Member[] = [];

@@ -2,7 +2,7 @@
 import { verifySignature } from '@posthorn/signing';
 import { connectRedis } from '@posthorn/store';
 import { type Cast, RULES } from './cast.ts';
-import { listAll } from './operator.ts';
+import { callUntilAnswered, listAll } from './operator.ts';
 import type { Receivers } from './receivers.ts';
 import type { ChaosSubscription } from './run.ts';
 
@@ -165,7 +165,6 @@ async function checkAttempts(
 }
 
 async function read(cast: Cast, id: string): Promise<{ attempts: { started_at: string; duration_ms: number }[] }> {
-  const { callUntilAnswered } = await import('./operator.ts');
   return (await callUntilAnswered(cast, 'console', 'GET', `/v1/deliveries/${id}`, undefined, 0)).body;
 }
 

@@ -10,6 +10,7 @@ const { figures, faults } = await runChaos({
   seed,
   breakMs: option('minutes', 3) * 60_000,
   eventsPerS: option('events', 40),
+  suspend: true,
   say: (line) => console.log(line),
 });
 console.table(Object.fromEntries(Object.entries(figures).map(([name, value]) => [name, { value }])));

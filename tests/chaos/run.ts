@@ -1,6 +1,5 @@
 /** One run of chaos: publish while things break, calm down, wait for quiet, check. */
 import { setTimeout as wait } from 'node:timers/promises';
-import { connectRedis } from '@posthorn/store';
 import { type Cast, chaosDir, type Member, startCast, untilReady } from './cast.ts';
 import { type Checked, check, type Published } from './check.ts';
 import { callOnce, callUntilAnswered } from './operator.ts';
@@ -12,12 +11,14 @@ export interface ChaosOptions {
   /** How long things break. */
   breakMs: number;
   eventsPerS: number;
+  /** Whether workers are also suspended, for longer than a job's lock: that takes more than half a minute. */
+  suspend: boolean;
   say: (line: string) => void;
 }
 
 const TYPES = ['session.created', 'session.approved', 'session.declined', 'session.expired'] as const;
-/** After the last crash a job may lie with a dead worker for up to 45 s, and then has its retries to go through. */
-const QUIET_LIMIT_MS = 180_000;
+/** After the last crash a job may lie with a dead worker for up to 45 s; nothing takes longer to make the next step. */
+const STUCK_AFTER_MS = 90_000;
 /** Longer than the lock of a job, so that another worker takes over what the stopped one thinks is its own. */
 const SUSPEND_MS = 33_000;
 
@@ -32,7 +33,7 @@ export async function runChaos(options: ChaosOptions): Promise<Checked> {
     const endsAt = Date.now() + options.breakMs;
     const published = new Map<string, Published>();
     const publishing = publish(cast, published, endsAt, options, chance);
-    const broken = await breakThings(cast, subscriptions, endsAt, chance);
+    const broken = await breakThings(cast, subscriptions, endsAt, chance, options.suspend);
     await publishing;
     say('Calm. Waiting until nothing is under way ...');
     receivers.calm();
@@ -122,6 +123,7 @@ async function breakThings(
   subscriptions: ChaosSubscription[],
   endsAt: number,
   chance: Random,
+  suspend: boolean,
 ): Promise<Record<string, number>> {
   const done: Record<string, number> = {};
   const later: Promise<unknown>[] = [];
@@ -133,6 +135,13 @@ async function breakThings(
   };
   const operate = (path: string, body?: unknown) => callOnce(cast, 'console', 'POST', path, body, 0);
   const things: Record<string, () => Promise<unknown> | undefined> = {
+    'suspend a worker': async () => {
+      const member = alive('worker').length > 1 ? chance.pick(alive('worker')) : undefined;
+      if (!member) return;
+      const { child } = member.process;
+      child.kill('SIGSTOP');
+      later.push(wait(SUSPEND_MS).then(() => child.kill('SIGCONT')));
+    },
     'kill a worker': async () => {
       const member = alive('worker').length > 1 ? chance.pick(alive('worker')) : undefined;
       if (member) await cast.kill(member).then(() => restartLater(member));
@@ -144,13 +153,6 @@ async function breakThings(
     'kill the console': async () => {
       const [member] = alive('console');
       if (member) await cast.kill(member).then(() => restartLater(member));
-    },
-    'suspend a worker': async () => {
-      const member = alive('worker').length > 1 ? chance.pick(alive('worker')) : undefined;
-      if (!member) return;
-      const { child } = member.process;
-      child.kill('SIGSTOP');
-      later.push(wait(SUSPEND_MS).then(() => child.kill('SIGCONT')));
     },
     'restart Redis': () => cast.restartRedis(chance.between(0, 1_500)),
     'cut the way to Redis': async () => {
@@ -174,8 +176,9 @@ async function breakThings(
     },
     'replay all of an address': () => operate('/v1/replays', { subscription_id: chance.pick(subscriptions).id }),
   };
-  // Each at least once if there is time, suspending first since it takes longest.
-  const agenda = ['suspend a worker', ...Object.keys(things)];
+  // Each at least once, if there is time.
+  if (!suspend) delete things['suspend a worker'];
+  const agenda = Object.keys(things);
   while (Date.now() < endsAt) {
     const name = agenda.shift() ?? chance.pick(Object.keys(things));
     await things[name]!();
@@ -198,32 +201,30 @@ async function heal(cast: Cast): Promise<void> {
 /** Waits until no delivery is pending or waiting, resuming what is paused; answers how long that took. */
 async function untilQuiet(cast: Cast, say: (line: string) => void): Promise<number> {
   const startedAt = Date.now();
-  const redis = connectRedis({ REDIS_URL: cast.redis.url });
-  try {
-    for (let round = 0; ; round++) {
-      const { body } = await callUntilAnswered(cast, 'console', 'GET', '/v1/overview', undefined, 0);
-      const { pending, waiting_for_retry, held } = body.deliveries;
-      const { waiting, active, delayed } = body.queue;
-      const running = await callUntilAnswered(cast, 'console', 'GET', '/v1/replays', undefined, 0);
-      const isReplaying = running.body.data.some((replay: { status: string }) => replay.status === 'running');
-      if (pending + waiting_for_retry + held + waiting + active + delayed === 0 && !isReplaying)
-        return Date.now() - startedAt;
-      const paused = await callUntilAnswered(
-        cast,
-        'console',
-        'GET',
-        '/v1/subscriptions?status=paused&limit=250',
-        undefined,
-        0,
-      );
-      for (const { id } of paused.body.data) {
-        await callUntilAnswered(cast, 'console', 'POST', `/v1/subscriptions/${id}/resume`, undefined, 0);
-      }
-      if (round % 20 === 0) say(`  pending ${pending}, waiting ${waiting_for_retry}, held ${held}`);
-      if (Date.now() - startedAt > QUIET_LIMIT_MS) return Number.POSITIVE_INFINITY;
-      await wait(500);
+  let least = Number.POSITIVE_INFINITY;
+  let progressAt = startedAt;
+  for (let round = 0; ; round++) {
+    const { body } = await callUntilAnswered(cast, 'console', 'GET', '/v1/overview', undefined, 0);
+    const { pending, waiting_for_retry, held } = body.deliveries;
+    const { waiting, active, delayed } = body.queue;
+    const running = await callUntilAnswered(cast, 'console', 'GET', '/v1/replays', undefined, 0);
+    const isReplaying = running.body.data.some((replay: { status: string }) => replay.status === 'running');
+    const open = pending + waiting_for_retry + held + waiting + active + delayed;
+    if (open === 0 && !isReplaying) return Date.now() - startedAt;
+    const paused = await callUntilAnswered(
+      cast,
+      'console',
+      'GET',
+      '/v1/subscriptions?status=paused&limit=250',
+      undefined,
+      0,
+    );
+    for (const { id } of paused.body.data) {
+      await callUntilAnswered(cast, 'console', 'POST', `/v1/subscriptions/${id}/resume`, undefined, 0);
     }
-  } finally {
-    redis.disconnect();
+    if (round % 20 === 0) say(`  pending ${pending}, waiting ${waiting_for_retry}, held ${held}`);
+    if (open < least) [least, progressAt] = [open, Date.now()];
+    if (Date.now() - progressAt > STUCK_AFTER_MS) return Number.POSITIVE_INFINITY;
+    await wait(500);
   }
 }

@@ -83,7 +83,11 @@ export function buildWorker(settings: WorkerSettings, clock: Clock = systemClock
     sender,
     signRequest: createRequestSigner(createSecretBox(settings.SECRET_ENCRYPTION_KEY)),
     eventBodies: createEventBodies(store),
-    places: createAddressPlaces(settings.ADDRESS_CONCURRENCY),
+    places: createAddressPlaces({
+      total: settings.WORKER_CONCURRENCY,
+      perAddress: settings.ADDRESS_CONCURRENCY,
+      now: () => performance.now(),
+    }),
     metrics,
     counts,
     clock,
@@ -116,7 +120,6 @@ export function buildWorker(settings: WorkerSettings, clock: Clock = systemClock
       logger,
       holder,
       releasePerSecond: settings.RELEASE_RATE,
-      addressConcurrency: settings.ADDRESS_CONCURRENCY,
     },
     allPartitions(store),
   );

@@ -20,6 +20,7 @@ export async function handleJob(context: AttemptContext, job: DeliveryJob): Prom
     context.places.free(job.subscriptionId);
   }
   // Only now that the place is free: a delivery released before might be parked again at once.
-  if (attempted.parked > 0) await release(context, 'parked', job.subscriptionId, 1);
+  const room = Math.min(attempted.parked, context.places.room(job.subscriptionId));
+  if (room > 0) await release(context, 'parked', job.subscriptionId, room);
   return attempted.outcome;
 }

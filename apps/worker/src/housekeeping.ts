@@ -26,8 +26,6 @@ export interface HousekeepingContext {
   holder: string;
   /** Held deliveries released a second to one address after a resume. */
   releasePerSecond: number;
-  /** Attempts in flight to one address in one process. */
-  addressConcurrency: number;
 }
 
 /** How often the housekeeper comes by. */
@@ -36,6 +34,8 @@ export const ROUND_EVERY_MS = 500;
 const LEASE_MS = 5_000;
 /** Every so many rounds lanes are looked at whose last attempt ended before something was parked. */
 const STRAGGLER_ROUNDS = 4;
+/** One delivery each: enough to go on with, since an attempt that ends brings the next ones back. */
+const STRAGGLERS_A_ROUND = 200;
 /** Every so many rounds the slower work is done. */
 const SLOW_ROUNDS = 20;
 /** A delivery this old should have its job: any process that was about to add it has done so, or died. */
@@ -82,10 +82,15 @@ async function releaseHeld(context: HousekeepingContext, partition: number): Pro
   }
 }
 
-/** Parked deliveries are released as attempts end; those parked just after the last one ended are found here. */
+/**
+ * Parked deliveries are released as attempts end. Those parked just after the last one ended are found here, and those of slow
+ * addresses that wait for each other, in any order, so that each has its turn.
+ */
 async function releaseStragglers(context: HousekeepingContext, partition: number): Promise<void> {
-  for (const subscriptionId of await addressesToRelease(context.store, partition, 'parked')) {
-    await release(context, 'parked', subscriptionId, context.addressConcurrency);
+  const waiting = await addressesToRelease(context.store, partition, 'parked');
+  for (let left = Math.min(waiting.length, STRAGGLERS_A_ROUND); left > 0; left--) {
+    const [subscriptionId] = waiting.splice(Math.floor(Math.random() * waiting.length), 1);
+    await release(context, 'parked', subscriptionId!, 1);
   }
 }
 

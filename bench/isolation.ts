@@ -1,0 +1,88 @@
+/** What healthy addresses notice of bad ones: how old events are when they arrive, without and with a tenth of the addresses bad. */
+import { randomUUID } from 'node:crypto';
+import { type Bench, inParallel, OPERATOR_TOKEN, PUBLISHER_KEY, percentile, post } from './harness.ts';
+
+const HEALTHY = 45;
+const BAD = 5;
+/** Each event goes to every address. */
+const EVENTS_PER_S = 12;
+
+export interface Latency {
+  p50Ms: number;
+  p99Ms: number;
+  arrivals: number;
+}
+
+export interface Isolation {
+  alone: Latency;
+  hanging: Latency;
+  slow: Latency;
+  backlog: Latency;
+}
+
+/** Each for `seconds`, after as long to settle; `backlog` deliveries wait for one dead address in the last. */
+export async function benchIsolation(bench: Bench, seconds: number, backlog: number): Promise<Isolation> {
+  return {
+    alone: await measure(bench, [], seconds, 0),
+    hanging: await measure(
+      bench,
+      Array.from({ length: BAD }, (_, i) => `/hang-${i}`),
+      seconds,
+      0,
+    ),
+    slow: await measure(
+      bench,
+      Array.from({ length: BAD }, (_, i) => `/slow-${i}`),
+      seconds,
+      0,
+    ),
+    backlog: await measure(bench, ['/dead'], seconds, backlog),
+  };
+}
+
+async function measure(bench: Bench, bad: string[], seconds: number, backlog: number): Promise<Latency> {
+  const receiver = await bench.start('bench/processes/mixed-receiver.ts');
+  const env = { KEY_PREFIX: `bench-${randomUUID()}` };
+  const ingest = await bench.startApp('ingest', env);
+  const operator = await bench.startApp('console', env);
+  const subscribe = async (path: string, type: string) => {
+    const fields = { url: receiver.url + path, event_types: [type], environment: 'sandbox' };
+    const { id } = JSON.parse((await post(`${operator.url}/v1/subscriptions`, OPERATOR_TOKEN, fields)).text) as {
+      id: string;
+    };
+    await post(`${operator.url}/v1/subscriptions/${id}/validate`, OPERATOR_TOKEN, undefined);
+  };
+  for (let i = 0; i < HEALTHY; i++) await subscribe(`/good-${i}`, 'session.approved');
+  for (const path of bad) await subscribe(path, backlog > 0 ? 'session.expired' : 'session.approved');
+  const event = (type: string) => ({
+    type,
+    environment: 'sandbox',
+    data: { id: 's', status: 'x', sent_at: Date.now() },
+  });
+  const worker = await bench.startApp('worker', env);
+  if (backlog > 0) {
+    await inParallel(backlog / 500, 4, () =>
+      post(`${ingest.url}/v1/events/batch`, PUBLISHER_KEY, {
+        events: Array.from({ length: 500 }, () => event('session.expired')),
+      }),
+    );
+  }
+  const read = async () => (await (await fetch(`${receiver.url}/ages`)).json()) as number[];
+  const publishFor = async (ms: number) => {
+    const sent: Promise<unknown>[] = [];
+    for (const endsAt = Date.now() + ms; Date.now() < endsAt; ) {
+      sent.push(post(`${ingest.url}/v1/events`, PUBLISHER_KEY, event('session.approved')));
+      await new Promise((resolve) => setTimeout(resolve, 1_000 / EVENTS_PER_S));
+    }
+    await Promise.all(sent);
+  };
+  // The first half shows the worker what kind each address is; the second is measured.
+  await publishFor(seconds * 1_000);
+  await read();
+  await publishFor(seconds * 1_000);
+  await new Promise((resolve) => setTimeout(resolve, 1_000));
+  const ages = await read();
+  for (const one of [worker, operator, ingest, receiver]) await one.stop();
+  await bench.redis.flushdb();
+  return { p50Ms: percentile(ages, 0.5), p99Ms: percentile(ages, 0.99), arrivals: ages.length };
+}

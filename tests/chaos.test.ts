@@ -1,0 +1,19 @@
+/** A short run of chaos; `npm run chaos` is the long one. */
+import { expect, it } from '@jest/globals';
+import { runChaos } from './chaos/run.ts';
+
+it('nothing accepted is lost, nothing is sent too early or too often, nothing stays behind, whatever dies', async () => {
+  const { figures, faults } = await runChaos({
+    seed: 20_260,
+    breakMs: 12_000,
+    eventsPerS: 20,
+    suspend: false,
+    say: () => undefined,
+  });
+  expect(faults).toEqual([]);
+  expect(figures.lost).toBe(0);
+  // It did break things, and there was something to lose.
+  expect(Number(figures['deliveries owed'])).toBeGreaterThan(500);
+  expect(figures['restart Redis']).toBeGreaterThan(0);
+  expect(figures['kill a worker']).toBeGreaterThan(0);
+}, 240_000);
