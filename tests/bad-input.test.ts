@@ -138,7 +138,7 @@ describe('every route', () => {
         const target = targets[n % targets.length]!;
         expectClear(target, await send(target, id, query, body));
       }),
-      { numRuns: 1_500 },
+      { numRuns: 3_000 },
     );
     for (const target of targets)
       for (const body of corpus) expectClear(target, await send(target, subscriptionId, '', body));
