@@ -21,6 +21,8 @@ import { baseOf, readRules, runScript, type Store } from './store.ts';
 
 /** One script stays below a few milliseconds of Redis, so a large fan-out is cut into chunks. */
 const CHUNK = 200;
+/** In place of a generation: this delivery was not released but held. */
+const HELD_NOW = -1;
 /** Succeeded this soon, a delivery simply expires with its event. */
 const WITH_ITS_EVENT_MS = 60_000;
 /**
@@ -287,7 +289,10 @@ export async function parkDelivery(store: Store, job: DeliveryJob): Promise<bool
   return (await runScript(store, 'park', base, [job.deliveryId, job.generation, job.subscriptionId])) === 1;
 }
 
-/** Takes up to `limit` deliveries of an address out of a lane, oldest first; the caller adds the jobs it answers. */
+/**
+ * Takes up to `limit` deliveries of an address out of a lane, oldest first; the caller adds the jobs it answers. What is parked at an
+ * address that is not active is held instead.
+ */
 export async function releaseDeliveries(
   store: Store,
   lane: Lane,
@@ -295,13 +300,18 @@ export async function releaseDeliveries(
   limit: number,
 ): Promise<DeliveryJob[]> {
   const base = baseOf(store, partitionOf(subscriptionId, store.partitions));
-  const released = (await runScript(store, 'release', base, [lane, subscriptionId, limit])) as string[];
-  return inGroupsOf(3, released).map(([id, generation, eventId]) => ({
+  const taken = (await runScript(store, 'release', base, [lane, subscriptionId, limit])) as string[];
+  const released = inGroupsOf(3, taken).map(([id, generation, eventId]) => ({
     deliveryId: id!,
     generation: Number(generation),
     subscriptionId,
     eventId: eventId!,
   }));
+  const held = released.filter(({ generation }) => generation === HELD_NOW);
+  if (held.length === 0) return released;
+  const nowMs = Date.now();
+  await Promise.all(held.map(({ eventId }) => keepEvent(store, eventId, nowMs + keptWhileUnfinishedMs(store))));
+  return [];
 }
 
 /** The addresses of a partition that have deliveries to release from a lane. */

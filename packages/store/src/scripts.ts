@@ -212,25 +212,36 @@ return 1
 
   /**
    * Takes up to n deliveries out of a lane, oldest first, each with a new generation whose job the caller adds next (the
-   * sweep for lost jobs does it otherwise). Nothing leaves the held lane unless the address is active.
+   * sweep for lost jobs does it otherwise). Nothing leaves the held lane unless the address is active; what is parked at an address that is
+   * not active is held from now on, 500 at a time, and answered with the generation -1.
    * Answers (delivery, generation, event)… ARGV: lane, subscription, n.
    */
   release: `${LIB}
 local lane_name, sub = ARGV[1], ARGV[2]
 local lane, index = base .. ':' .. lane_name .. ':' .. sub, base .. ':release_' .. lane_name
-if lane_name == 'held' and redis.call('HGET', base .. ':subscription:' .. sub, 'status') ~= 'active' then
+local status = redis.call('HGET', base .. ':subscription:' .. sub, 'status')
+local hold = lane_name == 'parked' and status and status ~= 'active' and status ~= 'deleted'
+if lane_name == 'held' and status ~= 'active' then
   redis.call('SREM', index, sub)
   return {}
 end
 local out = {}
-for _, id in ipairs(redis.call('ZRANGE', lane, 0, tonumber(ARGV[3]) - 1)) do
+for _, id in ipairs(redis.call('ZRANGE', lane, 0, hold and 499 or tonumber(ARGV[3]) - 1)) do
   local key = base .. ':delivery:' .. id
   local d = redis.call('HMGET', key, 'st', 'n', 'c', 'e')
   if d[1] and not finished(d[1]) then
     out[#out + 1] = id
-    out[#out + 1] = tostring(redis.call('HINCRBY', key, 'g', 1))
+    if hold then
+      redis.call('HSET', key, 'st', HELD)
+      redis.call('HDEL', key, 'x')
+      move(id, d[3], d[1], HELD)
+      redis.call('ZADD', base .. ':held:' .. sub, d[3], id)
+      out[#out + 1] = '-1'
+    else
+      out[#out + 1] = tostring(redis.call('HINCRBY', key, 'g', 1))
+    end
     out[#out + 1] = d[4]
-    if d[1] == HELD then
+    if d[1] == HELD and not hold then
       local st = d[2] == '0' and PENDING or WAITING
       redis.call('HSET', key, 'st', st)
       move(id, d[3], HELD, st)

@@ -286,6 +286,28 @@ describe('lost jobs', () => {
   });
 });
 
+describe('parked at an address that is paused', () => {
+  it('they are held from then on, need no job, and go out after a resume with a new one', async () => {
+    const subscription = await subscribe();
+    const ids: string[] = [];
+    for (let i = 0; i < 3; i++) {
+      const [{ deliveryId, ...of }] = (await deliver([subscription.id])) as [CreatedDelivery];
+      await parkDelivery(store, { deliveryId, generation: 0, subscriptionId: of.subscriptionId, eventId: 'unused' });
+      ids.push(deliveryId);
+    }
+    await changeSubscription(store, subscription.id, (now) => ({ ...now, status: 'paused' }));
+    expect(await releaseDeliveries(store, 'parked', subscription.id, 1)).toEqual([]);
+    expect((await Promise.all(ids.map(one))).map(({ status }) => status)).toEqual(['held', 'held', 'held']);
+    expect(await heldDeliveries(store, subscription.id)).toBe(3);
+    expect(await addressesToRelease(store, partitionOf(subscription.id, 4), 'parked')).toEqual([]);
+    await changeSubscription(store, subscription.id, (now) => ({ ...now, status: 'active' }));
+    const released = await releaseDeliveries(store, 'held', subscription.id, 10);
+    expect(released.map(({ deliveryId, generation }) => [deliveryId, generation]).sort()).toEqual(
+      ids.map((id) => [id, 1]).sort(),
+    );
+  });
+});
+
 describe('retention', () => {
   const expiryOf = async (key: string) => await store.redis.pexpiretime(key);
   const deliveryKey = (subscriptionId: string, id: string) =>
