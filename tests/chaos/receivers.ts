@@ -3,9 +3,9 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Random } from './random.ts';
 
-export type Kind = 'good' | 'slow' | 'flapping' | 'failing' | 'hanging' | 'resetting';
+type Kind = 'good' | 'slow' | 'flapping' | 'failing' | 'hanging' | 'resetting';
 
-export interface Arrival {
+interface Arrival {
   path: string;
   deliveryId: string;
   eventId: string;
