@@ -172,9 +172,16 @@ async function breakThings(
     'replay one': async () => {
       const failed = await callOnce(cast, 'console', 'GET', '/v1/deliveries?status=failed&limit=20', undefined, 0);
       const [one] = failed?.body?.data ?? [];
-      if (one) await operate(`/v1/deliveries/${one.id}/replay`);
+      if (!one) return;
+      // What failed last did so at an address that is paused by now, as a rule.
+      await operate(`/v1/subscriptions/${one.subscription_id}/resume`);
+      await operate(`/v1/deliveries/${one.id}/replay`);
     },
-    'replay all of an address': () => operate('/v1/replays', { subscription_id: chance.pick(subscriptions).id }),
+    'replay all of an address': async () => {
+      const { id } = chance.pick(subscriptions.filter(({ path }) => !path.startsWith('/good')));
+      await operate(`/v1/subscriptions/${id}/resume`);
+      await operate('/v1/replays', { subscription_id: id });
+    },
   };
   // Each at least once, if there is time.
   if (!suspend) delete things['suspend a worker'];
