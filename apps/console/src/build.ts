@@ -8,9 +8,9 @@ import {
   createHttpService,
   createLogger,
   createMetrics,
-  createRateLimit,
   docsRouter,
   limitCalls,
+  limitPerSecond,
   notFoundHandler,
   operationsRoutes,
   problemHandler,
@@ -74,16 +74,12 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
     ...(await readBacklog(store, clock.now())),
     jobs: { ...(await producer.counts()) },
   }));
-  const rateLimit =
-    settings.OPERATOR_RATE_LIMIT === 0
-      ? undefined
-      : createRateLimit({
-          redis: store.redis,
-          keyPrefix: `${settings.KEY_PREFIX}:limit:operator`,
-          points: settings.OPERATOR_RATE_LIMIT,
-          seconds: 1,
-          message: `An operator may make ${settings.OPERATOR_RATE_LIMIT} calls a second.`,
-        });
+  const rateLimit = limitPerSecond({
+    redis: store.redis,
+    keyPrefix: `${settings.KEY_PREFIX}:limit:operator`,
+    perSecond: settings.OPERATOR_RATE_LIMIT,
+    message: `An operator may make ${settings.OPERATOR_RATE_LIMIT} calls a second.`,
+  });
   const title = 'Posthorn operator API';
   const api = createApi({
     title,

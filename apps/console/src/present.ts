@@ -8,6 +8,7 @@ import {
   type StoredDelivery,
   type StoredEvent,
   type StoredSubscription,
+  sealedSecretsAt,
 } from '@posthorn/store';
 import type { z } from 'zod';
 import type {
@@ -25,7 +26,7 @@ export async function presentSubscription(
   subscription: StoredSubscription,
   nowMs: number,
 ): Promise<z.infer<typeof subscriptionSchema>> {
-  const overlaps = subscription.previousSealedSecret !== null && subscription.previousSecretUntilMs > nowMs;
+  const overlaps = sealedSecretsAt(subscription, nowMs).length > 1;
   return {
     id: subscription.id,
     url: subscription.url,

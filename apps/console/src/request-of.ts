@@ -2,7 +2,7 @@
 import { AppError, eventBody } from '@posthorn/core';
 import { version } from '@posthorn/runtime';
 import { deliveryHeaders } from '@posthorn/signing';
-import { loadEvent, loadSubscriptions, type StoredDelivery } from '@posthorn/store';
+import { loadEvent, loadSubscriptions, type StoredDelivery, sealedSecretsAt } from '@posthorn/store';
 import type { z } from 'zod';
 import type { ConsoleContext } from './context.ts';
 import type { requestSchema } from './schemas.ts';
@@ -23,10 +23,7 @@ export async function requestOf(
   if (!stored || !subscription) throw new AppError('not_found', 'Its event or its subscription is not kept any more.');
   const atMs = attempt === undefined ? clock.now() : delivery.attempts[attempt - 1]?.startedAtMs;
   if (atMs === undefined) throw new AppError('not_found', 'There was no such attempt.');
-  const { id: owner, sealedSecret, previousSealedSecret, previousSecretUntilMs } = subscription;
-  const sealed = [sealedSecret];
-  if (previousSealedSecret !== null && atMs < previousSecretUntilMs) sealed.push(previousSealedSecret);
-  const secrets = sealed.map((text) => secretBox.open(text, owner));
+  const secrets = sealedSecretsAt(subscription, atMs).map((sealed) => secretBox.open(sealed, subscription.id));
   const body = eventBody(stored.event);
   const headers = deliveryHeaders(delivery, body, secrets, Math.floor(atMs / 1000));
   return { method: 'POST', url: subscription.url, headers: { ...headers, 'User-Agent': `Posthorn/${version}` }, body };

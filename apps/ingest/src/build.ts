@@ -8,9 +8,9 @@ import {
   createHttpService,
   createLogger,
   createMetrics,
-  createRateLimit,
   createRepeating,
   docsRouter,
+  limitPerSecond,
   notFoundHandler,
   operationsRoutes,
   problemHandler,
@@ -47,16 +47,12 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
     logger,
     clock,
     maxEventBytes: settings.MAX_EVENT_BYTES,
-    rateLimit:
-      settings.PUBLISHER_RATE_LIMIT === 0
-        ? undefined
-        : createRateLimit({
-            redis: store.redis,
-            keyPrefix: `${settings.KEY_PREFIX}:limit:publisher`,
-            points: settings.PUBLISHER_RATE_LIMIT,
-            seconds: 1,
-            message: `This key may publish ${settings.PUBLISHER_RATE_LIMIT} events a second.`,
-          }),
+    rateLimit: limitPerSecond({
+      redis: store.redis,
+      keyPrefix: `${settings.KEY_PREFIX}:limit:publisher`,
+      perSecond: settings.PUBLISHER_RATE_LIMIT,
+      message: `This key may publish ${settings.PUBLISHER_RATE_LIMIT} events a second.`,
+    }),
   };
 
   const registry = createMetrics('ingest');

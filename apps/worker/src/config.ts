@@ -1,5 +1,5 @@
 /** The worker's settings: the only reader of its environment. */
-import { DEFAULT_PAUSE_AFTER, DEFAULT_RETRY_DELAYS_MS } from '@posthorn/core';
+import { DEFAULT_PAUSE_AFTER, DEFAULT_RETRY_DELAYS_MS, OWN_SECRET } from '@posthorn/core';
 import { durationListMs, durationMs, loadSettings, parsedBy, sharedSettings, wholeNumber } from '@posthorn/runtime';
 import { parseNetworks } from '@posthorn/sender';
 import { parseEncryptionKey } from '@posthorn/signing';
@@ -20,10 +20,7 @@ const schema = z
       .string()
       .refine((text) => /^https?:$/.test(URL.parse(text)?.protocol ?? ''), 'must be an http or https address')
       .optional(),
-    NOTICE_SECRET: z
-      .string()
-      .regex(/^[\x21-\x7e]{16,256}$/, 'must be 16 to 256 printable ASCII characters')
-      .optional(),
+    NOTICE_SECRET: z.string().regex(OWN_SECRET, 'must be 16 to 256 printable ASCII characters').optional(),
   })
   .superRefine((settings, context) => {
     if (settings.NOTICE_URL !== undefined && settings.NOTICE_SECRET === undefined) {

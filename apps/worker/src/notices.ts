@@ -1,5 +1,5 @@
 /** Gives notices: each as a line in the log, a metric, and, where `NOTICE_URL` is set, a signed POST that is repeated until it is taken. */
-import type { Notice } from '@posthorn/core';
+import { errorOfStatus, type Notice } from '@posthorn/core';
 import type { Clock, Logger } from '@posthorn/runtime';
 import type { Sender } from '@posthorn/sender';
 import { signatureHeader } from '@posthorn/signing';
@@ -106,7 +106,7 @@ async function isTaken(context: NoticeContext, notice: WaitingNotice): Promise<b
     'Service-Event-Id': notice.id,
   };
   const result = await sender.send({ url, headers, body });
-  if (result.kind === 'responded' && result.statusCode >= 200 && result.statusCode <= 299) return true;
+  if (result.kind === 'responded' && errorOfStatus(result.statusCode) === null) return true;
   const line = {
     notice_id: notice.id,
     outcome: result.kind,

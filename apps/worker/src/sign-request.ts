@@ -2,7 +2,7 @@
 
 import type { SendRequest } from '@posthorn/sender';
 import { deliveryHeaders, type SecretBox } from '@posthorn/signing';
-import type { Begun } from '@posthorn/store';
+import { type Begun, sealedSecretsAt } from '@posthorn/store';
 import { LRUCache } from 'lru-cache';
 
 /** Secrets kept open in memory; opening one again costs a few microseconds. */
@@ -27,10 +27,7 @@ export function createRequestSigner(secretBox: SecretBox): RequestSigner {
     return secret;
   };
   return (deliveryId, attempt, body, nowMs) => {
-    const secrets = [open(attempt.sealedSecret, attempt.subscriptionId)];
-    if (attempt.previousSealedSecret !== null && nowMs < attempt.previousSecretUntilMs) {
-      secrets.push(open(attempt.previousSealedSecret, attempt.subscriptionId));
-    }
+    const secrets = sealedSecretsAt(attempt, nowMs).map((sealed) => open(sealed, attempt.subscriptionId));
     const delivery = { id: deliveryId, eventId: attempt.eventId, eventType: attempt.eventType };
     return { url: attempt.url, body, headers: deliveryHeaders(delivery, body, secrets, Math.floor(nowMs / 1000)) };
   };

@@ -61,6 +61,7 @@ export {
 } from './replay.ts';
 export {
   newSubscriptionSchema,
+  OWN_SECRET,
   rotationSchema,
   STATUS_REASONS,
   type StatusReason,

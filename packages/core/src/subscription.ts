@@ -62,16 +62,16 @@ const overlapMs = z
 const url = z.string().min(1).max(2048);
 const description = z.string().max(1000);
 
+/** A secret that somebody chose: 16 to 256 printable ASCII characters. */
+export const OWN_SECRET = /^[\x21-\x7e]{16,256}$/;
+
 /** The body of `POST /v1/subscriptions` (interface 4). Whether the address is acceptable is left to sender's guard. */
 export const newSubscriptionSchema = z.strictObject({
   url,
   event_types: eventTypes,
   environment: z.enum(SUBSCRIPTION_ENVIRONMENTS),
   description: description.optional(),
-  secret: z
-    .string()
-    .regex(/^[\x21-\x7e]{16,256}$/, 'Expected 16 to 256 printable ASCII characters')
-    .optional(),
+  secret: z.string().regex(OWN_SECRET, 'Expected 16 to 256 printable ASCII characters').optional(),
 });
 
 /** The body of `PATCH /v1/subscriptions/{id}`. */

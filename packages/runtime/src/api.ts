@@ -8,14 +8,13 @@ import { jsonBody } from './json-body.ts';
 import { parseFields } from './problems.ts';
 
 type Method = 'get' | 'post' | 'patch' | 'delete';
-type Fields = z.ZodObject | z.ZodType;
 type Parsed<S> = S extends z.ZodType ? z.output<S> : undefined;
 
 /** What a route takes and answers. */
 export interface RouteSpec<
   P extends z.ZodObject | undefined,
   Q extends z.ZodObject | undefined,
-  B extends Fields | undefined,
+  B extends z.ZodType | undefined,
 > {
   method: Method;
   /** With parameters in braces, as OpenAPI writes them: `/v1/events/{id}`. */
@@ -99,7 +98,7 @@ export function createApi(options: {
     route<
       P extends z.ZodObject | undefined = undefined,
       Q extends z.ZodObject | undefined = undefined,
-      B extends Fields | undefined = undefined,
+      B extends z.ZodType | undefined = undefined,
     >(spec: RouteSpec<P, Q, B>, handle: (input: RouteInput<P, Q, B>) => Promise<RouteAnswer>): void {
       const steps: RequestHandler[] = spec.open ? [] : [...(options.guards ?? [])];
       if (spec.body) {
@@ -137,7 +136,7 @@ export function createApi(options: {
   };
 }
 
-function parse<P extends z.ZodObject | undefined, Q extends z.ZodObject | undefined, B extends Fields | undefined>(
+function parse<P extends z.ZodObject | undefined, Q extends z.ZodObject | undefined, B extends z.ZodType | undefined>(
   spec: RouteSpec<P, Q, B>,
   request: Request,
 ) {
@@ -152,7 +151,7 @@ function parse<P extends z.ZodObject | undefined, Q extends z.ZodObject | undefi
 }
 
 function describe(
-  spec: RouteSpec<z.ZodObject | undefined, z.ZodObject | undefined, Fields | undefined>,
+  spec: RouteSpec<z.ZodObject | undefined, z.ZodObject | undefined, z.ZodType | undefined>,
   security: Record<string, string[]>[],
 ): ZodOpenApiOperationObject {
   const { params, query, body } = spec;

@@ -16,7 +16,7 @@ export {
   problemHandler,
   toAppError,
 } from './problems.ts';
-export { createRateLimit, limitCalls, type RateLimit } from './rate-limit.ts';
+export { createRateLimit, limitCalls, limitPerSecond, type RateLimit } from './rate-limit.ts';
 export { createRepeating } from './repeating.ts';
 export { type App, runApp, type Service, stopServices } from './service.ts';
 export {

@@ -45,6 +45,17 @@ export function createRateLimit({ redis, keyPrefix, points, seconds, message }: 
   };
 }
 
+/** A limit of so many a second for each caller, for a setting in which 0 means none. */
+export function limitPerSecond(options: {
+  redis: unknown;
+  keyPrefix: string;
+  perSecond: number;
+  message: string;
+}): RateLimit | undefined {
+  const { perSecond, ...rest } = options;
+  return perSecond === 0 ? undefined : createRateLimit({ ...rest, points: perSecond, seconds: 1 });
+}
+
 /** Counts each call of a known caller; behind authentication. Lets all pass where there is no limit. */
 export function limitCalls(limit: RateLimit | undefined): RequestHandler {
   return async (_request, response, next) => {

@@ -75,6 +75,7 @@ export {
   newSubscription,
   type StoredSubscription,
   saveSubscription,
+  sealedSecretsAt,
 } from './subscriptions.ts';
 export {
   closeSubscription,

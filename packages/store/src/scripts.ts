@@ -81,6 +81,17 @@ local function make(sub, id, event, kind, now, oldest, life, replay_of)
 end
 `;
 
+/** Makes a replay's delivery of the event of d (a failed one's record: status, failed at, event, kind), and ties it to the others. */
+const REPLAY = `${MAKE}
+local function replay(sub, of, d, first, id, now, oldest, life)
+  local state = make(sub, id, d[3], d[4], now, oldest, life, of)
+  local chain = base .. ':replays_of:' .. first
+  call('ZADD', chain, now, id)
+  call('PEXPIRE', chain, life)
+  return state
+end
+`;
+
 export const scripts = {
   /**
    * Keeps an event unless its id is taken, and makes those of its deliveries that live in the same partition with it.
@@ -305,17 +316,14 @@ return 1
    * it made nothing: 'gone', 'not_failed', 'too_late', or 'not_active'. ARGV: subscription, failed delivery, first delivery of event and
    * address, new delivery, now, oldest kept in streams, stream life, retention, audit entry.
    */
-  replayDelivery: `${LIB}${MAKE}${AUDIT}
+  replayDelivery: `${LIB}${REPLAY}${AUDIT}
 local sub, of, first, id, now = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local d = call('HMGET', base .. ':delivery:' .. of, 'st', 'f', 'e', 'k')
 if not d[1] then return 'gone' end
 if d[1] ~= FAILED then return 'not_failed' end
 if tonumber(now) > tonumber(d[2]) + tonumber(ARGV[8]) then return 'too_late' end
 if call('HGET', base .. ':subscription:' .. sub, 'status') ~= 'active' then return 'not_active' end
-local state = make(sub, id, d[3], d[4], now, ARGV[6], ARGV[7], of)
-local chain = base .. ':replays_of:' .. first
-call('ZADD', chain, now, id)
-call('PEXPIRE', chain, ARGV[7])
+local state = replay(sub, of, d, first, id, now, ARGV[6], ARGV[7])
 audit(tonumber(now), tonumber(ARGV[8]), ARGV[9])
 return state
 `,
@@ -342,7 +350,7 @@ return 1
    * ARGV: replay, cursor before, cursor after, '1' at the end, number of candidates, now, oldest kept in streams, stream life, retention,
    * (failed delivery, first delivery of event and address, new delivery)…
    */
-  stepReplay: `${LIB}${MAKE}${NOTIFY}
+  stepReplay: `${LIB}${REPLAY}${NOTIFY}
 local id, now, retention = ARGV[1], ARGV[6], tonumber(ARGV[9])
 local key = base .. ':replay:' .. id
 local r = call('HMGET', key, 'subscription', 'status', 'cursor', 'replayed', 'skipped')
@@ -355,18 +363,16 @@ if not status or status == 'deleted' then
   notify(now, 'replay.failed', 's', sub, 'r', id, 'w', 'subscription_deleted')
 else
   for i = 10, #ARGV, 3 do
-    local of, chain, new = ARGV[i], base .. ':replays_of:' .. ARGV[i + 1], ARGV[i + 2]
+    local of, first, new = ARGV[i], ARGV[i + 1], ARGV[i + 2]
     local d = call('HMGET', base .. ':delivery:' .. of, 'st', 'f', 'e', 'k')
-    local latest = call('ZRANGE', chain, -1, -1)[1]
+    local latest = call('ZRANGE', base .. ':replays_of:' .. first, -1, -1)[1]
     local latest_st = latest and call('HGET', base .. ':delivery:' .. latest, 'st')
     if d[1] == FAILED and tonumber(now) <= tonumber(d[2]) + retention and (not latest_st or latest_st == FAILED)
       and call('EXISTS', base .. ':delivery:' .. new) == 0 then
-      if make(sub, new, d[3], d[4], now, ARGV[7], ARGV[8], of) == 'pending' then
+      if replay(sub, of, d, first, new, now, ARGV[7], ARGV[8]) == 'pending' then
         call('ZADD', base .. ':parked:' .. sub, now, new)
         call('SADD', base .. ':release_parked', sub)
       end
-      call('ZADD', chain, now, new)
-      call('PEXPIRE', chain, ARGV[8])
       replayed = replayed + 1
     end
   end

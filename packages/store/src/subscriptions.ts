@@ -26,6 +26,16 @@ export interface StoredSubscription extends Subscription {
   revision: string;
 }
 
+/** The sealed secrets that sign at a moment, the newest first: two while a rotation overlaps (interface 4). */
+export function sealedSecretsAt(
+  of: Pick<StoredSubscription, 'sealedSecret' | 'previousSealedSecret' | 'previousSecretUntilMs'>,
+  atMs: number,
+): string[] {
+  const { sealedSecret, previousSealedSecret, previousSecretUntilMs } = of;
+  const overlaps = previousSealedSecret !== null && atMs < previousSecretUntilMs;
+  return overlaps ? [sealedSecret, previousSealedSecret] : [sealedSecret];
+}
+
 /** A new subscription, ready to be saved. */
 export function newSubscription(
   fields: Pick<Subscription, 'url' | 'eventTypes' | 'environment' | 'description'> & {

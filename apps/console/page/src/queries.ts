@@ -131,6 +131,11 @@ export function useAddresses() {
   });
 }
 
+/** The urls of those addresses, by id. */
+export function useUrls(): Map<string, string> {
+  return new Map((useAddresses().data?.data ?? []).map(({ id, url }) => [id, url]));
+}
+
 /** A change by the API. Says what went wrong, unless the caller shows it at its fields. */
 export function useChange<V, T>(
   change: (value: V) => Promise<T>,

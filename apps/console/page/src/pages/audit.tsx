@@ -1,12 +1,13 @@
 /** Who did what, when, to which subscription or delivery. */
 import { Anchor, Box, Group, Select, Table, Text } from '@mantine/core';
-import { Link, useSearchParams } from 'react-router';
+import { Link } from 'react-router';
 import type { AuditEntry } from '../api.ts';
+import { useFilters } from '../filters.ts';
 import { PageBody, Section } from '../parts/layout.tsx';
 import { pageOfId } from '../parts/search-box.tsx';
 import { Empty, Loaded, MoreButton } from '../parts/states.tsx';
 import { Instant } from '../parts/time.tsx';
-import { useAddresses, useAudit } from '../queries.ts';
+import { useAudit, useUrls } from '../queries.ts';
 
 const actions: Record<AuditEntry['action'], string> = {
   'subscription.created': 'Created a subscription',
@@ -24,20 +25,9 @@ const actions: Record<AuditEntry['action'], string> = {
 };
 
 export function AuditPage() {
-  const [search, setSearch] = useSearchParams();
-  const filter = { subscription_id: search.get('subscription_id'), action: search.get('action') };
+  const { filter, set } = useFilters(['subscription_id', 'action']);
   const list = useAudit(filter);
-  const addresses = useAddresses();
-  const urls = new Map((addresses.data?.data ?? []).map(({ id, url }) => [id, url]));
-  const set = (name: string, value: string | null) =>
-    setSearch(
-      (now) => {
-        if (value) now.set(name, value);
-        else now.delete(name);
-        return now;
-      },
-      { replace: true },
-    );
+  const urls = useUrls();
   return (
     <PageBody title="Audit">
       <Group gap="sm">

@@ -3,33 +3,22 @@ import { Button, Group, Select, TextInput } from '@mantine/core';
 import { DateTimePicker } from '@mantine/dates';
 import { useDebouncedCallback } from '@mantine/hooks';
 import dayjs from 'dayjs';
-import { useSearchParams } from 'react-router';
+import { useFilters } from '../filters.ts';
 import { DeliveryTable } from '../parts/delivery-table.tsx';
 import { PageBody, Section } from '../parts/layout.tsx';
 import { Empty, Loaded, MoreButton } from '../parts/states.tsx';
 import { labelOf } from '../parts/status.tsx';
 import { sessionEventTypes } from '../parts/subscription-fields.tsx';
-import { useAddresses, useDeliveries } from '../queries.ts';
+import { useDeliveries, useUrls } from '../queries.ts';
 
 const statuses = ['pending', 'waiting_for_retry', 'held', 'succeeded', 'failed'] as const;
 const names = ['subscription_id', 'event_id', 'event_type', 'status', 'from', 'to'] as const;
 
 export function DeliveriesPage() {
-  const [search, setSearch] = useSearchParams();
-  const filter = Object.fromEntries(names.map((name) => [name, search.get(name)]));
+  const { filter, set, clear } = useFilters(names);
   const isFiltered = names.some((name) => filter[name]);
   const list = useDeliveries(filter);
-  const addresses = useAddresses();
-  const urls = new Map((addresses.data?.data ?? []).map(({ id, url }) => [id, url]));
-  const set = (name: (typeof names)[number], value: string | null | undefined) =>
-    setSearch(
-      (now) => {
-        if (value) now.set(name, value);
-        else now.delete(name);
-        return now;
-      },
-      { replace: true },
-    );
+  const urls = useUrls();
   const setEventId = useDebouncedCallback((value: string) => set('event_id', value.trim()), 300);
   const options = [...urls].map(([value, label]) => ({ value, label }));
   if (filter.subscription_id && !urls.has(filter.subscription_id))
@@ -87,7 +76,7 @@ export function DeliveriesPage() {
         {time('from', 'Made from')}
         {time('to', 'Made until')}
         {isFiltered && (
-          <Button variant="subtle" onClick={() => setSearch({}, { replace: true })}>
+          <Button variant="subtle" onClick={() => clear()}>
             Clear
           </Button>
         )}

@@ -8,7 +8,7 @@ import { DeliveryTable } from '../parts/delivery-table.tsx';
 import { Facts, PageBody, Section } from '../parts/layout.tsx';
 import { Empty, Loaded } from '../parts/states.tsx';
 import { Instant } from '../parts/time.tsx';
-import { useAddresses } from '../queries.ts';
+import { useUrls } from '../queries.ts';
 
 export function EventPage() {
   const { id = '' } = useParams();
@@ -20,8 +20,7 @@ export function EventPage() {
     },
     refetchInterval: 2_000,
   });
-  const addresses = useAddresses();
-  const urls = new Map((addresses.data?.data ?? []).map((one) => [one.id, one.url]));
+  const urls = useUrls();
   const heading = (
     <Group gap="sm">
       <Title order={1} size="h3" style={{ overflowWrap: 'anywhere' }}>

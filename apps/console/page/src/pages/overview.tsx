@@ -5,7 +5,7 @@ import { useState } from 'react';
 import { Link } from 'react-router';
 import type { Overview } from '../api.ts';
 import { AttemptsChart, percent } from '../parts/attempts-chart.tsx';
-import { Figure, PageBody, Section } from '../parts/layout.tsx';
+import { Figure, FigureCard, PageBody, Section } from '../parts/layout.tsx';
 import { Loaded } from '../parts/states.tsx';
 import { labelOf, StatusBadge } from '../parts/status.tsx';
 import { Ago, durationText } from '../parts/time.tsx';
@@ -36,7 +36,7 @@ function Content({ overview }: { overview: Overview }) {
       )}
       <SimpleGrid cols={{ base: 2, sm: 3, lg: 5 }} spacing="sm">
         {(['succeeded', 'pending', 'waiting_for_retry', 'held', 'failed'] as const).map((status) => (
-          <Figure
+          <FigureCard
             key={status}
             label={labelOf(status)}
             value={deliveries[status].toLocaleString('en')}
@@ -62,22 +62,22 @@ function Content({ overview }: { overview: Overview }) {
       >
         <Stack gap="md">
           <SimpleGrid cols={{ base: 2, sm: 4 }} spacing="sm">
-            <Plain
+            <Figure
               label="Success rate"
               value={percent(attempts.success_rate)}
               hint={`of ${attempts.attempts.toLocaleString('en')} attempts`}
             />
-            <Plain
+            <Figure
               label="Attempt takes"
               value={ms(attempts.attempt_ms.p50)}
               hint={`p99 ${ms(attempts.attempt_ms.p99)}`}
             />
-            <Plain
+            <Figure
               label="Accepted to arrived"
               value={ms(attempts.arrival_ms.p50)}
               hint={`p99 ${ms(attempts.arrival_ms.p99)}`}
             />
-            <Plain label="Failed attempts" value={attempts.failed.toLocaleString('en')} />
+            <Figure label="Failed attempts" value={attempts.failed.toLocaleString('en')} />
           </SimpleGrid>
           <AttemptsChart series={attempts.series} unit={unit} />
         </Stack>
@@ -85,12 +85,12 @@ function Content({ overview }: { overview: Overview }) {
       <SimpleGrid cols={{ base: 1, md: 2 }}>
         <Section title="Queue">
           <SimpleGrid cols={2} spacing="sm">
-            <Plain
+            <Figure
               label="Waiting for a worker"
               value={queue.waiting.toLocaleString('en')}
               hint={`${queue.active} in hand`}
             />
-            <Plain
+            <Figure
               label="Oldest not attempted yet"
               value={queue.oldest_pending_age_ms === 0 ? '–' : durationText(queue.oldest_pending_age_ms)}
               hint={`${queue.delayed} due later`}
@@ -181,24 +181,6 @@ function Content({ overview }: { overview: Overview }) {
         )}
       </Section>
     </Stack>
-  );
-}
-
-function Plain({ label, value, hint }: { label: string; value: string; hint?: string }) {
-  return (
-    <div>
-      <Text size="xs" c="dimmed" fw={500}>
-        {label}
-      </Text>
-      <Text fz={20} fw={650} lh={1.35} className="numbers">
-        {value}
-      </Text>
-      {hint && (
-        <Text size="xs" c="dimmed" className="numbers">
-          {hint}
-        </Text>
-      )}
-    </div>
   );
 }
 

@@ -3,7 +3,7 @@ import { Anchor, Progress, SimpleGrid, Stack, Text } from '@mantine/core';
 import { Link, useParams } from 'react-router';
 import type { Replay } from '../api.ts';
 import { Copyable } from '../parts/code.tsx';
-import { Facts, Figure, PageBody, Section } from '../parts/layout.tsx';
+import { Facts, FigureCard, PageBody, Section } from '../parts/layout.tsx';
 import { Loaded } from '../parts/states.tsx';
 import { StatusBadge } from '../parts/status.tsx';
 import { Instant } from '../parts/time.tsx';
@@ -48,13 +48,13 @@ function Content({ replay }: { replay: Replay }) {
         </Stack>
       </Section>
       <SimpleGrid cols={{ base: 3 }} spacing="sm">
-        <Figure label="Found" value={replay.total.toLocaleString('en')} />
-        <Figure
+        <FigureCard label="Found" value={replay.total.toLocaleString('en')} />
+        <FigureCard
           label="Replayed"
           value={replay.replayed.toLocaleString('en')}
           to={`/deliveries?subscription_id=${replay.subscription_id}&from=${replay.created_at}`}
         />
-        <Figure label="Skipped" value={replay.skipped.toLocaleString('en')} />
+        <FigureCard label="Skipped" value={replay.skipped.toLocaleString('en')} />
       </SimpleGrid>
       <Section title="Details">
         <Facts

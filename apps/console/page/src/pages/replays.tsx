@@ -9,12 +9,11 @@ import { PageBody, Section } from '../parts/layout.tsx';
 import { Empty, Loaded, MoreButton } from '../parts/states.tsx';
 import { StatusBadge } from '../parts/status.tsx';
 import { Instant } from '../parts/time.tsx';
-import { useAddresses, useChange, useFailedCount, useReplays } from '../queries.ts';
+import { useAddresses, useChange, useFailedCount, useReplays, useUrls } from '../queries.ts';
 
 export function ReplaysPage() {
   const list = useReplays({});
-  const addresses = useAddresses();
-  const urls = new Map((addresses.data?.data ?? []).map(({ id, url }) => [id, url]));
+  const urls = useUrls();
   return (
     <PageBody title="Bulk replays">
       <Section title="Replay failed deliveries">

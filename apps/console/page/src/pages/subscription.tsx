@@ -34,7 +34,7 @@ import { AttemptTimeline } from '../parts/attempt-timeline.tsx';
 import { AttemptsChart, percent } from '../parts/attempts-chart.tsx';
 import { Copyable } from '../parts/code.tsx';
 import { DeliveryTable } from '../parts/delivery-table.tsx';
-import { Facts, Figure, PageBody, Section } from '../parts/layout.tsx';
+import { Facts, FigureCard, PageBody, Section } from '../parts/layout.tsx';
 import { SecretOnce } from '../parts/secret.tsx';
 import { Empty, Loaded } from '../parts/states.tsx';
 import { reasonOf, StatusBadge } from '../parts/status.tsx';
@@ -94,7 +94,7 @@ function Content({ subscription }: { subscription: Subscription }) {
         </Alert>
       )}
       <SimpleGrid cols={{ base: 2, md: 4 }} spacing="sm">
-        <Figure
+        <FigureCard
           label="Consecutive failures"
           value={
             <>
@@ -114,17 +114,17 @@ function Content({ subscription }: { subscription: Subscription }) {
             />
           }
         />
-        <Figure
+        <FigureCard
           label="Held deliveries"
           value={subscription.held_deliveries.toLocaleString('en')}
           to={`/deliveries?subscription_id=${id}&status=held`}
         />
-        <Figure
+        <FigureCard
           label="Success rate, 24 hours"
           value={percent(attempts.data?.success_rate ?? null)}
           hint={`of ${attempts.data?.attempts.toLocaleString('en') ?? '–'} attempts`}
         />
-        <Figure
+        <FigureCard
           label="Mean attempt, 24 hours"
           value={attempts.data?.mean_ms == null ? '–' : durationText(attempts.data.mean_ms)}
         />

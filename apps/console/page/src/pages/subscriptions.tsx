@@ -1,7 +1,8 @@
 /** All subscriptions, by status and environment. */
 import { Anchor, Button, Group, Select, Table, Text } from '@mantine/core';
 import { IconPlus } from '@tabler/icons-react';
-import { Link, useSearchParams } from 'react-router';
+import { Link } from 'react-router';
+import { useFilters } from '../filters.ts';
 import { PageBody, Section } from '../parts/layout.tsx';
 import { Empty, Loaded, MoreButton } from '../parts/states.tsx';
 import { labelOf, StatusBadge } from '../parts/status.tsx';
@@ -12,15 +13,8 @@ import { useSubscriptions } from '../queries.ts';
 const statuses = ['awaiting_validation', 'active', 'paused', 'refused'] as const;
 
 export function SubscriptionsPage() {
-  const [search, setSearch] = useSearchParams();
-  const filter = { status: search.get('status'), environment: search.get('environment') };
+  const { filter, set } = useFilters(['status', 'environment'], false);
   const list = useSubscriptions(filter);
-  const set = (name: string, value: string | null) =>
-    setSearch((now) => {
-      if (value) now.set(name, value);
-      else now.delete(name);
-      return now;
-    });
   const create = (
     <Button component={Link} to="/subscriptions/new" leftSection={<IconPlus size={16} />}>
       New subscription

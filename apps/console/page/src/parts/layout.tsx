@@ -72,9 +72,9 @@ export function Section({
 }
 
 /** One figure with its name. */
-export function Figure({ label, value, hint, to }: { label: string; value: ReactNode; hint?: ReactNode; to?: string }) {
-  const content = (
-    <>
+export function Figure({ label, value, hint }: { label: string; value: ReactNode; hint?: ReactNode }) {
+  return (
+    <div>
       <Text size="xs" c="dimmed" fw={500}>
         {label}
       </Text>
@@ -86,17 +86,22 @@ export function Figure({ label, value, hint, to }: { label: string; value: React
           {hint}
         </Text>
       )}
-    </>
+    </div>
   );
-  if (to === undefined)
+}
+
+/** The same in a frame of its own; with `to` it leads on. */
+export function FigureCard({ to, ...figure }: { to?: string } & Parameters<typeof Figure>[0]) {
+  if (to === undefined) {
     return (
       <Paper withBorder p="sm">
-        {content}
+        <Figure {...figure} />
       </Paper>
     );
+  }
   return (
     <Paper withBorder p="sm" component={Link} to={to} c="inherit" td="none">
-      {content}
+      <Figure {...figure} />
     </Paper>
   );
 }
