@@ -24,6 +24,8 @@ export interface AttemptContext {
   logger: Logger;
   retryDelaysMs: readonly number[];
   pauseAfter: number;
+  /** Late retries a second to one address. */
+  releasePerSecond: number;
   /** Fires when the process is stopping and can't wait any longer. */
   giveUp: AbortSignal;
 }
@@ -43,7 +45,7 @@ type BegunAttempt = Extract<Begun, { kind: 'attempt' }>;
 export async function attemptDelivery(context: AttemptContext, job: DeliveryJob): Promise<Attempted> {
   const { store, clock } = context;
   const [begun, body] = await Promise.all([
-    beginAttempt(store, job, clock.now()),
+    beginAttempt(store, job, clock.now(), context.releasePerSecond),
     context.eventBodies.load(job.eventId),
   ]);
   switch (begun.kind) {

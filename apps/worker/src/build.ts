@@ -94,6 +94,7 @@ export function buildWorker(settings: WorkerSettings, clock: Clock = systemClock
     logger,
     retryDelaysMs: settings.RETRY_DELAYS,
     pauseAfter: settings.PAUSE_AFTER,
+    releasePerSecond: settings.RELEASE_RATE,
     giveUp: giveUp.signal,
   };
   const consumers = bases.map((base) =>

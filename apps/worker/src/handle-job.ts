@@ -10,8 +10,8 @@ import { release } from './release.ts';
  */
 export async function handleJob(context: AttemptContext, job: DeliveryJob): Promise<JobOutcome> {
   if (!context.places.take(job.subscriptionId)) {
-    await parkDelivery(context.store, job);
-    return { kind: 'done' };
+    const parked = await parkDelivery(context.store, job, context.clock.now(), context.releasePerSecond);
+    return parked.kind === 'early' ? { kind: 'postponed', untilMs: parked.dueAtMs } : { kind: 'done' };
   }
   let attempted: Attempted;
   try {

@@ -25,6 +25,8 @@ const CHUNK = 200;
 const HELD_NOW = -1;
 /** Succeeded this soon, a delivery simply expires with its event. */
 const WITH_ITS_EVENT_MS = 60_000;
+/** A retry that starts this much after its time is late. */
+const LATE_MS = 60_000;
 /**
  * How much longer than the retention what may yet be needed is kept: the event of a held delivery, so that the sweep that ends the
  * delivery finds it, and a failed delivery, so that one who wants to replay it too late is told so.
@@ -145,7 +147,7 @@ export type Begun =
     }
   /** The delivery has ended, or another job has its place: there is nothing to do. */
   | { kind: 'over' | 'superseded' }
-  /** The job ran before its time, after a crash: it is due at `dueAtMs`. */
+  /** The job ran before its time, after a crash, or it is late and must wait for its turn: it is due at `dueAtMs`. */
   | { kind: 'early'; dueAtMs: number }
   /** The address is not active: the delivery is held now, and has no job. */
   | { kind: 'held' }
@@ -156,6 +158,7 @@ export async function beginAttempt(
   store: Store,
   job: Pick<DeliveryJob, 'deliveryId' | 'generation' | 'subscriptionId'>,
   nowMs: number,
+  lateRetriesPerSecond: number,
 ): Promise<Begun> {
   const { deliveryId: id, subscriptionId } = job;
   const base = baseOf(store, partitionOfId(id, store.partitions));
@@ -179,6 +182,11 @@ export async function beginAttempt(
     if (addressStatus == null || addressStatus === 'deleted')
       return { kind: 'subscription_deleted', eventId: eventId! };
     if (addressStatus === 'active') {
+      if (dueAt != null && nowMs - Number(dueAt) > LATE_MS) {
+        const pacing = paceOf(nowMs, lateRetriesPerSecond);
+        const dueAtMs = Number(await runScript(store, 'pace', base, [id, subscriptionId, ...pacing]));
+        if (dueAtMs > nowMs) return { kind: 'early', dueAtMs };
+      }
       const { type, environment } = decodeKind(Number(kind));
       return {
         kind: 'attempt',
@@ -283,10 +291,25 @@ export async function endDeliveries(
   return inGroupsOf(2, ended).map(([id, generation]) => ({ deliveryId: id!, generation: Number(generation) }));
 }
 
-/** Parks a delivery whose address has no place free in this worker; answers whether its job may go. */
-export async function parkDelivery(store: Store, job: DeliveryJob): Promise<boolean> {
+/**
+ * Parks a delivery whose address has no place free in this worker. `superseded`: it is not this job's any more. `early`: it is a
+ * late retry and must wait for its turn, with its job.
+ */
+export async function parkDelivery(
+  store: Store,
+  job: DeliveryJob,
+  nowMs: number,
+  lateRetriesPerSecond: number,
+): Promise<{ kind: 'parked' | 'superseded' } | { kind: 'early'; dueAtMs: number }> {
   const base = baseOf(store, partitionOfId(job.deliveryId, store.partitions));
-  return (await runScript(store, 'park', base, [job.deliveryId, job.generation, job.subscriptionId])) === 1;
+  const args = [job.deliveryId, job.generation, job.subscriptionId, ...paceOf(nowMs, lateRetriesPerSecond)];
+  const answer = Number(await runScript(store, 'park', base, args));
+  if (answer > 1) return { kind: 'early', dueAtMs: answer };
+  return { kind: answer === 1 ? 'parked' : 'superseded' };
+}
+
+function paceOf(nowMs: number, lateRetriesPerSecond: number): [number, number, number] {
+  return [nowMs, LATE_MS, 1_000 / lateRetriesPerSecond];
 }
 
 /**

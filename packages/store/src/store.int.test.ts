@@ -10,6 +10,7 @@ import {
   closeSubscription,
   confirmFanOut,
   createDeliveries,
+  type DeliveryJob,
   deleteSubscription,
   endDeliveries,
   expectedJobs,
@@ -84,6 +85,10 @@ async function attempt(deliveryId: string, number: number, verdict: Verdict, pau
   };
   return await recordAttempt(store, delivery, made, verdict, { pauseAfter, maxAttempts: 6 });
 }
+
+/** At 50 late retries a second. */
+const begin = (job: Parameters<typeof beginAttempt>[1], atMs = nowMs) => beginAttempt(store, job, atMs, 50);
+const park = (job: DeliveryJob) => parkDelivery(store, job, nowMs, 50);
 
 describe('matching', () => {
   it('sees a subscription from the write on, as it is then', async () => {
@@ -178,9 +183,9 @@ describe('attempts', () => {
     const [{ deliveryId }] = (await deliver([subscription.id])) as [CreatedDelivery];
     await attempt(deliveryId, 1, { kind: 'retry', delayMs: 60_000, nextAttemptAtMs: nowMs + 60_000 });
     const job = { deliveryId, generation: 0, subscriptionId: subscription.id };
-    expect(await beginAttempt(store, job, nowMs)).toEqual({ kind: 'early', dueAtMs: nowMs + 60_000 });
-    expect(await beginAttempt(store, job, nowMs + 60_000)).toMatchObject({ kind: 'attempt', attemptNumber: 2 });
-    expect(await beginAttempt(store, { ...job, generation: 1 }, nowMs + 60_000)).toEqual({ kind: 'superseded' });
+    expect(await begin(job, nowMs)).toEqual({ kind: 'early', dueAtMs: nowMs + 60_000 });
+    expect(await begin(job, nowMs + 60_000)).toMatchObject({ kind: 'attempt', attemptNumber: 2 });
+    expect(await begin({ ...job, generation: 1 }, nowMs + 60_000)).toEqual({ kind: 'superseded' });
   });
 });
 
@@ -222,7 +227,7 @@ describe('pause', () => {
     await attempt(deliveryId, 1, { kind: 'retry', delayMs: 1, nextAttemptAtMs: nowMs + 1 });
     await changeSubscription(store, subscription.id, (now) => ({ ...now, status: 'paused' }));
     nowMs += 1_000;
-    expect(await beginAttempt(store, { deliveryId, generation: 0, subscriptionId: subscription.id }, nowMs)).toEqual({
+    expect(await begin({ deliveryId, generation: 0, subscriptionId: subscription.id }, nowMs)).toEqual({
       kind: 'held',
     });
     expect(await one(deliveryId)).toMatchObject({ status: 'held', attemptCount: 1, nextAttemptAtMs: null });
@@ -234,12 +239,10 @@ describe('pause', () => {
     expect(released).toMatchObject([{ deliveryId, generation: 1 }]);
     expect(await addressesToRelease(store, partition, 'held')).toEqual([]);
     expect((await one(deliveryId)).status).toBe('waiting_for_retry');
-    expect(await beginAttempt(store, { deliveryId, generation: 0, subscriptionId: subscription.id }, nowMs)).toEqual({
+    expect(await begin({ deliveryId, generation: 0, subscriptionId: subscription.id }, nowMs)).toEqual({
       kind: 'superseded',
     });
-    expect(
-      await beginAttempt(store, { deliveryId, generation: 1, subscriptionId: subscription.id }, nowMs),
-    ).toMatchObject({
+    expect(await begin({ deliveryId, generation: 1, subscriptionId: subscription.id }, nowMs)).toMatchObject({
       kind: 'attempt',
       attemptNumber: 2,
     });
@@ -256,11 +259,46 @@ describe('parking', () => {
       const [made] = await deliver([subscription.id], of);
       jobs.push({ deliveryId: made!.deliveryId, generation: 0, subscriptionId: subscription.id, eventId: of.id });
     }
-    for (const job of [...jobs].reverse()) expect(await parkDelivery(store, job)).toBe(true);
+    for (const job of [...jobs].reverse()) expect(await park(job)).toEqual({ kind: 'parked' });
     const released = await releaseDeliveries(store, 'parked', subscription.id, 2);
     expect(released).toEqual(jobs.slice(0, 2).map((job) => ({ ...job, generation: 1 })));
     // The old job of a released delivery may still run: it must neither park nor attempt it again.
-    expect(await parkDelivery(store, jobs[0]!)).toBe(false);
+    expect(await park(jobs[0]!)).toEqual({ kind: 'superseded' });
+  });
+});
+
+describe('retries that are late', () => {
+  it('have a turn each, at the rate of their address; those that are not late, and other addresses, do not wait', async () => {
+    const [subscription, other] = [await subscribe(), await subscribe()];
+    const waiting = async (id: string) => {
+      const of = event();
+      const [made] = await deliver([id], of);
+      await attempt(made!.deliveryId, 1, { kind: 'retry', delayMs: 60_000, nextAttemptAtMs: nowMs + 60_000 });
+      return { deliveryId: made!.deliveryId, generation: 0, subscriptionId: id, eventId: of.id };
+    };
+    const [first, second, third, fourth] = [
+      await waiting(subscription.id),
+      await waiting(subscription.id),
+      await waiting(subscription.id),
+      await waiting(subscription.id),
+    ];
+    const elsewhere = await waiting(other.id);
+    nowMs += 3_600_000;
+    expect(await begin(first)).toMatchObject({ kind: 'attempt', attemptNumber: 2 });
+    nowMs += 1;
+    expect(await begin(first)).toMatchObject({ kind: 'attempt', attemptNumber: 2 });
+    expect(await begin(second)).toEqual({ kind: 'early', dueAtMs: nowMs - 1 + 20 });
+    expect(await park(third)).toEqual({ kind: 'early', dueAtMs: nowMs - 1 + 40 });
+    expect(await begin(elsewhere)).toMatchObject({ kind: 'attempt' });
+    // Asked again, as after a crash, each keeps its turn.
+    expect(await begin(third)).toEqual({ kind: 'early', dueAtMs: nowMs - 1 + 40 });
+    expect((await one(second.deliveryId)).nextAttemptAtMs).toBe(nowMs - 1 + 20);
+    nowMs += 1_000;
+    expect(await begin(second)).toMatchObject({ kind: 'attempt', attemptNumber: 2 });
+    expect(await park(fourth)).toEqual({ kind: 'parked' });
+    const keys = await store.redis.keys(`${store.prefix}:*:paced:*`);
+    expect(keys).toHaveLength(2);
+    for (const key of keys) expect(await store.redis.pttl(key)).toBeGreaterThan(0);
   });
 });
 
@@ -270,7 +308,7 @@ describe('lost jobs', () => {
     const [lost] = await deliver([subscription.id]);
     const parkedEvent = event();
     const [parked] = await deliver([subscription.id], parkedEvent);
-    await parkDelivery(store, {
+    await park({
       deliveryId: parked!.deliveryId,
       generation: 0,
       subscriptionId: subscription.id,
@@ -292,7 +330,7 @@ describe('parked at an address that is paused', () => {
     const ids: string[] = [];
     for (let i = 0; i < 3; i++) {
       const [{ deliveryId, ...of }] = (await deliver([subscription.id])) as [CreatedDelivery];
-      await parkDelivery(store, { deliveryId, generation: 0, subscriptionId: of.subscriptionId, eventId: 'unused' });
+      await park({ deliveryId, generation: 0, subscriptionId: of.subscriptionId, eventId: 'unused' });
       ids.push(deliveryId);
     }
     await changeSubscription(store, subscription.id, (now) => ({ ...now, status: 'paused' }));
@@ -376,11 +414,7 @@ describe('delete', () => {
     const [held] = await deliver([subscription.id]);
     await deleteSubscription(store, subscription.id, nowMs, { operator: 'anna' });
     expect(
-      await beginAttempt(
-        store,
-        { deliveryId: pending!.deliveryId, generation: 0, subscriptionId: subscription.id },
-        nowMs,
-      ),
+      await begin({ deliveryId: pending!.deliveryId, generation: 0, subscriptionId: subscription.id }, nowMs),
     ).toMatchObject({
       kind: 'subscription_deleted',
     });
