@@ -44,12 +44,20 @@ export async function startRedis(
   dir: string,
   options: { port?: number; say: (line: string) => void; extra?: string[] },
 ): Promise<OwnRedis> {
-  const server = findProgram(program, options.say);
-  mkdirSync(dir, { recursive: true });
   const port = options.port ?? (await freePort());
+  const args = ['--port', String(port), '--dir', dir, ...SETTINGS, ...(options.extra ?? [])];
+  return await startServer(dir, { port, args, say: options.say });
+}
+
+/** Starts the server program with these arguments and waits until it answers on `port`; `startRedis` knows the usual ones. */
+export async function startServer(
+  dir: string,
+  { port, args, say }: { port: number; args: string[]; say: (line: string) => void },
+): Promise<OwnRedis> {
+  const server = findProgram(program, say);
+  mkdirSync(dir, { recursive: true });
   const logFile = join(dir, 'redis.log');
   const log = openSync(logFile, 'a');
-  const args = ['--port', String(port), '--dir', dir, ...SETTINGS, ...(options.extra ?? [])];
   // A group of its own: Ctrl-C in the terminal ends the apps first, and Redis after them.
   const child = spawn(server, args, { stdio: ['ignore', log, log], detached: true });
   const died = new Promise<string>((resolve) => {

@@ -1,4 +1,4 @@
-/** A way to Redis that can be cut and restored. */
+/** A way to Redis that can be cut, restored, made slow, and lead nowhere. */
 
 import type { AddressInfo } from 'node:net';
 import { connect, createServer, type Socket } from 'node:net';
@@ -8,12 +8,18 @@ export interface WayToRedis {
   /** Breaks every connection and takes no new one until `restore`. */
   cut(): void;
   restore(): void;
+  /** Nothing passes any more over the connections there are, and nobody is told; new ones are well. */
+  swallow(): void;
+  /** What passes from now on takes this long, in each direction. */
+  delay(ms: number): void;
   close(): Promise<void>;
 }
 
 export async function startProxy(targetPort: number): Promise<WayToRedis> {
   const sockets = new Set<Socket>();
   let isCut = false;
+  let delayMs = 0;
+  let swallowed = new Set<Socket>();
   const server = createServer((client) => {
     if (isCut) {
       client.destroy();
@@ -26,7 +32,15 @@ export async function startProxy(targetPort: number): Promise<WayToRedis> {
     ] as const) {
       sockets.add(from);
       from.setNoDelay(true);
-      from.pipe(to);
+      let arrivesAt = 0;
+      from.on('data', (chunk) => {
+        if (swallowed.has(from)) return;
+        arrivesAt = Math.max(arrivesAt, performance.now() + delayMs);
+        const waitMs = arrivesAt - performance.now();
+        if (waitMs <= 0) to.write(chunk);
+        else setTimeout(() => to.write(chunk), waitMs);
+      });
+      from.on('end', () => to.end());
       from.on('error', () => to.destroy());
       from.on('close', () => {
         sockets.delete(from);
@@ -43,6 +57,12 @@ export async function startProxy(targetPort: number): Promise<WayToRedis> {
     },
     restore() {
       isCut = false;
+    },
+    swallow() {
+      swallowed = new Set(sockets);
+    },
+    delay(ms) {
+      delayMs = ms;
     },
     async close() {
       for (const socket of sockets) socket.destroy();

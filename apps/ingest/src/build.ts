@@ -19,7 +19,7 @@ import {
   systemClock,
   version,
 } from '@posthorn/runtime';
-import { checkWritable, openStore, readBacklog } from '@posthorn/store';
+import { checkWritable, createReplicaWait, openStore, readBacklog } from '@posthorn/store';
 import type { IngestSettings } from './config.ts';
 import { finishInterruptedFanOuts } from './fan-out.ts';
 
@@ -47,6 +47,7 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
     logger,
     clock,
     maxEventBytes: settings.MAX_EVENT_BYTES,
+    onReplicas: settings.ACK_REPLICAS > 0 ? createReplicaWait(store, settings.ACK_REPLICAS) : undefined,
     rateLimit: limitPerSecond({
       redis: store.redis,
       keyPrefix: `${settings.KEY_PREFIX}:limit:publisher`,

@@ -6,6 +6,7 @@ const schema = z.object({
   ...sharedSettings(3000),
   PUBLISHER_KEYS: publisherKeys,
   PUBLISHER_RATE_LIMIT: wholeNumber(0, 1_000_000).default(0),
+  ACK_REPLICAS: wholeNumber(0, 100).default(0),
   MAX_EVENT_BYTES: wholeNumber(256, 16 * 1024 * 1024).default(262_144),
 });
 

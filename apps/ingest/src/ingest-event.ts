@@ -12,13 +12,15 @@ import {
   utcInstant,
 } from '@posthorn/core';
 import { type Clock, fieldErrors } from '@posthorn/runtime';
-import { findMatches, type Store, storeEvent } from '@posthorn/store';
+import { findMatches, type Store, storeEvent, TooFewReplicas } from '@posthorn/store';
 import { type FanOutContext, fanOut } from './fan-out.ts';
 
 export interface IngestContext extends FanOutContext {
   store: Store;
   clock: Clock;
   maxEventBytes: number;
+  /** Resolves once replicas have all that was written; undefined where nobody waits for replicas. */
+  onReplicas: (() => Promise<void>) | undefined;
 }
 
 /** `accepted` and `duplicate` say how many deliveries the event has; `conflict` means the id belongs to other content. */
@@ -29,7 +31,7 @@ export type IngestResult =
 /**
  * Takes in one event as it came from a publisher whose key is for `keyEnvironment` (interface 3). On return the event, its
  * deliveries and their jobs are stored. May be repeated: the same id and content only fill what a first try left out.
- * Throws `AppError` for bad fields, a foreign environment or too large an event, and what Redis answered if it failed.
+ * Throws `AppError` for bad fields, a foreign environment, too large an event or too few replicas, and what Redis answered if it failed.
  */
 export async function ingestEvent(
   context: IngestContext,
@@ -41,11 +43,22 @@ export async function ingestEvent(
   checkEnvironment(event.environment, keyEnvironment);
   const stored = { event, acceptedAtMs: nowMs, subscriptionIds: await findMatches(context.store, event) };
   const answer = await storeEvent(context.store, stored, { withDeliveries: true });
-  if ('created' in answer) {
-    return { kind: 'accepted', event, deliveries: await fanOut(context, stored, answer.created) };
+  const isNew = 'created' in answer;
+  if (!isNew && !isSameEvent(answer.kept.event, event, hadCreatedAt)) return { kind: 'conflict', event };
+  const deliveries = await (isNew ? fanOut(context, stored, answer.created) : fanOut(context, answer.kept));
+  await untilReplicated(context);
+  return { kind: isNew ? 'accepted' : 'duplicate', event, deliveries };
+}
+
+async function untilReplicated({ onReplicas }: IngestContext): Promise<void> {
+  try {
+    await onReplicas?.();
+  } catch (cause) {
+    if (!(cause instanceof TooFewReplicas)) throw cause;
+    const detail =
+      'Too few replicas of Redis answer, so the event may still be lost. Publish it again, with the same id.';
+    throw new AppError('unavailable', detail, { cause, retryAfterS: 5 });
   }
-  if (!isSameEvent(answer.kept.event, event, hadCreatedAt)) return { kind: 'conflict', event };
-  return { kind: 'duplicate', event, deliveries: await fanOut(context, answer.kept) };
 }
 
 function parseEvent(input: unknown, nowMs: number, maxBytes: number): { event: Event; hadCreatedAt: boolean } {

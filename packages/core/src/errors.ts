@@ -14,6 +14,7 @@ export const errorCodes = {
   invalid_fields: { status: 422, title: 'Some fields are not valid' },
   too_many_requests: { status: 429, title: 'Too many requests' },
   internal: { status: 500, title: 'Internal error' },
+  overloaded: { status: 503, title: 'Too much at once; nothing was accepted' },
   unavailable: { status: 503, title: 'Storage is unavailable; nothing was accepted' },
 } as const satisfies Record<string, { status: number; title: string }>;
 

@@ -60,6 +60,8 @@ export interface RouteAnswer {
 
 export type Api = ReturnType<typeof createApi>;
 
+/** Bodies in hand at once, over all calls. What is made of them takes several times as much. */
+const BODIES_IN_HAND_BYTES = 32 * 1024 * 1024;
 /** Bodies of most routes are a few fields. */
 const BODY_LIMIT_BYTES = 64 * 1024;
 
@@ -89,6 +91,7 @@ export function createApi(options: {
 }) {
   const router = Router();
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
+  const room = { leftBytes: BODIES_IN_HAND_BYTES };
   const security = Object.keys(options.security).map((name) => ({ [name]: [] }));
 
   return {
@@ -102,7 +105,8 @@ export function createApi(options: {
     >(spec: RouteSpec<P, Q, B>, handle: (input: RouteInput<P, Q, B>) => Promise<RouteAnswer>): void {
       const steps: RequestHandler[] = spec.open ? [] : [...(options.guards ?? [])];
       if (spec.body) {
-        steps.push(jsonBody({ limitBytes: spec.limitBytes ?? BODY_LIMIT_BYTES, optional: spec.optionalBody ?? false }));
+        const { limitBytes = BODY_LIMIT_BYTES, optionalBody: optional = false } = spec;
+        steps.push(jsonBody({ limitBytes, optional, room }));
       }
       steps.push(async (request: Request, response: Response, _next: NextFunction) => {
         const answer = await handle({ ...parse(spec, request), caller: callerName(response), request, response });

@@ -11,6 +11,9 @@ const REQUEST_TIMEOUT_MS = 30_000;
 /** Longer than the usual proxy's, so that the proxy is the one to close an idle connection. */
 const KEEP_ALIVE_MS = 65_000;
 
+/** Connections at once; more are closed as they come. Each takes some kilobytes. */
+const MAX_CONNECTIONS = 10_000;
+
 export interface HttpService extends Service {
   /** What it serves. */
   app: Express;
@@ -33,6 +36,7 @@ export function createHttpService(options: { app: Express; host: string; port: n
     { requestTimeout: REQUEST_TIMEOUT_MS, headersTimeout: HEADERS_TIMEOUT_MS, keepAliveTimeout: KEEP_ALIVE_MS },
     options.app,
   );
+  server.maxConnections = MAX_CONNECTIONS;
   let stopping: Promise<void> | undefined;
   server.prependListener('request', (_request, response) => {
     if (stopping) response.setHeader('Connection', 'close');

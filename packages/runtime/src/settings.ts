@@ -90,7 +90,7 @@ const redisUrl = z.string().refine((text) => {
   );
 }, 'must be redis:// or rediss://, with host and at most a database number');
 
-const clusterNodes = parsedBy((text) => {
+const hostsAndPorts = parsedBy((text) => {
   const nodes = text.split(',').map((node) => /^\s*([^:\s]+):(\d{1,5})\s*$/.exec(node));
   return nodes.every((node) => node !== null)
     ? nodes.map((node) => ({ host: node[1]!, port: Number(node[2]) }))
@@ -101,7 +101,10 @@ const clusterNodes = parsedBy((text) => {
 export function sharedSettings(defaultPort: number) {
   return {
     REDIS_URL: redisUrl.default('redis://127.0.0.1:6379'),
-    REDIS_CLUSTER_NODES: clusterNodes.optional(),
+    REDIS_CLUSTER_NODES: hostsAndPorts.optional(),
+    REDIS_SENTINELS: hostsAndPorts.optional(),
+    REDIS_SENTINEL_NAME: z.string().default('mymaster'),
+    REDIS_SENTINEL_PASSWORD: z.string().optional(),
     KEY_PREFIX: z
       .string()
       .regex(/^[A-Za-z0-9._:-]{1,64}$/, 'must be 1 to 64 of A-Z a-z 0-9 . _ : -')

@@ -28,6 +28,9 @@ export async function checkServer(redis: Redis | Cluster, warn: (text: string) =
           'Set maxmemory-policy noeviction: when memory is full, ingest then answers 503 and nothing is lost.',
       );
     }
+    if (Number(info.get('connected_slaves') ?? 0) > 0 && !info.has('min_slaves_good_slaves')) {
+      warn('Redis has replicas, but takes writes without them (min-replicas-to-write 0): a failover may lose many.');
+    }
     if (info.get('aof_enabled') === '0') {
       warn('Redis has no append-only file (appendonly no): what was accepted last is lost when it stops.');
     }

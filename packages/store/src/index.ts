@@ -40,6 +40,7 @@ export {
   startReplay,
   stepReplay,
 } from './replays.ts';
+export { createReplicaWait, TooFewReplicas } from './replicas.ts';
 export { deleteSession, loadSession, saveSession } from './sessions.ts';
 export {
   type AddressAttempts,

@@ -176,6 +176,7 @@ local subscription = base .. ':subscription:' .. sub
 if ARGV[3] == 'succeeded' then
   -- The common case comes first and needs none of the functions below.
   call('HSET', key, 'st', '3', 'n', number, 'a' .. number, ARGV[4])
+  if st == '2' then call('ZREM', base .. ':held:' .. sub, id) end
   if number > 1 then call('HDEL', key, 'x') end
   if ARGV[10] ~= '' then call('HSET', key, 'm', ARGV[10]) end
   call('PEXPIREAT', key, ARGV[8])
@@ -188,6 +189,8 @@ if ARGV[3] == 'succeeded' then
 end
 ${LIB}${AUDIT}${FAIL}
 call('HSET', key, 'n', number, 'a' .. number, ARGV[4])
+-- Another job of it was held while this attempt was in flight.
+if st == HELD then call('ZREM', base .. ':held:' .. sub, id) end
 if ARGV[10] ~= '' then call('HSET', key, 'm', ARGV[10]) end
 if ARGV[3] == 'retry' then
   call('HSET', key, 'st', WAITING, 'x', ARGV[6])

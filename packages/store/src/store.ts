@@ -12,7 +12,17 @@ const START_RETRY_MS = 500;
 export interface RedisSettings {
   REDIS_URL: string;
   /** Some nodes of a Redis Cluster; wins over `REDIS_URL`, which then only says user, password and TLS. */
-  REDIS_CLUSTER_NODES?: readonly { host: string; port: number }[] | undefined;
+  REDIS_CLUSTER_NODES?: readonly HostAndPort[] | undefined;
+  /** Some sentinels, which say where the master is; `REDIS_URL` then only says user, password, database and TLS. */
+  REDIS_SENTINELS?: readonly HostAndPort[] | undefined;
+  /** The name under which they watch it. */
+  REDIS_SENTINEL_NAME?: string | undefined;
+  REDIS_SENTINEL_PASSWORD?: string | undefined;
+}
+
+interface HostAndPort {
+  host: string;
+  port: number;
 }
 
 export interface Store {
@@ -22,6 +32,11 @@ export interface Store {
   retentionMs: number;
 }
 
+/**
+ * A connection on which a command waits for this long is dead, though nobody has closed it: the machine or the way to it is gone.
+ * Longer than BullMQ's blocking reads (10 s), shorter than a job's lock (30 s).
+ */
+const SILENCE_MS = 20_000;
 /** Longest pause between two tries to reach Redis again, so that work goes on within a second of its return. */
 const MAX_RECONNECT_DELAY_MS = 1_000;
 
@@ -40,20 +55,40 @@ export function connectRedis(
     maxRetriesPerRequest: failFastAfterMs === undefined ? null : 1,
     commandTimeout: failFastAfterMs,
     connectTimeout: 5_000,
-    retryStrategy: (times) => Math.min(times * 50, MAX_RECONNECT_DELAY_MS),
+    socketTimeout: SILENCE_MS,
+    retryStrategy: reconnectDelayMs,
+    // A master that was demoted under us: connect anew, to the present one, and repeat the command there.
+    reconnectOnError: (error) => (error.message.startsWith('READONLY') ? 2 : false),
   };
-  if (!settings.REDIS_CLUSTER_NODES?.length) return new Redis(settings.REDIS_URL, common);
-  const { username, password, protocol } = new URL(settings.REDIS_URL);
-  return new Cluster([...settings.REDIS_CLUSTER_NODES], {
-    enableAutoPipelining: common.enableAutoPipelining,
-    clusterRetryStrategy: (times) => Math.min(times * 50, MAX_RECONNECT_DELAY_MS),
-    redisOptions: {
-      ...common,
-      username: decodeURIComponent(username) || undefined,
-      password: decodeURIComponent(password) || undefined,
-      tls: protocol === 'rediss:' ? {} : undefined,
-    },
+  const { REDIS_CLUSTER_NODES: nodes = [], REDIS_SENTINELS: sentinels = [] } = settings;
+  if (nodes.length === 0 && sentinels.length === 0) return new Redis(settings.REDIS_URL, common);
+  const { username, password, protocol, pathname } = new URL(settings.REDIS_URL);
+  const redisOptions: RedisOptions = {
+    ...common,
+    username: decodeURIComponent(username) || undefined,
+    password: decodeURIComponent(password) || undefined,
+    tls: protocol === 'rediss:' ? {} : undefined,
+  };
+  if (nodes.length > 0) {
+    const { enableAutoPipelining } = common;
+    return new Cluster([...nodes], { enableAutoPipelining, clusterRetryStrategy: reconnectDelayMs, redisOptions });
+  }
+  return new Redis({
+    ...redisOptions,
+    db: Number(pathname.slice(1) || 0),
+    sentinels: [...sentinels],
+    name: settings.REDIS_SENTINEL_NAME ?? 'mymaster',
+    sentinelPassword: settings.REDIS_SENTINEL_PASSWORD,
+    enableTLSForSentinelMode: protocol === 'rediss:',
+    sentinelTLS: redisOptions.tls,
+    sentinelRetryStrategy: reconnectDelayMs,
+    // The sentinels tell of a failover, so that a master that is only out of reach is left at once.
+    failoverDetector: true,
   });
+}
+
+function reconnectDelayMs(times: number): number {
+  return Math.min(times * 50, MAX_RECONNECT_DELAY_MS);
 }
 
 /** Builds the handle; nothing is sent. */

@@ -1,0 +1,47 @@
+/** Waits until replicas have what was written, so that a failover can't lose what was accepted. */
+import { StartError } from '@posthorn/core';
+import { Cluster } from 'ioredis';
+import { installationKey } from './keys.ts';
+import type { Store } from './store.ts';
+
+/** How long replicas may take; the connection takes nothing else meanwhile. */
+const WAIT_MS = 1_000;
+
+/** Fewer replicas than asked for have what was written. It may have been written all the same. */
+export class TooFewReplicas extends Error {
+  override name = 'TooFewReplicas';
+}
+
+/**
+ * A function that resolves once `replicas` replicas have everything written before it was called, by this process or that it has read;
+ * rejects with `TooFewReplicas`. All that call while one WAIT is under way share the next.
+ */
+export function createReplicaWait(store: Store, replicas: number): () => Promise<void> {
+  const { redis } = store;
+  if (redis instanceof Cluster) {
+    throw new StartError('ACK_REPLICAS works with one Redis or with Sentinel, not with REDIS_CLUSTER_NODES.');
+  }
+  const waitOnce = async () => {
+    // WAIT is about the writes of its own connection. This one comes after all that was read here, whoever wrote it.
+    const answers = await redis
+      .pipeline()
+      .hset(installationKey(store.prefix), 'checked_at', Date.now())
+      .wait(replicas, WAIT_MS)
+      .exec();
+    for (const [error] of answers ?? []) if (error) throw error;
+    const reached = Number(answers?.[1]?.[1]);
+    if (!(reached >= replicas)) throw new TooFewReplicas(`${reached} of ${replicas} replicas have it`);
+  };
+  let underWay: Promise<void> = Promise.resolve();
+  let next: Promise<void> | undefined;
+  return () => {
+    next ??= underWay
+      .catch(() => undefined)
+      .then(() => {
+        next = undefined;
+        underWay = waitOnce();
+        return underWay;
+      });
+    return next;
+  };
+}

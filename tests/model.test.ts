@@ -1,0 +1,29 @@
+/** Random stories of workers, crashes, operators and weeks: what is stored follows the rules at every step, and all comes to a good end. */
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import type { Store } from '@posthorn/store';
+import fc from 'fast-check';
+import { openTestStore } from '../packages/store/src/test-store.ts';
+import { commands } from './model/commands.ts';
+import { System } from './model/system.ts';
+
+const RUNS = Number(process.env.MODEL_RUNS ?? 60);
+const SEED = Number(process.env.MODEL_SEED ?? 1);
+
+let store: Store;
+let close: () => Promise<void>;
+beforeAll(async () => {
+  ({ store, close } = await openTestStore(2));
+});
+afterAll(() => close());
+
+let stories = 0;
+it(`${RUNS} random stories (seed ${SEED})`, async () => {
+  const story = fc.asyncProperty(fc.commands(commands, { maxCommands: 100, size: 'max' }), async (told) => {
+    const system = new System({ ...store, prefix: `${store.prefix}:${stories++}` });
+    await system.start();
+    await fc.asyncModelRun(() => ({ model: system, real: system }), told);
+    await system.comeToRest();
+  });
+  await fc.assert(story, { numRuns: RUNS, seed: SEED, endOnFailure: false });
+  expect(stories).toBeGreaterThanOrEqual(RUNS);
+}, 600_000);

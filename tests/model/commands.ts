@@ -1,0 +1,88 @@
+/** What may happen next in a story. */
+import fc from 'fast-check';
+import type { Operation } from './rules.ts';
+import { ADDRESSES, type Outcome, type System, WORKERS } from './system.ts';
+
+type Command = fc.AsyncCommand<System, System>;
+
+/** A happening with its parameters; the system is checked after each. */
+function happening<T>(
+  name: string,
+  parameters: fc.Arbitrary<T>,
+  happen: (system: System, given: T) => unknown,
+  possible: (system: Readonly<System>, given: T) => boolean = () => true,
+): fc.Arbitrary<Command> {
+  return parameters.map((given) => ({
+    check: (system) => possible(system, given),
+    async run(system) {
+      await happen(system, given);
+      await system.check();
+    },
+    toString: () => `${name}(${JSON.stringify(given)})`,
+  }));
+}
+
+const SECOND = 1_000;
+const HOUR = 3_600 * SECOND;
+const DAY = 24 * HOUR;
+const worker = fc.nat(WORKERS - 1);
+const address = fc.constantFrom(...ADDRESSES);
+/** Mostly all the way; else up to some step in the middle. */
+const steps = fc.oneof(
+  { weight: 2, arbitrary: fc.constant(Number.MAX_SAFE_INTEGER) },
+  { weight: 1, arbitrary: fc.nat(12) },
+);
+const outcome = fc.constantFrom<Outcome>('ok', 'error', 'timeout');
+const somewhere = fc.nat(1_000);
+
+/** Those named more than once come more often. */
+const publish = happening('publish', steps, (on, after) => on.publish(on.published++, after));
+const take = happening('take', fc.tuple(worker, steps), (on, [which, after]) => on.take(which, after));
+const answer = happening(
+  'answer',
+  fc.tuple(somewhere, outcome),
+  (on, [which, what]) => on.answer(which, what),
+  (on) => on.inFlight.length > 0,
+);
+const live = happening('live', fc.tuple(fc.integer({ min: 1, max: 12 }), outcome), (on, [rounds, what]) =>
+  on.live(rounds, what),
+);
+const advance = happening(
+  'advance',
+  fc.constantFrom(20, SECOND, 31 * SECOND, 31 * SECOND, 61 * SECOND, HOUR, 13 * HOUR, 10 * DAY, 31 * DAY),
+  (on, ms) => on.advance(ms),
+);
+const operate = happening(
+  'operate',
+  fc.tuple(address, fc.constantFrom<Operation>('pause', 'pause', 'resume', 'move', 'validate')),
+  (on, [which, what]) => on.operate(which, what),
+);
+
+export const commands: fc.Arbitrary<Command>[] = [
+  ...[publish, publish, publish, take, take, take, take, take, answer, answer, answer, live, live, advance, advance],
+  ...[operate, operate],
+  happening(
+    'publishAgain',
+    fc.tuple(somewhere, steps),
+    (on, [which, after]) => on.publish(which % on.published, after),
+    (on) => on.published > 0,
+  ),
+  happening('sweepFanOuts', fc.constant(null), (on) => on.sweepFanOuts()),
+  happening('housekeep', fc.tuple(worker, steps), (on, [which, after]) => on.housekeep(which, after)),
+  happening('goOn', worker, (on, which) => on.goOn(which)),
+  happening('kill', worker, (on, which) => on.kill(which)),
+  happening(
+    'replay',
+    fc.tuple(somewhere, steps),
+    (on, [which, after]) => on.replay(which, after),
+    (on) => [...on.model.deliveries.values()].some(({ status }) => status === 'failed'),
+  ),
+  happening('replayAll', address, (on, which) => on.replayAll(which)),
+  // One address stays, and the other mostly, so that a deletion is not the end of every story.
+  happening(
+    'remove',
+    fc.tuple(fc.nat(5), steps),
+    (on, [, after]) => on.remove(ADDRESSES[1], after),
+    (_on, [rarely]) => rarely === 0,
+  ),
+];

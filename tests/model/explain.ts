@@ -1,0 +1,165 @@
+/** Says, of each script that Redis has run, what it means by the rules: the model takes the same step, and its answer must be the same. */
+import { expect } from '@jest/globals';
+import type { AttemptError, FailureReason } from '@posthorn/core';
+import {
+  type Address,
+  attempted,
+  type Delivery,
+  ended,
+  held,
+  isOver,
+  made,
+  released,
+  replayRefusal,
+  turnOf,
+} from './rules.ts';
+
+/** What should be stored. */
+export interface Model {
+  addresses: Map<string, Address>;
+  deliveries: Map<string, Delivery>;
+  /** When the newest of an address's late retries has its turn. */
+  lastTurnMs: Map<string, number>;
+  /** The replays of an event to an address, by its first delivery. */
+  replays: Map<string, { id: string; createdAtMs: number }[]>;
+  /** What the operation in hand makes of an address. */
+  operation: (address: Address) => Address | undefined;
+  /** Paused by the rules so far. */
+  pauses: number;
+}
+
+type Args = readonly string[];
+const groups = (size: number, flat: Args) =>
+  Array.from({ length: flat.length / size }, (_, i) => flat.slice(i * size, (i + 1) * size));
+
+/** The first argument of a script is the beginning of its partition's keys; the rest are as in packages/store's scripts.ts. */
+export function explain(model: Model, script: string, [, ...args]: Args, answer: unknown): void {
+  const { addresses, deliveries } = model;
+  const addressOf = (delivery: Delivery) => addresses.get(delivery.address)!;
+  const set = (id: string, delivery: Delivery | undefined) => delivery && deliveries.set(id, delivery);
+  const make = (eventId: string, nowMs: string, pairs: Args, states: readonly unknown[]) => {
+    for (const [i, [address, id]] of groups(2, pairs).entries()) {
+      if (deliveries.has(id!)) {
+        expect(['pending', 'held', 'made']).toContain(states[i]);
+        continue;
+      }
+      const delivery = made(eventId, address!, addresses.get(address!)!, Number(nowMs));
+      expect(states[i]).toBe(delivery?.status ?? 'none');
+      set(id!, delivery);
+    }
+  };
+  const replay = (failedId: string, firstId: string, id: string, nowMs: string) => {
+    const failed = deliveries.get(failedId)!;
+    set(id, made(failed.eventId, failed.address, addressOf(failed), Number(nowMs)));
+    const all = model.replays.get(firstId) ?? [];
+    model.replays.set(firstId, [...all, { id, createdAtMs: Number(nowMs) }]);
+  };
+  const pace = (id: string, nowMs: number): number => {
+    const delivery = deliveries.get(id)!;
+    const turn = turnOf(delivery, model.lastTurnMs.get(delivery.address) ?? 0, nowMs);
+    if (turn === undefined) return delivery.dueAtMs ?? 0;
+    model.lastTurnMs.set(delivery.address, turn);
+    set(id, { ...delivery, dueAtMs: Math.ceil(turn) });
+    return Math.ceil(turn);
+  };
+
+  switch (script) {
+    case 'storeEvent': {
+      const [taken, ...states] = answer as string[];
+      if (taken === '') make(args[4]!, args[6]!, args.slice(9), states);
+      return;
+    }
+    case 'createDeliveries':
+      make(args[0]!, args[2]!, args.slice(6), answer as string[]);
+      return;
+    case 'hold': {
+      const delivery = deliveries.get(args[0]!)!;
+      const next = held(delivery, addressOf(delivery));
+      // 0 is also the answer to a job that is not the delivery's any more.
+      if (answer === 1) {
+        expect(next).toBeDefined();
+        set(args[0]!, next);
+      }
+      return;
+    }
+    case 'recordAttempt': {
+      const [id = '', number, kind, , endedAt, nextAt, reason] = args;
+      const delivery = deliveries.get(id)!;
+      // Which error a retry follows is not among the arguments, and makes no difference.
+      const error = kind === 'succeeded' ? null : ((reason || 'status') as AttemptError);
+      const before = addressOf(delivery);
+      const next = attempted(delivery, before, { number: Number(number), error, endedAtMs: Number(endedAt) });
+      const paused = next.address.status === 'paused' && before.status === 'active';
+      expect((answer as unknown[]).slice(0, 3)).toEqual([next.answer, expect.any(Number), paused ? 1 : 0]);
+      if (next.answer === 'recorded' && kind === 'retry') expect(Number(nextAt)).toBe(next.delivery.dueAtMs);
+      if (paused) model.pauses += 1;
+      set(id, next.delivery);
+      addresses.set(delivery.address, next.address);
+      return;
+    }
+    case 'endDeliveries': {
+      const [reason, nowMs, , , only, ...ids] = args;
+      const wanted = ids.filter((id) => {
+        const delivery = deliveries.get(id);
+        return delivery && !isOver(delivery) && (only === '' || delivery.status === 'held');
+      });
+      expect(groups(2, answer as string[]).map(([id]) => id)).toEqual(wanted);
+      for (const id of wanted) {
+        const why = reason as Extract<FailureReason, 'expired' | 'subscription_deleted'>;
+        set(id, ended(deliveries.get(id)!, why, Number(nowMs)));
+      }
+      return;
+    }
+    case 'pace':
+      if (deliveries.get(args[0]!)?.status === 'waiting_for_retry')
+        expect(answer).toBe(pace(args[0]!, Number(args[2])));
+      return;
+    case 'park': {
+      const [id = '', , , nowMs] = args;
+      if (answer === 0) return;
+      const due = deliveries.get(id)!.status === 'waiting_for_retry' ? pace(id, Number(nowMs)) : 0;
+      expect(answer).toBe(due > Number(nowMs) ? due : 1);
+      return;
+    }
+    case 'release':
+      for (const [id = '', generation] of groups(3, answer as string[])) {
+        const delivery = deliveries.get(id)!;
+        expect(isOver(delivery)).toBe(false);
+        set(id, generation === '-1' ? held(delivery, addressOf(delivery)) : released(delivery));
+      }
+      return;
+    case 'replayDelivery': {
+      const [address = '', of = '', first = '', id = '', nowMs = ''] = args;
+      const refusal = replayRefusal(deliveries.get(of)!, addresses.get(address)!, Number(nowMs));
+      expect(answer).toBe(refusal ?? 'pending');
+      if (refusal === undefined) replay(of, first, id, nowMs);
+      return;
+    }
+    case 'stepReplay': {
+      if (answer === 0) return;
+      const nowMs = args[5]!;
+      for (const [of = '', first = '', id = ''] of groups(3, args.slice(9))) {
+        const failed = deliveries.get(of)!;
+        const refusal = replayRefusal(failed, { status: 'active', reason: null, failures: 0 }, Number(nowMs));
+        const newest = [...(model.replays.get(first) ?? [])]
+          .sort((a, b) => a.createdAtMs - b.createdAtMs || (a.id < b.id ? -1 : 1))
+          .at(-1);
+        const onItsWay = newest !== undefined && deliveries.get(newest.id)!.status !== 'failed';
+        const gone = addressOf(failed).status === 'deleted';
+        if (refusal === undefined && !onItsWay && !gone && !deliveries.has(id)) replay(of, first, id, nowMs);
+      }
+      return;
+    }
+    case 'saveSubscription':
+      if (answer !== -1 && addresses.has(args[0]!)) {
+        addresses.set(args[0]!, model.operation(addresses.get(args[0]!)!)!);
+      }
+      return;
+    case 'deleteSubscription':
+      if (answer === 1) addresses.set(args[0]!, { status: 'deleted', reason: null, failures: 0 });
+      return;
+    default:
+      // The others change nothing that the rules speak of.
+      return;
+  }
+}

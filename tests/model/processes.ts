@@ -1,0 +1,83 @@
+/** Processes that can stand still or die between any two steps: before every command to Redis, and every job put into the queue. */
+import type { Store } from '@posthorn/store';
+import type { TakenJob } from './broker.ts';
+
+export interface Task {
+  /** The job it has in hand; undefined for other work. */
+  taken: TakenJob | undefined;
+  /** Whether its process stood still meanwhile: what it read may be out of date. */
+  stoodStill: boolean;
+  ended: boolean;
+}
+
+export interface Process {
+  tasks: Set<Task>;
+  /** Steps it may still take before it stands still. */
+  stepsLeft: number;
+  dead: boolean;
+  /** Waits while the process stands still; for ever if it is dead. */
+  pass(): Promise<void>;
+  goOn(): void;
+  run(taken: TakenJob | undefined, work: (task: Task) => Promise<void>): void;
+}
+
+/** Counted up by each step of anybody, to see when all are at rest. */
+export const activity = { steps: 0, failure: undefined as unknown };
+
+export function createProcess(): Process {
+  const waiting: (() => void)[] = [];
+  const process: Process = {
+    tasks: new Set(),
+    stepsLeft: Number.POSITIVE_INFINITY,
+    dead: false,
+    async pass() {
+      activity.steps += 1;
+      if (process.dead) await never();
+      if (process.stepsLeft <= 0) {
+        for (const task of process.tasks) task.stoodStill = true;
+        await new Promise<void>((resolve) => waiting.push(resolve));
+      } else process.stepsLeft -= 1;
+    },
+    goOn() {
+      process.stepsLeft = Number.POSITIVE_INFINITY;
+      for (const one of waiting.splice(0)) one();
+    },
+    run(taken, work) {
+      const task: Task = { taken, stoodStill: false, ended: false };
+      process.tasks.add(task);
+      void work(task)
+        .catch((error: unknown) => {
+          activity.failure ??= error;
+        })
+        .finally(() => {
+          task.ended = true;
+          process.tasks.delete(task);
+        });
+    },
+  };
+  return process;
+}
+
+export const never = () => new Promise<never>(() => undefined);
+
+/** Told of every command that Redis has answered, in their order. */
+export type Observer = (command: string, args: readonly unknown[], answer: unknown) => void;
+
+/** The store as a process sees it. */
+export function storeOf(store: Store, process: Process, observe: Observer): Store {
+  const redis = new Proxy(store.redis, {
+    get(target, name: string) {
+      const value = Reflect.get(target, name) as unknown;
+      if (typeof value !== 'function') return value;
+      if (name === 'multi') return value.bind(target);
+      return async (...args: unknown[]) => {
+        await process.pass();
+        const answer: unknown = await value.apply(target, args);
+        observe(name, args, answer);
+        activity.steps += 1;
+        return process.dead ? await never() : answer;
+      };
+    },
+  });
+  return { ...store, redis };
+}

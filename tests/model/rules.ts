@@ -1,0 +1,126 @@
+/** The state machines of a delivery and of an address (specification 3, interface 6) as pure functions: what the scripts in Redis must keep to. */
+import type { AttemptError, DeliveryStatus, FailureReason } from '@posthorn/core';
+
+/** Specification 8, written out once more: a slip in the code's own constants shows. */
+export const RETRY_DELAYS_MS = [60_000, 5 * 60_000, 30 * 60_000, 2 * 3_600_000, 12 * 3_600_000];
+export const RETENTION_MS = 30 * 86_400_000;
+/** Fewer than the specification's 20, so that a short story gets there. */
+export const PAUSE_AFTER = 3;
+/** A retry this late has to wait for its turn; so many a second have theirs. */
+export const LATE_MS = 60_000;
+export const LATE_PER_SECOND = 50;
+
+export interface Address {
+  status: 'active' | 'paused' | 'awaiting_validation' | 'deleted';
+  reason: 'operator' | 'consecutive_failures' | null;
+  failures: number;
+}
+
+export interface Delivery {
+  eventId: string;
+  address: string;
+  status: DeliveryStatus;
+  attempts: number;
+  dueAtMs: number | null;
+  createdAtMs: number;
+  endedAtMs: number | null;
+  reason: FailureReason | null;
+}
+
+export const isOver = ({ status }: Delivery) => status === 'succeeded' || status === 'failed';
+
+/** A new delivery; none to an address that is gone. */
+export function made(eventId: string, to: string, address: Address, nowMs: number): Delivery | undefined {
+  if (address.status === 'deleted') return undefined;
+  return {
+    eventId,
+    address: to,
+    status: address.status === 'active' ? 'pending' : 'held',
+    attempts: 0,
+    dueAtMs: null,
+    createdAtMs: nowMs,
+    endedAtMs: null,
+    reason: null,
+  };
+}
+
+/** Whether an attempt may begin now. */
+export function mayBegin(delivery: Delivery, address: Address, nowMs: number): boolean {
+  const waits = delivery.status === 'pending' || delivery.status === 'waiting_for_retry';
+  return waits && address.status === 'active' && (delivery.dueAtMs ?? 0) <= nowMs;
+}
+
+/** An attempt has ended. One that was recorded before, and one that comes after the end of its delivery, change nothing. */
+export function attempted(
+  delivery: Delivery,
+  address: Address,
+  attempt: { number: number; error: AttemptError | null; endedAtMs: number },
+): { answer: 'recorded' | 'repeated' | 'over'; delivery: Delivery; address: Address } {
+  if (isOver(delivery)) return { answer: 'over', delivery, address };
+  if (attempt.number !== delivery.attempts + 1) return { answer: 'repeated', delivery, address };
+  const attempts = attempt.number;
+  const { error, endedAtMs } = attempt;
+  const over = { ...delivery, attempts, dueAtMs: null, endedAtMs };
+  if (error === null) {
+    const reset = address.status === 'deleted' ? address : { ...address, failures: 0 };
+    return { answer: 'recorded', delivery: { ...over, status: 'succeeded' }, address: reset };
+  }
+  const delayMs = RETRY_DELAYS_MS[attempts - 1];
+  if (delayMs !== undefined) {
+    const waiting = { ...delivery, attempts, status: 'waiting_for_retry' as const, dueAtMs: endedAtMs + delayMs };
+    return { answer: 'recorded', delivery: waiting, address };
+  }
+  const failed = { ...over, status: 'failed' as const, reason: error };
+  return { answer: 'recorded', delivery: failed, address: deliveryFailed(address) };
+}
+
+function deliveryFailed(address: Address): Address {
+  if (address.status === 'deleted') return address;
+  const failures = address.failures + 1;
+  const pauses = address.status === 'active' && failures >= PAUSE_AFTER;
+  return pauses ? { status: 'paused', reason: 'consecutive_failures', failures } : { ...address, failures };
+}
+
+/** Held, if its address is there but not active. */
+export function held(delivery: Delivery, address: Address): Delivery | undefined {
+  if (isOver(delivery) || address.status === 'active' || address.status === 'deleted') return undefined;
+  return { ...delivery, status: 'held', dueAtMs: null };
+}
+
+/** Sent on after a resume, with the attempts it had. */
+export function released(delivery: Delivery): Delivery {
+  if (delivery.status !== 'held') return delivery;
+  return { ...delivery, status: delivery.attempts === 0 ? 'pending' : 'waiting_for_retry' };
+}
+
+/** A late retry's turn, after that of the one before it; undefined where it is not late. */
+export function turnOf(delivery: Delivery, lastTurnMs: number, nowMs: number): number | undefined {
+  if (delivery.status !== 'waiting_for_retry' || delivery.dueAtMs === null) return undefined;
+  if (nowMs - delivery.dueAtMs <= LATE_MS) return undefined;
+  return Math.max(nowMs, lastTurnMs + 1_000 / LATE_PER_SECOND);
+}
+
+/** Ended without an attempt. */
+export function ended(delivery: Delivery, reason: 'expired' | 'subscription_deleted', nowMs: number): Delivery {
+  return { ...delivery, status: 'failed', reason, dueAtMs: null, endedAtMs: nowMs };
+}
+
+/** Why a delivery can't be replayed; undefined where it can. */
+export function replayRefusal(delivery: Delivery, address: Address, nowMs: number) {
+  if (delivery.status !== 'failed') return 'not_failed';
+  if (nowMs > (delivery.endedAtMs ?? 0) + RETENTION_MS) return 'too_late';
+  return address.status === 'active' ? undefined : 'not_active';
+}
+
+/** What operators do to an address; undefined where it is refused. */
+export const operations = {
+  pause: (now: Address): Address | undefined =>
+    now.status === 'active' ? { ...now, status: 'paused', reason: 'operator' } : undefined,
+  resume: (now: Address): Address | undefined =>
+    now.status === 'active' || now.status === 'paused' ? { status: 'active', reason: null, failures: 0 } : undefined,
+  move: (now: Address): Address | undefined =>
+    now.status === 'deleted' ? undefined : { status: 'awaiting_validation', reason: null, failures: 0 },
+  validate: (now: Address): Address | undefined =>
+    now.status === 'awaiting_validation' ? { ...now, status: 'active', reason: null } : undefined,
+} as const;
+export type Operation = keyof typeof operations;

@@ -1,0 +1,479 @@
+/** The real code over a real Redis, with the queue, the receivers, the clock and the end of processes in the test's hands. */
+import { expect } from '@jest/globals';
+import { createLogger, createMetrics } from '@posthorn/runtime';
+import type { SendResult } from '@posthorn/sender';
+import { createSecretBox, newSigningSecret } from '@posthorn/signing';
+import {
+  baseOf,
+  changeSubscription,
+  closeSubscription,
+  deleteSubscription,
+  loadDeliveries,
+  loadSubscriptions,
+  newSubscription,
+  replayDelivery,
+  type Store,
+  saveSubscription,
+  startReplay,
+} from '@posthorn/store';
+import type { FakeClock } from '@posthorn/testing';
+import { fakeClock } from '@posthorn/testing';
+import { finishInterruptedFanOuts } from '../../apps/ingest/src/fan-out.ts';
+import { type IngestContext, ingestEvent } from '../../apps/ingest/src/ingest-event.ts';
+import { createAddressPlaces } from '../../apps/worker/src/address-places.ts';
+import type { AttemptContext } from '../../apps/worker/src/attempt-delivery.ts';
+import { createAttemptCounts } from '../../apps/worker/src/counts.ts';
+import { createEventBodies } from '../../apps/worker/src/event-bodies.ts';
+import { handleJob } from '../../apps/worker/src/handle-job.ts';
+import { createHousekeeper } from '../../apps/worker/src/housekeeping.ts';
+import { createWorkerMetrics } from '../../apps/worker/src/metrics.ts';
+import { createRequestSigner } from '../../apps/worker/src/sign-request.ts';
+import { AFTER_ERROR_MS, createBroker } from './broker.ts';
+import { explain, type Model } from './explain.ts';
+import { activity, createProcess, never, type Process, storeOf, type Task } from './processes.ts';
+import {
+  isOver,
+  LATE_PER_SECOND,
+  mayBegin,
+  type Operation,
+  operations,
+  PAUSE_AFTER,
+  RETRY_DELAYS_MS,
+} from './rules.ts';
+
+export const WORKERS = 2;
+export const ADDRESSES = ['sub_model00000000000000a', 'sub_model00000000000000b'] as const;
+const PARTITIONS = 2;
+const logger = createLogger({ app: 'model', level: 'silent' });
+const metrics = createWorkerMetrics(createMetrics('model'));
+const box = createSecretBox(Buffer.alloc(32, 3));
+
+export type Outcome = 'ok' | 'error' | 'timeout';
+const RESULTS: Record<Outcome, SendResult> = {
+  ok: { kind: 'responded', statusCode: 204 },
+  error: { kind: 'responded', statusCode: 500 },
+  timeout: { kind: 'timed_out' },
+};
+
+interface RequestInFlight {
+  process: Process;
+  deliveryId: string;
+  answer(outcome: Outcome): void;
+}
+
+interface Worker {
+  process: Process;
+  context: AttemptContext;
+  store: Store;
+}
+
+export class System {
+  readonly clock: FakeClock = fakeClock(Date.now());
+  readonly broker = createBroker(() => this.clock.now());
+  readonly model: Model = {
+    addresses: new Map(ADDRESSES.map((id) => [id, { status: 'active', reason: null, failures: 0 }])),
+    deliveries: new Map(),
+    lastTurnMs: new Map(),
+    replays: new Map(),
+    operation: () => undefined,
+    pauses: 0,
+  };
+  /** Requests that receivers have not answered yet, oldest first. */
+  inFlight: RequestInFlight[] = [];
+  /** Events that publishers were told are accepted, with the addresses that were there then. */
+  readonly accepted = new Map<string, string[]>();
+  published = 0;
+  /** Deliveries that a receiver took. */
+  private readonly taken = new Set<string>();
+  private readonly workers: Worker[];
+  private readonly raw: Store;
+  private nonce = 0;
+
+  constructor(store: Store) {
+    this.raw = store;
+    this.workers = Array.from({ length: WORKERS }, () => this.newWorker());
+  }
+
+  async start(): Promise<void> {
+    activity.failure = undefined;
+    const operator = this.processStore().store;
+    for (const id of ADDRESSES) {
+      const fields = {
+        id,
+        url: `https://${id}.example/`,
+        eventTypes: 'all' as const,
+        environment: 'both' as const,
+        description: '',
+        sealedSecret: box.seal(newSigningSecret(), id),
+      };
+      const active = { ...newSubscription(fields, this.clock.now()), status: 'active' as const, takesEvents: true };
+      this.model.operation = (now) => now;
+      expect(await saveSubscription(operator, active)).toBe(true);
+    }
+  }
+
+  // What happens.
+
+  /** Publishes an event over an ingest process that dies after `steps` of them, if it has not answered by then. */
+  async publish(number: number, steps: number): Promise<void> {
+    const { process, store } = this.processStore(steps);
+    const context: IngestContext = {
+      store,
+      producer: this.broker.producerFor(process.pass),
+      logger,
+      clock: this.clock,
+      maxEventBytes: 1_000,
+      onReplicas: undefined,
+    };
+    const there = ADDRESSES.filter((id) => this.model.addresses.get(id)!.status !== 'deleted');
+    const event = {
+      id: `evt_${number}`,
+      type: 'session.approved',
+      environment: 'sandbox',
+      data: { id: 's', status: 'x' },
+    };
+    process.run(undefined, async () => {
+      const { kind } = await ingestEvent(context, event, 'both');
+      expect(kind).not.toBe('conflict');
+      if (!this.accepted.has(event.id)) this.accepted.set(event.id, there);
+    });
+    await this.settle();
+    process.dead = true;
+  }
+
+  /** Finishes what ingest processes that died left half done, as each of them does every few seconds. */
+  async sweepFanOuts(): Promise<void> {
+    const { process, store } = this.processStore();
+    const context = { store, producer: this.broker.producerFor(process.pass), logger };
+    process.run(undefined, async () => {
+      await finishInterruptedFanOuts(context, this.clock.now());
+    });
+    await this.settle();
+  }
+
+  /** A worker takes a job; it stands still after `steps`. */
+  async take(index: number, steps: number): Promise<boolean> {
+    const { process, context } = this.workers[index]!;
+    if (process.stepsLeft !== Number.POSITIVE_INFINITY) return false;
+    const taken = this.broker.take();
+    if (!taken) return false;
+    process.stepsLeft = steps;
+    process.run(taken, async (task) => {
+      try {
+        const outcome = await handleJob(this.contextOf(context, task), taken.job);
+        this.broker.finish(taken, outcome);
+      } catch (error) {
+        // A failed expectation is the test's; anything else the consumer would put off.
+        activity.failure ??= error;
+        this.broker.finish(taken, { kind: 'retry', delayMs: AFTER_ERROR_MS, reason: 'internal error' });
+      }
+    });
+    await this.settle();
+    this.mindLocks(process);
+    return true;
+  }
+
+  /** A receiver answers one of the requests in flight. */
+  async answer(index: number, outcome: Outcome): Promise<void> {
+    const [request] = this.inFlight.splice(index % this.inFlight.length, 1);
+    if (outcome === 'ok') this.taken.add(request!.deliveryId);
+    request!.answer(outcome);
+    await this.settle();
+    this.mindLocks(request!.process);
+  }
+
+  async housekeep(index: number, steps: number): Promise<void> {
+    const { process, context, store } = this.workers[index]!;
+    if (process.stepsLeft !== Number.POSITIVE_INFINITY) return;
+    // The lease of one that died or stands still runs out by Redis's clock, which the test can't set.
+    for (let i = 0; i < PARTITIONS; i++) await this.raw.redis.del(`${baseOf(this.raw, i)}:housekeeper`);
+    process.stepsLeft = steps;
+    const partitions = Array.from({ length: PARTITIONS }, (_, i) => i);
+    const { producer, clock } = context;
+    const holder = `worker ${index}`;
+    const keeper = createHousekeeper(
+      { store, producer, clock, logger, holder, releasePerSecond: LATE_PER_SECOND },
+      partitions,
+    );
+    process.run(undefined, () => keeper.keepHouse());
+    await this.settle();
+    this.mindLocks(process);
+  }
+
+  /** A process that stood still goes on, or one that still runs is left alone. */
+  async goOn(index: number): Promise<void> {
+    const { process } = this.workers[index]!;
+    process.goOn();
+    this.broker.keep(this.jobsOf(process));
+    await this.settle();
+  }
+
+  /** SIGKILL, and another process in its place. */
+  kill(index: number): void {
+    const { process } = this.workers[index]!;
+    process.dead = true;
+    this.broker.lose(this.jobsOf(process));
+    this.inFlight = this.inFlight.filter((request) => request.process !== process);
+    this.workers[index] = this.newWorker();
+  }
+
+  advance(ms: number): void {
+    this.clock.advance(ms);
+    this.broker.takeBackLost();
+  }
+
+  async operate(address: string, operation: Operation): Promise<void> {
+    const { store } = this.processStore();
+    const rule = operations[operation];
+    if (rule(this.model.addresses.get(address)!) === undefined) return;
+    this.model.operation = rule;
+    await changeSubscription(store, address, (now) => {
+      const next = rule({ status: now.status, reason: now.statusReason, failures: now.consecutiveFailures } as never);
+      return (
+        next && {
+          ...now,
+          status: next.status as 'active',
+          statusReason: next.reason,
+          consecutiveFailures: next.failures,
+        }
+      );
+    });
+  }
+
+  async remove(address: string, steps: number): Promise<void> {
+    const { process, store } = this.processStore(steps);
+    const nowMs = this.clock.now();
+    process.run(undefined, async () => {
+      await deleteSubscription(store, address, nowMs, { operator: 'model' });
+      await closeSubscription(store, address, nowMs, this.broker.producerFor(process.pass).remove);
+    });
+    await this.settle();
+    process.dead = true;
+  }
+
+  /** Replays one of the failed deliveries, or now and then another, over a console that dies after `steps`. */
+  async replay(which: number, steps: number): Promise<void> {
+    const all = [...this.model.deliveries.keys()];
+    const failed = all.filter((id) => this.model.deliveries.get(id)!.status === 'failed');
+    const among = which % 8 === 0 ? all : failed;
+    const id = among[which % among.length]!;
+    const { process, store } = this.processStore(steps);
+    const nonce = String(this.nonce++);
+    process.run(undefined, async () => {
+      const [present] = await loadDeliveries(store, [id]);
+      const made = await replayDelivery(store, present!, nonce, this.clock.now(), { operator: 'model' });
+      if ('refused' in made || made.state !== 'pending') return;
+      const { eventId, subscriptionId } = present!;
+      const job = { deliveryId: made.deliveryId, generation: 0, subscriptionId, eventId };
+      await this.broker.producerFor(process.pass).add(0, [job]);
+    });
+    await this.settle();
+    process.dead = true;
+  }
+
+  async replayAll(address: string): Promise<void> {
+    const { store } = this.processStore();
+    const nowMs = this.clock.now();
+    await startReplay(store, { subscriptionId: address, fromMs: 0, toMs: nowMs }, nowMs, { operator: 'model' });
+  }
+
+  /** Everybody does their work for a while, and receivers answer like this. */
+  async live(rounds: number, outcome: Outcome): Promise<void> {
+    for (let round = 0; round < rounds; round++) {
+      await this.housekeep(round % WORKERS, Number.POSITIVE_INFINITY);
+      while ((await this.take(0, Number.POSITIVE_INFINITY)) || (await this.take(1, Number.POSITIVE_INFINITY)));
+      while (this.inFlight.length > 0) await this.answer(0, outcome);
+      const dueInMs = (this.broker.nextDueAtMs() ?? 0) - this.clock.now();
+      this.advance(dueInMs > 0 ? dueInMs : 31_000);
+    }
+  }
+
+  // What must hold.
+
+  /** What is stored is what the rules say. */
+  async check(): Promise<void> {
+    if (activity.failure !== undefined) throw activity.failure;
+    const { deliveries, addresses } = this.model;
+    const ids = [...deliveries.keys()];
+    const stored = await loadDeliveries(this.raw, ids);
+    const seen = stored.map(
+      (one) =>
+        one && [
+          one.id,
+          one.status,
+          one.attemptCount,
+          one.nextAttemptAtMs,
+          one.finishedAtMs,
+          one.failureReason,
+          one.createdAtMs,
+        ],
+    );
+    expect(seen).toEqual(
+      [...deliveries].map(([id, one]) => [
+        id,
+        one.status,
+        one.attempts,
+        one.dueAtMs,
+        one.endedAtMs,
+        one.reason,
+        one.createdAtMs,
+      ]),
+    );
+    for (const [id, address] of addresses) {
+      const [found] = await loadSubscriptions(this.raw, [id]);
+      const expected = address.status === 'deleted' ? undefined : [address.status, address.reason, address.failures];
+      expect(found && [found.status, found.statusReason, found.consecutiveFailures]).toEqual(expected);
+    }
+    await this.checkIndexes();
+  }
+
+  private async checkIndexes(): Promise<void> {
+    const all = [...this.model.deliveries];
+    const bases = Array.from({ length: PARTITIONS }, (_, i) => baseOf(this.raw, i));
+    const members = async (key: string) =>
+      (await Promise.all(bases.map((base) => this.raw.redis.zrange(`${base}:${key}`, '0', '-1')))).flat().sort();
+    for (const status of ['pending', 'waiting_for_retry', 'held', 'succeeded', 'failed']) {
+      const expected = all.filter(([, one]) => one.status === status).map(([id]) => id);
+      expect([status, await members(`by_status:${status}`)]).toEqual([status, expected.sort()]);
+    }
+    for (const [address, { status }] of this.model.addresses) {
+      // What a deletion has not come to yet may still stand there.
+      if (status === 'deleted') continue;
+      const held = all.filter(([, one]) => one.address === address && one.status === 'held').map(([id]) => id);
+      expect(['held', await members(`held:${address}`)]).toEqual(['held', held.sort()]);
+    }
+  }
+
+  /** Nothing goes wrong any more: everything must come to its end by itself, and every promise be kept. */
+  async comeToRest(): Promise<void> {
+    for (let i = 0; i < WORKERS; i++) this.kill(i);
+    const left = async () => {
+      const keys = ['closing', 'release_held', 'release_parked', 'replaying', 'fanning_out'];
+      const bases = Array.from({ length: PARTITIONS }, (_, i) => baseOf(this.raw, i));
+      const all = bases.flatMap((base) => keys.map((key) => `${base}:${key}`));
+      const there = await Promise.all(all.map((key) => this.raw.redis.exists(key)));
+      const unfinished = [...this.model.deliveries].filter(([, one]) => !isOver(one)).map(([id]) => id);
+      return [...unfinished, ...this.broker.deliveries(), ...all.filter((_, i) => there[i] === 1)];
+    };
+    for (let round = 0; round < 400; round++) {
+      await this.sweepFanOuts();
+      for (const address of ADDRESSES) {
+        await this.operate(address, 'validate');
+        if (this.model.addresses.get(address)!.status === 'paused') await this.operate(address, 'resume');
+      }
+      await this.live(1, 'ok');
+      if ((await left()).length === 0) break;
+    }
+    await this.check();
+    expect(await left()).toEqual([]);
+    await this.checkPromises();
+  }
+
+  private async checkPromises(): Promise<void> {
+    const deliveries = [...this.model.deliveries];
+    for (const [eventId, addresses] of this.accepted) {
+      for (const address of addresses) {
+        const made = deliveries.some(([, one]) => one.eventId === eventId && one.address === address);
+        // One that was deleted between the match and the making gets none.
+        const gone = this.model.addresses.get(address)!.status === 'deleted';
+        expect([eventId, address, made || gone]).toEqual([eventId, address, true]);
+      }
+    }
+    const stored = await loadDeliveries(
+      this.raw,
+      deliveries.map(([id]) => id),
+    );
+    for (const one of stored) {
+      if (one!.status === 'succeeded') expect(this.taken.has(one!.id)).toBe(true);
+      else if (one!.failureReason === 'status' || one!.failureReason === 'timeout') expect(one!.attemptCount).toBe(6);
+      else expect(['expired', 'subscription_deleted']).toContain(one!.failureReason);
+      for (const [i, attempt] of one!.attempts.slice(1).entries()) {
+        const before = one!.attempts[i]!;
+        const gapMs = attempt.startedAtMs - (before.startedAtMs + before.durationMs);
+        expect(gapMs).toBeGreaterThanOrEqual(RETRY_DELAYS_MS[i]!);
+      }
+    }
+  }
+
+  // How it is put together.
+
+  /** A process of ingest, console or operator that takes so many steps. */
+  private processStore(steps = Number.POSITIVE_INFINITY) {
+    const process = createProcess();
+    process.stepsLeft = steps;
+    return { process, store: storeOf(this.raw, process, this.observe) };
+  }
+
+  private readonly observe = (command: string, args: readonly unknown[], answer: unknown): void => {
+    const [, script] = /^(\w+)_[0-9a-f]{8}$/.exec(command) ?? [];
+    if (!script) return;
+    try {
+      explain(this.model, script, args.flat().map(String), answer);
+    } catch (error) {
+      activity.failure ??= error;
+    }
+  };
+
+  private newWorker(): Worker {
+    const { process, store } = this.processStore();
+    const context: AttemptContext = {
+      store,
+      producer: this.broker.producerFor(process.pass),
+      sender: { send: never, close: () => undefined },
+      signRequest: createRequestSigner(box),
+      eventBodies: createEventBodies(store),
+      places: createAddressPlaces({ total: 4, perAddress: 2, now: () => this.clock.now() }),
+      metrics,
+      counts: createAttemptCounts(store, this.clock),
+      clock: this.clock,
+      logger,
+      retryDelaysMs: RETRY_DELAYS_MS,
+      pauseAfter: PAUSE_AFTER,
+      releasePerSecond: LATE_PER_SECOND,
+      giveUp: new AbortController().signal,
+    };
+    return { process, context, store };
+  }
+
+  /** The context of one job: its requests are answered by `answer`. */
+  private contextOf(context: AttemptContext, task: Task): AttemptContext {
+    const { job } = task.taken!;
+    const process = this.workers.find((worker) => worker.context === context)!.process;
+    const send = async () => {
+      const delivery = this.model.deliveries.get(job.deliveryId)!;
+      // An attempt begins by the rules, unless its process stood still after it had looked.
+      if (!task.stoodStill) {
+        const now = this.clock.now();
+        expect([delivery, mayBegin(delivery, this.model.addresses.get(delivery.address)!, now)]).toEqual([
+          delivery,
+          true,
+        ]);
+      }
+      const outcome = await new Promise<Outcome>((answer) => {
+        this.inFlight.push({ process, deliveryId: job.deliveryId, answer });
+      });
+      return RESULTS[outcome];
+    };
+    return { ...context, sender: { ...context.sender, send } };
+  }
+
+  private jobsOf(process: Process) {
+    return [...process.tasks].flatMap(({ taken }) => (taken ? [taken] : []));
+  }
+
+  /** A process that stands still renews no lock; one that has come through its steps is as before. */
+  private mindLocks(process: Process): void {
+    if (process.stepsLeft > 0) process.stepsLeft = Number.POSITIVE_INFINITY;
+    else this.broker.lose(this.jobsOf(process));
+  }
+
+  /** Waits until every process stands still, waits for a receiver, or has nothing to do. */
+  private async settle(): Promise<void> {
+    for (let quiet = 0, seen = -1; quiet < 2; ) {
+      await this.raw.redis.ping();
+      await new Promise((resolve) => setImmediate(resolve));
+      quiet = seen === activity.steps ? quiet + 1 : 0;
+      seen = activity.steps;
+    }
+  }
+}

@@ -1,0 +1,204 @@
+/** Redis as it is run in production: encrypted, with a user of its own, with replicas and a failover; and one that is slow or stands still. */
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { connectRedis } from '@posthorn/store';
+import { eventually, isDelivery, startReceiver, testCertificate } from '@posthorn/testing';
+import { freePort, type OwnRedis, startRedis, startServer } from '../scripts/redis/server.ts';
+import { startProxy } from './chaos/proxy.ts';
+import { startProcess } from './processes.ts';
+import { apiClients, sampleEvent, worldEnv } from './world.ts';
+
+const undo: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const one of undo.splice(0).reverse()) await one();
+});
+const say = () => undefined;
+let folders = 0;
+function newDir(): string {
+  const dir = join(import.meta.dirname, `../.posthorn/redis-${process.pid}-${folders++}`);
+  mkdirSync(dir, { recursive: true });
+  undo.push(() => rmSync(dir, { recursive: true, force: true }));
+  return dir;
+}
+async function redisServer(extra: string[] = []): Promise<OwnRedis> {
+  const redis = await startRedis(newDir(), { say, extra });
+  undo.push(() => redis.stop());
+  return redis;
+}
+function start(...args: Parameters<typeof startProcess>) {
+  const started = startProcess(...args);
+  undo.push(async () => {
+    started.child.kill('SIGKILL');
+    await started.ended;
+  });
+  return started;
+}
+async function receiver() {
+  const started = await startReceiver();
+  undo.push(() => started.close());
+  return started;
+}
+async function system(change: Record<string, string>) {
+  const env = { ...worldEnv('posthorn', 'redis://127.0.0.1'), LOG_LEVEL: 'info', ...change };
+  const [ingest, operator, worker] = [start('ingest', env), start('console', env), start('worker', env)];
+  const ingestUrl = (await ingest.ready).url;
+  await worker.ready;
+  const to = await receiver();
+  const on = apiClients(ingestUrl, (await operator.ready).url);
+  await on.subscribe(to.url);
+  return { ...on, ingestUrl, ingest, worker, to };
+}
+const accepted = (publish: () => Promise<{ status: number }>) =>
+  eventually('an event to be accepted', async () => (await publish()).status === 202, 30_000);
+
+describe('TLS and users', () => {
+  it('works over rediss:// with a user that may touch nothing but its own keys; an unknown certificate is refused', async () => {
+    const [dir, tlsPort] = [newDir(), await freePort()];
+    const [cert, key] = [join(dir, 'cert.pem'), join(dir, 'key.pem')];
+    writeFileSync(cert, testCertificate.cert);
+    writeFileSync(key, testCertificate.key);
+    const tls = [
+      '--tls-port',
+      String(tlsPort),
+      '--tls-cert-file',
+      cert,
+      '--tls-key-file',
+      key,
+      '--tls-auth-clients',
+      'no',
+    ];
+    const rights = ['on', '>p@ss:w/rd', '~posthorn:*', '&*', '+@all', '-@admin', '-@dangerous', '+info'];
+    await redisServer([...tls, '--user', 'posthorn', ...rights]);
+    const env = { REDIS_URL: `rediss://posthorn:${encodeURIComponent('p@ss:w/rd')}@127.0.0.1:${tlsPort}` };
+    const { publish, deliveries, to, ingest, worker } = await system({ ...env, NODE_EXTRA_CA_CERTS: cert });
+    expect((await publish(sampleEvent())).status).toBe(202);
+    await to.received(1, 10_000, isDelivery);
+    await eventually('its record', async () => (await deliveries('status=succeeded')).length === 1);
+    for (const line of [...ingest.output, ...worker.output]) {
+      expect(line).not.toContain('NOPERM');
+      expect(line).not.toContain('p@ss');
+    }
+
+    const stranger = start('ingest', { ...worldEnv('posthorn', env.REDIS_URL), LOG_LEVEL: 'info' });
+    await eventually('a complaint', () => stranger.output.some((line) => line.includes('self-signed certificate')));
+    expect(stranger.output.join('')).not.toContain('"msg":"ready"');
+  }, 60_000);
+});
+
+describe('Sentinel', () => {
+  it('a failover loses nothing that was accepted, and all go on with the new master by themselves', async () => {
+    const group: OwnRedis[] = [];
+    const master = await redisServer(['--min-replicas-to-write', '1', '--min-replicas-max-lag', '2']);
+    group.push(master);
+    for (let i = 0; i < 2; i++) {
+      group.push(await redisServer(['--replicaof', '127.0.0.1', String(master.port), '--min-replicas-to-write', '1']));
+    }
+    const sentinels: number[] = [];
+    for (let i = 0; i < 3; i++) {
+      const [dir, port] = [newDir(), await freePort()];
+      const config = join(dir, 'sentinel.conf');
+      writeFileSync(
+        config,
+        `port ${port}\ndir ${dir}\nsentinel monitor posthorn 127.0.0.1 ${master.port} 2\n` +
+          'sentinel down-after-milliseconds posthorn 1000\nsentinel failover-timeout posthorn 10000\n',
+      );
+      const sentinel = await startServer(dir, { port, args: [config, '--sentinel'], say });
+      undo.push(() => sentinel.stop());
+      sentinels.push(port);
+    }
+    const asked = connectRedis({ REDIS_URL: `redis://127.0.0.1:${sentinels[0]}` });
+    undo.push(() => asked.disconnect());
+    await eventually('the sentinels to know all', async () => {
+      const [fields] = (await asked.call('SENTINEL', 'MASTERS')) as string[][];
+      const of = (name: string) => fields?.[fields.indexOf(name) + 1];
+      return of('num-slaves') === '2' && of('num-other-sentinels') === '2';
+    });
+    const { publish, deliveries, to, ingest } = await system({
+      REDIS_SENTINELS: sentinels.map((port) => `127.0.0.1:${port}`).join(','),
+      REDIS_SENTINEL_NAME: 'posthorn',
+      ACK_REPLICAS: '1',
+    });
+    expect(ingest.output.join('')).not.toContain('min-replicas-to-write 0');
+
+    const ids = new Set<string>();
+    const answers = new Map<number, number>();
+    let publishing = true;
+    const publishers = Array.from({ length: 4 }, async () => {
+      while (publishing) {
+        const { status, body } = await publish(sampleEvent());
+        answers.set(status, (answers.get(status) ?? 0) + 1);
+        if (status === 202) ids.add(body.id);
+      }
+    });
+    await eventually('some events', () => ids.size > 200);
+    process.kill(master.pid, 'SIGKILL');
+    const before = ids.size;
+    await eventually('events over the new master', () => ids.size > before + 200, 60_000);
+    publishing = false;
+    await Promise.all(publishers);
+    expect([...answers.keys()].sort()).toEqual([202, 503]);
+    const arrived = () => new Set(to.requests.map(({ headers }) => headers['service-event-id']));
+    await eventually('all that was accepted', () => [...ids].every((id) => arrived().has(id)), 90_000);
+    await eventually('their records', async () => (await deliveries('status=pending')).length === 0, 60_000);
+  }, 200_000);
+
+  it('with too few replicas nothing is accepted', async () => {
+    const redis = await redisServer();
+    const { publish } = await system({ REDIS_URL: redis.url, ACK_REPLICAS: '1' });
+    const refused = await publish(sampleEvent({ id: 'evt_alone' }));
+    expect(refused).toMatchObject({ status: 503, body: { code: 'unavailable' } });
+    expect(refused.headers.get('retry-after')).toBe('5');
+    await redisServer(['--replicaof', '127.0.0.1', String(redis.port)]);
+    await eventually(
+      'the same event to be taken',
+      async () => (await publish(sampleEvent({ id: 'evt_alone' }))).status === 200,
+    );
+  }, 60_000);
+});
+
+describe('a Redis that', () => {
+  it('is slow: what is accepted arrives, and nothing is half accepted', async () => {
+    const redis = await redisServer();
+    const proxy = await startProxy(redis.port);
+    undo.push(() => proxy.close());
+    const { publish, deliveries, to, ingestUrl } = await system({ REDIS_URL: `redis://127.0.0.1:${proxy.port}` });
+    proxy.delay(50);
+    const answers = await Promise.all(Array.from({ length: 50 }, () => publish(sampleEvent())));
+    expect(answers.every(({ status, body }) => status === 202 && body.deliveries === 1)).toBe(true);
+    await to.received(50, 60_000, isDelivery);
+    // Slower than anybody waits for.
+    proxy.delay(4_000);
+    const refused = await publish(sampleEvent({ id: 'evt_slow' }));
+    expect(refused).toMatchObject({ status: 503, body: { code: 'unavailable' } });
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+    expect((await fetch(`${ingestUrl}/healthz`)).status).toBe(200);
+    proxy.delay(0);
+    await eventually('the same event to be taken', async () =>
+      [200, 202].includes((await publish(sampleEvent({ id: 'evt_slow' }))).status),
+    );
+    await to.received(1, 30_000, ({ headers }) => headers['service-event-id'] === 'evt_slow');
+    await eventually('all records', async () => (await deliveries('status=succeeded&limit=100')).length === 51, 30_000);
+  }, 120_000);
+
+  it('stands still with its connections open: 503 meanwhile, and all goes on afterwards', async () => {
+    const redis = await redisServer();
+    const { publish, to, ingestUrl } = await system({ REDIS_URL: redis.url });
+    process.kill(redis.pid, 'SIGSTOP');
+    const [refused, ready] = await Promise.all([publish(sampleEvent()), fetch(`${ingestUrl}/readyz`)]);
+    process.kill(redis.pid, 'SIGCONT');
+    expect([refused.status, ready.status]).toEqual([503, 503]);
+    await accepted(() => publish(sampleEvent({ id: 'evt_after' })));
+    await to.received(1, 30_000, ({ headers }) => headers['service-event-id'] === 'evt_after');
+  }, 60_000);
+
+  it('vanishes without closing a connection: another connection is made', async () => {
+    const redis = await redisServer();
+    const proxy = await startProxy(redis.port);
+    undo.push(() => proxy.close());
+    const { publish, to } = await system({ REDIS_URL: `redis://127.0.0.1:${proxy.port}` });
+    proxy.swallow();
+    await accepted(() => publish(sampleEvent({ id: 'evt_later' })));
+    await to.received(1, 60_000, ({ headers }) => headers['service-event-id'] === 'evt_later');
+  }, 90_000);
+});
