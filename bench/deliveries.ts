@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { ENVIRONMENTS, SESSION_EVENT_TYPES } from '@posthorn/core';
 import { Queue } from 'bullmq';
-import { type Bench, event400, median, PUBLISHER_KEY, post, processUsage, subscribe, until } from './harness.ts';
+import { type Bench, event400, median, PUBLISHER_KEY, post, processUsage, subscribeMany, until } from './harness.ts';
 
 /** As many as event types and environments make, so that each event can be for one of them alone. */
 const ADDRESSES = SESSION_EVENT_TYPES.length * ENVIRONMENTS.length;
@@ -58,7 +58,7 @@ async function runPosthorn(bench: Bench, count: number): Promise<Run> {
   // Each event goes to one address, as in the plain run: an address listens to one type in one environment.
   const topics = SESSION_EVENT_TYPES.flatMap((type) => ENVIRONMENTS.map((environment) => ({ type, environment })));
   for (const { type, environment } of topics) {
-    await subscribe(operator.url, receiver.url, 1, { event_types: [type], environment });
+    await subscribeMany(operator.url, receiver.url, 1, { event_types: [type], environment });
   }
   const cpuBefore = await bench.redisCpuUs();
   for (let sent = 0; sent < count; sent += 500) {

@@ -1,13 +1,13 @@
 /** One event to 1,000 subscriptions: how long the publisher waits, and until the last has it. */
 import { randomUUID } from 'node:crypto';
-import { type Bench, event400, median, PUBLISHER_KEY, post, subscribe, until } from './harness.ts';
+import { type Bench, event400, median, PUBLISHER_KEY, post, subscribeMany, until } from './harness.ts';
 
 export async function benchFanOut(bench: Bench, subscriptions: number, rounds: number) {
   const receiver = await bench.start('bench/processes/receiver.ts');
   const env = { KEY_PREFIX: `bench-${randomUUID()}` };
   const apps = [await bench.startApp('ingest', env), await bench.startApp('console', env)];
   const [ingest, operator] = apps as [(typeof apps)[0], (typeof apps)[0]];
-  await subscribe(operator.url, receiver.url, subscriptions);
+  await subscribeMany(operator.url, receiver.url, subscriptions);
   const worker = await bench.startApp('worker', env);
   const arrived = async () => Number(await (await fetch(`${receiver.url}/count`)).text());
   const publishMs: number[] = [];

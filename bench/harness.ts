@@ -156,8 +156,18 @@ export async function post(url: string, key: string, body: unknown): Promise<{ s
   return { status: response.status, text: await response.text() };
 }
 
-/** Creates and validates subscriptions to addresses of one receiver. */
-export async function subscribe(
+/** Creates and validates a subscription; answers its id. */
+export async function subscribe(consoleUrl: string, url: string, fields: object = {}): Promise<string> {
+  const body = { url, event_types: 'all', environment: 'both', ...fields };
+  const created = await post(`${consoleUrl}/v1/subscriptions`, OPERATOR_TOKEN, body);
+  const { id } = JSON.parse(created.text) as { id: string };
+  const validated = await post(`${consoleUrl}/v1/subscriptions/${id}/validate`, OPERATOR_TOKEN, undefined);
+  if (!validated.text.includes('"active"')) throw new Error(validated.text);
+  return id;
+}
+
+/** Subscriptions to addresses of one receiver. */
+export async function subscribeMany(
   consoleUrl: string,
   receiverUrl: string,
   count: number,
@@ -165,12 +175,66 @@ export async function subscribe(
 ): Promise<string[]> {
   const ids: string[] = [];
   await inParallel(count, 20, async (i) => {
-    const body = { url: `${receiverUrl}/${i}`, event_types: 'all', environment: 'both', ...fields };
-    const created = await post(`${consoleUrl}/v1/subscriptions`, OPERATOR_TOKEN, body);
-    const { id } = JSON.parse(created.text) as { id: string };
-    const validated = await post(`${consoleUrl}/v1/subscriptions/${id}/validate`, OPERATOR_TOKEN, undefined);
-    if (!validated.text.includes('"active"')) throw new Error(validated.text);
-    ids.push(id);
+    ids.push(await subscribe(consoleUrl, `${receiverUrl}/${i}`, fields));
   });
   return ids;
+}
+
+export interface Arrival {
+  path: string;
+  atMs: number;
+  /** Since the time that the event itself names as `sent_at`. */
+  ageMs: number;
+}
+
+/** What has arrived at the good addresses of a mixed receiver since this was last asked. */
+export async function readArrivals(receiver: BenchProcess): Promise<Arrival[]> {
+  return (await (await fetch(`${receiver.url}/arrivals`)).json()) as Arrival[];
+}
+
+export interface Health {
+  /** Checks of /healthz and /readyz that failed or took longer than 2 s, of all. */
+  failed: number;
+  checks: number;
+  slowestMs: number;
+  /** The longest time that the first process's event loop was blocked. */
+  loopMs: number;
+}
+
+/** Checks the health of processes five times a second until it is stopped. */
+export function watchHealth(processes: readonly BenchProcess[]): { stop(): Promise<Health> } {
+  const health: Health = { failed: 0, checks: 0, slowestMs: 0, loopMs: 0 };
+  let stopped = false;
+  const check = async (url: string) => {
+    const startedAt = performance.now();
+    health.checks += 1;
+    const ok = await fetch(url, { signal: AbortSignal.timeout(2_000) }).then(
+      (response) => response.ok,
+      () => false,
+    );
+    if (!ok) health.failed += 1;
+    health.slowestMs = Math.max(health.slowestMs, performance.now() - startedAt);
+  };
+  const readLoop = async () => {
+    // Each reading begins a new maximum.
+    const text = await (await fetch(`${processes[0]!.url}/metrics`)).text();
+    return 1_000 * Number(/^nodejs_eventloop_lag_max_seconds\S* ([\d.e+-]+)/m.exec(text)?.[1]);
+  };
+  const run = async () => {
+    await readLoop();
+    for (let round = 0; !stopped; round++) {
+      await Promise.all(processes.flatMap(({ url }) => [check(`${url}/healthz`), check(`${url}/readyz`)]));
+      if (round % 5 === 0) health.loopMs = Math.max(health.loopMs, await readLoop());
+      await new Promise((resolve) => setTimeout(resolve, 200));
+    }
+    health.loopMs = Math.max(health.loopMs, await readLoop());
+  };
+  const running = run();
+  return {
+    async stop() {
+      stopped = true;
+      await running;
+      return health;
+    },
+  };
 }

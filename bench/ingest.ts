@@ -9,7 +9,7 @@ import {
   percentile,
   post,
   processUsage,
-  subscribe,
+  subscribeMany,
 } from './harness.ts';
 
 interface Figures {
@@ -52,8 +52,11 @@ export async function benchIngest(bench: Bench, count: number, rounds: number, m
 async function withSubscriptions(bench: Bench, receiverUrl: string, others: number) {
   const env = { KEY_PREFIX: `bench-${randomUUID()}` };
   const [ingest, operator] = [await bench.startApp('ingest', env), await bench.startApp('console', env)];
-  await subscribe(operator.url, receiverUrl, 3, { event_types: ['session.approved'], environment: 'sandbox' });
-  await subscribe(operator.url, receiverUrl, others, { event_types: ['session.declined'], environment: 'production' });
+  await subscribeMany(operator.url, receiverUrl, 3, { event_types: ['session.approved'], environment: 'sandbox' });
+  await subscribeMany(operator.url, receiverUrl, others, {
+    event_types: ['session.declined'],
+    environment: 'production',
+  });
   return { ingest, operator };
 }
 

@@ -1,6 +1,6 @@
 /** What healthy addresses notice of bad ones: how old events are when they arrive, without and with a tenth of the addresses bad. */
 import { randomUUID } from 'node:crypto';
-import { type Bench, inParallel, OPERATOR_TOKEN, PUBLISHER_KEY, percentile, post } from './harness.ts';
+import { type Bench, inParallel, PUBLISHER_KEY, percentile, post, readArrivals, subscribe } from './harness.ts';
 
 const HEALTHY = 45;
 const BAD = 5;
@@ -45,15 +45,10 @@ async function measure(bench: Bench, bad: string[], seconds: number, backlog: nu
   const env = { KEY_PREFIX: `bench-${randomUUID()}` };
   const ingest = await bench.startApp('ingest', env);
   const operator = await bench.startApp('console', env);
-  const subscribe = async (path: string, type: string) => {
-    const fields = { url: receiver.url + path, event_types: [type], environment: 'sandbox' };
-    const { id } = JSON.parse((await post(`${operator.url}/v1/subscriptions`, OPERATOR_TOKEN, fields)).text) as {
-      id: string;
-    };
-    await post(`${operator.url}/v1/subscriptions/${id}/validate`, OPERATOR_TOKEN, undefined);
-  };
-  for (let i = 0; i < HEALTHY; i++) await subscribe(`/good-${i}`, 'session.approved');
-  for (const path of bad) await subscribe(path, backlog > 0 ? 'session.expired' : 'session.approved');
+  const listen = (path: string, type: string) =>
+    subscribe(operator.url, receiver.url + path, { event_types: [type], environment: 'sandbox' });
+  for (let i = 0; i < HEALTHY; i++) await listen(`/good-${i}`, 'session.approved');
+  for (const path of bad) await listen(path, backlog > 0 ? 'session.expired' : 'session.approved');
   const event = (type: string) => ({
     type,
     environment: 'sandbox',
@@ -67,7 +62,7 @@ async function measure(bench: Bench, bad: string[], seconds: number, backlog: nu
       }),
     );
   }
-  const read = async () => (await (await fetch(`${receiver.url}/ages`)).json()) as number[];
+  const read = async () => (await readArrivals(receiver)).map(({ ageMs }) => ageMs);
   const publishFor = async (ms: number) => {
     const sent: Promise<unknown>[] = [];
     for (const endsAt = Date.now() + ms; Date.now() < endsAt; ) {

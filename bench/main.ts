@@ -4,11 +4,13 @@ import { cpus } from 'node:os';
 import { join } from 'node:path';
 import { benchDeliveries } from './deliveries.ts';
 import { benchFanOut } from './fan-out.ts';
-import { openBench } from './harness.ts';
+import { type Health, openBench } from './harness.ts';
 import { benchIngest } from './ingest.ts';
 import { benchIsolation, type Latency } from './isolation.ts';
 import { benchLists } from './lists.ts';
 import { benchMemory } from './memory.ts';
+import { benchOverload } from './overload.ts';
+import { benchRecovery } from './recovery.ts';
 
 const quick = process.argv.includes('--quick');
 const only = process.argv.find((argument) => argument.startsWith('--only='))?.slice('--only='.length);
@@ -118,6 +120,62 @@ if (wants('isolation')) {
     '5 more that never answer, as many events each': row(isolation.hanging),
     '5 more that answer after 900 ms': row(isolation.slow),
     [`a dead one with a backlog of ${size(100_000)}`]: row(isolation.backlog),
+  });
+}
+if (wants('recovery')) {
+  const recovery = await benchRecovery(bench, size(20_000), size(50_000), size(10_000));
+  results.recovery = recovery;
+  const health = ({ failed, checks, slowestMs, loopMs }: Health) => ({
+    'health checks failed': `${failed} of ${checks}`,
+    'slowest, ms': round(slowestMs),
+    'event loop blocked, ms': round(loopMs),
+  });
+  console.log(`${size(20_000)} retries due in the same second, 40 addresses`);
+  console.table(
+    recovery.atOnce.map((of) => ({
+      workers: of.workers,
+      'first after ms': round(of.firstMs),
+      'p50 ms': round(of.p50Ms),
+      'last ms': round(of.lastMs),
+      ...health(of),
+    })),
+  );
+  console.log('What waited, let go: at most RELEASE_RATE (50) a second to one address');
+  const { late, resumed } = recovery;
+  console.table({
+    [`${size(50_000)} retries an hour late, 10 addresses`]: {
+      'took s': round(late.seconds),
+      'most in a second': late.mostInASecond,
+      'p99 of others, ms': late.healthyP99Ms,
+      'alone, ms': late.healthyAloneP99Ms,
+      ...health(late),
+    },
+    [`${size(10_000)} held, one address`]: {
+      'took s': round(resumed.seconds),
+      'most in a second': resumed.mostInASecond,
+      ...health(resumed),
+    },
+  });
+}
+if (wants('overload')) {
+  const overload = await benchOverload(bench, quick ? 5 : 30);
+  results.overload = overload;
+  const { ingestMb } = overload;
+  console.log('Overload: batches of 500 events at ten times the rate that ingest takes, whether it answers or not');
+  console.table({
+    'taken when publishers wait, events/s': { value: round(overload.capacityPerS) },
+    'offered, events/s': { value: round(overload.offeredPerS) },
+    'taken then, events/s': { value: round(overload.acceptedPerS) },
+    'answers to batches': { value: JSON.stringify(overload.answers) },
+    'p99 of an answer, ms': { value: round(overload.answerP99Ms) },
+    'resident memory of ingest before, at most, after, MB': {
+      value: `${round(ingestMb.before)}, ${round(ingestMb.peak)}, ${round(ingestMb.after)}`,
+    },
+    'resident memory of the worker at most, MB': { value: round(overload.workerPeakMb) },
+    'health checks failed, slowest in ms': {
+      value: `${overload.failed} of ${overload.checks}, ${round(overload.slowestMs)}`,
+    },
+    'deliveries owed, arrived': { value: `${overload.accepted}, ${overload.arrived}` },
   });
 }
 await bench.close();

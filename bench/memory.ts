@@ -1,13 +1,13 @@
 /** Bytes of Redis for a pending and for a finished delivery with its event, and a worker's memory over a long run. */
 import { randomUUID } from 'node:crypto';
-import { type Bench, event400, PUBLISHER_KEY, post, processUsage, subscribe, until } from './harness.ts';
+import { type Bench, event400, PUBLISHER_KEY, post, processUsage, subscribeMany, until } from './harness.ts';
 
 /** One event of 400 bytes to one address, `count` times: nothing is shared, so a delivery carries its event's whole cost. */
 export async function benchMemory(bench: Bench, count: number, longRun: number) {
   const receiver = await bench.start('bench/processes/receiver.ts');
   const env = { KEY_PREFIX: 'posthorn', ADDRESS_CONCURRENCY: '100' };
   const [ingest, operator] = [await bench.startApp('ingest', env), await bench.startApp('console', env)];
-  await subscribe(operator.url, receiver.url, 1);
+  await subscribeMany(operator.url, receiver.url, 1);
   const publish = async (events: number) => {
     for (let sent = 0; sent < events; sent += 500) {
       await post(`${ingest.url}/v1/events/batch`, PUBLISHER_KEY, {
@@ -35,7 +35,7 @@ export async function benchMemory(bench: Bench, count: number, longRun: number) 
 
   const env2 = { ...env, KEY_PREFIX: `bench-${randomUUID()}` };
   const again = { ingest: await bench.startApp('ingest', env2), operator: await bench.startApp('console', env2) };
-  await subscribe(again.operator.url, receiver.url, 1);
+  await subscribeMany(again.operator.url, receiver.url, 1);
   worker = await bench.startApp('worker', env2);
   const residentMb: { deliveries: number; mb: number }[] = [];
   const base = await arrived();

@@ -1,4 +1,6 @@
-/** Bad input by the hundred, to every route of both APIs: each gets a clear answer, nothing breaks, and what was accepted arrives. */
+/** Bad input by the hundred, to every route of every app: each gets a clear answer, nothing breaks, and what was accepted arrives. */
+
+import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { eventually, isDelivery, type Receiver, startReceiver } from '@posthorn/testing';
 import fc from 'fast-check';
@@ -47,13 +49,16 @@ const corpus = [
 ];
 
 interface Target {
-  app: 'ingest' | 'console';
+  app: 'ingest' | 'console' | 'worker';
   method: string;
   path: string;
 }
 let targets: Target[];
 beforeAll(async () => {
-  targets = [];
+  // The worker has no document of its own.
+  targets = ['/healthz', '/readyz', '/metrics', '/v1/events', '/{id}'].flatMap((path) =>
+    ['GET', 'POST', 'DELETE'].map((method): Target => ({ app: 'worker', method, path })),
+  );
   for (const app of ['ingest', 'console'] as const) {
     const { paths } = (await (await fetch(`${urlOf(app)}/openapi.json`)).json()) as {
       paths: Record<string, Record<string, unknown>>;
@@ -63,7 +68,8 @@ beforeAll(async () => {
     }
   }
 });
-const urlOf = (app: Target['app']) => (app === 'ingest' ? on.ingestUrls[0]! : on.consoleUrl);
+const urlOf = (app: Target['app']) =>
+  app === 'ingest' ? on.ingestUrls[0]! : app === 'worker' ? on.workerUrls[0]! : on.consoleUrl;
 
 async function send({ app, method, path }: Target, id: string, query: string, body: string | Uint8Array | undefined) {
   const response = await fetch(urlOf(app) + path.replace('{id}', encodeURIComponent(id)) + query, {
@@ -144,6 +150,58 @@ describe('every route', () => {
       for (const body of corpus) expectClear(target, await send(target, subscriptionId, '', body));
     expect(({} as Record<string, unknown>).polluted).toBeUndefined();
   }, 60_000);
+});
+
+/** Sends bytes over a connection of their own; answers what came back until it was closed, or for half a second. */
+function sendBytes(url: string, bytes: string | Buffer): Promise<string> {
+  return new Promise((resolve) => {
+    const { hostname, port } = new URL(url);
+    let text = '';
+    const socket = connect(Number(port), hostname, () => socket.write(bytes));
+    socket.on('data', (data) => {
+      text += data;
+    });
+    socket.on('error', () => undefined);
+    const timer = setTimeout(() => socket.destroy(), 500);
+    socket.on('close', () => {
+      clearTimeout(timer);
+      resolve(text);
+    });
+  });
+}
+
+describe('bytes that are hardly HTTP', () => {
+  const host = 'Host: x\r\n';
+  const authorized = `Authorization: Bearer ${PUBLISHER_KEY}\r\nContent-Type: application/json\r\n`;
+  const post = `POST /v1/events HTTP/1.1\r\n${host}${authorized}`;
+  const cases: Record<string, string | Buffer> = {
+    nothing: '',
+    garbage: Buffer.from(Array.from({ length: 2_000 }, (_, i) => (i * 7919) % 256)),
+    'half a request line': 'POST /v1/ev',
+    'half a header': `${post}X-`,
+    'a body that never comes': `${post}Content-Length: 100\r\n\r\n{`,
+    'a length and chunks': `${post}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+    'two lengths': `${post}Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}`,
+    'a negative length': `${post}Content-Length: -1\r\n\r\n{}`,
+    'a length beyond all numbers': `${post}Content-Length: ${'9'.repeat(40)}\r\n\r\n{}`,
+    'a chunk that is no chunk': `${post}Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n`,
+    'too many headers': `GET /healthz HTTP/1.1\r\n${host}${'X: y\r\n'.repeat(50_000)}\r\n`,
+    'a long header': `GET /healthz HTTP/1.1\r\n${host}X: ${'y'.repeat(1_000_000)}\r\n\r\n`,
+    'a long path': `GET /${'y'.repeat(1_000_000)} HTTP/1.1\r\n${host}\r\n`,
+    'an unknown method': `BREW /v1/events HTTP/1.1\r\n${host}\r\n`,
+    'an upgrade': `GET /v1/events HTTP/1.1\r\n${host}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`,
+    'a proxy request': `GET http://169.254.169.254/ HTTP/1.1\r\n${host}\r\n`,
+    'a tunnel': `CONNECT 127.0.0.1:6379 HTTP/1.1\r\n${host}\r\n`,
+    'many requests in one': `GET /healthz HTTP/1.1\r\n${host}\r\n`.repeat(500),
+    'an old protocol': 'GET /healthz HTTP/0.9\r\n\r\n',
+    TLS: Buffer.from('16030100c8010000c40303', 'hex'),
+  };
+  it.each(Object.keys(cases))('%s', async (name) => {
+    const apps = ['ingest', 'console', 'worker'] as const;
+    const answers = await Promise.all(apps.map((app) => sendBytes(urlOf(app), cases[name]!)));
+    for (const answer of answers) expect(answer).not.toMatch(/^HTTP\/1\.1 (500|2\d\d Connection)/m);
+    for (const app of apps) expect((await fetch(`${urlOf(app)}/healthz`)).status).toBe(200);
+  });
 });
 
 describe('an event with one field replaced', () => {

@@ -1,13 +1,13 @@
-/** A receiver whose paths answer soon (`/good…`), after 900 ms (`/slow…`), with an error (`/dead…`) or never (`/hang…`), and which knows how old what arrives at the good ones is. */
+/** A receiver whose paths answer soon (`/good…`), after 900 ms (`/slow…`), with an error (`/dead…`) or never (`/hang…`), and which tells what arrived at the good ones, when, and how old it was. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-let agesMs: number[] = [];
+let arrivals: { path: string; atMs: number; ageMs: number }[] = [];
 const server = createServer((request, response) => {
   const path = request.url ?? '';
   if (request.method === 'GET') {
-    response.end(JSON.stringify(agesMs));
-    agesMs = [];
+    response.end(JSON.stringify(arrivals));
+    arrivals = [];
     return;
   }
   const chunks: Buffer[] = [];
@@ -17,7 +17,8 @@ const server = createServer((request, response) => {
     if (!isDelivery || path.startsWith('/good')) {
       response.end();
       const sentAt = /"sent_at":(\d+)/.exec(Buffer.concat(chunks).toString())?.[1];
-      if (sentAt !== undefined) agesMs.push(Date.now() - Number(sentAt));
+      const atMs = Date.now();
+      if (sentAt !== undefined) arrivals.push({ path, atMs, ageMs: atMs - Number(sentAt) });
     } else if (path.startsWith('/slow')) setTimeout(() => response.end(), 900);
     else if (path.startsWith('/dead')) response.writeHead(503).end();
   });

@@ -83,6 +83,8 @@ export class System {
   /** Events that publishers were told are accepted, with the addresses that were there then. */
   readonly accepted = new Map<string, string[]>();
   published = 0;
+  /** Deliveries whose job was in the hands of a process that stood still or died: they may be sent twice at once. */
+  private readonly disturbed = new Set<string>();
   /** Deliveries that a receiver took. */
   private readonly taken = new Set<string>();
   private readonly workers: Worker[];
@@ -212,7 +214,7 @@ export class System {
   kill(index: number): void {
     const { process } = this.workers[index]!;
     process.dead = true;
-    this.broker.lose(this.jobsOf(process));
+    this.lose(process);
     this.inFlight = this.inFlight.filter((request) => request.process !== process);
     this.workers[index] = this.newWorker();
   }
@@ -449,12 +451,20 @@ export class System {
           true,
         ]);
       }
+      const twice = this.inFlight.some(({ deliveryId }) => deliveryId === job.deliveryId);
+      expect([job.deliveryId, twice && !this.disturbed.has(job.deliveryId)]).toEqual([job.deliveryId, false]);
       const outcome = await new Promise<Outcome>((answer) => {
         this.inFlight.push({ process, deliveryId: job.deliveryId, answer });
       });
       return RESULTS[outcome];
     };
     return { ...context, sender: { ...context.sender, send } };
+  }
+
+  private lose(process: Process): void {
+    const jobs = this.jobsOf(process);
+    for (const { job } of jobs) this.disturbed.add(job.deliveryId);
+    this.broker.lose(jobs);
   }
 
   private jobsOf(process: Process) {
@@ -464,7 +474,7 @@ export class System {
   /** A process that stands still renews no lock; one that has come through its steps is as before. */
   private mindLocks(process: Process): void {
     if (process.stepsLeft > 0) process.stepsLeft = Number.POSITIVE_INFINITY;
-    else this.broker.lose(this.jobsOf(process));
+    else this.lose(process);
   }
 
   /** Waits until every process stands still, waits for a receiver, or has nothing to do. */

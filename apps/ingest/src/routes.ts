@@ -139,9 +139,15 @@ async function inOrderById(
     groups.set(id, [...(groups.get(id) ?? []), i]);
   }
   const queue = [...groups.values()];
+  // Once Redis is found away the rest is not tried: each try would be waited for, and the publisher has to come again anyway.
+  let away: BatchResult | undefined;
   const work = async () => {
     for (let group = queue.pop(); group !== undefined; group = queue.pop()) {
-      for (const i of group) results[i] = await ingest(events[i]);
+      for (const i of group) {
+        const result = away ?? (await ingest(events[i]));
+        results[i] = result;
+        if (result.status === 503) away = result;
+      }
     }
   };
   await Promise.all(Array.from({ length: BATCH_CONCURRENCY }, work));

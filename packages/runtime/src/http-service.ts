@@ -11,6 +11,8 @@ const REQUEST_TIMEOUT_MS = 30_000;
 /** Longer than the usual proxy's, so that the proxy is the one to close an idle connection. */
 const KEEP_ALIVE_MS = 65_000;
 
+/** While stopping. */
+const CLOSE_IDLE_EVERY_MS = 50;
 /** Connections at once; more are closed as they come. Each takes some kilobytes. */
 const MAX_CONNECTIONS = 10_000;
 
@@ -66,7 +68,10 @@ export function createHttpService(options: { app: Express; host: string; port: n
           return;
         }
         const cut = setTimeout(() => server.closeAllConnections(), graceMs);
+        // A client that keeps its connection would hold up the stop once it has its answer.
+        const idle = setInterval(() => server.closeIdleConnections(), CLOSE_IDLE_EVERY_MS);
         server.close(() => {
+          clearInterval(idle);
           clearTimeout(cut);
           resolve();
         });

@@ -2,6 +2,7 @@
 import { connect } from 'node:net';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { AppError } from '@posthorn/core';
+import { eventually } from '@posthorn/testing';
 import type { Express } from 'express';
 import {
   createExpress,
@@ -68,6 +69,34 @@ describe('json body', () => {
       headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' },
     });
     expect(response.status).toBe(415);
+  });
+  it('what finds no room beside the bodies in hand is refused, with or without a length; room comes back with each answer', async () => {
+    const room = { leftBytes: 150 };
+    const held: (() => void)[] = [];
+    const url = await serve((app) => {
+      app.post('/', jsonBody({ limitBytes: 100, room }), (_request, response) => {
+        held.push(() => void response.json({}));
+      });
+    });
+    const body = JSON.stringify('x'.repeat(90));
+    const first = fetch(url, json(body));
+    await eventually('the first to be in hand', () => held.length === 1);
+    const chunked = new ReadableStream({
+      start(controller) {
+        controller.enqueue(new TextEncoder().encode(body));
+        controller.close();
+      },
+    });
+    for (const init of [json(body), { ...json(''), body: chunked, duplex: 'half' }]) {
+      const refused = await fetch(url, init as RequestInit);
+      expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1']);
+      expect(await refused.json()).toMatchObject({ code: 'overloaded' });
+    }
+    const small = fetch(url, json('{}'));
+    await eventually('a small one to be in hand', () => held.length === 2);
+    for (const answer of held) answer();
+    expect([(await first).status, (await small).status]).toEqual([200, 200]);
+    await eventually('all room to be back', () => room.leftBytes === 150);
   });
   it('a body without a length is cut off at the limit', async () => {
     const endless = new ReadableStream({
@@ -170,7 +199,7 @@ describe('stop', () => {
     });
     const answer = fetch(`${url}/slow`);
     await begun.promise;
-    const stopped = service!.stop(5_000);
+    const stopped = service!.stop(60_000);
     finish.resolve();
     expect(await (await answer).text()).toBe('done');
     await stopped;

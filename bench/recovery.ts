@@ -1,0 +1,220 @@
+/** What comes back all at once: retries due in the same second, retries an hour late, held deliveries after a resume. */
+import { randomUUID } from 'node:crypto';
+import { newEventId } from '@posthorn/core';
+import { createProducer } from '@posthorn/queue';
+import { openStore, recordAttempt, type Store, storeEvent } from '@posthorn/store';
+import {
+  type Arrival,
+  type Bench,
+  type Health,
+  inParallel,
+  OPERATOR_TOKEN,
+  PUBLISHER_KEY,
+  percentile,
+  post,
+  readArrivals,
+  subscribe,
+  until,
+  watchHealth,
+} from './harness.ts';
+
+const HOUR = 3_600_000;
+/** Addresses that the retries are spread over. */
+const ADDRESSES = 40;
+const LATE_ADDRESSES = 10;
+const HEALTHY = 20;
+
+export interface Recovery {
+  atOnce: (Health & { workers: number; firstMs: number; p50Ms: number; lastMs: number })[];
+  late: Health & { seconds: number; mostInASecond: number; healthyP99Ms: number; healthyAloneP99Ms: number };
+  resumed: Health & { seconds: number; mostInASecond: number };
+}
+
+export async function benchRecovery(bench: Bench, atOnce: number, late: number, held: number): Promise<Recovery> {
+  return {
+    atOnce: [await sameSecond(bench, atOnce, 1), await sameSecond(bench, atOnce, 2)],
+    late: await hourLate(bench, late),
+    resumed: await resume(bench, held),
+  };
+}
+
+/** Retries of many addresses, all due at the same moment. */
+async function sameSecond(bench: Bench, count: number, workers: number): Promise<Recovery['atOnce'][number]> {
+  const on = await open(bench);
+  const addresses = await on.listen('good', ADDRESSES, 'session.expired');
+  const dueAtMs = Date.now() + 5_000 + count;
+  await on.makeRetries(addresses, count, dueAtMs);
+  const running = await Promise.all(Array.from({ length: workers }, () => bench.startApp('worker', on.env)));
+  const health = watchHealth([...running, on.ingest, on.operator]);
+  const arrivals = await on.arrivals(count);
+  const figures = await health.stop();
+  for (const one of running) await one.stop();
+  await on.close();
+  const ages = arrivals.map(({ atMs }) => atMs - dueAtMs);
+  return { ...figures, workers, firstMs: Math.min(...ages), p50Ms: percentile(ages, 0.5), lastMs: percentile(ages, 1) };
+}
+
+/** Retries that were due an hour ago, as after a Redis that was away, beside addresses with traffic of their own. */
+async function hourLate(bench: Bench, count: number): Promise<Recovery['late']> {
+  const on = await open(bench);
+  const addresses = await on.listen('good-late', LATE_ADDRESSES, 'session.expired');
+  await on.listen('good-healthy', HEALTHY, 'session.approved');
+  const worker = await bench.startApp('worker', on.env);
+  const healthyP99 = async (until: (arrived: Arrival[]) => boolean) => {
+    const arrived: Arrival[] = [];
+    const sent: Promise<unknown>[] = [];
+    while (!until(arrived)) {
+      sent.push(on.publish('session.approved', Date.now()));
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      arrived.push(...(await readArrivals(on.receiver)));
+    }
+    await Promise.all(sent);
+    const ages = arrived.filter(({ path }) => path.startsWith('/good-healthy')).map(({ ageMs }) => ageMs);
+    return { p99Ms: percentile(ages, 0.99), arrived };
+  };
+  const endsAt = Date.now() + 10_000;
+  const alone = await healthyP99(() => Date.now() > endsAt);
+  await on.makeRetries(addresses, count, Date.now() - HOUR);
+  const health = watchHealth([worker, on.ingest, on.operator]);
+  const late = ({ path }: Arrival) => path.startsWith('/good-late');
+  const beside = await healthyP99((arrived) => arrived.filter(late).length >= count);
+  const figures = await health.stop();
+  await worker.stop();
+  await on.close();
+  return {
+    ...figures,
+    ...pace(beside.arrived.filter(late)),
+    healthyP99Ms: beside.p99Ms,
+    healthyAloneP99Ms: alone.p99Ms,
+  };
+}
+
+/** Held deliveries of one address, after its resume. */
+async function resume(bench: Bench, count: number): Promise<Recovery['resumed']> {
+  const on = await open(bench);
+  const [id] = await on.listen('good', 1, 'session.expired');
+  const operate = (action: string) =>
+    post(`${on.operator.url}/v1/subscriptions/${id}/${action}`, OPERATOR_TOKEN, undefined);
+  await operate('pause');
+  await inParallel(count / 500, 4, () =>
+    post(`${on.ingest.url}/v1/events/batch`, PUBLISHER_KEY, {
+      events: Array.from({ length: 500 }, () => event('session.expired', Date.now())),
+    }),
+  );
+  const worker = await bench.startApp('worker', on.env);
+  const health = watchHealth([worker, on.ingest, on.operator]);
+  await operate('resume');
+  const arrivals = await on.arrivals(count);
+  const figures = await health.stop();
+  await worker.stop();
+  await on.close();
+  return { ...figures, ...pace(arrivals) };
+}
+
+/** How long arrivals took from the first to the last, and the most that one address had within any second. */
+function pace(arrivals: Arrival[]): { seconds: number; mostInASecond: number } {
+  const byPath = new Map<string, number[]>();
+  for (const { path, atMs } of arrivals) byPath.set(path, [...(byPath.get(path) ?? []), atMs]);
+  let most = 0;
+  for (const times of byPath.values()) {
+    times.sort((a, b) => a - b);
+    for (let from = 0, to = 0; to < times.length; to++) {
+      while (times[to]! - times[from]! >= 1_000) from += 1;
+      most = Math.max(most, to - from + 1);
+    }
+  }
+  const all = arrivals.map(({ atMs }) => atMs).sort((a, b) => a - b);
+  return { seconds: ((all.at(-1) ?? 0) - (all[0] ?? 0)) / 1_000, mostInASecond: most };
+}
+
+function event(type: string, sentAtMs: number) {
+  return { type, environment: 'sandbox', data: { id: 's', status: 'x', sent_at: sentAtMs } };
+}
+
+/** Ingest, console and a receiver under a prefix of their own, and a store beside them to set the scene. */
+async function open(bench: Bench) {
+  const env = { KEY_PREFIX: `bench-${randomUUID()}` };
+  const receiver = await bench.start('bench/processes/mixed-receiver.ts');
+  const ingest = await bench.startApp('ingest', env);
+  const operator = await bench.startApp('console', env);
+  const onError = (error: Error) => console.error(error.message);
+  const opened = openStore(
+    { REDIS_URL: bench.redisUrl, KEY_PREFIX: env.KEY_PREFIX, PARTITIONS: 1, RETENTION: 30 * 24 * HOUR },
+    { onError },
+  );
+  await opened.start();
+  const { store, bases } = opened;
+  const producer = createProducer({ redis: store.redis, bases, onError });
+  return {
+    env,
+    receiver,
+    ingest,
+    operator,
+    async listen(name: string, count: number, type: string): Promise<string[]> {
+      const ids: string[] = [];
+      for (let i = 0; i < count; i++) {
+        const fields = { event_types: [type], environment: 'sandbox' };
+        ids.push(await subscribe(operator.url, `${receiver.url}/${name}-${i}`, fields));
+      }
+      return ids;
+    },
+    publish: (type: string, sentAtMs: number) => post(`${ingest.url}/v1/events`, PUBLISHER_KEY, event(type, sentAtMs)),
+    /** Deliveries whose first attempt has failed, by the functions that ingest and worker use. */
+    async makeRetries(subscriptionIds: string[], count: number, dueAtMs: number): Promise<void> {
+      const jobs = await Promise.all(
+        Array.from({ length: count }, (_, i) => failOnce(store, subscriptionIds[i % subscriptionIds.length]!, dueAtMs)),
+      );
+      // A delay counts from when its job is added, so it is reckoned anew for each few.
+      for (let start = 0; start < count; start += 100) {
+        const delayMs = Math.max(0, dueAtMs - Date.now());
+        const some = jobs.slice(start, start + 100).map((job) => ({ ...job, delayMs }));
+        await producer.add(0, some);
+      }
+    },
+    /** Waits until so many have arrived. */
+    async arrivals(count: number): Promise<Arrival[]> {
+      const arrived: Arrival[] = [];
+      await until(
+        `${count} arrivals`,
+        async () => {
+          arrived.push(...(await readArrivals(receiver)));
+          await new Promise((resolve) => setTimeout(resolve, 200));
+          return arrived.length >= count;
+        },
+        900_000,
+      );
+      return arrived;
+    },
+    async close(): Promise<void> {
+      await producer.close();
+      await opened.stop();
+      for (const one of [ingest, operator, receiver]) await one.stop();
+      await bench.redis.flushdb();
+    },
+  };
+}
+
+async function failOnce(store: Store, subscriptionId: string, dueAtMs: number) {
+  const nowMs = Date.now();
+  const { type, environment, data } = event('session.expired', dueAtMs);
+  const of = {
+    id: newEventId(nowMs),
+    type: type as 'session.expired',
+    createdAt: new Date(nowMs).toISOString(),
+    environment: environment as 'sandbox',
+    dataJson: JSON.stringify(data),
+  };
+  const stored = { event: of, acceptedAtMs: nowMs, subscriptionIds: [subscriptionId] };
+  const answer = await storeEvent(store, stored, { withDeliveries: true });
+  if (!('created' in answer)) throw new Error('The event was there already');
+  const { deliveryId } = answer.created[0]!;
+  const attempt = { number: 1, startedAtMs: nowMs, durationMs: 10, statusCode: 500, error: 'status' } as const;
+  await recordAttempt(
+    store,
+    { id: deliveryId, eventId: of.id, createdAtMs: nowMs },
+    attempt,
+    { kind: 'retry', delayMs: dueAtMs - nowMs, nextAttemptAtMs: dueAtMs },
+    { pauseAfter: 20, maxAttempts: 6 },
+  );
+  return { deliveryId, generation: 0, subscriptionId, eventId: of.id };
+}
