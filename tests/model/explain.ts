@@ -56,7 +56,7 @@ export function explain(model: Model, script: string, [, ...args]: Args, answer:
   };
   const pace = (id: string, nowMs: number): number => {
     const delivery = deliveries.get(id)!;
-    const turn = turnOf(delivery, model.lastTurnMs.get(delivery.address) ?? 0, nowMs);
+    const turn = turnOf(delivery, model.lastTurnMs.get(delivery.address), nowMs);
     if (turn === undefined) return delivery.dueAtMs ?? 0;
     model.lastTurnMs.set(delivery.address, turn);
     set(id, { ...delivery, dueAtMs: Math.ceil(turn) });

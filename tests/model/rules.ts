@@ -6,8 +6,9 @@ export const RETRY_DELAYS_MS = [60_000, 5 * 60_000, 30 * 60_000, 2 * 3_600_000, 
 export const RETENTION_MS = 30 * 86_400_000;
 /** Fewer than the specification's 20, so that a short story gets there. */
 export const PAUSE_AFTER = 3;
-/** A retry this late has to wait for its turn; so many a second have theirs. */
+/** A retry this late has to wait for its turn, and where others wait already, one this little late; so many a second have theirs. */
 export const LATE_MS = 60_000;
+export const MISSED_MS = 1_000;
 export const LATE_PER_SECOND = 50;
 
 export interface Address {
@@ -93,11 +94,11 @@ export function released(delivery: Delivery): Delivery {
   return { ...delivery, status: delivery.attempts === 0 ? 'pending' : 'waiting_for_retry' };
 }
 
-/** A late retry's turn, after that of the one before it; undefined where it is not late. */
-export function turnOf(delivery: Delivery, lastTurnMs: number, nowMs: number): number | undefined {
+/** A late retry's turn, after that of the one before it, if there is one; undefined where it is not late. */
+export function turnOf(delivery: Delivery, lastTurnMs: number | undefined, nowMs: number): number | undefined {
   if (delivery.status !== 'waiting_for_retry' || delivery.dueAtMs === null) return undefined;
-  if (nowMs - delivery.dueAtMs <= LATE_MS) return undefined;
-  return Math.max(nowMs, lastTurnMs + 1_000 / LATE_PER_SECOND);
+  if (nowMs - delivery.dueAtMs <= (lastTurnMs === undefined ? LATE_MS : MISSED_MS)) return undefined;
+  return Math.max(nowMs, (lastTurnMs ?? 0) + 1_000 / LATE_PER_SECOND);
 }
 
 /** Ended without an attempt. */

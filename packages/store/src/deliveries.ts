@@ -25,8 +25,9 @@ const CHUNK = 200;
 const HELD_NOW = -1;
 /** Succeeded this soon, a delivery simply expires with its event. */
 const WITH_ITS_EVENT_MS = 60_000;
-/** A retry that starts this much after its time is late. */
+/** A retry that starts this much after its time is late: its address gets a line. Where there is one, a second is enough to join it. */
 const LATE_MS = 60_000;
+const MISSED_MS = 1_000;
 /**
  * How much longer than the retention what may yet be needed is kept: the event of a held delivery, so that the sweep that ends the
  * delivery finds it, and a failed delivery, so that one who wants to replay it too late is told so.
@@ -182,7 +183,7 @@ export async function beginAttempt(
     if (addressStatus == null || addressStatus === 'deleted')
       return { kind: 'subscription_deleted', eventId: eventId! };
     if (addressStatus === 'active') {
-      if (dueAt != null && nowMs - Number(dueAt) > LATE_MS) {
+      if (dueAt != null && nowMs - Number(dueAt) > MISSED_MS) {
         const pacing = paceOf(nowMs, lateRetriesPerSecond);
         const dueAtMs = Number(await runScript(store, 'pace', base, [id, subscriptionId, ...pacing]));
         if (dueAtMs > nowMs) return { kind: 'early', dueAtMs };
@@ -308,8 +309,8 @@ export async function parkDelivery(
   return { kind: answer === 1 ? 'parked' : 'superseded' };
 }
 
-function paceOf(nowMs: number, lateRetriesPerSecond: number): [number, number, number] {
-  return [nowMs, LATE_MS, 1_000 / lateRetriesPerSecond];
+function paceOf(nowMs: number, lateRetriesPerSecond: number): number[] {
+  return [nowMs, MISSED_MS, LATE_MS, 1_000 / lateRetriesPerSecond];
 }
 
 /**

@@ -47,14 +47,18 @@ end
 `;
 
 /**
- * Gives a retry that is late (nobody could make it in its time, so it is one of many) a turn among those of its address, at a bounded rate.
- * Answers when it is due.
+ * Gives a retry that is late (nobody could make it in its time, so it is one of many) a turn in the line of its address, at a bounded
+ * rate. As long as there is a line, one that missed its time or its turn by little joins it too, or those that missed their turns while
+ * workers were busy would go out all at once. Answers when it is due.
  */
 const PACE = `
-local function pace(id, sub, x, now, late, every)
-  if not x or now - tonumber(x) <= late then return tonumber(x) or 0 end
+local function pace(id, sub, x, now, missed, late, every)
+  x = tonumber(x) or 0
+  if x == 0 or now - x <= missed then return x end
   local key = base .. ':paced:' .. sub
-  local turn = math.max(now, tonumber(call('GET', key) or 0) + every)
+  local last = tonumber(call('GET', key))
+  if not last and now - x <= late then return x end
+  local turn = math.max(now, (last or 0) + every)
   call('SET', key, string.format('%.3f', turn), 'PX', math.ceil(turn - now) + late)
   call('HSET', base .. ':delivery:' .. id, 'x', math.ceil(turn))
   return math.ceil(turn)
@@ -230,23 +234,23 @@ end
 return ended
 `,
 
-  /** Paces a retry if it is late, and answers when it is due (0: now). ARGV: id, subscription, now, late after, milliseconds between two. */
+  /** Paces a retry if it is late, and answers when it is due (0: now). ARGV: id, subscription, now, missed after, late after, milliseconds between two. */
   pace: `${LIB}${PACE}
 local d = redis.call('HMGET', base .. ':delivery:' .. ARGV[1], 'st', 'x')
 if d[1] ~= WAITING then return 0 end
-return pace(ARGV[1], ARGV[2], d[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]))
+return pace(ARGV[1], ARGV[2], d[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]))
 `,
 
   /**
    * Puts a delivery whose address is busy into the parked lane, so that its job can go; but a late retry whose turn is still to come
    * keeps its job. Answers 1 where it is parked, 0 where the job is no longer the delivery's, or when the job is due.
-   * ARGV: id, generation, subscription, now, late after, milliseconds between two.
+   * ARGV: id, generation, subscription, now, missed after, late after, milliseconds between two.
    */
   park: `${LIB}${PACE}
 local d = redis.call('HMGET', base .. ':delivery:' .. ARGV[1], 'st', 'g', 'c', 'x')
 if not d[1] or finished(d[1]) or d[1] == HELD or (d[2] or '0') ~= ARGV[2] then return 0 end
 if d[1] == WAITING then
-  local due = pace(ARGV[1], ARGV[3], d[4], tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]))
+  local due = pace(ARGV[1], ARGV[3], d[4], tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]))
   if due > tonumber(ARGV[4]) then return due end
 end
 redis.call('ZADD', base .. ':parked:' .. ARGV[3], d[3], ARGV[1])

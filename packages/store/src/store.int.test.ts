@@ -296,9 +296,22 @@ describe('retries that are late', () => {
     nowMs += 1_000;
     expect(await begin(second)).toMatchObject({ kind: 'attempt', attemptNumber: 2 });
     expect(await park(fourth)).toEqual({ kind: 'parked' });
+    // Those that have missed their turn stand in line once more.
+    nowMs += 500;
+    expect(await begin(second)).toMatchObject({ kind: 'attempt', attemptNumber: 2 });
+    expect(await begin(third)).toEqual({ kind: 'early', dueAtMs: nowMs + 20 });
     const keys = await store.redis.keys(`${store.prefix}:*:paced:*`);
     expect(keys).toHaveLength(2);
     for (const key of keys) expect(await store.redis.pttl(key)).toBeGreaterThan(0);
+  });
+  it('are not in line where nobody is late by more than a minute', async () => {
+    const subscription = await subscribe();
+    const [{ deliveryId }] = (await deliver([subscription.id])) as [CreatedDelivery];
+    await attempt(deliveryId, 1, { kind: 'retry', delayMs: 60_000, nextAttemptAtMs: nowMs + 60_000 });
+    nowMs += 60_000 + 59_000;
+    const job = { deliveryId, generation: 0, subscriptionId: subscription.id };
+    expect(await begin(job)).toMatchObject({ kind: 'attempt', attemptNumber: 2 });
+    expect(await store.redis.keys(`${store.prefix}:*:paced:*`)).toEqual([]);
   });
 });
 
