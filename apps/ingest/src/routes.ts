@@ -3,6 +3,7 @@ import { AppError, publishedEventSchema } from '@posthorn/core';
 import { type Api, holderOf, problemDocument, type RateLimit, toAppError } from '@posthorn/runtime';
 import { z } from 'zod';
 import { type IngestContext, type IngestResult, ingestEvent } from './ingest-event.ts';
+import { createRoom } from './room.ts';
 
 interface PublisherKey {
   name: string;
@@ -13,11 +14,10 @@ interface PublisherKey {
 /** A batch may be this many times as large as one event. */
 const BATCH_FACTOR = 32;
 const MOST_EVENTS_IN_BATCH = 500;
+/** No event is smaller, so a batch has at most so many of them. */
+const SMALL_EVENT_BYTES = 90;
 /** Events of one batch in hand at once: enough to share round trips, few enough to leave room for other calls. */
 const BATCH_CONCURRENCY = 100;
-
-/** Events in hand at once, over all calls: about a second's work. What comes on top is refused at once instead of being answered too late. */
-const MOST_EVENTS_IN_HAND = 2_000;
 
 const tag = 'Events';
 const acceptedFields = {
@@ -46,21 +46,7 @@ export interface PublisherContext extends IngestContext {
 }
 
 export function publisherRoutes(api: Api, context: PublisherContext): void {
-  let inHand = 0;
-  /** Does the work of `events` events, unless there is too much in hand; a call that comes alone is never too much. */
-  const withRoom = async <T>(events: number, work: () => Promise<T>): Promise<T> => {
-    if (inHand > 0 && inHand + events > MOST_EVENTS_IN_HAND) {
-      throw new AppError('overloaded', 'There are more events in hand than can be answered soon. Try again.', {
-        retryAfterS: 1,
-      });
-    }
-    inHand += events;
-    try {
-      return await work();
-    } finally {
-      inHand -= events;
-    }
-  };
+  const room = createRoom();
   const events = { method: 'post', tag, problems: [403, 409] } as const;
   api.route(
     {
@@ -71,6 +57,7 @@ export function publisherRoutes(api: Api, context: PublisherContext): void {
       body: publishedEventSchema,
       checksBody: true,
       limitBytes: context.maxEventBytes,
+      guard: room.for(() => 1),
       answers: {
         202: { description: 'Accepted', schema: acceptedSchema },
         200: { description: 'Accepted before; nothing new was made', schema: acceptedSchema },
@@ -79,7 +66,7 @@ export function publisherRoutes(api: Api, context: PublisherContext): void {
     async ({ body, caller, response }) => {
       await context.rateLimit?.consume(caller);
       const publisher = holderOf<PublisherKey>(response);
-      const result = await withRoom(1, () => ingestEvent(context, body, publisher.environment));
+      const result = await ingestEvent(context, body, publisher.environment);
       logIngested(context, publisher, result);
       if (result.kind === 'conflict') throw conflict(result.event.id);
       const { status, ...answer } = answerOf(result);
@@ -95,15 +82,14 @@ export function publisherRoutes(api: Api, context: PublisherContext): void {
       description: 'Each is accepted or refused by itself; the results are in the order of the events.',
       body: batchSchema,
       limitBytes: BATCH_FACTOR * context.maxEventBytes,
+      guard: room.for((bytes) => Math.min(MOST_EVENTS_IN_BATCH, Math.ceil(bytes / SMALL_EVENT_BYTES))),
       answers: { 200: { description: 'A result for each event', schema: batchAnswerSchema } },
     },
     async ({ body, caller, response }) => {
       await context.rateLimit?.consume(caller, body.events.length);
       const publisher = holderOf<PublisherKey>(response);
       // The same id twice in a batch must meet in order, so each id's events are taken one after the other.
-      const results = await withRoom(body.events.length, () =>
-        inOrderById(body.events, (event) => ingestOne(context, publisher, event)),
-      );
+      const results = await inOrderById(body.events, (event) => ingestOne(context, publisher, event));
       if (results.every(({ status }) => status === 503)) {
         throw new AppError('unavailable', 'None of the events was accepted. Try again.', { retryAfterS: 5 });
       }

@@ -33,6 +33,8 @@ export interface RouteSpec<
   checksBody?: boolean;
   /** Largest body in bytes. */
   limitBytes?: number;
+  /** What a call passes after the API's own guards and before its body is read. */
+  guard?: RequestHandler;
   /** What it answers when all goes well, by status. */
   answers: Record<number, { description: string; schema?: z.ZodType; type?: string }>;
   /** Statuses of the problems it may answer besides those that every route may. */
@@ -104,6 +106,7 @@ export function createApi(options: {
       B extends z.ZodType | undefined = undefined,
     >(spec: RouteSpec<P, Q, B>, handle: (input: RouteInput<P, Q, B>) => Promise<RouteAnswer>): void {
       const steps: RequestHandler[] = spec.open ? [] : [...(options.guards ?? [])];
+      if (spec.guard) steps.push(spec.guard);
       if (spec.body) {
         const { limitBytes = BODY_LIMIT_BYTES, optionalBody: optional = false } = spec;
         steps.push(jsonBody({ limitBytes, optional, room }));
