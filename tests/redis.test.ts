@@ -181,6 +181,29 @@ describe('a Redis that', () => {
     await eventually('all records', async () => (await deliveries('status=succeeded&limit=100')).length === 51, 30_000);
   }, 120_000);
 
+  it('is full while attempts are in flight: their outcomes are kept until there is room, and nothing is sent twice', async () => {
+    const redis = await redisServer();
+    const { publish, deliveries, to, worker } = await system({ REDIS_URL: redis.url, ADDRESS_CONCURRENCY: '40' });
+    const client = connectRedis({ REDIS_URL: redis.url });
+    undo.push(() => client.disconnect());
+    const answer = Promise.withResolvers<void>();
+    to.answerWith((_request, response) => void answer.promise.then(() => response.end()));
+    for (let i = 0; i < 30; i++) expect((await publish(sampleEvent())).status).toBe(202);
+    await to.received(30, 10_000, isDelivery);
+    await client.config('SET', 'maxmemory', '1mb');
+    answer.resolve();
+    const { url } = await worker.ready;
+    const statusOf = async (path: string) => (await fetch(`${url}${path}`)).status;
+    await eventually('the worker to say that it is not ready', async () => (await statusOf('/readyz')) === 503);
+    expect(await statusOf('/healthz')).toBe(200);
+    expect((await deliveries('status=pending')).length).toBeGreaterThan(0);
+    await client.config('SET', 'maxmemory', '0');
+    await eventually('all records', async () => (await deliveries('status=succeeded&limit=100')).length === 30, 30_000);
+    expect(to.requests.filter(isDelivery)).toHaveLength(30);
+    expect((await publish(sampleEvent({ id: 'evt_after' }))).status).toBe(202);
+    await to.received(1, 30_000, ({ headers }) => headers['service-event-id'] === 'evt_after');
+  }, 90_000);
+
   it('stands still with its connections open: 503 meanwhile, and all goes on afterwards', async () => {
     const redis = await redisServer();
     const { publish, publishBatch, to, ingestUrl } = await system({ REDIS_URL: redis.url });
