@@ -45,7 +45,7 @@ export interface DeliveryJob {
 export interface CreatedDelivery {
   deliveryId: string;
   subscriptionId: string;
-  /** `pending`: its first job must be added; `made`: it is past that; `none`: the subscription is gone. */
+  /** `pending`: its first job must be added; `made`: it waits parked, or is past that; `none`: the subscription is gone. */
   state: 'pending' | 'held' | 'made' | 'none';
 }
 

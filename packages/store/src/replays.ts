@@ -1,7 +1,13 @@
 /** Replays: an operator's new deliveries of failed ones, one by one or all of an address in the background. */
 import { deliveryId, newReplayId, partitionOf, partitionOfId, type Replay, type ReplayStatus } from '@posthorn/core';
 import { type AuditNote, encodeAudit } from './audit.ts';
-import { keptWhileUnfinishedMs, loadDeliveries, type StoredDelivery, streamLimits } from './deliveries.ts';
+import {
+  type CreatedDelivery,
+  keptWhileUnfinishedMs,
+  loadDeliveries,
+  type StoredDelivery,
+  streamLimits,
+} from './deliveries.ts';
 import { keepIfThere } from './events.ts';
 import { failedKey, replayingKey, replayKey, replaysOfKey } from './keys.ts';
 import { baseOf, runScript, type Store } from './store.ts';
@@ -22,7 +28,7 @@ export async function replayDelivery(
   nonce: string,
   nowMs: number,
   audit: AuditNote,
-): Promise<{ refused: ReplayRefusal } | { deliveryId: string; state: 'pending' | 'held' }> {
+): Promise<{ refused: ReplayRefusal } | { deliveryId: string; state: 'pending' | 'held' | 'made' }> {
   const { eventId, subscriptionId } = failed;
   // First, so that the new delivery finds its event whatever happens in between.
   if (!(await keepIfThere(store, eventId, nowMs + keptWhileUnfinishedMs(store)))) return { refused: 'too_late' };
@@ -42,8 +48,8 @@ export async function replayDelivery(
       deliveryId: failed.id,
       detail: { new_delivery_id: id },
     }),
-  ])) as ReplayRefusal | 'pending' | 'held' | 'none';
-  if (answer === 'pending' || answer === 'held') return { deliveryId: id, state: answer };
+  ])) as ReplayRefusal | CreatedDelivery['state'];
+  if (answer === 'pending' || answer === 'held' || answer === 'made') return { deliveryId: id, state: answer };
   return { refused: answer === 'none' ? 'not_active' : answer };
 }
 

@@ -94,9 +94,15 @@ local function make(sub, id, event, kind, now, oldest, life, replay_of)
   local stream = base .. ':by_subscription:' .. sub
   append(stream, now, oldest, 'd', id)
   call('PEXPIRE', stream, life)
-  if st == PENDING then return 'pending' end
-  call('ZADD', base .. ':held:' .. sub, now, id)
-  return 'held'
+  if st == HELD then
+    call('ZADD', base .. ':held:' .. sub, now, id)
+    return 'held'
+  end
+  -- Where many wait for a place already, one more job in the queue would only hold up other addresses.
+  local parked = base .. ':parked:' .. sub
+  if call('ZCARD', parked) < 100 then return 'pending' end
+  call('ZADD', parked, now, id)
+  return 'made'
 end
 `;
 
@@ -129,15 +135,16 @@ return answers
 
   /**
    * Makes the deliveries of one event to subscriptions of one partition; one that is there already is left alone, so a
-   * repeat fills gaps. Answers for each: 'pending' (its first job must exist), 'held', 'made' (it is further on), or 'none'
+   * repeat fills gaps. Answers for each: 'pending' (its first job must exist), 'held', 'made' (parked, or further on), or 'none'
    * (no such subscription any more). ARGV: event id, kind, now, oldest kept in streams, stream life, replay of, (subscription, delivery)…
    */
   createDeliveries: `${LIB}${MAKE}
 local answers = {}
 for i = 7, #ARGV, 2 do
   local there = call('HMGET', base .. ':delivery:' .. ARGV[i + 1], 'st', 'g')
+  local first = there[1] == PENDING and not there[2] and not call('ZSCORE', base .. ':parked:' .. ARGV[i], ARGV[i + 1])
   answers[#answers + 1] = not there[1] and make(ARGV[i], ARGV[i + 1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6])
-    or there[1] == HELD and 'held' or there[1] == PENDING and not there[2] and 'pending' or 'made'
+    or there[1] == HELD and 'held' or first and 'pending' or 'made'
 end
 return answers
 `,

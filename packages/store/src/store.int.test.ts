@@ -267,6 +267,35 @@ describe('parking', () => {
   });
 });
 
+describe('a new delivery to an address where many wait', () => {
+  it('is parked from the start, needs no job, not even when its event is published again, and comes when it is its turn', async () => {
+    const subscription = await subscribe();
+    const published: Event[] = [];
+    const publish = async () => {
+      nowMs += 1;
+      const of = event();
+      published.push(of);
+      const [made] = await deliver([subscription.id], of);
+      return made!;
+    };
+    for (let i = 0; i < 100; i++) {
+      const { deliveryId, state } = await publish();
+      expect(state).toBe('pending');
+      await park({ deliveryId, generation: 0, subscriptionId: subscription.id, eventId: published.at(-1)!.id });
+    }
+    const born = await publish();
+    expect(born.state).toBe('made');
+    expect(await one(born.deliveryId)).toMatchObject({ status: 'pending', attemptCount: 0 });
+    for (const again of [published[0]!, published.at(-1)!]) {
+      const stored = { event: again, acceptedAtMs: nowMs, subscriptionIds: [subscription.id] };
+      expect(await createDeliveries(store, stored)).toMatchObject([{ state: 'made' }]);
+    }
+    const released = await releaseDeliveries(store, 'parked', subscription.id, 101);
+    expect(released.at(-1)).toMatchObject({ deliveryId: born.deliveryId, generation: 1 });
+    expect((await publish()).state).toBe('pending');
+  });
+});
+
 describe('retries that are late', () => {
   it('have a turn each, at the rate of their address; those that are not late, and other addresses, do not wait', async () => {
     const [subscription, other] = [await subscribe(), await subscribe()];
