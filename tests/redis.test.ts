@@ -7,7 +7,7 @@ import { eventually, isDelivery, startReceiver, testCertificate } from '@posthor
 import { freePort, type OwnRedis, startRedis, startServer } from '../scripts/redis/server.ts';
 import { startProxy } from './chaos/proxy.ts';
 import { startProcess } from './processes.ts';
-import { apiClients, sampleEvent, worldEnv } from './world.ts';
+import { apiClients, OPERATOR_TOKEN, sampleEvent, worldEnv } from './world.ts';
 
 const undo: (() => unknown)[] = [];
 afterEach(async () => {
@@ -47,7 +47,7 @@ async function system(change: Record<string, string>) {
   const to = await receiver();
   const on = apiClients(ingestUrl, (await operator.ready).url);
   await on.subscribe(to.url);
-  return { ...on, ingestUrl, ingest, worker, to };
+  return { ...on, ingestUrl, ingest, worker, operator, to };
 }
 const accepted = (publish: () => Promise<{ status: number }>) =>
   eventually('an event to be accepted', async () => (await publish()).status === 202, 30_000);
@@ -71,11 +71,16 @@ describe('TLS and users', () => {
     const rights = ['on', '>p@ss:w/rd', '~posthorn:*', '&*', '+@all', '-@admin', '-@dangerous', '+info'];
     await redisServer([...tls, '--user', 'posthorn', ...rights]);
     const env = { REDIS_URL: `rediss://posthorn:${encodeURIComponent('p@ss:w/rd')}@127.0.0.1:${tlsPort}` };
-    const { publish, deliveries, to, ingest, worker } = await system({ ...env, NODE_EXTRA_CA_CERTS: cert });
+    const { publish, deliveries, to, ingest, worker, operator } = await system({ ...env, NODE_EXTRA_CA_CERTS: cert });
     expect((await publish(sampleEvent())).status).toBe(202);
     await to.received(1, 10_000, isDelivery);
     await eventually('its record', async () => (await deliveries('status=succeeded')).length === 1);
-    for (const line of [...ingest.output, ...worker.output]) {
+    const { url } = await operator.ready;
+    const viewer = { headers: { authorization: `Bearer ${OPERATOR_TOKEN}` } };
+    for (const path of ['/queues/api/queues?activeQueue=deliveries', '/v1/overview', '/v1/audit', '/metrics']) {
+      expect([path, (await fetch(`${url}${path}`, viewer)).status]).toEqual([path, 200]);
+    }
+    for (const line of [...ingest.output, ...worker.output, ...operator.output]) {
       expect(line).not.toContain('NOPERM');
       expect(line).not.toContain('p@ss');
     }
@@ -89,10 +94,11 @@ describe('TLS and users', () => {
 describe('Sentinel', () => {
   it('a failover loses nothing that was accepted, and all go on with the new master by themselves', async () => {
     const group: OwnRedis[] = [];
-    const master = await redisServer(['--min-replicas-to-write', '1', '--min-replicas-max-lag', '2']);
+    const careful = ['--min-replicas-to-write', '1', '--min-replicas-max-lag', '2', '--repl-diskless-sync-delay', '0'];
+    const master = await redisServer(careful);
     group.push(master);
     for (let i = 0; i < 2; i++) {
-      group.push(await redisServer(['--replicaof', '127.0.0.1', String(master.port), '--min-replicas-to-write', '1']));
+      group.push(await redisServer(['--replicaof', '127.0.0.1', String(master.port), ...careful]));
     }
     const sentinels: number[] = [];
     for (let i = 0; i < 3; i++) {
@@ -143,8 +149,47 @@ describe('Sentinel', () => {
     await eventually('their records', async () => (await deliveries('status=pending')).length === 0, 60_000);
   }, 200_000);
 
+  it.each([
+    ['0', 'is lost with it'],
+    ['1', 'is there, with its delivery and its job'],
+  ])(
+    'ACK_REPLICAS=%s: what was accepted just before the master dies, ahead of a slow replica, %s',
+    async (replicas) => {
+      const master = await redisServer(['--repl-diskless-sync-delay', '0']);
+      const link = await startProxy(master.port);
+      undo.push(() => link.close());
+      const toReplica = ['--replicaof', '127.0.0.1', String(link.port), '--repl-diskless-load', 'on-empty-db'];
+      const replica = await redisServer(toReplica);
+      const client = connectRedis({ REDIS_URL: replica.url });
+      undo.push(() => client.disconnect());
+      const inSync = async () => /master_link_status:up/.test(await client.info('replication'));
+      await eventually('the replica to be in step', inSync, 30_000);
+      const env = { ...worldEnv('posthorn', master.url), LOG_LEVEL: 'info', ACK_REPLICAS: replicas };
+      const [ingest, operator] = [start('ingest', env), start('console', env)];
+      const on = apiClients((await ingest.ready).url, (await operator.ready).url);
+      await on.subscribe((await receiver()).url);
+      await eventually(
+        'the subscription on the replica',
+        async () => (await client.keys('*subscription:sub_*')).length === 1,
+      );
+      link.delay(300);
+      const ids: string[] = [];
+      for (let i = 0; i < 3; i++) {
+        const { status, body } = await on.publish(sampleEvent());
+        expect(status).toBe(202);
+        ids.push(body.id);
+      }
+      process.kill(master.pid, 'SIGKILL');
+      await eventually('the replica to notice', async () => !(await inSync()));
+      const there = async (kind: string) => (await client.keys(`posthorn:*${kind}*`)).length;
+      const found = [await there(':event:evt_'), await there(':delivery:dlv_'), await there(':deliveries:dlv_')];
+      expect(found).toEqual(replicas === '1' ? [3, 3, 3] : [0, 0, 0]);
+      expect(ids).toHaveLength(3);
+    },
+  );
+
   it('with too few replicas nothing is accepted', async () => {
-    const redis = await redisServer();
+    const redis = await redisServer(['--repl-diskless-sync-delay', '0']);
     const { publish } = await system({ REDIS_URL: redis.url, ACK_REPLICAS: '1' });
     const refused = await publish(sampleEvent({ id: 'evt_alone' }));
     expect(refused).toMatchObject({ status: 503, body: { code: 'unavailable' } });

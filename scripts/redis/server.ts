@@ -92,15 +92,23 @@ export function answers(port: number): Promise<boolean> {
   });
 }
 
+/** Below the ports that systems give to outgoing connections: one of those could take a port while its server restarts. */
+const [FIRST_PORT, LAST_PORT] = [20_000, 32_000];
+
 /** A port that nothing listens on at the moment. */
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
+export async function freePort(): Promise<number> {
+  for (let tries = 0; tries < 100; tries++) {
+    const port = FIRST_PORT + Math.floor(Math.random() * (LAST_PORT - FIRST_PORT));
+    if (await isFree(port)) return port;
+  }
+  throw new Error(`No free port from ${FIRST_PORT} to ${LAST_PORT} on 127.0.0.1`);
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
     const server = createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0));
-    });
+    server.once('error', () => resolve(false));
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
   });
 }
 

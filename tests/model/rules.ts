@@ -8,7 +8,7 @@ export const RETENTION_MS = 30 * 86_400_000;
 export const PAUSE_AFTER = 3;
 /** A retry this late has to wait for its turn, and where others wait already, one this little late; so many a second have theirs. */
 export const LATE_MS = 60_000;
-export const MISSED_MS = 1_000;
+export const MISSED_MS = 250;
 export const LATE_PER_SECOND = 50;
 
 export interface Address {

@@ -1,11 +1,13 @@
 /** Brings deliveries back into the queue from the lanes in which they waited. */
 import { partitionOf } from '@posthorn/core';
 import type { Producer } from '@posthorn/queue';
+import type { Clock } from '@posthorn/runtime';
 import { type Lane, releaseDeliveries, type Store } from '@posthorn/store';
 
 interface ReleaseContext {
   store: Store;
   producer: Producer;
+  clock: Clock;
 }
 
 /**
@@ -13,12 +15,12 @@ interface ReleaseContext {
  * and entering the queue leaves a delivery without a job, which the housekeeper's sweep finds.
  */
 export async function release(
-  { store, producer }: ReleaseContext,
+  { store, producer, clock }: ReleaseContext,
   lane: Lane,
   subscriptionId: string,
   limit: number,
 ): Promise<number> {
-  const jobs = await releaseDeliveries(store, lane, subscriptionId, limit);
+  const jobs = await releaseDeliveries(store, lane, subscriptionId, limit, clock.now());
   if (jobs.length > 0) await producer.add(partitionOf(subscriptionId, store.partitions), jobs);
   return jobs.length;
 }

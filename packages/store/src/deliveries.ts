@@ -25,9 +25,9 @@ const CHUNK = 200;
 const HELD_NOW = -1;
 /** Succeeded this soon, a delivery simply expires with its event. */
 const WITH_ITS_EVENT_MS = 60_000;
-/** A retry that starts this much after its time is late: its address gets a line. Where there is one, a second is enough to join it. */
+/** A retry that starts this much after its time is late: its address gets a line. Where there is one, this little is enough to join it. */
 const LATE_MS = 60_000;
-const MISSED_MS = 1_000;
+const MISSED_MS = 250;
 /**
  * How much longer than the retention what may yet be needed is kept: the event of a held delivery, so that the sweep that ends the
  * delivery finds it, and a failed delivery, so that one who wants to replay it too late is told so.
@@ -322,6 +322,7 @@ export async function releaseDeliveries(
   lane: Lane,
   subscriptionId: string,
   limit: number,
+  nowMs: number,
 ): Promise<DeliveryJob[]> {
   const base = baseOf(store, partitionOf(subscriptionId, store.partitions));
   const taken = (await runScript(store, 'release', base, [lane, subscriptionId, limit])) as string[];
@@ -333,7 +334,6 @@ export async function releaseDeliveries(
   }));
   const held = released.filter(({ generation }) => generation === HELD_NOW);
   if (held.length === 0) return released;
-  const nowMs = Date.now();
   await Promise.all(held.map(({ eventId }) => keepEvent(store, eventId, nowMs + keptWhileUnfinishedMs(store))));
   return [];
 }

@@ -155,7 +155,7 @@ describe('bulk replay', () => {
     await run(await start(id));
     const partition = partitionOf(id, 3);
     expect(await addressesToRelease(store, partition, 'parked')).toEqual([id]);
-    const [released] = await releaseDeliveries(store, 'parked', id, 10);
+    const [released] = await releaseDeliveries(store, 'parked', id, 10, nowMs);
     expect(await one(released!.deliveryId)).toMatchObject({ status: 'pending', generation: 1 });
   });
   it('a step that is repeated, or done by two at once, counts once', async () => {

@@ -231,11 +231,11 @@ describe('pause', () => {
       kind: 'held',
     });
     expect(await one(deliveryId)).toMatchObject({ status: 'held', attemptCount: 1, nextAttemptAtMs: null });
-    expect(await releaseDeliveries(store, 'held', subscription.id, 10)).toEqual([]);
+    expect(await releaseDeliveries(store, 'held', subscription.id, 10, nowMs)).toEqual([]);
     await changeSubscription(store, subscription.id, (now) => ({ ...now, status: 'active', consecutiveFailures: 0 }));
     const partition = partitionOf(subscription.id, store.partitions);
     expect(await addressesToRelease(store, partition, 'held')).toEqual([subscription.id]);
-    const released = await releaseDeliveries(store, 'held', subscription.id, 10);
+    const released = await releaseDeliveries(store, 'held', subscription.id, 10, nowMs);
     expect(released).toMatchObject([{ deliveryId, generation: 1 }]);
     expect(await addressesToRelease(store, partition, 'held')).toEqual([]);
     expect((await one(deliveryId)).status).toBe('waiting_for_retry');
@@ -260,7 +260,7 @@ describe('parking', () => {
       jobs.push({ deliveryId: made!.deliveryId, generation: 0, subscriptionId: subscription.id, eventId: of.id });
     }
     for (const job of [...jobs].reverse()) expect(await park(job)).toEqual({ kind: 'parked' });
-    const released = await releaseDeliveries(store, 'parked', subscription.id, 2);
+    const released = await releaseDeliveries(store, 'parked', subscription.id, 2, nowMs);
     expect(released).toEqual(jobs.slice(0, 2).map((job) => ({ ...job, generation: 1 })));
     // The old job of a released delivery may still run: it must neither park nor attempt it again.
     expect(await park(jobs[0]!)).toEqual({ kind: 'superseded' });
@@ -290,7 +290,7 @@ describe('a new delivery to an address where many wait', () => {
       const stored = { event: again, acceptedAtMs: nowMs, subscriptionIds: [subscription.id] };
       expect(await createDeliveries(store, stored)).toMatchObject([{ state: 'made' }]);
     }
-    const released = await releaseDeliveries(store, 'parked', subscription.id, 101);
+    const released = await releaseDeliveries(store, 'parked', subscription.id, 101, nowMs);
     expect(released.at(-1)).toMatchObject({ deliveryId: born.deliveryId, generation: 1 });
     expect((await publish()).state).toBe('pending');
   });
@@ -322,7 +322,7 @@ describe('retries that are late', () => {
     // Asked again, as after a crash, each keeps its turn.
     expect(await begin(third)).toEqual({ kind: 'early', dueAtMs: nowMs - 1 + 40 });
     expect((await one(second.deliveryId)).nextAttemptAtMs).toBe(nowMs - 1 + 20);
-    nowMs += 1_000;
+    nowMs += 200;
     expect(await begin(second)).toMatchObject({ kind: 'attempt', attemptNumber: 2 });
     expect(await park(fourth)).toEqual({ kind: 'parked' });
     // Those that have missed their turn stand in line once more.
@@ -376,12 +376,12 @@ describe('parked at an address that is paused', () => {
       ids.push(deliveryId);
     }
     await changeSubscription(store, subscription.id, (now) => ({ ...now, status: 'paused' }));
-    expect(await releaseDeliveries(store, 'parked', subscription.id, 1)).toEqual([]);
+    expect(await releaseDeliveries(store, 'parked', subscription.id, 1, nowMs)).toEqual([]);
     expect((await Promise.all(ids.map(one))).map(({ status }) => status)).toEqual(['held', 'held', 'held']);
     expect(await heldDeliveries(store, subscription.id)).toBe(3);
     expect(await addressesToRelease(store, partitionOf(subscription.id, 4), 'parked')).toEqual([]);
     await changeSubscription(store, subscription.id, (now) => ({ ...now, status: 'active' }));
-    const released = await releaseDeliveries(store, 'held', subscription.id, 10);
+    const released = await releaseDeliveries(store, 'held', subscription.id, 10, nowMs);
     expect(released.map(({ deliveryId, generation }) => [deliveryId, generation]).sort()).toEqual(
       ids.map((id) => [id, 1]).sort(),
     );
