@@ -18,10 +18,16 @@ export interface Isolation {
   hanging: Latency;
   slow: Latency;
   backlog: Latency;
+  burst: Latency;
 }
 
-/** Each for `seconds`, after as long to settle; `backlog` deliveries wait for one dead address in the last. */
-export async function benchIsolation(bench: Bench, seconds: number, backlog: number): Promise<Isolation> {
+/** Each for `seconds`, after as long to settle. One dead address has `backlog` deliveries waiting before, then `burst` all at once meanwhile. */
+export async function benchIsolation(
+  bench: Bench,
+  seconds: number,
+  backlog: number,
+  burst: number,
+): Promise<Isolation> {
   return {
     alone: await measure(bench, [], seconds, 0),
     hanging: await measure(
@@ -37,10 +43,11 @@ export async function benchIsolation(bench: Bench, seconds: number, backlog: num
       0,
     ),
     backlog: await measure(bench, ['/dead'], seconds, backlog),
+    burst: await measure(bench, ['/dead'], seconds, 0, burst),
   };
 }
 
-async function measure(bench: Bench, bad: string[], seconds: number, backlog: number): Promise<Latency> {
+async function measure(bench: Bench, bad: string[], seconds: number, backlog: number, burst = 0): Promise<Latency> {
   const receiver = await bench.start('bench/processes/mixed-receiver.ts');
   const env = { KEY_PREFIX: `bench-${randomUUID()}` };
   const ingest = await bench.startApp('ingest', env);
@@ -48,20 +55,20 @@ async function measure(bench: Bench, bad: string[], seconds: number, backlog: nu
   const listen = (path: string, type: string) =>
     subscribe(operator.url, receiver.url + path, { event_types: [type], environment: 'sandbox' });
   for (let i = 0; i < HEALTHY; i++) await listen(`/good-${i}`, 'session.approved');
-  for (const path of bad) await listen(path, backlog > 0 ? 'session.expired' : 'session.approved');
+  for (const path of bad) await listen(path, backlog + burst > 0 ? 'session.expired' : 'session.approved');
   const event = (type: string) => ({
     type,
     environment: 'sandbox',
     data: { id: 's', status: 'x', sent_at: Date.now() },
   });
   const worker = await bench.startApp('worker', env);
-  if (backlog > 0) {
-    await inParallel(backlog / 500, 4, () =>
+  const publishMany = (count: number) =>
+    inParallel(count / 500, 4, () =>
       post(`${ingest.url}/v1/events/batch`, PUBLISHER_KEY, {
         events: Array.from({ length: 500 }, () => event('session.expired')),
       }),
     );
-  }
+  await publishMany(backlog);
   const read = async () => (await readArrivals(receiver)).map(({ ageMs }) => ageMs);
   const publishFor = async (ms: number) => {
     const sent: Promise<unknown>[] = [];
@@ -74,7 +81,7 @@ async function measure(bench: Bench, bad: string[], seconds: number, backlog: nu
   // The first half shows the worker what kind each address is; the second is measured.
   await publishFor(seconds * 1_000);
   await read();
-  await publishFor(seconds * 1_000);
+  await Promise.all([publishFor(seconds * 1_000), publishMany(burst)]);
   await new Promise((resolve) => setTimeout(resolve, 1_000));
   const ages = await read();
   for (const one of [worker, operator, ingest, receiver]) await one.stop();

@@ -106,7 +106,7 @@ if (wants('lists')) {
   );
 }
 if (wants('isolation')) {
-  const isolation = await benchIsolation(bench, quick ? 5 : 20, size(100_000));
+  const isolation = await benchIsolation(bench, quick ? 5 : 20, size(100_000), size(20_000));
   results.isolation = isolation;
   const row = ({ p50Ms, p99Ms, arrivals }: Latency) => ({
     'p50 ms': p50Ms,
@@ -120,6 +120,7 @@ if (wants('isolation')) {
     '5 more that never answer, as many events each': row(isolation.hanging),
     '5 more that answer after 900 ms': row(isolation.slow),
     [`a dead one with a backlog of ${size(100_000)}`]: row(isolation.backlog),
+    [`a dead one that gets ${size(20_000)} at once`]: row(isolation.burst),
   });
 }
 if (wants('recovery')) {

@@ -61,12 +61,15 @@ export function createAddressPlaces({ total, perAddress, now }: PlacesOptions): 
     }
     return { count, places };
   };
-  const roomOf = (address: Address): number => {
+  const roomOf = (address: Address): { free: number; contested: boolean } => {
     const free = perAddress - address.taken.length;
-    if (free <= 0 || !isSlow(address)) return free;
+    if (free <= 0 || !isSlow(address)) return { free, contested: false };
     const { count, places } = slowOnes();
     const fairShare = Math.max(1, Math.floor(shareOfSlow / Math.max(1, count)));
-    return Math.min(free, fairShare - address.taken.length, shareOfSlow - places);
+    return {
+      free: Math.min(free, fairShare - address.taken.length, shareOfSlow - places),
+      contested: places + count > shareOfSlow,
+    };
   };
   return {
     take(subscriptionId) {
@@ -76,7 +79,7 @@ export function createAddressPlaces({ total, perAddress, now }: PlacesOptions): 
         address = { taken: [], meanMs: 0, refusedAt: Number.NEGATIVE_INFINITY };
         addresses.set(subscriptionId, address);
       }
-      if (roomOf(address) > 0) {
+      if (roomOf(address).free > 0) {
         address.taken.push(now());
         return true;
       }
@@ -93,11 +96,9 @@ export function createAddressPlaces({ total, perAddress, now }: PlacesOptions): 
     room(subscriptionId) {
       const address = addresses.get(subscriptionId);
       if (!address) return 1;
-      const room = roomOf(address);
-      if (room <= 0 || !isSlow(address)) return room;
+      const { free, contested } = roomOf(address);
       // Where slow addresses wait for each other, the housekeeper says whose turn it is, or the first would keep its places for ever.
-      const { count, places } = slowOnes();
-      return places + count > shareOfSlow ? 0 : room;
+      return contested ? 0 : free;
     },
   };
 }

@@ -50,6 +50,7 @@ export function connectRedis(
   options: { failFastAfterMs?: number; autoPipelining?: boolean } = {},
 ) {
   const { failFastAfterMs } = options;
+  const { REDIS_CLUSTER_NODES: nodes = [], REDIS_SENTINELS: sentinels = [] } = settings;
   const common: RedisOptions = {
     enableAutoPipelining: options.autoPipelining ?? false,
     maxRetriesPerRequest: failFastAfterMs === undefined ? null : 1,
@@ -57,10 +58,9 @@ export function connectRedis(
     connectTimeout: 5_000,
     socketTimeout: SILENCE_MS,
     retryStrategy: reconnectDelayMs,
-    // A master that was demoted under us: connect anew, to the present one, and repeat the command there.
-    reconnectOnError: (error) => (error.message.startsWith('READONLY') ? 2 : false),
+    // A master that was demoted under us: connect anew. Where sentinels say to whom, the command is repeated there.
+    reconnectOnError: (error) => error.message.startsWith('READONLY') && (sentinels.length > 0 ? 2 : 1),
   };
-  const { REDIS_CLUSTER_NODES: nodes = [], REDIS_SENTINELS: sentinels = [] } = settings;
   if (nodes.length === 0 && sentinels.length === 0) return new Redis(settings.REDIS_URL, common);
   const { username, password, protocol, pathname } = new URL(settings.REDIS_URL);
   const redisOptions: RedisOptions = {
