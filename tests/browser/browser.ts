@@ -41,10 +41,22 @@ export async function openVisit(
     if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
       problems.push(message.text());
   });
+  page.on('response', (response) => {
+    if (response.status() >= 500) problems.push(`${response.status()} ${response.url()}`);
+  });
   return {
     page,
     context,
     problems,
+    /** Does something; where it fails, the error says what the page showed. */
+    async explained(work: () => Promise<void>): Promise<void> {
+      try {
+        await work();
+      } catch (cause) {
+        const shown = await page.locator('body').innerText();
+        throw new Error(`${String(cause)}\n${page.url()} showed:\n${shown}\n${problems.join('\n')}`, { cause });
+      }
+    },
     async signIn(token = OPERATOR_TOKEN): Promise<void> {
       await page.getByLabel('Operator token').first().fill(token);
       await page.getByRole('button', { name: 'Sign in' }).click();

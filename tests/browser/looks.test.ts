@@ -84,25 +84,28 @@ describe.each(['wide', 'narrow'] as const)('%s', (width) => {
         const overflow = await visit.overflow();
         if (found.length > 0 || overflow !== 0) findings[name] = { found, overflow };
       };
-      await page.goto('/sign-in');
-      await look('sign-in');
-      await visit.signIn();
-      for (const [name, path] of Object.entries(paths)) {
-        await page.goto(path);
-        await look(name);
-      }
-      await page.goto(paths.subscription!);
-      await page.getByRole('button', { name: 'More' }).click();
-      await page.getByRole('menuitem', { name: 'Rotate secret' }).click();
-      await page.getByRole('dialog').getByText('Overlap').first().waitFor();
-      await page.getByRole('menu').waitFor({ state: 'hidden' });
-      await look('rotate');
-      if (width === 'narrow') {
-        await page.goto('/');
-        await page.getByRole('button', { name: 'Menu' }).click();
-        await page.getByRole('link', { name: 'Audit' }).waitFor();
-        await look('menu');
-      }
+      const walk = async () => {
+        await page.goto('/sign-in');
+        await look('sign-in');
+        await visit.signIn();
+        for (const [name, path] of Object.entries(paths)) {
+          await page.goto(path);
+          await look(name);
+        }
+        await page.goto(paths.subscription!);
+        await page.getByRole('button', { name: 'More' }).click();
+        await page.getByRole('menuitem', { name: 'Rotate secret' }).click();
+        await page.getByRole('dialog').getByText('Overlap').first().waitFor();
+        await page.getByRole('menu').waitFor({ state: 'hidden' });
+        await look('rotate');
+        if (width === 'narrow') {
+          await page.goto('/');
+          await page.getByRole('button', { name: 'Menu' }).click();
+          await page.getByRole('link', { name: 'Audit' }).waitFor();
+          await look('menu');
+        }
+      };
+      await visit.explained(walk);
       expect(findings).toEqual({});
       expect(visit.problems).toEqual([]);
       await visit.close();

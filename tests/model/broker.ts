@@ -103,4 +103,3 @@ export function createBroker(now: () => number) {
     deliveries: () => live().map(({ job }) => job.deliveryId),
   };
 }
-export type Broker = ReturnType<typeof createBroker>;

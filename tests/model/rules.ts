@@ -3,12 +3,12 @@ import type { AttemptError, DeliveryStatus, FailureReason } from '@posthorn/core
 
 /** Specification 8, written out once more: a slip in the code's own constants shows. */
 export const RETRY_DELAYS_MS = [60_000, 5 * 60_000, 30 * 60_000, 2 * 3_600_000, 12 * 3_600_000];
-export const RETENTION_MS = 30 * 86_400_000;
+const RETENTION_MS = 30 * 86_400_000;
 /** Fewer than the specification's 20, so that a short story gets there. */
 export const PAUSE_AFTER = 3;
 /** A retry this late has to wait for its turn, and where others wait already, one this little late; so many a second have theirs. */
-export const LATE_MS = 60_000;
-export const MISSED_MS = 250;
+const LATE_MS = 60_000;
+const MISSED_MS = 250;
 export const LATE_PER_SECOND = 50;
 
 export interface Address {
