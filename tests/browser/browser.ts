@@ -53,7 +53,7 @@ export async function openVisit(
       try {
         await work();
       } catch (cause) {
-        const shown = await page.locator('body').innerText();
+        const shown = await page.locator('body').textContent();
         throw new Error(`${String(cause)}\n${page.url()} showed:\n${shown}\n${problems.join('\n')}`, { cause });
       }
     },
