@@ -59,7 +59,10 @@ export async function openVisit(
     },
     async signIn(token = OPERATOR_TOKEN): Promise<void> {
       await page.getByLabel('Operator token').first().fill(token);
+      // Who goes elsewhere before the answer is here is not signed in.
+      const answered = page.waitForResponse((response) => response.request().method() === 'POST');
       await page.getByRole('button', { name: 'Sign in' }).click();
+      await answered;
     },
     /** Serious and critical findings of axe on what is shown now. */
     async accessibilityFindings(): Promise<string[]> {

@@ -91,6 +91,7 @@ describe.each(['wide', 'narrow'] as const)('%s', (width) => {
         for (const [name, path] of Object.entries(paths)) {
           await page.goto(path);
           await look(name);
+          expect(page.url()).not.toContain('/sign-in');
         }
         await page.goto(paths.subscription!);
         await page.getByRole('button', { name: 'More' }).click();
