@@ -147,6 +147,20 @@ export function event400(type = 'session.approved') {
   return { type, environment: 'sandbox', data };
 }
 
+/** A small event that says when it was sent, or is to be. */
+export function timedEvent(type: string, sentAtMs = Date.now()) {
+  return { type, environment: 'sandbox', data: { id: 's', status: 'x', sent_at: sentAtMs } };
+}
+
+/** Publishes `count` of them in batches of 500, four at a time. */
+export async function publishMany(ingestUrl: string, type: string, count: number): Promise<void> {
+  await inParallel(count / 500, 4, () =>
+    post(`${ingestUrl}/v1/events/batch`, PUBLISHER_KEY, {
+      events: Array.from({ length: 500 }, () => timedEvent(type)),
+    }),
+  );
+}
+
 export async function post(url: string, key: string, body: unknown): Promise<{ status: number; text: string }> {
   const response = await fetch(url, {
     method: 'POST',

@@ -1,6 +1,15 @@
 /** What healthy addresses notice of bad ones: how old events are when they arrive, without and with a tenth of the addresses bad. */
 import { randomUUID } from 'node:crypto';
-import { type Bench, inParallel, PUBLISHER_KEY, percentile, post, readArrivals, subscribe } from './harness.ts';
+import {
+  type Bench,
+  PUBLISHER_KEY,
+  percentile,
+  post,
+  publishMany,
+  readArrivals,
+  subscribe,
+  timedEvent,
+} from './harness.ts';
 
 const HEALTHY = 45;
 const BAD = 5;
@@ -56,24 +65,13 @@ async function measure(bench: Bench, bad: string[], seconds: number, backlog: nu
     subscribe(operator.url, receiver.url + path, { event_types: [type], environment: 'sandbox' });
   for (let i = 0; i < HEALTHY; i++) await listen(`/good-${i}`, 'session.approved');
   for (const path of bad) await listen(path, backlog + burst > 0 ? 'session.expired' : 'session.approved');
-  const event = (type: string) => ({
-    type,
-    environment: 'sandbox',
-    data: { id: 's', status: 'x', sent_at: Date.now() },
-  });
   const worker = await bench.startApp('worker', env);
-  const publishMany = (count: number) =>
-    inParallel(count / 500, 4, () =>
-      post(`${ingest.url}/v1/events/batch`, PUBLISHER_KEY, {
-        events: Array.from({ length: 500 }, () => event('session.expired')),
-      }),
-    );
-  await publishMany(backlog);
+  await publishMany(ingest.url, 'session.expired', backlog);
   const read = async () => (await readArrivals(receiver)).map(({ ageMs }) => ageMs);
   const publishFor = async (ms: number) => {
     const sent: Promise<unknown>[] = [];
     for (const endsAt = Date.now() + ms; Date.now() < endsAt; ) {
-      sent.push(post(`${ingest.url}/v1/events`, PUBLISHER_KEY, event('session.approved')));
+      sent.push(post(`${ingest.url}/v1/events`, PUBLISHER_KEY, timedEvent('session.approved')));
       await new Promise((resolve) => setTimeout(resolve, 1_000 / EVENTS_PER_S));
     }
     await Promise.all(sent);
@@ -81,7 +79,7 @@ async function measure(bench: Bench, bad: string[], seconds: number, backlog: nu
   // The first half shows the worker what kind each address is; the second is measured.
   await publishFor(seconds * 1_000);
   await read();
-  await Promise.all([publishFor(seconds * 1_000), publishMany(burst)]);
+  await Promise.all([publishFor(seconds * 1_000), publishMany(ingest.url, 'session.expired', burst)]);
   await new Promise((resolve) => setTimeout(resolve, 1_000));
   const ages = await read();
   for (const one of [worker, operator, ingest, receiver]) await one.stop();

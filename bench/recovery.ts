@@ -7,13 +7,14 @@ import {
   type Arrival,
   type Bench,
   type Health,
-  inParallel,
   OPERATOR_TOKEN,
   PUBLISHER_KEY,
   percentile,
   post,
+  publishMany,
   readArrivals,
   subscribe,
+  timedEvent,
   until,
   watchHealth,
 } from './harness.ts';
@@ -64,7 +65,7 @@ async function hourLate(bench: Bench, count: number): Promise<Recovery['late']> 
     const arrived: Arrival[] = [];
     const sent: Promise<unknown>[] = [];
     while (!until(arrived)) {
-      sent.push(on.publish('session.approved', Date.now()));
+      sent.push(on.publish('session.approved'));
       await new Promise((resolve) => setTimeout(resolve, 100));
       arrived.push(...(await readArrivals(on.receiver)));
     }
@@ -96,11 +97,7 @@ async function resume(bench: Bench, count: number): Promise<Recovery['resumed']>
   const operate = (action: string) =>
     post(`${on.operator.url}/v1/subscriptions/${id}/${action}`, OPERATOR_TOKEN, undefined);
   await operate('pause');
-  await inParallel(count / 500, 4, () =>
-    post(`${on.ingest.url}/v1/events/batch`, PUBLISHER_KEY, {
-      events: Array.from({ length: 500 }, () => event('session.expired', Date.now())),
-    }),
-  );
+  await publishMany(on.ingest.url, 'session.expired', count);
   const worker = await bench.startApp('worker', on.env);
   const health = watchHealth([worker, on.ingest, on.operator]);
   await operate('resume');
@@ -125,10 +122,6 @@ function pace(arrivals: Arrival[]): { seconds: number; mostInASecond: number } {
   }
   const all = arrivals.map(({ atMs }) => atMs).sort((a, b) => a - b);
   return { seconds: ((all.at(-1) ?? 0) - (all[0] ?? 0)) / 1_000, mostInASecond: most };
-}
-
-function event(type: string, sentAtMs: number) {
-  return { type, environment: 'sandbox', data: { id: 's', status: 'x', sent_at: sentAtMs } };
 }
 
 /** Ingest, console and a receiver under a prefix of their own, and a store beside them to set the scene. */
@@ -158,7 +151,7 @@ async function open(bench: Bench) {
       }
       return ids;
     },
-    publish: (type: string, sentAtMs: number) => post(`${ingest.url}/v1/events`, PUBLISHER_KEY, event(type, sentAtMs)),
+    publish: (type: string) => post(`${ingest.url}/v1/events`, PUBLISHER_KEY, timedEvent(type)),
     /** Deliveries whose first attempt has failed, by the functions that ingest and worker use. */
     async makeRetries(subscriptionIds: string[], count: number, dueAtMs: number): Promise<void> {
       const jobs = await Promise.all(
@@ -196,7 +189,7 @@ async function open(bench: Bench) {
 
 async function failOnce(store: Store, subscriptionId: string, dueAtMs: number) {
   const nowMs = Date.now();
-  const { type, environment, data } = event('session.expired', dueAtMs);
+  const { type, environment, data } = timedEvent('session.expired', dueAtMs);
   const of = {
     id: newEventId(nowMs),
     type: type as 'session.expired',

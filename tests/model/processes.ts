@@ -7,7 +7,6 @@ export interface Task {
   taken: TakenJob | undefined;
   /** Whether its process stood still meanwhile: what it read may be out of date. */
   stoodStill: boolean;
-  ended: boolean;
 }
 
 export interface Process {
@@ -43,16 +42,13 @@ export function createProcess(): Process {
       for (const one of waiting.splice(0)) one();
     },
     run(taken, work) {
-      const task: Task = { taken, stoodStill: false, ended: false };
+      const task: Task = { taken, stoodStill: false };
       process.tasks.add(task);
       void work(task)
         .catch((error: unknown) => {
           activity.failure ??= error;
         })
-        .finally(() => {
-          task.ended = true;
-          process.tasks.delete(task);
-        });
+        .finally(() => process.tasks.delete(task));
     },
   };
   return process;
