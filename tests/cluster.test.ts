@@ -4,23 +4,34 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { connectRedis } from '@posthorn/store';
 import { eventually, isDelivery, startReceiver } from '@posthorn/testing';
-import { type OwnRedis, startRedis } from '../scripts/redis/server.ts';
+import { freePort, type OwnRedis, startRedis } from '../scripts/redis/server.ts';
 import { sampleEvent, startWorld } from './world.ts';
 
 const SLOTS = 16_384;
 const dir = join(import.meta.dirname, `../.posthorn/cluster-${process.pid}`);
 const nodes: OwnRedis[] = [];
+/** Where nodes talk to each other; Redis's own choice, 10,000 above its port, may be an outgoing connection's. */
+const busPorts: number[] = [];
 
 beforeAll(async () => {
   for (let i = 0; i < 3; i++) {
-    const extra = ['--cluster-enabled', 'yes', '--cluster-config-file', 'nodes.conf', '--save', ''];
+    const busPort = await freePort();
+    busPorts.push(busPort);
+    const extra = [
+      '--cluster-enabled',
+      'yes',
+      '--cluster-config-file',
+      'nodes.conf',
+      '--cluster-port',
+      String(busPort),
+    ];
     nodes.push(await startRedis(join(dir, String(i)), { say: () => undefined, extra }));
   }
   const clients = nodes.map(({ url }) => connectRedis({ REDIS_URL: url }));
   for (const [i, client] of clients.entries()) {
     const [from, to] = [Math.ceil((i * SLOTS) / 3), Math.ceil(((i + 1) * SLOTS) / 3) - 1];
     await client.call('CLUSTER', 'ADDSLOTSRANGE', String(from), String(to));
-    await client.call('CLUSTER', 'MEET', '127.0.0.1', String(nodes[0]!.port));
+    await client.call('CLUSTER', 'MEET', '127.0.0.1', String(nodes[0]!.port), String(busPorts[0]));
   }
   for (const client of clients) {
     await eventually('the cluster', async () =>
