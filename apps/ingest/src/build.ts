@@ -22,7 +22,6 @@ import {
 import { checkWritable, createReplicaWait, openStore, readBacklog } from '@posthorn/store';
 import type { IngestSettings } from './config.ts';
 import { finishInterruptedFanOuts } from './fan-out.ts';
-
 import { measureRequests } from './metrics.ts';
 import { type PublisherContext, publisherRoutes } from './routes.ts';
 

@@ -1,6 +1,6 @@
 /** An HTTP server with a life: listens, and on stop finishes what it has begun to answer. */
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
 import { StartError } from '@posthorn/core';
 import express, { type Express } from 'express';
 import type { Service } from './service.ts';
@@ -13,8 +13,16 @@ const KEEP_ALIVE_MS = 65_000;
 
 /** While stopping. */
 const CLOSE_IDLE_EVERY_MS = 50;
+/** Connections that wait to be accepted, if the system allows that many: those beyond have to try again after seconds. */
+const BACKLOG = 4_096;
 /** Connections at once; more are closed as they come. Each takes some kilobytes. */
 const MAX_CONNECTIONS = 10_000;
+
+/**
+ * Requests that wait for their turn behind another of their connection, over all connections. Each takes some kilobytes; a connection
+ * that sends one more is closed. A client that waits for its answers never has any here.
+ */
+const MOST_SENT_AHEAD = 20_000;
 
 export interface HttpService extends Service {
   /** What it serves. */
@@ -34,10 +42,12 @@ export function createExpress(): Express {
 
 /** Serves an express app. Port 0 takes a free one. */
 export function createHttpService(options: { app: Express; host: string; port: number }): HttpService {
-  const server = createServer(
-    { requestTimeout: REQUEST_TIMEOUT_MS, headersTimeout: HEADERS_TIMEOUT_MS, keepAliveTimeout: KEEP_ALIVE_MS },
-    options.app,
-  );
+  const server = createServer({
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+  });
+  answerInTurn(server, options.app);
   server.maxConnections = MAX_CONNECTIONS;
   let stopping: Promise<void> | undefined;
   server.prependListener('request', (_request, response) => {
@@ -55,7 +65,7 @@ export function createHttpService(options: { app: Express; host: string; port: n
       await new Promise<void>((resolve, reject) => {
         const fail = (error: NodeJS.ErrnoException) => reject(describeListenError(error, options.host, options.port));
         server.once('error', fail);
-        server.listen(options.port, options.host, () => {
+        server.listen({ port: options.port, host: options.host, backlog: BACKLOG }, () => {
           server.off('error', fail);
           resolve();
         });
@@ -79,6 +89,55 @@ export function createHttpService(options: { app: Express; host: string; port: n
       await stopping;
     },
   };
+}
+
+/**
+ * Answers the requests of a connection one after the other, and reads no more from it while some wait: whoever sends without waiting for
+ * answers would have all of memory, and all time of the event loop, otherwise.
+ */
+function answerInTurn(server: Server, app: RequestListener): void {
+  const connections = new WeakMap<Socket, { answering: boolean; behind: (() => void)[] }>();
+  let waiting = 0;
+  server.on('connection', (socket) => {
+    const connection = { answering: false, behind: [] };
+    connections.set(socket, connection);
+    // Node sets a connection going again whenever somebody reads the body of a request.
+    socket.on('resume', () => {
+      if (connection.behind.length > 0) socket.pause();
+    });
+    socket.once('close', () => {
+      waiting -= connection.behind.length;
+    });
+  });
+  server.on('request', (request, response) => {
+    const { socket } = request;
+    if (socket.destroyed) return;
+    const connection = connections.get(socket)!;
+    const answer = () => {
+      connection.answering = true;
+      response.once('close', next);
+      app(request, response);
+    };
+    const next = () => {
+      connection.answering = false;
+      if (socket.destroyed) return;
+      const following = connection.behind.shift();
+      if (following) {
+        waiting -= 1;
+        following();
+      }
+      if (connection.behind.length === 0) socket.resume();
+    };
+    if (!connection.answering) {
+      answer();
+    } else if (waiting === MOST_SENT_AHEAD) {
+      socket.destroy();
+    } else {
+      waiting += 1;
+      connection.behind.push(answer);
+      socket.pause();
+    }
+  });
 }
 
 function describeListenError(error: NodeJS.ErrnoException, host: string, port: number): StartError {

@@ -39,6 +39,74 @@ const json = (body: string | Buffer, type = 'application/json') => ({
   body,
 });
 
+describe('requests sent without waiting for answers', () => {
+  /** A service that answers nothing before `open` is called. */
+  async function serveLater() {
+    const gate = Promise.withResolvers<void>();
+    let taken = 0;
+    const url = await serve((app) => {
+      app.all('/later', jsonBody({ limitBytes: 1_000 }), async (request, response) => {
+        taken += 1;
+        await gate.promise;
+        response.json(request.body ?? null);
+      });
+    });
+    return { url, open: gate.resolve, taken: () => taken };
+  }
+  function send(url: string, requests: string[]) {
+    const { hostname, port } = new URL(url);
+    const socket = connect(Number(port), hostname);
+    let [text, closed] = ['', false];
+    socket.on('data', (data) => {
+      text += data.toString();
+    });
+    socket.on('error', () => undefined);
+    socket.on('close', () => {
+      closed = true;
+    });
+    for (const request of requests) socket.write(request);
+    return { socket, text: () => text, closed: () => closed };
+  }
+  const numbered = (i: number, length: number) => {
+    const body = JSON.stringify(`${i}.`.padEnd(length, 'x'));
+    return `POST /later HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+  };
+
+  it('are taken one after the other, read no further than some kilobytes ahead, and all answered', async () => {
+    const all = Array.from({ length: 20_000 }, (_, i) => i);
+    const { url, open, taken } = await serveLater();
+    const { socket, text } = send(
+      url,
+      all.map((i) => numbered(i, 400)),
+    );
+    await eventually('the first to be taken', () => taken() === 1);
+    for (let i = 0; i < 20; i++) expect((await fetch(`${url}/elsewhere`)).status).toBe(404);
+    expect(taken()).toBe(1);
+    expect(socket.writableLength).toBeGreaterThan(0);
+    open();
+    const answered = () => [...text().matchAll(/"(\d+)\./g)].map(([, number]) => Number(number));
+    await eventually('all answers', () => answered().length === all.length);
+    expect(answered()).toEqual(all);
+    socket.destroy();
+  });
+
+  it('by tens of thousands over many connections: some of those are closed, the others are answered, and so is who waits', async () => {
+    const { url, open } = await serveLater();
+    const each = 3_000;
+    const requests = Array.from({ length: each }, (_, i) => numbered(i, 4));
+    const clients = Array.from({ length: 60 }, () => send(url, requests));
+    await eventually('one to be closed', () => clients.some(({ closed }) => closed()));
+    expect((await fetch(`${url}/elsewhere`)).status).toBe(404);
+    open();
+    const answers = ({ text }: (typeof clients)[number]) => text().split('HTTP/1.1 200').length - 1;
+    await eventually('the others to be answered', () =>
+      clients.every((client) => client.closed() || answers(client) === each),
+    );
+    expect(clients.filter(({ closed }) => !closed()).length).toBeGreaterThan(5);
+    for (const { socket } of clients) socket.destroy();
+  });
+});
+
 describe('json body', () => {
   const echo = () =>
     serve((app) => {
