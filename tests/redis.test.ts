@@ -34,6 +34,56 @@ function start(...args: Parameters<typeof startProcess>) {
   });
   return started;
 }
+/** The settings of a server that speaks TLS, and the certificate to trust it by. */
+function tls() {
+  const dir = newDir();
+  const [cert, key] = [join(dir, 'cert.pem'), join(dir, 'key.pem')];
+  writeFileSync(cert, testCertificate.cert);
+  writeFileSync(key, testCertificate.key);
+  const settings = { 'tls-cert-file': cert, 'tls-key-file': key, 'tls-ca-cert-file': cert, 'tls-auth-clients': 'no' };
+  return { cert, settings };
+}
+const asArguments = (settings: Record<string, string>) =>
+  Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
+/** Sentinels that watch a master by the name of posthorn, once they know its replicas and each other; answers their ports. */
+async function startSentinels(
+  masterPort: number,
+  { count, replicas, settings = {}, password = '' }: SentinelOptions,
+): Promise<number[]> {
+  const ports: number[] = [];
+  for (let i = 0; i < count; i++) {
+    const [dir, port] = [newDir(), await freePort()];
+    const config = join(dir, 'sentinel.conf');
+    const lines = [
+      `port ${port}`,
+      `dir ${dir}`,
+      ...Object.entries(settings).map(([name, value]) => `${name} ${value}`),
+      `sentinel monitor posthorn 127.0.0.1 ${masterPort} ${Math.ceil((count + 1) / 2)}`,
+      'sentinel down-after-milliseconds posthorn 1000',
+      'sentinel failover-timeout posthorn 10000',
+      ...(password ? [`requirepass ${password}`, `sentinel auth-pass posthorn ${password}`] : []),
+    ];
+    writeFileSync(config, lines.join('\n'));
+    const sentinel = await startServer(dir, { port, args: [config, '--sentinel'], say });
+    undo.push(() => sentinel.stop());
+    ports.push(port);
+  }
+  const asked = connectRedis({ REDIS_URL: `redis://:${password}@127.0.0.1:${ports[0]}` });
+  undo.push(() => asked.disconnect());
+  await eventually('the sentinels to know all', async () => {
+    const [fields] = (await asked.call('SENTINEL', 'MASTERS')) as string[][];
+    const of = (name: string) => Number(fields?.[fields.indexOf(name) + 1]);
+    return of('num-slaves') === replicas && of('num-other-sentinels') === count - 1;
+  });
+  return ports;
+}
+interface SentinelOptions {
+  count: number;
+  replicas: number;
+  settings?: Record<string, string>;
+  /** Theirs, and that of the servers they watch. */
+  password?: string;
+}
 async function receiver() {
   const started = await startReceiver();
   undo.push(() => started.close());
@@ -54,22 +104,9 @@ const accepted = (publish: () => Promise<{ status: number }>) =>
 
 describe('TLS and users', () => {
   it('works over rediss:// with a user that may touch nothing but its own keys; an unknown certificate is refused', async () => {
-    const [dir, tlsPort] = [newDir(), await freePort()];
-    const [cert, key] = [join(dir, 'cert.pem'), join(dir, 'key.pem')];
-    writeFileSync(cert, testCertificate.cert);
-    writeFileSync(key, testCertificate.key);
-    const tls = [
-      '--tls-port',
-      String(tlsPort),
-      '--tls-cert-file',
-      cert,
-      '--tls-key-file',
-      key,
-      '--tls-auth-clients',
-      'no',
-    ];
+    const [tlsPort, { cert, settings }] = [await freePort(), tls()];
     const rights = ['on', '>p@ss:w/rd', '~posthorn:*', '&*', '+@all', '-@admin', '-@dangerous', '+info'];
-    await redisServer([...tls, '--user', 'posthorn', ...rights]);
+    await redisServer(['--tls-port', String(tlsPort), ...asArguments(settings), '--user', 'posthorn', ...rights]);
     const env = { REDIS_URL: `rediss://posthorn:${encodeURIComponent('p@ss:w/rd')}@127.0.0.1:${tlsPort}` };
     const { publish, deliveries, to, ingest, worker, operator } = await system({ ...env, NODE_EXTRA_CA_CERTS: cert });
     expect((await publish(sampleEvent())).status).toBe(202);
@@ -96,26 +133,7 @@ describe('Sentinel', () => {
     const careful = ['--min-replicas-to-write', '1', '--min-replicas-max-lag', '2', '--repl-diskless-sync-delay', '0'];
     const master = await redisServer(careful);
     for (let i = 0; i < 2; i++) await redisServer(['--replicaof', '127.0.0.1', String(master.port), ...careful]);
-    const sentinels: number[] = [];
-    for (let i = 0; i < 3; i++) {
-      const [dir, port] = [newDir(), await freePort()];
-      const config = join(dir, 'sentinel.conf');
-      writeFileSync(
-        config,
-        `port ${port}\ndir ${dir}\nsentinel monitor posthorn 127.0.0.1 ${master.port} 2\n` +
-          'sentinel down-after-milliseconds posthorn 1000\nsentinel failover-timeout posthorn 10000\n',
-      );
-      const sentinel = await startServer(dir, { port, args: [config, '--sentinel'], say });
-      undo.push(() => sentinel.stop());
-      sentinels.push(port);
-    }
-    const asked = connectRedis({ REDIS_URL: `redis://127.0.0.1:${sentinels[0]}` });
-    undo.push(() => asked.disconnect());
-    await eventually('the sentinels to know all', async () => {
-      const [fields] = (await asked.call('SENTINEL', 'MASTERS')) as string[][];
-      const of = (name: string) => fields?.[fields.indexOf(name) + 1];
-      return of('num-slaves') === '2' && of('num-other-sentinels') === '2';
-    });
+    const sentinels = await startSentinels(master.port, { count: 3, replicas: 2 });
     const { publish, deliveries, to, ingest } = await system({
       REDIS_SENTINELS: sentinels.map((port) => `127.0.0.1:${port}`).join(','),
       REDIS_SENTINEL_NAME: 'posthorn',
@@ -144,6 +162,45 @@ describe('Sentinel', () => {
     await eventually('all that was accepted', () => [...ids].every((id) => arrived().has(id)), 90_000);
     await eventually('their records', async () => (await deliveries('status=pending')).length === 0, 60_000);
   }, 200_000);
+
+  it('follows a failover where sentinels and servers all want TLS and a password', async () => {
+    const [{ cert, settings: withTls }, password] = [tls(), 'p0sthorn-s3cret'];
+    const server = async (extra: string[] = []) => {
+      const settings = { ...withTls, 'tls-replication': 'yes', requirepass: password, masterauth: password };
+      const tlsPort = await freePort();
+      const more = [
+        '--tls-port',
+        String(tlsPort),
+        ...asArguments(settings),
+        '--repl-diskless-sync-delay',
+        '0',
+        ...extra,
+      ];
+      return { ...(await redisServer(more)), tlsPort };
+    };
+    const master = await server();
+    await server(['--replicaof', '127.0.0.1', String(master.tlsPort)]);
+    const sentinelPort = await freePort();
+    const settings = { ...withTls, 'tls-replication': 'yes', 'tls-port': String(sentinelPort) };
+    await startSentinels(master.tlsPort, { count: 1, replicas: 1, settings, password });
+    const { publish, to, ingest, worker, operator } = await system({
+      REDIS_URL: `rediss://:${password}@anywhere`,
+      REDIS_SENTINELS: `127.0.0.1:${sentinelPort}`,
+      REDIS_SENTINEL_NAME: 'posthorn',
+      REDIS_SENTINEL_PASSWORD: password,
+      NODE_EXTRA_CA_CERTS: cert,
+      ACK_REPLICAS: '1',
+    });
+    expect((await publish(sampleEvent({ id: 'evt_before' }))).status).toBe(202);
+    process.kill(master.pid, 'SIGKILL');
+    // The only replica becomes the master, so there is none left to wait for: stored, delivered, and answered 503.
+    await eventually('the new master to take an event', async () => {
+      await publish(sampleEvent({ id: 'evt_after' }));
+      return to.requests.some(({ headers }) => headers['service-event-id'] === 'evt_after');
+    });
+    await to.received(1, 10_000, ({ headers }) => headers['service-event-id'] === 'evt_before');
+    for (const line of [...ingest.output, ...worker.output, ...operator.output]) expect(line).not.toContain(password);
+  }, 120_000);
 
   it.each([
     ['0', 'is lost with it'],

@@ -78,7 +78,7 @@ export async function startServer(
   return { url: `redis://127.0.0.1:${port}`, port, pid: child.pid!, stop: () => stopChild(child) };
 }
 
-/** Whether a Redis (loaded and ready) answers on a port of this machine. */
+/** Whether a Redis (loaded and ready) answers on a port of this machine, even if only that it wants a password first. */
 export function answers(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1', () => socket.write('PING\r\n'));
@@ -88,7 +88,7 @@ export function answers(port: number): Promise<boolean> {
     };
     socket.setTimeout(1_000, () => done(false));
     socket.on('error', () => done(false));
-    socket.once('data', (data) => done(data.toString().startsWith('+PONG')));
+    socket.once('data', (data) => done(/^(\+PONG|-NOAUTH)/.test(data.toString())));
   });
 }
 
