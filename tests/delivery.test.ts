@@ -247,4 +247,22 @@ describe('pause', () => {
       async () => (await on.deliveries('status=waiting_for_retry')).length === 12,
     );
   });
+
+  it('a retry stands behind newer events, but not for ever where these never end', async () => {
+    const on = await world({ env: { WORKER_CONCURRENCY: '1', RETRY_DELAYS: '200ms' } });
+    const [failing, busy] = [await receiver(), await receiver()];
+    const { id } = await on.subscribe(failing.url, { environment: 'production' });
+    await on.subscribe(busy.url, { environment: 'sandbox' });
+    failing.answerWith((_request, response) => response.writeHead(failing.requests.length > 2 ? 200 : 500).end());
+    await on.publish(sampleEvent({ environment: 'production' }));
+    await failing.received(1, 5_000, isDelivery);
+    // Each delivery brings one more event, so that some always wait.
+    busy.answerWith((_request, response) => void on.publish(sampleEvent()).then(() => response.end()));
+    await on.publishBatch(Array.from({ length: 30 }, () => sampleEvent()));
+    await failing.received(2, 10_000, isDelivery);
+    busy.answerWith(200);
+    expect(busy.requests.filter(isDelivery).length).toBeGreaterThan(5);
+    await eventually('an end', async () => (await on.deliveries('status=pending')).length === 0);
+    expect(await on.deliveries(`status=succeeded&subscription_id=${id}`)).toMatchObject([{ attempt_count: 2 }]);
+  });
 });

@@ -33,7 +33,7 @@ export function createBroker(now: () => number) {
       return {
         queues: [],
         async add(_partition, jobs) {
-          for (const { delayMs = 0, ...job } of jobs) {
+          for (const { delayMs = 0, isRetry: _, ...job } of jobs) {
             await pass();
             const id = idOf(job);
             if (entries.has(id)) continue;
@@ -50,6 +50,8 @@ export function createBroker(now: () => number) {
             if (entries.get(idOf(job))?.token === undefined) entries.delete(idOf(job));
           }
         },
+        // Which of the jobs that are due comes first is not modelled.
+        advanceRetries: async () => undefined,
         active: async () => [],
         counts: async () => ({ waiting: 0, active: 0, delayed: 0, failed: 0 }),
         close: async () => undefined,

@@ -122,9 +122,10 @@ export function explain(model: Model, script: string, [, ...args]: Args, answer:
       return;
     }
     case 'release':
-      for (const [id = '', generation] of groups(3, answer as string[])) {
+      for (const [id = '', generation, , attempts] of groups(4, answer as string[])) {
         const delivery = deliveries.get(id)!;
         expect(isOver(delivery)).toBe(false);
+        expect(Number(attempts)).toBe(delivery.attempts);
         set(id, generation === '-1' ? held(delivery, addressOf(delivery)) : released(delivery));
       }
       return;

@@ -1,4 +1,4 @@
-/** Looks after what no job does: releases lanes, runs bulk replays, ends what has expired, finds lost jobs, clears deleted subscriptions, trims indexes. */
+/** Looks after what no job does: lets retries through, releases lanes, runs bulk replays, ends what has expired, finds lost jobs, clears deleted subscriptions, trims indexes. */
 import type { Producer } from '@posthorn/queue';
 import type { Clock, Logger } from '@posthorn/runtime';
 import {
@@ -40,6 +40,8 @@ const STRAGGLERS_A_ROUND = 200;
 const SLOW_ROUNDS = 20;
 /** A delivery this old should have its job: any process that was about to add it has done so, or died. */
 const JOB_EXPECTED_AFTER_MS = 30_000;
+/** Retries let before first attempts in a round, where those wait: a queue that is never empty must not keep retries back for ever. */
+const RETRIES_A_ROUND = 50;
 const CHUNK = 500;
 /** The most chunks of one index looked at in one round, so that a round stays short. */
 const CHUNKS_A_ROUND = 20;
@@ -61,6 +63,7 @@ export function createHousekeeper(context: HousekeepingContext, partitions: read
       round += 1;
       for (const partition of partitions) {
         if (!(await holdLease(context.store, 'housekeeper', partition, context.holder, LEASE_MS))) continue;
+        await context.producer.advanceRetries(partition, RETRIES_A_ROUND);
         await releaseHeld(context, partition);
         if (stragglers) await releaseStragglers(context, partition);
         await runReplays(context, partition);
@@ -141,7 +144,11 @@ async function findLostJobs(
       const renewed = await renewJobs(store, partition, await producer.missing(partition, page.jobs));
       await producer.add(
         partition,
-        renewed.map((job) => ({ ...job, delayMs: Math.max(0, job.dueAtMs - nowMs) })),
+        renewed.map((job) => ({
+          ...job,
+          isRetry: status === 'waiting_for_retry',
+          delayMs: Math.max(0, job.dueAtMs - nowMs),
+        })),
       );
       if (renewed.length > 0) logger.warn({ deliveries: renewed.length }, 'delivery.lost_job_found');
       offsets.set(place, page.next ?? 0);

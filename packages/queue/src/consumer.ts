@@ -1,7 +1,7 @@
 /** Takes deliveries from one partition's queue and turns what became of them into BullMQ's terms: the only place that does. */
 import { DelayedError, type Job, UnrecoverableError, Worker } from 'bullmq';
 import type { Cluster, Redis } from 'ioredis';
-import { type BullData, type DeliveryJob, fromBullJob, QUEUE_NAME } from './job.ts';
+import { type BullData, type DeliveryJob, fromBullJob, QUEUE_NAME, RETRY_PRIORITY } from './job.ts';
 
 /** What becomes of a job. */
 export type JobOutcome =
@@ -46,22 +46,26 @@ const AFTER_ERROR_MS = 15_000;
 const PUT_BACK_MS = 1_000;
 
 export function createConsumer(options: ConsumerOptions): Consumer {
-  const worker = new Worker<BullData>(QUEUE_NAME, (job: Job<BullData>, token?: string) => run(options, job, token!), {
-    connection: options.redis,
-    prefix: options.base,
-    autorun: false,
-    concurrency: options.concurrency,
-    lockDuration: LOCK_MS,
-    stalledInterval: STALLED_CHECK_MS,
-    maxStalledCount: MAX_STALLED,
-    removeOnComplete: { count: 0 },
-    removeOnFail: { count: FAILED_KEPT },
-    runRetryDelay: 1_000,
-    skipVersionCheck: true,
-    settings: {
-      backoffStrategy: (_made, _type, error) => (error instanceof RetryDue ? error.delayMs : AFTER_ERROR_MS),
+  const worker: Worker<BullData> = new Worker(
+    QUEUE_NAME,
+    (job: Job<BullData>, token?: string) => run(worker, options, job, token!),
+    {
+      connection: options.redis,
+      prefix: options.base,
+      autorun: false,
+      concurrency: options.concurrency,
+      lockDuration: LOCK_MS,
+      stalledInterval: STALLED_CHECK_MS,
+      maxStalledCount: MAX_STALLED,
+      removeOnComplete: { count: 0 },
+      removeOnFail: { count: FAILED_KEPT },
+      runRetryDelay: 1_000,
+      skipVersionCheck: true,
+      settings: {
+        backoffStrategy: (_made, _type, error) => (error instanceof RetryDue ? error.delayMs : AFTER_ERROR_MS),
+      },
     },
-  });
+  );
   worker.on('error', options.onError);
   return {
     async start() {
@@ -90,7 +94,18 @@ class RetryDue extends Error {
   }
 }
 
-async function run(options: ConsumerOptions, job: Job<BullData>, token: string): Promise<void> {
+/**
+ * Gives a job a priority for when it comes back; only if it is still there, or a hash without a job would be left. BullMQ's own
+ * `changePriority` searches all that waits for a job that is in a worker's hands.
+ */
+const SET_PRIORITY = `if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', KEYS[1], 'priority', ARGV[1]) end`;
+
+async function run(
+  worker: Worker<BullData>,
+  options: ConsumerOptions,
+  job: Job<BullData>,
+  token: string,
+): Promise<void> {
   // Not stored with each job (see job.ts): as many tries as the schedule wants, the delay by our strategy, no stack traces.
   Object.assign(job.opts, { attempts: Number.MAX_SAFE_INTEGER, backoff: { type: 'schedule' }, stackTraceLimit: 0 });
   let outcome: JobOutcome;
@@ -106,6 +121,7 @@ async function run(options: ConsumerOptions, job: Job<BullData>, token: string):
     case 'failed':
       throw new UnrecoverableError(outcome.reason);
     case 'retry':
+      await options.redis.eval(SET_PRIORITY, 1, worker.toKey(job.id!), RETRY_PRIORITY);
       throw new RetryDue(outcome.delayMs, outcome.reason);
     case 'postponed':
       await job.moveToDelayed(outcome.untilMs, token);

@@ -4,6 +4,12 @@ import type { JobsOptions } from 'bullmq';
 /** The name of the one queue that each partition has. */
 export const QUEUE_NAME = 'deliveries';
 
+/**
+ * What BullMQ takes after everything that waits without a priority: retries stand behind first attempts, so that many retries due at
+ * once keep no new event waiting (docs/decisions, 20).
+ */
+export const RETRY_PRIORITY = 1;
+
 /** What a job stands for: a delivery, and which generation of its job this is. */
 export interface DeliveryJob {
   deliveryId: string;
@@ -11,6 +17,14 @@ export interface DeliveryJob {
   subscriptionId: string;
   eventId: string;
 }
+
+/** What is to be put into the queue. */
+export type JobToAdd = DeliveryJob & {
+  /** Its delivery has had an attempt: it stands behind first attempts. */
+  isRetry?: boolean;
+  /** It is not due before this has passed. */
+  delayMs?: number;
+};
 
 /**
  * A job's id: the delivery's, and from the second generation on its number behind a dot. BullMQ silently ignores an id that
@@ -25,12 +39,11 @@ export function jobId(job: Pick<DeliveryJob, 'deliveryId' | 'generation'>): stri
  * job as a listpack: half the memory. That is why `attempts` and `backoff` are not here: the consumer, which knows the
  * schedule, gives them to each job it takes.
  */
-export function toBullJob(job: DeliveryJob, delayMs: number): { name: string; data: BullData; opts: JobsOptions } {
-  return {
-    name: job.subscriptionId,
-    data: { event_id: job.eventId },
-    opts: delayMs > 0 ? { jobId: jobId(job), delay: delayMs } : { jobId: jobId(job) },
-  };
+export function toBullJob(job: JobToAdd): { name: string; data: BullData; opts: JobsOptions } {
+  const opts: JobsOptions = { jobId: jobId(job) };
+  if (job.delayMs) opts.delay = job.delayMs;
+  if (job.isRetry) opts.priority = RETRY_PRIORITY;
+  return { name: job.subscriptionId, data: { event_id: job.eventId }, opts };
 }
 
 export interface BullData {

@@ -1,7 +1,7 @@
 /** Puts deliveries into the queue of their partition, and tells what is in it. */
-import { Queue } from 'bullmq';
+import { ErrorCode, type Job, Queue } from 'bullmq';
 import type { Cluster, Redis } from 'ioredis';
-import { type BullData, type DeliveryJob, jobId, QUEUE_NAME, toBullJob } from './job.ts';
+import { type BullData, type DeliveryJob, type JobToAdd, jobId, QUEUE_NAME, toBullJob } from './job.ts';
 
 /** Jobs a call of BullMQ takes at most: it sends one script a job in a single pipeline. */
 const CHUNK = 500;
@@ -13,11 +13,13 @@ export interface Producer {
    * Adds jobs to a partition's queue; one that is there already is left as it is. BullMQ adds a batch one by one, so a failure
    * may leave a part of it: call again with the same jobs. Throws what Redis answered.
    */
-  add(partition: number, jobs: readonly (DeliveryJob & { delayMs?: number })[]): Promise<void>;
+  add(partition: number, jobs: readonly JobToAdd[]): Promise<void>;
   /** Those of the jobs that are nowhere in the queue. */
   missing(partition: number, jobs: readonly DeliveryJob[]): Promise<DeliveryJob[]>;
   /** Removes jobs that no worker has in hand. */
   remove(partition: number, jobs: readonly Pick<DeliveryJob, 'deliveryId' | 'generation'>[]): Promise<void>;
+  /** Puts up to `limit` of the retries that stand behind first attempts, oldest first, before them; where none waits before them, nothing. */
+  advanceRetries(partition: number, limit: number): Promise<void>;
   /** Ids of the jobs of an address that a worker has in hand. */
   active(partition: number, subscriptionId: string): Promise<string[]>;
   /** Jobs by state, over all partitions. */
@@ -56,7 +58,7 @@ export function createProducer(options: {
     queues,
     async add(partition, jobs) {
       for (let start = 0; start < jobs.length; start += CHUNK) {
-        const chunk = jobs.slice(start, start + CHUNK).map((job) => toBullJob(job, job.delayMs ?? 0));
+        const chunk = jobs.slice(start, start + CHUNK).map(toBullJob);
         if (chunk.length === 1) await queueOf(partition).add(chunk[0]!.name, chunk[0]!.data, chunk[0]!.opts);
         else await queueOf(partition).addBulk(chunk);
       }
@@ -69,18 +71,42 @@ export function createProducer(options: {
     async remove(partition, jobs) {
       await Promise.all(jobs.map((job) => queueOf(partition).remove(jobId(job))));
     },
+    async advanceRetries(partition, limit) {
+      const queue = queueOf(partition);
+      const counts = await queue.getJobCounts('wait', 'prioritized');
+      if (!counts.wait || !counts.prioritized) return;
+      const retries = await queue.getPrioritized(0, limit - 1);
+      // Each goes to the very front: the oldest last.
+      await Promise.all(retries.reverse().map(advance));
+    },
     async active(partition, subscriptionId) {
       const jobs = await queueOf(partition).getActive();
       // A job that ended between the two reads of BullMQ is missing.
       return jobs.flatMap((job) => (job?.name === subscriptionId ? [job.id!] : []));
     },
     async counts() {
-      const all = await Promise.all(queues.map((queue) => queue.getJobCounts('wait', 'active', 'delayed', 'failed')));
+      const all = await Promise.all(
+        queues.map((queue) => queue.getJobCounts('wait', 'prioritized', 'active', 'delayed', 'failed')),
+      );
       const sum = (state: string) => all.reduce((total, counts) => total + (counts[state] ?? 0), 0);
-      return { waiting: sum('wait'), active: sum('active'), delayed: sum('delayed'), failed: sum('failed') };
+      return {
+        waiting: sum('wait') + sum('prioritized'),
+        active: sum('active'),
+        delayed: sum('delayed'),
+        failed: sum('failed'),
+      };
     },
     async close() {
       await Promise.all(queues.map((queue) => queue.close()));
     },
   };
+}
+
+async function advance(job: Job | undefined): Promise<void> {
+  try {
+    await job?.changePriority({ priority: 0, lifo: true });
+  } catch (error) {
+    // A worker has taken it meanwhile, and it is gone.
+    if ((error as { code?: number }).code !== ErrorCode.JobNotExist) throw error;
+  }
 }

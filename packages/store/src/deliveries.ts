@@ -42,6 +42,9 @@ export interface DeliveryJob {
   eventId: string;
 }
 
+/** A job to add, and whether its delivery has had attempts before. */
+export type ReleasedJob = DeliveryJob & { isRetry: boolean };
+
 export interface CreatedDelivery {
   deliveryId: string;
   subscriptionId: string;
@@ -323,14 +326,15 @@ export async function releaseDeliveries(
   subscriptionId: string,
   limit: number,
   nowMs: number,
-): Promise<DeliveryJob[]> {
+): Promise<ReleasedJob[]> {
   const base = baseOf(store, partitionOf(subscriptionId, store.partitions));
   const taken = (await runScript(store, 'release', base, [lane, subscriptionId, limit])) as string[];
-  const released = inGroupsOf(3, taken).map(([id, generation, eventId]) => ({
+  const released = inGroupsOf(4, taken).map(([id, generation, eventId, attempts]) => ({
     deliveryId: id!,
     generation: Number(generation),
     subscriptionId,
     eventId: eventId!,
+    isRetry: attempts !== '0',
   }));
   const held = released.filter(({ generation }) => generation === HELD_NOW);
   if (held.length === 0) return released;

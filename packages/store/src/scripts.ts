@@ -269,7 +269,7 @@ return 1
    * Takes up to n deliveries out of a lane, oldest first, each with a new generation whose job the caller adds next (the
    * sweep for lost jobs does it otherwise). Nothing leaves the held lane unless the address is active; what is parked at an address that is
    * not active is held from now on, 500 at a time, and answered with the generation -1.
-   * Answers (delivery, generation, event)… ARGV: lane, subscription, n.
+   * Answers (delivery, generation, event, attempts recorded)… ARGV: lane, subscription, n.
    */
   release: `${LIB}
 local lane_name, sub = ARGV[1], ARGV[2]
@@ -296,6 +296,7 @@ for _, id in ipairs(redis.call('ZRANGE', lane, 0, hold and 499 or tonumber(ARGV[
       out[#out + 1] = tostring(redis.call('HINCRBY', key, 'g', 1))
     end
     out[#out + 1] = d[4]
+    out[#out + 1] = d[2]
     if d[1] == HELD and not hold then
       local st = d[2] == '0' and PENDING or WAITING
       redis.call('HSET', key, 'st', st)

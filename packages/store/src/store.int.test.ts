@@ -236,7 +236,7 @@ describe('pause', () => {
     const partition = partitionOf(subscription.id, store.partitions);
     expect(await addressesToRelease(store, partition, 'held')).toEqual([subscription.id]);
     const released = await releaseDeliveries(store, 'held', subscription.id, 10, nowMs);
-    expect(released).toMatchObject([{ deliveryId, generation: 1 }]);
+    expect(released).toMatchObject([{ deliveryId, generation: 1, isRetry: true }]);
     expect(await addressesToRelease(store, partition, 'held')).toEqual([]);
     expect((await one(deliveryId)).status).toBe('waiting_for_retry');
     expect(await begin({ deliveryId, generation: 0, subscriptionId: subscription.id }, nowMs)).toEqual({
@@ -261,7 +261,7 @@ describe('parking', () => {
     }
     for (const job of [...jobs].reverse()) expect(await park(job)).toEqual({ kind: 'parked' });
     const released = await releaseDeliveries(store, 'parked', subscription.id, 2, nowMs);
-    expect(released).toEqual(jobs.slice(0, 2).map((job) => ({ ...job, generation: 1 })));
+    expect(released).toEqual(jobs.slice(0, 2).map((job) => ({ ...job, generation: 1, isRetry: false })));
     // The old job of a released delivery may still run: it must neither park nor attempt it again.
     expect(await park(jobs[0]!)).toEqual({ kind: 'superseded' });
   });
