@@ -69,6 +69,17 @@ export async function openBench() {
         OPERATOR_RATE_LIMIT: '0',
         ...env,
       }),
+    /** A replica, in step with Redis. */
+    async startReplica() {
+      const replica = await startRedis(join(dir, 'replica'), {
+        say: console.log,
+        extra: ['--replicaof', '127.0.0.1', String(server.port)],
+      });
+      const client = connectRedis({ REDIS_URL: replica.url });
+      await until('the replica', async () => /master_link_status:up/.test(await client.info('replication')));
+      client.disconnect();
+      return replica;
+    },
     /** CPU that Redis has used so far, in microseconds. */
     async redisCpuUs(): Promise<number> {
       const info = await redis.info('cpu');

@@ -1,4 +1,4 @@
-/** Events per second and publish latency at ingest: plain, with 3 matching subscriptions of 3, and with 3 of 10,000. */
+/** Events per second and publish latency at ingest: plain, with 3 matching subscriptions of 3, with 3 of 10,000, and with a replica to wait for. */
 import { randomUUID } from 'node:crypto';
 import {
   type Bench,
@@ -26,31 +26,62 @@ export async function benchIngest(bench: Bench, count: number, rounds: number, m
   const plain = await bench.start('bench/processes/plain-ingest.ts');
   const few = await withSubscriptions(bench, receiver.url, 0);
   const many = await withSubscriptions(bench, receiver.url, manySubscriptions);
-  const runs: Record<string, Figures[]> = { plain: [], none: [], three: [], threeOfMany: [] };
+  const runs: Record<'plain' | 'none' | 'three' | 'threeOfMany', Figures[]> = {
+    plain: [],
+    none: [],
+    three: [],
+    threeOfMany: [],
+  };
   for (let round = 0; round < rounds; round++) {
-    runs.plain!.push(await publish(plain, count, 'session.approved'));
-    runs.none!.push(await publish(few.ingest, count, 'session.expired'));
-    runs.three!.push(await publish(few.ingest, count, 'session.approved'));
-    runs.threeOfMany!.push(await publish(many.ingest, count, 'session.approved'));
+    runs.plain.push(await publish(plain, count, 'session.approved'));
+    runs.none.push(await publish(few.ingest, count, 'session.expired'));
+    runs.three.push(await publish(few.ingest, count, 'session.approved'));
+    runs.threeOfMany.push(await publish(many.ingest, count, 'session.approved'));
   }
   for (const one of [plain, receiver, few.ingest, few.operator, many.ingest, many.operator]) await one.stop();
   await bench.redis.flushdb();
-  const middle = (name: string) => ({
-    eventsPerS: median(runs[name]!.map((run) => run.eventsPerS)),
-    p50Ms: median(runs[name]!.map((run) => run.p50Ms)),
-    p99Ms: median(runs[name]!.map((run) => run.p99Ms)),
-    cpuUsPerEvent: median(runs[name]!.map((run) => run.cpuUsPerEvent)),
-  });
   return {
-    plain: middle('plain'),
-    noMatch: middle('none'),
-    threeOfThree: middle('three'),
-    threeOfMany: middle('threeOfMany'),
+    plain: middleOf(runs.plain),
+    noMatch: middleOf(runs.none),
+    threeOfThree: middleOf(runs.three),
+    threeOfMany: middleOf(runs.threeOfMany),
   };
 }
 
-async function withSubscriptions(bench: Bench, receiverUrl: string, others: number) {
-  const env = { KEY_PREFIX: `bench-${randomUUID()}` };
+/** The same with a replica beside Redis: waited for by ingest, or not. */
+export async function benchAckReplicas(bench: Bench, count: number, rounds: number) {
+  const receiver = await bench.start('bench/processes/receiver.ts');
+  const replica = await bench.startReplica();
+  const waits = await withSubscriptions(bench, receiver.url, 0, { ACK_REPLICAS: '1' });
+  const waitsNot = await withSubscriptions(bench, receiver.url, 0);
+  const runs: Record<'waitsNot' | 'waits', Figures[]> = { waitsNot: [], waits: [] };
+  for (let round = 0; round < rounds; round++) {
+    runs.waitsNot.push(await publish(waitsNot.ingest, count, 'session.approved'));
+    runs.waits.push(await publish(waits.ingest, count, 'session.approved'));
+  }
+  for (const one of [receiver, waits.ingest, waits.operator, waitsNot.ingest, waitsNot.operator]) await one.stop();
+  await replica.stop();
+  await bench.redis.flushdb();
+  return { waitsNot: middleOf(runs.waitsNot), waits: middleOf(runs.waits) };
+}
+
+function middleOf(runs: readonly Figures[]): Figures {
+  const middle = (name: keyof Figures) => median(runs.map((run) => run[name]));
+  return {
+    eventsPerS: middle('eventsPerS'),
+    p50Ms: middle('p50Ms'),
+    p99Ms: middle('p99Ms'),
+    cpuUsPerEvent: middle('cpuUsPerEvent'),
+  };
+}
+
+async function withSubscriptions(
+  bench: Bench,
+  receiverUrl: string,
+  others: number,
+  settings: Record<string, string> = {},
+) {
+  const env = { KEY_PREFIX: `bench-${randomUUID()}`, ...settings };
   const [ingest, operator] = [await bench.startApp('ingest', env), await bench.startApp('console', env)];
   await subscribeMany(operator.url, receiverUrl, 3, { event_types: ['session.approved'], environment: 'sandbox' });
   await subscribeMany(operator.url, receiverUrl, others, {

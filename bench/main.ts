@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { benchDeliveries } from './deliveries.ts';
 import { benchFanOut } from './fan-out.ts';
 import { type Health, openBench } from './harness.ts';
-import { benchIngest } from './ingest.ts';
+import { benchAckReplicas, benchIngest } from './ingest.ts';
 import { benchIsolation, type Latency } from './isolation.ts';
 import { benchLists } from './lists.ts';
 import { benchMemory } from './memory.ts';
-import { benchOverload } from './overload.ts';
+import { benchOverload, type Overload } from './overload.ts';
 import { benchRecovery } from './recovery.ts';
 
 const quick = process.argv.includes('--quick');
@@ -51,7 +51,8 @@ if (wants('deliveries')) {
 if (wants('ingest')) {
   const many = size(10_000);
   const figures = await benchIngest(bench, size(4_000), rounds, many);
-  results.ingest = figures;
+  const replicated = await benchAckReplicas(bench, size(4_000), rounds);
+  results.ingest = { ...figures, replicated };
   const row = (of: (typeof figures)['plain']) => ({
     'events/s': round(of.eventsPerS),
     'p50 ms': round(of.p50Ms, 1),
@@ -64,6 +65,8 @@ if (wants('ingest')) {
     'Posthorn, no match': row(figures.noMatch),
     'Posthorn, 3 of 3 subscriptions match': row(figures.threeOfThree),
     [`Posthorn, 3 of ${many + 3} match`]: row(figures.threeOfMany),
+    'Posthorn, 3 of 3 match, a replica beside it': row(replicated.waitsNot),
+    'Posthorn, 3 of 3 match, the replica waited for (ACK_REPLICAS=1)': row(replicated.waits),
   });
 }
 if (wants('memory')) {
@@ -138,6 +141,7 @@ if (wants('recovery')) {
       'first after ms': round(of.firstMs),
       'p50 ms': round(of.p50Ms),
       'last ms': round(of.lastMs),
+      'p99 of others, ms': of.healthyP99Ms,
       ...health(of),
     })),
   );
@@ -161,23 +165,27 @@ if (wants('recovery')) {
 if (wants('overload')) {
   const overload = await benchOverload(bench, quick ? 5 : 30);
   results.overload = overload;
-  const { ingestMb } = overload;
-  console.log('Overload: batches of 500 events at ten times the rate that ingest takes, whether it answers or not');
-  console.table({
-    'taken when publishers wait, events/s': { value: round(overload.capacityPerS) },
-    'offered, events/s': { value: round(overload.offeredPerS) },
-    'taken then, events/s': { value: round(overload.acceptedPerS) },
-    'answers to batches': { value: JSON.stringify(overload.answers) },
-    'p99 of an answer, ms': { value: round(overload.answerP99Ms) },
-    'resident memory of ingest before, at most, after, MB': {
-      value: `${round(ingestMb.before)}, ${round(ingestMb.peak)}, ${round(ingestMb.after)}`,
-    },
-    'resident memory of the worker at most, MB': { value: round(overload.workerPeakMb) },
-    'health checks failed, slowest in ms': {
-      value: `${overload.failed} of ${overload.checks}, ${round(overload.slowestMs)}`,
-    },
-    'deliveries owed, arrived': { value: `${overload.accepted}, ${overload.arrived}` },
+  const column = ({ ingestMb, ...of }: Overload) => ({
+    'taken when publishers wait, events/s': round(of.capacityPerS),
+    'offered, events/s': round(of.offeredPerS),
+    'taken then, events/s': round(of.acceptedPerS),
+    answers: JSON.stringify(of.answers),
+    'p99 of an answer, ms': round(of.answerP99Ms),
+    'memory of ingest before, at most, after, MB': `${round(ingestMb.before)}, ${round(ingestMb.peak)}, ${round(ingestMb.after)}`,
+    'memory of the worker at most, MB': round(of.workerPeakMb),
+    'health checks failed, slowest in ms': `${of.failed} of ${of.checks}, ${round(of.slowestMs)}`,
+    'deliveries owed, arrived': `${of.deliveries}, ${of.arrived}`,
   });
+  console.log('Overload: ten times the events that ingest takes, whether it answers or not');
+  const [batches, singles] = [column(overload.batches), column(overload.singles)];
+  console.table(
+    Object.fromEntries(
+      Object.entries(batches).map(([name, value]) => [
+        name,
+        { 'batches of 500': value, 'single events': singles[name as keyof typeof singles] },
+      ]),
+    ),
+  );
 }
 await bench.close();
 const folder = join(import.meta.dirname, 'results');

@@ -1,10 +1,13 @@
 /** Ten times the events that ingest can take: what it takes, what it refuses, and what that does to its memory. */
+
+import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import {
   type Bench,
   event400,
   type Health,
-  inParallel,
   PUBLISHER_KEY,
   percentile,
   processUsage,
@@ -15,111 +18,129 @@ import {
 
 const BATCH = 500;
 const FACTOR = 10;
+const WARM_UP_S = 2;
+/** Connections of those who publish single events: when they wait for answers, and when they don't. */
+const [WAITING, NOT_WAITING] = [20, 5_000];
 
-export interface Overload extends Health {
-  /** Events a second that ingest takes from four publishers who wait for their answers. */
-  capacityPerS: number;
+/** What publishers did, and were told. */
+export interface Told {
+  /** Answers by status; `none` for what got no answer in time, `unsent` for what no connection was free for. */
+  answers: Record<string, number>;
+  /** Deliveries of accepted events. */
+  deliveries: number;
   offeredPerS: number;
   acceptedPerS: number;
-  /** Batches by status, `none` for those that got no answer in 10 s. */
-  answers: Record<string, number>;
   answerP99Ms: number;
+}
+
+/** Publishes for so many seconds: events follow answers, or come at a rate, whether there are answers or not. */
+type Load = (ingestUrl: string, seconds: number, perS?: number) => Promise<Told>;
+
+export interface Overload extends Health, Told {
+  /** Events a second that ingest takes from publishers who wait for their answers. */
+  capacityPerS: number;
   ingestMb: { before: number; peak: number; after: number };
   workerPeakMb: number;
-  /** Accepted events that arrived; anything but all is a loss. */
-  accepted: number;
+  /** Accepted deliveries that arrived; anything but all is a loss. */
   arrived: number;
 }
 
-export async function benchOverload(bench: Bench, seconds: number): Promise<Overload> {
+export async function benchOverload(bench: Bench, seconds: number): Promise<{ batches: Overload; singles: Overload }> {
+  return { batches: await overload(bench, batches, seconds), singles: await overload(bench, singles, seconds) };
+}
+
+async function overload(bench: Bench, load: Load, seconds: number): Promise<Overload> {
   const env = { KEY_PREFIX: `bench-${randomUUID()}`, ADDRESS_CONCURRENCY: '100' };
   const receiver = await bench.start('bench/processes/receiver.ts');
   const [ingest, operator] = [await bench.startApp('ingest', env), await bench.startApp('console', env)];
   const worker = await bench.startApp('worker', env);
   await subscribeMany(operator.url, receiver.url, 1, { event_types: ['session.approved'] });
-  // Few of the events have a delivery: what is offered is to be too much for ingest, not for the machine.
-  const body = (i: number) =>
-    JSON.stringify({
-      events: Array.from({ length: BATCH }, (_, k) =>
-        event400(k === i % BATCH ? 'session.approved' : 'session.expired'),
-      ),
-    });
-  const bodies = Array.from({ length: 10 }, (_, i) => body(i));
-  let accepted = 0;
-  let deliveries = 0;
-  const answers: Record<string, number> = {};
-  const times: number[] = [];
-  const send = async (i: number) => {
-    const startedAt = performance.now();
-    let status = 'none';
-    try {
-      const response = await fetch(`${ingest.url}/v1/events/batch`, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${PUBLISHER_KEY}`, 'content-type': 'application/json' },
-        body: bodies[i % bodies.length]!,
-        signal: AbortSignal.timeout(10_000),
-      });
-      const answer = (await response.json()) as { results?: { status: number; deliveries: number }[] };
-      status = String(response.status);
-      if (status === '503' && !response.headers.has('retry-after')) status = '503 without Retry-After';
-      for (const result of answer.results ?? []) {
-        if (result.status !== 202) continue;
-        accepted += 1;
-        deliveries += result.deliveries;
-      }
-    } catch (error) {
-      if ((error as Error).name !== 'TimeoutError') status = (error as Error).message;
-    }
-    answers[status] = (answers[status] ?? 0) + 1;
-    times.push(performance.now() - startedAt);
-  };
-  const usage = async () => (await processUsage(ingest.child.pid!)).residentBytes / 1e6;
-  await inParallel(40, 4, send);
-  const startedAt = performance.now();
-  const count = 20 * seconds;
-  await inParallel(count / 10, 4, send);
-  const capacityPerS = (count * BATCH) / 10 / ((performance.now() - startedAt) / 1_000);
-  const before = await usage();
-  times.length = 0;
-  for (const status of Object.keys(answers)) delete answers[status];
-  const acceptedBefore = accepted;
+  const residentMb = async ({ child }: typeof ingest) => (await processUsage(child.pid!)).residentBytes / 1e6;
 
-  const offeredPerS = FACTOR * capacityPerS;
+  const warmUp = await load(ingest.url, WARM_UP_S);
+  const waiting = await load(ingest.url, Math.ceil(seconds / 5));
+  const before = await residentMb(ingest);
+  let [peak, workerPeakMb] = [before, 0];
   const health = watchHealth([ingest, worker]);
-  const sent: Promise<unknown>[] = [];
-  let [peak, workerPeak] = [before, 0];
-  const beganAt = performance.now();
-  for (let i = 0, seen = 0; performance.now() - beganAt < seconds * 1_000; ) {
-    // Whoever answers, however late: the next batches come when they come.
-    const wanted = (((performance.now() - beganAt) / 1_000) * offeredPerS) / BATCH;
-    for (; i < wanted; i++) sent.push(send(i));
-    if (performance.now() - seen > 250) {
-      seen = performance.now();
-      peak = Math.max(peak, await usage());
-      workerPeak = Math.max(workerPeak, (await processUsage(worker.child.pid!)).residentBytes / 1e6);
-    }
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-  const tookS = (performance.now() - beganAt) / 1_000;
-  const acceptedPerS = (accepted - acceptedBefore) / tookS;
-  await Promise.all(sent);
+  const watch = setInterval(async () => {
+    peak = Math.max(peak, await residentMb(ingest));
+    workerPeakMb = Math.max(workerPeakMb, await residentMb(worker));
+  }, 250);
+  const told = await load(ingest.url, seconds, FACTOR * waiting.acceptedPerS);
+  clearInterval(watch);
   const figures = await health.stop();
+  const deliveries = warmUp.deliveries + waiting.deliveries + told.deliveries;
   const arrived = async () => Number(await (await fetch(`${receiver.url}/count`)).text());
   await until('all that was accepted', async () => (await arrived()) >= deliveries).catch(() => undefined);
-  const after = await usage();
   const result = {
     ...figures,
-    capacityPerS,
-    offeredPerS: (sent.length * BATCH) / tookS,
-    acceptedPerS,
-    answers: { ...answers },
-    answerP99Ms: percentile(times, 0.99),
-    ingestMb: { before, peak, after },
-    workerPeakMb: workerPeak,
-    accepted: deliveries,
+    ...told,
+    capacityPerS: waiting.acceptedPerS,
+    ingestMb: { before, peak, after: await residentMb(ingest) },
+    workerPeakMb,
+    deliveries,
     arrived: await arrived(),
   };
   for (const one of [worker, operator, ingest, receiver]) await one.stop();
   await bench.redis.flushdb();
   return result;
+}
+
+/** Batches, from this process. One event of each has a delivery: what is offered is to be too much for ingest, not for the machine. */
+async function batches(ingestUrl: string, seconds: number, perS?: number): Promise<Told> {
+  const body = JSON.stringify({
+    events: Array.from({ length: BATCH }, (_, i) => event400(i === 0 ? 'session.approved' : 'session.expired')),
+  });
+  const told = { answers: {} as Record<string, number>, deliveries: 0 };
+  const times: number[] = [];
+  let accepted = 0;
+  const send = async () => {
+    const startedAt = performance.now();
+    let status = 'none';
+    try {
+      const response = await fetch(`${ingestUrl}/v1/events/batch`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${PUBLISHER_KEY}`, 'content-type': 'application/json' },
+        body,
+        signal: AbortSignal.timeout(10_000),
+      });
+      const answer = (await response.json()) as { results?: { status: number; deliveries: number }[] };
+      status = String(response.status);
+      if (status === '503' && !response.headers.has('retry-after')) status = '503 without Retry-After';
+      const taken = (answer.results ?? []).filter((result) => result.status === 202);
+      accepted += taken.length;
+      told.deliveries += taken.reduce((sum, { deliveries }) => sum + deliveries, 0);
+    } catch (error) {
+      if ((error as Error).name !== 'TimeoutError') status = (error as Error).message;
+    }
+    told.answers[status] = (told.answers[status] ?? 0) + 1;
+    times.push(performance.now() - startedAt);
+  };
+  const startedAt = performance.now();
+  const elapsedS = () => (performance.now() - startedAt) / 1_000;
+  const sent: Promise<void>[] = [];
+  const publisher = async () => {
+    while (elapsedS() < seconds) {
+      sent.push(send());
+      await sent.at(-1);
+    }
+  };
+  if (perS === undefined) await Promise.all(Array.from({ length: 4 }, publisher));
+  // Whoever answers, however late: the next batches come when they come.
+  for (; elapsedS() < seconds; await new Promise((resolve) => setTimeout(resolve, 5))) {
+    while (sent.length * BATCH < elapsedS() * perS!) sent.push(send());
+  }
+  const figures = { offeredPerS: (sent.length * BATCH) / elapsedS(), acceptedPerS: accepted / elapsedS() };
+  await Promise.all(sent);
+  return { ...told, ...figures, answerP99Ms: percentile(times, 0.99) };
+}
+
+/** Single events, from a process of their own: at ten times the rate they take as much as ingest does. */
+async function singles(ingestUrl: string, seconds: number, perS?: number): Promise<Told> {
+  const how =
+    perS === undefined ? { CONNECTIONS: String(WAITING) } : { CONNECTIONS: String(NOT_WAITING), PER_S: String(perS) };
+  const { stdout } = await promisify(execFile)(process.execPath, [join(import.meta.dirname, 'processes/flood.ts')], {
+    env: { ...process.env, INGEST_URL: ingestUrl, SECONDS: String(seconds), ...how },
+  });
+  return JSON.parse(stdout) as Told;
 }
