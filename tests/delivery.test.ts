@@ -1,31 +1,12 @@
 /** An event's whole way: published, matched, signed, delivered, retried on the schedule, failed, held, resumed. */
-import { afterEach, describe, expect, it } from '@jest/globals';
-import {
-  eventually,
-  fakeClock,
-  isDelivery,
-  type Receiver,
-  startMisbehavingReceiver,
-  startReceiver,
-} from '@posthorn/testing';
+
+import { describe, expect, it } from '@jest/globals';
+import { eventually, fakeClock, isDelivery, startMisbehavingReceiver } from '@posthorn/testing';
 import { Queue } from 'bullmq';
 import Stripe from 'stripe';
-import { sampleEvent, startWorld, type World, type WorldOptions } from './world.ts';
+import { atEnd, ownReceiver, ownWorld } from './own.ts';
+import { sampleEvent, type World } from './world.ts';
 
-const undo: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const one of undo.splice(0).reverse()) await one();
-});
-async function world(options?: WorldOptions): Promise<World> {
-  const started = await startWorld(options);
-  undo.push(() => started.stop());
-  return started;
-}
-async function receiver(...args: Parameters<typeof startReceiver>): Promise<Receiver> {
-  const started = await startReceiver(...args);
-  undo.push(() => started.close());
-  return started;
-}
 const finished = (on: World, id: string) =>
   eventually(`the end of ${id}`, async () => {
     const delivery = await on.delivery(id);
@@ -36,8 +17,8 @@ const onlyDelivery = (on: World, eventId: string) =>
 
 describe('delivery', () => {
   it("reaches each matching address with the same bytes, signed so that stripe's client accepts it", async () => {
-    const on = await world();
-    const [a, b, other] = [await receiver(), await receiver(), await receiver()];
+    const on = await ownWorld();
+    const [a, b, other] = [await ownReceiver(), await ownReceiver(), await ownReceiver()];
     const subscriptions = [
       await on.subscribe(a.url),
       await on.subscribe(b.url, { event_types: ['session.approved'], environment: 'sandbox' }),
@@ -81,9 +62,9 @@ describe('delivery', () => {
   });
 
   it('fails for good after as many attempts as there are delays plus one, each with its error', async () => {
-    const on = await world({ env: { RETRY_DELAYS: '30ms,40ms' } });
+    const on = await ownWorld({ env: { RETRY_DELAYS: '30ms,40ms' } });
     const statuses = [500, 302, 404];
-    const to = await receiver((request, response) => {
+    const to = await ownReceiver((request, response) => {
       response.writeHead(isDelivery(request) ? statuses.shift()! : 200, { location: 'http://127.0.0.1/' }).end();
     });
     await on.subscribe(to.url);
@@ -116,8 +97,8 @@ describe('delivery', () => {
 
   it('the default schedule: BullMQ holds 1 m, 5 m, 30 m, 2 h and 12 h, and the sixth failure is the last', async () => {
     const clock = fakeClock(Date.now());
-    const on = await world({ clock });
-    const to = await receiver((request, response) => response.writeHead(isDelivery(request) ? 503 : 200).end());
+    const on = await ownWorld({ clock });
+    const to = await ownReceiver((request, response) => response.writeHead(isDelivery(request) ? 503 : 200).end());
     await on.subscribe(to.url);
     const { body } = await on.publish(sampleEvent());
     const { id } = await onlyDelivery(on, body.id);
@@ -144,13 +125,13 @@ describe('delivery', () => {
   });
 
   it('a hanging receiver fails by its limit, and one that drips its body succeeds with its status line', async () => {
-    const on = await world({ env: { ATTEMPT_TIMEOUT: '150ms', RETRY_DELAYS: '1h' } });
-    const good = await receiver();
+    const on = await ownWorld({ env: { ATTEMPT_TIMEOUT: '150ms', RETRY_DELAYS: '1h' } });
+    const good = await ownReceiver();
     const subscription = await on.subscribe(good.url);
     const hanging = await startMisbehavingReceiver('never answers');
-    undo.push(() => hanging.close());
+    atEnd(() => hanging.close());
     const dripping = await startMisbehavingReceiver('drips its body');
-    undo.push(() => dripping.close());
+    atEnd(() => dripping.close());
     const key = `${on.prefix}:{0}:subscription:${subscription.id}`;
     for (const [url, expected] of [
       [hanging.url, { status: 'waiting_for_retry', attempts: [{ error: 'timeout', status_code: null }] }],
@@ -171,8 +152,8 @@ describe('delivery', () => {
 
 describe('pause', () => {
   it('an address that keeps failing is paused, what comes is held, and goes out on resume with its attempts', async () => {
-    const on = await world({ workers: 2, env: { PAUSE_AFTER: '3', RETRY_DELAYS: '20ms' } });
-    const to = await receiver();
+    const on = await ownWorld({ workers: 2, env: { PAUSE_AFTER: '3', RETRY_DELAYS: '20ms' } });
+    const to = await ownReceiver();
     const { id } = await on.subscribe(to.url);
     to.answerWith((_request, response) => response.writeHead(500).end());
     for (let i = 0; i < 3; i++) await on.publish(sampleEvent());
@@ -204,8 +185,8 @@ describe('pause', () => {
   });
 
   it('a pause by hand holds a due retry; resumed, it has the attempts it had', async () => {
-    const on = await world({ env: { RETRY_DELAYS: '200ms,200ms' } });
-    const to = await receiver();
+    const on = await ownWorld({ env: { RETRY_DELAYS: '200ms,200ms' } });
+    const to = await ownReceiver();
     const { id } = await on.subscribe(to.url);
     to.answerWith(500);
     const { body } = await on.publish(sampleEvent());
@@ -227,11 +208,11 @@ describe('pause', () => {
   });
 
   it('one address that hangs holds up no other, and its deliveries all get their turn', async () => {
-    const on = await world({
+    const on = await ownWorld({
       env: { WORKER_CONCURRENCY: '6', ADDRESS_CONCURRENCY: '2', ATTEMPT_TIMEOUT: '300ms', RETRY_DELAYS: '1h' },
     });
-    const slow = await receiver();
-    const fast = await receiver();
+    const slow = await ownReceiver();
+    const fast = await ownReceiver();
     await on.subscribe(slow.url, { environment: 'sandbox' });
     await on.subscribe(fast.url, { environment: 'production' });
     slow.answerWith(() => undefined);
@@ -249,8 +230,8 @@ describe('pause', () => {
   });
 
   it('a retry stands behind newer events, but not for ever where these never end', async () => {
-    const on = await world({ env: { WORKER_CONCURRENCY: '1', RETRY_DELAYS: '200ms' } });
-    const [failing, busy] = [await receiver(), await receiver()];
+    const on = await ownWorld({ env: { WORKER_CONCURRENCY: '1', RETRY_DELAYS: '200ms' } });
+    const [failing, busy] = [await ownReceiver(), await ownReceiver()];
     const { id } = await on.subscribe(failing.url, { environment: 'production' });
     await on.subscribe(busy.url, { environment: 'sandbox' });
     failing.answerWith((_request, response) => response.writeHead(failing.requests.length > 2 ? 200 : 500).end());

@@ -1,9 +1,11 @@
 /** What operators see: overview, audit trail, notices; and that the answers are what the API's document says. */
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { verifySignature } from '@posthorn/signing';
 import { eventually, isDelivery, type Receiver, startReceiver } from '@posthorn/testing';
 import type { z } from 'zod';
 import * as schemas from '../apps/console/src/schemas.ts';
+import { atEnd } from './own.ts';
 import { OPERATOR_TOKEN, sampleEvent, startWorld, type World } from './world.ts';
 
 const NOTICE_SECRET = 'a-secret-for-notices-0123456789';
@@ -11,7 +13,6 @@ let on: World;
 let to: Receiver;
 let failing: Receiver;
 let notices: Receiver;
-const undo: (() => Promise<unknown>)[] = [];
 beforeAll(async () => {
   [to, failing, notices] = [
     await startReceiver(),
@@ -24,9 +25,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await on.stop();
   for (const receiver of [to, failing, notices]) await receiver.close();
-});
-afterEach(async () => {
-  for (const one of undo.splice(0).reverse()) await one();
 });
 const noticesOf = (type: string) =>
   notices.requests.map(({ body }) => JSON.parse(body)).filter((notice) => notice.type === type);
@@ -68,7 +66,7 @@ describe('overview', () => {
   });
   it('a worker that stops is gone from it, one that dies after 10 seconds', async () => {
     const own = await startWorld({ workers: 2 });
-    undo.push(() => own.stop());
+    atEnd(() => own.stop());
     const workers = async () => (await own.operate('GET', '/v1/overview')).body.workers.length;
     expect(await workers()).toBe(2);
     await own.stopWorker(0);
@@ -166,9 +164,9 @@ describe('notices', () => {
   });
   it('are repeated until they are taken', async () => {
     const deaf = await startReceiver(500);
-    undo.push(() => deaf.close());
+    atEnd(() => deaf.close());
     const own = await startWorld({ env: { NOTICE_URL: deaf.url, NOTICE_SECRET } });
-    undo.push(() => own.stop());
+    atEnd(() => own.stop());
     const { id } = await own.subscribe(to.url);
     await own.operate('POST', `/v1/subscriptions/${id}/pause`);
     await deaf.received(1);
@@ -183,7 +181,7 @@ describe('notices', () => {
 describe('what was sent', () => {
   it('is shown as an attempt sent it, and as it would be sent now', async () => {
     const own = await startReceiver();
-    undo.push(() => own.close());
+    atEnd(() => own.close());
     const { id, secret } = await on.subscribe(own.url);
     await on.operate('POST', `/v1/subscriptions/${id}/rotate-secret`);
     const made = (await on.operate('POST', `/v1/subscriptions/${id}/test`)).body;

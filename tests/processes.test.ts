@@ -1,11 +1,12 @@
 /** Processes from the outside: start, stop, die. What was accepted arrives. */
+
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { connectRedis } from '@posthorn/store';
-import { eventually, isDelivery, type Receiver, startReceiver, testPrefix, testRedisUrl } from '@posthorn/testing';
+import { eventually, isDelivery, testPrefix, testRedisUrl } from '@posthorn/testing';
 import { startRedis } from '../scripts/redis/server.ts';
-import { type Process, startProcess } from './processes.ts';
+import { atEnd, ownProcess, ownReceiver } from './own.ts';
 import {
   apiClients,
   ENCRYPTION_KEY,
@@ -16,26 +17,9 @@ import {
   worldEnv,
 } from './world.ts';
 
-const undo: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const one of undo.splice(0).reverse()) await one();
-});
-function start(...args: Parameters<typeof startProcess>): Process {
-  const started = startProcess(...args);
-  undo.push(async () => {
-    started.child.kill('SIGKILL');
-    await started.ended;
-  });
-  return started;
-}
-async function receiver(...args: Parameters<typeof startReceiver>): Promise<Receiver> {
-  const started = await startReceiver(...args);
-  undo.push(() => started.close());
-  return started;
-}
 function newEnv(change: Record<string, string> = {}): Record<string, string> {
   const env: Record<string, string> = { ...worldEnv(testPrefix(), testRedisUrl()), LOG_LEVEL: 'info', ...change };
-  undo.push(async () => {
+  atEnd(async () => {
     const redis = connectRedis({ REDIS_URL: testRedisUrl() });
     await removeKeys(redis, env.KEY_PREFIX!);
     redis.disconnect();
@@ -43,7 +27,7 @@ function newEnv(change: Record<string, string> = {}): Record<string, string> {
   return env;
 }
 async function apis(env: Record<string, string>) {
-  const [ingest, operator] = [start('ingest', env), start('console', env)];
+  const [ingest, operator] = [ownProcess('ingest', env), ownProcess('console', env)];
   return { ...apiClients((await ingest.ready).url, (await operator.ready).url), ingest, operator };
 }
 
@@ -51,7 +35,7 @@ describe('start and stop', () => {
   it.each(['ingest', 'worker', 'console'] as const)(
     '%s with bad settings ends at once, naming each and no value',
     async (app) => {
-      const process = start(app, {
+      const process = ownProcess(app, {
         PORT: 'hunter2',
         RETENTION: 'hunter2',
         PUBLISHER_KEYS: 'hunter2',
@@ -69,7 +53,7 @@ describe('start and stop', () => {
     '%s says ready once, and ends with 0 on SIGTERM and on SIGINT',
     async (app) => {
       for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-        const process = start(app, newEnv());
+        const process = ownProcess(app, newEnv());
         await process.ready;
         process.child.kill(signal);
         expect(await process.ended).toBe(0);
@@ -80,11 +64,11 @@ describe('start and stop', () => {
   it('a worker asked to stop finishes the attempt in flight, and one whose grace ends gives it to another', async () => {
     const env = newEnv({ SHUTDOWN_GRACE: '2s', ATTEMPT_TIMEOUT: '60s' });
     const { publish, subscribe, deliveries } = await apis(env);
-    const to = await receiver();
+    const to = await ownReceiver();
     await subscribe(to.url);
     const finish = Promise.withResolvers<void>();
     to.answerWith((_request, response) => void finish.promise.then(() => response.end()));
-    const first = start('worker', env);
+    const first = ownProcess('worker', env);
     await first.ready;
     await publish(sampleEvent());
     await to.received(1, 5_000, isDelivery);
@@ -95,7 +79,7 @@ describe('start and stop', () => {
     expect(await deliveries('status=succeeded')).toHaveLength(1);
 
     to.answerWith(() => undefined);
-    const second = start('worker', env);
+    const second = ownProcess('worker', env);
     await second.ready;
     await publish(sampleEvent());
     await to.received(2, 5_000, isDelivery);
@@ -103,14 +87,14 @@ describe('start and stop', () => {
     expect(await second.ended).toBe(0);
     expect(await deliveries('status=pending')).toMatchObject([{ attempt_count: 0 }]);
     to.answerWith(200);
-    const third = start('worker', env);
+    const third = ownProcess('worker', env);
     await third.ready;
     await eventually('another worker to take it', async () => (await deliveries('status=succeeded')).length === 2);
   });
   it.each(['ingest', 'worker', 'console'] as const)(
     '%s works on and stops when nobody reads its log any more',
     async (app) => {
-      const process = start(app, newEnv({ LOG_LEVEL: 'trace' }));
+      const process = ownProcess(app, newEnv({ LOG_LEVEL: 'trace' }));
       const { url } = await process.ready;
       process.child.stdout!.destroy();
       for (let i = 0; i < 3; i++) expect((await fetch(`${url}/readyz`)).status).toBe(200);
@@ -120,9 +104,9 @@ describe('start and stop', () => {
   );
   it('processes that disagree about the partitions do not mix', async () => {
     const env = newEnv();
-    const first = start('ingest', env);
+    const first = ownProcess('ingest', env);
     await first.ready;
-    const second = start('worker', { ...env, PARTITIONS: '8' });
+    const second = ownProcess('worker', { ...env, PARTITIONS: '8' });
     expect(await second.ended).toBe(1);
     expect(second.output.join('\n')).toContain('Set PARTITIONS=1');
   });
@@ -133,11 +117,11 @@ describe('a worker that is killed', () => {
     const events = 10_000;
     const env = newEnv({ PARTITIONS: '2', LOG_LEVEL: 'warn' });
     const { publishBatch, subscribe, deliveries, operate } = await apis({ ...env, LOG_LEVEL: 'info' });
-    const to = await receiver();
+    const to = await ownReceiver();
     await subscribe(to.url);
     await subscribe(to.url, { event_types: ['session.expired'] });
     const workers = Array.from({ length: 4 }, () =>
-      start('worker', { ...env, LOG_LEVEL: 'info', ADDRESS_CONCURRENCY: '50' }),
+      ownProcess('worker', { ...env, LOG_LEVEL: 'info', ADDRESS_CONCURRENCY: '50' }),
     );
     await Promise.all(workers.map(({ ready }) => ready));
     const accepted = new Set<string>();
@@ -167,14 +151,14 @@ describe('a worker that is killed', () => {
 describe('a Redis that goes away', () => {
   it('ingest answers 503 and is not ready meanwhile, workers wait, and all goes on by itself after its return', async () => {
     const dir = join(import.meta.dirname, `../.posthorn/redis-outage-${process.pid}`);
-    undo.push(() => rmSync(dir, { recursive: true, force: true }));
+    atEnd(() => rmSync(dir, { recursive: true, force: true }));
     let redis = await startRedis(dir, { say: () => undefined });
-    undo.push(() => redis.stop());
+    atEnd(() => redis.stop());
     const env = { ...worldEnv('outage', redis.url), LOG_LEVEL: 'info' };
     const { publish, subscribe, ingest } = await apis(env);
-    const worker = start('worker', env);
+    const worker = ownProcess('worker', env);
     await worker.ready;
-    const to = await receiver();
+    const to = await ownReceiver();
     await subscribe(to.url);
     expect((await publish(sampleEvent())).status).toBe(202);
     await to.received(1, 5_000, isDelivery);
@@ -195,17 +179,17 @@ describe('a Redis that goes away', () => {
 
   it('a full Redis: 503, nothing half stored, and it goes on when there is room again', async () => {
     const dir = join(import.meta.dirname, `../.posthorn/redis-full-${process.pid}`);
-    undo.push(() => rmSync(dir, { recursive: true, force: true }));
+    atEnd(() => rmSync(dir, { recursive: true, force: true }));
     const redis = await startRedis(dir, { say: () => undefined });
-    undo.push(() => redis.stop());
+    atEnd(() => redis.stop());
     const env = { ...worldEnv('full', redis.url), LOG_LEVEL: 'info' };
     const { publish, subscribe, deliveries } = await apis(env);
-    const worker = start('worker', env);
+    const worker = ownProcess('worker', env);
     await worker.ready;
-    const to = await receiver();
+    const to = await ownReceiver();
     await subscribe(to.url);
     const client = connectRedis({ REDIS_URL: redis.url });
-    undo.push(() => client.disconnect());
+    atEnd(() => client.disconnect());
     const keysBefore = (await client.keys('full:*')).sort();
     await client.config('SET', 'maxmemory', '1mb');
     const event = sampleEvent({ id: 'evt_full' });
@@ -236,18 +220,18 @@ async function readKey(redis: ReturnType<typeof connectRedis>, key: string): Pro
 describe('the Redis behind it', () => {
   it('is refused where it may evict keys, and warned about where it keeps nothing on disk', async () => {
     const dir = join(import.meta.dirname, '../.posthorn', `evicting-${testPrefix()}`);
-    undo.push(() => rmSync(dir, { recursive: true, force: true }));
+    atEnd(() => rmSync(dir, { recursive: true, force: true }));
     const extra = ['--maxmemory-policy', 'allkeys-lru', '--appendonly', 'no'];
     const redis = await startRedis(dir, { say: () => undefined, extra });
-    undo.push(() => redis.stop());
+    atEnd(() => redis.stop());
     const env: Record<string, string> = { ...worldEnv(testPrefix(), redis.url), LOG_LEVEL: 'info' };
-    const refused = start('ingest', env);
+    const refused = ownProcess('ingest', env);
     expect(await refused.ended).toBe(1);
     expect(refused.output.join('\n')).toContain('maxmemory-policy is allkeys-lru');
     const client = connectRedis({ REDIS_URL: redis.url });
-    undo.push(() => client.disconnect());
+    atEnd(() => client.disconnect());
     await client.config('SET', 'maxmemory-policy', 'noeviction');
-    const accepted = start('worker', env);
+    const accepted = ownProcess('worker', env);
     await accepted.ready;
     expect(accepted.output.join('\n')).toContain('no append-only file');
   });
@@ -256,7 +240,7 @@ describe('the Redis behind it', () => {
 describe('secrets', () => {
   it('are in no log, no key, no job, no metric and no page', async () => {
     const noticeSecret = 'a-secret-for-notices-987654321';
-    const notices = await receiver();
+    const notices = await ownReceiver();
     const env = newEnv({
       RETRY_DELAYS: '50ms,1h',
       LOG_LEVEL: 'trace',
@@ -264,9 +248,9 @@ describe('secrets', () => {
       NOTICE_SECRET: noticeSecret,
     });
     const { publish, subscribe, operate, ingest, operator, deliveries } = await apis(env);
-    const worker = start('worker', env);
+    const worker = ownProcess('worker', env);
     await worker.ready;
-    const to = await receiver((request, response) => response.writeHead(isDelivery(request) ? 500 : 200).end());
+    const to = await ownReceiver((request, response) => response.writeHead(isDelivery(request) ? 500 : 200).end());
     const own = 'my-own-secret-0123456789';
     const secrets = [(await subscribe(to.url)).secret, (await subscribe(to.url, { secret: own })).secret, own];
     await publish(sampleEvent());
@@ -319,14 +303,14 @@ describe('a bulk replay', () => {
   it(`of ${COUNT} goes on to its end when the console is killed in the middle, and sends each once`, async () => {
     const env = newEnv({ RETRY_DELAYS: '5ms', PAUSE_AFTER: '1000000', ADDRESS_CONCURRENCY: '100' });
     const { publishBatch, subscribe, operator } = await apis(env);
-    start('worker', env);
-    const to = await receiver((request, response) => response.writeHead(isDelivery(request) ? 500 : 200).end());
+    ownProcess('worker', env);
+    const to = await ownReceiver((request, response) => response.writeHead(isDelivery(request) ? 500 : 200).end());
     const { id } = await subscribe(to.url);
     for (let sent = 0; sent < COUNT; sent += 500) {
       await publishBatch(Array.from({ length: 500 }, () => sampleEvent()));
     }
     const redis = connectRedis({ REDIS_URL: testRedisUrl() });
-    undo.push(() => redis.disconnect());
+    atEnd(() => redis.disconnect());
     const countOf = (status: string) => redis.zcard(`${env.KEY_PREFIX}:{0}:by_status:${status}`);
     await eventually('all to fail', async () => (await countOf('failed')) === COUNT, 60_000);
     to.answerWith(200);
@@ -340,7 +324,7 @@ describe('a bulk replay', () => {
     expect(total).toBe(COUNT);
     operator.child.kill('SIGKILL');
     await operator.ended;
-    const next = start('console', env);
+    const next = ownProcess('console', env);
     const { operate } = apiClients('', (await next.ready).url);
     const replay = await eventually('it to end', async () => {
       const { body } = await operate('GET', `/v1/replays/${replayId}`);
@@ -357,14 +341,14 @@ describe('a bulk replay', () => {
   it('goes on when the worker that runs it is killed, and replays each once', async () => {
     const env = newEnv({ RETRY_DELAYS: '5ms', PAUSE_AFTER: '1000000', ADDRESS_CONCURRENCY: '100' });
     const { publishBatch, subscribe, operate } = await apis(env);
-    const worker = start('worker', env);
-    const to = await receiver((request, response) => response.writeHead(isDelivery(request) ? 500 : 200).end());
+    const worker = ownProcess('worker', env);
+    const to = await ownReceiver((request, response) => response.writeHead(isDelivery(request) ? 500 : 200).end());
     const { id } = await subscribe(to.url);
     for (let sent = 0; sent < 2_000; sent += 500) {
       await publishBatch(Array.from({ length: 500 }, () => sampleEvent()));
     }
     const redis = connectRedis({ REDIS_URL: testRedisUrl() });
-    undo.push(() => redis.disconnect());
+    atEnd(() => redis.disconnect());
     const failed = () => redis.zcard(`${env.KEY_PREFIX}:{0}:by_status:failed`);
     await eventually('all to fail', async () => (await failed()) === 2_000, 60_000);
     const { body } = await operate('POST', '/v1/replays', { subscription_id: id });
@@ -372,7 +356,7 @@ describe('a bulk replay', () => {
     await eventually('it to have begun', async () => (await look()).replayed > 0);
     worker.child.kill('SIGKILL');
     expect((await look()).status).toBe('running');
-    start('worker', env);
+    ownProcess('worker', env);
     const replay = await eventually(
       'it to end',
       async () => (await look()).status !== 'running' && (await look()),

@@ -1,38 +1,27 @@
 /** Redis as it is run in production: encrypted, with a user of its own, with replicas and a failover; and one that is slow or stands still. */
+
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { connectRedis } from '@posthorn/store';
-import { eventually, isDelivery, startReceiver, testCertificate } from '@posthorn/testing';
+import { eventually, isDelivery, testCertificate } from '@posthorn/testing';
 import { freePort, type OwnRedis, startRedis, startServer } from '../scripts/redis/server.ts';
 import { startProxy } from './chaos/proxy.ts';
-import { startProcess } from './processes.ts';
+import { atEnd, ownProcess, ownReceiver } from './own.ts';
 import { apiClients, OPERATOR_TOKEN, sampleEvent, worldEnv } from './world.ts';
 
-const undo: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const one of undo.splice(0).reverse()) await one();
-});
 const say = () => undefined;
 let folders = 0;
 function newDir(): string {
   const dir = join(import.meta.dirname, `../.posthorn/redis-${process.pid}-${folders++}`);
   mkdirSync(dir, { recursive: true });
-  undo.push(() => rmSync(dir, { recursive: true, force: true }));
+  atEnd(() => rmSync(dir, { recursive: true, force: true }));
   return dir;
 }
 async function redisServer(extra: string[] = []): Promise<OwnRedis> {
   const redis = await startRedis(newDir(), { say, extra });
-  undo.push(() => redis.stop());
+  atEnd(() => redis.stop());
   return redis;
-}
-function start(...args: Parameters<typeof startProcess>) {
-  const started = startProcess(...args);
-  undo.push(async () => {
-    started.child.kill('SIGKILL');
-    await started.ended;
-  });
-  return started;
 }
 /** The settings of a server that speaks TLS, and the certificate to trust it by. */
 function tls() {
@@ -65,11 +54,11 @@ async function startSentinels(
     ];
     writeFileSync(config, lines.join('\n'));
     const sentinel = await startServer(dir, { port, args: [config, '--sentinel'], say });
-    undo.push(() => sentinel.stop());
+    atEnd(() => sentinel.stop());
     ports.push(port);
   }
   const asked = connectRedis({ REDIS_URL: `redis://:${password}@127.0.0.1:${ports[0]}` });
-  undo.push(() => asked.disconnect());
+  atEnd(() => asked.disconnect());
   await eventually('the sentinels to know all', async () => {
     const [fields] = (await asked.call('SENTINEL', 'MASTERS')) as string[][];
     const of = (name: string) => Number(fields?.[fields.indexOf(name) + 1]);
@@ -84,17 +73,12 @@ interface SentinelOptions {
   /** Theirs, and that of the servers they watch. */
   password?: string;
 }
-async function receiver() {
-  const started = await startReceiver();
-  undo.push(() => started.close());
-  return started;
-}
 async function system(change: Record<string, string>) {
   const env = { ...worldEnv('posthorn', 'redis://127.0.0.1'), LOG_LEVEL: 'info', ...change };
-  const [ingest, operator, worker] = [start('ingest', env), start('console', env), start('worker', env)];
+  const [ingest, operator, worker] = [ownProcess('ingest', env), ownProcess('console', env), ownProcess('worker', env)];
   const ingestUrl = (await ingest.ready).url;
   await worker.ready;
-  const to = await receiver();
+  const to = await ownReceiver();
   const on = apiClients(ingestUrl, (await operator.ready).url);
   await on.subscribe(to.url);
   return { ...on, ingestUrl, ingest, worker, operator, to };
@@ -122,7 +106,7 @@ describe('TLS and users', () => {
       expect(line).not.toContain('p@ss');
     }
 
-    const stranger = start('ingest', { ...worldEnv('posthorn', env.REDIS_URL), LOG_LEVEL: 'info' });
+    const stranger = ownProcess('ingest', { ...worldEnv('posthorn', env.REDIS_URL), LOG_LEVEL: 'info' });
     await eventually('a complaint', () => stranger.output.some((line) => line.includes('self-signed certificate')));
     expect(stranger.output.join('')).not.toContain('"msg":"ready"');
   }, 60_000);
@@ -210,17 +194,17 @@ describe('Sentinel', () => {
     async (replicas) => {
       const master = await redisServer(['--repl-diskless-sync-delay', '0']);
       const link = await startProxy(master.port);
-      undo.push(() => link.close());
+      atEnd(() => link.close());
       const toReplica = ['--replicaof', '127.0.0.1', String(link.port), '--repl-diskless-load', 'on-empty-db'];
       const replica = await redisServer(toReplica);
       const client = connectRedis({ REDIS_URL: replica.url });
-      undo.push(() => client.disconnect());
+      atEnd(() => client.disconnect());
       const inSync = async () => /master_link_status:up/.test(await client.info('replication'));
       await eventually('the replica to be in step', inSync, 30_000);
       const env = { ...worldEnv('posthorn', master.url), LOG_LEVEL: 'info', ACK_REPLICAS: replicas };
-      const [ingest, operator] = [start('ingest', env), start('console', env)];
+      const [ingest, operator] = [ownProcess('ingest', env), ownProcess('console', env)];
       const on = apiClients((await ingest.ready).url, (await operator.ready).url);
-      await on.subscribe((await receiver()).url);
+      await on.subscribe((await ownReceiver()).url);
       await eventually(
         'the subscription on the replica',
         async () => (await client.keys('*subscription:sub_*')).length === 1,
@@ -259,7 +243,7 @@ describe('a Redis that', () => {
   it('is slow: what is accepted arrives, and nothing is half accepted', async () => {
     const redis = await redisServer();
     const proxy = await startProxy(redis.port);
-    undo.push(() => proxy.close());
+    atEnd(() => proxy.close());
     const { publish, deliveries, to, ingestUrl } = await system({ REDIS_URL: `redis://127.0.0.1:${proxy.port}` });
     proxy.delay(50);
     const answers = await Promise.all(Array.from({ length: 50 }, () => publish(sampleEvent())));
@@ -283,7 +267,7 @@ describe('a Redis that', () => {
     const redis = await redisServer();
     const { publish, deliveries, to, worker } = await system({ REDIS_URL: redis.url, ADDRESS_CONCURRENCY: '40' });
     const client = connectRedis({ REDIS_URL: redis.url });
-    undo.push(() => client.disconnect());
+    atEnd(() => client.disconnect());
     const answer = Promise.withResolvers<void>();
     to.answerWith((_request, response) => void answer.promise.then(() => response.end()));
     for (let i = 0; i < 30; i++) expect((await publish(sampleEvent())).status).toBe(202);
@@ -323,7 +307,7 @@ describe('a Redis that', () => {
   it('vanishes without closing a connection: another connection is made', async () => {
     const redis = await redisServer();
     const proxy = await startProxy(redis.port);
-    undo.push(() => proxy.close());
+    atEnd(() => proxy.close());
     const { publish, to } = await system({ REDIS_URL: `redis://127.0.0.1:${proxy.port}` });
     proxy.swallow();
     await accepted(() => publish(sampleEvent({ id: 'evt_later' })));

@@ -1,15 +1,13 @@
 /** Signing in: cookies, CSRF tokens, limits, headers, and how often a key may call. */
-import { afterEach, describe, expect, it } from '@jest/globals';
+
+import { describe, expect, it } from '@jest/globals';
 import { fakeClock } from '@posthorn/testing';
+import { atEnd } from './own.ts';
 import { OPERATOR_TOKEN, PUBLISHER_KEY, sampleEvent, startWorld, type World, type WorldOptions } from './world.ts';
 
-const undo: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-  for (const one of undo.splice(0).reverse()) await one();
-});
 async function world(options: WorldOptions = {}): Promise<World> {
   const started = await startWorld({ workers: 0, ...options });
-  undo.push(() => started.stop());
+  atEnd(() => started.stop());
   return started;
 }
 
