@@ -2,6 +2,7 @@
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import { AppError } from '@posthorn/core';
 import { bearerOf, type Clock, createKeyring, createRateLimit, type Holder, keepHolder } from '@posthorn/runtime';
+import { clientNetwork } from '@posthorn/sender';
 import { deleteSession, loadSession, type Store as PosthornStore, saveSession } from '@posthorn/store';
 import { csrfSync } from 'csrf-sync';
 import type { Request, RequestHandler, Response } from 'express';
@@ -74,7 +75,7 @@ export function createOperators(options: {
 
   /** A token that somebody typed in. Throws `AppError`: unknown, or too many unknown ones from this client. */
   const checkTyped = async (request: Request, token: string): Promise<Holder> => {
-    const client = request.ip ?? 'unknown';
+    const client = clientNetwork(request.ip ?? 'unknown');
     await failures.check(client);
     const holder = find(token);
     if (holder) return holder;

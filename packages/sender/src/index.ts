@@ -1,4 +1,5 @@
-/** One attempt over HTTP, and the address guard. */
+/** One attempt over HTTP, and what is to be known of addresses. */
+export { clientNetwork } from './client-network.ts';
 export {
   type AddressRefusalReason,
   type AllowedNetworks,
