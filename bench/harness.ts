@@ -21,11 +21,11 @@ export interface BenchProcess {
 
 export type Bench = Awaited<ReturnType<typeof openBench>>;
 
-/** A fresh Redis with append-only persistence, as in production, and ways to start what is measured on it. */
-export async function openBench() {
+/** A fresh Redis with an append-only file, and ways to start what is measured on it. */
+export async function openBench(appendFsync: 'everysec' | 'always' = 'everysec') {
   const dir = join(root, `.posthorn/bench-${process.pid}`);
   rmSync(dir, { recursive: true, force: true });
-  const server = await startRedis(dir, { say: console.log });
+  const server = await startRedis(dir, { say: console.log, extra: ['--appendfsync', appendFsync] });
   const redis = connectRedis({ REDIS_URL: server.url });
   const running = new Set<BenchProcess>();
 
@@ -73,7 +73,7 @@ export async function openBench() {
     async startReplica() {
       const replica = await startRedis(join(dir, 'replica'), {
         say: console.log,
-        extra: ['--replicaof', '127.0.0.1', String(server.port)],
+        extra: ['--appendfsync', appendFsync, '--replicaof', '127.0.0.1', String(server.port)],
       });
       const client = connectRedis({ REDIS_URL: replica.url });
       await until('the replica', async () => /master_link_status:up/.test(await client.info('replication')));

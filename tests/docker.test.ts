@@ -33,7 +33,9 @@ describe('docker-compose.yml', () => {
     expect(Number.parseInt(stop_grace_period, 10) * 1000).toBeGreaterThan(settings.SHUTDOWN_GRACE);
   });
   it('Redis persists and never evicts, there are two workers, and nothing is open to the network', () => {
-    expect(compose.services.redis.command.join(' ')).toMatch(/--appendonly yes .*--maxmemory-policy noeviction/);
+    expect(compose.services.redis.command.join(' ')).toMatch(
+      /--appendonly yes --appendfsync always .*--maxmemory-policy noeviction/,
+    );
     expect(compose.services.worker.deploy.replicas).toBe(2);
     for (const { ports = [] } of Object.values(compose.services) as { ports?: string[] }[]) {
       for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:/);

@@ -218,7 +218,7 @@ async function readKey(redis: ReturnType<typeof connectRedis>, key: string): Pro
 }
 
 describe('the Redis behind it', () => {
-  it('is refused where it may evict keys, and warned about where it keeps nothing on disk', async () => {
+  it('is refused where it may evict keys, and warned about where what it has answered may be lost', async () => {
     const dir = join(import.meta.dirname, '../.posthorn', `evicting-${testPrefix()}`);
     atEnd(() => rmSync(dir, { recursive: true, force: true }));
     const extra = ['--maxmemory-policy', 'allkeys-lru', '--appendonly', 'no'];
@@ -234,6 +234,15 @@ describe('the Redis behind it', () => {
     const accepted = ownProcess('worker', env);
     await accepted.ready;
     expect(accepted.output.join('\n')).toContain('no append-only file');
+    await client.config('SET', 'appendonly', 'yes');
+    await client.config('SET', 'appendfsync', 'everysec');
+    const warned = ownProcess('worker', env);
+    await warned.ready;
+    expect(warned.output.join('\n')).toContain('appendfsync is not always');
+    await client.config('SET', 'appendfsync', 'always');
+    const content = ownProcess('worker', env);
+    await content.ready;
+    expect(content.output.join('\n')).not.toContain('append-only');
   });
 });
 

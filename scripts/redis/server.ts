@@ -13,14 +13,14 @@ export interface OwnRedis {
 }
 
 const START_LIMIT_MS = 10_000;
-/** Append-only, so that a restart keeps all; never evicting, since every key is somebody's delivery. */
+/** Written to disk before it answers, so that nothing it has answered is lost; never evicting, since every key is somebody's delivery. */
 const SETTINGS = [
   '--bind',
   '127.0.0.1',
   '--appendonly',
   'yes',
   '--appendfsync',
-  'everysec',
+  'always',
   '--save',
   '',
   '--maxmemory-policy',

@@ -6,8 +6,8 @@ import { Cluster, type Redis } from 'ioredis';
 const OLDEST_MAJOR = 7;
 
 /**
- * Throws `StartError` where a server is too old, or may evict keys: each of them is somebody's delivery. `warn` is told where a server
- * writes nothing to its disk as it goes. A server that does not let itself be looked at (ACL) is believed, with a warning.
+ * Throws `StartError` where a server is too old, or may evict keys: each of them is somebody's delivery. `warn` is told where one that
+ * dies would lose what it has answered. A server that does not let itself be looked at (ACL) is believed, with a warning.
  */
 export async function checkServer(redis: Redis | Cluster, warn: (text: string) => void): Promise<void> {
   const servers = redis instanceof Cluster ? redis.nodes('master') : [redis];
@@ -28,13 +28,35 @@ export async function checkServer(redis: Redis | Cluster, warn: (text: string) =
           'Set maxmemory-policy noeviction: when memory is full, ingest then answers 503 and nothing is lost.',
       );
     }
-    if (Number(info.get('connected_slaves') ?? 0) > 0 && !info.has('min_slaves_good_slaves')) {
+    const hasReplicas = Number(info.get('connected_slaves') ?? 0) > 0;
+    if (hasReplicas && !info.has('min_slaves_good_slaves')) {
       warn('Redis has replicas, but takes writes without them (min-replicas-to-write 0): a failover may lose many.');
     }
     if (info.get('aof_enabled') === '0') {
       warn('Redis has no append-only file (appendonly no): what was accepted last is lost when it stops.');
+    } else if (!hasReplicas && (await readAppendFsync(server)) !== 'always') {
+      warn(
+        'Redis answers before it has written to its append-only file (appendfsync is not always) and has no replicas: ' +
+          'when it is killed, up to two seconds of accepted events may be lost.',
+      );
     }
   }
+}
+
+/** When the append-only file is written; `always` where the server does not say, since nothing can be held against it then. */
+async function readAppendFsync(server: Redis): Promise<string> {
+  try {
+    const [, value] = (await server.config('GET', 'appendfsync')) as string[];
+    return value ?? 'always';
+  } catch (error) {
+    if (isRefusal(error)) return 'always';
+    throw error;
+  }
+}
+
+/** Users without the right to it, and services that don't have the command. */
+function isRefusal(error: unknown): boolean {
+  return error instanceof Error && /^(NOPERM|ERR unknown command)/.test(error.message);
 }
 
 async function readInfo(server: Redis): Promise<Map<string, string> | undefined> {
@@ -47,7 +69,7 @@ async function readInfo(server: Redis): Promise<Map<string, string> | undefined>
       }),
     );
   } catch (error) {
-    if (error instanceof Error && error.message.startsWith('NOPERM')) return undefined;
+    if (isRefusal(error)) return undefined;
     throw error;
   }
 }
