@@ -18,7 +18,7 @@ function takeAll(id: string, most = 1_000): number {
 function makeSlow(id: string): void {
   places.take(id);
   clock.advance(8_000);
-  places.free(id);
+  places.free(id, false);
 }
 
 describe('places', () => {
@@ -26,7 +26,7 @@ describe('places', () => {
     expect(takeAll('a')).toBe(10);
     expect(places.room('a')).toBe(0);
     clock.advance(20);
-    places.free('a');
+    places.free('a', false);
     expect(places.room('a')).toBe(1);
     expect(takeAll('a')).toBe(1);
   });
@@ -48,11 +48,11 @@ describe('places', () => {
     const slow = Array.from({ length: 120 }, (_, i) => `slow-${i}`);
     for (const id of slow) places.take(id);
     clock.advance(8_000);
-    for (const id of slow) places.free(id);
+    for (const id of slow) places.free(id, false);
     for (const id of slow) takeAll(id, 1);
     for (const id of slow) expect(takeAll(id, 1)).toBe(0);
     clock.advance(4_000);
-    places.free('slow-0');
+    places.free('slow-0', false);
     expect(places.room('slow-0')).toBe(0);
     expect(places.take('slow-119')).toBe(true);
   });
@@ -63,13 +63,25 @@ describe('places', () => {
     for (const id of others) places.take(id);
     clock.advance(501);
     expect(places.take('a')).toBe(false);
-    for (const id of others) places.free(id);
-    for (let i = 0; i < 3; i++) places.free('a');
+    for (const id of others) places.free(id, false);
+    for (let i = 0; i < 3; i++) places.free('a', false);
     for (let i = 0; i < 10; i++) {
       expect(places.take('a')).toBe(true);
       clock.advance(5);
-      places.free('a');
+      places.free('a', false);
     }
     expect(takeAll('a')).toBe(10);
+  });
+  it('an address that keeps failing, however soon, has a fifth of the places, and all of them again once it succeeds', () => {
+    for (let i = 0; i < 6; i++) {
+      places.take('a');
+      places.free('a', true);
+    }
+    expect(takeAll('a')).toBe(10);
+    for (let i = 0; i < 10; i++) places.free('a', true);
+    expect(takeAll('a')).toBe(2);
+    expect(places.room('a')).toBe(0);
+    places.free('a', false);
+    expect(takeAll('a')).toBe(9);
   });
 });

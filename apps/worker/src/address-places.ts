@@ -3,8 +3,8 @@
 export interface AddressPlaces {
   /** Takes a place at an address; answers false where it gets none now. */
   take(subscriptionId: string): boolean;
-  /** Gives a place back, once what it was taken for is over. */
-  free(subscriptionId: string): void;
+  /** Gives a place back, once what it was taken for is over, and says whether it was an attempt that failed. */
+  free(subscriptionId: string, failed: boolean): void;
   /** How many more of the deliveries that wait for this address should be brought back now. */
   room(subscriptionId: string): number;
 }
@@ -22,7 +22,11 @@ export interface PlacesOptions {
 const SLOW_MS = 500;
 /** The share of all places that slow addresses have together; the others are for those that answer soon. */
 const SHARE_OF_SLOW = 0.5;
-/** How much the newest attempt counts in the mean. */
+/** An address of whose attempts more than this share failed, by the moving mean: none of the last seven succeeded. */
+const FAILING = 0.9;
+/** The share of one address's places that a failing one has. */
+const SHARE_OF_FAILING = 0.2;
+/** How much the newest attempt counts in the means. */
 const WEIGHT = 0.3;
 /** A slow address that was refused counts as one that waits for this long. */
 const WAITS_MS = 5_000;
@@ -34,6 +38,8 @@ interface Address {
   taken: number[];
   /** Moving mean of how long its places were taken for. */
   meanMs: number;
+  /** Moving mean of failed (1) or not (0). */
+  failing: number;
   /** When it was last refused a place. */
   refusedAt: number;
 }
@@ -41,11 +47,13 @@ interface Address {
 /**
  * An address that answers soon takes up to `perAddress` places. Slow ones have half of all places together and share it evenly, so that
  * ten or a hundred of them that answer nothing until the limit keep no other address waiting. Slow is an address
- * whose attempts took long, or whose attempt in flight has been going for long: it takes no timeout to find out.
+ * whose attempts took long, or whose attempt in flight has been going for long: it takes no timeout to find out. One that keeps failing,
+ * however soon, has a fifth of an address's places, or its backlog would cost the others more of the worker than any of them has.
  */
 export function createAddressPlaces({ total, perAddress, now }: PlacesOptions): AddressPlaces {
   const addresses = new Map<string, Address>();
   const shareOfSlow = Math.max(1, Math.floor(total * SHARE_OF_SLOW));
+  const placesOfFailing = Math.max(1, Math.floor(perAddress * SHARE_OF_FAILING));
 
   const isSlow = ({ taken, meanMs }: Address) =>
     meanMs > SLOW_MS || (taken[0] !== undefined && now() - taken[0] > SLOW_MS);
@@ -62,7 +70,7 @@ export function createAddressPlaces({ total, perAddress, now }: PlacesOptions): 
     return { count, places };
   };
   const roomOf = (address: Address): { free: number; contested: boolean } => {
-    const free = perAddress - address.taken.length;
+    const free = (address.failing > FAILING ? placesOfFailing : perAddress) - address.taken.length;
     if (free <= 0 || !isSlow(address)) return { free, contested: false };
     const { count, places } = slowOnes();
     const fairShare = Math.max(1, Math.floor(shareOfSlow / Math.max(1, count)));
@@ -76,7 +84,7 @@ export function createAddressPlaces({ total, perAddress, now }: PlacesOptions): 
       let address = addresses.get(subscriptionId);
       if (!address) {
         forgetOne(addresses);
-        address = { taken: [], meanMs: 0, refusedAt: Number.NEGATIVE_INFINITY };
+        address = { taken: [], meanMs: 0, failing: 0, refusedAt: Number.NEGATIVE_INFINITY };
         addresses.set(subscriptionId, address);
       }
       if (roomOf(address).free > 0) {
@@ -86,12 +94,13 @@ export function createAddressPlaces({ total, perAddress, now }: PlacesOptions): 
       address.refusedAt = now();
       return false;
     },
-    free(subscriptionId) {
+    free(subscriptionId, failed) {
       const address = addresses.get(subscriptionId);
       const since = address?.taken.shift();
       if (!address || since === undefined) return;
       // Which of its places this one was does not matter: each is counted once.
       address.meanMs += WEIGHT * (now() - since - address.meanMs);
+      address.failing += WEIGHT * (Number(failed) - address.failing);
     },
     room(subscriptionId) {
       const address = addresses.get(subscriptionId);

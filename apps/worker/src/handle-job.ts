@@ -13,11 +13,12 @@ export async function handleJob(context: AttemptContext, job: DeliveryJob): Prom
     const parked = await parkDelivery(context.store, job, context.clock.now(), context.releasePerSecond);
     return parked.kind === 'early' ? { kind: 'postponed', untilMs: parked.dueAtMs } : { kind: 'done' };
   }
-  let attempted: Attempted;
+  let attempted: Attempted | undefined;
   try {
     attempted = await attemptDelivery(context, job);
   } finally {
-    context.places.free(job.subscriptionId);
+    const failed = attempted?.outcome.kind === 'retry' || attempted?.outcome.kind === 'failed';
+    context.places.free(job.subscriptionId, failed);
   }
   // Only now that the place is free: a delivery released before might be parked again at once.
   const room = Math.min(attempted.parked, context.places.room(job.subscriptionId));
