@@ -81,6 +81,8 @@ describe('places', () => {
     for (let i = 0; i < 10; i++) places.free('a', true);
     expect(takeAll('a')).toBe(2);
     expect(places.room('a')).toBe(0);
+    places.free('a', undefined);
+    expect(takeAll('a')).toBe(1);
     places.free('a', false);
     expect(takeAll('a')).toBe(9);
   });

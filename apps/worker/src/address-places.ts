@@ -3,8 +3,8 @@
 export interface AddressPlaces {
   /** Takes a place at an address; answers false where it gets none now. */
   take(subscriptionId: string): boolean;
-  /** Gives a place back, once what it was taken for is over, and says whether it was an attempt that failed. */
-  free(subscriptionId: string, failed: boolean): void;
+  /** Gives a place back, once what it was taken for is over: an attempt that failed, or that did not, or (undefined) none. */
+  free(subscriptionId: string, failed: boolean | undefined): void;
   /** How many more of the deliveries that wait for this address should be brought back now. */
   room(subscriptionId: string): number;
 }
@@ -100,7 +100,7 @@ export function createAddressPlaces({ total, perAddress, now }: PlacesOptions): 
       if (!address || since === undefined) return;
       // Which of its places this one was does not matter: each is counted once.
       address.meanMs += WEIGHT * (now() - since - address.meanMs);
-      address.failing += WEIGHT * (Number(failed) - address.failing);
+      if (failed !== undefined) address.failing += WEIGHT * (Number(failed) - address.failing);
     },
     room(subscriptionId) {
       const address = addresses.get(subscriptionId);

@@ -4,6 +4,9 @@ import { parkDelivery } from '@posthorn/store';
 import { type AttemptContext, type Attempted, attemptDelivery } from './attempt-delivery.ts';
 import { release } from './release.ts';
 
+/** Whether an outcome says that an attempt failed; a job that is postponed had none. */
+const FAILED = { done: false, failed: true, retry: true, postponed: undefined } as const;
+
 /**
  * Attempts the delivery of a job if its address has a place free in this process. Otherwise the delivery is parked, outside
  * the queue and at no cost, until an attempt to the address ends or the housekeeper comes by.
@@ -17,8 +20,7 @@ export async function handleJob(context: AttemptContext, job: DeliveryJob): Prom
   try {
     attempted = await attemptDelivery(context, job);
   } finally {
-    const failed = attempted?.outcome.kind === 'retry' || attempted?.outcome.kind === 'failed';
-    context.places.free(job.subscriptionId, failed);
+    context.places.free(job.subscriptionId, attempted && FAILED[attempted.outcome.kind]);
   }
   // Only now that the place is free: a delivery released before might be parked again at once.
   const room = Math.min(attempted.parked, context.places.room(job.subscriptionId));

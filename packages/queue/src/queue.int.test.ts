@@ -11,7 +11,6 @@ let consumer: Consumer;
 /** The jobs in the order in which they were handed out. */
 let taken: string[];
 let handle: (id: string) => Promise<JobOutcome>;
-
 let errors: string[];
 
 const onError = ({ message }: Error) => errors.push(message);
