@@ -1,5 +1,4 @@
 /** Ten times the events that ingest can take: what it takes, what it refuses, and what that does to its memory. */
-
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
@@ -125,10 +124,13 @@ async function batches(ingestUrl: string, seconds: number, perS?: number): Promi
       await sent.at(-1);
     }
   };
-  if (perS === undefined) await Promise.all(Array.from({ length: 4 }, publisher));
-  // Whoever answers, however late: the next batches come when they come.
-  for (; elapsedS() < seconds; await new Promise((resolve) => setTimeout(resolve, 5))) {
-    while (sent.length * BATCH < elapsedS() * perS!) sent.push(send());
+  if (perS === undefined) {
+    await Promise.all(Array.from({ length: 4 }, publisher));
+  } else {
+    // Whoever answers, however late: the next batches come when they come.
+    for (; elapsedS() < seconds; await new Promise((resolve) => setTimeout(resolve, 5))) {
+      while (sent.length * BATCH < elapsedS() * perS) sent.push(send());
+    }
   }
   const figures = { offeredPerS: (sent.length * BATCH) / elapsedS(), acceptedPerS: accepted / elapsedS() };
   await Promise.all(sent);

@@ -1,5 +1,4 @@
 /** An event's whole way: published, matched, signed, delivered, retried on the schedule, failed, held, resumed. */
-
 import { describe, expect, it } from '@jest/globals';
 import { eventually, fakeClock, isDelivery, startMisbehavingReceiver } from '@posthorn/testing';
 import { Queue } from 'bullmq';

@@ -1,5 +1,4 @@
 /** What operators see: overview, audit trail, notices; and that the answers are what the API's document says. */
-
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { verifySignature } from '@posthorn/signing';
 import { eventually, isDelivery, type Receiver, startReceiver } from '@posthorn/testing';

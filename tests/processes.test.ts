@@ -1,5 +1,4 @@
 /** Processes from the outside: start, stop, die. What was accepted arrives. */
-
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';

@@ -1,5 +1,4 @@
 /** Redis as it is run in production: encrypted, with a user of its own, with replicas and a failover; and one that is slow or stands still. */
-
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';

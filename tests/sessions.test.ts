@@ -1,15 +1,10 @@
 /** Signing in: cookies, CSRF tokens, limits, headers, and how often a key may call. */
-
 import { describe, expect, it } from '@jest/globals';
 import { fakeClock } from '@posthorn/testing';
-import { atEnd } from './own.ts';
-import { OPERATOR_TOKEN, PUBLISHER_KEY, sampleEvent, startWorld, type World, type WorldOptions } from './world.ts';
+import { ownWorld } from './own.ts';
+import { OPERATOR_TOKEN, PUBLISHER_KEY, sampleEvent, type WorldOptions } from './world.ts';
 
-async function world(options: WorldOptions = {}): Promise<World> {
-  const started = await startWorld({ workers: 0, ...options });
-  atEnd(() => started.stop());
-  return started;
-}
+const world = (options: WorldOptions = {}) => ownWorld({ workers: 0, ...options });
 
 /** A browser, as far as cookies go. */
 function browser(consoleUrl: string) {

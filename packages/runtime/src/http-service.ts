@@ -122,10 +122,9 @@ function answerInTurn(server: Server, app: RequestListener): void {
       connection.answering = false;
       if (socket.destroyed) return;
       const following = connection.behind.shift();
-      if (following) {
-        waiting -= 1;
-        following();
-      }
+      if (!following) return;
+      waiting -= 1;
+      following();
       if (connection.behind.length === 0) socket.resume();
     };
     if (!connection.answering) {
