@@ -72,9 +72,12 @@ interface SentinelOptions {
   /** Theirs, and that of the servers they watch. */
   password?: string;
 }
-async function system(change: Record<string, string>) {
+type Settings = Record<string, string>;
+async function system(change: Settings, changeOf: { ingest?: Settings; worker?: Settings } = {}) {
   const env = { ...worldEnv('posthorn', 'redis://127.0.0.1'), LOG_LEVEL: 'info', ...change };
-  const [ingest, operator, worker] = [ownProcess('ingest', env), ownProcess('console', env), ownProcess('worker', env)];
+  const ingest = ownProcess('ingest', { ...env, ...changeOf.ingest });
+  const worker = ownProcess('worker', { ...env, ...changeOf.worker });
+  const operator = ownProcess('console', env);
   const ingestUrl = (await ingest.ready).url;
   await worker.ready;
   const to = await ownReceiver();
@@ -140,6 +143,7 @@ describe('Sentinel', () => {
     await eventually('events over the new master', () => ids.size > before + 200, 60_000);
     publishing = false;
     await Promise.all(publishers);
+    expect(ingest.output.filter((line) => line.includes('request.failed'))).toEqual([]);
     expect([...answers.keys()].sort()).toEqual([202, 503]);
     const arrived = () => new Set(to.requests.map(({ headers }) => headers['service-event-id']));
     await eventually('all that was accepted', () => [...ids].every((id) => arrived().has(id)), 90_000);
@@ -261,6 +265,40 @@ describe('a Redis that', () => {
     await to.received(1, 30_000, ({ headers }) => headers['service-event-id'] === 'evt_slow');
     await eventually('all records', async () => (await deliveries('status=succeeded&limit=100')).length === 51, 30_000);
   }, 120_000);
+
+  it.each(['ingest', 'worker'] as const)(
+    'breaks off in the middle of its answers to %s: nothing is lost, nothing sent twice, and publishers are told 503',
+    async (app) => {
+      const redis = await redisServer();
+      const proxy = await startProxy(redis.port);
+      atEnd(() => proxy.close());
+      const through = { REDIS_URL: `redis://127.0.0.1:${proxy.port}` };
+      const running = await system({ REDIS_URL: redis.url, ADDRESS_CONCURRENCY: '40' }, { [app]: through });
+      const { publish, deliveries, to, ingest, worker } = running;
+      const answer = Promise.withResolvers<void>();
+      to.answerWith((_request, response) => void answer.promise.then(() => response.end()));
+      const refused: number[] = [];
+      const untilTaken = async (id: string): Promise<void> => {
+        const { status } = await publish(sampleEvent({ id }));
+        if (status === 200 || status === 202) return;
+        refused.push(status);
+        await untilTaken(id);
+      };
+      const publishing = Array.from({ length: 30 }, (_, i) => untilTaken(`evt_${i}`));
+      await Promise.any(publishing);
+      if (app === 'ingest') proxy.cutWithin();
+      await Promise.all(publishing);
+      await to.received(30, 30_000, isDelivery);
+      if (app === 'worker') proxy.cutWithin();
+      answer.resolve();
+      await eventually('all records', async () => (await deliveries('status=succeeded')).length === 30, 30_000);
+      expect(to.requests.filter(isDelivery)).toHaveLength(30);
+      expect(new Set(refused)).toEqual(new Set(app === 'ingest' ? [503] : []));
+      const complaints = [...ingest.output, ...worker.output].filter((line) => line.includes('"level":"error"'));
+      expect(complaints).toEqual([]);
+    },
+    60_000,
+  );
 
   it('is full while attempts are in flight: their outcomes are kept until there is room, and nothing is sent twice', async () => {
     const redis = await redisServer();

@@ -23,6 +23,8 @@ export interface Cast {
   redis: OwnRedis;
   proxy: WayToRedis;
   prefix: string;
+  /** What any process wrote that nothing that happens to it explains: errors in its log, and what is no line of it. */
+  complaints(): string[];
   kill(member: Member): Promise<void>;
   start(member: Member): void;
   /** SIGKILL, and back with what the append-only file has. */
@@ -70,6 +72,8 @@ export async function startCast(dir: string, counts: Record<AppName, number>): P
     }
   }
   await Promise.all(members.map(untilReady));
+  // Of processes that have been replaced.
+  const earlier: string[] = [];
   const cast: Cast = {
     members,
     get redis() {
@@ -77,6 +81,7 @@ export async function startCast(dir: string, counts: Record<AppName, number>): P
     },
     proxy,
     prefix,
+    complaints: () => [...earlier, ...members.flatMap(complaintsOf)],
     async kill(member) {
       member.process.child.kill('SIGCONT');
       member.process.child.kill('SIGKILL');
@@ -84,6 +89,7 @@ export async function startCast(dir: string, counts: Record<AppName, number>): P
       await member.process.ended;
     },
     start(member) {
+      earlier.push(...complaintsOf(member));
       member.process = startProcess(member.app, member.env);
       member.stopped = false;
     },
@@ -102,6 +108,12 @@ export async function startCast(dir: string, counts: Record<AppName, number>): P
     },
   };
   return cast;
+}
+
+function complaintsOf({ app, process }: Member): string[] {
+  return process.output
+    .filter((line) => !line.startsWith('{') || /"level":"(error|fatal)"/.test(line))
+    .map((line) => `${app}: ${line.slice(0, 500)}`);
 }
 
 /** Waits until a process says that it can work. */

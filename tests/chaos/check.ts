@@ -105,6 +105,7 @@ export async function check(evidence: {
       fault(`${subscription_id} was paused at ${detail.consecutive_failures} failures`);
   }
   await checkLeftovers(cast, fault);
+  for (const complaint of cast.complaints()) fault(`unexpected in the log of ${complaint}`);
 
   const accepted = [...published.values()].filter((one) => one.accepted).length;
   return {

@@ -8,6 +8,8 @@ export interface WayToRedis {
   /** Breaks every connection and takes no new one until `restore`. */
   cut(): void;
   restore(): void;
+  /** Breaks every connection in the middle of the next answer that comes over it. */
+  cutWithin(): void;
   /** Nothing passes any more over the connections there are, and nobody is told; new ones are well. */
   swallow(): void;
   /** What passes from now on takes this long, in each direction. */
@@ -20,6 +22,7 @@ export async function startProxy(targetPort: number): Promise<WayToRedis> {
   let isCut = false;
   let delayMs = 0;
   let swallowed = new Set<Socket>();
+  let cutWithin = new Set<Socket>();
   const server = createServer((client) => {
     if (isCut) {
       client.destroy();
@@ -35,6 +38,11 @@ export async function startProxy(targetPort: number): Promise<WayToRedis> {
       let arrivesAt = 0;
       from.on('data', (chunk) => {
         if (swallowed.has(from)) return;
+        if (from === target && cutWithin.has(from)) {
+          to.write(chunk.subarray(0, chunk.length >> 1));
+          from.destroy();
+          return;
+        }
         arrivesAt = Math.max(arrivesAt, performance.now() + delayMs);
         const waitMs = arrivesAt - performance.now();
         if (waitMs <= 0) to.write(chunk);
@@ -44,7 +52,7 @@ export async function startProxy(targetPort: number): Promise<WayToRedis> {
       from.on('error', () => to.destroy());
       from.on('close', () => {
         sockets.delete(from);
-        to.destroy();
+        to.destroySoon();
       });
     }
   });
@@ -57,6 +65,9 @@ export async function startProxy(targetPort: number): Promise<WayToRedis> {
     },
     restore() {
       isCut = false;
+    },
+    cutWithin() {
+      cutWithin = new Set(sockets);
     },
     swallow() {
       swallowed = new Set(sockets);

@@ -160,6 +160,7 @@ async function breakThings(
       await wait(chance.between(100, 3_000));
       cast.proxy.restore();
     },
+    'break off an answer of Redis': async () => cast.proxy.cutWithin(),
     'pause an address': () => operate(`/v1/subscriptions/${chance.pick(subscriptions).id}/pause`),
     'resume an address': () => operate(`/v1/subscriptions/${chance.pick(subscriptions).id}/resume`),
     'rotate a secret': async () => {

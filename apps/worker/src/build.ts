@@ -1,7 +1,7 @@
 /** Puts a worker process together from its settings. */
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import { createConsumer, createProducer } from '@posthorn/queue';
+import { createConsumer, createProducer, isJobGone } from '@posthorn/queue';
 import {
   type App,
   type Clock,
@@ -11,6 +11,7 @@ import {
   createLogger,
   createMetrics,
   createRepeating,
+  isStorageFailure,
   notFoundHandler,
   operationsRoutes,
   problemHandler,
@@ -104,7 +105,7 @@ export function buildWorker(settings: WorkerSettings, clock: Clock = systemClock
       concurrency: Math.ceil(settings.WORKER_CONCURRENCY / bases.length),
       handle: (job) => handleJob(context, job),
       giveUp: () => giveUp.abort(),
-      onError: (err) => logger.error({ err }, 'queue.error'),
+      onError: (err) => logger[isJobGone(err) || isStorageFailure(err) ? 'warn' : 'error']({ err }, 'queue.error'),
     }),
   );
   const app = createExpress();

@@ -1,5 +1,5 @@
 /** Takes deliveries from one partition's queue and turns what became of them into BullMQ's terms: the only place that does. */
-import { DelayedError, type Job, UnrecoverableError, Worker } from 'bullmq';
+import { DelayedError, ErrorCode, type Job, UnrecoverableError, Worker } from 'bullmq';
 import type { Cluster, Redis } from 'ioredis';
 import { type BullData, type DeliveryJob, fromBullJob, QUEUE_NAME, RETRY_PRIORITY } from './job.ts';
 
@@ -83,6 +83,16 @@ export function createConsumer(options: ConsumerOptions): Consumer {
       return allEnded;
     },
   };
+}
+
+const JOB_GONE = new Set<unknown>([ErrorCode.JobNotExist, ErrorCode.JobLockNotExist, ErrorCode.JobLockMismatch]);
+
+/**
+ * Whether an error only says that a job is over or in other hands: BullMQ was told again what became of it, over a connection that broke
+ * before its answer came, or its lock ran out. Its delivery's record knows what became of it.
+ */
+export function isJobGone(error: Error): boolean {
+  return JOB_GONE.has((error as { code?: unknown }).code) || error.message.startsWith('could not renew lock');
 }
 
 /** Thrown for BullMQ to see; `delayMs` is what its backoff strategy answers. */

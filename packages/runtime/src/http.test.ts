@@ -4,6 +4,7 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { AppError } from '@posthorn/core';
 import { eventually } from '@posthorn/testing';
 import type { Express } from 'express';
+import { ReplyError } from 'ioredis';
 import {
   createExpress,
   createHttpService,
@@ -215,7 +216,7 @@ describe('problems', () => {
         throw new Error('secret detail');
       });
       app.get('/redis', () => {
-        throw new Error('OOM command not allowed when used memory > maxmemory');
+        throw new ReplyError('OOM command not allowed when used memory > maxmemory');
       });
       app.get('/limited', () => {
         throw new AppError('too_many_requests', 'Slow down.', { retryAfterS: 7 });
@@ -232,16 +233,25 @@ describe('problems', () => {
     expect(logged.filter((line) => line.includes('request.failed'))).toHaveLength(1);
   });
   it.each([
-    'OOM command not allowed',
-    'READONLY You can not write',
-    'LOADING Redis is loading',
-    'Connection is closed.',
-    'Command timed out',
-  ])('%j means that storage is away', (message) => {
-    expect(isStorageFailure(new Error(message))).toBe(true);
+    new ReplyError('OOM command not allowed'),
+    new ReplyError("READONLY You can't write against a read only replica. script: f00, on @user_script:1."),
+    new ReplyError('LOADING Redis is loading'),
+    new ReplyError('UNBLOCKED force unblock from blocking operation'),
+    new ReplyError('EXECABORT Transaction discarded because of previous errors.'),
+    new Error('Connection is closed.'),
+    new Error('Command timed out'),
+    Object.assign(new Error('Command aborted due to connection close'), { name: 'AbortError' }),
+    Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }),
+  ])('%s means that storage is away', (error) => {
+    expect(isStorageFailure(error)).toBe(true);
   });
-  it('a bug is no storage failure', () => {
-    expect(isStorageFailure(new TypeError('x is not a function'))).toBe(false);
+  it.each([
+    new TypeError('x is not a function'),
+    new ReplyError("ERR unknown command 'HSETT'"),
+    new ReplyError('WRONGTYPE Operation against a key holding the wrong kind of value'),
+    new DOMException('This operation was aborted', 'AbortError'),
+  ])('%s is no storage failure', (error) => {
+    expect(isStorageFailure(error)).toBe(false);
   });
 });
 

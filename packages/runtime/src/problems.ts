@@ -7,8 +7,11 @@ import type { Logger } from './logger.ts';
 /** Seconds a caller is asked to wait when Redis is away. */
 const RETRY_AFTER_S = 5;
 
-const REDIS_REFUSALS =
-  /^(-?(OOM|READONLY|LOADING|CLUSTERDOWN|MASTERDOWN|MISCONF|NOREPLICAS|TRYAGAIN|BUSY|UNKILLABLE|NOAUTH|WRONGPASS)\b)|Connection is closed|Stream isn't writeable|Command timed out|Connection in subscriber mode|out of memory|All sentinels|Cluster isn't ready|Failed to refresh slots cache|max retries per request/i;
+/** What Redis answers to a command that is wrong in itself. Every other refusal is about the state it is in, and ends. */
+const WRONG_COMMAND = /^-?(ERR|WRONGTYPE|CROSSSLOT)\b/;
+/** What the client says that gives up on a command: it has no classes of its own for most of it. */
+const CLIENT_GAVE_UP =
+  /^(Connection is closed|Command aborted due to connection close|Stream isn't writeable|Command timed out|Socket timeout|All sentinels|None of startup nodes|Node is disconnected|Cluster is (disconnect|ended)|Cluster isn't ready|Too many Cluster redirections)/;
 const NETWORK_CODES = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -19,16 +22,20 @@ const NETWORK_CODES = new Set([
   'EHOSTUNREACH',
 ]);
 
-/** Whether an error means that Redis is away, full, or not taking writes for now. */
+/** Whether an error means that Redis is away, full, or not taking writes for now. A command that met it may have been carried out. */
 export function isStorageFailure(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
-  const { code } = error as NodeJS.ErrnoException;
-  return (
-    error.name === 'MaxRetriesPerRequestError' ||
-    error.name === 'ClusterAllFailedError' ||
-    REDIS_REFUSALS.test(error.message) ||
-    (code !== undefined && NETWORK_CODES.has(code))
-  );
+  switch (error.name) {
+    case 'ReplyError':
+      return !WRONG_COMMAND.test(error.message);
+    case 'MaxRetriesPerRequestError':
+    case 'ClusterAllFailedError':
+      return true;
+    default: {
+      const { code } = error as NodeJS.ErrnoException;
+      return CLIENT_GAVE_UP.test(error.message) || (code !== undefined && NETWORK_CODES.has(code));
+    }
+  }
 }
 
 /** The problem document of an error, with what goes into the log beside it. */

@@ -28,8 +28,11 @@ export function createReplicaWait(store: Store, replicas: number): () => Promise
       .hset(installationKey(store.prefix), 'checked_at', Date.now())
       .wait(replicas, WAIT_MS)
       .exec();
-    for (const [error] of answers ?? []) if (error) throw error;
-    const reached = Number(answers?.[1]?.[1]);
+    const [written, waited] = answers!;
+    if (written![0]) throw written![0];
+    // Refused, as by a server that has just become a replica itself: nobody knows who has it.
+    if (waited![0]) throw new TooFewReplicas('WAIT was refused', { cause: waited![0] });
+    const reached = Number(waited![1]);
     if (!(reached >= replicas)) throw new TooFewReplicas(`${reached} of ${replicas} replicas have it`);
   };
   let underWay: Promise<void> = Promise.resolve();
