@@ -1,65 +1,75 @@
-/** The same apps on a Redis Cluster of three nodes, with partitions on different ones. */
+/** The same apps on a Redis Cluster of three masters, with partitions on different ones; and on one that loses a master. */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { connectRedis } from '@posthorn/store';
-import { eventually, isDelivery, startReceiver } from '@posthorn/testing';
+import { eventually, isDelivery } from '@posthorn/testing';
 import { freePort, type OwnRedis, startRedis } from '../scripts/redis/server.ts';
-import { sampleEvent, startWorld } from './world.ts';
+import { atEnd, ownProcess, ownReceiver, ownWorld } from './own.ts';
+import { apiClients, sampleEvent, worldEnv } from './world.ts';
 
 const SLOTS = 16_384;
-const dir = join(import.meta.dirname, `../.posthorn/cluster-${process.pid}`);
-const nodes: OwnRedis[] = [];
-/** Where nodes talk to each other; Redis's own choice, 10,000 above its port, may be an outgoing connection's. */
-const busPorts: number[] = [];
+const MASTERS = 3;
+const NODE_TIMEOUT_MS = 1_500;
 
-beforeAll(async () => {
-  for (let i = 0; i < 3; i++) {
+/** The nodes of a cluster: the masters, and after them one replica of each of `replicasOf`. */
+async function startCluster(replicasOf: number[] = []): Promise<OwnRedis[]> {
+  const dir = join(import.meta.dirname, `../.posthorn/cluster-${process.pid}`);
+  atEnd(() => rmSync(dir, { recursive: true, force: true }));
+  const nodes: OwnRedis[] = [];
+  const clients: ReturnType<typeof connectRedis>[] = [];
+  let firstBusPort = 0;
+  for (let i = 0; i < MASTERS + replicasOf.length; i++) {
+    // Where nodes talk to each other; Redis's own choice, 10,000 above its port, may be an outgoing connection's.
     const busPort = await freePort();
-    busPorts.push(busPort);
-    const extra = [
-      '--cluster-enabled',
-      'yes',
-      '--cluster-config-file',
-      'nodes.conf',
-      '--cluster-port',
-      String(busPort),
-    ];
-    nodes.push(await startRedis(join(dir, String(i)), { say: () => undefined, extra }));
+    firstBusPort ||= busPort;
+    const settings = {
+      'cluster-enabled': 'yes',
+      'cluster-config-file': 'nodes.conf',
+      'cluster-port': busPort,
+      'cluster-node-timeout': NODE_TIMEOUT_MS,
+      'repl-diskless-sync-delay': 0,
+    };
+    const extra = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)]);
+    const node = await startRedis(join(dir, String(i)), { say: () => undefined, extra });
+    atEnd(() => node.stop());
+    nodes.push(node);
+    const client = connectRedis({ REDIS_URL: node.url });
+    clients.push(client);
+    if (i < MASTERS) {
+      const [from, to] = [Math.ceil((i * SLOTS) / MASTERS), Math.ceil(((i + 1) * SLOTS) / MASTERS) - 1];
+      await client.call('CLUSTER', 'ADDSLOTSRANGE', String(from), String(to));
+    }
+    await client.call('CLUSTER', 'MEET', '127.0.0.1', String(nodes[0]!.port), String(firstBusPort));
   }
-  const clients = nodes.map(({ url }) => connectRedis({ REDIS_URL: url }));
-  for (const [i, client] of clients.entries()) {
-    const [from, to] = [Math.ceil((i * SLOTS) / 3), Math.ceil(((i + 1) * SLOTS) / 3) - 1];
-    await client.call('CLUSTER', 'ADDSLOTSRANGE', String(from), String(to));
-    await client.call('CLUSTER', 'MEET', '127.0.0.1', String(nodes[0]!.port), String(busPorts[0]));
-  }
-  for (const client of clients) {
-    await eventually('the cluster', async () =>
-      String(await client.call('CLUSTER', 'INFO')).includes('cluster_state:ok'),
+  const all = (what: string, text: string, command: string[]) =>
+    eventually(what, async () => {
+      const answers = await Promise.all(clients.map((client) => client.call('CLUSTER', ...command)));
+      return answers.every((answer) => String(answer).includes(text));
+    });
+  await all('all nodes to know each other', `cluster_known_nodes:${nodes.length}`, ['INFO']);
+  for (const [i, client] of clients.slice(MASTERS).entries()) {
+    await client.call('CLUSTER', 'REPLICATE', String(await clients[replicasOf[i]!]!.call('CLUSTER', 'MYID')));
+    await eventually('a replica in step', async () =>
+      /master_link_status:up/.test(String(await client.info('replication'))),
     );
-    await eventually('all nodes', async () =>
-      String(await client.call('CLUSTER', 'INFO')).includes('cluster_known_nodes:3'),
-    );
-    client.disconnect();
   }
-}, 60_000);
-afterAll(async () => {
-  for (const node of nodes) await node.stop();
-  rmSync(dir, { recursive: true, force: true });
+  await all('the cluster', 'cluster_state:ok', ['INFO']);
+  for (const client of clients) client.disconnect();
+  return nodes;
+}
+
+const settingsFor = (nodes: OwnRedis[]) => ({
+  REDIS_CLUSTER_NODES: nodes.map(({ port }) => `127.0.0.1:${port}`).join(','),
+  PARTITIONS: '6',
 });
 
 describe('Redis Cluster', () => {
   it('events fan out to subscriptions in all partitions, fail, pause, hold, resume and list as on one Redis', async () => {
-    const on = await startWorld({
-      redisUrl: nodes[0]!.url,
-      env: {
-        REDIS_CLUSTER_NODES: nodes.map(({ port }) => `127.0.0.1:${port}`).join(','),
-        PARTITIONS: '6',
-        PAUSE_AFTER: '1',
-        RETRY_DELAYS: '20ms',
-      },
-    });
-    const to = await startReceiver();
+    const nodes = await startCluster();
+    const env = { ...settingsFor(nodes), PAUSE_AFTER: '1', RETRY_DELAYS: '20ms' };
+    const on = await ownWorld({ redisUrl: nodes[0]!.url, env });
+    const to = await ownReceiver();
     const ids = [];
     for (let i = 0; i < 12; i++) ids.push((await on.subscribe(to.url)).id);
     expect((await on.publish(sampleEvent())).body.deliveries).toBe(12);
@@ -80,7 +90,43 @@ describe('Redis Cluster', () => {
     await to.received(12, 15_000, (request) => request.headers['service-event-id'] === body.id);
     await eventually('all recorded', async () => (await on.deliveries('status=succeeded&limit=100')).length === 24);
     expect((await fetch(`${on.consoleUrl}/readyz`)).status).toBe(200);
-    await on.stop();
-    await to.close();
   }, 60_000);
+
+  it('loses no accepted event when a master dies, and goes on with the replica that takes over', async () => {
+    const nodes = await startCluster([0, 0, 1, 2]);
+    const env = { ...worldEnv('posthorn', nodes[0]!.url), ...settingsFor(nodes), ACK_REPLICAS: '1', LOG_LEVEL: 'info' };
+    const apps = (['ingest', 'console', 'worker'] as const).map((app) => ownProcess(app, env));
+    const [ingest, operator] = await Promise.all(apps.map(({ ready }) => ready));
+    const on = apiClients(ingest!.url, operator!.url);
+    const to = await ownReceiver();
+    for (let i = 0; i < 6; i++) await on.subscribe(to.url);
+
+    const accepted = new Set<string>();
+    const answers = new Set<number>();
+    let publishing = true;
+    const publishers = Array.from({ length: 4 }, async () => {
+      for (let event = sampleEvent(); publishing; event = sampleEvent()) {
+        const { status, body } = await on.publish(event);
+        answers.add(status);
+        if (status === 202) accepted.add(body.id);
+      }
+    });
+    await eventually('some events', () => accepted.size > 50);
+    process.kill(nodes[0]!.pid, 'SIGKILL');
+    const before = accepted.size;
+    await eventually('events over the new master', () => accepted.size > before + 200, 60_000);
+    publishing = false;
+    await Promise.all(publishers);
+    expect(answers).toEqual(new Set([202, 503]));
+    await eventually(
+      'all that was accepted, at each',
+      () => {
+        const arrived = Map.groupBy(to.requests, ({ headers }) => String(headers['service-event-id']));
+        return [...accepted].every((id) => (arrived.get(id)?.length ?? 0) >= 6);
+      },
+      90_000,
+    );
+    await eventually('their records', async () => (await on.deliveries('status=pending')).length === 0, 60_000);
+    expect(apps.flatMap(({ output }) => output.filter((line) => line.includes('"level":"error"')))).toEqual([]);
+  }, 200_000);
 });

@@ -10,6 +10,8 @@ import { atEnd, ownProcess, ownReceiver } from './own.ts';
 import { apiClients, OPERATOR_TOKEN, sampleEvent, worldEnv } from './world.ts';
 
 const say = () => undefined;
+/** More than one command is answered with. */
+const SEVERAL_ANSWERS_BYTES = 150;
 let folders = 0;
 function newDir(): string {
   const dir = join(import.meta.dirname, `../.posthorn/redis-${process.pid}-${folders++}`);
@@ -115,40 +117,65 @@ describe('TLS and users', () => {
 });
 
 describe('Sentinel', () => {
-  it('a failover loses nothing that was accepted, and all go on with the new master by themselves', async () => {
-    const careful = ['--min-replicas-to-write', '1', '--min-replicas-max-lag', '2', '--repl-diskless-sync-delay', '0'];
-    const master = await redisServer(careful);
-    for (let i = 0; i < 2; i++) await redisServer(['--replicaof', '127.0.0.1', String(master.port), ...careful]);
-    const sentinels = await startSentinels(master.port, { count: 3, replicas: 2 });
-    const { publish, deliveries, to, ingest } = await system({
-      REDIS_SENTINELS: sentinels.map((port) => `127.0.0.1:${port}`).join(','),
-      REDIS_SENTINEL_NAME: 'posthorn',
-      ACK_REPLICAS: '1',
-    });
-    expect(ingest.output.join('')).not.toContain('min-replicas-to-write 0');
+  it.each([
+    ['dies', 'SIGKILL'],
+    ['stands still, and comes back as if nothing had been', 'SIGSTOP'],
+  ] as const)(
+    'loses nothing that was accepted when the master %s, and all go on with the new one',
+    async (_how, signal) => {
+      const careful = [
+        '--min-replicas-to-write',
+        '1',
+        '--min-replicas-max-lag',
+        '2',
+        '--repl-diskless-sync-delay',
+        '0',
+      ];
+      const master = await redisServer(careful);
+      for (let i = 0; i < 2; i++) await redisServer(['--replicaof', '127.0.0.1', String(master.port), ...careful]);
+      const sentinels = await startSentinels(master.port, { count: 3, replicas: 2 });
+      const { publish, deliveries, to, ingest } = await system({
+        REDIS_SENTINELS: sentinels.map((port) => `127.0.0.1:${port}`).join(','),
+        REDIS_SENTINEL_NAME: 'posthorn',
+        ACK_REPLICAS: '1',
+      });
+      expect(ingest.output.join('')).not.toContain('min-replicas-to-write 0');
 
-    const ids = new Set<string>();
-    const answers = new Map<number, number>();
-    let publishing = true;
-    const publishers = Array.from({ length: 4 }, async () => {
-      while (publishing) {
-        const { status, body } = await publish(sampleEvent());
-        answers.set(status, (answers.get(status) ?? 0) + 1);
-        if (status === 202) ids.add(body.id);
+      const ids = new Set<string>();
+      const answers = new Map<number, number>();
+      let publishing = true;
+      const publishers = Array.from({ length: 4 }, async () => {
+        while (publishing) {
+          const { status, body } = await publish(sampleEvent());
+          answers.set(status, (answers.get(status) ?? 0) + 1);
+          if (status === 202) ids.add(body.id);
+        }
+      });
+      await eventually('some events', () => ids.size > 200);
+      process.kill(master.pid, signal);
+      const before = ids.size;
+      await eventually('events over the new master', () => ids.size > before + 200, 60_000);
+      if (signal === 'SIGSTOP') {
+        process.kill(master.pid, 'SIGCONT');
+        const client = connectRedis({ REDIS_URL: master.url });
+        atEnd(() => client.disconnect());
+        await eventually(
+          'the old master to be told',
+          async () => /master_link_status:up/.test(await client.info('replication')),
+          30_000,
+        );
       }
-    });
-    await eventually('some events', () => ids.size > 200);
-    process.kill(master.pid, 'SIGKILL');
-    const before = ids.size;
-    await eventually('events over the new master', () => ids.size > before + 200, 60_000);
-    publishing = false;
-    await Promise.all(publishers);
-    expect(ingest.output.filter((line) => line.includes('request.failed'))).toEqual([]);
-    expect([...answers.keys()].sort()).toEqual([202, 503]);
-    const arrived = () => new Set(to.requests.map(({ headers }) => headers['service-event-id']));
-    await eventually('all that was accepted', () => [...ids].every((id) => arrived().has(id)), 90_000);
-    await eventually('their records', async () => (await deliveries('status=pending')).length === 0, 60_000);
-  }, 200_000);
+      publishing = false;
+      await Promise.all(publishers);
+      expect(ingest.output.filter((line) => line.includes('request.failed'))).toEqual([]);
+      // Where the master only stood still, all may have waited for the new one.
+      expect([...answers.keys()].filter((status) => status !== 202 && status !== 503)).toEqual([]);
+      const arrived = () => new Set(to.requests.map(({ headers }) => headers['service-event-id']));
+      await eventually('all that was accepted', () => [...ids].every((id) => arrived().has(id)), 90_000);
+      await eventually('their records', async () => (await deliveries('status=pending')).length === 0, 60_000);
+    },
+    200_000,
+  );
 
   it('follows a failover where sentinels and servers all want TLS and a password', async () => {
     const [{ cert, settings: withTls }, password] = [tls(), 'p0sthorn-s3cret'];
@@ -181,13 +208,41 @@ describe('Sentinel', () => {
     expect((await publish(sampleEvent({ id: 'evt_before' }))).status).toBe(202);
     process.kill(master.pid, 'SIGKILL');
     // The only replica becomes the master, so there is none left to wait for: stored, delivered, and answered 503.
-    await eventually('the new master to take an event', async () => {
-      await publish(sampleEvent({ id: 'evt_after' }));
-      return to.requests.some(({ headers }) => headers['service-event-id'] === 'evt_after');
-    });
+    await eventually(
+      'the new master to take an event',
+      async () => {
+        await publish(sampleEvent({ id: 'evt_after' }));
+        return to.requests.some(({ headers }) => headers['service-event-id'] === 'evt_after');
+      },
+      60_000,
+    );
     await to.received(1, 10_000, ({ headers }) => headers['service-event-id'] === 'evt_before');
     for (const line of [...ingest.output, ...worker.output, ...operator.output]) expect(line).not.toContain(password);
   }, 120_000);
+
+  it('no connection ends for good, though it hears of the failover while it is looking for the new master', async () => {
+    const master = await redisServer(['--repl-diskless-sync-delay', '0']);
+    await redisServer(['--replicaof', '127.0.0.1', String(master.port)]);
+    const [sentinelPort] = await startSentinels(master.port, { count: 1, replicas: 1 });
+    const slow = await startProxy(sentinelPort!);
+    atEnd(() => slow.close());
+    const settings = {
+      REDIS_URL: 'redis://anywhere',
+      REDIS_SENTINELS: [{ host: '127.0.0.1', port: slow.port }],
+      REDIS_SENTINEL_NAME: 'posthorn',
+    };
+    const clients = Array.from({ length: 10 }, () => connectRedis(settings));
+    for (const client of clients) {
+      client.on('error', () => undefined);
+      atEnd(() => client.disconnect());
+    }
+    await Promise.all(clients.map((client) => client.set('before', '1')));
+    await eventually('all to be subscribed', async () => slow.connections() >= clients.length);
+    // Nearly all the time goes into looking.
+    slow.delay(200);
+    process.kill(master.pid, 'SIGKILL');
+    expect(await Promise.all(clients.map((client) => client.set('after', '1')))).toEqual(clients.map(() => 'OK'));
+  }, 60_000);
 
   it.each([
     ['0', 'is lost with it'],
@@ -266,39 +321,47 @@ describe('a Redis that', () => {
     await eventually('all records', async () => (await deliveries('status=succeeded&limit=100')).length === 51, 30_000);
   }, 120_000);
 
-  it.each(['ingest', 'worker'] as const)(
-    'breaks off in the middle of its answers to %s: nothing is lost, nothing sent twice, and publishers are told 503',
-    async (app) => {
-      const redis = await redisServer();
-      const proxy = await startProxy(redis.port);
-      atEnd(() => proxy.close());
-      const through = { REDIS_URL: `redis://127.0.0.1:${proxy.port}` };
-      const running = await system({ REDIS_URL: redis.url, ADDRESS_CONCURRENCY: '40' }, { [app]: through });
-      const { publish, deliveries, to, ingest, worker } = running;
-      const answer = Promise.withResolvers<void>();
-      to.answerWith((_request, response) => void answer.promise.then(() => response.end()));
-      const refused: number[] = [];
-      const untilTaken = async (id: string): Promise<void> => {
-        const { status } = await publish(sampleEvent({ id }));
-        if (status === 200 || status === 202) return;
-        refused.push(status);
-        await untilTaken(id);
-      };
-      const publishing = Array.from({ length: 30 }, (_, i) => untilTaken(`evt_${i}`));
-      await Promise.any(publishing);
-      if (app === 'ingest') proxy.cutWithin();
-      await Promise.all(publishing);
-      await to.received(30, 30_000, isDelivery);
-      if (app === 'worker') proxy.cutWithin();
-      answer.resolve();
-      await eventually('all records', async () => (await deliveries('status=succeeded')).length === 30, 30_000);
-      expect(to.requests.filter(isDelivery)).toHaveLength(30);
-      expect(new Set(refused)).toEqual(new Set(app === 'ingest' ? [503] : []));
-      const complaints = [...ingest.output, ...worker.output].filter((line) => line.includes('"level":"error"'));
-      expect(complaints).toEqual([]);
-    },
-    60_000,
-  );
+  it('breaks off in the middle of its answers to ingest: publishers are told 503, and what they repeat arrives once', async () => {
+    const redis = await redisServer();
+    const proxy = await startProxy(redis.port);
+    atEnd(() => proxy.close());
+    const through = { REDIS_URL: `redis://127.0.0.1:${proxy.port}` };
+    const { publish, to, ingest } = await system({ REDIS_URL: redis.url }, { ingest: through });
+    const refused: number[] = [];
+    const untilTaken = async (id: string): Promise<void> => {
+      const { status } = await publish(sampleEvent({ id }));
+      if (status === 200 || status === 202) return;
+      refused.push(status);
+      await untilTaken(id);
+    };
+    let count = 0;
+    // Until an answer to several commands at once was hit.
+    while (refused.length === 0) {
+      proxy.cutWithin(SEVERAL_ANSWERS_BYTES);
+      await Promise.all(Array.from({ length: 50 }, () => untilTaken(`evt_${count++}`)));
+    }
+    await to.received(count, 30_000, isDelivery);
+    expect(new Set(refused)).toEqual(new Set([503]));
+    expect(to.requests.filter(isDelivery)).toHaveLength(count);
+    expect(ingest.output.filter((line) => line.includes('"level":"error"'))).toEqual([]);
+  }, 60_000);
+
+  it('breaks off in the middle of its answers to a worker: outcomes are stored all the same, and nothing is sent twice', async () => {
+    const redis = await redisServer();
+    const proxy = await startProxy(redis.port);
+    atEnd(() => proxy.close());
+    const through = { REDIS_URL: `redis://127.0.0.1:${proxy.port}`, ADDRESS_CONCURRENCY: '40' };
+    const { publish, deliveries, to, worker } = await system({ REDIS_URL: redis.url }, { worker: through });
+    const answer = Promise.withResolvers<void>();
+    to.answerWith((_request, response) => void answer.promise.then(() => response.end()));
+    await Promise.all(Array.from({ length: 30 }, () => publish(sampleEvent())));
+    await to.received(30, 30_000, isDelivery);
+    proxy.cutWithin(SEVERAL_ANSWERS_BYTES);
+    answer.resolve();
+    await eventually('all records', async () => (await deliveries('status=succeeded')).length === 30, 30_000);
+    expect(to.requests.filter(isDelivery)).toHaveLength(30);
+    expect(worker.output.filter((line) => line.includes('"level":"error"'))).toEqual([]);
+  }, 60_000);
 
   it('is full while attempts are in flight: their outcomes are kept until there is room, and nothing is sent twice', async () => {
     const redis = await redisServer();

@@ -5,11 +5,13 @@ import { connect, createServer, type Socket } from 'node:net';
 
 export interface WayToRedis {
   port: number;
+  /** Open at the moment. */
+  connections(): number;
   /** Breaks every connection and takes no new one until `restore`. */
   cut(): void;
   restore(): void;
-  /** Breaks every connection in the middle of the next answer that comes over it. */
-  cutWithin(): void;
+  /** Breaks every connection in the middle of the next answer of at least so many bytes that comes over it. */
+  cutWithin(leastBytes?: number): void;
   /** Nothing passes any more over the connections there are, and nobody is told; new ones are well. */
   swallow(): void;
   /** What passes from now on takes this long, in each direction. */
@@ -23,6 +25,7 @@ export async function startProxy(targetPort: number): Promise<WayToRedis> {
   let delayMs = 0;
   let swallowed = new Set<Socket>();
   let cutWithin = new Set<Socket>();
+  let leastBytes = 0;
   const server = createServer((client) => {
     if (isCut) {
       client.destroy();
@@ -38,7 +41,7 @@ export async function startProxy(targetPort: number): Promise<WayToRedis> {
       let arrivesAt = 0;
       from.on('data', (chunk) => {
         if (swallowed.has(from)) return;
-        if (from === target && cutWithin.has(from)) {
+        if (from === target && cutWithin.has(from) && chunk.length >= leastBytes) {
           to.write(chunk.subarray(0, chunk.length >> 1));
           from.destroy();
           return;
@@ -59,6 +62,7 @@ export async function startProxy(targetPort: number): Promise<WayToRedis> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     port: (server.address() as AddressInfo).port,
+    connections: () => sockets.size / 2,
     cut() {
       isCut = true;
       for (const socket of sockets) socket.destroy();
@@ -66,7 +70,8 @@ export async function startProxy(targetPort: number): Promise<WayToRedis> {
     restore() {
       isCut = false;
     },
-    cutWithin() {
+    cutWithin(least = 2) {
+      leastBytes = least;
       cutWithin = new Set(sockets);
     },
     swallow() {

@@ -34,6 +34,8 @@ export const laneIndexKey = (base: string, lane: Lane) => `${base}:release_${lan
 export const closingKey = (base: string) => `${base}:closing`;
 /** Who keeps house in the partition at the moment; expires when that process dies. */
 export const housekeeperKey = (base: string) => `${base}:housekeeper`;
+/** Written for replicas to get it, and with it all that came before. */
+export const replicatedKey = (base: string) => `${base}:replicated`;
 /** One bulk replay. */
 export const replayKey = (base: string, replayId: string) => `${base}:replay:${replayId}`;
 /** Sorted set of the bulk replays by creation. */

@@ -1,8 +1,7 @@
 /** Waits until replicas have what was written, so that a failover can't lose what was accepted. */
-import { StartError } from '@posthorn/core';
 import { Cluster } from 'ioredis';
-import { installationKey } from './keys.ts';
-import type { Store } from './store.ts';
+import { replicatedKey } from './keys.ts';
+import { allPartitions, baseOf, type Store } from './store.ts';
 
 /** How long replicas may take; the connection takes nothing else meanwhile. */
 const WAIT_MS = 1_000;
@@ -14,18 +13,17 @@ export class TooFewReplicas extends Error {
 
 /**
  * A function that resolves once `replicas` replicas have everything written before it was called, by this process or that it has read;
- * rejects with `TooFewReplicas`. All that call while one WAIT is under way share the next.
+ * rejects with `TooFewReplicas`. All that call while one WAIT is under way share the next. In a Cluster that is so for every
+ * master that has a partition, with `replicas` of its own.
  */
 export function createReplicaWait(store: Store, replicas: number): () => Promise<void> {
   const { redis } = store;
-  if (redis instanceof Cluster) {
-    throw new StartError('ACK_REPLICAS works with one Redis or with Sentinel, not with REDIS_CLUSTER_NODES.');
-  }
-  const waitOnce = async () => {
+  const masters = redis instanceof Cluster ? allPartitions(store) : [0];
+  const waitFor = async (partition: number) => {
     // WAIT is about the writes of its own connection. This one comes after all that was read here, whoever wrote it.
     const answers = await redis
       .pipeline()
-      .hset(installationKey(store.prefix), 'checked_at', Date.now())
+      .set(replicatedKey(baseOf(store, partition)), '', 'PX', WAIT_MS)
       .wait(replicas, WAIT_MS)
       .exec();
     const [written, waited] = answers!;
@@ -35,15 +33,15 @@ export function createReplicaWait(store: Store, replicas: number): () => Promise
     const reached = Number(waited![1]);
     if (!(reached >= replicas)) throw new TooFewReplicas(`${reached} of ${replicas} replicas have it`);
   };
-  let underWay: Promise<void> = Promise.resolve();
+  let underWay: Promise<unknown> = Promise.resolve();
   let next: Promise<void> | undefined;
   return () => {
     next ??= underWay
       .catch(() => undefined)
-      .then(() => {
+      .then(async () => {
         next = undefined;
-        underWay = waitOnce();
-        return underWay;
+        underWay = Promise.all(masters.map(waitFor));
+        await underWay;
       });
     return next;
   };

@@ -5,6 +5,7 @@ import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { checkServer } from './check-server.ts';
 import { installationKey, partitionBase, scriptDigest } from './keys.ts';
 import { type ScriptName, scripts } from './scripts.ts';
+import { sentinelConnector } from './sentinel-connector.ts';
 
 /** Between two tries to join an installation whose Redis does not answer. */
 const START_RETRY_MS = 500;
@@ -84,6 +85,7 @@ export function connectRedis(
     sentinelRetryStrategy: reconnectDelayMs,
     // The sentinels tell of a failover, so that a master that is only out of reach is left at once.
     failoverDetector: true,
+    Connector: sentinelConnector,
   });
 }
 
