@@ -142,12 +142,12 @@ describe('Sentinel', () => {
       expect(ingest.output.join('')).not.toContain('min-replicas-to-write 0');
 
       const ids = new Set<string>();
-      const answers = new Map<number, number>();
+      const answers = new Set<number>();
       let publishing = true;
       const publishers = Array.from({ length: 4 }, async () => {
         while (publishing) {
           const { status, body } = await publish(sampleEvent());
-          answers.set(status, (answers.get(status) ?? 0) + 1);
+          answers.add(status);
           if (status === 202) ids.add(body.id);
         }
       });
@@ -169,7 +169,7 @@ describe('Sentinel', () => {
       await Promise.all(publishers);
       expect(ingest.output.filter((line) => line.includes('request.failed'))).toEqual([]);
       // Where the master only stood still, all may have waited for the new one.
-      expect([...answers.keys()].filter((status) => status !== 202 && status !== 503)).toEqual([]);
+      expect([202, 503]).toEqual(expect.arrayContaining([...answers]));
       const arrived = () => new Set(to.requests.map(({ headers }) => headers['service-event-id']));
       await eventually('all that was accepted', () => [...ids].every((id) => arrived().has(id)), 90_000);
       await eventually('their records', async () => (await deliveries('status=pending')).length === 0, 60_000);

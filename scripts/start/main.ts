@@ -1,6 +1,7 @@
 /** `npm start`: everything at once on one machine, with a sample receiver and one event to see it work. */
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
 import { buildPage } from '../build-page.ts';
 import { answers, freePort, startRedis } from '../redis/server.ts';
 import { type AppProcess, startApp } from './app-process.ts';
@@ -26,7 +27,7 @@ async function main(): Promise<void> {
   const state = loadState(stateFile);
   say('Starting Posthorn ...');
   buildPage(say);
-  const redisUrl = await provideRedis();
+  const redis = await provideRedis();
 
   let first: ((received: Received) => void) | undefined;
   const receiver = await startSampleReceiver(state.sample?.port ?? 0, (received) => {
@@ -39,7 +40,7 @@ async function main(): Promise<void> {
   cleanUp.push(() => receiver.close());
   if (state.sample) receiver.setSecret(state.sample.secret);
 
-  const apps = await startApps(redisUrl, state);
+  const apps = await startApps(redis.url, state);
   state.sample = await ensureSampleSubscription(apps.console.url, state, receiver);
   saveState(stateFile, state);
   receiver.setSecret(state.sample.secret);
@@ -55,9 +56,15 @@ async function main(): Promise<void> {
   first = undefined;
   if (!delivery) throw new Error(`The example event did not arrive. See ${join(dataDir, 'logs')}.`);
   showDelivery(delivery);
-  showAddresses(apps, state, redisUrl);
-  const why = await Promise.race(Object.values(apps).map((app) => app.ended));
-  if (!ending) await end(1, `${why}. See ${join('.posthorn', 'logs')}.`);
+  showAddresses(apps, state, redis.url);
+  const appEnded = Promise.race(Object.values(apps).map(({ ended }) => ended));
+  const why = await Promise.race([
+    appEnded.then((what) => `${what}. See ${join('.posthorn', 'logs')}.`),
+    redis.ended.then(
+      () => `Redis ended. See ${join('.posthorn', 'redis', 'redis.log')}. The next npm start goes on with what it had.`,
+    ),
+  ]);
+  if (!ending) await end(1, why);
 }
 
 /** Two runs on the same data would take it away from each other. */
@@ -69,7 +76,8 @@ function refuseSecondStart(): void {
   }
 }
 
-async function provideRedis(): Promise<string> {
+/** Where Redis is, and when it has ended, if it is of our own. */
+async function provideRedis(): Promise<{ url: string; ended: Promise<void> }> {
   const before = existsSync(runFile)
     ? (JSON.parse(readFileSync(runFile, 'utf8')) as { redis?: { pid: number; port: number } })
     : {};
@@ -79,19 +87,24 @@ async function provideRedis(): Promise<string> {
   };
   if (process.env.REDIS_URL) {
     remember();
-    return process.env.REDIS_URL;
+    return { url: process.env.REDIS_URL, ended: new Promise(() => undefined) };
   }
   // An earlier run was killed and left its Redis: it goes on with the same data.
   if (before.redis && isAlive(before.redis.pid) && (await answers(before.redis.port))) {
     const { pid, port } = before.redis;
     remember(before.redis);
     cleanUp.push(() => void process.kill(pid, 'SIGTERM'));
-    return `redis://127.0.0.1:${port}`;
+    return { url: `redis://127.0.0.1:${port}`, ended: gone(pid) };
   }
   const redis = await startRedis(join(dataDir, 'redis'), { say });
   remember({ pid: redis.pid, port: redis.port });
   cleanUp.push(() => redis.stop());
-  return redis.url;
+  return { url: redis.url, ended: gone(redis.pid) };
+}
+
+/** Resolves once no process has this id. */
+async function gone(pid: number): Promise<void> {
+  while (isAlive(pid)) await wait(1_000);
 }
 
 async function startApps(redisUrl: string, state: DemoState): Promise<Record<keyof typeof PORTS, AppProcess>> {
