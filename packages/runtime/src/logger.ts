@@ -25,10 +25,9 @@ export function createLogger(options: { app: string; level: string; destination?
  * process must still be able to work and to stop then.
  */
 function stdout(): DestinationStream {
-  if (!process.stdout.listeners('error').includes(ignore)) process.stdout.on('error', ignore);
+  if (process.stdout.listenerCount('error') === 0) process.stdout.on('error', () => undefined);
   return process.stdout;
 }
-function ignore(): void {}
 
 /** pino's own redaction costs an attempt as much as its signature; this looks two levels deep, where a line has any. */
 function strikeSecrets(line: Record<string, unknown>, depth = 0): Record<string, unknown> {
