@@ -35,12 +35,12 @@ function tls() {
 }
 const asArguments = (settings: Record<string, string>) =>
   Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
-/** Sentinels that watch a master by the name of posthorn, once they know its replicas and each other; answers their ports. */
+/** Sentinels that watch a master by the name of posthorn, once they know its replicas and each other. */
 async function startSentinels(
   masterPort: number,
   { count, replicas, settings = {}, password = '' }: SentinelOptions,
-): Promise<number[]> {
-  const ports: number[] = [];
+): Promise<OwnRedis[]> {
+  const sentinels: OwnRedis[] = [];
   for (let i = 0; i < count; i++) {
     const [dir, port] = [newDir(), await freePort()];
     const config = join(dir, 'sentinel.conf');
@@ -56,16 +56,16 @@ async function startSentinels(
     writeFileSync(config, lines.join('\n'));
     const sentinel = await startServer(dir, { port, args: [config, '--sentinel'], say });
     atEnd(() => sentinel.stop());
-    ports.push(port);
+    sentinels.push(sentinel);
   }
-  const asked = connectRedis({ REDIS_URL: `redis://:${password}@127.0.0.1:${ports[0]}` });
+  const asked = connectRedis({ REDIS_URL: `redis://:${password}@127.0.0.1:${sentinels[0]!.port}` });
   atEnd(() => asked.disconnect());
   await eventually('the sentinels to know all', async () => {
     const [fields] = (await asked.call('SENTINEL', 'MASTERS')) as string[][];
     const of = (name: string) => Number(fields?.[fields.indexOf(name) + 1]);
     return of('num-slaves') === replicas && of('num-other-sentinels') === count - 1;
   });
-  return ports;
+  return sentinels;
 }
 interface SentinelOptions {
   count: number;
@@ -135,7 +135,7 @@ describe('Sentinel', () => {
       for (let i = 0; i < 2; i++) await redisServer(['--replicaof', '127.0.0.1', String(master.port), ...careful]);
       const sentinels = await startSentinels(master.port, { count: 3, replicas: 2 });
       const { publish, deliveries, to, ingest } = await system({
-        REDIS_SENTINELS: sentinels.map((port) => `127.0.0.1:${port}`).join(','),
+        REDIS_SENTINELS: sentinels.map(({ port }) => `127.0.0.1:${port}`).join(','),
         REDIS_SENTINEL_NAME: 'posthorn',
         ACK_REPLICAS: '1',
       });
@@ -223,8 +223,8 @@ describe('Sentinel', () => {
   it('no connection ends for good, though it hears of the failover while it is looking for the new master', async () => {
     const master = await redisServer(['--repl-diskless-sync-delay', '0']);
     await redisServer(['--replicaof', '127.0.0.1', String(master.port)]);
-    const [sentinelPort] = await startSentinels(master.port, { count: 1, replicas: 1 });
-    const slow = await startProxy(sentinelPort!);
+    const [sentinel] = await startSentinels(master.port, { count: 1, replicas: 1 });
+    const slow = await startProxy(sentinel!.port);
     atEnd(() => slow.close());
     const settings = {
       REDIS_URL: 'redis://anywhere',
@@ -243,6 +243,21 @@ describe('Sentinel', () => {
     process.kill(master.pid, 'SIGKILL');
     expect(await Promise.all(clients.map((client) => client.set('after', '1')))).toEqual(clients.map(() => 'OK'));
   }, 60_000);
+
+  it('a sentinel that stands still holds nobody up', async () => {
+    const master = await redisServer(['--repl-diskless-sync-delay', '0']);
+    await redisServer(['--replicaof', '127.0.0.1', String(master.port)]);
+    const sentinels = await startSentinels(master.port, { count: 2, replicas: 1 });
+    process.kill(sentinels[0]!.pid, 'SIGSTOP');
+    const client = connectRedis({
+      REDIS_URL: 'redis://anywhere',
+      REDIS_SENTINELS: sentinels.map(({ port }) => ({ host: '127.0.0.1', port })),
+      REDIS_SENTINEL_NAME: 'posthorn',
+    });
+    atEnd(() => client.disconnect());
+    atEnd(() => process.kill(sentinels[0]!.pid, 'SIGCONT'));
+    expect(await client.set('key', '1')).toBe('OK');
+  }, 30_000);
 
   it.each([
     ['0', 'is lost with it'],
@@ -400,6 +415,20 @@ describe('a Redis that', () => {
     expect(ready.status).toBe(503);
     expect(refused.map(({ status, body }) => [status, body.code])).toEqual(Array(20).fill([503, 'unavailable']));
     expect([tooMuch.status, tooMuch.body.code, tooMuch.headers.get('retry-after')]).toEqual([503, 'overloaded', '1']);
+    await accepted(() => publish(sampleEvent({ id: 'evt_after' })));
+    await to.received(1, 30_000, ({ headers }) => headers['service-event-id'] === 'evt_after');
+  }, 60_000);
+
+  it('takes no more connections: 503 until it does, and all go on by themselves', async () => {
+    const redis = await redisServer();
+    const { publish, to, ingest } = await system({ REDIS_URL: redis.url });
+    const client = connectRedis({ REDIS_URL: redis.url });
+    atEnd(() => client.disconnect());
+    await client.config('SET', 'maxclients', '1');
+    await client.call('CLIENT', 'KILL', 'TYPE', 'normal');
+    expect((await publish(sampleEvent())).status).toBe(503);
+    expect(ingest.output.filter((line) => line.includes('request.failed'))).toEqual([]);
+    await client.config('SET', 'maxclients', '10000');
     await accepted(() => publish(sampleEvent({ id: 'evt_after' })));
     await to.received(1, 30_000, ({ headers }) => headers['service-event-id'] === 'evt_after');
   }, 60_000);

@@ -47,14 +47,14 @@ const CHUNK = 500;
 const CHUNKS_A_ROUND = 20;
 /** Of 100 failed deliveries each. */
 const REPLAY_STEPS_A_ROUND = 10;
-/** Each delivery looked at for its job costs more than an entry of an index: a long backlog is gone through over several rounds. */
-const CHUNKS_OF_LOST = 4;
+/** Deliveries looked at for their job in one round: each costs Redis more than an entry of an index, and others wait meanwhile. */
+const LOOKED_AT_A_ROUND = 100;
 
 /** One housekeeper over several partitions, with the places where its sweeps go on. */
 export function createHousekeeper(context: HousekeepingContext, partitions: readonly number[]) {
   let round = 0;
-  /** Where the sweep for lost jobs goes on, by partition and status. */
-  const offsets = new Map<string, number>();
+  /** Where the sweeps for lost jobs go on that have begun, by partition and status. */
+  const sweeps = new Map<string, number>();
   return {
     /** One round over the partitions whose lease this process gets. Each piece of work may be repeated at any time. */
     async keepHouse(): Promise<void> {
@@ -68,9 +68,9 @@ export function createHousekeeper(context: HousekeepingContext, partitions: read
         if (stragglers) await releaseStragglers(context, partition);
         await runReplays(context, partition);
         await closeDeleted(context, partition);
+        await findLostJobs(context, partition, sweeps, slow);
         if (!slow) continue;
         await endExpired(context, partition);
-        await findLostJobs(context, partition, offsets);
         await trimIndexes(context, partition);
       }
     },
@@ -129,31 +129,35 @@ async function endExpired({ store, clock, logger }: HousekeepingContext, partiti
   }
 }
 
-/** A delivery that waits with no job behind it: a process died between the record and the queue. It gets a new job. */
+/**
+ * A delivery that waits with no job behind it: a process died between the record and the queue. It gets a new job. A sweep that is over
+ * begins again when `begin` says so.
+ */
 async function findLostJobs(
   { store, producer, clock, logger }: HousekeepingContext,
   partition: number,
-  offsets: Map<string, number>,
+  sweeps: Map<string, number>,
+  begin: boolean,
 ): Promise<void> {
   for (const status of ['pending', 'waiting_for_retry'] as const) {
-    const place = `${partition}:${status}`;
-    for (let chunk = 0; chunk < CHUNKS_OF_LOST; chunk++) {
-      const nowMs = clock.now();
-      const before = nowMs - JOB_EXPECTED_AFTER_MS;
-      const page = await expectedJobs(store, partition, status, before, offsets.get(place) ?? 0, CHUNK);
-      const renewed = await renewJobs(store, partition, await producer.missing(partition, page.jobs));
-      await producer.add(
-        partition,
-        renewed.map((job) => ({
-          ...job,
-          isRetry: status === 'waiting_for_retry',
-          delayMs: Math.max(0, job.dueAtMs - nowMs),
-        })),
-      );
-      if (renewed.length > 0) logger.warn({ deliveries: renewed.length }, 'delivery.lost_job_found');
-      offsets.set(place, page.next ?? 0);
-      if (page.next === undefined) break;
-    }
+    const sweep = `${partition}:${status}`;
+    const offset = sweeps.get(sweep) ?? (begin ? 0 : undefined);
+    if (offset === undefined) continue;
+    const nowMs = clock.now();
+    const before = nowMs - JOB_EXPECTED_AFTER_MS;
+    const page = await expectedJobs(store, partition, status, before, offset, LOOKED_AT_A_ROUND);
+    const renewed = await renewJobs(store, partition, await producer.missing(partition, page.jobs));
+    await producer.add(
+      partition,
+      renewed.map((job) => ({
+        ...job,
+        isRetry: status === 'waiting_for_retry',
+        delayMs: Math.max(0, job.dueAtMs - nowMs),
+      })),
+    );
+    if (renewed.length > 0) logger.warn({ deliveries: renewed.length }, 'delivery.lost_job_found');
+    if (page.next === undefined) sweeps.delete(sweep);
+    else sweeps.set(sweep, page.next);
   }
 }
 

@@ -238,6 +238,7 @@ describe('problems', () => {
     new ReplyError('LOADING Redis is loading'),
     new ReplyError('UNBLOCKED force unblock from blocking operation'),
     new ReplyError('EXECABORT Transaction discarded because of previous errors.'),
+    new ReplyError('ERR max number of clients reached'),
     new Error('Connection is closed.'),
     new Error('Command timed out'),
     Object.assign(new Error('Command aborted due to connection close'), { name: 'AbortError' }),

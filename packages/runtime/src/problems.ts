@@ -8,10 +8,10 @@ import type { Logger } from './logger.ts';
 const RETRY_AFTER_S = 5;
 
 /** What Redis answers to a command that is wrong in itself. Every other refusal is about the state it is in, and ends. */
-const WRONG_COMMAND = /^-?(ERR|WRONGTYPE|CROSSSLOT)\b/;
+const WRONG_COMMAND = /^-?(ERR (?!max number of clients)|WRONGTYPE|CROSSSLOT)/;
 /** What the client says that gives up on a command: it has no classes of its own for most of it. */
 const CLIENT_GAVE_UP =
-  /^(Connection is closed|Command aborted due to connection close|Stream isn't writeable|Command timed out|Socket timeout|All sentinels|None of startup nodes|Node is disconnected|Cluster is (disconnect|ended)|Cluster isn't ready|Too many Cluster redirections)/;
+  /^(Connection is closed|Command aborted due to connection close|Stream isn't writeable|Command timed out|Socket timeout|All sentinels|None of startup nodes|Node is disconnected|Cluster is (disconnect|ended)|Cluster isn't ready|Too many Cluster redirections|Unknown RESP type)/;
 const NETWORK_CODES = new Set([
   'ECONNREFUSED',
   'ECONNRESET',

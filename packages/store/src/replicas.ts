@@ -18,7 +18,7 @@ export class TooFewReplicas extends Error {
  */
 export function createReplicaWait(store: Store, replicas: number): () => Promise<void> {
   const { redis } = store;
-  const masters = redis instanceof Cluster ? allPartitions(store) : [0];
+  const partitions = redis instanceof Cluster ? allPartitions(store) : [0];
   const waitFor = async (partition: number) => {
     // WAIT is about the writes of its own connection. This one comes after all that was read here, whoever wrote it.
     const answers = await redis
@@ -40,7 +40,7 @@ export function createReplicaWait(store: Store, replicas: number): () => Promise
       .catch(() => undefined)
       .then(async () => {
         next = undefined;
-        underWay = Promise.all(masters.map(waitFor));
+        underWay = Promise.all(partitions.map(waitFor));
         await underWay;
       });
     return next;

@@ -38,6 +38,7 @@ export interface Store {
  * Longer than BullMQ's blocking reads (10 s), shorter than a job's lock (30 s).
  */
 const SILENCE_MS = 20_000;
+const SENTINEL_TIMEOUT_MS = 2_000;
 /** Longest pause between two tries to reach Redis again, so that work goes on within a second of its return. */
 const MAX_RECONNECT_DELAY_MS = 1_000;
 
@@ -83,6 +84,8 @@ export function connectRedis(
     enableTLSForSentinelMode: protocol === 'rediss:',
     sentinelTLS: redisOptions.tls,
     sentinelRetryStrategy: reconnectDelayMs,
+    // One that takes connections but does not answer; the next is asked then.
+    sentinelCommandTimeout: SENTINEL_TIMEOUT_MS,
     // The sentinels tell of a failover, so that a master that is only out of reach is left at once.
     failoverDetector: true,
     Connector: sentinelConnector,
