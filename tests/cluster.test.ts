@@ -12,11 +12,16 @@ const SLOTS = 16_384;
 const MASTERS = 3;
 const NODE_TIMEOUT_MS = 1_500;
 
+interface Node extends OwnRedis {
+  /** Starts it again, after it was killed, with what it had. */
+  again(): Promise<void>;
+}
+
 /** The nodes of a cluster: the masters, and after them one replica of each of `replicasOf`. */
-async function startCluster(replicasOf: number[] = []): Promise<OwnRedis[]> {
+async function startCluster(replicasOf: number[] = []): Promise<Node[]> {
   const dir = join(import.meta.dirname, `../.posthorn/cluster-${process.pid}`);
   atEnd(() => rmSync(dir, { recursive: true, force: true }));
-  const nodes: OwnRedis[] = [];
+  const nodes: Node[] = [];
   const clients: ReturnType<typeof connectRedis>[] = [];
   let firstBusPort = 0;
   for (let i = 0; i < MASTERS + replicasOf.length; i++) {
@@ -31,9 +36,17 @@ async function startCluster(replicasOf: number[] = []): Promise<OwnRedis[]> {
       'repl-diskless-sync-delay': 0,
     };
     const extra = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)]);
-    const node = await startRedis(join(dir, String(i)), { say: () => undefined, extra });
-    atEnd(() => node.stop());
-    nodes.push(node);
+    const start = async (port?: number) => {
+      const started = await startRedis(join(dir, String(i)), {
+        say: () => undefined,
+        extra,
+        ...(port ? { port } : {}),
+      });
+      atEnd(() => started.stop());
+      return started;
+    };
+    const node = await start();
+    nodes.push({ ...node, again: async () => void (await start(node.port)) });
     const client = connectRedis({ REDIS_URL: node.url });
     clients.push(client);
     if (i < MASTERS) {
@@ -129,4 +142,24 @@ describe('Redis Cluster', () => {
     await eventually('their records', async () => (await on.deliveries('status=pending')).length === 0, 60_000);
     expect(apps.flatMap(({ output }) => output.filter((line) => line.includes('"level":"error"')))).toEqual([]);
   }, 200_000);
+
+  it('away as a whole: publishers are told 503 in seconds, and what they repeat arrives once it is back', async () => {
+    const nodes = await startCluster();
+    const env = { ...worldEnv('posthorn', nodes[0]!.url), ...settingsFor(nodes), LOG_LEVEL: 'info' };
+    const apps = (['ingest', 'console', 'worker'] as const).map((app) => ownProcess(app, env));
+    const [ingest, operator] = await Promise.all(apps.map(({ ready }) => ready));
+    const on = apiClients(ingest!.url, operator!.url);
+    const to = await ownReceiver();
+    for (let i = 0; i < 6; i++) await on.subscribe(to.url);
+    expect((await on.publish(sampleEvent())).status).toBe(202);
+    await to.received(6, 15_000, isDelivery);
+    for (const { pid } of nodes) process.kill(pid, 'SIGKILL');
+    const event = sampleEvent({ id: 'evt_meanwhile' });
+    for (let i = 0; i < 3; i++) expect((await on.publish(event)).status).toBe(503);
+    expect((await fetch(`${ingest!.url}/readyz`)).status).toBe(503);
+    for (const { again } of nodes) await again();
+    await eventually('it to be taken', async () => [200, 202].includes((await on.publish(event)).status), 30_000);
+    await to.received(6, 60_000, ({ headers }) => headers['service-event-id'] === 'evt_meanwhile');
+    expect(apps.flatMap(({ output }) => output.filter((line) => line.includes('"level":"error"')))).toEqual([]);
+  }, 120_000);
 });

@@ -259,6 +259,32 @@ describe('Sentinel', () => {
     expect(await client.set('key', '1')).toBe('OK');
   }, 30_000);
 
+  it('with nobody left to ask, commands fail in time, later ones at once, and none piles up in memory', async () => {
+    const master = await redisServer(['--repl-diskless-sync-delay', '0']);
+    await redisServer(['--replicaof', '127.0.0.1', String(master.port)]);
+    const [sentinel] = await startSentinels(master.port, { count: 1, replicas: 1 });
+    const settings = {
+      REDIS_URL: 'redis://anywhere',
+      REDIS_SENTINELS: [{ host: '127.0.0.1', port: sentinel!.port }],
+      REDIS_SENTINEL_NAME: 'posthorn',
+    };
+    const client = connectRedis(settings, { failFastAfterMs: 300 });
+    client.on('error', () => undefined);
+    atEnd(() => client.disconnect());
+    await client.set('key', '1');
+    for (const { pid } of [sentinel!, master]) process.kill(pid, 'SIGKILL');
+    await eventually('it to be lost', () => client.status !== 'ready');
+    await expect(client.set('key', '2')).rejects.toThrow(/Command timed out|Connection is closed|max retries/);
+    await eventually('commands to fail at once', async () => {
+      let failed = false;
+      client.set('key', '3').catch(() => {
+        failed = true;
+      });
+      await new Promise(setImmediate);
+      return failed;
+    });
+  }, 30_000);
+
   it.each([
     ['0', 'is lost with it'],
     ['1', 'is there, with its delivery and its job'],

@@ -3,6 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { DEFAULT_MAX_ATTEMPTS, DEFAULT_PAUSE_AFTER, StartError } from '@posthorn/core';
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { checkServer } from './check-server.ts';
+import { failFast } from './fail-fast.ts';
 import { installationKey, partitionBase, scriptDigest } from './keys.ts';
 import { type ScriptName, scripts } from './scripts.ts';
 import { sentinelConnector } from './sentinel-connector.ts';
@@ -47,16 +48,22 @@ const MAX_RECONNECT_DELAY_MS = 1_000;
  * With `failFastAfterMs` a command that gets no answer in that time fails, for those who have a caller waiting; without it,
  * commands wait for as long as Redis is away.
  */
-export function connectRedis(
-  settings: RedisSettings,
-  options: { failFastAfterMs?: number; autoPipelining?: boolean } = {},
-) {
-  const { failFastAfterMs } = options;
+export function connectRedis(settings: RedisSettings, options: ConnectOptions = {}): Redis | Cluster {
+  const redis = connect(settings, options);
+  if (options.failFastAfterMs !== undefined) failFast(redis, options.failFastAfterMs);
+  return redis;
+}
+
+interface ConnectOptions {
+  failFastAfterMs?: number;
+  autoPipelining?: boolean;
+}
+
+function connect(settings: RedisSettings, options: ConnectOptions): Redis | Cluster {
   const { REDIS_CLUSTER_NODES: nodes = [], REDIS_SENTINELS: sentinels = [] } = settings;
   const common: RedisOptions = {
     enableAutoPipelining: options.autoPipelining ?? false,
-    maxRetriesPerRequest: failFastAfterMs === undefined ? null : 1,
-    commandTimeout: failFastAfterMs,
+    maxRetriesPerRequest: options.failFastAfterMs === undefined ? null : 1,
     connectTimeout: 5_000,
     socketTimeout: SILENCE_MS,
     retryStrategy: reconnectDelayMs,
