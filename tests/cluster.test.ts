@@ -86,7 +86,7 @@ describe('Redis Cluster', () => {
     const ids = [];
     for (let i = 0; i < 12; i++) ids.push((await on.subscribe(to.url)).id);
     expect((await on.publish(sampleEvent())).body.deliveries).toBe(12);
-    await to.received(12, 15_000, isDelivery);
+    await to.received(12, 20_000, isDelivery);
     await eventually('all recorded', async () => (await on.deliveries('status=succeeded')).length === 12);
     to.answerWith(500);
     await on.publish(sampleEvent());
@@ -100,7 +100,7 @@ describe('Redis Cluster', () => {
       Array(12).fill('held'),
     );
     for (const id of ids) await on.operate('POST', `/v1/subscriptions/${id}/resume`);
-    await to.received(12, 15_000, (request) => request.headers['service-event-id'] === body.id);
+    await to.received(12, 20_000, (request) => request.headers['service-event-id'] === body.id);
     await eventually('all recorded', async () => (await on.deliveries('status=succeeded&limit=100')).length === 24);
     expect((await fetch(`${on.consoleUrl}/readyz`)).status).toBe(200);
   }, 60_000);
@@ -152,7 +152,7 @@ describe('Redis Cluster', () => {
     const to = await ownReceiver();
     for (let i = 0; i < 6; i++) await on.subscribe(to.url);
     expect((await on.publish(sampleEvent())).status).toBe(202);
-    await to.received(6, 15_000, isDelivery);
+    await to.received(6, 20_000, isDelivery);
     for (const { pid } of nodes) process.kill(pid, 'SIGKILL');
     const event = sampleEvent({ id: 'evt_meanwhile' });
     for (let i = 0; i < 3; i++) expect((await on.publish(event)).status).toBe(503);

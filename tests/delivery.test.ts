@@ -28,8 +28,8 @@ describe('delivery', () => {
       '{"created_at":"2026-03-01T12:00:00.5+02:00","environment":"sandbox","type":"session.approved","data":{"status":"x","id":"s","n":12345678901234567890,"more":{"z":[1.50]}}}',
     );
     expect(published).toMatchObject({ status: 202, body: { duplicate: false, deliveries: 2 } });
-    const [toA] = await a.received(1, 5_000, isDelivery);
-    const [toB] = await b.received(1, 5_000, isDelivery);
+    const [toA] = await a.received(1, 20_000, isDelivery);
+    const [toB] = await b.received(1, 20_000, isDelivery);
     expect(toA?.body).toBe(
       `{"id":"${published.body.id}","type":"session.approved","created_at":"2026-03-01T10:00:00.500Z","environment":"sandbox","data":{"status":"x","id":"s","n":12345678901234567890,"more":{"z":[1.50]}}}`,
     );
@@ -178,7 +178,7 @@ describe('pause', () => {
       status_reason: null,
       consecutive_failures: 0,
     });
-    await to.received(5, 10_000, (request) => held.includes(request.headers['service-event-id'] as string));
+    await to.received(5, 20_000, (request) => held.includes(request.headers['service-event-id'] as string));
     await eventually('all to succeed', async () => (await on.deliveries('status=succeeded')).length === 5);
     expect(await on.subscription(id)).toMatchObject({ held_deliveries: 0, consecutive_failures: 0 });
   });
@@ -218,9 +218,9 @@ describe('pause', () => {
     for (let i = 0; i < 12; i++) await on.publish(sampleEvent());
     const startedAt = Date.now();
     for (let i = 0; i < 12; i++) await on.publish(sampleEvent({ environment: 'production' }));
-    await fast.received(12, 5_000, isDelivery);
+    await fast.received(12, 20_000, isDelivery);
     expect(slow.requests.filter(isDelivery).length).toBeLessThan(12);
-    await slow.received(12, 15_000, isDelivery);
+    await slow.received(12, 20_000, isDelivery);
     expect(Date.now() - startedAt).toBeGreaterThan(1_000);
     await eventually(
       'all attempts to be recorded',
@@ -235,11 +235,11 @@ describe('pause', () => {
     await on.subscribe(busy.url, { environment: 'sandbox' });
     failing.answerWith((_request, response) => response.writeHead(failing.requests.length > 2 ? 200 : 500).end());
     await on.publish(sampleEvent({ environment: 'production' }));
-    await failing.received(1, 5_000, isDelivery);
+    await failing.received(1, 20_000, isDelivery);
     // Each delivery brings one more event, so that some always wait.
     busy.answerWith((_request, response) => void on.publish(sampleEvent()).then(() => response.end()));
     await on.publishBatch(Array.from({ length: 30 }, () => sampleEvent()));
-    await failing.received(2, 10_000, isDelivery);
+    await failing.received(2, 20_000, isDelivery);
     busy.answerWith(200);
     expect(busy.requests.filter(isDelivery).length).toBeGreaterThan(5);
     await eventually('an end', async () => (await on.deliveries('status=pending')).length === 0);

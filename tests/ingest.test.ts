@@ -33,7 +33,7 @@ describe('idempotence', () => {
     const again = `{ "data": {"more":{"b":[1.5],"a":1},"status":"x","id":"s"}, "environment":"sandbox","type":"session.approved","id":"${id}"}`;
     for (let i = 0; i < 3; i++)
       expect(await on.publish(again)).toMatchObject({ status: 200, body: { id, duplicate: true, deliveries: 1 } });
-    await to.received(1, 5_000, (request) => request.headers['service-event-id'] === id);
+    await to.received(1, 20_000, (request) => request.headers['service-event-id'] === id);
     await eventually('success', async () => (await on.deliveries(`event_id=${id}`))[0].status === 'succeeded');
     await on.publish(event);
     expect(deliveredCount(id)).toBe(1);
@@ -106,7 +106,7 @@ describe('an interrupted call', () => {
   it.each(['event', 'deliveries'] as const)('that stored only the %s is completed by a repeat', async (step) => {
     const { id, opened, published } = await interrupted(step);
     expect(await on.publish(published)).toMatchObject({ status: 200, body: { duplicate: true, deliveries: 1 } });
-    await to.received(1, 5_000, (request) => request.headers['service-event-id'] === id);
+    await to.received(1, 20_000, (request) => request.headers['service-event-id'] === id);
     await opened.stop();
   });
   it.each(['event', 'deliveries'] as const)(
@@ -121,7 +121,7 @@ describe('an interrupted call', () => {
       const context = { store: opened.store, producer, logger: createLogger({ app: 'test', level: 'silent' }) };
       expect(await finishInterruptedFanOuts(context, systemClock.now())).toBe(0);
       await finishInterruptedFanOuts(context, systemClock.now() + 60_000);
-      await to.received(1, 5_000, (request) => request.headers['service-event-id'] === id);
+      await to.received(1, 20_000, (request) => request.headers['service-event-id'] === id);
       await confirmFanOut(opened.store, id);
       await opened.stop();
     },
@@ -223,7 +223,7 @@ describe('refusals', () => {
     expect(status).toBe(202);
     const [request] = await to.received(
       1,
-      5_000,
+      20_000,
       (one) => isDelivery(one) && one.headers['service-event-id'] === body.id,
     );
     expect(request?.body).toContain('"data":{"id":"s","status":"x","__proto__":{"a":1},"n":1e999,"s":"\\ud800"}');

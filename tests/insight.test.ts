@@ -184,7 +184,7 @@ describe('what was sent', () => {
     const { id, secret } = await on.subscribe(own.url);
     await on.operate('POST', `/v1/subscriptions/${id}/rotate-secret`);
     const made = (await on.operate('POST', `/v1/subscriptions/${id}/test`)).body;
-    const [sent] = await own.received(1, 5_000, isDelivery);
+    const [sent] = await own.received(1, 20_000, isDelivery);
     await eventually('it to be recorded', async () => (await on.delivery(made.id)).attempt_count === 1);
     const { body: shown } = await on.operate('GET', `/v1/deliveries/${made.id}/request?attempt=1`);
     expect(schemas.requestSchema.safeParse(shown).error).toBeUndefined();

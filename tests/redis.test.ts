@@ -98,7 +98,7 @@ describe('TLS and users', () => {
     const env = { REDIS_URL: `rediss://posthorn:${encodeURIComponent('p@ss:w/rd')}@127.0.0.1:${tlsPort}` };
     const { publish, deliveries, to, ingest, worker, operator } = await system({ ...env, NODE_EXTRA_CA_CERTS: cert });
     expect((await publish(sampleEvent())).status).toBe(202);
-    await to.received(1, 10_000, isDelivery);
+    await to.received(1, 20_000, isDelivery);
     await eventually('its record', async () => (await deliveries('status=succeeded')).length === 1);
     const { url } = await operator.ready;
     const viewer = { headers: { authorization: `Bearer ${OPERATOR_TOKEN}` } };
@@ -216,7 +216,7 @@ describe('Sentinel', () => {
       },
       60_000,
     );
-    await to.received(1, 10_000, ({ headers }) => headers['service-event-id'] === 'evt_before');
+    await to.received(1, 20_000, ({ headers }) => headers['service-event-id'] === 'evt_before');
     for (const line of [...ingest.output, ...worker.output, ...operator.output]) expect(line).not.toContain(password);
   }, 120_000);
 
@@ -412,7 +412,7 @@ describe('a Redis that', () => {
     const answer = Promise.withResolvers<void>();
     to.answerWith((_request, response) => void answer.promise.then(() => response.end()));
     for (let i = 0; i < 30; i++) expect((await publish(sampleEvent())).status).toBe(202);
-    await to.received(30, 10_000, isDelivery);
+    await to.received(30, 20_000, isDelivery);
     await client.config('SET', 'maxmemory', '1mb');
     answer.resolve();
     const { url } = await worker.ready;

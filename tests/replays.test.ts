@@ -49,7 +49,7 @@ describe('replay', () => {
     const replayed = await on.operate('POST', `/v1/deliveries/${failed.id}/replay`);
     expect(replayed.status).toBe(201);
     expect(replayed.body).toMatchObject({ event_id: failed.event_id, replay_of: failed.id, attempt_count: 0 });
-    const [first, , again] = await to.received(3, 5_000, isDelivery);
+    const [first, , again] = await to.received(3, 20_000, isDelivery);
     expect(again!.body).toBe(first!.body);
     expect(header(again!, 'service-delivery-id')).toBe(replayed.body.id);
     expect(header(again!, 'service-event-id')).toBe(failed.event_id);
@@ -132,7 +132,7 @@ describe('test delivery', () => {
     const { status, body } = await on.operate('POST', `/v1/subscriptions/${id}/test`);
     expect(status).toBe(202);
     expect(body).toMatchObject({ event_type: 'webhook.test', environment: 'production', subscription_id: id });
-    const [request] = await to.received(1, 5_000, isDelivery);
+    const [request] = await to.received(1, 20_000, isDelivery);
     expect(header(request!, 'service-event')).toBe('webhook.test');
     expect(JSON.parse(request!.body)).toMatchObject({
       id: body.event_id,
@@ -166,7 +166,7 @@ describe('rotation', () => {
         for (const result of body.results) publishedAt.set(result.id, at);
       }
     })();
-    await to.received(100, 10_000, isDelivery);
+    await to.received(100, 20_000, isDelivery);
     const askedAt = Date.now();
     const rotated = await on.operate('POST', `/v1/subscriptions/${id}/rotate-secret`, { overlap: '1s' });
     const answeredAt = Date.now();
@@ -223,7 +223,7 @@ describe('a change of url', () => {
     const waiting: (() => void)[] = [];
     before.answerWith((_request, response) => void waiting.push(() => response.end()));
     await on.publish(sampleEvent());
-    await before.received(1, 5_000, isDelivery);
+    await before.received(1, 20_000, isDelivery);
     let answered = false;
     const patched = on.operate('PATCH', `/v1/subscriptions/${id}`, { url: after.url }).then((answer: Answer) => {
       answered = true;
@@ -235,7 +235,7 @@ describe('a change of url', () => {
     waiting[0]!();
     expect((await patched).body).toMatchObject({ url: after.url, status: 'awaiting_validation' });
     await on.operate('POST', `/v1/subscriptions/${id}/validate`);
-    await after.received(1, 5_000, isDelivery);
+    await after.received(1, 20_000, isDelivery);
     expect(before.requests.filter(isDelivery)).toHaveLength(1);
     await on.operate('DELETE', `/v1/subscriptions/${id}`);
   });
@@ -250,11 +250,11 @@ describe('a change of url', () => {
         published += body.results.length;
       }
     })();
-    await before.received(100, 10_000, isDelivery);
+    await before.received(100, 20_000, isDelivery);
     await on.operate('PATCH', `/v1/subscriptions/${id}`, { url: after.url });
     const sentBefore = before.requests.length;
     await on.operate('POST', `/v1/subscriptions/${id}/validate`);
-    await after.received(100, 10_000, isDelivery);
+    await after.received(100, 20_000, isDelivery);
     publishing = false;
     await publisher;
     expect(before.requests).toHaveLength(sentBefore);

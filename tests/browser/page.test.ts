@@ -150,7 +150,7 @@ describe('a subscription', () => {
     await page.getByText('1 delivery is held').waitFor();
     await page.getByRole('button', { name: 'Resume' }).click();
     await page.getByText('Active', { exact: true }).waitFor();
-    await to.received(1, 10_000, isDelivery);
+    await to.received(1, 20_000, isDelivery);
 
     await more('Rotate secret');
     const rotation = page.getByRole('dialog', { name: 'Rotate the signing secret' });
@@ -234,13 +234,13 @@ describe('a delivery', () => {
     const to = await receiver();
     const { id } = await subscribe(to);
     const made = (await on.operate('POST', `/v1/subscriptions/${id}/test`)).body;
-    await to.received(1, 10_000, isDelivery);
+    await to.received(1, 20_000, isDelivery);
     const { page } = await signedIn();
     await page.goto(`/deliveries/${made.id}`);
     await page.getByRole('tab', { name: 'curl' }).click();
     const command = await page.getByRole('region', { name: 'curl command' }).textContent();
     await promisify(execFile)('sh', ['-c', `${command} -s -o /dev/null`]);
-    const [first, second] = await to.received(2, 10_000, isDelivery);
+    const [first, second] = await to.received(2, 20_000, isDelivery);
     expect(second!.body).toBe(first!.body);
     expect(second!.headers['service-delivery-id']).toBe(made.id);
   });
