@@ -26,6 +26,14 @@ export async function openBench(appendFsync: 'everysec' | 'always' = 'everysec')
   const dir = join(root, `.posthorn/bench-${process.pid}`);
   rmSync(dir, { recursive: true, force: true });
   const server = await startRedis(dir, { say: console.log, extra: ['--appendfsync', appendFsync] });
+  let open = true;
+  // Not left behind by a bench that fails or is broken off.
+  process.once('exit', () => {
+    if (!open) return;
+    process.kill(server.pid, 'SIGKILL');
+    rmSync(dir, { recursive: true, force: true });
+  });
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
   const redis = connectRedis({ REDIS_URL: server.url });
   const running = new Set<BenchProcess>();
 
@@ -91,6 +99,7 @@ export async function openBench(appendFsync: 'everysec' | 'always' = 'everysec')
     },
     async close() {
       for (const one of running) await one.stop();
+      open = false;
       redis.disconnect();
       await server.stop();
       rmSync(dir, { recursive: true, force: true });
