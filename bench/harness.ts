@@ -25,14 +25,21 @@ export type Bench = Awaited<ReturnType<typeof openBench>>;
 export async function openBench(appendFsync: 'everysec' | 'always' = 'everysec') {
   const dir = join(root, `.posthorn/bench-${process.pid}`);
   rmSync(dir, { recursive: true, force: true });
-  const server = await startRedis(dir, { say: console.log, extra: ['--appendfsync', appendFsync] });
-  let open = true;
-  // Not left behind by a bench that fails or is broken off.
-  process.once('exit', () => {
-    if (!open) return;
-    process.kill(server.pid, 'SIGKILL');
-    rmSync(dir, { recursive: true, force: true });
-  });
+  /** A Redis that no bench leaves behind that fails or is broken off. */
+  const startOwn = async (folder: string, extra: string[]) => {
+    const started = await startRedis(folder, { say: console.log, extra: ['--appendfsync', appendFsync, ...extra] });
+    const kill = () => {
+      process.kill(started.pid, 'SIGKILL');
+      rmSync(folder, { recursive: true, force: true });
+    };
+    process.once('exit', kill);
+    const stop = async () => {
+      process.off('exit', kill);
+      await started.stop();
+    };
+    return { ...started, stop };
+  };
+  const server = await startOwn(dir, []);
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
   const redis = connectRedis({ REDIS_URL: server.url });
   const running = new Set<BenchProcess>();
@@ -79,10 +86,7 @@ export async function openBench(appendFsync: 'everysec' | 'always' = 'everysec')
       }),
     /** A replica, in step with Redis. */
     async startReplica() {
-      const replica = await startRedis(join(dir, 'replica'), {
-        say: console.log,
-        extra: ['--appendfsync', appendFsync, '--replicaof', '127.0.0.1', String(server.port)],
-      });
+      const replica = await startOwn(join(dir, 'replica'), ['--replicaof', '127.0.0.1', String(server.port)]);
       const client = connectRedis({ REDIS_URL: replica.url });
       await until('the replica', async () => /master_link_status:up/.test(await client.info('replication')));
       client.disconnect();
@@ -99,7 +103,6 @@ export async function openBench(appendFsync: 'everysec' | 'always' = 'everysec')
     },
     async close() {
       for (const one of running) await one.stop();
-      open = false;
       redis.disconnect();
       await server.stop();
       rmSync(dir, { recursive: true, force: true });

@@ -5,8 +5,9 @@ import { describe, expect, it } from '@jest/globals';
 import { connectRedis } from '@posthorn/store';
 import { eventually, isDelivery } from '@posthorn/testing';
 import { freePort, type OwnRedis, startRedis } from '../scripts/redis/server.ts';
-import { atEnd, ownProcess, ownReceiver, ownWorld } from './own.ts';
-import { apiClients, sampleEvent, worldEnv } from './world.ts';
+import { atEnd, ownApps, ownReceiver, ownWorld } from './own.ts';
+import { complaintsOf } from './processes.ts';
+import { sampleEvent, worldEnv } from './world.ts';
 
 const SLOTS = 16_384;
 const MASTERS = 3;
@@ -108,9 +109,7 @@ describe('Redis Cluster', () => {
   it('loses no accepted event when a master dies, and goes on with the replica that takes over', async () => {
     const nodes = await startCluster([0, 0, 1, 2]);
     const env = { ...worldEnv('posthorn', nodes[0]!.url), ...settingsFor(nodes), ACK_REPLICAS: '1', LOG_LEVEL: 'info' };
-    const apps = (['ingest', 'console', 'worker'] as const).map((app) => ownProcess(app, env));
-    const [ingest, operator] = await Promise.all(apps.map(({ ready }) => ready));
-    const on = apiClients(ingest!.url, operator!.url);
+    const on = await ownApps(env);
     const to = await ownReceiver();
     for (let i = 0; i < 6; i++) await on.subscribe(to.url);
 
@@ -140,15 +139,13 @@ describe('Redis Cluster', () => {
       90_000,
     );
     await eventually('their records', async () => (await on.deliveries('status=pending')).length === 0, 60_000);
-    expect(apps.flatMap(({ output }) => output.filter((line) => line.includes('"level":"error"')))).toEqual([]);
+    expect([on.ingest, on.operator, on.worker].flatMap(complaintsOf)).toEqual([]);
   }, 200_000);
 
   it('away as a whole: publishers are told 503 in seconds, and what they repeat arrives once it is back', async () => {
     const nodes = await startCluster();
     const env = { ...worldEnv('posthorn', nodes[0]!.url), ...settingsFor(nodes), LOG_LEVEL: 'info' };
-    const apps = (['ingest', 'console', 'worker'] as const).map((app) => ownProcess(app, env));
-    const [ingest, operator] = await Promise.all(apps.map(({ ready }) => ready));
-    const on = apiClients(ingest!.url, operator!.url);
+    const on = await ownApps(env);
     const to = await ownReceiver();
     for (let i = 0; i < 6; i++) await on.subscribe(to.url);
     expect((await on.publish(sampleEvent())).status).toBe(202);
@@ -156,10 +153,10 @@ describe('Redis Cluster', () => {
     for (const { pid } of nodes) process.kill(pid, 'SIGKILL');
     const event = sampleEvent({ id: 'evt_meanwhile' });
     for (let i = 0; i < 3; i++) expect((await on.publish(event)).status).toBe(503);
-    expect((await fetch(`${ingest!.url}/readyz`)).status).toBe(503);
+    expect((await fetch(`${on.ingestUrl}/readyz`)).status).toBe(503);
     for (const { again } of nodes) await again();
     await eventually('it to be taken', async () => [200, 202].includes((await on.publish(event)).status), 30_000);
     await to.received(6, 60_000, ({ headers }) => headers['service-event-id'] === 'evt_meanwhile');
-    expect(apps.flatMap(({ output }) => output.filter((line) => line.includes('"level":"error"')))).toEqual([]);
+    expect([on.ingest, on.operator, on.worker].flatMap(complaintsOf)).toEqual([]);
   }, 120_000);
 });

@@ -5,7 +5,7 @@ import { describe, expect, it } from '@jest/globals';
 import { connectRedis } from '@posthorn/store';
 import { eventually, isDelivery, testPrefix, testRedisUrl } from '@posthorn/testing';
 import { startRedis } from '../scripts/redis/server.ts';
-import { atEnd, ownProcess, ownReceiver } from './own.ts';
+import { atEnd, ownClient, ownProcess, ownReceiver } from './own.ts';
 import {
   apiClients,
   ENCRYPTION_KEY,
@@ -187,8 +187,7 @@ describe('a Redis that goes away', () => {
     await worker.ready;
     const to = await ownReceiver();
     await subscribe(to.url);
-    const client = connectRedis({ REDIS_URL: redis.url });
-    atEnd(() => client.disconnect());
+    const client = ownClient({ REDIS_URL: redis.url });
     const keysBefore = (await client.keys('full:*')).sort();
     await client.config('SET', 'maxmemory', '1mb');
     const event = sampleEvent({ id: 'evt_full' });
@@ -227,8 +226,7 @@ describe('the Redis behind it', () => {
     const refused = ownProcess('ingest', env);
     expect(await refused.ended).toBe(1);
     expect(refused.output.join('\n')).toContain('maxmemory-policy is allkeys-lru');
-    const client = connectRedis({ REDIS_URL: redis.url });
-    atEnd(() => client.disconnect());
+    const client = ownClient({ REDIS_URL: redis.url });
     await client.config('SET', 'maxmemory-policy', 'noeviction');
     const accepted = ownProcess('worker', env);
     await accepted.ready;
@@ -317,8 +315,7 @@ describe('a bulk replay', () => {
     for (let sent = 0; sent < COUNT; sent += 500) {
       await publishBatch(Array.from({ length: 500 }, () => sampleEvent()));
     }
-    const redis = connectRedis({ REDIS_URL: testRedisUrl() });
-    atEnd(() => redis.disconnect());
+    const redis = ownClient({ REDIS_URL: testRedisUrl() });
     const countOf = (status: string) => redis.zcard(`${env.KEY_PREFIX}:{0}:by_status:${status}`);
     await eventually('all to fail', async () => (await countOf('failed')) === COUNT, 60_000);
     to.answerWith(200);
@@ -355,8 +352,7 @@ describe('a bulk replay', () => {
     for (let sent = 0; sent < 2_000; sent += 500) {
       await publishBatch(Array.from({ length: 500 }, () => sampleEvent()));
     }
-    const redis = connectRedis({ REDIS_URL: testRedisUrl() });
-    atEnd(() => redis.disconnect());
+    const redis = ownClient({ REDIS_URL: testRedisUrl() });
     const failed = () => redis.zcard(`${env.KEY_PREFIX}:{0}:by_status:failed`);
     await eventually('all to fail', async () => (await failed()) === 2_000, 60_000);
     const { body } = await operate('POST', '/v1/replays', { subscription_id: id });

@@ -14,6 +14,11 @@ export interface Process {
   ready: Promise<{ url: string }>;
 }
 
+/** The lines of a process that nothing that is done to it explains: errors in its log, and what is no line of it. */
+export function complaintsOf({ output }: Process): string[] {
+  return output.filter((line) => !line.startsWith('{') || /"level":"(error|fatal)"/.test(line));
+}
+
 /** Starts one app with exactly this environment (and the path). */
 export function startProcess(app: 'ingest' | 'worker' | 'console', env: Record<string, string>): Process {
   const child = spawn(process.execPath, [join(root, `apps/${app}/src/main.ts`)], {

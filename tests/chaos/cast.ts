@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from '@posthorn/testing';
 import { freePort, type OwnRedis, startRedis } from '../../scripts/redis/server.ts';
-import { type Process, startProcess } from '../processes.ts';
+import { complaintsOf, type Process, startProcess } from '../processes.ts';
 import { ENCRYPTION_KEY, OPERATOR_TOKEN, PUBLISHER_KEY } from '../world.ts';
 import { startProxy, type WayToRedis } from './proxy.ts';
 
@@ -81,7 +81,7 @@ export async function startCast(dir: string, counts: Record<AppName, number>): P
     },
     proxy,
     prefix,
-    complaints: () => [...earlier, ...members.flatMap(complaintsOf)],
+    complaints: () => [...earlier, ...members.flatMap(complaintsAbout)],
     async kill(member) {
       member.process.child.kill('SIGCONT');
       member.process.child.kill('SIGKILL');
@@ -89,7 +89,7 @@ export async function startCast(dir: string, counts: Record<AppName, number>): P
       await member.process.ended;
     },
     start(member) {
-      earlier.push(...complaintsOf(member));
+      earlier.push(...complaintsAbout(member));
       member.process = startProcess(member.app, member.env);
       member.stopped = false;
     },
@@ -110,10 +110,8 @@ export async function startCast(dir: string, counts: Record<AppName, number>): P
   return cast;
 }
 
-function complaintsOf({ app, process }: Member): string[] {
-  return process.output
-    .filter((line) => !line.startsWith('{') || /"level":"(error|fatal)"/.test(line))
-    .map((line) => `${app}: ${line.slice(0, 500)}`);
+function complaintsAbout({ app, process }: Member): string[] {
+  return complaintsOf(process).map((line) => `${app}: ${line.slice(0, 500)}`);
 }
 
 /** Waits until a process says that it can work. */
