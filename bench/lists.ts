@@ -1,6 +1,6 @@
 /** What a page of 50 deliveries takes, by filter, out of few and out of many: through the console's API, as an operator waits for it. */
 import { randomUUID } from 'node:crypto';
-import { type Attempt, type Event, newEventId } from '@posthorn/core';
+import { type Attempt, type Event, eventRef, newEventId } from '@posthorn/core';
 import {
   createDeliveries,
   newSubscription,
@@ -112,7 +112,7 @@ async function deliver(store: Store, subscriptionId: string, i: number, nowMs: n
     environment: 'sandbox',
     dataJson: '{"id":"s","status":"approved"}',
   };
-  const stored = { event, acceptedAtMs: nowMs, subscriptionIds: [subscriptionId] };
+  const stored = { ref: eventRef(event), event, acceptedAtMs: nowMs, subscriptionIds: [subscriptionId] };
   const answer = await storeEvent(store, stored, { withDeliveries: true });
   const [made] = 'created' in answer ? answer.created : await createDeliveries(store, stored);
   // Spread over all subscriptions alike.
@@ -130,7 +130,7 @@ async function deliver(store: Store, subscriptionId: string, i: number, nowMs: n
     : share < FAILED
       ? ({ kind: 'failed', reason: 'status' } as const)
       : ({ kind: 'retry', delayMs: 86_400_000_000, nextAttemptAtMs: nowMs + 86_400_000_000 } as const);
-  const delivery = { id: made!.deliveryId, eventId: event.id, createdAtMs: nowMs };
+  const delivery = { id: made!.deliveryId, event: stored.ref, createdAtMs: nowMs };
   await recordAttempt(store, delivery, attempt, verdict, { pauseAfter: 1e9, maxAttempts: 6 });
   return event.id;
 }

@@ -1,6 +1,6 @@
 /** What comes back all at once: retries due in the same second, retries an hour late, held deliveries after a resume. */
 import { randomUUID } from 'node:crypto';
-import { newEventId } from '@posthorn/core';
+import { eventRef, newEventId } from '@posthorn/core';
 import { createProducer } from '@posthorn/queue';
 import { openStore, recordAttempt, type Store, storeEvent } from '@posthorn/store';
 import {
@@ -206,17 +206,17 @@ async function failOnce(store: Store, subscriptionId: string, dueAtMs: number) {
     environment: environment as 'sandbox',
     dataJson: JSON.stringify(data),
   };
-  const stored = { event: of, acceptedAtMs: nowMs, subscriptionIds: [subscriptionId] };
+  const stored = { ref: eventRef(of), event: of, acceptedAtMs: nowMs, subscriptionIds: [subscriptionId] };
   const answer = await storeEvent(store, stored, { withDeliveries: true });
   if (!('created' in answer)) throw new Error('The event was there already');
   const { deliveryId } = answer.created[0]!;
   const attempt = { number: 1, startedAtMs: nowMs, durationMs: 10, statusCode: 500, error: 'status' } as const;
   await recordAttempt(
     store,
-    { id: deliveryId, eventId: of.id, createdAtMs: nowMs },
+    { id: deliveryId, event: stored.ref, createdAtMs: nowMs },
     attempt,
     { kind: 'retry', delayMs: dueAtMs - nowMs, nextAttemptAtMs: dueAtMs },
     { pauseAfter: 20, maxAttempts: 6 },
   );
-  return { deliveryId, generation: 0, subscriptionId, eventId: of.id, isRetry: true };
+  return { deliveryId, generation: 0, subscriptionId, event: stored.ref, isRetry: true };
 }

@@ -1,5 +1,6 @@
 /** What ingest promises to publishers: idempotence, batches, clear refusals, and gaps that fill. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { type Event, type EventRef, eventRef } from '@posthorn/core';
 import { createProducer } from '@posthorn/queue';
 import { createLogger, systemClock } from '@posthorn/runtime';
 import { confirmFanOut, createDeliveries, openStore, storeEvent } from '@posthorn/store';
@@ -24,6 +25,11 @@ const deliveredCount = (eventId: string) =>
   to.requests.filter((request) => request.headers['service-event-id'] === eventId).length;
 let counter = 0;
 const freshId = () => `test:${process.pid}.${counter++}~x`;
+const openTestStore = () =>
+  openStore(
+    { REDIS_URL: on.env.REDIS_URL!, KEY_PREFIX: on.prefix, PARTITIONS: 1, RETENTION: 30 * 86_400_000 },
+    { onError: () => undefined },
+  );
 
 describe('idempotence', () => {
   it('the same event again is a duplicate, whatever its spelling, and is delivered once', async () => {
@@ -43,7 +49,6 @@ describe('idempotence', () => {
     await on.publish(sampleEvent({ id, created_at: '2026-01-01T00:00:00Z' }));
     for (const change of [
       { type: 'session.declined' },
-      { environment: 'production' },
       { data: { id: 's', status: 'y' } },
       { created_at: '2026-01-02T00:00:00Z' },
     ]) {
@@ -82,10 +87,7 @@ describe('idempotence', () => {
 describe('an interrupted call', () => {
   /** What a process leaves behind that dies after the given step. */
   async function interrupted(step: 'event' | 'deliveries') {
-    const opened = openStore(
-      { REDIS_URL: on.env.REDIS_URL!, KEY_PREFIX: on.prefix, PARTITIONS: 1, RETENTION: 30 * 86_400_000 },
-      { onError: () => undefined },
-    );
+    const opened = openTestStore();
     await opened.start();
     const { store } = opened;
     const acceptedAtMs = Date.now();
@@ -98,7 +100,7 @@ describe('an interrupted call', () => {
       environment: 'sandbox' as const,
       dataJson: '{"id":"s-1","status":"approved"}',
     };
-    const stored = { event, acceptedAtMs, subscriptionIds: [subscriptionId] };
+    const stored = { ref: eventRef(event), event, acceptedAtMs, subscriptionIds: [subscriptionId] };
     await storeEvent(store, stored);
     if (step === 'deliveries') await createDeliveries(store, stored);
     return { id, opened, published: sampleEvent({ id, created_at: createdAt }) };
@@ -122,7 +124,7 @@ describe('an interrupted call', () => {
       expect(await finishInterruptedFanOuts(context, systemClock.now())).toBe(0);
       await finishInterruptedFanOuts(context, systemClock.now() + 60_000);
       await to.received(1, 20_000, (request) => request.headers['service-event-id'] === id);
-      await confirmFanOut(opened.store, id);
+      await confirmFanOut(opened.store, eventRef({ id, environment: 'sandbox' }));
       await opened.stop();
     },
   );
@@ -132,6 +134,62 @@ describe('an interrupted call', () => {
     expect(await on.publish(published)).toMatchObject({ body: { deliveries: 1 } });
     await on.operate('DELETE', `/v1/subscriptions/${later.id}`);
     await opened.stop();
+  });
+});
+
+describe('an id in two environments', () => {
+  const production = { environment: 'production', data: { id: 's-2', status: 'approved' } };
+  const bodiesOf = (id: string) =>
+    to.requests
+      .filter(({ headers }) => headers['service-event-id'] === id)
+      .map(({ body }) => JSON.parse(body))
+      .sort((a, b) => a.environment.localeCompare(b.environment));
+
+  it('names two events: a sandbox key can not take the ids of production', async () => {
+    const id = freshId();
+    expect(await on.publish(sampleEvent({ id }), `${PUBLISHER_KEY}-sandbox`)).toMatchObject({ status: 202 });
+    expect(await on.publish(sampleEvent({ id, ...production }))).toMatchObject({
+      status: 202,
+      body: { deliveries: 1 },
+    });
+    expect(await on.publish(sampleEvent({ id, ...production }))).toMatchObject({ status: 200 });
+    expect(await on.publish(sampleEvent({ id, ...production, type: 'session.declined' }))).toMatchObject({
+      status: 409,
+    });
+    await eventually('both delivered', () => deliveredCount(id) === 2);
+    expect(bodiesOf(id)).toMatchObject([
+      { id, ...production },
+      { id, environment: 'sandbox' },
+    ]);
+
+    const read = async (query: string) => (await on.operate('GET', `/v1/events/${id}${query}`)).body;
+    expect(await read('')).toMatchObject({ id, environment: 'production', also_in: ['sandbox'] });
+    const sandbox = await read('?environment=sandbox');
+    expect(sandbox).toMatchObject({ environment: 'sandbox', also_in: ['production'] });
+    expect(sandbox.deliveries).toMatchObject([{ event_id: id, environment: 'sandbox' }]);
+    expect(await on.deliveries(`event_id=${id}`)).toHaveLength(2);
+    expect(await on.deliveries(`event_id=${id}&environment=sandbox`)).toHaveLength(1);
+  });
+
+  it('an event stored before ids were scoped is still found, and its id is free in the other environment', async () => {
+    const id = freshId();
+    const createdAt = '2026-05-05T05:05:05.000Z';
+    const event = {
+      ...sampleEvent({ id }),
+      createdAt,
+      dataJson: '{"id":"s-1","status":"approved"}',
+    } as unknown as Event;
+    const opened = openTestStore();
+    await opened.start();
+    const stored = { ref: id as EventRef, event, acceptedAtMs: Date.now(), subscriptionIds: [subscriptionId] };
+    await storeEvent(opened.store, stored, { withDeliveries: true });
+    await opened.stop();
+    const repeated = await on.publish(sampleEvent({ id, created_at: createdAt }));
+    expect(repeated).toMatchObject({ status: 200, body: { duplicate: true, deliveries: 1 } });
+    expect(await on.publish(sampleEvent({ id, ...production }))).toMatchObject({ status: 202 });
+    await eventually('both delivered', () => deliveredCount(id) === 2);
+    expect(bodiesOf(id).map(({ environment }) => environment)).toEqual(['production', 'sandbox']);
+    expect((await on.operate('GET', `/v1/events/${id}?environment=sandbox`)).body.deliveries).toHaveLength(1);
   });
 });
 

@@ -66,7 +66,7 @@ export function explain(model: Model, script: string, [, ...args]: Args, answer:
   switch (script) {
     case 'storeEvent': {
       const [taken, ...states] = answer as string[];
-      if (taken === '') make(args[4]!, args[6]!, args.slice(9), states);
+      if (taken === '') make(args[5]!, args[7]!, args.slice(10), states);
       return;
     }
     case 'createDeliveries':

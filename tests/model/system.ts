@@ -1,5 +1,6 @@
 /** The real code over a real Redis, with the queue, the receivers, the clock and the end of processes in the test's hands. */
 import { expect } from '@jest/globals';
+import { eventRef } from '@posthorn/core';
 import { createLogger, createMetrics } from '@posthorn/runtime';
 import type { SendResult } from '@posthorn/sender';
 import { createSecretBox, newSigningSecret } from '@posthorn/signing';
@@ -80,7 +81,7 @@ export class System {
   };
   /** Requests that receivers have not answered yet, oldest first. */
   inFlight: RequestInFlight[] = [];
-  /** Events that publishers were told are accepted, with the addresses that were there then. */
+  /** References of events that publishers were told are accepted, with the addresses that were there then. */
   readonly accepted = new Map<string, string[]>();
   published = 0;
   /** Deliveries whose job was in the hands of a process that stood still or died: they may be sent twice at once. */
@@ -135,9 +136,10 @@ export class System {
       data: { id: 's', status: 'x' },
     };
     process.run(undefined, async () => {
-      const { kind } = await ingestEvent(context, event, 'both');
+      const { kind, event: accepted } = await ingestEvent(context, event, 'both');
       expect(kind).not.toBe('conflict');
-      if (!this.accepted.has(event.id)) this.accepted.set(event.id, there);
+      const ref = eventRef(accepted);
+      if (!this.accepted.has(ref)) this.accepted.set(ref, there);
     });
     await this.settle();
     process.dead = true;
@@ -265,8 +267,8 @@ export class System {
       const [present] = await loadDeliveries(store, [id]);
       const made = await replayDelivery(store, present!, nonce, this.clock.now(), { operator: 'model' });
       if ('refused' in made || made.state !== 'pending') return;
-      const { eventId, subscriptionId } = present!;
-      const job = { deliveryId: made.deliveryId, generation: 0, subscriptionId, eventId };
+      const { event, subscriptionId } = present!;
+      const job = { deliveryId: made.deliveryId, generation: 0, subscriptionId, event };
       await this.broker.producerFor(process.pass).add(0, [job]);
     });
     await this.settle();

@@ -1,11 +1,11 @@
 /** The operator API's calls on deliveries, their replay, and events (interface 4). */
 import { randomBytes } from 'node:crypto';
-import { AppError, DELIVERY_STATUSES, EVENT_TYPES, partitionOf } from '@posthorn/core';
+import { AppError, DELIVERY_STATUSES, ENVIRONMENTS, type Environment, EVENT_TYPES, partitionOf } from '@posthorn/core';
 import type { Api } from '@posthorn/runtime';
 import {
+  findEvents,
   listDeliveries,
   loadDeliveries,
-  loadEvent,
   type ReplayRefusal,
   replayDelivery,
   replaysOf,
@@ -25,6 +25,7 @@ const DELIVERIES_WITH_EVENT = 1_000;
 const listSchema = z.strictObject({
   subscription_id: subscriptionId.optional(),
   event_id: eventId.optional(),
+  environment: z.enum(ENVIRONMENTS).optional(),
   event_type: z.enum(EVENT_TYPES).optional(),
   status: z.enum(DELIVERY_STATUSES).optional(),
   ...timeFields,
@@ -60,6 +61,7 @@ export function deliveryRoutes(api: Api, context: ConsoleContext): void {
       const filter = {
         subscriptionId: query.subscription_id,
         eventId: query.event_id,
+        environment: query.environment,
         eventType: query.event_type,
         status: query.status,
         fromMs: query.from,
@@ -81,7 +83,7 @@ export function deliveryRoutes(api: Api, context: ConsoleContext): void {
     },
     async ({ params: { id } }) => {
       const delivery = await load(id);
-      const replays = await replaysOf(store, delivery.eventId, delivery.subscriptionId);
+      const replays = await replaysOf(store, delivery.event, delivery.subscriptionId);
       return { status: 200, body: presentDeliveryWithAttempts(delivery, replays, store.retentionMs) };
     },
   );
@@ -126,8 +128,8 @@ export function deliveryRoutes(api: Api, context: ConsoleContext): void {
       const made = await replayDelivery(store, failed, nonce, clock.now(), { operator: caller });
       if ('refused' in made) throw new AppError('conflict', refusals[made.refused]);
       if (made.state === 'pending') {
-        const { subscriptionId, eventId } = failed;
-        const job = { deliveryId: made.deliveryId, generation: 0, subscriptionId, eventId };
+        const { subscriptionId, event } = failed;
+        const job = { deliveryId: made.deliveryId, generation: 0, subscriptionId, event };
         await producer.add(partitionOf(subscriptionId, store.partitions), [job]);
       }
       logger.info({ delivery_id: made.deliveryId, replay_of: id, operator: caller }, 'delivery.replayed');
@@ -140,15 +142,25 @@ export function deliveryRoutes(api: Api, context: ConsoleContext): void {
       method: 'get',
       path: '/v1/events/{id}',
       summary: 'Read an event and what became of it',
+      description:
+        'An id is unique within an environment. If both have an event with this id and none is named, the production event is returned.',
       tag: 'Events',
       params: z.object({ id: eventId }),
+      query: z.strictObject({ environment: z.enum(ENVIRONMENTS).optional() }),
       answers: { 200: { description: 'The event', schema: eventSchema } },
     },
-    async ({ params: { id } }) => {
-      const stored = await loadEvent(store, id);
+    async ({ params: { id }, query }) => {
+      const found = await findEvents(store, id);
+      const inEnvironment = (environment: Environment) => found.find(({ event }) => event.environment === environment);
+      const stored = query.environment
+        ? inEnvironment(query.environment)
+        : (inEnvironment('production') ?? inEnvironment('sandbox'));
       if (!stored) throw new AppError('not_found', 'There is no such event.');
-      const page = await listDeliveries(store, { eventId: id }, DELIVERIES_WITH_EVENT);
-      return { status: 200, body: presentEvent(stored, page.items, store.retentionMs) };
+      const { environment } = stored.event;
+      const filter = { eventId: id, environment };
+      const page = await listDeliveries(store, filter, DELIVERIES_WITH_EVENT);
+      const alsoIn = ENVIRONMENTS.filter((other) => other !== environment && inEnvironment(other));
+      return { status: 200, body: presentEvent(stored, page.items, alsoIn, store.retentionMs) };
     },
   );
 }

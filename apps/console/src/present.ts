@@ -1,5 +1,5 @@
 /** Subscriptions, deliveries and events as the operator API shows them (interface 4). */
-import { parseJson, type Replay, replayableUntilMs } from '@posthorn/core';
+import { type Environment, parseJson, type Replay, replayableUntilMs } from '@posthorn/core';
 import {
   type AuditRecord,
   heldDeliveries,
@@ -92,6 +92,7 @@ export function presentDeliveryWithAttempts(
 export function presentEvent(
   { event, acceptedAtMs }: StoredEvent,
   deliveries: readonly StoredDelivery[],
+  alsoIn: Environment[],
   retentionMs: number,
 ): z.infer<typeof eventSchema> {
   return {
@@ -101,6 +102,7 @@ export function presentEvent(
     environment: event.environment,
     data: parseJson(event.dataJson) as Record<string, unknown>,
     accepted_at: instant(acceptedAtMs),
+    also_in: alsoIn,
     deliveries: deliveries.map((delivery) => presentDelivery(delivery, retentionMs)),
   };
 }

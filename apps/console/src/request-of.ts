@@ -17,7 +17,7 @@ export async function requestOf(
   attempt: number | undefined,
 ): Promise<z.infer<typeof requestSchema>> {
   const [stored, [subscription]] = await Promise.all([
-    loadEvent(store, delivery.eventId),
+    loadEvent(store, delivery.event),
     loadSubscriptions(store, [delivery.subscriptionId]),
   ]);
   if (!stored || !subscription) throw new AppError('not_found', 'Its event or its subscription is not kept any more.');

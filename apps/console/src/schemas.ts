@@ -95,6 +95,9 @@ export const eventSchema = z
     environment: z.enum(ENVIRONMENTS),
     data: z.record(z.string(), z.unknown()),
     accepted_at: instant,
+    also_in: z
+      .array(z.enum(ENVIRONMENTS))
+      .describe('Other environments that have an event with this id: ids are unique within an environment'),
     deliveries: z.array(deliverySchema).describe('Up to 1,000, newest first; the list of deliveries has all'),
   })
   .meta({ id: 'Event' });

@@ -1,5 +1,5 @@
 /** Makes a test delivery: an event of its own, for one address (specification 1). */
-import { AppError, deliveryId, type Environment, newTestEvent, partitionOf } from '@posthorn/core';
+import { AppError, deliveryId, type Environment, eventRef, newTestEvent, partitionOf } from '@posthorn/core';
 import { appendAudit, confirmFanOut, createDeliveries, type StoredSubscription, storeEvent } from '@posthorn/store';
 import type { ConsoleContext } from './context.ts';
 
@@ -24,15 +24,16 @@ export async function makeTestDelivery(
   }
   const nowMs = clock.now();
   const event = newTestEvent(environment ?? (boundTo === 'both' ? 'sandbox' : boundTo), nowMs);
-  const id = deliveryId(event.id, subscriptionId);
+  const ref = eventRef(event);
+  const id = deliveryId(ref, subscriptionId);
   await appendAudit(store, { operator, action: 'subscription.tested', subscriptionId, deliveryId: id }, nowMs);
-  const stored = { event, acceptedAtMs: nowMs, subscriptionIds: [subscriptionId] };
-  await storeEvent(store, stored);
+  const stored = { ref, event, acceptedAtMs: nowMs, subscriptionIds: [subscriptionId] };
+  await storeEvent(store, stored, { isNewId: true });
   const [made] = await createDeliveries(store, stored);
   if (made?.state === 'pending') {
-    const job = { deliveryId: id, generation: 0, subscriptionId, eventId: event.id };
+    const job = { deliveryId: id, generation: 0, subscriptionId, event: ref };
     await producer.add(partitionOf(subscriptionId, store.partitions), [job]);
   }
-  await confirmFanOut(store, event.id);
+  await confirmFanOut(store, ref);
   return id;
 }

@@ -37,7 +37,7 @@ export async function fanOut(
   for (const { deliveryId, subscriptionId, state } of deliveries) {
     if (state !== 'pending') continue;
     const partition = partitionOf(subscriptionId, store.partitions);
-    const job = { deliveryId, generation: 0, subscriptionId, eventId: stored.event.id };
+    const job = { deliveryId, generation: 0, subscriptionId, event: stored.ref };
     const same = jobs.get(partition);
     if (same) same.push(job);
     else jobs.set(partition, [job]);
@@ -45,7 +45,7 @@ export async function fanOut(
   await Promise.all([...jobs].map(([partition, of]) => producer.add(partition, of)));
   // All is stored: the publisher need not wait for this. Where it fails, the sweep repeats the fan-out and changes nothing.
   if (left.length > 0)
-    confirmFanOut(store, stored.event.id).catch((err: unknown) => logger.warn({ err }, 'fan_out.confirm_failed'));
+    confirmFanOut(store, stored.ref).catch((err: unknown) => logger.warn({ err }, 'fan_out.confirm_failed'));
   return deliveries.filter(({ state }) => state !== 'none').length;
 }
 

@@ -5,6 +5,7 @@ import {
   type Environment,
   type Event,
   eventBody,
+  eventRef,
   newEventId,
   parseJson,
   publishedEventSchema,
@@ -23,7 +24,7 @@ export interface IngestContext extends FanOutContext {
   onReplicas: (() => Promise<void>) | undefined;
 }
 
-/** `accepted` and `duplicate` say how many deliveries the event has; `conflict` means the id belongs to other content. */
+/** `accepted` and `duplicate` say how many deliveries the event has; `conflict` means the id belongs to other content in the same environment. */
 export type IngestResult =
   | { kind: 'accepted' | 'duplicate'; event: Event; deliveries: number }
   | { kind: 'conflict'; event: Event };
@@ -39,10 +40,11 @@ export async function ingestEvent(
   keyEnvironment: SubscriptionEnvironment,
 ): Promise<IngestResult> {
   const nowMs = context.clock.now();
-  const { event, hadCreatedAt } = parseEvent(input, nowMs, context.maxEventBytes);
+  const { event, hadId, hadCreatedAt } = parseEvent(input, nowMs, context.maxEventBytes);
   checkEnvironment(event.environment, keyEnvironment);
-  const stored = { event, acceptedAtMs: nowMs, subscriptionIds: await findMatches(context.store, event) };
-  const answer = await storeEvent(context.store, stored, { withDeliveries: true });
+  const subscriptionIds = await findMatches(context.store, event);
+  const stored = { ref: eventRef(event), event, acceptedAtMs: nowMs, subscriptionIds };
+  const answer = await storeEvent(context.store, stored, { withDeliveries: true, isNewId: !hadId });
   const isNew = 'created' in answer;
   if (!isNew && !isSameEvent(answer.kept.event, event, hadCreatedAt)) return { kind: 'conflict', event };
   const deliveries = await (isNew ? fanOut(context, stored, answer.created) : fanOut(context, answer.kept));
@@ -61,7 +63,7 @@ async function untilReplicated({ onReplicas }: IngestContext): Promise<void> {
   }
 }
 
-function parseEvent(input: unknown, nowMs: number, maxBytes: number): { event: Event; hadCreatedAt: boolean } {
+function parseEvent(input: unknown, nowMs: number, maxBytes: number) {
   const parsed = publishedEventSchema.safeParse(input);
   if (!parsed.success) {
     throw new AppError('invalid_fields', 'The event is not valid.', { fields: fieldErrors(parsed.error) });
@@ -78,7 +80,7 @@ function parseEvent(input: unknown, nowMs: number, maxBytes: number): { event: E
   if (Buffer.byteLength(eventBody(event)) > maxBytes) {
     throw new AppError('body_too_large', `The event is larger than ${maxBytes} bytes.`);
   }
-  return { event, hadCreatedAt: created_at !== undefined };
+  return { event, hadId: id !== undefined, hadCreatedAt: created_at !== undefined };
 }
 
 function checkEnvironment(environment: Environment, keyEnvironment: SubscriptionEnvironment): void {
@@ -91,7 +93,6 @@ function checkEnvironment(environment: Environment, keyEnvironment: Subscription
 function isSameEvent(kept: Event, event: Event, hadCreatedAt: boolean): boolean {
   return (
     kept.type === event.type &&
-    kept.environment === event.environment &&
     (!hadCreatedAt || kept.createdAt === event.createdAt) &&
     (kept.dataJson === event.dataJson || isDeepStrictEqual(parseJson(kept.dataJson), parseJson(event.dataJson)))
   );

@@ -1,5 +1,13 @@
 /** A delivery's way through one attempt: load → sign → send → decide → record. What BullMQ is told is left to packages/queue. */
-import { type Attempt, type AttemptError, decide, errorOfStatus, partitionOfId, type Verdict } from '@posthorn/core';
+import {
+  type Attempt,
+  type AttemptError,
+  decide,
+  errorOfStatus,
+  eventIdOf,
+  partitionOfId,
+  type Verdict,
+} from '@posthorn/core';
 import type { DeliveryJob, JobOutcome, Producer } from '@posthorn/queue';
 import type { Clock, Logger } from '@posthorn/runtime';
 import type { Sender, SendResult } from '@posthorn/sender';
@@ -46,7 +54,7 @@ export async function attemptDelivery(context: AttemptContext, job: DeliveryJob)
   const { store, clock } = context;
   const [begun, body] = await Promise.all([
     beginAttempt(store, job, clock.now(), context.releasePerSecond),
-    context.eventBodies.load(job.eventId),
+    context.eventBodies.load(job.event),
   ]);
   switch (begun.kind) {
     case 'over':
@@ -94,7 +102,7 @@ async function sendAndRecord(
     error,
   };
   const verdict = decide(attempt.number, error, context.retryDelaysMs, endedAtMs);
-  const delivery = { id: job.deliveryId, eventId: begun.eventId, createdAtMs: begun.createdAtMs };
+  const delivery = { id: job.deliveryId, event: begun.event, createdAtMs: begun.createdAtMs };
   const limits = { pauseAfter: context.pauseAfter, maxAttempts: context.retryDelaysMs.length + 1 };
   const recorded = await untilStored(
     () => recordAttempt(context.store, delivery, attempt, verdict, limits),
@@ -142,8 +150,11 @@ async function endWithoutAttempt(
 ): Promise<JobOutcome> {
   const { store, clock, logger } = context;
   const partition = partitionOfId(job.deliveryId, store.partitions);
-  await endDeliveries(store, partition, [{ id: job.deliveryId, eventId: job.eventId }], reason, clock.now());
-  logger.warn({ delivery_id: job.deliveryId, event_id: job.eventId, reason }, 'delivery.ended_without_attempt');
+  await endDeliveries(store, partition, [{ id: job.deliveryId, event: job.event }], reason, clock.now());
+  logger.warn(
+    { delivery_id: job.deliveryId, event_id: eventIdOf(job.event), reason },
+    'delivery.ended_without_attempt',
+  );
   return { kind: 'done' };
 }
 
@@ -162,7 +173,7 @@ function report(
   logger.info(
     {
       delivery_id: job.deliveryId,
-      event_id: begun.eventId,
+      event_id: eventIdOf(begun.event),
       event_type: begun.eventType,
       environment: begun.environment,
       subscription_id: begun.subscriptionId,

@@ -1,5 +1,6 @@
 /** Makes the request of an attempt: headers as in specification 2.3, signed with the secrets that hold at that moment. */
 
+import { eventIdOf } from '@posthorn/core';
 import type { SendRequest } from '@posthorn/sender';
 import { deliveryHeaders, type SecretBox } from '@posthorn/signing';
 import { type Begun, sealedSecretsAt } from '@posthorn/store';
@@ -28,7 +29,7 @@ export function createRequestSigner(secretBox: SecretBox): RequestSigner {
   };
   return (deliveryId, attempt, body, nowMs) => {
     const secrets = sealedSecretsAt(attempt, nowMs).map((sealed) => open(sealed, attempt.subscriptionId));
-    const delivery = { id: deliveryId, eventId: attempt.eventId, eventType: attempt.eventType };
+    const delivery = { id: deliveryId, eventId: eventIdOf(attempt.event), eventType: attempt.eventType };
     return { url: attempt.url, body, headers: deliveryHeaders(delivery, body, secrets, Math.floor(nowMs / 1000)) };
   };
 }

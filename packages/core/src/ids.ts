@@ -1,5 +1,6 @@
 /** Makes identifiers, and reads the partition back out of those that carry it. */
 import { createHash, randomBytes } from 'node:crypto';
+import type { Environment } from './event.ts';
 import { partitionHash } from './partition.ts';
 
 /** What a publisher may send as an event id (interface 3). */
@@ -19,6 +20,23 @@ export function newEventId(nowMs: number): string {
   return `evt_${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
 
+/**
+ * The name of an event in Redis and in jobs. An event id is unique within its environment only, so the name is the id and the
+ * environment's first letter: `order-1/p`. Events stored before ids were scoped to the environment are named by the bare id.
+ */
+export type EventRef = string & { readonly brand: 'EventRef' };
+
+/** The reference of an event with this id in this environment. */
+export function eventRef({ id, environment }: { id: string; environment: Environment }): EventRef {
+  return `${id}/${environment[0]}` as EventRef;
+}
+
+/** The event id in a reference. No event id contains a slash. */
+export function eventIdOf(ref: EventRef): string {
+  const slash = ref.indexOf('/');
+  return slash === -1 ? ref : ref.slice(0, slash);
+}
+
 /** A new subscription id: `sub_` and 128 random bits. */
 export function newSubscriptionId(): string {
   return `sub_${randomBytes(16).toString('base64url')}`;
@@ -31,8 +49,8 @@ export function newSubscriptionId(): string {
  * The first 6 characters after `dlv_` carry the subscription's partition hash, the other 20 are 120 bits of SHA-256. With its
  * 30 characters the id fits the smallest string class of Redis that can hold it.
  */
-export function deliveryId(eventId: string, subscriptionId: string, replayNonce = ''): string {
-  const rest = createHash('sha256').update(`${eventId}\n${subscriptionId}\n${replayNonce}`).digest('base64url');
+export function deliveryId(event: EventRef, subscriptionId: string, replayNonce = ''): string {
+  const rest = createHash('sha256').update(`${event}\n${subscriptionId}\n${replayNonce}`).digest('base64url');
   return `${deliveryIdPrefix(subscriptionId)}${rest.slice(0, 20)}`;
 }
 

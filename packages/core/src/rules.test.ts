@@ -12,6 +12,7 @@ import {
   type Event,
   errorOfStatus,
   eventBody,
+  eventRef,
   newEventId,
   newSubscriptionId,
   newSubscriptionSchema,
@@ -79,9 +80,11 @@ describe('schedule', () => {
   });
 });
 
+const sandboxEvent = (id: string) => eventRef({ id, environment: 'sandbox' });
+
 describe('identifiers', () => {
   it('the delivery of an event to a subscription has the same id every time, and another for a replay', () => {
-    const [event, subscription] = [newEventId(Date.now()), newSubscriptionId()];
+    const [event, subscription] = [sandboxEvent(newEventId(Date.now())), newSubscriptionId()];
     expect(deliveryId(event, subscription)).toBe(deliveryId(event, subscription));
     expect(deliveryId(event, subscription, 'nonce')).not.toBe(deliveryId(event, subscription));
   });
@@ -89,7 +92,7 @@ describe('identifiers', () => {
     fc.assert(
       fc.property(fc.string(), fc.integer({ min: 1, max: 256 }), (event, partitions) => {
         const subscription = newSubscriptionId();
-        const id = deliveryId(event, subscription);
+        const id = deliveryId(sandboxEvent(event), subscription);
         expect(id).toMatch(DELIVERY_ID);
         expect(id).toHaveLength(30);
         expect(subscription).toMatch(SUBSCRIPTION_ID);

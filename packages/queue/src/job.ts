@@ -1,4 +1,5 @@
 /** The job of a delivery, in BullMQ's terms: how it is named and what it carries. Never a body, an address or a secret. */
+import type { EventRef } from '@posthorn/core';
 import type { JobsOptions } from 'bullmq';
 
 /** The name of the one queue that each partition has. */
@@ -15,7 +16,7 @@ export interface DeliveryJob {
   deliveryId: string;
   generation: number;
   subscriptionId: string;
-  eventId: string;
+  event: EventRef;
 }
 
 /** What is to be put into the queue. */
@@ -43,15 +44,15 @@ export function toBullJob(job: JobToAdd): { name: string; data: BullData; opts: 
   const opts: JobsOptions = { jobId: jobId(job) };
   if (job.delayMs) opts.delay = job.delayMs;
   if (job.isRetry) opts.priority = RETRY_PRIORITY;
-  return { name: job.subscriptionId, data: { event_id: job.eventId }, opts };
+  return { name: job.subscriptionId, data: { event_id: job.event }, opts };
 }
 
 export interface BullData {
-  event_id: string;
+  event_id: EventRef;
 }
 
 /** The delivery behind a job taken from the queue. */
 export function fromBullJob(job: { id?: string | undefined; name: string; data: BullData }): DeliveryJob {
   const [deliveryId = '', generation = '0'] = (job.id ?? '').split('.');
-  return { deliveryId, generation: Number(generation), subscriptionId: job.name, eventId: job.data.event_id };
+  return { deliveryId, generation: Number(generation), subscriptionId: job.name, event: job.data.event_id };
 }

@@ -1,5 +1,6 @@
 /** In which order a real BullMQ hands out first attempts and retries. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { eventRef } from '@posthorn/core';
 import { eventually, testPrefix, testRedisUrl } from '@posthorn/testing';
 import { Redis } from 'ioredis';
 import { type Consumer, createConsumer, createProducer, type JobOutcome, type Producer } from './index.ts';
@@ -14,7 +15,12 @@ let handle: (id: string) => Promise<JobOutcome>;
 let errors: string[];
 
 const onError = ({ message }: Error) => errors.push(message);
-const jobOf = (deliveryId: string) => ({ deliveryId, generation: 0, subscriptionId: 'sub', eventId: 'evt' });
+const jobOf = (deliveryId: string) => ({
+  deliveryId,
+  generation: 0,
+  subscriptionId: 'sub',
+  event: eventRef({ id: 'evt', environment: 'sandbox' }),
+});
 const add = (...ids: string[]) => producer.add(0, ids.map(jobOf));
 
 beforeEach(() => {

@@ -7,7 +7,9 @@ import {
   type Delivery,
   deliveryId,
   type Environment,
+  type EventRef,
   type EventType,
+  eventIdOf,
   FAILURE_REASONS,
   type FailureReason,
   isFinished,
@@ -15,7 +17,16 @@ import {
   partitionOfId,
   type Verdict,
 } from '@posthorn/core';
-import { decodeEvent, decodeKind, encodeEvent, encodeKind, keepEvent, type StoredEvent } from './events.ts';
+import {
+  decodeEvent,
+  decodeKind,
+  encodeEvent,
+  encodeKind,
+  eventBase,
+  keepEvent,
+  type StoredEvent,
+  unscopedRef,
+} from './events.ts';
 import { deliveryKey, eventKey, fanningOutKey, type Lane, laneIndexKey, laneKey, subscriptionKey } from './keys.ts';
 import { baseOf, readRules, runScript, type Store } from './store.ts';
 
@@ -39,7 +50,7 @@ export interface DeliveryJob {
   deliveryId: string;
   generation: number;
   subscriptionId: string;
-  eventId: string;
+  event: EventRef;
 }
 
 /** A job to add, and whether its delivery has had attempts before. */
@@ -53,32 +64,35 @@ export interface CreatedDelivery {
 }
 
 /**
- * Keeps an event unless its id is taken, together with as many of its deliveries as live in its own partition: with one
- * partition that is all of them, in one step. Answers the event kept before, or the deliveries made. Until `confirmFanOut`, an
- * event whose other deliveries are still to be made stands in the list that `interruptedFanOuts` reads.
+ * Stores an event unless its id is taken in its environment, together with as many of its deliveries as live in its own partition:
+ * with one partition that is all of them, in one step. Returns the event stored before, or the deliveries made. Until `confirmFanOut`,
+ * an event whose other deliveries are still to be made stands in the list that `interruptedFanOuts` reads. With `isNewId` the id was
+ * just made, so that no event stored before can have it.
  */
 export async function storeEvent(
   store: Store,
   stored: StoredEvent,
-  options: { withDeliveries?: boolean } = {},
+  options: { withDeliveries?: boolean; isNewId?: boolean } = {},
 ): Promise<{ kept: StoredEvent } | { created: CreatedDelivery[] }> {
-  const { event, acceptedAtMs, subscriptionIds } = stored;
+  const { ref, event, acceptedAtMs, subscriptionIds } = stored;
   const partition = partitionOf(event.id, store.partitions);
-  const base = baseOf(store, partition);
+  const base = eventBase(store, ref);
   const here = subscriptionIds.filter((id) => partitionOf(id, store.partitions) === partition).slice(0, CHUNK);
-  const wanted = options.withDeliveries ? here.map((id) => deliveryTo(id, event.id)) : [];
-  const [kept, ...states] = (await runScript(store, 'storeEvent', base, [
-    eventKey(base, event.id),
+  const wanted = options.withDeliveries ? here.map((id) => deliveryTo(id, ref)) : [];
+  const [kept, ...rest] = (await runScript(store, 'storeEvent', base, [
+    eventKey(base, ref),
+    options.isNewId ? '' : eventKey(base, unscopedRef(event.id)),
     encodeEvent(stored),
     acceptedAtMs + store.retentionMs,
     wanted.length < subscriptionIds.length ? fanningOutKey(base) : '',
-    event.id,
+    ref,
     encodeKind(event),
     acceptedAtMs,
     ...streamLimits(store, acceptedAtMs),
     ...wanted.flatMap((one) => [one.subscriptionId, one.deliveryId]),
-  ])) as [string, ...CreatedDelivery['state'][]];
-  if (kept !== '') return { kept: decodeEvent(event.id, kept) };
+  ])) as [string, ...string[]];
+  if (kept !== '') return { kept: decodeEvent(rest[0] === 'unscoped' ? unscopedRef(event.id) : ref, kept) };
+  const states = rest as CreatedDelivery['state'][];
   const created = wanted.map((one, i) => ({ ...one, state: states[i]! }));
   await keepForHeld(store, stored, created);
   return { created };
@@ -93,13 +107,13 @@ export async function createDeliveries(
   stored: StoredEvent,
   replay?: { nonce: string; of: string },
 ): Promise<CreatedDelivery[]> {
-  const { event, acceptedAtMs, subscriptionIds } = stored;
+  const { ref, event, acceptedAtMs, subscriptionIds } = stored;
   const chunks: Promise<CreatedDelivery[]>[] = [];
   for (const [partition, ids] of groupBy(subscriptionIds, (id) => partitionOf(id, store.partitions))) {
     for (let start = 0; start < ids.length; start += CHUNK) {
-      const wanted = ids.slice(start, start + CHUNK).map((id) => deliveryTo(id, event.id, replay?.nonce));
+      const wanted = ids.slice(start, start + CHUNK).map((id) => deliveryTo(id, ref, replay?.nonce));
       const states = runScript(store, 'createDeliveries', baseOf(store, partition), [
-        event.id,
+        ref,
         encodeKind(event),
         acceptedAtMs,
         ...streamLimits(store, acceptedAtMs),
@@ -114,8 +128,8 @@ export async function createDeliveries(
   return created;
 }
 
-function deliveryTo(subscriptionId: string, eventId: string, nonce?: string) {
-  return { subscriptionId, deliveryId: deliveryId(eventId, subscriptionId, nonce) };
+function deliveryTo(subscriptionId: string, event: EventRef, nonce?: string) {
+  return { subscriptionId, deliveryId: deliveryId(event, subscriptionId, nonce) };
 }
 
 /** How far back a subscription's stream reaches, and how long it lives without a new entry: any delivery in it may last that long. */
@@ -127,11 +141,11 @@ export function streamLimits(store: Store, nowMs: number): [number, number] {
 /** A held delivery may last as long as its event, and its end must find the event there. */
 async function keepForHeld(
   store: Store,
-  { event, acceptedAtMs }: StoredEvent,
+  { ref, acceptedAtMs }: StoredEvent,
   created: CreatedDelivery[],
 ): Promise<void> {
   if (!created.some(({ state }) => state === 'held')) return;
-  await keepEvent(store, event.id, acceptedAtMs + keptWhileUnfinishedMs(store));
+  await keepEvent(store, ref, acceptedAtMs + keptWhileUnfinishedMs(store));
 }
 
 /** What a job is to do now. */
@@ -139,7 +153,7 @@ export type Begun =
   | {
       kind: 'attempt';
       attemptNumber: number;
-      eventId: string;
+      event: EventRef;
       eventType: EventType;
       environment: Environment;
       subscriptionId: string;
@@ -155,7 +169,7 @@ export type Begun =
   | { kind: 'early'; dueAtMs: number }
   /** The address is not active: the delivery is held now, and has no job. */
   | { kind: 'held' }
-  | { kind: 'subscription_deleted'; eventId: string };
+  | { kind: 'subscription_deleted' };
 
 /** Decides what a job is to do, and holds the delivery if its address is not active. */
 export async function beginAttempt(
@@ -178,13 +192,13 @@ export async function beginAttempt(
         'previous_until',
       ),
     ]);
-    const [status, generation, dueAt, eventId, created, attempts, kind] = delivery;
+    const [status, generation, dueAt, eventText, created, attempts, kind] = delivery;
+    const event = eventText as EventRef;
     if (status == null || isFinished(DELIVERY_STATUSES[Number(status)]!)) return { kind: 'over' };
     if (Number(generation ?? 0) !== job.generation) return { kind: 'superseded' };
     if (dueAt != null && Number(dueAt) > nowMs) return { kind: 'early', dueAtMs: Number(dueAt) };
     const [addressStatus, url, secret, previousSecret, previousUntil] = address;
-    if (addressStatus == null || addressStatus === 'deleted')
-      return { kind: 'subscription_deleted', eventId: eventId! };
+    if (addressStatus == null || addressStatus === 'deleted') return { kind: 'subscription_deleted' };
     if (addressStatus === 'active') {
       if (dueAt != null && nowMs - Number(dueAt) > MISSED_MS) {
         const pacing = paceOf(nowMs, lateRetriesPerSecond);
@@ -195,7 +209,7 @@ export async function beginAttempt(
       return {
         kind: 'attempt',
         attemptNumber: Number(attempts) + 1,
-        eventId: eventId!,
+        event,
         eventType: type,
         environment,
         subscriptionId,
@@ -208,7 +222,7 @@ export async function beginAttempt(
     }
     // Not active when we looked: held, unless that has changed since. Then we look again.
     if ((await runScript(store, 'hold', base, [id, job.generation, subscriptionId])) === 1) {
-      await keepEvent(store, eventId!, Number(created) + keptWhileUnfinishedMs(store));
+      await keepEvent(store, event, Number(created) + keptWhileUnfinishedMs(store));
       return { kind: 'held' };
     }
   }
@@ -230,7 +244,7 @@ export interface Recorded {
  */
 export async function recordAttempt(
   store: Store,
-  delivery: { id: string; eventId: string; createdAtMs: number },
+  delivery: { id: string; event: EventRef; createdAtMs: number },
   attempt: Attempt,
   verdict: Verdict,
   limits: { pauseAfter: number; maxAttempts: number },
@@ -242,7 +256,7 @@ export async function recordAttempt(
   } else {
     await keepEvent(
       store,
-      delivery.eventId,
+      delivery.event,
       verdict.kind === 'retry' ? verdict.nextAttemptAtMs + keptWhileUnfinishedMs(store) : keepUntilMs,
     );
   }
@@ -274,14 +288,14 @@ export async function recordAttempt(
 export async function endDeliveries(
   store: Store,
   partition: number,
-  deliveries: readonly { id: string; eventId: string }[],
+  deliveries: readonly { id: string; event: EventRef }[],
   reason: Extract<FailureReason, 'expired' | 'subscription_deleted'>,
   nowMs: number,
   options: { onlyHeld?: boolean } = {},
 ): Promise<Pick<DeliveryJob, 'deliveryId' | 'generation'>[]> {
   if (deliveries.length === 0) return [];
   const keepUntilMs = nowMs + keptWhileUnfinishedMs(store);
-  await Promise.all(deliveries.map(({ eventId }) => keepEvent(store, eventId, keepUntilMs)));
+  await Promise.all(deliveries.map(({ event }) => keepEvent(store, event, keepUntilMs)));
   const ids = deliveries.map(({ id }) => id);
   const args = [
     reason,
@@ -329,16 +343,16 @@ export async function releaseDeliveries(
 ): Promise<ReleasedJob[]> {
   const base = baseOf(store, partitionOf(subscriptionId, store.partitions));
   const taken = (await runScript(store, 'release', base, [lane, subscriptionId, limit])) as string[];
-  const released = inGroupsOf(4, taken).map(([id, generation, eventId, attempts]) => ({
+  const released = inGroupsOf(4, taken).map(([id, generation, event, attempts]) => ({
     deliveryId: id!,
     generation: Number(generation),
     subscriptionId,
-    eventId: eventId!,
+    event: event as EventRef,
     isRetry: attempts !== '0',
   }));
   const held = released.filter(({ generation }) => generation === HELD_NOW);
   if (held.length === 0) return released;
-  await Promise.all(held.map(({ eventId }) => keepEvent(store, eventId, nowMs + keptWhileUnfinishedMs(store))));
+  await Promise.all(held.map(({ event }) => keepEvent(store, event, nowMs + keptWhileUnfinishedMs(store))));
   return [];
 }
 
@@ -363,17 +377,17 @@ export async function renewJobs(
   if (jobs.length === 0) return [];
   const args = jobs.flatMap((job) => [job.deliveryId, job.generation]);
   const renewed = (await runScript(store, 'renew', baseOf(store, partition), args)) as string[];
-  return inGroupsOf(5, renewed).map(([id, generation, eventId, subscriptionId, dueAt]) => ({
+  return inGroupsOf(5, renewed).map(([id, generation, event, subscriptionId, dueAt]) => ({
     deliveryId: id!,
     generation: Number(generation),
-    eventId: eventId!,
+    event: event as EventRef,
     subscriptionId: subscriptionId!,
     dueAtMs: Number(dueAt),
   }));
 }
 
-/** A stored delivery, with the generation of its job. */
-export type StoredDelivery = Delivery & { generation: number };
+/** A stored delivery, with the reference of its event and the generation of its job. */
+export type StoredDelivery = Delivery & { event: EventRef; generation: number };
 
 /** Deliveries by id, in the order asked for, undefined where there is none (any more). */
 export async function loadDeliveries(store: Store, ids: readonly string[]): Promise<(StoredDelivery | undefined)[]> {
@@ -399,7 +413,8 @@ function decodeDelivery(id: string, record: Record<string, string>, maxAttempts:
   const lastAttemptEnd = last === undefined ? null : last.startedAtMs + last.durationMs;
   return {
     id,
-    eventId: record.e,
+    event: record.e as EventRef,
+    eventId: eventIdOf(record.e as EventRef),
     eventType: type,
     environment,
     subscriptionId: record.s,

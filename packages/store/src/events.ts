@@ -1,10 +1,22 @@
 /** Keeps events: each once, with the list of subscriptions it was matched to, until its last delivery can't be replayed any more. */
-import { ENVIRONMENTS, EVENT_TYPES, type Event, type EventType, partitionOf, topicsOfEvent } from '@posthorn/core';
+import {
+  ENVIRONMENTS,
+  EVENT_TYPES,
+  type Event,
+  type EventRef,
+  type EventType,
+  eventIdOf,
+  eventRef,
+  partitionOf,
+  topicsOfEvent,
+} from '@posthorn/core';
 import { eventKey, fanningOutKey, topicKey } from './keys.ts';
 import { allPartitions, baseOf, type Store } from './store.ts';
 
 /** An event with what was settled when it was accepted. */
 export interface StoredEvent {
+  /** The name it is stored under. */
+  ref: EventRef;
   event: Event;
   acceptedAtMs: number;
   /** The subscriptions it was matched to: a repeated publish goes to the same ones. */
@@ -27,41 +39,52 @@ export async function findMatches(
 }
 
 /** Notes that all deliveries of an event and their jobs are stored. */
-export async function confirmFanOut(store: Store, eventId: string): Promise<void> {
-  await store.redis.zrem(fanningOutKey(baseOf(store, partitionOf(eventId, store.partitions))), eventId);
+export async function confirmFanOut(store: Store, event: EventRef): Promise<void> {
+  await store.redis.zrem(fanningOutKey(eventBase(store, event)), event);
 }
 
 /** Events whose fan-out began before `beforeMs` and was never confirmed: their process died, or Redis was away. At most `limit` a partition. */
-export async function interruptedFanOuts(store: Store, beforeMs: number, limit: number): Promise<string[]> {
+export async function interruptedFanOuts(store: Store, beforeMs: number, limit: number): Promise<EventRef[]> {
   const found = await Promise.all(
     allPartitions(store).map((partition) =>
       store.redis.zrangebyscore(fanningOutKey(baseOf(store, partition)), '-inf', beforeMs, 'LIMIT', 0, limit),
     ),
   );
-  return found.flat();
+  return found.flat() as EventRef[];
 }
 
-/** An event by its id, or undefined where there is none (any more). */
-export async function loadEvent(store: Store, eventId: string): Promise<StoredEvent | undefined> {
-  const text = await store.redis.get(eventKey(baseOf(store, partitionOf(eventId, store.partitions)), eventId));
-  return text === null ? undefined : decodeEvent(eventId, text);
+/** An event by its reference, or undefined if it does not exist or has expired. */
+export async function loadEvent(store: Store, event: EventRef): Promise<StoredEvent | undefined> {
+  const text = await store.redis.get(eventKey(eventBase(store, event), event));
+  return text === null ? undefined : decodeEvent(event, text);
+}
+
+/** Every stored event with this id: at most one in each environment. */
+export async function findEvents(store: Store, eventId: string): Promise<StoredEvent[]> {
+  const refs = [...ENVIRONMENTS.map((environment) => eventRef({ id: eventId, environment })), unscopedRef(eventId)];
+  const texts = await store.redis.mget(refs.map((ref) => eventKey(eventBase(store, ref), ref)));
+  return texts.flatMap((text, i) => (text === null ? [] : [decodeEvent(refs[i]!, text)]));
+}
+
+/** How events were named before ids were scoped to the environment. The last of them expires `RETENTION` after that upgrade. */
+export function unscopedRef(eventId: string): EventRef {
+  return eventId as EventRef;
+}
+
+/** The key prefix of the partition in which an event is stored. */
+export function eventBase(store: Store, event: EventRef): string {
+  return baseOf(store, partitionOf(eventIdOf(event), store.partitions));
 }
 
 /** Keeps an event at least until `untilMs`; never shortens its life. */
-export async function keepEvent(store: Store, eventId: string, untilMs: number): Promise<void> {
-  await store.redis.call(
-    'PEXPIREAT',
-    eventKey(baseOf(store, partitionOf(eventId, store.partitions)), eventId),
-    untilMs,
-    'GT',
-  );
+export async function keepEvent(store: Store, event: EventRef, untilMs: number): Promise<void> {
+  await store.redis.call('PEXPIREAT', eventKey(eventBase(store, event), event), untilMs, 'GT');
 }
 
-/** Keeps an event like `keepEvent`; answers whether it is there. */
-export async function keepIfThere(store: Store, eventId: string, untilMs: number): Promise<boolean> {
-  await keepEvent(store, eventId, untilMs);
-  const key = eventKey(baseOf(store, partitionOf(eventId, store.partitions)), eventId);
-  return (await store.redis.exists(key)) === 1;
+/** Keeps an event like `keepEvent`; returns whether it exists. */
+export async function keepIfThere(store: Store, event: EventRef, untilMs: number): Promise<boolean> {
+  await keepEvent(store, event, untilMs);
+  return (await store.redis.exists(eventKey(eventBase(store, event), event))) === 1;
 }
 
 /**
@@ -78,12 +101,13 @@ export function encodeEvent({ event, acceptedAtMs, subscriptionIds }: StoredEven
   return `${head.join(' ')}\n${event.dataJson}`;
 }
 
-export function decodeEvent(id: string, text: string): StoredEvent {
+export function decodeEvent(ref: EventRef, text: string): StoredEvent {
   const end = text.indexOf('\n');
   const [kind = '', created = '', accepted = '', subscriptions = ''] = text.slice(0, end).split(' ');
   const createdAt = new Date(Number.parseInt(created, 36)).toISOString();
   return {
-    event: { id, ...decodeKind(Number.parseInt(kind, 36)), createdAt, dataJson: text.slice(end + 1) },
+    ref,
+    event: { id: eventIdOf(ref), ...decodeKind(Number.parseInt(kind, 36)), createdAt, dataJson: text.slice(end + 1) },
     acceptedAtMs: Number.parseInt(accepted, 36),
     subscriptionIds: subscriptions === '' ? [] : subscriptions.split(','),
   };

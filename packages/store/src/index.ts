@@ -20,6 +20,7 @@ export {
 } from './deliveries.ts';
 export {
   confirmFanOut,
+  findEvents,
   findMatches,
   interruptedFanOuts,
   keepEvent,

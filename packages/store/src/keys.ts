@@ -1,5 +1,6 @@
 /** Spells every key that Posthorn itself keeps in Redis (BullMQ's own are under `queuePrefix`). docs/architecture.md has the table. */
 import { createHash } from 'node:crypto';
+import type { EventRef } from '@posthorn/core';
 
 /**
  * The common beginning of all keys of one partition. The braces are a hash tag: in Redis Cluster all keys of a partition
@@ -10,8 +11,8 @@ export function partitionBase(prefix: string, partition: number): string {
 }
 
 /** Where an event's text is kept: in the partition of the event's own id. */
-export const eventKey = (base: string, eventId: string) => `${base}:event:${eventId}`;
-/** Sorted set of event ids whose fan-out has begun and not been confirmed, by the time it began. */
+export const eventKey = (base: string, event: EventRef) => `${base}:event:${event}`;
+/** Sorted set of references to events whose fan-out has begun and not been confirmed, by the time it began. */
 export const fanningOutKey = (base: string) => `${base}:fanning_out`;
 export const deliveryKey = (base: string, deliveryId: string) => `${base}:delivery:${deliveryId}`;
 export const subscriptionKey = (base: string, subscriptionId: string) => `${base}:subscription:${subscriptionId}`;

@@ -4,6 +4,7 @@ import {
   type DeliveryStatus,
   deliveryId,
   deliveryIdPrefix,
+  type Environment,
   type EventType,
   partitionOf,
   type Replay,
@@ -13,7 +14,7 @@ import {
   type SubscriptionStatus,
 } from '@posthorn/core';
 import { loadDeliveries, type StoredDelivery } from './deliveries.ts';
-import { loadEvent } from './events.ts';
+import { findEvents } from './events.ts';
 import { byStatusKey, bySubscriptionKey, failedKey, laneKey, replaysKey, subscriptionsKey } from './keys.ts';
 import { newestFirst, type Page, type Position, readPage, type Source } from './page.ts';
 import { loadReplays, replaysOf } from './replays.ts';
@@ -23,6 +24,7 @@ import { loadSubscriptions, type StoredSubscription } from './subscriptions.ts';
 export interface DeliveryFilter {
   subscriptionId?: string | undefined;
   eventId?: string | undefined;
+  environment?: Environment | undefined;
   eventType?: EventType | undefined;
   status?: DeliveryStatus | undefined;
   /** Creation time in milliseconds, both ends included. */
@@ -44,6 +46,7 @@ export async function listDeliveries(
   const wanted = (delivery: StoredDelivery) =>
     (filter.subscriptionId === undefined || delivery.subscriptionId === filter.subscriptionId) &&
     (filter.eventId === undefined || delivery.eventId === filter.eventId) &&
+    (filter.environment === undefined || delivery.environment === filter.environment) &&
     (filter.eventType === undefined || delivery.eventType === filter.eventType) &&
     (filter.status === undefined || delivery.status === filter.status) &&
     (filter.fromMs === undefined || delivery.createdAtMs >= filter.fromMs) &&
@@ -209,17 +212,20 @@ function streamSource(store: Store, key: string, range: Pick<DeliveryFilter, 'fr
   };
 }
 
-/** The deliveries of one event: worked out from the subscriptions it was matched to, and their replays. */
+/** The deliveries of the events with one id: worked out from the subscriptions it was matched to, and their replays. */
 function eventSource(store: Store, eventId: string): Source {
   return async (after, count) => {
-    const stored = await loadEvent(store, eventId);
-    if (!stored) return [];
-    const first = stored.subscriptionIds.map((subscriptionId) => ({
-      id: deliveryId(eventId, subscriptionId),
-      createdAtMs: stored.acceptedAtMs,
-    }));
-    const replays = await Promise.all(stored.subscriptionIds.map((id) => replaysOf(store, eventId, id)));
-    return [...first, ...replays.flat()]
+    const events = await findEvents(store, eventId);
+    const deliveries = await Promise.all(
+      events.flatMap(({ ref, acceptedAtMs, subscriptionIds }) =>
+        subscriptionIds.map(async (id) => [
+          { id: deliveryId(ref, id), createdAtMs: acceptedAtMs },
+          ...(await replaysOf(store, ref, id)),
+        ]),
+      ),
+    );
+    return deliveries
+      .flat()
       .map(({ id, createdAtMs }) => ({ ms: createdAtMs, id, item: id }))
       .filter((place) => after === undefined || newestFirst(after, place) < 0)
       .sort(newestFirst)

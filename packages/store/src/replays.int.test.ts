@@ -1,6 +1,6 @@
 /** What replays, notices and the audit trail guarantee on a real Redis, with time in the test's hands. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { type Attempt, newEventId, partitionOf, type Verdict } from '@posthorn/core';
+import { type Attempt, eventRef, newEventId, partitionOf, type Verdict } from '@posthorn/core';
 import {
   addressesToRelease,
   appendAudit,
@@ -56,7 +56,7 @@ async function deliver(subscriptionId: string): Promise<string> {
     environment: 'sandbox',
     dataJson: '{}',
   } as const;
-  const stored = { event, acceptedAtMs: nowMs, subscriptionIds: [subscriptionId] };
+  const stored = { ref: eventRef(event), event, acceptedAtMs: nowMs, subscriptionIds: [subscriptionId] };
   await storeEvent(store, stored);
   const [made] = (await createDeliveries(store, stored)) as [CreatedDelivery];
   return made.deliveryId;

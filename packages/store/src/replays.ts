@@ -1,5 +1,13 @@
 /** Replays: an operator's new deliveries of failed ones, one by one or all of an address in the background. */
-import { deliveryId, newReplayId, partitionOf, partitionOfId, type Replay, type ReplayStatus } from '@posthorn/core';
+import {
+  deliveryId,
+  type EventRef,
+  newReplayId,
+  partitionOf,
+  partitionOfId,
+  type Replay,
+  type ReplayStatus,
+} from '@posthorn/core';
 import { type AuditNote, encodeAudit } from './audit.ts';
 import {
   type CreatedDelivery,
@@ -29,14 +37,14 @@ export async function replayDelivery(
   nowMs: number,
   audit: AuditNote,
 ): Promise<{ refused: ReplayRefusal } | { deliveryId: string; state: 'pending' | 'held' | 'made' }> {
-  const { eventId, subscriptionId } = failed;
+  const { event, subscriptionId } = failed;
   // First, so that the new delivery finds its event whatever happens in between.
-  if (!(await keepIfThere(store, eventId, nowMs + keptWhileUnfinishedMs(store)))) return { refused: 'too_late' };
-  const id = deliveryId(eventId, subscriptionId, nonce);
+  if (!(await keepIfThere(store, event, nowMs + keptWhileUnfinishedMs(store)))) return { refused: 'too_late' };
+  const id = deliveryId(event, subscriptionId, nonce);
   const answer = (await runScript(store, 'replayDelivery', baseOf(store, partitionOfId(id, store.partitions)), [
     subscriptionId,
     failed.id,
-    deliveryId(eventId, subscriptionId),
+    deliveryId(event, subscriptionId),
     id,
     nowMs,
     ...streamLimits(store, nowMs),
@@ -56,10 +64,10 @@ export async function replayDelivery(
 /** Ids of the replays of an event to an address, oldest first, with their creation times. */
 export async function replaysOf(
   store: Store,
-  eventId: string,
+  event: EventRef,
   subscriptionId: string,
 ): Promise<{ id: string; createdAtMs: number }[]> {
-  const first = deliveryId(eventId, subscriptionId);
+  const first = deliveryId(event, subscriptionId);
   const base = baseOf(store, partitionOf(subscriptionId, store.partitions));
   const flat = await store.redis.zrange(replaysOfKey(base, first), '0', '-1', 'WITHSCORES');
   return Array.from({ length: flat.length / 2 }, (_, i) => ({
@@ -163,10 +171,10 @@ export async function stepReplay(store: Store, replayId: string, nowMs: number):
     nowMs,
     ...streamLimits(store, nowMs),
     store.retentionMs,
-    ...candidates.flatMap(({ id, eventId }) => [
+    ...candidates.flatMap(({ id, event }) => [
       id,
-      deliveryId(eventId, subscriptionId),
-      deliveryId(eventId, subscriptionId, replayId),
+      deliveryId(event, subscriptionId),
+      deliveryId(event, subscriptionId, replayId),
     ]),
   ]);
   return done === 0 || !atEnd;
@@ -176,7 +184,7 @@ export async function stepReplay(store: Store, replayId: string, nowMs: number):
 async function replayable(store: Store, ids: string[], nowMs: number): Promise<StoredDelivery[]> {
   const deliveries = (await loadDeliveries(store, ids)).filter((delivery) => delivery !== undefined);
   const there = await Promise.all(
-    deliveries.map(({ eventId }) => keepIfThere(store, eventId, nowMs + keptWhileUnfinishedMs(store))),
+    deliveries.map(({ event }) => keepIfThere(store, event, nowMs + keptWhileUnfinishedMs(store))),
   );
   return deliveries.filter((_, i) => there[i]);
 }

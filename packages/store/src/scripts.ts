@@ -4,7 +4,7 @@
  * Rules they keep: every key of a script belongs to one partition, whose beginning is KEYS[1]; the first write is one that a
  * full Redis refuses (HSET, SET, ZADD, SADD), so that out of memory means nothing was written.
  *
- * Fields of a delivery's hash are short because there are millions: e event, s subscription, k type and environment, st status,
+ * Fields of a delivery's hash are short because there are millions: e event reference, s subscription, k type and environment, st status,
  * n attempts recorded, g generation of its job, c created, x next attempt, f finished (left out where the end of the last attempt
  * says it), r failure reason, o replay of, m attempts allowed (left out where it is the default), a1…aN attempts.
  */
@@ -119,16 +119,20 @@ end
 
 export const scripts = {
   /**
-   * Keeps an event unless its id is taken, and makes those of its deliveries that live in the same partition with it.
-   * Answers a list: the text kept before, or '' and the states of the deliveries (see createDeliveries).
-   * ARGV: event key, text, expires at, fanning-out key or '', event id, kind, now, oldest kept in streams, stream life, (subscription, delivery)…
+   * Stores an event unless its id is taken in its environment, and makes those of its deliveries that live in the same partition.
+   * Returns a list: the text stored before (and a second item if it is stored under its unscoped key), or '' and the states of the
+   * deliveries (see createDeliveries). ARGV: event key, its unscoped key or '', text, expires at, fanning-out key or '', event
+   * reference, kind, now, oldest kept in streams, stream life, (subscription, delivery)…
    */
   storeEvent: `${LIB}${MAKE}
-if not call('SET', ARGV[1], ARGV[2], 'NX', 'PXAT', ARGV[3]) then return {call('GET', ARGV[1])} end
-if ARGV[4] ~= '' then call('ZADD', ARGV[4], ARGV[7], ARGV[5]) end
+local unscoped = ARGV[2] ~= '' and call('GET', ARGV[2])
+-- The text begins with the kind in base 36; its lowest digit in base 2 is the environment.
+if unscoped and tonumber(string.match(unscoped, '^%w+'), 36) % 2 == tonumber(ARGV[7]) % 2 then return {unscoped, 'unscoped'} end
+if not call('SET', ARGV[1], ARGV[3], 'NX', 'PXAT', ARGV[4]) then return {call('GET', ARGV[1])} end
+if ARGV[5] ~= '' then call('ZADD', ARGV[5], ARGV[8], ARGV[6]) end
 local answers = {''}
-for i = 10, #ARGV, 2 do
-  answers[#answers + 1] = make(ARGV[i], ARGV[i + 1], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], '')
+for i = 11, #ARGV, 2 do
+  answers[#answers + 1] = make(ARGV[i], ARGV[i + 1], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], '')
 end
 return answers
 `,

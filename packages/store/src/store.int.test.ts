@@ -1,6 +1,6 @@
 /** What the scripts guarantee on a real Redis, with time in the test's hands. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { type Attempt, type Event, newEventId, partitionOf, type Verdict } from '@posthorn/core';
+import { type Attempt, type Event, eventRef, newEventId, partitionOf, type Verdict } from '@posthorn/core';
 import {
   addressesToRelease,
   baseOf,
@@ -68,7 +68,7 @@ function event(change: Partial<Event> = {}): Event {
   };
 }
 async function deliver(subscriptionIds: string[], of = event()) {
-  const stored = { event: of, acceptedAtMs: nowMs, subscriptionIds };
+  const stored = { ref: eventRef(of), event: of, acceptedAtMs: nowMs, subscriptionIds };
   await storeEvent(store, stored);
   return await createDeliveries(store, stored);
 }
@@ -118,7 +118,7 @@ describe('fan-out', () => {
     const of = event();
     const [first] = await deliver([subscription.id], of);
     expect(first?.state).toBe('pending');
-    const again = { event: of, acceptedAtMs: nowMs, subscriptionIds: [subscription.id] };
+    const again = { ref: eventRef(of), event: of, acceptedAtMs: nowMs, subscriptionIds: [subscription.id] };
     expect((await createDeliveries(store, again))[0]).toEqual(first);
     await attempt(first!.deliveryId, 1, { kind: 'succeeded' });
     expect((await createDeliveries(store, again))[0]?.state).toBe('made');
@@ -126,22 +126,24 @@ describe('fan-out', () => {
   });
   it('the event keeps the list it was matched to, and the first content wins', async () => {
     const subscription = await subscribe();
+    const of = event({ dataJson: '{"id":"s","text":"a\\nb"}' });
     const stored = {
-      event: event({ dataJson: '{"id":"s","text":"a\\nb"}' }),
+      ref: eventRef(of),
+      event: of,
       acceptedAtMs: nowMs,
       subscriptionIds: [subscription.id],
     };
     expect(await storeEvent(store, stored)).toEqual({ created: [] });
     expect(await storeEvent(store, { ...stored, subscriptionIds: [] })).toEqual({ kept: stored });
-    expect(await loadEvent(store, stored.event.id)).toEqual(stored);
+    expect(await loadEvent(store, stored.ref)).toEqual(stored);
   });
   it('stands in the list of interrupted ones until it is confirmed', async () => {
     const subscription = await subscribe();
     const of = event();
     await deliver([subscription.id], of);
     expect(await interruptedFanOuts(store, nowMs - 1, 10)).toEqual([]);
-    expect(await interruptedFanOuts(store, nowMs, 10)).toEqual([of.id]);
-    await confirmFanOut(store, of.id);
+    expect(await interruptedFanOuts(store, nowMs, 10)).toEqual([eventRef(of)]);
+    await confirmFanOut(store, eventRef(of));
     expect(await interruptedFanOuts(store, nowMs, 10)).toEqual([]);
   });
   it('to a paused address the delivery is held from the start; to a deleted one there is none', async () => {
@@ -257,7 +259,7 @@ describe('parking', () => {
       nowMs += 1;
       const of = event();
       const [made] = await deliver([subscription.id], of);
-      jobs.push({ deliveryId: made!.deliveryId, generation: 0, subscriptionId: subscription.id, eventId: of.id });
+      jobs.push({ deliveryId: made!.deliveryId, generation: 0, subscriptionId: subscription.id, event: eventRef(of) });
     }
     for (const job of [...jobs].reverse()) expect(await park(job)).toEqual({ kind: 'parked' });
     const released = await releaseDeliveries(store, 'parked', subscription.id, 2, nowMs);
@@ -281,13 +283,13 @@ describe('a new delivery to an address where many wait', () => {
     for (let i = 0; i < 100; i++) {
       const { deliveryId, state } = await publish();
       expect(state).toBe('pending');
-      await park({ deliveryId, generation: 0, subscriptionId: subscription.id, eventId: published.at(-1)!.id });
+      await park({ deliveryId, generation: 0, subscriptionId: subscription.id, event: eventRef(published.at(-1)!) });
     }
     const born = await publish();
     expect(born.state).toBe('made');
     expect(await one(born.deliveryId)).toMatchObject({ status: 'pending', attemptCount: 0 });
     for (const again of [published[0]!, published.at(-1)!]) {
-      const stored = { event: again, acceptedAtMs: nowMs, subscriptionIds: [subscription.id] };
+      const stored = { ref: eventRef(again), event: again, acceptedAtMs: nowMs, subscriptionIds: [subscription.id] };
       expect(await createDeliveries(store, stored)).toMatchObject([{ state: 'made' }]);
     }
     const released = await releaseDeliveries(store, 'parked', subscription.id, 101, nowMs);
@@ -303,7 +305,7 @@ describe('retries that are late', () => {
       const of = event();
       const [made] = await deliver([id], of);
       await attempt(made!.deliveryId, 1, { kind: 'retry', delayMs: 60_000, nextAttemptAtMs: nowMs + 60_000 });
-      return { deliveryId: made!.deliveryId, generation: 0, subscriptionId: id, eventId: of.id };
+      return { deliveryId: made!.deliveryId, generation: 0, subscriptionId: id, event: eventRef(of) };
     };
     const [first, second, third, fourth] = [
       await waiting(subscription.id),
@@ -354,7 +356,7 @@ describe('lost jobs', () => {
       deliveryId: parked!.deliveryId,
       generation: 0,
       subscriptionId: subscription.id,
-      eventId: parkedEvent.id,
+      event: eventRef(parkedEvent),
     });
     const partition = partitionOf(subscription.id, store.partitions);
     const { jobs } = await expectedJobs(store, partition, 'pending', nowMs, 0, 10);
@@ -372,7 +374,7 @@ describe('parked at an address that is paused', () => {
     const ids: string[] = [];
     for (let i = 0; i < 3; i++) {
       const [{ deliveryId, ...of }] = (await deliver([subscription.id])) as [CreatedDelivery];
-      await park({ deliveryId, generation: 0, subscriptionId: of.subscriptionId, eventId: 'unused' });
+      await park({ deliveryId, generation: 0, subscriptionId: of.subscriptionId, event: eventRef(event()) });
       ids.push(deliveryId);
     }
     await changeSubscription(store, subscription.id, (now) => ({ ...now, status: 'paused' }));
@@ -392,7 +394,7 @@ describe('retention', () => {
   const expiryOf = async (key: string) => await store.redis.pexpiretime(key);
   const deliveryKey = (subscriptionId: string, id: string) =>
     `${baseOf(store, partitionOf(subscriptionId, 4))}:delivery:${id}`;
-  const eventKey = (id: string) => `${baseOf(store, partitionOf(id, 4))}:event:${id}`;
+  const eventKey = (of: Event) => `${baseOf(store, partitionOf(of.id, 4))}:event:${eventRef(of)}`;
 
   it('a failed delivery and its event stay for as long as it can be replayed, and a day', async () => {
     const subscription = await subscribe();
@@ -403,7 +405,7 @@ describe('retention', () => {
     // A day longer than it can be replayed, so that one who comes too late is told so.
     const until = nowMs + 10 + RETENTION + DAY;
     expect(await expiryOf(deliveryKey(subscription.id, deliveryId))).toBe(until);
-    expect(await expiryOf(eventKey(of.id))).toBe(until);
+    expect(await expiryOf(eventKey(of))).toBe(until);
   });
   it('a delivery that succeeds at once goes with its event; an unfinished one has no end of its own', async () => {
     const subscription = await subscribe();
@@ -412,13 +414,13 @@ describe('retention', () => {
     expect(await expiryOf(deliveryKey(subscription.id, deliveryId))).toBe(-1);
     await attempt(deliveryId, 1, { kind: 'succeeded' });
     expect(await expiryOf(deliveryKey(subscription.id, deliveryId))).toBe(nowMs + RETENTION);
-    expect(await expiryOf(eventKey(of.id))).toBe(nowMs + RETENTION);
+    expect(await expiryOf(eventKey(of))).toBe(nowMs + RETENTION);
   });
   it('the life of an event is only ever prolonged', async () => {
     const of = event();
-    await storeEvent(store, { event: of, acceptedAtMs: nowMs, subscriptionIds: [] });
-    await keepEvent(store, of.id, nowMs + 1_000);
-    expect(await expiryOf(eventKey(of.id))).toBe(nowMs + RETENTION);
+    await storeEvent(store, { ref: eventRef(of), event: of, acceptedAtMs: nowMs, subscriptionIds: [] });
+    await keepEvent(store, eventRef(of), nowMs + 1_000);
+    expect(await expiryOf(eventKey(of))).toBe(nowMs + RETENTION);
   });
   it('held deliveries older than the retention end as failed, reason expired, and can still be replayed', async () => {
     const subscription = await subscribe({ status: 'paused' });
@@ -431,7 +433,7 @@ describe('retention', () => {
     await endDeliveries(store, partition, old, 'expired', nowMs, { onlyHeld: true });
     expect(await one(deliveryId)).toMatchObject({ status: 'failed', failureReason: 'expired', finishedAtMs: nowMs });
     expect(await heldDeliveries(store, subscription.id)).toBe(0);
-    expect(await expiryOf(eventKey(of.id))).toBe(nowMs + RETENTION + DAY);
+    expect(await expiryOf(eventKey(of))).toBe(nowMs + RETENTION + DAY);
   });
   it('an index loses the entries whose delivery has expired, and keeps the others', async () => {
     const subscription = await subscribe();

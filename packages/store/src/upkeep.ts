@@ -102,7 +102,7 @@ export async function expectedJobs(
   );
   const jobs = deliveries
     .filter((delivery, i) => parked[i] === null && delivery.status === status)
-    .map(({ id, generation, subscriptionId, eventId }) => ({ deliveryId: id, generation, subscriptionId, eventId }));
+    .map(({ id, generation, subscriptionId, event }) => ({ deliveryId: id, generation, subscriptionId, event }));
   return { jobs, next: ids.length < limit ? undefined : offset + limit };
 }
 

@@ -5,6 +5,7 @@ import { Link, useNavigate, useParams } from 'react-router';
 import { call, type Delivery, type DeliveryWithAttempts } from '../api.ts';
 import { AttemptTimeline } from '../parts/attempt-timeline.tsx';
 import { CodeBlock, Copyable, curlOf, prettyJson } from '../parts/code.tsx';
+import { eventPath } from '../parts/delivery-table.tsx';
 import { Facts, PageBody, Section } from '../parts/layout.tsx';
 import { Loaded } from '../parts/states.tsx';
 import { StatusBadge } from '../parts/status.tsx';
@@ -72,7 +73,7 @@ function Details({ delivery }: { delivery: DeliveryWithAttempts }) {
     <Facts
       facts={{
         Id: <Copyable value={delivery.id} what="id" />,
-        Event: link(`/events/${encodeURIComponent(delivery.event_id)}`, delivery.event_id),
+        Event: link(eventPath(delivery), delivery.event_id),
         Address: link(`/subscriptions/${delivery.subscription_id}`, subscription.data?.url ?? delivery.subscription_id),
         Environment: delivery.environment,
         Attempts: `${delivery.attempt_count} of ${delivery.max_attempts}`,

@@ -1,7 +1,7 @@
 /** One event: its body, and every delivery it made. */
-import { Group, Stack, Text, Title } from '@mantine/core';
+import { Anchor, Group, Stack, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { useParams } from 'react-router';
+import { Link, useParams, useSearchParams } from 'react-router';
 import { callText, type PublishedEvent } from '../api.ts';
 import { CodeBlock, Copyable, prettyJson } from '../parts/code.tsx';
 import { DeliveryTable } from '../parts/delivery-table.tsx';
@@ -12,10 +12,15 @@ import { useUrls } from '../queries.ts';
 
 export function EventPage() {
   const { id = '' } = useParams();
+  const [query] = useSearchParams();
+  const environment = query.get('environment');
   const event = useQuery({
-    queryKey: ['event', id],
+    queryKey: ['event', id, environment],
     queryFn: async () => {
-      const text = await callText('GET', `/v1/events/${encodeURIComponent(id)}`);
+      const text = await callText(
+        'GET',
+        `/v1/events/${encodeURIComponent(id)}${environment ? `?environment=${environment}` : ''}`,
+      );
       return { event: JSON.parse(text) as PublishedEvent, body: bodyOf(text) };
     },
     refetchInterval: 2_000,
@@ -47,6 +52,13 @@ export function EventPage() {
                 facts={{
                   Id: <Copyable value={loaded.id} what="id" />,
                   Environment: loaded.environment,
+                  ...(loaded.also_in.length > 0 && {
+                    'Same id in': loaded.also_in.map((other) => (
+                      <Anchor key={other} component={Link} to={`?environment=${other}`} size="sm">
+                        {other}
+                      </Anchor>
+                    )),
+                  }),
                   'Created at the publisher': <Instant at={loaded.created_at} />,
                   Accepted: <Instant at={loaded.accepted_at} />,
                 }}

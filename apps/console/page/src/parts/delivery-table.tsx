@@ -5,6 +5,10 @@ import type { Delivery } from '../api.ts';
 import { failureOf, StatusBadge } from './status.tsx';
 import { Countdown, Instant } from './time.tsx';
 
+/** The page of a delivery's event. Event ids are unique within an environment only. */
+export const eventPath = ({ event_id, environment }: Pick<Delivery, 'event_id' | 'environment'>) =>
+  `/events/${encodeURIComponent(event_id)}?environment=${environment}`;
+
 /** `addresses` names the subscriptions, where they are not all the same. */
 export function DeliveryTable({ deliveries, addresses }: { deliveries: Delivery[]; addresses?: Map<string, string> }) {
   return (
@@ -73,7 +77,7 @@ export function DeliveryTable({ deliveries, addresses }: { deliveries: Delivery[
             <Table.Td visibleFrom="lg" maw={220}>
               <Anchor
                 component={Link}
-                to={`/events/${encodeURIComponent(delivery.event_id)}`}
+                to={eventPath(delivery)}
                 className="mono"
                 c="dimmed"
                 size="xs"
