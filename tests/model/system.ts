@@ -47,7 +47,7 @@ export const ADDRESSES = ['sub_model00000000000000a', 'sub_model00000000000000b'
 const PARTITIONS = 2;
 const logger = createLogger({ app: 'model', level: 'silent' });
 const metrics = createWorkerMetrics(createMetrics('model'));
-const box = createSecretBox(Buffer.alloc(32, 3));
+const box = createSecretBox([Buffer.alloc(32, 3)]);
 
 export type Outcome = 'ok' | 'error' | 'timeout';
 const RESULTS: Record<Outcome, SendResult> = {

@@ -51,7 +51,7 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
   const operators = createOperators({
     store,
     tokens: settings.OPERATOR_TOKENS,
-    encryptionKey: settings.SECRET_ENCRYPTION_KEY,
+    encryptionKeys: settings.SECRET_ENCRYPTION_KEY,
     sessionLifeMs: settings.SESSION_LIFETIME,
     clock,
   });

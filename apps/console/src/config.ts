@@ -1,13 +1,16 @@
 /** The console's settings: the only reader of its environment. */
 import { durationMs, loadSettings, operatorTokens, parsedBy, sharedSettings, wholeNumber } from '@posthorn/runtime';
 import { parseNetworks } from '@posthorn/sender';
-import { parseEncryptionKey } from '@posthorn/signing';
+import { parseEncryptionKeys } from '@posthorn/signing';
 import { z } from 'zod';
 
 const schema = z.object({
   ...sharedSettings(3001),
   OPERATOR_TOKENS: operatorTokens,
-  SECRET_ENCRYPTION_KEY: parsedBy(parseEncryptionKey, 'must be 32 bytes in base64'),
+  SECRET_ENCRYPTION_KEY: parsedBy(
+    parseEncryptionKeys,
+    'must be 32 bytes in base64, or several keys separated by commas',
+  ),
   ATTEMPT_TIMEOUT: durationMs.default(8_000),
   ALLOWED_PRIVATE_NETWORKS: parsedBy(parseNetworks, 'must be networks in CIDR form separated by commas').default([]),
   OPERATOR_RATE_LIMIT: wholeNumber(0, 1_000_000).default(5_000),

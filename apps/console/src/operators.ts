@@ -3,6 +3,7 @@ import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import { AppError } from '@posthorn/core';
 import { bearerOf, type Clock, createKeyring, createRateLimit, type Holder, keepHolder } from '@posthorn/runtime';
 import { clientNetwork } from '@posthorn/sender';
+import type { EncryptionKeys } from '@posthorn/signing';
 import { deleteSession, loadSession, type Store as PosthornStore, saveSession } from '@posthorn/store';
 import { csrfSync } from 'csrf-sync';
 import type { Request, RequestHandler, Response } from 'express';
@@ -35,17 +36,20 @@ export type Operators = ReturnType<typeof createOperators>;
 export function createOperators(options: {
   store: PosthornStore;
   tokens: readonly Holder[];
-  /** Keys for cookies and fingerprints are derived from it. */
-  encryptionKey: Buffer;
+  /** Keys for cookies and fingerprints are derived from them. A session that began under an older one of them goes on. */
+  encryptionKeys: EncryptionKeys;
   sessionLifeMs: number;
   clock: Clock;
 }) {
   const { store, tokens, clock, sessionLifeMs } = options;
   const find = createKeyring(tokens);
-  const derive = (purpose: string) => Buffer.from(hkdfSync('sha256', options.encryptionKey, '', purpose, 32));
-  const fingerprintKey = derive('posthorn token fingerprint');
-  const fingerprint = (token: string) => createHmac('sha256', fingerprintKey).update(token).digest('base64url');
-  const fingerprints = new Map(tokens.map(({ name, key }) => [name, fingerprint(key)]));
+  const derive = (purpose: string) =>
+    options.encryptionKeys.map((key) => Buffer.from(hkdfSync('sha256', key, '', purpose, 32)));
+  const fingerprintKeys = derive('posthorn token fingerprint');
+  /** Of a token under each key, the first key first. */
+  const fingerprintsOf = (token: string) =>
+    fingerprintKeys.map((key) => createHmac('sha256', key).update(token).digest('base64url'));
+  const fingerprints = new Map(tokens.map(({ name, key }) => [name, fingerprintsOf(key)]));
   const csrf = csrfSync({ size: 32, getTokenFromRequest: (request) => request.get(CSRF_HEADER) });
   const failures = createRateLimit({
     redis: store.redis,
@@ -56,7 +60,7 @@ export function createOperators(options: {
   });
   const withSession = session({
     name: SESSION_COOKIE,
-    secret: derive('posthorn session cookie').toString('base64'),
+    secret: derive('posthorn session cookie').map((key) => key.toString('base64')),
     store: new SessionsInRedis(store, sessionLifeMs),
     resave: false,
     saveUninitialized: false,
@@ -69,8 +73,8 @@ export function createOperators(options: {
     const known = operator === undefined ? undefined : fingerprints.get(operator);
     if (known === undefined || used === undefined || endsAtMs === undefined || endsAtMs <= clock.now())
       return undefined;
-    if (known.length !== used.length || !timingSafeEqual(Buffer.from(known), Buffer.from(used))) return undefined;
-    return { name: operator!, key: '' };
+    const matches = (one: string) => one.length === used.length && timingSafeEqual(Buffer.from(one), Buffer.from(used));
+    return known.some(matches) ? { name: operator!, key: '' } : undefined;
   };
 
   /** A token that somebody typed in. Throws `AppError`: unknown, or too many unknown ones from this client. */
@@ -140,7 +144,7 @@ export function createOperators(options: {
         request.session.regenerate((error) => (error ? reject(error) : resolve())),
       );
       const endsAtMs = clock.now() + sessionLifeMs;
-      Object.assign(request.session, { operator: holder.name, fingerprint: fingerprint(token), endsAtMs });
+      Object.assign(request.session, { operator: holder.name, fingerprint: fingerprintsOf(token)[0]!, endsAtMs });
       const csrfToken = csrf.generateToken(request, true);
       await new Promise<void>((resolve, reject) =>
         request.session.save((error) => (error ? reject(error) : resolve())),

@@ -43,6 +43,7 @@ import { handleJob } from './handle-job.ts';
 import { createHousekeeper, ROUND_EVERY_MS } from './housekeeping.ts';
 import { createWorkerMetrics } from './metrics.ts';
 import { createNotifier, NOTICES_EVERY_MS } from './notices.ts';
+import { RESEAL_EVERY_MS, resealSecrets } from './reseal-secrets.ts';
 import { createRequestSigner } from './sign-request.ts';
 
 /** Builds the worker; nothing is connected to before its services start. */
@@ -78,11 +79,12 @@ export function buildWorker(settings: WorkerSettings, clock: Clock = systemClock
   }));
   const metrics = createWorkerMetrics(registry);
   const counts = createAttemptCounts(store, clock);
+  const secretBox = createSecretBox(settings.SECRET_ENCRYPTION_KEY);
   const context: AttemptContext = {
     store,
     producer,
     sender,
-    signRequest: createRequestSigner(createSecretBox(settings.SECRET_ENCRYPTION_KEY)),
+    signRequest: createRequestSigner(secretBox),
     eventBodies: createEventBodies(store),
     places: createAddressPlaces({
       total: settings.WORKER_CONCURRENCY,
@@ -217,8 +219,16 @@ export function buildWorker(settings: WorkerSettings, clock: Clock = systemClock
     run: () => housekeeper.keepHouse(),
     logger,
   });
+  const reseal = createRepeating({
+    name: 'reseal secrets',
+    everyMs: RESEAL_EVERY_MS,
+    run: () => resealSecrets({ store, secretBox, logger }),
+    logger,
+  });
+  // With one key there is no other that could have sealed a secret.
+  const resealing = settings.SECRET_ENCRYPTION_KEY.length > 1 ? [reseal] : [];
   return {
-    services: [storage, schedule, queue, statistics, notices, keepHouse, attempts, http],
+    services: [storage, schedule, queue, statistics, notices, keepHouse, ...resealing, attempts, http],
     logger,
     graceMs: settings.SHUTDOWN_GRACE,
     describe: () => ({ url: http.url(), version, partitions: settings.PARTITIONS }),

@@ -2,13 +2,16 @@
 import { DEFAULT_PAUSE_AFTER, DEFAULT_RETRY_DELAYS_MS, OWN_SECRET } from '@posthorn/core';
 import { durationListMs, durationMs, loadSettings, parsedBy, sharedSettings, wholeNumber } from '@posthorn/runtime';
 import { parseNetworks } from '@posthorn/sender';
-import { parseEncryptionKey } from '@posthorn/signing';
+import { parseEncryptionKeys } from '@posthorn/signing';
 import { z } from 'zod';
 
 const schema = z
   .object({
     ...sharedSettings(3002),
-    SECRET_ENCRYPTION_KEY: parsedBy(parseEncryptionKey, 'must be 32 bytes in base64'),
+    SECRET_ENCRYPTION_KEY: parsedBy(
+      parseEncryptionKeys,
+      'must be 32 bytes in base64, or several keys separated by commas',
+    ),
     RETRY_DELAYS: durationListMs.default([...DEFAULT_RETRY_DELAYS_MS]),
     ATTEMPT_TIMEOUT: durationMs.default(8_000),
     PAUSE_AFTER: wholeNumber(1, 1_000_000).default(DEFAULT_PAUSE_AFTER),

@@ -20,10 +20,12 @@ export type RequestSigner = (
 export function createRequestSigner(secretBox: SecretBox): RequestSigner {
   const opened = new LRUCache<string, string>({ max: OPEN_SECRETS });
   const open = (sealed: string, subscriptionId: string) => {
-    let secret = opened.get(sealed);
+    // With the owner in its key, the cache opens nothing that the secret box would refuse.
+    const key = `${subscriptionId} ${sealed}`;
+    let secret = opened.get(key);
     if (secret === undefined) {
       secret = secretBox.open(sealed, subscriptionId);
-      opened.set(sealed, secret);
+      opened.set(key, secret);
     }
     return secret;
   };

@@ -1,4 +1,7 @@
 /** Settings: what is understood, and that one message names every bad one without its value. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { parseDurationMs } from '@posthorn/core';
 import { z } from 'zod';
@@ -38,6 +41,21 @@ describe('settings', () => {
     for (const name of [...Object.keys(bad), 'OPERATOR_TOKENS']) expect(message).toContain(name);
     expect(message).not.toMatch(/hunter2|70000|loud/);
     expect(message).toContain('OPERATOR_TOKENS: is required');
+  });
+  it('a secret one may come from a file, with an entry of a list on each line', () => {
+    const file = join(mkdtempSync(join(tmpdir(), 'posthorn-settings-')), 'keys');
+    writeFileSync(file, 'a:both:k1\nb:sandbox:k2\n');
+    const { PUBLISHER_KEYS: _, ...others } = good;
+    const read = (env: Record<string, string>) => loadSettings(schema, { ...others, ...env });
+    expect(read({ PUBLISHER_KEYS_FILE: file }).PUBLISHER_KEYS).toMatchObject([{ name: 'a' }, { name: 'b' }]);
+    expect(() => read({ ...good, PUBLISHER_KEYS_FILE: file })).toThrow(
+      /PUBLISHER_KEYS, PUBLISHER_KEYS_FILE: set only one/,
+    );
+    expect(() => read({ PUBLISHER_KEYS_FILE: `${file}.none`, PORT: 'x' })).toThrow(
+      /PUBLISHER_KEYS_FILE: the file can't be read \(ENOENT\)\n {2}PORT: /,
+    );
+    expect(() => read({ ...good, PORT_FILE: file })).not.toThrow();
+    rmSync(dirname(file), { recursive: true });
   });
   it.each([
     ['90s', 90_000],

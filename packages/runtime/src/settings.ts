@@ -8,15 +8,53 @@ export class SettingsError extends Error {
   override name = 'SettingsError';
 }
 
-/** Reads settings from an environment and freezes them. A blank variable counts as not set. Throws `SettingsError`. */
+/** Settings that hold a secret. Each may be read from a file instead, which `<NAME>_FILE` names. */
+const SECRET_SETTINGS = [
+  'REDIS_URL',
+  'REDIS_SENTINEL_PASSWORD',
+  'PUBLISHER_KEYS',
+  'OPERATOR_TOKENS',
+  'SECRET_ENCRYPTION_KEY',
+  'NOTICE_SECRET',
+] as const;
+
+/**
+ * Reads settings from an environment, and secret ones from the files it names, and freezes them. A blank variable counts as not set.
+ * Throws `SettingsError`.
+ */
 export function loadSettings<S extends z.ZodObject>(schema: S, env: NodeJS.ProcessEnv): Readonly<z.infer<S>> {
-  const given = Object.fromEntries(
-    Object.keys(schema.shape).flatMap((name) => (env[name]?.trim() ? [[name, env[name].trim()]] : [])),
-  );
+  const given: Record<string, string> = {};
+  const fileProblems = new Map<string, string>();
+  for (const name of Object.keys(schema.shape)) {
+    const value = env[name]?.trim();
+    const file = isSecret(name) ? env[`${name}_FILE`]?.trim() : undefined;
+    if (value) given[name] = value;
+    if (!file) continue;
+    if (value) fileProblems.set(name, `  ${name}, ${name}_FILE: set only one of them`);
+    else
+      try {
+        given[name] = readSecretFile(file);
+      } catch (error) {
+        fileProblems.set(name, `  ${name}_FILE: the file can't be read (${(error as NodeJS.ErrnoException).code})`);
+      }
+  }
   const parsed = schema.safeParse(given);
-  if (parsed.success) return Object.freeze(parsed.data);
-  const lines = parsed.error.issues.map((issue) => `  ${String(issue.path[0])}: ${describe(issue, given)}`);
+  if (parsed.success && fileProblems.size === 0) return Object.freeze(parsed.data);
+  const issues = (parsed.error?.issues ?? []).filter(({ path }) => !fileProblems.has(String(path[0])));
+  const lines = [
+    ...fileProblems.values(),
+    ...issues.map((issue) => `  ${String(issue.path[0])}: ${describe(issue, given)}`),
+  ];
   throw new SettingsError(`Posthorn can't start, because of these settings:\n${[...new Set(lines)].join('\n')}`);
+}
+
+const isSecret = (name: string) => (SECRET_SETTINGS as readonly string[]).includes(name);
+
+/** A file may have one entry of a list on each line. */
+function readSecretFile(file: string): string {
+  return readFileSync(file, 'utf8')
+    .trim()
+    .replace(/\s*\n\s*/g, ',');
 }
 
 function describe(issue: z.core.$ZodIssue, given: Record<string, unknown>): string {

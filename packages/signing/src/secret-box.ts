@@ -10,8 +10,17 @@ export function newSigningSecret(): string {
   return `whsec_${randomBytes(32).toString('base64url')}`;
 }
 
-/** The 32 bytes of `SECRET_ENCRYPTION_KEY`, or undefined where the text is not 32 bytes in base64. */
-export function parseEncryptionKey(base64: string): Buffer | undefined {
+/** The keys of a secret box, each 32 bytes. The first one seals, every one opens. */
+export type EncryptionKeys = readonly [Buffer, ...Buffer[]];
+
+/** Reads `SECRET_ENCRYPTION_KEY`: keys in base64, separated by commas. Returns undefined if one of them is not 32 bytes. */
+export function parseEncryptionKeys(text: string): EncryptionKeys | undefined {
+  const [first, ...others] = text.split(',').map((part) => parseKey(part.trim()));
+  if (first === undefined || others.includes(undefined)) return undefined;
+  return [first, ...(others as Buffer[])];
+}
+
+function parseKey(base64: string): Buffer | undefined {
   const key = Buffer.from(base64, 'base64');
   return key.length === 32 && /^[A-Za-z0-9+/_-]{43}=?$/.test(base64) ? key : undefined;
 }
@@ -19,41 +28,54 @@ export function parseEncryptionKey(base64: string): Buffer | undefined {
 export interface SecretBox {
   /** The sealed text of a secret. `owner`, the subscription's id, is bound to it. */
   seal(secret: string, owner: string): string;
-  /** The secret of a sealed text. Throws `SealBroken` where the key, the owner or the text is not the one it was sealed with. */
+  /** The secret of a sealed text. Throws `SealBroken` if no key opens it, or if the owner or the text is another. */
   open(sealed: string, owner: string): string;
+  /** The secret sealed with the first key, or undefined if it is already. Throws `SealBroken` like `open`. */
+  reseal(sealed: string, owner: string): string | undefined;
 }
 
 /** A sealed secret can't be opened. Says nothing about the secret, the key or the text. */
 export class SealBroken extends Error {
   override name = 'SealBroken';
   constructor(owner: string) {
-    super(`The signing secret of ${owner} can't be opened: was it stored with another SECRET_ENCRYPTION_KEY?`);
+    super(`No key in SECRET_ENCRYPTION_KEY opens the signing secret of ${owner}. Was it sealed with another key?`);
   }
 }
 
-/** Seals with AES-256-GCM under a 32-byte key, a fresh random nonce each time. */
-export function createSecretBox(key: Buffer): SecretBox {
-  return {
-    seal(secret, owner) {
-      const nonce = randomBytes(NONCE_BYTES);
-      const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(owner));
-      const text = Buffer.concat([cipher.update(secret, 'utf8'), cipher.final()]);
-      return VERSION + Buffer.concat([nonce, cipher.getAuthTag(), text]).toString('base64url');
-    },
-    open(sealed, owner) {
-      try {
-        if (!sealed.startsWith(VERSION)) throw new SealBroken(owner);
-        const bytes = Buffer.from(sealed.slice(VERSION.length), 'base64url');
-        const nonce = bytes.subarray(0, NONCE_BYTES);
-        const cipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES }).setAAD(
-          Buffer.from(owner),
-        );
-        cipher.setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
-        return cipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES), undefined, 'utf8') + cipher.final('utf8');
-      } catch {
-        // The reason given by the cipher helps nobody but an attacker.
-        throw new SealBroken(owner);
-      }
-    },
+/** Seals with AES-256-GCM under the first key, with a fresh random nonce each time. */
+export function createSecretBox(keys: EncryptionKeys): SecretBox {
+  const [first] = keys;
+  const seal = (secret: string, owner: string) => {
+    const nonce = randomBytes(NONCE_BYTES);
+    const cipher = createCipheriv('aes-256-gcm', first, nonce).setAAD(Buffer.from(owner));
+    const text = Buffer.concat([cipher.update(secret, 'utf8'), cipher.final()]);
+    return VERSION + Buffer.concat([nonce, cipher.getAuthTag(), text]).toString('base64url');
   };
+  const open = (sealed: string, owner: string) => {
+    for (const key of keys) {
+      const secret = openWith(key, sealed, owner);
+      if (secret !== undefined) return secret;
+    }
+    throw new SealBroken(owner);
+  };
+  return {
+    seal,
+    open,
+    reseal: (sealed, owner) =>
+      openWith(first, sealed, owner) === undefined ? seal(open(sealed, owner), owner) : undefined,
+  };
+}
+
+/** Returns undefined if this key does not open it. The cipher's own reason would help nobody but an attacker. */
+function openWith(key: Buffer, sealed: string, owner: string): string | undefined {
+  if (!sealed.startsWith(VERSION)) return undefined;
+  const bytes = Buffer.from(sealed.slice(VERSION.length), 'base64url');
+  try {
+    const nonce = bytes.subarray(0, NONCE_BYTES);
+    const cipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES }).setAAD(Buffer.from(owner));
+    cipher.setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
+    return cipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES), undefined, 'utf8') + cipher.final('utf8');
+  } catch {
+    return undefined;
+  }
 }

@@ -6,7 +6,7 @@ import Stripe from 'stripe';
 import {
   createSecretBox,
   newSigningSecret,
-  parseEncryptionKey,
+  parseEncryptionKeys,
   SealBroken,
   signatureHeader,
   verifySignature,
@@ -64,7 +64,7 @@ describe('signature', () => {
 });
 
 describe('secret box', () => {
-  const box = createSecretBox(randomBytes(32));
+  const box = createSecretBox([randomBytes(32)]);
   it('gives back what was sealed, for the same owner alone', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), (secret) => {
@@ -77,20 +77,36 @@ describe('secret box', () => {
   it('never seals the same way twice, and opens nothing sealed with another key or tampered with', () => {
     const sealed = box.seal('whsec_a', 'sub_1');
     expect(box.seal('whsec_a', 'sub_1')).not.toBe(sealed);
-    expect(() => createSecretBox(randomBytes(32)).open(sealed, 'sub_1')).toThrow(SealBroken);
+    expect(() => createSecretBox([randomBytes(32)]).open(sealed, 'sub_1')).toThrow(SealBroken);
     expect(() => box.open(`${sealed.slice(0, -2)}AA`, 'sub_1')).toThrow(SealBroken);
     expect(() => box.open('', 'sub_1')).toThrow(SealBroken);
   });
-  it('takes a key of exactly 32 bytes in base64', () => {
-    expect(parseEncryptionKey(Buffer.alloc(32).toString('base64'))).toHaveLength(32);
+  it('with several keys the first seals and each opens, so that a key can be replaced while running', () => {
+    const [older, newer] = [randomBytes(32), randomBytes(32)];
+    const sealed = createSecretBox([older]).seal('whsec_a', 'sub_1');
+    const rotating = createSecretBox([newer, older]);
+    expect(rotating.open(sealed, 'sub_1')).toBe('whsec_a');
+    expect(() => rotating.open(sealed, 'sub_2')).toThrow(SealBroken);
+    const resealed = rotating.reseal(sealed, 'sub_1')!;
+    expect(createSecretBox([newer]).open(resealed, 'sub_1')).toBe('whsec_a');
+    expect(() => createSecretBox([older]).open(resealed, 'sub_1')).toThrow(SealBroken);
+    expect(rotating.reseal(resealed, 'sub_1')).toBeUndefined();
+    expect(() => rotating.reseal(resealed, 'sub_2')).toThrow(SealBroken);
+  });
+  it('takes keys of exactly 32 bytes in base64', () => {
+    const key = Buffer.alloc(32).toString('base64');
+    expect(parseEncryptionKeys(key)).toEqual([Buffer.alloc(32)]);
+    expect(parseEncryptionKeys(`${key}, ${key}`)).toHaveLength(2);
     for (const bad of [
       '',
       'short',
       Buffer.alloc(31).toString('base64'),
       Buffer.alloc(33).toString('base64'),
       `${'A'.repeat(43)}!`,
+      `${key},`,
+      `${key},short`,
     ]) {
-      expect(parseEncryptionKey(bad)).toBeUndefined();
+      expect(parseEncryptionKeys(bad)).toBeUndefined();
     }
   });
 });

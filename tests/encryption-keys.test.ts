@@ -1,0 +1,102 @@
+/** Replacing SECRET_ENCRYPTION_KEY while everything runs, and sealed secrets that somebody moved. */
+import { randomBytes } from 'node:crypto';
+import { describe, expect, it } from '@jest/globals';
+import { createLogger } from '@posthorn/runtime';
+import { createSecretBox, verifySignature } from '@posthorn/signing';
+import { loadSubscriptions, openStore } from '@posthorn/store';
+import { isDelivery } from '@posthorn/testing';
+import { resealSecrets } from '../apps/worker/src/reseal-secrets.ts';
+import { createRequestSigner } from '../apps/worker/src/sign-request.ts';
+import { atEnd, ownReceiver, ownWorld } from './own.ts';
+import { ENCRYPTION_KEY, OPERATOR_TOKEN, sampleEvent, type World } from './world.ts';
+
+const older = Buffer.from(ENCRYPTION_KEY, 'base64');
+const newer = randomBytes(32);
+
+async function ownStore({ env, prefix }: World) {
+  const opened = openStore(
+    { REDIS_URL: env.REDIS_URL!, KEY_PREFIX: prefix, PARTITIONS: 1, RETENTION: 30 * 86_400_000 },
+    { onError: () => undefined },
+  );
+  await opened.start();
+  atEnd(() => opened.stop());
+  return opened.store;
+}
+
+describe('SECRET_ENCRYPTION_KEY with a new key before the old one', () => {
+  it('delivers what the old key has sealed, and seals it again, so that the old key can go', async () => {
+    const keys = `${newer.toString('base64')},${older.toString('base64')}`;
+    const world = await ownWorld({ env: { SECRET_ENCRYPTION_KEY: keys } });
+    const receiver = await ownReceiver();
+    const { id, secret } = await world.subscribe(receiver.url);
+    const store = await ownStore(world);
+    // As an older process stored it, in the middle of a rotation of the signing secret.
+    const sealed = createSecretBox([older]);
+    const key = `${world.prefix}:{0}:subscription:${id}`;
+    const previous = { previous_secret: sealed.seal('whsec_previous', id), previous_until: Date.now() + 3_600_000 };
+    await world.redis.hset(key, { secret: sealed.seal(secret, id), ...previous });
+
+    await world.publish(sampleEvent());
+    const [delivery] = await receiver.received(1, undefined, isDelivery);
+    const header = String(delivery!.headers['service-signature']);
+    const nowS = Math.floor(Date.now() / 1000);
+    expect(verifySignature({ header, secret, body: delivery!.body, nowS })).toBe(true);
+    expect(verifySignature({ header, secret: 'whsec_previous', body: delivery!.body, nowS })).toBe(true);
+
+    const context = {
+      store,
+      secretBox: createSecretBox([newer, older]),
+      logger: createLogger({ app: 'test', level: 'silent' }),
+    };
+    expect(await resealSecrets(context)).toEqual({ resealed: 1, unopened: 0 });
+    expect(await resealSecrets(context)).toEqual({ resealed: 0, unopened: 0 });
+    const [stored] = await loadSubscriptions(store, [id]);
+    const alone = createSecretBox([newer]);
+    expect(alone.open(stored!.sealedSecret, id)).toBe(secret);
+    expect(alone.open(stored!.previousSealedSecret!, id)).toBe('whsec_previous');
+  });
+});
+
+describe('a session that began under the old key', () => {
+  it('goes on at a console that has the new key first, and not at one that has the new key alone', async () => {
+    const before = await ownWorld({ workers: 0 });
+    const signedIn = await fetch(`${before.consoleUrl}/v1/session`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ token: OPERATOR_TOKEN }),
+    });
+    const [cookie = ''] = String(signedIn.headers.get('set-cookie')).split(';');
+    const statusWith = async (keys: Buffer[]) => {
+      const text = keys.map((key) => key.toString('base64')).join(',');
+      const { consoleUrl } = await ownWorld({
+        workers: 0,
+        env: { KEY_PREFIX: before.prefix, SECRET_ENCRYPTION_KEY: text },
+      });
+      return (await fetch(`${consoleUrl}/v1/subscriptions`, { headers: { cookie } })).status;
+    };
+    expect(await statusWith([newer, older])).toBe(200);
+    expect(await statusWith([newer])).toBe(401);
+  });
+});
+
+describe('a sealed secret copied into another record', () => {
+  it('is not opened there, even if it was opened for its owner before', () => {
+    const box = createSecretBox([older]);
+    const sign = createRequestSigner(box);
+    const sealedSecret = box.seal('whsec_a', 'sub_a');
+    const attempt = {
+      kind: 'attempt',
+      attemptNumber: 1,
+      event: 'evt/s',
+      eventType: 'session.created',
+      environment: 'sandbox',
+      createdAtMs: 0,
+      url: 'http://127.0.0.1/',
+      sealedSecret,
+      previousSealedSecret: null,
+      previousSecretUntilMs: 0,
+    } as unknown as Parameters<typeof sign>[1];
+    expect(() => sign('dlv_1', { ...attempt, subscriptionId: 'sub_a' }, '{}', 0)).not.toThrow();
+    expect(() => sign('dlv_2', { ...attempt, subscriptionId: 'sub_b' }, '{}', 0)).toThrow(/sub_b/);
+  });
+});
