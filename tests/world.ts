@@ -70,6 +70,8 @@ export async function startWorld(options: WorldOptions = {}) {
     /** The express app of a process, for a look at its routes. */
     expressOf: (app: 'ingest' | 'console') =>
       ((app === 'ingest' ? ingests[0]! : consoleApp).services.find(({ name }) => name === 'http') as HttpService).app,
+    /** Stops one ingest as a deployment would. */
+    stopIngest: (index: number) => stopServices(ingests[index]!.services, 5_000, ingests[index]!.logger),
     /** Stops one worker as a deployment would. */
     stopWorker: (index: number) => stopServices(workers[index]!.services, 5_000, workers[index]!.logger),
     async stop() {

@@ -23,6 +23,7 @@ import { checkWritable, createReplicaWait, openStore, readBacklog } from '@posth
 import type { IngestSettings } from './config.ts';
 import { finishInterruptedFanOuts } from './fan-out.ts';
 import { measureRequests } from './metrics.ts';
+import { createPublisherQuota } from './publisher-quota.ts';
 import { type PublisherContext, publisherRoutes } from './routes.ts';
 
 /** A publisher waits: a command that Redis leaves unanswered for this long fails, and the answer is 503. */
@@ -40,6 +41,15 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
   });
   const { store, bases } = storage;
   const producer = createProducer({ redis: store.redis, bases, onError });
+  const registry = createMetrics('ingest');
+  const quota = createPublisherQuota({
+    store,
+    quota: settings.PUBLISHER_QUOTA,
+    publishers: settings.PUBLISHER_KEYS.map(({ name }) => name),
+    registry,
+    clock,
+    logger,
+  });
   const context: PublisherContext = {
     store,
     producer,
@@ -47,6 +57,7 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
     clock,
     maxEventBytes: settings.MAX_EVENT_BYTES,
     onReplicas: settings.ACK_REPLICAS > 0 ? createReplicaWait(store, settings.ACK_REPLICAS) : undefined,
+    quota,
     rateLimit: limitPerSecond({
       redis: store.redis,
       keyPrefix: `${settings.KEY_PREFIX}:limit:publisher`,
@@ -55,7 +66,6 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
     }),
   };
 
-  const registry = createMetrics('ingest');
   registerBacklog(registry, async () => ({
     ...(await readBacklog(store, clock.now())),
     jobs: { ...(await producer.counts()) },
@@ -83,7 +93,7 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
     logger,
   });
   return {
-    services: [storage, sweep, http],
+    services: [storage, sweep, quota.service, http],
     logger,
     graceMs: settings.SHUTDOWN_GRACE,
     describe: () => ({ url: http.url(), version, partitions: settings.PARTITIONS }),

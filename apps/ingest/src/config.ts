@@ -1,16 +1,31 @@
 /** Ingest's settings: the only reader of its environment. */
-import { loadSettings, publisherKeys, sharedSettings, wholeNumber } from '@posthorn/runtime';
+import { loadSettings, parsedBy, publisherKeys, sharedSettings, wholeNumber } from '@posthorn/runtime';
 import { z } from 'zod';
+import type { Quota } from './publisher-quota.ts';
 
 const schema = z.object({
   ...sharedSettings(3000),
   PUBLISHER_KEYS: publisherKeys,
   PUBLISHER_RATE_LIMIT: wholeNumber(0, 1_000_000).default(0),
+  PUBLISHER_QUOTA: parsedBy(parseQuota, 'must be 0, a percentage such as 50%, or a size such as 2gb').default({
+    share: 0.5,
+  }),
   ACK_REPLICAS: wholeNumber(0, 100).default(0),
   MAX_EVENT_BYTES: wholeNumber(256, 16 * 1024 * 1024).default(262_144),
 });
 
 export type IngestSettings = Readonly<z.infer<typeof schema>>;
+
+const UNITS = { b: 1, kb: 1024, mb: 1024 ** 2, gb: 1024 ** 3 } as const;
+
+function parseQuota(text: string): Quota | null | undefined {
+  if (text === '0') return null;
+  const [, share] = /^(\d{1,3}(?:\.\d+)?)%$/.exec(text) ?? [];
+  if (share !== undefined && Number(share) > 0 && Number(share) <= 100) return { share: Number(share) / 100 };
+  const [, size, unit] = /^(\d{1,12}(?:\.\d+)?)(b|kb|mb|gb)$/i.exec(text) ?? [];
+  if (size === undefined || Number(size) === 0) return undefined;
+  return { bytes: Number(size) * UNITS[unit!.toLowerCase() as keyof typeof UNITS] };
+}
 
 /** Reads ingest's settings. Throws `SettingsError`. */
 export function loadIngestSettings(env: NodeJS.ProcessEnv): IngestSettings {

@@ -3,6 +3,7 @@ import { AppError, publishedEventSchema } from '@posthorn/core';
 import { type Api, holderOf, problemDocument, type RateLimit, toAppError } from '@posthorn/runtime';
 import { z } from 'zod';
 import { type IngestContext, type IngestResult, ingestEvent } from './ingest-event.ts';
+import type { PublisherQuota } from './publisher-quota.ts';
 import { createRoom } from './room.ts';
 
 interface PublisherKey {
@@ -43,6 +44,7 @@ const batchAnswerSchema = z
 export interface PublisherContext extends IngestContext {
   /** Events a key may publish in a second; undefined for no limit. */
   rateLimit: RateLimit | undefined;
+  quota: PublisherQuota;
 }
 
 export function publisherRoutes(api: Api, context: PublisherContext): void {
@@ -65,11 +67,7 @@ export function publisherRoutes(api: Api, context: PublisherContext): void {
     },
     async ({ body, caller, response }) => {
       await context.rateLimit?.consume(caller);
-      const publisher = holderOf<PublisherKey>(response);
-      const result = await ingestEvent(context, body, publisher.environment);
-      logIngested(context, publisher, result);
-      if (result.kind === 'conflict') throw conflict(result.event.id);
-      const { status, ...answer } = answerOf(result);
+      const { status, ...answer } = await publishOne(context, holderOf<PublisherKey>(response), body);
       return { status, body: answer };
     },
   );
@@ -101,12 +99,21 @@ export function publisherRoutes(api: Api, context: PublisherContext): void {
 
 type BatchResult = { status: number; [field: string]: unknown };
 
-async function ingestOne(context: IngestContext, publisher: PublisherKey, event: unknown): Promise<BatchResult> {
+/** Throws `AppError` for whatever keeps the event from being accepted. */
+async function publishOne(context: PublisherContext, publisher: PublisherKey, event: unknown) {
+  context.quota.check(publisher.name);
+  const result = await ingestEvent(context, event, publisher.environment);
+  logIngested(context, publisher, result);
+  if (result.kind === 'conflict') throw conflict(result.event.id);
+  if (result.kind === 'accepted') {
+    context.quota.count(publisher.name, Buffer.byteLength(result.event.dataJson), result.deliveries);
+  }
+  return answerOf(result);
+}
+
+async function ingestOne(context: PublisherContext, publisher: PublisherKey, event: unknown): Promise<BatchResult> {
   try {
-    const result = await ingestEvent(context, event, publisher.environment);
-    logIngested(context, publisher, result);
-    if (result.kind === 'conflict') throw conflict(result.event.id);
-    return answerOf(result);
+    return await publishOne(context, publisher, event);
   } catch (thrown) {
     const error = toAppError(thrown);
     if (error.status >= 500) context.logger.warn({ err: error.cause, publisher: publisher.name }, 'event.not_ingested');

@@ -13,6 +13,7 @@ export const errorCodes = {
   unsupported_media_type: { status: 415, title: 'The body must be application/json' },
   invalid_fields: { status: 422, title: 'Some fields are not valid' },
   too_many_requests: { status: 429, title: 'Too many requests' },
+  quota_exceeded: { status: 429, title: 'The quota of this publisher is used up; nothing was accepted' },
   internal: { status: 500, title: 'Internal error' },
   overloaded: { status: 503, title: 'Too much at once; nothing was accepted' },
   unavailable: { status: 503, title: 'Storage is unavailable; nothing was accepted' },

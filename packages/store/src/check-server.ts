@@ -59,7 +59,8 @@ function isRefusal(error: unknown): boolean {
   return error instanceof Error && /^(NOPERM|ERR unknown command)/.test(error.message);
 }
 
-async function readInfo(server: Redis): Promise<Map<string, string> | undefined> {
+/** The fields of `INFO`, or undefined if the user may not read it. */
+export async function readInfo(server: Redis): Promise<Map<string, string> | undefined> {
   try {
     const text = await server.info();
     return new Map(

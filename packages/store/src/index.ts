@@ -31,6 +31,7 @@ export type { Lane } from './keys.ts';
 export { type DeliveryFilter, listDeliveries, listReplays, listSubscriptions, readBacklog } from './lists.ts';
 export { removeNotices, type WaitingNotice, waitingNotices } from './notices.ts';
 export { BadCursor, type Page } from './page.ts';
+export { addPublisherUsage, redisCapacity } from './publisher-usage.ts';
 export {
   countFailed,
   loadReplays,

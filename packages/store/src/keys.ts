@@ -64,6 +64,8 @@ export const workersKey = (base: string) => `${base}:workers`;
 export const workersSeenKey = (base: string) => `${base}:workers_seen`;
 /** A signed-in operator's session. */
 export const sessionKey = (prefix: string, sessionId: string) => `${prefix}:session:${sessionId}`;
+/** Hash of what a publisher has stored: bytes by thirtieths of the retention. */
+export const publisherUsageKey = (prefix: string, publisher: string) => `${prefix}:stored:${publisher}`;
 /** What holds for the whole installation: the number of partitions, the attempts allowed. */
 export const installationKey = (prefix: string) => `${prefix}:installation`;
 

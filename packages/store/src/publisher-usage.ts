@@ -1,0 +1,47 @@
+/** Counts what each publisher has stored, by time, so that ingest can hold it to a quota. The quota itself is ingest's. */
+import { Cluster } from 'ioredis';
+import { readInfo } from './check-server.ts';
+import { publisherUsageKey } from './keys.ts';
+import type { Store } from './store.ts';
+
+/** The retention is counted in this many buckets: what a publisher stored is forgotten up to a thirtieth of the retention late. */
+const BUCKETS = 30;
+
+/**
+ * Adds `bytes` (0 to only read) to what a publisher has stored, and returns what it has stored within the retention, in bytes. An estimate:
+ * a process that is killed takes its last second of counts with it, and what is kept longer than the retention is not counted then.
+ */
+export async function addPublisherUsage(
+  store: Store,
+  publisher: string,
+  bytes: number,
+  nowMs: number,
+): Promise<number> {
+  const key = publisherUsageKey(store.prefix, publisher);
+  const bucketMs = Math.ceil(store.retentionMs / BUCKETS);
+  const bucket = Math.floor(nowMs / bucketMs);
+  const transaction = store.redis.multi();
+  if (bytes > 0) transaction.hincrby(key, String(bucket), Math.round(bytes)).pexpire(key, store.retentionMs + bucketMs);
+  const replies = await transaction.hgetall(key).exec();
+  const [error, counts] = replies!.at(-1) as [Error | null, Record<string, string>];
+  const failed = error ?? replies!.find(([problem]) => problem)?.[0];
+  if (failed) throw failed;
+  const outdated = Object.keys(counts).filter((one) => Number(one) < bucket - BUCKETS);
+  if (outdated.length > 0) await store.redis.hdel(key, ...outdated);
+  return Object.entries(counts)
+    .filter(([one]) => !outdated.includes(one))
+    .reduce((sum, [, count]) => sum + Number(count), 0);
+}
+
+/** The memory that Redis may use, in bytes, over all masters; undefined if a server does not tell. */
+export async function redisCapacity(store: Store): Promise<number | undefined> {
+  const servers = store.redis instanceof Cluster ? store.redis.nodes('master') : [store.redis];
+  let total = 0;
+  for (const server of servers) {
+    const info = await readInfo(server);
+    const capacity = Number(info?.get('maxmemory') ?? 0) || Number(info?.get('total_system_memory') ?? 0);
+    if (!capacity) return undefined;
+    total += capacity;
+  }
+  return total;
+}

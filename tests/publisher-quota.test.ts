@@ -1,0 +1,70 @@
+/** The quota of a publisher: what it may have stored in Redis before it is refused, alone. */
+import { describe, expect, it } from '@jest/globals';
+import { fakeClock } from '@posthorn/testing';
+import { loadIngestSettings } from '../apps/ingest/src/config.ts';
+import { ownWorld } from './own.ts';
+import { PUBLISHER_KEY, sampleEvent, type World } from './world.ts';
+
+const DAY_MS = 86_400_000;
+const large = (bytes = 100_000) => sampleEvent({ data: { id: 's-1', status: 'approved', pad: 'x'.repeat(bytes) } });
+const sandboxKey = `${PUBLISHER_KEY}-sandbox`;
+
+/** Publishes until the publisher is refused; returns that answer. */
+async function untilRefused(on: World, key: string) {
+  for (let published = 0; published < 100; published++) {
+    const answer = await on.publish(large(), key);
+    if (answer.status !== 202) return answer;
+  }
+  throw new Error('10 MB were accepted');
+}
+
+describe('PUBLISHER_QUOTA', () => {
+  it('refuses the publisher that has used it up, with words, and nobody else', async () => {
+    const on = await ownWorld({ workers: 0, env: { PUBLISHER_QUOTA: '2mb' } });
+    const refused = await untilRefused(on, sandboxKey);
+    expect(refused).toMatchObject({ status: 429, body: { code: 'quota_exceeded' } });
+    expect(refused.body.detail).toMatch(
+      /^sandbox-only has about 2\.\d MB stored in Redis; its quota is 2\.0 MB \(PUBLISHER_QUOTA\)/,
+    );
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+    expect(await on.publish(large())).toMatchObject({ status: 202 });
+  });
+
+  it('counts what other processes have accepted, also ones that are gone, and forgets it after the retention', async () => {
+    const clock = fakeClock(Date.now());
+    const env = { PUBLISHER_QUOTA: '2mb', RETENTION: '30d' };
+    const first = await ownWorld({ workers: 0, env, clock });
+    await untilRefused(first, sandboxKey);
+    await first.stopIngest(0);
+    const again = () => ownWorld({ workers: 0, env: { ...env, KEY_PREFIX: first.prefix }, clock });
+    expect(await (await again()).publish(large(), sandboxKey)).toMatchObject({ status: 429 });
+    clock.advance(32 * DAY_MS);
+    expect(await (await again()).publish(large(), sandboxKey)).toMatchObject({ status: 202 });
+  });
+
+  it('in a batch, refuses the events that are over it', async () => {
+    const on = await ownWorld({ workers: 0, env: { PUBLISHER_QUOTA: '1mb' } });
+    const { status, body } = await on.publishBatch(Array.from({ length: 300 }, () => large(15_000)));
+    expect(status).toBe(200);
+    const statuses = new Set(body.results.map((result: { status: number }) => result.status));
+    expect([...statuses].sort()).toEqual([202, 429]);
+  });
+
+  it('is half of the memory of Redis by default, a size or a percentage if set, and off with 0', () => {
+    const read = (PUBLISHER_QUOTA?: string) =>
+      loadIngestSettings({ PUBLISHER_KEYS: `a:both:${PUBLISHER_KEY}`, ...(PUBLISHER_QUOTA && { PUBLISHER_QUOTA }) })
+        .PUBLISHER_QUOTA;
+    expect(read()).toEqual({ share: 0.5 });
+    expect(read('80%')).toEqual({ share: 0.8 });
+    expect(read('1.5gb')).toEqual({ bytes: 1.5 * 1024 ** 3 });
+    expect(read('0')).toBeNull();
+    for (const bad of ['101%', '0%', '5', '-1gb', '0mb']) expect(() => read(bad)).toThrow(/PUBLISHER_QUOTA: must be 0/);
+  });
+
+  it('as a percentage is taken of the memory that Redis may use', async () => {
+    // A hundred-millionth of a percent of some gigabytes is less than one event.
+    const on = await ownWorld({ workers: 0, env: { PUBLISHER_QUOTA: '0.00000001%' } });
+    expect(await on.publish(sampleEvent(), sandboxKey)).toMatchObject({ status: 202 });
+    expect(await on.publish(sampleEvent(), sandboxKey)).toMatchObject({ status: 429 });
+  });
+});
