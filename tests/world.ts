@@ -1,5 +1,5 @@
 /** A whole Posthorn in the test's own process: apps on free ports, a key prefix of their own, the two APIs at hand. */
-import { type Clock, type HttpService, stopServices } from '@posthorn/runtime';
+import { type App, type Clock, stopServices } from '@posthorn/runtime';
 import { connectRedis } from '@posthorn/store';
 import { testPrefix, testRedisUrl } from '@posthorn/testing';
 import { buildConsole } from '../apps/console/src/build.ts';
@@ -55,7 +55,7 @@ export async function startWorld(options: WorldOptions = {}) {
   const workers = repeat(options.workers ?? 1, () => buildWorker(loadWorkerSettings(env), options.clock));
   const consoleApp = buildConsole(loadConsoleSettings(env), options.clock);
   const apps = [...ingests, ...workers, consoleApp];
-  for (const app of apps) for (const service of app.services) await service.start();
+  for (const { http, services } of apps) for (const service of [http, ...services]) await service.start();
   const urlOf = (app: (typeof apps)[number]) => String(app.describe?.().url);
   const redis = connectRedis({ REDIS_URL: redisUrl });
   const apis = apiClients(urlOf(ingests[0]!), urlOf(consoleApp));
@@ -68,19 +68,20 @@ export async function startWorld(options: WorldOptions = {}) {
     workerUrls: workers.map(urlOf),
     consoleUrl: urlOf(consoleApp),
     /** The express app of a process, for a look at its routes. */
-    expressOf: (app: 'ingest' | 'console') =>
-      ((app === 'ingest' ? ingests[0]! : consoleApp).services.find(({ name }) => name === 'http') as HttpService).app,
+    expressOf: (app: 'ingest' | 'console') => (app === 'ingest' ? ingests[0]! : consoleApp).http.app,
     /** Stops one ingest as a deployment would. */
-    stopIngest: (index: number) => stopServices(ingests[index]!.services, 5_000, ingests[index]!.logger),
+    stopIngest: (index: number) => stopApp(ingests[index]!),
     /** Stops one worker as a deployment would. */
-    stopWorker: (index: number) => stopServices(workers[index]!.services, 5_000, workers[index]!.logger),
+    stopWorker: (index: number) => stopApp(workers[index]!),
     async stop() {
-      for (const app of [...apps].reverse()) await stopServices(app.services, 5_000, app.logger);
+      for (const app of [...apps].reverse()) await stopApp(app);
       await removeKeys(redis, prefix);
       redis.disconnect();
     },
   };
 }
+
+const stopApp = ({ services, http, logger }: App) => stopServices([...services, http], 5_000, logger);
 
 /** Removes every key of a prefix. */
 export async function removeKeys(redis: ReturnType<typeof connectRedis>, prefix: string): Promise<void> {

@@ -15,11 +15,12 @@ import {
   operationsRoutes,
   problemHandler,
   registerBacklog,
+  requireStorage,
   systemClock,
   version,
 } from '@posthorn/runtime';
 import { createSecretBox } from '@posthorn/signing';
-import { checkWritable, openStore, readBacklog } from '@posthorn/store';
+import { openStore, readBacklog } from '@posthorn/store';
 import type { ErrorRequestHandler } from 'express';
 import { bullBoardRoutes } from './bull-board.ts';
 import type { ConsoleSettings } from './config.ts';
@@ -40,14 +41,13 @@ const REDIS_LIMIT_MS = 5_000;
 /** Builds the console; nothing listens before its services start. */
 export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClock): App {
   const logger = createLogger({ app: 'console', level: settings.LOG_LEVEL });
-  const onError = (err: Error) => logger.warn({ err }, 'redis.error');
   const storage = openStore(settings, {
     failFastAfterMs: REDIS_LIMIT_MS,
-    onError,
+    onError: (err) => logger.warn({ err }, 'redis.error'),
     onWarning: (text) => logger.warn(text),
   });
   const { store, bases } = storage;
-  const producer = createProducer({ redis: store.redis, bases, onError });
+  const producer = createProducer({ redis: store.redis, bases, onError: storage.onError });
   const operators = createOperators({
     store,
     tokens: settings.OPERATOR_TOKENS,
@@ -101,12 +101,13 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
   deliveryRoutes(api, context);
   replayRoutes(api, context);
   insightRoutes(api, context);
-  operationsRoutes(api, { registry, checkReady: () => checkWritable(store) });
+  operationsRoutes(api, { registry, checkReady: storage.checkReady });
 
   const app = createExpress();
   if (settings.TRUSTED_PROXIES) app.set('trust proxy', settings.TRUSTED_PROXIES);
   app.use(securityHeaders());
-  app.use(['/v1', '/queues'], operators.withSession);
+  // Sessions are in Redis too.
+  app.use(['/v1', '/queues'], requireStorage(storage.isOpen), operators.withSession);
   app.use(api.router, docsRouter(api.document(), title));
   app.use(bullBoardRoutes(producer, operators.requireViewer));
   app.use('/v1', operators.requireOperator);
@@ -118,7 +119,8 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
     logger.warn('ALLOWED_PRIVATE_NETWORKS is set: the address guard lets those networks through. Not for production.');
   }
   return {
-    services: [storage, http],
+    http,
+    services: [storage],
     logger,
     graceMs: settings.SHUTDOWN_GRACE,
     describe: () => ({ url: http.url(), version, partitions: settings.PARTITIONS }),

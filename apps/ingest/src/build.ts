@@ -16,10 +16,11 @@ import {
   problemHandler,
   registerBacklog,
   requireBearer,
+  requireStorage,
   systemClock,
   version,
 } from '@posthorn/runtime';
-import { checkWritable, createReplicaWait, openStore, readBacklog } from '@posthorn/store';
+import { createReplicaWait, openStore, readBacklog } from '@posthorn/store';
 import type { IngestSettings } from './config.ts';
 import { finishInterruptedFanOuts } from './fan-out.ts';
 import { measureRequests } from './metrics.ts';
@@ -33,14 +34,13 @@ const SWEEP_EVERY_MS = 5_000;
 /** Builds ingest; nothing listens before its services start. */
 export function buildIngest(settings: IngestSettings, clock: Clock = systemClock): App {
   const logger = createLogger({ app: 'ingest', level: settings.LOG_LEVEL });
-  const onError = (err: Error) => logger.warn({ err }, 'redis.error');
   const storage = openStore(settings, {
     failFastAfterMs: REDIS_LIMIT_MS,
-    onError,
+    onError: (err) => logger.warn({ err }, 'redis.error'),
     onWarning: (text) => logger.warn(text),
   });
   const { store, bases } = storage;
-  const producer = createProducer({ redis: store.redis, bases, onError });
+  const producer = createProducer({ redis: store.redis, bases, onError: storage.onError });
   const registry = createMetrics('ingest');
   const quota = createPublisherQuota({
     store,
@@ -77,10 +77,10 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
     version,
     description: 'Takes in events and delivers each to every matching subscription.',
     security: { key: { type: 'http', scheme: 'bearer', description: 'A publisher key' } },
-    guards: [authenticate],
+    guards: [authenticate, requireStorage(storage.isOpen)],
   });
   publisherRoutes(api, context);
-  operationsRoutes(api, { registry, checkReady: () => checkWritable(store) });
+  operationsRoutes(api, { registry, checkReady: storage.checkReady });
   app.use('/v1', measureRequests(registry));
   app.use(api.router, docsRouter(api.document(), 'Posthorn publisher API'));
   app.use('/v1', authenticate);
@@ -93,7 +93,8 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
     logger,
   });
   return {
-    services: [storage, sweep, quota.service, http],
+    http,
+    services: [storage, sweep, quota.service],
     logger,
     graceMs: settings.SHUTDOWN_GRACE,
     describe: () => ({ url: http.url(), version, partitions: settings.PARTITIONS }),

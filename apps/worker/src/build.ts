@@ -25,7 +25,6 @@ import { createSecretBox } from '@posthorn/signing';
 import {
   allPartitions,
   announceRules,
-  checkWritable,
   connectRedis,
   forgetWorker,
   giveUpLease,
@@ -49,9 +48,11 @@ import { createRequestSigner } from './sign-request.ts';
 /** Builds the worker; nothing is connected to before its services start. */
 export function buildWorker(settings: WorkerSettings, clock: Clock = systemClock): App {
   const logger = createLogger({ app: 'worker', level: settings.LOG_LEVEL });
-  const onError = (err: Error) => logger.warn({ err }, 'redis.error');
-  const storage = openStore(settings, { onError, onWarning: (text) => logger.warn(text) });
-  const { store, bases } = storage;
+  const storage = openStore(settings, {
+    onError: (err) => logger.warn({ err }, 'redis.error'),
+    onWarning: (text) => logger.warn(text),
+  });
+  const { store, bases, onError } = storage;
   const queueRedis = connectRedis(settings);
   queueRedis.on('error', onError);
   const producer = createProducer({ redis: queueRedis, bases, onError });
@@ -107,12 +108,15 @@ export function buildWorker(settings: WorkerSettings, clock: Clock = systemClock
       concurrency: Math.ceil(settings.WORKER_CONCURRENCY / bases.length),
       handle: (job) => handleJob(context, job),
       giveUp: () => giveUp.abort(),
-      onError: (err) => logger[isJobGone(err) || isStorageFailure(err) ? 'warn' : 'error']({ err }, 'queue.error'),
+      onError(err) {
+        if (!storage.isOpen()) onError(err);
+        else logger[isJobGone(err) || isStorageFailure(err) ? 'warn' : 'error']({ err }, 'queue.error');
+      },
     }),
   );
   const app = createExpress();
   const api = createApi({ title: 'Posthorn worker', version, description: 'Delivers.', security: {} });
-  operationsRoutes(api, { registry, checkReady: () => checkWritable(store) });
+  operationsRoutes(api, { registry, checkReady: storage.checkReady });
   app.use(api.router, notFoundHandler, problemHandler(logger));
   const http = createHttpService({ app, host: settings.HOST, port: settings.PORT });
   const holder = randomUUID();
@@ -228,7 +232,8 @@ export function buildWorker(settings: WorkerSettings, clock: Clock = systemClock
   // With one key there is no other that could have sealed a secret.
   const resealing = settings.SECRET_ENCRYPTION_KEY.length > 1 ? [reseal] : [];
   return {
-    services: [storage, schedule, queue, statistics, notices, keepHouse, ...resealing, attempts, http],
+    http,
+    services: [storage, schedule, queue, statistics, notices, keepHouse, ...resealing, attempts],
     logger,
     graceMs: settings.SHUTDOWN_GRACE,
     describe: () => ({ url: http.url(), version, partitions: settings.PARTITIONS }),

@@ -14,6 +14,7 @@ export {
   parseFields,
   problemDocument,
   problemHandler,
+  requireStorage,
   toAppError,
 } from './problems.ts';
 export { createRateLimit, limitCalls, limitPerSecond, type RateLimit } from './rate-limit.ts';

@@ -3,10 +3,13 @@ import { AppError } from '@posthorn/core';
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { z } from 'zod';
 import type { Api } from './api.ts';
+import { isStorageFailure } from './problems.ts';
 import { version } from './settings.ts';
 
 /** Redis must answer a readiness check within this. */
 const READY_LIMIT_MS = 2_000;
+/** And its part of a scrape within this, so that the rest of the scrape still arrives in time. */
+const BACKLOG_LIMIT_MS = 1_500;
 
 /** A registry with the process's own figures. */
 export function createMetrics(app: string): Registry {
@@ -32,15 +35,30 @@ export interface Backlog {
   oldestPendingAgeMs: number;
 }
 
-/** Gauges of the backlog, read from Redis once for each scrape. */
+/** Gauges of the backlog, read from Redis once for each scrape; absent from a scrape that Redis does not answer in time. */
 export function registerBacklog(registry: Registry, read: () => Promise<Backlog>): void {
   let reading: Promise<Backlog> | undefined;
-  const backlog = () => {
+  const backlog = async (): Promise<Backlog | undefined> => {
+    // Shared by all scrapes until it ends, so that they don't pile up while Redis is away.
     reading ??= read().finally(() => {
       reading = undefined;
     });
-    return reading;
+    try {
+      return await within(BACKLOG_LIMIT_MS, reading);
+    } catch (error) {
+      const { cause } = error as AppError;
+      if (cause instanceof NoAnswer || isStorageFailure(cause)) return undefined;
+      throw error;
+    }
   };
+  new Gauge({
+    name: 'posthorn_redis_up',
+    help: '1 where Redis answered this scrape; 0 where not, and what is read from it is absent',
+    registers: [registry],
+    async collect() {
+      this.set((await backlog()) ? 1 : 0);
+    },
+  });
   const gauge = (
     name: string,
     help: string,
@@ -53,7 +71,13 @@ export function registerBacklog(registry: Registry, read: () => Promise<Backlog>
       labelNames: label === undefined ? [] : [label],
       registers: [registry],
       async collect() {
-        for (const [value, count] of Object.entries(values(await backlog()))) {
+        const now = await backlog();
+        if (!now) {
+          if (label === undefined) this.remove();
+          else this.reset();
+          return;
+        }
+        for (const [value, count] of Object.entries(values(now))) {
           this.set(label === undefined ? {} : { [label]: value }, count);
         }
       },
@@ -100,10 +124,14 @@ export function operationsRoutes(api: Api, options: { registry: Registry; checkR
   );
 }
 
+class NoAnswer extends Error {
+  override name = 'NoAnswer';
+}
+
 /** Fails as `unavailable` where `work` fails or takes longer than `limitMs`. */
 async function within<T>(limitMs: number, work: Promise<T>): Promise<T> {
   const timeUp = Promise.withResolvers<never>();
-  const timer = setTimeout(() => timeUp.reject(new Error(`No answer within ${limitMs} ms`)), limitMs);
+  const timer = setTimeout(() => timeUp.reject(new NoAnswer(`No answer within ${limitMs} ms`)), limitMs);
   try {
     return await Promise.race([work, timeUp.promise]);
   } catch (cause) {

@@ -41,16 +41,23 @@ export function isStorageFailure(error: unknown): boolean {
 /** The problem document of an error, with what goes into the log beside it. */
 export function toAppError(error: unknown): AppError {
   if (error instanceof AppError) return error;
-  if (isStorageFailure(error)) {
-    return new AppError('unavailable', 'Storage does not answer or takes no writes at the moment. Try again.', {
-      cause: error,
-      retryAfterS: RETRY_AFTER_S,
-    });
-  }
+  if (isStorageFailure(error)) return storageUnavailable(error);
   // A path that does not decode: express throws it with a status of its own.
   if (error instanceof URIError)
     return new AppError('not_found', 'There is nothing at this address.', { cause: error });
   return new AppError('internal', 'Something went wrong inside; it has been logged.', { cause: error });
+}
+
+function storageUnavailable(cause: unknown): AppError {
+  const message = 'Storage does not answer or takes no writes at the moment. Try again.';
+  return new AppError('unavailable', message, { cause, retryAfterS: RETRY_AFTER_S });
+}
+
+/** Refuses calls with 503 as long as storage is not open. */
+export function requireStorage(isOpen: () => boolean): RequestHandler {
+  return (_request, _response, next) => {
+    next(isOpen() ? undefined : storageUnavailable(new Error('Storage is not open yet.')));
+  };
 }
 
 /** An error as the JSON object that both APIs answer. */

@@ -1,5 +1,6 @@
 /** The life of a process: services started in order, stopped in reverse, on a signal and within a time limit. */
 import { StartError } from '@posthorn/core';
+import type { HttpService } from './http-service.ts';
 import type { Logger } from './logger.ts';
 import { SettingsError } from './settings.ts';
 
@@ -13,6 +14,8 @@ export interface Service {
 
 /** An app as `main.ts` has built it. */
 export interface App {
+  /** Starts before the services, so that probes and callers get an answer while those wait for Redis; stops before any of them. */
+  http: HttpService;
   services: Service[];
   logger: Logger;
   /** Time for everything to stop. */
@@ -33,14 +36,14 @@ export async function runApp(build: () => App | Promise<App>): Promise<void> {
     exitWithMessage(error);
     return;
   }
-  const { services, logger } = app;
+  const { http, services, logger } = app;
   const started: Service[] = [];
   let stopping = false;
   const stop = async (why: Record<string, unknown>, exitCode: number) => {
     if (stopping) process.exit(1);
     stopping = true;
     logger.info(why, 'stopping');
-    const clean = await stopServices(started, app.graceMs, logger);
+    const clean = await stopServices([...started, http], app.graceMs, logger);
     logger.info({ clean }, 'stopped');
     logger.flush(() => process.exit(clean ? exitCode : 1));
   };
@@ -54,6 +57,7 @@ export async function runApp(build: () => App | Promise<App>): Promise<void> {
     });
   }
   try {
+    await http.start();
     for (const service of services) {
       if (stopping) return;
       started.push(service);

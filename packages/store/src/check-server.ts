@@ -6,10 +6,12 @@ import { Cluster, type Redis } from 'ioredis';
 const OLDEST_MAJOR = 7;
 
 /**
- * Throws `StartError` where a server is too old, or may evict keys: each of them is somebody's delivery. `warn` is told where one that
- * dies would lose what it has answered. A server that does not let itself be looked at (ACL) is believed, with a warning.
+ * Throws `StartError` where a server is too old, or may evict keys: each of them is somebody's delivery. Returns a warning for each that
+ * would lose acknowledged writes when it dies, or whose ACL does not allow these checks. The client must be connected.
  */
-export async function checkServer(redis: Redis | Cluster, warn: (text: string) => void): Promise<void> {
+export async function checkServer(redis: Redis | Cluster): Promise<string[]> {
+  const warnings: string[] = [];
+  const warn = (text: string) => warnings.push(text);
   const servers = redis instanceof Cluster ? redis.nodes('master') : [redis];
   for (const server of servers) {
     const info = await readInfo(server);
@@ -41,6 +43,7 @@ export async function checkServer(redis: Redis | Cluster, warn: (text: string) =
       );
     }
   }
+  return warnings;
 }
 
 /** When the append-only file is written; `always` where the server does not say, since nothing can be held against it then. */

@@ -62,7 +62,6 @@ export {
   allPartitions,
   announceRules,
   baseOf,
-  checkWritable,
   connectRedis,
   openStore,
   type RedisSettings,

@@ -2,9 +2,11 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { DEFAULT_MAX_ATTEMPTS, DEFAULT_PAUSE_AFTER, StartError } from '@posthorn/core';
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
+import { checkKeys } from './check-keys.ts';
 import { checkServer } from './check-server.ts';
 import { failFast } from './fail-fast.ts';
 import { installationKey, partitionBase, scriptDigest } from './keys.ts';
+import { createOutageReport } from './outage-report.ts';
 import { type ScriptName, scripts } from './scripts.ts';
 import { sentinelConnector } from './sentinel-connector.ts';
 
@@ -22,7 +24,7 @@ export interface RedisSettings {
   REDIS_SENTINEL_PASSWORD?: string | undefined;
 }
 
-interface HostAndPort {
+export interface HostAndPort {
   host: string;
   port: number;
 }
@@ -118,56 +120,86 @@ export interface StoreSettings extends RedisSettings {
   RETENTION: number;
 }
 
-/** The store of one process: connects, and on `start` checks that it may take part in the installation. */
+/**
+ * The store of one process. `start` waits until Redis can be used, checks that this process may take part in the installation, and opens
+ * the store; nothing may be read or written before `isOpen`, since the data may be that of an installation with other settings.
+ * `onWarning` is told why it waits, `onError` of errors after that.
+ */
 export function openStore(
   settings: StoreSettings,
   options: { failFastAfterMs?: number; onError: (error: Error) => void; onWarning?: (text: string) => void },
 ) {
   const { KEY_PREFIX: prefix, PARTITIONS: partitions, RETENTION: retentionMs } = settings;
   const redis = connectRedis(settings, { ...options, autoPipelining: true });
-  redis.on('error', options.onError);
   const store = createStore({ redis, prefix, partitions, retentionMs });
-  let stopped = false;
+  let state: 'waiting' | 'open' | 'stopped' = 'waiting';
+  const reportOutage = createOutageReport(settings, (text) => {
+    if (state === 'waiting') options.onWarning?.(text);
+  });
+  const onError = (error: Error) => {
+    if (state === 'waiting') void reportOutage(error);
+    else options.onError(error);
+  };
+  redis.on('error', onError);
+  // A server that refuses connections only closes them: ioredis reports no error then.
+  redis.on('close', () => {
+    if (state === 'waiting') void reportOutage(undefined);
+  });
   return {
     name: 'store',
     store,
     /** The beginnings of the partitions' keys, in order. */
     bases: allPartitions(store).map((partition) => baseOf(store, partition)),
-    /** Waits for Redis, if it is not there yet. */
+    isOpen: () => state === 'open',
+    /** For errors of other connections to the same Redis. While the store waits for it, one report is enough. */
+    onError,
+    /** Rejects unless the store is open, and Redis answers and accepts writes. */
+    async checkReady(): Promise<void> {
+      if (state !== 'open') throw new Error('Redis has not been reached since the start of this process.');
+      await checkWritable(store);
+    },
+    /** Resolves once the store is open or stopped. Throws `StartError` where it must not be opened. */
     async start(): Promise<void> {
-      while (!stopped) {
+      while (state === 'waiting') {
         try {
-          await checkServer(redis, options.onWarning ?? (() => undefined));
-          await joinInstallation(store);
-          return;
+          const warnings = await joinInstallation(store);
+          if (state !== 'waiting') return;
+          state = 'open';
+          for (const warning of warnings) options.onWarning?.(warning);
         } catch (error) {
+          if (state !== 'waiting') return;
           if (error instanceof StartError) throw error;
-          options.onError(error as Error);
+          onError(error as Error);
           await wait(START_RETRY_MS);
         }
       }
     },
     async stop(): Promise<void> {
-      stopped = true;
+      state = 'stopped';
       redis.disconnect();
     },
   };
 }
 
 /**
- * Checks that this process agrees with the installation on the number of partitions, which decides where each key is and so
- * can't change while there are any. The first process to start settles it. Throws `StartError`.
+ * Checks the server and the keys, and that this process agrees with the installation on the number of partitions, which decides where
+ * each key is and so can't change while there are any. The first process to start settles it. Returns warnings; throws `StartError`.
  */
-async function joinInstallation(store: Store): Promise<void> {
-  const key = installationKey(store.prefix);
-  await store.redis.hsetnx(key, 'partitions', store.partitions);
-  const settled = Number(await store.redis.hget(key, 'partitions'));
-  if (settled !== store.partitions) {
+async function joinInstallation(store: Store): Promise<string[]> {
+  const { redis, prefix, partitions } = store;
+  // First, since it waits for the connection: a Cluster knows none of its servers before.
+  await checkKeys(store);
+  const warnings = await checkServer(redis);
+  const key = installationKey(prefix);
+  await redis.hsetnx(key, 'partitions', partitions);
+  const settled = Number(await redis.hget(key, 'partitions'));
+  if (settled !== partitions) {
     throw new StartError(
-      `PARTITIONS is ${store.partitions}, but the data under KEY_PREFIX "${store.prefix}" was written with ${settled}. ` +
+      `PARTITIONS is ${partitions}, but the data under KEY_PREFIX "${prefix}" was written with ${settled}. ` +
         `Set PARTITIONS=${settled}, or choose another KEY_PREFIX.`,
     );
   }
+  return warnings;
 }
 
 /** What the workers go by and the other apps show. */
@@ -194,8 +226,8 @@ export async function readRules(store: Store): Promise<Rules> {
   };
 }
 
-/** Fails unless Redis answers and accepts writes. */
-export async function checkWritable(store: Store): Promise<void> {
+/** Rejects unless Redis answers and accepts writes. */
+async function checkWritable(store: Store): Promise<void> {
   await store.redis.hset(installationKey(store.prefix), 'checked_at', Date.now());
 }
 

@@ -1,0 +1,115 @@
+/** What is said about a Redis that can't be used: the reason in its own words, once, and never the password. */
+import { createServer, type Server } from 'node:net';
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { createOutageReport } from './outage-report.ts';
+import type { RedisSettings } from './store.ts';
+
+const DENIED = 'DENIED Redis is running in protected mode because protected mode is enabled and no password is set.';
+
+const servers: Server[] = [];
+async function closeServers(): Promise<void> {
+  for (const server of servers.splice(0)) await new Promise((resolve) => server.close(resolve));
+}
+afterEach(closeServers);
+
+/** A server that does what Redis in protected mode does: it writes one line and closes. Returns its port. */
+async function refusingServer(): Promise<number> {
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    // Read to its end, or it would never close.
+    socket.resume().end(`-${DENIED}\r\n`);
+  });
+  servers.push(server);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return (server.address() as { port: number }).port;
+}
+
+/** A report that collects what it says, with a clock that stands still until it is moved. */
+function newReport(settings: Partial<RedisSettings>) {
+  const said: string[] = [];
+  let nowMs = 0;
+  const report = createOutageReport(
+    { REDIS_URL: 'redis://user:s3cret@redis.internal:6380', REDIS_SENTINEL_NAME: 'main', ...settings },
+    (text) => said.push(text),
+    () => nowMs,
+  );
+  return { report, said, pass: (ms: number) => (nowMs += ms) };
+}
+const SENTINELS = [{ host: 's1', port: 26379 }];
+
+describe('the report on a Redis that can not be used', () => {
+  it('says a reason at once, and again after a minute', async () => {
+    const { report, said, pass } = newReport({});
+    const refused = new Error('connect ECONNREFUSED 10.0.0.1:6380');
+    for (let i = 0; i < 100; i++) await report(refused);
+    expect(said).toEqual([
+      "Redis at redis.internal:6380 can't be used: connect ECONNREFUSED 10.0.0.1:6380. Waiting for it.",
+    ]);
+    pass(59_999);
+    await report(refused);
+    expect(said).toHaveLength(1);
+    pass(1);
+    await report(refused);
+    expect(said).toHaveLength(2);
+  });
+
+  it('says another reason at once', async () => {
+    const { report, said } = newReport({});
+    await report(new Error('connect ECONNREFUSED 10.0.0.1:6380'));
+    await report(new Error('LOADING Redis is loading the dataset in memory'));
+    expect(said).toHaveLength(2);
+  });
+
+  it.each([
+    [{}, 'WRONGPASS invalid username-password pair or user is disabled.', 'Check user and password in REDIS_URL.'],
+    [{}, 'NOAUTH Authentication required.', 'Check user and password in REDIS_URL.'],
+    [{}, 'NOPERM this user has no permissions to run the type command', 'rights listed in docs/redis.md'],
+    [
+      { REDIS_SENTINELS: SENTINELS },
+      'All sentinels are unreachable. Retrying from scratch after 50ms. Last error: NOAUTH Authentication required.',
+      'Check REDIS_SENTINEL_PASSWORD.',
+    ],
+    [
+      { REDIS_SENTINELS: SENTINELS },
+      'All sentinels are unreachable. Retrying from scratch after 50ms.',
+      'no sentinel knows a master named "main". Check REDIS_SENTINEL_NAME.',
+    ],
+  ])('says what to do, and no password (%#)', async (settings, message, advice) => {
+    const { report, said } = newReport(settings);
+    await report(new Error(message));
+    expect(said).toEqual([expect.stringContaining(advice)]);
+    expect(said.join()).not.toContain('s3cret');
+  });
+
+  const closed = 'Connection is closed.';
+  it.each([
+    ['one Redis', (port: number) => ({ REDIS_URL: `redis://:s3cret@127.0.0.1:${port}` }), undefined],
+    [
+      'sentinels',
+      (port: number) => ({ REDIS_SENTINELS: [{ host: '127.0.0.1', port }] }),
+      new Error(`All sentinels are unreachable. Retrying from scratch after 50ms. Last error: ${closed}`),
+    ],
+    [
+      'a Cluster',
+      (port: number) => ({ REDIS_CLUSTER_NODES: [{ host: '127.0.0.1', port }] }),
+      Object.assign(new Error('Failed to refresh slots cache.'), { lastNodeError: new Error(closed) }),
+    ],
+  ])(
+    'quotes what %s in protected mode says, which the client only reports as closed',
+    async (_what, settingsOf, error) => {
+      const { report, said } = newReport(settingsOf(await refusingServer()));
+      await report(error);
+      expect(said).toEqual([expect.stringContaining(`can't be used: ${DENIED} Waiting for it.`)]);
+    },
+  );
+
+  it('does not blame the connection that closes after its reason is known', async () => {
+    const port = await refusingServer();
+    await closeServers();
+    const { report, said } = newReport({ REDIS_URL: `redis://127.0.0.1:${port}` });
+    await report(new Error(`connect ECONNREFUSED 127.0.0.1:${port}`));
+    await report(undefined);
+    await report(new Error('Connection is closed.'));
+    expect(said).toHaveLength(1);
+  });
+});

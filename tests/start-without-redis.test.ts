@@ -1,0 +1,271 @@
+/** Apps that are started before their Redis: they answer probes and callers meanwhile, and go on by themselves. */
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, it } from '@jest/globals';
+import { eventually, isDelivery } from '@posthorn/testing';
+import { freePort, startRedis, startServer } from '../scripts/redis/server.ts';
+import { atEnd, ownClient, ownProcess, ownReceiver } from './own.ts';
+import { complaintsOf, type Process } from './processes.ts';
+import { apiClients, OPERATOR_TOKEN, sampleEvent, worldEnv } from './world.ts';
+
+const APPS = ['ingest', 'worker', 'console'] as const;
+const PASSWORD = 'redis-pa55word';
+/** Only ever means that something hangs. */
+const HUNG_MS = 60_000;
+let folders = 0;
+function newDir(): string {
+  const dir = join(import.meta.dirname, `../.posthorn/start-${process.pid}-${folders++}`);
+  mkdirSync(dir, { recursive: true });
+  atEnd(() => rmSync(dir, { recursive: true, force: true }));
+  return dir;
+}
+async function redisServer(port: number, extra: string[] = [], dir = newDir()) {
+  const redis = await startRedis(dir, { port, say: () => undefined, extra });
+  atEnd(() => redis.stop());
+  return redis;
+}
+
+/** A way to set up Redis: what the apps are told, known before anything is started, and how it is started. */
+interface Setup {
+  env: Record<string, string>;
+  start(): Promise<void>;
+}
+async function oneRedis(): Promise<Setup> {
+  const port = await freePort();
+  const env = { REDIS_URL: `redis://:${PASSWORD}@127.0.0.1:${port}` };
+  return { env, start: async () => void (await redisServer(port, ['--requirepass', PASSWORD])) };
+}
+async function watchedRedis(): Promise<Setup> {
+  const [port, sentinelPort] = [await freePort(), await freePort()];
+  return {
+    env: {
+      REDIS_URL: `redis://:${PASSWORD}@anywhere`,
+      REDIS_SENTINELS: `127.0.0.1:${sentinelPort}`,
+      REDIS_SENTINEL_NAME: 'posthorn',
+    },
+    async start() {
+      await redisServer(port, ['--requirepass', PASSWORD]);
+      const dir = newDir();
+      const config = join(dir, 'sentinel.conf');
+      const watched = [`monitor posthorn 127.0.0.1 ${port} 1`, `auth-pass posthorn ${PASSWORD}`];
+      const lines = [`port ${sentinelPort}`, `dir ${dir}`, ...watched.map((line) => `sentinel ${line}`)];
+      writeFileSync(config, lines.join('\n'));
+      const sentinel = await startServer(dir, {
+        port: sentinelPort,
+        args: [config, '--sentinel'],
+        say: () => undefined,
+      });
+      atEnd(() => sentinel.stop());
+    },
+  };
+}
+/** One master has all slots. It has met no other node that could tell it its address. */
+async function smallCluster(): Promise<Setup> {
+  const [port, busPort] = [await freePort(), await freePort()];
+  return {
+    env: { REDIS_URL: 'redis://anywhere', REDIS_CLUSTER_NODES: `127.0.0.1:${port}`, PARTITIONS: '3' },
+    async start() {
+      const { url } = await redisServer(port, [
+        '--cluster-enabled',
+        'yes',
+        '--cluster-port',
+        String(busPort),
+        '--cluster-announce-ip',
+        '127.0.0.1',
+      ]);
+      await ownClient({ REDIS_URL: url }).call('CLUSTER', 'ADDSLOTSRANGE', '0', '16383');
+    },
+  };
+}
+
+/** Starts one process of each app on a port that is known without its `ready` line. */
+async function startApps(change: Record<string, string>) {
+  const env = { ...worldEnv('posthorn', 'redis://127.0.0.1'), LOG_LEVEL: 'info', ...change };
+  const started = [];
+  for (const name of APPS) {
+    const port = await freePort();
+    const app = ownProcess(name, { ...env, PORT: String(port) });
+    started.push({ name, app, url: `http://127.0.0.1:${port}` });
+  }
+  return started;
+}
+const said = ({ output }: Process, text: string) => output.filter((line) => line.includes(text));
+const isReady = (app: Process) => said(app, '"msg":"ready"').length > 0;
+const reportsOutage = (app: Process, why = "can't be used") =>
+  eventually(`a report on ${why}`, () => said(app, why).length > 0 || endedEarly(app), HUNG_MS);
+function endedEarly({ child, output }: Process): never | false {
+  if (child.exitCode === null) return false;
+  throw new Error(`It ended: ${output.join('\n')}`);
+}
+async function get(url: string, headers = {}) {
+  const response = await fetch(url, { headers });
+  return { status: response.status, text: await response.text() };
+}
+
+describe.each([
+  ['Redis', oneRedis],
+  ['sentinel', watchedRedis],
+  ['Cluster', smallCluster],
+])('apps started before any %s answers', (_what, newSetup) => {
+  it('live, are not ready, tell callers 503, and go on by themselves once it is there', async () => {
+    const { env, start } = await newSetup();
+    const apps = await startApps(env);
+    for (const { app, url } of apps) {
+      await reportsOutage(app);
+      expect(await get(`${url}/healthz`)).toEqual({ status: 200, text: '{"status":"ok"}' });
+      const ready = await get(`${url}/readyz`);
+      expect([ready.status, JSON.parse(ready.text).code]).toEqual([503, 'unavailable']);
+      const metrics = await get(`${url}/metrics`);
+      expect(metrics.status).toBe(200);
+      expect(metrics.text).toMatch(/^posthorn_redis_up\{[^}]*\} 0$/m);
+      expect(metrics.text).toMatch(/^posthorn_build_info/m);
+      expect(metrics.text).not.toMatch(/^posthorn_(deliveries|oldest_pending_age_seconds)\{/m);
+    }
+    const [ingestUrl, , consoleUrl] = apps.map(({ url }) => url) as [string, string, string];
+    const { publish, operate, subscribe, deliveries } = apiClients(ingestUrl, consoleUrl);
+    const refused = [
+      await publish(sampleEvent({ id: 'evt_early' })),
+      await operate('GET', '/v1/overview'),
+      await operate('GET', '/queues/api/queues'),
+      await operate('POST', '/v1/session', { token: OPERATOR_TOKEN }),
+    ];
+    for (const { status, headers, body } of refused) {
+      expect([status, body.code, headers.get('content-type')]).toEqual([
+        503,
+        'unavailable',
+        expect.stringContaining('application/problem+json'),
+      ]);
+      expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
+    }
+    expect((await publish(sampleEvent(), 'no-publisher')).status).toBe(401);
+    for (const url of [ingestUrl, consoleUrl]) expect((await get(`${url}/openapi.json`)).status).toBe(200);
+    for (const { app } of apps) {
+      expect(isReady(app)).toBe(false);
+      // One report is enough.
+      expect(said(app, 'redis.error')).toEqual([]);
+    }
+
+    await start();
+    for (const { app } of apps) await app.ready;
+    const to = await ownReceiver();
+    await subscribe(to.url);
+    expect((await publish(sampleEvent({ id: 'evt_early' }))).status).toBe(202);
+    await to.received(1, HUNG_MS, isDelivery);
+    await eventually('its record', async () => (await deliveries('status=succeeded')).length === 1, HUNG_MS);
+    for (const { app, url } of apps) {
+      expect((await get(`${url}/readyz`)).status).toBe(200);
+      expect((await get(`${url}/metrics`)).text).toMatch(/^posthorn_redis_up\{[^}]*\} 1$/m);
+      expect(said(app, '"msg":"ready"')).toHaveLength(1);
+      expect(complaintsOf(app)).toEqual([]);
+      expect(said(app, PASSWORD)).toEqual([]);
+    }
+  }, 180_000);
+
+  it('end with 0 on SIGTERM without using up their grace', async () => {
+    // Longer than this test may take.
+    const { env } = await newSetup();
+    for (const { app } of await startApps({ ...env, SHUTDOWN_GRACE: '1h' })) {
+      await reportsOutage(app);
+      app.child.kill('SIGTERM');
+      expect(await app.ended).toBe(0);
+      expect(complaintsOf(app)).toEqual([]);
+    }
+  }, 120_000);
+});
+
+describe('apps that wait for their Redis', () => {
+  it.each([
+    ['may evict keys', async () => undefined, ['--maxmemory-policy', 'allkeys-lru'], 'maxmemory-policy is allkeys-lru'],
+    [
+      'has data of another number of partitions',
+      (client: ReturnType<typeof ownClient>) => client.hset('posthorn:installation', 'partitions', 4),
+      [],
+      'Set PARTITIONS=4',
+    ],
+    [
+      'has a key of another program under their prefix',
+      (client: ReturnType<typeof ownClient>) => client.set('posthorn:installation', 'x'),
+      [],
+      'The key "posthorn:installation" in Redis is a string, but Posthorn keeps a hash there',
+    ],
+    [
+      'has a key of another type in a partition',
+      (client: ReturnType<typeof ownClient>) => client.set('posthorn:{0}:audit', 'x'),
+      [],
+      'The key "posthorn:{0}:audit" in Redis is a string, but Posthorn keeps a stream there',
+    ],
+  ])(
+    'end with 1 and one message where it turns out that it %s',
+    async (_what, fill, extra, message) => {
+      const [port, dir] = [await freePort(), newDir()];
+      const before = await redisServer(port, [], dir);
+      await fill(ownClient({ REDIS_URL: before.url }));
+      await before.stop();
+      const apps = await startApps({ REDIS_URL: before.url });
+      for (const { app } of apps) await reportsOutage(app);
+      await redisServer(port, extra, dir);
+      for (const { app } of apps) {
+        expect(await app.ended).toBe(1);
+        expect(app.output.filter((line) => !line.startsWith('{'))).toEqual([expect.stringContaining(message)]);
+        expect(complaintsOf(app)).toHaveLength(1);
+        expect(isReady(app)).toBe(false);
+      }
+    },
+    120_000,
+  );
+
+  it('wait where their password is not the one of Redis, name that, and go on once it is', async () => {
+    const { env, start } = await oneRedis();
+    await start();
+    const apps = await startApps({ REDIS_URL: env.REDIS_URL!.replace(PASSWORD, 'rotated-pa55word') });
+    for (const { app, url } of apps) {
+      await reportsOutage(app, 'WRONGPASS');
+      expect(said(app, 'Check user and password in REDIS_URL.')).toHaveLength(1);
+      expect((await get(`${url}/readyz`)).status).toBe(503);
+    }
+    await ownClient({ REDIS_URL: env.REDIS_URL! }).config('SET', 'requirepass', 'rotated-pa55word');
+    for (const { app } of apps) {
+      await app.ready;
+      expect(said(app, 'pa55word')).toEqual([]);
+    }
+  }, 120_000);
+
+  it('wait where their user has no rights to the keys, name that, and go on once it has', async () => {
+    const { url } = await redisServer(await freePort(), ['--user', 'posthorn', 'on', '>pw', '~other:*', '&*', '+@all']);
+    const apps = await startApps({ REDIS_URL: url.replace('//', '//posthorn:pw@') });
+    for (const { app } of apps) await reportsOutage(app, 'NOPERM');
+    await ownClient({ REDIS_URL: url }).call('ACL', 'SETUSER', 'posthorn', '~posthorn:*');
+    for (const { app } of apps) await app.ready;
+  }, 120_000);
+
+  it('wait where Redis is in protected mode, quote what it says, and go on once it is not', async () => {
+    const port = await freePort();
+    // What Redis does to clients of another machine in protected mode; this test has no other machine.
+    const refusing = createServer((socket) => {
+      socket.on('error', () => undefined);
+      socket.resume().end('-DENIED Redis is running in protected mode.\r\n');
+    });
+    atEnd(() => refusing.close());
+    await new Promise<void>((resolve) => refusing.listen(port, '127.0.0.1', resolve));
+    const apps = await startApps({ REDIS_URL: `redis://127.0.0.1:${port}` });
+    for (const { app } of apps)
+      await reportsOutage(
+        app,
+        `Redis at 127.0.0.1:${port} can't be used: DENIED Redis is running in protected mode. Waiting for it.`,
+      );
+    await new Promise((resolve) => refusing.close(resolve));
+    await redisServer(port);
+    for (const { app } of apps) await app.ready;
+  }, 120_000);
+
+  it('end at once where their port is taken', async () => {
+    const { env } = await oneRedis();
+    const PORT = String(await freePort());
+    const apps = { ...worldEnv('posthorn', 'redis://127.0.0.1'), LOG_LEVEL: 'info', ...env, PORT };
+    await reportsOutage(ownProcess('ingest', apps));
+    const second = ownProcess('worker', apps);
+    expect(await second.ended).toBe(1);
+    expect(said(second, `Something else listens on 127.0.0.1:${PORT} already. Set PORT.`)).toHaveLength(1);
+  });
+});
