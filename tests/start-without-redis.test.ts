@@ -239,6 +239,17 @@ describe('apps that wait for their Redis', () => {
     for (const { app } of apps) await app.ready;
   }, 120_000);
 
+  it('wait where Redis refuses what a service does at its start, and go on once it does not', async () => {
+    const rights = ['on', '>pw', '~posthorn:*', '&*', '+@all', '-hset'];
+    const { url } = await redisServer(await freePort(), ['--user', 'posthorn', ...rights]);
+    const env = { ...worldEnv('posthorn', url.replace('//', '//posthorn:pw@')), LOG_LEVEL: 'info' };
+    const worker = ownProcess('worker', env);
+    await reportsOutage(worker, 'start_repeated');
+    await ownClient({ REDIS_URL: url }).call('ACL', 'SETUSER', 'posthorn', '+hset');
+    await worker.ready;
+    expect(said(worker, '"msg":"ready"')).toHaveLength(1);
+  }, 120_000);
+
   it('wait where Redis is in protected mode, quote what it says, and go on once it is not', async () => {
     const port = await freePort();
     // What Redis does to clients of another machine in protected mode; this test has no other machine.

@@ -1,8 +1,13 @@
 /** The life of a process: services started in order, stopped in reverse, on a signal and within a time limit. */
+import { setTimeout as wait } from 'node:timers/promises';
 import { StartError } from '@posthorn/core';
 import type { HttpService } from './http-service.ts';
 import type { Logger } from './logger.ts';
+import { isStorageFailure } from './problems.ts';
 import { SettingsError } from './settings.ts';
+
+/** Between two tries to start a service that Redis did not answer. */
+const START_RETRY_MS = 500;
 
 /** Something with a life. `start` and `stop` may be called more than once. */
 export interface Service {
@@ -61,7 +66,7 @@ export async function runApp(build: () => App | Promise<App>): Promise<void> {
     for (const service of services) {
       if (stopping) return;
       started.push(service);
-      await service.start();
+      await startService(service, logger, () => stopping);
     }
     if (!stopping) logger.info(app.describe?.() ?? {}, 'ready');
   } catch (err) {
@@ -69,6 +74,20 @@ export async function runApp(build: () => App | Promise<App>): Promise<void> {
     if (err instanceof StartError) process.stderr.write(`${err.message}\n`);
     else logger.fatal({ err }, 'start_failed');
     await stop({ reason: 'start failed' }, 1);
+  }
+}
+
+/** Starts a service. Redis may go away again while services start: that is waited for, as everywhere else. */
+async function startService(service: Service, logger: Logger, isStopping: () => boolean): Promise<void> {
+  while (!isStopping()) {
+    try {
+      await service.start();
+      return;
+    } catch (err) {
+      if (isStopping() || !isStorageFailure(err)) throw err;
+      logger.warn({ err, service: service.name }, 'start_repeated');
+      await wait(START_RETRY_MS);
+    }
   }
 }
 
