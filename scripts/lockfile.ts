@@ -132,4 +132,4 @@ function main(root: string, check: boolean): void {
   console.log(`package-lock.json: complete, ${added.length} packages of other platforms without a hash`);
 }
 
-if (import.meta.main) main(join(import.meta.dirname, '..'), process.argv.includes('--check'));
+if (process.argv[1] === import.meta.filename) main(join(import.meta.dirname, '..'), process.argv.includes('--check'));
