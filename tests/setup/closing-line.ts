@@ -1,9 +1,13 @@
-/** Closes a run with one plain line of counts, whatever reads the output. */
+/** Ends a run with one plain line of counts: `N passed, N failed`, and `, N skipped` where tests did not run. */
 import type { AggregatedResult, Reporter } from '@jest/reporters';
 
 export default class ClosingLine implements Pick<Reporter, 'onRunComplete'> {
   onRunComplete(_contexts: unknown, results: AggregatedResult): void {
-    const failedToRun = results.numRuntimeErrorTestSuites;
-    process.stdout.write(`\n${results.numPassedTests} passed, ${results.numFailedTests + failedToRun} failed\n`);
+    // A file that could not be loaded counts as a failed test.
+    const failed = results.numFailedTests + results.numRuntimeErrorTestSuites;
+    const skipped = results.numPendingTests + results.numTodoTests;
+    const counts = [`${results.numPassedTests} passed`, `${failed} failed`];
+    if (skipped > 0) counts.push(`${skipped} skipped`);
+    process.stdout.write(`\n${counts.join(', ')}\n`);
   }
 }
