@@ -9,11 +9,19 @@ import { launchBrowser, openVisit, toast, type Visit } from './browser.ts';
 
 let on: World;
 let browser: Browser;
+/** Of an operator who has signed in already. */
+let sessionCookie: string;
 beforeAll(async () => {
   [on, browser] = await Promise.all([
-    startWorld({ env: { RETRY_DELAYS: '1500ms', PAUSE_AFTER: '1000' } }),
+    startWorld({ env: { RETRY_DELAYS: '5ms', PAUSE_AFTER: '1000' } }),
     launchBrowser(),
   ]);
+  const answer = await fetch(`${on.consoleUrl}/v1/session`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ token: OPERATOR_TOKEN }),
+  });
+  sessionCookie = answer.headers.getSetCookie()[0]!.split(';')[0]!;
 });
 afterAll(async () => {
   await browser.close();
@@ -38,8 +46,9 @@ async function visit(options: Parameters<typeof openVisit>[2] = {}): Promise<Vis
 }
 async function signedIn(options: Parameters<typeof openVisit>[2] = {}): Promise<Visit> {
   const opened = await visit(options);
+  const [name, value] = sessionCookie.split('=') as [string, string];
+  await opened.context.addCookies([{ name, value, url: on.consoleUrl }]);
   await opened.page.goto('/');
-  await opened.signIn();
   await opened.page.getByRole('heading', { name: 'Overview' }).waitFor();
   return opened;
 }
@@ -150,7 +159,7 @@ describe('a subscription', () => {
     await page.getByText('1 delivery is held').waitFor();
     await page.getByRole('button', { name: 'Resume' }).click();
     await page.getByText('Active', { exact: true }).waitFor();
-    await to.received(1, 20_000, isDelivery);
+    await to.received(1, isDelivery);
 
     await more('Rotate secret');
     const rotation = page.getByRole('dialog', { name: 'Rotate the signing secret' });
@@ -182,8 +191,15 @@ describe('a subscription', () => {
 });
 
 describe('a delivery', () => {
-  it('that fails shows its retry counted down, then its end; a replay of it arrives', async () => {
-    const to = await receiver(failing);
+  it('that fails shows that it waits for its retry, then its end; a replay of it arrives', async () => {
+    // The retry is answered once the page has shown that it is waited for.
+    const shown = Promise.withResolvers<void>();
+    let attempts = 0;
+    const to = await receiver((request, response) => {
+      if (!isDelivery(request)) response.end();
+      else if (++attempts === 1) response.writeHead(500).end();
+      else void shown.promise.then(() => response.writeHead(500).end());
+    });
     const { id } = await subscribe(to);
     const { page } = await signedIn();
     await page.goto('/deliveries');
@@ -197,6 +213,7 @@ describe('a delivery', () => {
       .filter({ hasText: event.id.slice(0, 12) })
       .first();
     await row.getByText('Waiting for retry').waitFor();
+    shown.resolve();
     await row.getByRole('link', { name: 'session.approved' }).click();
     await page.waitForURL(`**/deliveries/${delivery.id}`);
     await page.getByText('Answered with an error status').first().waitFor();
@@ -234,13 +251,13 @@ describe('a delivery', () => {
     const to = await receiver();
     const { id } = await subscribe(to);
     const made = (await on.operate('POST', `/v1/subscriptions/${id}/test`)).body;
-    await to.received(1, 20_000, isDelivery);
+    await to.received(1, isDelivery);
     const { page } = await signedIn();
     await page.goto(`/deliveries/${made.id}`);
     await page.getByRole('tab', { name: 'curl' }).click();
     const command = await page.getByRole('region', { name: 'curl command' }).textContent();
     await promisify(execFile)('sh', ['-c', `${command} -s -o /dev/null`]);
-    const [first, second] = await to.received(2, 20_000, isDelivery);
+    const [first, second] = await to.received(2, isDelivery);
     expect(second!.body).toBe(first!.body);
     expect(second!.headers['service-delivery-id']).toBe(made.id);
   });
