@@ -10,7 +10,7 @@ let on: World;
 let to: Receiver;
 let subscriptionId: string;
 beforeAll(async () => {
-  on = await startWorld({ env: { OPERATOR_RATE_LIMIT: '0', ATTEMPT_TIMEOUT: '300ms', RELEASE_RATE: '10000' } });
+  on = await startWorld({ env: { OPERATOR_RATE_LIMIT: '0', RELEASE_RATE: '10000' } });
   to = await startReceiver();
   subscriptionId = (await on.subscribe(to.url)).id;
 });
@@ -149,25 +149,20 @@ describe('every route', () => {
     for (const target of targets)
       for (const body of corpus) expectClear(target, await send(target, subscriptionId, '', body));
     expect(({} as Record<string, unknown>).polluted).toBeUndefined();
-  }, 60_000);
+  });
 });
 
-/** Sends bytes over a connection of their own; answers what came back until it was closed, or for half a second. */
-function sendBytes(url: string, bytes: string | Buffer): Promise<string> {
-  return new Promise((resolve) => {
-    const { hostname, port } = new URL(url);
-    let text = '';
-    const socket = connect(Number(port), hostname, () => socket.write(bytes));
-    socket.on('data', (data) => {
-      text += data;
-    });
-    socket.on('error', () => undefined);
-    const timer = setTimeout(() => socket.destroy(), 500);
-    socket.on('close', () => {
-      clearTimeout(timer);
-      resolve(text);
-    });
+/** Sends bytes over a connection of their own, and leaves it open. */
+function sendBytes(url: string, bytes: string | Buffer) {
+  const { hostname, port } = new URL(url);
+  let text = '';
+  const socket = connect(Number(port), hostname, () => socket.write(bytes));
+  socket.on('data', (data) => {
+    text += data;
   });
+  socket.on('error', () => undefined);
+  const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
+  return { socket, text: () => text, closed };
 }
 
 describe('bytes that are hardly HTTP', () => {
@@ -196,11 +191,20 @@ describe('bytes that are hardly HTTP', () => {
     'an old protocol': 'GET /healthz HTTP/0.9\r\n\r\n',
     TLS: Buffer.from('16030100c8010000c40303', 'hex'),
   };
+  /** Nothing can be answered before more of these has come. */
+  const incomplete = ['nothing', 'half a request line', 'half a header', 'a body that never comes'];
   it.each(Object.keys(cases))('%s', async (name) => {
     const apps = ['ingest', 'console', 'worker'] as const;
-    const answers = await Promise.all(apps.map((app) => sendBytes(urlOf(app), cases[name]!)));
-    for (const answer of answers) expect(answer).not.toMatch(/^HTTP\/1\.1 (500|2\d\d Connection)/m);
-    for (const app of apps) expect((await fetch(`${urlOf(app)}/healthz`)).status).toBe(200);
+    for (const app of apps) {
+      const { socket, text, closed } = sendBytes(urlOf(app), cases[name]!);
+      if (!incomplete.includes(name))
+        await eventually('an answer, or the end', () => text() !== '' || socket.destroyed);
+      // While the connection is open, the app serves others.
+      expect((await fetch(`${urlOf(app)}/healthz`)).status).toBe(200);
+      socket.end();
+      await closed;
+      expect(text()).not.toMatch(/^HTTP\/1\.1 (500|2\d\d Connection)/m);
+    }
   });
 });
 
@@ -252,5 +256,5 @@ describe('an event with one field replaced', () => {
       );
       return accepted.every((id) => arrived.has(id));
     });
-  }, 60_000);
+  });
 });

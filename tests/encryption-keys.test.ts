@@ -37,7 +37,7 @@ describe('SECRET_ENCRYPTION_KEY with a new key before the old one', () => {
     await world.redis.hset(key, { secret: sealed.seal(secret, id), ...previous });
 
     await world.publish(sampleEvent());
-    const [delivery] = await receiver.received(1, undefined, isDelivery);
+    const [delivery] = await receiver.received(1, isDelivery);
     const header = String(delivery!.headers['service-signature']);
     const nowS = Math.floor(Date.now() / 1000);
     expect(verifySignature({ header, secret, body: delivery!.body, nowS })).toBe(true);

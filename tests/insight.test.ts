@@ -35,7 +35,8 @@ describe('overview', () => {
     await eventually('the address to be paused', async () => (await on.subscription(bad.id)).paused);
     const overview = await eventually('all to be counted', async () => {
       const { body } = await on.operate('GET', '/v1/overview');
-      return body.last_hour.attempts === 6 && body;
+      // A job leaves the queue just after its attempt is counted.
+      return body.last_hour.attempts === 6 && body.queue.active === 0 && body;
     });
     expect(schemas.overviewSchema.safeParse(overview).error).toBeUndefined();
     expect(overview).toMatchObject({
@@ -184,7 +185,7 @@ describe('what was sent', () => {
     const { id, secret } = await on.subscribe(own.url);
     await on.operate('POST', `/v1/subscriptions/${id}/rotate-secret`);
     const made = (await on.operate('POST', `/v1/subscriptions/${id}/test`)).body;
-    const [sent] = await own.received(1, 20_000, isDelivery);
+    const [sent] = await own.received(1, isDelivery);
     await eventually('it to be recorded', async () => (await on.delivery(made.id)).attempt_count === 1);
     const { body: shown } = await on.operate('GET', `/v1/deliveries/${made.id}/request?attempt=1`);
     expect(schemas.requestSchema.safeParse(shown).error).toBeUndefined();
@@ -226,6 +227,8 @@ describe('answers', () => {
     checks(schemas.deliveryWithAttemptsSchema, await get(`/v1/deliveries/${failed.id}`));
     checks(schemas.pageOf(schemas.deliverySchema), await get('/v1/deliveries'));
     checks(schemas.eventSchema, await get(`/v1/events/${event.id}`));
+    // From here on it succeeds: one more failed delivery would pause the address, and POST /v1/replays would be refused.
+    failing.answerWith(200);
     checks(schemas.deliverySchema, (await on.operate('POST', `/v1/deliveries/${failed.id}/replay`)).body);
     checks(schemas.sessionSchema, await get('/v1/session'));
     const failedCount = await get(`/v1/subscriptions/${id}/failed-deliveries?to=${failed.created_at}`);

@@ -77,7 +77,7 @@ describe('subscriptions', () => {
     const { body } = await on.publish(sampleEvent({ environment: 'production' }));
     expect((await on.deliveries(`event_id=${body.id}`))[0].status).toBe('held');
     await on.operate('POST', `/v1/subscriptions/${id}/validate`);
-    await after.received(1, 20_000, isDelivery);
+    await after.received(1, isDelivery);
     expect(before.requests.filter(isDelivery)).toHaveLength(0);
     await on.operate('DELETE', `/v1/subscriptions/${id}`);
     await before.close();

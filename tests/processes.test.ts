@@ -70,7 +70,7 @@ describe('start and stop', () => {
     const first = ownProcess('worker', env);
     await first.ready;
     await publish(sampleEvent());
-    await to.received(1, 20_000, isDelivery);
+    await to.received(1, isDelivery);
     first.child.kill('SIGTERM');
     await eventually('it to begin to stop', () => first.output.some((line) => line.includes('"msg":"stopping"')));
     finish.resolve();
@@ -81,7 +81,7 @@ describe('start and stop', () => {
     const second = ownProcess('worker', env);
     await second.ready;
     await publish(sampleEvent());
-    await to.received(2, 20_000, isDelivery);
+    await to.received(2, isDelivery);
     second.child.kill('SIGTERM');
     expect(await second.ended).toBe(0);
     expect(await deliveries('status=pending')).toMatchObject([{ attempt_count: 0 }]);
@@ -160,7 +160,7 @@ describe('a Redis that goes away', () => {
     const to = await ownReceiver();
     await subscribe(to.url);
     expect((await publish(sampleEvent())).status).toBe(202);
-    await to.received(1, 20_000, isDelivery);
+    await to.received(1, isDelivery);
     await redis.stop();
     const refused = await publish(sampleEvent());
     expect(refused).toMatchObject({ status: 503, body: { code: 'unavailable' } });
@@ -173,7 +173,7 @@ describe('a Redis that goes away', () => {
       const answer = await publish(sampleEvent());
       return answer.status === 202 && answer;
     });
-    await to.received(1, 20_000, (request) => request.headers['service-event-id'] === body.id);
+    await to.received(1, (request) => request.headers['service-event-id'] === body.id);
   }, 90_000);
 
   it('a full Redis: 503, nothing half stored, and it goes on when there is room again', async () => {
@@ -196,7 +196,7 @@ describe('a Redis that goes away', () => {
     expect((await client.keys('full:*')).length).toBeLessThanOrEqual(keysBefore.length);
     await client.config('SET', 'maxmemory', '0');
     expect((await publish(event)).status).toBe(202);
-    await to.received(1, 20_000, isDelivery);
+    await to.received(1, isDelivery);
     await eventually('its record', async () => (await deliveries('status=succeeded')).length === 1);
   }, 60_000);
 });

@@ -101,7 +101,7 @@ describe('TLS and users', () => {
     const env = { REDIS_URL: `rediss://posthorn:${encodeURIComponent('p@ss:w/rd')}@127.0.0.1:${tlsPort}` };
     const { publish, deliveries, to, ingest, worker, operator } = await system({ ...env, NODE_EXTRA_CA_CERTS: cert });
     expect((await publish(sampleEvent())).status).toBe(202);
-    await to.received(1, 20_000, isDelivery);
+    await to.received(1, isDelivery);
     await eventually('its record', async () => (await deliveries('status=succeeded')).length === 1);
     const { url } = await operator.ready;
     const viewer = { headers: { authorization: `Bearer ${OPERATOR_TOKEN}` } };
@@ -219,7 +219,7 @@ describe('Sentinel', () => {
       },
       60_000,
     );
-    await to.received(1, 20_000, ({ headers }) => headers['service-event-id'] === 'evt_before');
+    await to.received(1, ({ headers }) => headers['service-event-id'] === 'evt_before');
     for (const line of [...ingest.output, ...worker.output, ...operator.output]) expect(line).not.toContain(password);
   }, 120_000);
 
@@ -321,7 +321,7 @@ describe('a Redis that', () => {
     proxy.delay(50);
     const answers = await Promise.all(Array.from({ length: 50 }, () => publish(sampleEvent())));
     expect(answers.every(({ status, body }) => status === 202 && body.deliveries === 1)).toBe(true);
-    await to.received(50, 60_000, isDelivery);
+    await to.received(50, isDelivery);
     // Slower than anybody waits for.
     proxy.delay(4_000);
     const refused = await publish(sampleEvent({ id: 'evt_slow' }));
@@ -332,7 +332,7 @@ describe('a Redis that', () => {
     await eventually('the same event to be taken', async () =>
       [200, 202].includes((await publish(sampleEvent({ id: 'evt_slow' }))).status),
     );
-    await to.received(1, 30_000, ({ headers }) => headers['service-event-id'] === 'evt_slow');
+    await to.received(1, ({ headers }) => headers['service-event-id'] === 'evt_slow');
     await eventually('all records', async () => (await deliveries('status=succeeded&limit=100')).length === 51, 30_000);
   }, 120_000);
 
@@ -354,7 +354,7 @@ describe('a Redis that', () => {
       proxy.cutWithin(SEVERAL_ANSWERS_BYTES);
       await Promise.all(Array.from({ length: 50 }, () => untilTaken(`evt_${count++}`)));
     }
-    await to.received(count, 30_000, isDelivery);
+    await to.received(count, isDelivery);
     expect(new Set(refused)).toEqual(new Set([503]));
     expect(to.requests.filter(isDelivery)).toHaveLength(count);
     expect(complaintsOf(ingest)).toEqual([]);
@@ -368,7 +368,7 @@ describe('a Redis that', () => {
     const answer = Promise.withResolvers<void>();
     to.answerWith((_request, response) => void answer.promise.then(() => response.end()));
     await Promise.all(Array.from({ length: 30 }, () => publish(sampleEvent())));
-    await to.received(30, 30_000, isDelivery);
+    await to.received(30, isDelivery);
     proxy.cutWithin(SEVERAL_ANSWERS_BYTES);
     answer.resolve();
     await eventually('all records', async () => (await deliveries('status=succeeded')).length === 30, 30_000);
@@ -383,7 +383,7 @@ describe('a Redis that', () => {
     const answer = Promise.withResolvers<void>();
     to.answerWith((_request, response) => void answer.promise.then(() => response.end()));
     for (let i = 0; i < 30; i++) expect((await publish(sampleEvent())).status).toBe(202);
-    await to.received(30, 20_000, isDelivery);
+    await to.received(30, isDelivery);
     await client.config('SET', 'maxmemory', '1mb');
     answer.resolve();
     const { url } = await worker.ready;
@@ -395,7 +395,7 @@ describe('a Redis that', () => {
     await eventually('all records', async () => (await deliveries('status=succeeded&limit=100')).length === 30, 30_000);
     expect(to.requests.filter(isDelivery)).toHaveLength(30);
     expect((await publish(sampleEvent({ id: 'evt_after' }))).status).toBe(202);
-    await to.received(1, 30_000, ({ headers }) => headers['service-event-id'] === 'evt_after');
+    await to.received(1, ({ headers }) => headers['service-event-id'] === 'evt_after');
   }, 90_000);
 
   it('stands still with its connections open: 503 meanwhile, and all goes on afterwards', async () => {
@@ -413,7 +413,7 @@ describe('a Redis that', () => {
     expect(refused.map(({ status, body }) => [status, body.code])).toEqual(Array(20).fill([503, 'unavailable']));
     expect([tooMuch.status, tooMuch.body.code, tooMuch.headers.get('retry-after')]).toEqual([503, 'overloaded', '1']);
     await accepted(() => publish(sampleEvent({ id: 'evt_after' })));
-    await to.received(1, 30_000, ({ headers }) => headers['service-event-id'] === 'evt_after');
+    await to.received(1, ({ headers }) => headers['service-event-id'] === 'evt_after');
   }, 60_000);
 
   it('takes no more connections: 503 until it does, and all go on by themselves', async () => {
@@ -426,7 +426,7 @@ describe('a Redis that', () => {
     expect(complaintsOf(ingest)).toEqual([]);
     await client.config('SET', 'maxclients', '10000');
     await accepted(() => publish(sampleEvent({ id: 'evt_after' })));
-    await to.received(1, 30_000, ({ headers }) => headers['service-event-id'] === 'evt_after');
+    await to.received(1, ({ headers }) => headers['service-event-id'] === 'evt_after');
   }, 60_000);
 
   it('vanishes without closing a connection: another connection is made', async () => {
@@ -435,6 +435,6 @@ describe('a Redis that', () => {
     const { publish, to } = await system({ REDIS_URL: `redis://127.0.0.1:${proxy.port}` });
     proxy.swallow();
     await accepted(() => publish(sampleEvent({ id: 'evt_later' })));
-    await to.received(1, 60_000, ({ headers }) => headers['service-event-id'] === 'evt_later');
+    await to.received(1, ({ headers }) => headers['service-event-id'] === 'evt_later');
   }, 90_000);
 });

@@ -49,19 +49,31 @@ afterEach(async () => {
   await redis.quit();
 });
 
-/** Four jobs whose first attempts fail; while the last of them is in hand, the retries come due and `meanwhile` runs. */
-async function failFour(meanwhile: () => Promise<void>): Promise<void> {
-  const dueAtMs = Date.now() + 300;
+/** How often a job has been handed out, this time included. */
+const timesTaken = (id: string) => taken.filter((one) => one === id).length;
+
+/**
+ * Fails an attempt so that its retry is due after 1 ms. BullMQ orders retries by when they are due, in whole milliseconds, so the clock
+ * must move on between two failures: only then is the first to fail also the first to be due.
+ */
+async function failAttempt(): Promise<JobOutcome> {
+  const startedAtMs = Date.now();
+  await eventually('the clock to move on', () => Date.now() > startedAtMs + 1);
+  return { kind: 'retry', delayMs: 1, reason: 'attempt failed' };
+}
+
+/**
+ * Runs four jobs, r1 to r4, whose first attempts fail in this order. The retries of the first three are due while r4 is in flight; then
+ * `meanwhile` runs. `later` decides about every other attempt.
+ */
+async function failFour(
+  meanwhile: () => Promise<void>,
+  later: (id: string) => Promise<JobOutcome> = async () => ({ kind: 'done' }),
+): Promise<void> {
   handle = async (id) => {
-    const isFirst = taken.filter((one) => one === id).length === 1;
-    if (!isFirst || !id.startsWith('r')) return { kind: 'done' };
-    if (id === 'r4') {
-      await meanwhile();
-      await eventually('the retries are due', async () => Date.now() > dueAtMs + 40);
-    }
-    // One after the other, so that their order is known.
-    const ownMs = dueAtMs + 10 * taken.length;
-    return { kind: 'retry', delayMs: Math.max(1, ownMs - Date.now()), reason: 'attempt failed' };
+    if (!id.startsWith('r') || timesTaken(id) > 1) return await later(id);
+    if (id === 'r4') await meanwhile();
+    return await failAttempt();
   };
   await add('r1', 'r2', 'r3', 'r4');
   await consumer.start();
@@ -70,40 +82,39 @@ async function failFour(meanwhile: () => Promise<void>): Promise<void> {
 describe('order', () => {
   it('retries that are due stand behind first attempts that came after them', async () => {
     await failFour(() => add('n1', 'n2'));
-    await eventually('all', async () => taken.length === 10);
+    await eventually('all', () => taken.length === 10);
     expect(errors).toEqual([]);
     expect(taken).toEqual(['r1', 'r2', 'r3', 'r4', 'n1', 'n2', 'r1', 'r2', 'r3', 'r4']);
   });
 
   it('retries let through come before first attempts, the oldest first, and stand behind them again after the next failure', async () => {
-    await failFour(() => add('n1', 'n2', 'n3'));
-    const done = handle;
-    handle = async (id) => {
-      if (id === 'n1') await producer.advanceRetries(0, 2);
-      if (id === 'r1' && taken.filter((one) => one === id).length === 2) {
-        return { kind: 'retry', delayMs: 1, reason: 'attempt failed' };
-      }
-      return await done(id);
-    };
-    await eventually('all', async () => taken.length === 12);
+    await failFour(
+      () => add('n1', 'n2', 'n3'),
+      async (id) => {
+        if (id === 'n1') await producer.advanceRetries(0, 2);
+        return id === 'r1' && timesTaken(id) === 2 ? await failAttempt() : { kind: 'done' };
+      },
+    );
+    await eventually('all', () => taken.length === 12);
     expect(errors).toEqual([]);
     expect(taken.slice(4)).toEqual(['n1', 'r1', 'r2', 'n2', 'n3', 'r3', 'r4', 'r1']);
   });
 
   it('nothing is let through where no first attempt waits', async () => {
-    await failFour(async () => undefined);
-    const done = handle;
     const behind: number[] = [];
     const countBehind = async () => behind.push(await redis.zcard(`${base}:deliveries:prioritized`));
-    handle = async (id) => {
-      if (taken.length === 6) {
-        await countBehind();
-        await producer.advanceRetries(0, 2);
-        await countBehind();
-      }
-      return await done(id);
-    };
-    await eventually('all', async () => taken.length === 8);
+    await failFour(
+      async () => undefined,
+      async () => {
+        if (taken.length === 6) {
+          await countBehind();
+          await producer.advanceRetries(0, 2);
+          await countBehind();
+        }
+        return { kind: 'done' };
+      },
+    );
+    await eventually('all', () => taken.length === 8);
     expect(errors).toEqual([]);
     expect(behind[0]).toBeGreaterThan(0);
     expect(behind[1]).toBe(behind[0]);
@@ -116,7 +127,8 @@ describe('order', () => {
     };
     await add('r1');
     await consumer.start();
-    await eventually('taken', async () => taken.length === 1);
+    // A consumer that is stopping reports no errors, so the stop waits for this one.
+    await eventually('the error', () => errors.length > 0);
     await consumer.stop(5_000);
     expect(await redis.exists(`${base}:deliveries:r1`)).toBe(0);
     expect(errors).toEqual([expect.stringContaining('Missing key for job r1')]);

@@ -1,6 +1,6 @@
 /** What tests are built with: real receivers, a prefix in a real Redis, a clock. */
 export { type FakeClock, fakeClock } from './clock.ts';
-export { eventually } from './eventually.ts';
+export { eventually, HUNG_MS } from './eventually.ts';
 export { type Misbehaviour, misbehaviours, startMisbehavingReceiver } from './misbehaving-receiver.ts';
 export { type Answer, isDelivery, type ReceivedRequest, type Receiver, startReceiver } from './receiver.ts';
 export { testPrefix, testRedisUrl } from './redis.ts';

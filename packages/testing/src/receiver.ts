@@ -2,6 +2,7 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { HUNG_MS } from './eventually.ts';
 
 export interface ReceivedRequest {
   method: string;
@@ -21,8 +22,8 @@ export interface Receiver {
   /** Connections accepted so far. */
   connections(): number;
   answerWith(answer: Answer): void;
-  /** Resolves once `count` requests (that `wanted` lets count) have come; rejects after `limitMs`. */
-  received(count: number, limitMs?: number, wanted?: (request: ReceivedRequest) => boolean): Promise<ReceivedRequest[]>;
+  /** Resolves with all requests that `wanted` accepts once there are `count` of them. Rejects after `HUNG_MS`. */
+  received(count: number, wanted?: (request: ReceivedRequest) => boolean): Promise<ReceivedRequest[]>;
   close(): Promise<void>;
 }
 
@@ -62,7 +63,7 @@ export async function startReceiver(answer: Answer = 200, tls?: { key: string; c
     answerWith(next) {
       current = next;
     },
-    received(count, limitMs = 15_000, wanted = () => true) {
+    received(count, wanted = () => true) {
       return new Promise((resolve, reject) => {
         const check = () => {
           const found = requests.filter(wanted);
@@ -73,8 +74,10 @@ export async function startReceiver(answer: Answer = 200, tls?: { key: string; c
         };
         const timer = setTimeout(() => {
           waiting.delete(check);
-          reject(new Error(`Got ${requests.filter(wanted).length} of ${count} requests in ${limitMs} ms`));
-        }, limitMs);
+          reject(new Error(`Got ${requests.filter(wanted).length} of ${count} requests in ${HUNG_MS} ms`));
+        }, HUNG_MS);
+        // What nobody waits for any more keeps no test run alive.
+        timer.unref();
         waiting.add(check);
         check();
       });
