@@ -6,7 +6,7 @@ COPY . .
 RUN npm ci && npm run build
 
 FROM node:24-slim
-ENV NODE_ENV=production UV_THREADPOOL_SIZE=64
+ENV NODE_ENV=production
 WORKDIR /app
 COPY package.json package-lock.json ./
 COPY apps/ingest/package.json apps/ingest/

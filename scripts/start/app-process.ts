@@ -26,7 +26,7 @@ export async function startApp(
 ): Promise<AppProcess> {
   const child = spawn(process.execPath, [join(root, `apps/${name}/src/main.ts`)], {
     cwd: root,
-    env: { ...process.env, UV_THREADPOOL_SIZE: '64', ...env },
+    env: { ...process.env, ...env },
     // The IPC channel ends with this process, however that ends, and the app with it.
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     // Ctrl-C in the terminal is for this process; it stops the apps in order.

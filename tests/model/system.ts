@@ -51,9 +51,9 @@ const box = createSecretBox([Buffer.alloc(32, 3)]);
 
 export type Outcome = 'ok' | 'error' | 'timeout';
 const RESULTS: Record<Outcome, SendResult> = {
-  ok: { kind: 'responded', statusCode: 204 },
-  error: { kind: 'responded', statusCode: 500 },
-  timeout: { kind: 'timed_out' },
+  ok: { kind: 'responded', statusCode: 204, ip: null },
+  error: { kind: 'responded', statusCode: 500, ip: null },
+  timeout: { kind: 'timed_out', ip: null },
 };
 
 interface RequestInFlight {

@@ -12,11 +12,11 @@ const MARGIN_MS = 2_000;
  * attempt can last.
  */
 export async function attemptsInFlight(
-  { producer, store, probe, logger }: ConsoleContext,
+  { producer, store, attemptTimeoutMs, logger }: ConsoleContext,
   subscriptionId: string,
 ): Promise<void> {
   const partition = partitionOf(subscriptionId, store.partitions);
-  const endsAt = performance.now() + probe.timeoutMs + MARGIN_MS;
+  const endsAt = performance.now() + attemptTimeoutMs + MARGIN_MS;
   let left = await producer.active(partition, subscriptionId);
   while (left.length > 0) {
     if (performance.now() > endsAt) {

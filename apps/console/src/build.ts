@@ -19,6 +19,7 @@ import {
   systemClock,
   version,
 } from '@posthorn/runtime';
+import { createOneOffSender, createResolver } from '@posthorn/sender';
 import { createSecretBox } from '@posthorn/signing';
 import { openStore, readBacklog } from '@posthorn/store';
 import type { ErrorRequestHandler } from 'express';
@@ -58,11 +59,14 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
   const context: ConsoleContext = {
     store,
     producer,
-    probe: {
+    probe: createOneOffSender({
       allowedNetworks: settings.ALLOWED_PRIVATE_NETWORKS,
       timeoutMs: settings.ATTEMPT_TIMEOUT,
       userAgent: `Posthorn/${version}`,
-    },
+      resolve: createResolver({ servers: settings.DNS_SERVERS, attemptTimeoutMs: settings.ATTEMPT_TIMEOUT }),
+    }),
+    allowedNetworks: settings.ALLOWED_PRIVATE_NETWORKS,
+    attemptTimeoutMs: settings.ATTEMPT_TIMEOUT,
     requireHttps: settings.REQUIRE_HTTPS,
     operators,
     secretBox: createSecretBox(settings.SECRET_ENCRYPTION_KEY),

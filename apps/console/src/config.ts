@@ -1,6 +1,6 @@
 /** The console's settings: the only reader of its environment. */
 import { durationMs, loadSettings, operatorTokens, parsedBy, sharedSettings, wholeNumber } from '@posthorn/runtime';
-import { parseNetworks } from '@posthorn/sender';
+import { parseNameServers, parseNetworks } from '@posthorn/sender';
 import { parseEncryptionKeys } from '@posthorn/signing';
 import { z } from 'zod';
 
@@ -13,6 +13,9 @@ const schema = z.object({
   ),
   ATTEMPT_TIMEOUT: durationMs.default(8_000),
   ALLOWED_PRIVATE_NETWORKS: parsedBy(parseNetworks, 'must be networks in CIDR form separated by commas').default([]),
+  DNS_SERVERS: parsedBy(parseNameServers, 'must be IP addresses, with or without a port, separated by commas').default(
+    [],
+  ),
   OPERATOR_RATE_LIMIT: wholeNumber(0, 1_000_000).default(5_000),
   SESSION_LIFETIME: durationMs.default(12 * 3_600_000),
   TRUSTED_PROXIES: parsedBy(

@@ -1,7 +1,7 @@
 /** What the console's routes work with. */
 import type { Producer } from '@posthorn/queue';
 import type { Clock, Logger } from '@posthorn/runtime';
-import type { SenderOptions } from '@posthorn/sender';
+import type { AllowedNetworks, Sender } from '@posthorn/sender';
 import type { SecretBox } from '@posthorn/signing';
 import type { Store } from '@posthorn/store';
 import type { Operators } from './operators.ts';
@@ -10,8 +10,11 @@ export interface ConsoleContext {
   store: Store;
   producer: Producer;
   operators: Operators;
-  /** How the probe of a validation is sent; what it exempts, registration exempts too. */
-  probe: SenderOptions;
+  /** Sends the request of a validation. */
+  probe: Sender;
+  /** Networks exempt from the address guard, at registration and at validation. */
+  allowedNetworks: AllowedNetworks;
+  attemptTimeoutMs: number;
   requireHttps: 'production' | 'always' | 'never';
   secretBox: SecretBox;
   clock: Clock;

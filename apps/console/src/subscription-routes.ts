@@ -352,7 +352,7 @@ function differences(before: StoredSubscription, after: StoredSubscription): Rec
 
 /** Refuses an address that can be seen to be private, local, malformed or not encrypted where it must be. */
 function checkAddress(context: ConsoleContext, url: string, environment: SubscriptionEnvironment): void {
-  const check = checkUrl(url, context.probe.allowedNetworks);
+  const check = checkUrl(url, context.allowedNetworks);
   const message = check.ok ? httpsProblem(context, check.url, environment) : check.message;
   if (message !== undefined) {
     throw new AppError('invalid_fields', 'The address is refused.', { fields: [{ path: 'url', message }] });

@@ -1,8 +1,12 @@
 /** Validates an address as the operator asks for it (specification 1 and 3.2): probe → decide. */
 import { AppError, errorOfStatus, type StatusReason, type SubscriptionStatus } from '@posthorn/core';
-import { createSender, type SendResult } from '@posthorn/sender';
+import type { SendResult } from '@posthorn/sender';
 import { changeSubscription, loadSubscriptions, type StoredSubscription } from '@posthorn/store';
 import type { ConsoleContext } from './context.ts';
+
+/** Validations in flight in one process: each takes a connection for up to `ATTEMPT_TIMEOUT`. */
+export const MAX_VALIDATIONS = 100;
+const validationsInFlight = new WeakMap<ConsoleContext, number>();
 
 /** What a validation found. */
 type Finding = { kind: 'acceptable' } | { kind: 'refused' | 'unreachable'; reason: StatusReason };
@@ -34,12 +38,18 @@ export async function validateSubscription(
 }
 
 /** One POST with body `{}` and no `Service-*` header, over a connection of its own, so that the name is resolved and all its IPs are checked. */
-async function examine({ probe }: ConsoleContext, url: string): Promise<Finding> {
-  const sender = createSender(probe);
+async function examine(context: ConsoleContext, url: string): Promise<Finding> {
+  const inFlight = validationsInFlight.get(context) ?? 0;
+  if (inFlight >= MAX_VALIDATIONS) {
+    throw new AppError('too_many_requests', `${MAX_VALIDATIONS} validations are in flight. Try again in a moment.`, {
+      retryAfterS: 1,
+    });
+  }
+  validationsInFlight.set(context, inFlight + 1);
   try {
-    return findingOf(await sender.send({ url, headers: { 'content-type': 'application/json' }, body: '{}' }));
+    return findingOf(await context.probe.send({ url, headers: { 'content-type': 'application/json' }, body: '{}' }));
   } finally {
-    sender.close();
+    validationsInFlight.set(context, validationsInFlight.get(context)! - 1);
   }
 }
 

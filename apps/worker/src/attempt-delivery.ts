@@ -181,6 +181,7 @@ function report(
       status_code: attempt.statusCode,
       error: attempt.error,
       detail: result.kind === 'connection_failed' ? result.detail : undefined,
+      ip: result.kind === 'aborted' ? undefined : (result.ip ?? undefined),
       duration_ms: attempt.durationMs,
       delivery_status: verdict.kind === 'retry' ? 'waiting_for_retry' : verdict.kind,
       next_attempt_at: verdict.kind === 'retry' ? new Date(verdict.nextAttemptAtMs).toISOString() : undefined,

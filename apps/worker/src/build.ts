@@ -20,7 +20,7 @@ import {
   systemClock,
   version,
 } from '@posthorn/runtime';
-import { createSender, parseNetworks } from '@posthorn/sender';
+import { createOneOffSender, createResolver, createSender } from '@posthorn/sender';
 import { createSecretBox } from '@posthorn/signing';
 import {
   allPartitions,
@@ -35,7 +35,7 @@ import {
 } from '@posthorn/store';
 import { createAddressPlaces } from './address-places.ts';
 import type { AttemptContext } from './attempt-delivery.ts';
-import type { WorkerSettings } from './config.ts';
+import { NOTICE_NETWORKS, type WorkerSettings } from './config.ts';
 import { createAttemptCounts, TELL_EVERY_MS } from './counts.ts';
 import { createEventBodies } from './event-bodies.ts';
 import { handleJob } from './handle-job.ts';
@@ -57,22 +57,17 @@ export function buildWorker(settings: WorkerSettings, clock: Clock = systemClock
   queueRedis.on('error', onError);
   const producer = createProducer({ redis: queueRedis, bases, onError });
   const giveUp = new AbortController();
-  const sender = createSender({
-    allowedNetworks: settings.ALLOWED_PRIVATE_NETWORKS,
+  const sending = {
     timeoutMs: settings.ATTEMPT_TIMEOUT,
     userAgent: `Posthorn/${version}`,
+    resolve: createResolver({ servers: settings.DNS_SERVERS, attemptTimeoutMs: settings.ATTEMPT_TIMEOUT }),
     signal: giveUp.signal,
-  });
-  // Whoever installs Posthorn chooses this address, so no network is closed to it.
+  };
+  const sender = createSender({ ...sending, allowedNetworks: settings.ALLOWED_PRIVATE_NETWORKS });
   const noticeSender =
     settings.NOTICE_URL === undefined
       ? undefined
-      : createSender({
-          allowedNetworks: parseNetworks('0.0.0.0/0,::/0'),
-          timeoutMs: settings.ATTEMPT_TIMEOUT,
-          userAgent: `Posthorn/${version}`,
-          signal: giveUp.signal,
-        });
+      : createOneOffSender({ ...sending, allowedNetworks: NOTICE_NETWORKS });
   const registry = createMetrics('worker');
   registerBacklog(registry, async () => ({
     ...(await readBacklog(store, clock.now())),

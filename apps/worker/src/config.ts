@@ -1,9 +1,12 @@
 /** The worker's settings: the only reader of its environment. */
 import { DEFAULT_PAUSE_AFTER, DEFAULT_RETRY_DELAYS_MS, OWN_SECRET } from '@posthorn/core';
 import { durationListMs, durationMs, loadSettings, parsedBy, sharedSettings, wholeNumber } from '@posthorn/runtime';
-import { parseNetworks } from '@posthorn/sender';
+import { checkUrl, parseNameServers, parseNetworks } from '@posthorn/sender';
 import { parseEncryptionKeys } from '@posthorn/signing';
 import { z } from 'zod';
+
+/** Whoever installs Posthorn chooses `NOTICE_URL`, so no network is closed to it. */
+export const NOTICE_NETWORKS = parseNetworks('0.0.0.0/0,::/0');
 
 const schema = z
   .object({
@@ -19,10 +22,11 @@ const schema = z
     ADDRESS_CONCURRENCY: wholeNumber(1, 10_000).default(10),
     RELEASE_RATE: wholeNumber(1, 10_000).default(50),
     ALLOWED_PRIVATE_NETWORKS: parsedBy(parseNetworks, 'must be networks in CIDR form separated by commas').default([]),
-    NOTICE_URL: z
-      .string()
-      .refine((text) => /^https?:$/.test(URL.parse(text)?.protocol ?? ''), 'must be an http or https address')
-      .optional(),
+    DNS_SERVERS: parsedBy(
+      parseNameServers,
+      'must be IP addresses, with or without a port, separated by commas',
+    ).default([]),
+    NOTICE_URL: z.string().superRefine(checkNoticeUrl).optional(),
     NOTICE_SECRET: z.string().regex(OWN_SECRET, 'must be 16 to 256 printable ASCII characters').optional(),
   })
   .superRefine((settings, context) => {
@@ -32,6 +36,11 @@ const schema = z
   });
 
 export type WorkerSettings = Readonly<z.infer<typeof schema>>;
+
+function checkNoticeUrl(text: string, context: z.RefinementCtx): void {
+  const check = checkUrl(text, NOTICE_NETWORKS);
+  if (!check.ok) context.addIssue({ code: 'custom', message: `can not be sent to: ${check.message}` });
+}
 
 /** Reads the worker's settings. Throws `SettingsError`. */
 export function loadWorkerSettings(env: NodeJS.ProcessEnv): WorkerSettings {

@@ -123,6 +123,8 @@ describe('URLs', () => {
     'http://x.local',
     'http://x.internal',
     'http://router.home.arpa',
+    'http://home.arpa',
+    'http://localhost6.localdomain6',
     'http://x.localhost..',
     'http://metadata.google.internal',
     'http://１２７.0.0.1',

@@ -36,6 +36,7 @@ const LOCAL_SUFFIXES = [
   'localhost',
   'local',
   'localdomain',
+  'localdomain6',
   'internal',
   'intranet',
   'lan',
@@ -75,7 +76,7 @@ function checkHost(url: URL, allowed: AllowedNetworks): UrlCheck {
   }
   const name = url.hostname.replace(/\.+$/, '');
   if (name === '' || name.startsWith('.') || name.includes('..')) return malformed('The host name is not valid.');
-  const isLocal = !name.includes('.') || LOCAL_SUFFIXES.some((suffix) => name.endsWith(`.${suffix}`));
+  const isLocal = !name.includes('.') || LOCAL_SUFFIXES.some((suffix) => `.${name}`.endsWith(`.${suffix}`));
   if (isLocal && allowed.length === 0) {
     return { ok: false, reason: 'local_address', message: `${name} is a local name.` };
   }

@@ -8,5 +8,7 @@ export {
   parseNetworks,
   type UrlCheck,
 } from './guard.ts';
-export type { Resolve } from './resolve.ts';
-export { createSender, type Sender, type SenderOptions, type SendRequest, type SendResult } from './sender.ts';
+export { createOneOffSender } from './one-off-sender.ts';
+export { createResolver, NameError, parseNameServers, type Resolve, type ResolverOptions } from './resolve.ts';
+export type { Sender, SendRequest, SendResult } from './result.ts';
+export { createSender, type SenderOptions } from './sender.ts';

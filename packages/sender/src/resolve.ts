@@ -1,64 +1,161 @@
-/** Resolves host names for the sender, and lets through only those whose every IP address may be sent to. */
-import { type LookupAddress, lookup as systemLookup } from 'node:dns';
-import type { LookupFunction } from 'node:net';
-import { type AllowedNetworks, checkIp } from './guard.ts';
+/** Resolves host names without threads: the hosts file, then DNS over sockets of this process. Which addresses may be used is left to the guard. */
+import { type LookupAddress, Resolver } from 'node:dns';
+import { readFileSync, statSync } from 'node:fs';
+import { isIP } from 'node:net';
 
-/** Answers all addresses of a name, or rejects with the resolver's error. */
+/** Returns all addresses of a name. Rejects with `NameError`. */
 export type Resolve = (hostname: string) => Promise<LookupAddress[]>;
 
-/** A name resolved to an address that may not be sent to. Carries the code `ADDRESS_BLOCKED`, by which the sender knows it. */
-export class AddressBlocked extends Error {
-  readonly code = 'ADDRESS_BLOCKED';
-  readonly reason: 'private_address' | 'local_address';
-  constructor(reason: 'private_address' | 'local_address') {
-    super('The name resolves to an address that is not public.');
-    this.reason = reason;
+/** A name that has no address, or whose name servers gave no usable response. `code` is that of node:dns, such as `ENOTFOUND`. */
+export class NameError extends Error {
+  override name = 'NameError';
+  readonly code: string;
+  constructor(hostname: string, code: string) {
+    super(`Resolving ${hostname} failed: ${code}`);
+    this.code = code;
   }
 }
 
-/** The system's resolver. Lookups of one name at the same time are one: a name that hangs takes one thread, not all. */
-export function createResolver(): Resolve {
+export interface ResolverOptions {
+  /** Name servers as `ip` or `ip:port`; those of /etc/resolv.conf where this is left out or empty. */
+  servers?: readonly string[];
+  /** The limit of an attempt; that of a lookup, with all its retries, is five eighths of it, and 5 seconds at most. */
+  attemptTimeoutMs?: number;
+  hostsFile?: string;
+}
+
+/** Well below the limit of an attempt, so that a silent name server is told apart from a silent receiver. */
+const MAX_LOOKUP_MS = 5_000;
+const LOOKUP_SHARE = 5 / 8;
+/** First wait for a name server. It doubles up to the maximum with each retry. */
+const QUERY_TIMEOUT_MS = 1_000;
+const MAX_QUERY_TIMEOUT_MS = 2_000;
+const QUERY_TRIES = 4;
+/** How long the addresses of one family wait for those of the other: some name servers never respond to AAAA queries. */
+const SECOND_FAMILY_MS = 500;
+/** How often the hosts file and /etc/resolv.conf are checked for changes. */
+const FILE_CHECK_MS = 5_000;
+const LOOPBACK: LookupAddress[] = [
+  { address: '127.0.0.1', family: 4 },
+  { address: '::1', family: 6 },
+];
+const NO_SUCH_ADDRESS = new Set(['ENOTFOUND', 'ENODATA']);
+
+/**
+ * A resolver that never waits for a thread. It reads the hosts file first, as the system does. It asks DNS for the name exactly as it is:
+ * search domains are not tried. Concurrent lookups of one name share one query. Nothing is cached. IPv4 addresses come first.
+ */
+export function createResolver(options: ResolverOptions = {}): Resolve {
+  const timeoutMs = Math.min(MAX_LOOKUP_MS, Math.ceil((options.attemptTimeoutMs ?? 8_000) * LOOKUP_SHARE));
+  const hosts = followFile(options.hostsFile ?? '/etc/hosts', parseHosts);
+  const servers = options.servers ?? [];
+  const makeClient = () => {
+    const client = new Resolver({
+      timeout: Math.min(QUERY_TIMEOUT_MS, timeoutMs),
+      tries: QUERY_TRIES,
+      maxTimeout: MAX_QUERY_TIMEOUT_MS,
+    });
+    if (servers.length > 0) client.setServers(servers);
+    return client;
+  };
+  // A Resolver reads /etc/resolv.conf once, when it is made.
+  const currentClient = servers.length > 0 ? always(makeClient()) : followFile('/etc/resolv.conf', makeClient);
   const inFlight = new Map<string, Promise<LookupAddress[]>>();
   return (hostname) => {
-    let lookup = inFlight.get(hostname);
+    const name = hostname.toLowerCase().replace(/\.$/, '');
+    const known = hosts().get(name) ?? (/(^|\.)localhost$/.test(name) ? LOOPBACK : undefined);
+    if (known) return Promise.resolve(known);
+    let lookup = inFlight.get(name);
     if (!lookup) {
-      lookup = new Promise<LookupAddress[]>((resolve, reject) => {
-        systemLookup(hostname, { all: true, order: 'verbatim' }, (error, addresses) => {
-          inFlight.delete(hostname);
-          if (error) reject(error);
-          else resolve(addresses);
-        });
-      });
-      inFlight.set(hostname, lookup);
+      lookup = queryBoth(currentClient(), name, timeoutMs).finally(() => inFlight.delete(name));
+      inFlight.set(name, lookup);
     }
     return lookup;
   };
 }
 
-/** All addresses of a name. Rejects with `AddressBlocked` where any of them may not be sent to. */
-async function resolvePublic(hostname: string, allowed: AllowedNetworks, resolve: Resolve): Promise<LookupAddress[]> {
-  const addresses = await resolve(hostname);
-  if (addresses.length === 0) throw Object.assign(new Error('The name has no address.'), { code: 'ENOTFOUND' });
-  for (const { address } of addresses) {
-    const reason = checkIp(address, allowed);
-    if (reason !== null) throw new AddressBlocked(reason);
+/** Reads a comma-separated list of name servers, `ip` or `ip:port` (`[ip]:port` for IPv6). Throws an `Error` that names the bad one. */
+export function parseNameServers(text: string): string[] {
+  const servers = text
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== '');
+  for (const server of servers) {
+    try {
+      new Resolver().setServers([server]);
+    } catch (cause) {
+      throw new Error(`"${server}" is not the address of a name server, such as 10.0.0.2 or 10.0.0.2:5353`, { cause });
+    }
   }
-  return addresses;
+  return servers;
 }
 
-/** The `lookup` of a connection about to be made: what it answers is what will be connected to. */
-export function guardedLookup(allowed: AllowedNetworks, resolve: Resolve): LookupFunction {
-  return (hostname, options, callback) => {
-    resolvePublic(hostname, allowed, resolve).then(
-      (addresses) => {
-        const wanted = addresses.filter(({ family }) => !options.family || options.family === family);
-        const [first] = wanted;
-        if (first === undefined)
-          callback(Object.assign(new Error('No address of that family.'), { code: 'ENOTFOUND' }), '');
-        else if (options.all) callback(null, wanted);
-        else callback(null, first.address, first.family);
-      },
-      (error: NodeJS.ErrnoException) => callback(error, ''),
-    );
+/** Queries A and AAAA at the same time. An address of one family is enough. */
+function queryBoth(client: Resolver, name: string, timeoutMs: number): Promise<LookupAddress[]> {
+  return new Promise((resolve, reject) => {
+    const found: LookupAddress[] = [];
+    const codes: string[] = [];
+    let waiting = 2;
+    const finish = () => {
+      clearTimeout(limit);
+      clearTimeout(secondFamily);
+      if (found.length > 0) return resolve(found.sort((a, b) => a.family - b.family));
+      const code =
+        codes.find((one) => !NO_SUCH_ADDRESS.has(one)) ?? (codes.includes('ENOTFOUND') ? 'ENOTFOUND' : 'ENODATA');
+      reject(new NameError(name, code));
+    };
+    const limit = setTimeout(() => {
+      codes.push('ETIMEOUT');
+      finish();
+    }, timeoutMs);
+    let secondFamily: NodeJS.Timeout | undefined;
+    const answered = (family: 4 | 6) => (error: NodeJS.ErrnoException | null, addresses?: string[]) => {
+      waiting -= 1;
+      if (error) codes.push(error.code ?? 'UNKNOWN');
+      else for (const address of addresses ?? []) found.push({ address, family });
+      if (waiting === 0) finish();
+      else if (found.length > 0) secondFamily = setTimeout(finish, SECOND_FAMILY_MS);
+    };
+    client.resolve4(name, answered(4));
+    client.resolve6(name, answered(6));
+  });
+}
+
+/** Returns what `read` makes of a file's text, and calls it again after the file has changed. A missing file is an empty one. */
+function followFile<T>(path: string, read: (text: string) => T): () => T {
+  let checkedAtMs = Number.NEGATIVE_INFINITY;
+  let version: string | undefined;
+  let value: T;
+  return () => {
+    const nowMs = performance.now();
+    if (nowMs - checkedAtMs < FILE_CHECK_MS) return value;
+    checkedAtMs = nowMs;
+    const stat = statSync(path, { throwIfNoEntry: false });
+    const current = stat ? `${stat.mtimeMs}:${stat.size}:${stat.ino}` : 'none';
+    if (current !== version) {
+      value = read(stat ? readFileSync(path, 'utf8') : '');
+      version = current;
+    }
+    return value;
   };
+}
+
+function always<T>(value: T): () => T {
+  return () => value;
+}
+
+/** Names and their addresses from the text of a hosts file. Lines that can't be read are skipped, as by the system. */
+function parseHosts(text: string): Map<string, LookupAddress[]> {
+  const hosts = new Map<string, LookupAddress[]>();
+  for (const line of text.split('\n')) {
+    const [address = '', ...names] = line.replace(/#.*/, '').trim().split(/\s+/);
+    const family = isIP(address);
+    if (family === 0) continue;
+    for (const name of names.map((one) => one.toLowerCase())) {
+      const addresses = hosts.get(name) ?? [];
+      addresses.push({ address, family });
+      hosts.set(name, addresses);
+    }
+  }
+  return hosts;
 }

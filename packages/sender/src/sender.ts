@@ -1,190 +1,173 @@
-/** Makes one attempt: a POST whose outcome is known with the status line, within one time limit for everything. */
-import { type ClientRequest, Agent as HttpAgent, type IncomingMessage } from 'node:http';
-import { Agent as HttpsAgent } from 'node:https';
-import type { Socket } from 'node:net';
-import got, { type Got, type Request } from 'got';
-import { type AllowedNetworks, checkUrl } from './guard.ts';
-import { AddressBlocked, createResolver, guardedLookup, type Resolve } from './resolve.ts';
-
-export interface SendRequest {
-  url: string;
-  headers: Record<string, string>;
-  /** The exact text to send, as UTF-8. (A string, since got would copy a buffer several times.) */
-  body: string;
-}
-
-/** How an attempt ended. A failed attempt is a value, never an exception. */
-export type SendResult =
-  | { kind: 'responded'; statusCode: number }
-  | { kind: 'timed_out' }
-  | { kind: 'connection_failed'; error: 'dns' | 'connection' | 'tls'; detail: string }
-  | { kind: 'address_blocked'; reason: 'private_address' | 'local_address' }
-  | { kind: 'aborted' };
+/** Makes the attempts of deliveries: a POST whose outcome is known with the status line, over kept connections, within one time limit for everything. */
+import type { Dispatcher } from 'undici';
+import { type Connect, createConnect, type Opening } from './connect.ts';
+import { type Connection, type Connections, createConnections } from './connections.ts';
+import type { AllowedNetworks } from './guard.ts';
+import { guardedLookup } from './guarded-lookup.ts';
+import { createResolver, type Resolve } from './resolve.ts';
+import { MAX_BODY_BYTES, MAX_BODY_MS } from './response-limits.ts';
+import { ResponseError, resultOfError, type Sender, type SendRequest, type SendResult } from './result.ts';
+import { createTargets, type Target } from './targets.ts';
 
 export interface SenderOptions {
   allowedNetworks: AllowedNetworks;
   /** Limit for the response, counted from the start of the attempt (specification 8). */
   timeoutMs: number;
   userAgent: string;
-  /** Resolves names; the system's resolver unless a test says otherwise. */
-  resolve?: Resolve;
-  /** Gives up all attempts in flight, and refuses new ones: the process can't wait any longer. */
-  signal?: AbortSignal;
+  /** Resolves names; a resolver over the name servers of the system by default. */
+  resolve?: Resolve | undefined;
+  /** Aborts all attempts in flight, and refuses new ones. */
+  signal?: AbortSignal | undefined;
   /** Certificate authorities to trust in place of the well-known ones. */
-  ca?: string;
+  ca?: string | undefined;
+  /** Clock for the age of connections, in milliseconds; monotonic. */
+  now?: (() => number) | undefined;
 }
 
-export interface Sender {
-  /** Makes one attempt. */
-  send(request: SendRequest): Promise<SendResult>;
-  /** Lets go of the connections that are kept. */
-  close(): void;
+interface Context {
+  connect: Connect;
+  connections: Connections;
+  inFlight: Set<Attempt>;
+  userAgent: string;
+  timeoutMs: number;
 }
 
-type Agents = { http: HttpAgent; https: HttpsAgent };
-
-/** What is read of a response's body at most, and for how long, so that its connection can be used again. */
-const DRAIN_BYTES = 16 * 1024;
-const DRAIN_MS = 250;
-/** A response's status line and headers together. */
-const MAX_HEADER_BYTES = 16 * 1024;
-/** Connections kept to one address while idle, and for how long. */
-const IDLE_PER_ADDRESS = 256;
-const IDLE_MS = 10_000;
-/** Checked URLs remembered. */
-const CHECKS_KEPT = 10_000;
-
+/** The sender of deliveries. It keeps connections for up to a minute. */
 export function createSender(options: SenderOptions): Sender {
-  const agentOptions = {
-    maxFreeSockets: IDLE_PER_ADDRESS,
-    timeout: IDLE_MS,
-    scheduling: 'lifo' as const,
-    lookup: guardedLookup(options.allowedNetworks, options.resolve ?? createResolver()),
-    // Without this, Node 24 could be told by the environment to use a proxy.
-    proxyEnv: {},
+  const lookup = guardedLookup(options.allowedNetworks, options.resolve ?? createResolver());
+  const targetOf = createTargets(options.allowedNetworks);
+  const context: Context = {
+    connect: createConnect({ lookup, ca: options.ca }),
+    connections: createConnections(options.now ?? (() => performance.now())),
+    inFlight: new Set(),
+    userAgent: options.userAgent,
+    timeoutMs: options.timeoutMs,
   };
-  const makeAgents = (keepAlive: boolean): Agents => ({
-    http: new HttpAgent({ ...agentOptions, keepAlive }),
-    https: new HttpsAgent({ ...agentOptions, keepAlive, ca: options.ca }),
-  });
-  const [kept, fresh] = [makeAgents(true), makeAgents(false)];
-  // Whatever got would do beyond one plain request is off: most of an attempt's cost is in such features.
-  const client = got.extend({
-    agent: kept,
-    retry: { limit: 0 },
-    followRedirect: false,
-    throwHttpErrors: false,
-    decompress: false,
-    strictContentLength: false,
-    maxHeaderSize: MAX_HEADER_BYTES,
-    headers: { 'user-agent': options.userAgent },
-  });
-  // One listener for all: adding one to a signal for each attempt costs more than signing it.
-  const inFlight = new Set<() => void>();
+  // One listener for all attempts: adding one for each costs more than signing a delivery.
   options.signal?.addEventListener('abort', () => {
-    for (const giveUp of inFlight) giveUp();
+    for (const attempt of context.inFlight) attempt.end({ kind: 'aborted' });
   });
-  const check = rememberChecks(options.allowedNetworks);
   return {
     async send(request) {
       if (options.signal?.aborted) return { kind: 'aborted' };
-      // An IP literal never reaches the lookup of a connection, so it is checked here.
-      const blocked = check(request.url);
-      if (blocked !== undefined) return blocked;
-      const endsAtMs = performance.now() + options.timeoutMs;
-      const result = await post(client, request, options.timeoutMs, inFlight);
-      if (result !== 'stale') return result;
-      // The receiver had closed a kept connection: most likely it saw nothing of the request, which goes once more over a new one.
-      const again = await post(client, request, Math.max(1, endsAtMs - performance.now()), inFlight, fresh);
-      return again === 'stale' ? { kind: 'connection_failed', error: 'connection', detail: 'ECONNRESET' } : again;
+      const target = targetOf(request.url);
+      if ('kind' in target) return target;
+      return await new Promise((resolve) => new Attempt(context, target, request, resolve).start());
     },
-    close() {
-      for (const agents of [kept, fresh]) for (const agent of Object.values(agents)) agent.destroy();
-    },
+    close: () => context.connections.close(),
   };
 }
 
-/** What checkUrl says of a URL follows from its text, and the same few are sent to all day: it is worked out once for each. */
-function rememberChecks(allowed: AllowedNetworks): (url: string) => SendResult | undefined {
-  const known = new Map<string, SendResult | undefined>();
-  return (url) => {
-    if (known.has(url)) return known.get(url);
-    const check = checkUrl(url, allowed);
-    const result: SendResult | undefined = check.ok
-      ? undefined
-      : { kind: 'address_blocked', reason: check.reason === 'malformed' ? 'private_address' : check.reason };
-    if (known.size >= CHECKS_KEPT) known.clear();
-    known.set(url, result);
-    return result;
-  };
+/** One attempt: over a kept connection where there is one, otherwise, or where that one turns out to be closed, over a new one. */
+class Attempt implements Dispatcher.DispatchHandler {
+  readonly #context: Context;
+  readonly #target: Target;
+  readonly #request: SendRequest;
+  readonly #resolve: (result: SendResult) => void;
+  readonly #limit: NodeJS.Timeout;
+  #opening: Opening | undefined;
+  #connection: Connection | undefined;
+  #isReused = false;
+  #isSettled = false;
+  #bodyLimit: NodeJS.Timeout | undefined;
+
+  constructor(context: Context, target: Target, request: SendRequest, resolve: (result: SendResult) => void) {
+    this.#context = context;
+    this.#target = target;
+    this.#request = request;
+    this.#resolve = resolve;
+    this.#limit = setTimeout(() => this.end({ kind: 'timed_out', ip: this.#ip() }), context.timeoutMs);
+    context.inFlight.add(this);
+  }
+
+  start(): void {
+    const kept = this.#context.connections.take(this.#target.origin);
+    this.#isReused = kept !== undefined;
+    // One turn of the event loop here and one in undici: what the receiver has sent or closed by now is seen before the request is written.
+    if (kept) setImmediate(() => this.#exchange(kept));
+    else this.#connect();
+  }
+
+  /** Ends the attempt now, with its connection. */
+  end(result: SendResult): void {
+    this.#settle(result);
+    this.#opening?.socket.destroy();
+    this.#connection?.socket.destroy();
+  }
+
+  #ip(): string | null {
+    return this.#connection?.ip ?? this.#opening?.ip() ?? null;
+  }
+
+  #settle(result: SendResult): void {
+    if (this.#isSettled) return;
+    this.#isSettled = true;
+    clearTimeout(this.#limit);
+    this.#context.inFlight.delete(this);
+    this.#resolve(result);
+  }
+
+  #connect(): void {
+    this.#isReused = false;
+    this.#connection = undefined;
+    this.#opening = this.#context.connect(this.#target, (error, socket) => {
+      if (this.#isSettled) return;
+      const ip = this.#ip();
+      if (error) this.end(resultOfError(error, ip));
+      else this.#exchange(this.#context.connections.add(this.#target.origin, socket, ip));
+    });
+  }
+
+  #exchange(connection: Connection): void {
+    if (this.#isSettled) {
+      connection.socket.destroy();
+      return;
+    }
+    this.#opening = undefined;
+    this.#connection = connection;
+    const { headers, body } = this.#request;
+    const lines = ['user-agent', this.#context.userAgent];
+    for (const name in headers) lines.push(name.toLowerCase(), headers[name]!);
+    connection.client.dispatch({ method: 'POST', path: this.#target.path, headers: lines, body }, this);
+  }
+
+  onRequestStart(): void {
+    this.#connection!.limits.begin();
+  }
+
+  onResponseStart(controller: Dispatcher.DispatchController, statusCode: number, headers: object): void {
+    // Interim responses end in the limits; one that gets here is not framed as such.
+    if (statusCode < 200) return controller.abort(new ResponseError('TOO_MANY_INTERIM_RESPONSES'));
+    // Some servers send this on their own before they close an idle connection, so it need not be about this request.
+    if (statusCode === 408 && this.#isReused) return controller.abort(new ResponseError('CLOSED'));
+    const connection = this.#connection!;
+    connection.limits.statusSeen();
+    this.#settle({ kind: 'responded', statusCode, ip: connection.ip });
+    const length = Number((headers as Record<string, unknown>)['content-length'] ?? 0);
+    if (length > MAX_BODY_BYTES) connection.socket.destroy();
+    else this.#bodyLimit = setTimeout(() => connection.socket.destroy(), MAX_BODY_MS);
+  }
+
+  /** undici requires it. The body is not used, and its limit is in response-limits.ts. */
+  onResponseData(): void {}
+
+  onResponseEnd(): void {
+    clearTimeout(this.#bodyLimit);
+    this.#context.connections.release(this.#connection!);
+  }
+
+  onResponseError(_controller: unknown, error: NodeJS.ErrnoException): void {
+    clearTimeout(this.#bodyLimit);
+    const connection = this.#connection!;
+    connection.socket.destroy();
+    if (this.#isSettled) return;
+    // The receiver had closed a kept connection: most likely it saw nothing of the request, which goes once more over a new one.
+    const isStale = this.#isReused && (connection.limits.received() === 0 || isClosed(error));
+    if (isStale) this.#connect();
+    else this.end(resultOfError(error, connection.ip));
+  }
 }
 
-/** One request, settled by whichever comes first: the status line, a failure, the time limit, giving up. */
-function post(
-  client: Got,
-  { url, headers, body }: SendRequest,
-  limitMs: number,
-  inFlight: Set<() => void>,
-  agent?: Agents,
-): Promise<SendResult | 'stale'> {
-  return new Promise((resolve) => {
-    const stream = client.stream.post(url, agent ? { headers, body, agent } : { headers, body });
-    let native: ClientRequest | undefined;
-    let settled = false;
-    const settle = (result: SendResult | 'stale') => {
-      if (settled) return;
-      settled = true;
-      clearTimeout(timer);
-      inFlight.delete(abort);
-      resolve(result);
-    };
-    const giveUp = (result: SendResult) => {
-      settle(result);
-      stream.destroy();
-    };
-    const abort = () => giveUp({ kind: 'aborted' });
-    const timer = setTimeout(giveUp, limitMs, { kind: 'timed_out' });
-    inFlight.add(abort);
-    stream.on('request', (request: ClientRequest) => {
-      native = request;
-    });
-    stream.on('response', (response: IncomingMessage) => {
-      settle({ kind: 'responded', statusCode: response.statusCode! });
-      drain(stream);
-    });
-    stream.on('upgrade', (_response: IncomingMessage, socket: Socket) => {
-      socket.destroy();
-      giveUp({ kind: 'connection_failed', error: 'connection', detail: 'UPGRADE' });
-    });
-    stream.on('error', (error: NodeJS.ErrnoException) => {
-      const result = classify(error);
-      settle(native?.reusedSocket && STALE_CODES.has(error.code ?? '') ? 'stale' : result);
-    });
-  });
-}
-
-/** Reads what little body there may be, so that the connection can be kept; drops the connection where there is more. */
-function drain(stream: Request): void {
-  let bytes = 0;
-  const timer = setTimeout(() => stream.destroy(), DRAIN_MS);
-  const stop = () => clearTimeout(timer);
-  stream.once('end', stop);
-  stream.once('close', stop);
-  stream.on('data', (chunk: Buffer) => {
-    bytes += chunk.length;
-    if (bytes > DRAIN_BYTES) stream.destroy();
-  });
-}
-
-const STALE_CODES = new Set(['ECONNRESET', 'EPIPE', 'ECONNABORTED']);
-const DNS_CODES = /^(ENOTFOUND|EAI_|ENODATA|ESERVFAIL|EREFUSED|ENONAME)/;
-const TLS_CODES =
-  /^(ERR_TLS|ERR_SSL|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|EPROTO|HOSTNAME_MISMATCH|INVALID_(CA|PURPOSE)|PATH_LENGTH|CRL_|ERROR_IN_C)/;
-
-function classify(error: NodeJS.ErrnoException): SendResult {
-  const cause = error.cause;
-  if (cause instanceof AddressBlocked) return { kind: 'address_blocked', reason: cause.reason };
-  const detail = error.code ?? 'UNKNOWN';
-  if (DNS_CODES.test(detail)) return { kind: 'connection_failed', error: 'dns', detail };
-  return { kind: 'connection_failed', error: TLS_CODES.test(detail) ? 'tls' : 'connection', detail };
+function isClosed(error: Error): boolean {
+  return error instanceof ResponseError && error.code === 'CLOSED';
 }

@@ -8,6 +8,21 @@ const every = (socket: Socket, ms: number, text: string | Buffer) => {
   const timer = setInterval(() => socket.write(text), ms);
   socket.once('close', () => clearInterval(timer));
 };
+/** Writes `text` again and again, as fast as it is read. */
+const flood = (socket: Socket, text: string) => {
+  const chunk = Buffer.from(text.repeat(Math.ceil(0x10000 / text.length)));
+  const pump = () => {
+    while (!socket.destroyed && socket.write(chunk));
+  };
+  socket.on('drain', pump);
+  pump();
+};
+/** Writes `text` byte by byte. */
+const drip = (socket: Socket, text: string) => {
+  let at = 0;
+  const timer = setInterval(() => socket.write(text[at++ % text.length]!), 20);
+  socket.once('close', () => clearInterval(timer));
+};
 
 /** What each does once a request has begun to arrive. */
 const MISBEHAVIOURS = {
@@ -20,6 +35,33 @@ const MISBEHAVIOURS = {
     every(socket, 20, 'X-Drip: a\r\n');
   },
   'sends interim answers for ever': (socket: Socket) => every(socket, 10, 'HTTP/1.1 102 Processing\r\n\r\n'),
+  'floods with 100': (socket: Socket) => flood(socket, 'HTTP/1.1 100 Continue\r\n\r\n'),
+  'floods with 102': (socket: Socket) => flood(socket, 'HTTP/1.1 102 \r\n\r\n'),
+  'floods with 103': (socket: Socket) => flood(socket, 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n'),
+  'floods with the headers of an interim answer': (socket: Socket) => {
+    socket.write('HTTP/1.1 103 Early Hints\r\n');
+    flood(socket, 'Link: </a>\r\n');
+  },
+  'sends as many interim answers as it may': (socket: Socket) => {
+    socket.write('HTTP/1.1 102 Processing\r\n\r\n'.repeat(16));
+    socket.write(`${OK}Content-Length: 0\r\n\r\n`);
+  },
+  'sends one interim answer too many': (socket: Socket) => {
+    socket.write('HTTP/1.1 102 Processing\r\n\r\n'.repeat(17));
+    socket.write(`${OK}Content-Length: 0\r\n\r\n`);
+  },
+  'drips its status line': (socket: Socket) =>
+    drip(socket, 'HTTP/1.1 200 So slow that nobody waits for its end\r\n\r\n'),
+  'drips an interim answer': (socket: Socket) => drip(socket, 'HTTP/1.1 103 Early Hints\r\n\r\n'),
+  'never ends its status line': (socket: Socket) => {
+    socket.write('HTTP/1.1 200 ');
+    flood(socket, 'So good ');
+  },
+  'floods with empty lines': (socket: Socket) => flood(socket, '\r\n'),
+  'answers twice': (socket: Socket) => {
+    socket.write(`${OK}Content-Length: 0\r\n\r\n`.repeat(2));
+  },
+  'answers for ever': (socket: Socket) => flood(socket, `${OK}Content-Length: 0\r\n\r\n`),
   'sends interim answers first': (socket: Socket) => {
     socket.write(
       'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n',
@@ -35,20 +77,19 @@ const MISBEHAVIOURS = {
   },
   'sends an endless body': (socket: Socket) => {
     socket.write(`${OK}Transfer-Encoding: chunked\r\n\r\n`);
-    const chunk = Buffer.concat([Buffer.from('4000\r\n'), Buffer.alloc(0x4000, 97), Buffer.from('\r\n')]);
-    const pump = () => {
-      while (!socket.destroyed && socket.write(chunk));
-    };
-    socket.on('drain', pump);
-    pump();
+    flood(socket, `4000\r\n${'a'.repeat(0x4000)}\r\n`);
+  },
+  'sends an endless chunk extension': (socket: Socket) => {
+    socket.write(`${OK}Transfer-Encoding: chunked\r\n\r\n1;`);
+    flood(socket, 'a=b;');
+  },
+  'sends endless trailers': (socket: Socket) => {
+    socket.write(`${OK}Transfer-Encoding: chunked\r\n\r\n0\r\n`);
+    flood(socket, 'X-Trailer: a\r\n');
   },
   'announces a gigabyte': (socket: Socket) => {
     socket.write(`${OK}Content-Length: 1000000000\r\n\r\n`);
-    const pump = () => {
-      while (!socket.destroyed && socket.write(Buffer.alloc(0x10000, 97)));
-    };
-    socket.on('drain', pump);
-    pump();
+    flood(socket, 'a');
   },
   'drips its body': (socket: Socket) => {
     socket.write(`${OK}Content-Length: 100000\r\n\r\n`);

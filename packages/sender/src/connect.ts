@@ -1,0 +1,68 @@
+/** Opens the connections of deliveries: resolve, check, connect, TLS. */
+import { isIP, type LookupFunction, connect as netConnect, type Socket } from 'node:net';
+import { createSecureContext, type TLSSocket, connect as tlsConnect } from 'node:tls';
+import type { Target } from './targets.ts';
+
+export interface ConnectOptions {
+  /** Resolves and checks: see guarded-lookup.ts. */
+  lookup: LookupFunction;
+  /** Certificate authorities to trust in place of the well-known ones. */
+  ca?: string | undefined;
+}
+
+/** A connection that is being opened. Destroying the socket gives it up. */
+export interface Opening {
+  socket: Socket;
+  /** The address connected to, or tried last. */
+  ip(): string | null;
+}
+
+export type Connect = (target: Target, done: (error: Error | null, socket: Socket) => void) => Opening;
+
+/** TLS sessions kept for a faster handshake. */
+const MAX_SESSIONS = 1_000;
+
+/**
+ * Makes a function that opens connections. It tries all addresses of a name in turn, each for 250 ms before it starts with the next
+ * (RFC 8305). It calls `done` once: after the TLS handshake, or with the error.
+ */
+export function createConnect({ lookup, ca }: ConnectOptions): Connect {
+  const sessions = new Map<string, Buffer>();
+  const secureContext = createSecureContext({ ca });
+  return (target, done) => {
+    const { hostname: host, port, origin } = target;
+    const shared = { host, port, lookup, autoSelectFamily: true, noDelay: true };
+    let tried: string | null = null;
+    const socket: Socket = target.isSecure
+      ? tlsConnect({
+          ...shared,
+          servername: isIP(host) ? '' : host.replace(/\.$/, ''),
+          ALPNProtocols: ['http/1.1'],
+          session: sessions.get(origin),
+          secureContext,
+        })
+      : netConnect(shared);
+    socket.on('connectionAttempt', (ip) => {
+      tried = ip;
+    });
+    if (target.isSecure) (socket as TLSSocket).on('session', (session) => remember(sessions, origin, session));
+    let isDone = false;
+    const finish = (error: Error | null) => {
+      if (isDone) return;
+      isDone = true;
+      done(error, socket);
+    };
+    socket.once(target.isSecure ? 'secureConnect' : 'connect', () => finish(null));
+    // This listener stays: an error after the connection is closed must not end the process.
+    socket.on('error', finish);
+    socket.once('close', () => finish(Object.assign(new Error('closed'), { code: 'ECONNRESET' })));
+    return { socket, ip: () => socket.remoteAddress ?? tried };
+  };
+}
+
+function remember(sessions: Map<string, Buffer>, origin: string, session: Buffer): void {
+  sessions.delete(origin);
+  sessions.set(origin, session);
+  const [oldest] = sessions.keys();
+  if (sessions.size > MAX_SESSIONS && oldest !== undefined) sessions.delete(oldest);
+}

@@ -1,0 +1,131 @@
+/** The connections that are kept between requests: an undici client for each, reused latest first, for a limited time. */
+import type { Socket } from 'node:net';
+import { Client } from 'undici';
+import { limitResponses, MAX_HEADERS_BYTES, type ResponseLimits } from './response-limits.ts';
+import { ResponseError } from './result.ts';
+
+/** A connection serves one request at a time. */
+export interface Connection {
+  readonly origin: string;
+  readonly socket: Socket;
+  readonly ip: string | null;
+  readonly client: Client;
+  readonly limits: ResponseLimits;
+  readonly openedAtMs: number;
+}
+
+export interface Connections {
+  /** A kept connection that is ready for a request, if there is one. */
+  take(origin: string): Connection | undefined;
+  /** Makes a connection of a socket that has just been opened. */
+  add(origin: string, socket: Socket, ip: string | null): Connection;
+  /** Keeps a connection whose response is complete, or closes it. */
+  release(connection: Connection): void;
+  /** Closes all connections, in use or not. */
+  close(): void;
+}
+
+/** A name that moves is followed after this time at the latest. */
+export const MAX_CONNECTION_AGE_MS = 60_000;
+/** Idle connections are closed after this time, or a second before the receiver would close them (its `Keep-Alive` header). */
+const MAX_IDLE_MS = 10_000;
+const MAX_IDLE_PER_ORIGIN = 256;
+const MAX_IDLE = 1_024;
+/** How long connections to an origin are not kept after it has sent bytes that nobody asked for. */
+const DISTRUST_MS = 600_000;
+const MAX_DISTRUSTED = 1_000;
+
+/** `now` is a monotonic clock in milliseconds. */
+export function createConnections(now: () => number): Connections {
+  const open = new Set<Connection>();
+  /** Idle connections, the one that has been idle longest first. */
+  const idle = new Set<Connection>();
+  const idleByOrigin = new Map<string, Connection[]>();
+  const distrustedUntilMs = new Map<string, number>();
+
+  const distrust = (origin: string) => {
+    const [oldest] = distrustedUntilMs.keys();
+    if (distrustedUntilMs.size >= MAX_DISTRUSTED && oldest !== undefined) distrustedUntilMs.delete(oldest);
+    distrustedUntilMs.set(origin, now() + DISTRUST_MS);
+  };
+  const isReusable = ({ origin, socket, openedAtMs }: Connection) =>
+    !socket.destroyed &&
+    socket.writable &&
+    now() - openedAtMs < MAX_CONNECTION_AGE_MS &&
+    (distrustedUntilMs.get(origin) ?? 0) <= now();
+  const removeIdle = (connection: Connection) => {
+    if (!idle.delete(connection)) return;
+    const same = idleByOrigin.get(connection.origin)!;
+    same.splice(same.lastIndexOf(connection), 1);
+    if (same.length === 0) idleByOrigin.delete(connection.origin);
+  };
+  const keep = (connection: Connection) => {
+    const same = idleByOrigin.get(connection.origin) ?? [];
+    if (same.length >= MAX_IDLE_PER_ORIGIN || !open.has(connection) || !isReusable(connection)) {
+      connection.socket.destroy();
+      return;
+    }
+    same.push(connection);
+    idleByOrigin.set(connection.origin, same);
+    idle.add(connection);
+    const [oldest] = idle;
+    if (idle.size > MAX_IDLE) oldest?.socket.destroy();
+  };
+
+  return {
+    take(origin) {
+      for (;;) {
+        const connection = idleByOrigin.get(origin)?.at(-1);
+        if (!connection) return undefined;
+        removeIdle(connection);
+        if (isReusable(connection)) return connection;
+        connection.socket.destroy();
+      }
+    },
+    add(origin, socket, ip) {
+      const connection: Connection = {
+        origin,
+        socket,
+        ip,
+        client: clientOver(origin, socket),
+        limits: limitResponses(socket, () => distrust(origin)),
+        openedAtMs: now(),
+      };
+      open.add(connection);
+      socket.once('close', () => {
+        open.delete(connection);
+        removeIdle(connection);
+      });
+      return connection;
+    },
+    release(connection) {
+      connection.limits.end();
+      // undici is still parsing: whatever follows the response in the same bytes makes it destroy the socket.
+      queueMicrotask(() => keep(connection));
+    },
+    close() {
+      for (const { socket } of open) socket.destroy();
+    },
+  };
+}
+
+/** An undici client over one socket. It never opens another. */
+function clientOver(origin: string, socket: Socket): Client {
+  let isTaken = false;
+  return new Client(origin, {
+    connect: (_options, done) => {
+      if (isTaken) return done(new ResponseError('CLOSED'), null);
+      isTaken = true;
+      queueMicrotask(() => done(null, socket));
+    },
+    pipelining: 1,
+    allowH2: false,
+    maxHeaderSize: MAX_HEADERS_BYTES,
+    keepAliveTimeout: MAX_IDLE_MS,
+    keepAliveMaxTimeout: MAX_IDLE_MS,
+    keepAliveTimeoutThreshold: 1_000,
+    // The time limit of an attempt is the sender's.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  });
+}

@@ -1,0 +1,119 @@
+/** Makes single requests, each over a connection of its own: validations and notices. Rules and limits are those of deliveries. */
+import { type ClientRequest, Agent as HttpAgent, type IncomingMessage } from 'node:http';
+import { Agent as HttpsAgent } from 'node:https';
+import type { Socket } from 'node:net';
+import got, { type Got } from 'got';
+import { guardedLookup } from './guarded-lookup.ts';
+import { createResolver } from './resolve.ts';
+import { MAX_HEAD_BYTES, MAX_HEADERS_BYTES, MAX_INTERIM_RESPONSES } from './response-limits.ts';
+import { ResponseError, resultOfError, type Sender, type SendRequest, type SendResult } from './result.ts';
+import type { SenderOptions } from './sender.ts';
+import { createTargets } from './targets.ts';
+
+type Finish = (result: SendResult) => void;
+
+/** A sender that keeps no connection, so that each request resolves the name anew and checks all its addresses. */
+export function createOneOffSender(options: SenderOptions): Sender {
+  const agentOptions = {
+    keepAlive: false,
+    lookup: guardedLookup(options.allowedNetworks, options.resolve ?? createResolver()),
+    autoSelectFamily: true,
+    // Without this, Node 24 could be told by the environment to use a proxy.
+    proxyEnv: {},
+  };
+  const agent = {
+    http: followingAttempts(new HttpAgent(agentOptions)),
+    https: followingAttempts(new HttpsAgent({ ...agentOptions, ca: options.ca })),
+  };
+  const client = got.extend({
+    agent,
+    retry: { limit: 0 },
+    followRedirect: false,
+    throwHttpErrors: false,
+    decompress: false,
+    strictContentLength: false,
+    maxHeaderSize: MAX_HEADERS_BYTES,
+    headers: { 'user-agent': options.userAgent },
+  });
+  const targetOf = createTargets(options.allowedNetworks);
+  const inFlight = new Set<Finish>();
+  options.signal?.addEventListener('abort', () => {
+    for (const finish of inFlight) finish({ kind: 'aborted' });
+  });
+  return {
+    async send(request) {
+      if (options.signal?.aborted) return { kind: 'aborted' };
+      const target = targetOf(request.url);
+      return 'kind' in target ? target : await post(client, request, options.timeoutMs, inFlight);
+    },
+    close() {
+      agent.http.destroy();
+      agent.https.destroy();
+    },
+  };
+}
+
+/** The address that a socket is connected to, or has tried last. */
+const triedIps = new WeakMap<Socket, string>();
+
+/** Makes an agent remember what its sockets try: the first try comes before a request gets its socket. */
+function followingAttempts<T extends HttpAgent>(agent: T): T {
+  const createConnection = agent.createConnection.bind(agent);
+  agent.createConnection = (options, callback) => {
+    const socket = createConnection(options, callback) as Socket;
+    socket.on('connectionAttempt', (ip) => triedIps.set(socket, ip));
+    return socket;
+  };
+  return agent;
+}
+
+/** One request, ended by whichever comes first: the final status, a failure, a limit, an abort. Its connection ends with it. */
+function post(
+  client: Got,
+  { url, headers, body }: SendRequest,
+  timeoutMs: number,
+  inFlight: Set<Finish>,
+): Promise<SendResult> {
+  return new Promise((resolve) => {
+    const stream = client.stream.post(url, { headers, body });
+    let socket: Socket | undefined;
+    const ip = () => (socket && triedIps.get(socket)) ?? null;
+    const finish: Finish = (result) => {
+      clearTimeout(timer);
+      inFlight.delete(finish);
+      resolve(result);
+      stream.destroy();
+    };
+    const timer = setTimeout(() => finish({ kind: 'timed_out', ip: ip() }), timeoutMs);
+    inFlight.add(finish);
+    const fail = (error: Error) => finish(resultOfError(error, ip()));
+    stream.on('request', (request: ClientRequest) => {
+      limitHead(request, fail);
+      request.once('socket', (its) => {
+        socket = its;
+      });
+    });
+    stream.on('response', (response: IncomingMessage) => {
+      finish({ kind: 'responded', statusCode: response.statusCode!, ip: ip() });
+    });
+    stream.on('upgrade', (_response: IncomingMessage, upgraded: Socket) => {
+      upgraded.destroy();
+      fail(new ResponseError('UPGRADE'));
+    });
+    stream.on('error', fail);
+  });
+}
+
+/** Bounds the interim responses of a request, and the bytes that arrive before its final status. */
+function limitHead(request: ClientRequest, fail: (error: Error) => void): void {
+  let interim = 0;
+  request.on('information', () => {
+    interim += 1;
+    if (interim > MAX_INTERIM_RESPONSES) fail(new ResponseError('TOO_MANY_INTERIM_RESPONSES'));
+  });
+  request.once('socket', (socket) => {
+    socket.on('data', () => {
+      if (socket.bytesRead > MAX_HEAD_BYTES) fail(new ResponseError('RESPONSE_TOO_LARGE'));
+    });
+  });
+}

@@ -1,0 +1,115 @@
+/** Names against a name server that responds, refuses, or never says anything. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { type NameAnswer, type NameServer, startNameServer } from '@posthorn/testing';
+import { createResolver, parseNameServers } from './index.ts';
+
+const undo: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const one of undo.splice(0).reverse()) await one();
+});
+
+async function nameServer(answer: (name: string, family: 4 | 6) => NameAnswer): Promise<NameServer> {
+  const server = await startNameServer(answer);
+  undo.push(() => server.close());
+  return server;
+}
+function hostsFile(text: string): string {
+  const folder = mkdtempSync(join(tmpdir(), 'posthorn-hosts-'));
+  undo.push(() => rmSync(folder, { recursive: true }));
+  writeFileSync(join(folder, 'hosts'), text);
+  return join(folder, 'hosts');
+}
+const v4 = (address: string) => ({ address, family: 4 });
+const v6 = (address: string) => ({ address, family: 6 });
+
+describe('names', () => {
+  it('resolve to all their addresses, IPv4 first', async () => {
+    const server = await nameServer(() => ['2001:db8::2', '192.0.2.1', '192.0.2.2', '2001:db8:0:1::']);
+    const resolve = createResolver({ servers: [server.address] });
+    expect(await resolve('A.example')).toEqual([
+      v4('192.0.2.1'),
+      v4('192.0.2.2'),
+      v6('2001:db8::2'),
+      v6('2001:db8:0:1::'),
+    ]);
+  });
+  it('are asked for exactly as they are, without search domains, and once for all who wait', async () => {
+    const server = await nameServer(() => ['192.0.2.1']);
+    const resolve = createResolver({ servers: [server.address] });
+    await Promise.all([resolve('single'), resolve('single'), resolve('SINGLE.')]);
+    expect(server.queries).toEqual(['single', 'single']);
+    await resolve('single');
+    expect(server.queries).toHaveLength(4);
+  });
+  it.each([
+    ['A', ['192.0.2.1'], [v4('192.0.2.1')]],
+    ['AAAA', ['2001:db8::1'], [v6('2001:db8::1')]],
+  ] as const)('with %s records alone resolve', async (_type, addresses, expected) => {
+    const server = await nameServer(() => addresses);
+    expect(await createResolver({ servers: [server.address] })('a.example')).toEqual(expected);
+  });
+  it.each(['silent', 'refused', 'missing'] as const)(
+    'resolve where the name server is %s about one family',
+    async (other) => {
+      const server = await nameServer((_name, family) => (family === 4 ? ['192.0.2.1'] : other));
+      expect(await createResolver({ servers: [server.address] })('a.example')).toEqual([v4('192.0.2.1')]);
+    },
+  );
+  it.each([
+    ['missing', 'ENOTFOUND'],
+    ['refused', 'EREFUSED'],
+    ['silent', 'ETIMEOUT'],
+    [[], 'ENODATA'],
+  ] as const)('that are %s are rejected with %s', async (answer, code) => {
+    const server = await nameServer(() => answer);
+    const resolve = createResolver({ servers: [server.address], attemptTimeoutMs: 1_600 });
+    await expect(resolve('a.example')).rejects.toMatchObject({ name: 'NameError', code });
+  });
+  it('of a silent domain do not hold up others', async () => {
+    const server = await nameServer((name) => (name.endsWith('silent.test') ? 'silent' : ['192.0.2.1']));
+    const resolve = createResolver({ servers: [server.address] });
+    const silent = Promise.allSettled(Array.from({ length: 200 }, (_, i) => resolve(`${i}.silent.test`)));
+    let isSilentOver = false;
+    void silent.then(() => {
+      isSilentOver = true;
+    });
+    for (let i = 0; i < 20; i++) expect(await resolve(`${i}.example`)).toEqual([v4('192.0.2.1')]);
+    expect(isSilentOver).toBe(false);
+    for (const { status } of await silent) expect(status).toBe('rejected');
+  });
+  it('in the hosts file are not asked for', async () => {
+    const server = await nameServer(() => 'missing');
+    const file = hostsFile('# a comment\n10.1.2.3 Gateway gateway.example # another\n::5 gateway\nnonsense\n');
+    const resolve = createResolver({ servers: [server.address], hostsFile: file });
+    expect(await resolve('gateway')).toEqual([v4('10.1.2.3'), v6('::5')]);
+    expect(await resolve('gateway.EXAMPLE.')).toEqual([v4('10.1.2.3')]);
+    await expect(resolve('nonsense')).rejects.toMatchObject({ code: 'ENOTFOUND' });
+    expect(server.queries).toEqual(['nonsense', 'nonsense']);
+  });
+  it('localhost is this machine, also without a hosts file', async () => {
+    const server = await nameServer(() => ['192.0.2.1']);
+    const resolve = createResolver({ servers: [server.address], hostsFile: '/nowhere/hosts' });
+    for (const name of ['localhost', 'LOCALHOST.', 'a.localhost']) {
+      expect(await resolve(name)).toEqual([v4('127.0.0.1'), v6('::1')]);
+    }
+    expect(server.queries).toEqual([]);
+  });
+});
+
+describe('a list of name servers', () => {
+  it('is read', () => {
+    expect(parseNameServers(' 10.0.0.2, 10.0.0.3:5353,[2001:db8::1]:53 ,2001:db8::2')).toEqual([
+      '10.0.0.2',
+      '10.0.0.3:5353',
+      '[2001:db8::1]:53',
+      '2001:db8::2',
+    ]);
+    expect(parseNameServers('')).toEqual([]);
+  });
+  it.each(['ns.example', '10.0.0', '10.0.0.2:0x', '[::1', '10.0.0.2;10.0.0.3'])('%j is refused by name', (text) => {
+    expect(() => parseNameServers(`10.0.0.1,${text}`)).toThrow(`"${text}" is not`);
+  });
+});

@@ -1,0 +1,108 @@
+/** The limits of a response: how much of it is read, and how many interim responses (1xx) may come before it. */
+import type { Socket } from 'node:net';
+import { ResponseError } from './result.ts';
+
+/** Everything up to the end of the final response's headers, interim responses included. */
+export const MAX_HEAD_BYTES = 32 * 1024;
+/** The final response's headers alone. */
+export const MAX_HEADERS_BYTES = 16 * 1024;
+export const MAX_INTERIM_RESPONSES = 16;
+/** How much of a body is read, and for how long, so that its connection can be used again. */
+export const MAX_BODY_BYTES = 16 * 1024;
+export const MAX_BODY_MS = 250;
+
+/** What stands between a socket and undici's parser. */
+export interface ResponseLimits {
+  /** A request is being written: bytes that arrive from now on are its response. */
+  begin(): void;
+  /** The final status has arrived: of what follows, `MAX_BODY_BYTES` are read. */
+  statusSeen(): void;
+  /** The response is complete: bytes that arrive from now on are nobody's. */
+  end(): void;
+  /** Bytes of the current response that have arrived. */
+  received(): number;
+}
+
+const NOTHING = Buffer.alloc(0);
+const END_OF_HEAD = '\r\n\r\n';
+/** As many bytes as tell an interim response from a final one. */
+const STATUS_BYTES = 'HTTP/1.1 100'.length;
+
+/**
+ * Puts the limits on a socket that undici reads from. Interim responses are dropped here, since undici fails a request at a 100 that it did
+ * not ask for, which HTTP allows (RFC 9110, 15.2). A response that exceeds a limit destroys the socket. So do bytes that arrive while no
+ * request is in flight; `onUnrequested` is called then.
+ */
+export function limitResponses(socket: Socket, onUnrequested: () => void): ResponseLimits {
+  const read = socket.read.bind(socket);
+  let phase: 'idle' | 'interim' | 'final' = 'idle';
+  let received = 0;
+  let allowed = 0;
+  let interim = 0;
+  let held: Buffer = NOTHING;
+
+  const fail = (error: ResponseError) => {
+    held = NOTHING;
+    socket.destroy(error);
+    return undefined;
+  };
+  /** Returns what undici may parse of what has arrived, or undefined after a failure. */
+  const accept = (chunk: Buffer): Buffer | undefined => {
+    if (phase === 'idle') {
+      onUnrequested();
+      return fail(new ResponseError('UNREQUESTED_RESPONSE'));
+    }
+    if (received > allowed) return fail(new ResponseError('RESPONSE_TOO_LARGE'));
+    received += chunk.length;
+    if (phase === 'final') return chunk;
+    held = held.length === 0 ? chunk : Buffer.concat([held, chunk]);
+    for (;;) {
+      const isInterim = startsInterim(held);
+      if (isInterim === undefined) return NOTHING;
+      if (!isInterim) break;
+      const end = held.indexOf(END_OF_HEAD);
+      if (end === -1) return NOTHING;
+      interim += 1;
+      if (interim > MAX_INTERIM_RESPONSES) return fail(new ResponseError('TOO_MANY_INTERIM_RESPONSES'));
+      held = held.subarray(end + END_OF_HEAD.length);
+    }
+    phase = 'final';
+    const rest = held;
+    held = NOTHING;
+    return rest;
+  };
+
+  socket.read = (size?: number) => {
+    for (;;) {
+      const chunk = read(size) as Buffer | null;
+      if (chunk === null) return null;
+      const accepted = accept(chunk);
+      if (accepted === undefined) return null;
+      if (accepted.length > 0) return accepted;
+    }
+  };
+  return {
+    begin() {
+      phase = 'interim';
+      allowed = MAX_HEAD_BYTES;
+    },
+    statusSeen() {
+      allowed = received + MAX_BODY_BYTES;
+    },
+    end() {
+      phase = 'idle';
+      received = 0;
+      interim = 0;
+    },
+    received: () => received,
+  };
+}
+
+/** Whether a response starts with an interim one; undefined where too little has arrived. A 101 ends HTTP on the connection: it counts as final. */
+function startsInterim(head: Buffer): boolean | undefined {
+  const start = head.toString('latin1', 0, STATUS_BYTES);
+  if (start.length < STATUS_BYTES && /^HTTP\/1\.[01] 1/.test(start.padEnd(10, 'HTTP/1.1 1'.slice(start.length)))) {
+    return undefined;
+  }
+  return /^HTTP\/1\.[01] 1(?!01)\d\d/.test(start);
+}

@@ -1,0 +1,61 @@
+/** What is sent, and how an attempt ended: errors of sockets, TLS and HTTP clients as one of a few outcomes. */
+import { AddressBlocked } from './guarded-lookup.ts';
+import { NameError } from './resolve.ts';
+
+export interface SendRequest {
+  url: string;
+  headers: Record<string, string>;
+  /** The exact text to send, as UTF-8. */
+  body: string;
+}
+
+/**
+ * How an attempt ended. A failed attempt is a value, never an exception. `ip` is the address that was connected to or tried last, null where
+ * none was reached. `detail` is the error's code: of node:dns for `dns` (`ENOTFOUND`, `ETIMEOUT`, `ESERVFAIL`, …), of the system, of
+ * OpenSSL, or one of `ResponseError`.
+ */
+export type SendResult =
+  | { kind: 'responded'; statusCode: number; ip: string | null }
+  | { kind: 'timed_out'; ip: string | null }
+  | { kind: 'connection_failed'; error: 'dns' | 'connection' | 'tls'; detail: string; ip: string | null }
+  | { kind: 'address_blocked'; reason: 'private_address' | 'local_address'; ip: string | null }
+  | { kind: 'aborted' };
+
+/** Sends requests. Every new connection is checked by the address guard. */
+export interface Sender {
+  /** Makes one attempt. Never rejects. */
+  send(request: SendRequest): Promise<SendResult>;
+  /** Closes all connections. */
+  close(): void;
+}
+
+/** A response that broke one of the sender's limits, or that nobody asked for. */
+export class ResponseError extends Error {
+  override name = 'ResponseError';
+  readonly code: ResponseErrorCode;
+  constructor(code: ResponseErrorCode) {
+    super(code);
+    this.code = code;
+  }
+}
+export type ResponseErrorCode =
+  | 'TOO_MANY_INTERIM_RESPONSES'
+  | 'RESPONSE_TOO_LARGE'
+  | 'UNREQUESTED_RESPONSE'
+  | 'UPGRADE'
+  | 'CLOSED';
+
+const TLS_CODES =
+  /^(ERR_TLS|ERR_SSL|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|EPROTO|HOSTNAME_MISMATCH|INVALID_(CA|PURPOSE)|PATH_LENGTH|CRL_|ERROR_IN_C)/;
+/** undici's names for what the system calls otherwise. */
+const SAME_CODES: Record<string, string> = { 'other side closed': 'ECONNRESET', 'bad upgrade': 'UPGRADE' };
+
+/** The outcome that an error stands for. */
+export function resultOfError(error: NodeJS.ErrnoException, ip: string | null): SendResult {
+  // got wraps the errors of a lookup.
+  const cause = error.cause instanceof Error ? error.cause : error;
+  if (cause instanceof AddressBlocked) return { kind: 'address_blocked', reason: cause.reason, ip: cause.ip };
+  if (cause instanceof NameError) return { kind: 'connection_failed', error: 'dns', detail: cause.code, ip: null };
+  const detail = (error.code === 'UND_ERR_SOCKET' && SAME_CODES[error.message]) || (error.code ?? 'UNKNOWN');
+  return { kind: 'connection_failed', error: TLS_CODES.test(detail) ? 'tls' : 'connection', detail, ip };
+}
