@@ -5,7 +5,7 @@ import { changeSubscription, loadSubscriptions, type StoredSubscription } from '
 import type { ConsoleContext } from './context.ts';
 
 /** Validations in flight in one process: each takes a connection for up to `ATTEMPT_TIMEOUT`. */
-export const MAX_VALIDATIONS = 100;
+const MAX_VALIDATIONS = 100;
 const validationsInFlight = new WeakMap<ConsoleContext, number>();
 
 /** What a validation found. */

@@ -26,7 +26,7 @@ export interface Connections {
 }
 
 /** A name that moves is followed after this time at the latest. */
-export const MAX_CONNECTION_AGE_MS = 60_000;
+const MAX_CONNECTION_AGE_MS = 60_000;
 /** Idle connections are closed after this time, or a second before the receiver would close them (its `Keep-Alive` header). */
 const MAX_IDLE_MS = 10_000;
 const MAX_IDLE_PER_ORIGIN = 256;

@@ -137,9 +137,15 @@ class Attempt implements Dispatcher.DispatchHandler {
 
   onResponseStart(controller: Dispatcher.DispatchController, statusCode: number, headers: object): void {
     // Interim responses end in the limits; one that gets here is not framed as such.
-    if (statusCode < 200) return controller.abort(new ResponseError('TOO_MANY_INTERIM_RESPONSES'));
-    // Some servers send this on their own before they close an idle connection, so it need not be about this request.
-    if (statusCode === 408 && this.#isReused) return controller.abort(new ResponseError('CLOSED'));
+    if (statusCode < 200) {
+      controller.abort(new ResponseError('TOO_MANY_INTERIM_RESPONSES'));
+      return;
+    }
+    // Some servers send a 408 on their own before they close an idle connection, so it need not be about this request.
+    if (statusCode === 408 && this.#isReused) {
+      controller.abort(new ResponseError('CLOSED'));
+      return;
+    }
     const connection = this.#connection!;
     connection.limits.statusSeen();
     this.#settle({ kind: 'responded', statusCode, ip: connection.ip });

@@ -1,0 +1,115 @@
+/** Names whose name servers never respond: deliveries to other addresses and the console go on as if they were not there. */
+import type { ServerResponse } from 'node:http';
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { eventually, isDelivery, startNameServer, startReceiver } from '@posthorn/testing';
+import { sampleEvent, startWorld, type World } from './world.ts';
+
+const undo: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const one of undo.splice(0).reverse()) await one();
+});
+
+/** Names end in `silent.test` and lead to the receiver until they fall silent; all others lead there always. */
+async function startSilentDomain() {
+  let isSilent = false;
+  const names = await startNameServer((name) => (isSilent && name.endsWith('silent.test') ? 'silent' : ['127.0.0.1']));
+  undo.push(() => names.close());
+  const receiver = await startReceiver();
+  undo.push(() => receiver.close());
+  const world = await startWorld({ env: { DNS_SERVERS: names.address } });
+  undo.push(() => world.stop());
+  return {
+    world,
+    names,
+    receiver,
+    urlAt: (host: string, path: string) => `http://${host}:${receiver.port}/${path}`,
+    fallSilent: () => {
+      isSilent = true;
+      names.queries.length = 0;
+    },
+  };
+}
+
+const attemptsOf = async (world: World, subscriptionId: string) =>
+  (await world.deliveries(`subscription_id=${subscriptionId}&limit=200`)) as {
+    status: string;
+    attempt_count: number;
+  }[];
+
+describe('a silent name server', () => {
+  it('of 90 subscriptions costs a healthy address no attempt', async () => {
+    const { world, names, receiver, urlAt, fallSilent } = await startSilentDomain();
+    const hanging = await Promise.all(
+      Array.from({ length: 90 }, (_, i) =>
+        world.subscribe(urlAt(`host-${i}.silent.test`, 'hanging'), { event_types: ['session.declined'] }),
+      ),
+    );
+    expect(new Set(hanging.map(({ status }) => status))).toEqual(new Set(['active']));
+    const healthy = await world.subscribe(urlAt('healthy.test', 'healthy'), { event_types: ['session.approved'] });
+    fallSilent();
+    await world.publish(sampleEvent({ type: 'session.declined' }));
+    await names.asked(180, 'silent.test');
+    const events = Array.from({ length: 101 }, (_, i) => sampleEvent({ data: { id: `s-${i}`, status: 'approved' } }));
+    expect((await world.publishBatch(events)).status).toBe(200);
+    await receiver.received(101, 25_000, (request) => isDelivery(request) && request.path === '/healthy');
+    const attempts = await eventually('all recorded', async () => {
+      const made = await attemptsOf(world, healthy.id);
+      return made.every(({ status }) => status !== 'pending') && made;
+    });
+    expect(attempts).toHaveLength(101);
+    for (const made of attempts) expect(made).toMatchObject({ status: 'succeeded', attempt_count: 1 });
+    const [first] = await eventually('a hanging one is recorded', async () => {
+      const made = await attemptsOf(world, hanging[0]!.id);
+      return made[0]?.status === 'waiting_for_retry' && (made as { status: string; id?: string }[]);
+    });
+    expect((await world.delivery(first!.id!)).attempts[0]).toMatchObject({ outcome: 'failed', error: 'dns' });
+  });
+
+  it('of addresses that are being validated holds up neither the page nor other validations', async () => {
+    const { world, names, urlAt, fallSilent } = await startSilentDomain();
+    const created = async (host: string) =>
+      (
+        await world.operate('POST', '/v1/subscriptions', {
+          url: urlAt(host, 'x'),
+          event_types: 'all',
+          environment: 'both',
+        })
+      ).body.id as string;
+    const ids = await Promise.all(Array.from({ length: 6 }, (_, i) => created(`host-${i}.silent.test`)));
+    const healthy = await created('healthy.test');
+    fallSilent();
+    const validations = ids.map((id) => world.operate('POST', `/v1/subscriptions/${id}/validate`));
+    await names.asked(12, 'silent.test');
+    const page = await fetch(`${world.consoleUrl}/openapi.json`);
+    expect(page.status).toBe(200);
+    const validated = await world.operate('POST', `/v1/subscriptions/${healthy}/validate`);
+    expect(validated.body).toMatchObject({ status: 'active' });
+    for (const { status, body } of await Promise.all(validations)) {
+      expect(status).toBe(200);
+      expect(body).toMatchObject({ status: 'awaiting_validation', status_reason: 'unreachable' });
+    }
+  });
+});
+
+describe('validations in flight', () => {
+  it('are bounded, so that they leave connections to others', async () => {
+    const responses: ServerResponse[] = [];
+    const receiver = await startReceiver((_request, response) => void responses.push(response));
+    undo.push(() => receiver.close());
+    const world = await startWorld({ env: { ATTEMPT_TIMEOUT: '60s' } });
+    undo.push(() => world.stop());
+    const { body } = await world.operate('POST', '/v1/subscriptions', {
+      url: receiver.url,
+      event_types: 'all',
+      environment: 'both',
+    });
+    const validate = () => world.operate('POST', `/v1/subscriptions/${body.id}/validate`);
+    const waiting = Array.from({ length: 100 }, validate);
+    await receiver.received(100, 25_000);
+    expect(await validate()).toMatchObject({ status: 429, body: { code: 'too_many_requests' } });
+    for (const response of responses) response.end();
+    for (const { status } of await Promise.all(waiting)) expect([200, 409]).toContain(status);
+    receiver.answerWith(200);
+    expect(await validate()).toMatchObject({ status: 200, body: { status: 'active' } });
+  });
+});
