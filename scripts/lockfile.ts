@@ -26,7 +26,6 @@ export interface Lock {
 
 const SYSTEMS = ['aix', 'android', 'darwin', 'freebsd', 'linux', 'netbsd', 'openbsd', 'openharmony', 'sunos', 'win32'];
 const PROCESSORS = ['arm64', 'arm', 'ia32', 'loong64', 'mips64el', 'ppc64', 'riscv64', 's390x', 'wasm32', 'x64'];
-const PUBLIC_REGISTRY = 'https://registry.npmjs.org/';
 
 /** The entries that npm downloads: neither the project's own packages, nor parts of another package's archive. */
 function downloads(lock: Lock): [path: string, entry: Entry][] {
@@ -79,7 +78,7 @@ export function addOtherPlatforms(lock: Lock): string[] {
 
 /**
  * What is wrong with the lock of the project in `root`, one line each: a package that is installed here without a hash (or
- * would be on every platform), one from another registry, and one that does not run on our Node: all on the Node of this process,
+ * would be on every platform), one with an address, and one that does not run on our Node: all on the Node of this process,
  * those of production on every version that package.json's `engines` names.
  */
 export function lockProblems(lock: Lock, root: string): string[] {
@@ -92,9 +91,9 @@ export function lockProblems(lock: Lock, root: string): string[] {
     const isProduction = !entry.dev && !entry.devOptional;
     return [
       ...(entry.integrity === undefined && !isForOtherPlatform ? ['has no integrity hash'] : []),
-      ...(entry.resolved !== undefined && !entry.resolved.startsWith(PUBLIC_REGISTRY)
-        ? [`comes from elsewhere than ${PUBLIC_REGISTRY}`]
-        : []),
+      ...(entry.resolved === undefined
+        ? []
+        : ['has an address: npm finds packages by name, in whatever registry it is set to']),
       ...(entry.engines === undefined ? [] : ['has "engines", about which npm would warn']),
       ...(range !== undefined && !satisfies(process.version, range)
         ? [`needs Node ${range}, not ${process.version}`]

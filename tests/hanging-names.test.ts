@@ -51,7 +51,7 @@ describe('a silent name server', () => {
     await names.asked(180, 'silent.test');
     const events = Array.from({ length: 101 }, (_, i) => sampleEvent({ data: { id: `s-${i}`, status: 'approved' } }));
     expect((await world.publishBatch(events)).status).toBe(200);
-    await receiver.received(101, 25_000, (request) => isDelivery(request) && request.path === '/healthy');
+    await receiver.received(101, (request) => isDelivery(request) && request.path === '/healthy');
     const attempts = await eventually('all recorded', async () => {
       const made = await attemptsOf(world, healthy.id);
       return made.every(({ status }) => status !== 'pending') && made;
@@ -106,7 +106,7 @@ describe('validations in flight', () => {
     );
     const validate = (id: string) => world.operate('POST', `/v1/subscriptions/${id}/validate`);
     const waiting = ids.slice(1).map(validate);
-    await receiver.received(100, 25_000);
+    await receiver.received(100);
     expect(await validate(ids[0]!)).toMatchObject({ status: 429, body: { code: 'too_many_requests' } });
     for (const response of responses) response.end();
     for (const { status } of await Promise.all(waiting)) expect(status).toBe(200);
