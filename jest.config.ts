@@ -25,7 +25,7 @@ const config: Config = {
   testTimeout: 300_000,
   reporters: ['default', '<rootDir>/tests/setup/closing-line.ts'],
   projects: [
-    { ...shared, displayName: 'unit', testMatch: ['<rootDir>/{apps,packages}/**/!(*.int).test.ts'] },
+    { ...shared, displayName: 'unit', testMatch: ['<rootDir>/{apps,packages,scripts}/**/!(*.int).test.ts'] },
     { ...withRedis, displayName: 'int', testMatch: ['<rootDir>/{apps,packages}/**/*.int.test.ts'] },
     { ...withRedis, displayName: 'e2e', testMatch: ['<rootDir>/tests/*.test.ts'] },
     {

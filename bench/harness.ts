@@ -4,6 +4,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { connectRedis } from '@posthorn/store';
+import { killDescendants } from '../scripts/process-tree.ts';
 import { startRedis } from '../scripts/redis/server.ts';
 
 const root = join(import.meta.dirname, '..');
@@ -25,22 +26,15 @@ export type Bench = Awaited<ReturnType<typeof openBench>>;
 export async function openBench(appendFsync: 'everysec' | 'always' = 'everysec') {
   const dir = join(root, `.posthorn/bench-${process.pid}`);
   rmSync(dir, { recursive: true, force: true });
-  /** A Redis that no bench leaves behind that fails or is broken off. */
-  const startOwn = async (folder: string, extra: string[]) => {
-    const started = await startRedis(folder, { say: console.log, extra: ['--appendfsync', appendFsync, ...extra] });
-    const kill = () => {
-      process.kill(started.pid, 'SIGKILL');
-      rmSync(folder, { recursive: true, force: true });
-    };
-    process.once('exit', kill);
-    const stop = async () => {
-      process.off('exit', kill);
-      await started.stop();
-    };
-    return { ...started, stop };
-  };
+  // A bench that fails or is broken off leaves nothing behind.
+  process.once('exit', () => {
+    killDescendants();
+    rmSync(dir, { recursive: true, force: true });
+  });
+  for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
+  const startOwn = (folder: string, extra: string[]) =>
+    startRedis(folder, { say: console.log, extra: ['--appendfsync', appendFsync, ...extra] });
   const server = await startOwn(dir, []);
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
   const redis = connectRedis({ REDIS_URL: server.url });
   const running = new Set<BenchProcess>();
 

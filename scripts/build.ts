@@ -1,4 +1,11 @@
 /** `npm run build`: what has to be built before the console can serve it. */
 import { buildPage } from './build-page.ts';
+import { endTreeOnSignals } from './process-tree.ts';
 
-buildPage(console.log);
+endTreeOnSignals();
+try {
+  await buildPage(console.log);
+} catch (error) {
+  console.error(error instanceof Error ? error.message : String(error));
+  process.exitCode = 1;
+}

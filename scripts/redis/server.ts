@@ -1,9 +1,10 @@
-/** A Redis server of one's own: found or installed, started on a free port of this machine, stopped again. */
+/** A Redis server of one's own: found or downloaded, started on a free port of this machine, stopped again. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
-import { findProgram, ProgramMissing } from '../programs.ts';
+import { redisServer } from '../programs/programs.ts';
+import { providePrograms } from '../programs/provide.ts';
 
 export interface OwnRedis {
   url: string;
@@ -12,7 +13,8 @@ export interface OwnRedis {
   stop(): Promise<void>;
 }
 
-const START_LIMIT_MS = 10_000;
+/** Only a Redis that hangs takes that long, or one that loads many gigabytes. */
+const START_LIMIT_MS = 60_000;
 /** Written to disk before it answers, so that nothing it has answered is lost; never evicting, since every key is somebody's delivery. */
 const SETTINGS = [
   '--bind',
@@ -27,39 +29,36 @@ const SETTINGS = [
   'noeviction',
 ];
 
-const program = {
-  title: 'Redis',
-  names: ['redis-server', 'valkey-server'],
-  aptPackage: 'redis-server',
-  advice:
-    'Posthorn needs Redis 7 or Valkey, and found neither REDIS_URL nor redis-server nor valkey-server. Do one of these:\n' +
-    '  sudo apt-get install redis-server      (Debian, Ubuntu)\n' +
-    '  sudo dnf install valkey                (Fedora)\n' +
-    '  brew install redis                     (macOS)\n' +
-    '  export REDIS_URL=redis://host:6379     (one that runs already)',
-};
+export interface StartOptions {
+  say: (line: string) => void;
+  /** Called as soon as there is a process, with what ends it; for those who may have to end before Redis is ready. */
+  atEnd?: (end: () => Promise<void>) => void;
+  signal?: AbortSignal;
+}
 
 /** Starts a server with its data in `dir`, on `port` or a free one, and waits until it answers. */
 export async function startRedis(
   dir: string,
-  options: { port?: number; say: (line: string) => void; extra?: string[] },
+  { port: wanted, extra = [], ...options }: StartOptions & { port?: number; extra?: string[] },
 ): Promise<OwnRedis> {
-  const port = options.port ?? (await freePort());
-  const args = ['--port', String(port), '--dir', dir, ...SETTINGS, ...(options.extra ?? [])];
-  return await startServer(dir, { port, args, say: options.say });
+  const port = wanted ?? (await freePort());
+  const args = ['--port', String(port), '--dir', dir, ...SETTINGS, ...extra];
+  return await startServer(dir, { port, args, ...options });
 }
 
 /** Starts the server program with these arguments and waits until it answers on `port`; `startRedis` knows the usual ones. */
 export async function startServer(
   dir: string,
-  { port, args, say }: { port: number; args: string[]; say: (line: string) => void },
+  { port, args, say, atEnd, signal }: StartOptions & { port: number; args: string[] },
 ): Promise<OwnRedis> {
-  const server = findProgram(program, say);
+  const server = (await providePrograms([redisServer], { say, signal }))[redisServer.name]!;
   mkdirSync(dir, { recursive: true });
   const logFile = join(dir, 'redis.log');
   const log = openSync(logFile, 'a');
   // A group of its own: Ctrl-C in the terminal ends the apps first, and Redis after them.
   const child = spawn(server, args, { stdio: ['ignore', log, log], detached: true });
+  closeSync(log);
+  atEnd?.(() => stopChild(child));
   const died = new Promise<string>((resolve) => {
     child.once('error', (error) => resolve(error.message));
     child.once('exit', (code) => resolve(`it ended with code ${code}`));
@@ -71,8 +70,10 @@ export async function startServer(
       new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), 50)),
     ]);
     if (why !== undefined || Date.now() > endsAt) {
-      const tail = existsSync(logFile) ? readFileSync(logFile, 'utf8').split('\n').slice(-6).join('\n') : '';
-      throw new ProgramMissing(`Redis did not start: ${why ?? 'no answer'}\n${tail}`);
+      await stopChild(child);
+      const tail = readFileSync(logFile, 'utf8').trimEnd().split('\n').slice(-6).join('\n  ');
+      const what = why ?? `it did not answer within ${START_LIMIT_MS / 1000} s`;
+      throw new Error(`Redis (${server}) did not start: ${what}. The end of its log, ${logFile}:\n  ${tail}`);
     }
   }
   return { url: `redis://127.0.0.1:${port}`, port, pid: child.pid!, stop: () => stopChild(child) };
@@ -104,7 +105,8 @@ export async function freePort(): Promise<number> {
   throw new Error(`No free port from ${FIRST_PORT} to ${LAST_PORT} on 127.0.0.1`);
 }
 
-function isFree(port: number): Promise<boolean> {
+/** Whether nothing listens on a port of this machine. */
+export function isFree(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const server = createServer();
     server.once('error', () => resolve(false));
@@ -113,7 +115,8 @@ function isFree(port: number): Promise<boolean> {
 }
 
 async function stopChild(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
+  // Without an id it was never there.
+  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
   const ended = new Promise((resolve) => child.once('exit', resolve));
   child.kill('SIGTERM');
   const timer = setTimeout(() => child.kill('SIGKILL'), 5_000);

@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { createWriteStream } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { root } from '../folder.ts';
 
 export interface AppProcess {
   name: string;
@@ -10,19 +11,28 @@ export interface AppProcess {
   url: string;
   /** Resolves with a sentence when it ends by itself. */
   ended: Promise<string>;
-  stop(): Promise<void>;
 }
 
-const START_LIMIT_MS = 30_000;
+/** Only an app that hangs takes that long. */
+const START_LIMIT_MS = 60_000;
 /** Longer than the grace that the apps have themselves. */
 const STOP_LIMIT_MS = 25_000;
 
-/** Starts an app and resolves once it has logged `ready`. Its log goes to `logDir`. Rejects with what it said if it ends before. */
+export interface AppOptions {
+  env: Record<string, string>;
+  logDir: string;
+  /** Called as soon as there is a process, with what ends it. */
+  atEnd: (end: () => Promise<void>) => void;
+  startLimitMs?: number;
+}
+
+/**
+ * Starts an app and resolves once it has logged `ready`. Its log goes to `<logDir>/<name>.log`. Rejects, naming that log and quoting its
+ * end, where the app ends before or is not ready in time.
+ */
 export async function startApp(
   name: string,
-  root: string,
-  env: Record<string, string>,
-  logDir: string,
+  { env, logDir, atEnd, startLimitMs = START_LIMIT_MS }: AppOptions,
 ): Promise<AppProcess> {
   const child = spawn(process.execPath, [join(root, `apps/${name}/src/main.ts`)], {
     cwd: root,
@@ -32,22 +42,28 @@ export async function startApp(
     // Ctrl-C in the terminal is for this process; it stops the apps in order.
     detached: true,
   });
-  const log = createWriteStream(join(logDir, `${name}.log`), { flags: 'a' });
+  const logFile = join(logDir, `${name}.log`);
+  const log = createWriteStream(logFile, { flags: 'a' });
   const lastLines: string[] = [];
   const keep = (line: string) => {
     log.write(`${line}\n`);
-    lastLines.push(line);
-    if (lastLines.length > 10) lastLines.shift();
+    lastLines.push(inWords(line));
+    if (lastLines.length > 5) lastLines.shift();
   };
   const ended = new Promise<string>((resolve) => {
-    child.once('exit', (code, signal) => resolve(`${name} ended (${signal ?? `code ${code}`})`));
+    child.once('close', (code, signal) => resolve(`${name} ended (${signal ?? `code ${code}`})`));
     child.once('error', (error) => resolve(`${name} could not be started: ${error.message}`));
   });
+  atEnd(() => stopChild(child, ended));
   createInterface({ input: child.stderr! }).on('line', keep);
+  const failed = (what: string) => {
+    const tail = lastLines.length === 0 ? 'It wrote nothing.' : `It wrote last:\n  ${lastLines.join('\n  ')}`;
+    return new Error(`${what}. ${tail}\nAll of it is in ${logFile}.`);
+  };
   const url = await new Promise<string>((resolve, reject) => {
     const timer = setTimeout(
-      () => reject(new Error(`${name} was not ready after ${START_LIMIT_MS / 1000} s`)),
-      START_LIMIT_MS,
+      () => reject(failed(`${name} was not ready after ${startLimitMs / 1000} s`)),
+      startLimitMs,
     );
     createInterface({ input: child.stdout! }).on('line', (line) => {
       keep(line);
@@ -57,13 +73,26 @@ export async function startApp(
     });
     void ended.then((why) => {
       clearTimeout(timer);
-      reject(new Error(`${why}. It said:\n${lastLines.join('\n')}`));
+      reject(failed(why));
     });
   });
-  return { name, url, ended, stop: () => stopChild(child, ended) };
+  return { name, url, ended };
 }
 
-async function stopChild(child: ChildProcess, ended: Promise<string>): Promise<void> {
+/** A line of a log as a person reads it: of JSON, the message and the error's. */
+function inWords(line: string): string {
+  if (!line.startsWith('{')) return line;
+  try {
+    const { level, msg, err } = JSON.parse(line) as { level?: string; msg?: string; err?: { message?: string } };
+    return [level, [msg, err?.message].filter(Boolean).join(': ')].filter(Boolean).join(' ');
+  } catch {
+    // Cut off in the middle.
+    return line;
+  }
+}
+
+async function stopChild(child: ChildProcess, ended: Promise<unknown>): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
   child.kill('SIGTERM');
   const timer = setTimeout(() => child.kill('SIGKILL'), STOP_LIMIT_MS);
   await ended;

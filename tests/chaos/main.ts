@@ -1,5 +1,8 @@
 /** `npm run chaos`: breaks everything for some minutes and says whether anything was lost. `--seed=`, `--minutes=`, `--events=` a second. */
+import { endTreeOnSignals } from '../../scripts/process-tree.ts';
 import { runChaos } from './run.ts';
+
+endTreeOnSignals();
 
 const option = (name: string, otherwise: number) =>
   Number(process.argv.find((argument) => argument.startsWith(`--${name}=`))?.split('=')[1] ?? otherwise);

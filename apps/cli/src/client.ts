@@ -23,14 +23,15 @@ export interface Client {
 const PAGE = 250;
 
 /**
- * A client of the console at `POSTHORN_URL` with the token in `POSTHORN_TOKEN`. Without a token, that of `npm start` in this checkout.
- * Tokens are not taken from the command line, which other users of a machine can see.
+ * A client of the console at `POSTHORN_URL` with the token in `POSTHORN_TOKEN`. Without these settings, of the `npm start` that runs from this
+ * checkout; its token goes to no other console. Tokens are not taken from the command line, which other users of a machine can see.
  */
 export function createClient(env: NodeJS.ProcessEnv): Client {
-  const url = (env.POSTHORN_URL ?? 'http://127.0.0.1:3001').replace(/\/+$/, '');
-  const token = env.POSTHORN_TOKEN ?? tokenOfNpmStart();
+  const running = env.POSTHORN_URL === undefined || env.POSTHORN_TOKEN === undefined ? findNpmStart(env) : undefined;
+  const url = (env.POSTHORN_URL ?? running?.url ?? 'http://127.0.0.1:3001').replace(/\/+$/, '');
+  const token = env.POSTHORN_TOKEN ?? (url === running?.url ? running.token : undefined);
   const call = async (method: string, path: string, body?: unknown): Promise<Answer> => {
-    if (token === undefined) throw new UserError('Set POSTHORN_TOKEN to an operator token.');
+    if (token === undefined) throw new UserError(noToken(env));
     const headers = {
       authorization: `Bearer ${token}`,
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
@@ -43,7 +44,9 @@ export function createClient(env: NodeJS.ProcessEnv): Client {
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       });
     } catch (cause) {
-      throw new UserError(`Can't reach a console at ${url}. Does it run? POSTHORN_URL says where.`, { cause });
+      const source =
+        env.POSTHORN_URL === undefined && running ? 'npm start wrote this address' : 'POSTHORN_URL says where';
+      throw new UserError(`Can't reach a console at ${url}. Does it run? (${source}.)`, { cause });
     }
     const text = await response.text();
     const answer = parse(text);
@@ -71,10 +74,39 @@ export function createClient(env: NodeJS.ProcessEnv): Client {
   };
 }
 
-function tokenOfNpmStart(): string | undefined {
-  const file = join(import.meta.dirname, '../../../.posthorn/keys.json');
+/** Where the console of the `npm start` of this checkout is, and its token; undefined where none runs. */
+function findNpmStart(env: NodeJS.ProcessEnv): { url: string; token: string } | undefined {
+  const dir = env.POSTHORN_DIR ?? join(import.meta.dirname, '../../../.posthorn');
+  const file = join(dir, 'running.json');
   if (!existsSync(file)) return undefined;
-  return (JSON.parse(readFileSync(file, 'utf8')) as { operatorToken?: string }).operatorToken;
+  try {
+    const { pid, urls, keysFile } = readJson(file) as { pid: number; urls?: { console: string }; keysFile?: string };
+    if (urls === undefined || keysFile === undefined || !isAlive(pid)) return undefined;
+    const { operatorToken } = readJson(keysFile) as { operatorToken: string };
+    return { url: urls.console, token: operatorToken };
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new UserError(`Can't read what npm start wrote: ${why}. Set POSTHORN_URL and POSTHORN_TOKEN.`, { cause });
+  }
+}
+
+function readJson(file: string): unknown {
+  return JSON.parse(readFileSync(file, 'utf8'));
+}
+
+/** Whether a process lives, even one of another user: a run that was killed leaves its file behind. */
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+function noToken(env: NodeJS.ProcessEnv): string {
+  if (env.POSTHORN_URL !== undefined) return 'Set POSTHORN_TOKEN to an operator token of that console.';
+  return 'No npm start runs from this checkout. Start it, or set POSTHORN_URL and POSTHORN_TOKEN to a console and an operator token.';
 }
 
 function search(query: Query): string {

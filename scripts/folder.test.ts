@@ -1,0 +1,43 @@
+/** The words for folders that can't be used. */
+import { chownSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir, userInfo } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from '@jest/globals';
+import { dataDir, explainFileError, root } from './folder.ts';
+
+const dir = mkdtempSync(join(tmpdir(), 'posthorn-folder-'));
+afterAll(() => rmSync(dir, { recursive: true, force: true }));
+const { uid, username } = userInfo();
+
+function words(code: string, path: string, below = dir): string | undefined {
+  return explainFileError(Object.assign(new Error(code), { code, path }), below)?.message;
+}
+
+describe('a folder that can not be used', () => {
+  it('is read-only', () => {
+    expect(words('EROFS', join(dataDir, 'logs'), dataDir)).toBe(
+      `Can't write to ${dataDir}/logs: its file system is read-only. Use a checkout that you can write to.\n` +
+        'Or set POSTHORN_DIR to a folder that you can write to.',
+    );
+    // What is built is not moved by POSTHORN_DIR.
+    expect(words('EROFS', join(root, 'apps/x'))).not.toContain('POSTHORN_DIR');
+  });
+  it('belongs to another user: who that is, and the command that changes it', () => {
+    // The file system's root belongs to root; who is root gives a folder away.
+    const path = uid === 0 ? join(dir, 'x') : '/x';
+    if (uid === 0) chownSync(dir, 12_345, 12_345);
+    expect(words('EACCES', path)).toBe(
+      `Can't write to ${path}: it belongs to ${uid === 0 ? 'user 12345' : 'root'}, and you are ${username}.\n` +
+        `Run: sudo chown -R ${uid} ${uid === 0 ? dir : '/'}`,
+    );
+  });
+  it('has permissions that forbid it, or no space', () => {
+    if (uid === 0) chownSync(dir, 0, 0);
+    expect(words('EACCES', dir)).toContain(`Run: chmod -R u+rwX ${dir}`);
+    expect(words('ENOSPC', dir)).toContain('no space is left');
+  });
+  it('is not made out of any other error', () => {
+    expect(words('EIO', dir)).toBeUndefined();
+    expect(explainFileError(new Error('something else'))).toBeUndefined();
+  });
+});

@@ -1,0 +1,86 @@
+/** The folder in which Posthorn keeps what it makes on this machine: found, created, and checked before anything relies on it. */
+import { accessSync, constants, mkdirSync, readdirSync, statSync } from 'node:fs';
+import { userInfo } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+
+export const root = resolve(import.meta.dirname, '..');
+
+/** `.posthorn` in the checkout, or `POSTHORN_DIR`. */
+export const dataDir = resolve(process.env.POSTHORN_DIR ?? join(root, '.posthorn'));
+
+/** A file or folder can't be used; the message says why and what to do. */
+export class FolderProblem extends Error {
+  override name = 'FolderProblem';
+}
+
+/** Creates `dir` where it is missing. Throws `FolderProblem` where it, or anything directly in it, can't be read and written. */
+export function prepareFolder(dir: string): void {
+  try {
+    makeFolder(dir);
+    for (const path of [dir, ...readdirSync(dir).map((name) => join(dir, name))]) {
+      accessSync(path, constants.R_OK | constants.W_OK | (statSync(path).isDirectory() ? constants.X_OK : 0));
+    }
+  } catch (error) {
+    throw explainFileError(error, dir) ?? error;
+  }
+}
+
+function makeFolder(dir: string): void {
+  if (exists(dir)) return;
+  try {
+    mkdirSync(dir, { recursive: true });
+  } catch (error) {
+    // On a read-only file system, a recursive mkdir fails with this code; a plain one says what is wrong.
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    mkdirSync(dir);
+  }
+}
+
+/** The words for an error of the file system that a person can mend, or undefined for any other error. */
+export function explainFileError(error: unknown, dir = dataDir): FolderProblem | undefined {
+  const { code, path: at = dir } = error as NodeJS.ErrnoException;
+  // What mkdtemp puts in the place of the random part.
+  const path = at.replace(/-XXXXXX$/, '');
+  // POSTHORN_DIR moves the data only, not what is built into the checkout.
+  const elsewhere = isWithin(path, dataDir) ? '\nOr set POSTHORN_DIR to a folder that you can write to.' : '';
+  const because = (words: string) => new FolderProblem(`Can't write to ${path}: ${words}`, { cause: error });
+  switch (code) {
+    case 'EROFS':
+      return because(`its file system is read-only. Use a checkout that you can write to.${elsewhere}`);
+    case 'ENOSPC':
+    case 'EDQUOT':
+      return because('no space is left. Free some space and start again.');
+    case 'ENOTDIR':
+    case 'EEXIST':
+      return because('a file is where a folder should be. Remove it and start again.');
+    case 'EACCES':
+    case 'EPERM': {
+      const { uid, username } = userInfo();
+      const owner = ownerOfNearest(path);
+      if (owner === uid) return because(`its permissions forbid it. Run: chmod -R u+rwX ${dir}${elsewhere}`);
+      return because(
+        `it belongs to ${owner === 0 ? 'root' : `user ${owner}`}, and you are ${username}.\n` +
+          `Run: sudo chown -R ${uid} ${[dir, root].find((one) => isWithin(path, one) && exists(one)) ?? nearest(path)}${elsewhere}`,
+      );
+    }
+    default:
+      return undefined;
+  }
+}
+
+function isWithin(path: string, dir: string): boolean {
+  return `${path}/`.startsWith(`${dir}/`);
+}
+
+function ownerOfNearest(path: string): number {
+  return statSync(nearest(path)).uid;
+}
+
+/** The path itself, or the nearest folder above it that can be looked at. */
+function nearest(path: string): string {
+  return exists(path) || path === dirname(path) ? path : nearest(dirname(path));
+}
+
+function exists(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false }) !== undefined;
+}

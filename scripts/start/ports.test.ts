@@ -1,0 +1,49 @@
+/** Which ports `npm start` chooses. */
+import { createServer, type Server } from 'node:net';
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { freePort } from '../redis/server.ts';
+import { choosePorts } from './ports.ts';
+
+const taken: Server[] = [];
+afterEach(() => {
+  for (const server of taken.splice(0)) server.close();
+});
+async function take(port: number): Promise<void> {
+  const server = createServer();
+  // Where another program has it already, it is taken as well.
+  await new Promise<void>((resolve) => server.once('error', () => resolve()).listen(port, '127.0.0.1', resolve));
+  taken.push(server);
+}
+
+describe('ports', () => {
+  it('are those that were asked for', async () => {
+    const [a, b, c] = [await freePort(), await freePort(), await freePort()];
+    const said: string[] = [];
+    const env = { INGEST_PORT: String(a), CONSOLE_PORT: ` ${b} `, WORKER_PORT: String(c) };
+    expect(await choosePorts(env, (line) => said.push(line))).toEqual({ ingest: a, console: b, worker: c });
+    expect(said).toEqual([]);
+  });
+  it('are free ones where the usual ones are taken, also by another app that was given it', async () => {
+    await take(3000);
+    await take(3002);
+    const said: string[] = [];
+    const ports = await choosePorts({ CONSOLE_PORT: '' }, (line) => said.push(line));
+    expect(ports.ingest).not.toBe(3000);
+    expect(ports.worker).not.toBe(3002);
+    expect(new Set(Object.values(ports)).size).toBe(3);
+    expect(said).toContain(`Port 3000 is taken; ingest uses ${ports.ingest}.`);
+    expect(said).toContain(`Port 3002 is taken; worker uses ${ports.worker}.`);
+  });
+  it.each(['0', '65536', '-1', '3000.5', 'http', '1e3'])('%s is none', async (bad) => {
+    const work = choosePorts({ WORKER_PORT: bad }, () => undefined);
+    await expect(work).rejects.toThrow(`WORKER_PORT: must be a port from 1 to 65535, and is "${bad}".`);
+  });
+  it('that can not be had are all named at once', async () => {
+    const [free, busy] = [await freePort(), await freePort()];
+    await take(busy);
+    const env = { INGEST_PORT: String(free), CONSOLE_PORT: String(free), WORKER_PORT: String(busy) };
+    const error = await choosePorts(env, () => undefined).then(String, String);
+    expect(error).toContain(`CONSOLE_PORT: port ${free} is asked for twice.`);
+    expect(error).toContain(`WORKER_PORT: port ${busy} is taken`);
+  });
+});

@@ -1,0 +1,53 @@
+/** The ports of the three apps: those that were asked for, else the usual ones, else free ones. */
+import { freePort, isFree } from '../redis/server.ts';
+
+/** Each app's setting and its port without one. */
+const APPS = {
+  ingest: { setting: 'INGEST_PORT', usual: 3000 },
+  console: { setting: 'CONSOLE_PORT', usual: 3001 },
+  worker: { setting: 'WORKER_PORT', usual: 3002 },
+} as const;
+
+export type AppName = keyof typeof APPS;
+export const APP_NAMES = Object.keys(APPS) as AppName[];
+
+const MAX_PORT = 65_535;
+
+/**
+ * Chooses a port for each app from `INGEST_PORT`, `CONSOLE_PORT` and `WORKER_PORT`. A port that was asked for and can't be had is an error,
+ * all of them at once; a usual one that is taken is replaced by a free one, and `say` is told.
+ */
+export async function choosePorts(
+  env: NodeJS.ProcessEnv,
+  say: (line: string) => void,
+): Promise<Record<AppName, number>> {
+  const chosen = new Map<AppName, number>();
+  const problems: string[] = [];
+  const ask = (app: AppName) => env[APPS[app].setting]?.trim() || undefined;
+  const isOurs = (port: number) => [...chosen.values()].includes(port);
+  for (const app of APP_NAMES) {
+    const asked = ask(app);
+    if (asked === undefined) continue;
+    const port = /^\d{1,5}$/.test(asked) ? Number(asked) : 0;
+    const { setting } = APPS[app];
+    if (port < 1 || port > MAX_PORT)
+      problems.push(`${setting}: must be a port from 1 to ${MAX_PORT}, and is "${asked}".`);
+    else if (isOurs(port)) problems.push(`${setting}: port ${port} is asked for twice.`);
+    else if (!(await isFree(port)))
+      problems.push(`${setting}: port ${port} is taken, or not open to you. Choose another, or leave ${setting} out.`);
+    else chosen.set(app, port);
+  }
+  if (problems.length > 0) throw new Error(problems.join('\n'));
+  for (const app of APP_NAMES.filter((one) => !chosen.has(one))) {
+    const { usual } = APPS[app];
+    if (!isOurs(usual) && (await isFree(usual))) {
+      chosen.set(app, usual);
+      continue;
+    }
+    let port = await freePort();
+    while (isOurs(port)) port = await freePort();
+    chosen.set(app, port);
+    say(`Port ${usual} is taken; ${app} uses ${port}.`);
+  }
+  return Object.fromEntries(chosen) as Record<AppName, number>;
+}

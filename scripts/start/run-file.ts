@@ -1,0 +1,60 @@
+/** The file that says what runs from this folder: written by `npm start`, read by the next one and by `npm run posthorn`. */
+import { closeSync, existsSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import type { AppName } from './ports.ts';
+
+/** What `npm start` tells others while it runs. */
+export interface Run {
+  /** The process of `npm start`; the rest counts only as long as that lives. */
+  pid: number;
+  /** The Redis that it started, which outlives it where it is killed. */
+  redis?: { pid: number; port: number };
+  urls?: Record<AppName, string>;
+  /** The file that has the operator's token. */
+  keysFile?: string;
+}
+
+/** The run that wrote the file last, whether it lives or not. */
+function readRun(file: string): Run | undefined {
+  if (!existsSync(file)) return undefined;
+  try {
+    return JSON.parse(readFileSync(file, 'utf8')) as Run;
+  } catch (cause) {
+    throw new Error(`${file} is damaged. If no npm start runs from this folder, delete it.`, { cause });
+  }
+}
+
+/** Makes this process the one that runs from the folder, and returns what an earlier one left. Throws where another one runs. */
+export function claimRun(file: string): Run | undefined {
+  const before = readRun(file);
+  if (before !== undefined && isAlive(before.pid)) {
+    throw new Error(
+      `Posthorn already runs from this folder (process ${before.pid}). Stop it with Ctrl-C first.\n` +
+        `If process ${before.pid} is another program, delete ${file}.`,
+    );
+  }
+  if (before !== undefined) rmSync(file, { force: true });
+  try {
+    closeSync(openSync(file, 'wx', 0o600));
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== 'EEXIST') throw cause;
+    throw new Error('Another npm start began in this folder at the same moment; this one ends.', { cause });
+  }
+  writeRun(file, { pid: process.pid, redis: before?.redis });
+  return before;
+}
+
+/** Replaces the file as a whole, so that nobody reads half of it. Only its owner can read it. */
+export function writeRun(file: string, run: Run): void {
+  writeFileSync(`${file}.new`, `${JSON.stringify(run, null, 2)}\n`, { mode: 0o600 });
+  renameSync(`${file}.new`, file);
+}
+
+/** Whether a process of this id lives, even one of another user. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}

@@ -1,0 +1,61 @@
+/** `npm test`: lint, types and every test. What a missing program keeps from running is left out, said so at the end, and fails the run. */
+import { spawn } from 'node:child_process';
+import { dataDir, explainFileError, prepareFolder, root } from './folder.ts';
+import { endTreeOnSignals } from './process-tree.ts';
+import { chromium, curl, type Program, redisServer } from './programs/programs.ts';
+import { ProgramMissing, providePrograms } from './programs/provide.ts';
+
+/** The programs that each kind of tests needs. With `REDIS_URL`, only those that break a Redis start their own. */
+const shared = process.env.REDIS_URL ? [] : [redisServer];
+const NEEDS: Record<string, Program[]> = {
+  unit: [],
+  int: shared,
+  e2e: [redisServer],
+  browser: [...shared, chromium, curl],
+};
+
+/** Downloads what is missing. Returns the words for what still is, and the kinds of tests that it leaves out. */
+async function prepare(): Promise<{ leftOut: string[]; missing?: string }> {
+  prepareFolder(dataDir);
+  try {
+    await providePrograms([redisServer, chromium, curl], { say: console.log });
+    return { leftOut: [] };
+  } catch (error) {
+    if (!(error instanceof ProgramMissing)) throw error;
+    const { programs, message } = error;
+    const leftOut = Object.keys(NEEDS).filter((kind) => NEEDS[kind]!.some((needed) => programs.includes(needed)));
+    return { leftOut, missing: message };
+  }
+}
+
+/** Runs a script of package.json to its end; resolves with its exit code. */
+function run(script: string, args: string[] = []): Promise<number> {
+  const child = spawn('npm', ['run', '-s', script, '--', ...args], { cwd: root, stdio: 'inherit' });
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code) => resolve(code ?? 1));
+  });
+}
+
+async function main(): Promise<number> {
+  const { leftOut, missing } = await prepare();
+  if (missing !== undefined) console.log(`${missing}\n\nUntil then the other tests run.\n`);
+  const linted = await run('lint');
+  if (linted !== 0) return linted;
+  const kinds = Object.keys(NEEDS).filter((kind) => !leftOut.includes(kind));
+  const tested = await run('jest', [
+    ...process.argv.slice(2),
+    ...(leftOut.length > 0 ? ['--selectProjects', ...kinds] : []),
+  ]);
+  if (missing === undefined) return tested;
+  console.log(`FAILED: the tests of kind ${leftOut.join(', ')} were left out. ${missing}`);
+  return 1;
+}
+
+endTreeOnSignals();
+try {
+  process.exitCode = await main();
+} catch (error) {
+  console.error(explainFileError(error)?.message ?? (error instanceof Error ? error.message : String(error)));
+  process.exitCode = 1;
+}

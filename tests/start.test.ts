@@ -1,0 +1,356 @@
+/** What people type: each long-running script is started through npm and ended there, `npm start` is used, and what can't work is said in words. */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import { connectRedis } from '@posthorn/store';
+import { eventually, testPrefix, testRedisUrl } from '@posthorn/testing';
+import { descendantsOf } from '../scripts/process-tree.ts';
+import { redisServer } from '../scripts/programs/programs.ts';
+import { providePrograms } from '../scripts/programs/provide.ts';
+import { startApp } from '../scripts/start/app-process.ts';
+import { atEnd } from './own.ts';
+import { removeKeys, worldEnv } from './world.ts';
+
+const root = join(import.meta.dirname, '..');
+const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: Record<string, string> };
+/** Only what hangs takes that long. */
+const HUNG_MS = 120_000;
+
+let path: string;
+beforeAll(async () => {
+  // Under another POSTHORN_DIR than this run's, the Redis of this run has to be on the path.
+  const found = await providePrograms([redisServer], { say: () => undefined });
+  path = [process.env.PATH, dirname(found[redisServer.name]!)].join(delimiter);
+});
+
+function ownDir(): string {
+  const dir = mkdtempSync(join(tmpdir(), 'posthorn-start-'));
+  atEnd(() => rmSync(dir, { recursive: true, force: true }));
+  return dir;
+}
+
+interface Run {
+  npm: ChildProcess;
+  output: string[];
+  ended: Promise<number | NodeJS.Signals | null>;
+  said(text: string): Promise<unknown>;
+}
+
+/** Runs a script as a person does. What is left of it at the end of the test is killed. */
+function npmRun(script: string, env: Record<string, string>, args: string[] = []): Run {
+  const npm = spawn('npm', ['run', script, '--', ...args], {
+    cwd: root,
+    env: { PATH: path, HOME: process.env.HOME ?? '', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const output: string[] = [];
+  for (const stream of [npm.stdout!, npm.stderr!]) stream.on('data', (data) => output.push(String(data)));
+  const ended = new Promise<number | NodeJS.Signals | null>((resolve) => {
+    npm.once('close', (code, signal) => resolve(code ?? signal));
+  });
+  atEnd(() => {
+    for (const pid of npm.exitCode === null && npm.signalCode === null ? [...descendantsOf(npm.pid!), npm.pid!] : [])
+      process.kill(pid, 'SIGKILL');
+  });
+  const said = (text: string) =>
+    eventually(
+      `npm run ${script} to say ${text}; it said ${output.join('')}`,
+      () => {
+        if (output.join('').includes(text)) return true;
+        if (npm.exitCode !== null) throw new Error(`It ended: ${output.join('')}`);
+        return false;
+      },
+      HUNG_MS,
+    );
+  return { npm, output, ended, said };
+}
+
+/** Whether a process still runs; one that nobody has collected yet does not. */
+function runs(pid: number): boolean {
+  if (process.platform === 'linux') {
+    const stat = existsSync(`/proc/${pid}/stat`) ? readFileSync(`/proc/${pid}/stat`, 'utf8') : '';
+    return stat !== '' && !/\) [ZX] /.test(stat);
+  }
+  return (
+    spawnSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' })
+      .stdout.trim()
+      .replace(/^Z.*/, '') !== ''
+  );
+}
+
+/** Sends SIGTERM to npm alone, and waits until nothing is left of what it had started. */
+async function endsWithNpm({ npm, ended }: Run, atLeast: number): Promise<void> {
+  await eventually('its processes', () => descendantsOf(npm.pid!).length >= atLeast, HUNG_MS);
+  const started = descendantsOf(npm.pid!);
+  npm.kill('SIGTERM');
+  await ended;
+  await eventually(`none of ${started} to be left`, () => !started.some(runs), HUNG_MS);
+}
+
+function appEnv(): Record<string, string> {
+  const env: Record<string, string> = { ...worldEnv(testPrefix(), testRedisUrl()), LOG_LEVEL: 'info' };
+  atEnd(async () => {
+    const redis = connectRedis({ REDIS_URL: testRedisUrl() });
+    await removeKeys(redis, env.KEY_PREFIX!);
+    redis.disconnect();
+  });
+  return env;
+}
+
+describe('SIGTERM to npm alone ends everything:', () => {
+  it('each script that starts a program ends in `exec`', () => {
+    // npm's shell neither passes signals on nor replaces itself.
+    for (const [name, command] of Object.entries(scripts)) {
+      if (['format', 'lockfile'].includes(name)) continue;
+      expect([name, command.split('&&').at(-1)?.trim()]).toEqual([
+        name,
+        expect.stringMatching(/^([A-Z_]+=\S+ )?exec /),
+      ]);
+    }
+  });
+  it(
+    'start, while it starts',
+    async () => {
+      const run = npmRun('start', { POSTHORN_DIR: ownDir() });
+      await run.said('Starting Posthorn');
+      await endsWithNpm(run, 1);
+      expect(await run.ended).toBe(0);
+    },
+    HUNG_MS,
+  );
+  it.each(['ingest', 'worker', 'console'])(
+    'start:%s',
+    async (app) => {
+      const run = npmRun(`start:${app}`, appEnv());
+      await run.said('"msg":"ready"');
+      await endsWithNpm(run, 1);
+      expect(await run.ended).toBe(0);
+    },
+    HUNG_MS,
+  );
+  it(
+    'posthorn',
+    async () => {
+      const silent = createServer();
+      const asked = new Promise((resolve) => silent.once('request', resolve));
+      await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+      atEnd(() => {
+        silent.close();
+        silent.closeAllConnections();
+      });
+      const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+      const run = npmRun('posthorn', { POSTHORN_URL: url, POSTHORN_TOKEN: 'any' }, ['overview']);
+      await asked;
+      await endsWithNpm(run, 1);
+    },
+    HUNG_MS,
+  );
+  it(
+    'bench',
+    async () => {
+      const run = npmRun('bench', {}, ['--quick', '--only=memory']);
+      // Itself, a Redis, an app.
+      await endsWithNpm(run, 3);
+    },
+    HUNG_MS,
+  );
+  it(
+    'chaos',
+    async () => {
+      const run = npmRun('chaos', {}, ['--minutes=1']);
+      // Itself, a Redis, several apps.
+      await endsWithNpm(run, 5);
+    },
+    HUNG_MS,
+  );
+  it(
+    'jest, with what its tests have started',
+    async () => {
+      const dir = ownDir();
+      const test = `import { it } from '@jest/globals';
+      import { mkdirSync } from 'node:fs';
+      import { startProcess } from '${root}/tests/processes.ts';
+      import { startRedis } from '${root}/scripts/redis/server.ts';
+      it('never ends', async () => {
+        const env = ${JSON.stringify(worldEnv('hanging', 'redis://127.0.0.1:1'))};
+        const redis = await startRedis('${dir}/redis', { say: () => undefined });
+        await startProcess('worker', { ...env, LOG_LEVEL: 'info', REDIS_URL: redis.url }).ready;
+        mkdirSync('${dir}/hangs');
+        await new Promise(() => setInterval(() => undefined, 1_000));
+      }, 2_000_000);`;
+      writeFileSync(join(dir, 'package.json'), '{"type":"module"}');
+      writeFileSync(join(dir, 'hanging.test.ts'), test);
+      cpSync(join(root, 'node_modules/@jest'), join(dir, 'node_modules/@jest'), {
+        recursive: true,
+        dereference: false,
+      });
+      const config = {
+        rootDir: dir,
+        globalSetup: join(root, 'tests/setup/start-redis.ts'),
+        extensionsToTreatAsEsm: ['.ts'],
+        transform: {
+          '\\.ts$': [
+            join(root, 'node_modules/@swc/jest'),
+            { jsc: { parser: { syntax: 'typescript' }, target: 'es2024' } },
+          ],
+        },
+      };
+      const run = npmRun('jest', { POSTHORN_DIR: join(dir, 'data') }, ['--config', JSON.stringify(config)]);
+      await eventually(
+        `the test to hang: ${run.output}`,
+        () =>
+          existsSync(join(dir, 'hangs')) ||
+          (run.npm.exitCode !== null && Promise.reject(new Error(run.output.join('')))),
+        HUNG_MS,
+      );
+      // Itself, its Redis, the test's Redis and worker.
+      await endsWithNpm(run, 4);
+    },
+    HUNG_MS,
+  );
+  it(
+    'test, while it lints',
+    async () => {
+      const dir = ownDir();
+      for (const name of ['chromium', 'curl']) {
+        writeFileSync(join(dir, name), '#!/bin/sh\n');
+        chmodSync(join(dir, name), 0o755);
+      }
+      const run = npmRun('test', { POSTHORN_DIR: join(dir, 'data'), PATH: `${path}${delimiter}${dir}` });
+      // Itself, npm, its shell, a linter.
+      await endsWithNpm(run, 4);
+    },
+    HUNG_MS,
+  );
+});
+
+/** Runs the command line in a folder's `npm start`; the environment says nothing else. */
+function posthorn(dir: string, env: Record<string, string> = {}) {
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    [join(root, 'apps/cli/src/main.ts'), 'overview', '--json'],
+    { env: { PATH: path, POSTHORN_DIR: dir, ...env }, encoding: 'utf8' },
+  );
+  return { status, stdout, stderr };
+}
+
+describe('npm start', () => {
+  it(
+    'uses the ports it is given, refuses a second one, tells npm run posthorn where it is, and ends whole',
+    async () => {
+      const dir = ownDir();
+      const free = createServer();
+      await new Promise<void>((resolve) => free.listen(0, '127.0.0.1', resolve));
+      const { port } = free.address() as AddressInfo;
+      await new Promise((resolve) => free.close(resolve));
+      const run = npmRun('start', { POSTHORN_DIR: dir, CONSOLE_PORT: String(port) });
+      await run.said('Ctrl-C stops everything');
+      const file = join(dir, 'running.json');
+      expect(JSON.parse(readFileSync(file, 'utf8')).urls.console).toBe(`http://127.0.0.1:${port}`);
+      for (const name of ['running.json', 'keys.json']) expect(statSync(join(dir, name)).mode & 0o777).toBe(0o600);
+      const overview = posthorn(dir);
+      expect(overview).toMatchObject({ status: 0, stderr: '' });
+      expect(JSON.parse(overview.stdout)).toMatchObject({ subscriptions: { active: 1 } });
+      const elsewhere = posthorn(dir, { POSTHORN_URL: 'http://127.0.0.1:1' });
+      expect(elsewhere).toMatchObject({ status: 1, stderr: expect.stringContaining('Set POSTHORN_TOKEN') });
+
+      const second = npmRun('start', { POSTHORN_DIR: dir });
+      expect(await second.ended).toBe(1);
+      expect(second.output.join('')).toContain('already runs from this folder');
+      expect(existsSync(file)).toBe(true);
+
+      const copy = readFileSync(file, 'utf8');
+      // Itself, Redis, three apps.
+      await endsWithNpm(run, 5);
+      expect(await run.ended).toBe(0);
+      expect(existsSync(file)).toBe(false);
+      // A run that was killed leaves its file; it does not count.
+      writeFileSync(file, copy);
+      expect(posthorn(dir)).toMatchObject({ status: 1, stderr: expect.stringContaining('No npm start runs') });
+    },
+    HUNG_MS,
+  );
+  it('says before it starts anything that a port it was asked for is taken', async () => {
+    const taken = createServer();
+    await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
+    atEnd(() => taken.close());
+    const { port } = taken.address() as AddressInfo;
+    const dir = ownDir();
+    const run = npmRun('start', { POSTHORN_DIR: dir, INGEST_PORT: String(port), WORKER_PORT: 'x' });
+    expect(await run.ended).toBe(1);
+    const output = run.output.join('');
+    expect(output).toContain(`INGEST_PORT: port ${port} is taken`);
+    expect(output).toContain('WORKER_PORT: must be a port from 1 to 65535, and is "x"');
+    expect(output).not.toMatch(/Starting|\bat .*\.ts/);
+    expect(existsSync(join(dir, 'redis'))).toBe(false);
+  });
+  it('says in one line that a file is where its folder should be', async () => {
+    const file = join(ownDir(), 'file');
+    writeFileSync(file, '');
+    const run = npmRun('start', { POSTHORN_DIR: file });
+    expect(await run.ended).toBe(1);
+    expect(run.output.join('')).toContain(`Can't write to ${file}: a file is where a folder should be`);
+  });
+  it('names the log of an app that is not ready in time or ends, and what it said', async () => {
+    const logDir = ownDir();
+    const options = { env: { PORT: '0', PUBLISHER_KEYS: '' }, logDir, atEnd };
+    const log = join(logDir, 'ingest.log');
+    await expect(startApp('ingest', { ...options, startLimitMs: 1 })).rejects.toThrow(
+      `ingest was not ready after 0.001 s. It wrote nothing.\nAll of it is in ${log}.`,
+    );
+    const ended = await startApp('ingest', options).then(String, String);
+    expect(ended).toContain('ingest ended (code 1). It wrote last:\n');
+    expect(ended).toContain('PUBLISHER_KEYS');
+    expect(ended).toContain(log);
+  });
+});
+
+describe('a checkout that is not installed as it should be', () => {
+  /** The launcher in a checkout with these packages. */
+  function launch(packages: string[], program: string, flags: string[] = []) {
+    const dir = ownDir();
+    mkdirSync(join(dir, 'scripts'));
+    cpSync(join(root, 'scripts/launch.mjs'), join(dir, 'scripts/launch.mjs'));
+    writeFileSync(join(dir, 'package.json'), JSON.stringify({ devDependencies: { jest: '1', vite: '1' } }));
+    for (const name of packages) mkdirSync(join(dir, 'node_modules', name), { recursive: true });
+    mkdirSync(dirname(join(dir, program)), { recursive: true });
+    writeFileSync(join(dir, program), 'console.log("started", process.argv.slice(2).join())');
+    const args = [...flags, join(dir, 'scripts/launch.mjs'), program, 'a', 'b'];
+    const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
+    return { status, stdout, stderr };
+  }
+  const started = { status: 0, stdout: 'started a,b\n', stderr: '' };
+
+  it('is told to run npm ci where nothing is installed', () => {
+    expect(launch([], 'scripts/x.ts')).toMatchObject({
+      status: 1,
+      stderr: 'The packages are not installed. Run: npm ci\n',
+    });
+  });
+  it('is told which development packages are missing, and that the apps run without them', () => {
+    const { status, stderr } = launch(['@posthorn', 'jest'], 'scripts/x.ts');
+    expect(status).toBe(1);
+    expect(stderr).toMatch(/^Development packages are missing \(vite\): .*--omit=dev.*\nRun: npm ci --include=dev\n/);
+    expect(launch(['@posthorn', 'jest'], 'apps/x.ts')).toEqual(started);
+    expect(launch(['@posthorn', 'jest', 'vite'], 'scripts/x.ts')).toEqual(started);
+  });
+  it('is told which Node it needs', () => {
+    const { status, stderr } = launch(['@posthorn'], 'apps/x.ts', ['--no-strip-types']);
+    expect(status).toBe(1);
+    expect(stderr).toMatch(/^Posthorn needs Node 24, and this is Node [\d.]+\. /);
+  });
+});
