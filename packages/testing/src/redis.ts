@@ -8,7 +8,7 @@ export function testRedisUrl(): string {
   return url;
 }
 
-/** A prefix that no other test uses. */
+/** A prefix that no other test uses; it begins with that of the run, so that no test touches other keys of a shared Redis. */
 export function testPrefix(): string {
-  return `test-${randomBytes(6).toString('hex')}`;
+  return `${process.env.POSTHORN_TEST_PREFIX ?? 'posthorn-test'}-${randomBytes(6).toString('hex')}`;
 }
