@@ -31,7 +31,7 @@ export async function openBench(appendFsync: 'everysec' | 'always' = 'everysec')
     killDescendants();
     rmSync(dir, { recursive: true, force: true });
   });
-  for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
+  for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1));
   const startOwn = (folder: string, extra: string[]) =>
     startRedis(folder, { say: console.log, extra: ['--appendfsync', appendFsync, ...extra] });
   const server = await startOwn(dir, []);

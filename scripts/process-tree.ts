@@ -33,7 +33,8 @@ export function endTreeOnSignals(): void {
     ['SIGINT', 2],
     ['SIGTERM', 15],
   ] as const) {
-    process.once(name, () => {
+    // Not `once`: a second signal (npm passes on what a terminal or `timeout` also sends to the group) would kill this in the middle.
+    process.on(name, () => {
       killDescendants();
       process.exit(128 + number);
     });
