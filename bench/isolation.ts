@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import {
   type Bench,
+  type BenchProcess,
   PUBLISHER_KEY,
   percentile,
   post,
@@ -13,6 +14,8 @@ import {
 
 const HEALTHY = 45;
 const BAD = 5;
+const TURNING = 12;
+const ON_ONE_HOST = 300;
 /** Each event goes to every address. */
 const EVENTS_PER_S = 12;
 
@@ -20,6 +23,8 @@ export interface Latency {
   p50Ms: number;
   p99Ms: number;
   arrivals: number;
+  /** Requests that a bad host had at once. */
+  mostInFlightAtBad?: number;
 }
 
 export interface Isolation {
@@ -28,6 +33,10 @@ export interface Isolation {
   slow: Latency;
   backlog: Latency;
   burst: Latency;
+  /** Addresses on 12 hosts that respond soon and then hang together, just as the measured part begins. */
+  turning: Latency;
+  /** 300 addresses on one host that never responds. */
+  oneHost: Latency;
 }
 
 /** Each for `seconds`, after as long to settle. One dead address has `backlog` deliveries waiting before, then `burst` all at once meanwhile. */
@@ -38,40 +47,85 @@ export async function benchIsolation(
   burst: number,
 ): Promise<Isolation> {
   return {
-    alone: await measure(bench, [], seconds, 0),
+    alone: await measure(bench, [], seconds),
     hanging: await measure(
       bench,
       Array.from({ length: BAD }, (_, i) => `/hang-${i}`),
       seconds,
-      0,
     ),
     slow: await measure(
       bench,
       Array.from({ length: BAD }, (_, i) => `/slow-${i}`),
       seconds,
-      0,
     ),
-    backlog: await measure(bench, ['/dead'], seconds, backlog),
-    burst: await measure(bench, ['/dead'], seconds, 0, burst),
+    backlog: await measure(bench, ['/dead'], seconds, { backlog }),
+    burst: await measure(bench, ['/dead'], seconds, { burst }),
+    turning: await measureTurning(bench, seconds),
+    oneHost: await measureOneHost(bench, seconds),
   };
 }
 
-async function measure(bench: Bench, bad: string[], seconds: number, backlog: number, burst = 0): Promise<Latency> {
+/** Receivers on 12 loopback addresses, each a host and an IP of its own. */
+async function measureTurning(bench: Bench, seconds: number): Promise<Latency> {
+  const receivers: BenchProcess[] = [];
+  for (let i = 0; i < TURNING; i++) {
+    receivers.push(await bench.start('bench/processes/mixed-receiver.ts', { HOST: `127.0.1.${i + 1}` }));
+  }
+  const urls = receivers.map(({ url }) => `${url}/turn`);
+  const turn = async () => {
+    await Promise.all(receivers.map(({ url }) => fetch(`${url}/turn`)));
+  };
+  const latency = await measure(bench, urls, seconds, { beforeMeasured: turn });
+  for (const receiver of receivers) await receiver.stop();
+  return latency;
+}
+
+async function measureOneHost(bench: Bench, seconds: number): Promise<Latency> {
+  const receiver = await bench.start('bench/processes/mixed-receiver.ts', { HOST: '127.0.1.1' });
+  const urls = Array.from({ length: ON_ONE_HOST }, (_, i) => `${receiver.url}/hang-${i}`);
+  const latency = await measure(bench, urls, seconds, { isRare: true });
+  latency.mostInFlightAtBad = (await (await fetch(`${receiver.url}/most-in-flight`)).json()) as number;
+  await receiver.stop();
+  return latency;
+}
+
+interface Load {
+  /** Deliveries that wait for the bad address from the start. */
+  backlog?: number;
+  /** Deliveries for the bad address that come all at once. */
+  burst?: number;
+  /** The bad addresses get one event a second, not as many as the healthy ones. */
+  isRare?: boolean;
+  beforeMeasured?: () => Promise<void>;
+}
+
+/** `bad` are paths of the receiver of the healthy ones, or urls elsewhere. */
+async function measure(
+  bench: Bench,
+  bad: string[],
+  seconds: number,
+  { backlog = 0, burst = 0, isRare = false, beforeMeasured }: Load = {},
+): Promise<Latency> {
   const receiver = await bench.start('bench/processes/mixed-receiver.ts');
   const env = { KEY_PREFIX: `bench-${randomUUID()}` };
   const ingest = await bench.startApp('ingest', env);
   const operator = await bench.startApp('console', env);
   const listen = (path: string, type: string) =>
-    subscribe(operator.url, receiver.url + path, { event_types: [type], environment: 'sandbox' });
+    subscribe(operator.url, URL.parse(path, receiver.url)!.href, { event_types: [type], environment: 'sandbox' });
   for (let i = 0; i < HEALTHY; i++) await listen(`/good-${i}`, 'session.approved');
-  for (const path of bad) await listen(path, backlog + burst > 0 ? 'session.expired' : 'session.approved');
+  const badType = backlog + burst > 0 || isRare ? 'session.expired' : 'session.approved';
+  for (const path of bad) await listen(path, badType);
   const worker = await bench.startApp('worker', env);
   await publishMany(ingest.url, 'session.expired', backlog);
   const read = async () => (await readArrivals(receiver)).map(({ ageMs }) => ageMs);
   const publishFor = async (ms: number) => {
     const sent: Promise<unknown>[] = [];
+    let count = 0;
     for (const endsAt = Date.now() + ms; Date.now() < endsAt; ) {
       sent.push(post(`${ingest.url}/v1/events`, PUBLISHER_KEY, timedEvent('session.approved')));
+      if (isRare && count++ % EVENTS_PER_S === 0) {
+        sent.push(post(`${ingest.url}/v1/events`, PUBLISHER_KEY, timedEvent('session.expired')));
+      }
       await new Promise((resolve) => setTimeout(resolve, 1_000 / EVENTS_PER_S));
     }
     await Promise.all(sent);
@@ -79,6 +133,7 @@ async function measure(bench: Bench, bad: string[], seconds: number, backlog: nu
   // The first half shows the worker what kind each address is; the second is measured.
   await publishFor(seconds * 1_000);
   await read();
+  await beforeMeasured?.();
   await Promise.all([publishFor(seconds * 1_000), publishMany(ingest.url, 'session.expired', burst)]);
   await new Promise((resolve) => setTimeout(resolve, 1_000));
   const ages = await read();

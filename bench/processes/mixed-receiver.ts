@@ -1,29 +1,47 @@
-/** A receiver whose paths answer soon (`/good…`), after 900 ms (`/slow…`), with an error (`/dead…`) or never (`/hang…`), and which tells what arrived at the good ones, when, and how old it was. */
+/** A receiver whose paths respond soon (`/good…`), after 900 ms (`/slow…`), with an error (`/dead…`), never (`/hang…`), or soon until `GET /turn` and never after it (`/turn…`). It tells what arrived at the good ones, when, and how old it was, and how many requests it had at once. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 let arrivals: { path: string; atMs: number; ageMs: number }[] = [];
+let hasTurned = false;
+let inFlight = 0;
+let mostInFlight = 0;
 const server = createServer((request, response) => {
   const path = request.url ?? '';
+  if (request.method === 'GET' && path === '/turn') {
+    hasTurned = true;
+    response.end();
+    return;
+  }
+  if (request.method === 'GET' && path === '/most-in-flight') {
+    response.end(JSON.stringify(mostInFlight));
+    return;
+  }
   if (request.method === 'GET') {
     response.end(JSON.stringify(arrivals));
     arrivals = [];
     return;
   }
+  inFlight += 1;
+  mostInFlight = Math.max(mostInFlight, inFlight);
+  response.once('close', () => {
+    inFlight -= 1;
+  });
   const chunks: Buffer[] = [];
   request.on('data', (chunk: Buffer) => chunks.push(chunk));
   request.on('end', () => {
     const isDelivery = request.headers['service-delivery-id'] !== undefined;
-    if (!isDelivery || path.startsWith('/good')) {
+    if (!isDelivery || path.startsWith('/good') || (path.startsWith('/turn') && !hasTurned)) {
       response.end();
       const sentAt = /"sent_at":(\d+)/.exec(Buffer.concat(chunks).toString())?.[1];
       const atMs = Date.now();
-      if (sentAt !== undefined) arrivals.push({ path, atMs, ageMs: atMs - Number(sentAt) });
+      if (sentAt !== undefined && path.startsWith('/good')) arrivals.push({ path, atMs, ageMs: atMs - Number(sentAt) });
     } else if (path.startsWith('/slow')) setTimeout(() => response.end(), 900);
     else if (path.startsWith('/dead')) response.writeHead(503).end();
   });
 });
-server.listen(0, '127.0.0.1', () => {
-  console.log(JSON.stringify({ msg: 'ready', url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }));
+const host = process.env.HOST ?? '127.0.0.1';
+server.listen(0, host, () => {
+  console.log(JSON.stringify({ msg: 'ready', url: `http://${host}:${(server.address() as AddressInfo).port}` }));
 });
 process.on('SIGTERM', () => process.exit(0));

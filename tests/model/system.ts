@@ -21,7 +21,6 @@ import type { FakeClock } from '@posthorn/testing';
 import { fakeClock } from '@posthorn/testing';
 import { finishInterruptedFanOuts } from '../../apps/ingest/src/fan-out.ts';
 import { type IngestContext, ingestEvent } from '../../apps/ingest/src/ingest-event.ts';
-import { createAddressPlaces } from '../../apps/worker/src/address-places.ts';
 import type { AttemptContext } from '../../apps/worker/src/attempt-delivery.ts';
 import { createAttemptCounts } from '../../apps/worker/src/counts.ts';
 import { createEventBodies } from '../../apps/worker/src/event-bodies.ts';
@@ -29,6 +28,7 @@ import { handleJob } from '../../apps/worker/src/handle-job.ts';
 import { createHousekeeper } from '../../apps/worker/src/housekeeping.ts';
 import { createWorkerMetrics } from '../../apps/worker/src/metrics.ts';
 import { createRequestSigner } from '../../apps/worker/src/sign-request.ts';
+import { createSlots } from '../../apps/worker/src/slots.ts';
 import { AFTER_ERROR_MS, createBroker } from './broker.ts';
 import { explain, type Model } from './explain.ts';
 import { activity, createProcess, never, type Process, storeOf, type Task } from './processes.ts';
@@ -426,7 +426,7 @@ export class System {
       sender: { send: never, close: () => undefined },
       signRequest: createRequestSigner(box),
       eventBodies: createEventBodies(store),
-      places: createAddressPlaces({ total: 4, perAddress: 2, now: () => this.clock.now() }),
+      slots: createSlots({ total: 4, perAddress: 2, perHost: 2, now: () => this.clock.now() }),
       metrics,
       counts: createAttemptCounts(store, this.clock),
       clock: this.clock,

@@ -64,6 +64,7 @@ function findingOf(result: SendResult): Finding {
     case 'timed_out':
     case 'connection_failed':
     case 'aborted':
+    case 'not_admitted':
       return { kind: 'unreachable', reason: 'unreachable' };
     default:
       return result satisfies never;

@@ -12,11 +12,12 @@ import type { DeliveryJob, JobOutcome, Producer } from '@posthorn/queue';
 import type { Clock, Logger } from '@posthorn/runtime';
 import type { Sender, SendResult } from '@posthorn/sender';
 import { type Begun, beginAttempt, endDeliveries, recordAttempt, type Store } from '@posthorn/store';
-import type { AddressPlaces } from './address-places.ts';
 import type { AttemptCounts } from './counts.ts';
 import type { EventBodies } from './event-bodies.ts';
 import type { WorkerMetrics } from './metrics.ts';
 import type { RequestSigner } from './sign-request.ts';
+import { hostOf, ipOf } from './slot-keys.ts';
+import type { Slot, Slots } from './slots.ts';
 import { untilStored } from './until-stored.ts';
 
 export interface AttemptContext {
@@ -25,7 +26,7 @@ export interface AttemptContext {
   sender: Sender;
   signRequest: RequestSigner;
   eventBodies: EventBodies;
-  places: AddressPlaces;
+  slots: Slots;
   metrics: WorkerMetrics;
   counts: AttemptCounts;
   clock: Clock;
@@ -38,9 +39,9 @@ export interface AttemptContext {
   giveUp: AbortSignal;
 }
 
-/** What becomes of the job, and how many deliveries wait for a place at the address. */
+/** What becomes of the job (`no_slot`: its host or its IP is busy, and no attempt was made), and how many deliveries are parked at the address. */
 export interface Attempted {
-  outcome: JobOutcome;
+  outcome: JobOutcome | 'no_slot';
   parked: number;
 }
 
@@ -50,7 +51,7 @@ type BegunAttempt = Extract<Begun, { kind: 'attempt' }>;
  * Makes one attempt for the delivery behind a job, if it is due one, and records it (specification 3.1). A failed attempt is
  * an outcome, not an error. One that is given up, since the process is stopping, is not counted.
  */
-export async function attemptDelivery(context: AttemptContext, job: DeliveryJob): Promise<Attempted> {
+export async function attemptDelivery(context: AttemptContext, job: DeliveryJob, slot: Slot): Promise<Attempted> {
   const { store, clock } = context;
   const [begun, body] = await Promise.all([
     beginAttempt(store, job, clock.now(), context.releasePerSecond),
@@ -68,28 +69,33 @@ export async function attemptDelivery(context: AttemptContext, job: DeliveryJob)
     case 'attempt':
       return body === undefined
         ? unattempted(await endWithoutAttempt(context, job, 'expired'))
-        : await sendAndRecord(context, job, begun, body);
+        : await sendAndRecord(context, job, slot, begun, body);
     default:
       return begun satisfies never;
   }
 }
 
-function unattempted(outcome: JobOutcome): Attempted {
+function unattempted(outcome: Attempted['outcome']): Attempted {
   return { outcome, parked: 0 };
 }
 
 async function sendAndRecord(
   context: AttemptContext,
   job: DeliveryJob,
+  slot: Slot,
   begun: BegunAttempt,
   body: string,
 ): Promise<Attempted> {
   const { clock } = context;
   const startedAtMs = clock.now();
+  const { url } = begun;
+  if (!context.slots.enterHost(slot, hostOf(url))) return unattempted('no_slot');
   const request = context.signRequest(job.deliveryId, begun, body, startedAtMs);
+  const admit = (ip: string) => context.slots.enterIp(slot, ipOf(ip, url));
   context.counts.inFlight += 1;
-  const result = await context.sender.send(request);
+  const result = await context.sender.send({ ...request, admit });
   context.counts.inFlight -= 1;
+  if (result.kind === 'not_admitted') return unattempted('no_slot');
   if (result.kind === 'aborted') return unattempted({ kind: 'postponed', untilMs: clock.now() });
 
   const endedAtMs = clock.now();
@@ -115,7 +121,7 @@ async function sendAndRecord(
   return { outcome: recorded.kind === 'over' ? { kind: 'done' } : outcomeOf(verdict), parked: recorded.parked };
 }
 
-function errorOf(result: Exclude<SendResult, { kind: 'aborted' }>): AttemptError | null {
+function errorOf(result: Exclude<SendResult, { kind: 'aborted' | 'not_admitted' }>): AttemptError | null {
   switch (result.kind) {
     case 'responded':
       return errorOfStatus(result.statusCode);

@@ -33,7 +33,6 @@ import {
   seeWorker,
   type WorkerState,
 } from '@posthorn/store';
-import { createAddressPlaces } from './address-places.ts';
 import type { AttemptContext } from './attempt-delivery.ts';
 import { NOTICE_NETWORKS, type WorkerSettings } from './config.ts';
 import { createAttemptCounts, TELL_EVERY_MS } from './counts.ts';
@@ -44,6 +43,7 @@ import { createWorkerMetrics } from './metrics.ts';
 import { createNotifier, NOTICES_EVERY_MS } from './notices.ts';
 import { RESEAL_EVERY_MS, resealSecrets } from './reseal-secrets.ts';
 import { createRequestSigner } from './sign-request.ts';
+import { createSlots } from './slots.ts';
 
 /** Builds the worker; nothing is connected to before its services start. */
 export function buildWorker(settings: WorkerSettings, clock: Clock = systemClock): App {
@@ -82,9 +82,10 @@ export function buildWorker(settings: WorkerSettings, clock: Clock = systemClock
     sender,
     signRequest: createRequestSigner(secretBox),
     eventBodies: createEventBodies(store),
-    places: createAddressPlaces({
+    slots: createSlots({
       total: settings.WORKER_CONCURRENCY,
       perAddress: settings.ADDRESS_CONCURRENCY,
+      perHost: settings.HOST_CONCURRENCY ?? settings.ADDRESS_CONCURRENCY,
       now: () => performance.now(),
     }),
     metrics,

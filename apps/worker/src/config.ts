@@ -20,6 +20,7 @@ const schema = z
     PAUSE_AFTER: wholeNumber(1, 1_000_000).default(DEFAULT_PAUSE_AFTER),
     WORKER_CONCURRENCY: wholeNumber(1, 10_000).default(100),
     ADDRESS_CONCURRENCY: wholeNumber(1, 10_000).default(10),
+    HOST_CONCURRENCY: wholeNumber(1, 10_000).optional(),
     RELEASE_RATE: wholeNumber(1, 10_000).default(50),
     ALLOWED_PRIVATE_NETWORKS: parsedBy(parseNetworks, 'must be networks in CIDR form separated by commas').default([]),
     DNS_SERVERS: parsedBy(

@@ -1,29 +1,39 @@
-/** What a job meets first: a free place at its address, or else the parked lane. */
+/** What a job meets first: a free slot, or else the parked lane. */
 import type { DeliveryJob, JobOutcome } from '@posthorn/queue';
 import { parkDelivery } from '@posthorn/store';
 import { type AttemptContext, type Attempted, attemptDelivery } from './attempt-delivery.ts';
 import { release } from './release.ts';
-
-/** Whether an outcome says that an attempt failed; a job that is postponed had none. */
-const FAILED = { done: false, failed: true, retry: true, postponed: undefined } as const;
+import type { Room } from './slots.ts';
 
 /**
- * Attempts the delivery of a job if its address has a place free in this process. Otherwise the delivery is parked, outside
- * the queue and at no cost, until an attempt to the address ends or the housekeeper comes by.
+ * Attempts the delivery of a job if this process has a slot for its address, its host and its IP. Otherwise the delivery is parked, outside
+ * the queue and at no cost, until an attempt that ends makes room for it or maintenance comes by.
  */
 export async function handleJob(context: AttemptContext, job: DeliveryJob): Promise<JobOutcome> {
-  if (!context.places.take(job.subscriptionId)) {
-    const parked = await parkDelivery(context.store, job, context.clock.now(), context.releasePerSecond);
-    return parked.kind === 'early' ? { kind: 'postponed', untilMs: parked.dueAtMs } : { kind: 'done' };
-  }
+  const slot = context.slots.acquire(job.subscriptionId);
+  if (!slot) return await park(context, job);
   let attempted: Attempted | undefined;
+  let rooms: Room[] = [];
   try {
-    attempted = await attemptDelivery(context, job);
+    attempted = await attemptDelivery(context, job, slot);
   } finally {
-    context.places.free(job.subscriptionId, attempted && FAILED[attempted.outcome.kind]);
+    rooms = context.slots.release(slot, failedOf(attempted?.outcome));
   }
-  // Only now that the place is free: a delivery released before might be parked again at once.
-  const room = Math.min(attempted.parked, context.places.room(job.subscriptionId));
-  if (room > 0) await release(context, 'parked', job.subscriptionId, room);
-  return attempted.outcome;
+  // Only now that the slot is free: a delivery released before might be parked again at once.
+  for (const { subscriptionId, deliveries } of rooms) {
+    const limit = subscriptionId === job.subscriptionId ? Math.min(attempted.parked, deliveries) : deliveries;
+    if (limit > 0) await release(context, 'parked', subscriptionId, limit);
+  }
+  return attempted.outcome === 'no_slot' ? await park(context, job) : attempted.outcome;
+}
+
+/** Whether an outcome says that an attempt failed; undefined if there was none. */
+function failedOf(outcome: Attempted['outcome'] | undefined): boolean | undefined {
+  if (outcome === undefined || outcome === 'no_slot' || outcome.kind === 'postponed') return undefined;
+  return outcome.kind !== 'done';
+}
+
+async function park(context: AttemptContext, job: DeliveryJob): Promise<JobOutcome> {
+  const parked = await parkDelivery(context.store, job, context.clock.now(), context.releasePerSecond);
+  return parked.kind === 'early' ? { kind: 'postponed', untilMs: parked.dueAtMs } : { kind: 'done' };
 }

@@ -1,6 +1,7 @@
 /** Opens the connections of deliveries: resolve, check, connect, TLS. */
 import { isIP, type LookupFunction, connect as netConnect, type Socket } from 'node:net';
 import { createSecureContext, type TLSSocket, connect as tlsConnect } from 'node:tls';
+import { NotAdmitted } from './guarded-lookup.ts';
 import type { Target } from './targets.ts';
 
 export interface ConnectOptions {
@@ -17,7 +18,12 @@ export interface Opening {
   ip(): string | null;
 }
 
-export type Connect = (target: Target, done: (error: Error | null, socket: Socket) => void) => Opening;
+/** `admit` is asked for the IP that a name is resolved to, before it is connected to; a refusal is `NotAdmitted`. */
+export type Connect = (
+  target: Target,
+  admit: ((ip: string) => boolean) | undefined,
+  done: (error: Error | null, socket: Socket) => void,
+) => Opening;
 
 /** TLS sessions kept for a faster handshake. */
 const MAX_SESSIONS = 1_000;
@@ -29,9 +35,15 @@ const MAX_SESSIONS = 1_000;
 export function createConnect({ lookup, ca }: ConnectOptions): Connect {
   const sessions = new Map<string, Buffer>();
   const secureContext = createSecureContext({ ca });
-  return (target, done) => {
+  return (target, admit, done) => {
     const { hostname: host, port, origin } = target;
-    const shared = { host, port, lookup, autoSelectFamily: true, noDelay: true };
+    const shared = {
+      host,
+      port,
+      lookup: admit ? admitted(lookup, admit) : lookup,
+      autoSelectFamily: true,
+      noDelay: true,
+    };
     let tried: string | null = null;
     const socket: Socket = target.isSecure
       ? tlsConnect({
@@ -58,6 +70,16 @@ export function createConnect({ lookup, ca }: ConnectOptions): Connect {
     socket.once('close', () => finish(Object.assign(new Error('closed'), { code: 'ECONNRESET' })));
     return { socket, ip: () => socket.remoteAddress ?? tried };
   };
+}
+
+/** The first address of a name stands for all: it is the one that is tried first. */
+function admitted(lookup: LookupFunction, admit: (ip: string) => boolean): LookupFunction {
+  return (hostname, options, callback) =>
+    lookup(hostname, options, (error, found, family) => {
+      const ip = Array.isArray(found) ? found[0]?.address : found;
+      if (!error && ip !== undefined && !admit(ip)) callback(new NotAdmitted(ip), '');
+      else callback(error, found, family);
+    });
 }
 
 function remember(sessions: Map<string, Buffer>, origin: string, session: Buffer): void {

@@ -16,6 +16,16 @@ export class AddressBlocked extends Error {
   }
 }
 
+/** The IP may not be connected to at this moment. */
+export class NotAdmitted extends Error {
+  override name = 'NotAdmitted';
+  readonly ip: string;
+  constructor(ip: string) {
+    super(`${ip} is not admitted`);
+    this.ip = ip;
+  }
+}
+
 /**
  * A `lookup` for `net.connect`: whatever it returns is what gets connected to. Fails with `AddressBlocked` where any address of the name
  * may not be sent to, and with `NameError` where there is none.

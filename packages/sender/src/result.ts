@@ -1,5 +1,5 @@
 /** What is sent, and how an attempt ended: errors of sockets, TLS and HTTP clients as one of a few outcomes. */
-import { AddressBlocked } from './guarded-lookup.ts';
+import { AddressBlocked, NotAdmitted } from './guarded-lookup.ts';
 import { NameError } from './resolve.ts';
 
 export interface SendRequest {
@@ -7,6 +7,8 @@ export interface SendRequest {
   headers: Record<string, string>;
   /** The exact text to send, as UTF-8. */
   body: string;
+  /** Asked once the IP is known and before anything is sent to it. If it returns false, the attempt is `not_admitted`. */
+  admit?: ((ip: string) => boolean) | undefined;
 }
 
 /**
@@ -19,6 +21,7 @@ export type SendResult =
   | { kind: 'timed_out'; ip: string | null }
   | { kind: 'connection_failed'; error: 'dns' | 'connection' | 'tls'; detail: string; ip: string | null }
   | { kind: 'address_blocked'; reason: 'private_address' | 'local_address'; ip: string | null }
+  | { kind: 'not_admitted'; ip: string }
   | { kind: 'aborted' };
 
 /** Sends requests. Every new connection is checked by the address guard. */
@@ -55,6 +58,7 @@ export function resultOfError(error: NodeJS.ErrnoException, ip: string | null): 
   // got wraps the errors of a lookup.
   const cause = error.cause instanceof Error ? error.cause : error;
   if (cause instanceof AddressBlocked) return { kind: 'address_blocked', reason: cause.reason, ip: cause.ip };
+  if (cause instanceof NotAdmitted) return { kind: 'not_admitted', ip: cause.ip };
   if (cause instanceof NameError) return { kind: 'connection_failed', error: 'dns', detail: cause.code, ip: null };
   const detail = (error.code === 'UND_ERR_SOCKET' && SAME_CODES[error.message]) || (error.code ?? 'UNKNOWN');
   return { kind: 'connection_failed', error: TLS_CODES.test(detail) ? 'tls' : 'connection', detail, ip };

@@ -83,6 +83,12 @@ class Attempt implements Dispatcher.DispatchHandler {
   start(): void {
     const kept = this.#context.connections.take(this.#target.origin);
     this.#isReused = kept !== undefined;
+    const { admit } = this.#request;
+    if (kept?.ip && admit && !admit(kept.ip)) {
+      this.#context.connections.release(kept);
+      this.#settle({ kind: 'not_admitted', ip: kept.ip });
+      return;
+    }
     // One turn of the event loop here and one in undici: what the receiver has sent or closed by now is seen before the request is written.
     if (kept) setImmediate(() => this.#exchange(kept));
     else this.#connect();
@@ -110,7 +116,7 @@ class Attempt implements Dispatcher.DispatchHandler {
   #connect(): void {
     this.#isReused = false;
     this.#connection = undefined;
-    this.#opening = this.#context.connect(this.#target, (error, socket) => {
+    this.#opening = this.#context.connect(this.#target, this.#request.admit, (error, socket) => {
       if (this.#isSettled) return;
       const ip = this.#ip();
       if (error) this.end(resultOfError(error, ip));

@@ -1,0 +1,23 @@
+/** Names the host and the IP that an attempt counts for in the admission control (slots.ts). */
+import { checkIp } from '@posthorn/sender';
+import { LRUCache } from 'lru-cache';
+
+const privateIps = new LRUCache<string, boolean>({ max: 10_000 });
+
+/** The host of a URL, with its port if that is not the usual one. */
+export function hostOf(url: string): string {
+  return URL.parse(url)?.host ?? url;
+}
+
+/**
+ * A public IP counts as a whole, whatever the port. A private one, which only development may send to, counts by port: many receivers
+ * run on one machine there.
+ */
+export function ipOf(ip: string, url: string): string {
+  let isPrivate = privateIps.get(ip);
+  if (isPrivate === undefined) {
+    isPrivate = checkIp(ip, []) !== null;
+    privateIps.set(ip, isPrivate);
+  }
+  return isPrivate ? `${ip} ${URL.parse(url)?.port}` : ip;
+}

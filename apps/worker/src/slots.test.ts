@@ -1,0 +1,189 @@
+/** Slots: what one address gets, what one host gets, and what slow addresses get together. */
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { type FakeClock, fakeClock } from '@posthorn/testing';
+import { createSlots, type Slot, type Slots } from './slots.ts';
+
+let clock: FakeClock;
+let slots: Slots;
+beforeEach(() => {
+  clock = fakeClock(1_000_000);
+  slots = createSlots({ total: 100, perAddress: 10, perHost: 10, now: clock.now });
+});
+/** Acquires as many slots for an address as it gets, at most `most`, each at its host and IP. */
+function acquireAll(
+  id: string,
+  { most = 1_000, host = `${id}.test`, ip }: { most?: number; host?: string; ip?: string } = {},
+) {
+  const acquired: Slot[] = [];
+  while (acquired.length < most) {
+    const slot = slots.acquire(id);
+    if (!slot) break;
+    if (!slots.enterHost(slot, host) || (ip !== undefined && !slots.enterIp(slot, ip))) {
+      slots.release(slot, undefined);
+      break;
+    }
+    acquired.push(slot);
+  }
+  return acquired;
+}
+const countOf = (...args: Parameters<typeof acquireAll>) => acquireAll(...args).length;
+const releaseAll = (acquired: Slot[], failed: boolean | undefined = false) => {
+  for (const slot of acquired) slots.release(slot, failed);
+};
+function attempt(id: string, tookMs: number, where: Parameters<typeof acquireAll>[1] = {}): void {
+  const acquired = acquireAll(id, { ...where, most: 1 });
+  clock.advance(tookMs);
+  releaseAll(acquired);
+}
+const names = (prefix: string, count: number) => Array.from({ length: count }, (_, i) => `${prefix}-${i}`);
+
+describe('an address', () => {
+  it('that responds soon, or is new, has as many slots as one may', () => {
+    const acquired = acquireAll('a');
+    expect(acquired).toHaveLength(10);
+    clock.advance(20);
+    expect(slots.release(acquired[0]!, false)).toEqual([{ subscriptionId: 'a', deliveries: 1 }]);
+    expect(countOf('a')).toBe(1);
+  });
+  it('that is slow may have as many too, if it is alone', () => {
+    attempt('a', 8_000);
+    expect(countOf('a')).toBe(10);
+  });
+  it('that keeps failing, however soon, has a fifth of its slots, and all of them again once it succeeds', () => {
+    for (let i = 0; i < 6; i++) releaseAll(acquireAll('a', { most: 1 }), true);
+    const acquired = acquireAll('a');
+    expect(acquired).toHaveLength(10);
+    releaseAll(acquired, true);
+    const few = acquireAll('a');
+    expect(few).toHaveLength(2);
+    expect(slots.release(few.pop()!, undefined)).toEqual([{ subscriptionId: 'a', deliveries: 1 }]);
+    slots.release(few.pop()!, false);
+    expect(countOf('a')).toBe(10);
+  });
+});
+
+describe('slow addresses', () => {
+  it('have half of the slots together, shared evenly, and leave the rest to those that respond soon', () => {
+    const slow = names('slow', 20);
+    for (const id of slow) attempt(id, 8_000);
+    let taken = 0;
+    // Each asks again and again, as its deliveries come.
+    for (let round = 0; round < 20; round++) for (const id of slow) taken += countOf(id, { most: 1 });
+    expect(taken).toBeLessThanOrEqual(50);
+    expect(taken).toBeGreaterThanOrEqual(40);
+    expect(names('soon', 5).map((id) => countOf(id))).toEqual([10, 10, 10, 10, 10]);
+  });
+  it('that are more than their slots have one each at most, and none keeps its slot while others wait', () => {
+    const slow = names('slow', 60);
+    const first = slow.flatMap((id) => acquireAll(id, { most: 1 }));
+    clock.advance(8_000);
+    releaseAll(first);
+    const second = slow.flatMap((id) => acquireAll(id, { most: 1 }));
+    expect(second).toHaveLength(50);
+    for (const id of slow) expect(countOf(id, { most: 1 })).toBe(0);
+    clock.advance(4_000);
+    expect(slots.release(second[0]!, false)).toEqual([]);
+    expect(countOf('slow-59', { most: 1 })).toBe(1);
+  });
+  it('are known by an attempt that is still in flight, and are fast again once they respond', () => {
+    const stalled = acquireAll('a', { most: 3 });
+    clock.advance(501);
+    const others = names('other', 60).flatMap((id) => acquireAll(id, { most: 1 }));
+    clock.advance(501);
+    expect(countOf('a')).toBe(0);
+    releaseAll([...others, ...stalled]);
+    for (let i = 0; i < 20; i++) attempt('a', 5);
+    expect(countOf('a')).toBe(10);
+  });
+});
+
+describe('addresses that were fast and hang together', () => {
+  it('leave slots to those that have nothing in flight, and to all others once they are seen to hang', () => {
+    const hanging = names('hanging', 12);
+    for (const id of [...hanging, ...names('other', 10)]) attempt(id, 10);
+    const taken = hanging.flatMap((id) => acquireAll(id));
+    expect(taken.length).toBeLessThan(90);
+    const others = names('other', 10).flatMap((id) => acquireAll(id, { most: 1 }));
+    expect(others).toHaveLength(10);
+    clock.advance(10);
+    releaseAll(others);
+    clock.advance(501);
+    expect(countOf('other-0')).toBeGreaterThan(1);
+    // They get no more than the share of slow ones, so the others have the rest as they time out.
+    clock.advance(7_500);
+    releaseAll(taken, true);
+    const again = hanging.flatMap((id) => acquireAll(id));
+    expect(again.length).toBeLessThanOrEqual(50);
+  });
+});
+
+describe('a host', () => {
+  it('that is not known to be fast has as many attempts in flight as one address, whatever the number of its addresses', () => {
+    const taken = names('tenant', 300).flatMap((id) => acquireAll(id, { host: 'shared.test' }));
+    expect(taken).toHaveLength(10);
+    expect(countOf('other')).toBe(10);
+  });
+  it('whose addresses are fast has half of all slots at most', () => {
+    const tenants = names('tenant', 300);
+    for (const id of tenants) attempt(id, 10, { host: 'shared.test' });
+    expect(tenants.flatMap((id) => acquireAll(id, { host: 'shared.test' }))).toHaveLength(50);
+  });
+  it('with slow addresses leaves slots for its fast and its new ones', () => {
+    for (const id of names('slow', 20)) attempt(id, 8_000, { host: 'shared.test' });
+    attempt('fast', 10, { host: 'shared.test' });
+    const slow = names('slow', 20).flatMap((id) => acquireAll(id, { host: 'shared.test', most: 1 }));
+    expect(slow.length).toBeLessThan(10);
+    expect(countOf('fast', { host: 'shared.test' })).toBe(10);
+    expect(countOf('new', { host: 'shared.test', most: 1 })).toBe(1);
+  });
+  it('gives a slot that becomes free to the address that has waited longest for it', () => {
+    const taken = names('tenant', 12).flatMap((id) => acquireAll(id, { host: 'shared.test', most: 1 }));
+    expect(taken).toHaveLength(10);
+    clock.advance(200);
+    expect(slots.release(taken[0]!, false)).toEqual([{ subscriptionId: 'tenant-10', deliveries: 1 }]);
+    expect(countOf('tenant-10', { host: 'shared.test', most: 1 })).toBe(1);
+    expect(slots.release(taken[1]!, false)).toEqual([{ subscriptionId: 'tenant-11', deliveries: 1 }]);
+  });
+  it('is another one after a change of the url', () => {
+    names('tenant', 9).map((id) => acquireAll(id, { host: 'shared.test', most: 1 }));
+    attempt('a', 10, { host: 'shared.test' });
+    expect(countOf('a', { host: 'own.test', most: 10 })).toBe(10);
+    expect(countOf('tenant-9', { host: 'shared.test', most: 1 })).toBe(1);
+  });
+});
+
+describe('an IP', () => {
+  it('with many names has as many attempts in flight as one address', () => {
+    const taken = names('name', 300).flatMap((id) => acquireAll(id, { ip: '192.0.2.1', most: 1 }));
+    expect(taken).toHaveLength(10);
+    expect(countOf('other', { ip: '192.0.2.2' })).toBe(10);
+    clock.advance(200);
+    // The next time the IP is known before the name is resolved again.
+    const [room] = slots.release(taken[0]!, false);
+    expect(room).toEqual({ subscriptionId: 'name-10', deliveries: 1 });
+    expect(slots.acquire('name-299')).toBeDefined();
+    expect(slots.acquire('name-298')).toBeUndefined();
+  });
+});
+
+describe('an attempt', () => {
+  it('gives its slot back once, also if its address has been forgotten meanwhile', () => {
+    const [slot] = acquireAll('a', { most: 1 });
+    for (const id of names('many', 10_001)) releaseAll(acquireAll(id, { most: 1 }));
+    slots.release(slot!, false);
+    expect(slots.release(slot!, false)).toEqual([]);
+    for (const id of names('b', 100)) attempt(id, 10);
+    expect(names('b', 100).flatMap((id) => acquireAll(id, { most: 1 }))).toHaveLength(100);
+  });
+});
+
+describe('addresses that are not known yet', () => {
+  it('leave slots to those that are, and get theirs in the order in which they came', () => {
+    attempt('known', 10);
+    const fresh = names('fresh', 100).flatMap((id) => acquireAll(id, { most: 1 }));
+    expect(fresh).toHaveLength(70);
+    expect(countOf('known', { most: 1 })).toBe(1);
+    clock.advance(200);
+    expect(slots.release(fresh[0]!, false)).toEqual([{ subscriptionId: 'fresh-70', deliveries: 1 }]);
+  });
+});

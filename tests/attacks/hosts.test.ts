@@ -1,0 +1,94 @@
+/** Many addresses of one host, or names of one IP, that hang: they get no more requests at once than one address, and nobody else waits. */
+import type { ServerResponse } from 'node:http';
+import { describe, expect, it } from '@jest/globals';
+import { eventually, isDelivery, type Receiver, startNameServer } from '@posthorn/testing';
+import { atEnd, ownReceiver, ownWorld } from '../own.ts';
+import { sampleEvent, type World } from '../world.ts';
+
+const ADDRESSES = 40;
+
+/** A receiver whose deliveries stay without a response until `respond` is called. */
+async function hangingReceiver() {
+  const open = new Set<ServerResponse>();
+  let hangs = true;
+  let most = 0;
+  const receiver = await ownReceiver((request, response) => {
+    if (!hangs || !isDelivery(request)) {
+      response.end();
+      return;
+    }
+    open.add(response);
+    most = Math.max(most, open.size);
+    response.once('close', () => open.delete(response));
+  });
+  return {
+    receiver,
+    mostAtOnce: () => most,
+    respond() {
+      hangs = false;
+      for (const response of open) response.end();
+    },
+  };
+}
+
+/** Publishes an event to the hanging addresses, then one to a healthy one that must arrive meanwhile. */
+async function attack(world: World, hanging: Receiver, urls: string[]) {
+  for (const url of urls) await world.subscribe(url, { event_types: ['session.declined'] });
+  const healthy = await ownReceiver();
+  await world.subscribe(healthy.url, { event_types: ['session.approved'] });
+  await world.publish(sampleEvent({ type: 'session.declined' }));
+  await hanging.received(10, isDelivery);
+  await world.publish(sampleEvent());
+  await healthy.received(1, isDelivery);
+  // Those that got no slot wait in the parked lane, each on its own.
+  await eventually('the others are parked', async () => {
+    const lanes = await world.redis.keys(`${world.prefix}:{0}:parked:*`);
+    return lanes.length === urls.length - 10;
+  });
+}
+
+// An attempt must not end by its time limit while the test looks, however slow the machine is.
+const env = { ATTEMPT_TIMEOUT: '10m' };
+
+describe('many addresses that hang', () => {
+  it('on one host have ADDRESS_CONCURRENCY requests in flight together, and all go out once the host responds', async () => {
+    const world = await ownWorld({ env });
+    const { receiver, mostAtOnce, respond } = await hangingReceiver();
+    await attack(
+      world,
+      receiver,
+      Array.from({ length: ADDRESSES }, (_, i) => `${receiver.url}/${i}`),
+    );
+    expect(mostAtOnce()).toBe(10);
+    respond();
+    await receiver.received(ADDRESSES, isDelivery);
+  });
+
+  it('under many names of one IP have as many', async () => {
+    const names = await startNameServer(() => ['127.0.0.1']);
+    atEnd(() => names.close());
+    const world = await ownWorld({ env: { ...env, DNS_SERVERS: names.address } });
+    const { receiver, mostAtOnce, respond } = await hangingReceiver();
+    await attack(
+      world,
+      receiver,
+      Array.from({ length: ADDRESSES }, (_, i) => `http://customer-${i}.test:${receiver.port}/`),
+    );
+    expect(mostAtOnce()).toBe(10);
+    respond();
+    await receiver.received(ADDRESSES, isDelivery);
+  });
+
+  it('have HOST_CONCURRENCY requests in flight, if it is set', async () => {
+    const world = await ownWorld({ env: { ...env, HOST_CONCURRENCY: '3' } });
+    const { receiver, mostAtOnce, respond } = await hangingReceiver();
+    for (let i = 0; i < 6; i++) await world.subscribe(`${receiver.url}/${i}`);
+    await world.publish(sampleEvent());
+    await eventually('the others are parked', async () => {
+      return (await world.redis.keys(`${world.prefix}:{0}:parked:*`)).length === 3;
+    });
+    expect(mostAtOnce()).toBe(3);
+    respond();
+    await receiver.received(6, isDelivery);
+  });
+});
