@@ -9,8 +9,8 @@ import { startRedis } from '../scripts/redis/server.ts';
 
 const root = join(import.meta.dirname, '..');
 const ENCRYPTION_KEY = Buffer.alloc(32, 1).toString('base64');
-export const PUBLISHER_KEY = 'bench-publisher';
-export const OPERATOR_TOKEN = 'bench-operator';
+export const PUBLISHER_KEY = 'bench-publisher-key-0123456789';
+export const OPERATOR_TOKEN = 'bench-operator-token-0123456789';
 
 /** A running child and what it says of itself. */
 export interface BenchProcess {
@@ -76,6 +76,8 @@ export async function openBench(appendFsync: 'everysec' | 'always' = 'everysec')
         ALLOWED_PRIVATE_NETWORKS: '127.0.0.0/8',
         REQUIRE_HTTPS: 'never',
         OPERATOR_RATE_LIMIT: '0',
+        // All load comes from one address.
+        MAX_CLIENT_CONNECTIONS: '10000',
         ...env,
       }),
     /** A replica, in step with Redis. */

@@ -42,6 +42,9 @@ const optional: Env = {
   KEY_PREFIX: 'prefix',
   PARTITIONS: '3',
   RETENTION: '3d',
+  OPERATIONS_PORT: '4000',
+  MAX_CLIENT_CONNECTIONS: '500',
+  TRUSTED_PROXIES: '10.0.0.0/8',
   SHUTDOWN_GRACE: '5s',
   LOG_LEVEL: 'debug',
 };

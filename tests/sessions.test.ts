@@ -95,8 +95,8 @@ describe('a session', () => {
       const other = await world({ env: { KEY_PREFIX: first.prefix, OPERATOR_TOKENS: tokens } });
       return (await browser(other.consoleUrl).call('GET', '/v1/session', undefined, { cookie: on.cookie! })).status;
     };
-    expect(await as(`other:o-token-000,tests:${OPERATOR_TOKEN}`)).toBe(200);
-    expect(await as('tests:another-token')).toBe(401);
+    expect(await as(`other:${'o'.repeat(24)},tests:${OPERATOR_TOKEN}`)).toBe(200);
+    expect(await as('tests:another-token-for-all-tests')).toBe(401);
     expect(await as(`someone-else:${OPERATOR_TOKEN}`)).toBe(401);
   });
 

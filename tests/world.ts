@@ -9,7 +9,7 @@ import { loadIngestSettings } from '../apps/ingest/src/config.ts';
 import { buildWorker } from '../apps/worker/src/build.ts';
 import { loadWorkerSettings } from '../apps/worker/src/config.ts';
 
-export const PUBLISHER_KEY = 'publisher-key-for-tests';
+export const PUBLISHER_KEY = 'publisher-key-for-all-tests';
 export const OPERATOR_TOKEN = 'operator-token-for-tests';
 export const ENCRYPTION_KEY = Buffer.alloc(32, 7).toString('base64');
 

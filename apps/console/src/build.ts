@@ -3,7 +3,9 @@ import { createProducer } from '@posthorn/queue';
 import {
   type App,
   type Clock,
+  connectionLimits,
   createApi,
+  createAuthFailures,
   createExpress,
   createHttpService,
   createLogger,
@@ -12,17 +14,18 @@ import {
   limitCalls,
   limitPerSecond,
   notFoundHandler,
-  operationsRoutes,
   problemHandler,
   registerBacklog,
   requireStorage,
+  serveOperations,
   systemClock,
+  together,
   version,
 } from '@posthorn/runtime';
 import { createOneOffSender, createResolver } from '@posthorn/sender';
 import { createSecretBox } from '@posthorn/signing';
 import { openStore, readBacklog } from '@posthorn/store';
-import type { ErrorRequestHandler } from 'express';
+import type { ErrorRequestHandler, RequestHandler } from 'express';
 import { bullBoardRoutes } from './bull-board.ts';
 import type { ConsoleSettings } from './config.ts';
 import type { ConsoleContext } from './context.ts';
@@ -39,6 +42,11 @@ import { subscriptionRoutes } from './subscription-routes.ts';
 /** An operator waits: a command that Redis leaves unanswered for this long fails, and the answer is 503. */
 const REDIS_LIMIT_MS = 5_000;
 
+const noStore: RequestHandler = (_request, response, next) => {
+  response.set('Cache-Control', 'no-store');
+  next();
+};
+
 /** Builds the console; nothing listens before its services start. */
 export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClock): App {
   const logger = createLogger({ app: 'console', level: settings.LOG_LEVEL });
@@ -49,8 +57,10 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
   });
   const { store, bases } = storage;
   const producer = createProducer({ redis: store.redis, bases, onError: storage.onError });
+  const registry = createMetrics('console');
   const operators = createOperators({
     store,
+    failures: createAuthFailures({ registry, logger }),
     tokens: settings.OPERATOR_TOKENS,
     encryptionKeys: settings.SECRET_ENCRYPTION_KEY,
     sessionLifeMs: settings.SESSION_LIFETIME,
@@ -73,7 +83,6 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
     clock,
     logger,
   };
-  const registry = createMetrics('console');
   registerBacklog(registry, async () => ({
     ...(await readBacklog(store, clock.now())),
     jobs: { ...(await producer.counts()) },
@@ -105,11 +114,12 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
   deliveryRoutes(api, context);
   replayRoutes(api, context);
   insightRoutes(api, context);
-  operationsRoutes(api, { registry, checkReady: storage.checkReady });
+  const operations = serveOperations({ api, settings, registry, checkReady: storage.checkReady, logger });
 
-  const app = createExpress();
-  if (settings.TRUSTED_PROXIES) app.set('trust proxy', settings.TRUSTED_PROXIES);
+  const app = createExpress(settings.TRUSTED_PROXIES);
   app.use(securityHeaders());
+  // Secrets and CSRF tokens are among what it returns.
+  app.use('/v1', noStore);
   // Sessions are in Redis too.
   app.use(['/v1', '/queues'], requireStorage(storage.isOpen), operators.withSession);
   app.use(api.router, docsRouter(api.document(), title));
@@ -118,15 +128,16 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
   app.use(pageRoutes());
   const translate: ErrorRequestHandler = (error, _request, _response, next) => next(cursorProblem(error));
   app.use(notFoundHandler, translate, problemHandler(logger));
-  const http = createHttpService({ app, host: settings.HOST, port: settings.PORT });
+  const limits = connectionLimits(settings, registry);
+  const http = createHttpService({ app, host: settings.HOST, port: settings.PORT, limits });
   if (settings.ALLOWED_PRIVATE_NETWORKS.length > 0) {
     logger.warn('ALLOWED_PRIVATE_NETWORKS is set: the address guard lets those networks through. Not for production.');
   }
   return {
-    http,
+    http: together(http, operations),
     services: [storage],
     logger,
     graceMs: settings.SHUTDOWN_GRACE,
-    describe: () => ({ url: http.url(), version, partitions: settings.PARTITIONS }),
+    describe: () => ({ url: http.url(), operations_url: operations?.url(), version, partitions: settings.PARTITIONS }),
   };
 }

@@ -18,10 +18,6 @@ const schema = z.object({
   ),
   OPERATOR_RATE_LIMIT: wholeNumber(0, 1_000_000).default(5_000),
   SESSION_LIFETIME: durationMs.default(12 * 3_600_000),
-  TRUSTED_PROXIES: parsedBy(
-    (text) => (parseNetworks(text).length > 0 ? text.split(',').map((network) => network.trim()) : undefined),
-    'must be networks in CIDR form separated by commas',
-  ).optional(),
   REQUIRE_HTTPS: z.enum(['production', 'always', 'never'], 'must be production, always or never').default('production'),
 });
 

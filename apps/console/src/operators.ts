@@ -1,8 +1,7 @@
 /** Who operates: a token with each call, or a session that a browser got for one. Guards the operator API and Bull Board. */
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import { AppError } from '@posthorn/core';
-import { bearerOf, type Clock, createKeyring, createRateLimit, type Holder, keepHolder } from '@posthorn/runtime';
-import { clientNetwork } from '@posthorn/sender';
+import { type AuthFailures, bearerOf, type Clock, createKeyring, type Holder, keepHolder } from '@posthorn/runtime';
 import type { EncryptionKeys } from '@posthorn/signing';
 import { deleteSession, loadSession, type Store as PosthornStore, saveSession } from '@posthorn/store';
 import { csrfSync } from 'csrf-sync';
@@ -19,10 +18,11 @@ declare module 'express-session' {
 }
 
 export const SESSION_COOKIE = 'posthorn_session';
+/** Over https. Because of its prefix a browser takes it from this host alone, over https alone (RFC 6265bis, section 4.1.3). */
+export const SECURE_SESSION_COOKIE = `__Host-${SESSION_COOKIE}`;
 export const CSRF_HEADER = 'x-csrf-token';
-/** Wrong tokens that one client may send before it has to wait. */
-const FAILED_SIGN_INS = 10;
-const FAILED_SIGN_INS_WINDOW_S = 15 * 60;
+
+const COOKIE = { httpOnly: true, sameSite: 'strict', path: '/' } as const;
 
 /** A signed-in operator, as a browser needs to know. */
 export interface SignedIn {
@@ -36,12 +36,13 @@ export type Operators = ReturnType<typeof createOperators>;
 export function createOperators(options: {
   store: PosthornStore;
   tokens: readonly Holder[];
+  failures: AuthFailures;
   /** Keys for cookies and fingerprints are derived from them. A session that began under an older one of them goes on. */
   encryptionKeys: EncryptionKeys;
   sessionLifeMs: number;
   clock: Clock;
 }) {
-  const { store, tokens, clock, sessionLifeMs } = options;
+  const { store, tokens, failures, clock, sessionLifeMs } = options;
   const find = createKeyring(tokens);
   const derive = (purpose: string) =>
     options.encryptionKeys.map((key) => Buffer.from(hkdfSync('sha256', key, '', purpose, 32)));
@@ -51,21 +52,19 @@ export function createOperators(options: {
     fingerprintKeys.map((key) => createHmac('sha256', key).update(token).digest('base64url'));
   const fingerprints = new Map(tokens.map(({ name, key }) => [name, fingerprintsOf(key)]));
   const csrf = csrfSync({ size: 32, getTokenFromRequest: (request) => request.get(CSRF_HEADER) });
-  const failures = createRateLimit({
-    redis: store.redis,
-    keyPrefix: `${store.prefix}:limit:sign-in`,
-    points: FAILED_SIGN_INS,
-    seconds: FAILED_SIGN_INS_WINDOW_S,
-    message: 'Too many failed sign-ins from this address. Wait, then try again.',
-  });
-  const withSession = session({
-    name: SESSION_COOKIE,
-    secret: derive('posthorn session cookie').map((key) => key.toString('base64')),
-    store: new SessionsInRedis(store, sessionLifeMs),
-    resave: false,
-    saveUninitialized: false,
-    cookie: { httpOnly: true, sameSite: 'strict', secure: 'auto', maxAge: sessionLifeMs, path: '/' },
-  });
+  const sessionOver = (secure: boolean) =>
+    session({
+      name: secure ? SECURE_SESSION_COOKIE : SESSION_COOKIE,
+      secret: derive('posthorn session cookie').map((key) => key.toString('base64')),
+      // One each: express-session keeps how a cookie is made in its store.
+      store: new SessionsInRedis(store, sessionLifeMs),
+      resave: false,
+      saveUninitialized: false,
+      cookie: { ...COOKIE, secure, maxAge: sessionLifeMs },
+    });
+  const [sessionOverHttps, sessionOverHttp] = [sessionOver(true), sessionOver(false)];
+  const withSession: RequestHandler = (request, response, next) =>
+    (request.secure ? sessionOverHttps : sessionOverHttp)(request, response, next);
 
   /** The operator of the request's session, if it holds. */
   const sessionHolder = (request: Request): Holder | undefined => {
@@ -78,12 +77,9 @@ export function createOperators(options: {
   };
 
   /** A token that somebody typed in. Throws `AppError`: unknown, or too many unknown ones from this client. */
-  const checkTyped = async (request: Request, token: string): Promise<Holder> => {
-    const client = clientNetwork(request.ip ?? 'unknown');
-    await failures.check(client);
-    const holder = find(token);
+  const checkTyped = (request: Request, kind: 'sign_in' | 'basic', token: string): Holder => {
+    const holder = failures.checkTyped(request, kind, () => find(token));
     if (holder) return holder;
-    await failures.consume(client);
     throw new AppError('unauthorized', 'This is not the token of an operator.');
   };
 
@@ -96,6 +92,7 @@ export function createOperators(options: {
       const token = bearerOf(request);
       const holder = token === undefined ? sessionHolder(request) : find(token);
       if (!holder) {
+        if (token !== undefined) failures.wrongBearer(request);
         response.set('WWW-Authenticate', 'Bearer');
         next(new AppError('unauthorized', 'Send Authorization: Bearer with the token of an operator, or sign in.'));
         return;
@@ -118,8 +115,9 @@ export function createOperators(options: {
       let holder: Holder | undefined;
       if (basic !== undefined) {
         askForPassword();
-        holder = await checkTyped(
+        holder = checkTyped(
           request,
+          'basic',
           Buffer.from(basic, 'base64')
             .toString()
             .replace(/^[^:]*:/, ''),
@@ -128,6 +126,7 @@ export function createOperators(options: {
         holder = token === undefined ? sessionHolder(request) : find(token);
       }
       if (!holder) {
+        if (token !== undefined) failures.wrongBearer(request);
         askForPassword();
         throw new AppError('unauthorized', 'Sign in, or send an operator token.');
       }
@@ -138,7 +137,7 @@ export function createOperators(options: {
 
     /** Begins a session for the holder of a token. Throws `AppError`. */
     async signIn(request: Request, token: string): Promise<SignedIn> {
-      const holder = await checkTyped(request, token);
+      const holder = checkTyped(request, 'sign_in', token);
       // A new id, so that one planted in the browser before is worth nothing.
       await new Promise<void>((resolve, reject) =>
         request.session.regenerate((error) => (error ? reject(error) : resolve())),
@@ -166,7 +165,8 @@ export function createOperators(options: {
 
     /** Ends the session of this request, in Redis and in the browser. */
     async signOut(request: Request, response: Response): Promise<void> {
-      response.clearCookie(SESSION_COOKIE, { httpOnly: true, sameSite: 'strict', path: '/' });
+      const { secure } = request;
+      response.clearCookie(secure ? SECURE_SESSION_COOKIE : SESSION_COOKIE, { ...COOKIE, secure });
       await new Promise<void>((resolve, reject) =>
         request.session.destroy((error) => (error ? reject(error) : resolve())),
       );

@@ -3,7 +3,9 @@ import { createProducer } from '@posthorn/queue';
 import {
   type App,
   type Clock,
+  connectionLimits,
   createApi,
+  createAuthFailures,
   createExpress,
   createHttpService,
   createLogger,
@@ -12,12 +14,13 @@ import {
   docsRouter,
   limitPerSecond,
   notFoundHandler,
-  operationsRoutes,
   problemHandler,
   registerBacklog,
   requireBearer,
   requireStorage,
+  serveOperations,
   systemClock,
+  together,
   version,
 } from '@posthorn/runtime';
 import { createReplicaWait, openStore, readBacklog } from '@posthorn/store';
@@ -70,8 +73,8 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
     ...(await readBacklog(store, clock.now())),
     jobs: { ...(await producer.counts()) },
   }));
-  const app = createExpress();
-  const authenticate = requireBearer(settings.PUBLISHER_KEYS);
+  const app = createExpress(settings.TRUSTED_PROXIES);
+  const authenticate = requireBearer(settings.PUBLISHER_KEYS, createAuthFailures({ registry, logger }));
   const api = createApi({
     title: 'Posthorn publisher API',
     version,
@@ -80,12 +83,13 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
     guards: [authenticate, requireStorage(storage.isOpen)],
   });
   publisherRoutes(api, context);
-  operationsRoutes(api, { registry, checkReady: storage.checkReady });
+  const operations = serveOperations({ api, settings, registry, checkReady: storage.checkReady, logger });
   app.use('/v1', measureRequests(registry));
   app.use(api.router, docsRouter(api.document(), 'Posthorn publisher API'));
   app.use('/v1', authenticate);
   app.use(notFoundHandler, problemHandler(logger));
-  const http = createHttpService({ app, host: settings.HOST, port: settings.PORT });
+  const limits = connectionLimits(settings, registry);
+  const http = createHttpService({ app, host: settings.HOST, port: settings.PORT, limits });
   const sweep = createRepeating({
     name: 'fan-out sweep',
     everyMs: SWEEP_EVERY_MS,
@@ -93,10 +97,10 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
     logger,
   });
   return {
-    http,
+    http: together(http, operations),
     services: [storage, sweep, quota.service],
     logger,
     graceMs: settings.SHUTDOWN_GRACE,
-    describe: () => ({ url: http.url(), version, partitions: settings.PARTITIONS }),
+    describe: () => ({ url: http.url(), operations_url: operations?.url(), version, partitions: settings.PARTITIONS }),
   };
 }

@@ -1,10 +1,17 @@
 /** The publisher API (interface 3) over HTTP: one event, or a batch of them. */
 import { AppError, publishedEventSchema } from '@posthorn/core';
-import { type Api, holderOf, problemDocument, type RateLimit, toAppError } from '@posthorn/runtime';
+import {
+  type Admission,
+  type Api,
+  createBudget,
+  holderOf,
+  problemDocument,
+  type RateLimit,
+  toAppError,
+} from '@posthorn/runtime';
 import { z } from 'zod';
 import { type IngestContext, type IngestResult, ingestEvent } from './ingest-event.ts';
 import type { PublisherQuota } from './publisher-quota.ts';
-import { createRoom } from './room.ts';
 
 interface PublisherKey {
   name: string;
@@ -17,6 +24,13 @@ const BATCH_FACTOR = 32;
 const MOST_EVENTS_IN_BATCH = 500;
 /** No event is smaller, so a batch has at most so many of them. */
 const SMALL_EVENT_BYTES = 90;
+/**
+ * Events in flight at once, over all calls: a few seconds' work. With more, every response would come too late, and publishers who repeat
+ * what had no response would make it worse. One publisher alone may have half of them.
+ */
+const MAX_EVENTS_IN_FLIGHT = 12_000;
+/** Bad fields that the response to one batch lists, over all of its events. */
+const MAX_BATCH_FIELD_ERRORS = 500;
 /** Events of one batch in hand at once: enough to share round trips, few enough to leave room for other calls. */
 const BATCH_CONCURRENCY = 100;
 
@@ -48,7 +62,8 @@ export interface PublisherContext extends IngestContext {
 }
 
 export function publisherRoutes(api: Api, context: PublisherContext): void {
-  const room = createRoom();
+  const inFlight = createBudget(MAX_EVENTS_IN_FLIGHT);
+  const admit = (eventsIn: Admission['weigh']): Admission => ({ budget: inFlight, weigh: eventsIn });
   const events = { method: 'post', tag, problems: [403, 409] } as const;
   api.route(
     {
@@ -59,7 +74,7 @@ export function publisherRoutes(api: Api, context: PublisherContext): void {
       body: publishedEventSchema,
       checksBody: true,
       limitBytes: context.maxEventBytes,
-      guard: room.for(() => 1),
+      admission: admit(() => 1),
       answers: {
         202: { description: 'Accepted', schema: acceptedSchema },
         200: { description: 'Accepted before; nothing new was made', schema: acceptedSchema },
@@ -80,7 +95,7 @@ export function publisherRoutes(api: Api, context: PublisherContext): void {
       description: 'Each is accepted or refused by itself; the results are in the order of the events.',
       body: batchSchema,
       limitBytes: BATCH_FACTOR * context.maxEventBytes,
-      guard: room.for((bytes) => Math.min(MOST_EVENTS_IN_BATCH, Math.ceil(bytes / SMALL_EVENT_BYTES))),
+      admission: admit((bytes) => Math.min(MOST_EVENTS_IN_BATCH, Math.max(1, Math.ceil(bytes / SMALL_EVENT_BYTES)))),
       answers: { 200: { description: 'A result for each event', schema: batchAnswerSchema } },
     },
     async ({ body, caller, response }) => {
@@ -92,12 +107,12 @@ export function publisherRoutes(api: Api, context: PublisherContext): void {
         throw new AppError('unavailable', 'None of the events was accepted. Try again.', { retryAfterS: 5 });
       }
       if (results.some(({ status }) => status === 503)) response.set('Retry-After', '5');
-      return { status: 200, body: { results } };
+      return { status: 200, body: { results: presentResults(results) } };
     },
   );
 }
 
-type BatchResult = { status: number; [field: string]: unknown };
+type BatchResult = ReturnType<typeof answerOf> | AppError;
 
 /** Throws `AppError` for whatever keeps the event from being accepted. */
 async function publishOne(context: PublisherContext, publisher: PublisherKey, event: unknown) {
@@ -117,7 +132,7 @@ async function ingestOne(context: PublisherContext, publisher: PublisherKey, eve
   } catch (thrown) {
     const error = toAppError(thrown);
     if (error.status >= 500) context.logger.warn({ err: error.cause, publisher: publisher.name }, 'event.not_ingested');
-    return { status: error.status, error: problemDocument(error) };
+    return error;
   }
 }
 
@@ -145,6 +160,17 @@ async function inOrderById(
   };
   await Promise.all(Array.from({ length: BATCH_CONCURRENCY }, work));
   return results;
+}
+
+/** The results as they are returned, with a bounded number of bad fields. */
+function presentResults(results: readonly BatchResult[]) {
+  let fieldsLeft = MAX_BATCH_FIELD_ERRORS;
+  return results.map((result) => {
+    if (!(result instanceof AppError)) return result;
+    const error = problemDocument(result, fieldsLeft);
+    fieldsLeft = Math.max(0, fieldsLeft - (result.fields?.listed.length ?? 0));
+    return { status: result.status, error };
+  });
 }
 
 function answerOf(result: Exclude<IngestResult, { kind: 'conflict' }>) {

@@ -5,6 +5,7 @@ import { createConsumer, createProducer, isJobGone } from '@posthorn/queue';
 import {
   type App,
   type Clock,
+  connectionLimits,
   createApi,
   createExpress,
   createHttpService,
@@ -13,11 +14,12 @@ import {
   createRepeating,
   isStorageFailure,
   notFoundHandler,
-  operationsRoutes,
   problemHandler,
   registerBacklog,
   type Service,
+  serveOperations,
   systemClock,
+  together,
   version,
 } from '@posthorn/runtime';
 import { createOneOffSender, createResolver, createSender } from '@posthorn/sender';
@@ -112,9 +114,10 @@ export function buildWorker(settings: WorkerSettings, clock: Clock = systemClock
   );
   const app = createExpress();
   const api = createApi({ title: 'Posthorn worker', version, description: 'Delivers.', security: {} });
-  operationsRoutes(api, { registry, checkReady: storage.checkReady });
+  const operations = serveOperations({ api, settings, registry, checkReady: storage.checkReady, logger });
   app.use(api.router, notFoundHandler, problemHandler(logger));
-  const http = createHttpService({ app, host: settings.HOST, port: settings.PORT });
+  const limits = connectionLimits(settings, registry);
+  const http = createHttpService({ app, host: settings.HOST, port: settings.PORT, limits });
   const holder = randomUUID();
   const housekeeper = createHousekeeper(
     {
@@ -228,10 +231,10 @@ export function buildWorker(settings: WorkerSettings, clock: Clock = systemClock
   // With one key there is no other that could have sealed a secret.
   const resealing = settings.SECRET_ENCRYPTION_KEY.length > 1 ? [reseal] : [];
   return {
-    http,
+    http: together(http, operations),
     services: [storage, schedule, queue, statistics, notices, keepHouse, ...resealing, attempts],
     logger,
     graceMs: settings.SHUTDOWN_GRACE,
-    describe: () => ({ url: http.url(), version, partitions: settings.PARTITIONS }),
+    describe: () => ({ url: http.url(), operations_url: operations?.url(), version, partitions: settings.PARTITIONS }),
   };
 }

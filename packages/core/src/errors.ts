@@ -3,6 +3,7 @@
 /** Every error code with its HTTP status and title: one table, so that no two places disagree. */
 export const errorCodes = {
   invalid_json: { status: 400, title: 'The body is not valid JSON' },
+  bad_request: { status: 400, title: 'The request is not valid HTTP' },
   unauthorized: { status: 401, title: 'Missing or unknown credentials' },
   forbidden_environment: { status: 403, title: 'This key may not publish to that environment' },
   forbidden_csrf: { status: 403, title: 'A call with a session cookie needs its CSRF token' },
@@ -27,6 +28,12 @@ export interface FieldError {
   message: string;
 }
 
+/** Bad fields, and how many more there are than are listed. */
+export interface FieldErrors {
+  listed: FieldError[];
+  more: number;
+}
+
 /**
  * An operational failure with a message that is safe to show to the caller.
  * `cause` is for the log alone; `fields` goes with `invalid_fields`; `retryAfterS` (seconds) with 429 and 503.
@@ -35,20 +42,20 @@ export class AppError extends Error {
   readonly code: ErrorCode;
   readonly status: number;
   readonly publicMessage: string;
-  readonly fields: FieldError[] | undefined;
+  readonly fields: FieldErrors | undefined;
   readonly retryAfterS: number | undefined;
 
   constructor(
     code: ErrorCode,
     publicMessage: string,
-    options: { cause?: unknown; fields?: FieldError[]; retryAfterS?: number } = {},
+    options: { cause?: unknown; fields?: FieldError[] | FieldErrors; retryAfterS?: number } = {},
   ) {
     super(publicMessage, { cause: options.cause });
     this.name = 'AppError';
     this.code = code;
     this.status = errorCodes[code].status;
     this.publicMessage = publicMessage;
-    this.fields = options.fields;
+    this.fields = Array.isArray(options.fields) ? { listed: options.fields, more: 0 } : options.fields;
     this.retryAfterS = options.retryAfterS;
   }
 }

@@ -71,6 +71,28 @@ export function newTestEvent(environment: Environment, nowMs: number): Event {
   };
 }
 
+/** Wrong values of `metadata` that are named one by one; the rest of them is only counted. */
+const MAX_METADATA_ERRORS = 20;
+
+/** What zod's own record would check, but with a bounded number of issues: making each costs more than finding it. */
+const metadata = z
+  .unknown()
+  .superRefine((value, context) => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value) || isRawNumber(value)) {
+      context.addIssue({ code: 'custom', message: 'Expected an object' });
+      return;
+    }
+    let wrong = 0;
+    for (const key of Object.keys(value)) {
+      if (typeof (value as Record<string, unknown>)[key] === 'string') continue;
+      wrong += 1;
+      if (wrong <= MAX_METADATA_ERRORS) context.addIssue({ code: 'custom', path: [key], message: 'Expected a string' });
+    }
+    const more = wrong - MAX_METADATA_ERRORS;
+    if (more > 0) context.addIssue({ code: 'custom', message: 'More values are wrong', params: { more } });
+  })
+  .meta({ override: { type: 'object', additionalProperties: { type: 'string' } } });
+
 /** The session snapshot, section 2.2 of the specification: `id` and `status` required, the rest of the right type when present. */
 export const sessionSnapshotSchema = z.looseObject({
   id: z.string().min(1).max(256).describe('Session identifier'),
@@ -82,12 +104,16 @@ export const sessionSnapshotSchema = z.looseObject({
     .optional(),
   tier: integer.optional(),
   achieved_tier: integer.optional(),
-  metadata: z.record(z.string(), z.string()).optional(),
+  metadata: metadata.optional(),
 });
 
 /** What a publisher may send (interface 3). Unknown top-level fields are refused. */
 export const publishedEventSchema = z.strictObject({
-  id: z.string().regex(EVENT_ID, 'Expected 1 to 128 of A-Z a-z 0-9 . _ : ~ -').optional(),
+  id: z
+    .string()
+    .regex(EVENT_ID, 'Expected 1 to 128 of A-Z a-z 0-9 . _ : ~ -')
+    .refine((id) => id !== '.' && id !== '..', 'Must not be . or .. because URLs cannot contain them as a segment')
+    .optional(),
   type: z.enum(SESSION_EVENT_TYPES, {
     error: (issue) =>
       issue.input === TEST_EVENT_TYPE

@@ -21,7 +21,7 @@ export {
   isFinished,
 } from './delivery.ts';
 export { durationBucket, durationPercentile } from './durations.ts';
-export { AppError, type ErrorCode, errorCodes, type FieldError, StartError } from './errors.ts';
+export { AppError, type ErrorCode, errorCodes, type FieldError, type FieldErrors, StartError } from './errors.ts';
 export {
   ENVIRONMENTS,
   type Environment,

@@ -4,7 +4,8 @@ import { type NextFunction, type Request, type RequestHandler, type Response, Ro
 import { z } from 'zod';
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathsObject } from 'zod-openapi';
 import { callerName } from './auth.ts';
-import { jsonBody } from './json-body.ts';
+import { createBudget } from './budget.ts';
+import { type Admission, jsonBody } from './json-body.ts';
 import { parseFields } from './problems.ts';
 
 type Method = 'get' | 'post' | 'patch' | 'delete';
@@ -33,8 +34,8 @@ export interface RouteSpec<
   checksBody?: boolean;
   /** Largest body in bytes. */
   limitBytes?: number;
-  /** What a call passes after the API's own guards and before its body is read. */
-  guard?: RequestHandler;
+  /** What a call uses up as its body arrives, besides the memory for bodies. */
+  admission?: Admission;
   /** What it answers when all goes well, by status. */
   answers: Record<number, { description: string; schema?: z.ZodType; type?: string }>;
   /** Statuses of the problems it may answer besides those that every route may. */
@@ -62,10 +63,15 @@ export interface RouteAnswer {
 
 export type Api = ReturnType<typeof createApi>;
 
-/** Bodies in hand at once, over all calls. What is made of them takes several times as much. */
-const BODIES_IN_HAND_BYTES = 32 * 1024 * 1024;
+/** Bodies in memory at once, over all calls with a known caller. What is parsed from them takes several times as much. */
+const MAX_BODIES_BYTES = 32 * 1024 * 1024;
 /** Bodies of most routes are a few fields. */
-const BODY_LIMIT_BYTES = 64 * 1024;
+const MAX_BODY_BYTES = 64 * 1024;
+/**
+ * The body of an open route, which anybody may send. It counts against no shared budget, so there is none that strangers could use up:
+ * the number of connections bounds what they all hold, one body each.
+ */
+const MAX_OPEN_BODY_BYTES = 4 * 1024;
 
 const problemSchema = z
   .object({
@@ -93,7 +99,7 @@ export function createApi(options: {
 }) {
   const router = Router();
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
-  const room = { leftBytes: BODIES_IN_HAND_BYTES };
+  const bodies: Admission = { budget: createBudget(MAX_BODIES_BYTES), weigh: (bytes) => bytes };
   const security = Object.keys(options.security).map((name) => ({ [name]: [] }));
 
   return {
@@ -106,10 +112,10 @@ export function createApi(options: {
       B extends z.ZodType | undefined = undefined,
     >(spec: RouteSpec<P, Q, B>, handle: (input: RouteInput<P, Q, B>) => Promise<RouteAnswer>): void {
       const steps: RequestHandler[] = spec.open ? [] : [...(options.guards ?? [])];
-      if (spec.guard) steps.push(spec.guard);
       if (spec.body) {
-        const { limitBytes = BODY_LIMIT_BYTES, optionalBody: optional = false } = spec;
-        steps.push(jsonBody({ limitBytes, optional, room }));
+        const { limitBytes = spec.open ? MAX_OPEN_BODY_BYTES : MAX_BODY_BYTES, optionalBody: optional = false } = spec;
+        const admissions = spec.open ? [] : [bodies, ...(spec.admission ? [spec.admission] : [])];
+        steps.push(jsonBody({ limitBytes, optional, admissions }));
       }
       steps.push(async (request: Request, response: Response, _next: NextFunction) => {
         const answer = await handle({ ...parse(spec, request), caller: callerName(response), request, response });

@@ -2,6 +2,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { AppError } from '@posthorn/core';
 import type { Request, RequestHandler, Response } from 'express';
+import type { AuthFailures } from './auth-failures.ts';
 
 /** A key and the name of whoever it belongs to. */
 export interface Holder {
@@ -28,8 +29,11 @@ export function bearerOf(request: Request): string | undefined {
   return /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? '')?.[1];
 }
 
-/** Lets a call pass that carries `Authorization: Bearer <key>` of one of the holders, and keeps the holder for `holderOf`. */
-export function requireBearer<H extends Holder>(holders: readonly H[]): RequestHandler {
+/**
+ * Lets a call pass that carries `Authorization: Bearer <key>` of one of the holders, and keeps the holder for `holderOf`. A wrong key goes
+ * to `failures`; a known one always passes, however many wrong ones came from the same client.
+ */
+export function requireBearer<H extends Holder>(holders: readonly H[], failures: AuthFailures): RequestHandler {
   const find = createKeyring(holders);
   return (request, response, next) => {
     const key = bearerOf(request);
@@ -39,6 +43,7 @@ export function requireBearer<H extends Holder>(holders: readonly H[]): RequestH
       next();
       return;
     }
+    if (key !== undefined) failures.wrongBearer(request);
     response.set('WWW-Authenticate', 'Bearer');
     next(new AppError('unauthorized', 'Send Authorization: Bearer with a key that is known here.'));
   };

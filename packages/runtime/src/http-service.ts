@@ -1,13 +1,18 @@
 /** An HTTP server with a life: listens, and on stop finishes what it has begun to answer. */
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import { StartError } from '@posthorn/core';
-import express, { type Express } from 'express';
+import { AppError, StartError } from '@posthorn/core';
+import express, { type Express, type RequestHandler } from 'express';
+import { type ConnectionLimits, limitConnections } from './connection-limit.ts';
 import type { Service } from './service.ts';
 
 /** A client gets this long for its headers, and for its whole request. */
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 30_000;
+/** How often those two are checked: a connection is closed at most this much late. */
+const CHECK_CONNECTIONS_EVERY_MS = 1_000;
+/** A connection on which nothing moves is closed: its client reads no response. Longer than any call takes. */
+const SOCKET_TIMEOUT_MS = 120_000;
 /** Longer than the usual proxy's, so that the proxy is the one to close an idle connection. */
 const KEEP_ALIVE_MS = 65_000;
 
@@ -31,24 +36,46 @@ export interface HttpService extends Service {
   url(): string;
 }
 
-/** A bare express app as both APIs want it. */
-export function createExpress(): Express {
+/** A bare express app as both APIs want it. `trustedProxies` are the CIDRs of proxies whose `X-Forwarded-*` it believes. */
+export function createExpress(trustedProxies: readonly string[] = []): Express {
   const app = express();
+  if (trustedProxies.length > 0) app.set('trust proxy', [...trustedProxies]);
   app.disable('x-powered-by');
   app.disable('etag');
   app.set('query parser', 'simple');
+  app.use(requireOneHost);
   return app;
 }
 
+/** Two `Host` headers may mean one thing to a proxy and another to us (RFC 9112, section 3.2). Node keeps the first in silence. */
+const requireOneHost: RequestHandler = (request, response, next) => {
+  let hosts = 0;
+  for (let i = 0; i < request.rawHeaders.length; i += 2) if (/^host$/i.test(request.rawHeaders[i]!)) hosts += 1;
+  if (hosts > 1) {
+    response.set('Connection', 'close');
+    next(new AppError('bad_request', 'The request has more than one Host header.'));
+    return;
+  }
+  next();
+};
+
 /** Serves an express app. Port 0 takes a free one. */
-export function createHttpService(options: { app: Express; host: string; port: number }): HttpService {
+export function createHttpService(options: {
+  app: Express;
+  host: string;
+  port: number;
+  limits: ConnectionLimits;
+}): HttpService {
   const server = createServer({
     requestTimeout: REQUEST_TIMEOUT_MS,
     headersTimeout: HEADERS_TIMEOUT_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
+    connectionsCheckingInterval: CHECK_CONNECTIONS_EVERY_MS,
   });
+  server.timeout = SOCKET_TIMEOUT_MS;
   answerInTurn(server, options.app);
   server.maxConnections = MAX_CONNECTIONS;
+  limitConnections(server, options.limits);
   let stopping: Promise<void> | undefined;
   server.prependListener('request', (_request, response) => {
     if (stopping) response.setHeader('Connection', 'close');

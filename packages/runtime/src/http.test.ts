@@ -5,7 +5,10 @@ import { AppError } from '@posthorn/core';
 import { eventually } from '@posthorn/testing';
 import type { Express } from 'express';
 import { ReplyError } from 'ioredis';
+import { Registry } from 'prom-client';
 import {
+  createAuthFailures,
+  createBudget,
   createExpress,
   createHttpService,
   createLogger,
@@ -13,6 +16,7 @@ import {
   holderOf,
   isStorageFailure,
   jsonBody,
+  keepHolder,
   notFoundHandler,
   problemHandler,
   requireBearer,
@@ -20,6 +24,7 @@ import {
 
 const logged: string[] = [];
 const logger = createLogger({ app: 'test', level: 'info', destination: { write: (line) => void logged.push(line) } });
+const limits = { maxClientConnections: 1_000, trustedProxies: [], registry: new Registry() };
 let service: HttpService | undefined;
 afterEach(async () => {
   await service?.stop(1_000);
@@ -30,7 +35,7 @@ async function serve(routes: (app: Express) => void): Promise<string> {
   const app = createExpress();
   routes(app);
   app.use(notFoundHandler, problemHandler(logger));
-  service = createHttpService({ app, host: '127.0.0.1', port: 0 });
+  service = createHttpService({ app, host: '127.0.0.1', port: 0, limits });
   await service.start();
   return service.url();
 }
@@ -153,17 +158,23 @@ describe('json body', () => {
     });
     expect(response.status).toBe(415);
   });
-  it('what finds no room beside the bodies in hand is refused, with or without a length; room comes back with each answer', async () => {
-    const room = { leftBytes: 150 };
+  it('what finds no room beside the bodies of its caller is refused, with or without a length; others are not; room comes back with each response', async () => {
+    const budget = createBudget(200);
     const held: (() => void)[] = [];
     const url = await serve((app) => {
-      app.post('/', jsonBody({ limitBytes: 100, room }), (_request, response) => {
+      app.use((request, response, next) => {
+        keepHolder(response, { name: String(request.headers['x-caller']), key: '' });
+        next();
+      });
+      app.post('/', jsonBody({ limitBytes: 100, admissions: [{ budget, weigh: (bytes) => bytes }] }), (_, response) => {
         held.push(() => void response.json({}));
       });
     });
+    const as = (caller: string, init: RequestInit) =>
+      fetch(url, { ...init, headers: { ...(init.headers as Record<string, string>), 'x-caller': caller } });
     const body = JSON.stringify('x'.repeat(90));
-    const first = fetch(url, json(body));
-    await eventually('the first to be in hand', () => held.length === 1);
+    const first = as('a', json(body));
+    await eventually('the first to be in flight', () => held.length === 1);
     const chunked = new ReadableStream({
       start(controller) {
         controller.enqueue(new TextEncoder().encode(body));
@@ -171,15 +182,15 @@ describe('json body', () => {
       },
     });
     for (const init of [json(body), { ...json(''), body: chunked, duplex: 'half' }]) {
-      const refused = await fetch(url, init as RequestInit);
+      const refused = await as('a', init as RequestInit);
       expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1']);
       expect(await refused.json()).toMatchObject({ code: 'overloaded' });
     }
-    const small = fetch(url, json('{}'));
-    await eventually('a small one to be in hand', () => held.length === 2);
+    const others = as('b', json(body));
+    await eventually('the body of another caller to be in flight', () => held.length === 2);
     for (const answer of held) answer();
-    expect([(await first).status, (await small).status]).toEqual([200, 200]);
-    await eventually('all room to be back', () => room.leftBytes === 150);
+    expect([(await first).status, (await others).status]).toEqual([200, 200]);
+    await eventually('all room to be back', () => budget.claimFor('c').hasRoomFor(200));
   });
   it('a body without a length is cut off at the limit', async () => {
     const endless = new ReadableStream({
@@ -204,10 +215,13 @@ describe('keys', () => {
   it('only a known key gets in, and whose it is is known', async () => {
     const url = await serve((app) => {
       app.use(
-        requireBearer([
-          { name: 'a', key: 'key-a' },
-          { name: 'b', key: 'key-b' },
-        ]),
+        requireBearer(
+          [
+            { name: 'a', key: 'key-a' },
+            { name: 'b', key: 'key-b' },
+          ],
+          createAuthFailures({ registry: new Registry(), logger }),
+        ),
       );
       app.get('/', (_request, response) => void response.json(holderOf(response)));
     });

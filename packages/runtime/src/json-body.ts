@@ -1,10 +1,14 @@
 /** Reads a JSON body with a limit, and says exactly what is wrong with a bad one. */
 import { AppError, parseJson } from '@posthorn/core';
 import type { Request, RequestHandler } from 'express';
+import { callerName } from './auth.ts';
+import type { Budget } from './budget.ts';
 
-/** Memory that the bodies of calls in hand may take together, so that any number of callers at once can't exhaust it. */
-export interface BodyRoom {
-  leftBytes: number;
+/** A budget that requests use up as their bodies arrive. */
+export interface Admission {
+  budget: Budget;
+  /** What a request counts for once so many bytes of its body have arrived; at least 1 for a body of unknown length. */
+  weigh(bytes: number): number;
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
@@ -12,10 +16,16 @@ const utf8 = new TextDecoder('utf-8', { fatal: true });
 /**
  * Puts the parsed body into `request.body`. Anything but uncompressed `application/json` in UTF-8 is refused with 415, more than
  * `limitBytes` with 413, text that isn't JSON with 400. With `optional`, no body at all gives undefined.
- * What finds no room is refused with 503; a body keeps its room until its call is over.
+ *
+ * Each admission's budget is charged to the caller for what has arrived, never for what is only announced, and until the response is
+ * closed. Where it has no room for that, or for the announced length, the request is refused with 503 and no more of it is read.
  */
-export function jsonBody(options: { limitBytes: number; optional?: boolean; room?: BodyRoom }): RequestHandler {
-  const { room = { leftBytes: Number.POSITIVE_INFINITY } } = options;
+export function jsonBody(options: {
+  limitBytes: number;
+  optional?: boolean;
+  admissions?: readonly Admission[];
+}): RequestHandler {
+  const { admissions = [] } = options;
   return async (request, response, next) => {
     try {
       const announced = Number(request.headers['content-length'] ?? 0);
@@ -27,16 +37,15 @@ export function jsonBody(options: { limitBytes: number; optional?: boolean; room
       }
       checkMediaType(request);
       if (announced > options.limitBytes) throw tooLarge(options.limitBytes);
-      if (announced > room.leftBytes) throw overloaded();
-      let takenBytes = 0;
+      // A guard may have waited: the claims of a response that is closed already would never be released.
+      if (response.closed) throw new AppError('invalid_json', 'The body did not arrive whole.');
+      const caller = callerName(response);
+      const claims = admissions.map(({ budget, weigh }) => ({ claim: budget.claimFor(caller), weigh }));
+      if (!claims.every(({ claim, weigh }) => claim.hasRoomFor(weigh(announced)))) throw overloaded();
       response.once('close', () => {
-        room.leftBytes += takenBytes;
+        for (const { claim } of claims) claim.release();
       });
-      const take = (bytes: number) => {
-        takenBytes += bytes;
-        room.leftBytes -= bytes;
-        return room.leftBytes >= 0;
-      };
+      const take = (arrivedBytes: number) => claims.every(({ claim, weigh }) => claim.growTo(weigh(arrivedBytes)));
       request.body = parseJson(decode(await readBytes(request, options.limitBytes, take)));
       next();
     } catch (error) {
@@ -57,7 +66,7 @@ function checkMediaType(request: Request): void {
   }
 }
 
-function readBytes(request: Request, limitBytes: number, take: (bytes: number) => boolean): Promise<Buffer> {
+function readBytes(request: Request, limitBytes: number, take: (arrivedBytes: number) => boolean): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const refuse = (why: AppError) => {
       request.pause();
@@ -69,7 +78,7 @@ function readBytes(request: Request, limitBytes: number, take: (bytes: number) =
     request.on('data', (chunk: Buffer) => {
       size += chunk.length;
       if (size > limitBytes) refuse(tooLarge(limitBytes));
-      else if (!take(chunk.length)) refuse(overloaded());
+      else if (!take(size)) refuse(overloaded());
       else chunks.push(chunk);
     });
     request.on('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)));
@@ -87,7 +96,9 @@ function decode(bytes: Buffer): string {
 }
 
 function overloaded(): AppError {
-  return new AppError('overloaded', 'There is more in hand than memory has room for. Try again.', { retryAfterS: 1 });
+  return new AppError('overloaded', 'Too many requests are in flight, or too many of this caller. Try again.', {
+    retryAfterS: 1,
+  });
 }
 
 function tooLarge(limitBytes: number): AppError {

@@ -5,11 +5,14 @@ import { z } from 'zod';
 import type { Api } from './api.ts';
 import { isStorageFailure } from './problems.ts';
 import { version } from './settings.ts';
+import { shareResult } from './shared-result.ts';
 
 /** Redis must answer a readiness check within this. */
 const READY_LIMIT_MS = 2_000;
 /** And its part of a scrape within this, so that the rest of the scrape still arrives in time. */
 const BACKLOG_LIMIT_MS = 1_500;
+/** Anybody may ask for readiness and metrics: what was found is good for this long, for all who ask. */
+const RESULT_MAX_AGE_MS = 1_000;
 
 /** A registry with the process's own figures. */
 export function createMetrics(app: string): Registry {
@@ -94,6 +97,12 @@ export function registerBacklog(registry: Registry, read: () => Promise<Backlog>
 
 /** The three routes that need no key. `checkReady` rejects where the process can't do its work. */
 export function operationsRoutes(api: Api, options: { registry: Registry; checkReady: () => Promise<unknown> }): void {
+  const { registry } = options;
+  const checkReady = shareResult(() => within(READY_LIMIT_MS, options.checkReady()), RESULT_MAX_AGE_MS);
+  const collect = shareResult(
+    async () => Buffer.from(await within(READY_LIMIT_MS, registry.metrics())),
+    RESULT_MAX_AGE_MS,
+  );
   const common = { method: 'get', tag: 'Operations', open: true } as const;
   const state = (description: string) => ({
     200: { description, schema: z.strictObject({ status: z.enum(['ok', 'ready']) }) },
@@ -105,7 +114,7 @@ export function operationsRoutes(api: Api, options: { registry: Registry; checkR
   api.route(
     { ...common, path: '/readyz', summary: 'Does Redis answer and take writes?', answers: state('It does') },
     async () => {
-      await within(READY_LIMIT_MS, options.checkReady());
+      await checkReady();
       return { status: 200, body: { status: 'ready' } };
     },
   );
@@ -117,8 +126,8 @@ export function operationsRoutes(api: Api, options: { registry: Registry; checkR
       answers: { 200: { description: 'Text format', type: 'text/plain', schema: z.string() } },
     },
     async ({ response }) => {
-      const text = await within(READY_LIMIT_MS, options.registry.metrics());
-      response.type(options.registry.contentType).send(text);
+      const text = await collect();
+      response.set('Content-Type', registry.contentType).end(text);
       return { status: 200 };
     },
   );

@@ -1,5 +1,5 @@
 /** Errors as answers: RFC 9457 problem details for both HTTP APIs, and which errors mean that Redis can't serve. */
-import { AppError, errorCodes, type FieldError } from '@posthorn/core';
+import { AppError, errorCodes, type FieldError, type FieldErrors } from '@posthorn/core';
 import type { ErrorRequestHandler, RequestHandler } from 'express';
 import type { z } from 'zod';
 import type { Logger } from './logger.ts';
@@ -60,15 +60,20 @@ export function requireStorage(isOpen: () => boolean): RequestHandler {
   };
 }
 
-/** An error as the JSON object that both APIs answer. */
-export function problemDocument(error: AppError): Record<string, unknown> {
+/** Bad fields that one problem document lists. */
+const MAX_FIELD_ERRORS = 20;
+/** Longest path that is shown; a key may be as long as the body. */
+const MAX_PATH_LENGTH = 200;
+
+/** An error as the JSON object that both APIs return. It lists at most `maxFields` bad fields and says how many more there are. */
+export function problemDocument(error: AppError, maxFields = MAX_FIELD_ERRORS): Record<string, unknown> {
   return {
     type: 'about:blank',
     title: errorCodes[error.code].title,
     status: error.status,
     detail: error.publicMessage,
     code: error.code,
-    ...(error.fields === undefined ? {} : { errors: error.fields }),
+    ...(error.fields === undefined ? {} : { errors: listFields(error.fields, maxFields) }),
   };
 }
 
@@ -96,14 +101,35 @@ export const notFoundHandler: RequestHandler = (request, _response, next) => {
   next(new AppError('not_found', `There is nothing at ${request.method} ${request.path}.`));
 };
 
-/** The bad fields of a failed validation, with dotted paths. */
-export function fieldErrors(error: z.ZodError): FieldError[] {
-  return error.issues.flatMap((issue) => {
+function listFields({ listed, more }: FieldErrors, maxFields: number): FieldError[] {
+  const left = more + Math.max(0, listed.length - maxFields);
+  const rest = { path: '', message: `${left} more fields are not valid and not listed` };
+  return left === 0 ? listed : [...listed.slice(0, maxFields), rest];
+}
+
+/** The bad fields of a failed validation, with dotted paths: the first `MAX_FIELD_ERRORS`, and how many more there are. */
+export function fieldErrors(error: z.ZodError): FieldErrors {
+  const listed: FieldError[] = [];
+  let more = 0;
+  const add = (path: PropertyKey[], message: string) => {
+    if (listed.length === MAX_FIELD_ERRORS) more += 1;
+    else listed.push({ path: shownPath(path), message });
+  };
+  for (const issue of error.issues) {
     if (issue.code === 'unrecognized_keys') {
-      return issue.keys.map((key) => ({ path: [...issue.path, key].join('.'), message: 'Unknown field' }));
+      for (const key of issue.keys) add([...issue.path, key], 'Unknown field');
+    } else if (issue.code === 'custom' && typeof issue.params?.more === 'number') {
+      more += issue.params.more;
+    } else {
+      add(issue.path, messageOf(issue));
     }
-    return [{ path: issue.path.join('.'), message: messageOf(issue) }];
-  });
+  }
+  return { listed, more };
+}
+
+function shownPath(path: PropertyKey[]): string {
+  const text = path.join('.');
+  return text.length <= MAX_PATH_LENGTH ? text : `${text.slice(0, MAX_PATH_LENGTH)}…`;
 }
 
 function messageOf(issue: z.core.$ZodIssue): string {

@@ -7,11 +7,9 @@ import { callerName } from './auth.ts';
 export interface RateLimit {
   /** Counts `points` for a caller. Throws `AppError` `too_many_requests` once the limit is passed. */
   consume(caller: string, points?: number): Promise<void>;
-  /** Throws like `consume` where the limit is reached, without counting. */
-  check(caller: string): Promise<void>;
 }
 
-export interface RateLimitOptions {
+interface RateLimitOptions {
   /** An ioredis connection. */
   redis: unknown;
   /** The first part of the keys in Redis. */
@@ -23,13 +21,10 @@ export interface RateLimitOptions {
   message: string;
 }
 
-export function createRateLimit({ redis, keyPrefix, points, seconds, message }: RateLimitOptions): RateLimit {
+function createRateLimit({ redis, keyPrefix, points, seconds, message }: RateLimitOptions): RateLimit {
   // A Redis that takes no writes must not keep operators from looking: each process counts for itself then.
   const insuranceLimiter = new RateLimiterMemory({ keyPrefix, points, duration: seconds });
   const limiter = new RateLimiterRedis({ storeClient: redis, keyPrefix, points, duration: seconds, insuranceLimiter });
-  const refuse = (msBeforeNext: number) => {
-    throw new AppError('too_many_requests', message, { retryAfterS: Math.max(1, Math.ceil(msBeforeNext / 1000)) });
-  };
   return {
     async consume(caller, count = 1) {
       try {
@@ -37,12 +32,9 @@ export function createRateLimit({ redis, keyPrefix, points, seconds, message }: 
         await limiter.consume(caller, Math.min(count, points));
       } catch (error) {
         if (!(error instanceof RateLimiterRes)) throw error;
-        refuse(error.msBeforeNext);
+        const retryAfterS = Math.max(1, Math.ceil(error.msBeforeNext / 1000));
+        throw new AppError('too_many_requests', message, { retryAfterS });
       }
-    },
-    async check(caller) {
-      const now = await limiter.get(caller);
-      if (now !== null && now.consumedPoints >= points) refuse(now.msBeforeNext);
     },
   };
 }

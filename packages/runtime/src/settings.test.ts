@@ -8,7 +8,8 @@ import { z } from 'zod';
 import { durationListMs, loadSettings, operatorTokens, publisherKeys, sharedSettings } from './index.ts';
 
 const schema = z.object({ ...sharedSettings(3000), PUBLISHER_KEYS: publisherKeys, OPERATOR_TOKENS: operatorTokens });
-const good = { PUBLISHER_KEYS: 'a:both:k1', OPERATOR_TOKENS: 'o:t1' };
+const [key1, key2] = ['key-1:'.padEnd(24, 'x'), 'key-2'.padEnd(24, 'y')];
+const good = { PUBLISHER_KEYS: `a:both:${key1}`, OPERATOR_TOKENS: `o:${key2}` };
 
 describe('settings', () => {
   it('have the defaults of the interface, and a blank one counts as not set', () => {
@@ -76,11 +77,23 @@ describe('settings', () => {
     expect(durationListMs.safeParse('1m,,5m').success).toBe(false);
   });
   it('keys are named, for an environment, and each name once', () => {
-    expect(publisherKeys.parse('a:sandbox:k:1, b:both:k2')).toEqual([
-      { name: 'a', environment: 'sandbox', key: 'k:1' },
-      { name: 'b', environment: 'both', key: 'k2' },
+    expect(publisherKeys.parse(`a:sandbox:${key1}, b:both:${key2}`)).toEqual([
+      { name: 'a', environment: 'sandbox', key: key1 },
+      { name: 'b', environment: 'both', key: key2 },
     ]);
-    for (const bad of ['a:sandbox', 'a:x:k', 'a:both:', 'a:both:k,a:both:k2', ','])
+    for (const bad of ['a:sandbox', `a:x:${key1}`, 'a:both:', `a:both:${key1},a:both:${key2}`, ','])
       expect(publisherKeys.safeParse(bad).success).toBe(false);
+  });
+  it('keys shorter than 24 characters are refused by name, never shown, with the command that makes a good one', () => {
+    const short = { PUBLISHER_KEYS: `good:both:${key1},short:both:${key2.slice(1)}`, OPERATOR_TOKENS: 'o:hunter2' };
+    expect(() => loadSettings(schema, short)).toThrow(
+      /PUBLISHER_KEYS: must have at least 24 characters.*shorter for short\. .*openssl rand -base64 24\n.*OPERATOR_TOKENS:.*for o\./,
+    );
+    expect(() => loadSettings(schema, short)).not.toThrow(/hunter2|yyyy/);
+  });
+  it('trusted proxies are networks', () => {
+    const load = (TRUSTED_PROXIES: string) => loadSettings(schema, { ...good, TRUSTED_PROXIES }).TRUSTED_PROXIES;
+    expect(load('10.0.0.0/8, fd00::/8')).toEqual(['10.0.0.0/8', 'fd00::/8']);
+    for (const bad of ['10.0.0.1', '10.0.0.0/40', 'proxy', ',']) expect(() => load(bad)).toThrow(/TRUSTED_PROXIES/);
   });
 });

@@ -1,6 +1,7 @@
 /** Settings from the environment: what the apps share of them, and one message that names every bad variable. */
 import { readFileSync } from 'node:fs';
 import { parseDurationMs } from '@posthorn/core';
+import ipaddr from 'ipaddr.js';
 import { z } from 'zod';
 
 /** One or more settings are missing or wrong. The message names each variable and never quotes a value. */
@@ -93,17 +94,28 @@ export function wholeNumber(min: number, max: number) {
     .refine((n) => n >= min && n <= max, `must be a whole number from ${min} to ${max}`);
 }
 
-/** `name:rest,name:rest,…` with each name once. */
-function namedList<T>(shape: string, parse: (name: string, rest: string) => T | undefined) {
+/** A key or token with fewer characters may be guessed. */
+const MIN_KEY_LENGTH = 24;
+
+/** `name:rest,name:rest,…` with each name once and keys of at least `MIN_KEY_LENGTH` characters. */
+function namedList<T extends { name: string; key: string }>(
+  shape: string,
+  parse: (name: string, rest: string) => T | undefined,
+) {
   return parsedBy((text) => {
     const entries = text.split(',').map((entry) => {
       const [, name = '', rest = ''] = /^\s*([A-Za-z0-9._-]{1,64}):(.+?)\s*$/.exec(entry) ?? [];
-      return name === '' ? undefined : { name, parsed: parse(name, rest) };
+      return name === '' ? undefined : parse(name, rest);
     });
     const names = new Set(entries.map((entry) => entry?.name));
-    const good = names.size === entries.length && entries.every((entry) => entry?.parsed !== undefined);
-    return good ? entries.map((entry) => entry!.parsed!) : undefined;
-  }, `must be ${shape}, each name once`);
+    const good = names.size === entries.length && entries.every((entry) => entry !== undefined);
+    return good ? (entries as T[]) : undefined;
+  }, `must be ${shape}, each name once`).superRefine((entries, context) => {
+    const short = entries.filter(({ key }) => key.length < MIN_KEY_LENGTH).map(({ name }) => name);
+    if (short.length === 0) return;
+    const message = `must have at least ${MIN_KEY_LENGTH} characters for each name; shorter for ${short.join(', ')}. To make one: openssl rand -base64 24`;
+    context.addIssue({ code: 'custom', message });
+  });
 }
 
 /** `PUBLISHER_KEYS`. */
@@ -135,6 +147,13 @@ const hostsAndPorts = parsedBy((text) => {
     : undefined;
 }, 'must be host:port,host:port');
 
+/** Networks in CIDR form, separated by commas. */
+const networks = parsedBy((text) => {
+  const list = text.split(',').map((network) => network.trim());
+  for (const network of list) ipaddr.parseCIDR(network);
+  return list;
+}, 'must be networks in CIDR form separated by commas, such as 10.0.0.0/8');
+
 /** The settings that every app has (interface 2). `defaultPort` differs by app. */
 export function sharedSettings(defaultPort: number) {
   return {
@@ -150,6 +169,9 @@ export function sharedSettings(defaultPort: number) {
     PARTITIONS: wholeNumber(1, 256).default(1),
     HOST: z.string().default('127.0.0.1'),
     PORT: wholeNumber(0, 65_535).default(defaultPort),
+    OPERATIONS_PORT: wholeNumber(0, 65_535).optional(),
+    MAX_CLIENT_CONNECTIONS: wholeNumber(1, 10_000).default(1_000),
+    TRUSTED_PROXIES: networks.default([]),
     RETENTION: durationMs.default(30 * 86_400_000),
     SHUTDOWN_GRACE: durationMs.default(20_000),
     LOG_LEVEL: z
@@ -157,6 +179,9 @@ export function sharedSettings(defaultPort: number) {
       .default('info'),
   };
 }
+
+/** The values of `sharedSettings`. */
+export type SharedSettings = z.infer<z.ZodObject<ReturnType<typeof sharedSettings>>>;
 
 /** Posthorn's version, as in the top package.json. */
 export const version: string = JSON.parse(

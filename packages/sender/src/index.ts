@@ -1,5 +1,4 @@
 /** One attempt over HTTP, and what is to be known of addresses. */
-export { clientNetwork } from './client-network.ts';
 export {
   type AddressRefusalReason,
   type AllowedNetworks,

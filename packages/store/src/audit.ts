@@ -40,7 +40,7 @@ export async function listAudit(
 ): Promise<Page<AuditRecord>> {
   const range = {
     fromMs: Math.max(0, filter.fromMs ?? 0, nowMs - store.retentionMs),
-    toMs: filter.toMs ?? Number.MAX_SAFE_INTEGER,
+    toMs: Math.max(0, filter.toMs ?? Number.MAX_SAFE_INTEGER),
   };
   const wanted = (entry: AuditRecord) =>
     (filter.subscriptionId === undefined || entry.subscriptionId === filter.subscriptionId) &&
@@ -51,7 +51,7 @@ export async function listAudit(
 
 /** The entries of all partitions' streams, newest first; the text of an entry is its item. */
 function auditSource(store: Store, range: { fromMs: number; toMs: number }): Source {
-  return async (after, count) => {
+  const read: Source['read'] = async (after, count) => {
     const start = Math.min(range.toMs, after?.ms ?? range.toMs);
     const parts = await Promise.all(
       allPartitions(store).map(async (partition) => {
@@ -72,6 +72,7 @@ function auditSource(store: Store, range: { fromMs: number; toMs: number }): Sou
       .sort(newestFirst)
       .slice(0, count);
   };
+  return { idForm: /^\d{8,16}-\d{3}$/, read };
 }
 
 async function decodeAll(items: string[]): Promise<AuditRecord[]> {

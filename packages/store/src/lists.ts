@@ -1,5 +1,6 @@
 /** Lists of deliveries and subscriptions, newest first, a page at a time, from indexes alone. */
 import {
+  DELIVERY_ID,
   DELIVERY_STATUSES,
   type DeliveryStatus,
   deliveryId,
@@ -7,7 +8,9 @@ import {
   type Environment,
   type EventType,
   partitionOf,
+  REPLAY_ID,
   type Replay,
+  SUBSCRIPTION_ID,
   SUBSCRIPTION_STATUSES,
   type Subscription,
   type SubscriptionEnvironment,
@@ -60,20 +63,20 @@ async function sourceOf(store: Store, filter: DeliveryFilter): Promise<Source> {
   if (eventId !== undefined) return eventSource(store, eventId);
   if (subscriptionId !== undefined) {
     const base = baseOf(store, partitionOf(subscriptionId, store.partitions));
-    if (status === 'failed') return sortedSetSource(store, [failedKey(base, subscriptionId)], filter);
-    if (status === 'held') return sortedSetSource(store, [laneKey(base, 'held', subscriptionId)], filter);
+    if (status === 'failed') return sortedSetSource(store, DELIVERY_ID, [failedKey(base, subscriptionId)], filter);
+    if (status === 'held') return sortedSetSource(store, DELIVERY_ID, [laneKey(base, 'held', subscriptionId)], filter);
     const own = bySubscriptionKey(base, subscriptionId);
     if (status === undefined) return streamSource(store, own, filter);
     // No index has both. That of all with this status needs no look at the records of other addresses, unless it is long.
     const ofAll = byStatusKey(base, status);
     if ((await store.redis.zcard(ofAll)) > MOST_PASSED_OVER) return streamSource(store, own, filter);
-    return sortedSetSource(store, [ofAll], filter, deliveryIdPrefix(subscriptionId));
+    return sortedSetSource(store, DELIVERY_ID, [ofAll], filter, deliveryIdPrefix(subscriptionId));
   }
   const statuses = status === undefined ? DELIVERY_STATUSES : [status];
   const keys = allPartitions(store).flatMap((partition) =>
     statuses.map((one) => byStatusKey(baseOf(store, partition), one)),
   );
-  return sortedSetSource(store, keys, filter);
+  return sortedSetSource(store, DELIVERY_ID, keys, filter);
 }
 
 export interface SubscriptionFilter {
@@ -96,7 +99,7 @@ export async function listSubscriptions(
     (filter.status === undefined || subscription.status === filter.status) &&
     (filter.environment === undefined || subscription.environment === filter.environment);
   return await readPage(
-    sortedSetSource(store, keys, {}),
+    sortedSetSource(store, SUBSCRIPTION_ID, keys, {}),
     (ids) => loadSubscriptions(store, ids),
     wanted,
     limit,
@@ -114,7 +117,8 @@ export async function listReplays(
   const keys = allPartitions(store).map((partition) => replaysKey(baseOf(store, partition)));
   const wanted = (replay: Replay) =>
     filter.subscriptionId === undefined || replay.subscriptionId === filter.subscriptionId;
-  return await readPage(sortedSetSource(store, keys, {}), (ids) => loadReplays(store, ids), wanted, limit, cursor);
+  const source = sortedSetSource(store, REPLAY_ID, keys, {});
+  return await readPage(source, (ids) => loadReplays(store, ids), wanted, limit, cursor);
 }
 
 /** What is waiting and what is there, for gauges and overviews: a handful of counts, whatever the volume. */
@@ -157,16 +161,18 @@ async function countBy<S extends string>(
 /** Newest first by (time, id) over several sorted sets at once; of those ids alone that begin with `prefix`. */
 function sortedSetSource(
   store: Store,
+  idForm: RegExp,
   keys: string[],
   range: Pick<DeliveryFilter, 'fromMs' | 'toMs'>,
   prefix = '',
 ): Source {
-  return async (after, count) => {
+  const read: Source['read'] = async (after, count) => {
     const max = Math.min(after?.ms ?? Number.POSITIVE_INFINITY, range.toMs ?? Number.POSITIVE_INFINITY);
     const min = range.fromMs ?? '-inf';
     const parts = await Promise.all(keys.map((key) => readSortedSet(store, key, max, min, after, count, prefix)));
     return parts.flat().sort(newestFirst).slice(0, count);
   };
+  return { idForm, read };
 }
 
 async function readSortedSet(
@@ -194,15 +200,18 @@ async function readSortedSet(
   return found.slice(0, count);
 }
 
+/** The second half of a stream entry's id, which Redis takes up to 2^64; in a millisecond nobody gets near this. */
+const STREAM_SEQUENCE = /^\d{1,16}$/;
+
 /** Newest first along a subscription's stream. Its ids may run a little ahead of creation times (clocks), so the ends get some room. */
 function streamSource(store: Store, key: string, range: Pick<DeliveryFilter, 'fromMs' | 'toMs'>): Source {
   const roomMs = 60_000;
-  return async (after, count) => {
+  const read: Source['read'] = async (after, count) => {
     const start = after
       ? `(${after.ms}-${after.id}`
       : range.toMs === undefined
         ? '+'
-        : `${Math.ceil(range.toMs) + roomMs}`;
+        : `${Math.max(0, Math.ceil(range.toMs) + roomMs)}`;
     const end = range.fromMs === undefined ? '-' : `${Math.max(0, Math.floor(range.fromMs))}`;
     const entries = await store.redis.xrevrange(key, start, end, 'COUNT', count);
     return entries.map(([entryId, fields]) => {
@@ -210,11 +219,12 @@ function streamSource(store: Store, key: string, range: Pick<DeliveryFilter, 'fr
       return { ms: Number(ms), id: sequence!, item: fields[1]! };
     });
   };
+  return { idForm: STREAM_SEQUENCE, read };
 }
 
 /** The deliveries of the events with one id: worked out from the subscriptions it was matched to, and their replays. */
 function eventSource(store: Store, eventId: string): Source {
-  return async (after, count) => {
+  const read: Source['read'] = async (after, count) => {
     const events = await findEvents(store, eventId);
     const deliveries = await Promise.all(
       events.flatMap(({ ref, acceptedAtMs, subscriptionIds }) =>
@@ -231,4 +241,5 @@ function eventSource(store: Store, eventId: string): Source {
       .sort(newestFirst)
       .slice(0, count);
   };
+  return { idForm: DELIVERY_ID, read };
 }

@@ -15,8 +15,13 @@ export interface Position {
   id: string;
 }
 
-/** Some candidates from a place onwards, newest first, each with its own place; fewer than asked for only at the end. */
-export type Source = (after: Position | undefined, count: number) => Promise<(Position & { item: string })[]>;
+/** An index that a list is read from. */
+export interface Source {
+  /** The form of the ids of its positions. A cursor of another form comes from elsewhere, and Redis might refuse it as a position. */
+  idForm: RegExp;
+  /** Some candidates from a position onwards, newest first, each with its own position; fewer than `count` only at the end. */
+  read(after: Position | undefined, count: number): Promise<(Position & { item: string })[]>;
+}
 
 /**
  * The most candidates one call looks at. A filter that rejects nearly all of a long list then gives a short page with a
@@ -32,10 +37,10 @@ export async function readPage<T extends { id: string }>(
   limit: number,
   cursor: string | undefined,
 ): Promise<Page<T>> {
-  let after = cursor === undefined ? undefined : decodeCursor(cursor);
+  let after = cursor === undefined ? undefined : decodeCursor(cursor, source.idForm);
   const items = new Map<string, T>();
   for (let lookedAt = 0; lookedAt < MOST_LOOKED_AT; ) {
-    const candidates = await source(after, limit + 1);
+    const candidates = await source.read(after, limit + 1);
     const loaded = await load(candidates.map(({ item }) => item));
     for (const [i, candidate] of candidates.entries()) {
       const item = loaded[i];
@@ -61,8 +66,10 @@ function encodeCursor({ ms, id }: Position): string {
   return Buffer.from(`${ms} ${id}`).toString('base64url');
 }
 
-function decodeCursor(cursor: string): Position {
-  const match = /^(\d{1,16}) ([A-Za-z0-9_-]{1,64})$/.exec(Buffer.from(cursor, 'base64url').toString());
-  if (!match) throw new BadCursor('Not a cursor of this list');
-  return { ms: Number(match[1]), id: match[2]! };
+function decodeCursor(cursor: string, idForm: RegExp): Position {
+  const [, digits, id = ''] =
+    /^(\d{1,16}) ([A-Za-z0-9_-]{1,64})$/.exec(Buffer.from(cursor, 'base64url').toString()) ?? [];
+  const ms = Number(digits);
+  if (!Number.isSafeInteger(ms) || ms === 0 || !idForm.test(id)) throw new BadCursor('Not a cursor of this list');
+  return { ms, id };
 }

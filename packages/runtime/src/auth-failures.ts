@@ -1,0 +1,117 @@
+/** Counts, logs and limits wrong keys and tokens by client, in bounded memory and without ever noting what was sent. */
+import { AppError } from '@posthorn/core';
+import type { Request } from 'express';
+import { LRUCache } from 'lru-cache';
+import { Counter, type Registry } from 'prom-client';
+import { clientNetwork } from './client-network.ts';
+import type { Logger } from './logger.ts';
+
+/** Clients whose failures are remembered; beyond that the one that failed longest ago is forgotten. */
+const MAX_CLIENTS = 10_000;
+/** Log lines a second; what exceeds them is only counted. */
+const MAX_LOG_LINES_PER_SECOND = 5;
+
+/** Wrong bearer keys that a client may send before it gets 429 in place of 401. A known key always passes. */
+const BEARER_LIMIT = { failures: 60, windowMs: 60_000 };
+/** Wrong tokens that a client may type in. After these the right one is refused as well. */
+const TYPED_LIMIT = { failures: 10, windowMs: 15 * 60_000 };
+
+/** What was wrong: a key in `Authorization: Bearer`, the token of a sign-in, or a password in `Authorization: Basic`. */
+export type CredentialKind = 'bearer' | 'sign_in' | 'basic';
+
+export interface AuthFailures {
+  /** Notes a wrong bearer key. Throws `AppError` `too_many_requests` where its client has sent too many of them. */
+  wrongBearer(request: Request): void;
+  /**
+   * Checks what a person typed in. It is counted before it is checked, so that no burst of guesses gets past the limit, and given back
+   * if it is right. Returns what `check` returns; undefined means wrong. Throws `AppError` `too_many_requests` where the limit is
+   * reached, whatever was typed.
+   */
+  checkTyped<T>(request: Request, kind: 'sign_in' | 'basic', check: () => T | undefined): T | undefined;
+}
+
+export function createAuthFailures({ registry, logger }: { registry: Registry; logger: Logger }): AuthFailures {
+  const counter = new Counter({
+    name: 'posthorn_auth_failures_total',
+    help: 'Calls with a wrong key or token, by kind of credential and outcome: refused (401), limited (429)',
+    labelNames: ['kind', 'outcome'],
+    registers: [registry],
+  });
+  const log = boundedLog((fields) => logger.warn(fields, 'auth.failed'));
+  const bearers = createFailureWindow(BEARER_LIMIT);
+  const typed = createFailureWindow(TYPED_LIMIT);
+  const note = (request: Request, kind: CredentialKind, client: string, outcome: 'refused' | 'limited') => {
+    counter.inc({ kind, outcome });
+    // The path is the caller's text, so it is cut. The query is left out: a secret may be in it by mistake.
+    log({ kind, outcome, client, method: request.method, path: request.baseUrl + request.path.slice(0, 100) });
+  };
+  const refuse = (retryAfterMs: number, what: string) =>
+    new AppError('too_many_requests', `Too many wrong ${what} from this address. Wait, then try again.`, {
+      retryAfterS: Math.max(1, Math.ceil(retryAfterMs / 1000)),
+    });
+  return {
+    wrongBearer(request) {
+      const client = clientOf(request);
+      const isOver = bearers.add(client) > BEARER_LIMIT.failures;
+      note(request, 'bearer', client, isOver ? 'limited' : 'refused');
+      if (isOver) throw refuse(bearers.leftMs(client), 'keys');
+    },
+    checkTyped(request, kind, check) {
+      const client = clientOf(request);
+      if (typed.count(client) >= TYPED_LIMIT.failures) {
+        note(request, kind, client, 'limited');
+        throw refuse(typed.leftMs(client), 'tokens');
+      }
+      typed.add(client);
+      const result = check();
+      if (result === undefined) note(request, kind, client, 'refused');
+      else typed.giveBack(client);
+      return result;
+    },
+  };
+}
+
+function clientOf(request: Request): string {
+  return clientNetwork(request.ip ?? 'unknown');
+}
+
+/** Failures of each client in a window that begins with its first one. */
+function createFailureWindow({ windowMs }: { windowMs: number }) {
+  const failures = new LRUCache<string, { count: number }>({ max: MAX_CLIENTS, ttl: windowMs });
+  return {
+    count: (client: string) => failures.get(client)?.count ?? 0,
+    add(client: string): number {
+      const known = failures.get(client);
+      if (known) {
+        known.count += 1;
+        return known.count;
+      }
+      failures.set(client, { count: 1 });
+      return 1;
+    },
+    giveBack(client: string): void {
+      const known = failures.get(client);
+      if (known) known.count -= 1;
+    },
+    leftMs: (client: string) => failures.getRemainingTTL(client),
+  };
+}
+
+/** Writes the first lines of each second. What it left out is said in one line at the end of that second. */
+function boundedLog(write: (fields: Record<string, unknown>) => void): (fields: Record<string, unknown>) => void {
+  let written = 0;
+  let suppressed = 0;
+  const endSecond = () => {
+    if (suppressed > 0) write({ suppressed });
+    [written, suppressed] = [0, 0];
+  };
+  return (fields) => {
+    if (written === 0) setTimeout(endSecond, 1_000).unref();
+    if (written === MAX_LOG_LINES_PER_SECOND) {
+      suppressed += 1;
+      return;
+    }
+    written += 1;
+    write(fields);
+  };
+}

@@ -1,0 +1,57 @@
+/** Bounds the connections of each client address, so that one client cannot take all of them. */
+import type { Server } from 'node:http';
+import { BlockList, isIPv6 } from 'node:net';
+import { Counter, type Registry } from 'prom-client';
+import { clientNetwork } from './client-network.ts';
+
+export interface ConnectionLimits {
+  /** Connections at once from one client: an IPv4 address or the /64 of an IPv6 address. */
+  maxClientConnections: number;
+  /** Networks in CIDR form that the limit does not apply to: a proxy connects for all of its clients. */
+  trustedProxies: readonly string[];
+  /** Where refused connections are counted. Several servers of a process may share one. */
+  registry: Registry;
+}
+
+const REFUSED = 'posthorn_connections_refused_total';
+
+/** Closes connections that exceed the limit of their client, and counts those that are refused. Comes before other `connection` listeners. */
+export function limitConnections(server: Server, limits: ConnectionLimits): void {
+  const refused = (limits.registry.getSingleMetric(REFUSED) ??
+    new Counter({
+      name: REFUSED,
+      help: 'Connections closed as they came, by reason: client_limit, process_limit',
+      labelNames: ['reason'],
+      registers: [limits.registry],
+    })) as Counter<'reason'>;
+  const proxies = blockListOf(limits.trustedProxies);
+  const open = new Map<string, number>();
+  server.on('drop', () => refused.inc({ reason: 'process_limit' }));
+  server.prependListener('connection', (socket) => {
+    const { remoteAddress } = socket;
+    // No address: it has been closed already.
+    if (remoteAddress === undefined || proxies.check(remoteAddress, isIPv6(remoteAddress) ? 'ipv6' : 'ipv4')) return;
+    const client = clientNetwork(remoteAddress);
+    const count = (open.get(client) ?? 0) + 1;
+    if (count > limits.maxClientConnections) {
+      refused.inc({ reason: 'client_limit' });
+      socket.resetAndDestroy();
+      return;
+    }
+    open.set(client, count);
+    socket.once('close', () => {
+      const left = open.get(client)! - 1;
+      if (left === 0) open.delete(client);
+      else open.set(client, left);
+    });
+  });
+}
+
+function blockListOf(networks: readonly string[]): BlockList {
+  const list = new BlockList();
+  for (const network of networks) {
+    const [address, prefix] = network.split('/') as [string, string];
+    list.addSubnet(address, Number(prefix), isIPv6(address) ? 'ipv6' : 'ipv4');
+  }
+  return list;
+}

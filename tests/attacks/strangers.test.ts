@@ -1,0 +1,257 @@
+/** Strangers without a key attack the apps: those who have one must not notice. */
+import { describe, expect, it } from '@jest/globals';
+import { eventually } from '@posthorn/testing';
+import type { Redis } from 'ioredis';
+import { atEnd, ownProcess, ownWorld } from '../own.ts';
+import { OPERATOR_TOKEN, PUBLISHER_KEY, sampleEvent, type World, type WorldOptions, worldEnv } from '../world.ts';
+import { head, openMany, openRaw } from './connections.ts';
+
+const world = (options: WorldOptions = {}) => ownWorld({ workers: 0, ...options });
+const subscription = { url: 'http://127.0.0.1:3999/', event_types: 'all', environment: 'both' };
+/** The value of a counter in the metrics; they are up to a second old. */
+async function metric(url: string, name: RegExp): Promise<number> {
+  const text = await (await fetch(`${url}/metrics`)).text();
+  const lines = text.split('\n').filter((line) => name.test(line));
+  return lines.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
+}
+
+describe('unfinished bodies of strangers', () => {
+  const unfinished = (bytes: number) =>
+    head('POST', '/v1/session', { 'Content-Type': 'application/json', 'Content-Length': `${bytes + 1}` }) +
+    ' '.repeat(bytes);
+
+  it('take nothing from the operator API, however large and however many they are', async () => {
+    const on = await world();
+    // As much as all bodies together may take, to the last byte.
+    for (const [count, bytes] of [
+      [530, 65_000],
+      [10, 8_000],
+      [30, 1_000],
+      [30, 100],
+      [30, 10],
+    ] as const) {
+      const open = await openMany(count, on.consoleUrl, unfinished(bytes));
+      await on.operate('GET', '/v1/session');
+      if (bytes > 4_096) {
+        await Promise.all(open.map(({ closed }) => closed));
+        expect(open.filter(({ text }) => !/^(HTTP\/1\.1 413|$)/.test(text()))).toEqual([]);
+      }
+    }
+    await openMany(200, on.consoleUrl, unfinished(4_000));
+    expect((await on.operate('POST', '/v1/subscriptions', subscription)).status).toBe(201);
+    expect((await signIn(on, OPERATOR_TOKEN)).status).toBe(201);
+  });
+});
+
+describe('connections', () => {
+  it('of one address are limited, so that others get in; the next one finds room when one has gone', async () => {
+    const on = await world({ env: { MAX_CLIENT_CONNECTIONS: '30' } });
+    const part = 'POST /v1/events HTTP/1.1\r\nHost: attacked\r\nX-';
+    const urls = [on.ingestUrls[0]!, on.consoleUrl];
+    for (const url of urls) {
+      const open = await openMany(100, url, part);
+      await eventually('70 to be closed', () => open.filter(({ socket }) => socket.destroyed).length === 70);
+      expect((await fetch(`${url}/healthz`)).status).toBe(200);
+      const last = open.find(({ socket }) => !socket.destroyed)!;
+      last.socket.destroy();
+      const text = head('GET', '/healthz', { Connection: 'close' });
+      await eventually('room for one more', async () => {
+        const again = await openRaw(url, text);
+        await again.closed;
+        return again.text().startsWith('HTTP/1.1 200');
+      });
+      await eventually(
+        'the refused ones to be counted',
+        async () => (await metric(url, /^posthorn_connections_refused_total\{.*client_limit/)) >= 70,
+      );
+    }
+  });
+
+  it('of a trusted proxy are not limited', async () => {
+    const on = await world({ env: { MAX_CLIENT_CONNECTIONS: '2', TRUSTED_PROXIES: '127.0.0.2/32' } });
+    const text = head('GET', '/healthz', {});
+    const open = await openMany(20, on.ingestUrls[0]!, text);
+    await eventually('all to be served', () => open.every((one) => one.text().startsWith('HTTP/1.1 200')));
+    const stranger = await openMany(20, on.ingestUrls[0]!, text, '127.0.0.3');
+    await eventually('most to be closed', () => stranger.filter(({ socket }) => socket.destroyed).length === 18);
+  });
+
+  it('that never finish their headers are closed soon after their time', async () => {
+    const on = await world();
+    const startedAtMs = performance.now();
+    const [silent, slow] = await Promise.all([
+      openRaw(on.consoleUrl, ''),
+      openRaw(on.consoleUrl, 'GET /healthz HTTP/1.1\r\nX-'),
+    ]);
+    await Promise.all([silent.closed, slow.closed]);
+    expect(performance.now() - startedAtMs).toBeGreaterThan(9_000);
+    expect(slow.text()).toMatch(/^HTTP\/1\.1 408/);
+  });
+});
+
+describe('health and metrics', () => {
+  const paths = ['/healthz', '/readyz', '/metrics'];
+
+  it('asked for by many at once are found out once a second for all of them', async () => {
+    const on = await world();
+    const url = on.ingestUrls[0]!;
+    const monitor = await (on.redis as Redis).monitor();
+    atEnd(() => monitor.disconnect());
+    let commands = 0;
+    monitor.on('monitor', (_time: string, args: string[]) => {
+      if (args.some((arg) => arg.startsWith(on.prefix))) commands += 1;
+    });
+    const ask = (path: string, times: number) =>
+      Promise.all(Array.from({ length: times }, async () => await (await fetch(url + path)).text()));
+    expect(new Set(await ask('/readyz', 500))).toEqual(new Set(['{"status":"ready"}']));
+    await on.redis.set(`${on.prefix}:last`, '');
+    await eventually('the commands to be seen', () => commands > 1);
+    expect(commands).toBeLessThan(200);
+    // The process's own figures change with each collection.
+    expect(new Set(await ask('/metrics', 100)).size).toBeLessThan(50);
+  });
+
+  it('have a port of their own where OPERATIONS_PORT is set, and are then on no other', async () => {
+    const env = {
+      ...worldEnv('attacks-operations', (await world()).env.REDIS_URL!),
+      LOG_LEVEL: 'info',
+      OPERATIONS_PORT: '0',
+    };
+    for (const app of ['ingest', 'worker', 'console'] as const) {
+      const ready = (await ownProcess(app, env).ready) as { url: string; operations_url: string };
+      for (const path of paths) {
+        expect([path, (await fetch(ready.operations_url + path)).status]).toEqual([path, 200]);
+        expect([path, (await fetch(ready.url + path)).status]).toEqual([path, 404]);
+      }
+      expect((await fetch(`${ready.operations_url}/v1/subscriptions`)).status).toBe(404);
+    }
+  });
+});
+
+const signIn = (on: World, token: string, headers: Record<string, string> = {}) =>
+  fetch(`${on.consoleUrl}/v1/session`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify({ token }),
+  });
+
+describe('guessing', () => {
+  it('in one burst gets no further than one by one: the right token at its end is refused too', async () => {
+    const on = await world();
+    const guesses = Array.from({ length: 501 }, (_, i) => (i === 500 ? OPERATOR_TOKEN : `guess-${i}`));
+    const statuses = await Promise.all(guesses.map(async (token) => (await signIn(on, token)).status));
+    expect(statuses.filter((status) => status === 401)).toHaveLength(10);
+    expect(statuses.filter((status) => status === 429)).toHaveLength(491);
+  });
+
+  it('right sign-ins use up nothing', async () => {
+    const on = await world();
+    for (let i = 0; i < 15; i++) expect((await signIn(on, OPERATOR_TOKEN)).status).toBe(201);
+  });
+
+  it('of keys and bearer tokens ends in 429, while the known ones go on from the same address', async () => {
+    const on = await world();
+    const known = { ingest: PUBLISHER_KEY, console: OPERATOR_TOKEN };
+    const call = (app: keyof typeof known, key: string) =>
+      app === 'ingest'
+        ? on.publish(sampleEvent(), key)
+        : fetch(`${on.consoleUrl}/v1/overview`, { headers: { authorization: `Bearer ${key}` } });
+    for (const app of ['ingest', 'console'] as const) {
+      const statuses: number[] = [];
+      for (let i = 0; i < 62; i++) statuses.push((await call(app, `guess-${i}`)).status);
+      expect(statuses).toEqual([...Array(60).fill(401), 429, 429]);
+      const limited = await call(app, 'guess');
+      expect(Number(limited.headers.get('retry-after'))).toBeGreaterThan(0);
+      expect((await call(app, known[app])).status).toBeLessThan(300);
+      const url = app === 'ingest' ? on.ingestUrls[0]! : on.consoleUrl;
+      await eventually(
+        'all failures in the metrics',
+        async () => (await metric(url, /^posthorn_auth_failures_total\{.*kind="bearer"/)) === 63,
+      );
+    }
+  });
+
+  it('is logged with its client, never with what was guessed, and a flood of it in a few lines', async () => {
+    const on = await world();
+    const env = { ...on.env, LOG_LEVEL: 'info' };
+    const ingest = ownProcess('ingest', env);
+    const { url } = await ingest.ready;
+    const guess = () =>
+      fetch(`${url}/v1/events`, { method: 'POST', headers: { authorization: 'Bearer hunter2-hunter2' }, body: '{}' });
+    for (let i = 0; i < 5; i++) await Promise.all(Array.from({ length: 100 }, guess));
+    const lines = () => ingest.output.filter((line) => line.includes('auth.failed')).map((line) => JSON.parse(line));
+    const told = () => lines().reduce((sum, { suppressed }) => sum + (suppressed ?? 1), 0);
+    await eventually('all failures to be accounted for', () => told() === 500);
+    expect(lines()[0]).toMatchObject({
+      level: 'warn',
+      kind: 'bearer',
+      outcome: 'refused',
+      client: '127.0.0.1',
+      path: '/v1/events',
+    });
+    expect(lines().length).toBeLessThan(250);
+    expect(ingest.output.join('\n')).not.toContain('hunter2');
+  });
+});
+
+describe('what a browser is given', () => {
+  it('no cache keeps a secret or a CSRF token', async () => {
+    const on = await world();
+    const created = await on.operate('POST', '/v1/subscriptions', subscription);
+    const rotated = await on.operate('POST', `/v1/subscriptions/${created.body.id}/rotate-secret`, {});
+    const session = await signIn(on, OPERATOR_TOKEN);
+    const cookie = session.headers.get('set-cookie')!.split(';')[0]!;
+    const me = await fetch(`${on.consoleUrl}/v1/session`, { headers: { cookie } });
+    expect([
+      created.body.secret,
+      rotated.body.secret,
+      ((await me.json()) as { csrf_token: string }).csrf_token,
+    ]).not.toContain(undefined);
+    for (const { headers } of [created, rotated, session, me]) expect(headers.get('cache-control')).toBe('no-store');
+  });
+
+  it('over https, behind a trusted proxy, a cookie that only this host can set; over http the plain one', async () => {
+    const on = await world({ env: { TRUSTED_PROXIES: '127.0.0.0/8' } });
+    const https = { 'x-forwarded-proto': 'https' };
+    const set = (await signIn(on, OPERATOR_TOKEN, https)).headers.get('set-cookie')!;
+    expect(set).toMatch(/^__Host-posthorn_session=.*; Path=\/; .*HttpOnly; Secure; SameSite=Strict$/);
+    expect(set).not.toContain('Domain');
+    const cookie = set.split(';')[0]!;
+    const call = (method: string, headers: Record<string, string>) =>
+      fetch(`${on.consoleUrl}/v1/session`, { method, headers: { cookie, ...headers } });
+    const { csrf_token } = (await (await call('GET', https)).json()) as { csrf_token: string };
+    expect((await call('GET', {})).status).toBe(401);
+    const out = await call('DELETE', { ...https, 'x-csrf-token': csrf_token });
+    expect(out.status).toBe(204);
+    expect(out.headers.get('set-cookie')).toMatch(/^__Host-posthorn_session=;.*Expires=Thu, 01 Jan 1970.*Secure/);
+    const plain = (await signIn(on, OPERATOR_TOKEN)).headers.get('set-cookie')!;
+    expect(plain).toMatch(/^posthorn_session=/);
+    expect(plain).not.toContain('Secure');
+  });
+});
+
+describe('requests that two readers may read in two ways', () => {
+  const cases: Record<string, string> = {
+    'two hosts': 'Host: a\r\nHost: b\r\n\r\n',
+    'two equal hosts': 'Host: a\r\nhost: a\r\n\r\n',
+    'no host': '\r\n',
+    'a length and chunks': 'Host: a\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+    'two lengths': 'Host: a\r\nContent-Length: 0\r\nContent-Length: 5\r\n\r\n',
+    'chunks that are not the last encoding': 'Host: a\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n',
+    'a space before a colon': 'Host: a\r\nContent-Length : 5\r\n\r\n',
+    'a folded header': 'Host: a\r\nX: a\r\n b: c\r\n\r\n',
+    'a bare line feed': 'Host: a\nX: b\r\n\r\n',
+  };
+  it.each(Object.keys(cases))('%s: 400, and the connection ends', async (name) => {
+    const on = await world();
+    for (const url of [on.ingestUrls[0]!, on.consoleUrl]) {
+      const raw = await openRaw(
+        url,
+        `POST /healthz HTTP/1.1\r\n${cases[name]}GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n`,
+      );
+      await raw.closed;
+      expect(raw.text()).toMatch(/^HTTP\/1\.1 400 /);
+      expect(raw.text().match(/HTTP\/1\.1/g)).toHaveLength(1);
+    }
+  });
+});
