@@ -27,6 +27,6 @@ COPY packages packages
 COPY --from=page /app/apps/console/page/dist apps/console/page/dist
 USER node
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \
-  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/healthz`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
+  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.OPERATIONS_PORT || process.env.PORT}/healthz`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
 # Node itself is process 1 and therefore gets the signals.
 CMD ["node", "apps/ingest/src/main.ts"]

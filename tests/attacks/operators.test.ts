@@ -32,7 +32,7 @@ it('a cursor that a list did not make is refused as a field of every list, never
   const real = own.filter((cursor) => cursor !== null);
   expect(real.length).toBeGreaterThan(4);
   const encode = (text: string) => Buffer.from(text).toString('base64url');
-  const times = ['0', '1', String(Date.now()), '9007199254740991', '9007199254740992', '9999999999999999'];
+  const times = ['0', String(Date.now()), '9007199254740992'];
   const ids = [
     '0',
     '5',
@@ -63,9 +63,11 @@ it('a cursor that a list did not make is refused as a field of every list, never
     return status;
   };
   for (const list of lists) {
-    for (const cursor of new Set([...real, ...forged])) await expectClear(list, `limit=2&cursor=${cursor}`);
-    for (const span of spans)
-      for (const cursor of ['', `&cursor=${real[0]}`]) await expectClear(list, `limit=2${span}${cursor}`);
+    const queries = [
+      ...[...real, ...forged].map((cursor) => `limit=2&cursor=${cursor}`),
+      ...spans.flatMap((span) => [`limit=2${span}`, `limit=2${span}&cursor=${real[0]}`]),
+    ];
+    await Promise.all(queries.map((query) => expectClear(list, query)));
   }
   const random = fc.tuple(
     fc.constantFrom(...lists),

@@ -104,7 +104,7 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
         type: 'apiKey',
         in: 'cookie',
         name: SESSION_COOKIE,
-        description: `From POST /v1/session; calls that change something also send ${CSRF_HEADER}`,
+        description: `From POST /v1/session (over https its name begins with __Host-); calls that change something also send ${CSRF_HEADER}`,
       },
     },
     guards: [operators.requireOperator, limitCalls(rateLimit)],

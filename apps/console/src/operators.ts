@@ -19,7 +19,7 @@ declare module 'express-session' {
 
 export const SESSION_COOKIE = 'posthorn_session';
 /** Over https. Because of its prefix a browser takes it from this host alone, over https alone (RFC 6265bis, section 4.1.3). */
-export const SECURE_SESSION_COOKIE = `__Host-${SESSION_COOKIE}`;
+const SECURE_SESSION_COOKIE = `__Host-${SESSION_COOKIE}`;
 export const CSRF_HEADER = 'x-csrf-token';
 
 const COOKIE = { httpOnly: true, sameSite: 'strict', path: '/' } as const;

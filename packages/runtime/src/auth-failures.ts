@@ -17,7 +17,7 @@ const BEARER_LIMIT = { failures: 60, windowMs: 60_000 };
 const TYPED_LIMIT = { failures: 10, windowMs: 15 * 60_000 };
 
 /** What was wrong: a key in `Authorization: Bearer`, the token of a sign-in, or a password in `Authorization: Basic`. */
-export type CredentialKind = 'bearer' | 'sign_in' | 'basic';
+type CredentialKind = 'bearer' | 'sign_in' | 'basic';
 
 export interface AuthFailures {
   /** Notes a wrong bearer key. Throws `AppError` `too_many_requests` where its client has sent too many of them. */

@@ -1,7 +1,7 @@
 /** Shares something scarce (memory for bodies, events in flight) among callers, so that no caller can use up all of it. */
 
 /** What one request holds of a budget. */
-export interface Claim {
+interface Claim {
   /** Whether `growTo(amount)` would succeed now. */
   hasRoomFor(amount: number): boolean;
   /** Raises what the request holds to `amount`; never lowers it. False, and nothing changed, where there is no room. */

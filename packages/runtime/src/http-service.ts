@@ -1,6 +1,7 @@
 /** An HTTP server with a life: listens, and on stop finishes what it has begun to answer. */
 import { createServer, type RequestListener, type Server } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { AppError, StartError } from '@posthorn/core';
 import express, { type Express, type RequestHandler } from 'express';
 import { type ConnectionLimits, limitConnections } from './connection-limit.ts';
@@ -118,15 +119,30 @@ export function createHttpService(options: {
   };
 }
 
+interface Connection {
+  answering: boolean;
+  /** Requests that wait for their turn. */
+  behind: (() => void)[];
+  /** Ends the connection if the rest of its request still does not come. */
+  late: NodeJS.Timeout | undefined;
+}
+
+/** What a client is told whose bytes are not a request that can be taken; any other error is 400. */
+const STATUS_OF_CLIENT_ERROR: Record<string, string> = {
+  ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
+  HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: '413 Payload Too Large',
+};
+
 /**
  * Answers the requests of a connection one after the other, and reads no more from it while some wait: whoever sends without waiting for
  * answers would have all of memory, and all time of the event loop, otherwise.
  */
 function answerInTurn(server: Server, app: RequestListener): void {
-  const connections = new WeakMap<Socket, { answering: boolean; behind: (() => void)[] }>();
+  const connections = new WeakMap<Duplex, Connection>();
   let waiting = 0;
   server.on('connection', (socket) => {
-    const connection = { answering: false, behind: [] };
+    const connection: Connection = { answering: false, behind: [], late: undefined };
     connections.set(socket, connection);
     // Node sets a connection going again whenever somebody reads the body of a request.
     socket.on('resume', () => {
@@ -134,12 +150,29 @@ function answerInTurn(server: Server, app: RequestListener): void {
     });
     socket.once('close', () => {
       waiting -= connection.behind.length;
+      clearTimeout(connection.late);
     });
+  });
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    const connection = connections.get(socket);
+    if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && connection && connection.behind.length > 0) {
+      // The rest of its request is late because this process does not read it. It gets more time, once.
+      connection.late = setTimeout(() => socket.destroy(), SOCKET_TIMEOUT_MS).unref();
+    } else if (connection?.answering || !socket.writable) {
+      // Whatever was written now would be taken for the response to the request that is being answered.
+      socket.destroy();
+    } else {
+      socket.end(
+        `HTTP/1.1 ${STATUS_OF_CLIENT_ERROR[error.code ?? ''] ?? '400 Bad Request'}\r\nConnection: close\r\n\r\n`,
+      );
+      socket.once('finish', () => socket.destroy());
+    }
   });
   server.on('request', (request, response) => {
     const { socket } = request;
     if (socket.destroyed) return;
     const connection = connections.get(socket)!;
+    clearTimeout(connection.late);
     const answer = () => {
       connection.answering = true;
       response.once('close', next);
