@@ -1,5 +1,5 @@
 /** An HTTP server with a life: listens, and on stop finishes what it has begun to answer. */
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { AppError, StartError } from '@posthorn/core';
@@ -120,7 +120,8 @@ export function createHttpService(options: {
 }
 
 interface Connection {
-  answering: boolean;
+  /** The request that is being answered. */
+  current: { request: IncomingMessage; response: ServerResponse } | undefined;
   /** Requests that wait for their turn. */
   behind: (() => void)[];
   /** Ends the connection if the rest of its request still does not come. */
@@ -142,7 +143,7 @@ function answerInTurn(server: Server, app: RequestListener): void {
   const connections = new WeakMap<Duplex, Connection>();
   let waiting = 0;
   server.on('connection', (socket) => {
-    const connection: Connection = { answering: false, behind: [], late: undefined };
+    const connection: Connection = { current: undefined, behind: [], late: undefined };
     connections.set(socket, connection);
     // Node sets a connection going again whenever somebody reads the body of a request.
     socket.on('resume', () => {
@@ -155,11 +156,12 @@ function answerInTurn(server: Server, app: RequestListener): void {
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const connection = connections.get(socket);
+    const current = connection?.current;
     if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && connection && connection.behind.length > 0) {
       // The rest of its request is late because this process does not read it. It gets more time, once.
       connection.late = setTimeout(() => socket.destroy(), SOCKET_TIMEOUT_MS).unref();
-    } else if (connection?.answering || !socket.writable) {
-      // Whatever was written now would be taken for the response to the request that is being answered.
+    } else if (!socket.writable || current?.request.complete || current?.response.headersSent) {
+      // What was written now would be taken for the response to an earlier request, or for a part of one.
       socket.destroy();
     } else {
       socket.end(
@@ -174,12 +176,12 @@ function answerInTurn(server: Server, app: RequestListener): void {
     const connection = connections.get(socket)!;
     clearTimeout(connection.late);
     const answer = () => {
-      connection.answering = true;
+      connection.current = { request, response };
       response.once('close', next);
       app(request, response);
     };
     const next = () => {
-      connection.answering = false;
+      connection.current = undefined;
       if (socket.destroyed) return;
       const following = connection.behind.shift();
       if (!following) return;
@@ -187,7 +189,7 @@ function answerInTurn(server: Server, app: RequestListener): void {
       following();
       if (connection.behind.length === 0) socket.resume();
     };
-    if (!connection.answering) {
+    if (!connection.current) {
       answer();
     } else if (waiting === MOST_SENT_AHEAD) {
       socket.destroy();
