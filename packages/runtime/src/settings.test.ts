@@ -45,7 +45,7 @@ describe('settings', () => {
   });
   it('a secret one may come from a file, with an entry of a list on each line', () => {
     const file = join(mkdtempSync(join(tmpdir(), 'posthorn-settings-')), 'keys');
-    writeFileSync(file, 'a:both:k1\nb:sandbox:k2\n');
+    writeFileSync(file, `a:both:${key1}\nb:sandbox:${key2}\n`);
     const { PUBLISHER_KEYS: _, ...others } = good;
     const read = (env: Record<string, string>) => loadSettings(schema, { ...others, ...env });
     expect(read({ PUBLISHER_KEYS_FILE: file }).PUBLISHER_KEYS).toMatchObject([{ name: 'a' }, { name: 'b' }]);
