@@ -9,6 +9,7 @@ import { installationKey, partitionBase, scriptDigest } from './keys.ts';
 import { createOutageReport } from './outage-report.ts';
 import { type ScriptName, scripts } from './scripts.ts';
 import { sentinelConnector } from './sentinel-connector.ts';
+import { settleConnect } from './settle-connect.ts';
 
 /** Between two tries to join an installation whose Redis does not answer. */
 const START_RETRY_MS = 500;
@@ -82,7 +83,8 @@ function connect(settings: RedisSettings, options: ConnectOptions): Redis | Clus
   };
   if (nodes.length > 0) {
     const { enableAutoPipelining } = common;
-    return new Cluster([...nodes], { enableAutoPipelining, clusterRetryStrategy: reconnectDelayMs, redisOptions });
+    const options = { enableAutoPipelining, clusterRetryStrategy: reconnectDelayMs, redisOptions };
+    return settleConnect(new Cluster([...nodes], options));
   }
   return new Redis({
     ...redisOptions,
