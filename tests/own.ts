@@ -1,10 +1,10 @@
 /** What a test starts for itself: ended when the test is over, the last first. */
 import { afterEach } from '@jest/globals';
 import { connectRedis } from '@posthorn/store';
-import { type Receiver, startReceiver } from '@posthorn/testing';
+import { type Receiver, startReceiver, testPrefix, testRedisUrl } from '@posthorn/testing';
 import { startProxy, type WayToRedis } from './chaos/proxy.ts';
 import { type Process, startProcess } from './processes.ts';
-import { apiClients, startWorld, type World, type WorldOptions } from './world.ts';
+import { apiClients, removeKeys, startWorld, type World, type WorldOptions, worldEnv } from './world.ts';
 
 const ends: (() => unknown)[] = [];
 afterEach(async () => {
@@ -37,13 +37,19 @@ export function ownProcess(...args: Parameters<typeof startProcess>): Process {
   return started;
 }
 
-/** One process of each app, ready, and clients of their APIs; ingest and worker may have settings of their own. */
-export async function ownApps(
-  env: Record<string, string>,
-  change: { ingest?: Record<string, string>; worker?: Record<string, string> } = {},
-) {
-  const ingest = ownProcess('ingest', { ...env, ...change.ingest });
-  const worker = ownProcess('worker', { ...env, ...change.worker });
+export interface AppsOptions {
+  /** Settings of the ingest process alone. */
+  ingest?: Record<string, string>;
+  /** Settings of the worker process alone. */
+  worker?: Record<string, string>;
+  /** Whether the worker takes over sooner what a dead process has left. */
+  eager?: boolean;
+}
+
+/** One process of each app, ready, and clients of their APIs. */
+export async function ownApps(env: Record<string, string>, options: AppsOptions = {}) {
+  const ingest = ownProcess('ingest', { ...env, ...options.ingest });
+  const worker = ownProcess(options.eager ? 'eager-worker' : 'worker', { ...env, ...options.worker });
   const operator = ownProcess('console', env);
   const ingestUrl = (await ingest.ready).url;
   await worker.ready;
@@ -60,4 +66,21 @@ export async function ownProxy(targetPort: number): Promise<WayToRedis> {
   const proxy = await startProxy(targetPort);
   atEnd(() => proxy.close());
   return proxy;
+}
+
+/** The settings of processes that share the Redis of the run, under a prefix of their own. */
+export function ownEnv(change: Record<string, string> = {}): Record<string, string> {
+  const shared = worldEnv(testPrefix(), testRedisUrl());
+  const env: Record<string, string> = { ...shared, LOG_LEVEL: 'info', SHUTDOWN_GRACE: '60s', ...change };
+  atEnd(async () => {
+    const redis = connectRedis({ REDIS_URL: testRedisUrl() });
+    await removeKeys(redis, env.KEY_PREFIX!);
+    redis.disconnect();
+  });
+  return env;
+}
+/** An ingest and a console process, ready, and clients of their APIs. */
+export async function ownApis(env: Record<string, string>) {
+  const [ingest, operator] = [ownProcess('ingest', env), ownProcess('console', env)];
+  return { ...apiClients((await ingest.ready).url, (await operator.ready).url), ingest, operator };
 }

@@ -19,11 +19,15 @@ export function complaintsOf({ output }: Process): string[] {
   return output.filter((line) => !line.startsWith('{') || /"level":"(error|fatal)"/.test(line));
 }
 
-/** Starts one app with exactly this environment (and the path). */
-export function startProcess(app: 'ingest' | 'worker' | 'console', env: Record<string, string>): Process {
-  const child = spawn(process.execPath, [join(root, `apps/${app}/src/main.ts`)], {
+/** `eager-worker` is a worker that takes over sooner what a dead process has left. */
+export type ProcessName = 'ingest' | 'worker' | 'eager-worker' | 'console';
+
+/** Starts one app with exactly this environment (and the path, and where Node keeps what it has compiled). */
+export function startProcess(app: ProcessName, env: Record<string, string>): Process {
+  const main = app === 'eager-worker' ? 'tests/eager-worker.ts' : `apps/${app}/src/main.ts`;
+  const child = spawn(process.execPath, [join(root, main)], {
     cwd: root,
-    env: { PATH: process.env.PATH ?? '', ...env },
+    env: { PATH: process.env.PATH ?? '', NODE_COMPILE_CACHE: join(root, '.posthorn/compile-cache'), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const output: string[] = [];

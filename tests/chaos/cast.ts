@@ -40,7 +40,13 @@ export const RULES = {
   partitions: 2,
 } as const;
 
-export async function startCast(dir: string, counts: Record<AppName, number>): Promise<Cast> {
+export async function startCast(
+  dir: string,
+  counts: Record<AppName, number>,
+  { eager }: { eager: boolean },
+): Promise<Cast> {
+  const start = (app: AppName, env: Record<string, string>) =>
+    startProcess(eager && app === 'worker' ? 'eager-worker' : app, env);
   rmSync(dir, { recursive: true, force: true });
   const say = () => undefined;
   let redis = await startRedis(dir, { say });
@@ -68,7 +74,7 @@ export async function startCast(dir: string, counts: Record<AppName, number>): P
     for (let i = 0; i < count; i++) {
       const port = await freePort();
       const own = { ...env, PORT: String(port) };
-      members.push({ app, url: `http://127.0.0.1:${port}`, env: own, process: startProcess(app, own), stopped: false });
+      members.push({ app, url: `http://127.0.0.1:${port}`, env: own, process: start(app, own), stopped: false });
     }
   }
   await Promise.all(members.map(untilReady));
@@ -90,7 +96,7 @@ export async function startCast(dir: string, counts: Record<AppName, number>): P
     },
     start(member) {
       earlier.push(...complaintsAbout(member));
-      member.process = startProcess(member.app, member.env);
+      member.process = start(member.app, member.env);
       member.stopped = false;
     },
     async restartRedis(downMs) {

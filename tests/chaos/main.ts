@@ -14,6 +14,8 @@ const { figures, faults } = await runChaos({
   breakMs: option('minutes', 3) * 60_000,
   eventsPerS: option('events', 40),
   suspend: true,
+  eager: false,
+  leastEvents: 0,
   say: (line) => console.log(line),
 });
 console.table(Object.fromEntries(Object.entries(figures).map(([name, value]) => [name, { value }])));

@@ -49,7 +49,7 @@ export async function startProxy(targetPort: number): Promise<WayToRedis> {
         arrivesAt = Math.max(arrivesAt, performance.now() + delayMs);
         const waitMs = arrivesAt - performance.now();
         if (waitMs <= 0) to.write(chunk);
-        else setTimeout(() => to.write(chunk), waitMs);
+        else setTimeout(() => to.write(chunk), waitMs).unref();
       });
       from.on('end', () => to.end());
       from.on('error', () => to.destroy());

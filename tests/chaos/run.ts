@@ -13,12 +13,15 @@ export interface ChaosOptions {
   eventsPerS: number;
   /** Whether workers are also suspended, for longer than a job's lock: that takes more than half a minute. */
   suspend: boolean;
+  /** Whether workers take over sooner what a dead one has left; the fewest events published. */
+  eager: boolean;
+  leastEvents: number;
   say: (line: string) => void;
 }
 
 const TYPES = ['session.created', 'session.approved', 'session.declined', 'session.expired'] as const;
-/** After the last crash a job may lie with a dead worker for up to 45 s; nothing takes longer to make the next step. */
-const STUCK_AFTER_MS = 90_000;
+/** After the last crash a job may lie with a dead worker for up to 45 s; nothing takes longer to make the next step, but for a busy machine. */
+const STUCK_AFTER_MS = 180_000;
 /** Longer than the lock of a job, so that another worker takes over what the stopped one thinks is its own. */
 const SUSPEND_MS = 33_000;
 
@@ -26,18 +29,20 @@ export async function runChaos(options: ChaosOptions): Promise<Checked> {
   const { seed, say } = options;
   const chance = random(seed);
   const receivers = await startReceivers(chance);
-  const cast = await startCast(chaosDir(String(seed)), { ingest: 2, worker: 3, console: 1 });
+  const cast = await startCast(chaosDir(String(seed)), { ingest: 2, worker: 3, console: 1 }, options);
   try {
     const subscriptions = await subscribe(cast, receivers, chance);
     say(`${subscriptions.length} subscriptions; things break for ${Math.round(options.breakMs / 1000)} s ...`);
     const endsAt = Date.now() + options.breakMs;
     const published = new Map<string, Published>();
-    const publishing = publish(cast, published, endsAt, options, chance);
+    let breaking = true;
+    const publishing = publish(cast, published, () => breaking, options, chance);
     const broken = await breakThings(cast, subscriptions, endsAt, chance, options.suspend);
+    breaking = false;
+    await heal(cast);
     await publishing;
     say('Calm. Waiting until nothing is under way ...');
     receivers.calm();
-    await heal(cast);
     const quietAfterMs = await untilQuiet(cast, say);
     say('Checking ...');
     return await check({ cast, receivers, subscriptions, published, broken, quietAfterMs, seed });
@@ -80,12 +85,12 @@ async function subscribe(cast: Cast, receivers: Receivers, chance: Random): Prom
 async function publish(
   cast: Cast,
   published: Map<string, Published>,
-  endsAt: number,
-  { eventsPerS, seed }: ChaosOptions,
+  isBreaking: () => boolean,
+  { eventsPerS, leastEvents, seed }: ChaosOptions,
   chance: Random,
 ): Promise<void> {
   const running = new Set<Promise<void>>();
-  for (let i = 0; Date.now() < endsAt; i++) {
+  for (let i = 0; isBreaking() || i < leastEvents; i++) {
     const event = {
       id: `evt_chaos_${seed}_${i}`,
       type: chance.pick(TYPES),
@@ -97,8 +102,8 @@ async function publish(
     published.set(event.id, one);
     const choice = chance.between(0, 1);
     const work = (async () => {
-      // Until well after the end, so that what was tried is settled.
-      while (Date.now() < endsAt + 60_000) {
+      // Until it is taken, so that what was tried is settled.
+      for (;;) {
         one.tries += 1;
         const answer = await callOnce(cast, 'ingest', 'POST', '/v1/events', event, choice + one.tries);
         if (answer?.status === 202 || answer?.status === 200) {
@@ -184,10 +189,10 @@ async function breakThings(
       await operate('/v1/replays', { subscription_id: id });
     },
   };
-  // Each at least once, if there is time.
   if (!suspend) delete things['suspend a worker'];
+  // Each at least once.
   const agenda = Object.keys(things);
-  while (Date.now() < endsAt) {
+  while (agenda.length > 0 || Date.now() < endsAt) {
     const name = agenda.shift() ?? chance.pick(Object.keys(things));
     await things[name]!();
     done[name] = (done[name] ?? 0) + 1;

@@ -1,7 +1,7 @@
 /** Puts a worker process together from its settings. */
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import { createConsumer, createProducer, isJobGone } from '@posthorn/queue';
+import { type ConsumerTimings, createConsumer, createProducer, isJobGone } from '@posthorn/queue';
 import {
   type App,
   type Clock,
@@ -47,8 +47,18 @@ import { RESEAL_EVERY_MS, resealSecrets } from './reseal-secrets.ts';
 import { createRequestSigner } from './sign-request.ts';
 import { createSlots } from './slots.ts';
 
+/** How soon this worker takes over what a dead process has left. The defaults are for production; tests have no time for them. */
+export interface WorkerTimings extends ConsumerTimings {
+  /** A delivery this old without a job gets one. */
+  jobExpectedAfterMs: number;
+}
+
 /** Builds the worker; nothing is connected to before its services start. */
-export function buildWorker(settings: WorkerSettings, clock: Clock = systemClock): App {
+export function buildWorker(
+  settings: WorkerSettings,
+  clock: Clock = systemClock,
+  timings: Partial<WorkerTimings> = {},
+): App {
   const logger = createLogger({ app: 'worker', level: settings.LOG_LEVEL });
   const storage = openStore(settings, {
     onError: (err) => logger.warn({ err }, 'redis.error'),
@@ -106,6 +116,7 @@ export function buildWorker(settings: WorkerSettings, clock: Clock = systemClock
       concurrency: Math.ceil(settings.WORKER_CONCURRENCY / bases.length),
       handle: (job) => handleJob(context, job),
       giveUp: () => giveUp.abort(),
+      timings,
       onError(err) {
         if (!storage.isOpen()) onError(err);
         else logger[isJobGone(err) || isStorageFailure(err) ? 'warn' : 'error']({ err }, 'queue.error');
@@ -127,6 +138,7 @@ export function buildWorker(settings: WorkerSettings, clock: Clock = systemClock
       logger,
       holder,
       releasePerSecond: settings.RELEASE_RATE,
+      jobExpectedAfterMs: timings.jobExpectedAfterMs,
     },
     allPartitions(store),
   );

@@ -26,6 +26,8 @@ export interface HousekeepingContext {
   holder: string;
   /** Held deliveries released a second to one address after a resume. */
   releasePerSecond: number;
+  /** A delivery this old should have its job: any process that was about to add it has done so, or died. Default 30 s. */
+  jobExpectedAfterMs?: number | undefined;
 }
 
 /** How often the housekeeper comes by. */
@@ -38,7 +40,6 @@ const STRAGGLER_ROUNDS = 4;
 const STRAGGLERS_A_ROUND = 200;
 /** Every so many rounds the slower work is done. */
 const SLOW_ROUNDS = 20;
-/** A delivery this old should have its job: any process that was about to add it has done so, or died. */
 const JOB_EXPECTED_AFTER_MS = 30_000;
 /** Retries let before first attempts in a round, where those wait: a queue that is never empty must not keep retries back for ever. */
 const RETRIES_A_ROUND = 50;
@@ -134,7 +135,7 @@ async function endExpired({ store, clock, logger }: HousekeepingContext, partiti
  * begins again when `begin` says so.
  */
 async function findLostJobs(
-  { store, producer, clock, logger }: HousekeepingContext,
+  { store, producer, clock, logger, jobExpectedAfterMs = JOB_EXPECTED_AFTER_MS }: HousekeepingContext,
   partition: number,
   sweeps: Map<string, number>,
   begin: boolean,
@@ -144,7 +145,7 @@ async function findLostJobs(
     const offset = sweeps.get(sweep) ?? (begin ? 0 : undefined);
     if (offset === undefined) continue;
     const nowMs = clock.now();
-    const before = nowMs - JOB_EXPECTED_AFTER_MS;
+    const before = nowMs - jobExpectedAfterMs;
     const page = await expectedJobs(store, partition, status, before, offset, LOOKED_AT_A_ROUND);
     const renewed = await renewJobs(store, partition, await producer.missing(partition, page.jobs));
     await producer.add(

@@ -24,7 +24,20 @@ export interface ConsumerOptions {
   /** Called when the grace of a stop is nearly over: what is in hand must come to an outcome at once. */
   giveUp: () => void;
   onError: (error: Error) => void;
+  timings?: Partial<ConsumerTimings>;
 }
+
+/** How long the queue waits for what has died or is stopping; a test on a whole process has no time for these. */
+export interface ConsumerTimings {
+  /** A lock outlives any attempt, is renewed at its half, and is what a dead worker's jobs wait for. */
+  lockMs: number;
+  /** How often jobs of dead workers are looked for. */
+  stalledCheckMs: number;
+  /** Time left, of the grace of a stop, for jobs that gave up to be put back. */
+  putBackMs: number;
+}
+
+const TIMINGS: ConsumerTimings = { lockMs: 30_000, stalledCheckMs: 15_000, putBackMs: 1_000 };
 
 export interface Consumer {
   start(): Promise<void>;
@@ -32,20 +45,15 @@ export interface Consumer {
   stop(graceMs: number): Promise<boolean>;
 }
 
-/** A lock outlives any attempt, is renewed at its half, and is what a dead worker's jobs wait for. */
-const LOCK_MS = 30_000;
-/** How often jobs of dead workers are looked for. */
-const STALLED_CHECK_MS = 15_000;
 /** A job may be picked up from dead workers as often as it takes: what a delivery is allowed is counted in its record. */
 const MAX_STALLED = 1_000_000;
 /** Failed jobs kept to be looked at in Bull Board; the record of a delivery lives longer than its job. */
 const FAILED_KEPT = 1_000;
 /** A job that met a bug or an unusable answer of Redis comes back after this. */
 const AFTER_ERROR_MS = 15_000;
-/** Time left, of the grace, for jobs that gave up to be put back. */
-const PUT_BACK_MS = 1_000;
 
 export function createConsumer(options: ConsumerOptions): Consumer {
+  const timings = { ...TIMINGS, ...options.timings };
   const worker: Worker<BullData> = new Worker(
     QUEUE_NAME,
     (job: Job<BullData>, token?: string) => run(worker, options, job, token!),
@@ -54,8 +62,8 @@ export function createConsumer(options: ConsumerOptions): Consumer {
       prefix: options.base,
       autorun: false,
       concurrency: options.concurrency,
-      lockDuration: LOCK_MS,
-      stalledInterval: STALLED_CHECK_MS,
+      lockDuration: timings.lockMs,
+      stalledInterval: timings.stalledCheckMs,
       maxStalledCount: MAX_STALLED,
       removeOnComplete: { count: 0 },
       removeOnFail: { count: FAILED_KEPT },
@@ -74,7 +82,7 @@ export function createConsumer(options: ConsumerOptions): Consumer {
     },
     async stop(graceMs) {
       const closed = worker.close().then(() => true);
-      const giveUp = setTimeout(options.giveUp, Math.max(0, graceMs - PUT_BACK_MS));
+      const giveUp = setTimeout(options.giveUp, Math.max(0, graceMs - timings.putBackMs));
       const timeUp = Promise.withResolvers<boolean>();
       const end = setTimeout(() => timeUp.resolve(false), graceMs);
       const allEnded = await Promise.race([closed, timeUp.promise]);

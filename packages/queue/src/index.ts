@@ -1,4 +1,11 @@
 /** What the apps may use of the queue. */
-export { type Consumer, type ConsumerOptions, createConsumer, isJobGone, type JobOutcome } from './consumer.ts';
+export {
+  type Consumer,
+  type ConsumerOptions,
+  type ConsumerTimings,
+  createConsumer,
+  isJobGone,
+  type JobOutcome,
+} from './consumer.ts';
 export type { DeliveryJob } from './job.ts';
 export { createProducer, type Producer, type QueueCounts } from './producer.ts';

@@ -1,0 +1,8 @@
+/** Starts one worker process that takes over within seconds what a dead process has left, so that tests need not wait a minute. */
+import { runApp, systemClock } from '@posthorn/runtime';
+import { buildWorker } from '../apps/worker/src/build.ts';
+import { loadWorkerSettings } from '../apps/worker/src/config.ts';
+
+const timings = { lockMs: 8_000, stalledCheckMs: 1_000, putBackMs: 10_000, jobExpectedAfterMs: 5_000 };
+
+await runApp(() => buildWorker(loadWorkerSettings(process.env), systemClock, timings));

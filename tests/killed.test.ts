@@ -1,0 +1,111 @@
+/** Processes that are killed in the middle of much work: what was accepted arrives, and a bulk replay comes to its end. */
+import { describe, expect, it } from '@jest/globals';
+import { eventually, isDelivery, testRedisUrl } from '@posthorn/testing';
+import { ownApis, ownClient, ownEnv, ownProcess, ownReceiver } from './own.ts';
+import { apiClients, OPERATOR_TOKEN, sampleEvent } from './world.ts';
+
+describe('a worker that is killed', () => {
+  it('10,000 events, four workers, one killed in the middle: every delivery arrives', async () => {
+    const events = 10_000;
+    const env = ownEnv({ PARTITIONS: '2', LOG_LEVEL: 'warn' });
+    const { publishBatch, subscribe, deliveries, operate } = await ownApis({ ...env, LOG_LEVEL: 'info' });
+    const to = await ownReceiver();
+    await subscribe(to.url);
+    await subscribe(to.url, { event_types: ['session.expired'] });
+    const workers = Array.from({ length: 4 }, () =>
+      ownProcess('eager-worker', { ...env, LOG_LEVEL: 'info', ADDRESS_CONCURRENCY: '50' }),
+    );
+    await Promise.all(workers.map(({ ready }) => ready));
+    const accepted = new Set<string>();
+    for (let batch = 0; batch < events / 500; batch++) {
+      const answer = await publishBatch(Array.from({ length: 500 }, () => sampleEvent()));
+      for (const result of answer.body.results) {
+        expect(result).toMatchObject({ status: 202, deliveries: 1 });
+        accepted.add(result.id);
+      }
+      if (batch === 10) workers[0]!.child.kill('SIGKILL');
+    }
+    expect(accepted.size).toBe(events);
+    const arrived = () => new Set(to.requests.map((request) => request.headers['service-event-id']).filter(Boolean));
+    await eventually('every event to arrive', () => to.requests.length >= events && arrived().size === events);
+    expect([...accepted].filter((id) => !arrived().has(id))).toEqual([]);
+    await eventually(
+      'every delivery to be recorded',
+      async () => (await deliveries('status=pending&limit=1')).length === 0,
+      60_000,
+    );
+    expect((await operate('GET', '/v1/deliveries?status=failed')).body.data).toEqual([]);
+    // Only what the killed worker had in hand may have arrived twice.
+    expect(to.requests.filter(isDelivery).length - events).toBeLessThanOrEqual(200);
+  });
+});
+
+describe('a bulk replay', () => {
+  const COUNT = 5_000;
+  it(`of ${COUNT} goes on to its end when the console is killed in the middle, and sends each once`, async () => {
+    const env = ownEnv({ RETRY_DELAYS: '5ms', PAUSE_AFTER: '1000000', ADDRESS_CONCURRENCY: '100' });
+    const { publishBatch, subscribe, operator } = await ownApis(env);
+    ownProcess('worker', env);
+    const to = await ownReceiver((request, response) => response.writeHead(isDelivery(request) ? 500 : 200).end());
+    const { id } = await subscribe(to.url);
+    for (let sent = 0; sent < COUNT; sent += 500) {
+      await publishBatch(Array.from({ length: 500 }, () => sampleEvent()));
+    }
+    const redis = ownClient({ REDIS_URL: testRedisUrl() });
+    const countOf = (status: string) => redis.zcard(`${env.KEY_PREFIX}:{0}:by_status:${status}`);
+    await eventually('all to fail', async () => (await countOf('failed')) === COUNT);
+    to.answerWith(200);
+    const before = to.requests.length;
+    const started = await fetch(`${(await operator.ready).url}/v1/replays`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${OPERATOR_TOKEN}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ subscription_id: id }),
+    });
+    const { id: replayId, total } = (await started.json()) as { id: string; total: number };
+    expect(total).toBe(COUNT);
+    operator.child.kill('SIGKILL');
+    await operator.ended;
+    const next = ownProcess('console', env);
+    const { operate } = apiClients('', (await next.ready).url);
+    const replay = await eventually('it to end', async () => {
+      const { body } = await operate('GET', `/v1/replays/${replayId}`);
+      return body.status !== 'running' && body;
+    });
+    expect(replay).toMatchObject({ status: 'done', total: COUNT, replayed: COUNT, skipped: 0 });
+    await eventually('all to succeed', async () => (await countOf('succeeded')) === COUNT);
+    const arrived = to.requests.slice(before).filter(isDelivery);
+    expect(arrived).toHaveLength(COUNT);
+    expect(new Set(arrived.map(({ headers }) => headers['service-event-id'])).size).toBe(COUNT);
+    expect(new Set(arrived.map(({ headers }) => headers['service-delivery-id'])).size).toBe(COUNT);
+  });
+
+  it('goes on when the worker that runs it is killed, and replays each once', async () => {
+    const env = ownEnv({ RETRY_DELAYS: '5ms', PAUSE_AFTER: '1000000', ADDRESS_CONCURRENCY: '100' });
+    const { publishBatch, subscribe, operate } = await ownApis(env);
+    const worker = ownProcess('worker', env);
+    const to = await ownReceiver((request, response) => response.writeHead(isDelivery(request) ? 500 : 200).end());
+    const { id } = await subscribe(to.url);
+    for (let sent = 0; sent < 2_000; sent += 500) {
+      await publishBatch(Array.from({ length: 500 }, () => sampleEvent()));
+    }
+    const redis = ownClient({ REDIS_URL: testRedisUrl() });
+    const failed = () => redis.zcard(`${env.KEY_PREFIX}:{0}:by_status:failed`);
+    await eventually('all to fail', async () => (await failed()) === 2_000);
+    const { body } = await operate('POST', '/v1/replays', { subscription_id: id });
+    const look = async () => (await operate('GET', `/v1/replays/${body.id}`)).body;
+    await eventually('it to have begun', async () => (await look()).replayed > 0);
+    worker.child.kill('SIGKILL');
+    expect((await look()).status).toBe('running');
+    ownProcess('worker', env);
+    const replay = await eventually(
+      'it to end',
+      async () => (await look()).status !== 'running' && (await look()),
+      30_000,
+    );
+    expect(replay).toMatchObject({ status: 'done', total: 2_000, replayed: 2_000, skipped: 0 });
+    const chains = await redis.keys(`${env.KEY_PREFIX}:{0}:replays_of:*`);
+    expect(chains).toHaveLength(2_000);
+    const counts = await Promise.all(chains.map((key) => redis.zcard(key)));
+    expect(counts.every((count) => count === 1)).toBe(true);
+  });
+});

@@ -1,0 +1,107 @@
+/** Redis servers and sentinels that a test starts for itself, and Posthorn on them. */
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { eventually, testCertificate } from '@posthorn/testing';
+import { freePort, type OwnRedis, startRedis, startServer } from '../scripts/redis/server.ts';
+import { type AppsOptions, atEnd, ownApps, ownClient, ownReceiver } from './own.ts';
+import { worldEnv } from './world.ts';
+
+const say = () => undefined;
+/** More sentinels than there are: as long as so many must agree that the master is down, there is no failover. */
+const NEVER_REACHED = 99;
+let folders = 0;
+
+/** A folder that is removed at the end of the test. */
+export function newDir(): string {
+  const dir = join(import.meta.dirname, `../.posthorn/redis-${process.pid}-${folders++}`);
+  mkdirSync(dir, { recursive: true });
+  atEnd(() => rmSync(dir, { recursive: true, force: true }));
+  return dir;
+}
+
+export async function redisServer(extra: string[] = []): Promise<OwnRedis> {
+  const redis = await startRedis(newDir(), { say, extra });
+  atEnd(() => redis.stop());
+  return redis;
+}
+
+/** The settings of a server that speaks TLS, and the certificate to trust it by. */
+export function tls() {
+  const dir = newDir();
+  const [cert, key] = [join(dir, 'cert.pem'), join(dir, 'key.pem')];
+  writeFileSync(cert, testCertificate.cert);
+  writeFileSync(key, testCertificate.key);
+  const settings = { 'tls-cert-file': cert, 'tls-key-file': key, 'tls-ca-cert-file': cert, 'tls-auth-clients': 'no' };
+  return { cert, settings };
+}
+
+export const asArguments = (settings: Record<string, string>) =>
+  Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
+
+export interface Sentinels {
+  servers: OwnRedis[];
+  /** Until this is called no failover happens, whatever becomes of the master. */
+  allowFailover(): Promise<void>;
+}
+
+interface SentinelOptions {
+  count: number;
+  replicas: number;
+  settings?: Record<string, string>;
+  /** Theirs, and that of the servers they watch. */
+  password?: string;
+}
+
+/** Sentinels that watch a master under the name `posthorn`, once they know its replicas and each other. */
+export async function startSentinels(
+  masterPort: number,
+  { count, replicas, settings = {}, password = '' }: SentinelOptions,
+): Promise<Sentinels> {
+  const servers: OwnRedis[] = [];
+  for (let i = 0; i < count; i++) {
+    const [dir, port] = [newDir(), await freePort()];
+    const config = join(dir, 'sentinel.conf');
+    const lines = [
+      `port ${port}`,
+      `dir ${dir}`,
+      ...Object.entries(settings).map(([name, value]) => `${name} ${value}`),
+      `sentinel monitor posthorn 127.0.0.1 ${masterPort} ${NEVER_REACHED}`,
+      'sentinel down-after-milliseconds posthorn 1000',
+      'sentinel failover-timeout posthorn 10000',
+      ...(password ? [`requirepass ${password}`, `sentinel auth-pass posthorn ${password}`] : []),
+    ];
+    writeFileSync(config, lines.join('\n'));
+    const sentinel = await startServer(dir, { port, args: [config, '--sentinel'], say });
+    atEnd(() => sentinel.stop());
+    servers.push(sentinel);
+  }
+  const clients = servers.map(({ port }) => ownClient({ REDIS_URL: `redis://:${password}@127.0.0.1:${port}` }));
+  for (const client of clients) {
+    client.on('error', () => undefined);
+    await eventually('the sentinels to know all', async () => {
+      const [fields] = (await client.call('SENTINEL', 'MASTERS')) as string[][];
+      const of = (name: string) => Number(fields?.[fields.indexOf(name) + 1]);
+      return of('num-slaves') === replicas && of('num-other-sentinels') === count - 1;
+    });
+  }
+  return {
+    servers,
+    async allowFailover() {
+      const quorum = String(Math.ceil((count + 1) / 2));
+      for (const client of clients) await client.call('SENTINEL', 'SET', 'posthorn', 'quorum', quorum);
+    },
+  };
+}
+
+/** Posthorn on a Redis of the test's own, with one subscription. */
+export async function system(change: Record<string, string>, options?: AppsOptions) {
+  const env = { ...worldEnv('posthorn', 'redis://127.0.0.1'), LOG_LEVEL: 'info', ...change };
+  const apps = await ownApps(env, options);
+  const to = await ownReceiver();
+  await apps.subscribe(to.url);
+  return { ...apps, to };
+}
+
+/** Publishes until an event is accepted; those before were refused. */
+export const accepted = (publish: () => Promise<{ status: number }>) =>
+  eventually('an event to be accepted', async () => [200, 202].includes((await publish()).status));

@@ -1,0 +1,53 @@
+/** What replicas must have before an event is accepted: `ACK_REPLICAS`. */
+import { describe, expect, it } from '@jest/globals';
+import { eventually } from '@posthorn/testing';
+import { ownClient, ownProcess, ownProxy, ownReceiver } from './own.ts';
+import { accepted, redisServer, system } from './redis-servers.ts';
+import { apiClients, sampleEvent, worldEnv } from './world.ts';
+
+/** Longer than any test. */
+const NEVER_MS = 3_600_000;
+
+describe('ACK_REPLICAS', () => {
+  it.each([
+    ['0', 'is lost with it'],
+    ['1', 'is there, with its delivery and its job'],
+  ])('%s: what was accepted just before the master dies, ahead of a slow replica, %s', async (replicas) => {
+    const master = await redisServer(['--repl-diskless-sync-delay', '0']);
+    const link = await ownProxy(master.port);
+    const toReplica = ['--replicaof', '127.0.0.1', String(link.port), '--repl-diskless-load', 'on-empty-db'];
+    const replica = await redisServer(toReplica);
+    const client = ownClient({ REDIS_URL: replica.url });
+    const inSync = async () => /master_link_status:up/.test(await client.info('replication'));
+    await eventually('the replica to be in step', inSync);
+    const env = { ...worldEnv('posthorn', master.url), LOG_LEVEL: 'info', ACK_REPLICAS: replicas };
+    const [ingest, operator] = [ownProcess('ingest', env), ownProcess('console', env)];
+    const on = apiClients((await ingest.ready).url, (await operator.ready).url);
+    await on.subscribe((await ownReceiver()).url);
+    await eventually(
+      'the subscription on the replica',
+      async () => (await client.keys('*subscription:sub_*')).length === 1,
+    );
+    // Without an acknowledgement to wait for, nothing reaches the replica any more before its master dies.
+    link.delay(replicas === '0' ? NEVER_MS : 100);
+    for (const id of ['evt_1', 'evt_2', 'evt_3']) await accepted(() => on.publish(sampleEvent({ id })));
+    process.kill(master.pid, 'SIGKILL');
+    await eventually('the replica to notice', async () => !(await inSync()));
+    const there = async (kind: string) => (await client.keys(`posthorn:*${kind}*`)).length;
+    const found = [await there(':event:evt_'), await there(':delivery:dlv_'), await there(':deliveries:dlv_')];
+    expect(found).toEqual(replicas === '1' ? [3, 3, 3] : [0, 0, 0]);
+  });
+
+  it('with too few replicas nothing is accepted', async () => {
+    const redis = await redisServer(['--repl-diskless-sync-delay', '0']);
+    const { publish } = await system({ REDIS_URL: redis.url, ACK_REPLICAS: '1' });
+    const refused = await publish(sampleEvent({ id: 'evt_alone' }));
+    expect(refused).toMatchObject({ status: 503, body: { code: 'unavailable' } });
+    expect(refused.headers.get('retry-after')).toBe('5');
+    await redisServer(['--replicaof', '127.0.0.1', String(redis.port)]);
+    await eventually(
+      'the same event to be taken',
+      async () => (await publish(sampleEvent({ id: 'evt_alone' }))).status === 200,
+    );
+  });
+});
