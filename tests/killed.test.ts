@@ -1,8 +1,13 @@
 /** Processes that are killed in the middle of much work: what was accepted arrives, and a bulk replay comes to its end. */
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import { eventually, isDelivery, testRedisUrl } from '@posthorn/testing';
-import { ownApis, ownClient, ownEnv, ownProcess, ownReceiver } from './own.ts';
-import { apiClients, OPERATOR_TOKEN, sampleEvent } from './world.ts';
+import { ownApis, ownClient, ownEnv, ownProcess, ownProxy, ownReceiver } from './own.ts';
+import { redisServer } from './redis-servers.ts';
+import { apiClients, OPERATOR_TOKEN, sampleEvent, worldEnv } from './world.ts';
+
+/** So much work takes minutes where others work too. */
+const HUNG_AFTER_MS = 600_000;
+jest.setTimeout(2 * HUNG_AFTER_MS);
 
 describe('a worker that is killed', () => {
   it('10,000 events, four workers, one killed in the middle: every delivery arrives', async () => {
@@ -27,12 +32,17 @@ describe('a worker that is killed', () => {
     }
     expect(accepted.size).toBe(events);
     const arrived = () => new Set(to.requests.map((request) => request.headers['service-event-id']).filter(Boolean));
-    await eventually('every event to arrive', () => to.requests.length >= events && arrived().size === events);
-    expect([...accepted].filter((id) => !arrived().has(id))).toEqual([]);
+    await eventually(
+      'every event to arrive',
+      () => to.requests.length >= events && arrived().size === events,
+      HUNG_AFTER_MS,
+    );
+    const there = arrived();
+    expect([...accepted].filter((id) => !there.has(id))).toEqual([]);
     await eventually(
       'every delivery to be recorded',
       async () => (await deliveries('status=pending&limit=1')).length === 0,
-      60_000,
+      HUNG_AFTER_MS,
     );
     expect((await operate('GET', '/v1/deliveries?status=failed')).body.data).toEqual([]);
     // Only what the killed worker had in hand may have arrived twice.
@@ -53,7 +63,7 @@ describe('a bulk replay', () => {
     }
     const redis = ownClient({ REDIS_URL: testRedisUrl() });
     const countOf = (status: string) => redis.zcard(`${env.KEY_PREFIX}:{0}:by_status:${status}`);
-    await eventually('all to fail', async () => (await countOf('failed')) === COUNT);
+    await eventually('all to fail', async () => (await countOf('failed')) === COUNT, HUNG_AFTER_MS);
     to.answerWith(200);
     const before = to.requests.length;
     const started = await fetch(`${(await operator.ready).url}/v1/replays`, {
@@ -72,7 +82,7 @@ describe('a bulk replay', () => {
       return body.status !== 'running' && body;
     });
     expect(replay).toMatchObject({ status: 'done', total: COUNT, replayed: COUNT, skipped: 0 });
-    await eventually('all to succeed', async () => (await countOf('succeeded')) === COUNT);
+    await eventually('all to succeed', async () => (await countOf('succeeded')) === COUNT, HUNG_AFTER_MS);
     const arrived = to.requests.slice(before).filter(isDelivery);
     expect(arrived).toHaveLength(COUNT);
     expect(new Set(arrived.map(({ headers }) => headers['service-event-id'])).size).toBe(COUNT);
@@ -80,17 +90,26 @@ describe('a bulk replay', () => {
   });
 
   it('goes on when the worker that runs it is killed, and replays each once', async () => {
-    const env = ownEnv({ RETRY_DELAYS: '5ms', PAUSE_AFTER: '1000000', ADDRESS_CONCURRENCY: '100' });
+    const server = await redisServer();
+    const way = await ownProxy(server.port);
+    const env = {
+      ...worldEnv('posthorn', server.url),
+      RETRY_DELAYS: '5ms',
+      PAUSE_AFTER: '1000000',
+      ADDRESS_CONCURRENCY: '100',
+    };
     const { publishBatch, subscribe, operate } = await ownApis(env);
-    const worker = ownProcess('worker', env);
+    const worker = ownProcess('worker', { ...env, REDIS_URL: `redis://127.0.0.1:${way.port}` });
     const to = await ownReceiver((request, response) => response.writeHead(isDelivery(request) ? 500 : 200).end());
     const { id } = await subscribe(to.url);
     for (let sent = 0; sent < 2_000; sent += 500) {
       await publishBatch(Array.from({ length: 500 }, () => sampleEvent()));
     }
-    const redis = ownClient({ REDIS_URL: testRedisUrl() });
+    const redis = ownClient({ REDIS_URL: server.url });
     const failed = () => redis.zcard(`${env.KEY_PREFIX}:{0}:by_status:failed`);
-    await eventually('all to fail', async () => (await failed()) === 2_000);
+    await eventually('all to fail', async () => (await failed()) === 2_000, HUNG_AFTER_MS);
+    // So slow that it can be killed in the middle.
+    way.delay(300);
     const { body } = await operate('POST', '/v1/replays', { subscription_id: id });
     const look = async () => (await operate('GET', `/v1/replays/${body.id}`)).body;
     await eventually('it to have begun', async () => (await look()).replayed > 0);
@@ -100,7 +119,7 @@ describe('a bulk replay', () => {
     const replay = await eventually(
       'it to end',
       async () => (await look()).status !== 'running' && (await look()),
-      30_000,
+      HUNG_AFTER_MS,
     );
     expect(replay).toMatchObject({ status: 'done', total: 2_000, replayed: 2_000, skipped: 0 });
     const chains = await redis.keys(`${env.KEY_PREFIX}:{0}:replays_of:*`);
