@@ -92,7 +92,7 @@ describe('a bulk replay', () => {
   it('goes on when the worker that runs it is killed, and replays each once', async () => {
     const server = await redisServer();
     const way = await ownProxy(server.port);
-    const env = {
+    const env: Record<string, string> = {
       ...worldEnv('posthorn', server.url),
       RETRY_DELAYS: '5ms',
       PAUSE_AFTER: '1000000',
