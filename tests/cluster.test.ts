@@ -98,7 +98,7 @@ describe('Redis Cluster', () => {
     const ids = [];
     for (let i = 0; i < 12; i++) ids.push((await on.subscribe(to.url)).id);
     expect((await on.publish(sampleEvent())).body.deliveries).toBe(12);
-    await to.received(12, undefined, isDelivery);
+    await to.received(12, isDelivery);
     await eventually('all recorded', async () => (await on.deliveries('status=succeeded')).length === 12);
     to.answerWith(500);
     await on.publish(sampleEvent());
@@ -112,7 +112,7 @@ describe('Redis Cluster', () => {
       Array(12).fill('held'),
     );
     for (const id of ids) await on.operate('POST', `/v1/subscriptions/${id}/resume`);
-    await to.received(12, undefined, (request) => request.headers['service-event-id'] === body.id);
+    await to.received(12, (request) => request.headers['service-event-id'] === body.id);
     await eventually('all recorded', async () => (await on.deliveries('status=succeeded&limit=100')).length === 24);
     expect((await fetch(`${on.consoleUrl}/readyz`)).status).toBe(200);
   });
@@ -159,14 +159,14 @@ describe('Redis Cluster', () => {
     const to = await ownReceiver();
     for (let i = 0; i < 6; i++) await on.subscribe(to.url);
     await accepted(() => on.publish(sampleEvent({ id: 'evt_before' })));
-    await to.received(6, undefined, isDelivery);
+    await to.received(6, isDelivery);
     for (const { pid } of nodes) process.kill(pid, 'SIGKILL');
     const event = sampleEvent({ id: 'evt_meanwhile' });
     for (let i = 0; i < 3; i++) expect((await on.publish(event)).status).toBe(503);
     expect((await fetch(`${on.ingestUrl}/readyz`)).status).toBe(503);
     for (const { again } of nodes) await again();
     await accepted(() => on.publish(event));
-    await to.received(6, undefined, ({ headers }) => headers['service-event-id'] === 'evt_meanwhile');
+    await to.received(6, ({ headers }) => headers['service-event-id'] === 'evt_meanwhile');
     expect([on.ingest, on.operator, on.worker].flatMap(complaintsOf)).toEqual([]);
   });
 

@@ -49,7 +49,7 @@ describe('start and stop', () => {
     const first = ownProcess('worker', env);
     await first.ready;
     await publish(sampleEvent());
-    await to.received(1, undefined, isDelivery);
+    await to.received(1, isDelivery);
     first.child.kill('SIGTERM');
     await eventually('it to begin to stop', () => first.output.some((line) => line.includes('"msg":"stopping"')));
     finish.resolve();
@@ -61,7 +61,7 @@ describe('start and stop', () => {
     const second = ownProcess('eager-worker', { ...env, SHUTDOWN_GRACE: '12s' });
     await second.ready;
     await publish(sampleEvent());
-    await to.received(2, undefined, isDelivery);
+    await to.received(2, isDelivery);
     second.child.kill('SIGTERM');
     expect(await second.ended).toBe(0);
     expect(await deliveries('status=pending')).toMatchObject([{ attempt_count: 0 }]);
@@ -104,7 +104,7 @@ describe('a Redis that goes away', () => {
     const to = await ownReceiver();
     await subscribe(to.url);
     await accepted(() => publish(sampleEvent({ id: 'evt_before' })));
-    await to.received(1, undefined, isDelivery);
+    await to.received(1, isDelivery);
     await redis.stop();
     const refused = await publish(sampleEvent());
     expect(refused).toMatchObject({ status: 503, body: { code: 'unavailable' } });
@@ -114,7 +114,7 @@ describe('a Redis that goes away', () => {
     expect((await fetch(`${url}/healthz`)).status).toBe(200);
     redis = await startRedis(dir, { port: redis.port, say: () => undefined });
     await accepted(() => publish(sampleEvent({ id: 'evt_after' })));
-    await to.received(1, undefined, (request) => request.headers['service-event-id'] === 'evt_after');
+    await to.received(1, (request) => request.headers['service-event-id'] === 'evt_after');
   });
 
   it('a full Redis: 503, nothing half stored, and it goes on when there is room again', async () => {
@@ -137,7 +137,7 @@ describe('a Redis that goes away', () => {
     expect((await client.keys('full:*')).length).toBeLessThanOrEqual(keysBefore.length);
     await client.config('SET', 'maxmemory', '0');
     await accepted(() => publish(event));
-    await to.received(1, undefined, isDelivery);
+    await to.received(1, isDelivery);
     await eventually('its record', async () => (await deliveries('status=succeeded')).length === 1);
   });
 });

@@ -20,7 +20,7 @@ describe('TLS and users', () => {
     const env = { REDIS_URL: `rediss://posthorn:${encodeURIComponent('p@ss:w/rd')}@127.0.0.1:${tlsPort}` };
     const { publish, deliveries, to, ingest, worker, operator } = await system({ ...env, NODE_EXTRA_CA_CERTS: cert });
     await accepted(() => publish(sampleEvent()));
-    await to.received(1, undefined, isDelivery);
+    await to.received(1, isDelivery);
     await eventually('its record', async () => (await deliveries('status=succeeded')).length === 1);
     const { url } = await operator.ready;
     const viewer = { headers: { authorization: `Bearer ${OPERATOR_TOKEN}` } };
@@ -45,7 +45,7 @@ describe('a Redis that', () => {
     const { publish, deliveries, to, ingestUrl } = await system({ REDIS_URL: `redis://127.0.0.1:${proxy.port}` });
     proxy.delay(50);
     await Promise.all(Array.from({ length: 50 }, (_, i) => accepted(() => publish(sampleEvent({ id: `evt_${i}` })))));
-    await to.received(50, undefined, isDelivery);
+    await to.received(50, isDelivery);
     // There and back: longer than ingest waits for an answer.
     proxy.delay(3_000);
     const refused = await publish(sampleEvent({ id: 'evt_slow' }));
@@ -54,7 +54,7 @@ describe('a Redis that', () => {
     expect((await fetch(`${ingestUrl}/healthz`)).status).toBe(200);
     proxy.delay(0);
     await accepted(() => publish(sampleEvent({ id: 'evt_slow' })));
-    await to.received(1, undefined, ({ headers }) => headers['service-event-id'] === 'evt_slow');
+    await to.received(1, ({ headers }) => headers['service-event-id'] === 'evt_slow');
     await eventually('all records', async () => (await deliveries('status=succeeded&limit=100')).length === 51);
   });
 
@@ -76,7 +76,7 @@ describe('a Redis that', () => {
       proxy.cutWithin(SEVERAL_ANSWERS_BYTES);
       await Promise.all(Array.from({ length: 50 }, () => untilTaken(`evt_${count++}`)));
     }
-    await to.received(count, undefined, isDelivery);
+    await to.received(count, isDelivery);
     expect(new Set(refused)).toEqual(new Set([503]));
     expect(to.requests.filter(isDelivery)).toHaveLength(count);
     expect(complaintsOf(ingest)).toEqual([]);
@@ -90,7 +90,7 @@ describe('a Redis that', () => {
     const answer = Promise.withResolvers<void>();
     to.answerWith((_request, response) => void answer.promise.then(() => response.end()));
     await Promise.all(Array.from({ length: 30 }, (_, i) => accepted(() => publish(sampleEvent({ id: `evt_${i}` })))));
-    await to.received(30, undefined, isDelivery);
+    await to.received(30, isDelivery);
     proxy.cutWithin(SEVERAL_ANSWERS_BYTES);
     answer.resolve();
     await eventually('all records', async () => (await deliveries('status=succeeded')).length === 30);
@@ -109,7 +109,7 @@ describe('a Redis that', () => {
     const answer = Promise.withResolvers<void>();
     to.answerWith((_request, response) => void answer.promise.then(() => response.end()));
     for (let i = 0; i < 30; i++) await accepted(() => publish(sampleEvent({ id: `evt_${i}` })));
-    await to.received(30, undefined, isDelivery);
+    await to.received(30, isDelivery);
     await client.config('SET', 'maxmemory', '1mb');
     answer.resolve();
     const { url } = await worker.ready;
@@ -121,7 +121,7 @@ describe('a Redis that', () => {
     await eventually('all records', async () => (await deliveries('status=succeeded&limit=100')).length === 30);
     expect(to.requests.filter(isDelivery)).toHaveLength(30);
     await accepted(() => publish(sampleEvent({ id: 'evt_after' })));
-    await to.received(1, undefined, ({ headers }) => headers['service-event-id'] === 'evt_after');
+    await to.received(1, ({ headers }) => headers['service-event-id'] === 'evt_after');
   });
 
   it('stands still with its connections open: 503 meanwhile, and all goes on afterwards', async () => {
@@ -140,7 +140,7 @@ describe('a Redis that', () => {
       new Set(refused.map(({ status, body, headers }) => [status, body.code, headers.get('retry-after')].join())),
     ).toEqual(new Set(['503,unavailable,5', '503,overloaded,1']));
     await accepted(() => publish(sampleEvent({ id: 'evt_after' })));
-    await to.received(1, undefined, ({ headers }) => headers['service-event-id'] === 'evt_after');
+    await to.received(1, ({ headers }) => headers['service-event-id'] === 'evt_after');
   });
 
   it('takes no more connections: 503 until it does, and all go on by themselves', async () => {
@@ -153,7 +153,7 @@ describe('a Redis that', () => {
     expect(complaintsOf(ingest)).toEqual([]);
     await client.config('SET', 'maxclients', '10000');
     await accepted(() => publish(sampleEvent({ id: 'evt_after' })));
-    await to.received(1, undefined, ({ headers }) => headers['service-event-id'] === 'evt_after');
+    await to.received(1, ({ headers }) => headers['service-event-id'] === 'evt_after');
   });
 
   it('vanishes without closing a connection: another connection is made', async () => {
@@ -162,6 +162,6 @@ describe('a Redis that', () => {
     const { publish, to } = await system({ REDIS_URL: `redis://127.0.0.1:${proxy.port}` });
     proxy.swallow();
     await accepted(() => publish(sampleEvent({ id: 'evt_later' })));
-    await to.received(1, undefined, ({ headers }) => headers['service-event-id'] === 'evt_later');
+    await to.received(1, ({ headers }) => headers['service-event-id'] === 'evt_later');
   });
 });

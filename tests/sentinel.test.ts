@@ -117,7 +117,7 @@ describe('Sentinel', () => {
       await publish(sampleEvent({ id: 'evt_after' }));
       return to.requests.some(({ headers }) => headers['service-event-id'] === 'evt_after');
     });
-    await to.received(1, undefined, ({ headers }) => headers['service-event-id'] === 'evt_before');
+    await to.received(1, ({ headers }) => headers['service-event-id'] === 'evt_before');
     for (const line of [...ingest.output, ...worker.output, ...operator.output]) expect(line).not.toContain(password);
   });
 
