@@ -94,6 +94,7 @@ describe('a bulk replay', () => {
     const way = await ownProxy(server.port);
     const env: Record<string, string> = {
       ...worldEnv('posthorn', server.url),
+      LOG_LEVEL: 'info',
       RETRY_DELAYS: '5ms',
       PAUSE_AFTER: '1000000',
       ADDRESS_CONCURRENCY: '100',
