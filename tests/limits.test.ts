@@ -1,0 +1,183 @@
+/** The limits of the specification (section 8) and the defaults of the interface (section 2), where no setting says otherwise. */
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from '@jest/globals';
+import { eventually, fakeClock, isDelivery, type ReceivedRequest } from '@posthorn/testing';
+import { loadConsoleSettings } from '../apps/console/src/config.ts';
+import { loadIngestSettings } from '../apps/ingest/src/config.ts';
+import { loadWorkerSettings } from '../apps/worker/src/config.ts';
+import { ownReceiver, ownWorld } from './own.ts';
+import { sampleEvent, type World } from './world.ts';
+
+const apps = {
+  ingest: { load: loadIngestSettings, required: { PUBLISHER_KEYS: 'a:both:key' } },
+  worker: { load: loadWorkerSettings, required: { SECRET_ENCRYPTION_KEY: 'A'.repeat(43) } },
+  console: {
+    load: loadConsoleSettings,
+    required: { SECRET_ENCRYPTION_KEY: 'A'.repeat(43), OPERATOR_TOKENS: 'a:token' },
+  },
+};
+type App = keyof typeof apps;
+const ALL: App[] = ['ingest', 'worker', 'console'];
+
+function settingsOf(app: App, env: Record<string, string> = {}): Record<string, unknown> {
+  return apps[app].load({ ...apps[app].required, ...env });
+}
+
+/** Each setting as documented: its name, the default as an operator would write it, the apps that read it. */
+const DOCUMENTED: [name: string, written: string, apps: App[]][] = [
+  ['REDIS_URL', 'redis://127.0.0.1:6379', ALL],
+  ['REDIS_CLUSTER_NODES', 'none', ALL],
+  ['REDIS_SENTINELS', 'none', ALL],
+  ['REDIS_SENTINEL_NAME', 'mymaster', ALL],
+  ['REDIS_SENTINEL_PASSWORD', 'none', ALL],
+  ['KEY_PREFIX', 'posthorn', ALL],
+  ['PARTITIONS', '1', ALL],
+  ['HOST', '127.0.0.1', ALL],
+  ['PORT', '3000', ['ingest']],
+  ['PORT', '3002', ['worker']],
+  ['PORT', '3001', ['console']],
+  ['RETENTION', '30d', ALL],
+  ['SHUTDOWN_GRACE', '20s', ALL],
+  ['LOG_LEVEL', 'info', ALL],
+  ['PUBLISHER_RATE_LIMIT', '0', ['ingest']],
+  ['ACK_REPLICAS', '0', ['ingest']],
+  ['MAX_EVENT_BYTES', '262144', ['ingest']],
+  ['RETRY_DELAYS', '1m,5m,30m,2h,12h', ['worker']],
+  ['ATTEMPT_TIMEOUT', '8s', ['worker', 'console']],
+  ['PAUSE_AFTER', '20', ['worker']],
+  ['WORKER_CONCURRENCY', '100', ['worker']],
+  ['ADDRESS_CONCURRENCY', '10', ['worker']],
+  ['RELEASE_RATE', '50', ['worker']],
+  ['NOTICE_URL', 'none', ['worker']],
+  ['NOTICE_SECRET', 'none', ['worker']],
+  ['ALLOWED_PRIVATE_NETWORKS', 'none', ['worker', 'console']],
+  ['OPERATOR_RATE_LIMIT', '5000', ['console']],
+  ['SESSION_LIFETIME', '12h', ['console']],
+  ['TRUSTED_PROXIES', 'none', ['console']],
+  ['REQUIRE_HTTPS', 'production', ['console']],
+];
+
+describe('the default of', () => {
+  it.each(DOCUMENTED)('%s is %s (%j)', (name, written, readers) => {
+    for (const app of readers) {
+      const value = settingsOf(app)[name];
+      if (written === 'none') expect(value ?? []).toEqual([]);
+      else expect(value).toEqual(settingsOf(app, { [name]: written })[name]);
+    }
+  });
+  it('the limits in milliseconds and in numbers are those of the specification', () => {
+    const MINUTE = 60_000;
+    expect(settingsOf('worker')).toMatchObject({
+      RETRY_DELAYS: [MINUTE, 5 * MINUTE, 30 * MINUTE, 2 * 60 * MINUTE, 12 * 60 * MINUTE],
+      ATTEMPT_TIMEOUT: 8_000,
+      PAUSE_AFTER: 20,
+      RETENTION: 30 * 24 * 60 * MINUTE,
+    });
+  });
+  it.each(ALL)('each setting of %s is listed above', (app) => {
+    const listed = DOCUMENTED.filter(([, , readers]) => readers.includes(app)).map(([name]) => name);
+    const withDefault = Object.keys(settingsOf(app)).filter((name) => !(name in apps[app].required));
+    expect(listed).toEqual(expect.arrayContaining(withDefault));
+  });
+  it('each setting is the same in the README', () => {
+    const inReadme = readmeDefaults();
+    for (const [name, written] of DOCUMENTED) {
+      if (name === 'PORT') expect(inReadme.get('PORT')).toBe('3000 / 3002 / 3001');
+      else expect([name, inReadme.get(name)]).toEqual([name, written]);
+    }
+  });
+});
+
+/** The table of settings in the README: a row may have several settings, with their defaults in the same order. */
+function readmeDefaults(): Map<string, string> {
+  const defaults = new Map<string, string>();
+  const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
+  for (const [, names = '', values = ''] of readme.matchAll(/^\| (`[A-Z_]+`[^|]*)\| ([^|]*)\|/gm)) {
+    const each = [...values.matchAll(/`([^`]+)`|([^,`\s][^,`]*)/g)].map(([, code, text]) => code ?? text!.trim());
+    // What stands in brackets explains the default before it.
+    const written = each.filter((text) => !text.startsWith('('));
+    for (const [i, [, name]] of [...names.matchAll(/`([A-Z_]+)`/g)].entries()) {
+      defaults.set(name!, written[i] ?? written[0] ?? '');
+    }
+  }
+  return defaults;
+}
+
+const failing = (request: ReceivedRequest) => (isDelivery(request) ? 503 : 200);
+
+async function firstAttempt(on: World, eventId: string) {
+  return await eventually('the first attempt', async () => {
+    const [delivery] = await on.deliveries(`event_id=${eventId}`);
+    return delivery?.attempt_count === 1 && (await on.delivery(delivery.id));
+  });
+}
+
+describe('with no setting of its own', () => {
+  it('the 20th consecutive failed delivery pauses the address, and the 19th does not', async () => {
+    const on = await ownWorld({ env: { RETRY_DELAYS: '1ms' } });
+    const to = await ownReceiver((request, response) => response.writeHead(failing(request)).end());
+    const { id } = await on.subscribe(to.url);
+    const failuresReach = (count: number) =>
+      eventually(`${count} failed deliveries`, async () => {
+        const subscription = await on.subscription(id);
+        return subscription.consecutive_failures === count && subscription;
+      });
+    await on.publishBatch(Array.from({ length: 19 }, () => sampleEvent()));
+    expect(await failuresReach(19)).toMatchObject({ status: 'active', status_reason: null });
+    await on.publish(sampleEvent());
+    expect(await failuresReach(20)).toMatchObject({ status: 'paused', status_reason: 'consecutive_failures' });
+  });
+
+  it("the first retry is due one minute after the failed attempt's end", async () => {
+    const clock = fakeClock(Date.now());
+    const on = await ownWorld({ clock });
+    const to = await ownReceiver((request, response) => {
+      if (isDelivery(request)) clock.advance(5_000);
+      response.writeHead(failing(request)).end();
+    });
+    await on.subscribe(to.url);
+    const startedAtMs = clock.now();
+    const { body } = await on.publish(sampleEvent());
+    const delivery = await firstAttempt(on, body.id);
+    expect(delivery.attempts).toMatchObject([
+      { started_at: new Date(startedAtMs).toISOString(), duration_ms: 5_000, status_code: 503 },
+    ]);
+    expect(Date.parse(delivery.next_attempt_at)).toBe(startedAtMs + 5_000 + 60_000);
+  });
+});
+
+/**
+ * The receiver answers `LATE_MS` after the limit. Its timer and the sender's are in this one process and fire in the order in which they
+ * are due, however slow the machine is: only a sender whose limit is late by that much hears the answer.
+ */
+describe('an answer that comes after the limit', () => {
+  const LIMIT_MS = 300;
+  const LATE_MS = 500;
+  const lateReceiver = () =>
+    ownReceiver((_request, response) => {
+      setTimeout(() => response.writeHead(200).end(), LIMIT_MS + LATE_MS);
+    });
+
+  it('makes the attempt fail as a timeout', async () => {
+    const on = await ownWorld({ env: { ATTEMPT_TIMEOUT: `${LIMIT_MS}ms` } });
+    const quick = await ownReceiver();
+    const late = await lateReceiver();
+    const { id } = await on.subscribe(quick.url);
+    await on.redis.hset(`${on.prefix}:{0}:subscription:${id}`, 'url', late.url);
+    const { body } = await on.publish(sampleEvent());
+    const delivery = await firstAttempt(on, body.id);
+    expect(delivery.attempts).toMatchObject([{ outcome: 'failed', status_code: null, error: 'timeout' }]);
+  });
+
+  it('leaves an address that is being validated unreachable', async () => {
+    const on = await ownWorld({ env: { ATTEMPT_TIMEOUT: `${LIMIT_MS}ms` } });
+    const late = await lateReceiver();
+    const created = await on.operate('POST', '/v1/subscriptions', {
+      url: late.url,
+      event_types: 'all',
+      environment: 'both',
+    });
+    const validated = await on.operate('POST', `/v1/subscriptions/${created.body.id}/validate`);
+    expect(validated.body).toMatchObject({ status: 'awaiting_validation', status_reason: 'unreachable' });
+  });
+});

@@ -1,0 +1,67 @@
+/** Single mutations that matter by themselves: each was made by hand once, and at that time no test noticed. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Mutant } from './mutant.ts';
+import { REPOSITORY } from './tree.ts';
+
+interface Named {
+  name: string;
+  file: string;
+  original: string;
+  replacement: string;
+  /** Jest's arguments. */
+  tests: string[];
+}
+
+const LIMITS = ['--selectProjects', 'e2e', '--', 'tests/limits.test.ts'];
+
+export const NAMED: readonly Named[] = [
+  {
+    name: '`PAUSE_AFTER` 20 → 21',
+    file: 'packages/core/src/decide.ts',
+    original: 'DEFAULT_PAUSE_AFTER = 20',
+    replacement: 'DEFAULT_PAUSE_AFTER = 21',
+    tests: LIMITS,
+  },
+  ...['worker', 'console'].map((app) => ({
+    name: `\`ATTEMPT_TIMEOUT\` 8 s → 9 s, ${app}`,
+    file: `apps/${app}/src/config.ts`,
+    original: 'ATTEMPT_TIMEOUT: durationMs.default(8_000)',
+    replacement: 'ATTEMPT_TIMEOUT: durationMs.default(9_000)',
+    tests: LIMITS,
+  })),
+  // The line's indentation tells the sender of deliveries from that of notices.
+  ...[
+    ['worker', '\n    '],
+    ['console', '\n      '],
+  ].map(([app, indent]) => ({
+    name: `limit of an attempt one second longer than the setting, ${app}`,
+    file: `apps/${app}/src/build.ts`,
+    original: `${indent}timeoutMs: settings.ATTEMPT_TIMEOUT,`,
+    replacement: `${indent}timeoutMs: settings.ATTEMPT_TIMEOUT + 1_000,`,
+    tests: LIMITS,
+  })),
+  {
+    name: "the retry's delay counts from the attempt's start",
+    file: 'apps/worker/src/attempt-delivery.ts',
+    original: 'context.retryDelaysMs, endedAtMs)',
+    replacement: 'context.retryDelaysMs, startedAtMs)',
+    tests: LIMITS,
+  },
+  {
+    name: "the sender's limit fires one second late",
+    file: 'packages/sender/src/sender.ts',
+    original: 'setTimeout(giveUp, limitMs',
+    replacement: 'setTimeout(giveUp, limitMs + 1_000',
+    tests: ['--selectProjects', 'unit', '--', 'packages/sender/src/limit.test.ts'],
+  },
+];
+
+/** The place of a named mutation in the file as it is now. Throws where its text is not there exactly once: the list is out of date. */
+export function locate({ name, file, original, replacement }: Named): Mutant {
+  const source = readFileSync(join(REPOSITORY, file), 'utf8');
+  const [start, second] = [source.indexOf(original), source.lastIndexOf(original)];
+  if (start < 0 || start !== second)
+    throw new Error(`${file} does not contain "${original}" exactly once: update named.ts`);
+  return { file, kind: name, start, end: start + original.length, replacement };
+}

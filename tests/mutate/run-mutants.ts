@@ -1,0 +1,75 @@
+/** Runs tests against one mutant after the other, each in a copy of the tree. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { runNode } from './child.ts';
+import { applyMutant, type Mutant, type Outcome, outcomeOf } from './mutant.ts';
+
+/** A run that takes this long hangs: the mutant is found. */
+const MAX_RUN_MS = 180_000;
+const JEST = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning', 'node_modules/jest/bin/jest.js'];
+
+export interface Bench {
+  /** A copy of the repository. */
+  tree: string;
+  /** What the tests' environment has beside that of this process. */
+  env: Record<string, string>;
+  /** Called after a run that hung: a mutated script may have blocked the Redis of this bench. */
+  reset(): Promise<void>;
+}
+
+/**
+ * Runs the tests of each mutant. `stages` are lists of jest's arguments; a later one runs only where the tests of the one
+ * before passed. Throws where tests fail without any mutation, since every mutant would seem to be killed.
+ */
+export async function runMutants(
+  benches: readonly Bench[],
+  mutants: readonly Mutant[],
+  stages: readonly string[][],
+  options: { signal: AbortSignal; progress?: (done: number) => void },
+): Promise<Outcome[]> {
+  for (const stage of stages) {
+    const { how, output } = await jest(benches[0]!, stage, options.signal);
+    if (how !== 'succeeded') throw new Error(`Without any mutation these tests fail: ${stage.join(' ')}\n${output}`);
+  }
+  const outcomes: Outcome[] = [];
+  const todo = [...mutants];
+  await Promise.all(
+    benches.map(async (bench) => {
+      for (let mutant = todo.shift(); mutant; mutant = todo.shift()) {
+        outcomes.push(await tryMutant(bench, mutant, stages, options.signal));
+        options.progress?.(outcomes.length);
+      }
+    }),
+  );
+  return outcomes;
+}
+
+async function tryMutant(
+  bench: Bench,
+  mutant: Mutant,
+  stages: readonly string[][],
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const path = join(bench.tree, mutant.file);
+  const source = readFileSync(path, 'utf8');
+  writeFileSync(path, applyMutant(source, mutant));
+  try {
+    for (const stage of stages) {
+      const { how } = await jest(bench, stage, signal);
+      if (how === 'hung') await bench.reset();
+      if (how !== 'succeeded') return outcomeOf(source, mutant, true);
+    }
+    return outcomeOf(source, mutant, false);
+  } finally {
+    writeFileSync(path, source);
+  }
+}
+
+function jest({ tree, env }: Bench, args: readonly string[], signal: AbortSignal) {
+  return runNode([...JEST, '--bail', '--runInBand', '--silent', ...args], {
+    cwd: tree,
+    env,
+    limitMs: MAX_RUN_MS,
+    signal,
+  });
+}

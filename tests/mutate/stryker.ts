@@ -1,0 +1,77 @@
+/** Runs Stryker over files of one package, in a copy of the tree, and reads its report. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import jestConfig from '../../jest.config.ts';
+import { runNode } from './child.ts';
+import type { Outcome } from './mutant.ts';
+
+const REPORT = 'stryker-report.json';
+const MAX_RUN_MS = 3_600_000;
+
+interface Report {
+  files: Record<string, { source: string; mutants: StrykerMutant[] }>;
+}
+interface StrykerMutant {
+  mutatorName: string;
+  replacement: string;
+  /** `NoCoverage` is a survivor too; `Ignored`, `CompileError` and `RuntimeError` are no mutants. */
+  status: 'Killed' | 'Timeout' | 'Survived' | 'NoCoverage' | 'Ignored' | 'CompileError' | 'RuntimeError';
+  location: { start: Position; end: Position };
+}
+/** Both counted from 1. */
+interface Position {
+  line: number;
+  column: number;
+}
+
+/** Mutates `files` (globs) and runs the tests `testMatch`. The instrumented code stays in the copy, so use it for nothing else. */
+export async function runStryker(
+  tree: string,
+  files: readonly string[],
+  testMatch: readonly string[],
+  signal: AbortSignal,
+): Promise<Outcome[]> {
+  const unit = jestConfig.projects?.find((project) => typeof project === 'object' && project.displayName === 'unit');
+  const config = {
+    testRunner: 'jest',
+    // Its plugins are not in the repository's node_modules.
+    plugins: [join(import.meta.dirname, 'node_modules/@stryker-mutator/jest-runner/dist/src/index.js')],
+    jest: { projectType: 'custom', config: { ...(unit as object), testMatch }, enableFindRelatedTests: false },
+    testRunnerNodeArgs: ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning'],
+    mutate: files,
+    inPlace: true,
+    concurrency: 2,
+    coverageAnalysis: 'perTest',
+    // It would rewrite a tsconfig with TypeScript's JavaScript API, which TypeScript 7 does not have.
+    tsconfigFile: 'none.json',
+    reporters: ['json'],
+    jsonReporter: { fileName: REPORT },
+    tempDirName: '.stryker-tmp',
+  };
+  writeFileSync(join(tree, 'stryker.config.json'), JSON.stringify(config));
+  const stryker = join(import.meta.dirname, 'node_modules/@stryker-mutator/core/bin/stryker.js');
+  const { how, output } = await runNode([stryker, 'run'], { cwd: tree, limitMs: MAX_RUN_MS, signal });
+  if (how !== 'succeeded') throw new Error(`Stryker ${how}:\n${output}`);
+  return readReport(join(tree, REPORT));
+}
+
+function readReport(path: string): Outcome[] {
+  const { files } = JSON.parse(readFileSync(path, 'utf8')) as Report;
+  return Object.entries(files).flatMap(([file, { source, mutants }]) =>
+    mutants
+      .filter(({ status }) => ['Killed', 'Timeout', 'Survived', 'NoCoverage'].includes(status))
+      .map(({ mutatorName, replacement, status, location: { start, end } }) => ({
+        file,
+        line: start.line,
+        kind: mutatorName,
+        original: source.slice(offsetOf(source, start), offsetOf(source, end)),
+        replacement,
+        killed: status === 'Killed' || status === 'Timeout',
+      })),
+  );
+}
+
+function offsetOf(source: string, { line, column }: Position): number {
+  const before = source.split('\n').slice(0, line - 1);
+  return before.reduce((sum, text) => sum + text.length + 1, 0) + column - 1;
+}

@@ -1,0 +1,49 @@
+/** What is mutated, and which tests must notice. */
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { constantMutants } from './constants.ts';
+import { luaMutants } from './lua.ts';
+import type { Mutant } from './mutant.ts';
+import { REPOSITORY } from './tree.ts';
+
+/** TypeScript whose own unit tests must notice. */
+export interface UnitTarget {
+  files: string[];
+  tests: string;
+}
+
+const SENDER = 'packages/sender/src';
+
+export const UNIT_TARGETS: Record<string, UnitTarget> = {
+  core: { files: sources('packages/core/src'), tests: 'packages/core/src' },
+  signing: { files: sources('packages/signing/src'), tests: 'packages/signing/src' },
+  guard: { files: [`${SENDER}/guard.ts`], tests: `${SENDER}/guard.test.ts` },
+  sender: { files: sources(SENDER).filter((file) => file !== `${SENDER}/guard.ts`), tests: SENDER },
+};
+
+const SCRIPTS = 'packages/store/src/scripts.ts';
+
+/** Tests of the scripts: those of the store first, which take seconds; what they miss must be noticed by the model. */
+export const LUA_STAGES = [
+  ['--selectProjects', 'int', '--', 'packages/store/src'],
+  ['--selectProjects', 'e2e', '--', 'tests/model.test.ts'],
+];
+
+export function constantMutantsOf(target: UnitTarget): Mutant[] {
+  return target.files.flatMap((file) => constantMutants(file, readSource(file)));
+}
+
+export function allLuaMutants(): Mutant[] {
+  return luaMutants(SCRIPTS, readSource(SCRIPTS));
+}
+
+/** The modules of a folder; `index.ts` only exports. */
+function sources(folder: string): string[] {
+  return globSync(`${folder}/*.ts`, { cwd: REPOSITORY })
+    .filter((file) => !file.endsWith('.test.ts') && !file.endsWith('/index.ts'))
+    .sort();
+}
+
+function readSource(file: string): string {
+  return readFileSync(join(REPOSITORY, file), 'utf8');
+}
