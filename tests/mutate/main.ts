@@ -11,7 +11,7 @@ import { random } from '../chaos/random.ts';
 import { reasonFor } from './accepted.ts';
 import type { Mutant, Outcome } from './mutant.ts';
 import { locate, NAMED } from './named.ts';
-import { type Bench, runMutants } from './run-mutants.ts';
+import { type Bench, runMutants, typeCheck } from './run-mutants.ts';
 import { runStryker } from './stryker.ts';
 import { allLuaMutants, constantMutantsOf, LUA_STAGES, UNIT_TARGETS } from './targets.ts';
 import { copyTree, REPOSITORY, removeTree } from './tree.ts';
@@ -63,7 +63,8 @@ async function mutate(name: string): Promise<Outcome[]> {
     signal,
   );
   const tests = ['--selectProjects', 'unit', '--', target.tests];
-  return [...byStryker, ...(await runAll(constantMutantsOf(target), [tests]))];
+  const constants = await runAll(constantMutantsOf(target), [tests]);
+  return await typeCheck((await makeBenches(1))[0]!, [...byStryker, ...constants], signal);
 }
 
 async function mutateNamed(): Promise<Outcome[]> {
@@ -95,7 +96,8 @@ async function makeBench(): Promise<Bench> {
     return server;
   };
   let server = await start();
-  const env = { REDIS_URL: server.url };
+  // A third of the model's usual stories: it runs once for each mutant that the store's tests missed.
+  const env = { REDIS_URL: server.url, MODEL_RUNS: '20' };
   const reset = async () => {
     servers.delete(server);
     await server.stop();

@@ -11,12 +11,9 @@ export interface Mutant {
   kind: string;
 }
 
-export interface Outcome {
-  file: string;
+export interface Outcome extends Mutant {
   line: number;
-  kind: string;
   original: string;
-  replacement: string;
   /** A change that hangs the tests counts as killed. */
   killed: boolean;
 }
@@ -27,7 +24,6 @@ export function applyMutant(source: string, { start, end, replacement }: Mutant)
 }
 
 export function outcomeOf(source: string, mutant: Mutant, killed: boolean): Outcome {
-  const { file, kind, start, end, replacement } = mutant;
-  const line = source.slice(0, start).split('\n').length;
-  return { file, line, kind, original: source.slice(start, end), replacement, killed };
+  const { start, end } = mutant;
+  return { ...mutant, line: source.slice(0, start).split('\n').length, original: source.slice(start, end), killed };
 }

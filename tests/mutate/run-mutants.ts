@@ -44,22 +44,44 @@ export async function runMutants(
   return outcomes;
 }
 
+/** Type-checks what survived the tests: `npm test` refuses a mutant that does not compile before any test runs. */
+export async function typeCheck(bench: Bench, outcomes: readonly Outcome[], signal: AbortSignal): Promise<Outcome[]> {
+  const checked: Outcome[] = [];
+  for (const outcome of outcomes) {
+    const { how } = outcome.killed
+      ? { how: 'failed' }
+      : await mutated(bench, outcome, () =>
+          runNode(['node_modules/typescript/bin/tsc', '-p', '.'], { cwd: bench.tree, limitMs: MAX_RUN_MS, signal }),
+        );
+    checked.push({ ...outcome, killed: how !== 'succeeded' });
+  }
+  return checked;
+}
+
 async function tryMutant(
   bench: Bench,
   mutant: Mutant,
   stages: readonly string[][],
   signal: AbortSignal,
 ): Promise<Outcome> {
-  const path = join(bench.tree, mutant.file);
-  const source = readFileSync(path, 'utf8');
-  writeFileSync(path, applyMutant(source, mutant));
-  try {
+  const source = readFileSync(join(bench.tree, mutant.file), 'utf8');
+  return await mutated(bench, mutant, async () => {
     for (const stage of stages) {
       const { how } = await jest(bench, stage, signal);
       if (how === 'hung') await bench.reset();
       if (how !== 'succeeded') return outcomeOf(source, mutant, true);
     }
     return outcomeOf(source, mutant, false);
+  });
+}
+
+/** Does something while a mutant is in a bench's tree. */
+async function mutated<T>(bench: Bench, mutant: Mutant, act: () => Promise<T>): Promise<T> {
+  const path = join(bench.tree, mutant.file);
+  const source = readFileSync(path, 'utf8');
+  writeFileSync(path, applyMutant(source, mutant));
+  try {
+    return await act();
   } finally {
     writeFileSync(path, source);
   }

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import jestConfig from '../../jest.config.ts';
 import { runNode } from './child.ts';
-import type { Outcome } from './mutant.ts';
+import { type Outcome, outcomeOf } from './mutant.ts';
 
 const REPORT = 'stryker-report.json';
 const MAX_RUN_MS = 3_600_000;
@@ -60,14 +60,11 @@ function readReport(path: string): Outcome[] {
   return Object.entries(files).flatMap(([file, { source, mutants }]) =>
     mutants
       .filter(({ status }) => ['Killed', 'Timeout', 'Survived', 'NoCoverage'].includes(status))
-      .map(({ mutatorName, replacement, status, location: { start, end } }) => ({
-        file,
-        line: start.line,
-        kind: mutatorName,
-        original: source.slice(offsetOf(source, start), offsetOf(source, end)),
-        replacement,
-        killed: status === 'Killed' || status === 'Timeout',
-      })),
+      .map(({ mutatorName: kind, replacement, status, location }) => {
+        const [start, end] = [offsetOf(source, location.start), offsetOf(source, location.end)];
+        const killed = status === 'Killed' || status === 'Timeout';
+        return outcomeOf(source, { file, kind, start, end, replacement }, killed);
+      }),
   );
 }
 

@@ -13,38 +13,35 @@ export function parseDurationMs(text: string): number | undefined {
   return ms >= 1 && ms <= LONGEST_MS ? ms : undefined;
 }
 
+/** Year, month, day, hour, minute, second, fraction; then the zone: sign, hours, minutes, or nothing for `Z`. */
+const INSTANT = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?(?:Z|([+-])(\d\d)(?::?(\d\d))?)$/i;
+
 /** An ISO 8601 instant with a zone that Date can hold; years 0000 to 9999, so that its UTC form keeps 24 characters. */
 export const instantSchema = z
   .string()
-  .regex(
-    /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)$/i,
-    'Expected an ISO 8601 instant with a zone',
-  )
-  .refine((text) => /^\d{4}-/.test(utcInstant(text) ?? ''), 'Not a real instant');
+  .regex(INSTANT, 'Expected an ISO 8601 instant with a zone')
+  .refine((text) => utcInstant(text)?.length === 24, 'Not a real instant');
 
 /** The same, as milliseconds since 1970. */
 export const instantMsSchema = instantSchema.transform((text) => Date.parse(utcInstant(text)!));
 
-/** The same instant in UTC with milliseconds and `Z`, or undefined where the text names no real instant (30 February, hour 25). */
+/**
+ * The same instant in UTC with milliseconds and `Z`, or undefined where the text names no real instant (30 February, hour 25).
+ * A leap second counts as the second before it. A zone may take a year out of 0000 to 9999; the result is then longer.
+ */
 export function utcInstant(text: string): string | undefined {
-  const match = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?(Z|[+-]\d\d(?::?\d\d)?)$/i.exec(text);
+  const match = INSTANT.exec(text);
   if (!match) return undefined;
-  const [year, month, day, hour, minute] = match.slice(1, 6).map(Number) as [number, number, number, number, number];
-  const second = Number(match[6] ?? 0);
+  const numbers = match.map((group) => Number(group ?? 0));
+  const [, year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = numbers;
+  const [zoneHours = 0, zoneMinutes = 0] = numbers.slice(9);
+  if (minute > 59 || second > 60 || zoneHours > 23 || zoneMinutes > 59) return undefined;
   const millisecond = Number((match[7] ?? '').slice(0, 3).padEnd(3, '0'));
   const local = new Date(0);
   local.setUTCFullYear(year, month - 1, day);
   local.setUTCHours(hour, minute, Math.min(second, 59), millisecond);
-  const real =
-    local.getUTCMonth() === month - 1 && local.getUTCDate() === day && hour < 24 && minute < 60 && second <= 60;
-  const offsetMs = zoneOffsetMs(match[8]!);
-  return real && offsetMs !== undefined ? new Date(local.getTime() - offsetMs).toISOString() : undefined;
-}
-
-function zoneOffsetMs(zone: string): number | undefined {
-  if (/^z$/i.test(zone)) return 0;
-  const hours = Number(zone.slice(1, 3));
-  const minutes = Number(zone.slice(3).replace(':', '') || 0);
-  if (hours > 23 || minutes > 59) return undefined;
-  return (zone[0] === '-' ? -1 : 1) * (hours * 60 + minutes) * 60_000;
+  // A day or an hour that does not exist has moved the date on.
+  if (local.getUTCMonth() !== month - 1 || local.getUTCDate() !== day) return undefined;
+  const offsetMs = (match[8] === '-' ? -1 : 1) * (zoneHours * 60 + zoneMinutes) * 60_000;
+  return new Date(local.getTime() - offsetMs).toISOString();
 }

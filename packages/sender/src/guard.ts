@@ -63,8 +63,9 @@ export function checkUrl(text: string, allowed: AllowedNetworks): UrlCheck {
   if (url.username !== '' || url.password !== '' || /^https?:\/\/[^/?#]*@/i.test(text)) {
     return malformed('The URL must not carry credentials.');
   }
-  const port = url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port);
-  if (BAD_PORTS.has(port)) return malformed(`Port ${port} is not one for web servers.`);
+  // The parser leaves out 80 of http and 443 of https, which are good ones.
+  if (url.port !== '' && BAD_PORTS.has(Number(url.port)))
+    return malformed(`Port ${url.port} is not one for web servers.`);
   return checkHost(url, allowed);
 }
 
@@ -89,18 +90,7 @@ function ipOfHost(hostname: string): string | undefined {
   return isIP(bare) === 0 ? undefined : bare;
 }
 
-/** Ranges of IPv6 that ipaddr.js takes for ordinary addresses, or that lie outside the global unicast space anyway. */
-const MORE_SPECIAL = [
-  '::/96', // IPv4-compatible, and with it :: and ::1
-  '64:ff9b:1::/48', // local-use NAT64
-  '100:0:0:1::/64', // dummy prefix
-  '2001::/23', // protocol assignments
-  '3fff::/20', // documentation
-  '5f00::/16', // segment routing
-  'fec0::/10', // site-local
-  '192.0.0.0/24', // protocol assignments
-  '192.88.99.0/24', // 6to4 relays
-].map((cidr) => ipaddr.parseCIDR(cidr));
+/** Of IPv6 nothing else is assigned for use on the internet. */
 const GLOBAL_UNICAST = ipaddr.parseCIDR('2000::/3');
 /** Where a special range means this machine or its own link. */
 const LOCAL_RANGES = new Set(['loopback', 'unspecified', 'linkLocal']);
@@ -114,10 +104,7 @@ export function checkIp(text: string, allowed: AllowedNetworks): Exclude<Address
     ip.kind() === 'ipv6' && (ip as ipaddr.IPv6).isIPv4MappedAddress() ? (ip as ipaddr.IPv6).toIPv4Address() : ip;
   if (allowed.some((network) => isIn(meant, network) || isIn(ip, network))) return null;
   if (LOCAL_RANGES.has(meant.range())) return 'local_address';
-  const isPublic =
-    ip.range() === 'unicast' &&
-    !MORE_SPECIAL.some((network) => isIn(ip, network)) &&
-    (ip.kind() === 'ipv4' || isIn(ip, GLOBAL_UNICAST));
+  const isPublic = ip.range() === 'unicast' && (ip.kind() === 'ipv4' || isIn(ip, GLOBAL_UNICAST));
   return isPublic ? null : 'private_address';
 }
 

@@ -1,10 +1,12 @@
 /** Signatures against a client that someone else wrote, and the sealing of secrets. */
-import { randomBytes } from 'node:crypto';
+import { createCipheriv, randomBytes } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import Stripe from 'stripe';
 import {
+  ADVISED_TOLERANCE_S,
   createSecretBox,
+  deliveryHeaders,
   newSigningSecret,
   parseEncryptionKeys,
   SealBroken,
@@ -48,9 +50,76 @@ describe('signature', () => {
     expect(verifySignature({ header: header.slice(0, -1), secret, body, nowS })).toBe(false);
     expect(verifySignature({ header, secret: newSigningSecret(), body, nowS })).toBe(false);
   });
+  it('is what the interface says, to the byte: HMAC-SHA256 in hex over the time, a dot and the body', () => {
+    // Made with: printf '1700000000.{"id":"evt_1"}' | openssl dgst -sha256 -hmac whsec_test
+    expect(signatureHeader(['whsec_test'], nowS, '{"id":"evt_1"}')).toBe(
+      't=1700000000,v1=c89214b5b5da833daed6f0b8c5bb6bd58cea9022bd80ccc78230f3942d632925',
+    );
+  });
+  it('stands in the headers of the specification', () => {
+    const headers = deliveryHeaders({ id: 'dlv_1', eventId: 'evt_1', eventType: 'session.created' }, body, ['s'], nowS);
+    expect(headers).toEqual({
+      'Content-Type': 'application/json',
+      'Service-Signature': signatureHeader(['s'], nowS, body),
+      'Service-Event': 'session.created',
+      'Service-Event-Id': 'evt_1',
+      'Service-Delivery-Id': 'dlv_1',
+    });
+  });
+  it('may stand beside signatures of other schemes, and of other secrets', () => {
+    const secret = newSigningSecret();
+    const [t, v1] = signatureHeader([secret], nowS, body).split(',') as [string, string];
+    for (const header of [`${t},v0=00,${v1}`, `${v1},${t}`, `${t},other,${v1}`, `${t},v1=${'0'.repeat(64)},${v1}`]) {
+      expect([header, verifySignature({ header, secret, body, nowS })]).toEqual([header, true]);
+    }
+  });
+  it('is refused where its parts are not exactly as they should be', () => {
+    const secret = newSigningSecret();
+    const [t, v1] = signatureHeader([secret], nowS, body).split(',') as [string, string];
+    const hex = v1.slice(3);
+    for (const header of [
+      `${t},v0=${hex}`,
+      `${t},xv1=${hex}`,
+      `x${t},${v1}`,
+      `${t},v1=${hex}\n`,
+      `${t}\n,${v1}`,
+      `${t},v1=${hex}00`,
+      `${t},v1=00${hex}`,
+      `${t},v1=${hex.toUpperCase()}`,
+      `t= ${nowS},${v1}`,
+      `t=${nowS}x,${v1}`,
+      `t=+${nowS},${v1}`,
+      `t=${nowS}.0,${v1}`,
+      `t=${'0'.repeat(3)}${nowS},${v1}`,
+      `${t},${t},${v1}`,
+      v1,
+      t,
+    ]) {
+      expect([header, verifySignature({ header, secret, body, nowS })]).toEqual([header, false]);
+    }
+  });
+  it('is made over the time as it stands in the header, which has at most 12 digits', () => {
+    const secret = newSigningSecret();
+    const t = 999_999_999_999;
+    const check = { header: signatureHeader([secret], t, body), secret, body };
+    expect(verifySignature({ ...check, nowS: t })).toBe(true);
+    const late = { header: signatureHeader([secret], t + 1, body), secret, body };
+    expect(verifySignature({ ...late, nowS: t + 1 })).toBe(false);
+  });
+  it('is refused outside the tolerance that the receiver chose', () => {
+    const secret = newSigningSecret();
+    const check = { header: signatureHeader([secret], nowS, body), secret, body, toleranceS: 10 };
+    expect([10, 11, -10, -11].map((offS) => verifySignature({ ...check, nowS: nowS + offS }))).toEqual([
+      true,
+      false,
+      true,
+      false,
+    ]);
+  });
   it('is refused outside the tolerance, which is 300 seconds', () => {
     const secret = newSigningSecret();
     const header = signatureHeader([secret], nowS, body);
+    expect(ADVISED_TOLERANCE_S).toBe(300);
     expect(verifySignature({ header, secret, body, nowS: nowS + 300 })).toBe(true);
     expect(verifySignature({ header, secret, body, nowS: nowS + 301 })).toBe(false);
     expect(verifySignature({ header, secret, body, nowS: nowS - 301 })).toBe(false);
@@ -61,6 +130,13 @@ describe('signature', () => {
       expect(verifySignature({ header, secret: 'whsec_x', body, nowS })).toBe(false);
     },
   );
+});
+
+describe('a signing secret', () => {
+  it('is whsec_ and 32 random bytes in base64url', () => {
+    expect(newSigningSecret()).toMatch(/^whsec_[A-Za-z0-9_-]{43}$/);
+    expect(newSigningSecret()).not.toBe(newSigningSecret());
+  });
 });
 
 describe('secret box', () => {
@@ -93,10 +169,38 @@ describe('secret box', () => {
     expect(rotating.reseal(resealed, 'sub_1')).toBeUndefined();
     expect(() => rotating.reseal(resealed, 'sub_2')).toThrow(SealBroken);
   });
+  it('opens what was sealed before: AES-256-GCM, nonce of 12 bytes, tag of 16, text', () => {
+    const key = Buffer.alloc(32, 7);
+    const nonce = Buffer.alloc(12, 1);
+    const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from('sub_1'));
+    const text = Buffer.concat([cipher.update('whsec_Zoë', 'utf8'), cipher.final()]);
+    const sealed = (tagBytes: number) =>
+      `v1.${Buffer.concat([nonce, cipher.getAuthTag().subarray(0, tagBytes), text]).toString('base64url')}`;
+    expect(createSecretBox([key]).open(sealed(16), 'sub_1')).toBe('whsec_Zoë');
+    // A shorter tag would be easier to forge.
+    for (const tagBytes of [4, 8, 12, 15]) {
+      expect(() => createSecretBox([key]).open(sealed(tagBytes), 'sub_1')).toThrow(SealBroken);
+    }
+  });
+  it('seals in that form', () => {
+    const sealed = box.seal('whsec_a', 'sub_1');
+    expect(sealed).toMatch(/^v1\.[A-Za-z0-9_-]+$/);
+    expect(Buffer.from(sealed.slice(3), 'base64url')).toHaveLength(12 + 16 + 'whsec_a'.length);
+    expect(() => box.open(sealed.replace('v1.', 'v2.'), 'sub_1')).toThrow(SealBroken);
+    expect(() => box.open(sealed.replace('v1.', ''), 'sub_1')).toThrow(SealBroken);
+  });
+  it('says whose secret it can not open and what may be wrong, and nothing of secret, key or text', () => {
+    const error = new SealBroken('sub_1');
+    expect(error.name).toBe('SealBroken');
+    expect(error.message).toBe(
+      'No key in SECRET_ENCRYPTION_KEY opens the signing secret of sub_1. Was it sealed with another key?',
+    );
+  });
   it('takes keys of exactly 32 bytes in base64', () => {
     const key = Buffer.alloc(32).toString('base64');
     expect(parseEncryptionKeys(key)).toEqual([Buffer.alloc(32)]);
     expect(parseEncryptionKeys(`${key}, ${key}`)).toHaveLength(2);
+    expect(parseEncryptionKeys(Buffer.alloc(32, 0xff).toString('base64url'))).toEqual([Buffer.alloc(32, 0xff)]);
     for (const bad of [
       '',
       'short',
@@ -105,6 +209,10 @@ describe('secret box', () => {
       `${'A'.repeat(43)}!`,
       `${key},`,
       `${key},short`,
+      `!${'A'.repeat(43)}`,
+      `${'A'.repeat(43)}==`,
+      `=${'A'.repeat(43)}`,
+      `${'A'.repeat(20)} ${'A'.repeat(23)}`,
     ]) {
       expect(parseEncryptionKeys(bad)).toBeUndefined();
     }

@@ -1,0 +1,82 @@
+/** JSON as publishers write it: numbers kept to the digit, depth limited, errors for the caller. */
+import { describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import { AppError, isRawNumber, MAX_JSON_DEPTH, parseJson } from './index.ts';
+
+const nested = (depth: number, open = '[', close = ']') => open.repeat(depth) + close.repeat(depth);
+
+function refusal(text: string): AppError {
+  try {
+    parseJson(text);
+  } catch (error) {
+    if (error instanceof AppError) return error;
+    throw error;
+  }
+  throw new Error(`Accepted: ${text}`);
+}
+
+describe('parseJson', () => {
+  it.each([
+    '12345678901234567890',
+    '9007199254740993',
+    '1.50',
+    '-0',
+    '1e400',
+    '0.1',
+    '1E5',
+    '0.0000001',
+    '123456789.123456789123',
+    '[1,2.0]',
+  ])('%s comes back digit for digit', (text) => {
+    expect(JSON.stringify(parseJson(text))).toBe(text);
+  });
+  it('any JSON value survives', () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), (value) => {
+        const text = JSON.stringify(value);
+        expect(JSON.stringify(parseJson(text))).toBe(text);
+      }),
+    );
+  });
+  it('only a number that a double would change is kept as text; everything else is a plain value', () => {
+    const value = parseJson('{"a":"x","b":true,"c":null,"d":1,"e":[2.5],"raw":1e400}') as Record<string, unknown>;
+    expect(value).toMatchObject({ a: 'x', b: true, c: null, d: 1, e: [2.5] });
+    expect(isRawNumber(value.raw)).toBe(true);
+    expect(isRawNumber(value.d)).toBe(false);
+  });
+  it('a key named __proto__ stays an ordinary key', () => {
+    const text = '{"__proto__":{"polluted":true},"a":1}';
+    expect(JSON.stringify(parseJson(text))).toBe(text);
+    expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
+  });
+  it.each(['', '{', '[1,]', 'nul', '{"a":01}', '"\u0001"'])('%j is refused', (text) => {
+    expect(refusal(text)).toMatchObject({ code: 'invalid_json', publicMessage: 'The body is not valid JSON.' });
+    expect(Error.isError(refusal(text).cause)).toBe(true);
+  });
+});
+
+describe('the depth of a body', () => {
+  it.each([
+    ['arrays', nested(MAX_JSON_DEPTH)],
+    ['objects', `${'{"a":'.repeat(MAX_JSON_DEPTH)}1${'}'.repeat(MAX_JSON_DEPTH)}`],
+    ['many one after the other', `[${Array.from({ length: 200 }, () => '[],{}').join(',')}]`],
+    ['brackets in a string', JSON.stringify('[{'.repeat(1_000))],
+    ['brackets in a string behind an escaped quote', JSON.stringify(`"${'[{'.repeat(1_000)}`)],
+  ])('may be 64: %s', (_what, text) => {
+    expect(MAX_JSON_DEPTH).toBe(64);
+    expect(JSON.stringify(parseJson(text))).toBe(text);
+  });
+  it.each([
+    ['arrays', nested(MAX_JSON_DEPTH + 1)],
+    ['objects', `${'{"a":'.repeat(MAX_JSON_DEPTH + 1)}1${'}'.repeat(MAX_JSON_DEPTH + 1)}`],
+    ['enough to exhaust a stack', nested(100_000)],
+    ['behind a string', `["a",${nested(MAX_JSON_DEPTH)}]`],
+    ['behind a string that ends with a backslash', `["\\\\",${nested(MAX_JSON_DEPTH)}]`],
+    ['behind brackets in a string', `["]}",${nested(MAX_JSON_DEPTH)}]`],
+  ])('may not be more: %s', (_what, text) => {
+    expect(refusal(text)).toMatchObject({
+      code: 'invalid_json',
+      publicMessage: 'The body nests deeper than 64 levels.',
+    });
+  });
+});
