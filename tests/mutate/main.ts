@@ -56,13 +56,9 @@ async function mutate(name: string): Promise<Outcome[]> {
   if (name === 'lua') return await runAll(sample(allLuaMutants(), Number(options.sample)), LUA_STAGES);
   const target = UNIT_TARGETS[name];
   if (!target) throw new Error(`--only: "${name}" is none of named, ${Object.keys(UNIT_TARGETS).join(', ')}, lua`);
-  const byStryker = await runStryker(
-    ownTree(),
-    target.files,
-    [`<rootDir>/${target.tests.replace(/src$/, 'src/*.test.ts')}`],
-    signal,
-  );
-  const tests = ['--selectProjects', 'unit', '--', target.tests];
+  const testMatch = target.tests.map((glob) => `<rootDir>/${glob}`);
+  const byStryker = await runStryker(ownTree(), target.files, testMatch, signal);
+  const tests = ['--selectProjects', 'unit', '--', target.constantTests];
   const constants = await runAll(constantMutantsOf(target), [tests]);
   return await typeCheck((await makeBenches(1))[0]!, [...byStryker, ...constants], signal);
 }

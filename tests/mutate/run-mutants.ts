@@ -46,14 +46,14 @@ export async function runMutants(
 
 /** Type-checks what survived the tests: `npm test` refuses a mutant that does not compile before any test runs. */
 export async function typeCheck(bench: Bench, outcomes: readonly Outcome[], signal: AbortSignal): Promise<Outcome[]> {
+  const compiles = async () => {
+    const tsc = ['node_modules/typescript/bin/tsc', '-p', '.'];
+    return (await runNode(tsc, { cwd: bench.tree, limitMs: MAX_RUN_MS, signal })).how === 'succeeded';
+  };
+  if (!(await compiles())) throw new Error('Without any mutation the types do not fit: npm run lint');
   const checked: Outcome[] = [];
   for (const outcome of outcomes) {
-    const { how } = outcome.killed
-      ? { how: 'failed' }
-      : await mutated(bench, outcome, () =>
-          runNode(['node_modules/typescript/bin/tsc', '-p', '.'], { cwd: bench.tree, limitMs: MAX_RUN_MS, signal }),
-        );
-    checked.push({ ...outcome, killed: how !== 'succeeded' });
+    checked.push({ ...outcome, killed: outcome.killed || !(await mutated(bench, outcome, compiles)) });
   }
   return checked;
 }

@@ -51,7 +51,7 @@ describe('parseJson', () => {
   });
   it.each(['', '{', '[1,]', 'nul', '{"a":01}', '"\u0001"'])('%j is refused', (text) => {
     expect(refusal(text)).toMatchObject({ code: 'invalid_json', publicMessage: 'The body is not valid JSON.' });
-    expect(Error.isError(refusal(text).cause)).toBe(true);
+    expect(refusal(text).cause).toMatchObject({ name: 'SyntaxError' });
   });
 });
 

@@ -230,31 +230,6 @@ describe('URLs', () => {
   ])('%j is refused in words: %s', (url, message) => {
     expect(checkUrl(url, none)).toMatchObject({ ok: false, message });
   });
-  it('the ports that are refused are those that fetch refuses (Fetch standard, "bad port"), and no others', async () => {
-    // Nothing is connected to: a port that fetch does not refuse gets as far as this dispatcher, which fails.
-    const dispatcher = {
-      dispatch(_options: unknown, handler: { onError?(error: Error): void }) {
-        handler.onError?.(new Error('not refused'));
-        return true;
-      },
-    };
-    const refusesFetch = async (port: number) => {
-      const error = await fetch(`http://example.com:${port}/`, { dispatcher } as unknown as RequestInit).catch(
-        (e) => e,
-      );
-      return (error.cause as Error).message === 'bad port';
-    };
-    const differ: number[] = [];
-    // Port 0 has been bad since 2025; not every Node knows.
-    expect(reasonOf('http://example.com:0/')).toBe('malformed');
-    for (let port = 1; port <= 11_000; port++) {
-      const refused = reasonOf(`http://example.com:${port}/`) === 'malformed';
-      if (refused !== (await refusesFetch(port))) differ.push(port);
-    }
-    expect(differ).toEqual([]);
-    // Beyond the highest bad port.
-    for (let port = 11_001; port <= 65_535; port++) expect(reasonOf(`http://example.com:${port}/`)).toBe('ok');
-  });
   it('exempt networks let their addresses and local names through, and nothing else', () => {
     const allowed = parseNetworks('127.0.0.0/8, fd00::/8');
     expect(reasonOf('http://127.0.0.1:8080/', allowed)).toBe('ok');
@@ -274,7 +249,7 @@ describe('URLs', () => {
     for (const bad of ['nonsense', '10.0.0.0/33', '10.0.0.0']) {
       const error = refusal(`10.0.0.0/8, ${bad}`) as Error;
       expect(error.message).toBe(`"${bad}" is not a network in CIDR form, such as 10.0.0.0/8`);
-      expect(Error.isError(error.cause)).toBe(true);
+      expect(error.cause).toMatchObject({ message: expect.stringContaining('ipaddr') });
     }
   });
   it('a list of networks may be blank, and blank between its commas', () => {
