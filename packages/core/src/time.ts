@@ -16,6 +16,8 @@ export function parseDurationMs(text: string): number | undefined {
 /** Year, month, day, hour, minute, second, fraction; then the zone: sign, hours, minutes, or nothing for `Z`. */
 const INSTANT = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?(?:Z|([+-])(\d\d)(?::?(\d\d))?)$/i;
 
+type Fields = [number, number, number, number, number, number, unknown, unknown, number, number];
+
 /** An ISO 8601 instant with a zone that Date can hold; years 0000 to 9999, so that its UTC form keeps 24 characters. */
 export const instantSchema = z
   .string()
@@ -32,9 +34,8 @@ export const instantMsSchema = instantSchema.transform((text) => Date.parse(utcI
 export function utcInstant(text: string): string | undefined {
   const match = INSTANT.exec(text);
   if (!match) return undefined;
-  const numbers = match.map((group) => Number(group ?? 0));
-  const [, year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = numbers;
-  const [zoneHours = 0, zoneMinutes = 0] = numbers.slice(9);
+  const numbers = match.slice(1).map((group) => Number(group ?? 0));
+  const [year, month, day, hour, minute, second, , , zoneHours, zoneMinutes] = numbers as Fields;
   if (minute > 59 || second > 60 || zoneHours > 23 || zoneMinutes > 59) return undefined;
   const millisecond = Number((match[7] ?? '').slice(0, 3).padEnd(3, '0'));
   const local = new Date(0);

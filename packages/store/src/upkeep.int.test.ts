@@ -1,0 +1,99 @@
+/** What the scripts keep beside deliveries: leases, workers, statistics of addresses, and what a deletion must remove. */
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import {
+  addCounts,
+  aliveWorkers,
+  deleteSubscription,
+  holdLease,
+  loadSubscriptions,
+  newSubscription,
+  rankAddresses,
+  readAddressAttempts,
+  type Store,
+  saveSubscription,
+  seeWorker,
+} from './index.ts';
+import { openTestStore } from './test-store.ts';
+
+let store: Store;
+let close: () => Promise<void>;
+const nowMs = Date.now();
+beforeEach(async () => {
+  ({ store, close } = await openTestStore(1));
+});
+afterEach(() => close());
+
+describe('a lease', () => {
+  it('has one holder, who can keep it, and nobody else until it ends', async () => {
+    const take = (holder: string) => holdLease(store, 'housekeeper', 0, holder, 600_000);
+    expect([await take('a'), await take('b'), await take('a'), await take('b')]).toEqual([true, false, true, false]);
+    const [key] = await store.redis.keys(`${store.prefix}:*housekeeper`);
+    expect(await store.redis.pttl(key!)).toBeGreaterThan(0);
+    await store.redis.del(key!);
+    expect([await take('b'), await take('a')]).toEqual([true, false]);
+  });
+});
+
+describe('workers', () => {
+  const worker = { id: 'w', host: 'h', pid: 1, version: '0', startedAtMs: nowMs, concurrency: 1, inFlight: 0 };
+  it('are alive while they say so, and forgotten a minute after they stopped', async () => {
+    await seeWorker(store, { ...worker, id: 'old' }, nowMs);
+    await seeWorker(store, worker, nowMs + 1_000);
+    expect((await aliveWorkers(store, nowMs + 1_000)).map(({ id, seenAtMs }) => [id, seenAtMs])).toEqual([
+      ['old', nowMs],
+      ['w', nowMs + 1_000],
+    ]);
+    await seeWorker(store, worker, nowMs + 60_500);
+    const [key] = await store.redis.keys(`${store.prefix}:*:workers`);
+    expect(await store.redis.hkeys(key!)).toEqual(['w']);
+    expect((await aliveWorkers(store, nowMs + 60_500)).map(({ id }) => id)).toEqual(['w']);
+  });
+});
+
+describe('the statistics of addresses', () => {
+  const counts = (addresses: [string, { succeeded: number; failed: number; totalMs: number }][]) => ({
+    succeeded: 0,
+    failed: 0,
+    attemptBuckets: new Map(),
+    arrivalBuckets: new Map(),
+    addresses: new Map(addresses),
+  });
+  it('add up, rank those that fail and those that are slow, and end', async () => {
+    await addCounts(store, counts([['sub_a', { succeeded: 3, failed: 1, totalMs: 400 }]]), nowMs);
+    await addCounts(store, counts([['sub_a', { succeeded: 1, failed: 1, totalMs: 200 }]]), nowMs);
+    await addCounts(store, counts([['sub_b', { succeeded: 2, failed: 0, totalMs: 2_000 }]]), nowMs);
+    await addCounts(store, counts([['sub_c', { succeeded: 0, failed: 5, totalMs: 50 }]]), nowMs);
+    expect(await readAddressAttempts(store, 'sub_a', nowMs)).toMatchObject({ succeeded: 4, failed: 2, meanMs: 100 });
+    const { failing, slow } = await rankAddresses(store, nowMs);
+    expect(failing.map(({ subscriptionId, failed }) => [subscriptionId, failed])).toEqual([
+      ['sub_c', 5],
+      ['sub_a', 2],
+    ]);
+    expect(slow.map(({ subscriptionId, meanMs }) => [subscriptionId, meanMs])).toEqual([
+      ['sub_b', 1_000],
+      ['sub_a', 100],
+      ['sub_c', 10],
+    ]);
+    const [slowKey] = await store.redis.keys(`${store.prefix}:*stats:slow:*`);
+    // The ranking itself, since a reader may sort what it found.
+    expect(await store.redis.zrange(slowKey!, '0', '-1')).toEqual(['sub_c', 'sub_a', 'sub_b']);
+    for (const key of await store.redis.keys(`${store.prefix}:*stats:*`)) {
+      expect([key, (await store.redis.pttl(key)) > 0]).toEqual([key, true]);
+    }
+  });
+});
+
+describe('a deletion', () => {
+  it('leaves nothing of the subscription, least of all its secrets', async () => {
+    const made = newSubscription(
+      { url: 'https://a.example/', eventTypes: 'all', environment: 'both', description: 'd', sealedSecret: 'sealed' },
+      nowMs,
+    );
+    await saveSubscription(store, made);
+    const [key] = await store.redis.keys(`${store.prefix}:*:subscription:${made.id}`);
+    expect(Object.values(await store.redis.hgetall(key!)).join()).toContain('sealed');
+    await deleteSubscription(store, made.id, nowMs, { operator: 'anna' });
+    expect(await loadSubscriptions(store, [made.id])).toEqual([undefined]);
+    expect(await store.redis.hgetall(key!)).toEqual({ status: 'deleted' });
+  });
+});
