@@ -6,6 +6,7 @@ import { runNode } from './child.ts';
 import { type Outcome, outcomeOf } from './mutant.ts';
 
 const REPORT = 'stryker-report.json';
+const JEST_CONFIG = 'stryker.jest.json';
 const MAX_RUN_MS = 3_600_000;
 
 interface Report {
@@ -36,7 +37,8 @@ export async function runStryker(
     testRunner: 'jest',
     // Its plugins are not in the repository's node_modules.
     plugins: [join(import.meta.dirname, 'node_modules/@stryker-mutator/jest-runner/dist/src/index.js')],
-    jest: { projectType: 'custom', config: { ...(unit as object), testMatch }, enableFindRelatedTests: false },
+    // A file of its own: in the repository's one it would find four projects, and run these tests in each.
+    jest: { projectType: 'custom', configFile: JEST_CONFIG, enableFindRelatedTests: false },
     testRunnerNodeArgs: ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning'],
     mutate: files,
     inPlace: true,
@@ -48,6 +50,7 @@ export async function runStryker(
     jsonReporter: { fileName: REPORT },
     tempDirName: '.stryker-tmp',
   };
+  writeFileSync(join(tree, JEST_CONFIG), JSON.stringify({ ...(unit as object), testMatch }));
   writeFileSync(join(tree, 'stryker.config.json'), JSON.stringify(config));
   const stryker = join(import.meta.dirname, 'node_modules/@stryker-mutator/core/bin/stryker.js');
   const { how, output } = await runNode([stryker, 'run'], { cwd: tree, limitMs: MAX_RUN_MS, signal });
