@@ -51,8 +51,8 @@ export const NAMED: readonly Named[] = [
   {
     name: "the sender's limit fires one second late",
     file: 'packages/sender/src/sender.ts',
-    original: 'setTimeout(giveUp, limitMs',
-    replacement: 'setTimeout(giveUp, limitMs + 1_000',
+    original: 'context.timeoutMs);',
+    replacement: 'context.timeoutMs + 1_000);',
     tests: ['--selectProjects', 'unit', '--', 'packages/sender/src/limit.test.ts'],
   },
 ];
