@@ -52,6 +52,7 @@ const DOCUMENTED: [name: string, written: string, apps: App[]][] = [
   ['NOTICE_URL', 'none', ['worker']],
   ['NOTICE_SECRET', 'none', ['worker']],
   ['ALLOWED_PRIVATE_NETWORKS', 'none', ['worker', 'console']],
+  ['DNS_SERVERS', 'those of the system', ['worker', 'console']],
   ['OPERATOR_RATE_LIMIT', '5000', ['console']],
   ['SESSION_LIFETIME', '12h', ['console']],
   ['TRUSTED_PROXIES', 'none', ['console']],
@@ -62,7 +63,7 @@ describe('the default of', () => {
   it.each(DOCUMENTED)('%s is %s (%j)', (name, written, readers) => {
     for (const app of readers) {
       const value = settingsOf(app)[name];
-      if (written === 'none') expect(value ?? []).toEqual([]);
+      if (['none', 'those of the system'].includes(written)) expect(value ?? []).toEqual([]);
       else expect(value).toEqual(settingsOf(app, { [name]: written })[name]);
     }
   });
