@@ -170,7 +170,7 @@ export function sharedSettings(defaultPort: number) {
     HOST: z.string().default('127.0.0.1'),
     PORT: wholeNumber(0, 65_535).default(defaultPort),
     OPERATIONS_PORT: wholeNumber(0, 65_535).optional(),
-    MAX_CLIENT_CONNECTIONS: wholeNumber(1, 10_000).default(1_000),
+    MAX_CLIENT_CONNECTIONS: wholeNumber(1, 10_000).default(5_000),
     TRUSTED_PROXIES: networks.default([]),
     RETENTION: durationMs.default(30 * 86_400_000),
     SHUTDOWN_GRACE: durationMs.default(20_000),
