@@ -9,11 +9,11 @@ import { ownReceiver, ownWorld } from './own.ts';
 import { sampleEvent, type World } from './world.ts';
 
 const apps = {
-  ingest: { load: loadIngestSettings, required: { PUBLISHER_KEYS: 'a:both:key' } },
+  ingest: { load: loadIngestSettings, required: { PUBLISHER_KEYS: `a:both:${'k'.repeat(24)}` } },
   worker: { load: loadWorkerSettings, required: { SECRET_ENCRYPTION_KEY: 'A'.repeat(43) } },
   console: {
     load: loadConsoleSettings,
-    required: { SECRET_ENCRYPTION_KEY: 'A'.repeat(43), OPERATOR_TOKENS: 'a:token' },
+    required: { SECRET_ENCRYPTION_KEY: 'A'.repeat(43), OPERATOR_TOKENS: `a:${'t'.repeat(24)}` },
   },
 };
 type App = keyof typeof apps;
@@ -55,7 +55,9 @@ const DOCUMENTED: [name: string, written: string, apps: App[]][] = [
   ['DNS_SERVERS', 'those of the system', ['worker', 'console']],
   ['OPERATOR_RATE_LIMIT', '5000', ['console']],
   ['SESSION_LIFETIME', '12h', ['console']],
-  ['TRUSTED_PROXIES', 'none', ['console']],
+  ['OPERATIONS_PORT', 'none', ALL],
+  ['MAX_CLIENT_CONNECTIONS', '5000', ALL],
+  ['TRUSTED_PROXIES', 'none', ALL],
   ['REQUIRE_HTTPS', 'production', ['console']],
 ];
 

@@ -155,7 +155,9 @@ describe.each([
     await eventually('its record', async () => (await deliveries('status=succeeded')).length === 1, HUNG_MS);
     for (const { app, url } of apps) {
       expect((await get(`${url}/readyz`)).status).toBe(200);
-      expect((await get(`${url}/metrics`)).text).toMatch(/^posthorn_redis_up\{[^}]*\} 1$/m);
+      await eventually('metrics that know Redis', async () =>
+        /^posthorn_redis_up\{[^}]*\} 1$/m.test((await get(`${url}/metrics`)).text),
+      );
       expect(said(app, '"msg":"ready"')).toHaveLength(1);
       expect(complaintsOf(app)).toEqual([]);
       expect(said(app, PASSWORD)).toEqual([]);

@@ -5,6 +5,7 @@ import { AppError, errorCodes, StartError } from './index.ts';
 it('each has the status of the interface (section 4) and a title of its own', () => {
   const statuses = Object.fromEntries(Object.entries(errorCodes).map(([code, { status }]) => [code, status]));
   expect(statuses).toEqual({
+    bad_request: 400,
     invalid_json: 400,
     unauthorized: 401,
     forbidden_environment: 403,
@@ -35,7 +36,7 @@ it('an AppError carries what the caller is told, and its cause for the log', () 
     status: 503,
     message: 'Try again.',
     publicMessage: 'Try again.',
-    fields,
+    fields: { listed: fields, more: 0 },
     retryAfterS: 1,
   });
   expect(error.cause).toBe(cause);

@@ -71,7 +71,8 @@ describe('names', () => {
   it('of a silent domain do not hold up others', async () => {
     const server = await nameServer((name) => (name.endsWith('silent.test') ? 'silent' : ['192.0.2.1']));
     const resolve = createResolver({ servers: [server.address] });
-    const silent = Promise.allSettled(Array.from({ length: 200 }, (_, i) => resolve(`${i}.silent.test`)));
+    // Their queries leave in one burst: more of them would overflow the receive buffer of the name server.
+    const silent = Promise.allSettled(Array.from({ length: 90 }, (_, i) => resolve(`${i}.silent.test`)));
     for (let i = 0; i < 20; i++) expect(await resolve(`${i}.example`)).toEqual([v4('192.0.2.1')]);
     for (const { status } of await silent) expect(status).toBe('rejected');
   });
