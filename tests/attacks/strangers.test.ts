@@ -2,7 +2,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { eventually, testRedisUrl } from '@posthorn/testing';
 import { ownProcess, ownProxy, ownWorld } from '../own.ts';
-import { OPERATOR_TOKEN, PUBLISHER_KEY, sampleEvent, type World, type WorldOptions, worldEnv } from '../world.ts';
+import { OPERATOR_TOKEN, PUBLISHER_KEY, sampleEvent, type World, type WorldOptions } from '../world.ts';
 import { head, openMany, openRaw, type RawConnection } from './connections.ts';
 
 const world = (options: WorldOptions = {}) => ownWorld({ workers: 0, ...options });
@@ -102,11 +102,7 @@ describe('health and metrics', () => {
   });
 
   it('have a port of their own where OPERATIONS_PORT is set, and are then on no other', async () => {
-    const env = {
-      ...worldEnv('attacks-operations', (await world()).env.REDIS_URL!),
-      LOG_LEVEL: 'info',
-      OPERATIONS_PORT: '0',
-    };
+    const env = { ...(await world()).env, LOG_LEVEL: 'info', OPERATIONS_PORT: '0' };
     for (const app of ['ingest', 'worker', 'console'] as const) {
       const ready = (await ownProcess(app, env).ready) as { url: string; operations_url: string };
       for (const path of paths) {
