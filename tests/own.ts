@@ -1,6 +1,6 @@
 /** What a test starts for itself: ended when the test is over, the last first. */
 import { afterEach } from '@jest/globals';
-import { connectRedis } from '@posthorn/store';
+import { connectRedis, openStore, type Store } from '@posthorn/store';
 import { type Receiver, startReceiver, testPrefix, testRedisUrl } from '@posthorn/testing';
 import { startProxy, type WayToRedis } from './chaos/proxy.ts';
 import { type Process, startProcess } from './processes.ts';
@@ -54,6 +54,17 @@ export async function ownApps(env: Record<string, string>, options: AppsOptions 
   const ingestUrl = (await ingest.ready).url;
   await worker.ready;
   return { ...apiClients(ingestUrl, (await operator.ready).url), ingestUrl, ingest, worker, operator };
+}
+
+/** The store of a world with one partition, for what no API writes. */
+export async function ownStore({ env, prefix }: Pick<World, 'env' | 'prefix'>): Promise<Store> {
+  const opened = openStore(
+    { REDIS_URL: env.REDIS_URL!, KEY_PREFIX: prefix, PARTITIONS: 1, RETENTION: 30 * 86_400_000 },
+    { onError: () => undefined },
+  );
+  await opened.start();
+  atEnd(() => opened.stop());
+  return opened.store;
 }
 
 export function ownClient(...args: Parameters<typeof connectRedis>): ReturnType<typeof connectRedis> {

@@ -2,8 +2,10 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { forgetWorker, seeWorker } from '@posthorn/store';
 import { eventually, isDelivery, type Receiver, startReceiver } from '@posthorn/testing';
 import type { Browser } from 'playwright-core';
+import { atEnd, ownStore } from '../own.ts';
 import { OPERATOR_TOKEN, sampleEvent, startWorld, type World } from '../world.ts';
 import { launchBrowser, openVisit, toast, type Visit } from './browser.ts';
 
@@ -317,6 +319,27 @@ describe('a bulk replay', () => {
 });
 
 describe('the overview', () => {
+  it('says which worker can reach nothing, and since when', async () => {
+    const store = await ownStore(on);
+    const since = Date.now() - 90_000;
+    const worker = {
+      id: 'cut-off',
+      host: 'far-away',
+      pid: 7,
+      version: '0',
+      startedAtMs: since,
+      concurrency: 1,
+      inFlight: 0,
+    };
+    await seeWorker(store, { ...worker, outageSinceMs: since }, Date.now() + 3_600_000);
+    atEnd(() => forgetWorker(store, 'cut-off'));
+    const { page, accessibilityFindings } = await signedIn();
+    const alert = page.getByRole('alert').filter({ hasText: 'Worker far-away:7 has reached nothing since' });
+    await alert.waitFor();
+    expect(await alert.locator('time').getAttribute('datetime')).toBe(new Date(since).toISOString());
+    expect(await page.getByRole('alert').count()).toBe(1);
+    expect(await accessibilityFindings()).toEqual([]);
+  });
   it('shows attempts and paused addresses, refreshes by itself, and leads on', async () => {
     const to = await receiver();
     const { id } = await subscribe(to);

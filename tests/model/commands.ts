@@ -32,7 +32,7 @@ const steps = fc.oneof(
   { weight: 2, arbitrary: fc.constant(Number.MAX_SAFE_INTEGER) },
   { weight: 1, arbitrary: fc.nat(12) },
 );
-const outcome = fc.constantFrom<Outcome>('ok', 'error', 'timeout');
+const outcome = fc.constantFrom<Outcome>('ok', 'error', 'timeout', 'outage');
 const somewhere = fc.nat(1_000);
 
 /** Those named more than once come more often. */

@@ -5,6 +5,7 @@ import {
   type Address,
   attempted,
   type Delivery,
+  dueOf,
   ended,
   held,
   isOver,
@@ -12,6 +13,7 @@ import {
   released,
   replayRefusal,
   turnOf,
+  waits,
 } from './rules.ts';
 
 /** What should be stored. */
@@ -54,10 +56,10 @@ export function explain(model: Model, script: string, [, ...args]: Args, answer:
     const all = model.replays.get(firstId) ?? [];
     model.replays.set(firstId, [...all, { id, createdAtMs: Number(nowMs) }]);
   };
-  const pace = (id: string, nowMs: number): number => {
+  const pace = (id: string, nowMs: number, beforeMs: number): number => {
     const delivery = deliveries.get(id)!;
-    const turn = turnOf(delivery, model.lastTurnMs.get(delivery.address), nowMs);
-    if (turn === undefined) return delivery.dueAtMs ?? 0;
+    const turn = turnOf(delivery, model.lastTurnMs.get(delivery.address), nowMs, beforeMs);
+    if (turn === undefined) return dueOf(delivery, beforeMs) ?? 0;
     model.lastTurnMs.set(delivery.address, turn);
     set(id, { ...delivery, dueAtMs: Math.ceil(turn) });
     return Math.ceil(turn);
@@ -111,13 +113,12 @@ export function explain(model: Model, script: string, [, ...args]: Args, answer:
       return;
     }
     case 'pace':
-      if (deliveries.get(args[0]!)?.status === 'waiting_for_retry')
-        expect(answer).toBe(pace(args[0]!, Number(args[2])));
+      if (waits(deliveries.get(args[0]!))) expect(answer).toBe(pace(args[0]!, Number(args[2]), Number(args[6])));
       return;
     case 'park': {
-      const [id = '', , , nowMs] = args;
+      const [id = '', , , nowMs, , , , beforeMs] = args;
       if (answer === 0) return;
-      const due = deliveries.get(id)!.status === 'waiting_for_retry' ? pace(id, Number(nowMs)) : 0;
+      const due = pace(id, Number(nowMs), Number(beforeMs));
       expect(answer).toBe(due > Number(nowMs) ? due : 1);
       return;
     }

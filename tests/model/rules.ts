@@ -45,10 +45,14 @@ export function made(eventId: string, to: string, address: Address, nowMs: numbe
   };
 }
 
+/** Whether a delivery waits for an attempt. */
+export function waits(delivery: Delivery | undefined): boolean {
+  return delivery?.status === 'pending' || delivery?.status === 'waiting_for_retry';
+}
+
 /** Whether an attempt may begin now. */
 export function mayBegin(delivery: Delivery, address: Address, nowMs: number): boolean {
-  const waits = delivery.status === 'pending' || delivery.status === 'waiting_for_retry';
-  return waits && address.status === 'active' && (delivery.dueAtMs ?? 0) <= nowMs;
+  return waits(delivery) && address.status === 'active' && (delivery.dueAtMs ?? 0) <= nowMs;
 }
 
 /** An attempt has ended. One that was recorded before, and one that comes after the end of its delivery, change nothing. */
@@ -94,10 +98,23 @@ export function released(delivery: Delivery): Delivery {
   return { ...delivery, status: delivery.attempts === 0 ? 'pending' : 'waiting_for_retry' };
 }
 
-/** A late retry's turn, after that of the one before it, if there is one; undefined where it is not late. */
-export function turnOf(delivery: Delivery, lastTurnMs: number | undefined, nowMs: number): number | undefined {
-  if (delivery.status !== 'waiting_for_retry' || delivery.dueAtMs === null) return undefined;
-  if (nowMs - delivery.dueAtMs <= (lastTurnMs === undefined ? LATE_MS : MISSED_MS)) return undefined;
+/** When an attempt was due that may be late: a first attempt is paced only if its delivery was created before the end of an outage. */
+export function dueOf(delivery: Delivery, beforeMs: number): number | undefined {
+  if (delivery.dueAtMs !== null) return delivery.dueAtMs;
+  return delivery.createdAtMs < beforeMs ? delivery.createdAtMs : undefined;
+}
+
+/** The turn of a late attempt, after that of the one before it, if there is one; undefined where it is not late. */
+export function turnOf(
+  delivery: Delivery,
+  lastTurnMs: number | undefined,
+  nowMs: number,
+  beforeMs: number,
+): number | undefined {
+  const dueAtMs = dueOf(delivery, beforeMs);
+  if (!waits(delivery) || dueAtMs === undefined) return undefined;
+  const isOfOutage = dueAtMs < beforeMs;
+  if (nowMs - dueAtMs <= (lastTurnMs === undefined && !isOfOutage ? LATE_MS : MISSED_MS)) return undefined;
   return Math.max(nowMs, (lastTurnMs ?? 0) + 1_000 / LATE_PER_SECOND);
 }
 

@@ -49,11 +49,13 @@ const logger = createLogger({ app: 'model', level: 'silent' });
 const metrics = createWorkerMetrics(createMetrics('model'));
 const box = createSecretBox([Buffer.alloc(32, 3)]);
 
-export type Outcome = 'ok' | 'error' | 'timeout';
+/** `outage`: nothing could be reached, and a moment later all can. */
+export type Outcome = 'ok' | 'error' | 'timeout' | 'outage';
 const RESULTS: Record<Outcome, SendResult> = {
   ok: { kind: 'responded', statusCode: 204, ip: null },
   error: { kind: 'responded', statusCode: 500, ip: null },
-  timeout: { kind: 'timed_out', ip: null },
+  timeout: { kind: 'timed_out', isConnected: true, ip: null },
+  outage: { kind: 'connection_failed', error: 'dns', detail: 'ETIMEOUT', ip: null },
 };
 
 interface RequestInFlight {
@@ -420,6 +422,7 @@ export class System {
 
   private newWorker(): Worker {
     const { process, store } = this.processStore();
+    let outageEndedAtMs = 0;
     const context: AttemptContext = {
       store,
       producer: this.broker.producerFor(process.pass),
@@ -435,6 +438,15 @@ export class System {
       pauseAfter: PAUSE_AFTER,
       releasePerSecond: LATE_PER_SECOND,
       giveUp: new AbortController().signal,
+      outages: {
+        current: () => undefined,
+        endedAtMs: () => outageEndedAtMs,
+        isOurs: async (result) => {
+          if (result !== RESULTS.outage) return false;
+          outageEndedAtMs = this.clock.now();
+          return true;
+        },
+      },
     };
     return { process, context, store };
   }

@@ -68,6 +68,7 @@ async function readOverview({ store, producer, clock }: ConsoleContext): Promise
       in_flight: worker.inFlight,
       started_at: instant(worker.startedAtMs),
       seen_at: instant(worker.seenAtMs),
+      outage_since: worker.outageSinceMs == null ? null : instant(worker.outageSinceMs),
     })),
     last_hour: presentAttempts(hour),
     last_day: presentAttempts(day),

@@ -204,6 +204,9 @@ export const overviewSchema = z
         in_flight: count,
         started_at: instant,
         seen_at: instant,
+        outage_since: instant
+          .nullable()
+          .describe('Since when it can reach nothing and makes no attempts; null if it can'),
       }),
     ),
     last_hour: attemptsSchema.describe('Minute by minute'),

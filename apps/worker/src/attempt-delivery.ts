@@ -11,10 +11,11 @@ import {
 import type { DeliveryJob, JobOutcome, Producer } from '@posthorn/queue';
 import type { Clock, Logger } from '@posthorn/runtime';
 import type { Sender, SendResult } from '@posthorn/sender';
-import { type Begun, beginAttempt, endDeliveries, recordAttempt, type Store } from '@posthorn/store';
+import { type Begun, beginAttempt, endDeliveries, type Pacing, recordAttempt, type Store } from '@posthorn/store';
 import type { AttemptCounts } from './counts.ts';
 import type { EventBodies } from './event-bodies.ts';
 import type { WorkerMetrics } from './metrics.ts';
+import type { Outages } from './outage.ts';
 import type { RequestSigner } from './sign-request.ts';
 import { hostOf, ipOf } from './slot-keys.ts';
 import type { Slot, Slots } from './slots.ts';
@@ -27,6 +28,7 @@ export interface AttemptContext {
   signRequest: RequestSigner;
   eventBodies: EventBodies;
   slots: Slots;
+  outages: Pick<Outages, 'current' | 'endedAtMs' | 'isOurs'>;
   metrics: WorkerMetrics;
   counts: AttemptCounts;
   clock: Clock;
@@ -45,16 +47,20 @@ export interface Attempted {
   parked: number;
 }
 
+/** When the job of an attempt that is not counted comes back, for another worker that may have no outage. */
+export const AFTER_OUTAGE_MS = 1_000;
+
 type BegunAttempt = Extract<Begun, { kind: 'attempt' }>;
 
 /**
  * Makes one attempt for the delivery behind a job, if it is due one, and records it (specification 3.1). A failed attempt is
- * an outcome, not an error. One that is given up, since the process is stopping, is not counted.
+ * an outcome, not an error. One that is given up, since the process is stopping, is not counted, nor is one that failed because of an outage
+ * of this process.
  */
 export async function attemptDelivery(context: AttemptContext, job: DeliveryJob, slot: Slot): Promise<Attempted> {
   const { store, clock } = context;
   const [begun, body] = await Promise.all([
-    beginAttempt(store, job, clock.now(), context.releasePerSecond),
+    beginAttempt(store, job, clock.now(), pacingOf(context)),
     context.eventBodies.load(job.event),
   ]);
   switch (begun.kind) {
@@ -73,6 +79,11 @@ export async function attemptDelivery(context: AttemptContext, job: DeliveryJob,
     default:
       return begun satisfies never;
   }
+}
+
+/** How what is late is paced: retries, and all that waited for the last outage to end. */
+export function pacingOf({ releasePerSecond, outages }: AttemptContext): Pacing {
+  return { perSecond: releasePerSecond, dueBeforeMs: outages.endedAtMs() };
 }
 
 function unattempted(outcome: Attempted['outcome']): Attempted {
@@ -99,6 +110,10 @@ async function sendAndRecord(
   if (result.kind === 'aborted') return unattempted({ kind: 'postponed', untilMs: clock.now() });
 
   const endedAtMs = clock.now();
+  if (await context.outages.isOurs(result, url, startedAtMs)) {
+    context.metrics.notCounted();
+    return unattempted({ kind: 'postponed', untilMs: clock.now() + AFTER_OUTAGE_MS });
+  }
   const error = errorOf(result);
   const attempt: Attempt = {
     number: begun.attemptNumber,

@@ -22,7 +22,7 @@ import {
   together,
   version,
 } from '@posthorn/runtime';
-import { createOneOffSender, createResolver, createSender } from '@posthorn/sender';
+import { createOneOffSender, createProbe, createResolver, createSender } from '@posthorn/sender';
 import { createSecretBox } from '@posthorn/signing';
 import {
   allPartitions,
@@ -30,8 +30,10 @@ import {
   connectRedis,
   forgetWorker,
   giveUpLease,
+  loadReachedSites,
   openStore,
   readBacklog,
+  saveReachedSites,
   seeWorker,
   type WorkerState,
 } from '@posthorn/store';
@@ -43,9 +45,16 @@ import { handleJob } from './handle-job.ts';
 import { createHousekeeper, ROUND_EVERY_MS } from './housekeeping.ts';
 import { createWorkerMetrics } from './metrics.ts';
 import { createNotifier, NOTICES_EVERY_MS } from './notices.ts';
+import { createOutages } from './outage.ts';
+import { createOutageReports } from './outage-reports.ts';
+import { createReachedSites } from './reached-sites.ts';
 import { RESEAL_EVERY_MS, resealSecrets } from './reseal-secrets.ts';
 import { createRequestSigner } from './sign-request.ts';
 import { createSlots } from './slots.ts';
+
+/** Detection within 10 seconds: an attempt that gets nowhere fails after 8 seconds at most, then its probes. */
+const PROBE_TIMEOUT_MS = 1_500;
+const OUTAGE_CHECK_EVERY_MS = 1_000;
 
 /** How soon this worker takes over what a dead process has left. The defaults are for production; tests have no time for them. */
 export interface WorkerTimings extends ConsumerTimings {
@@ -72,10 +81,19 @@ export function buildWorker(
   const sending = {
     timeoutMs: settings.ATTEMPT_TIMEOUT,
     userAgent: `Posthorn/${version}`,
-    resolve: createResolver({ servers: settings.DNS_SERVERS, attemptTimeoutMs: settings.ATTEMPT_TIMEOUT }),
+    resolve: createResolver({
+      servers: settings.DNS_SERVERS,
+      attemptTimeoutMs: settings.ATTEMPT_TIMEOUT,
+      onResolved: (hostname) => outages.resolved(hostname),
+    }),
     signal: giveUp.signal,
   };
-  const sender = createSender({ ...sending, allowedNetworks: settings.ALLOWED_PRIVATE_NETWORKS });
+  const reaching = {
+    resolve: sending.resolve,
+    allowedNetworks: settings.ALLOWED_PRIVATE_NETWORKS,
+    onConnected: (origin: string, ip: string) => outages.connected(origin, ip),
+  };
+  const sender = createSender({ ...sending, ...reaching });
   const noticeSender =
     settings.NOTICE_URL === undefined
       ? undefined
@@ -87,6 +105,24 @@ export function buildWorker(
   }));
   const metrics = createWorkerMetrics(registry);
   const counts = createAttemptCounts(store, clock);
+  const reachedSites = createReachedSites();
+  const reports = createOutageReports({
+    store,
+    logger,
+    metrics,
+    clock,
+    pauseQueue: (isPaused) => Promise.all(consumers.map((one) => (isPaused ? one.pause() : one.resume()))),
+    onError,
+    giveUp: giveUp.signal,
+  });
+  const outages = createOutages({
+    ...reports,
+    sites: reachedSites,
+    probe: createProbe({ ...reaching, timeoutMs: PROBE_TIMEOUT_MS }),
+    inFlight: () => counts.inFlight,
+    now: () => clock.now(),
+    elapsedMs: () => performance.now(),
+  });
   const secretBox = createSecretBox(settings.SECRET_ENCRYPTION_KEY);
   const context: AttemptContext = {
     store,
@@ -100,6 +136,7 @@ export function buildWorker(
       perHost: settings.HOST_CONCURRENCY ?? settings.ADDRESS_CONCURRENCY,
       now: () => performance.now(),
     }),
+    outages,
     metrics,
     counts,
     clock,
@@ -159,9 +196,24 @@ export function buildWorker(
     run: async () => {
       await seeWorker(store, describeSelf(), clock.now());
       await counts.tell();
+      await saveReachedSites(store, reachedSites.takeUnsaved(clock.now()), clock.now());
     },
     logger,
   });
+  const outageChecks = createRepeating({
+    name: 'outage checks',
+    everyMs: OUTAGE_CHECK_EVERY_MS,
+    run: () => outages.check(),
+    logger,
+  });
+  /** The sites that were reached before this process started tell an outage that goes on. */
+  const outageWatch: Service = {
+    ...outageChecks,
+    async start() {
+      reachedSites.load(await loadReachedSites(store));
+      await outageChecks.start();
+    },
+  };
   const startedAtMs = clock.now();
   const describeSelf = (): WorkerState => ({
     id: holder,
@@ -171,6 +223,7 @@ export function buildWorker(
     startedAtMs,
     concurrency: settings.WORKER_CONCURRENCY,
     inFlight: counts.inFlight,
+    outageSinceMs: outages.current()?.startedAtMs ?? null,
   });
   /** Seen from the start; what was counted last is told after the last attempt. */
   const statistics: Service = {
@@ -219,6 +272,7 @@ export function buildWorker(
         secret: settings.NOTICE_SECRET!,
         sender: noticeSender,
       },
+      isCutOff: () => outages.current() !== undefined,
     },
     allPartitions(store),
   );
@@ -244,7 +298,7 @@ export function buildWorker(
   const resealing = settings.SECRET_ENCRYPTION_KEY.length > 1 ? [reseal] : [];
   return {
     http: together(http, operations),
-    services: [storage, schedule, queue, statistics, notices, keepHouse, ...resealing, attempts],
+    services: [storage, schedule, queue, statistics, notices, keepHouse, ...resealing, outageWatch, attempts],
     logger,
     graceMs: settings.SHUTDOWN_GRACE,
     describe: () => ({ url: http.url(), operations_url: operations?.url(), version, partitions: settings.PARTITIONS }),

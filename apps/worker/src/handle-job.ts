@@ -1,7 +1,7 @@
 /** What a job meets first: a free slot, or else the parked lane. */
 import type { DeliveryJob, JobOutcome } from '@posthorn/queue';
 import { parkDelivery } from '@posthorn/store';
-import { type AttemptContext, type Attempted, attemptDelivery } from './attempt-delivery.ts';
+import { AFTER_OUTAGE_MS, type AttemptContext, type Attempted, attemptDelivery, pacingOf } from './attempt-delivery.ts';
 import { release } from './release.ts';
 import type { Room } from './slots.ts';
 
@@ -10,6 +10,8 @@ import type { Room } from './slots.ts';
  * the queue and at no cost, until an attempt that ends makes room for it or maintenance comes by.
  */
 export async function handleJob(context: AttemptContext, job: DeliveryJob): Promise<JobOutcome> {
+  // The queue is paused, and this job was on its way already.
+  if (context.outages.current()) return { kind: 'postponed', untilMs: context.clock.now() + AFTER_OUTAGE_MS };
   const slot = context.slots.acquire(job.subscriptionId);
   if (!slot) return await park(context, job);
   let attempted: Attempted | undefined;
@@ -34,6 +36,6 @@ function failedOf(outcome: Attempted['outcome'] | undefined): boolean | undefine
 }
 
 async function park(context: AttemptContext, job: DeliveryJob): Promise<JobOutcome> {
-  const parked = await parkDelivery(context.store, job, context.clock.now(), context.releasePerSecond);
+  const parked = await parkDelivery(context.store, job, context.clock.now(), pacingOf(context));
   return parked.kind === 'early' ? { kind: 'postponed', untilMs: parked.dueAtMs } : { kind: 'done' };
 }

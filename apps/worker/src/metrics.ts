@@ -1,12 +1,15 @@
 /** What a worker counts: attempts by outcome, how long they took, and how long after acceptance a delivery arrived. */
 import type { Attempt, FailureReason, NoticeType, Verdict } from '@posthorn/core';
-import { Counter, Histogram, type Registry } from 'prom-client';
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
 export interface WorkerMetrics {
   attempted(attempt: Attempt, verdict: Verdict, createdAtMs: number): void;
   failed(reason: FailureReason): void;
   paused(): void;
   notice(type: NoticeType): void;
+  /** An attempt failed because of an outage of this process, and is not counted. */
+  notCounted(): void;
+  outage(isOn: boolean): void;
 }
 
 export function createWorkerMetrics(registry: Registry): WorkerMetrics {
@@ -47,6 +50,16 @@ export function createWorkerMetrics(registry: Registry): WorkerMetrics {
     labelNames: ['type'],
     registers,
   });
+  const notCounted = new Counter({
+    name: 'posthorn_attempts_not_counted_total',
+    help: 'Attempts that failed because this worker could reach nothing at all',
+    registers,
+  });
+  const outage = new Gauge({
+    name: 'posthorn_outage',
+    help: '1 while this worker can reach nothing and makes no attempts',
+    registers,
+  });
   return {
     attempted(attempt, verdict, createdAtMs) {
       const outcome = attempt.error ?? 'succeeded';
@@ -58,5 +71,7 @@ export function createWorkerMetrics(registry: Registry): WorkerMetrics {
     failed: (reason) => failed.inc({ reason }),
     paused: () => paused.inc(),
     notice: (type) => notices.inc({ type }),
+    notCounted: () => notCounted.inc(),
+    outage: (isOn) => outage.set(Number(isOn)),
   };
 }

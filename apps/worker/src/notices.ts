@@ -3,7 +3,15 @@ import { errorOfStatus, type Notice } from '@posthorn/core';
 import type { Clock, Logger } from '@posthorn/runtime';
 import type { Sender } from '@posthorn/sender';
 import { signatureHeader } from '@posthorn/signing';
-import { holdLease, loadReplays, removeNotices, type Store, type WaitingNotice, waitingNotices } from '@posthorn/store';
+import {
+  giveUpLease,
+  holdLease,
+  loadReplays,
+  removeNotices,
+  type Store,
+  type WaitingNotice,
+  waitingNotices,
+} from '@posthorn/store';
 import type { WorkerMetrics } from './metrics.ts';
 
 export interface NoticeContext {
@@ -15,6 +23,8 @@ export interface NoticeContext {
   holder: string;
   /** Where notices are posted, and the secret that signs them; undefined for the log and the metric alone. */
   target?: { url: string; secret: string; sender: Sender } | undefined;
+  /** Whether this process has an outage: what it can't post is left to a worker that can. */
+  isCutOff: () => boolean;
 }
 
 /** How often waiting notices are looked for. */
@@ -67,6 +77,10 @@ export function createNotifier(context: NoticeContext, partitions: readonly numb
     /** One round over the partitions whose lease this process gets. A notice may be given twice, after a crash. */
     async giveNotices(): Promise<void> {
       for (const partition of partitions) {
+        if (context.isCutOff() && performance.now() < notBeforeMs) {
+          await giveUpLease(store, 'notifier', partition, holder);
+          continue;
+        }
         if (!(await holdLease(store, 'notifier', partition, holder, LEASE_MS))) continue;
         for (let batch = 0; batch < BATCHES_A_ROUND && (await logNew(partition)); batch++);
         for (
@@ -84,12 +98,13 @@ function logNotice({ logger, metrics }: NoticeContext, notice: Notice): void {
   const line = {
     notice: notice.type,
     notice_id: notice.id,
-    subscription_id: notice.subscriptionId,
+    subscription_id: notice.subscriptionId || undefined,
     delivery_id: notice.deliveryId ?? undefined,
     replay_id: notice.replayId ?? undefined,
     reason: notice.reason ?? undefined,
+    worker: notice.worker ?? undefined,
   };
-  if (notice.type === 'replay.done') logger.info(line, 'notice');
+  if (notice.type === 'replay.done' || notice.type === 'outage.ended') logger.info(line, 'notice');
   else logger.warn(line, 'notice');
 }
 
@@ -127,10 +142,12 @@ async function noticeBody(store: Store, notice: Notice) {
     type: notice.type,
     created_at: new Date(notice.atMs).toISOString(),
     data: {
-      subscription_id: notice.subscriptionId,
+      ...(notice.subscriptionId === '' ? {} : { subscription_id: notice.subscriptionId }),
       ...(notice.deliveryId === null ? {} : { delivery_id: notice.deliveryId }),
       ...(notice.reason === null ? {} : { reason: notice.reason }),
       ...(notice.replayId === null ? {} : { replay_id: notice.replayId }),
+      ...(notice.worker === null ? {} : { worker: notice.worker }),
+      ...(notice.sinceMs === null ? {} : { since: new Date(notice.sinceMs).toISOString() }),
       ...(replay ? { total: replay.total, replayed: replay.replayed, skipped: replay.skipped } : {}),
     },
   };

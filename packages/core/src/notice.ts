@@ -6,6 +6,8 @@ export const NOTICE_TYPES = [
   'delivery.failed',
   'replay.done',
   'replay.failed',
+  'outage.started',
+  'outage.ended',
 ] as const;
 export type NoticeType = (typeof NOTICE_TYPES)[number];
 
@@ -14,9 +16,13 @@ export interface Notice {
   id: string;
   type: NoticeType;
   atMs: number;
+  /** Empty for the notices of an outage. */
   subscriptionId: string;
   deliveryId: string | null;
   replayId: string | null;
-  /** Why: a status reason or a failure reason. */
+  /** Why: a status reason, a failure reason, or what fails in an outage (`dns` or `connection`). */
   reason: string | null;
+  /** Of an outage: the worker process as `host:pid`, and when the outage began. */
+  worker: string | null;
+  sinceMs: number | null;
 }

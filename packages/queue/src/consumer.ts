@@ -41,6 +41,9 @@ const TIMINGS: ConsumerTimings = { lockMs: 30_000, stalledCheckMs: 15_000, putBa
 
 export interface Consumer {
   start(): Promise<void>;
+  /** Takes no more jobs until `resume`; those in hand go on, and one that is being fetched may still come. */
+  pause(): Promise<void>;
+  resume(): Promise<void>;
   /** Takes no new jobs, waits for those in hand, and after `graceMs` makes them give up. Answers whether all ended. */
   stop(graceMs: number): Promise<boolean>;
 }
@@ -79,6 +82,11 @@ export function createConsumer(options: ConsumerOptions): Consumer {
     async start() {
       await worker.waitUntilReady();
       worker.run().catch(options.onError);
+    },
+    pause: () => worker.pause(true),
+    async resume() {
+      // A worker that is closed would start its timers again.
+      if (!worker.closing) await worker.resume();
     },
     async stop(graceMs) {
       const closed = worker.close().then(() => true);

@@ -120,6 +120,30 @@ describe('order', () => {
     expect(behind[1]).toBe(behind[0]);
   });
 
+  it('a paused consumer ends what it has in hand and takes nothing until it is resumed, again and again', async () => {
+    await consumer.start();
+    for (const round of [1, 2]) {
+      const inHand = Promise.withResolvers<void>();
+      handle = async () => {
+        await inHand.promise;
+        return { kind: 'done' };
+      };
+      await add(`a${round}`);
+      await eventually('taken', async () => taken.includes(`a${round}`));
+      await consumer.pause();
+      await add(`b${round}`);
+      inHand.resolve();
+      await eventually('ended', async () => (await producer.counts()).active === 0);
+      expect(await producer.counts()).toMatchObject({ waiting: 1 });
+      await consumer.resume();
+      await eventually('taken', async () => taken.includes(`b${round}`));
+    }
+    await consumer.pause();
+    expect(await consumer.stop(5_000)).toBe(true);
+    await consumer.resume();
+    expect([taken, errors]).toEqual([['a1', 'b1', 'a2', 'b2'], []]);
+  });
+
   it('a job that is gone when its attempt ends leaves nothing behind', async () => {
     handle = async () => {
       await redis.del(`${base}:deliveries:r1`);

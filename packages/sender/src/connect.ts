@@ -9,6 +9,8 @@ export interface ConnectOptions {
   lookup: LookupFunction;
   /** Certificate authorities to trust in place of the well-known ones. */
   ca?: string | undefined;
+  /** Called once TCP has connected, before TLS. */
+  onConnected?: ((origin: string, ip: string) => void) | undefined;
 }
 
 /** A connection that is being opened. Destroying the socket gives it up. */
@@ -32,7 +34,7 @@ const MAX_SESSIONS = 1_000;
  * Makes a function that opens connections. It tries all addresses of a name in turn, each for 250 ms before it starts with the next
  * (RFC 8305). It calls `done` once: after the TLS handshake, or with the error.
  */
-export function createConnect({ lookup, ca }: ConnectOptions): Connect {
+export function createConnect({ lookup, ca, onConnected }: ConnectOptions): Connect {
   const sessions = new Map<string, Buffer>();
   const secureContext = createSecureContext({ ca });
   return (target, admit, done) => {
@@ -57,6 +59,7 @@ export function createConnect({ lookup, ca }: ConnectOptions): Connect {
     socket.on('connectionAttempt', (ip) => {
       tried = ip;
     });
+    socket.once('connect', () => onConnected?.(origin, socket.remoteAddress ?? ''));
     if (target.isSecure) (socket as TLSSocket).on('session', (session) => remember(sessions, origin, session));
     let isDone = false;
     const finish = (error: Error | null) => {

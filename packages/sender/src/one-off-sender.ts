@@ -84,7 +84,10 @@ function post(
       resolve(result);
       stream.destroy();
     };
-    const timer = setTimeout(() => finish({ kind: 'timed_out', ip: ip() }), timeoutMs);
+    const timer = setTimeout(
+      () => finish({ kind: 'timed_out', isConnected: socket?.connecting === false, ip: ip() }),
+      timeoutMs,
+    );
     inFlight.add(finish);
     const fail = (error: Error) => finish(resultOfError(error, ip()));
     stream.on('request', (request: ClientRequest) => {

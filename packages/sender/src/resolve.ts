@@ -22,6 +22,8 @@ export interface ResolverOptions {
   /** The limit of an attempt; that of a lookup, with all its retries, is five eighths of it, and 5 seconds at most. */
   attemptTimeoutMs?: number;
   hostsFile?: string;
+  /** Called with each name that DNS has returned addresses of; not with those of the hosts file. */
+  onResolved?: ((hostname: string) => void) | undefined;
 }
 
 /** Well below the limit of an attempt, so that a silent name server is told apart from a silent receiver. */
@@ -69,6 +71,10 @@ export function createResolver(options: ResolverOptions = {}): Resolve {
     if (!lookup) {
       lookup = queryBoth(currentClient(), name, timeoutMs).finally(() => inFlight.delete(name));
       inFlight.set(name, lookup);
+      lookup.then(
+        () => options.onResolved?.(name),
+        () => undefined,
+      );
     }
     return lookup;
   };

@@ -13,12 +13,12 @@ export interface SendRequest {
 
 /**
  * How an attempt ended. A failed attempt is a value, never an exception. `ip` is the address that was connected to or tried last, null where
- * none was reached. `detail` is the error's code: of node:dns for `dns` (`ENOTFOUND`, `ETIMEOUT`, `ESERVFAIL`, …), of the system, of
+ * none was reached. `isConnected` says whether the time limit came after the connection, with its TLS handshake, was established. `detail` is the error's code: of node:dns for `dns` (`ENOTFOUND`, `ETIMEOUT`, `ESERVFAIL`, …), of the system, of
  * OpenSSL, or one of `ResponseError`.
  */
 export type SendResult =
   | { kind: 'responded'; statusCode: number; ip: string | null }
-  | { kind: 'timed_out'; ip: string | null }
+  | { kind: 'timed_out'; isConnected: boolean; ip: string | null }
   | { kind: 'connection_failed'; error: 'dns' | 'connection' | 'tls'; detail: string; ip: string | null }
   | { kind: 'address_blocked'; reason: 'private_address' | 'local_address'; ip: string | null }
   | { kind: 'not_admitted'; ip: string }

@@ -201,7 +201,11 @@ describe.each(senderKinds)('%s: names', (kind) => {
   });
   it('that take too long to resolve are counted in the limit', async () => {
     const never = sender({ resolve: () => new Promise(() => undefined), timeoutMs: 100 }, kind);
-    expect(await never.send(post('http://receiver.test/'))).toEqual({ kind: 'timed_out', ip: null });
+    expect(await never.send(post('http://receiver.test/'))).toEqual({
+      kind: 'timed_out',
+      isConnected: false,
+      ip: null,
+    });
   });
   it('IP literals are checked although they are never looked up', async () => {
     const to = await receiver();

@@ -20,6 +20,8 @@ export interface SenderOptions {
   signal?: AbortSignal | undefined;
   /** Certificate authorities to trust in place of the well-known ones. */
   ca?: string | undefined;
+  /** Called for each new connection, once TCP has connected. */
+  onConnected?: ((origin: string, ip: string) => void) | undefined;
   /** Clock for the age of connections, in milliseconds; monotonic. */
   now?: (() => number) | undefined;
 }
@@ -37,7 +39,7 @@ export function createSender(options: SenderOptions): Sender {
   const lookup = guardedLookup(options.allowedNetworks, options.resolve ?? createResolver());
   const targetOf = createTargets(options.allowedNetworks);
   const context: Context = {
-    connect: createConnect({ lookup, ca: options.ca }),
+    connect: createConnect({ lookup, ca: options.ca, onConnected: options.onConnected }),
     connections: createConnections(options.now ?? (() => performance.now())),
     inFlight: new Set(),
     userAgent: options.userAgent,
@@ -76,7 +78,10 @@ class Attempt implements Dispatcher.DispatchHandler {
     this.#target = target;
     this.#request = request;
     this.#resolve = resolve;
-    this.#limit = setTimeout(() => this.end({ kind: 'timed_out', ip: this.#ip() }), context.timeoutMs);
+    this.#limit = setTimeout(
+      () => this.end({ kind: 'timed_out', isConnected: this.#connection !== undefined, ip: this.#ip() }),
+      context.timeoutMs,
+    );
     context.inFlight.add(this);
   }
 

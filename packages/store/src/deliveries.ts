@@ -148,6 +148,14 @@ async function keepForHeld(
   await keepEvent(store, ref, acceptedAtMs + keptWhileUnfinishedMs(store));
 }
 
+/** How late attempts are paced. */
+export interface Pacing {
+  /** Attempts a second to each address. */
+  perSecond: number;
+  /** What was due before this is paced also if it is a first attempt, or late by little; 0 for nothing. */
+  dueBeforeMs: number;
+}
+
 /** What a job is to do now. */
 export type Begun =
   | {
@@ -176,7 +184,7 @@ export async function beginAttempt(
   store: Store,
   job: Pick<DeliveryJob, 'deliveryId' | 'generation' | 'subscriptionId'>,
   nowMs: number,
-  lateRetriesPerSecond: number,
+  pacing: Pacing,
 ): Promise<Begun> {
   const { deliveryId: id, subscriptionId } = job;
   const base = baseOf(store, partitionOfId(id, store.partitions));
@@ -200,9 +208,10 @@ export async function beginAttempt(
     const [addressStatus, url, secret, previousSecret, previousUntil] = address;
     if (addressStatus == null || addressStatus === 'deleted') return { kind: 'subscription_deleted' };
     if (addressStatus === 'active') {
-      if (dueAt != null && nowMs - Number(dueAt) > MISSED_MS) {
-        const pacing = paceOf(nowMs, lateRetriesPerSecond);
-        const dueAtMs = Number(await runScript(store, 'pace', base, [id, subscriptionId, ...pacing]));
+      const wasDueAtMs = Number(dueAt ?? created);
+      if (nowMs - wasDueAtMs > MISSED_MS && (dueAt != null || wasDueAtMs < pacing.dueBeforeMs)) {
+        const args = [id, subscriptionId, ...pacingArguments(nowMs, pacing)];
+        const dueAtMs = Number(await runScript(store, 'pace', base, args));
         if (dueAtMs > nowMs) return { kind: 'early', dueAtMs };
       }
       const { type, environment } = decodeKind(Number(kind));
@@ -317,17 +326,17 @@ export async function parkDelivery(
   store: Store,
   job: DeliveryJob,
   nowMs: number,
-  lateRetriesPerSecond: number,
+  pacing: Pacing,
 ): Promise<{ kind: 'parked' | 'superseded' } | { kind: 'early'; dueAtMs: number }> {
   const base = baseOf(store, partitionOfId(job.deliveryId, store.partitions));
-  const args = [job.deliveryId, job.generation, job.subscriptionId, ...paceOf(nowMs, lateRetriesPerSecond)];
+  const args = [job.deliveryId, job.generation, job.subscriptionId, ...pacingArguments(nowMs, pacing)];
   const answer = Number(await runScript(store, 'park', base, args));
   if (answer > 1) return { kind: 'early', dueAtMs: answer };
   return { kind: answer === 1 ? 'parked' : 'superseded' };
 }
 
-function paceOf(nowMs: number, lateRetriesPerSecond: number): number[] {
-  return [nowMs, MISSED_MS, LATE_MS, 1_000 / lateRetriesPerSecond];
+function pacingArguments(nowMs: number, { perSecond, dueBeforeMs }: Pacing): number[] {
+  return [nowMs, MISSED_MS, LATE_MS, 1_000 / perSecond, dueBeforeMs];
 }
 
 /**

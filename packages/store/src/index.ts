@@ -10,6 +10,7 @@ export {
   endDeliveries,
   laneLength,
   loadDeliveries,
+  type Pacing,
   parkDelivery,
   type Recorded,
   recordAttempt,
@@ -29,9 +30,10 @@ export {
 } from './events.ts';
 export type { Lane } from './keys.ts';
 export { type DeliveryFilter, listDeliveries, listReplays, listSubscriptions, readBacklog } from './lists.ts';
-export { removeNotices, type WaitingNotice, waitingNotices } from './notices.ts';
+export { addOutageNotice, removeNotices, type WaitingNotice, waitingNotices } from './notices.ts';
 export { BadCursor, type Page } from './page.ts';
 export { addPublisherUsage, redisCapacity } from './publisher-usage.ts';
+export { loadReachedSites, saveReachedSites } from './reached-sites.ts';
 export {
   countFailed,
   loadReplays,

@@ -62,6 +62,8 @@ export const rankingKey = (base: string, ranking: 'failing' | 'slow', hour: numb
 /** Hash of what each worker says of itself, and sorted set of the workers by when they last did; in the first partition. */
 export const workersKey = (base: string) => `${base}:workers`;
 export const workersSeenKey = (base: string) => `${base}:workers_seen`;
+/** Sorted set of the sites that workers reached lately, by time; in the first partition. */
+export const reachedKey = (base: string) => `${base}:reached`;
 /** A signed-in operator's session. */
 export const sessionKey = (prefix: string, sessionId: string) => `${prefix}:session:${sessionId}`;
 /** Hash of what a publisher has stored: bytes by thirtieths of the retention. */

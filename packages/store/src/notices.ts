@@ -3,6 +3,9 @@ import type { Notice, NoticeType } from '@posthorn/core';
 import { noticesKey } from './keys.ts';
 import { baseOf, type Store } from './store.ts';
 
+/** The same limit as in the scripts. */
+const MAX_NOTICES = 100_000;
+
 /** A notice with its place in the stream. */
 export interface WaitingNotice extends Notice {
   entryId: string;
@@ -34,8 +37,20 @@ export async function waitingNotices(
       deliveryId: fields.get('d') ?? null,
       replayId: fields.get('r') ?? null,
       reason: fields.get('w') || null,
+      worker: fields.get('p') ?? null,
+      sinceMs: fields.has('b') ? Number(fields.get('b')) : null,
     };
   });
+}
+
+/** Leaves a notice of an outage of a worker in the first partition. */
+export async function addOutageNotice(
+  store: Store,
+  notice: { type: 'outage.started' | 'outage.ended'; atMs: number; reason: string; worker: string; sinceMs: number },
+): Promise<void> {
+  const { type, atMs, reason, worker, sinceMs } = notice;
+  const fields = ['k', type, 'at', atMs, 'w', reason, 'p', worker, 'b', sinceMs];
+  await store.redis.xadd(noticesKey(baseOf(store, 0)), 'MAXLEN', '~', MAX_NOTICES, '*', ...fields);
 }
 
 /** Notes that notices have been given. */

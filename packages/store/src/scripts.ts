@@ -47,17 +47,19 @@ end
 `;
 
 /**
- * Gives a retry that is late (nobody could make it in its time, so it is one of many) a turn in the line of its address, at a bounded
- * rate. As long as there is a line, one that missed its time or its turn by little joins it too, or those that missed their turns while
- * workers were busy would go out all at once. Answers when it is due.
+ * Rate-limits the late attempts of an address: a retry that nobody could make in time (it is one of many), and whatever was due before the
+ * end of an outage. Each gets the next free time of its address. As long as some wait for theirs, a retry that missed its time by little is
+ * paced too, or those that missed it while workers were busy would go out all at once. A first attempt (x is empty) is due when its
+ * delivery is created. Returns when the attempt is due.
  */
 const PACE = `
-local function pace(id, sub, x, now, missed, late, every)
-  x = tonumber(x) or 0
+local function pace(id, sub, x, created, now, missed, late, every, before)
+  created = tonumber(created)
+  x = tonumber(x) or created < before and created or 0
   if x == 0 or now - x <= missed then return x end
   local key = base .. ':paced:' .. sub
   local last = tonumber(call('GET', key))
-  if not last and now - x <= late then return x end
+  if not last and now - x <= late and x >= before then return x end
   local turn = math.max(now, (last or 0) + every)
   call('SET', key, string.format('%.3f', turn), 'PX', math.ceil(turn - now) + late)
   call('HSET', base .. ':delivery:' .. id, 'x', math.ceil(turn))
@@ -181,7 +183,7 @@ return 1
   recordAttempt: `
 local call, base, id = redis.call, KEYS[1], ARGV[1]
 local key = base .. ':delivery:' .. id
-local d = call('HMGET', key, 'st', 'n', 's', 'c')
+local d = call('HMGET', key, 'st', 'n', 's', 'c', 'x')
 local st, sub, created = d[1], d[3], d[4]
 if not st or st == '3' or st == '4' then return {'over', 0, 0, 0} end
 local number = tonumber(ARGV[2])
@@ -192,7 +194,7 @@ if ARGV[3] == 'succeeded' then
   -- The common case comes first and needs none of the functions below.
   call('HSET', key, 'st', '3', 'n', number, 'a' .. number, ARGV[4])
   if st == '2' then call('ZREM', base .. ':held:' .. sub, id) end
-  if number > 1 then call('HDEL', key, 'x') end
+  if d[5] then call('HDEL', key, 'x') end
   if ARGV[10] ~= '' then call('HSET', key, 'm', ARGV[10]) end
   call('PEXPIREAT', key, ARGV[8])
   call('ZADD', base .. ':by_status:succeeded', created, id)
@@ -245,25 +247,23 @@ end
 return ended
 `,
 
-  /** Paces a retry if it is late, and answers when it is due (0: now). ARGV: id, subscription, now, missed after, late after, milliseconds between two. */
+  /** Paces an attempt if it is late, and returns when it is due (0: now). ARGV: id, subscription, now, missed after, late after, milliseconds between two, paced if due before. */
   pace: `${LIB}${PACE}
-local d = redis.call('HMGET', base .. ':delivery:' .. ARGV[1], 'st', 'x')
-if d[1] ~= WAITING then return 0 end
-return pace(ARGV[1], ARGV[2], d[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]))
+local d = redis.call('HMGET', base .. ':delivery:' .. ARGV[1], 'st', 'x', 'c')
+if d[1] ~= WAITING and d[1] ~= PENDING then return 0 end
+return pace(ARGV[1], ARGV[2], d[2], d[3], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]))
 `,
 
   /**
    * Puts a delivery whose address is busy into the parked lane, so that its job can go; but a late retry whose turn is still to come
    * keeps its job. Answers 1 where it is parked, 0 where the job is no longer the delivery's, or when the job is due.
-   * ARGV: id, generation, subscription, now, missed after, late after, milliseconds between two.
+   * ARGV: id, generation, subscription, now, missed after, late after, milliseconds between two, paced if due before.
    */
   park: `${LIB}${PACE}
 local d = redis.call('HMGET', base .. ':delivery:' .. ARGV[1], 'st', 'g', 'c', 'x')
 if not d[1] or finished(d[1]) or d[1] == HELD or (d[2] or '0') ~= ARGV[2] then return 0 end
-if d[1] == WAITING then
-  local due = pace(ARGV[1], ARGV[3], d[4], tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]))
-  if due > tonumber(ARGV[4]) then return due end
-end
+local due = pace(ARGV[1], ARGV[3], d[4], d[3], tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8]))
+if due > tonumber(ARGV[4]) then return due end
 redis.call('ZADD', base .. ':parked:' .. ARGV[3], d[3], ARGV[1])
 redis.call('SADD', base .. ':release_parked', ARGV[3])
 return 1

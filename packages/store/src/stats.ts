@@ -185,6 +185,8 @@ export interface WorkerState {
   startedAtMs: number;
   concurrency: number;
   inFlight: number;
+  /** Since when it can't reach anything; missing in what an older version says. */
+  outageSinceMs?: number | null;
 }
 
 /** Notes that a worker is alive. */

@@ -86,9 +86,12 @@ async function attempt(deliveryId: string, number: number, verdict: Verdict, pau
   return await recordAttempt(store, delivery, made, verdict, { pauseAfter, maxAttempts: 6 });
 }
 
-/** At 50 late retries a second. */
-const begin = (job: Parameters<typeof beginAttempt>[1], atMs = nowMs) => beginAttempt(store, job, atMs, 50);
-const park = (job: DeliveryJob) => parkDelivery(store, job, nowMs, 50);
+/** 50 late attempts a second. */
+const pacing = { perSecond: 50, dueBeforeMs: 0 };
+const begin = (job: Parameters<typeof beginAttempt>[1], atMs = nowMs, dueBeforeMs = 0) =>
+  beginAttempt(store, job, atMs, { ...pacing, dueBeforeMs });
+const park = (job: DeliveryJob, atMs = nowMs, dueBeforeMs = 0) =>
+  parkDelivery(store, job, atMs, { ...pacing, dueBeforeMs });
 
 describe('matching', () => {
   it('sees a subscription from the write on, as it is then', async () => {
@@ -343,6 +346,29 @@ describe('retries that are late', () => {
     const job = { deliveryId, generation: 0, subscriptionId: subscription.id };
     expect(await begin(job)).toMatchObject({ kind: 'attempt', attemptNumber: 2 });
     expect(await store.redis.keys(`${store.prefix}:*:paced:*`)).toEqual([]);
+  });
+});
+
+describe('first attempts that waited for an outage to end', () => {
+  it('are paced like late retries, those of later events are not, and a success leaves no due time behind', async () => {
+    const subscription = await subscribe();
+    const waiting = async () => {
+      const of = event();
+      const [made] = await deliver([subscription.id], of);
+      return { deliveryId: made!.deliveryId, generation: 0, subscriptionId: subscription.id, event: eventRef(of) };
+    };
+    const [first, second, third] = [await waiting(), await waiting(), await waiting()];
+    // Less than a minute: a retry would not be paced yet.
+    nowMs += 30_000;
+    const endedAtMs = nowMs;
+    const later = await waiting();
+    expect(await begin(first, nowMs, endedAtMs)).toMatchObject({ kind: 'attempt', attemptNumber: 1 });
+    expect(await begin(second, nowMs, endedAtMs)).toEqual({ kind: 'early', dueAtMs: nowMs + 20 });
+    expect(await park(third, nowMs, endedAtMs)).toEqual({ kind: 'early', dueAtMs: nowMs + 40 });
+    nowMs += 1_000;
+    expect(await begin(later, nowMs, endedAtMs)).toMatchObject({ kind: 'attempt', attemptNumber: 1 });
+    await attempt(second.deliveryId, 1, { kind: 'succeeded' });
+    expect(await one(second.deliveryId)).toMatchObject({ status: 'succeeded', nextAttemptAtMs: null });
   });
 });
 

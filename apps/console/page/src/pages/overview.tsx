@@ -8,7 +8,7 @@ import { AttemptsChart, percent } from '../parts/attempts-chart.tsx';
 import { Figure, FigureCard, PageBody, Section } from '../parts/layout.tsx';
 import { Loaded } from '../parts/states.tsx';
 import { labelOf, StatusBadge } from '../parts/status.tsx';
-import { Ago, durationText } from '../parts/time.tsx';
+import { Ago, durationText, Instant } from '../parts/time.tsx';
 import { useOverview } from '../queries.ts';
 
 export function OverviewPage() {
@@ -34,6 +34,23 @@ function Content({ overview }: { overview: Overview }) {
           Events are accepted and kept, but nothing is delivered until one is started.
         </Alert>
       )}
+      {workers
+        .filter(({ outage_since }) => outage_since !== null)
+        .map(({ id, host, pid, outage_since }) => (
+          <Alert
+            key={id}
+            color="orange"
+            icon={<IconAlertTriangle />}
+            title={
+              <>
+                Worker {host}:{pid} has reached nothing since <Instant at={outage_since!} />
+              </>
+            }
+          >
+            Its network or name resolution fails. It makes no attempts, and none is counted, until it can reach a
+            receiver again.
+          </Alert>
+        ))}
       <SimpleGrid cols={{ base: 2, sm: 3, lg: 5 }} spacing="sm">
         {(['succeeded', 'pending', 'waiting_for_retry', 'held', 'failed'] as const).map((status) => (
           <FigureCard

@@ -1,0 +1,51 @@
+/** What follows from an outage of this process: it takes no jobs, and the log, the metrics and a notice say so. */
+import { hostname } from 'node:os';
+import type { Clock, Logger } from '@posthorn/runtime';
+import { addOutageNotice, listSubscriptions, type Store } from '@posthorn/store';
+import type { WorkerMetrics } from './metrics.ts';
+import type { Outage, OutageOptions } from './outage.ts';
+import { untilStored } from './until-stored.ts';
+
+export interface OutageReportContext {
+  store: Store;
+  logger: Logger;
+  metrics: Pick<WorkerMetrics, 'outage'>;
+  clock: Clock;
+  /** Stops or resumes taking jobs. */
+  pauseQueue: (isPaused: boolean) => Promise<unknown>;
+  onError: (error: Error) => void;
+  /** Fires when the process is stopping and can't wait any longer. */
+  giveUp: AbortSignal;
+}
+
+/** Subscriptions probed besides the remembered sites, newest first. */
+const MAX_MORE_URLS = 20;
+
+export function createOutageReports(
+  context: OutageReportContext,
+): Pick<OutageOptions, 'onStart' | 'onEnd' | 'moreUrls'> {
+  const { store, logger, metrics, clock, giveUp, onError } = context;
+  const worker = `${hostname()}:${process.pid}`;
+  const notify = (type: 'outage.started' | 'outage.ended', { kind, startedAtMs }: Outage) => {
+    const notice = { type, atMs: clock.now(), reason: kind, worker, sinceMs: startedAtMs };
+    untilStored(() => addOutageNotice(store, notice), giveUp).catch(onError);
+  };
+  return {
+    onStart(outage) {
+      context.pauseQueue(true).catch(onError);
+      metrics.outage(true);
+      logger.error({ reason: outage.kind }, 'outage.started');
+      notify('outage.started', outage);
+    },
+    onEnd(outage, endedAtMs) {
+      context.pauseQueue(false).catch(onError);
+      metrics.outage(false);
+      logger.warn({ reason: outage.kind, duration_ms: endedAtMs - outage.startedAtMs }, 'outage.ended');
+      notify('outage.ended', outage);
+    },
+    async moreUrls() {
+      const { items } = await listSubscriptions(store, { status: 'active' }, MAX_MORE_URLS);
+      return items.map(({ url }) => url);
+    },
+  };
+}

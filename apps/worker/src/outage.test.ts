@@ -1,0 +1,196 @@
+/** Whose failure it is: what is told apart, on which side doubt errs, and what begins and ends an outage. */
+import { describe, expect, it } from '@jest/globals';
+import type { SendResult } from '@posthorn/sender';
+import { eventually } from '@posthorn/testing';
+import { createOutages, type Outage } from './outage.ts';
+import { createReachedSites } from './reached-sites.ts';
+
+const noName: SendResult = { kind: 'connection_failed', error: 'dns', detail: 'ETIMEOUT', ip: null };
+const noRoute: SendResult = {
+  kind: 'connection_failed',
+  error: 'connection',
+  detail: 'EHOSTUNREACH',
+  ip: '198.51.100.1',
+};
+const noConnection: SendResult = { kind: 'timed_out', isConnected: false, ip: '198.51.100.1' };
+const noResponse: SendResult = { kind: 'timed_out', isConnected: true, ip: '198.51.100.1' };
+const url = 'https://dead.example/hook';
+
+/** Sites that were reached, and a network that is up or down. */
+function setUp(count = 5) {
+  const network = { names: true, hosts: true, resolves: '' };
+  const sites = createReachedSites();
+  for (let i = 0; i < count; i++) {
+    sites.resolved(`a.site${i}.example`, 1_000);
+    sites.connected(`https://a.site${i}.example`, `192.0.${i}.1`, 1_000);
+  }
+  const probed: string[] = [];
+  const changes: string[] = [];
+  const clock = { nowMs: 1_000_000, elapsedMs: 0, inFlight: 1 };
+  const name = async (hostname: string) => {
+    probed.push(hostname);
+    await new Promise(setImmediate);
+    if (!network.names && hostname !== network.resolves) return 'dns' as const;
+    outages.resolved(hostname);
+    return 'reached' as const;
+  };
+  const created = createOutages({
+    sites,
+    probe: {
+      name,
+      async host(at) {
+        if ((await name(new URL(at).hostname)) === 'dns') return 'dns';
+        if (!network.hosts) return 'connection';
+        outages.connected(at, '203.0.113.1');
+        return 'reached';
+      },
+    },
+    inFlight: () => clock.inFlight,
+    now: () => clock.nowMs,
+    elapsedMs: () => clock.elapsedMs,
+    onStart: ({ kind }: Outage) => changes.push(`${kind} fails`),
+    onEnd: ({ startedAtMs }, endedAtMs) => changes.push(`over after ${endedAtMs - startedAtMs}`),
+    moreUrls: async () => ['https://new.example/hook'],
+  });
+  const outages = {
+    ...created,
+    isOurs: (result: SendResult, at: string, startedAtMs = clock.nowMs) => created.isOurs(result, at, startedAtMs),
+  };
+  return { network, sites, outages, probed, changes, clock };
+}
+
+describe('a failure', () => {
+  it('is the receiver’s if another site can be reached afterwards', async () => {
+    const { outages, changes } = setUp();
+    for (const result of [noName, noRoute, noConnection, noResponse]) {
+      expect(await outages.isOurs(result, url)).toBe(false);
+    }
+    expect([outages.current(), changes]).toEqual([undefined, []]);
+  });
+  it('is ours if none can', async () => {
+    const { outages, network, changes, clock } = setUp();
+    network.names = false;
+    // Many at once, of the sites that are remembered as well.
+    const results = [0, 1, 2, 3, 4].map((i) => outages.isOurs(noName, `https://a.site${i}.example/hook`));
+    expect(await Promise.all(results)).toEqual([true, true, true, true, true]);
+    expect(outages.current()).toEqual({ kind: 'dns', startedAtMs: clock.nowMs });
+    expect(changes).toEqual(['dns fails']);
+  });
+  it.each([noRoute, noConnection, noResponse])('of a connection is judged by connections: %j', async (result) => {
+    const { outages, network, changes } = setUp();
+    network.hosts = false;
+    expect(await outages.isOurs(noName, url)).toBe(false);
+    expect(await outages.isOurs(result, url)).toBe(true);
+    expect(changes).toEqual(['connection fails']);
+  });
+  it('is judged by what happens after it, not before', async () => {
+    const { outages, network } = setUp();
+    outages.resolved('a.site1.example');
+    network.names = false;
+    expect(await outages.isOurs(noName, url)).toBe(true);
+  });
+  it('is the receiver’s if other attempts get through meanwhile, without waiting for probes', async () => {
+    const { outages, network, changes } = setUp();
+    network.names = false;
+    const late = outages.isOurs(noName, url);
+    outages.resolved('b.site1.example');
+    expect(await late).toBe(false);
+    network.hosts = false;
+    const silent = outages.isOurs(noResponse, url);
+    await outages.isOurs({ kind: 'responded', statusCode: 500, ip: null }, 'https://a.site1.example/');
+    expect(await silent).toBe(false);
+    // A response over a kept connection does not prove that new ones can be established; a refused one does.
+    const unconnected = outages.isOurs(noConnection, url);
+    await outages.isOurs({ kind: 'responded', statusCode: 200, ip: null }, 'https://a.site1.example/');
+    const refused: SendResult = { ...noRoute, kind: 'connection_failed', error: 'connection', detail: 'ECONNREFUSED' };
+    expect(await outages.isOurs(refused, 'https://a.site2.example/')).toBe(false);
+    expect(await unconnected).toBe(false);
+    expect(changes).toEqual([]);
+  });
+  it('is the receiver’s if fewer than three other sites are known: the specification counts', async () => {
+    const { outages, network, probed } = setUp(3);
+    network.names = false;
+    expect(await outages.isOurs(noName, 'https://b.site1.example/')).toBe(false);
+    expect(probed).toEqual([]);
+    expect(await outages.isOurs(noName, url)).toBe(true);
+  });
+  it('of many names of one domain, or many hosts of one network, is theirs', async () => {
+    const { outages, sites, network } = setUp(0);
+    for (let i = 0; i < 50; i++) {
+      sites.resolved(`customer${i}.platform.example`, 1_000);
+      sites.connected(`https://customer${i}.platform.example`, `192.0.2.${i}`, 1_000);
+    }
+    Object.assign(network, { names: false, hosts: false });
+    expect(await outages.isOurs(noName, 'https://customer1.platform.example/')).toBe(false);
+    expect(await outages.isOurs(noResponse, 'https://customer1.platform.example/')).toBe(false);
+  });
+  it('that the host itself has reported, or the address guard, counts at once', async () => {
+    const { outages, network, probed } = setUp();
+    Object.assign(network, { names: false, hosts: false });
+    const results: SendResult[] = [
+      { kind: 'responded', statusCode: 503, ip: null },
+      { kind: 'address_blocked', reason: 'private_address', ip: null },
+      { kind: 'connection_failed', error: 'tls', detail: 'CERT_HAS_EXPIRED', ip: null },
+      { kind: 'connection_failed', error: 'connection', detail: 'ECONNRESET', ip: null },
+    ];
+    for (const result of results) expect(await outages.isOurs(result, url)).toBe(false);
+    expect(probed).toEqual([]);
+  });
+});
+
+describe('an outage', () => {
+  it('is noticed from silence while attempts are in flight, not while none is', async () => {
+    const { outages, network, clock, changes, probed } = setUp();
+    network.hosts = false;
+    clock.inFlight = 0;
+    clock.elapsedMs = 60_000;
+    await outages.check();
+    clock.inFlight = 1;
+    clock.elapsedMs += 4_000;
+    await outages.check();
+    expect(probed).toEqual([]);
+    clock.elapsedMs += 1;
+    await outages.check();
+    await eventually('the outage to be noticed', () => changes.length === 1);
+    expect(changes).toEqual(['connection fails']);
+    // What is in flight and gets nothing is not counted either.
+    expect(await outages.isOurs(noName, url)).toBe(true);
+  });
+  it('is not noticed from silence if a probe gets through', async () => {
+    const { outages, clock, changes, probed } = setUp();
+    clock.elapsedMs = 4_001;
+    await outages.check();
+    await eventually('the probes to be made', () => probed.length > 0);
+    clock.elapsedMs += 4_000;
+    await outages.check();
+    expect(probed.length).toBe(5);
+    expect(changes).toEqual([]);
+  });
+  it('of name resolution ends as soon as a name resolves', async () => {
+    const { outages, network, clock, changes } = setUp();
+    network.names = false;
+    await outages.isOurs(noName, url);
+    await outages.check();
+    outages.connected('https://192.0.2.9', '192.0.2.9');
+    expect(outages.current()).toBeDefined();
+    network.names = true;
+    clock.nowMs += 3_600_000;
+    await outages.check();
+    expect([outages.current(), outages.endedAtMs()]).toEqual([undefined, clock.nowMs]);
+    expect(changes).toEqual(['dns fails', 'over after 3600000']);
+    // An attempt that began during the outage may take until after its end to fail.
+    clock.nowMs += 5_000;
+    expect(await outages.isOurs(noName, url, clock.nowMs - 5_001)).toBe(true);
+    expect(await outages.isOurs(noName, url, clock.nowMs - 4_999)).toBe(false);
+  });
+  it('ends if the remembered sites are gone for good, by an address that nobody has tried', async () => {
+    const { outages, network, changes, probed } = setUp();
+    network.names = false;
+    await outages.isOurs(noName, url);
+    for (let i = 0; i < 29; i++) await outages.check();
+    expect(probed).not.toContain('new.example');
+    network.resolves = 'new.example';
+    await outages.check();
+    expect(changes).toEqual(['dns fails', 'over after 0']);
+  });
+});

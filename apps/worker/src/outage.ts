@@ -1,0 +1,254 @@
+/**
+ * Tells an outage of this process's own network or name resolution from failures of receivers. docs/decisions says by what, and on which
+ * side it errs.
+ */
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Probe, ProbeResult, SendResult } from '@posthorn/sender';
+import { domainOf, networkOf, type ReachedSites, type Site, type SiteKind } from './reached-sites.ts';
+
+export interface Outage {
+  /** What fails: name resolution, or connections. */
+  kind: SiteKind;
+  startedAtMs: number;
+}
+
+export interface Outages {
+  /** The outage of this process, if there is one: attempts must not begin. */
+  current(): Outage | undefined;
+  /** When the last outage of this process ended, in milliseconds since 1970; 0 if there was none. */
+  endedAtMs(): number;
+  /**
+   * Whether an attempt failed because of an outage, so that it must not be counted. Returns at once unless the attempt got nothing from
+   * outside; then it returns when something else was reached, or when the probes have ended. `startedAtMs` is when the attempt began: one
+   * that began before the end of an outage, and got nothing, failed because of it.
+   */
+  isOurs(result: SendResult, url: string, startedAtMs: number): Promise<boolean>;
+  /** DNS has returned addresses of a name. */
+  resolved(hostname: string): void;
+  /** A connection was established or refused by the host. */
+  connected(origin: string, ip: string): void;
+  /** Notices silence, and probes whether an outage is over. To be called every second. */
+  check(): Promise<void>;
+}
+
+export interface OutageOptions {
+  sites: ReachedSites;
+  probe: Probe;
+  /** Attempts in flight. */
+  inFlight: () => number;
+  /** Milliseconds since 1970. */
+  now: () => number;
+  onStart: (outage: Outage) => void;
+  onEnd: (outage: Outage, endedAtMs: number) => void;
+  /** URLs to probe during an outage besides the sites that are remembered. */
+  moreUrls: () => Promise<string[]>;
+  /** A monotonic clock, in milliseconds. */
+  elapsedMs: () => number;
+}
+
+/** With fewer other sites to ask, an outage can't be told from the failure of receivers. */
+const MIN_WITNESSES = 3;
+const MAX_PROBED = 20;
+const PROBED_FIRST = 5;
+/** Time between two rounds of probes. */
+const ROUND_GAP_MS = 500;
+/** How long the first probes of a round go on alone. */
+const HEAD_START_MS = 500;
+/** With attempts in flight, this long without any response or connection starts a round of probes. */
+const SILENCE_MS = 4_000;
+/** In an outage, every so many checks other subscriptions are probed too: the sites that are remembered may be gone for good. */
+const CHECKS_BETWEEN_MORE_URLS = 30;
+
+/** Errors of a connection that do not come from the other side. */
+const UNREACHED = new Set([
+  'ETIMEDOUT',
+  'ENETUNREACH',
+  'EHOSTUNREACH',
+  'ENETDOWN',
+  'EHOSTDOWN',
+  'EADDRNOTAVAIL',
+  'EMFILE',
+  'ENFILE',
+  'ENOBUFS',
+  'EACCES',
+  'EPERM',
+]);
+
+/** What has to be seen after a failure to prove that the way out works: of a name, of a new connection, of any connection. */
+type Evidence = 'name' | 'connection' | 'response';
+const PROVES: Record<Evidence, readonly Evidence[]> = {
+  name: ['name'],
+  connection: ['connection', 'response'],
+  response: ['response'],
+};
+
+/** A failed attempt whose cause is not known yet. */
+interface Doubt {
+  needs: Evidence;
+  kind: SiteKind;
+  /** The failed site itself, which is no witness. */
+  group: string;
+  decide: (isOurs: boolean) => void;
+}
+
+export function createOutages(options: OutageOptions): Outages {
+  const { sites, probe, now, elapsedMs } = options;
+  const doubts = new Set<Doubt>();
+  const rounds = new Map<SiteKind, Promise<void>>();
+  const roundEndedAtMs = { dns: Number.NEGATIVE_INFINITY, connection: Number.NEGATIVE_INFINITY };
+  /** How often evidence came, by what it ends. */
+  const seen = { dns: 0, connection: 0 };
+  /** Waits for evidence during a round. */
+  const onSeen = new Set<() => void>();
+  let outage: Outage | undefined;
+  let endedAtMs = 0;
+  /** When something came from outside, or nothing was in flight, by `elapsedMs`. */
+  let heardAtMs = elapsedMs();
+  let checks = 0;
+
+  const start = (kind: SiteKind) => {
+    if (outage) return;
+    outage = { kind, startedAtMs: now() };
+    options.onStart(outage);
+    for (const doubt of doubts) settle(doubt, true);
+  };
+  const prove = (evidence: Evidence) => {
+    if (evidence !== 'name') heardAtMs = elapsedMs();
+    if (evidence !== 'response') {
+      const kind = evidence === 'name' ? 'dns' : 'connection';
+      seen[kind] += 1;
+      if (outage?.kind === kind) {
+        const ended = outage;
+        outage = undefined;
+        endedAtMs = now();
+        options.onEnd(ended, endedAtMs);
+      }
+    }
+    // The common case: nothing is in doubt.
+    if (doubts.size === 0 && onSeen.size === 0) return;
+    for (const doubt of doubts) if (PROVES[evidence].includes(doubt.needs)) settle(doubt, false);
+    for (const check of onSeen) check();
+  };
+  const settle = (doubt: Doubt, isOurs: boolean) => {
+    doubts.delete(doubt);
+    doubt.decide(isOurs);
+  };
+  const probeSite = ({ kind, at }: Site): Promise<ProbeResult> => (kind === 'dns' ? probe.name(at) : probe.host(at));
+
+  /** Probes some sites, then more, until there is evidence or all have failed. Returns what fails, if all do. */
+  const askAround = async (kind: SiteKind, picked: readonly Site[]): Promise<SiteKind | 'nothing' | 'unknown'> => {
+    const before = seen[kind];
+    const isSeen = Promise.withResolvers<void>();
+    const check = () => seen[kind] !== before && isSeen.resolve();
+    onSeen.add(check);
+    const stopped = new AbortController();
+    try {
+      const results = picked.slice(0, PROBED_FIRST).map(probeSite);
+      const early = Promise.all(results).then(() => undefined);
+      const headStart = wait(HEAD_START_MS, undefined, { signal: stopped.signal }).catch(() => undefined);
+      await Promise.race([isSeen.promise, early, headStart]);
+      if (seen[kind] === before) {
+        results.push(...picked.slice(PROBED_FIRST).map(probeSite));
+        await Promise.race([isSeen.promise, Promise.all(results)]);
+      }
+      if (seen[kind] !== before) return 'nothing';
+      const failed = (await Promise.all(results)).filter((result) => result === 'dns' || result === 'connection');
+      if (failed.length < MIN_WITNESSES) return 'unknown';
+      return failed.every((result) => result === 'dns') ? 'dns' : 'connection';
+    } finally {
+      stopped.abort();
+      onSeen.delete(check);
+    }
+  };
+
+  const runRound = async (kind: SiteKind, isSilent: boolean): Promise<void> => {
+    const gapMs = roundEndedAtMs[kind] + ROUND_GAP_MS - elapsedMs();
+    if (gapMs > 0) await wait(gapMs);
+    const asking = () => [...doubts].filter((doubt) => doubt.kind === kind);
+    if (asking().length === 0 && !isSilent) return;
+    const picked = sites.pick(kind, MAX_PROBED);
+    const failed = picked.length < MIN_WITNESSES ? 'unknown' : await askAround(kind, picked);
+    roundEndedAtMs[kind] = elapsedMs();
+    // Evidence has settled the doubts that were there before it.
+    if (failed === 'nothing') return;
+    for (const doubt of asking()) {
+      const witnesses = picked.filter(({ group }) => group !== doubt.group).length;
+      if (failed === 'unknown' || witnesses < MIN_WITNESSES) settle(doubt, false);
+    }
+    // Ends the doubts that are left.
+    if (failed !== 'unknown' && (isSilent || asking().length > 0)) start(failed);
+  };
+  /** One round of a kind at a time. A doubt that came too late for one gets another. */
+  const doubtAll = (kind: SiteKind, isSilent = false): void => {
+    if (rounds.has(kind)) return;
+    const round = runRound(kind, isSilent).finally(() => {
+      rounds.delete(kind);
+      if ([...doubts].some((doubt) => doubt.kind === kind)) doubtAll(kind);
+    });
+    rounds.set(kind, round);
+  };
+
+  const probeForEnd = async (current: Outage): Promise<void> => {
+    checks += 1;
+    const probes = sites.pick(current.kind, PROBED_FIRST).map(probeSite);
+    if (checks % CHECKS_BETWEEN_MORE_URLS === 0) {
+      const urls = await options.moreUrls();
+      for (const url of urls) probes.push(current.kind === 'dns' ? probe.name(new URL(url).hostname) : probe.host(url));
+    }
+    // Whatever is reached ends the outage by itself.
+    await Promise.all(probes);
+  };
+
+  const connected = (origin: string, ip: string) => {
+    sites.connected(origin, ip, now());
+    prove('connection');
+  };
+  return {
+    current: () => outage,
+    endedAtMs: () => endedAtMs,
+    resolved(hostname) {
+      sites.resolved(hostname, now());
+      prove('name');
+    },
+    connected,
+    async isOurs(result, url, startedAtMs) {
+      const needs = neededEvidence(result);
+      if (needs === undefined) {
+        if (result.kind === 'responded') prove('response');
+        else if (isRefused(result)) connected(new URL(url).origin, result.ip ?? '');
+        return false;
+      }
+      if (outage || startedAtMs <= endedAtMs) return true;
+      const kind = needs === 'name' ? 'dns' : 'connection';
+      const ip = 'ip' in result ? result.ip : null;
+      const group = needs === 'name' ? domainOf(new URL(url).hostname) : networkOf(ip ?? '');
+      const witnesses = sites.pick(kind, MIN_WITNESSES + 1).filter((site) => site.group !== group);
+      if (witnesses.length < MIN_WITNESSES) return false;
+      return await new Promise((decide) => {
+        doubts.add({ needs, kind, group, decide });
+        doubtAll(kind);
+      });
+    },
+    async check() {
+      if (outage) {
+        await probeForEnd(outage);
+        return;
+      }
+      checks = 0;
+      if (options.inFlight() === 0) heardAtMs = elapsedMs();
+      else if (elapsedMs() - heardAtMs > SILENCE_MS) doubtAll('connection', true);
+    },
+  };
+}
+
+/** What would prove that an attempt failed because of the receiver; undefined if the attempt itself does. */
+function neededEvidence(result: SendResult): Evidence | undefined {
+  if (result.kind === 'timed_out') return result.isConnected ? 'response' : 'connection';
+  if (result.kind !== 'connection_failed') return undefined;
+  if (result.error === 'dns') return 'name';
+  return UNREACHED.has(result.detail) ? 'connection' : undefined;
+}
+
+function isRefused(result: SendResult): result is Extract<SendResult, { kind: 'connection_failed' }> {
+  return result.kind === 'connection_failed' && result.detail === 'ECONNREFUSED';
+}

@@ -1,0 +1,60 @@
+/** Which names and hosts count as one witness, and how they get older. */
+import { describe, expect, it } from '@jest/globals';
+import { createReachedSites, domainOf, networkOf } from './reached-sites.ts';
+
+const HOUR_MS = 3_600_000;
+
+describe('groups', () => {
+  it('names of one registered domain are one witness', () => {
+    const domains = ['a.b.example.com', 'example.com', 'shop.example.co.uk', 'example.co.uk', 'x.app.dev', 'localhost'];
+    expect(domains.map(domainOf)).toEqual([
+      'example.com',
+      'example.com',
+      'example.co.uk',
+      'example.co.uk',
+      'x.app.dev',
+      'localhost',
+    ]);
+  });
+  it('hosts of one network are one witness', () => {
+    expect(['10.1.2.3', '::ffff:10.1.2.4', '2001:db8:1:2::3', '2001:db8:1::9'].map(networkOf)).toEqual([
+      '10.1.2',
+      '10.1.2',
+      '2001:db8:1',
+      '2001:db8:1',
+    ]);
+  });
+});
+
+describe('reached sites', () => {
+  it('get older only as others are reached', () => {
+    const sites = createReachedSites();
+    sites.resolved('a.example1.com', 0);
+    sites.resolved('a.example2.com', HOUR_MS);
+    sites.connected('https://a.example1.com', '192.0.2.1', 0);
+    const names = () => sites.pick('dns', 10).map(({ at }) => at);
+    expect(names().sort()).toEqual(['a.example1.com', 'a.example2.com']);
+    sites.resolved('b.example3.com', HOUR_MS + 1);
+    expect(names().sort()).toEqual(['a.example2.com', 'b.example3.com']);
+    expect(sites.pick('connection', 10).map(({ at }) => at)).toEqual(['https://a.example1.com']);
+    expect(sites.pick('dns', 1)).toHaveLength(1);
+  });
+  it('are saved when they are new, and again after a minute; what was saved can be loaded', () => {
+    const sites = createReachedSites();
+    sites.resolved('a.example1.com', 0);
+    sites.connected('https://a.example1.com', '192.0.2.1', 0);
+    const saved = sites.takeUnsaved(0);
+    expect(saved).toHaveLength(2);
+    sites.resolved('b.example1.com', 59_999);
+    expect(sites.takeUnsaved(59_999)).toEqual([]);
+    sites.resolved('c.example1.com', 60_000);
+    expect(sites.takeUnsaved(60_000)).toEqual(['dns example1.com c.example1.com']);
+    const other = createReachedSites();
+    other.load([...saved.map((text) => ({ text, reachedAtMs: 0 })), { text: 'nonsense', reachedAtMs: 0 }]);
+    expect([...other.pick('dns', 9), ...other.pick('connection', 9)].map(({ at }) => at)).toEqual([
+      'a.example1.com',
+      'https://a.example1.com',
+    ]);
+    expect(other.takeUnsaved(0)).toEqual([]);
+  });
+});

@@ -1,0 +1,113 @@
+/** Remembers what could be reached lately, one name of each domain and one host of each network: the witnesses of an outage (outage.ts). */
+import { isIP } from 'node:net';
+import { LRUCache } from 'lru-cache';
+
+/** `dns`: a name that resolved, told apart by domain; `connection`: a host that was connected to, told apart by network. */
+export type SiteKind = 'dns' | 'connection';
+
+export interface Site {
+  kind: SiteKind;
+  /** The domain or the network. What shares it may fail together, so it stands for one witness. */
+  group: string;
+  /** A host name, or the origin of a URL. */
+  at: string;
+  /** When it was reached last, in milliseconds since 1970. */
+  reachedAtMs: number;
+  savedAtMs: number;
+}
+
+export interface ReachedSites {
+  /** Notes that DNS has returned addresses of a name. */
+  resolved(hostname: string, nowMs: number): void;
+  /** Notes that a host was connected to. */
+  connected(origin: string, ip: string, nowMs: number): void;
+  /** Up to `limit` sites of different groups in random order, all reached within an hour before the last one was. */
+  pick(kind: SiteKind, limit: number): Site[];
+  /** Sites that Redis should be told of. They count as saved from now on. */
+  takeUnsaved(nowMs: number): string[];
+  /** Adds what another process, or an earlier one, has saved. */
+  load(saved: readonly { text: string; reachedAtMs: number }[]): void;
+}
+
+const MAX_SITES = 1_000;
+/** Random ones of the latest are picked, so that no host is probed all the time. */
+const MAX_CANDIDATES = 200;
+/** Counted back from the last site that was reached, not from now: during an outage nothing gets older. */
+const MAX_AGE_MS = 3_600_000;
+const SAVED_FOR_MS = 60_000;
+const MAX_SAVED_AT_ONCE = 100;
+
+export function createReachedSites(): ReachedSites {
+  const sites = {
+    dns: new LRUCache<string, Site>({ max: MAX_SITES }),
+    connection: new LRUCache<string, Site>({ max: MAX_SITES }),
+  };
+  const unsaved = new Set<Site>();
+
+  const note = (kind: SiteKind, group: string, at: string, nowMs: number): Site => {
+    let site = sites[kind].get(group);
+    if (site) {
+      site.at = at;
+      site.reachedAtMs = Math.max(nowMs, site.reachedAtMs);
+    } else {
+      site = { kind, group, at, reachedAtMs: nowMs, savedAtMs: Number.NEGATIVE_INFINITY };
+      sites[kind].set(group, site);
+    }
+    return site;
+  };
+  const noteReached = (kind: SiteKind, group: string, at: string, nowMs: number) => {
+    const site = note(kind, group, at, nowMs);
+    if (nowMs - site.savedAtMs >= SAVED_FOR_MS && unsaved.size < MAX_SITES) unsaved.add(site);
+  };
+
+  return {
+    resolved: (hostname, nowMs) => noteReached('dns', domainOf(hostname), hostname, nowMs),
+    connected: (origin, ip, nowMs) => noteReached('connection', networkOf(ip), origin, nowMs),
+    pick(kind, limit) {
+      const latest: Site[] = [];
+      for (const site of sites[kind].values()) {
+        if (latest.length === MAX_CANDIDATES) break;
+        latest.push(site);
+      }
+      const sinceMs = Math.max(...latest.map(({ reachedAtMs }) => reachedAtMs)) - MAX_AGE_MS;
+      const candidates = latest.filter(({ reachedAtMs }) => reachedAtMs >= sinceMs);
+      const picked: Site[] = [];
+      while (picked.length < limit && candidates.length > 0) {
+        picked.push(...candidates.splice(Math.floor(Math.random() * candidates.length), 1));
+      }
+      return picked;
+    },
+    takeUnsaved(nowMs) {
+      const texts: string[] = [];
+      for (const site of unsaved) {
+        if (texts.length === MAX_SAVED_AT_ONCE) break;
+        unsaved.delete(site);
+        site.savedAtMs = nowMs;
+        texts.push(`${site.kind} ${site.group} ${site.at}`);
+      }
+      return texts;
+    },
+    load(saved) {
+      for (const { text, reachedAtMs } of saved) {
+        const [kind, group, at] = text.split(' ');
+        if ((kind === 'dns' || kind === 'connection') && group && at) note(kind, group, at, reachedAtMs);
+      }
+    },
+  };
+}
+
+/**
+ * The domain under which a name was most likely registered: the last two labels, or three where the second is as short as in `co.uk`. Names
+ * of one hosting platform share it.
+ */
+export function domainOf(hostname: string): string {
+  const labels = hostname.toLowerCase().split('.');
+  const count = (labels.at(-2)?.length ?? 0) > 3 ? 2 : 3;
+  return labels.slice(-count).join('.');
+}
+
+/** The /24 of an IPv4 address, the first three groups of an IPv6 address. */
+export function networkOf(ip: string): string {
+  const bare = ip.replace(/^::ffff:(?=\d+\.)/, '');
+  return isIP(bare) === 4 ? bare.split('.').slice(0, 3).join('.') : bare.split(':').slice(0, 3).join(':');
+}

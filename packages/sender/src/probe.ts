@@ -1,0 +1,83 @@
+/** Checks whether a host can be reached: it resolves the name and connects, and sends nothing. */
+import { connect, isIP } from 'node:net';
+import type { AllowedNetworks } from './guard.ts';
+import { AddressBlocked, guardedLookup } from './guarded-lookup.ts';
+import { NameError, type Resolve } from './resolve.ts';
+import { createTargets } from './targets.ts';
+
+/** `dns`: the name did not resolve; `connection`: no connection was established; `blocked`: the guard refuses the address. */
+export type ProbeResult = 'reached' | 'dns' | 'connection' | 'blocked';
+
+/** Both functions never reject and return within the time limit. */
+export interface Probe {
+  /** Resolves a name. An IP address is none: `dns`. */
+  name(hostname: string): Promise<ProbeResult>;
+  /** Connects to the host of a URL. A refused connection counts as reached: the host has responded. */
+  host(url: string): Promise<ProbeResult>;
+}
+
+export interface ProbeOptions {
+  allowedNetworks: AllowedNetworks;
+  resolve: Resolve;
+  timeoutMs: number;
+  /** Called for each host that was reached. */
+  onConnected: (origin: string, ip: string) => void;
+}
+
+export function createProbe({ allowedNetworks, resolve, timeoutMs, onConnected }: ProbeOptions): Probe {
+  const targetOf = createTargets(allowedNetworks);
+  const lookup = guardedLookup(allowedNetworks, resolve);
+  return {
+    name: (hostname) =>
+      new Promise((done) => {
+        if (isIP(hostname.replace(/^\[|\]$/g, '')) !== 0) return done('dns');
+        const limit = setLimit(() => done('dns'), timeoutMs);
+        resolve(hostname)
+          .then(
+            () => done('reached'),
+            () => done('dns'),
+          )
+          .finally(() => clearTimeout(limit));
+      }),
+    host: (url) =>
+      new Promise((done) => {
+        const target = targetOf(url);
+        if ('kind' in target) return done('blocked');
+        let failure: ProbeResult = 'dns';
+        let ip = '';
+        const socket = connect({
+          host: target.hostname,
+          port: target.port,
+          autoSelectFamily: true,
+          lookup: (hostname, options, callback) =>
+            lookup(hostname, options, (error, ...found) => {
+              failure = error instanceof NameError ? 'dns' : error instanceof AddressBlocked ? 'blocked' : 'connection';
+              callback(error, ...found);
+            }),
+        });
+        const finish = (result: ProbeResult) => {
+          clearTimeout(limit);
+          socket.destroy();
+          if (result === 'reached') onConnected(target.origin, ip);
+          done(result);
+        };
+        // No lookup is made for an IP address.
+        const failed = () => finish(ip === '' ? failure : 'connection');
+        const limit = setLimit(failed, timeoutMs);
+        socket.on('connectionAttempt', (tried) => {
+          ip = tried;
+        });
+        socket.once('connect', () => finish('reached'));
+        // This listener stays: an error after the end must not end the process.
+        socket.on('error', (error: NodeJS.ErrnoException) => {
+          if (error.code === 'ECONNREFUSED') finish('reached');
+          else failed();
+        });
+      }),
+  };
+}
+
+/** Timers run before what has arrived is read: after a moment in which the event loop was blocked, the result may be there already. */
+function setLimit(expire: () => void, timeoutMs: number): NodeJS.Timeout {
+  return setTimeout(() => setImmediate(expire), timeoutMs);
+}
