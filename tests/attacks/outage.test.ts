@@ -18,7 +18,7 @@ import { overviewSchema } from '../../apps/console/src/schemas.ts';
 import { atEnd, ownReceiver, ownStore, ownWorld } from '../own.ts';
 import { ENCRYPTION_KEY, sampleEvent, type World, type WorldOptions } from '../world.ts';
 
-const ADDRESSES = 1_000;
+const ADDRESSES = 200;
 const NOTICE_SECRET = 'a-secret-for-notices-0123456789';
 const HOUR_MS = 3_600_000;
 const many = (count: number) => Array.from({ length: count }, (_, i) => i);

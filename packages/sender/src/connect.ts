@@ -27,12 +27,17 @@ export type Connect = (
   done: (error: Error | null, socket: Socket) => void,
 ) => Opening;
 
+/**
+ * How long one address of a name is tried if there are others. Node gives an address up when it starts with the next one, so this is
+ * longer than a slow route takes, also with one packet lost.
+ */
+export const ADDRESS_TIMEOUT_MS = 2_000;
 /** TLS sessions kept for a faster handshake. */
 const MAX_SESSIONS = 1_000;
 
 /**
- * Makes a function that opens connections. It tries all addresses of a name in turn, each for 250 ms before it starts with the next
- * (RFC 8305). It calls `done` once: after the TLS handshake, or with the error.
+ * Makes a function that opens connections. It tries all addresses of a name in turn, each for two seconds before it starts with the next.
+ * It calls `done` once: after the TLS handshake, or with the error.
  */
 export function createConnect({ lookup, ca, onConnected }: ConnectOptions): Connect {
   const sessions = new Map<string, Buffer>();
@@ -44,6 +49,7 @@ export function createConnect({ lookup, ca, onConnected }: ConnectOptions): Conn
       port,
       lookup: admit ? admitted(lookup, admit) : lookup,
       autoSelectFamily: true,
+      autoSelectFamilyAttemptTimeout: ADDRESS_TIMEOUT_MS,
       noDelay: true,
     };
     let tried: string | null = null;

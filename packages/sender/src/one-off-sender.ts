@@ -3,6 +3,7 @@ import { type ClientRequest, Agent as HttpAgent, type IncomingMessage } from 'no
 import { Agent as HttpsAgent } from 'node:https';
 import type { Socket } from 'node:net';
 import got, { type Got } from 'got';
+import { ADDRESS_TIMEOUT_MS } from './connect.ts';
 import { guardedLookup } from './guarded-lookup.ts';
 import { createResolver } from './resolve.ts';
 import { MAX_HEAD_BYTES, MAX_HEADERS_BYTES, MAX_INTERIM_RESPONSES } from './response-limits.ts';
@@ -18,6 +19,7 @@ export function createOneOffSender(options: SenderOptions): Sender {
     keepAlive: false,
     lookup: guardedLookup(options.allowedNetworks, options.resolve ?? createResolver()),
     autoSelectFamily: true,
+    autoSelectFamilyAttemptTimeout: ADDRESS_TIMEOUT_MS,
     // Without this, Node 24 could be told by the environment to use a proxy.
     proxyEnv: {},
   };
