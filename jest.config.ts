@@ -19,8 +19,8 @@ const withRedis: Config = {
 };
 
 const config: Config = {
-  // Two cores are common: more workers would only make the clocks of the tests uneven.
-  maxWorkers: 2,
+  // One more than the two cores that are common: the longest tests wait for failovers, locks and time limits, and need little CPU.
+  maxWorkers: 3,
   // A test that takes longer hangs. Nothing else may depend on how fast the machine is (see HUNG_MS in packages/testing).
   testTimeout: 300_000,
   reporters: ['default', '<rootDir>/tests/setup/closing-line.ts'],

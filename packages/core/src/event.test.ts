@@ -100,6 +100,29 @@ describe('a published event', () => {
       problem,
     ]);
   });
+  it.each([null, [], 'text', 1])('with metadata %j is refused: it must be an object', (metadata) => {
+    const data = { ...published.data, metadata };
+    expect(problemsOf(publishedEventSchema, { ...published, data })).toEqual(['data.metadata: Expected an object']);
+  });
+  it('with wrong values of metadata names 20 of them and counts the others', () => {
+    const wrong = (count: number) => {
+      const metadata = { good: 'text', ...Object.fromEntries(Array.from({ length: count }, (_, i) => [`key${i}`, i])) };
+      const parsed = publishedEventSchema.safeParse({ ...published, data: { ...published.data, metadata } });
+      return parsed.error!.issues.map(({ path, message, ...issue }) => [path.join('.'), message, issue]);
+    };
+    expect(wrong(20)).toHaveLength(20);
+    expect(wrong(20).at(-1)).toMatchObject(['data.metadata.key19', 'Expected a string']);
+    expect(wrong(22)).toHaveLength(21);
+    expect(wrong(22).at(-1)).toMatchObject(['data.metadata', 'More values are wrong', { params: { more: 2 } }]);
+  });
+  it.each(['.', '..'])('with the id %j is refused, since no URL can contain it', (id) => {
+    expect(problemsOf(publishedEventSchema, { ...published, id })).toEqual([
+      'id: Must not be . or .. because URLs cannot contain them as a segment',
+    ]);
+  });
+  it.each(['...', '.a', 'a.'])('may have the id %j', (id) => {
+    expect(problemsOf(publishedEventSchema, { ...published, id })).toEqual([]);
+  });
   it('may have an id of 256 characters and a status of 128 in its data', () => {
     const data = { id: 'x'.repeat(256), status: 'x'.repeat(128) };
     expect(problemsOf(publishedEventSchema, { ...published, data })).toEqual([]);
@@ -123,6 +146,7 @@ describe('a published event', () => {
     expect(jsonSchema).toMatchObject({
       properties: {
         id: { type: 'string', description: 'Session identifier' },
+        metadata: { type: 'object', additionalProperties: { type: 'string' } },
         status: { type: 'string', description: 'Session status at the time of the event' },
         tier: { type: 'integer' },
         achieved_tier: { type: 'integer' },
