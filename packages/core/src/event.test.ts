@@ -111,7 +111,7 @@ describe('a published event', () => {
       return parsed.error!.issues.map(({ path, message, ...issue }) => [path.join('.'), message, issue]);
     };
     expect(wrong(20)).toHaveLength(20);
-    expect(wrong(20).at(-1)).toMatchObject(['data.metadata.key19', 'Expected a string']);
+    expect(wrong(20).at(-1)).toMatchObject(['data.metadata.key19', 'Expected a string', {}]);
     expect(wrong(22)).toHaveLength(21);
     expect(wrong(22).at(-1)).toMatchObject(['data.metadata', 'More values are wrong', { params: { more: 2 } }]);
   });
