@@ -3,25 +3,15 @@ import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import { createLogger } from '@posthorn/runtime';
 import { createSecretBox, verifySignature } from '@posthorn/signing';
-import { loadSubscriptions, openStore } from '@posthorn/store';
+import { loadSubscriptions } from '@posthorn/store';
 import { isDelivery } from '@posthorn/testing';
 import { resealSecrets } from '../apps/worker/src/reseal-secrets.ts';
 import { createRequestSigner } from '../apps/worker/src/sign-request.ts';
-import { atEnd, ownReceiver, ownWorld } from './own.ts';
-import { ENCRYPTION_KEY, OPERATOR_TOKEN, sampleEvent, type World } from './world.ts';
+import { ownReceiver, ownStore, ownWorld } from './own.ts';
+import { ENCRYPTION_KEY, OPERATOR_TOKEN, sampleEvent } from './world.ts';
 
 const older = Buffer.from(ENCRYPTION_KEY, 'base64');
 const newer = randomBytes(32);
-
-async function ownStore({ env, prefix }: World) {
-  const opened = openStore(
-    { REDIS_URL: env.REDIS_URL!, KEY_PREFIX: prefix, PARTITIONS: 1, RETENTION: 30 * 86_400_000 },
-    { onError: () => undefined },
-  );
-  await opened.start();
-  atEnd(() => opened.stop());
-  return opened.store;
-}
 
 describe('SECRET_ENCRYPTION_KEY with a new key before the old one', () => {
   it('delivers what the old key has sealed, and seals it again, so that the old key can go', async () => {

@@ -40,14 +40,11 @@ export interface Backlog {
 
 /** Gauges of the backlog, read from Redis once for each scrape; absent from a scrape that Redis does not answer in time. */
 export function registerBacklog(registry: Registry, read: () => Promise<Backlog>): void {
-  let reading: Promise<Backlog> | undefined;
+  // Shared by all gauges and scrapes until it ends, so that they don't pile up while Redis is away.
+  const readOnce = shareResult(read, 0);
   const backlog = async (): Promise<Backlog | undefined> => {
-    // Shared by all scrapes until it ends, so that they don't pile up while Redis is away.
-    reading ??= read().finally(() => {
-      reading = undefined;
-    });
     try {
-      return await within(BACKLOG_LIMIT_MS, reading);
+      return await within(BACKLOG_LIMIT_MS, readOnce());
     } catch (error) {
       const { cause } = error as AppError;
       if (cause instanceof NoAnswer || isStorageFailure(cause)) return undefined;
