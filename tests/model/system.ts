@@ -429,7 +429,7 @@ export class System {
       sender: { send: never, close: () => undefined },
       signRequest: createRequestSigner(box),
       eventBodies: createEventBodies(store),
-      slots: createSlots({ total: 4, perAddress: 2, perHost: 2, now: () => this.clock.now() }),
+      slots: createSlots({ total: 4, perAddress: 2, perHost: 2, now: () => this.clock.now(), shortWaitMs: 0 }),
       metrics,
       counts: createAttemptCounts(store, this.clock),
       clock: this.clock,

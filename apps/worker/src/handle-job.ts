@@ -12,20 +12,17 @@ import type { Room } from './slots.ts';
 export async function handleJob(context: AttemptContext, job: DeliveryJob): Promise<JobOutcome> {
   // The queue is paused, and this job was on its way already.
   if (context.outages.current()) return { kind: 'postponed', untilMs: context.clock.now() + AFTER_OUTAGE_MS };
-  const slot = context.slots.acquire(job.subscriptionId);
+  const slot = await context.slots.acquireSoon(job.subscriptionId);
   if (!slot) return await park(context, job);
   let attempted: Attempted | undefined;
   let rooms: Room[] = [];
   try {
     attempted = await attemptDelivery(context, job, slot);
   } finally {
-    rooms = context.slots.release(slot, failedOf(attempted?.outcome));
+    rooms = context.slots.release(slot, failedOf(attempted?.outcome), attempted?.parked ?? 0);
   }
   // Only now that the slot is free: a delivery released before might be parked again at once.
-  for (const { subscriptionId, deliveries } of rooms) {
-    const limit = subscriptionId === job.subscriptionId ? Math.min(attempted.parked, deliveries) : deliveries;
-    if (limit > 0) await release(context, 'parked', subscriptionId, limit);
-  }
+  for (const { subscriptionId, deliveries } of rooms) await release(context, 'parked', subscriptionId, deliveries);
   return attempted.outcome === 'no_slot' ? await park(context, job) : attempted.outcome;
 }
 
@@ -37,5 +34,9 @@ function failedOf(outcome: Attempted['outcome'] | undefined): boolean | undefine
 
 async function park(context: AttemptContext, job: DeliveryJob): Promise<JobOutcome> {
   const parked = await parkDelivery(context.store, job, context.clock.now(), pacingOf(context));
+  // Slots that were released before the delivery was in the lane did not find it there.
+  if (parked.kind === 'parked' && context.slots.hasRoom(job.subscriptionId)) {
+    await release(context, 'parked', job.subscriptionId, 1);
+  }
   return parked.kind === 'early' ? { kind: 'postponed', untilMs: parked.dueAtMs } : { kind: 'done' };
 }

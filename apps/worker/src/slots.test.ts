@@ -1,5 +1,5 @@
 /** Slots: what one address gets, what one host gets, and what slow addresses get together. */
-import { beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { type FakeClock, fakeClock } from '@posthorn/testing';
 import { createSlots, type Slot, type Slots } from './slots.ts';
 
@@ -19,7 +19,7 @@ function acquireAll(
     const slot = slots.acquire(id);
     if (!slot) break;
     if (!slots.enterHost(slot, host) || (ip !== undefined && !slots.enterIp(slot, ip))) {
-      slots.release(slot, undefined);
+      slots.release(slot, undefined, 0);
       break;
     }
     acquired.push(slot);
@@ -28,7 +28,7 @@ function acquireAll(
 }
 const countOf = (...args: Parameters<typeof acquireAll>) => acquireAll(...args).length;
 const releaseAll = (acquired: Slot[], failed: boolean | undefined = false) => {
-  for (const slot of acquired) slots.release(slot, failed);
+  for (const slot of acquired) slots.release(slot, failed, 0);
 };
 function attempt(id: string, tookMs: number, where: Parameters<typeof acquireAll>[1] = {}): void {
   const acquired = acquireAll(id, { ...where, most: 1 });
@@ -42,8 +42,9 @@ describe('an address', () => {
     const acquired = acquireAll('a');
     expect(acquired).toHaveLength(10);
     clock.advance(20);
-    expect(slots.release(acquired[0]!, false)).toEqual([{ subscriptionId: 'a', deliveries: 1 }]);
-    expect(countOf('a')).toBe(1);
+    expect(slots.release(acquired[0]!, false, 0)).toEqual([]);
+    expect(slots.release(acquired[1]!, false, 3)).toEqual([{ subscriptionId: 'a', deliveries: 2 }]);
+    expect(countOf('a')).toBe(2);
   });
   it('that is slow may have as many too, if it is alone', () => {
     attempt('a', 8_000);
@@ -56,8 +57,8 @@ describe('an address', () => {
     releaseAll(acquired, true);
     const few = acquireAll('a');
     expect(few).toHaveLength(2);
-    expect(slots.release(few.pop()!, undefined)).toEqual([{ subscriptionId: 'a', deliveries: 1 }]);
-    slots.release(few.pop()!, false);
+    expect(slots.release(few.pop()!, undefined, 9)).toEqual([{ subscriptionId: 'a', deliveries: 1 }]);
+    slots.release(few.pop()!, false, 0);
     expect(countOf('a')).toBe(10);
   });
 });
@@ -82,7 +83,7 @@ describe('slow addresses', () => {
     expect(second).toHaveLength(50);
     for (const id of slow) expect(countOf(id, { most: 1 })).toBe(0);
     clock.advance(4_000);
-    expect(slots.release(second[0]!, false)).toEqual([]);
+    expect(slots.release(second[0]!, false, 0)).toEqual([]);
     expect(countOf('slow-59', { most: 1 })).toBe(1);
   });
   it('are known by an attempt that is still in flight, and are fast again once they respond', () => {
@@ -123,10 +124,10 @@ describe('a host', () => {
     expect(taken).toHaveLength(10);
     expect(countOf('other')).toBe(10);
   });
-  it('whose addresses are fast has half of all slots at most', () => {
+  it('whose addresses are fast has 70 % of all slots at most', () => {
     const tenants = names('tenant', 300);
     for (const id of tenants) attempt(id, 10, { host: 'shared.test' });
-    expect(tenants.flatMap((id) => acquireAll(id, { host: 'shared.test' }))).toHaveLength(50);
+    expect(tenants.flatMap((id) => acquireAll(id, { host: 'shared.test' }))).toHaveLength(70);
   });
   it('with slow addresses leaves slots for its fast and its new ones', () => {
     for (const id of names('slow', 20)) attempt(id, 8_000, { host: 'shared.test' });
@@ -140,9 +141,18 @@ describe('a host', () => {
     const taken = names('tenant', 12).flatMap((id) => acquireAll(id, { host: 'shared.test', most: 1 }));
     expect(taken).toHaveLength(10);
     clock.advance(200);
-    expect(slots.release(taken[0]!, false)).toEqual([{ subscriptionId: 'tenant-10', deliveries: 1 }]);
+    expect(slots.release(taken[0]!, false, 0)).toEqual([{ subscriptionId: 'tenant-10', deliveries: 1 }]);
     expect(countOf('tenant-10', { host: 'shared.test', most: 1 })).toBe(1);
-    expect(slots.release(taken[1]!, false)).toEqual([{ subscriptionId: 'tenant-11', deliveries: 1 }]);
+    expect(slots.release(taken[1]!, false, 0)).toEqual([{ subscriptionId: 'tenant-11', deliveries: 1 }]);
+  });
+  it('puts an address that still waits at the end of the line when it gives its slot to another one', () => {
+    const taken = names('tenant', 12).flatMap((id) => acquireAll(id, { host: 'shared.test', most: 1 }));
+    clock.advance(200);
+    expect(slots.release(taken[0]!, false, 5)).toEqual([{ subscriptionId: 'tenant-10', deliveries: 1 }]);
+    acquireAll('tenant-10', { host: 'shared.test', most: 1 });
+    expect(slots.release(taken[1]!, false, 0)).toEqual([{ subscriptionId: 'tenant-11', deliveries: 1 }]);
+    acquireAll('tenant-11', { host: 'shared.test', most: 1 });
+    expect(slots.release(taken[2]!, false, 0)).toEqual([{ subscriptionId: 'tenant-0', deliveries: 1 }]);
   });
   it('is another one after a change of the url', () => {
     names('tenant', 9).map((id) => acquireAll(id, { host: 'shared.test', most: 1 }));
@@ -159,7 +169,7 @@ describe('an IP', () => {
     expect(countOf('other', { ip: '192.0.2.2' })).toBe(10);
     clock.advance(200);
     // The next time the IP is known before the name is resolved again.
-    const [room] = slots.release(taken[0]!, false);
+    const [room] = slots.release(taken[0]!, false, 0);
     expect(room).toEqual({ subscriptionId: 'name-10', deliveries: 1 });
     expect(slots.acquire('name-299')).toBeDefined();
     expect(slots.acquire('name-298')).toBeUndefined();
@@ -170,8 +180,8 @@ describe('an attempt', () => {
   it('gives its slot back once, also if its address has been forgotten meanwhile', () => {
     const [slot] = acquireAll('a', { most: 1 });
     for (const id of names('many', 10_001)) releaseAll(acquireAll(id, { most: 1 }));
-    slots.release(slot!, false);
-    expect(slots.release(slot!, false)).toEqual([]);
+    slots.release(slot!, false, 0);
+    expect(slots.release(slot!, false, 0)).toEqual([]);
     for (const id of names('b', 100)) attempt(id, 10);
     expect(names('b', 100).flatMap((id) => acquireAll(id, { most: 1 }))).toHaveLength(100);
   });
@@ -184,6 +194,45 @@ describe('addresses that are not known yet', () => {
     expect(fresh).toHaveLength(70);
     expect(countOf('known', { most: 1 })).toBe(1);
     clock.advance(200);
-    expect(slots.release(fresh[0]!, false)).toEqual([{ subscriptionId: 'fresh-70', deliveries: 1 }]);
+    expect(slots.release(fresh[0]!, false, 0)).toEqual([{ subscriptionId: 'fresh-70', deliveries: 1 }]);
+  });
+});
+
+describe('a job in hand', () => {
+  const shared = { host: 'shared.test' };
+  beforeEach(() => {
+    jest.useFakeTimers();
+    for (const id of names('tenant', 120)) attempt(id, 10, shared);
+  });
+  afterEach(() => {
+    jest.useRealTimers();
+  });
+
+  it('waits for a fast attempt to end, and the first that waits gets its slot', async () => {
+    const taken = names('tenant', 70).flatMap((id) => acquireAll(id, { ...shared, most: 1 }));
+    const [first, second] = [slots.acquireSoon('tenant-100'), slots.acquireSoon('tenant-101')];
+    expect(slots.release(taken[0]!, false, 0)).toEqual([]);
+    expect((await first)!.address.id).toBe('tenant-100');
+    expect(slots.hasRoom('tenant-102')).toBe(false);
+    jest.advanceTimersByTime(100);
+    expect(await second).toBeUndefined();
+    // Its delivery is parked, and has the next slot.
+    clock.advance(20);
+    expect(slots.release(taken[1]!, false, 0)).toEqual([{ subscriptionId: 'tenant-101', deliveries: 1 }]);
+  });
+  it('does not wait if too many do', async () => {
+    names('tenant', 70).map((id) => acquireAll(id, { ...shared, most: 1 }));
+    const waiting = names('tenant', 120)
+      .slice(70, 100)
+      .map((id) => slots.acquireSoon(id));
+    expect(await slots.acquireSoon('tenant-110')).toBeUndefined();
+    jest.advanceTimersByTime(100);
+    expect(await Promise.all(waiting)).toEqual(Array.from({ length: 30 }, () => undefined));
+  });
+  it('does not wait for attempts of its own address, nor at a host that is not fast', async () => {
+    acquireAll('tenant-0', shared);
+    expect(await slots.acquireSoon('tenant-0')).toBeUndefined();
+    names('new', 11).map((id) => acquireAll(id, { host: 'new.test', most: 1 }));
+    expect(await slots.acquireSoon('new-10')).toBeUndefined();
   });
 });

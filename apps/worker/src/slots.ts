@@ -13,20 +13,26 @@ export interface SlotOptions {
   perHost: number;
   /** Milliseconds since any fixed moment. */
   now: () => number;
+  /** How long `acquireSoon` waits. Default 100 ms. */
+  shortWaitMs?: number;
 }
 
 export interface Slots {
-  /** Acquires a slot for an attempt to an address; undefined if the attempt has to wait. */
+  /** Acquires a slot for an attempt to an address; undefined if the delivery has to be parked. */
   acquire(subscriptionId: string): Slot | undefined;
+  /** The same, but where only fast attempts are in the way it waits for one of them to end: that costs less than parking. */
+  acquireSoon(subscriptionId: string): Promise<Slot | undefined>;
+  /** Whether an attempt to an address would get a slot now. */
+  hasRoom(subscriptionId: string): boolean;
   /** Counts the attempt for the host of its address. Returns false if the host has no slot for it: then it must not be made. */
   enterHost(slot: Slot, host: string): boolean;
   /** The same for the IP that is to be connected to. */
   enterIp(slot: Slot, ip: string): boolean;
   /**
-   * Ends the attempt: it failed, or it did not, or (undefined) it was not made. Returns the addresses that have room for deliveries that
-   * wait, and for how many.
+   * Ends the attempt: it failed, or it did not, or (undefined) it was not made. `parked` deliveries of its address wait. Returns the addresses
+   * that have room for deliveries that wait, and for how many.
    */
-  release(slot: Slot, failed: boolean | undefined): Room[];
+  release(slot: Slot, failed: boolean | undefined, parked: number): Room[];
 }
 
 export interface Room {
@@ -53,7 +59,13 @@ const SLOW_SHARE = 0.5;
  */
 const FURTHER_SHARE = 0.7;
 /** The share of all slots that the fast addresses of one host, or of one IP, may use. */
-const FAST_HOST_SHARE = 0.5;
+const FAST_HOST_SHARE = 0.7;
+/** How long a job waits in this process for a fast attempt to end before its delivery is parked. */
+const SHORT_WAIT_MS = 100;
+/** The share of all jobs in hand that may wait so. */
+const SHORT_WAIT_SHARE = 0.3;
+/** Jobs that wait so and are refused again when an attempt ends, before the rest is left for the next one: the cost of an end is bounded. */
+const MAX_REFUSED_AGAIN = 3;
 /** The share of a host's slots that its slow addresses leave to those that are not known yet. */
 const NEW_SHARE = 0.2;
 /** An address of whose attempts more than this share failed, by the moving mean: none of the last seven succeeded. */
@@ -93,7 +105,13 @@ interface Group {
   waiting: Set<string>;
 }
 
-export function createSlots({ total, perAddress, perHost, now }: SlotOptions): Slots {
+/** Why an attempt gets no slot: what has to end first, and whether that is soon. */
+interface Refusal {
+  group: Group | undefined;
+  isSoon: boolean;
+}
+
+export function createSlots({ total, perAddress, perHost, now, shortWaitMs = SHORT_WAIT_MS }: SlotOptions): Slots {
   const addresses = new LRUCache<string, Address>({ max: MAX_ADDRESSES });
   /** Addresses with attempts in flight. */
   const busy = new Set<Address>();
@@ -109,6 +127,9 @@ export function createSlots({ total, perAddress, perHost, now }: SlotOptions): S
   const failingLimit = atLeastOne(perAddress * FAILING_SHARE);
   const fastHostLimit = Math.max(perHost, atLeastOne(total * FAST_HOST_SHARE));
   const slowHostLimit = atLeastOne(perHost * (1 - NEW_SHARE));
+  const maxShortWaits = shortWaitMs > 0 ? Math.floor(total * SHORT_WAIT_SHARE) : 0;
+  /** Jobs in hand that wait for a fast attempt to end, in the order in which they came. */
+  const shortWaits = new Set<{ address: Address; resolve: (slot: Slot) => void }>();
 
   const isStalled = ({ inFlight }: Address | Group) => {
     for (const { acquiredAtMs } of inFlight) return now() - acquiredAtMs > SLOW_MS;
@@ -163,16 +184,17 @@ export function createSlots({ total, perAddress, perHost, now }: SlotOptions): S
     return { free: Math.min(free, first + Math.max(0, furtherLimit - furtherSlots())), waitsFor: 'any' };
   };
 
+  const countsAsFast = (address: Address, group: Group) =>
+    isFast(address) || (address.meanMs === undefined && isFast(group));
   /** How many more attempts a host or an IP has slots for, if they are like one of the address. */
   const roomIn = (group: Group, address: Address): number => {
     if (group === all) return roomOf(address).free;
-    const countsAsFast = (one: Address) => isFast(one) || (one.meanMs === undefined && isFast(group));
-    if (countsAsFast(address)) return fastHostLimit - group.inFlight.size;
+    if (countsAsFast(address, group)) return fastHostLimit - group.inFlight.size;
     let others = 0;
     let isShared = false;
     for (const { address: other } of group.inFlight) {
       if (other !== address) isShared = true;
-      if (!countsAsFast(other)) others += 1;
+      if (!countsAsFast(other, group)) others += 1;
     }
     return (isShared && isSlow(address) ? slowHostLimit : perHost) - others;
   };
@@ -228,6 +250,19 @@ export function createSlots({ total, perAddress, perHost, now }: SlotOptions): S
     for (const group of slot.groups) leave(slot, group);
     return true;
   };
+  const hostKey = (host: string) => `host ${host}`;
+  const ipKey = (ip: string) => `ip ${ip}`;
+  /** The host and the IP that an address had last. */
+  const groupsOf = ({ host, ip }: Address): Group[] => [
+    ...(host === undefined ? [] : [groupOf(hostKey(host))]),
+    ...(ip === undefined ? [] : [groupOf(ipKey(ip))]),
+  ];
+  const refusalOf = (address: Address): Refusal | undefined => {
+    const { free, waitsFor } = roomOf(address);
+    if (free <= 0) return waitsFor === 'any' ? { group: all, isSoon: true } : { group: undefined, isSoon: false };
+    const full = groupsOf(address).find((group) => roomIn(group, address) <= 0);
+    return full && { group: full, isSoon: countsAsFast(address, full) };
+  };
   /** The addresses that have waited longest for a group and would get a slot now. */
   const bringBack = (group: Group): string[] => {
     const ids: string[] = [];
@@ -235,33 +270,66 @@ export function createSlots({ total, perAddress, perHost, now }: SlotOptions): S
       const address = addressOf(id);
       if (ids.length >= Math.min(MAX_BROUGHT_BACK, roomIn(group, address))) break;
       group.waiting.delete(id);
-      if (roomOf(address).free > 0) ids.push(id);
+      const refusal = refusalOf(address);
+      if (!refusal) ids.push(id);
+      else if (refusal.group !== group) refusal.group?.waiting.add(id);
     }
     return ids;
   };
-
-  const hostKey = (host: string) => `host ${host}`;
-  const ipKey = (ip: string) => `ip ${ip}`;
+  const take = (address: Address): Slot => {
+    const slot: Slot = { address, acquiredAtMs: now(), groups: new Set([all, ...groupsOf(address)]) };
+    address.inFlight.add(slot);
+    busy.add(address);
+    for (const group of slot.groups) group.inFlight.add(slot);
+    return slot;
+  };
+  const endShortWaits = (): void => {
+    let refused = 0;
+    for (const waiting of shortWaits) {
+      if (refusalOf(waiting.address)) {
+        refused += 1;
+        if (refused === MAX_REFUSED_AGAIN) return;
+      } else {
+        shortWaits.delete(waiting);
+        waiting.resolve(take(waiting.address));
+      }
+    }
+  };
+  const waitForSlot = (address: Address) =>
+    new Promise<Slot | undefined>((resolve) => {
+      const timer = setTimeout(() => {
+        shortWaits.delete(waiting);
+        const refusal = refusalOf(address);
+        if (refusal) wait(address, refusal.group);
+        resolve(refusal ? undefined : take(address));
+      }, shortWaitMs);
+      const waiting = {
+        address,
+        resolve(slot: Slot) {
+          clearTimeout(timer);
+          resolve(slot);
+        },
+      };
+      shortWaits.add(waiting);
+    });
 
   return {
     acquire(subscriptionId) {
       const address = addressOf(subscriptionId);
-      const { free, waitsFor } = roomOf(address);
-      if (free <= 0) {
-        wait(address, waitsFor === 'any' ? all : undefined);
-        return undefined;
-      }
-      const slot: Slot = { address, acquiredAtMs: now(), groups: new Set([all]) };
-      address.inFlight.add(slot);
-      busy.add(address);
-      all.inFlight.add(slot);
-      const { host, ip } = address;
-      const isKnownFree =
-        (host === undefined || enter(slot, hostKey(host))) && (ip === undefined || enter(slot, ipKey(ip)));
-      if (isKnownFree) return slot;
-      drop(slot);
+      const refusal = refusalOf(address);
+      if (!refusal) return take(address);
+      wait(address, refusal.group);
       return undefined;
     },
+    async acquireSoon(subscriptionId) {
+      const address = addressOf(subscriptionId);
+      const refusal = refusalOf(address);
+      if (!refusal) return take(address);
+      if (refusal.isSoon && shortWaits.size < maxShortWaits) return await waitForSlot(address);
+      wait(address, refusal.group);
+      return undefined;
+    },
+    hasRoom: (subscriptionId) => refusalOf(addressOf(subscriptionId)) === undefined,
     enterHost(slot, host) {
       const { address } = slot;
       if (address.host !== host) {
@@ -280,7 +348,7 @@ export function createSlots({ total, perAddress, perHost, now }: SlotOptions): S
       }
       return enter(slot, ipKey(ip));
     },
-    release(slot, failed) {
+    release(slot, failed, parked) {
       const { address } = slot;
       const shared = [...slot.groups];
       if (!drop(slot)) return [];
@@ -291,12 +359,16 @@ export function createSlots({ total, perAddress, perHost, now }: SlotOptions): S
         }
         address.failing += WEIGHT * (Number(failed) - address.failing);
       }
+      endShortWaits();
       const waiting = new Set(shared.flatMap(bringBack));
       const rooms = [...waiting].map((subscriptionId) => ({ subscriptionId, deliveries: 1 }));
       const { free, waitsFor } = roomOf(address);
       // Where slow addresses compete, maintenance decides whose turn it is, or the first would keep its slots for ever.
-      const own = waitsFor === 'turn' || waiting.size > 0 ? 0 : free;
+      if (waitsFor === 'turn' || parked === 0) return rooms;
+      const own =
+        waiting.size > 0 ? 0 : Math.min(free, parked, ...groupsOf(address).map((group) => roomIn(group, address)));
       if (own > 0) rooms.push({ subscriptionId: address.id, deliveries: own });
+      else if (address.inFlight.size === 0) wait(address, refusalOf(address)?.group ?? groupsOf(address)[0] ?? all);
       return rooms;
     },
   };
