@@ -1,25 +1,29 @@
 /** Puts a console process together from its settings. */
-import { createProducer } from '@posthorn/queue';
+
 import {
-  type App,
-  type Clock,
   connectionLimits,
   createApi,
   createAuthFailures,
   createExpress,
   createHttpService,
-  createLogger,
-  createMetrics,
   docsRouter,
+  type HttpService,
   limitCalls,
   limitPerSecond,
   notFoundHandler,
   problemHandler,
-  registerBacklog,
   requireStorage,
   serveOperations,
-  systemClock,
   together,
+} from '@posthorn/http';
+import { createProducer } from '@posthorn/queue';
+import {
+  type App,
+  type Clock,
+  createLogger,
+  createMetrics,
+  registerBacklog,
+  systemClock,
   version,
 } from '@posthorn/runtime';
 import { createOneOffSender, createResolver } from '@posthorn/sender';
@@ -48,7 +52,7 @@ const noStore: RequestHandler = (_request, response, next) => {
 };
 
 /** Builds the console; nothing listens before its services start. */
-export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClock): App {
+export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClock): App<HttpService> {
   const logger = createLogger({ app: 'console', level: settings.LOG_LEVEL });
   const storage = openStore(settings, {
     failFastAfterMs: REDIS_LIMIT_MS,

@@ -1,7 +1,7 @@
 /** The operator API's calls on deliveries, their replay, and events (interface 4). */
 import { randomBytes } from 'node:crypto';
 import { AppError, DELIVERY_STATUSES, ENVIRONMENTS, type Environment, EVENT_TYPES, partitionOf } from '@posthorn/core';
-import type { Api } from '@posthorn/runtime';
+import type { Api } from '@posthorn/http';
 import {
   findEvents,
   listDeliveries,

@@ -1,6 +1,6 @@
 /** The operator API's calls that look at what happened and how things are: the audit trail and the overview. */
 import { AUDIT_ACTIONS } from '@posthorn/core';
-import type { Api } from '@posthorn/runtime';
+import type { Api } from '@posthorn/http';
 import { listAudit } from '@posthorn/store';
 import { z } from 'zod';
 import type { ConsoleContext } from './context.ts';

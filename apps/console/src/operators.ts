@@ -1,7 +1,8 @@
 /** Who operates: a token with each call, or a session that a browser got for one. Guards the operator API and Bull Board. */
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import { AppError } from '@posthorn/core';
-import { type AuthFailures, bearerOf, type Clock, createKeyring, type Holder, keepHolder } from '@posthorn/runtime';
+import { type AuthFailures, bearerOf, createKeyring, type Holder, keepHolder } from '@posthorn/http';
+import type { Clock } from '@posthorn/runtime';
 import type { EncryptionKeys } from '@posthorn/signing';
 import { deleteSession, loadSession, type Store as PosthornStore, saveSession } from '@posthorn/store';
 import { csrfSync } from 'csrf-sync';

@@ -1,6 +1,6 @@
 /** The operator API's calls on bulk replays (interface 4). The work itself is done by the workers' housekeeper. */
 import { AppError, newReplaySchema } from '@posthorn/core';
-import type { Api } from '@posthorn/runtime';
+import type { Api } from '@posthorn/http';
 import { listReplays, loadReplays, startReplay } from '@posthorn/store';
 import { z } from 'zod';
 import type { ConsoleContext } from './context.ts';

@@ -1,5 +1,5 @@
 /** Signing in and out: for browsers, which get a cookie in place of a token to keep (interface 4). */
-import type { Api } from '@posthorn/runtime';
+import type { Api } from '@posthorn/http';
 import { appendAudit } from '@posthorn/store';
 import { z } from 'zod';
 import type { ConsoleContext } from './context.ts';

@@ -11,7 +11,7 @@ import {
   subscriptionPatchSchema,
   testDeliverySchema,
 } from '@posthorn/core';
-import type { Api } from '@posthorn/runtime';
+import type { Api } from '@posthorn/http';
 import { checkUrl } from '@posthorn/sender';
 import { newSigningSecret } from '@posthorn/signing';
 import {

@@ -1,26 +1,30 @@
 /** Puts an ingest process together from its settings. */
-import { createProducer } from '@posthorn/queue';
+
 import {
-  type App,
-  type Clock,
   connectionLimits,
   createApi,
   createAuthFailures,
   createExpress,
   createHttpService,
-  createLogger,
-  createMetrics,
-  createRepeating,
   docsRouter,
+  type HttpService,
   limitPerSecond,
   notFoundHandler,
   problemHandler,
-  registerBacklog,
   requireBearer,
   requireStorage,
   serveOperations,
-  systemClock,
   together,
+} from '@posthorn/http';
+import { createProducer } from '@posthorn/queue';
+import {
+  type App,
+  type Clock,
+  createLogger,
+  createMetrics,
+  createRepeating,
+  registerBacklog,
+  systemClock,
   version,
 } from '@posthorn/runtime';
 import { createReplicaWait, openStore, readBacklog } from '@posthorn/store';
@@ -35,7 +39,7 @@ const REDIS_LIMIT_MS = 5_000;
 const SWEEP_EVERY_MS = 5_000;
 
 /** Builds ingest; nothing listens before its services start. */
-export function buildIngest(settings: IngestSettings, clock: Clock = systemClock): App {
+export function buildIngest(settings: IngestSettings, clock: Clock = systemClock): App<HttpService> {
   const logger = createLogger({ app: 'ingest', level: settings.LOG_LEVEL });
   const storage = openStore(settings, {
     failFastAfterMs: REDIS_LIMIT_MS,

@@ -12,7 +12,8 @@ import {
   type SubscriptionEnvironment,
   utcInstant,
 } from '@posthorn/core';
-import { type Clock, fieldErrors } from '@posthorn/runtime';
+import { fieldErrors } from '@posthorn/http';
+import type { Clock } from '@posthorn/runtime';
 import { findMatches, type Store, storeEvent, TooFewReplicas } from '@posthorn/store';
 import { type FanOutContext, fanOut } from './fan-out.ts';
 

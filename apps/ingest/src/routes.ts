@@ -8,7 +8,7 @@ import {
   problemDocument,
   type RateLimit,
   toAppError,
-} from '@posthorn/runtime';
+} from '@posthorn/http';
 import { z } from 'zod';
 import { type IngestContext, type IngestResult, ingestEvent } from './ingest-event.ts';
 import type { PublisherQuota } from './publisher-quota.ts';

@@ -1,25 +1,27 @@
 /** Puts a worker process together from its settings. */
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import { type ConsumerTimings, createConsumer, createProducer, isJobGone } from '@posthorn/queue';
 import {
-  type App,
-  type Clock,
   connectionLimits,
   createApi,
   createExpress,
   createHttpService,
+  notFoundHandler,
+  problemHandler,
+  serveOperations,
+  together,
+} from '@posthorn/http';
+import { type ConsumerTimings, createConsumer, createProducer, isJobGone } from '@posthorn/queue';
+import {
+  type App,
+  type Clock,
   createLogger,
   createMetrics,
   createRepeating,
   isStorageFailure,
-  notFoundHandler,
-  problemHandler,
   registerBacklog,
   type Service,
-  serveOperations,
   systemClock,
-  together,
   version,
 } from '@posthorn/runtime';
 import { createOneOffSender, createProbe, createResolver, createSender } from '@posthorn/sender';

@@ -1,26 +1,7 @@
-/** What every app is run with. */
-export { type Api, createApi } from './api.ts';
-export { bearerOf, createKeyring, type Holder, holderOf, keepHolder, requireBearer } from './auth.ts';
-export { type AuthFailures, createAuthFailures } from './auth-failures.ts';
-export { createBudget } from './budget.ts';
+/** What makes a process: settings, logs, metrics, services that start and stop. */
 export { type Clock, systemClock } from './clock.ts';
-export { docsRouter } from './docs-page.ts';
-export { createExpress, createHttpService, type HttpService } from './http-service.ts';
-export { type Admission, jsonBody } from './json-body.ts';
 export { createLogger, type Logger } from './logger.ts';
-export { type Backlog, createMetrics, registerBacklog } from './operations.ts';
-export { connectionLimits, serveOperations, together } from './operations-server.ts';
-export {
-  fieldErrors,
-  isStorageFailure,
-  notFoundHandler,
-  parseFields,
-  problemDocument,
-  problemHandler,
-  requireStorage,
-  toAppError,
-} from './problems.ts';
-export { limitCalls, limitPerSecond, type RateLimit } from './rate-limit.ts';
+export { type Backlog, createMetrics, registerBacklog } from './metrics.ts';
 export { createRepeating } from './repeating.ts';
 export { type App, runApp, type Service, stopServices } from './service.ts';
 export {
@@ -31,7 +12,11 @@ export {
   parsedBy,
   publisherKeys,
   SettingsError,
+  type SharedSettings,
   sharedSettings,
   version,
   wholeNumber,
 } from './settings.ts';
+export { shareResult } from './shared-result.ts';
+export { isStorageFailure } from './storage-failure.ts';
+export { withTimeLimit } from './time-limit.ts';

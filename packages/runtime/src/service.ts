@@ -1,10 +1,9 @@
 /** The life of a process: services started in order, stopped in reverse, on a signal and within a time limit. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { StartError } from '@posthorn/core';
-import type { HttpService } from './http-service.ts';
 import type { Logger } from './logger.ts';
-import { isStorageFailure } from './problems.ts';
 import { SettingsError } from './settings.ts';
+import { isStorageFailure } from './storage-failure.ts';
 
 /** Between two tries to start a service that Redis did not answer. */
 const START_RETRY_MS = 500;
@@ -18,9 +17,9 @@ export interface Service {
 }
 
 /** An app as `main.ts` has built it. */
-export interface App {
+export interface App<Http extends Service = Service> {
   /** Starts before the services, so that probes and callers get an answer while those wait for Redis; stops before any of them. */
-  http: HttpService;
+  http: Http;
   services: Service[];
   logger: Logger;
   /** Time for everything to stop. */

@@ -3,9 +3,9 @@ import { createServer, type IncomingMessage, type RequestListener, type Server, 
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { AppError, StartError } from '@posthorn/core';
+import type { Service } from '@posthorn/runtime';
 import express, { type Express, type RequestHandler } from 'express';
 import { type ConnectionLimits, limitConnections } from './connection-limit.ts';
-import type { Service } from './service.ts';
 
 /** A client gets this long for its headers, and for its whole request. */
 const HEADERS_TIMEOUT_MS = 10_000;

@@ -1,10 +1,10 @@
 /** Counts, logs and limits wrong keys and tokens by client, in bounded memory and without ever noting what was sent. */
 import { AppError } from '@posthorn/core';
+import type { Logger } from '@posthorn/runtime';
 import type { Request } from 'express';
 import { LRUCache } from 'lru-cache';
 import { Counter, type Registry } from 'prom-client';
 import { clientNetwork } from './client-network.ts';
-import type { Logger } from './logger.ts';
 
 /** Clients whose failures are remembered; beyond that the one that failed longest ago is forgotten. */
 const MAX_CLIENTS = 10_000;

@@ -1,11 +1,10 @@
 /** Where /healthz, /readyz and /metrics are served: on the app's own port, or on one that strangers cannot reach. */
+import { type Logger, type SharedSettings, version } from '@posthorn/runtime';
 import type { Registry } from 'prom-client';
 import { type Api, createApi } from './api.ts';
 import { createExpress, createHttpService, type HttpService } from './http-service.ts';
-import type { Logger } from './logger.ts';
 import { operationsRoutes } from './operations.ts';
 import { notFoundHandler, problemHandler } from './problems.ts';
-import { type SharedSettings, version } from './settings.ts';
 
 /**
  * Adds the three routes to `api`, or, where `OPERATIONS_PORT` is set, returns a service of their own for that port.

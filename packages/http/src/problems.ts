@@ -1,42 +1,11 @@
-/** Errors as answers: RFC 9457 problem details for both HTTP APIs, and which errors mean that Redis can't serve. */
+/** Turns errors into responses: RFC 9457 problem details, the same for all HTTP APIs. */
 import { AppError, errorCodes, type FieldError, type FieldErrors } from '@posthorn/core';
+import { isStorageFailure, type Logger } from '@posthorn/runtime';
 import type { ErrorRequestHandler, RequestHandler } from 'express';
 import type { z } from 'zod';
-import type { Logger } from './logger.ts';
 
 /** Seconds a caller is asked to wait when Redis is away. */
 const RETRY_AFTER_S = 5;
-
-/** What Redis answers to a command that is wrong in itself. Every other refusal is about the state it is in, and ends. */
-const WRONG_COMMAND = /^-?(ERR (?!max number of clients)|WRONGTYPE|CROSSSLOT)/;
-/** What the client says that gives up on a command: it has no classes of its own for most of it. */
-const CLIENT_GAVE_UP =
-  /^(Connection is closed|Command aborted due to connection close|Stream isn't writeable|Command timed out|Socket timeout|All sentinels|None of startup nodes|Node is disconnected|Cluster is (disconnect|ended)|Cluster isn't ready|Too many Cluster redirections|Unknown RESP type)/;
-const NETWORK_CODES = new Set([
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'ETIMEDOUT',
-  'EPIPE',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-]);
-
-/** Whether an error means that Redis is away, full, or not taking writes for now. A command that met it may have been carried out. */
-export function isStorageFailure(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  switch (error.name) {
-    case 'ReplyError':
-      return !WRONG_COMMAND.test(error.message);
-    case 'MaxRetriesPerRequestError':
-    case 'ClusterAllFailedError':
-      return true;
-    default: {
-      const { code } = error as NodeJS.ErrnoException;
-      return CLIENT_GAVE_UP.test(error.message) || (code !== undefined && NETWORK_CODES.has(code));
-    }
-  }
-}
 
 /** The problem document of an error, with what goes into the log beside it. */
 export function toAppError(error: unknown): AppError {

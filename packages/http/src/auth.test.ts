@@ -1,0 +1,31 @@
+/** Bearer keys over real connections. */
+import { describe, expect, it } from '@jest/globals';
+import { Registry } from 'prom-client';
+import { createAuthFailures, holderOf, requireBearer } from './index.ts';
+import { logged, logger, serve } from './test-service.ts';
+
+describe('keys', () => {
+  it('only a known key gets in, and whose it is is known', async () => {
+    const url = await serve((app) => {
+      app.use(
+        requireBearer(
+          [
+            { name: 'a', key: 'key-a' },
+            { name: 'b', key: 'key-b' },
+          ],
+          createAuthFailures({ registry: new Registry(), logger }),
+        ),
+      );
+      app.get('/', (_request, response) => void response.json(holderOf(response)));
+    });
+    const get = (authorization?: string) =>
+      fetch(url, { headers: authorization === undefined ? {} : { authorization } });
+    for (const bad of [undefined, 'Bearer', 'Bearer key-', 'Bearer key-aa', 'Basic key-a', 'key-a']) {
+      const response = await get(bad);
+      expect(response.status).toBe(401);
+      expect(response.headers.get('www-authenticate')).toBe('Bearer');
+    }
+    expect(await (await get('bearer key-b')).json()).toMatchObject({ name: 'b' });
+    expect(logged.join('')).not.toContain('key-');
+  });
+});

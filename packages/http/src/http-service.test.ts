@@ -1,0 +1,121 @@
+/** The HTTP server over real connections: requests in turn, and a graceful stop. */
+import { connect } from 'node:net';
+import { describe, expect, it } from '@jest/globals';
+import { eventually } from '@posthorn/testing';
+import { jsonBody } from './index.ts';
+import { serve, startService } from './test-service.ts';
+
+describe('requests sent without waiting for answers', () => {
+  /** A service that answers nothing before `open` is called. */
+  async function serveLater() {
+    const gate = Promise.withResolvers<void>();
+    let taken = 0;
+    const url = await serve((app) => {
+      app.all('/later', jsonBody({ limitBytes: 100_000 }), async (request, response) => {
+        taken += 1;
+        await gate.promise;
+        response.json(request.body ?? null);
+      });
+    });
+    return { url, open: gate.resolve, taken: () => taken };
+  }
+  /** Sends all at once and counts the answers, each of which starts with a number: see `numbered`. */
+  function send(url: string, requests: string[]) {
+    const { hostname, port } = new URL(url);
+    const socket = connect(Number(port), hostname);
+    const answered: number[] = [];
+    let [rest, closed] = ['', false];
+    socket.on('data', (data) => {
+      const answers = (rest + data.toString()).split('HTTP/1.1 200');
+      rest = answers.pop()!;
+      // The last one may not be complete.
+      const last = /"(\d+)\.x*"$/.exec(rest);
+      if (last) {
+        answers.push(rest);
+        rest = '';
+      }
+      for (const answer of answers) {
+        const number = /"(\d+)\./.exec(answer)?.[1];
+        if (number !== undefined) answered.push(Number(number));
+      }
+    });
+    socket.on('error', () => undefined);
+    socket.on('close', () => {
+      closed = true;
+    });
+    socket.write(requests.join(''));
+    return { socket, answered, closed: () => closed };
+  }
+  const numbered = (i: number, length: number) => {
+    const body = JSON.stringify(`${i}.`.padEnd(length, 'x'));
+    return `POST /later HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+  };
+
+  it('are taken one after the other, read no further than some kilobytes ahead, and all answered', async () => {
+    // In all, more than the system's buffers hold.
+    const all = Array.from({ length: 400 }, (_, i) => i);
+    const { url, open, taken } = await serveLater();
+    const { socket, answered } = send(
+      url,
+      all.map((i) => numbered(i, 50_000)),
+    );
+    await eventually('the first to be taken', () => taken() === 1);
+    for (let i = 0; i < 20; i++) expect((await fetch(`${url}/elsewhere`)).status).toBe(404);
+    expect(taken()).toBe(1);
+    expect(socket.writableLength).toBeGreaterThan(0);
+    open();
+    await eventually('all answers', () => answered.length === all.length);
+    expect(answered).toEqual(all);
+    socket.destroy();
+  });
+
+  it('by tens of thousands over many connections: some of those are closed, the others are answered, and so is who waits', async () => {
+    const { url, open } = await serveLater();
+    // As many as are read from a connection at once, and more of them in all than may wait.
+    const each = 500;
+    const requests = Array.from({ length: each }, (_, i) => numbered(i, 4));
+    const clients = Array.from({ length: 60 }, () => send(url, requests));
+    await eventually('one to be closed', () => clients.some(({ closed }) => closed()));
+    expect((await fetch(`${url}/elsewhere`)).status).toBe(404);
+    const others = clients.filter(({ closed }) => !closed());
+    expect(others.length).toBeGreaterThan(5);
+    // To answer some of them shows as much as to answer all.
+    for (const { socket } of others.splice(5)) socket.destroy();
+    open();
+    await eventually('the others to be answered', () => others.every(({ answered }) => answered.length === each));
+    for (const { socket } of clients) socket.destroy();
+  });
+});
+
+describe('stop', () => {
+  it('answers what has begun, then closes; a second stop does nothing', async () => {
+    const begun = Promise.withResolvers<void>();
+    const finish = Promise.withResolvers<void>();
+    const service = await startService((app) => {
+      app.get('/slow', async (_request, response) => {
+        begun.resolve();
+        await finish.promise;
+        response.end('done');
+      });
+    });
+    const url = service.url();
+    const answer = fetch(`${url}/slow`);
+    await begun.promise;
+    const stopped = service.stop(60_000);
+    finish.resolve();
+    expect(await (await answer).text()).toBe('done');
+    await stopped;
+    await service.stop(1);
+    await expect(fetch(url)).rejects.toThrow();
+  });
+  it('a client that never ends its request is cut off when the grace ends', async () => {
+    const service = await startService(() => undefined);
+    const socket = connect(Number(new URL(service.url()).port), '127.0.0.1');
+    await new Promise((resolve) => socket.once('connect', resolve));
+    socket.on('error', () => undefined);
+    const closed = new Promise((resolve) => socket.resume().once('close', resolve));
+    socket.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n');
+    await service.stop(50);
+    await closed;
+  });
+});

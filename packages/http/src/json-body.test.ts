@@ -1,0 +1,89 @@
+/** JSON bodies over real connections: limits, media types, and room shared among callers. */
+import { describe, expect, it } from '@jest/globals';
+import { eventually } from '@posthorn/testing';
+import { createBudget, jsonBody, keepHolder } from './index.ts';
+import { json, serve } from './test-service.ts';
+
+describe('json body', () => {
+  const echo = () =>
+    serve((app) => {
+      app.post('/', jsonBody({ limitBytes: 100 }), (request, response) => void response.json(request.body));
+    });
+  it.each([
+    ['not JSON', json('{'), 400, 'invalid_json'],
+    ['empty', json(''), 400, 'invalid_json'],
+    ['not UTF-8', json(Buffer.from([0x22, 0xff, 0x22])), 400, 'invalid_json'],
+    ['too large', json(JSON.stringify('x'.repeat(200))), 413, 'body_too_large'],
+    ['of another type', json('{}', 'text/plain'), 415, 'unsupported_media_type'],
+    ['in another charset', json('{}', 'application/json; charset=latin1'), 415, 'unsupported_media_type'],
+  ])('a body that is %s is answered with its problem', async (_what, init, status, code) => {
+    const response = await fetch(await echo(), init);
+    expect(response.status).toBe(status);
+    expect(response.headers.get('content-type')).toMatch(/^application\/problem\+json/);
+    expect(await response.json()).toMatchObject({
+      type: 'about:blank',
+      status,
+      code,
+      title: expect.any(String),
+      detail: expect.any(String),
+    });
+  });
+  it('compressed bodies are refused', async () => {
+    const response = await fetch(await echo(), {
+      ...json('{}'),
+      headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' },
+    });
+    expect(response.status).toBe(415);
+  });
+  it('what finds no room beside the bodies of its caller is refused, with or without a length; others are not; room comes back with each response', async () => {
+    const budget = createBudget(200);
+    const held: (() => void)[] = [];
+    const url = await serve((app) => {
+      app.use((request, response, next) => {
+        keepHolder(response, { name: String(request.headers['x-caller']), key: '' });
+        next();
+      });
+      app.post('/', jsonBody({ limitBytes: 100, admissions: [{ budget, weigh: (bytes) => bytes }] }), (_, response) => {
+        held.push(() => void response.json({}));
+      });
+    });
+    const as = (caller: string, init: RequestInit) =>
+      fetch(url, { ...init, headers: { ...(init.headers as Record<string, string>), 'x-caller': caller } });
+    const body = JSON.stringify('x'.repeat(90));
+    const first = as('a', json(body));
+    await eventually('the first to be in flight', () => held.length === 1);
+    const chunked = new ReadableStream({
+      start(controller) {
+        controller.enqueue(new TextEncoder().encode(body));
+        controller.close();
+      },
+    });
+    for (const init of [json(body), { ...json(''), body: chunked, duplex: 'half' }]) {
+      const refused = await as('a', init as RequestInit);
+      expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1']);
+      expect(await refused.json()).toMatchObject({ code: 'overloaded' });
+    }
+    const others = as('b', json(body));
+    await eventually('the body of another caller to be in flight', () => held.length === 2);
+    for (const answer of held) answer();
+    expect([(await first).status, (await others).status]).toEqual([200, 200]);
+    await eventually('all room to be back', () => budget.claimFor('c').hasRoomFor(200));
+  });
+  it('a body without a length is cut off at the limit', async () => {
+    const endless = new ReadableStream({
+      pull(controller) {
+        controller.enqueue(Buffer.from(' '.repeat(64)));
+      },
+    });
+    const response = await fetch(await echo(), {
+      ...json(''),
+      body: endless,
+      duplex: 'half',
+    } as unknown as RequestInit).catch((error: unknown) => error);
+    if (response instanceof Response) expect(response.status).toBe(413);
+  });
+  it('a good one arrives, charset and all', async () => {
+    const response = await fetch(await echo(), json('{"a":"é"}', 'application/json; charset=UTF-8'));
+    expect(await response.json()).toEqual({ a: 'é' });
+  });
+});

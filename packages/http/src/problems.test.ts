@@ -1,0 +1,30 @@
+/** Problem documents over real connections. */
+import { describe, expect, it } from '@jest/globals';
+import { AppError } from '@posthorn/core';
+import { ReplyError } from 'ioredis';
+import { logged, serve } from './test-service.ts';
+
+describe('problems', () => {
+  it('an unknown route, a path that does not decode, a bug and a storage failure each get theirs', async () => {
+    const url = await serve((app) => {
+      app.get('/bug', () => {
+        throw new Error('secret detail');
+      });
+      app.get('/redis', () => {
+        throw new ReplyError('OOM command not allowed when used memory > maxmemory');
+      });
+      app.get('/limited', () => {
+        throw new AppError('too_many_requests', 'Slow down.', { retryAfterS: 7 });
+      });
+      app.get('/item/:id', (_request, response) => void response.end());
+    });
+    expect((await fetch(`${url}/none`)).status).toBe(404);
+    expect((await fetch(`${url}/item/%zz`)).status).toBeLessThan(500);
+    const bug = await fetch(`${url}/bug`);
+    expect([bug.status, await bug.text()]).toEqual([500, expect.not.stringContaining('secret detail')]);
+    const redis = await fetch(`${url}/redis`);
+    expect([redis.status, redis.headers.get('retry-after')]).toEqual([503, '5']);
+    expect((await fetch(`${url}/limited`)).headers.get('retry-after')).toBe('7');
+    expect(logged.filter((line) => line.includes('request.failed'))).toHaveLength(1);
+  });
+});

@@ -1,0 +1,42 @@
+/** An HTTP service for the tests of this package, with the routes that a test gives it. */
+import { afterEach } from '@jest/globals';
+import { createLogger } from '@posthorn/runtime';
+import type { Express } from 'express';
+import { Registry } from 'prom-client';
+import { createExpress, createHttpService, type HttpService, notFoundHandler, problemHandler } from './index.ts';
+
+/** Log lines since the test began. */
+export const logged: string[] = [];
+export const logger = createLogger({
+  app: 'test',
+  level: 'info',
+  destination: { write: (line) => void logged.push(line) },
+});
+const limits = { maxClientConnections: 1_000, trustedProxies: [], registry: new Registry() };
+let service: HttpService | undefined;
+afterEach(async () => {
+  await service?.stop(1_000);
+  logged.length = 0;
+});
+
+/** Starts a service, which stops after the test. */
+export async function startService(routes: (app: Express) => void): Promise<HttpService> {
+  const app = createExpress();
+  routes(app);
+  app.use(notFoundHandler, problemHandler(logger));
+  service = createHttpService({ app, host: '127.0.0.1', port: 0, limits });
+  await service.start();
+  return service;
+}
+
+/** Starts a service and returns its URL. */
+export async function serve(routes: (app: Express) => void): Promise<string> {
+  return (await startService(routes)).url();
+}
+
+/** A POST with a JSON body. */
+export const json = (body: string | Buffer, type = 'application/json') => ({
+  method: 'POST',
+  headers: { 'content-type': type },
+  body,
+});

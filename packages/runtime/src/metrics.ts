@@ -1,0 +1,86 @@
+/** The metrics that every app has: those of its process, and the backlog in Redis. */
+import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { version } from './settings.ts';
+import { shareResult } from './shared-result.ts';
+import { isStorageFailure } from './storage-failure.ts';
+import { TimeLimitExceeded, withTimeLimit } from './time-limit.ts';
+
+/** Time limit for reading the backlog. It is shorter than that of a scrape, so that the other metrics still arrive in time. */
+const BACKLOG_TIMEOUT_MS = 1_500;
+
+/** Returns a registry with the metrics of the process itself. */
+export function createMetrics(app: string): Registry {
+  const registry = new Registry();
+  registry.setDefaultLabels({ app });
+  collectDefaultMetrics({ register: registry });
+  new Gauge({
+    name: 'posthorn_build_info',
+    help: 'Always 1; says the version',
+    labelNames: ['version'],
+    registers: [registry],
+  }).set({ version }, 1);
+  return registry;
+}
+
+/** Counts of what is in Redis. Every process reports the same. */
+export interface Backlog {
+  /** Jobs by state of the queue. */
+  jobs: Record<string, number>;
+  deliveries: Record<string, number>;
+  subscriptions: Record<string, number>;
+  /** Age of the oldest delivery without an attempt; 0 if there is none. */
+  oldestPendingAgeMs: number;
+}
+
+/** Registers gauges of the backlog, which is read from Redis once per scrape. If Redis does not reply in time, a scrape lacks them. */
+export function registerBacklog(registry: Registry, read: () => Promise<Backlog>): void {
+  // All gauges and scrapes share a read that is in progress, so that reads do not pile up while Redis is unavailable.
+  const readOnce = shareResult(read, 0);
+  const backlog = async (): Promise<Backlog | undefined> => {
+    try {
+      return await withTimeLimit(BACKLOG_TIMEOUT_MS, readOnce());
+    } catch (error) {
+      if (error instanceof TimeLimitExceeded || isStorageFailure(error)) return undefined;
+      throw error;
+    }
+  };
+  new Gauge({
+    name: 'posthorn_redis_up',
+    help: '1 where Redis answered this scrape; 0 where not, and what is read from it is absent',
+    registers: [registry],
+    async collect() {
+      this.set((await backlog()) ? 1 : 0);
+    },
+  });
+  const gauge = (
+    name: string,
+    help: string,
+    label: string | undefined,
+    values: (now: Backlog) => Record<string, number>,
+  ) =>
+    new Gauge({
+      name,
+      help,
+      labelNames: label === undefined ? [] : [label],
+      registers: [registry],
+      async collect() {
+        const now = await backlog();
+        if (!now) {
+          if (label === undefined) this.remove();
+          else this.reset();
+          return;
+        }
+        for (const [value, count] of Object.entries(values(now))) {
+          this.set(label === undefined ? {} : { [label]: value }, count);
+        }
+      },
+    });
+  gauge('posthorn_queue_jobs', 'Jobs in the queue, by state', 'state', (now) => now.jobs);
+  gauge('posthorn_deliveries', 'Deliveries kept, by status', 'status', (now) => now.deliveries);
+  gauge('posthorn_subscriptions', 'Subscriptions, by status', 'status', (now) => now.subscriptions);
+  gauge('posthorn_paused_addresses', 'Addresses that are paused', undefined, (now) => ({
+    all: now.subscriptions.paused ?? 0,
+  }));
+  const oldest = 'Age of the oldest delivery that has had no attempt yet; 0 where there is none';
+  gauge('posthorn_oldest_pending_age_seconds', oldest, undefined, (now) => ({ all: now.oldestPendingAgeMs / 1000 }));
+}

@@ -1,0 +1,29 @@
+/** Which errors mean that Redis is unavailable. */
+import { describe, expect, it } from '@jest/globals';
+import { ReplyError } from 'ioredis';
+import { isStorageFailure } from './index.ts';
+
+describe('storage failures', () => {
+  it.each([
+    new ReplyError('OOM command not allowed'),
+    new ReplyError("READONLY You can't write against a read only replica. script: f00, on @user_script:1."),
+    new ReplyError('LOADING Redis is loading'),
+    new ReplyError('UNBLOCKED force unblock from blocking operation'),
+    new ReplyError('EXECABORT Transaction discarded because of previous errors.'),
+    new ReplyError('ERR max number of clients reached'),
+    new Error('Connection is closed.'),
+    new Error('Command timed out'),
+    Object.assign(new Error('Command aborted due to connection close'), { name: 'AbortError' }),
+    Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }),
+  ])('%s means that storage is away', (error) => {
+    expect(isStorageFailure(error)).toBe(true);
+  });
+  it.each([
+    new TypeError('x is not a function'),
+    new ReplyError("ERR unknown command 'HSETT'"),
+    new ReplyError('WRONGTYPE Operation against a key holding the wrong kind of value'),
+    new DOMException('This operation was aborted', 'AbortError'),
+  ])('%s is no storage failure', (error) => {
+    expect(isStorageFailure(error)).toBe(false);
+  });
+});
