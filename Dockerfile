@@ -20,6 +20,7 @@ COPY packages/sender/package.json packages/sender/
 COPY packages/signing/package.json packages/signing/
 COPY packages/runtime/package.json packages/runtime/
 COPY packages/http/package.json packages/http/
+COPY packages/operator-api/package.json packages/operator-api/
 COPY packages/testing/package.json packages/testing/
 # In one layer, so that what is removed is not in the image: npm's cache, and a compiler that `valibot` could use and does not need.
 RUN npm ci --omit=dev && rm -rf /root/.npm node_modules/typescript node_modules/@typescript

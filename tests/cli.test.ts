@@ -69,11 +69,11 @@ describe('posthorn', () => {
     expect((await json('audit', '--subscription', id, '--limit', '3')).data).toHaveLength(3);
     expect(await json('overview')).toMatchObject({ subscriptions: { active: 1 } });
     const asked = await posthorn(['delete', id]);
-    expect([asked.code, asked.err]).toEqual([1, 'Nobody is there to be asked: add --yes.\n']);
-    expect(await posthorn(['delete', id, '--yes'])).toEqual({ code: 0, out: `${id} is gone.\n`, err: '' });
+    expect([asked.code, asked.err]).toEqual([1, 'Not an interactive terminal; pass --yes.\n']);
+    expect(await posthorn(['delete', id, '--yes'])).toEqual({ code: 0, out: `Deleted ${id}.\n`, err: '' });
     expect(await posthorn(['list'])).toMatchObject({
       code: 0,
-      out: 'There are none. Make one: posthorn create <url>\n',
+      out: 'No matching subscriptions. To create one: posthorn create <url>\n',
     });
   });
 
@@ -111,7 +111,9 @@ describe('posthorn', () => {
     expect(await refused(['list', '--status', 'gone'])).toContain('awaiting_validation');
     expect(await refused(['nonsense'])).toContain('unknown command');
     expect(await refused(['list'], { POSTHORN_TOKEN: 'wrong' })).toContain('token of an operator');
-    expect(await refused(['list'], { POSTHORN_URL: 'http://127.0.0.1:1' })).toContain('Does it run?');
-    expect(await refused(['list'], { POSTHORN_URL: to.url })).toContain('Is POSTHORN_URL that of a console?');
+    expect(await refused(['list'], { POSTHORN_URL: 'http://127.0.0.1:1' })).toContain('Is it running?');
+    expect(await refused(['list'], { POSTHORN_URL: to.url })).toContain('Is POSTHORN_URL the address of a console?');
+    to.answerWith((_request, response) => response.end('{"data":[{"id":1}]}'));
+    expect(await refused(['list'], { POSTHORN_URL: to.url })).toContain('at data.0.id. Is POSTHORN_URL');
   });
 });

@@ -1,9 +1,9 @@
 /** What operators see: overview, audit trail, notices; and that the answers are what the API's document says. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import * as schemas from '@posthorn/operator-api';
 import { verifySignature } from '@posthorn/signing';
 import { eventually, isDelivery, type Receiver, startReceiver } from '@posthorn/testing';
 import type { z } from 'zod';
-import * as schemas from '../apps/console/src/schemas.ts';
 import { atEnd } from './own.ts';
 import { OPERATOR_TOKEN, sampleEvent, startWorld, type World } from './world.ts';
 

@@ -3,6 +3,7 @@ import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { Worker } from 'node:worker_threads';
 import { describe, expect, it } from '@jest/globals';
+import { overviewSchema } from '@posthorn/operator-api';
 import { createSecretBox, newSigningSecret } from '@posthorn/signing';
 import { newSubscription, saveSubscription } from '@posthorn/store';
 import {
@@ -14,7 +15,6 @@ import {
   type Receiver,
   startNameServer,
 } from '@posthorn/testing';
-import { overviewSchema } from '../../apps/console/src/schemas.ts';
 import { atEnd, ownReceiver, ownStore, ownWorld } from '../own.ts';
 import { ENCRYPTION_KEY, sampleEvent, type World, type WorldOptions } from '../world.ts';
 

@@ -20,6 +20,11 @@ const SENDER = 'packages/sender/src';
 export const UNIT_TARGETS: Record<string, UnitTarget> = {
   core: inFolder('packages/core/src'),
   signing: inFolder('packages/signing/src'),
+  requests: {
+    files: ['packages/operator-api/src/requests.ts'],
+    tests: ['packages/operator-api/src/requests.test.ts'],
+    constantTests: 'packages/operator-api/src/',
+  },
   guard: {
     files: [`${SENDER}/guard.ts`],
     tests: [`${SENDER}/guard.test.ts`],

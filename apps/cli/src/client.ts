@@ -1,71 +1,57 @@
-/** Calls the operator API, and says in plain words what went wrong. */
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+/** Calls the operator API and reports failures in words. */
+import { MAX_PAGE_LIMIT, pageOf } from '@posthorn/operator-api';
+import { z } from 'zod';
+import { findConsole } from './find-console.ts';
+import { UserError } from './user-error.ts';
 
-/** What the person at the keyboard did wrong or can mend; shown without a stack. */
-export class UserError extends Error {
-  override name = 'UserError';
-}
-
-// biome-ignore lint/suspicious/noExplicitAny: whatever the API answers; what is read of it is in the OpenAPI document
-export type Answer = any;
 type Query = Record<string, string | number | undefined>;
 
+/** Each call checks the response with `schema`. All throw `UserError`. */
 export interface Client {
-  get(path: string, query?: Query): Promise<Answer>;
-  post(path: string, body?: unknown): Promise<Answer>;
-  patch(path: string, body: unknown): Promise<Answer>;
-  delete(path: string): Promise<Answer>;
-  /** The items of a list, page by page, up to `limit`. */
-  list(path: string, query: Query, limit: number): Promise<Answer[]>;
+  get<S extends z.ZodType>(schema: S, path: string, query?: Query): Promise<z.output<S>>;
+  post<S extends z.ZodType>(schema: S, path: string, body?: unknown): Promise<z.output<S>>;
+  patch<S extends z.ZodType>(schema: S, path: string, body: unknown): Promise<z.output<S>>;
+  delete(path: string): Promise<void>;
+  /** Returns the first `limit` items of a list, read page by page. */
+  list<S extends z.ZodType>(itemSchema: S, path: string, query: Query, limit: number): Promise<z.output<S>[]>;
 }
 
-const PAGE = 250;
+const IS_IT_A_CONSOLE = 'Is POSTHORN_URL the address of a console?';
+const problemSchema = z.object({
+  detail: z.string(),
+  errors: z.array(z.object({ path: z.string(), message: z.string() })).default([]),
+});
 
-/**
- * A client of the console at `POSTHORN_URL` with the token in `POSTHORN_TOKEN`. Without these settings, of the `npm start` that runs from this
- * checkout; its token goes to no other console. Tokens are not taken from the command line, which other users of a machine can see.
- */
+/** Returns a client of the console that the environment names, or that `npm start` runs from this checkout. */
 export function createClient(env: NodeJS.ProcessEnv): Client {
-  const running = env.POSTHORN_URL === undefined || env.POSTHORN_TOKEN === undefined ? findNpmStart(env) : undefined;
-  const url = (env.POSTHORN_URL ?? running?.url ?? 'http://127.0.0.1:3001').replace(/\/+$/, '');
-  const token = env.POSTHORN_TOKEN ?? (url === running?.url ? running.token : undefined);
-  const call = async (method: string, path: string, body?: unknown): Promise<Answer> => {
-    if (token === undefined) throw new UserError(noToken(env));
-    const headers = {
-      authorization: `Bearer ${token}`,
-      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-    };
-    let response: Response;
-    try {
-      response = await fetch(`${url}${path}`, {
-        method,
-        headers,
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      });
-    } catch (cause) {
-      const source =
-        env.POSTHORN_URL === undefined && running ? 'npm start wrote this address' : 'POSTHORN_URL says where';
-      throw new UserError(`Can't reach a console at ${url}. Does it run? (${source}.)`, { cause });
-    }
-    const text = await response.text();
-    const answer = parse(text);
-    if (response.ok && (answer !== null || response.status === 204)) return answer;
-    throw new UserError(describeProblem(response.status, answer));
+  const { url, token } = findConsole(env);
+  const call = async <S extends z.ZodType>(schema: S, method: string, path: string, body?: unknown) => {
+    const response = await fetch(`${url}${path}`, {
+      method,
+      headers: {
+        authorization: `Bearer ${token}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    }).catch((cause: unknown) => {
+      throw new UserError(`Cannot reach a console at ${url}. Is it running? Is POSTHORN_URL right?`, { cause });
+    });
+    const content = parseJson(await response.text());
+    if (!response.ok) throw new UserError(describeProblem(response.status, content));
+    return checked(schema, content);
   };
+  const get: Client['get'] = (schema, path, query = {}) => call(schema, 'GET', path + search(query));
   return {
-    get: (path, query = {}) => call('GET', path + search(query)),
-    post: (path, body) => call('POST', path, body),
-    patch: (path, body) => call('PATCH', path, body),
-    delete: (path) => call('DELETE', path),
-    async list(path, query, limit) {
-      const items: Answer[] = [];
+    get,
+    post: (schema, path, body) => call(schema, 'POST', path, body),
+    patch: (schema, path, body) => call(schema, 'PATCH', path, body),
+    delete: (path) => call(z.undefined(), 'DELETE', path),
+    async list(itemSchema, path, query, limit) {
+      const items: z.output<typeof itemSchema>[] = [];
       let cursor: string | undefined;
       do {
-        const page = await call(
-          'GET',
-          path + search({ ...query, limit: Math.min(PAGE, limit - items.length), cursor }),
-        );
+        const pageLimit = Math.min(MAX_PAGE_LIMIT, limit - items.length);
+        const page = await get(pageOf(itemSchema), path, { ...query, limit: pageLimit, cursor });
         items.push(...page.data);
         cursor = page.next_cursor ?? undefined;
       } while (cursor !== undefined && items.length < limit);
@@ -74,39 +60,12 @@ export function createClient(env: NodeJS.ProcessEnv): Client {
   };
 }
 
-/** Where the console of the `npm start` of this checkout is, and its token; undefined where none runs. */
-function findNpmStart(env: NodeJS.ProcessEnv): { url: string; token: string } | undefined {
-  const dir = env.POSTHORN_DIR ?? join(import.meta.dirname, '../../../.posthorn');
-  const file = join(dir, 'running.json');
-  if (!existsSync(file)) return undefined;
-  try {
-    const { pid, urls, keysFile } = readJson(file) as { pid: number; urls?: { console: string }; keysFile?: string };
-    if (urls === undefined || keysFile === undefined || !isAlive(pid)) return undefined;
-    const { operatorToken } = readJson(keysFile) as { operatorToken: string };
-    return { url: urls.console, token: operatorToken };
-  } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new UserError(`Can't read what npm start wrote: ${why}. Set POSTHORN_URL and POSTHORN_TOKEN.`, { cause });
-  }
-}
-
-function readJson(file: string): unknown {
-  return JSON.parse(readFileSync(file, 'utf8'));
-}
-
-/** Whether a process lives, even one of another user: a run that was killed leaves its file behind. */
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
-}
-
-function noToken(env: NodeJS.ProcessEnv): string {
-  if (env.POSTHORN_URL !== undefined) return 'Set POSTHORN_TOKEN to an operator token of that console.';
-  return 'No npm start runs from this checkout. Start it, or set POSTHORN_URL and POSTHORN_TOKEN to a console and an operator token.';
+/** Returns the content of a response if it has the form of `schema`. A newer console may return more fields: they are kept. */
+function checked<S extends z.ZodType>(schema: S, content: unknown): z.output<S> {
+  const issue = schema.safeParse(content).error?.issues.find(({ code }) => code !== 'unrecognized_keys');
+  if (issue === undefined) return content as z.output<S>;
+  const where = issue.path.length === 0 ? '' : ` at ${issue.path.join('.')}`;
+  throw new UserError(`The response is not that of a console${where}. ${IS_IT_A_CONSOLE}`);
 }
 
 function search(query: Query): string {
@@ -116,17 +75,17 @@ function search(query: Query): string {
   return given.length === 0 ? '' : `?${new URLSearchParams(given)}`;
 }
 
-function parse(text: string): Answer {
+/** Returns undefined for text that is not JSON: it does not come from the operator API. */
+function parseJson(text: string): unknown {
   try {
-    return text === '' ? null : JSON.parse(text);
+    return JSON.parse(text);
   } catch {
-    // Not the operator API: the status says what there is to say.
-    return null;
+    return undefined;
   }
 }
 
-function describeProblem(status: number, problem: Answer): string {
-  if (typeof problem?.detail !== 'string') return `The console answered ${status}. Is POSTHORN_URL that of a console?`;
-  const fields = (problem.errors ?? []) as { path: string; message: string }[];
-  return [problem.detail, ...fields.map(({ path, message }) => `  ${path || 'all'}: ${message}`)].join('\n');
+function describeProblem(status: number, content: unknown): string {
+  const problem = problemSchema.safeParse(content).data;
+  if (!problem) return `The console returned status ${status} without a reason. ${IS_IT_A_CONSOLE}`;
+  return [problem.detail, ...problem.errors.map(({ path, message }) => `  ${path || 'all'}: ${message}`)].join('\n');
 }

@@ -1,7 +1,8 @@
-/** `npm run posthorn -- …`: the command line for operators. */
-import { createClient, UserError } from './client.ts';
-import { createProgram } from './commands.ts';
+/** The command line for operators: `npm run posthorn -- …`, `npx posthorn …`. */
+import { createClient } from './client.ts';
 import { createPrinter } from './print.ts';
+import { createProgram } from './program.ts';
+import { UserError } from './user-error.ts';
 
 const write = (text: string) => void process.stdout.write(text);
 const program = createProgram(

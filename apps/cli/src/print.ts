@@ -1,13 +1,12 @@
-/** What the command line shows: tables, single things, and for programs JSON. */
+/** The output of the command line: tables and single items for people, JSON for programs. */
 import Table from 'cli-table3';
-import type { Answer } from './client.ts';
 
 export interface Printer {
-  /** A list as a table of some of its fields. */
-  list(items: Answer[], columns: Record<string, (item: Answer) => unknown>, none: string): void;
-  /** One thing: all of its fields. */
-  one(thing: Answer): void;
-  /** Something to say; nothing where the output is for a program. */
+  /** Prints a table with these columns, or `none` if there are no items. */
+  list<T>(items: T[], columns: Record<string, (item: T) => unknown>, none: string): void;
+  /** Prints the fields of an item. For people, prints those of `summary` if there is one. */
+  one(item: object, summary?: object): void;
+  /** Prints a line for people. */
   say(line: string): void;
 }
 
@@ -46,21 +45,17 @@ export function createPrinter(options: { json: boolean; write: (text: string) =>
         line(table.toString());
       }
     },
-    one(thing) {
+    one(item, summary = item) {
       if (json) {
-        line(JSON.stringify(thing, null, 2));
+        line(JSON.stringify(item, null, 2));
         return;
       }
-      const width = Math.max(...Object.keys(thing).map((name) => name.length));
-      for (const [name, value] of Object.entries(thing)) {
-        if (Array.isArray(value) && value.some((item) => typeof item === 'object')) {
+      const fields: [name: string, value: unknown][] = Object.entries(summary);
+      const width = Math.max(...fields.map(([name]) => name.length));
+      for (const [name, value] of fields) {
+        if (isObjects(value)) {
           line(`${name}:`);
-          for (const item of value)
-            line(
-              `  ${Object.entries(item)
-                .map(([field, of]) => `${field}=${show(of)}`)
-                .join(' ')}`,
-            );
+          for (const row of value) line(`  ${fieldsInLine(row)}`);
         } else line(`${name.padEnd(width)}  ${show(value)}`);
       }
     },
@@ -68,6 +63,16 @@ export function createPrinter(options: { json: boolean; write: (text: string) =>
       if (!json) line(text);
     },
   };
+}
+
+function isObjects(value: unknown): value is object[] {
+  return Array.isArray(value) && value.some((item) => typeof item === 'object');
+}
+
+function fieldsInLine(row: object): string {
+  return Object.entries(row)
+    .map(([name, value]) => `${name}=${show(value)}`)
+    .join(' ');
 }
 
 function show(value: unknown): string {

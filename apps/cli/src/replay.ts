@@ -1,22 +1,28 @@
-/** Replays one delivery, or all failed ones of an address while a bar shows how far it is. */
+/** Follows work that takes time: a bulk replay, with a progress bar, and the first attempt of a delivery. */
 import { setTimeout as wait } from 'node:timers/promises';
+import {
+  type DeliveryWithAttempts,
+  deliveryWithAttemptsSchema,
+  type Replay,
+  replaySchema,
+} from '@posthorn/operator-api';
 import { Presets, SingleBar } from 'cli-progress';
-import type { Answer, Client } from './client.ts';
+import type { Client } from './client.ts';
 
-const LOOK_EVERY_MS = 250;
+const POLL_INTERVAL_MS = 250;
 
-export interface BulkOptions {
+interface BulkOptions {
   from?: string | undefined;
   to?: string | undefined;
   wait: boolean;
 }
 
-/** Starts a bulk replay and, with `wait`, follows it to its end; answers it as it then is. */
-export async function replayAll(client: Client, subscriptionId: string, options: BulkOptions): Promise<Answer> {
+/** Starts a bulk replay. With `wait`, shows its progress until it ends. Returns its latest state. */
+export async function replayAll(client: Client, subscriptionId: string, options: BulkOptions): Promise<Replay> {
   const { from, to } = options;
-  let replay = await client.post('/v1/replays', { subscription_id: subscriptionId, from, to });
+  let replay = await client.post(replaySchema, '/v1/replays', { subscription_id: subscriptionId, from, to });
   if (!options.wait) return replay;
-  // Drawn on stderr and only for people: what a program reads on stdout stays whole.
+  // On stderr, and only on a terminal, so that stdout holds nothing but the result.
   const bar = new SingleBar(
     { format: 'Replaying {bar} {value}/{total}  {skipped} skipped', stream: process.stderr, clearOnComplete: false },
     Presets.shades_classic,
@@ -24,8 +30,8 @@ export async function replayAll(client: Client, subscriptionId: string, options:
   const done = () => replay.replayed + replay.skipped;
   bar.start(replay.total, 0, { skipped: 0 });
   while (replay.status === 'running') {
-    await wait(LOOK_EVERY_MS);
-    replay = await client.get(`/v1/replays/${replay.id}`);
+    await wait(POLL_INTERVAL_MS);
+    replay = await client.get(replaySchema, `/v1/replays/${replay.id}`);
     bar.setTotal(Math.max(replay.total, done()));
     bar.update(done(), { skipped: replay.skipped });
   }
@@ -33,12 +39,12 @@ export async function replayAll(client: Client, subscriptionId: string, options:
   return replay;
 }
 
-/** Waits until a delivery has had an attempt or is held, at most `limitMs`; answers it as it then is. */
-export async function afterFirstAttempt(client: Client, deliveryId: string, limitMs: number): Promise<Answer> {
-  const endsAt = performance.now() + limitMs;
+/** Waits at most `timeoutMs` until a delivery has had an attempt or is held. Returns its latest state. */
+export async function awaitFirstAttempt(client: Client, id: string, timeoutMs: number): Promise<DeliveryWithAttempts> {
+  const endsAtMs = performance.now() + timeoutMs;
   for (;;) {
-    const delivery = await client.get(`/v1/deliveries/${deliveryId}`);
-    if (delivery.status !== 'pending' || performance.now() > endsAt) return delivery;
-    await wait(LOOK_EVERY_MS);
+    const delivery = await client.get(deliveryWithAttemptsSchema, `/v1/deliveries/${id}`);
+    if (delivery.status !== 'pending' || performance.now() > endsAtMs) return delivery;
+    await wait(POLL_INTERVAL_MS);
   }
 }

@@ -1,7 +1,19 @@
 /** The operator API's calls on deliveries, their replay, and events (interface 4). */
 import { randomBytes } from 'node:crypto';
-import { AppError, DELIVERY_STATUSES, ENVIRONMENTS, type Environment, EVENT_TYPES, partitionOf } from '@posthorn/core';
+import { AppError, ENVIRONMENTS, type Environment, partitionOf } from '@posthorn/core';
 import type { Api } from '@posthorn/http';
+import {
+  deliveriesQuerySchema,
+  deliveryParamsSchema,
+  deliverySchema,
+  deliveryWithAttemptsSchema,
+  eventParamsSchema,
+  eventQuerySchema,
+  eventSchema,
+  pageOf,
+  requestQuerySchema,
+  requestSchema,
+} from '@posthorn/operator-api';
 import {
   findEvents,
   listDeliveries,
@@ -11,26 +23,13 @@ import {
   replaysOf,
   type StoredDelivery,
 } from '@posthorn/store';
-import { z } from 'zod';
 import type { ConsoleContext } from './context.ts';
-import { presentDelivery, presentDeliveryWithAttempts, presentEvent, presentPage } from './present.ts';
-import { deliveryId, eventId, pageFields, subscriptionId, timeFields } from './query.ts';
 import { requestOf } from './request-of.ts';
-import { deliverySchema, deliveryWithAttemptsSchema, eventSchema, pageOf, requestSchema } from './schemas.ts';
+import { serializeDelivery, serializeDeliveryWithAttempts, serializeEvent, serializePage } from './serialize.ts';
 
 const tag = 'Deliveries';
 /** Deliveries shown with their event; `GET /v1/deliveries?event_id=` pages through more. */
 const DELIVERIES_WITH_EVENT = 1_000;
-
-const listSchema = z.strictObject({
-  subscription_id: subscriptionId.optional(),
-  event_id: eventId.optional(),
-  environment: z.enum(ENVIRONMENTS).optional(),
-  event_type: z.enum(EVENT_TYPES).optional(),
-  status: z.enum(DELIVERY_STATUSES).optional(),
-  ...timeFields,
-  ...pageFields,
-});
 
 const refusals: Record<ReplayRefusal, string> = {
   gone: 'This delivery is not kept any more.',
@@ -54,7 +53,7 @@ export function deliveryRoutes(api: Api, context: ConsoleContext): void {
       summary: 'List deliveries, newest first',
       description: 'Filters may be combined; times are those of creation, both ends included. A page may be short.',
       tag,
-      query: listSchema,
+      query: deliveriesQuerySchema,
       answers: { 200: { description: 'A page of deliveries', schema: pageOf(deliverySchema) } },
     },
     async ({ query }) => {
@@ -68,7 +67,7 @@ export function deliveryRoutes(api: Api, context: ConsoleContext): void {
         toMs: query.to,
       };
       const page = await listDeliveries(store, filter, query.limit, query.cursor);
-      return { status: 200, body: await presentPage(page, (item) => presentDelivery(item, store.retentionMs)) };
+      return { status: 200, body: await serializePage(page, (item) => serializeDelivery(item, store.retentionMs)) };
     },
   );
 
@@ -78,13 +77,13 @@ export function deliveryRoutes(api: Api, context: ConsoleContext): void {
       path: '/v1/deliveries/{id}',
       summary: 'Read one, with its attempts',
       tag,
-      params: z.object({ id: deliveryId }),
+      params: deliveryParamsSchema,
       answers: { 200: { description: 'The delivery', schema: deliveryWithAttemptsSchema } },
     },
     async ({ params: { id } }) => {
       const delivery = await load(id);
       const replays = await replaysOf(store, delivery.event, delivery.subscriptionId);
-      return { status: 200, body: presentDeliveryWithAttempts(delivery, replays, store.retentionMs) };
+      return { status: 200, body: serializeDeliveryWithAttempts(delivery, replays, store.retentionMs) };
     },
   );
 
@@ -96,14 +95,8 @@ export function deliveryRoutes(api: Api, context: ConsoleContext): void {
       description:
         'As it was at the start of an attempt, or as it would be now; with the present url and the secrets that held then, as far as they are known.',
       tag,
-      params: z.object({ id: deliveryId }),
-      query: z.strictObject({
-        attempt: z
-          .string()
-          .regex(/^[1-9]\d?$/, 'Expected the number of an attempt')
-          .transform(Number)
-          .optional(),
-      }),
+      params: deliveryParamsSchema,
+      query: requestQuerySchema,
       answers: { 200: { description: 'The request', schema: requestSchema } },
     },
     async ({ params: { id }, query }) => {
@@ -118,7 +111,7 @@ export function deliveryRoutes(api: Api, context: ConsoleContext): void {
       summary: 'Replay a failed delivery',
       description: 'Makes a new delivery of the same event with fresh attempts.',
       tag,
-      params: z.object({ id: deliveryId }),
+      params: deliveryParamsSchema,
       answers: { 201: { description: 'The new delivery', schema: deliverySchema } },
       problems: [409],
     },
@@ -133,7 +126,7 @@ export function deliveryRoutes(api: Api, context: ConsoleContext): void {
         await producer.add(partitionOf(subscriptionId, store.partitions), [job]);
       }
       logger.info({ delivery_id: made.deliveryId, replay_of: id, operator: caller }, 'delivery.replayed');
-      return { status: 201, body: presentDelivery(await load(made.deliveryId), store.retentionMs) };
+      return { status: 201, body: serializeDelivery(await load(made.deliveryId), store.retentionMs) };
     },
   );
 
@@ -145,8 +138,8 @@ export function deliveryRoutes(api: Api, context: ConsoleContext): void {
       description:
         'An id is unique within an environment. If both have an event with this id and none is named, the production event is returned.',
       tag: 'Events',
-      params: z.object({ id: eventId }),
-      query: z.strictObject({ environment: z.enum(ENVIRONMENTS).optional() }),
+      params: eventParamsSchema,
+      query: eventQuerySchema,
       answers: { 200: { description: 'The event', schema: eventSchema } },
     },
     async ({ params: { id }, query }) => {
@@ -160,7 +153,7 @@ export function deliveryRoutes(api: Api, context: ConsoleContext): void {
       const filter = { eventId: id, environment };
       const page = await listDeliveries(store, filter, DELIVERIES_WITH_EVENT);
       const alsoIn = ENVIRONMENTS.filter((other) => other !== environment && inEnvironment(other));
-      return { status: 200, body: presentEvent(stored, page.items, alsoIn, store.retentionMs) };
+      return { status: 200, body: serializeEvent(stored, page.items, alsoIn, store.retentionMs) };
     },
   );
 }

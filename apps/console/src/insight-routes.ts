@@ -1,13 +1,10 @@
 /** The operator API's calls that look at what happened and how things are: the audit trail and the overview. */
-import { AUDIT_ACTIONS } from '@posthorn/core';
 import type { Api } from '@posthorn/http';
+import { auditEntrySchema, auditQuerySchema, overviewSchema, pageOf } from '@posthorn/operator-api';
 import { listAudit } from '@posthorn/store';
-import { z } from 'zod';
 import type { ConsoleContext } from './context.ts';
 import { createOverview } from './overview.ts';
-import { presentAudit, presentPage } from './present.ts';
-import { pageFields, subscriptionId, timeFields } from './query.ts';
-import { auditEntrySchema, overviewSchema, pageOf } from './schemas.ts';
+import { serializeAudit, serializePage } from './serialize.ts';
 
 export function insightRoutes(api: Api, context: ConsoleContext): void {
   const { store, clock } = context;
@@ -20,13 +17,7 @@ export function insightRoutes(api: Api, context: ConsoleContext): void {
       summary: 'Who did what, when, newest first',
       description: 'Kept as long as RETENTION.',
       tag: 'Audit',
-      query: z.strictObject({
-        subscription_id: subscriptionId.optional(),
-        operator: z.string().max(64).optional(),
-        action: z.enum(AUDIT_ACTIONS).optional(),
-        ...timeFields,
-        ...pageFields,
-      }),
+      query: auditQuerySchema,
       answers: { 200: { description: 'A page of entries', schema: pageOf(auditEntrySchema) } },
     },
     async ({ query }) => {
@@ -38,7 +29,7 @@ export function insightRoutes(api: Api, context: ConsoleContext): void {
         toMs: query.to,
       };
       const page = await listAudit(store, filter, query.limit, query.cursor, clock.now());
-      return { status: 200, body: await presentPage(page, presentAudit) };
+      return { status: 200, body: await serializePage(page, serializeAudit) };
     },
   );
 

@@ -1,4 +1,5 @@
 /** The overview: how things are now, and how attempts went, put together for the console's first page. */
+import type * as api from '@posthorn/operator-api';
 import {
   type AddressAttempts,
   type AttemptSeries,
@@ -13,20 +14,16 @@ import {
   readRules,
   type Store,
 } from '@posthorn/store';
-import type { z } from 'zod';
 import type { ConsoleContext } from './context.ts';
-import { instant, presentSubscription } from './present.ts';
-import type { addressAttemptsSchema, overviewSchema } from './schemas.ts';
+import { instant, serializeSubscription } from './serialize.ts';
 
 /** Those who ask within this get the same answer. */
 const FRESH_MS = 1_000;
 const PAUSED_SHOWN = 10;
 
-type Overview = z.infer<typeof overviewSchema>;
-
 /** A reader of the overview that costs Redis the same for one who looks and for a hundred. */
-export function createOverview(context: ConsoleContext): () => Promise<Overview> {
-  let latest: Promise<Overview> | undefined;
+export function createOverview(context: ConsoleContext): () => Promise<api.Overview> {
+  let latest: Promise<api.Overview> | undefined;
   let readAt = Number.NEGATIVE_INFINITY;
   return () => {
     if (latest === undefined || performance.now() - readAt > FRESH_MS) {
@@ -42,7 +39,7 @@ export function createOverview(context: ConsoleContext): () => Promise<Overview>
   };
 }
 
-async function readOverview({ store, producer, clock }: ConsoleContext): Promise<Overview> {
+async function readOverview({ store, producer, clock }: ConsoleContext): Promise<api.Overview> {
   const nowMs = clock.now();
   const [backlog, jobs, workers, hour, day, ranking, paused, rules] = await Promise.all([
     readBacklog(store, nowMs),
@@ -70,39 +67,39 @@ async function readOverview({ store, producer, clock }: ConsoleContext): Promise
       seen_at: instant(worker.seenAtMs),
       outage_since: worker.outageSinceMs == null ? null : instant(worker.outageSinceMs),
     })),
-    last_hour: presentAttempts(hour),
-    last_day: presentAttempts(day),
+    last_hour: serializeAttempts(hour),
+    last_day: serializeAttempts(day),
     rules: { max_attempts: rules.maxAttempts, pause_after: rules.pauseAfter, retention_ms: store.retentionMs },
     addresses: {
       since: instant(ranking.sinceMs),
-      most_failing: await presentRanking(store, ranking.failing),
-      slowest: await presentRanking(store, ranking.slow),
-      paused: await Promise.all(paused.items.map((item) => presentSubscription(store, item, nowMs))),
+      most_failing: await serializeRanking(store, ranking.failing),
+      slowest: await serializeRanking(store, ranking.slow),
+      paused: await Promise.all(paused.items.map((item) => serializeSubscription(store, item, nowMs))),
     },
   };
 }
 
 /** How attempts to one address went over the last 24 hours. */
-export async function presentAddressAttempts(
+export async function serializeAddressAttempts(
   store: Store,
   subscriptionId: string,
   nowMs: number,
-): Promise<z.infer<typeof addressAttemptsSchema>> {
+): Promise<api.AddressAttempts> {
   const { meanMs, periods, ...counts } = await readAddressAttempts(store, subscriptionId, nowMs);
   return {
     subscription_id: subscriptionId,
     ...rates(counts),
     mean_ms: meanMs,
-    series: periods.map(presentPeriod),
+    series: periods.map(serializePeriod),
   };
 }
 
-function presentAttempts({ attemptMs, arrivalMs, periods, ...counts }: AttemptSeries): Overview['last_hour'] {
+function serializeAttempts({ attemptMs, arrivalMs, periods, ...counts }: AttemptSeries): api.Overview['last_hour'] {
   return {
     ...rates(counts),
     attempt_ms: attemptMs,
     arrival_ms: arrivalMs,
-    series: periods.map(presentPeriod),
+    series: periods.map(serializePeriod),
   };
 }
 
@@ -111,12 +108,15 @@ function rates({ succeeded, failed }: { succeeded: number; failed: number }) {
   return { attempts, succeeded, failed, success_rate: attempts === 0 ? null : succeeded / attempts };
 }
 
-function presentPeriod({ fromMs, succeeded, failed }: Period) {
+function serializePeriod({ fromMs, succeeded, failed }: Period) {
   return { from: instant(fromMs), succeeded, failed };
 }
 
 /** Addresses that are still there, with what one needs to go on from them. */
-async function presentRanking(store: Store, ranked: AddressAttempts[]): Promise<Overview['addresses']['slowest']> {
+async function serializeRanking(
+  store: Store,
+  ranked: AddressAttempts[],
+): Promise<api.Overview['addresses']['slowest']> {
   const subscriptions = await loadSubscriptions(
     store,
     ranked.map(({ subscriptionId }) => subscriptionId),

@@ -1,12 +1,10 @@
 /** The operator API's calls on bulk replays (interface 4). The work itself is done by the workers' housekeeper. */
-import { AppError, newReplaySchema } from '@posthorn/core';
+import { AppError } from '@posthorn/core';
 import type { Api } from '@posthorn/http';
+import { newReplaySchema, pageOf, replayParamsSchema, replaySchema, replaysQuerySchema } from '@posthorn/operator-api';
 import { listReplays, loadReplays, startReplay } from '@posthorn/store';
-import { z } from 'zod';
 import type { ConsoleContext } from './context.ts';
-import { presentPage, presentReplay } from './present.ts';
-import { pageFields, replayId, subscriptionId } from './query.ts';
-import { pageOf, replaySchema } from './schemas.ts';
+import { serializePage, serializeReplay } from './serialize.ts';
 
 const tag = 'Bulk replays';
 
@@ -32,7 +30,7 @@ export function replayRoutes(api: Api, { store, clock, logger }: ConsoleContext)
         throw new AppError('conflict', 'The address is not active: resume or validate it first.');
       const line = { replay_id: replay.id, subscription_id: replay.subscriptionId, deliveries: replay.total };
       logger.info({ ...line, operator: caller }, 'replay.started');
-      return { status: 202, body: presentReplay(replay) };
+      return { status: 202, body: serializeReplay(replay) };
     },
   );
 
@@ -42,14 +40,14 @@ export function replayRoutes(api: Api, { store, clock, logger }: ConsoleContext)
       path: '/v1/replays',
       summary: 'List bulk replays, newest first',
       tag,
-      query: z.strictObject({ subscription_id: subscriptionId.optional(), ...pageFields }),
+      query: replaysQuerySchema,
       answers: { 200: { description: 'A page of bulk replays', schema: pageOf(replaySchema) } },
     },
     async ({ query }) => {
       const filter = { subscriptionId: query.subscription_id };
       return {
         status: 200,
-        body: await presentPage(await listReplays(store, filter, query.limit, query.cursor), presentReplay),
+        body: await serializePage(await listReplays(store, filter, query.limit, query.cursor), serializeReplay),
       };
     },
   );
@@ -60,13 +58,13 @@ export function replayRoutes(api: Api, { store, clock, logger }: ConsoleContext)
       path: '/v1/replays/{id}',
       summary: 'Read one and how far it is',
       tag,
-      params: z.object({ id: replayId }),
+      params: replayParamsSchema,
       answers: { 200: { description: 'The bulk replay', schema: replaySchema } },
     },
     async ({ params: { id } }) => {
       const [replay] = await loadReplays(store, [id]);
       if (!replay) throw new AppError('not_found', 'There is no such bulk replay.');
-      return { status: 200, body: presentReplay(replay) };
+      return { status: 200, body: serializeReplay(replay) };
     },
   );
 }

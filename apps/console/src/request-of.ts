@@ -1,11 +1,10 @@
 /** The request of a delivery, for an operator to look at or to send by hand. */
 import { AppError, eventBody } from '@posthorn/core';
+import type { DeliveryRequest } from '@posthorn/operator-api';
 import { version } from '@posthorn/runtime';
 import { deliveryHeaders } from '@posthorn/signing';
 import { loadEvent, loadSubscriptions, type StoredDelivery, sealedSecretsAt } from '@posthorn/store';
-import type { z } from 'zod';
 import type { ConsoleContext } from './context.ts';
-import type { requestSchema } from './schemas.ts';
 
 /**
  * The request as attempt number `attempt` sent it, or as one would be sent now. The address and the secrets are those known now, so
@@ -15,7 +14,7 @@ export async function requestOf(
   { store, secretBox, clock }: ConsoleContext,
   delivery: StoredDelivery,
   attempt: number | undefined,
-): Promise<z.infer<typeof requestSchema>> {
+): Promise<DeliveryRequest> {
   const [stored, [subscription]] = await Promise.all([
     loadEvent(store, delivery.event),
     loadSubscriptions(store, [delivery.subscriptionId]),

@@ -1,14 +1,12 @@
 /** Signing in and out: for browsers, which get a cookie in place of a token to keep (interface 4). */
 import type { Api } from '@posthorn/http';
+import { type Session, sessionSchema, signInSchema } from '@posthorn/operator-api';
 import { appendAudit } from '@posthorn/store';
-import { z } from 'zod';
 import type { ConsoleContext } from './context.ts';
 import type { SignedIn } from './operators.ts';
-import { instant } from './present.ts';
-import { sessionSchema } from './schemas.ts';
+import { instant } from './serialize.ts';
 
 const tag = 'Session';
-const signInSchema = z.strictObject({ token: z.string().min(1).max(1_024) });
 
 export function sessionRoutes(api: Api, { store, operators, clock }: ConsoleContext): void {
   api.route(
@@ -27,7 +25,7 @@ export function sessionRoutes(api: Api, { store, operators, clock }: ConsoleCont
     async ({ body: { token }, request }) => {
       const signedIn = await operators.signIn(request, token);
       await appendAudit(store, { operator: signedIn.operator, action: 'session.started' }, clock.now());
-      return { status: 201, body: presentSession(signedIn) };
+      return { status: 201, body: serializeSession(signedIn) };
     },
   );
 
@@ -43,7 +41,7 @@ export function sessionRoutes(api: Api, { store, operators, clock }: ConsoleCont
       const signedIn = operators.signedIn(request);
       return {
         status: 200,
-        body: signedIn ? presentSession(signedIn) : { operator: caller, csrf_token: null, expires_at: null },
+        body: signedIn ? serializeSession(signedIn) : { operator: caller, csrf_token: null, expires_at: null },
       };
     },
   );
@@ -66,6 +64,6 @@ export function sessionRoutes(api: Api, { store, operators, clock }: ConsoleCont
   );
 }
 
-function presentSession({ operator, csrfToken, endsAtMs }: SignedIn): z.infer<typeof sessionSchema> {
+function serializeSession({ operator, csrfToken, endsAtMs }: SignedIn): Session {
   return { operator, csrf_token: csrfToken, expires_at: instant(endsAtMs) };
 }

@@ -1,17 +1,21 @@
 /** The operator API's calls on subscriptions (interface 4). */
-import {
-  AppError,
-  type AuditEntry,
-  newSubscriptionId,
-  newSubscriptionSchema,
-  rotationSchema,
-  SUBSCRIPTION_ENVIRONMENTS,
-  SUBSCRIPTION_STATUSES,
-  type SubscriptionEnvironment,
-  subscriptionPatchSchema,
-  testDeliverySchema,
-} from '@posthorn/core';
+import { AppError, type AuditEntry, newSubscriptionId, type SubscriptionEnvironment } from '@posthorn/core';
 import type { Api } from '@posthorn/http';
+import {
+  addressAttemptsSchema,
+  deliverySchema,
+  failedDeliveriesQuerySchema,
+  failedDeliveriesSchema,
+  newSubscriptionSchema,
+  pageOf,
+  rotationSchema,
+  subscriptionParamsSchema,
+  subscriptionPatchSchema,
+  subscriptionSchema,
+  subscriptionsQuerySchema,
+  subscriptionWithSecretSchema,
+  testDeliverySchema,
+} from '@posthorn/operator-api';
 import { checkUrl } from '@posthorn/sender';
 import { newSigningSecret } from '@posthorn/signing';
 import {
@@ -26,32 +30,22 @@ import {
   type StoredSubscription,
   saveSubscription,
 } from '@posthorn/store';
-import { z } from 'zod';
 import { attemptsInFlight } from './attempts-in-flight.ts';
 import type { ConsoleContext } from './context.ts';
-import { presentAddressAttempts } from './overview.ts';
-import { presentDelivery, presentPage, presentSubscription } from './present.ts';
-import { pageFields, subscriptionId, timeFields } from './query.ts';
-import {
-  addressAttemptsSchema,
-  deliverySchema,
-  failedDeliveriesSchema,
-  pageOf,
-  subscriptionSchema,
-  subscriptionWithSecretSchema,
-} from './schemas.ts';
+import { serializeAddressAttempts } from './overview.ts';
+import { serializeDelivery, serializePage, serializeSubscription } from './serialize.ts';
 import { makeTestDelivery } from './test-delivery.ts';
 import { validateSubscription } from './validate-address.ts';
 
 const tag = 'Subscriptions';
-const one = { tag, params: z.object({ id: subscriptionId }) } as const;
+const one = { tag, params: subscriptionParamsSchema } as const;
 const answersSubscription = { 200: { description: 'The subscription', schema: subscriptionSchema } };
 /** A delete answers after this even if the deliveries of a busy address are still being ended; the housekeeper goes on. */
 const DELETE_WAIT_MS = 5_000;
 
 export function subscriptionRoutes(api: Api, context: ConsoleContext): void {
   const { store, clock } = context;
-  const present = (subscription: StoredSubscription) => presentSubscription(store, subscription, clock.now());
+  const serialize = (subscription: StoredSubscription) => serializeSubscription(store, subscription, clock.now());
 
   api.route(
     {
@@ -75,7 +69,7 @@ export function subscriptionRoutes(api: Api, context: ConsoleContext): void {
       if (!(await saveSubscription(store, created, { audit })))
         throw new Error(`The new subscription ${id} could not be saved`);
       context.logger.info({ subscription_id: id, operator: caller }, 'subscription.created');
-      return { status: 201, body: { ...(await present(created)), secret } };
+      return { status: 201, body: { ...(await serialize(created)), secret } };
     },
   );
 
@@ -85,15 +79,14 @@ export function subscriptionRoutes(api: Api, context: ConsoleContext): void {
       path: '/v1/subscriptions',
       summary: 'List subscriptions, newest first',
       tag,
-      query: z.strictObject({
-        status: z.enum(SUBSCRIPTION_STATUSES).optional(),
-        environment: z.enum(SUBSCRIPTION_ENVIRONMENTS).optional(),
-        ...pageFields,
-      }),
+      query: subscriptionsQuerySchema,
       answers: { 200: { description: 'A page of subscriptions', schema: pageOf(subscriptionSchema) } },
     },
     async ({ query: { limit, cursor, ...filter } }) => {
-      return { status: 200, body: await presentPage(await listSubscriptions(store, filter, limit, cursor), present) };
+      return {
+        status: 200,
+        body: await serializePage(await listSubscriptions(store, filter, limit, cursor), serialize),
+      };
     },
   );
 
@@ -101,7 +94,7 @@ export function subscriptionRoutes(api: Api, context: ConsoleContext): void {
     { ...one, method: 'get', path: '/v1/subscriptions/{id}', summary: 'Read one', answers: answersSubscription },
     async ({ params: { id } }) => {
       const [found] = await loadSubscriptions(store, [id]);
-      return { status: 200, body: await present(found ?? missing()) };
+      return { status: 200, body: await serialize(found ?? missing()) };
     },
   );
 
@@ -136,7 +129,7 @@ export function subscriptionRoutes(api: Api, context: ConsoleContext): void {
         detail: differences(before, after),
       }));
       if (moved) await attemptsInFlight(context, id);
-      return { status: 200, body: await present(changed) };
+      return { status: 200, body: await serialize(changed) };
     },
   );
 
@@ -177,7 +170,7 @@ export function subscriptionRoutes(api: Api, context: ConsoleContext): void {
       const validated = (await validateSubscription(context, id, caller)) ?? missing();
       const { status, statusReason: reason } = validated;
       context.logger.info({ subscription_id: id, operator: caller, status, reason }, 'subscription.validated');
-      return { status: 200, body: await present(validated) };
+      return { status: 200, body: await serialize(validated) };
     },
   );
 
@@ -203,7 +196,7 @@ export function subscriptionRoutes(api: Api, context: ConsoleContext): void {
         action: 'subscription.paused',
         detail,
       }));
-      return { status: 200, body: await present(paused) };
+      return { status: 200, body: await serialize(paused) };
     },
   );
 
@@ -232,7 +225,7 @@ export function subscriptionRoutes(api: Api, context: ConsoleContext): void {
         detail: { was_paused_for: statusReason, consecutive_failures: consecutiveFailures },
       }));
       context.logger.info({ subscription_id: id, operator: caller }, 'subscription.resumed');
-      return { status: 200, body: await present(resumed) };
+      return { status: 200, body: await serialize(resumed) };
     },
   );
 
@@ -263,7 +256,7 @@ export function subscriptionRoutes(api: Api, context: ConsoleContext): void {
         detail: { previous_secret_until: new Date(previousSecretUntilMs).toISOString() },
       }));
       context.logger.info({ subscription_id: id, operator: caller }, 'subscription.secret_rotated');
-      return { status: 200, body: { ...(await present(rotated)), secret } };
+      return { status: 200, body: { ...(await serialize(rotated)), secret } };
     },
   );
 
@@ -284,7 +277,7 @@ export function subscriptionRoutes(api: Api, context: ConsoleContext): void {
       const deliveryId = await makeTestDelivery(context, subscription ?? missing(), body.environment, caller);
       const [delivery] = await loadDeliveries(store, [deliveryId]);
       if (!delivery) throw new AppError('conflict', 'The subscription was deleted meanwhile.');
-      return { status: 202, body: presentDelivery(delivery, store.retentionMs) };
+      return { status: 202, body: serializeDelivery(delivery, store.retentionMs) };
     },
   );
 
@@ -298,7 +291,7 @@ export function subscriptionRoutes(api: Api, context: ConsoleContext): void {
     },
     async ({ params: { id } }) => {
       const [found] = await loadSubscriptions(store, [id]);
-      return { status: 200, body: await presentAddressAttempts(store, (found ?? missing()).id, clock.now()) };
+      return { status: 200, body: await serializeAddressAttempts(store, (found ?? missing()).id, clock.now()) };
     },
   );
 
@@ -308,7 +301,7 @@ export function subscriptionRoutes(api: Api, context: ConsoleContext): void {
       method: 'get',
       path: '/v1/subscriptions/{id}/failed-deliveries',
       summary: 'Count what a bulk replay would look at',
-      query: z.strictObject(timeFields),
+      query: failedDeliveriesQuerySchema,
       answers: { 200: { description: 'Failed deliveries made in the time', schema: failedDeliveriesSchema } },
     },
     async ({ params: { id }, query: { from = 0, to = Number.MAX_SAFE_INTEGER } }) => {

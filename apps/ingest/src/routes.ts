@@ -107,7 +107,7 @@ export function publisherRoutes(api: Api, context: PublisherContext): void {
         throw new AppError('unavailable', 'None of the events was accepted. Try again.', { retryAfterS: 5 });
       }
       if (results.some(({ status }) => status === 503)) response.set('Retry-After', '5');
-      return { status: 200, body: { results: presentResults(results) } };
+      return { status: 200, body: { results: serializeResults(results) } };
     },
   );
 }
@@ -163,7 +163,7 @@ async function inOrderById(
 }
 
 /** The results as they are returned, with a bounded number of bad fields. */
-function presentResults(results: readonly BatchResult[]) {
+function serializeResults(results: readonly BatchResult[]) {
   let fieldsLeft = MAX_BATCH_FIELD_ERRORS;
   return results.map((result) => {
     if (!(result instanceof AppError)) return result;

@@ -56,16 +56,13 @@ export { topicsOfEvent, topicsOfSubscription } from './match.ts';
 export { NOTICE_TYPES, type Notice, type NoticeType } from './notice.ts';
 export { partitionOf } from './partition.ts';
 export {
-  newReplaySchema,
   REPLAY_STATUSES,
   type Replay,
   type ReplayStatus,
   replayableUntilMs,
 } from './replay.ts';
 export {
-  newSubscriptionSchema,
   OWN_SECRET,
-  rotationSchema,
   STATUS_REASONS,
   type StatusReason,
   SUBSCRIPTION_ENVIRONMENTS,
@@ -73,7 +70,5 @@ export {
   type Subscription,
   type SubscriptionEnvironment,
   type SubscriptionStatus,
-  subscriptionPatchSchema,
-  testDeliverySchema,
 } from './subscription.ts';
 export { instantMsSchema, parseDurationMs, utcInstant } from './time.ts';

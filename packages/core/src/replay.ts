@@ -1,7 +1,4 @@
 /** The bulk replay: every failed delivery of one address in a time, once each (interface 4). */
-import { z } from 'zod';
-import { SUBSCRIPTION_ID } from './ids.ts';
-import { instantMsSchema } from './time.ts';
 
 /** `failed`: its subscription was deleted before it was through. */
 export const REPLAY_STATUSES = ['running', 'done', 'failed'] as const;
@@ -23,18 +20,6 @@ export interface Replay {
   finishedAtMs: number | null;
   operator: string;
 }
-
-/** The body of `POST /v1/replays`. */
-export const newReplaySchema = z
-  .strictObject({
-    subscription_id: z.string().regex(SUBSCRIPTION_ID, 'Expected the id of a subscription'),
-    from: instantMsSchema.optional(),
-    to: instantMsSchema.optional(),
-  })
-  .refine(({ from, to }) => from === undefined || to === undefined || from <= to, {
-    path: ['to'],
-    message: 'Expected an instant that is not before from',
-  });
 
 /** Until when a failed delivery may be replayed, to the millisecond and included (specification 1: 30 days). */
 export function replayableUntilMs(failedAtMs: number, retentionMs: number): number {

@@ -1,24 +1,7 @@
 /** Calls the operator API with the session's cookie, and turns its problems into errors that can be shown. */
-import type { z } from 'zod';
-import type * as schemas from '../../src/schemas.ts';
+import type { Overview } from '@posthorn/operator-api';
 
-export type Subscription = z.infer<typeof schemas.subscriptionSchema>;
-export type SubscriptionWithSecret = z.infer<typeof schemas.subscriptionWithSecretSchema>;
-export type Delivery = z.infer<typeof schemas.deliverySchema>;
-export type DeliveryWithAttempts = z.infer<typeof schemas.deliveryWithAttemptsSchema>;
-export type DeliveryRequest = z.infer<typeof schemas.requestSchema>;
-export type PublishedEvent = z.infer<typeof schemas.eventSchema>;
-export type Replay = z.infer<typeof schemas.replaySchema>;
-export type AuditEntry = z.infer<typeof schemas.auditEntrySchema>;
-export type Overview = z.infer<typeof schemas.overviewSchema>;
 export type Attempts = Overview['last_hour'];
-export type AddressAttempts = z.infer<typeof schemas.addressAttemptsSchema>;
-export type FailedDeliveries = z.infer<typeof schemas.failedDeliveriesSchema>;
-export type Session = z.infer<typeof schemas.sessionSchema>;
-export interface Page<T> {
-  data: T[];
-  next_cursor: string | null;
-}
 
 /** What the API answered instead of what was asked for; `message` is fit to be shown. */
 export class ApiError extends Error {

@@ -1,5 +1,19 @@
 /** What the page reads and changes, with TanStack Query: who refreshes by itself, and what a change makes stale. */
+
 import { notifications } from '@mantine/notifications';
+import type {
+  AddressAttempts,
+  AuditEntry,
+  Delivery,
+  DeliveryRequest,
+  DeliveryWithAttempts,
+  FailedDeliveries,
+  Overview,
+  Page,
+  Replay,
+  Session,
+  Subscription,
+} from '@posthorn/operator-api';
 import {
   keepPreviousData,
   MutationCache,
@@ -9,24 +23,7 @@ import {
   useMutation,
   useQuery,
 } from '@tanstack/react-query';
-import {
-  type AddressAttempts,
-  ApiError,
-  type AuditEntry,
-  call,
-  type Delivery,
-  type DeliveryRequest,
-  type DeliveryWithAttempts,
-  type FailedDeliveries,
-  type Overview,
-  type Page,
-  type Query,
-  type Replay,
-  type Session,
-  type Subscription,
-  setCsrfToken,
-  withQuery,
-} from './api.ts';
+import { ApiError, call, type Query, setCsrfToken, withQuery } from './api.ts';
 
 /** How often what is on screen is read again. */
 const LIVE_MS = 2_000;

@@ -1,7 +1,8 @@
 /** Who did what, when, to which subscription or delivery. */
+
 import { Anchor, Box, Group, Select, Table, Text } from '@mantine/core';
+import type { AuditEntry } from '@posthorn/operator-api';
 import { Link } from 'react-router';
-import type { AuditEntry } from '../api.ts';
 import { useFilters } from '../filters.ts';
 import { PageBody, Section } from '../parts/layout.tsx';
 import { pageOfId } from '../parts/search-box.tsx';

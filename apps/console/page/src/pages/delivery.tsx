@@ -1,8 +1,10 @@
 /** One delivery: the story of its attempts, and the request that was sent. */
+
 import { Anchor, Button, Grid, Group, Stack, Tabs, Text, Title } from '@mantine/core';
+import type { Delivery, DeliveryWithAttempts } from '@posthorn/operator-api';
 import { IconRefresh } from '@tabler/icons-react';
 import { Link, useNavigate, useParams } from 'react-router';
-import { call, type Delivery, type DeliveryWithAttempts } from '../api.ts';
+import { call } from '../api.ts';
 import { AttemptTimeline } from '../parts/attempt-timeline.tsx';
 import { CodeBlock, Copyable, curlOf, prettyJson } from '../parts/code.tsx';
 import { eventPath } from '../parts/delivery-table.tsx';

@@ -1,8 +1,10 @@
 /** One event: its body, and every delivery it made. */
+
 import { Anchor, Group, Stack, Text, Title } from '@mantine/core';
+import type { PublishedEvent } from '@posthorn/operator-api';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams, useSearchParams } from 'react-router';
-import { callText, type PublishedEvent } from '../api.ts';
+import { callText } from '../api.ts';
 import { CodeBlock, Copyable, prettyJson } from '../parts/code.tsx';
 import { DeliveryTable } from '../parts/delivery-table.tsx';
 import { Facts, PageBody, Section } from '../parts/layout.tsx';

@@ -1,8 +1,10 @@
 /** A new subscription: its fields, then its secret, this once. */
+
 import { Button, Group, Stack, Text } from '@mantine/core';
+import type { Subscription, SubscriptionWithSecret } from '@posthorn/operator-api';
 import { useState } from 'react';
 import { Link, useNavigate } from 'react-router';
-import { call, type Subscription, type SubscriptionWithSecret } from '../api.ts';
+import { call } from '../api.ts';
 import { PageBody, Section } from '../parts/layout.tsx';
 import { SecretOnce } from '../parts/secret.tsx';
 import { type SubscriptionFields, SubscriptionForm } from '../parts/subscription-fields.tsx';

@@ -1,9 +1,10 @@
 /** How things are: attempts over time, what waits, who works, and which addresses need a look. */
+
 import { Alert, Anchor, Group, SegmentedControl, SimpleGrid, Stack, Table, Text } from '@mantine/core';
+import type { Overview } from '@posthorn/operator-api';
 import { IconAlertTriangle } from '@tabler/icons-react';
 import { useState } from 'react';
 import { Link } from 'react-router';
-import type { Overview } from '../api.ts';
 import { AttemptsChart, percent } from '../parts/attempts-chart.tsx';
 import { Figure, FigureCard, PageBody, Section } from '../parts/layout.tsx';
 import { Loaded } from '../parts/states.tsx';

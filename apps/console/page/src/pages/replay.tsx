@@ -1,7 +1,8 @@
 /** One bulk replay: how far it is, and its result. */
+
 import { Anchor, Progress, SimpleGrid, Stack, Text } from '@mantine/core';
+import type { Replay } from '@posthorn/operator-api';
 import { Link, useParams } from 'react-router';
-import type { Replay } from '../api.ts';
 import { Copyable } from '../parts/code.tsx';
 import { Facts, FigureCard, PageBody, Section } from '../parts/layout.tsx';
 import { Loaded } from '../parts/states.tsx';

@@ -1,10 +1,12 @@
 /** Bulk replays: choose an address and a time, see how many, start; and those there were. */
+
 import { Anchor, Button, Group, Select, SimpleGrid, Stack, Table, Text } from '@mantine/core';
 import { DateTimePicker } from '@mantine/dates';
+import type { Replay } from '@posthorn/operator-api';
 import dayjs from 'dayjs';
 import { useState } from 'react';
 import { Link, useNavigate, useSearchParams } from 'react-router';
-import { call, type Replay } from '../api.ts';
+import { call } from '../api.ts';
 import { PageBody, Section } from '../parts/layout.tsx';
 import { Empty, Loaded, MoreButton } from '../parts/states.tsx';
 import { StatusBadge } from '../parts/status.tsx';

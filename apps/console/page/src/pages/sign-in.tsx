@@ -1,9 +1,11 @@
 /** Signing in with an operator token. */
+
 import { Alert, Button, Center, Group, Paper, PasswordInput, Stack, Text, Title } from '@mantine/core';
+import type { Session } from '@posthorn/operator-api';
 import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Navigate, useSearchParams } from 'react-router';
-import { call, type Session, setCsrfToken } from '../api.ts';
+import { call, setCsrfToken } from '../api.ts';
 import { queryClient, useSession } from '../queries.ts';
 
 export function SignInPage() {

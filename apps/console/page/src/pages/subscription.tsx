@@ -1,4 +1,5 @@
 /** One subscription: how it is, what it gets, and everything an operator can do to it. */
+
 import {
   Alert,
   Anchor,
@@ -16,6 +17,7 @@ import {
 } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { modals } from '@mantine/modals';
+import type { Delivery, Subscription, SubscriptionWithSecret } from '@posthorn/operator-api';
 import {
   IconChevronDown,
   IconKey,
@@ -29,7 +31,7 @@ import {
 } from '@tabler/icons-react';
 import { useState } from 'react';
 import { Link, useNavigate, useParams } from 'react-router';
-import { call, type Delivery, type Subscription, type SubscriptionWithSecret } from '../api.ts';
+import { call } from '../api.ts';
 import { AttemptTimeline } from '../parts/attempt-timeline.tsx';
 import { AttemptsChart, percent } from '../parts/attempts-chart.tsx';
 import { Copyable } from '../parts/code.tsx';

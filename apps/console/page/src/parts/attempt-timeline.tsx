@@ -1,7 +1,8 @@
 /** A delivery as the story of its attempts: what was, and when the next one is due. */
+
 import { Group, Text, Timeline } from '@mantine/core';
+import type { DeliveryWithAttempts } from '@posthorn/operator-api';
 import { IconCheck, IconClock, IconHandStop, IconPlus, IconX } from '@tabler/icons-react';
-import type { DeliveryWithAttempts } from '../api.ts';
 import { failureOf } from './status.tsx';
 import { Countdown, durationText, Instant } from './time.tsx';
 

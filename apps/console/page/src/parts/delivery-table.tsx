@@ -1,7 +1,8 @@
 /** Deliveries as a table; each row leads to its delivery. */
+
 import { Anchor, Table, Text } from '@mantine/core';
+import type { Delivery } from '@posthorn/operator-api';
 import { Link } from 'react-router';
-import type { Delivery } from '../api.ts';
 import { failureOf, StatusBadge } from './status.tsx';
 import { Countdown, Instant } from './time.tsx';
 

@@ -1,6 +1,7 @@
 /** The statuses of subscriptions, deliveries and bulk replays as badges, and their reasons in words. */
+
 import { Badge } from '@mantine/core';
-import type { Delivery, Replay, Subscription } from '../api.ts';
+import type { Delivery, Replay, Subscription } from '@posthorn/operator-api';
 
 type Status = Subscription['status'] | Delivery['status'] | Replay['status'];
 

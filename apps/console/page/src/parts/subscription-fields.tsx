@@ -1,4 +1,5 @@
 /** The fields of a subscription that an operator chooses: how they are shown, and the form in which they are chosen. */
+
 import {
   Button,
   Checkbox,
@@ -12,7 +13,8 @@ import {
   TextInput,
 } from '@mantine/core';
 import { useForm } from '@mantine/form';
-import { ApiError, type Subscription } from '../api.ts';
+import type { Subscription } from '@posthorn/operator-api';
+import { ApiError } from '../api.ts';
 
 type SessionEventType = Exclude<Subscription['event_types'], 'all'>[number];
 

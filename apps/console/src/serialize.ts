@@ -1,5 +1,6 @@
-/** Subscriptions, deliveries and events as the operator API shows them (interface 4). */
+/** Converts records to what the operator API returns (interface 4). */
 import { type Environment, parseJson, type Replay, replayableUntilMs } from '@posthorn/core';
+import type * as api from '@posthorn/operator-api';
 import {
   type AuditRecord,
   heldDeliveries,
@@ -10,22 +11,13 @@ import {
   type StoredSubscription,
   sealedSecretsAt,
 } from '@posthorn/store';
-import type { z } from 'zod';
-import type {
-  auditEntrySchema,
-  deliverySchema,
-  deliveryWithAttemptsSchema,
-  eventSchema,
-  replaySchema,
-  subscriptionSchema,
-} from './schemas.ts';
 
 /** A subscription, without its secret. */
-export async function presentSubscription(
+export async function serializeSubscription(
   store: Store,
   subscription: StoredSubscription,
   nowMs: number,
-): Promise<z.infer<typeof subscriptionSchema>> {
+): Promise<api.Subscription> {
   const overlaps = sealedSecretsAt(subscription, nowMs).length > 1;
   return {
     id: subscription.id,
@@ -46,7 +38,7 @@ export async function presentSubscription(
 }
 
 /** A delivery as in a list. */
-export function presentDelivery(delivery: StoredDelivery, retentionMs: number): z.infer<typeof deliverySchema> {
+export function serializeDelivery(delivery: StoredDelivery, retentionMs: number): api.Delivery {
   return {
     id: delivery.id,
     event_id: delivery.eventId,
@@ -69,13 +61,13 @@ export function presentDelivery(delivery: StoredDelivery, retentionMs: number): 
 }
 
 /** A delivery read alone: with its attempts, and the replays of its event to its address. */
-export function presentDeliveryWithAttempts(
+export function serializeDeliveryWithAttempts(
   delivery: StoredDelivery,
   replays: readonly { id: string }[],
   retentionMs: number,
-): z.infer<typeof deliveryWithAttemptsSchema> {
+): api.DeliveryWithAttempts {
   return {
-    ...presentDelivery(delivery, retentionMs),
+    ...serializeDelivery(delivery, retentionMs),
     attempts: delivery.attempts.map((attempt) => ({
       number: attempt.number,
       started_at: instant(attempt.startedAtMs),
@@ -89,12 +81,12 @@ export function presentDeliveryWithAttempts(
 }
 
 /** An event as it is delivered, when it was accepted, and what became of it. */
-export function presentEvent(
+export function serializeEvent(
   { event, acceptedAtMs }: StoredEvent,
   deliveries: readonly StoredDelivery[],
   alsoIn: Environment[],
   retentionMs: number,
-): z.infer<typeof eventSchema> {
+): api.PublishedEvent {
   return {
     id: event.id,
     type: event.type,
@@ -103,12 +95,12 @@ export function presentEvent(
     data: parseJson(event.dataJson) as Record<string, unknown>,
     accepted_at: instant(acceptedAtMs),
     also_in: alsoIn,
-    deliveries: deliveries.map((delivery) => presentDelivery(delivery, retentionMs)),
+    deliveries: deliveries.map((delivery) => serializeDelivery(delivery, retentionMs)),
   };
 }
 
 /** A bulk replay and how far it is. */
-export function presentReplay(replay: Replay): z.infer<typeof replaySchema> {
+export function serializeReplay(replay: Replay): api.Replay {
   return {
     id: replay.id,
     subscription_id: replay.subscriptionId,
@@ -125,7 +117,7 @@ export function presentReplay(replay: Replay): z.infer<typeof replaySchema> {
 }
 
 /** An entry of the audit trail. */
-export function presentAudit(entry: AuditRecord): z.infer<typeof auditEntrySchema> {
+export function serializeAudit(entry: AuditRecord): api.AuditEntry {
   return {
     id: entry.id,
     at: instant(entry.atMs),
@@ -138,9 +130,9 @@ export function presentAudit(entry: AuditRecord): z.infer<typeof auditEntrySchem
   };
 }
 
-/** A page of a list, each item presented. */
-export async function presentPage<T, P>(page: Page<T>, present: (item: T) => P | Promise<P>) {
-  return { data: await Promise.all(page.items.map(present)), next_cursor: page.nextCursor };
+/** A page of a list, each item serialized. */
+export async function serializePage<T, P>(page: Page<T>, serialize: (item: T) => P | Promise<P>) {
+  return { data: await Promise.all(page.items.map(serialize)), next_cursor: page.nextCursor };
 }
 
 /** Milliseconds as ISO 8601 in UTC; null stays null. */

@@ -1,4 +1,4 @@
-/** What the operator API answers, as schemas: the types of present.ts, and the OpenAPI document's. */
+/** What the operator API returns. The schemas have no transforms, so what they accept has the type that they infer. */
 import {
   ATTEMPT_ERRORS,
   AUDIT_ACTIONS,
@@ -37,10 +37,12 @@ export const subscriptionSchema = z
     updated_at: instant,
   })
   .meta({ id: 'Subscription' });
+export type Subscription = z.infer<typeof subscriptionSchema>;
 
 export const subscriptionWithSecretSchema = subscriptionSchema
   .extend({ secret: z.string().describe('The signing secret; shown this once') })
   .meta({ id: 'SubscriptionWithSecret' });
+export type SubscriptionWithSecret = z.infer<typeof subscriptionWithSecretSchema>;
 
 const deliveryFields = {
   id: z.string(),
@@ -60,6 +62,7 @@ const deliveryFields = {
 };
 
 export const deliverySchema = z.strictObject(deliveryFields).meta({ id: 'Delivery' });
+export type Delivery = z.infer<typeof deliverySchema>;
 
 export const deliveryWithAttemptsSchema = z
   .strictObject({
@@ -77,6 +80,7 @@ export const deliveryWithAttemptsSchema = z
     replays: z.array(z.string()).describe("Ids of all replays of this delivery's event to its address, oldest first"),
   })
   .meta({ id: 'DeliveryWithAttempts' });
+export type DeliveryWithAttempts = z.infer<typeof deliveryWithAttemptsSchema>;
 
 export const requestSchema = z
   .strictObject({
@@ -86,6 +90,7 @@ export const requestSchema = z
     body: z.string().describe('The exact text'),
   })
   .meta({ id: 'DeliveryRequest' });
+export type DeliveryRequest = z.infer<typeof requestSchema>;
 
 export const eventSchema = z
   .strictObject({
@@ -101,6 +106,7 @@ export const eventSchema = z
     deliveries: z.array(deliverySchema).describe('Up to 1,000, newest first; the list of deliveries has all'),
   })
   .meta({ id: 'Event' });
+export type PublishedEvent = z.infer<typeof eventSchema>;
 
 export const replaySchema = z
   .strictObject({
@@ -117,10 +123,12 @@ export const replaySchema = z
     finished_at: instant.nullable(),
   })
   .meta({ id: 'Replay' });
+export type Replay = z.infer<typeof replaySchema>;
 
 export const failedDeliveriesSchema = z
   .strictObject({ subscription_id: z.string(), count })
   .meta({ id: 'FailedDeliveries' });
+export type FailedDeliveries = z.infer<typeof failedDeliveriesSchema>;
 
 export const auditEntrySchema = z
   .strictObject({
@@ -134,6 +142,7 @@ export const auditEntrySchema = z
     detail: z.record(z.string(), z.unknown()),
   })
   .meta({ id: 'AuditEntry' });
+export type AuditEntry = z.infer<typeof auditEntrySchema>;
 
 export const sessionSchema = z
   .strictObject({
@@ -142,6 +151,7 @@ export const sessionSchema = z
     expires_at: instant.nullable(),
   })
   .meta({ id: 'Session' });
+export type Session = z.infer<typeof sessionSchema>;
 
 const percentiles = z.strictObject({ p50: count.nullable(), p99: count.nullable() });
 
@@ -181,6 +191,7 @@ export const addressAttemptsSchema = z
     series: seriesSchema,
   })
   .meta({ id: 'SubscriptionAttempts' });
+export type AddressAttempts = z.infer<typeof addressAttemptsSchema>;
 
 export const overviewSchema = z
   .strictObject({
@@ -222,8 +233,14 @@ export const overviewSchema = z
     }),
   })
   .meta({ id: 'Overview' });
+export type Overview = z.infer<typeof overviewSchema>;
 
 /** A page of a list. */
+export interface Page<T> {
+  data: T[];
+  /** Null on the last page. */
+  next_cursor: string | null;
+}
 export function pageOf<S extends z.ZodType>(item: S) {
   return z.strictObject({ data: z.array(item), next_cursor: z.string().nullable() });
 }

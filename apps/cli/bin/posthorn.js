@@ -1,0 +1,10 @@
+#!/usr/bin/env node
+/** The command `posthorn`. Plain JavaScript, so that an older Node can say what is missing. */
+if (process.features.typescript) {
+  await import('../src/main.ts');
+} else {
+  process.stderr.write(
+    `posthorn needs Node 24, and this is Node ${process.versions.node}. In the repository, run: npx posthorn\n`,
+  );
+  process.exitCode = 1;
+}

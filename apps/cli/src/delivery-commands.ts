@@ -1,0 +1,85 @@
+/** The commands for deliveries and their replay, and `show`. */
+import { type CommandUnknownOpts, Option } from '@commander-js/extra-typings';
+import { DELIVERY_STATUSES } from '@posthorn/core';
+import {
+  type Delivery,
+  deliverySchema,
+  deliveryWithAttemptsSchema,
+  eventSchema,
+  replaySchema,
+  subscriptionSchema,
+} from '@posthorn/operator-api';
+import { limitOption } from './options.ts';
+import type { Tools } from './program.ts';
+import { replayAll } from './replay.ts';
+import { UserError } from './user-error.ts';
+
+const columns = {
+  id: (item: Delivery) => item.id,
+  created: (item: Delivery) => item.created_at,
+  type: (item: Delivery) => item.event_type,
+  status: (item: Delivery) => (item.failure_reason ? `${item.status} (${item.failure_reason})` : item.status),
+  attempts: (item: Delivery) => `${item.attempt_count}/${item.max_attempts}`,
+  event: (item: Delivery) => item.event_id,
+};
+
+export function addDeliveryCommands(program: CommandUnknownOpts, tools: () => Tools): void {
+  addShow(program, tools);
+  addDeliveries(program, tools);
+  addReplay(program, tools);
+}
+
+/** The list and the schema of each kind of id. Any other id is that of an event. */
+const KINDS = new Map([
+  ['sub_', { list: 'subscriptions', schema: subscriptionSchema }],
+  ['dlv_', { list: 'deliveries', schema: deliveryWithAttemptsSchema }],
+  ['rpl_', { list: 'replays', schema: replaySchema }],
+]);
+const EVENTS = { list: 'events', schema: eventSchema };
+
+function addShow(program: CommandUnknownOpts, tools: () => Tools): void {
+  program
+    .command('show <id>')
+    .description('show a subscription, delivery, bulk replay or event')
+    .action(async (id) => {
+      const { client, print } = tools();
+      const { list, schema } = KINDS.get(id.slice(0, 4)) ?? EVENTS;
+      print.one(await client.get(schema, `/v1/${list}/${encodeURIComponent(id)}`));
+    });
+}
+
+function addDeliveries(program: CommandUnknownOpts, tools: () => Tools): void {
+  program
+    .command('deliveries')
+    .description('list deliveries, newest first')
+    .option('--subscription <id>')
+    .option('--event <id>')
+    .addOption(new Option('--status <status>').choices(DELIVERY_STATUSES))
+    .option('--from <instant>', 'created at or after, ISO 8601')
+    .option('--to <instant>', 'created at or before, ISO 8601')
+    .addOption(limitOption())
+    .action(async ({ subscription, event, limit, ...filter }) => {
+      const { client, print } = tools();
+      const query = { subscription_id: subscription, event_id: event, ...filter };
+      print.list(await client.list(deliverySchema, '/v1/deliveries', query, limit), columns, 'No matching deliveries.');
+    });
+}
+
+function addReplay(program: CommandUnknownOpts, tools: () => Tools): void {
+  program
+    .command('replay <id>')
+    .description('replay a failed delivery, or all failed deliveries of a subscription')
+    .option('--from <instant>', 'of a subscription: created at or after, ISO 8601')
+    .option('--to <instant>', 'of a subscription: created at or before, ISO 8601')
+    .option('--no-wait', 'do not wait for a bulk replay to end')
+    .action(async (id, options) => {
+      const { client, print } = tools();
+      if (!id.startsWith('sub_')) {
+        print.one(await client.post(deliverySchema, `/v1/deliveries/${encodeURIComponent(id)}/replay`));
+        return;
+      }
+      const replay = await replayAll(client, id, options);
+      print.one(replay);
+      if (replay.status === 'failed') throw new UserError('The subscription was deleted during the replay.');
+    });
+}

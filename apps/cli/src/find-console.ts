@@ -1,0 +1,56 @@
+/** Finds the console to call, and the token for it. */
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { UserError } from './user-error.ts';
+
+interface Console {
+  url: string;
+  token: string;
+}
+
+/**
+ * Returns the console at `POSTHORN_URL` with the token in `POSTHORN_TOKEN`. If these are not set, returns the console of the
+ * `npm start` that runs from this checkout; its token is sent to no other console. There is no option for a token, because other
+ * users of a machine can read the command line. Throws `UserError`.
+ */
+export function findConsole(env: NodeJS.ProcessEnv): Console {
+  const running = env.POSTHORN_URL === undefined || env.POSTHORN_TOKEN === undefined ? findNpmStart(env) : undefined;
+  const url = (env.POSTHORN_URL ?? running?.url ?? 'http://127.0.0.1:3001').replace(/\/+$/, '');
+  const token = env.POSTHORN_TOKEN ?? (url === running?.url ? running.token : undefined);
+  if (token !== undefined) return { url, token };
+  throw new UserError(
+    env.POSTHORN_URL === undefined
+      ? 'No npm start runs from this checkout. Start it, or set POSTHORN_URL and POSTHORN_TOKEN to a console and an operator token.'
+      : 'Set POSTHORN_TOKEN to an operator token of that console.',
+  );
+}
+
+/** Returns the console of the `npm start` of this checkout, or undefined if none is running. */
+function findNpmStart(env: NodeJS.ProcessEnv): Console | undefined {
+  const dir = env.POSTHORN_DIR ?? join(import.meta.dirname, '../../../.posthorn');
+  const file = join(dir, 'running.json');
+  if (!existsSync(file)) return undefined;
+  try {
+    const { pid, urls, keysFile } = readJson(file) as { pid: number; urls?: { console: string }; keysFile?: string };
+    if (urls === undefined || keysFile === undefined || !isAlive(pid)) return undefined;
+    const { operatorToken } = readJson(keysFile) as { operatorToken: string };
+    return { url: urls.console, token: operatorToken };
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new UserError(`Cannot read the files of npm start: ${why}. Set POSTHORN_URL and POSTHORN_TOKEN.`, { cause });
+  }
+}
+
+function readJson(file: string): unknown {
+  return JSON.parse(readFileSync(file, 'utf8'));
+}
+
+/** Returns whether a process is alive, even one of another user: a run that was killed leaves its file behind. */
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}

@@ -1,0 +1,57 @@
+/** The commands that show the state of the system and its audit trail. */
+import type { CommandUnknownOpts } from '@commander-js/extra-typings';
+import { type AuditEntry, auditEntrySchema, type Overview, overviewSchema } from '@posthorn/operator-api';
+import { limitOption } from './options.ts';
+import type { Tools } from './program.ts';
+
+const auditColumns = {
+  at: (item: AuditEntry) => item.at,
+  operator: (item: AuditEntry) => item.operator ?? 'posthorn',
+  action: (item: AuditEntry) => item.action,
+  about: (item: AuditEntry) => item.delivery_id ?? item.replay_id ?? item.subscription_id,
+  detail: (item: AuditEntry) => (Object.keys(item.detail).length === 0 ? null : item.detail),
+};
+
+export function addInsightCommands(program: CommandUnknownOpts, tools: () => Tools): void {
+  program
+    .command('overview')
+    .description('show counts, workers, recent attempts and the addresses with problems')
+    .action(async () => {
+      const { client, print } = tools();
+      const overview = await client.get(overviewSchema, '/v1/overview');
+      print.one(overview, summarize(overview));
+    });
+
+  program
+    .command('audit')
+    .description('list who did what, newest first')
+    .option('--subscription <id>')
+    .option('--operator <name>')
+    .addOption(limitOption())
+    .action(async ({ subscription, operator, limit }) => {
+      const { client, print } = tools();
+      const query = { subscription_id: subscription, operator };
+      const entries = await client.list(auditEntrySchema, '/v1/audit', query, limit);
+      print.list(entries, auditColumns, 'No matching audit entries.');
+    });
+}
+
+function summarize({ deliveries, subscriptions, queue, workers, last_hour: hour, addresses }: Overview) {
+  const counts = (byName: Record<string, number>) =>
+    Object.entries(byName)
+      .map(([name, count]) => `${count} ${name}`)
+      .join(', ');
+  const rate = hour.success_rate === null ? '-' : `${(100 * hour.success_rate).toFixed(1)} %`;
+  return {
+    deliveries: counts(deliveries),
+    subscriptions: counts(subscriptions),
+    queue: counts(queue),
+    workers: workers.length,
+    'attempts, last hour': `${hour.attempts}, ${rate} succeeded`,
+    'attempt ms, p50 / p99': `${hour.attempt_ms.p50 ?? '-'} / ${hour.attempt_ms.p99 ?? '-'}`,
+    'arrival ms, p50 / p99': `${hour.arrival_ms.p50 ?? '-'} / ${hour.arrival_ms.p99 ?? '-'}`,
+    paused: addresses.paused.map(({ id, url }) => `${id} ${url}`),
+    'most failing': addresses.most_failing.map((item) => `${item.subscription_id} ${item.failed} failed`),
+    slowest: addresses.slowest.map((item) => `${item.subscription_id} ${item.mean_ms} ms`),
+  };
+}

@@ -1,0 +1,152 @@
+/** What the operator API accepts: parameters of paths, queries and bodies. */
+import {
+  AUDIT_ACTIONS,
+  DELIVERY_ID,
+  DELIVERY_STATUSES,
+  ENVIRONMENTS,
+  EVENT_ID,
+  EVENT_TYPES,
+  instantMsSchema,
+  OWN_SECRET,
+  parseDurationMs,
+  REPLAY_ID,
+  SESSION_EVENT_TYPES,
+  SUBSCRIPTION_ENVIRONMENTS,
+  SUBSCRIPTION_ID,
+  SUBSCRIPTION_STATUSES,
+} from '@posthorn/core';
+import { z } from 'zod';
+
+const subscriptionId = z.string().regex(SUBSCRIPTION_ID, 'Expected the id of a subscription');
+const eventId = z.string().regex(EVENT_ID, 'Expected the id of an event');
+
+export const subscriptionParamsSchema = z.object({ id: subscriptionId });
+export const deliveryParamsSchema = z.object({ id: z.string().regex(DELIVERY_ID) });
+export const eventParamsSchema = z.object({ id: eventId });
+export const replayParamsSchema = z.object({ id: z.string().regex(REPLAY_ID) });
+
+/** A period in milliseconds since 1970, both ends included. */
+const period = { from: instantMsSchema.optional(), to: instantMsSchema.optional() };
+
+const DEFAULT_PAGE_LIMIT = 50;
+/** The largest `limit` of a list. */
+export const MAX_PAGE_LIMIT = 250;
+const EXPECTED_LIMIT = `Expected a whole number from 1 to ${MAX_PAGE_LIMIT}`;
+
+/** The parameters that every list has. */
+const page = {
+  limit: z
+    .string()
+    .regex(/^\d{1,4}$/, EXPECTED_LIMIT)
+    .transform(Number)
+    .refine((limit) => limit >= 1 && limit <= MAX_PAGE_LIMIT, EXPECTED_LIMIT)
+    .default(DEFAULT_PAGE_LIMIT)
+    .meta({ description: `Items of a page, 1 to ${MAX_PAGE_LIMIT}` }),
+  cursor: z.string().max(200).optional().meta({ description: 'The `next_cursor` of the page before' }),
+};
+
+/** The query of `GET /v1/subscriptions`. */
+export const subscriptionsQuerySchema = z.strictObject({
+  status: z.enum(SUBSCRIPTION_STATUSES).optional(),
+  environment: z.enum(SUBSCRIPTION_ENVIRONMENTS).optional(),
+  ...page,
+});
+
+/** The query of `GET /v1/subscriptions/{id}/failed-deliveries`. */
+export const failedDeliveriesQuerySchema = z.strictObject(period);
+
+/** The query of `GET /v1/deliveries`. */
+export const deliveriesQuerySchema = z.strictObject({
+  subscription_id: subscriptionId.optional(),
+  event_id: eventId.optional(),
+  environment: z.enum(ENVIRONMENTS).optional(),
+  event_type: z.enum(EVENT_TYPES).optional(),
+  status: z.enum(DELIVERY_STATUSES).optional(),
+  ...period,
+  ...page,
+});
+
+/** The query of `GET /v1/deliveries/{id}/request`. */
+export const requestQuerySchema = z.strictObject({
+  attempt: z
+    .string()
+    .regex(/^[1-9]\d?$/, 'Expected the number of an attempt')
+    .transform(Number)
+    .optional(),
+});
+
+/** The query of `GET /v1/events/{id}`. */
+export const eventQuerySchema = z.strictObject({ environment: z.enum(ENVIRONMENTS).optional() });
+
+/** The query of `GET /v1/replays`. */
+export const replaysQuerySchema = z.strictObject({ subscription_id: subscriptionId.optional(), ...page });
+
+/** The query of `GET /v1/audit`. */
+export const auditQuerySchema = z.strictObject({
+  subscription_id: subscriptionId.optional(),
+  operator: z.string().max(64).optional(),
+  action: z.enum(AUDIT_ACTIONS).optional(),
+  ...period,
+  ...page,
+});
+
+const url = z.string().min(1).max(2048);
+const description = z.string().max(1000);
+const eventTypes = z.union(
+  [
+    z.literal('all'),
+    z
+      .array(z.enum(SESSION_EVENT_TYPES))
+      .min(1)
+      .transform((types) => SESSION_EVENT_TYPES.filter((type) => types.includes(type))),
+  ],
+  { error: `Expected "all" or a non-empty list of ${SESSION_EVENT_TYPES.join(', ')}` },
+);
+
+/** The body of `POST /v1/subscriptions` (interface 4). It does not check whether the address is allowed: packages/sender does. */
+export const newSubscriptionSchema = z.strictObject({
+  url,
+  event_types: eventTypes,
+  environment: z.enum(SUBSCRIPTION_ENVIRONMENTS),
+  description: description.optional(),
+  secret: z.string().regex(OWN_SECRET, 'Expected 16 to 256 printable ASCII characters').optional(),
+});
+
+/** The body of `PATCH /v1/subscriptions/{id}`. */
+export const subscriptionPatchSchema = z
+  .strictObject({
+    url: url.optional(),
+    event_types: eventTypes.optional(),
+    environment: z.enum(SUBSCRIPTION_ENVIRONMENTS).optional(),
+    description: description.optional(),
+  })
+  .refine((patch) => Object.keys(patch).length > 0, 'Expected at least one field to change');
+
+/** How long both secrets sign after a rotation, unless the caller says otherwise. */
+const DEFAULT_OVERLAP = '24h';
+const MAX_OVERLAP_MS = 30 * 86_400_000;
+
+/** A duration in milliseconds. Unlike other durations, it may be 0. */
+const overlapMs = z.string().transform((text, context) => {
+  const ms = /^0(ms|s|m|h|d)$/.test(text) ? 0 : parseDurationMs(text);
+  if (ms !== undefined && ms <= MAX_OVERLAP_MS) return ms;
+  context.addIssue({ code: 'custom', message: 'Expected a number and ms, s, m, h or d, such as 24h; at most 30d' });
+  return z.NEVER;
+});
+
+/** The body of `POST /v1/subscriptions/{id}/rotate-secret`. */
+export const rotationSchema = z.strictObject({ overlap: overlapMs.prefault(DEFAULT_OVERLAP) });
+
+/** The body of `POST /v1/subscriptions/{id}/test`. */
+export const testDeliverySchema = z.strictObject({ environment: z.enum(ENVIRONMENTS).optional() });
+
+/** The body of `POST /v1/replays`. */
+export const newReplaySchema = z
+  .strictObject({ subscription_id: subscriptionId, ...period })
+  .refine(({ from, to }) => from === undefined || to === undefined || from <= to, {
+    path: ['to'],
+    message: 'Expected an instant that is not before from',
+  });
+
+/** The body of `POST /v1/session`. */
+export const signInSchema = z.strictObject({ token: z.string().min(1).max(1_024) });
