@@ -1,5 +1,5 @@
 /** The command line, run as an operator would, against a whole Posthorn. */
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { eventually, isDelivery, type Receiver, startReceiver } from '@posthorn/testing';
@@ -95,6 +95,12 @@ describe('posthorn', () => {
     expect(table.split('\n')[0]).toMatch(/^id +created +type +status +attempts +event/);
     expect(table).toContain('failed (status)');
     await on.operate('DELETE', `/v1/subscriptions/${id}`);
+  });
+
+  it('is a command of the installed packages', () => {
+    const command = join(import.meta.dirname, '../node_modules/.bin/posthorn');
+    const { status, stdout } = spawnSync(command, ['--help'], { encoding: 'utf8' });
+    expect([status, stdout]).toEqual([0, expect.stringMatching(/^Usage: posthorn /)]);
   });
 
   it('says what is wrong in a line or two, and ends with 1', async () => {

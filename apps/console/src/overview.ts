@@ -1,5 +1,6 @@
-/** The overview: how things are now, and how attempts went, put together for the console's first page. */
+/** The overview: current counts, workers, and the attempts of the last hour and day. */
 import type * as api from '@posthorn/operator-api';
+import { shareResult } from '@posthorn/runtime';
 import {
   type AddressAttempts,
   type AttemptSeries,
@@ -17,26 +18,13 @@ import {
 import type { ConsoleContext } from './context.ts';
 import { instant, serializeSubscription } from './serialize.ts';
 
-/** Those who ask within this get the same answer. */
-const FRESH_MS = 1_000;
-const PAUSED_SHOWN = 10;
+/** All callers share one overview for this long. */
+const MAX_AGE_MS = 1_000;
+const MAX_PAUSED_SHOWN = 10;
 
-/** A reader of the overview that costs Redis the same for one who looks and for a hundred. */
+/** Returns a reader of the overview. Its cost for Redis does not depend on the number of callers. */
 export function createOverview(context: ConsoleContext): () => Promise<api.Overview> {
-  let latest: Promise<api.Overview> | undefined;
-  let readAt = Number.NEGATIVE_INFINITY;
-  return () => {
-    if (latest === undefined || performance.now() - readAt > FRESH_MS) {
-      readAt = performance.now();
-      const reading = readOverview(context);
-      latest = reading;
-      // A failure is answered to those who wait for it, and to nobody after.
-      reading.catch(() => {
-        if (latest === reading) latest = undefined;
-      });
-    }
-    return latest;
-  };
+  return shareResult(() => readOverview(context), MAX_AGE_MS);
 }
 
 async function readOverview({ store, producer, clock }: ConsoleContext): Promise<api.Overview> {
@@ -48,7 +36,7 @@ async function readOverview({ store, producer, clock }: ConsoleContext): Promise
     readAttempts(store, 'minute', nowMs),
     readAttempts(store, 'hour', nowMs),
     rankAddresses(store, nowMs),
-    listSubscriptions(store, { status: 'paused' }, PAUSED_SHOWN),
+    listSubscriptions(store, { status: 'paused' }, MAX_PAUSED_SHOWN),
     readRules(store),
   ]);
   return {
@@ -79,7 +67,7 @@ async function readOverview({ store, producer, clock }: ConsoleContext): Promise
   };
 }
 
-/** How attempts to one address went over the last 24 hours. */
+/** Returns the attempts to one address over the last 24 hours. */
 export async function serializeAddressAttempts(
   store: Store,
   subscriptionId: string,
@@ -112,7 +100,7 @@ function serializePeriod({ fromMs, succeeded, failed }: Period) {
   return { from: instant(fromMs), succeeded, failed };
 }
 
-/** Addresses that are still there, with what one needs to go on from them. */
+/** Adds url and status to the ranked addresses. Leaves out deleted ones. */
 async function serializeRanking(
   store: Store,
   ranked: AddressAttempts[],
