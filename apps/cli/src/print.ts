@@ -10,23 +10,20 @@ export interface Printer {
   say(line: string): void;
 }
 
-const BORDERLESS = {
-  top: '',
-  'top-mid': '',
-  'top-left': '',
-  'top-right': '',
-  bottom: '',
-  'bottom-mid': '',
-  'bottom-left': '',
-  'bottom-right': '',
-  left: '',
-  'left-mid': '',
-  mid: '',
-  'mid-mid': '',
-  right: '',
-  'right-mid': '',
-  middle: '  ',
-};
+const EDGES = ['top', 'bottom', 'left', 'right', 'mid'] as const;
+const CORNERS = [
+  'top-mid',
+  'top-left',
+  'top-right',
+  'bottom-mid',
+  'bottom-left',
+  'bottom-right',
+  'left-mid',
+  'mid-mid',
+  'right-mid',
+] as const;
+/** No borders, and two spaces between columns. */
+const BORDERLESS = { ...Object.fromEntries([...EDGES, ...CORNERS].map((name) => [name, ''])), middle: '  ' };
 
 export function createPrinter(options: { json: boolean; write: (text: string) => void }): Printer {
   const { json, write } = options;

@@ -1,20 +1,14 @@
 /** Puts a console process together from its settings. */
 
 import {
-  connectionLimits,
+  type ApiService,
   createApi,
   createAuthFailures,
-  createExpress,
-  createHttpService,
   docsRouter,
-  type HttpService,
   limitCalls,
   limitPerSecond,
-  notFoundHandler,
-  problemHandler,
   requireStorage,
-  serveOperations,
-  together,
+  serveApi,
 } from '@posthorn/http';
 import { createProducer } from '@posthorn/queue';
 import {
@@ -51,8 +45,10 @@ const noStore: RequestHandler = (_request, response, next) => {
   next();
 };
 
+const translateCursorProblem: ErrorRequestHandler = (error, _request, _response, next) => next(cursorProblem(error));
+
 /** Builds the console; nothing listens before its services start. */
-export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClock): App<HttpService> {
+export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClock): App<ApiService> {
   const logger = createLogger({ app: 'console', level: settings.LOG_LEVEL });
   const storage = openStore(settings, {
     failFastAfterMs: REDIS_LIMIT_MS,
@@ -118,30 +114,32 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
   deliveryRoutes(api, context);
   replayRoutes(api, context);
   insightRoutes(api, context);
-  const operations = serveOperations({ api, settings, registry, checkReady: storage.checkReady, logger });
-
-  const app = createExpress(settings.TRUSTED_PROXIES);
-  app.use(securityHeaders());
-  // Secrets and CSRF tokens are among what it returns.
-  app.use('/v1', noStore);
-  // Sessions are in Redis too.
-  app.use(['/v1', '/queues'], requireStorage(storage.isOpen), operators.withSession);
-  app.use(api.router, docsRouter(api.document(), title));
-  app.use(bullBoardRoutes(producer, operators.requireViewer));
-  app.use('/v1', operators.requireOperator);
-  app.use(pageRoutes());
-  const translate: ErrorRequestHandler = (error, _request, _response, next) => next(cursorProblem(error));
-  app.use(notFoundHandler, translate, problemHandler(logger));
-  const limits = connectionLimits(settings, registry);
-  const http = createHttpService({ app, host: settings.HOST, port: settings.PORT, limits });
+  const http = serveApi({
+    api,
+    settings,
+    registry,
+    checkReady: storage.checkReady,
+    logger,
+    addRoutes(app) {
+      app.use(securityHeaders());
+      // Responses hold secrets and CSRF tokens.
+      app.use('/v1', noStore);
+      // Sessions are in Redis too.
+      app.use(['/v1', '/queues'], requireStorage(storage.isOpen), operators.withSession);
+      app.use(api.router, docsRouter(api.document(), title));
+      app.use(bullBoardRoutes(producer, operators.requireViewer));
+      app.use('/v1', operators.requireOperator);
+      app.use(pageRoutes(), translateCursorProblem);
+    },
+  });
   if (settings.ALLOWED_PRIVATE_NETWORKS.length > 0) {
     logger.warn('ALLOWED_PRIVATE_NETWORKS is set: the address guard lets those networks through. Not for production.');
   }
   return {
-    http: together(http, operations),
+    http,
     services: [storage],
     logger,
     graceMs: settings.SHUTDOWN_GRACE,
-    describe: () => ({ url: http.url(), operations_url: operations?.url(), version, partitions: settings.PARTITIONS }),
+    describe: () => ({ ...http.urls(), version, partitions: settings.PARTITIONS }),
   };
 }

@@ -1,20 +1,14 @@
 /** Puts an ingest process together from its settings. */
 
 import {
-  connectionLimits,
+  type ApiService,
   createApi,
   createAuthFailures,
-  createExpress,
-  createHttpService,
   docsRouter,
-  type HttpService,
   limitPerSecond,
-  notFoundHandler,
-  problemHandler,
   requireBearer,
   requireStorage,
-  serveOperations,
-  together,
+  serveApi,
 } from '@posthorn/http';
 import { createProducer } from '@posthorn/queue';
 import {
@@ -39,7 +33,7 @@ const REDIS_LIMIT_MS = 5_000;
 const SWEEP_EVERY_MS = 5_000;
 
 /** Builds ingest; nothing listens before its services start. */
-export function buildIngest(settings: IngestSettings, clock: Clock = systemClock): App<HttpService> {
+export function buildIngest(settings: IngestSettings, clock: Clock = systemClock): App<ApiService> {
   const logger = createLogger({ app: 'ingest', level: settings.LOG_LEVEL });
   const storage = openStore(settings, {
     failFastAfterMs: REDIS_LIMIT_MS,
@@ -77,7 +71,6 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
     ...(await readBacklog(store, clock.now())),
     jobs: { ...(await producer.counts()) },
   }));
-  const app = createExpress(settings.TRUSTED_PROXIES);
   const authenticate = requireBearer(settings.PUBLISHER_KEYS, createAuthFailures({ registry, logger }));
   const api = createApi({
     title: 'Posthorn publisher API',
@@ -87,13 +80,18 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
     guards: [authenticate, requireStorage(storage.isOpen)],
   });
   publisherRoutes(api, context);
-  const operations = serveOperations({ api, settings, registry, checkReady: storage.checkReady, logger });
-  app.use('/v1', measureRequests(registry));
-  app.use(api.router, docsRouter(api.document(), 'Posthorn publisher API'));
-  app.use('/v1', authenticate);
-  app.use(notFoundHandler, problemHandler(logger));
-  const limits = connectionLimits(settings, registry);
-  const http = createHttpService({ app, host: settings.HOST, port: settings.PORT, limits });
+  const http = serveApi({
+    api,
+    settings,
+    registry,
+    checkReady: storage.checkReady,
+    logger,
+    addRoutes(app) {
+      app.use('/v1', measureRequests(registry));
+      app.use(api.router, docsRouter(api.document(), 'Posthorn publisher API'));
+      app.use('/v1', authenticate);
+    },
+  });
   const sweep = createRepeating({
     name: 'fan-out sweep',
     everyMs: SWEEP_EVERY_MS,
@@ -101,10 +99,10 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
     logger,
   });
   return {
-    http: together(http, operations),
+    http,
     services: [storage, sweep, quota.service],
     logger,
     graceMs: settings.SHUTDOWN_GRACE,
-    describe: () => ({ url: http.url(), operations_url: operations?.url(), version, partitions: settings.PARTITIONS }),
+    describe: () => ({ ...http.urls(), version, partitions: settings.PARTITIONS }),
   };
 }

@@ -1,16 +1,7 @@
 /** Puts a worker process together from its settings. */
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import {
-  connectionLimits,
-  createApi,
-  createExpress,
-  createHttpService,
-  notFoundHandler,
-  problemHandler,
-  serveOperations,
-  together,
-} from '@posthorn/http';
+import { createApi, serveApi } from '@posthorn/http';
 import { type ConsumerTimings, createConsumer, createProducer, isJobGone } from '@posthorn/queue';
 import {
   type App,
@@ -162,12 +153,15 @@ export function buildWorker(
       },
     }),
   );
-  const app = createExpress();
   const api = createApi({ title: 'Posthorn worker', version, description: 'Delivers.', security: {} });
-  const operations = serveOperations({ api, settings, registry, checkReady: storage.checkReady, logger });
-  app.use(api.router, notFoundHandler, problemHandler(logger));
-  const limits = connectionLimits(settings, registry);
-  const http = createHttpService({ app, host: settings.HOST, port: settings.PORT, limits });
+  const http = serveApi({
+    api,
+    settings,
+    registry,
+    checkReady: storage.checkReady,
+    logger,
+    addRoutes: (app) => app.use(api.router),
+  });
   const holder = randomUUID();
   const housekeeper = createHousekeeper(
     {
@@ -299,10 +293,10 @@ export function buildWorker(
   // With one key there is no other that could have sealed a secret.
   const resealing = settings.SECRET_ENCRYPTION_KEY.length > 1 ? [reseal] : [];
   return {
-    http: together(http, operations),
+    http,
     services: [storage, schedule, queue, statistics, notices, keepHouse, ...resealing, outageWatch, attempts],
     logger,
     graceMs: settings.SHUTDOWN_GRACE,
-    describe: () => ({ url: http.url(), operations_url: operations?.url(), version, partitions: settings.PARTITIONS }),
+    describe: () => ({ ...http.urls(), version, partitions: settings.PARTITIONS }),
   };
 }

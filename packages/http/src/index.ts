@@ -4,16 +4,13 @@ export { bearerOf, createKeyring, type Holder, holderOf, keepHolder, requireBear
 export { type AuthFailures, createAuthFailures } from './auth-failures.ts';
 export { createBudget } from './budget.ts';
 export { docsRouter } from './docs-page.ts';
-export { createExpress, createHttpService, type HttpService } from './http-service.ts';
 export { type Admission, jsonBody } from './json-body.ts';
-export { connectionLimits, serveOperations, together } from './operations-server.ts';
 export {
   fieldErrors,
-  notFoundHandler,
   parseFields,
   problemDocument,
-  problemHandler,
   requireStorage,
   toAppError,
 } from './problems.ts';
 export { limitCalls, limitPerSecond, type RateLimit } from './rate-limit.ts';
+export { type ApiService, serveApi } from './serve-api.ts';

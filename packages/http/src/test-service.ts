@@ -3,7 +3,8 @@ import { afterEach } from '@jest/globals';
 import { createLogger } from '@posthorn/runtime';
 import type { Express } from 'express';
 import { Registry } from 'prom-client';
-import { createExpress, createHttpService, type HttpService, notFoundHandler, problemHandler } from './index.ts';
+import { createExpress, createHttpService, type HttpService } from './http-service.ts';
+import { notFoundHandler, problemHandler } from './problems.ts';
 
 /** Log lines since the test began. */
 export const logged: string[] = [];

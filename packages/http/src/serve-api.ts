@@ -1,0 +1,65 @@
+/** Serves an app's API together with the routes for operations: /healthz, /readyz and /metrics. */
+import { type Logger, type SharedSettings, version } from '@posthorn/runtime';
+import type { Express } from 'express';
+import type { Registry } from 'prom-client';
+import { type Api, createApi } from './api.ts';
+import { createExpress, createHttpService, type HttpService } from './http-service.ts';
+import { operationsRoutes } from './operations.ts';
+import { notFoundHandler, problemHandler } from './problems.ts';
+
+interface ApiOptions {
+  api: Api;
+  settings: Pick<SharedSettings, 'HOST' | 'PORT' | 'OPERATIONS_PORT' | 'MAX_CLIENT_CONNECTIONS' | 'TRUSTED_PROXIES'>;
+  registry: Registry;
+  /** Rejects if the process cannot do its work. */
+  checkReady: () => Promise<unknown>;
+  logger: Logger;
+  /** Adds the app's middleware and `api.router`. Errors and unknown paths are handled after it. */
+  addRoutes: (app: Express) => void;
+}
+
+export interface ApiService extends HttpService {
+  /** Returns where it listens, for the log. */
+  urls(): { url: string; operations_url: string | undefined };
+}
+
+/** Returns a service for the port `PORT`. The routes for operations are part of `api`, or have a port of their own if `OPERATIONS_PORT` is set. */
+export function serveApi(options: ApiOptions): ApiService {
+  const { api, settings, logger } = options;
+  const listen = (app: Express, port: number) => {
+    app.use(notFoundHandler, problemHandler(logger));
+    return createHttpService({
+      app,
+      host: settings.HOST,
+      port,
+      limits: {
+        maxClientConnections: settings.MAX_CLIENT_CONNECTIONS,
+        trustedProxies: settings.TRUSTED_PROXIES,
+        registry: options.registry,
+      },
+    });
+  };
+  const operations =
+    settings.OPERATIONS_PORT === undefined ? undefined : listen(operationsApp(options), settings.OPERATIONS_PORT);
+  if (!operations) operationsRoutes(api, options);
+  const app = createExpress(settings.TRUSTED_PROXIES);
+  options.addRoutes(app);
+  const http = listen(app, settings.PORT);
+  return {
+    ...http,
+    urls: () => ({ url: http.url(), operations_url: operations?.url() }),
+    async start() {
+      await operations?.start();
+      await http.start();
+    },
+    async stop(graceMs) {
+      await Promise.all([http.stop(graceMs), operations?.stop(graceMs)]);
+    },
+  };
+}
+
+function operationsApp(options: ApiOptions): Express {
+  const api = createApi({ title: 'Posthorn operations', version, description: 'Health and metrics.', security: {} });
+  operationsRoutes(api, options);
+  return createExpress().use(api.router);
+}
