@@ -34,7 +34,7 @@ type Args = readonly string[];
 const groups = (size: number, flat: Args) =>
   Array.from({ length: flat.length / size }, (_, i) => flat.slice(i * size, (i + 1) * size));
 
-/** The first argument of a script is the beginning of its partition's keys; the rest are as in packages/store's scripts.ts. */
+/** The first argument of a script is its partition's prefix; the others are declared in packages/store's scripts.ts. */
 export function explain(model: Model, script: string, [, ...args]: Args, answer: unknown): void {
   const { addresses, deliveries } = model;
   const addressOf = (delivery: Delivery) => addresses.get(delivery.address)!;

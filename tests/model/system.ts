@@ -411,7 +411,7 @@ export class System {
   }
 
   private readonly observe = (command: string, args: readonly unknown[], answer: unknown): void => {
-    const [, script] = /^(\w+)_[0-9a-f]{8}$/.exec(command) ?? [];
+    const [, script] = /^script_(\w+)$/.exec(command) ?? [];
     if (!script) return;
     try {
       explain(this.model, script, args.flat().map(String), answer);

@@ -34,7 +34,7 @@ export const UNIT_TARGETS: Record<string, UnitTarget> = {
   sender: { ...inFolder(SENDER), files: sources(SENDER).filter((file) => file !== `${SENDER}/guard.ts`) },
 };
 
-const SCRIPTS = 'packages/store/src/scripts.ts';
+const SCRIPTS = 'packages/store/src/lua/**/*.lua';
 
 /** Tests of the scripts: those of the store first, which take seconds; what they miss must be noticed by the model. */
 export const LUA_STAGES = [
@@ -47,7 +47,9 @@ export function constantMutantsOf(target: UnitTarget): Mutant[] {
 }
 
 export function allLuaMutants(): Mutant[] {
-  return luaMutants(SCRIPTS, readSource(SCRIPTS));
+  return globSync(SCRIPTS, { cwd: REPOSITORY })
+    .sort()
+    .flatMap((file) => luaMutants(file, readSource(file)));
 }
 
 function inFolder(folder: string): UnitTarget {

@@ -2,7 +2,8 @@
 import type { AuditEntry } from '@posthorn/core';
 import { auditKey } from './keys.ts';
 import { newestFirst, type Page, readPage, type Source } from './page.ts';
-import { allPartitions, baseOf, runScript, type Store } from './store.ts';
+import { runScript } from './scripts.ts';
+import { allPartitions, baseOf, type Store } from './store.ts';
 
 /** Who asks for a change. */
 export type AuditNote = Pick<AuditEntry, 'operator'>;
@@ -27,7 +28,8 @@ export function encodeAudit(entry: AuditEntry): string {
 
 /** Notes what changed nothing that is stored with the subscriptions: a sign-in, for example. */
 export async function appendAudit(store: Store, entry: AuditEntry, nowMs: number): Promise<void> {
-  await runScript(store, 'appendAudit', baseOf(store, 0), [nowMs, store.retentionMs, encodeAudit(entry)]);
+  const { retentionMs } = store;
+  await runScript(store, 'appendAudit', baseOf(store, 0), { nowMs, retentionMs, auditEntry: encodeAudit(entry) });
 }
 
 /** A page of the audit trail, of the last `RETENTION` alone. Throws `BadCursor`. */

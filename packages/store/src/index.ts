@@ -1,24 +1,16 @@
 /** What the apps may do with what is stored. */
-export { type AuditFilter, type AuditNote, type AuditRecord, appendAudit, listAudit } from './audit.ts';
+
 export {
-  addressesToRelease,
   type Begun,
   beginAttempt,
-  type CreatedDelivery,
-  createDeliveries,
   type DeliveryJob,
-  endDeliveries,
-  laneLength,
-  loadDeliveries,
   type Pacing,
   parkDelivery,
   type Recorded,
   recordAttempt,
-  releaseDeliveries,
-  renewJobs,
-  type StoredDelivery,
-  storeEvent,
-} from './deliveries.ts';
+} from './attempts.ts';
+export { type AuditFilter, type AuditNote, type AuditRecord, appendAudit, listAudit } from './audit.ts';
+export { loadDeliveries, type StoredDelivery } from './delivery-record.ts';
 export {
   confirmFanOut,
   findEvents,
@@ -29,7 +21,9 @@ export {
   type StoredEvent,
 } from './events.ts';
 export type { Lane } from './keys.ts';
+export { addressesToRelease, endDeliveries, laneLength, releaseDeliveries, renewJobs } from './lanes.ts';
 export { type DeliveryFilter, listDeliveries, listReplays, listSubscriptions, readBacklog } from './lists.ts';
+export { type CreatedDelivery, createDeliveries, storeEvent } from './new-deliveries.ts';
 export { addOutageNotice, removeNotices, type WaitingNotice, waitingNotices } from './notices.ts';
 export { BadCursor, type Page } from './page.ts';
 export { addPublisherUsage, redisCapacity } from './publisher-usage.ts';
@@ -37,7 +31,6 @@ export { loadReachedSites, saveReachedSites } from './reached-sites.ts';
 export {
   countFailed,
   loadReplays,
-  type ReplayRefusal,
   replayDelivery,
   replaysOf,
   runningReplays,
@@ -45,6 +38,7 @@ export {
   stepReplay,
 } from './replays.ts';
 export { createReplicaWait, TooFewReplicas } from './replicas.ts';
+export type { ReplayRefusal } from './scripts.ts';
 export { deleteSession, loadSession, saveSession } from './sessions.ts';
 export {
   type AddressAttempts,

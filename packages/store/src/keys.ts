@@ -1,5 +1,4 @@
 /** Spells every key that Posthorn itself keeps in Redis (BullMQ's own are under `queuePrefix`). docs/architecture.md has the table. */
-import { createHash } from 'node:crypto';
 import type { EventRef } from '@posthorn/core';
 
 /**
@@ -31,6 +30,8 @@ export type Lane = 'held' | 'parked';
 export const laneKey = (base: string, lane: Lane, subscriptionId: string) => `${base}:${lane}:${subscriptionId}`;
 /** Set of the subscriptions whose lane is to be emptied. */
 export const laneIndexKey = (base: string, lane: Lane) => `${base}:release_${lane}`;
+/** The turn of the last in an address's line of late retries. */
+export const pacedKey = (base: string, subscriptionId: string) => `${base}:paced:${subscriptionId}`;
 /** Set of the subscriptions deleted but not yet cleared away. */
 export const closingKey = (base: string) => `${base}:closing`;
 /** Who keeps house in the partition at the moment; expires when that process dies. */
@@ -70,6 +71,3 @@ export const sessionKey = (prefix: string, sessionId: string) => `${prefix}:sess
 export const publisherUsageKey = (prefix: string, publisher: string) => `${prefix}:stored:${publisher}`;
 /** What holds for the whole installation: the number of partitions, the attempts allowed. */
 export const installationKey = (prefix: string) => `${prefix}:installation`;
-
-/** A short digest of a script's text, so that processes of two versions never share a command name. */
-export const scriptDigest = (lua: string) => createHash('sha1').update(lua).digest('hex').slice(0, 8);

@@ -16,7 +16,7 @@ import {
   type SubscriptionEnvironment,
   type SubscriptionStatus,
 } from '@posthorn/core';
-import { loadDeliveries, type StoredDelivery } from './deliveries.ts';
+import { loadDeliveries, type StoredDelivery } from './delivery-record.ts';
 import { findEvents } from './events.ts';
 import { byStatusKey, bySubscriptionKey, failedKey, laneKey, replaysKey, subscriptionsKey } from './keys.ts';
 import { newestFirst, type Page, type Position, readPage, type Source } from './page.ts';

@@ -1,10 +1,8 @@
 /** Notices that wait to be given: one stream a partition, written with the change they tell of, emptied by the notifier. */
 import type { Notice, NoticeType } from '@posthorn/core';
+import { MAX_NOTICES } from './constants.ts';
 import { noticesKey } from './keys.ts';
 import { baseOf, type Store } from './store.ts';
-
-/** The same limit as in the scripts. */
-const MAX_NOTICES = 100_000;
 
 /** A notice with its place in the stream. */
 export interface WaitingNotice extends Notice {

@@ -9,22 +9,16 @@ import {
   type ReplayStatus,
 } from '@posthorn/core';
 import { type AuditNote, encodeAudit } from './audit.ts';
-import {
-  type CreatedDelivery,
-  keptWhileUnfinishedMs,
-  loadDeliveries,
-  type StoredDelivery,
-  streamLimits,
-} from './deliveries.ts';
+import { keptWhileUnfinishedMs, loadDeliveries, type StoredDelivery } from './delivery-record.ts';
 import { keepIfThere } from './events.ts';
 import { failedKey, replayingKey, replayKey, replaysOfKey } from './keys.ts';
-import { baseOf, runScript, type Store } from './store.ts';
+import { streamLimits } from './new-deliveries.ts';
+import { fieldList, type ReplayRefusal, runScript } from './scripts.ts';
+import { baseOf, type Store } from './store.ts';
 import { trimIndex } from './upkeep.ts';
 
 /** Deliveries replayed in one script: a few milliseconds of Redis. */
 const STEP = 100;
-
-export type ReplayRefusal = 'gone' | 'not_failed' | 'too_late' | 'not_active';
 
 /**
  * Makes a new delivery of a failed one's event (specification 3.1), under a random id. The caller adds its first job where it is
@@ -41,24 +35,24 @@ export async function replayDelivery(
   // First, so that the new delivery finds its event whatever happens in between.
   if (!(await keepIfThere(store, event, nowMs + keptWhileUnfinishedMs(store)))) return { refused: 'too_late' };
   const id = deliveryId(event, subscriptionId, nonce);
-  const answer = (await runScript(store, 'replayDelivery', baseOf(store, partitionOfId(id, store.partitions)), [
+  const result = await runScript(store, 'replayDelivery', baseOf(store, partitionOfId(id, store.partitions)), {
     subscriptionId,
-    failed.id,
-    deliveryId(event, subscriptionId),
-    id,
+    failedId: failed.id,
+    firstId: deliveryId(event, subscriptionId),
+    newId: id,
     nowMs,
     ...streamLimits(store, nowMs),
-    store.retentionMs,
-    encodeAudit({
+    retentionMs: store.retentionMs,
+    auditEntry: encodeAudit({
       ...audit,
       action: 'delivery.replayed',
       subscriptionId,
       deliveryId: failed.id,
       detail: { new_delivery_id: id },
     }),
-  ])) as ReplayRefusal | CreatedDelivery['state'];
-  if (answer === 'pending' || answer === 'held' || answer === 'made') return { deliveryId: id, state: answer };
-  return { refused: answer === 'none' ? 'not_active' : answer };
+  });
+  if (result === 'pending' || result === 'held' || result === 'made') return { deliveryId: id, state: result };
+  return { refused: result === 'none' ? 'not_active' : result };
 }
 
 /** Ids of the replays of an event to an address, oldest first, with their creation times. */
@@ -106,17 +100,15 @@ export async function startReplay(
     created_at: nowMs,
     operator: audit.operator ?? '',
   };
-  const answer = await runScript(store, 'startReplay', base, [
+  const result = await runScript(store, 'startReplay', base, {
     id,
     subscriptionId,
     nowMs,
-    store.retentionMs,
-    encodeAudit({ ...audit, action: 'replay.started', subscriptionId, replayId: id, detail }),
-    ...Object.entries(fields).flat(),
-  ]);
-  if (answer === 0) return 'no_subscription';
-  if (answer === -1) return 'not_active';
-  return (await loadReplays(store, [id]))[0]!;
+    retentionMs: store.retentionMs,
+    auditEntry: encodeAudit({ ...audit, action: 'replay.started', subscriptionId, replayId: id, detail }),
+    fields: fieldList(fields),
+  });
+  return result === 'started' ? (await loadReplays(store, [id]))[0]! : result;
 }
 
 /** Failed deliveries of an address made in a time: what a bulk replay would look at. The index may still name some whose record has expired: those go first. */
@@ -156,28 +148,28 @@ export async function stepReplay(store: Store, replayId: string, nowMs: number):
   const range = { fromMs: Number(record[3]), toMs: Number(record[4]) };
   const ids = await oldestFirst(store, failedKey(base, subscriptionId), range, cursor ?? undefined);
   const last = ids.at(-1);
-  const atEnd = ids.length < STEP;
+  const isLast = ids.length < STEP;
   const candidates = await replayable(
     store,
     ids.map(({ id }) => id),
     nowMs,
   );
-  const done = await runScript(store, 'stepReplay', base, [
-    replayId,
-    cursor ?? '',
-    last ? `${last.ms} ${last.id}` : (cursor ?? ''),
-    atEnd ? '1' : '',
-    ids.length,
+  const isDone = await runScript(store, 'stepReplay', base, {
+    id: replayId,
+    cursor: cursor ?? undefined,
+    nextCursor: last ? `${last.ms} ${last.id}` : (cursor ?? undefined),
+    isLast,
+    lookedAt: ids.length,
     nowMs,
     ...streamLimits(store, nowMs),
-    store.retentionMs,
-    ...candidates.flatMap(({ id, event }) => [
-      id,
-      deliveryId(event, subscriptionId),
-      deliveryId(event, subscriptionId, replayId),
-    ]),
-  ]);
-  return done === 0 || !atEnd;
+    retentionMs: store.retentionMs,
+    candidates: candidates.map(({ id, event }) => ({
+      failedId: id,
+      firstId: deliveryId(event, subscriptionId),
+      newId: deliveryId(event, subscriptionId, replayId),
+    })),
+  });
+  return !isDone || !isLast;
 }
 
 /** Those whose event is still there; its life is prolonged first, so that the new delivery finds it. */

@@ -1,7 +1,8 @@
 /** Statistics: what the workers count together, by minute, hour and address, and who of them is alive. Not the truth about any delivery. */
 import { durationPercentile, partitionOf } from '@posthorn/core';
 import { addressStatsKey, rankingKey, statsKey, workersKey, workersSeenKey } from './keys.ts';
-import { allPartitions, baseOf, runScript, type Store } from './store.ts';
+import { runScript } from './scripts.ts';
+import { allPartitions, baseOf, type Store } from './store.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
@@ -28,37 +29,43 @@ export interface Counts {
 
 /** Adds counts to those of the present minute and hour. */
 export async function addCounts(store: Store, counts: Counts, nowMs: number): Promise<void> {
-  const fields = [
-    ...['s', counts.succeeded],
-    ...['f', counts.failed],
-    ...[...counts.attemptBuckets].flatMap(([bucket, count]) => [`d${bucket}`, count]),
-    ...[...counts.arrivalBuckets].flatMap(([bucket, count]) => [`l${bucket}`, count]),
+  const all = [
+    { field: 's', count: counts.succeeded },
+    { field: 'f', count: counts.failed },
+    ...[...counts.attemptBuckets].map(([bucket, count]) => ({ field: `d${bucket}`, count })),
+    ...[...counts.arrivalBuckets].map(([bucket, count]) => ({ field: `l${bucket}`, count })),
   ];
   const [minute, hour] = [Math.floor(nowMs / MINUTE_MS), Math.floor(nowMs / HOUR_MS)];
   const base = baseOf(store, 0);
   await Promise.all([
-    runScript(store, 'addCounts', base, [statsKey(base, 'minute', minute), MINUTE_LIFE_MS, ...fields]),
-    runScript(store, 'addCounts', base, [statsKey(base, 'hour', hour), HOUR_LIFE_MS, ...fields]),
-    ...addressChunks(store, counts).map(([partition, args]) =>
-      runScript(store, 'addAddressCounts', baseOf(store, partition), [hour, HOUR_LIFE_MS, ...args]),
-    ),
+    runScript(store, 'addCounts', base, {
+      key: statsKey(base, 'minute', minute),
+      lifeMs: MINUTE_LIFE_MS,
+      counts: all,
+    }),
+    runScript(store, 'addCounts', base, { key: statsKey(base, 'hour', hour), lifeMs: HOUR_LIFE_MS, counts: all }),
+    addAddressCounts(store, counts, hour),
   ]);
 }
 
-function addressChunks(store: Store, { addresses }: Counts): [number, (string | number)[]][] {
-  const chunks: [number, (string | number)[]][] = [];
-  const open = new Map<number, (string | number)[]>();
-  for (const [id, { succeeded, failed, totalMs }] of addresses) {
-    const partition = partitionOf(id, store.partitions);
-    let args = open.get(partition);
-    if (!args || args.length >= 4 * CHUNK) {
-      args = [];
-      open.set(partition, args);
-      chunks.push([partition, args]);
+async function addAddressCounts(store: Store, counts: Counts, hour: number): Promise<void> {
+  const partitions = Map.groupBy(counts.addresses, ([id]) => partitionOf(id, store.partitions));
+  const scripts: Promise<unknown>[] = [];
+  for (const [partition, entries] of partitions) {
+    const base = baseOf(store, partition);
+    const addresses = entries.map(([subscriptionId, { succeeded, failed, totalMs }]) => {
+      const key = addressStatsKey(base, subscriptionId, hour);
+      return { key, subscriptionId, succeeded, failed, totalMs: Math.round(totalMs) };
+    });
+    const failingKey = rankingKey(base, 'failing', hour);
+    const slowKey = rankingKey(base, 'slow', hour);
+    for (let start = 0; start < addresses.length; start += CHUNK) {
+      const chunk = addresses.slice(start, start + CHUNK);
+      const values = { failingKey, slowKey, lifeMs: HOUR_LIFE_MS, addresses: chunk };
+      scripts.push(runScript(store, 'addAddressCounts', base, values));
     }
-    args.push(id, succeeded, failed, Math.round(totalMs));
   }
-  return chunks;
+  await Promise.all(scripts);
 }
 
 export interface Period {
@@ -191,8 +198,8 @@ export interface WorkerState {
 
 /** Notes that a worker is alive. */
 export async function seeWorker(store: Store, worker: WorkerState, nowMs: number): Promise<void> {
-  const args = [worker.id, JSON.stringify(worker), nowMs, nowMs - FORGET_AFTER_MS];
-  await runScript(store, 'seeWorker', baseOf(store, 0), args);
+  const values = { id: worker.id, state: JSON.stringify(worker), nowMs, forgetBeforeMs: nowMs - FORGET_AFTER_MS };
+  await runScript(store, 'seeWorker', baseOf(store, 0), values);
 }
 
 /** Notes that a worker has stopped. */

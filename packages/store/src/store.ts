@@ -5,9 +5,9 @@ import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { checkKeys } from './check-keys.ts';
 import { checkServer } from './check-server.ts';
 import { failFast } from './fail-fast.ts';
-import { installationKey, partitionBase, scriptDigest } from './keys.ts';
+import { installationKey, partitionBase } from './keys.ts';
 import { createOutageReport } from './outage-report.ts';
-import { type ScriptName, scripts } from './scripts.ts';
+import { defineScripts } from './scripts.ts';
 import { sentinelConnector } from './sentinel-connector.ts';
 import { settleConnect } from './settle-connect.ts';
 
@@ -109,9 +109,7 @@ function reconnectDelayMs(times: number): number {
 
 /** Builds the handle; nothing is sent. */
 function createStore(options: Store): Store {
-  for (const [name, lua] of Object.entries(scripts)) {
-    options.redis.defineCommand(commandName(name as ScriptName), { lua, numberOfKeys: 1 });
-  }
+  defineScripts(options.redis);
   return options;
 }
 
@@ -241,25 +239,4 @@ export function baseOf(store: Store, partition: number): string {
 /** The numbers of all partitions. */
 export function allPartitions(store: Store): number[] {
   return Array.from({ length: store.partitions }, (_, partition) => partition);
-}
-
-/** Runs a script on a partition. `base` is its one declared key: the rest share its slot. */
-export function runScript(
-  store: Store,
-  name: ScriptName,
-  base: string,
-  args: readonly (string | number)[],
-): Promise<unknown> {
-  const commands = store.redis as unknown as Record<string, (...args: (string | number)[]) => Promise<unknown>>;
-  return commands[commandName(name)]!(base, ...args);
-}
-
-const commandNames = new Map<ScriptName, string>();
-function commandName(name: ScriptName): string {
-  let command = commandNames.get(name);
-  if (!command) {
-    command = `${name}_${scriptDigest(scripts[name])}`;
-    commandNames.set(name, command);
-  }
-  return command;
 }

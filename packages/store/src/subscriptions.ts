@@ -10,9 +10,11 @@ import {
   topicsOfSubscription,
 } from '@posthorn/core';
 import { type AuditNote, encodeAudit } from './audit.ts';
-import { laneLength } from './deliveries.ts';
+import { DELETED } from './constants.ts';
 import { subscriptionKey } from './keys.ts';
-import { baseOf, runScript, type Store } from './store.ts';
+import { laneLength } from './lanes.ts';
+import { fieldList, runScript } from './scripts.ts';
+import { baseOf, type Store } from './store.ts';
 
 /** A subscription with what only Posthorn itself sees. */
 export interface StoredSubscription extends Subscription {
@@ -69,20 +71,20 @@ export async function saveSubscription(
   options: { resetFailures?: boolean; audit?: AuditEntry | undefined } = {},
 ): Promise<boolean> {
   const { id } = subscription;
-  const revision = await runScript(store, 'saveSubscription', baseOf(store, partitionOf(id, store.partitions)), [
+  const fields = encodeFields(subscription);
+  if (options.resetFailures || subscription.revision === '') fields.consecutive_failures = 0;
+  return await runScript(store, 'saveSubscription', baseOf(store, partitionOf(id, store.partitions)), {
     id,
-    subscription.revision,
-    subscription.status,
-    subscription.createdAtMs,
-    subscription.takesEvents ? topicsOfSubscription(subscription).join(' ') : '',
-    subscription.updatedAtMs,
-    store.retentionMs,
-    options.audit ? encodeAudit({ ...options.audit, subscriptionId: id }) : '',
-    subscription.statusReason ?? '',
-    ...Object.entries(encodeFields(subscription)).flat(),
-    ...(options.resetFailures || subscription.revision === '' ? ['consecutive_failures', 0] : []),
-  ]);
-  return revision !== -1;
+    expectedRevision: subscription.revision,
+    status: subscription.status,
+    createdAtMs: subscription.createdAtMs,
+    topics: subscription.takesEvents ? topicsOfSubscription(subscription).join(' ') : '',
+    nowMs: subscription.updatedAtMs,
+    retentionMs: store.retentionMs,
+    auditEntry: options.audit && encodeAudit({ ...options.audit, subscriptionId: id }),
+    statusReason: subscription.statusReason ?? undefined,
+    fields: fieldList(fields),
+  });
 }
 
 /**
@@ -126,9 +128,9 @@ export async function heldDeliveries(store: Store, subscriptionId: string): Prom
 
 /** Takes a subscription away at once; what is left of it is cleared by `clearDeletedSubscription`. Answers false where there is none. */
 export async function deleteSubscription(store: Store, id: string, nowMs: number, by: AuditNote): Promise<boolean> {
-  const audit = encodeAudit({ ...by, action: 'subscription.deleted', subscriptionId: id });
-  const args = [id, nowMs, store.retentionMs, audit];
-  return (await runScript(store, 'deleteSubscription', baseOf(store, partitionOf(id, store.partitions)), args)) === 1;
+  const auditEntry = encodeAudit({ ...by, action: 'subscription.deleted', subscriptionId: id });
+  const base = baseOf(store, partitionOf(id, store.partitions));
+  return await runScript(store, 'deleteSubscription', base, { id, nowMs, retentionMs: store.retentionMs, auditEntry });
 }
 
 function encodeFields(subscription: StoredSubscription): Record<string, string | number> {
@@ -147,7 +149,7 @@ function encodeFields(subscription: StoredSubscription): Record<string, string |
 }
 
 function decode(id: string, record: Record<string, string>): StoredSubscription | undefined {
-  if (record.status === undefined || record.status === 'deleted') return undefined;
+  if (record.status === undefined || record.status === DELETED) return undefined;
   return {
     id,
     url: record.url!,

@@ -1,12 +1,7 @@
 /** What must be looked after in the background, so that a crash leaves nothing undone: leases, sweeps, clearing. The loop is the worker's. */
 import { type DeliveryStatus, isFinished, partitionOf } from '@posthorn/core';
-import {
-  type DeliveryJob,
-  endDeliveries,
-  keptWhileUnfinishedMs,
-  loadDeliveries,
-  type StoredDelivery,
-} from './deliveries.ts';
+import type { DeliveryJob } from './attempts.ts';
+import { keptWhileUnfinishedMs, loadDeliveries, type StoredDelivery } from './delivery-record.ts';
 import {
   byStatusKey,
   bySubscriptionKey,
@@ -17,7 +12,9 @@ import {
   notifierKey,
   subscriptionKey,
 } from './keys.ts';
-import { baseOf, runScript, type Store } from './store.ts';
+import { endDeliveries } from './lanes.ts';
+import { runScript } from './scripts.ts';
+import { baseOf, type Store } from './store.ts';
 
 /** What only one process at a time does in a partition; two at once would do harmless double work. */
 export type Duty = 'housekeeper' | 'notifier';
@@ -32,7 +29,7 @@ export async function holdLease(
   lifeMs: number,
 ): Promise<boolean> {
   const base = baseOf(store, partition);
-  return (await runScript(store, 'lease', base, [dutyKeys[duty](base), holder, lifeMs])) === 1;
+  return await runScript(store, 'lease', base, { key: dutyKeys[duty](base), holder, lifeMs });
 }
 
 /** Gives a duty back early, so that another process need not wait for its end. */
@@ -52,11 +49,10 @@ export async function trimIndex(
   beforeMs: number,
   offset: number,
 ): Promise<number | undefined> {
-  const chunk = 500;
-  const base = baseOf(store, partition);
-  const args = [key, beforeMs, offset, chunk];
-  const [lookedAt, removed] = (await runScript(store, 'trimIndex', base, args)) as [number, number];
-  return lookedAt < chunk ? undefined : offset + lookedAt - removed;
+  const limit = 500;
+  const values = { key, beforeMs, offset, limit };
+  const { lookedAt, removed } = await runScript(store, 'trimIndex', baseOf(store, partition), values);
+  return lookedAt < limit ? undefined : offset + lookedAt - removed;
 }
 
 /** The same for the index of a final status. */

@@ -1,0 +1,189 @@
+/** Begins and records attempts of deliveries. */
+import {
+  type Attempt,
+  DEFAULT_MAX_ATTEMPTS,
+  DELIVERY_STATUSES,
+  type Environment,
+  type EventRef,
+  type EventType,
+  isFinished,
+  partitionOfId,
+  type Verdict,
+} from '@posthorn/core';
+import { DELETED } from './constants.ts';
+import { encodeAttempt, keptWhileUnfinishedMs } from './delivery-record.ts';
+import { decodeKind, keepEvent } from './events.ts';
+import { deliveryKey, subscriptionKey } from './keys.ts';
+import { runScript, type ScriptResult } from './scripts.ts';
+import { baseOf, type Store } from './store.ts';
+
+/** A delivery that succeeds this soon expires with its event. */
+const WITH_ITS_EVENT_MS = 60_000;
+/** A retry that starts this much after its time is late, and gets a turn in its address's line. Where there is a line, `MISSED_MS` is enough. */
+const LATE_MS = 60_000;
+const MISSED_MS = 250;
+
+/** A delivery's job: which delivery, and which generation of its job. A job of an older generation does nothing. */
+export interface DeliveryJob {
+  deliveryId: string;
+  generation: number;
+  subscriptionId: string;
+  event: EventRef;
+}
+
+/** How late attempts are paced. */
+export interface Pacing {
+  /** Attempts a second to each address. */
+  perSecond: number;
+  /** Whatever was due before this is paced, also a first attempt or a retry that is late by little; 0 for nothing. */
+  dueBeforeMs: number;
+}
+
+function pacingArguments(nowMs: number, { perSecond, dueBeforeMs }: Pacing) {
+  return { nowMs, missedMs: MISSED_MS, lateMs: LATE_MS, everyMs: 1_000 / perSecond, dueBeforeMs };
+}
+
+/** What a job is to do now. */
+export type Begun =
+  | {
+      kind: 'attempt';
+      attemptNumber: number;
+      event: EventRef;
+      eventType: EventType;
+      environment: Environment;
+      subscriptionId: string;
+      createdAtMs: number;
+      url: string;
+      sealedSecret: string;
+      previousSealedSecret: string | null;
+      previousSecretUntilMs: number;
+    }
+  /** The delivery has ended, or a newer job has taken this one's place: there is nothing to do. */
+  | { kind: 'over' | 'superseded' }
+  /** The job ran before its time, after a crash, or it is late and must wait for its turn: it is due at `dueAtMs`. */
+  | { kind: 'early'; dueAtMs: number }
+  /** The address is not active: the delivery is held now, and has no job. */
+  | { kind: 'held' }
+  | { kind: 'subscription_deleted' };
+
+/** Decides what a job is to do, and holds the delivery if its address is not active. */
+export async function beginAttempt(
+  store: Store,
+  job: Pick<DeliveryJob, 'deliveryId' | 'generation' | 'subscriptionId'>,
+  nowMs: number,
+  pacing: Pacing,
+): Promise<Begun> {
+  const { deliveryId: id, generation, subscriptionId } = job;
+  const base = baseOf(store, partitionOfId(id, store.partitions));
+  for (;;) {
+    const [delivery, address] = await Promise.all([
+      store.redis.hmget(deliveryKey(base, id), 'st', 'g', 'x', 'e', 'c', 'n', 'k'),
+      store.redis.hmget(
+        subscriptionKey(base, subscriptionId),
+        'status',
+        'url',
+        'secret',
+        'previous_secret',
+        'previous_until',
+      ),
+    ]);
+    const [st, newestGeneration, dueAt, eventText, created, attempts, kind] = delivery;
+    const event = eventText as EventRef;
+    const status = st == null ? undefined : DELIVERY_STATUSES[Number(st)];
+    if (status === undefined || isFinished(status)) return { kind: 'over' };
+    if (Number(newestGeneration ?? 0) !== generation) return { kind: 'superseded' };
+    if (dueAt != null && Number(dueAt) > nowMs) return { kind: 'early', dueAtMs: Number(dueAt) };
+    const [addressStatus, url, secret, previousSecret, previousUntil] = address;
+    if (addressStatus == null || addressStatus === DELETED) return { kind: 'subscription_deleted' };
+    if (addressStatus === 'active') {
+      const wasDueAtMs = Number(dueAt ?? created);
+      if (nowMs - wasDueAtMs > MISSED_MS && (dueAt != null || wasDueAtMs < pacing.dueBeforeMs)) {
+        const values = { id, subscriptionId, ...pacingArguments(nowMs, pacing) };
+        const dueAtMs = await runScript(store, 'pace', base, values);
+        if (dueAtMs > nowMs) return { kind: 'early', dueAtMs };
+      }
+      const { type, environment } = decodeKind(Number(kind));
+      return {
+        kind: 'attempt',
+        attemptNumber: Number(attempts) + 1,
+        event,
+        eventType: type,
+        environment,
+        subscriptionId,
+        createdAtMs: Number(created),
+        url: url ?? '',
+        sealedSecret: secret ?? '',
+        previousSealedSecret: previousSecret || null,
+        previousSecretUntilMs: Number(previousUntil),
+      };
+    }
+    // Not active when it was read: held, unless that has changed since. Then read again.
+    if (await runScript(store, 'hold', base, { id, generation, subscriptionId })) {
+      await keepEvent(store, event, Number(created) + keptWhileUnfinishedMs(store));
+      return { kind: 'held' };
+    }
+  }
+}
+
+/**
+ * `repeated`: this attempt had been recorded already; `over`: the delivery had ended meanwhile. Nothing was changed then. `paused`:
+ * whether this failure paused the address. `parked`: deliveries of this address that wait for a slot.
+ */
+export type Recorded = ScriptResult<'recordAttempt'>;
+
+/**
+ * Records an attempt, what it means for its delivery and for the address's consecutive failures, all at once.
+ * The event's life is prolonged first, so that a failed delivery never outlives what it would replay.
+ */
+export async function recordAttempt(
+  store: Store,
+  delivery: { id: string; event: EventRef; createdAtMs: number },
+  attempt: Attempt,
+  verdict: Verdict,
+  limits: { pauseAfter: number; maxAttempts: number },
+): Promise<Recorded> {
+  const endedAtMs = attempt.startedAtMs + attempt.durationMs;
+  const nextAttemptAtMs = verdict.kind === 'retry' ? verdict.nextAttemptAtMs : undefined;
+  let keepUntilMs = endedAtMs + (verdict.kind === 'failed' ? keptWhileUnfinishedMs(store) : store.retentionMs);
+  if (verdict.kind === 'succeeded' && endedAtMs - delivery.createdAtMs < WITH_ITS_EVENT_MS) {
+    keepUntilMs = delivery.createdAtMs + store.retentionMs;
+  } else {
+    const eventUntilMs = nextAttemptAtMs === undefined ? keepUntilMs : nextAttemptAtMs + keptWhileUnfinishedMs(store);
+    await keepEvent(store, delivery.event, eventUntilMs);
+  }
+  return await runScript(store, 'recordAttempt', baseOf(store, partitionOfId(delivery.id, store.partitions)), {
+    id: delivery.id,
+    number: attempt.number,
+    verdict: verdict.kind,
+    attempt: encodeAttempt(attempt, delivery.createdAtMs),
+    endedAtMs,
+    nextAttemptAtMs,
+    reason: verdict.kind === 'failed' ? verdict.reason : undefined,
+    expiresAtMs: keepUntilMs,
+    pauseAfter: limits.pauseAfter,
+    maxAttempts: limits.maxAttempts === DEFAULT_MAX_ATTEMPTS ? undefined : limits.maxAttempts,
+    retentionMs: store.retentionMs,
+  });
+}
+
+/**
+ * Parks a delivery whose address has no free slot in this worker. `superseded`: the delivery has another job now. `early`: it is a
+ * late retry and must wait for its turn, with its job.
+ */
+export async function parkDelivery(
+  store: Store,
+  job: DeliveryJob,
+  nowMs: number,
+  pacing: Pacing,
+): Promise<{ kind: 'parked' | 'superseded' } | { kind: 'early'; dueAtMs: number }> {
+  const { deliveryId: id, generation, subscriptionId } = job;
+  const base = baseOf(store, partitionOfId(id, store.partitions));
+  const reply = await runScript(store, 'park', base, {
+    id,
+    generation,
+    subscriptionId,
+    ...pacingArguments(nowMs, pacing),
+  });
+  if (reply > 1) return { kind: 'early', dueAtMs: reply };
+  return { kind: reply === 1 ? 'parked' : 'superseded' };
+}

@@ -1,0 +1,75 @@
+/** Deliveries that wait outside the queue, and those whose job is lost: releases, ends and renews them. */
+import { type EventRef, type FailureReason, partitionOf } from '@posthorn/core';
+import type { DeliveryJob } from './attempts.ts';
+import { keptWhileUnfinishedMs } from './delivery-record.ts';
+import { keepEvent } from './events.ts';
+import { type Lane, laneIndexKey, laneKey } from './keys.ts';
+import { runScript } from './scripts.ts';
+import { baseOf, type Store } from './store.ts';
+
+/** A job to add, and whether its delivery has had attempts before. */
+export type ReleasedJob = DeliveryJob & { isRetry: boolean };
+
+/**
+ * Takes up to `limit` deliveries of an address out of a lane, oldest first; the caller adds the jobs that it returns. Deliveries parked at
+ * an address that is not active are held instead.
+ */
+export async function releaseDeliveries(
+  store: Store,
+  lane: Lane,
+  subscriptionId: string,
+  limit: number,
+  nowMs: number,
+): Promise<ReleasedJob[]> {
+  const base = baseOf(store, partitionOf(subscriptionId, store.partitions));
+  const released = await runScript(store, 'release', base, { isParked: lane === 'parked', subscriptionId, limit });
+  const held = released.filter(({ isHeld }) => isHeld);
+  await Promise.all(held.map(({ event }) => keepEvent(store, event, nowMs + keptWhileUnfinishedMs(store))));
+  return released.filter(({ isHeld }) => !isHeld).map(({ isHeld: _, ...job }) => ({ ...job, subscriptionId }));
+}
+
+/** The addresses of a partition that have deliveries to release from a lane. */
+export async function addressesToRelease(store: Store, partition: number, lane: Lane): Promise<string[]> {
+  return await store.redis.smembers(laneIndexKey(baseOf(store, partition), lane));
+}
+
+/** How many deliveries of an address wait in a lane. */
+export async function laneLength(store: Store, lane: Lane, subscriptionId: string): Promise<number> {
+  const base = baseOf(store, partitionOf(subscriptionId, store.partitions));
+  return await store.redis.zcard(laneKey(base, lane, subscriptionId));
+}
+
+/**
+ * Ends unfinished deliveries of one partition without an attempt; with `onlyHeld`, those that are still held. Returns the
+ * jobs they may still have, for the caller to remove.
+ */
+export async function endDeliveries(
+  store: Store,
+  partition: number,
+  deliveries: readonly { id: string; event: EventRef }[],
+  reason: Extract<FailureReason, 'expired' | 'subscription_deleted'>,
+  nowMs: number,
+  options: { onlyHeld?: boolean } = {},
+): Promise<Pick<DeliveryJob, 'deliveryId' | 'generation'>[]> {
+  if (deliveries.length === 0) return [];
+  const expiresAtMs = nowMs + keptWhileUnfinishedMs(store);
+  await Promise.all(deliveries.map(({ event }) => keepEvent(store, event, expiresAtMs)));
+  return await runScript(store, 'endDeliveries', baseOf(store, partition), {
+    reason,
+    nowMs,
+    expiresAtMs,
+    retentionMs: store.retentionMs,
+    onlyHeld: options.onlyHeld ?? false,
+    deliveries,
+  });
+}
+
+/** Gives deliveries whose job is lost a new generation. Returns the jobs to add and when they are due (0: now). */
+export async function renewJobs(
+  store: Store,
+  partition: number,
+  jobs: readonly Pick<DeliveryJob, 'deliveryId' | 'generation'>[],
+): Promise<(DeliveryJob & { dueAtMs: number })[]> {
+  if (jobs.length === 0) return [];
+  return await runScript(store, 'renew', baseOf(store, partition), { jobs });
+}

@@ -1,0 +1,50 @@
+/** Lints the Lua: what luaparse understands is valid, every name is declared, and nothing is left over. */
+import { globSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from '@jest/globals';
+import { type Chunk, type Identifier, parse } from 'luaparse';
+import { CONSTANTS } from './constants.ts';
+import { composeScript } from './script.ts';
+import { scripts } from './scripts.ts';
+
+const folder = `${import.meta.dirname}/lua`;
+const files = globSync('**/*.lua', { cwd: folder });
+const sources = new Map(files.map((file) => [file, readFileSync(`${folder}/${file}`, 'utf8')]));
+const allSources = [...sources.values()].join('\n');
+/** What Redis gives to a script and the scripts use. */
+const REDIS_GLOBALS = ['ARGV', 'KEYS', 'cjson', 'ipairs', 'math', 'redis', 'string', 'tonumber', 'tostring', 'type'];
+
+function globalsOf(lua: string): string[] {
+  const { globals = [] } = parse(lua, { luaVersion: '5.1', scope: true }) as Chunk & { globals?: Identifier[] };
+  return globals.map(({ name }) => name);
+}
+
+describe.each(Object.entries(scripts))('script %s', (name, script) => {
+  it('is valid Lua 5.1 and uses no undeclared name', () => {
+    const unknown = globalsOf(composeScript(name, script)).filter((global) => !REDIS_GLOBALS.includes(global));
+    expect(unknown).toEqual([]);
+  });
+  it('uses each of its arguments', () => {
+    const file = `${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}.lua`;
+    const words = new Set(sources.get(file)?.match(/\w+/g));
+    const { single, rest } = script;
+    const names = [...single.map(({ name: arg }) => arg), ...(rest ? [rest.name, ...rest.group] : [])];
+    expect(names.filter((arg) => !words.has(arg))).toEqual([]);
+  });
+});
+
+it('an undeclared name is noticed', () => {
+  expect(globalsOf('local a = b')).toEqual(['b']);
+});
+
+it.each(files)('%s belongs to a script, and reads no argument by number', (file) => {
+  const [, part, name] = /^(lib\/)?(.+)\.lua$/.exec(file) ?? [];
+  const camelCase = name?.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase());
+  if (part === undefined) expect(Object.keys(scripts)).toContain(camelCase);
+  else expect(allSources).toContain(`--@include ${name}\n`);
+  expect(sources.get(file)).not.toMatch(/\b(ARGV|KEYS)\b/);
+});
+
+it('each constant is used', () => {
+  const words = new Set(allSources.match(/\w+/g));
+  expect(Object.keys(CONSTANTS).filter((name) => !words.has(name))).toEqual([]);
+});

@@ -1,0 +1,14 @@
+-- Removes a subscription from everything but the work of ending its deliveries. Returns 1, or 0 where there is none.
+--@include audit
+
+local key = KEY_SUBSCRIPTION .. id
+local old = call('HMGET', key, 'status', 'topics')
+if not old[1] or old[1] == DELETED then return 0 end
+call('SADD', KEY_CLOSING, id)
+call('DEL', key)
+call('HSET', key, 'status', DELETED)
+call('ZREM', KEY_SUBSCRIPTIONS .. old[1], id)
+for topic in string.gmatch(old[2] or '', '%S+') do call('SREM', KEY_TOPIC .. topic, id) end
+call('SREM', KEY_RELEASE_HELD, id)
+audit(nowMs, retentionMs, auditEntry)
+return 1

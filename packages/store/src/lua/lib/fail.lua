@@ -1,0 +1,16 @@
+--@include status
+--@include notify
+
+-- Ends a delivery as failed.
+local function fail(id, st, sub, created, reason, nowMs, expiresAtMs, retentionMs)
+  local key = KEY_DELIVERY .. id
+  call('HSET', key, 'st', FAILED, 'f', nowMs, 'r', reason)
+  call('HDEL', key, 'x')
+  call('PEXPIREAT', key, expiresAtMs)
+  move(id, created, st, FAILED)
+  local failed = KEY_FAILED .. sub
+  call('ZADD', failed, created, id)
+  call('ZREMRANGEBYSCORE', failed, '-inf', nowMs - 2 * retentionMs - GRACE_MS)
+  call('PEXPIREAT', failed, expiresAtMs)
+  if reason ~= REASON_SUBSCRIPTION_DELETED then notify(nowMs, NOTICE_DELIVERY_FAILED, 's', sub, 'd', id, 'w', reason) end
+end

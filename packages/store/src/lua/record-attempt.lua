@@ -1,0 +1,51 @@
+-- Records an attempt and its verdict, once: a second call with the same number changes nothing. Counts consecutive failures and pauses
+-- the address at the limit (specification 3). Returns {'recorded', 'over' or 'repeated', consecutive failures, 1 where this paused the
+-- address, deliveries parked at the address}.
+local key = KEY_DELIVERY .. id
+local found = call('HMGET', key, 'st', 'n', 's', 'c', 'x')
+local st, sub, created = found[1], found[3], found[4]
+if not st or st == SUCCEEDED or st == FAILED then return {'over', 0, 0, 0} end
+local parked = call('ZCARD', KEY_PARKED .. sub)
+if tonumber(found[2]) ~= number - 1 then return {'repeated', 0, 0, parked} end
+local subscription = KEY_SUBSCRIPTION .. sub
+if verdict == VERDICT_SUCCEEDED then
+  -- The common case comes first: it needs none of the functions included below, and each would cost time.
+  call('HSET', key, 'st', SUCCEEDED, 'n', number, 'a' .. number, attempt)
+  if st == HELD then call('ZREM', KEY_HELD .. sub, id) end
+  if found[5] then call('HDEL', key, 'x') end
+  if maxAttempts ~= '' then call('HSET', key, 'm', maxAttempts) end
+  call('PEXPIREAT', key, expiresAtMs)
+  call('ZADD', INDEX_SUCCEEDED, created, id)
+  call('ZREM', st == PENDING and INDEX_PENDING or st == WAITING and INDEX_WAITING or INDEX_HELD, id)
+  local failures = call('HGET', subscription, 'consecutive_failures')
+  if failures and failures ~= '0' then call('HSET', subscription, 'consecutive_failures', 0) end
+  return {'recorded', 0, 0, parked}
+end
+
+--@include status
+--@include fail
+--@include audit
+
+call('HSET', key, 'n', number, 'a' .. number, attempt)
+-- Another job of the delivery was held while this attempt was in flight.
+if st == HELD then call('ZREM', KEY_HELD .. sub, id) end
+if maxAttempts ~= '' then call('HSET', key, 'm', maxAttempts) end
+if verdict == VERDICT_RETRY then
+  call('HSET', key, 'st', WAITING, 'x', nextAttemptAtMs)
+  move(id, created, st, WAITING)
+  return {'recorded', 0, 0, parked}
+end
+local nowMs, retention = tonumber(endedAtMs), tonumber(retentionMs)
+fail(id, st, sub, created, reason, nowMs, expiresAtMs, retention)
+local address = call('HMGET', subscription, 'status', 'created_at')
+if not address[1] or address[1] == DELETED then return {'recorded', 0, 0, parked} end
+local failures = call('HINCRBY', subscription, 'consecutive_failures', 1)
+if failures < tonumber(pauseAfter) or address[1] ~= ACTIVE then return {'recorded', failures, 0, parked} end
+call('HSET', subscription, 'status', PAUSED, 'status_reason', REASON_CONSECUTIVE_FAILURES, 'updated_at', nowMs)
+call('HINCRBY', subscription, 'revision', 1)
+call('ZADD', KEY_SUBSCRIPTIONS .. PAUSED, address[2], sub)
+call('ZREM', KEY_SUBSCRIPTIONS .. ACTIVE, sub)
+notify(nowMs, NOTICE_SUBSCRIPTION_PAUSED, 's', sub, 'w', REASON_CONSECUTIVE_FAILURES)
+local detail = {reason = REASON_CONSECUTIVE_FAILURES, consecutive_failures = failures}
+audit(nowMs, retention, cjson.encode({action = ACTION_SUBSCRIPTION_PAUSED, subscriptionId = sub, detail = detail}))
+return {'recorded', failures, 1, parked}

@@ -1,0 +1,25 @@
+-- Writes a subscription as a whole, and the indexes that follow from it. Returns its new revision, or -1 where its revision is not the
+-- expected one any more ('' for a new subscription). Releases the held deliveries of a subscription that becomes active.
+--@include audit
+--@include notify
+
+local key = KEY_SUBSCRIPTION .. id
+local old = call('HMGET', key, 'revision', 'status', 'topics')
+local oldStatus, oldTopics = old[2], old[3] or ''
+if (old[1] or '') ~= expectedRevision or oldStatus == DELETED then return -1 end
+call('HSET', key, 'status', status, 'created_at', createdAtMs, 'topics', topics)
+for field, value in fields do call('HSET', key, field, value) end
+local revision = call('HINCRBY', key, 'revision', 1)
+if oldStatus ~= status then
+  call('ZADD', KEY_SUBSCRIPTIONS .. status, createdAtMs, id)
+  if oldStatus then call('ZREM', KEY_SUBSCRIPTIONS .. oldStatus, id) end
+  if status == PAUSED then notify(nowMs, NOTICE_SUBSCRIPTION_PAUSED, 's', id, 'w', statusReason) end
+  if status == REFUSED then notify(nowMs, NOTICE_SUBSCRIPTION_REFUSED, 's', id, 'w', statusReason) end
+end
+if oldTopics ~= topics then
+  for topic in string.gmatch(oldTopics, '%S+') do call('SREM', KEY_TOPIC .. topic, id) end
+  for topic in string.gmatch(topics, '%S+') do call('SADD', KEY_TOPIC .. topic, id) end
+end
+if status == ACTIVE and call('EXISTS', KEY_HELD .. id) == 1 then call('SADD', KEY_RELEASE_HELD, id) end
+if auditEntry ~= '' then audit(nowMs, retentionMs, auditEntry) end
+return revision

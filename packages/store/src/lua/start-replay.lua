@@ -1,0 +1,13 @@
+-- Begins a bulk replay. Returns 'started', 'no_subscription' or 'not_active'.
+--@include audit
+
+local status = call('HGET', KEY_SUBSCRIPTION .. subscriptionId, 'status')
+if not status or status == DELETED then return 'no_subscription' end
+if status ~= ACTIVE then return 'not_active' end
+call('HSET', KEY_REPLAY .. id, 'subscription', subscriptionId, 'status', REPLAY_RUNNING)
+for field, value in fields do call('HSET', KEY_REPLAY .. id, field, value) end
+call('SADD', KEY_REPLAYING, id)
+call('ZADD', KEY_REPLAYS, nowMs, id)
+call('ZREMRANGEBYSCORE', KEY_REPLAYS, '-inf', nowMs - 2 * retentionMs)
+audit(nowMs, retentionMs, auditEntry)
+return 'started'

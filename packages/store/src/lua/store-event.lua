@@ -1,0 +1,14 @@
+-- Stores an event unless its id is taken in its environment, and makes those of its deliveries that live in the same partition.
+-- Returns {''} and the state of each delivery, or the text stored before (and 'unscoped' if it is stored under its unscoped key).
+--@include make
+
+local unscoped = unscopedKey ~= '' and call('GET', unscopedKey)
+-- The text begins with the kind in base 36; its lowest digit in base 2 is the environment.
+if unscoped and tonumber(string.match(unscoped, '^%w+'), 36) % 2 == kind % 2 then return {unscoped, 'unscoped'} end
+if not call('SET', eventKey, text, 'NX', 'PXAT', expiresAtMs) then return {call('GET', eventKey)} end
+if fanningOutKey ~= '' then call('ZADD', fanningOutKey, nowMs, event) end
+local reply = {''}
+for subscriptionId, deliveryId in deliveries do
+  reply[#reply + 1] = make(subscriptionId, deliveryId, event, kind, nowMs, oldestMs, lifeMs, '')
+end
+return reply

@@ -1,0 +1,8 @@
+-- Removes from an index the entries whose delivery has expired; looks at up to `limit` entries older than `beforeMs`, from `offset` on.
+-- Returns {entries looked at, entries removed}.
+local ids = call('ZRANGEBYSCORE', key, '-inf', beforeMs, 'LIMIT', offset, limit)
+local removed = 0
+for _, id in ipairs(ids) do
+  if call('EXISTS', KEY_DELIVERY .. id) == 0 then removed = removed + call('ZREM', key, id) end
+end
+return {#ids, removed}

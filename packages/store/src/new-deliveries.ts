@@ -1,0 +1,108 @@
+/** Stores events and makes their deliveries. */
+import { deliveryId, type EventRef, partitionOf } from '@posthorn/core';
+import { GRACE_MS } from './constants.ts';
+import { keptWhileUnfinishedMs } from './delivery-record.ts';
+import { decodeEvent, encodeEvent, encodeKind, eventBase, keepEvent, type StoredEvent, unscopedRef } from './events.ts';
+import { eventKey, fanningOutKey } from './keys.ts';
+import { type CreatedState, runScript } from './scripts.ts';
+import { baseOf, type Store } from './store.ts';
+
+/** Deliveries made by one script: a few milliseconds of Redis. */
+const CHUNK = 200;
+
+export interface CreatedDelivery {
+  deliveryId: string;
+  subscriptionId: string;
+  state: CreatedState;
+}
+
+/**
+ * Stores an event unless its id is taken in its environment, together with those of its deliveries that live in its own partition:
+ * with one partition that is all of them, in one step. Returns the event stored before, or the deliveries made. Until `confirmFanOut`,
+ * an event whose other deliveries are still to be made is in the list that `interruptedFanOuts` reads. With `isNewId` the id was
+ * just made, so no event stored before can have it.
+ */
+export async function storeEvent(
+  store: Store,
+  stored: StoredEvent,
+  options: { withDeliveries?: boolean; isNewId?: boolean } = {},
+): Promise<{ kept: StoredEvent } | { created: CreatedDelivery[] }> {
+  const { ref, event, acceptedAtMs, subscriptionIds } = stored;
+  const partition = partitionOf(event.id, store.partitions);
+  const base = eventBase(store, ref);
+  const here = subscriptionIds.filter((id) => partitionOf(id, store.partitions) === partition).slice(0, CHUNK);
+  const deliveries = options.withDeliveries ? here.map((id) => deliveryTo(id, ref)) : [];
+  const result = await runScript(store, 'storeEvent', base, {
+    eventKey: eventKey(base, ref),
+    unscopedKey: options.isNewId ? undefined : eventKey(base, unscopedRef(event.id)),
+    text: encodeEvent(stored),
+    expiresAtMs: acceptedAtMs + store.retentionMs,
+    fanningOutKey: deliveries.length < subscriptionIds.length ? fanningOutKey(base) : undefined,
+    event: ref,
+    kind: encodeKind(event),
+    nowMs: acceptedAtMs,
+    ...streamLimits(store, acceptedAtMs),
+    deliveries,
+  });
+  if ('stored' in result) return { kept: decodeEvent(result.isUnscoped ? unscopedRef(event.id) : ref, result.stored) };
+  const created = withStates(deliveries, result.states);
+  await keepForHeld(store, stored, created);
+  return { created };
+}
+
+/**
+ * Makes the deliveries of an event to the subscriptions that it was matched to. May be repeated: what exists is left alone.
+ * With `replay` it makes one more delivery of the same event, under an id of its own.
+ */
+export async function createDeliveries(
+  store: Store,
+  stored: StoredEvent,
+  replay?: { nonce: string; of: string },
+): Promise<CreatedDelivery[]> {
+  const { ref, event, acceptedAtMs, subscriptionIds } = stored;
+  const chunks: Promise<CreatedDelivery[]>[] = [];
+  const createChunk = async (partition: number, ids: string[]) => {
+    const deliveries = ids.map((id) => deliveryTo(id, ref, replay?.nonce));
+    const states = await runScript(store, 'createDeliveries', baseOf(store, partition), {
+      event: ref,
+      kind: encodeKind(event),
+      nowMs: acceptedAtMs,
+      ...streamLimits(store, acceptedAtMs),
+      replayOf: replay?.of,
+      deliveries,
+    });
+    return withStates(deliveries, states);
+  };
+  for (const [partition, ids = []] of Map.groupBy(subscriptionIds, (id) => partitionOf(id, store.partitions))) {
+    for (let start = 0; start < ids.length; start += CHUNK) {
+      chunks.push(createChunk(partition, ids.slice(start, start + CHUNK)));
+    }
+  }
+  const created = (await Promise.all(chunks)).flat();
+  await keepForHeld(store, stored, created);
+  return created;
+}
+
+function deliveryTo(subscriptionId: string, event: EventRef, nonce?: string) {
+  return { subscriptionId, deliveryId: deliveryId(event, subscriptionId, nonce) };
+}
+
+function withStates(deliveries: Omit<CreatedDelivery, 'state'>[], states: readonly CreatedState[]): CreatedDelivery[] {
+  return states.flatMap((state, i) => deliveries.slice(i, i + 1).map((delivery) => ({ ...delivery, state })));
+}
+
+/** How far back a subscription's stream reaches, and how long it lives without a new entry: any delivery in it may last that long. */
+export function streamLimits(store: Store, nowMs: number): { oldestMs: number; lifeMs: number } {
+  const lifeMs = 2 * store.retentionMs + GRACE_MS;
+  return { oldestMs: Math.max(0, nowMs - lifeMs), lifeMs };
+}
+
+/** A held delivery may last as long as its event, and the event must still exist when the delivery ends. */
+async function keepForHeld(
+  store: Store,
+  { ref, acceptedAtMs }: StoredEvent,
+  created: CreatedDelivery[],
+): Promise<void> {
+  if (!created.some(({ state }) => state === 'held')) return;
+  await keepEvent(store, ref, acceptedAtMs + keptWhileUnfinishedMs(store));
+}

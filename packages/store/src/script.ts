@@ -1,0 +1,101 @@
+/**
+ * How a Lua script is declared, put together from its files, and given its arguments. What the scripts are is left to scripts.ts.
+ *
+ * In a file of lua/:
+ * - Each argument is a local with the name that its declaration gives it.
+ * - `for subscriptionId, deliveryId in deliveries do` reads the groups of a rest argument, once.
+ * - `call` is `redis.call`; `prefix` is the partition's prefix, the one declared key.
+ * - A word in capitals is a constant of constants.ts. Its value is written in its place, so it costs nothing at run time.
+ * - `--@include name` puts lua/lib/name.lua in its place, once. Comments have lines of their own.
+ */
+import { readFileSync } from 'node:fs';
+import { CONSTANTS } from './constants.ts';
+
+type Words<S> = S extends `${infer Head} ${infer Tail}` ? Head | Words<Tail> : S;
+type NameOf<Word> = Word extends `${infer Name}:${string}` | `${infer Name}?` ? Name : Word;
+type ValueOf<Word> = Word extends `${string}:number`
+  ? number
+  : Word extends `${string}:flag`
+    ? boolean
+    : string | number | (Word extends `${string}?` ? undefined : never);
+type Named<S> = { readonly [Word in Exclude<Words<S>, ''> as NameOf<Word> & string]: ValueOf<Word> };
+
+/** What a caller passes for a declaration. */
+export type Values<S> = S extends `${infer Single}...${infer Rest}(${infer Group})`
+  ? Named<Single> & { readonly [Name in Rest]: readonly Named<Group>[] }
+  : Named<S>;
+
+export interface Script<S, T> {
+  declaration: S;
+  single: { name: string; kind: string }[];
+  rest: { name: string; group: string[] } | undefined;
+  /** Turns what Lua returns into the script's result. */
+  decode: (reply: unknown) => T;
+}
+
+/**
+ * Declares a script. `declaration` names its arguments in the order in which they are sent, such as
+ * `'id nowMs:number isLast:flag reason? ...deliveries(subscriptionId deliveryId)'`: text (or a number that Lua only passes on), a number that
+ * Lua calculates with, true or false, text that is empty where the caller passes undefined, and any number of groups.
+ */
+export function script<S extends string, T>(declaration: S, decode: (reply: unknown) => T): Script<S, T> {
+  const [, single = '', name, group = ''] = /^(.*?)(?:\.\.\.(\w+)\((.+)\))?$/.exec(declaration) ?? [];
+  const words = single.matchAll(/(\w+)(\S*)/g);
+  return {
+    declaration,
+    single: Array.from(words, ([, name = '', kind = '']) => ({ name, kind })),
+    rest: name === undefined ? undefined : { name, group: group.split(' ') },
+    decode,
+  };
+}
+
+type AnyScript = Pick<Script<string, unknown>, 'single' | 'rest'>;
+
+/** The text of a script as Redis gets it. */
+export function composeScript(name: string, script: AnyScript): string {
+  const file = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+  const body = readLua(file, new Set()).replace(/'[^'\n]*'|\b[A-Z][A-Z_]+\b/g, (word) => CONSTANTS[word] ?? word);
+  return preambleOf(script) + body;
+}
+
+function readLua(path: string, included: Set<string>): string {
+  if (included.has(path)) return '';
+  included.add(path);
+  return readFileSync(new URL(`lua/${path}.lua`, import.meta.url), 'utf8')
+    .replace(/^--@include (\S+)$/gm, (_, part: string) => readLua(`lib/${part}`, included))
+    .replace(/^ *(--.*)?\n/gm, '');
+}
+
+/** Binds the names of the arguments. */
+function preambleOf({ single, rest }: AnyScript): string {
+  // A local table is faster to read than a global one.
+  const lines = ['local call, prefix, argv = redis.call, KEYS[1], ARGV'];
+  for (const [i, { name, kind }] of single.entries()) {
+    const value = `argv[${i + 1}]`;
+    lines.push(
+      `local ${name} = ${kind === ':number' ? `tonumber(${value})` : kind === ':flag' ? `${value} == '1'` : value}`,
+    );
+  }
+  if (rest) {
+    const values = rest.group.map((_, i) => `argv[at + ${i + 1 - rest.group.length}]`).join(', ');
+    lines.push(`local at = ${single.length}`);
+    lines.push(`local function ${rest.name}() at = at + ${rest.group.length} return ${values} end`);
+  }
+  return `${lines.join('\n')}\n`;
+}
+
+/** The arguments in the order and form in which they are sent. */
+export function encodeArguments<S>({ single, rest }: Script<S, unknown>, values: Values<S>): (string | number)[] {
+  const named = values as Record<string, unknown>;
+  const encoded = single.map(({ name }) => encode(named[name]));
+  if (rest) {
+    for (const group of named[rest.name] as Record<string, unknown>[]) {
+      for (const name of rest.group) encoded.push(encode(group[name]));
+    }
+  }
+  return encoded;
+}
+
+function encode(value: unknown): string | number {
+  return typeof value === 'string' || typeof value === 'number' ? value : value === true ? '1' : '';
+}
