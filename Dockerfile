@@ -16,6 +16,7 @@ COPY apps/console/package.json apps/console/
 COPY packages/core/package.json packages/core/
 COPY packages/store/package.json packages/store/
 COPY packages/queue/package.json packages/queue/
+COPY packages/dispatch/package.json packages/dispatch/
 COPY packages/sender/package.json packages/sender/
 COPY packages/signing/package.json packages/signing/
 COPY packages/runtime/package.json packages/runtime/

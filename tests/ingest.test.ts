@@ -1,12 +1,12 @@
 /** What ingest promises to publishers: idempotence, batches, clear refusals, and gaps that fill. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { type Event, type EventRef, eventRef } from '@posthorn/core';
+import { finishFanOuts } from '@posthorn/dispatch';
 import { createProducer } from '@posthorn/queue';
 import { createLogger } from '@posthorn/runtime';
 import { confirmFanOut, createDeliveries, openStore, storeEvent } from '@posthorn/store';
 import { eventually, isDelivery, type Receiver, startReceiver } from '@posthorn/testing';
 import fc from 'fast-check';
-import { finishInterruptedFanOuts } from '../apps/ingest/src/fan-out.ts';
 import { PUBLISHER_KEY, sampleEvent, startWorld, type World } from './world.ts';
 
 let on: World;
@@ -122,8 +122,8 @@ describe('an interrupted call', () => {
       });
       const context = { store: opened.store, producer, logger: createLogger({ app: 'test', level: 'silent' }) };
       // Interrupted is only what has not been confirmed for a while.
-      expect(await finishInterruptedFanOuts(context, acceptedAtMs)).toBe(0);
-      await finishInterruptedFanOuts(context, acceptedAtMs + 60_000);
+      expect(await finishFanOuts(context, acceptedAtMs)).toBe(0);
+      await finishFanOuts(context, acceptedAtMs + 60_000);
       await to.received(1, (request) => request.headers['service-event-id'] === id);
       await confirmFanOut(opened.store, eventRef({ id, environment: 'sandbox' }));
       await opened.stop();

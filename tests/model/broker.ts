@@ -1,5 +1,6 @@
 /** The queue as Posthorn relies on it, with time in the test's hands: ids that exist are ignored, delays, locks that are lost, batches that break off. */
-import type { DeliveryJob, JobOutcome, Producer } from '@posthorn/queue';
+import type { DeliveryJob } from '@posthorn/core';
+import type { JobOutcome, Producer } from '@posthorn/queue';
 
 /** A lock lives this long after its worker has died or stands still. */
 const LOCK_MS = 30_000;

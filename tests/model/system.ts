@@ -1,6 +1,7 @@
 /** The real code over a real Redis, with the queue, the receivers, the clock and the end of processes in the test's hands. */
 import { expect } from '@jest/globals';
 import { eventRef } from '@posthorn/core';
+import { finishFanOuts, replay } from '@posthorn/dispatch';
 import { createLogger, createMetrics } from '@posthorn/runtime';
 import type { SendResult } from '@posthorn/sender';
 import { createSecretBox, newSigningSecret } from '@posthorn/signing';
@@ -12,14 +13,12 @@ import {
   loadDeliveries,
   loadSubscriptions,
   newSubscription,
-  replayDelivery,
   type Store,
   saveSubscription,
   startReplay,
 } from '@posthorn/store';
 import type { FakeClock } from '@posthorn/testing';
 import { fakeClock } from '@posthorn/testing';
-import { finishInterruptedFanOuts } from '../../apps/ingest/src/fan-out.ts';
 import { type IngestContext, ingestEvent } from '../../apps/ingest/src/ingest-event.ts';
 import type { AttemptContext } from '../../apps/worker/src/attempt-delivery.ts';
 import { createAttemptCounts } from '../../apps/worker/src/counts.ts';
@@ -152,7 +151,7 @@ export class System {
     const { process, store } = this.processStore();
     const context = { store, producer: this.broker.producerFor(process.pass), logger };
     process.run(undefined, async () => {
-      await finishInterruptedFanOuts(context, this.clock.now());
+      await finishFanOuts(context, this.clock.now());
     });
     await this.settle();
   }
@@ -267,11 +266,8 @@ export class System {
     const nonce = String(this.nonce++);
     process.run(undefined, async () => {
       const [present] = await loadDeliveries(store, [id]);
-      const made = await replayDelivery(store, present!, nonce, this.clock.now(), { operator: 'model' });
-      if ('refused' in made || made.state !== 'pending') return;
-      const { event, subscriptionId } = present!;
-      const job = { deliveryId: made.deliveryId, generation: 0, subscriptionId, event };
-      await this.broker.producerFor(process.pass).add(0, [job]);
+      const producer = this.broker.producerFor(process.pass);
+      await replay({ store, producer }, present!, 'model', this.clock.now(), nonce);
     });
     await this.settle();
     process.dead = true;

@@ -1,6 +1,6 @@
 /** The operator API's calls on deliveries, their replay, and events (interface 4). */
-import { randomBytes } from 'node:crypto';
-import { AppError, ENVIRONMENTS, type Environment, partitionOf } from '@posthorn/core';
+import { AppError, ENVIRONMENTS, type Environment } from '@posthorn/core';
+import { replay } from '@posthorn/dispatch';
 import type { Api } from '@posthorn/http';
 import {
   deliveriesQuerySchema,
@@ -19,7 +19,6 @@ import {
   listDeliveries,
   loadDeliveries,
   type ReplayRefusal,
-  replayDelivery,
   replaysOf,
   type StoredDelivery,
 } from '@posthorn/store';
@@ -39,7 +38,7 @@ const refusals: Record<ReplayRefusal, string> = {
 };
 
 export function deliveryRoutes(api: Api, context: ConsoleContext): void {
-  const { store, producer, clock, logger } = context;
+  const { store, clock, logger } = context;
   const load = async (id: string): Promise<StoredDelivery> => {
     const [delivery] = await loadDeliveries(store, [id]);
     if (!delivery) throw new AppError('not_found', 'There is no such delivery.');
@@ -117,14 +116,8 @@ export function deliveryRoutes(api: Api, context: ConsoleContext): void {
     },
     async ({ params: { id }, caller }) => {
       const failed = await load(id);
-      const nonce = randomBytes(16).toString('base64url');
-      const made = await replayDelivery(store, failed, nonce, clock.now(), { operator: caller });
+      const made = await replay(context, failed, caller, clock.now());
       if ('refused' in made) throw new AppError('conflict', refusals[made.refused]);
-      if (made.state === 'pending') {
-        const { subscriptionId, event } = failed;
-        const job = { deliveryId: made.deliveryId, generation: 0, subscriptionId, event };
-        await producer.add(partitionOf(subscriptionId, store.partitions), [job]);
-      }
       logger.info({ delivery_id: made.deliveryId, replay_of: id, operator: caller }, 'delivery.replayed');
       return { status: 201, body: serializeDelivery(await load(made.deliveryId), store.retentionMs) };
     },

@@ -34,7 +34,7 @@ import { attemptsInFlight } from './attempts-in-flight.ts';
 import type { ConsoleContext } from './context.ts';
 import { serializeAddressAttempts } from './overview.ts';
 import { serializeDelivery, serializePage, serializeSubscription } from './serialize.ts';
-import { makeTestDelivery } from './test-delivery.ts';
+import { sendTest } from './test-delivery.ts';
 import { validateSubscription } from './validate-address.ts';
 
 const tag = 'Subscriptions';
@@ -274,7 +274,7 @@ export function subscriptionRoutes(api: Api, context: ConsoleContext): void {
     },
     async ({ params: { id }, body, caller }) => {
       const [subscription] = await loadSubscriptions(store, [id]);
-      const deliveryId = await makeTestDelivery(context, subscription ?? missing(), body.environment, caller);
+      const deliveryId = await sendTest(context, subscription ?? missing(), body.environment, caller);
       const [delivery] = await loadDeliveries(store, [deliveryId]);
       if (!delivery) throw new AppError('conflict', 'The subscription was deleted meanwhile.');
       return { status: 202, body: serializeDelivery(delivery, store.retentionMs) };

@@ -1,5 +1,5 @@
 /** Puts an ingest process together from its settings. */
-
+import { finishFanOuts } from '@posthorn/dispatch';
 import {
   type ApiService,
   createApi,
@@ -23,7 +23,6 @@ import {
 } from '@posthorn/runtime';
 import { createReplicaWait, openStore, readBacklog } from '@posthorn/store';
 import type { IngestSettings } from './config.ts';
-import { finishInterruptedFanOuts } from './fan-out.ts';
 import { measureRequests } from './metrics.ts';
 import { createPublisherQuota } from './publisher-quota.ts';
 import { type PublisherContext, publisherRoutes } from './routes.ts';
@@ -95,7 +94,7 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
   const sweep = createRepeating({
     name: 'fan-out sweep',
     everyMs: SWEEP_EVERY_MS,
-    run: () => finishInterruptedFanOuts(context, clock.now()),
+    run: () => finishFanOuts(context, clock.now()),
     logger,
   });
   return {

@@ -1,4 +1,4 @@
-/** An event's way through ingest: parse → match → store → fan out. HTTP is left to routes.ts. */
+/** An event's way through ingest: parse → match → store → make the deliveries and their jobs. HTTP is left to routes.ts. */
 import { isDeepStrictEqual } from 'node:util';
 import {
   AppError,
@@ -12,13 +12,12 @@ import {
   type SubscriptionEnvironment,
   utcInstant,
 } from '@posthorn/core';
+import { type DispatchContext, makeDeliveries } from '@posthorn/dispatch';
 import { fieldErrors } from '@posthorn/http';
 import type { Clock } from '@posthorn/runtime';
-import { findMatches, type Store, storeEvent, TooFewReplicas } from '@posthorn/store';
-import { type FanOutContext, fanOut } from './fan-out.ts';
+import { findMatches, storeEvent, TooFewReplicas } from '@posthorn/store';
 
-export interface IngestContext extends FanOutContext {
-  store: Store;
+export interface IngestContext extends DispatchContext {
   clock: Clock;
   maxEventBytes: number;
   /** Resolves once replicas have all that was written; undefined where nobody waits for replicas. */
@@ -48,7 +47,9 @@ export async function ingestEvent(
   const answer = await storeEvent(context.store, stored, { withDeliveries: true, isNewId: !hadId });
   const isNew = 'created' in answer;
   if (!isNew && !isSameEvent(answer.kept.event, event, hadCreatedAt)) return { kind: 'conflict', event };
-  const deliveries = await (isNew ? fanOut(context, stored, answer.created) : fanOut(context, answer.kept));
+  const deliveries = await (isNew
+    ? makeDeliveries(context, stored, answer.created)
+    : makeDeliveries(context, answer.kept));
   await untilReplicated(context);
   return { kind: isNew ? 'accepted' : 'duplicate', event, deliveries };
 }

@@ -2,13 +2,14 @@
 import {
   type Attempt,
   type AttemptError,
+  type DeliveryJob,
   decide,
   errorOfStatus,
   eventIdOf,
   partitionOfId,
   type Verdict,
 } from '@posthorn/core';
-import type { DeliveryJob, JobOutcome, Producer } from '@posthorn/queue';
+import type { JobOutcome, Producer } from '@posthorn/queue';
 import type { Clock, Logger } from '@posthorn/runtime';
 import type { Sender, SendResult } from '@posthorn/sender';
 import { type Begun, beginAttempt, endDeliveries, type Pacing, recordAttempt, type Store } from '@posthorn/store';

@@ -1,8 +1,9 @@
 /** What a job meets first: a free slot, or else the parked lane. */
-import type { DeliveryJob, JobOutcome } from '@posthorn/queue';
+import type { DeliveryJob } from '@posthorn/core';
+import { release } from '@posthorn/dispatch';
+import type { JobOutcome } from '@posthorn/queue';
 import { parkDelivery } from '@posthorn/store';
 import { AFTER_OUTAGE_MS, type AttemptContext, type Attempted, attemptDelivery, pacingOf } from './attempt-delivery.ts';
-import { release } from './release.ts';
 import type { Room } from './slots.ts';
 
 /**
@@ -22,7 +23,9 @@ export async function handleJob(context: AttemptContext, job: DeliveryJob): Prom
     rooms = context.slots.release(slot, failedOf(attempted?.outcome), attempted?.parked ?? 0);
   }
   // Only now that the slot is free: a delivery released before might be parked again at once.
-  for (const { subscriptionId, deliveries } of rooms) await release(context, 'parked', subscriptionId, deliveries);
+  for (const { subscriptionId, deliveries } of rooms) {
+    await release(context, 'parked', subscriptionId, deliveries, context.clock.now());
+  }
   return attempted.outcome === 'no_slot' ? await park(context, job) : attempted.outcome;
 }
 
@@ -36,7 +39,7 @@ async function park(context: AttemptContext, job: DeliveryJob): Promise<JobOutco
   const parked = await parkDelivery(context.store, job, context.clock.now(), pacingOf(context));
   // Slots that were released before the delivery was in the lane did not find it there.
   if (parked.kind === 'parked' && context.slots.hasRoom(job.subscriptionId)) {
-    await release(context, 'parked', job.subscriptionId, 1);
+    await release(context, 'parked', job.subscriptionId, 1, context.clock.now());
   }
   return parked.kind === 'early' ? { kind: 'postponed', untilMs: parked.dueAtMs } : { kind: 'done' };
 }

@@ -1,4 +1,5 @@
 /** Looks after what no job does: lets retries through, releases lanes, runs bulk replays, ends what has expired, finds lost jobs, clears deleted subscriptions, trims indexes. */
+import { release, rescue } from '@posthorn/dispatch';
 import type { Producer } from '@posthorn/queue';
 import type { Clock, Logger } from '@posthorn/runtime';
 import {
@@ -6,16 +7,13 @@ import {
   closeSubscription,
   closingSubscriptions,
   endDeliveries,
-  expectedJobs,
   heldBefore,
   holdLease,
-  renewJobs,
   runningReplays,
   type Store,
   stepReplay,
   trimFinished,
 } from '@posthorn/store';
-import { release } from './release.ts';
 
 export interface HousekeepingContext {
   store: Store;
@@ -82,7 +80,7 @@ export function createHousekeeper(context: HousekeepingContext, partitions: read
 async function releaseHeld(context: HousekeepingContext, partition: number): Promise<void> {
   const perRound = Math.max(1, Math.round((context.releasePerSecond * ROUND_EVERY_MS) / 1000));
   for (const subscriptionId of await addressesToRelease(context.store, partition, 'held')) {
-    await release(context, 'held', subscriptionId, perRound);
+    await release(context, 'held', subscriptionId, perRound, context.clock.now());
   }
 }
 
@@ -94,7 +92,7 @@ async function releaseStragglers(context: HousekeepingContext, partition: number
   const waiting = await addressesToRelease(context.store, partition, 'parked');
   for (let left = Math.min(waiting.length, STRAGGLERS_A_ROUND); left > 0; left--) {
     const [subscriptionId] = waiting.splice(Math.floor(Math.random() * waiting.length), 1);
-    await release(context, 'parked', subscriptionId!, 1);
+    await release(context, 'parked', subscriptionId!, 1, context.clock.now());
   }
 }
 
@@ -145,20 +143,12 @@ async function findLostJobs(
     const offset = sweeps.get(sweep) ?? (begin ? 0 : undefined);
     if (offset === undefined) continue;
     const nowMs = clock.now();
-    const before = nowMs - jobExpectedAfterMs;
-    const page = await expectedJobs(store, partition, status, before, offset, LOOKED_AT_A_ROUND);
-    const renewed = await renewJobs(store, partition, await producer.missing(partition, page.jobs));
-    await producer.add(
-      partition,
-      renewed.map((job) => ({
-        ...job,
-        isRetry: status === 'waiting_for_retry',
-        delayMs: Math.max(0, job.dueAtMs - nowMs),
-      })),
-    );
-    if (renewed.length > 0) logger.warn({ deliveries: renewed.length }, 'delivery.lost_job_found');
-    if (page.next === undefined) sweeps.delete(sweep);
-    else sweeps.set(sweep, page.next);
+    const beforeMs = nowMs - jobExpectedAfterMs;
+    const chunk = { partition, status, beforeMs, offset, limit: LOOKED_AT_A_ROUND };
+    const { rescued, next } = await rescue({ store, producer }, chunk, nowMs);
+    if (rescued > 0) logger.warn({ deliveries: rescued }, 'delivery.lost_job_found');
+    if (next === undefined) sweeps.delete(sweep);
+    else sweeps.set(sweep, next);
   }
 }
 

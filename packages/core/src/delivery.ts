@@ -1,5 +1,6 @@
 /** The delivery and its attempts: one event on its way to one address. */
 import type { Environment, EventType } from './event.ts';
+import type { EventRef } from './ids.ts';
 
 /** Specification 3.1 and interface 6.2. The last two are final. The order is stored: only append. */
 export const DELIVERY_STATUSES = ['pending', 'waiting_for_retry', 'held', 'succeeded', 'failed'] as const;
@@ -43,4 +44,13 @@ export interface Delivery {
   createdAtMs: number;
   finishedAtMs: number | null;
   attempts: Attempt[];
+}
+
+/** A delivery's job: a reason to look at the delivery's record. A job of an older generation than the record's does nothing. */
+export interface DeliveryJob {
+  deliveryId: string;
+  /** Counts the delivery's jobs from 0: each release or rescue makes the next one. */
+  generation: number;
+  subscriptionId: string;
+  event: EventRef;
 }

@@ -15,6 +15,7 @@ export {
   type AttemptError,
   DELIVERY_STATUSES,
   type Delivery,
+  type DeliveryJob,
   type DeliveryStatus,
   FAILURE_REASONS,
   type FailureReason,

@@ -1,7 +1,8 @@
 /** Takes deliveries from one partition's queue and turns what became of them into BullMQ's terms: the only place that does. */
+import type { DeliveryJob } from '@posthorn/core';
 import { DelayedError, ErrorCode, type Job, UnrecoverableError, Worker } from 'bullmq';
 import type { Cluster, Redis } from 'ioredis';
-import { type BullData, type DeliveryJob, fromBullJob, QUEUE_NAME, RETRY_PRIORITY } from './job.ts';
+import { type BullData, fromBullJob, QUEUE_NAME, RETRY_PRIORITY } from './job.ts';
 
 /** What becomes of a job. */
 export type JobOutcome =

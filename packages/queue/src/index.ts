@@ -7,5 +7,4 @@ export {
   isJobGone,
   type JobOutcome,
 } from './consumer.ts';
-export type { DeliveryJob } from './job.ts';
 export { createProducer, type Producer, type QueueCounts } from './producer.ts';

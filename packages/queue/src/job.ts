@@ -1,5 +1,5 @@
 /** The job of a delivery, in BullMQ's terms: how it is named and what it carries. Never a body, an address or a secret. */
-import type { EventRef } from '@posthorn/core';
+import type { DeliveryJob, EventRef } from '@posthorn/core';
 import type { JobsOptions } from 'bullmq';
 
 /** The name of the one queue that each partition has. */
@@ -10,14 +10,6 @@ export const QUEUE_NAME = 'deliveries';
  * once keep no new event waiting (docs/decisions, 20).
  */
 export const RETRY_PRIORITY = 1;
-
-/** What a job stands for: a delivery, and which generation of its job this is. */
-export interface DeliveryJob {
-  deliveryId: string;
-  generation: number;
-  subscriptionId: string;
-  event: EventRef;
-}
 
 /** What is to be put into the queue. */
 export type JobToAdd = DeliveryJob & {

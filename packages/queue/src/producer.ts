@@ -1,7 +1,8 @@
 /** Puts deliveries into the queue of their partition, and tells what is in it. */
+import type { DeliveryJob } from '@posthorn/core';
 import { ErrorCode, type Job, Queue } from 'bullmq';
 import type { Cluster, Redis } from 'ioredis';
-import { type BullData, type DeliveryJob, type JobToAdd, jobId, QUEUE_NAME, toBullJob } from './job.ts';
+import { type BullData, type JobToAdd, jobId, QUEUE_NAME, toBullJob } from './job.ts';
 
 /** Jobs a call of BullMQ takes at most: it sends one script a job in a single pipeline. */
 const CHUNK = 500;

@@ -3,6 +3,7 @@ import {
   type Attempt,
   DEFAULT_MAX_ATTEMPTS,
   DELIVERY_STATUSES,
+  type DeliveryJob,
   type Environment,
   type EventRef,
   type EventType,
@@ -22,14 +23,6 @@ const WITH_ITS_EVENT_MS = 60_000;
 /** A retry that starts this much after its time is late, and gets a turn in its address's line. Where there is a line, `MISSED_MS` is enough. */
 const LATE_MS = 60_000;
 const MISSED_MS = 250;
-
-/** A delivery's job: which delivery, and which generation of its job. A job of an older generation does nothing. */
-export interface DeliveryJob {
-  deliveryId: string;
-  generation: number;
-  subscriptionId: string;
-  event: EventRef;
-}
 
 /** How late attempts are paced. */
 export interface Pacing {

@@ -3,7 +3,6 @@
 export {
   type Begun,
   beginAttempt,
-  type DeliveryJob,
   type Pacing,
   parkDelivery,
   type Recorded,

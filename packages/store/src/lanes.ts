@@ -1,6 +1,5 @@
 /** Deliveries that wait outside the queue, and those whose job is lost: releases, ends and renews them. */
-import { type EventRef, type FailureReason, partitionOf } from '@posthorn/core';
-import type { DeliveryJob } from './attempts.ts';
+import { type DeliveryJob, type EventRef, type FailureReason, partitionOf } from '@posthorn/core';
 import { keptWhileUnfinishedMs } from './delivery-record.ts';
 import { keepEvent } from './events.ts';
 import { type Lane, laneIndexKey, laneKey } from './keys.ts';

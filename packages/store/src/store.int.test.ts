@@ -1,6 +1,14 @@
 /** What the scripts guarantee on a real Redis, with time in the test's hands. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { type Attempt, type Event, eventRef, newEventId, partitionOf, type Verdict } from '@posthorn/core';
+import {
+  type Attempt,
+  type DeliveryJob,
+  type Event,
+  eventRef,
+  newEventId,
+  partitionOf,
+  type Verdict,
+} from '@posthorn/core';
 import {
   addressesToRelease,
   baseOf,
@@ -10,7 +18,6 @@ import {
   closeSubscription,
   confirmFanOut,
   createDeliveries,
-  type DeliveryJob,
   deleteSubscription,
   endDeliveries,
   expectedJobs,

@@ -1,6 +1,5 @@
 /** What must be looked after in the background, so that a crash leaves nothing undone: leases, sweeps, clearing. The loop is the worker's. */
-import { type DeliveryStatus, isFinished, partitionOf } from '@posthorn/core';
-import type { DeliveryJob } from './attempts.ts';
+import { type DeliveryJob, type DeliveryStatus, isFinished, partitionOf } from '@posthorn/core';
 import { keptWhileUnfinishedMs, loadDeliveries, type StoredDelivery } from './delivery-record.ts';
 import {
   byStatusKey,

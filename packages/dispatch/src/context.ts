@@ -1,0 +1,15 @@
+/** What every function of this package works with. */
+import type { Producer } from '@posthorn/queue';
+import type { Store } from '@posthorn/store';
+
+/**
+ * Each function writes the delivery's record first and adds its job second. A crash in between leaves a delivery without a job,
+ * never a job without a delivery; a repeated call or the rescue of lost jobs adds the missing job.
+ */
+export interface DispatchContext {
+  store: Store;
+  producer: Producer;
+  logger: { info: Log; warn: Log };
+}
+
+type Log = (fields: Record<string, unknown>, event: string) => void;

@@ -1,0 +1,7 @@
+/** What the apps may use to bring deliveries on their way: the record first, then the job. */
+export type { DispatchContext } from './context.ts';
+export { finishFanOuts, makeDeliveries } from './make-deliveries.ts';
+export { makeTestDelivery } from './make-test-delivery.ts';
+export { release } from './release.ts';
+export { replay } from './replay.ts';
+export { rescue } from './rescue.ts';

@@ -1,0 +1,63 @@
+/** Fan-out: makes the deliveries of a stored event and their first jobs, and finishes interrupted fan-outs. */
+import { type DeliveryJob, partitionOf } from '@posthorn/core';
+import {
+  type CreatedDelivery,
+  confirmFanOut,
+  createDeliveries,
+  interruptedFanOuts,
+  loadEvent,
+  type StoredEvent,
+} from '@posthorn/store';
+import type { DispatchContext } from './context.ts';
+
+/**
+ * Makes the deliveries of a stored event, except those in `created`, and adds the first jobs of all of them. Returns the event's
+ * number of deliveries. Repeatable: the ids of a delivery and of its job follow from the event and the subscription.
+ * Throws what Redis answered if it failed.
+ */
+export async function makeDeliveries(
+  { store, producer, logger }: DispatchContext,
+  stored: StoredEvent,
+  created: readonly CreatedDelivery[] = [],
+): Promise<number> {
+  const done = new Set(created.map(({ subscriptionId }) => subscriptionId));
+  const missing = stored.subscriptionIds.filter((id) => !done.has(id));
+  const deliveries = [
+    ...created,
+    ...(missing.length > 0 ? await createDeliveries(store, { ...stored, subscriptionIds: missing }) : []),
+  ];
+  const jobs = new Map<number, DeliveryJob[]>();
+  for (const { deliveryId, subscriptionId, state } of deliveries) {
+    if (state !== 'pending') continue;
+    const partition = partitionOf(subscriptionId, store.partitions);
+    const job = { deliveryId, generation: 0, subscriptionId, event: stored.ref };
+    const samePartition = jobs.get(partition);
+    if (samePartition) samePartition.push(job);
+    else jobs.set(partition, [job]);
+  }
+  await Promise.all([...jobs].map(([partition, added]) => producer.add(partition, added)));
+  // Everything is stored, so the caller does not wait for this. If it fails, the fan-out is repeated later and changes nothing.
+  if (missing.length > 0)
+    confirmFanOut(store, stored.ref).catch((err: unknown) => logger.warn({ err }, 'fan_out.confirm_failed'));
+  return deliveries.filter(({ state }) => state !== 'none').length;
+}
+
+/** A fan-out that is not confirmed for this long was interrupted. */
+const INTERRUPTED_AFTER_MS = 15_000;
+/** Events of one partition finished in one call. */
+const MAX_EVENTS = 100;
+
+/**
+ * Finishes interrupted fan-outs, so that no publisher has to repeat its call. Returns how many. Several processes may do so at
+ * the same time: the work is done twice then, without harm.
+ */
+export async function finishFanOuts(context: DispatchContext, nowMs: number): Promise<number> {
+  const refs = await interruptedFanOuts(context.store, nowMs - INTERRUPTED_AFTER_MS, MAX_EVENTS);
+  for (const ref of refs) {
+    const stored = await loadEvent(context.store, ref);
+    if (stored) await makeDeliveries(context, stored);
+    else await confirmFanOut(context.store, ref);
+  }
+  if (refs.length > 0) context.logger.info({ events: refs.length }, 'fan_out.finished_interrupted');
+  return refs.length;
+}
