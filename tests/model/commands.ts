@@ -54,7 +54,13 @@ const advance = happening(
 );
 const operate = happening(
   'operate',
-  fc.tuple(address, fc.constantFrom<Operation>('pause', 'pause', 'resume', 'move', 'validate')),
+  fc.tuple(
+    address,
+    fc.constantFrom<Operation>(
+      ...(['paused', 'paused', 'resumed', 'resumed', 'acceptable', 'acceptable'] as const),
+      ...(['url_changed', 'refused', 'unreachable'] as const),
+    ),
+  ),
   (on, [which, what]) => on.operate(which, what),
 );
 

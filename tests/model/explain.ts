@@ -154,7 +154,9 @@ export function explain(model: Model, script: string, [, ...args]: Args, answer:
     }
     case 'saveSubscription':
       if (answer !== -1 && addresses.has(args[0]!)) {
-        addresses.set(args[0]!, model.operation(addresses.get(args[0]!)!)!);
+        const next = model.operation(addresses.get(args[0]!)!);
+        expect(next).toBeDefined();
+        addresses.set(args[0]!, next!);
       }
       return;
     case 'deleteSubscription':

@@ -1,5 +1,5 @@
-/** The state machines of a delivery and of an address (specification 3, interface 6) as pure functions: what the scripts in Redis must keep to. */
-import type { AttemptError, DeliveryStatus, FailureReason } from '@posthorn/core';
+/** The state machines of a delivery and of an address (specification 3, interface 6), written once more from the specification: the judge of the production code. */
+import type { AttemptError, DeliveryStatus, FailureReason, StatusReason } from '@posthorn/core';
 
 /** Specification 8, written out once more: a slip in the code's own constants shows. */
 export const RETRY_DELAYS_MS = [60_000, 5 * 60_000, 30 * 60_000, 2 * 3_600_000, 12 * 3_600_000];
@@ -12,8 +12,8 @@ const MISSED_MS = 250;
 export const LATE_PER_SECOND = 50;
 
 export interface Address {
-  status: 'active' | 'paused' | 'awaiting_validation' | 'deleted';
-  reason: 'operator' | 'consecutive_failures' | null;
+  status: 'active' | 'paused' | 'awaiting_validation' | 'refused' | 'deleted';
+  reason: StatusReason | null;
   failures: number;
 }
 
@@ -130,15 +130,20 @@ export function replayRefusal(delivery: Delivery, address: Address, nowMs: numbe
   return address.status === 'active' ? undefined : 'not_active';
 }
 
-/** What operators do to an address; undefined where it is refused. */
+const isInUse = ({ status }: Address) => status === 'active' || status === 'paused';
+
+/** What operators do to an address that is not deleted, and what a validation finds; undefined where it is refused. */
 export const operations = {
-  pause: (now: Address): Address | undefined =>
-    now.status === 'active' ? { ...now, status: 'paused', reason: 'operator' } : undefined,
-  resume: (now: Address): Address | undefined =>
-    now.status === 'active' || now.status === 'paused' ? { status: 'active', reason: null, failures: 0 } : undefined,
-  move: (now: Address): Address | undefined =>
-    now.status === 'deleted' ? undefined : { status: 'awaiting_validation', reason: null, failures: 0 },
-  validate: (now: Address): Address | undefined =>
-    now.status === 'awaiting_validation' ? { ...now, status: 'active', reason: null } : undefined,
+  paused: (now: Address): Address | undefined => {
+    if (now.status === 'active') return { ...now, status: 'paused', reason: 'operator' };
+    return now.status === 'paused' ? now : undefined;
+  },
+  resumed: (now: Address): Address | undefined =>
+    isInUse(now) ? { status: 'active', reason: null, failures: 0 } : undefined,
+  url_changed: (): Address => ({ status: 'awaiting_validation', reason: null, failures: 0 }),
+  acceptable: (now: Address): Address =>
+    now.status === 'paused' ? now : { status: 'active', reason: null, failures: now.failures },
+  refused: (now: Address): Address => ({ ...now, status: 'refused', reason: 'redirect' }),
+  unreachable: (now: Address): Address => ({ ...now, reason: 'unreachable' }),
 } as const;
 export type Operation = keyof typeof operations;

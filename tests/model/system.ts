@@ -1,6 +1,6 @@
 /** The real code over a real Redis, with the queue, the receivers, the clock and the end of processes in the test's hands. */
 import { expect } from '@jest/globals';
-import { eventRef } from '@posthorn/core';
+import { type AddressEvent, AppError, eventRef, nextAddressState } from '@posthorn/core';
 import { finishFanOuts, replay } from '@posthorn/dispatch';
 import { createLogger, createMetrics } from '@posthorn/runtime';
 import type { SendResult } from '@posthorn/sender';
@@ -110,7 +110,7 @@ export class System {
         description: '',
         sealedSecret: box.seal(newSigningSecret(), id),
       };
-      const active = { ...newSubscription(fields, this.clock.now()), status: 'active' as const, takesEvents: true };
+      const active = nextAddressState(newSubscription(fields, this.clock.now()), { kind: 'acceptable' });
       this.model.operation = (now) => now;
       expect(await saveSubscription(operator, active)).toBe(true);
     }
@@ -230,19 +230,13 @@ export class System {
   async operate(address: string, operation: Operation): Promise<void> {
     const { store } = this.processStore();
     const rule = operations[operation];
-    if (rule(this.model.addresses.get(address)!) === undefined) return;
+    const before = this.model.addresses.get(address)!;
+    if (before.status === 'deleted') return;
     this.model.operation = rule;
-    await changeSubscription(store, address, (now) => {
-      const next = rule({ status: now.status, reason: now.statusReason, failures: now.consecutiveFailures } as never);
-      return (
-        next && {
-          ...now,
-          status: next.status as 'active',
-          statusReason: next.reason,
-          consecutiveFailures: next.failures,
-        }
-      );
-    });
+    const event: AddressEvent = operation === 'refused' ? { kind: operation, reason: 'redirect' } : { kind: operation };
+    const changed = changeSubscription(store, address, (now) => nextAddressState(now, event));
+    if (rule(before) === undefined) await expect(changed).rejects.toThrow(AppError);
+    else await changed;
   }
 
   async remove(address: string, steps: number): Promise<void> {
@@ -360,8 +354,8 @@ export class System {
     for (let round = 0; round < 400; round++) {
       await this.sweepFanOuts();
       for (const address of ADDRESSES) {
-        await this.operate(address, 'validate');
-        if (this.model.addresses.get(address)!.status === 'paused') await this.operate(address, 'resume');
+        if (this.model.addresses.get(address)!.status === 'paused') await this.operate(address, 'resumed');
+        else await this.operate(address, 'acceptable');
       }
       await this.live(1, 'ok');
       if ((await left()).length === 0) break;

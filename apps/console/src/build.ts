@@ -24,6 +24,7 @@ import { createOneOffSender, createResolver } from '@posthorn/sender';
 import { createSecretBox } from '@posthorn/signing';
 import { openStore, readBacklog } from '@posthorn/store';
 import type { ErrorRequestHandler, RequestHandler } from 'express';
+import { addressRoutes } from './address-routes.ts';
 import { bullBoardRoutes } from './bull-board.ts';
 import type { ConsoleSettings } from './config.ts';
 import type { ConsoleContext } from './context.ts';
@@ -111,6 +112,7 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
   });
   sessionRoutes(api, context);
   subscriptionRoutes(api, context);
+  addressRoutes(api, context);
   deliveryRoutes(api, context);
   replayRoutes(api, context);
   insightRoutes(api, context);

@@ -1,36 +1,31 @@
 /** Validates an address as the operator asks for it (specification 1 and 3.2): probe → decide. */
-import { AppError, errorOfStatus, type StatusReason, type SubscriptionStatus } from '@posthorn/core';
+import { type AddressFinding, AppError, errorOfStatus, nextAddressState } from '@posthorn/core';
 import type { SendResult } from '@posthorn/sender';
-import { changeSubscription, loadSubscriptions, type StoredSubscription } from '@posthorn/store';
+import type { StoredSubscription } from '@posthorn/store';
+import { change, findSubscription } from './change-subscription.ts';
 import type { ConsoleContext } from './context.ts';
 
 /** Validations in flight in one process: each takes a connection for up to `ATTEMPT_TIMEOUT`. */
 const MAX_VALIDATIONS = 100;
 const validationsInFlight = new WeakMap<ConsoleContext, number>();
 
-/** What a validation found. */
-type Finding = { kind: 'acceptable' } | { kind: 'refused' | 'unreachable'; reason: StatusReason };
-
 /**
- * Checks the address of a subscription and stores what was found. An acceptable address becomes active (one that was paused
- * stays paused), a private, local or redirecting one is refused, one that can't be reached stays as it was and says so.
- * Answers undefined where there is no such subscription.
+ * Checks the address of a subscription and stores what that makes of it (core's address-state.ts). Throws `AppError`: `not_found`,
+ * `conflict` if the subscription changed meanwhile, `too_many_requests`.
  */
 export async function validateSubscription(
   context: ConsoleContext,
   id: string,
   operator: string,
-): Promise<StoredSubscription | undefined> {
-  const [subscription] = await loadSubscriptions(context.store, [id]);
-  if (!subscription) return undefined;
-  const finding = await examine(context, subscription.url);
+): Promise<StoredSubscription> {
+  const { url } = await findSubscription(context, id);
+  const finding = await examine(context, url);
   const apply = (now: StoredSubscription): StoredSubscription => {
-    // The address was changed while it was examined: what was found is about another one.
-    if (now.url !== subscription.url)
-      throw new AppError('conflict', 'The url changed during the validation. Validate again.');
-    return { ...now, ...consequence(now.status, finding), updatedAtMs: context.clock.now() };
+    if (now.url !== url) throw new AppError('conflict', 'The url changed during the validation. Validate again.');
+    // A copy, so that each validation has its audit entry, even one that changes nothing.
+    return { ...nextAddressState(now, finding) };
   };
-  return await changeSubscription(context.store, id, apply, (_before, { status, statusReason }) => ({
+  return await change(context, id, apply, (_before, { status, statusReason }) => ({
     operator,
     action: 'subscription.validated',
     detail: { status, reason: statusReason },
@@ -38,7 +33,7 @@ export async function validateSubscription(
 }
 
 /** One POST with body `{}` and no `Service-*` header, over a connection of its own, so that the name is resolved and all its IPs are checked. */
-async function examine(context: ConsoleContext, url: string): Promise<Finding> {
+async function examine(context: ConsoleContext, url: string): Promise<AddressFinding> {
   const inFlight = validationsInFlight.get(context) ?? 0;
   if (inFlight >= MAX_VALIDATIONS) {
     throw new AppError('too_many_requests', `${MAX_VALIDATIONS} validations are in flight. Try again in a moment.`, {
@@ -53,7 +48,7 @@ async function examine(context: ConsoleContext, url: string): Promise<Finding> {
   }
 }
 
-function findingOf(result: SendResult): Finding {
+function findingOf(result: SendResult): AddressFinding {
   switch (result.kind) {
     case 'responded':
       return errorOfStatus(result.statusCode) === 'redirect'
@@ -65,21 +60,8 @@ function findingOf(result: SendResult): Finding {
     case 'connection_failed':
     case 'aborted':
     case 'not_admitted':
-      return { kind: 'unreachable', reason: 'unreachable' };
+      return { kind: 'unreachable' };
     default:
       return result satisfies never;
-  }
-}
-
-function consequence(status: SubscriptionStatus, finding: Finding): Partial<StoredSubscription> {
-  switch (finding.kind) {
-    case 'acceptable':
-      return status === 'paused' ? { status } : { status: 'active', statusReason: null, takesEvents: true };
-    case 'refused':
-      return { status: 'refused', statusReason: finding.reason };
-    case 'unreachable':
-      return { status, statusReason: finding.reason };
-    default:
-      return finding satisfies never;
   }
 }

@@ -143,9 +143,8 @@ async function findLostJobs(
     const offset = sweeps.get(sweep) ?? (begin ? 0 : undefined);
     if (offset === undefined) continue;
     const nowMs = clock.now();
-    const beforeMs = nowMs - jobExpectedAfterMs;
-    const chunk = { partition, status, beforeMs, offset, limit: LOOKED_AT_A_ROUND };
-    const { rescued, next } = await rescue({ store, producer }, chunk, nowMs);
+    const range = { beforeMs: nowMs - jobExpectedAfterMs, offset, limit: LOOKED_AT_A_ROUND };
+    const { rescued, next } = await rescue({ store, producer }, partition, status, range, nowMs);
     if (rescued > 0) logger.warn({ deliveries: rescued }, 'delivery.lost_job_found');
     if (next === undefined) sweeps.delete(sweep);
     else sweeps.set(sweep, next);

@@ -1,5 +1,12 @@
 /** What the rest of Posthorn may use of the rules. */
 
+export {
+  type AddressEvent,
+  type AddressFinding,
+  type AddressState,
+  NEW_ADDRESS,
+  nextAddressState,
+} from './address-state.ts';
 export { AUDIT_ACTIONS, type AuditAction, type AuditEntry } from './audit.ts';
 export {
   DEFAULT_MAX_ATTEMPTS,

@@ -1,4 +1,5 @@
 /** The subscription, its statuses, and the reasons for them. */
+import type { AddressState } from './address-state.ts';
 import { ENVIRONMENTS, type SESSION_EVENT_TYPES } from './event.ts';
 
 /** Specification 3.2. Only an `active` address is sent to. */
@@ -16,16 +17,13 @@ export const STATUS_REASONS = [
 export type StatusReason = (typeof STATUS_REASONS)[number];
 
 /** Everything stored of a subscription but its sealed secrets. */
-export interface Subscription {
+export interface Subscription extends AddressState {
   id: string;
   url: string;
   /** `'all'` or a non-empty selection of the session types; `webhook.test` goes to one address on request, whatever it selected. */
   eventTypes: 'all' | SessionEventType[];
   environment: SubscriptionEnvironment;
   description: string;
-  status: SubscriptionStatus;
-  statusReason: StatusReason | null;
-  consecutiveFailures: number;
   createdAtMs: number;
   updatedAtMs: number;
 }

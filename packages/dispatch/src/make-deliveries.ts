@@ -1,5 +1,5 @@
 /** Fan-out: makes the deliveries of a stored event and their first jobs, and finishes interrupted fan-outs. */
-import { type DeliveryJob, partitionOf } from '@posthorn/core';
+import { partitionOf } from '@posthorn/core';
 import {
   type CreatedDelivery,
   confirmFanOut,
@@ -26,16 +26,11 @@ export async function makeDeliveries(
     ...created,
     ...(missing.length > 0 ? await createDeliveries(store, { ...stored, subscriptionIds: missing }) : []),
   ];
-  const jobs = new Map<number, DeliveryJob[]>();
-  for (const { deliveryId, subscriptionId, state } of deliveries) {
-    if (state !== 'pending') continue;
-    const partition = partitionOf(subscriptionId, store.partitions);
-    const job = { deliveryId, generation: 0, subscriptionId, event: stored.ref };
-    const samePartition = jobs.get(partition);
-    if (samePartition) samePartition.push(job);
-    else jobs.set(partition, [job]);
-  }
-  await Promise.all([...jobs].map(([partition, added]) => producer.add(partition, added)));
+  const jobs = deliveries
+    .filter(({ state }) => state === 'pending')
+    .map(({ deliveryId, subscriptionId }) => ({ deliveryId, generation: 0, subscriptionId, event: stored.ref }));
+  const byPartition = Map.groupBy(jobs, ({ subscriptionId }) => partitionOf(subscriptionId, store.partitions));
+  await Promise.all([...byPartition].map(([partition, added]) => producer.add(partition, added)));
   // Everything is stored, so the caller does not wait for this. If it fails, the fan-out is repeated later and changes nothing.
   if (missing.length > 0)
     confirmFanOut(store, stored.ref).catch((err: unknown) => logger.warn({ err }, 'fan_out.confirm_failed'));

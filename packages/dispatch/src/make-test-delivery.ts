@@ -1,24 +1,32 @@
 /** A test delivery: an event of its own, for one address (specification 1). */
-import { deliveryId, type Environment, eventRef, newTestEvent } from '@posthorn/core';
-import { appendAudit, storeEvent } from '@posthorn/store';
+import { AppError, deliveryId, type Environment, eventRef, newTestEvent } from '@posthorn/core';
+import { appendAudit, type StoredSubscription, storeEvent } from '@posthorn/store';
 import type { DispatchContext } from './context.ts';
 import { makeDeliveries } from './make-deliveries.ts';
 
 /**
  * Stores a `webhook.test` event, its delivery and its job, and returns the delivery's id. A crash in between leaves an interrupted
- * fan-out like any other. Whether the address may get a test is for the caller to check.
+ * fan-out like any other. Throws `AppError` unless the address is active and bound to the environment.
  */
 export async function makeTestDelivery(
   context: DispatchContext,
-  test: { subscriptionId: string; environment: Environment; operator: string },
+  { id: subscriptionId, status, environment: boundTo }: StoredSubscription,
+  environment: Environment | undefined,
+  operator: string,
   nowMs: number,
 ): Promise<string> {
-  const { subscriptionId, environment, operator } = test;
-  const event = newTestEvent(environment, nowMs);
+  if (status !== 'active') {
+    throw new AppError('conflict', `Only an active address is sent tests; this one is ${status}.`);
+  }
+  if (environment !== undefined && boundTo !== 'both' && environment !== boundTo) {
+    throw new AppError('invalid_fields', 'The test is not possible.', {
+      fields: [{ path: 'environment', message: `This address is bound to ${boundTo}` }],
+    });
+  }
+  const event = newTestEvent(environment ?? (boundTo === 'both' ? 'sandbox' : boundTo), nowMs);
   const ref = eventRef(event);
   const id = deliveryId(ref, subscriptionId);
-  const audit = { operator, action: 'subscription.tested', subscriptionId, deliveryId: id } as const;
-  await appendAudit(context.store, audit, nowMs);
+  await appendAudit(context.store, { operator, action: 'subscription.tested', subscriptionId, deliveryId: id }, nowMs);
   const stored = { ref, event, acceptedAtMs: nowMs, subscriptionIds: [subscriptionId] };
   await storeEvent(context.store, stored, { isNewId: true });
   await makeDeliveries(context, stored);

@@ -2,28 +2,19 @@
 import { expectedJobs, renewJobs } from '@posthorn/store';
 import type { DispatchContext } from './context.ts';
 
-/** One chunk of the deliveries of a partition that should have a job. */
-export interface RescueChunk {
-  partition: number;
-  status: 'pending' | 'waiting_for_retry';
-  /** Only deliveries made before this: a younger one may get its job at any moment. */
-  beforeMs: number;
-  /** Position in the partition's deliveries with this status, oldest first. */
-  offset: number;
-  /** Deliveries to check. */
-  limit: number;
-}
-
 /**
- * Adds a new job for each delivery of a chunk that has none. The new job has a new generation, so that an old one that turns up
- * does nothing. Returns how many it rescued, and where the next chunk begins (undefined at the end).
+ * Checks up to `limit` deliveries with a status that were made before `beforeMs`, oldest first, from `offset` on, and adds a new job
+ * for each that has none. A younger delivery may get its job at any moment. The new job has a new generation, so that an old one
+ * that turns up does nothing. Returns how many jobs it rescued and the next `offset` (undefined at the end).
  */
 export async function rescue(
   { store, producer }: Pick<DispatchContext, 'store' | 'producer'>,
-  { partition, status, beforeMs, offset, limit }: RescueChunk,
+  partition: number,
+  status: 'pending' | 'waiting_for_retry',
+  range: { beforeMs: number; offset: number; limit: number },
   nowMs: number,
 ): Promise<{ rescued: number; next: number | undefined }> {
-  const { jobs, next } = await expectedJobs(store, partition, status, beforeMs, offset, limit);
+  const { jobs, next } = await expectedJobs(store, partition, status, range.beforeMs, range.offset, range.limit);
   const renewed = await renewJobs(store, partition, await producer.missing(partition, jobs));
   const isRetry = status === 'waiting_for_retry';
   const added = renewed.map((job) => ({ ...job, isRetry, delayMs: Math.max(0, job.dueAtMs - nowMs) }));

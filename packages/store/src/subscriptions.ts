@@ -1,6 +1,8 @@
 /** Keeps subscriptions, and with each write the indexes that ingest and worker rely on, in one step. */
 import {
+  AppError,
   type AuditEntry,
+  NEW_ADDRESS,
   newSubscriptionId,
   partitionOf,
   type StatusReason,
@@ -16,14 +18,15 @@ import { laneLength } from './lanes.ts';
 import { fieldList, runScript } from './scripts.ts';
 import { baseOf, type Store } from './store.ts';
 
+/** Each concurrent save costs a call one try, so this many calls at once always succeed. */
+const MAX_TRIES = 20;
+
 /** A subscription with what only Posthorn itself sees. */
 export interface StoredSubscription extends Subscription {
   sealedSecret: string;
   /** The secret before the last rotation and until when it still signs; null where there is none. */
   previousSealedSecret: string | null;
   previousSecretUntilMs: number;
-  /** From its first validation on, events are kept for it, whatever its status. */
-  takesEvents: boolean;
   /** Counts writes; a save with an outdated one is refused. */
   revision: string;
 }
@@ -49,14 +52,11 @@ export function newSubscription(
   return {
     ...fields,
     id: fields.id ?? newSubscriptionId(),
-    status: 'awaiting_validation',
-    statusReason: null,
-    consecutiveFailures: 0,
+    ...NEW_ADDRESS,
     createdAtMs: nowMs,
     updatedAtMs: nowMs,
     previousSealedSecret: null,
     previousSecretUntilMs: 0,
-    takesEvents: false,
     revision: '',
   };
 }
@@ -88,9 +88,9 @@ export async function saveSubscription(
 }
 
 /**
- * Reads, changes and saves, again if somebody else saved in between. `change` answers the new state, or undefined to leave
- * it alone; `audit` what to write into the audit trail about it. Answers the state now stored, or undefined where there is no such
- * subscription.
+ * Reads, changes and saves a subscription, and does so again if it was saved in between. `change` returns the new state, or
+ * undefined to leave it as it is; `audit` returns the entry of the audit trail. Returns the state now stored, or undefined where there
+ * is no such subscription. Throws `AppError` `conflict`, and has changed nothing, after `MAX_TRIES` saves in between.
  */
 export async function changeSubscription(
   store: Store,
@@ -98,7 +98,7 @@ export async function changeSubscription(
   change: (now: StoredSubscription) => StoredSubscription | undefined,
   audit?: (before: StoredSubscription, after: StoredSubscription) => AuditEntry,
 ): Promise<StoredSubscription | undefined> {
-  for (let attempt = 0; attempt < 20; attempt++) {
+  for (let attempt = 0; attempt < MAX_TRIES; attempt++) {
     const [present] = await loadSubscriptions(store, [id]);
     if (!present) return undefined;
     const changed = change(present);
@@ -107,7 +107,7 @@ export async function changeSubscription(
     if (await saveSubscription(store, changed, { resetFailures, audit: audit?.(present, changed) }))
       return (await loadSubscriptions(store, [id]))[0];
   }
-  throw new Error(`Subscription ${id} kept changing while it was being changed`);
+  throw new AppError('conflict', 'Too many calls change this subscription at the same time. Try again.');
 }
 
 /** Subscriptions by id, in the order asked for, undefined where there is none. */

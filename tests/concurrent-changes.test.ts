@@ -1,0 +1,30 @@
+/** Many operators change one subscription at the same time: each call succeeds or is refused with 409, none fails with 500. */
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { type Receiver, startReceiver } from '@posthorn/testing';
+import { startWorld, type World } from './world.ts';
+
+let world: World;
+let receiver: Receiver;
+beforeAll(async () => {
+  world = await startWorld({ workers: 0, env: { OPERATOR_RATE_LIMIT: '1000' } });
+  receiver = await startReceiver();
+});
+afterAll(async () => {
+  await world.stop();
+  await receiver.close();
+});
+
+it('100 validations of one subscription at once: 200 or 409', async () => {
+  const { id } = await world.subscribe(receiver.url);
+  const answers = await Promise.all(
+    Array.from({ length: 100 }, () => world.operate('POST', `/v1/subscriptions/${id}/validate`)),
+  );
+  const statuses = answers.map(({ status }) => status);
+  expect(statuses.filter((status) => status !== 200 && status !== 409)).toEqual([]);
+  expect(statuses).toContain(200);
+  for (const { status, body } of answers) {
+    if (status === 409)
+      expect(body.detail).toBe('Too many calls change this subscription at the same time. Try again.');
+  }
+  expect(await world.subscription(id)).toMatchObject({ status: 'active', status_reason: null });
+});
