@@ -72,7 +72,7 @@ export function explain(model: Model, script: string, [, ...args]: Args, answer:
       return;
     }
     case 'createDeliveries':
-      make(args[0]!, args[2]!, args.slice(6), answer as string[]);
+      make(args[0]!, args[2]!, args.slice(5), answer as string[]);
       return;
     case 'hold': {
       const delivery = deliveries.get(args[0]!)!;

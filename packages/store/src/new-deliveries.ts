@@ -50,25 +50,17 @@ export async function storeEvent(
   return { created };
 }
 
-/**
- * Makes the deliveries of an event to the subscriptions that it was matched to. May be repeated: what exists is left alone.
- * With `replay` it makes one more delivery of the same event, under an id of its own.
- */
-export async function createDeliveries(
-  store: Store,
-  stored: StoredEvent,
-  replay?: { nonce: string; of: string },
-): Promise<CreatedDelivery[]> {
+/** Makes the deliveries of an event to the subscriptions that it was matched to. May be repeated: what exists is left alone. */
+export async function createDeliveries(store: Store, stored: StoredEvent): Promise<CreatedDelivery[]> {
   const { ref, event, acceptedAtMs, subscriptionIds } = stored;
   const chunks: Promise<CreatedDelivery[]>[] = [];
   const createChunk = async (partition: number, ids: string[]) => {
-    const deliveries = ids.map((id) => deliveryTo(id, ref, replay?.nonce));
+    const deliveries = ids.map((id) => deliveryTo(id, ref));
     const states = await runScript(store, 'createDeliveries', baseOf(store, partition), {
       event: ref,
       kind: encodeKind(event),
       nowMs: acceptedAtMs,
       ...streamLimits(store, acceptedAtMs),
-      replayOf: replay?.of,
       deliveries,
     });
     return withStates(deliveries, states);
@@ -83,8 +75,8 @@ export async function createDeliveries(
   return created;
 }
 
-function deliveryTo(subscriptionId: string, event: EventRef, nonce?: string) {
-  return { subscriptionId, deliveryId: deliveryId(event, subscriptionId, nonce) };
+function deliveryTo(subscriptionId: string, event: EventRef) {
+  return { subscriptionId, deliveryId: deliveryId(event, subscriptionId) };
 }
 
 function withStates(deliveries: Omit<CreatedDelivery, 'state'>[], states: readonly CreatedState[]): CreatedDelivery[] {

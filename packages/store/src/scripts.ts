@@ -45,9 +45,8 @@ export const scripts = {
       return { stored: String(stored), isUnscoped: rest[0] === 'unscoped' };
     },
   ),
-  createDeliveries: script(
-    'event kind nowMs oldestMs lifeMs replayOf? ...deliveries(subscriptionId deliveryId)',
-    (reply) => list(reply).map(createdState),
+  createDeliveries: script('event kind nowMs oldestMs lifeMs ...deliveries(subscriptionId deliveryId)', (reply) =>
+    list(reply).map(createdState),
   ),
   hold: script('id generation subscriptionId', isOne),
   recordAttempt: script(

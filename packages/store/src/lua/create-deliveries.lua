@@ -7,7 +7,7 @@ local reply = {}
 for subscriptionId, deliveryId in deliveries do
   local found = call('HMGET', KEY_DELIVERY .. deliveryId, 'st', 'g')
   local first = found[1] == PENDING and not found[2] and not call('ZSCORE', KEY_PARKED .. subscriptionId, deliveryId)
-  reply[#reply + 1] = not found[1] and make(subscriptionId, deliveryId, event, kind, nowMs, oldestMs, lifeMs, replayOf)
+  reply[#reply + 1] = not found[1] and make(subscriptionId, deliveryId, event, kind, nowMs, oldestMs, lifeMs, '')
     or found[1] == HELD and 'held' or first and 'pending' or 'made'
 end
 return reply
