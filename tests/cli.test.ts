@@ -112,7 +112,7 @@ describe('posthorn', () => {
       return err;
     };
     expect(await refused(['create', 'http://10.0.0.1'])).toMatch(/refused.*\n +url: /);
-    expect(await refused(['show', 'sub_none'])).toContain('nothing with this id');
+    expect(await refused(['show', 'sub_none'])).toContain('No resource has this id');
     expect(await refused(['list', '--limit', '0'])).toContain('whole number');
     expect(await refused(['list', '--status', 'gone'])).toContain('awaiting_validation');
     expect(await refused(['nonsense'])).toContain('unknown command');

@@ -246,7 +246,7 @@ describe('apps that wait for their Redis', () => {
     const { url } = await redisServer(await freePort(), ['--user', 'posthorn', ...rights]);
     const env = { ...worldEnv('posthorn', url.replace('//', '//posthorn:pw@')), LOG_LEVEL: 'info' };
     const worker = ownProcess('worker', env);
-    await reportsOutage(worker, 'start_repeated');
+    await reportsOutage(worker, 'service.start_retried');
     await ownClient({ REDIS_URL: url }).call('ACL', 'SETUSER', 'posthorn', '+hset');
     await worker.ready;
     expect(said(worker, '"msg":"ready"')).toHaveLength(1);
@@ -279,6 +279,6 @@ describe('apps that wait for their Redis', () => {
     await reportsOutage(ownProcess('ingest', apps));
     const second = ownProcess('worker', apps);
     expect(await second.ended).toBe(1);
-    expect(said(second, `Something else listens on 127.0.0.1:${PORT} already. Set PORT.`)).toHaveLength(1);
+    expect(said(second, `127.0.0.1:${PORT} is already in use. Set PORT.`)).toHaveLength(1);
   });
 });

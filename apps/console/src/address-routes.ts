@@ -4,13 +4,13 @@ import { makeTestDelivery } from '@posthorn/dispatch';
 import type { Api } from '@posthorn/http';
 import { deliverySchema, testDeliverySchema } from '@posthorn/operator-api';
 import { loadDeliveries, type StoredSubscription } from '@posthorn/store';
-import { answersSubscription, change, findSubscription, ofSubscription, serialize } from './change-subscription.ts';
+import { returnsSubscription, change, findSubscription, ofSubscription, serialize } from './change-subscription.ts';
 import type { ConsoleContext } from './context.ts';
 import { serializeDelivery } from './serialize.ts';
 import { validateSubscription } from './validate-address.ts';
 
 /** Each is refused with 409 in some statuses of the address. */
-const action = { ...ofSubscription, method: 'post', answers: answersSubscription, problems: [409] } as const;
+const action = { ...ofSubscription, method: 'post', responses: returnsSubscription, problems: [409] } as const;
 
 export function addressRoutes(api: Api, context: ConsoleContext): void {
   validateRoute(api, context);
@@ -79,7 +79,7 @@ function testRoute(api: Api, context: ConsoleContext): void {
       description: 'An event of type webhook.test with a sample snapshot, to this address alone, whatever it selected.',
       body: testDeliverySchema,
       optionalBody: true,
-      answers: { 202: { description: 'The delivery', schema: deliverySchema } },
+      responses: { 202: { description: 'The delivery', schema: deliverySchema } },
     },
     async ({ params: { id }, body: { environment }, caller }) => {
       const subscription = await findSubscription(context, id);

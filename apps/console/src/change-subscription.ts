@@ -7,7 +7,7 @@ import { serializeSubscription } from './serialize.ts';
 
 /** The common part of every route under `/v1/subscriptions/{id}`. */
 export const ofSubscription = { tag: 'Subscriptions', params: subscriptionParamsSchema } as const;
-export const answersSubscription = { 200: { description: 'The subscription', schema: subscriptionSchema } };
+export const returnsSubscription = { 200: { description: 'The subscription', schema: subscriptionSchema } };
 
 export function serialize({ store, clock }: ConsoleContext, subscription: StoredSubscription) {
   return serializeSubscription(store, subscription, clock.now());

@@ -53,7 +53,7 @@ export function deliveryRoutes(api: Api, context: ConsoleContext): void {
       description: 'Filters may be combined; times are those of creation, both ends included. A page may be short.',
       tag,
       query: deliveriesQuerySchema,
-      answers: { 200: { description: 'A page of deliveries', schema: pageOf(deliverySchema) } },
+      responses: { 200: { description: 'A page of deliveries', schema: pageOf(deliverySchema) } },
     },
     async ({ query }) => {
       const filter = {
@@ -77,7 +77,7 @@ export function deliveryRoutes(api: Api, context: ConsoleContext): void {
       summary: 'Read one, with its attempts',
       tag,
       params: deliveryParamsSchema,
-      answers: { 200: { description: 'The delivery', schema: deliveryWithAttemptsSchema } },
+      responses: { 200: { description: 'The delivery', schema: deliveryWithAttemptsSchema } },
     },
     async ({ params: { id } }) => {
       const delivery = await load(id);
@@ -96,7 +96,7 @@ export function deliveryRoutes(api: Api, context: ConsoleContext): void {
       tag,
       params: deliveryParamsSchema,
       query: requestQuerySchema,
-      answers: { 200: { description: 'The request', schema: requestSchema } },
+      responses: { 200: { description: 'The request', schema: requestSchema } },
     },
     async ({ params: { id }, query }) => {
       return { status: 200, body: await requestOf(context, await load(id), query.attempt) };
@@ -111,7 +111,7 @@ export function deliveryRoutes(api: Api, context: ConsoleContext): void {
       description: 'Makes a new delivery of the same event with fresh attempts.',
       tag,
       params: deliveryParamsSchema,
-      answers: { 201: { description: 'The new delivery', schema: deliverySchema } },
+      responses: { 201: { description: 'The new delivery', schema: deliverySchema } },
       problems: [409],
     },
     async ({ params: { id }, caller }) => {
@@ -133,7 +133,7 @@ export function deliveryRoutes(api: Api, context: ConsoleContext): void {
       tag: 'Events',
       params: eventParamsSchema,
       query: eventQuerySchema,
-      answers: { 200: { description: 'The event', schema: eventSchema } },
+      responses: { 200: { description: 'The event', schema: eventSchema } },
     },
     async ({ params: { id }, query }) => {
       const found = await findEvents(store, id);

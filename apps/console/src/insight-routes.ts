@@ -18,7 +18,7 @@ export function insightRoutes(api: Api, context: ConsoleContext): void {
       description: 'Kept as long as RETENTION.',
       tag: 'Audit',
       query: auditQuerySchema,
-      answers: { 200: { description: 'A page of entries', schema: pageOf(auditEntrySchema) } },
+      responses: { 200: { description: 'A page of entries', schema: pageOf(auditEntrySchema) } },
     },
     async ({ query }) => {
       const filter = {
@@ -40,7 +40,7 @@ export function insightRoutes(api: Api, context: ConsoleContext): void {
       summary: 'How things are now, and how attempts went over the last hour and day',
       description: 'Read from Redis at most once a second, however many ask.',
       tag: 'Overview',
-      answers: { 200: { description: 'The overview', schema: overviewSchema } },
+      responses: { 200: { description: 'The overview', schema: overviewSchema } },
     },
     async () => ({ status: 200, body: await overview() }),
   );

@@ -1,7 +1,7 @@
 /** Who operates: a token with each call, or a session that a browser got for one. Guards the operator API and Bull Board. */
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import { AppError } from '@posthorn/core';
-import { type AuthFailures, bearerOf, createKeyring, type Holder, keepHolder } from '@posthorn/http';
+import { type AuthFailures, bearerOf, createKeyring, type Principal, setPrincipal } from '@posthorn/http';
 import type { Clock } from '@posthorn/runtime';
 import type { EncryptionKeys } from '@posthorn/signing';
 import { deleteSession, loadSession, type Store as PosthornStore, saveSession } from '@posthorn/store';
@@ -36,7 +36,7 @@ export type Operators = ReturnType<typeof createOperators>;
 
 export function createOperators(options: {
   store: PosthornStore;
-  tokens: readonly Holder[];
+  tokens: readonly Principal[];
   failures: AuthFailures;
   /** Keys for cookies and fingerprints are derived from them. A session that began under an older one of them goes on. */
   encryptionKeys: EncryptionKeys;
@@ -68,7 +68,7 @@ export function createOperators(options: {
     (request.secure ? sessionOverHttps : sessionOverHttp)(request, response, next);
 
   /** The operator of the request's session, if it holds. */
-  const sessionHolder = (request: Request): Holder | undefined => {
+  const sessionPrincipal = (request: Request): Principal | undefined => {
     const { operator, fingerprint: used, endsAtMs } = request.session;
     const known = operator === undefined ? undefined : fingerprints.get(operator);
     if (known === undefined || used === undefined || endsAtMs === undefined || endsAtMs <= clock.now())
@@ -78,9 +78,9 @@ export function createOperators(options: {
   };
 
   /** A token that somebody typed in. Throws `AppError`: unknown, or too many unknown ones from this client. */
-  const checkTyped = (request: Request, kind: 'sign_in' | 'basic', token: string): Holder => {
-    const holder = failures.checkTyped(request, kind, () => find(token));
-    if (holder) return holder;
+  const checkTyped = (request: Request, kind: 'sign_in' | 'basic', token: string): Principal => {
+    const principal = failures.checkTyped(request, kind, () => find(token));
+    if (principal) return principal;
     throw new AppError('unauthorized', 'This is not the token of an operator.');
   };
 
@@ -91,8 +91,8 @@ export function createOperators(options: {
     /** Lets a call pass that carries an operator's token, or an operator's session and, if it changes something, its CSRF token. */
     requireOperator: ((request, response, next) => {
       const token = bearerOf(request);
-      const holder = token === undefined ? sessionHolder(request) : find(token);
-      if (!holder) {
+      const principal = token === undefined ? sessionPrincipal(request) : find(token);
+      if (!principal) {
         if (token !== undefined) failures.wrongBearer(request);
         response.set('WWW-Authenticate', 'Bearer');
         next(new AppError('unauthorized', 'Send Authorization: Bearer with the token of an operator, or sign in.'));
@@ -103,7 +103,7 @@ export function createOperators(options: {
         next(new AppError('forbidden_csrf', `Send the session's CSRF token as ${CSRF_HEADER}.`));
         return;
       }
-      keepHolder(response, holder);
+      setPrincipal(response, principal);
       next();
     }) satisfies RequestHandler,
 
@@ -113,10 +113,10 @@ export function createOperators(options: {
       const token = bearerOf(request);
       const askForPassword = () =>
         response.set('WWW-Authenticate', 'Basic realm="Posthorn: any name, and an operator token as the password"');
-      let holder: Holder | undefined;
+      let principal: Principal | undefined;
       if (basic !== undefined) {
         askForPassword();
-        holder = checkTyped(
+        principal = checkTyped(
           request,
           'basic',
           Buffer.from(basic, 'base64')
@@ -124,40 +124,40 @@ export function createOperators(options: {
             .replace(/^[^:]*:/, ''),
         );
       } else {
-        holder = token === undefined ? sessionHolder(request) : find(token);
+        principal = token === undefined ? sessionPrincipal(request) : find(token);
       }
-      if (!holder) {
+      if (!principal) {
         if (token !== undefined) failures.wrongBearer(request);
         askForPassword();
         throw new AppError('unauthorized', 'Sign in, or send an operator token.');
       }
       response.removeHeader('WWW-Authenticate');
-      keepHolder(response, holder);
+      setPrincipal(response, principal);
       next();
     }) satisfies RequestHandler,
 
-    /** Begins a session for the holder of a token. Throws `AppError`. */
+    /** Begins a session for the principal of a token. Throws `AppError`. */
     async signIn(request: Request, token: string): Promise<SignedIn> {
-      const holder = checkTyped(request, 'sign_in', token);
+      const principal = checkTyped(request, 'sign_in', token);
       // A new id, so that one planted in the browser before is worth nothing.
       await new Promise<void>((resolve, reject) =>
         request.session.regenerate((error) => (error ? reject(error) : resolve())),
       );
       const endsAtMs = clock.now() + sessionLifeMs;
-      Object.assign(request.session, { operator: holder.name, fingerprint: fingerprintsOf(token)[0]!, endsAtMs });
+      Object.assign(request.session, { operator: principal.name, fingerprint: fingerprintsOf(token)[0]!, endsAtMs });
       const csrfToken = csrf.generateToken(request, true);
       await new Promise<void>((resolve, reject) =>
         request.session.save((error) => (error ? reject(error) : resolve())),
       );
-      return { operator: holder.name, csrfToken, endsAtMs };
+      return { operator: principal.name, csrfToken, endsAtMs };
     },
 
     /** The session of this request, or undefined where the call carries a token instead. */
     signedIn(request: Request): SignedIn | undefined {
-      const holder = bearerOf(request) === undefined ? sessionHolder(request) : undefined;
+      const principal = bearerOf(request) === undefined ? sessionPrincipal(request) : undefined;
       return (
-        holder && {
-          operator: holder.name,
+        principal && {
+          operator: principal.name,
           csrfToken: request.session.csrfToken ?? '',
           endsAtMs: request.session.endsAtMs!,
         }

@@ -18,7 +18,7 @@ export function replayRoutes(api: Api, { store, clock, logger }: ConsoleContext)
         'In the background, once each, oldest first. The time is that of creation, both ends included; left out, it is all there is. One whose event is on its way to the address again, or has arrived there by a replay, is skipped.',
       tag,
       body: newReplaySchema,
-      answers: { 202: { description: 'The bulk replay', schema: replaySchema } },
+      responses: { 202: { description: 'The bulk replay', schema: replaySchema } },
       problems: [404, 409],
     },
     async ({ body, caller }) => {
@@ -41,7 +41,7 @@ export function replayRoutes(api: Api, { store, clock, logger }: ConsoleContext)
       summary: 'List bulk replays, newest first',
       tag,
       query: replaysQuerySchema,
-      answers: { 200: { description: 'A page of bulk replays', schema: pageOf(replaySchema) } },
+      responses: { 200: { description: 'A page of bulk replays', schema: pageOf(replaySchema) } },
     },
     async ({ query }) => {
       const filter = { subscriptionId: query.subscription_id };
@@ -59,7 +59,7 @@ export function replayRoutes(api: Api, { store, clock, logger }: ConsoleContext)
       summary: 'Read one and how far it is',
       tag,
       params: replayParamsSchema,
-      answers: { 200: { description: 'The bulk replay', schema: replaySchema } },
+      responses: { 200: { description: 'The bulk replay', schema: replaySchema } },
     },
     async ({ params: { id } }) => {
       const [replay] = await loadReplays(store, [id]);

@@ -19,7 +19,7 @@ export function sessionRoutes(api: Api, { store, operators, clock }: ConsoleCont
       tag,
       open: true,
       body: signInSchema,
-      answers: { 201: { description: 'The session', schema: sessionSchema } },
+      responses: { 201: { description: 'The session', schema: sessionSchema } },
       problems: [401, 429],
     },
     async ({ body: { token }, request }) => {
@@ -35,7 +35,7 @@ export function sessionRoutes(api: Api, { store, operators, clock }: ConsoleCont
       path: '/v1/session',
       summary: 'Who am I?',
       tag,
-      answers: { 200: { description: 'The session, or whose token the call carries', schema: sessionSchema } },
+      responses: { 200: { description: 'The session, or whose token the call carries', schema: sessionSchema } },
     },
     async ({ request, caller }) => {
       const signedIn = operators.signedIn(request);
@@ -52,7 +52,7 @@ export function sessionRoutes(api: Api, { store, operators, clock }: ConsoleCont
       path: '/v1/session',
       summary: 'Sign out',
       tag,
-      answers: { 204: { description: 'The session has ended' } },
+      responses: { 204: { description: 'The session has ended' } },
     },
     async ({ request, response, caller }) => {
       if (operators.signedIn(request)) {

@@ -33,7 +33,7 @@ import {
 } from '@posthorn/store';
 import { attemptsInFlight } from './attempts-in-flight.ts';
 import {
-  answersSubscription,
+  returnsSubscription,
   change,
   findSubscription,
   missing,
@@ -65,7 +65,7 @@ function createRoute(api: Api, context: ConsoleContext): void {
       description: 'It awaits validation. An address that can be seen to be private, local or malformed is refused.',
       tag: ofSubscription.tag,
       body: newSubscriptionSchema,
-      answers: { 201: { description: 'The subscription and its secret', schema: subscriptionWithSecretSchema } },
+      responses: { 201: { description: 'The subscription and its secret', schema: subscriptionWithSecretSchema } },
     },
     async ({ body: fields, caller }) => {
       checkAddress(context, fields.url, fields.environment);
@@ -95,7 +95,7 @@ function readRoutes(api: Api, context: ConsoleContext): void {
       summary: 'List subscriptions, newest first',
       tag: ofSubscription.tag,
       query: subscriptionsQuerySchema,
-      answers: { 200: { description: 'A page of subscriptions', schema: pageOf(subscriptionSchema) } },
+      responses: { 200: { description: 'A page of subscriptions', schema: pageOf(subscriptionSchema) } },
     },
     async ({ query: { limit, cursor, ...filter } }) => {
       const page = await listSubscriptions(context.store, filter, limit, cursor);
@@ -109,7 +109,7 @@ function readRoutes(api: Api, context: ConsoleContext): void {
       method: 'get',
       path: '/v1/subscriptions/{id}',
       summary: 'Read one',
-      answers: answersSubscription,
+      responses: returnsSubscription,
     },
     async ({ params: { id } }) => {
       return { status: 200, body: await serialize(context, await findSubscription(context, id)) };
@@ -127,7 +127,7 @@ function updateRoute(api: Api, context: ConsoleContext): void {
       description:
         'A new url goes back to awaiting validation. The answer comes once no attempt to the old one is in flight any more, so it may take as long as an attempt.',
       body: subscriptionPatchSchema,
-      answers: answersSubscription,
+      responses: returnsSubscription,
       problems: [409],
     },
     async ({ params: { id }, body: patch, caller }) => {
@@ -158,7 +158,7 @@ function deleteRoute(api: Api, context: ConsoleContext): void {
       method: 'delete',
       path: '/v1/subscriptions/{id}',
       summary: 'Delete it; its unfinished deliveries end as failed',
-      answers: { 204: { description: 'It is gone' } },
+      responses: { 204: { description: 'It is gone' } },
     },
     async ({ params: { id }, caller }) => {
       if (!(await deleteSubscription(store, id, clock.now(), { operator: caller }))) missing();
@@ -183,7 +183,7 @@ function rotateSecretRoute(api: Api, context: ConsoleContext): void {
         'Until the overlap ends (24h unless said otherwise, 0s to 30d) both secrets sign, the new one first. A second rotation within it ends the oldest at once.',
       body: rotationSchema,
       optionalBody: true,
-      answers: { 200: { description: 'The subscription and its new secret', schema: subscriptionWithSecretSchema } },
+      responses: { 200: { description: 'The subscription and its new secret', schema: subscriptionWithSecretSchema } },
       problems: [409],
     },
     async ({ params: { id }, body: { overlap }, caller }) => {
@@ -214,7 +214,7 @@ function statisticsRoutes(api: Api, context: ConsoleContext): void {
       method: 'get',
       path: '/v1/subscriptions/{id}/attempts',
       summary: 'How attempts to it went over the last 24 hours',
-      answers: { 200: { description: 'Hour by hour', schema: addressAttemptsSchema } },
+      responses: { 200: { description: 'Hour by hour', schema: addressAttemptsSchema } },
     },
     async ({ params: { id } }) => {
       await findSubscription(context, id);
@@ -229,7 +229,7 @@ function statisticsRoutes(api: Api, context: ConsoleContext): void {
       path: '/v1/subscriptions/{id}/failed-deliveries',
       summary: 'Count what a bulk replay would look at',
       query: failedDeliveriesQuerySchema,
-      answers: { 200: { description: 'Failed deliveries made in the time', schema: failedDeliveriesSchema } },
+      responses: { 200: { description: 'Failed deliveries made in the time', schema: failedDeliveriesSchema } },
     },
     async ({ params: { id }, query: { from = 0, to = Number.MAX_SAFE_INTEGER } }) => {
       await findSubscription(context, id);

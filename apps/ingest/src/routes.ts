@@ -4,7 +4,7 @@ import {
   type Admission,
   type Api,
   createBudget,
-  holderOf,
+  principalOf,
   problemDocument,
   type RateLimit,
   toAppError,
@@ -73,16 +73,16 @@ export function publisherRoutes(api: Api, context: PublisherContext): void {
       description: 'The answer comes once the event and all its deliveries are stored.',
       body: publishedEventSchema,
       checksBody: true,
-      limitBytes: context.maxEventBytes,
+      maxBodyBytes: context.maxEventBytes,
       admission: admit(() => 1),
-      answers: {
+      responses: {
         202: { description: 'Accepted', schema: acceptedSchema },
         200: { description: 'Accepted before; nothing new was made', schema: acceptedSchema },
       },
     },
     async ({ body, caller, response }) => {
       await context.rateLimit?.consume(caller);
-      const { status, ...answer } = await publishOne(context, holderOf<PublisherKey>(response), body);
+      const { status, ...answer } = await publishOne(context, principalOf<PublisherKey>(response), body);
       return { status, body: answer };
     },
   );
@@ -94,17 +94,17 @@ export function publisherRoutes(api: Api, context: PublisherContext): void {
       summary: `Publish up to ${MOST_EVENTS_IN_BATCH} events`,
       description: 'Each is accepted or refused by itself; the results are in the order of the events.',
       body: batchSchema,
-      limitBytes: BATCH_FACTOR * context.maxEventBytes,
+      maxBodyBytes: BATCH_FACTOR * context.maxEventBytes,
       admission: admit((bytes) => Math.min(MOST_EVENTS_IN_BATCH, Math.max(1, Math.ceil(bytes / SMALL_EVENT_BYTES)))),
-      answers: { 200: { description: 'A result for each event', schema: batchAnswerSchema } },
+      responses: { 200: { description: 'A result for each event', schema: batchAnswerSchema } },
     },
     async ({ body, caller, response }) => {
       await context.rateLimit?.consume(caller, body.events.length);
-      const publisher = holderOf<PublisherKey>(response);
+      const publisher = principalOf<PublisherKey>(response);
       // The same id twice in a batch must meet in order, so each id's events are taken one after the other.
       const results = await inOrderById(body.events, (event) => ingestOne(context, publisher, event));
       if (results.every(({ status }) => status === 503)) {
-        throw new AppError('unavailable', 'None of the events was accepted. Try again.', { retryAfterS: 5 });
+        throw new AppError('unavailable', 'None of the events was accepted; retry shortly.', { retryAfterS: 5 });
       }
       if (results.some(({ status }) => status === 503)) response.set('Retry-After', '5');
       return { status: 200, body: { results: serializeResults(results) } };

@@ -1,4 +1,4 @@
-/** Routes declared once: what is declared here checks the request, serves the route and writes its part of the OpenAPI document. */
+/** Declares routes: one declaration validates requests, serves the route and documents it in OpenAPI. */
 import { AppError, errorCodes } from '@posthorn/core';
 import { type NextFunction, type Request, type RequestHandler, type Response, Router } from 'express';
 import { z } from 'zod';
@@ -11,65 +11,65 @@ import { parseFields } from './problems.ts';
 type Method = 'get' | 'post' | 'patch' | 'delete';
 type Parsed<S> = S extends z.ZodType ? z.output<S> : undefined;
 
-/** What a route takes and answers. */
+/** A route: its request, its responses and its documentation. */
 export interface RouteSpec<
   P extends z.ZodObject | undefined,
   Q extends z.ZodObject | undefined,
   B extends z.ZodType | undefined,
 > {
   method: Method;
-  /** With parameters in braces, as OpenAPI writes them: `/v1/events/{id}`. */
+  /** As in OpenAPI, with parameters in braces: `/v1/events/{id}`. */
   path: string;
-  /** What it does, in a line. */
+  /** One line. */
   summary: string;
   description?: string;
   tag: string;
-  /** A path parameter of another form names nothing: 404. */
+  /** A path parameter that does not match results in 404. */
   params?: P;
   query?: Q;
   body?: B;
-  /** No body at all counts as `{}`. */
+  /** Treats a missing body as `{}`. */
   optionalBody?: boolean;
-  /** The handler checks the body itself, with the same schema: it needs what came, not what a schema makes of it. */
+  /** The handler validates the body itself and gets it as it was sent. */
   checksBody?: boolean;
-  /** Largest body in bytes. */
-  limitBytes?: number;
-  /** What a call uses up as its body arrives, besides the memory for bodies. */
+  /** Maximum size of the body. */
+  maxBodyBytes?: number;
+  /** A budget that a call uses while its body arrives, besides the memory for bodies. */
   admission?: Admission;
-  /** What it answers when all goes well, by status. */
-  answers: Record<number, { description: string; schema?: z.ZodType; type?: string }>;
-  /** Statuses of the problems it may answer besides those that every route may. */
+  /** Responses of successful calls, by status. */
+  responses: Record<number, { description: string; schema?: z.ZodType; type?: string }>;
+  /** Statuses of problems that not every route returns. */
   problems?: readonly number[];
-  /** Needs no key. */
+  /** Needs no authentication. */
   open?: boolean;
 }
 
 export interface RouteInput<P, Q, B> {
   params: Parsed<P>;
   query: Parsed<Q>;
-  /** The body as the schema reads it; with `checksBody`, as it came. */
+  /** The parsed body; with `checksBody`, the body as it was sent. */
   body: Parsed<B>;
-  /** The name of whoever calls; '' on an open route. */
+  /** The name of the caller; '' on an open route. */
   caller: string;
   request: Request;
   response: Response;
 }
 
-export interface RouteAnswer {
+export interface RouteResult {
   status: number;
-  /** JSON, or nothing. */
+  /** Sent as JSON; undefined sends no body. */
   body?: unknown;
 }
 
 export type Api = ReturnType<typeof createApi>;
 
-/** Bodies in memory at once, over all calls with a known caller. What is parsed from them takes several times as much. */
+/** Total size of the bodies in memory, over all authenticated calls. Parsed values take several times as much. */
 const MAX_BODIES_BYTES = 32 * 1024 * 1024;
-/** Bodies of most routes are a few fields. */
+/** Default of `maxBodyBytes`: most bodies are a few fields. */
 const MAX_BODY_BYTES = 64 * 1024;
 /**
- * The body of an open route, which anybody may send. It counts against no shared budget, so there is none that strangers could use up:
- * the number of connections bounds what they all hold, one body each.
+ * Maximum size of the body of an open route. These bodies use no shared budget, so that unauthenticated clients cannot exhaust one.
+ * The number of connections limits their total, because each connection has one body at a time.
  */
 const MAX_OPEN_BODY_BYTES = 4 * 1024;
 
@@ -84,17 +84,17 @@ const problemSchema = z
   })
   .meta({ id: 'Problem', description: 'RFC 9457 problem details; `errors` names each bad field' });
 
-/** A router whose routes document themselves. */
+/** Creates a router whose routes document themselves. */
 export function createApi(options: {
   title: string;
   version: string;
   description: string;
-  /** How callers identify themselves, as OpenAPI's security schemes. */
+  /** The security schemes of OpenAPI. */
   security: Record<
     string,
     { type: 'http' | 'apiKey'; scheme?: string; in?: 'cookie'; name?: string; description: string }
   >;
-  /** What a call to a route that is not open passes before anything else. */
+  /** Middleware that runs first on routes that are not open. */
   guards?: RequestHandler[];
 }) {
   const router = Router();
@@ -105,30 +105,31 @@ export function createApi(options: {
   return {
     router,
 
-    /** Serves and documents a route. */
+    /** Adds a route. */
     route<
       P extends z.ZodObject | undefined = undefined,
       Q extends z.ZodObject | undefined = undefined,
       B extends z.ZodType | undefined = undefined,
-    >(spec: RouteSpec<P, Q, B>, handle: (input: RouteInput<P, Q, B>) => Promise<RouteAnswer>): void {
+    >(spec: RouteSpec<P, Q, B>, handle: (input: RouteInput<P, Q, B>) => Promise<RouteResult>): void {
       const steps: RequestHandler[] = spec.open ? [] : [...(options.guards ?? [])];
       if (spec.body) {
-        const { limitBytes = spec.open ? MAX_OPEN_BODY_BYTES : MAX_BODY_BYTES, optionalBody: optional = false } = spec;
+        const { maxBodyBytes = spec.open ? MAX_OPEN_BODY_BYTES : MAX_BODY_BYTES, optionalBody: optional = false } =
+          spec;
         const admissions = spec.open ? [] : [bodies, ...(spec.admission ? [spec.admission] : [])];
-        steps.push(jsonBody({ limitBytes, optional, admissions }));
+        steps.push(jsonBody({ maxBytes: maxBodyBytes, optional, admissions }));
       }
       steps.push(async (request: Request, response: Response, _next: NextFunction) => {
-        const answer = await handle({ ...parse(spec, request), caller: callerName(response), request, response });
+        const result = await handle({ ...parse(spec, request), caller: callerName(response), request, response });
         if (response.headersSent) return;
-        response.status(answer.status);
-        if (answer.body === undefined) response.end();
-        else response.json(answer.body);
+        response.status(result.status);
+        if (result.body === undefined) response.end();
+        else response.json(result.body);
       });
       router[spec.method](spec.path.replace(/\{(\w+)\}/g, ':$1'), ...steps);
       paths[spec.path] = { ...paths[spec.path], [spec.method]: describe(spec, security) };
     },
 
-    /** The OpenAPI 3.1 document of all routes. */
+    /** Returns the OpenAPI 3.1 document of all routes. */
     document(): Record<string, unknown> {
       return createDocument({
         openapi: '3.1.0',
@@ -154,7 +155,7 @@ function parse<P extends z.ZodObject | undefined, Q extends z.ZodObject | undefi
   request: Request,
 ) {
   const params = spec.params?.safeParse(request.params);
-  if (params && !params.success) throw new AppError('not_found', 'There is nothing with this id.');
+  if (params && !params.success) throw new AppError('not_found', 'No resource has this id.');
   const body = request.body === undefined && spec.optionalBody ? {} : request.body;
   return {
     params: params?.data as Parsed<P>,
@@ -176,11 +177,13 @@ function describe(
     ...(params ? [404] : []),
     503,
   ]);
-  const answers = Object.entries(spec.answers).map(([status, { description, schema, type = 'application/json' }]) => [
-    status,
-    { description, ...(schema ? { content: { [type]: { schema } } } : {}) },
-  ]);
-  const problemAnswers = [...problems].sort().map((status) => [
+  const responses = Object.entries(spec.responses).map(
+    ([status, { description, schema, type = 'application/json' }]) => [
+      status,
+      { description, ...(schema ? { content: { [type]: { schema } } } : {}) },
+    ],
+  );
+  const problemResponses = [...problems].sort().map((status) => [
     String(status),
     {
       description: titles.get(status) ?? 'Problem',
@@ -197,13 +200,13 @@ function describe(
     ...(body
       ? { requestBody: { required: !spec.optionalBody, content: { 'application/json': { schema: body } } } }
       : {}),
-    responses: Object.fromEntries([...answers, ...problemAnswers]),
+    responses: Object.fromEntries([...responses, ...problemResponses]),
   } as ZodOpenApiOperationObject;
 }
 
 const titles = new Map<number, string>(Object.values(errorCodes).map(({ status, title }) => [status, title]));
 
-/** `post /v1/subscriptions/{id}/rotate-secret` is `post_subscriptions_id_rotate_secret`. */
+/** Returns for example `post_subscriptions_id_rotate_secret` for `post /v1/subscriptions/{id}/rotate-secret`. */
 function operationId(method: string, path: string): string {
   return [method, ...path.replace('/v1', '').split(/[^A-Za-z]+/)].filter(Boolean).join('_').toLowerCase();
 }

@@ -1,4 +1,4 @@
-/** Counts, logs and limits wrong keys and tokens by client, in bounded memory and without ever noting what was sent. */
+/** Counts, logs and limits wrong keys and tokens per client, in bounded memory. It never logs what was sent. */
 import { AppError } from '@posthorn/core';
 import type { Logger } from '@posthorn/runtime';
 import type { Request } from 'express';
@@ -6,26 +6,26 @@ import { LRUCache } from 'lru-cache';
 import { Counter, type Registry } from 'prom-client';
 import { clientNetwork } from './client-network.ts';
 
-/** Clients whose failures are remembered; beyond that the one that failed longest ago is forgotten. */
+/** Clients that are tracked; the least recently used one is evicted. */
 const MAX_CLIENTS = 10_000;
-/** Log lines a second; what exceeds them is only counted. */
+/** Further failures within a second are counted, not logged. */
 const MAX_LOG_LINES_PER_SECOND = 5;
 
-/** Wrong bearer keys that a client may send before it gets 429 in place of 401. A known key always passes. */
+/** Wrong bearer keys that a client may send before it gets 429 instead of 401. A known key always passes. */
 const BEARER_LIMIT = { failures: 60, windowMs: 60_000 };
-/** Wrong tokens that a client may type in. After these the right one is refused as well. */
+/** Wrong tokens that a client may type in. After these, even the right one is refused. */
 const TYPED_LIMIT = { failures: 10, windowMs: 15 * 60_000 };
 
-/** What was wrong: a key in `Authorization: Bearer`, the token of a sign-in, or a password in `Authorization: Basic`. */
+/** A key in `Authorization: Bearer`, the token of a sign-in, or a password in `Authorization: Basic`. */
 type CredentialKind = 'bearer' | 'sign_in' | 'basic';
 
 export interface AuthFailures {
-  /** Notes a wrong bearer key. Throws `AppError` `too_many_requests` where its client has sent too many of them. */
+  /** Counts a wrong bearer key. Throws `AppError` `too_many_requests` if its client has sent too many. */
   wrongBearer(request: Request): void;
   /**
-   * Checks what a person typed in. It is counted before it is checked, so that no burst of guesses gets past the limit, and given back
-   * if it is right. Returns what `check` returns; undefined means wrong. Throws `AppError` `too_many_requests` where the limit is
-   * reached, whatever was typed.
+   * Checks a token that a person typed in. An attempt is counted before the check, so that a burst of guesses cannot exceed the limit,
+   * and uncounted if it is right. Returns the result of `check`; undefined means wrong. Throws `AppError` `too_many_requests` if the
+   * limit is reached, whatever was typed.
    */
   checkTyped<T>(request: Request, kind: 'sign_in' | 'basic', check: () => T | undefined): T | undefined;
 }
@@ -42,11 +42,11 @@ export function createAuthFailures({ registry, logger }: { registry: Registry; l
   const typed = createFailureWindow(TYPED_LIMIT);
   const note = (request: Request, kind: CredentialKind, client: string, outcome: 'refused' | 'limited') => {
     counter.inc({ kind, outcome });
-    // The path is the caller's text, so it is cut. The query is left out: a secret may be in it by mistake.
+    // The caller chooses the path, so it is truncated. The query is left out, because it may hold a secret by mistake.
     log({ kind, outcome, client, method: request.method, path: request.baseUrl + request.path.slice(0, 100) });
   };
   const refuse = (retryAfterMs: number, what: string) =>
-    new AppError('too_many_requests', `Too many wrong ${what} from this address. Wait, then try again.`, {
+    new AppError('too_many_requests', `Too many wrong ${what} from this address. Retry later.`, {
       retryAfterS: Math.max(1, Math.ceil(retryAfterMs / 1000)),
     });
   return {
@@ -65,7 +65,7 @@ export function createAuthFailures({ registry, logger }: { registry: Registry; l
       typed.add(client);
       const result = check();
       if (result === undefined) note(request, kind, client, 'refused');
-      else typed.giveBack(client);
+      else typed.uncount(client);
       return result;
     },
   };
@@ -75,7 +75,7 @@ function clientOf(request: Request): string {
   return clientNetwork(request.ip ?? 'unknown');
 }
 
-/** Failures of each client in a window that begins with its first one. */
+/** Counts the failures of each client in a window that starts with its first one. */
 function createFailureWindow({ windowMs }: { windowMs: number }) {
   const failures = new LRUCache<string, { count: number }>({ max: MAX_CLIENTS, ttl: windowMs });
   return {
@@ -89,7 +89,7 @@ function createFailureWindow({ windowMs }: { windowMs: number }) {
       failures.set(client, { count: 1 });
       return 1;
     },
-    giveBack(client: string): void {
+    uncount(client: string): void {
       const known = failures.get(client);
       if (known) known.count -= 1;
     },
@@ -97,7 +97,7 @@ function createFailureWindow({ windowMs }: { windowMs: number }) {
   };
 }
 
-/** Writes the first lines of each second. What it left out is said in one line at the end of that second. */
+/** Writes the first lines of each second, and at its end one line with the number of suppressed ones. */
 function boundedLog(write: (fields: Record<string, unknown>) => void): (fields: Record<string, unknown>) => void {
   let written = 0;
   let suppressed = 0;

@@ -1,7 +1,7 @@
 /** Bearer keys over real connections. */
 import { describe, expect, it } from '@jest/globals';
 import { Registry } from 'prom-client';
-import { createAuthFailures, holderOf, requireBearer } from './index.ts';
+import { createAuthFailures, principalOf, requireBearer } from './index.ts';
 import { logged, logger, serve } from './test-service.ts';
 
 describe('keys', () => {
@@ -16,7 +16,7 @@ describe('keys', () => {
           createAuthFailures({ registry: new Registry(), logger }),
         ),
       );
-      app.get('/', (_request, response) => void response.json(holderOf(response)));
+      app.get('/', (_request, response) => void response.json(principalOf(response)));
     });
     const get = (authorization?: string) =>
       fetch(url, { headers: authorization === undefined ? {} : { authorization } });

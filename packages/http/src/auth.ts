@@ -1,67 +1,67 @@
-/** Keys and tokens: who is calling, found without giving away how close a guess was. */
+/** Identifies callers by their key or token. */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { AppError } from '@posthorn/core';
 import type { Request, RequestHandler, Response } from 'express';
 import type { AuthFailures } from './auth-failures.ts';
 
-/** A key and the name of whoever it belongs to. */
-export interface Holder {
+/** A caller that is known by a key. */
+export interface Principal {
   name: string;
   key: string;
 }
 
 /**
- * Finds the holder of a key. Each key is compared, by the digests of both and in constant time, whichever fits: the time taken
- * says nothing about any of them.
+ * Returns a function that finds the principal of a key. It compares the digests of all keys in constant time, so that its duration
+ * reveals nothing about any key.
  */
-export function createKeyring<H extends Holder>(holders: readonly H[]): (key: string) => H | undefined {
-  const known = holders.map((holder) => ({ holder, digest: digestOf(holder.key) }));
+export function createKeyring<P extends Principal>(principals: readonly P[]): (key: string) => P | undefined {
+  const known = principals.map((principal) => ({ principal, digest: digestOf(principal.key) }));
   return (key) => {
     const digest = digestOf(key);
-    let found: H | undefined;
-    for (const one of known) if (timingSafeEqual(one.digest, digest)) found = one.holder;
+    let found: P | undefined;
+    for (const { principal, digest: knownDigest } of known) if (timingSafeEqual(knownDigest, digest)) found = principal;
     return found;
   };
 }
 
-/** The key of `Authorization: Bearer <key>`, or undefined where there is none. */
+/** Returns the key of `Authorization: Bearer <key>`, or undefined if there is none. */
 export function bearerOf(request: Request): string | undefined {
   return /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? '')?.[1];
 }
 
 /**
- * Lets a call pass that carries `Authorization: Bearer <key>` of one of the holders, and keeps the holder for `holderOf`. A wrong key goes
- * to `failures`; a known one always passes, however many wrong ones came from the same client.
+ * Requires `Authorization: Bearer <key>` with the key of a principal, and sets the principal for `principalOf`. Wrong keys are counted
+ * in `failures`. A known key always passes, even if its client has sent too many wrong ones.
  */
-export function requireBearer<H extends Holder>(holders: readonly H[], failures: AuthFailures): RequestHandler {
-  const find = createKeyring(holders);
+export function requireBearer<P extends Principal>(principals: readonly P[], failures: AuthFailures): RequestHandler {
+  const find = createKeyring(principals);
   return (request, response, next) => {
     const key = bearerOf(request);
-    const holder = key === undefined ? undefined : find(key);
-    if (holder) {
-      keepHolder(response, holder);
+    const principal = key === undefined ? undefined : find(key);
+    if (principal) {
+      setPrincipal(response, principal);
       next();
       return;
     }
     if (key !== undefined) failures.wrongBearer(request);
     response.set('WWW-Authenticate', 'Bearer');
-    next(new AppError('unauthorized', 'Send Authorization: Bearer with a key that is known here.'));
+    next(new AppError('unauthorized', 'Send Authorization: Bearer with a valid key.'));
   };
 }
 
-/** Notes who makes this call, for `holderOf` and `callerName`. */
-export function keepHolder(response: Response, holder: Holder): void {
-  response.locals.holder = holder;
+/** Sets the principal of a call, for `principalOf` and `callerName`. */
+export function setPrincipal(response: Response, principal: Principal): void {
+  response.locals.principal = principal;
 }
 
-/** Who made this call; only behind `requireBearer`. */
-export function holderOf<H extends Holder>(response: Response): H {
-  return response.locals.holder as H;
+/** Returns the principal of a call. Use it behind `requireBearer` only. */
+export function principalOf<P extends Principal>(response: Response): P {
+  return response.locals.principal as P;
 }
 
-/** The name of whoever made this call; '' where nobody had to say. */
+/** Returns the name of the caller, or '' on an open route. */
 export function callerName(response: Response): string {
-  return (response.locals.holder as Holder | undefined)?.name ?? '';
+  return (response.locals.principal as Principal | undefined)?.name ?? '';
 }
 
 function digestOf(text: string): Buffer {

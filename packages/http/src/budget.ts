@@ -1,12 +1,12 @@
-/** Shares something scarce (memory for bodies, events in flight) among callers, so that no caller can use up all of it. */
+/** Shares a limited resource (memory for bodies, events in flight) among callers, so that no caller can exhaust it. */
 
-/** What one request holds of a budget. */
+/** The share of a budget that one request holds. */
 interface Claim {
-  /** Whether `growTo(amount)` would succeed now. */
+  /** Returns whether `growTo(amount)` would succeed now. */
   hasRoomFor(amount: number): boolean;
-  /** Raises what the request holds to `amount`; never lowers it. False, and nothing changed, where there is no room. */
+  /** Raises the claim to `amount`; never lowers it. Returns false and changes nothing if the budget is exhausted. */
   growTo(amount: number): boolean;
-  /** Gives everything back. May be called more than once. */
+  /** Returns the whole claim to the budget. Idempotent. */
   release(): void;
 }
 
@@ -15,8 +15,8 @@ export interface Budget {
 }
 
 /**
- * A budget of `total` in which a caller may hold at most as much as is still free. One caller alone gets half of it; with `n` callers that
- * take all they can, each has a share of `1 / (n + 1)`, and as much stays free for the next one.
+ * Creates a budget in which a caller may hold at most as much as is still free. A single caller gets at most half of `total`. If `n`
+ * callers claim as much as they can, each holds `1 / (n + 1)` of it, and the same share stays free for the next caller.
  */
 export function createBudget(total: number): Budget {
   const heldBy = new Map<string, number>();

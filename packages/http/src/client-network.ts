@@ -1,10 +1,10 @@
-/** Which network a caller's IP address stands for, where callers are counted. */
+/** Maps an IP address to the network that limits per client apply to. */
 import ipaddr from 'ipaddr.js';
 
-/** One customer of an IPv6 network has this much of it, and may call from any address in there. */
+/** A customer of an IPv6 network usually has a /64 and can call from every address in it. */
 const IPV6_PREFIX_BYTES = 8;
 
-/** An IPv4 address as it is (also inside IPv6), of an IPv6 address its /64; `unknown` for what is neither. */
+/** Returns an IPv4 address unchanged (also one mapped into IPv6), the /64 of an IPv6 address, or `unknown` for other text. */
 export function clientNetwork(address: string): string {
   const text = address.replace(/%.*$/, '');
   if (!ipaddr.isValid(text)) return 'unknown';

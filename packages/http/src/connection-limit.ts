@@ -1,4 +1,4 @@
-/** Bounds the connections of each client address, so that one client cannot take all of them. */
+/** Limits the connections per client, so that one client cannot use all of them. */
 import type { Server } from 'node:http';
 import { BlockList, isIPv6 } from 'node:net';
 import { Counter, type Registry } from 'prom-client';
@@ -7,15 +7,15 @@ import { clientNetwork } from './client-network.ts';
 export interface ConnectionLimits {
   /** Connections at once from one client: an IPv4 address or the /64 of an IPv6 address. */
   maxClientConnections: number;
-  /** Networks in CIDR form that the limit does not apply to: a proxy connects for all of its clients. */
+  /** Networks in CIDR form that the limit does not apply to, because a proxy connects for all of its clients. */
   trustedProxies: readonly string[];
-  /** Where refused connections are counted. Several servers of a process may share one. */
+  /** Counts refused connections. Several servers of a process may share it. */
   registry: Registry;
 }
 
 const REFUSED = 'posthorn_connections_refused_total';
 
-/** Closes connections that exceed the limit of their client, and counts those that are refused. Comes before other `connection` listeners. */
+/** Closes and counts connections that exceed the limit of their client. Its listener runs before other `connection` listeners. */
 export function limitConnections(server: Server, limits: ConnectionLimits): void {
   const refused = (limits.registry.getSingleMetric(REFUSED) ??
     new Counter({
@@ -29,7 +29,7 @@ export function limitConnections(server: Server, limits: ConnectionLimits): void
   server.on('drop', () => refused.inc({ reason: 'process_limit' }));
   server.prependListener('connection', (socket) => {
     const { remoteAddress } = socket;
-    // No address: it has been closed already.
+    // A connection without an address is closed already.
     if (remoteAddress === undefined || proxies.check(remoteAddress, isIPv6(remoteAddress) ? 'ipv6' : 'ipv4')) return;
     const client = clientNetwork(remoteAddress);
     const count = (open.get(client) ?? 0) + 1;

@@ -1,8 +1,8 @@
-/** The OpenAPI document at `/openapi.json`, and a page at `/docs` that shows it and tries it out. */
+/** Serves the OpenAPI document at `/openapi.json` and Swagger UI at `/docs`. */
 import express, { Router } from 'express';
 import { absolutePath } from 'swagger-ui-dist';
 
-/** What Swagger UI needs: its own files, and styles that it writes into the page. */
+/** Swagger UI needs its own files and inline styles. */
 const CONTENT_SECURITY_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -32,6 +32,7 @@ const script = `SwaggerUIBundle({
 });
 `;
 
+/** Returns a router for both. */
 export function docsRouter(document: Record<string, unknown>, title: string): Router {
   const router = Router();
   router.get('/openapi.json', (_request, response) => {

@@ -11,7 +11,7 @@ describe('requests sent without waiting for answers', () => {
     const gate = Promise.withResolvers<void>();
     let taken = 0;
     const url = await serve((app) => {
-      app.all('/later', jsonBody({ limitBytes: 100_000 }), async (request, response) => {
+      app.all('/later', jsonBody({ maxBytes: 100_000 }), async (request, response) => {
         taken += 1;
         await gate.promise;
         response.json(request.body ?? null);

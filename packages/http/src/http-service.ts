@@ -1,4 +1,4 @@
-/** An HTTP server with a life: listens, and on stop finishes what it has begun to answer. */
+/** An HTTP server that limits slow and greedy clients, and that finishes requests in flight when it stops. */
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -7,37 +7,36 @@ import type { Service } from '@posthorn/runtime';
 import express, { type Express, type RequestHandler } from 'express';
 import { type ConnectionLimits, limitConnections } from './connection-limit.ts';
 
-/** A client gets this long for its headers, and for its whole request. */
+/** Time limits for the headers of a request and for the whole request. */
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 30_000;
-/** How often those two are checked: a connection is closed at most this much late. */
+/** Interval of checking these two limits: a connection may be closed this much late. */
 const CHECK_CONNECTIONS_EVERY_MS = 1_000;
-/** A connection on which nothing moves is closed: its client reads no response. Longer than any call takes. */
+/** A connection without traffic is closed after this time. Longer than any call takes. */
 const SOCKET_TIMEOUT_MS = 120_000;
-/** Longer than the usual proxy's, so that the proxy is the one to close an idle connection. */
+/** Longer than that of common proxies, so that the proxy closes an idle connection first. */
 const KEEP_ALIVE_MS = 65_000;
 
-/** While stopping. */
+/** Interval of closing idle connections while the server stops. */
 const CLOSE_IDLE_EVERY_MS = 50;
-/** Connections that wait to be accepted, if the system allows that many: those beyond have to try again after seconds. */
+/** Maximum number of connections that wait to be accepted, if the system allows that many. Others must retry after seconds. */
 const BACKLOG = 4_096;
-/** Connections at once; more are closed as they come. Each takes some kilobytes. */
+/** Further connections are closed when they arrive. Each takes some kilobytes. */
 const MAX_CONNECTIONS = 10_000;
 
 /**
- * Requests that wait for their turn behind another of their connection, over all connections. Each takes some kilobytes; a connection
- * that sends one more is closed. A client that waits for its answers never has any here.
+ * Maximum number of pipelined requests that wait for an earlier request of their connection, over all connections. Each takes some
+ * kilobytes. A connection that sends one more is closed. A client that waits for each response never has any.
  */
-const MOST_SENT_AHEAD = 20_000;
+const MAX_PIPELINED = 20_000;
 
 export interface HttpService extends Service {
-  /** What it serves. */
   app: Express;
-  /** Where it listens once it has started, for example `http://127.0.0.1:3000`. */
+  /** Returns the address it listens on, for example `http://127.0.0.1:3000`. Throws before the start. */
   url(): string;
 }
 
-/** A bare express app as both APIs want it. `trustedProxies` are the CIDRs of proxies whose `X-Forwarded-*` it believes. */
+/** Creates an express app without routes. It trusts `X-Forwarded-*` of proxies in `trustedProxies` (CIDR). */
 export function createExpress(trustedProxies: readonly string[] = []): Express {
   const app = express();
   if (trustedProxies.length > 0) app.set('trust proxy', [...trustedProxies]);
@@ -48,7 +47,7 @@ export function createExpress(trustedProxies: readonly string[] = []): Express {
   return app;
 }
 
-/** Two `Host` headers may mean one thing to a proxy and another to us (RFC 9112, section 3.2). Node keeps the first in silence. */
+/** Refuses requests with two `Host` headers: a proxy may use the other one (RFC 9112, section 3.2). Node silently uses the first. */
 const requireOneHost: RequestHandler = (request, response, next) => {
   let hosts = 0;
   for (let i = 0; i < request.rawHeaders.length; i += 2) if (/^host$/i.test(request.rawHeaders[i]!)) hosts += 1;
@@ -60,7 +59,7 @@ const requireOneHost: RequestHandler = (request, response, next) => {
   next();
 };
 
-/** Serves an express app. Port 0 takes a free one. */
+/** Serves an express app. Port 0 selects a free port. */
 export function createHttpService(options: {
   app: Express;
   host: string;
@@ -74,7 +73,7 @@ export function createHttpService(options: {
     connectionsCheckingInterval: CHECK_CONNECTIONS_EVERY_MS,
   });
   server.timeout = SOCKET_TIMEOUT_MS;
-  answerInTurn(server, options.app);
+  handleInOrder(server, options.app);
   server.maxConnections = MAX_CONNECTIONS;
   limitConnections(server, options.limits);
   let stopping: Promise<void> | undefined;
@@ -106,7 +105,7 @@ export function createHttpService(options: {
           return;
         }
         const cut = setTimeout(() => server.closeAllConnections(), graceMs);
-        // A client that keeps its connection would hold up the stop once it has its answer.
+        // A keep-alive connection would delay the stop after its last response.
         const idle = setInterval(() => server.closeIdleConnections(), CLOSE_IDLE_EVERY_MS);
         server.close(() => {
           clearInterval(idle);
@@ -120,15 +119,15 @@ export function createHttpService(options: {
 }
 
 interface Connection {
-  /** The request that is being answered. */
+  /** The request in progress. */
   current: { request: IncomingMessage; response: ServerResponse } | undefined;
-  /** Requests that wait for their turn. */
-  behind: (() => void)[];
-  /** Ends the connection if the rest of its request still does not come. */
+  /** Handlers of pipelined requests, in order. */
+  waiting: (() => void)[];
+  /** Closes the connection if the rest of its request does not arrive. */
   late: NodeJS.Timeout | undefined;
 }
 
-/** What a client is told whose bytes are not a request that can be taken; any other error is 400. */
+/** The status for each error of the HTTP parser; 400 for all others. */
 const STATUS_OF_CLIENT_ERROR: Record<string, string> = {
   ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
   HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
@@ -136,32 +135,32 @@ const STATUS_OF_CLIENT_ERROR: Record<string, string> = {
 };
 
 /**
- * Answers the requests of a connection one after the other, and reads no more from it while some wait: whoever sends without waiting for
- * answers would have all of memory, and all time of the event loop, otherwise.
+ * Handles the requests of a connection one after the other, and reads no more from the connection while any wait. Otherwise, a client
+ * that sends requests without waiting for responses could use all memory and block the event loop.
  */
-function answerInTurn(server: Server, app: RequestListener): void {
+function handleInOrder(server: Server, app: RequestListener): void {
   const connections = new WeakMap<Duplex, Connection>();
-  let waiting = 0;
+  let totalWaiting = 0;
   server.on('connection', (socket) => {
-    const connection: Connection = { current: undefined, behind: [], late: undefined };
+    const connection: Connection = { current: undefined, waiting: [], late: undefined };
     connections.set(socket, connection);
-    // Node sets a connection going again whenever somebody reads the body of a request.
+    // Node resumes a connection whenever the body of a request is read.
     socket.on('resume', () => {
-      if (connection.behind.length > 0) socket.pause();
+      if (connection.waiting.length > 0) socket.pause();
     });
     socket.once('close', () => {
-      waiting -= connection.behind.length;
+      totalWaiting -= connection.waiting.length;
       clearTimeout(connection.late);
     });
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const connection = connections.get(socket);
     const current = connection?.current;
-    if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && connection && connection.behind.length > 0) {
-      // The rest of its request is late because this process does not read it. It gets more time, once.
+    if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && connection && connection.waiting.length > 0) {
+      // The rest of its request is late because this process does not read it. Allow more time, once.
       connection.late = setTimeout(() => socket.destroy(), SOCKET_TIMEOUT_MS).unref();
     } else if (!socket.writable || current?.request.complete || current?.response.headersSent) {
-      // What was written now would be taken for the response to an earlier request, or for a part of one.
+      // The client would take anything written now for the response to an earlier request, or for a part of it.
       socket.destroy();
     } else {
       socket.end(
@@ -175,7 +174,7 @@ function answerInTurn(server: Server, app: RequestListener): void {
     if (socket.destroyed) return;
     const connection = connections.get(socket)!;
     clearTimeout(connection.late);
-    const answer = () => {
+    const handle = () => {
       connection.current = { request, response };
       response.once('close', next);
       app(request, response);
@@ -183,26 +182,25 @@ function answerInTurn(server: Server, app: RequestListener): void {
     const next = () => {
       connection.current = undefined;
       if (socket.destroyed) return;
-      const following = connection.behind.shift();
+      const following = connection.waiting.shift();
       if (!following) return;
-      waiting -= 1;
+      totalWaiting -= 1;
       following();
-      if (connection.behind.length === 0) socket.resume();
+      if (connection.waiting.length === 0) socket.resume();
     };
     if (!connection.current) {
-      answer();
-    } else if (waiting === MOST_SENT_AHEAD) {
+      handle();
+    } else if (totalWaiting === MAX_PIPELINED) {
       socket.destroy();
     } else {
-      waiting += 1;
-      connection.behind.push(answer);
+      totalWaiting += 1;
+      connection.waiting.push(handle);
       socket.pause();
     }
   });
 }
 
 function describeListenError(error: NodeJS.ErrnoException, host: string, port: number): StartError {
-  if (error.code === 'EADDRINUSE')
-    return new StartError(`Something else listens on ${host}:${port} already. Set PORT.`);
-  return new StartError(`Can't listen on ${host}:${port} (HOST, PORT): ${error.code ?? error.message}`);
+  if (error.code === 'EADDRINUSE') return new StartError(`${host}:${port} is already in use. Set PORT.`);
+  return new StartError(`Cannot listen on ${host}:${port} (HOST, PORT): ${error.code ?? error.message}`);
 }

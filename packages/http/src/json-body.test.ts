@@ -1,13 +1,13 @@
 /** JSON bodies over real connections: limits, media types, and room shared among callers. */
 import { describe, expect, it } from '@jest/globals';
 import { eventually } from '@posthorn/testing';
-import { createBudget, jsonBody, keepHolder } from './index.ts';
+import { createBudget, jsonBody, setPrincipal } from './index.ts';
 import { json, serve } from './test-service.ts';
 
 describe('json body', () => {
   const echo = () =>
     serve((app) => {
-      app.post('/', jsonBody({ limitBytes: 100 }), (request, response) => void response.json(request.body));
+      app.post('/', jsonBody({ maxBytes: 100 }), (request, response) => void response.json(request.body));
     });
   it.each([
     ['not JSON', json('{'), 400, 'invalid_json'],
@@ -40,10 +40,10 @@ describe('json body', () => {
     const held: (() => void)[] = [];
     const url = await serve((app) => {
       app.use((request, response, next) => {
-        keepHolder(response, { name: String(request.headers['x-caller']), key: '' });
+        setPrincipal(response, { name: String(request.headers['x-caller']), key: '' });
         next();
       });
-      app.post('/', jsonBody({ limitBytes: 100, admissions: [{ budget, weigh: (bytes) => bytes }] }), (_, response) => {
+      app.post('/', jsonBody({ maxBytes: 100, admissions: [{ budget, weigh: (bytes) => bytes }] }), (_, response) => {
         held.push(() => void response.json({}));
       });
     });

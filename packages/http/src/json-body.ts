@@ -1,27 +1,27 @@
-/** Reads a JSON body with a limit, and says exactly what is wrong with a bad one. */
+/** Reads a JSON body of limited size. */
 import { AppError, parseJson } from '@posthorn/core';
 import type { Request, RequestHandler } from 'express';
 import { callerName } from './auth.ts';
 import type { Budget } from './budget.ts';
 
-/** A budget that requests use up as their bodies arrive. */
+/** Admission control: a budget that requests use while their bodies arrive. */
 export interface Admission {
   budget: Budget;
-  /** What a request counts for once so many bytes of its body have arrived; at least 1 for a body of unknown length. */
+  /** Returns how much of the budget a request uses after so many bytes of its body. At least 1, also for a body of unknown length. */
   weigh(bytes: number): number;
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /**
- * Puts the parsed body into `request.body`. Anything but uncompressed `application/json` in UTF-8 is refused with 415, more than
- * `limitBytes` with 413, text that isn't JSON with 400. With `optional`, no body at all gives undefined.
+ * Sets `request.body` to the parsed body. Returns 415 for anything but uncompressed `application/json` in UTF-8, 413 for more than
+ * `maxBytes`, and 400 for invalid JSON. With `optional`, a missing body results in undefined.
  *
- * Each admission's budget is charged to the caller for what has arrived, never for what is only announced, and until the response is
- * closed. Where it has no room for that, or for the announced length, the request is refused with 503 and no more of it is read.
+ * Until the response is closed, each budget is charged for the bytes that have arrived, not for the announced length. If a budget has
+ * no room for either, the request gets 503 and the rest of its body is not read.
  */
 export function jsonBody(options: {
-  limitBytes: number;
+  maxBytes: number;
   optional?: boolean;
   admissions?: readonly Admission[];
 }): RequestHandler {
@@ -36,20 +36,20 @@ export function jsonBody(options: {
         return;
       }
       checkMediaType(request);
-      if (announced > options.limitBytes) throw tooLarge(options.limitBytes);
-      // A guard may have waited: the claims of a response that is closed already would never be released.
-      if (response.closed) throw new AppError('invalid_json', 'The body did not arrive whole.');
+      if (announced > options.maxBytes) throw tooLarge(options.maxBytes);
+      // A guard may have waited. Claims of a response that is closed already would never be released.
+      if (response.closed) throw new AppError('invalid_json', 'The body is incomplete.');
       const caller = callerName(response);
       const claims = admissions.map(({ budget, weigh }) => ({ claim: budget.claimFor(caller), weigh }));
       if (!claims.every(({ claim, weigh }) => claim.hasRoomFor(weigh(announced)))) throw overloaded();
       response.once('close', () => {
         for (const { claim } of claims) claim.release();
       });
-      const take = (arrivedBytes: number) => claims.every(({ claim, weigh }) => claim.growTo(weigh(arrivedBytes)));
-      request.body = parseJson(decode(await readBytes(request, options.limitBytes, take)));
+      const claim = (arrivedBytes: number) => claims.every(({ claim, weigh }) => claim.growTo(weigh(arrivedBytes)));
+      request.body = parseJson(decode(await readBytes(request, options.maxBytes, claim)));
       next();
     } catch (error) {
-      // The rest of the body is not wanted: the connection ends with the answer instead of waiting for it.
+      // Close the connection after the response instead of reading the rest of the body.
       if (!request.complete) response.set('Connection', 'close');
       next(error);
     }
@@ -66,7 +66,7 @@ function checkMediaType(request: Request): void {
   }
 }
 
-function readBytes(request: Request, limitBytes: number, take: (arrivedBytes: number) => boolean): Promise<Buffer> {
+function readBytes(request: Request, maxBytes: number, claim: (arrivedBytes: number) => boolean): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const refuse = (why: AppError) => {
       request.pause();
@@ -77,13 +77,13 @@ function readBytes(request: Request, limitBytes: number, take: (arrivedBytes: nu
     let size = 0;
     request.on('data', (chunk: Buffer) => {
       size += chunk.length;
-      if (size > limitBytes) refuse(tooLarge(limitBytes));
-      else if (!take(size)) refuse(overloaded());
+      if (size > maxBytes) refuse(tooLarge(maxBytes));
+      else if (!claim(size)) refuse(overloaded());
       else chunks.push(chunk);
     });
     request.on('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)));
-    request.on('error', () => reject(new AppError('invalid_json', 'The body did not arrive whole.')));
-    request.on('aborted', () => reject(new AppError('invalid_json', 'The body did not arrive whole.')));
+    request.on('error', () => reject(new AppError('invalid_json', 'The body is incomplete.')));
+    request.on('aborted', () => reject(new AppError('invalid_json', 'The body is incomplete.')));
   });
 }
 
@@ -96,11 +96,11 @@ function decode(bytes: Buffer): string {
 }
 
 function overloaded(): AppError {
-  return new AppError('overloaded', 'Too many requests are in flight, or too many of this caller. Try again.', {
+  return new AppError('overloaded', 'Too many requests in flight; retry shortly.', {
     retryAfterS: 1,
   });
 }
 
-function tooLarge(limitBytes: number): AppError {
-  return new AppError('body_too_large', `The body is larger than ${limitBytes} bytes.`);
+function tooLarge(maxBytes: number): AppError {
+  return new AppError('body_too_large', `The body is larger than ${maxBytes} bytes.`);
 }

@@ -19,12 +19,12 @@ export function operationsRoutes(api: Api, options: { registry: Registry; checkR
   const state = (description: string) => ({
     200: { description, schema: z.strictObject({ status: z.enum(['ok', 'ready']) }) },
   });
-  api.route({ ...common, path: '/healthz', summary: 'Is the process alive?', answers: state('It is') }, async () => ({
+  api.route({ ...common, path: '/healthz', summary: 'Is the process alive?', responses: state('It is') }, async () => ({
     status: 200,
     body: { status: 'ok' },
   }));
   api.route(
-    { ...common, path: '/readyz', summary: 'Does Redis answer and take writes?', answers: state('It does') },
+    { ...common, path: '/readyz', summary: 'Does Redis answer and take writes?', responses: state('It does') },
     async () => {
       await checkReady();
       return { status: 200, body: { status: 'ready' } };
@@ -35,7 +35,7 @@ export function operationsRoutes(api: Api, options: { registry: Registry; checkR
       ...common,
       path: '/metrics',
       summary: 'Metrics for Prometheus',
-      answers: { 200: { description: 'Text format', type: 'text/plain', schema: z.string() } },
+      responses: { 200: { description: 'Text format', type: 'text/plain', schema: z.string() } },
     },
     async ({ response }) => {
       const text = await collect();

@@ -4,37 +4,36 @@ import { isStorageFailure, type Logger } from '@posthorn/runtime';
 import type { ErrorRequestHandler, RequestHandler } from 'express';
 import type { z } from 'zod';
 
-/** Seconds a caller is asked to wait when Redis is away. */
+/** `Retry-After` while Redis is unavailable. */
 const RETRY_AFTER_S = 5;
 
-/** The problem document of an error, with what goes into the log beside it. */
+/** Returns an `AppError` for any error: storage failures are `unavailable`, unknown errors `internal`. */
 export function toAppError(error: unknown): AppError {
   if (error instanceof AppError) return error;
   if (isStorageFailure(error)) return storageUnavailable(error);
-  // A path that does not decode: express throws it with a status of its own.
-  if (error instanceof URIError)
-    return new AppError('not_found', 'There is nothing at this address.', { cause: error });
-  return new AppError('internal', 'Something went wrong inside; it has been logged.', { cause: error });
+  // Express throws it for a path that it cannot decode.
+  if (error instanceof URIError) return new AppError('not_found', 'No route has this path.', { cause: error });
+  return new AppError('internal', 'Internal error; it has been logged.', { cause: error });
 }
 
 function storageUnavailable(cause: unknown): AppError {
-  const message = 'Storage does not answer or takes no writes at the moment. Try again.';
+  const message = 'Storage is unavailable; retry shortly.';
   return new AppError('unavailable', message, { cause, retryAfterS: RETRY_AFTER_S });
 }
 
-/** Refuses calls with 503 as long as storage is not open. */
+/** Returns 503 until storage is open. */
 export function requireStorage(isOpen: () => boolean): RequestHandler {
   return (_request, _response, next) => {
     next(isOpen() ? undefined : storageUnavailable(new Error('Storage is not open yet.')));
   };
 }
 
-/** Bad fields that one problem document lists. */
+/** Invalid fields that a problem document lists. */
 const MAX_FIELD_ERRORS = 20;
-/** Longest path that is shown; a key may be as long as the body. */
+/** A path is truncated to this length, because a key may be as long as the body. */
 const MAX_PATH_LENGTH = 200;
 
-/** An error as the JSON object that both APIs return. It lists at most `maxFields` bad fields and says how many more there are. */
+/** Returns the problem document of an error. It lists at most `maxFields` invalid fields and the number of further ones. */
 export function problemDocument(error: AppError, maxFields = MAX_FIELD_ERRORS): Record<string, unknown> {
   return {
     type: 'about:blank',
@@ -46,7 +45,7 @@ export function problemDocument(error: AppError, maxFields = MAX_FIELD_ERRORS): 
   };
 }
 
-/** The last middleware of an API: every error becomes a problem document; those that are our fault are logged. */
+/** The last middleware of an API. Turns every error into a problem document, and logs internal and storage errors. */
 export function problemHandler(logger: Logger): ErrorRequestHandler {
   return (thrown, request, response, next) => {
     const error = toAppError(thrown);
@@ -65,18 +64,18 @@ export function problemHandler(logger: Logger): ErrorRequestHandler {
   };
 }
 
-/** Answers 404 to whatever no route took. */
+/** Returns 404 for requests that no route matches. */
 export const notFoundHandler: RequestHandler = (request, _response, next) => {
-  next(new AppError('not_found', `There is nothing at ${request.method} ${request.path}.`));
+  next(new AppError('not_found', `No route for ${request.method} ${request.path}.`));
 };
 
 function listFields({ listed, more }: FieldErrors, maxFields: number): FieldError[] {
   const left = more + Math.max(0, listed.length - maxFields);
-  const rest = { path: '', message: `${left} more fields are not valid and not listed` };
+  const rest = { path: '', message: `${left} more invalid fields are not listed` };
   return left === 0 ? listed : [...listed.slice(0, maxFields), rest];
 }
 
-/** The bad fields of a failed validation, with dotted paths: the first `MAX_FIELD_ERRORS`, and how many more there are. */
+/** Returns the invalid fields of a failed validation with dotted paths: the first `MAX_FIELD_ERRORS`, and the number of further ones. */
 export function fieldErrors(error: z.ZodError): FieldErrors {
   const listed: FieldError[] = [];
   let more = 0;
@@ -107,7 +106,7 @@ function messageOf(issue: z.core.$ZodIssue): string {
   return issue.message.replace(/^Invalid input: e/, 'E').replace(/^Invalid option: e/, 'E');
 }
 
-/** Parses input with a schema. Throws `AppError` `invalid_fields` that names every bad field. */
+/** Parses input with a schema. Throws `AppError` `invalid_fields` that names each invalid field. */
 export function parseFields<S extends z.ZodType>(schema: S, input: unknown, what: string): z.infer<S> {
   const parsed = schema.safeParse(input);
   if (parsed.success) return parsed.data;

@@ -1,34 +1,34 @@
-/** Limits how often a caller may do something, over all processes together: the count is in Redis. */
+/** Rate limits per caller. The counts are in Redis, so a limit holds over all processes. */
 import { AppError } from '@posthorn/core';
 import type { RequestHandler } from 'express';
 import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
 import { callerName } from './auth.ts';
 
 export interface RateLimit {
-  /** Counts `points` for a caller. Throws `AppError` `too_many_requests` once the limit is passed. */
+  /** Counts `points` for a caller, 1 by default. Throws `AppError` `too_many_requests` if that exceeds the limit. */
   consume(caller: string, points?: number): Promise<void>;
 }
 
 interface RateLimitOptions {
   /** An ioredis connection. */
   redis: unknown;
-  /** The first part of the keys in Redis. */
+  /** The prefix of the keys in Redis. */
   keyPrefix: string;
-  /** So many in so many seconds. */
   points: number;
+  /** The window in which `points` are allowed. */
   seconds: number;
-  /** What the refused caller is told. */
+  /** The message for a refused caller. */
   message: string;
 }
 
 function createRateLimit({ redis, keyPrefix, points, seconds, message }: RateLimitOptions): RateLimit {
-  // A Redis that takes no writes must not keep operators from looking: each process counts for itself then.
+  // While Redis takes no writes, each process counts for itself, so that operators can still use the API.
   const insuranceLimiter = new RateLimiterMemory({ keyPrefix, points, duration: seconds });
   const limiter = new RateLimiterRedis({ storeClient: redis, keyPrefix, points, duration: seconds, insuranceLimiter });
   return {
     async consume(caller, count = 1) {
       try {
-        // One call that is larger than the limit as a whole may take all of it, or it could never be made.
+        // A single call that exceeds the whole limit uses all of it. Otherwise it could never succeed.
         await limiter.consume(caller, Math.min(count, points));
       } catch (error) {
         if (!(error instanceof RateLimiterRes)) throw error;
@@ -39,7 +39,7 @@ function createRateLimit({ redis, keyPrefix, points, seconds, message }: RateLim
   };
 }
 
-/** A limit of so many a second for each caller, for a setting in which 0 means none. */
+/** Returns a limit per second and caller, or undefined if `perSecond` is 0. */
 export function limitPerSecond(options: {
   redis: unknown;
   keyPrefix: string;
@@ -50,7 +50,7 @@ export function limitPerSecond(options: {
   return perSecond === 0 ? undefined : createRateLimit({ ...rest, points: perSecond, seconds: 1 });
 }
 
-/** Counts each call of a known caller; behind authentication. Lets all pass where there is no limit. */
+/** Counts each call of an authenticated caller. Without a limit, all calls pass. */
 export function limitCalls(limit: RateLimit | undefined): RequestHandler {
   return async (_request, response, next) => {
     await limit?.consume(callerName(response));

@@ -1,9 +1,9 @@
-/** Time as the apps see it, so that a test can be in charge of it. */
+/** The source of the time, which a test can replace. */
 
 export interface Clock {
   /** Milliseconds since 1970. */
   now(): number;
 }
 
-/** The machine's clock. */
+/** The system clock. */
 export const systemClock: Clock = { now: () => Date.now() };

@@ -1,19 +1,19 @@
-/** JSON lines on stdout, one wide line an event or attempt, secrets struck out. */
+/** Logs JSON lines to stdout, with secrets redacted. */
 import { type DestinationStream, type Logger, pino, stdTimeFunctions } from 'pino';
 
 export type { Logger };
 
-/** Names under which a secret could slip into a log line; the code doesn't log them in the first place. */
+/** Fields that are redacted. The code does not log secrets; this is a second line of defence. */
 const SECRET_NAMES = new Set(['authorization', 'cookie', 'secret', 'token', 'key', 'password']);
 
-/** A logger for one app. */
+/** Creates the logger of an app. */
 export function createLogger(options: { app: string; level: string; destination?: DestinationStream }): Logger {
   return pino(
     {
       level: options.level,
       base: { app: options.app, pid: process.pid },
       timestamp: stdTimeFunctions.isoTime,
-      formatters: { level: (label) => ({ level: label }), log: strikeSecrets },
+      formatters: { level: (label) => ({ level: label }), log: redactSecrets },
       serializers: { err: describeError },
     },
     options.destination ?? stdout(),
@@ -21,28 +21,28 @@ export function createLogger(options: { app: string; level: string; destination?
 }
 
 /**
- * Node's own stdout, not pino's faster one: that waits for ever, blocking the process, where nobody reads the log any more, and a
- * process must still be able to work and to stop then.
+ * Returns Node's stdout. Pino's own destination is faster but blocks the process for ever if the reader of the log is gone, and the
+ * process must still be able to work and to stop.
  */
 function stdout(): DestinationStream {
   if (process.stdout.listenerCount('error') === 0) process.stdout.on('error', () => undefined);
   return process.stdout;
 }
 
-/** pino's own redaction costs an attempt as much as its signature; this looks two levels deep, where a line has any. */
-function strikeSecrets(line: Record<string, unknown>, depth = 0): Record<string, unknown> {
-  let struck = line;
+/** Redacts two levels of a line. Pino's own redaction takes as long as signing an attempt. */
+function redactSecrets(line: Record<string, unknown>, depth = 0): Record<string, unknown> {
+  let redacted = line;
   for (const name in line) {
     const value = line[name];
     const isSecret = SECRET_NAMES.has(name);
     if (!isSecret && (depth === 2 || typeof value !== 'object' || value === null || value instanceof Error)) continue;
-    const safe = isSecret ? '[secret]' : strikeSecrets(value as Record<string, unknown>, depth + 1);
-    if (safe !== value) struck = { ...struck, [name]: safe };
+    const safe = isSecret ? '[secret]' : redactSecrets(value as Record<string, unknown>, depth + 1);
+    if (safe !== value) redacted = { ...redacted, [name]: safe };
   }
-  return struck;
+  return redacted;
 }
 
-/** What of an error goes into the log: never the command or request it carries, which may hold a body or a secret. */
+/** Returns the fields of an error to log. An error's command or request may hold a body or a secret, so it is left out. */
 function describeError(error: unknown): unknown {
   if (!(error instanceof Error)) return { message: String(error) };
   const { code, cause } = error as Error & { code?: unknown };

@@ -1,10 +1,10 @@
-/** A piece of background work that runs again and again, one run at a time, until the process stops. */
+/** Repeated background work, as a service. */
 import type { Logger } from './logger.ts';
 import type { Service } from './service.ts';
 
 /**
- * Runs `run` every `everyMs` milliseconds, counted from the end of the run before. A run that fails is logged and repeated like any
- * other. `stop` waits for the run in hand.
+ * Calls `run` every `everyMs` milliseconds, measured from the end of the previous run. A failed run is logged and repeated like any
+ * other. `stop` waits for the current run.
  */
 export function createRepeating(options: {
   name: string;

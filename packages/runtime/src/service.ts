@@ -1,36 +1,37 @@
-/** The life of a process: services started in order, stopped in reverse, on a signal and within a time limit. */
+/** Runs a process: starts its services in order, and stops them in reverse on a signal, within a time limit. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { StartError } from '@posthorn/core';
 import type { Logger } from './logger.ts';
 import { SettingsError } from './settings.ts';
 import { isStorageFailure } from './storage-failure.ts';
+import { withTimeLimit } from './time-limit.ts';
 
-/** Between two tries to start a service that Redis did not answer. */
+/** Delay before a start that failed because of Redis is retried. */
 const START_RETRY_MS = 500;
 
-/** Something with a life. `start` and `stop` may be called more than once. */
+/** A part of a process that starts and stops. Both are idempotent. */
 export interface Service {
   name: string;
   start(): Promise<void>;
-  /** Ends what is in flight, if it can within `graceMs`, and lets go of everything. */
+  /** Finishes work in flight if that takes at most `graceMs`, then releases all resources. */
   stop(graceMs: number): Promise<void>;
 }
 
-/** An app as `main.ts` has built it. */
+/** An app that is built but not started. */
 export interface App<Http extends Service = Service> {
-  /** Starts before the services, so that probes and callers get an answer while those wait for Redis; stops before any of them. */
+  /** Starts before all services, so that probes and callers get a response while services wait for Redis. Stops before all services. */
   http: Http;
   services: Service[];
   logger: Logger;
-  /** Time for everything to stop. */
+  /** Time limit for stopping all services. */
   graceMs: number;
-  /** Said in the `ready` line, for example where it listens. */
+  /** Returns fields for the `ready` log line, for example the URL. */
   describe?: () => Record<string, unknown>;
 }
 
 /**
- * Runs an app until SIGTERM, SIGINT or the end of the supervisor that it was started from, then stops it and exits:
- * 0 where all was finished, 1 where it could not start, broke, or did not finish within its grace. A second signal exits at once.
+ * Runs an app until SIGTERM, SIGINT or the end of its supervisor, then stops it and exits. The exit code is 0 if all work was finished,
+ * and 1 if the app could not start, had an unexpected error, or did not stop within `graceMs`. A second signal exits at once.
  */
 export async function runApp(build: () => App | Promise<App>): Promise<void> {
   let app: App;
@@ -52,7 +53,7 @@ export async function runApp(build: () => App | Promise<App>): Promise<void> {
     logger.flush(() => process.exit(clean ? exitCode : 1));
   };
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop({ signal }, 0));
-  // Started by a supervisor over an IPC channel: its end is this one's.
+  // The IPC channel closes when the supervisor ends.
   process.on('disconnect', () => void stop({ reason: 'supervisor gone' }, 0));
   for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
     process.on(event, (err: unknown) => {
@@ -71,12 +72,12 @@ export async function runApp(build: () => App | Promise<App>): Promise<void> {
   } catch (err) {
     if (stopping) return;
     if (err instanceof StartError) process.stderr.write(`${err.message}\n`);
-    else logger.fatal({ err }, 'start_failed');
+    else logger.fatal({ err }, 'process.start_failed');
     await stop({ reason: 'start failed' }, 1);
   }
 }
 
-/** Starts a service. Redis may go away again while services start: that is waited for, as everywhere else. */
+/** Starts a service. Retries while Redis is unavailable: it may fail again after storage has opened. */
 async function startService(service: Service, logger: Logger, isStopping: () => boolean): Promise<void> {
   while (!isStopping()) {
     try {
@@ -84,30 +85,23 @@ async function startService(service: Service, logger: Logger, isStopping: () => 
       return;
     } catch (err) {
       if (isStopping() || !isStorageFailure(err)) throw err;
-      logger.warn({ err, service: service.name }, 'start_repeated');
+      logger.warn({ err, service: service.name }, 'service.start_retried');
       await wait(START_RETRY_MS);
     }
   }
 }
 
-/** Stops services in reverse order within `graceMs` in all; answers whether all did in time. */
+/** Stops services in reverse order, within `graceMs` in total. Returns whether all stopped in time and without an error. */
 export async function stopServices(services: readonly Service[], graceMs: number, logger: Logger): Promise<boolean> {
   const endsAtMs = Date.now() + graceMs;
   let clean = true;
   for (const service of [...services].reverse()) {
     const leftMs = Math.max(0, endsAtMs - Date.now());
-    const timeUp = Promise.withResolvers<'time up'>();
-    const timer = setTimeout(() => timeUp.resolve('time up'), leftMs + 250);
     try {
-      if ((await Promise.race([service.stop(leftMs), timeUp.promise])) === 'time up') {
-        clean = false;
-        logger.error({ service: service.name }, 'did not stop in time');
-      }
+      await withTimeLimit(leftMs + 250, service.stop(leftMs));
     } catch (err) {
       clean = false;
-      logger.error({ err, service: service.name }, 'stop_failed');
-    } finally {
-      clearTimeout(timer);
+      logger.error({ err, service: service.name }, 'service.stop_failed');
     }
   }
   return clean;

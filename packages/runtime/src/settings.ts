@@ -1,15 +1,15 @@
-/** Settings from the environment: what the apps share of them, and one message that names every bad variable. */
+/** Reads settings from the environment, and defines those that all apps share. One message names every invalid variable. */
 import { readFileSync } from 'node:fs';
 import { parseDurationMs } from '@posthorn/core';
 import ipaddr from 'ipaddr.js';
 import { z } from 'zod';
 
-/** One or more settings are missing or wrong. The message names each variable and never quotes a value. */
+/** One or more settings are missing or invalid. The message names each variable and never contains a value. */
 export class SettingsError extends Error {
   override name = 'SettingsError';
 }
 
-/** Settings that hold a secret. Each may be read from a file instead, which `<NAME>_FILE` names. */
+/** Settings that hold a secret. Each may be in a file instead, whose path is in `<NAME>_FILE`. */
 const SECRET_SETTINGS = [
   'REDIS_URL',
   'REDIS_SENTINEL_PASSWORD',
@@ -20,7 +20,7 @@ const SECRET_SETTINGS = [
 ] as const;
 
 /**
- * Reads settings from an environment, and secret ones from the files it names, and freezes them. A blank variable counts as not set.
+ * Reads and freezes settings from an environment and from the files that it names for secrets. A blank variable counts as not set.
  * Throws `SettingsError`.
  */
 export function loadSettings<S extends z.ZodObject>(schema: S, env: NodeJS.ProcessEnv): Readonly<z.infer<S>> {
@@ -51,7 +51,7 @@ export function loadSettings<S extends z.ZodObject>(schema: S, env: NodeJS.Proce
 
 const isSecret = (name: string) => (SECRET_SETTINGS as readonly string[]).includes(name);
 
-/** A file may have one entry of a list on each line. */
+/** Returns the content of a file. A list may have one entry per line. */
 function readSecretFile(file: string): string {
   return readFileSync(file, 'utf8')
     .trim()
@@ -62,14 +62,14 @@ function describe(issue: z.core.$ZodIssue, given: Record<string, unknown>): stri
   return given[String(issue.path[0])] === undefined ? 'is required' : issue.message;
 }
 
-/** A setting read by `parse`, which answers undefined or throws where the text is wrong; `must` says what is expected. */
+/** Returns a schema that uses `parse`, which returns undefined or throws for invalid text. `must` is the message for it. */
 export function parsedBy<T>(parse: (text: string) => T | undefined, must: string) {
   return z.string().transform((text, context): T => {
     try {
       const value = parse(text);
       if (value !== undefined) return value;
     } catch {
-      // What was thrown may quote the value; the message below says what is expected instead.
+      // The error may contain the value. The message below says what is expected.
     }
     context.addIssue({ code: 'custom', message: must });
     return z.NEVER;
@@ -85,7 +85,7 @@ export const durationListMs = parsedBy((text) => {
   return list.length <= 20 && list.every((ms) => ms !== undefined) ? (list as number[]) : undefined;
 }, 'must be 1 to 20 durations separated by commas, such as 1m,5m');
 
-/** A whole number between two bounds. */
+/** A whole number from `min` to `max`. */
 export function wholeNumber(min: number, max: number) {
   return z
     .string()
@@ -94,10 +94,10 @@ export function wholeNumber(min: number, max: number) {
     .refine((n) => n >= min && n <= max, `must be a whole number from ${min} to ${max}`);
 }
 
-/** A key or token with fewer characters may be guessed. */
+/** Shorter keys and tokens could be guessed. */
 const MIN_KEY_LENGTH = 24;
 
-/** `name:rest,name:rest,…` with each name once and keys of at least `MIN_KEY_LENGTH` characters. */
+/** A list `name:rest,name:rest,…` in which each name is unique and each key has at least `MIN_KEY_LENGTH` characters. */
 function namedList<T extends { name: string; key: string }>(
   shape: string,
   parse: (name: string, rest: string) => T | undefined,
@@ -154,7 +154,7 @@ const networks = parsedBy((text) => {
   return list;
 }, 'must be networks in CIDR form separated by commas, such as 10.0.0.0/8');
 
-/** The settings that every app has (interface 2). `defaultPort` differs by app. */
+/** Returns the schemas of the settings that all apps have (interface 2). `defaultPort` differs by app. */
 export function sharedSettings(defaultPort: number) {
   return {
     REDIS_URL: redisUrl.default('redis://127.0.0.1:6379'),
@@ -183,7 +183,7 @@ export function sharedSettings(defaultPort: number) {
 /** The values of `sharedSettings`. */
 export type SharedSettings = z.infer<z.ZodObject<ReturnType<typeof sharedSettings>>>;
 
-/** Posthorn's version, as in the top package.json. */
+/** Posthorn's version, from the root package.json. */
 export const version: string = JSON.parse(
   readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'),
 ).version;
