@@ -1,6 +1,7 @@
 /** Opens the connections of deliveries: resolve, check, connect, TLS. */
 import { isIP, type LookupFunction, connect as netConnect, type Socket } from 'node:net';
 import { createSecureContext, type TLSSocket, connect as tlsConnect } from 'node:tls';
+import { LRUCache } from 'lru-cache';
 import { NotAdmitted } from './guarded-lookup.ts';
 import type { Target } from './targets.ts';
 
@@ -40,7 +41,7 @@ const MAX_SESSIONS = 1_000;
  * It calls `done` once: after the TLS handshake, or with the error.
  */
 export function createConnect({ lookup, ca, onConnected }: ConnectOptions): Connect {
-  const sessions = new Map<string, Buffer>();
+  const sessions = new LRUCache<string, Buffer>({ max: MAX_SESSIONS });
   const secureContext = createSecureContext({ ca });
   return (target, admit, done) => {
     const { hostname: host, port, origin } = target;
@@ -66,7 +67,7 @@ export function createConnect({ lookup, ca, onConnected }: ConnectOptions): Conn
       tried = ip;
     });
     socket.once('connect', () => onConnected?.(origin, socket.remoteAddress ?? ''));
-    if (target.isSecure) (socket as TLSSocket).on('session', (session) => remember(sessions, origin, session));
+    if (target.isSecure) (socket as TLSSocket).on('session', (session) => sessions.set(origin, session));
     let isDone = false;
     const finish = (error: Error | null) => {
       if (isDone) return;
@@ -89,11 +90,4 @@ function admitted(lookup: LookupFunction, admit: (ip: string) => boolean): Looku
       if (!error && ip !== undefined && !admit(ip)) callback(new NotAdmitted(ip), '');
       else callback(error, found, family);
     });
-}
-
-function remember(sessions: Map<string, Buffer>, origin: string, session: Buffer): void {
-  sessions.delete(origin);
-  sessions.set(origin, session);
-  const [oldest] = sessions.keys();
-  if (sessions.size > MAX_SESSIONS && oldest !== undefined) sessions.delete(oldest);
 }

@@ -1,5 +1,6 @@
 /** The connections that are kept between requests: an undici client for each, reused latest first, for a limited time. */
 import type { Socket } from 'node:net';
+import { LRUCache } from 'lru-cache';
 import { Client } from 'undici';
 import { limitResponses, MAX_HEADERS_BYTES, type ResponseLimits } from './response-limits.ts';
 import { ResponseError } from './result.ts';
@@ -41,18 +42,15 @@ export function createConnections(now: () => number): Connections {
   /** Idle connections, the one that has been idle longest first. */
   const idle = new Set<Connection>();
   const idleByOrigin = new Map<string, Connection[]>();
-  const distrustedUntilMs = new Map<string, number>();
+  const distrusted = new LRUCache<string, true>({
+    max: MAX_DISTRUSTED,
+    ttl: DISTRUST_MS,
+    ttlResolution: 0,
+    perf: { now },
+  });
 
-  const distrust = (origin: string) => {
-    const [oldest] = distrustedUntilMs.keys();
-    if (distrustedUntilMs.size >= MAX_DISTRUSTED && oldest !== undefined) distrustedUntilMs.delete(oldest);
-    distrustedUntilMs.set(origin, now() + DISTRUST_MS);
-  };
   const isReusable = ({ origin, socket, openedAtMs }: Connection) =>
-    !socket.destroyed &&
-    socket.writable &&
-    now() - openedAtMs < MAX_CONNECTION_AGE_MS &&
-    (distrustedUntilMs.get(origin) ?? 0) <= now();
+    !socket.destroyed && socket.writable && now() - openedAtMs < MAX_CONNECTION_AGE_MS && !distrusted.has(origin);
   const removeIdle = (connection: Connection) => {
     if (!idle.delete(connection)) return;
     const same = idleByOrigin.get(connection.origin)!;
@@ -88,7 +86,7 @@ export function createConnections(now: () => number): Connections {
         socket,
         ip,
         client: clientOver(origin, socket),
-        limits: limitResponses(socket, () => distrust(origin)),
+        limits: limitResponses(socket, () => distrusted.set(origin, true)),
         openedAtMs: now(),
       };
       open.add(connection);

@@ -1,4 +1,5 @@
-/** What a URL says about where a request goes; worked out once for each URL, since the same few are sent to all day. */
+/** Parses and checks the URL of a request. Results are cached, because the same URLs are used again and again. */
+import { LRUCache } from 'lru-cache';
 import type { AllowedNetworks } from './guard.ts';
 import { checkUrl } from './guard.ts';
 import type { SendResult } from './result.ts';
@@ -14,18 +15,13 @@ export interface Target {
 
 const MAX_TARGETS = 10_000;
 
-/** Returns the target of a URL, or the result of an attempt where the guard refuses the URL. */
+/** Returns a function that returns the target of a URL, or the result of an attempt if the guard refuses the URL. */
 export function createTargets(allowed: AllowedNetworks): (url: string) => Target | SendResult {
-  const known = new Map<string, Target | SendResult>();
-  return (text) => {
-    let target = known.get(text);
-    if (target === undefined) {
-      target = targetOf(text, allowed);
-      if (known.size >= MAX_TARGETS) known.clear();
-      known.set(text, target);
-    }
-    return target;
-  };
+  const targets = new LRUCache<string, Target | SendResult>({
+    max: MAX_TARGETS,
+    memoMethod: (text) => targetOf(text, allowed),
+  });
+  return (text) => targets.memo(text);
 }
 
 function targetOf(text: string, allowed: AllowedNetworks): Target | SendResult {
