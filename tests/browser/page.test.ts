@@ -218,8 +218,8 @@ describe('a delivery', () => {
     shown.resolve();
     await row.getByRole('link', { name: 'session.approved' }).click();
     await page.waitForURL(`**/deliveries/${delivery.id}`);
-    await page.getByText('Answered with an error status').first().waitFor();
-    await page.getByText('Failed for good').waitFor();
+    await page.getByText('Response has an error status').first().waitFor();
+    await page.getByText('Failed permanently').waitFor();
     expect(await page.getByText('Attempt 2').count()).toBe(1);
 
     // What is in a body is text, whatever it looks like.
@@ -281,13 +281,13 @@ describe('a delivery', () => {
     }
     await page.getByRole('textbox', { name: 'Go to an id' }).fill('nonsense');
     await page.keyboard.press('Enter');
-    await page.getByText('There is no such event').waitFor();
+    await page.getByText('No such event').waitFor();
     await page.goto('/deliveries');
     await page.getByRole('textbox', { name: 'Event id' }).fill(event.id);
     await page.waitForURL(`**/deliveries?event_id=${event.id}`);
     await page.getByRole('combobox', { name: 'Status' }).click();
     await page.getByRole('option', { name: 'Failed' }).click();
-    await page.getByText('No delivery is like that').waitFor();
+    await page.getByText('No matching deliveries').waitFor();
     await page.getByRole('button', { name: 'Clear' }).click();
     await page.waitForURL('**/deliveries');
   });

@@ -1,9 +1,9 @@
-/** Calls the operator API with the session's cookie, and turns its problems into errors that can be shown. */
+/** Calls the operator API with the session cookie. Problem documents become errors with a message for the user. */
 import type { Overview } from '@posthorn/operator-api';
 
 export type Attempts = Overview['last_hour'];
 
-/** What the API answered instead of what was asked for; `message` is fit to be shown. */
+/** A failed call. `message` can be shown to the user. */
 export class ApiError extends Error {
   readonly status: number;
   /** Messages by field. */
@@ -16,14 +16,14 @@ export class ApiError extends Error {
 }
 
 let csrfToken: string | null = null;
-/** Calls that change something carry the session's CSRF token from now on. */
+/** Sets the CSRF token that later calls send, unless they are GET. */
 export function setCsrfToken(token: string | null): void {
   csrfToken = token;
 }
 
 export type Query = Record<string, string | number | null | undefined>;
 
-/** A path with those of the parameters that have a value. */
+/** Returns the path with the parameters that have a value. */
 export function withQuery(path: string, query: Query): string {
   const given = Object.entries(query).flatMap(([name, value]): [string, string][] =>
     value === undefined || value === null || value === '' ? [] : [[name, String(value)]],
@@ -31,7 +31,7 @@ export function withQuery(path: string, query: Query): string {
   return given.length === 0 ? path : `${path}?${new URLSearchParams(given)}`;
 }
 
-/** The text of an answer. Throws `ApiError`. */
+/** Returns the text of the response. Throws `ApiError`. */
 export async function callText(method: string, path: string, body?: unknown): Promise<string> {
   const changes = method !== 'GET';
   let response: Response;
@@ -45,14 +45,14 @@ export async function callText(method: string, path: string, body?: unknown): Pr
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
   } catch {
-    throw new ApiError(0, 'The console does not answer. Is it running, and are you online?');
+    throw new ApiError(0, 'Cannot reach the console. Is it running, and are you online?');
   }
   const text = await response.text();
   if (response.ok) return text;
   throw problemOf(response.status, text);
 }
 
-/** The answer. Throws `ApiError`. */
+/** Returns the parsed response. Throws `ApiError`. */
 export async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
   const text = await callText(method, path, body);
   return (text === '' ? undefined : JSON.parse(text)) as T;
@@ -62,8 +62,8 @@ function problemOf(status: number, text: string): ApiError {
   try {
     const problem = JSON.parse(text) as { detail?: string; errors?: { path: string; message: string }[] };
     const fields = Object.fromEntries((problem.errors ?? []).map(({ path, message }) => [path, message]));
-    return new ApiError(status, problem.detail ?? `The console answered ${status}.`, fields);
+    return new ApiError(status, problem.detail ?? `The console returned status ${status}.`, fields);
   } catch {
-    return new ApiError(status, `The console answered ${status}.`);
+    return new ApiError(status, `The console returned status ${status}.`);
   }
 }

@@ -1,4 +1,4 @@
-/** The page's frame: navigation, search, color scheme, who is signed in; and which address shows what. */
+/** The frame of the page (navigation, search, color scheme, signed-in operator) and its routes. */
 import {
   ActionIcon,
   AppShell,
@@ -53,7 +53,7 @@ const sections = [
   { to: '/replays', label: 'Bulk replays', icon: IconPlayerTrackNext },
   { to: '/audit', label: 'Audit', icon: IconHistory },
 ] as const;
-/** Pages of others, which the same session opens. */
+/** Other pages of the console, for the same session. */
 const elsewhere = [
   { href: '/queues', label: 'Queues', icon: IconStack2 },
   { href: '/docs', label: 'API', icon: IconApi },

@@ -1,7 +1,7 @@
-/** A list's filters, kept in the page's address, so that a link and the way back lead to the same list. */
+/** Keeps the filters of a list in the URL, so that a link and the back button show the same list. */
 import { useSearchParams } from 'react-router';
 
-/** With `replace`, a change takes no step of its own on the way back. */
+/** With `replace`, a change adds no entry to the browser history. */
 export function useFilters<N extends string>(names: readonly N[], replace = true) {
   const [search, setSearch] = useSearchParams();
   return {

@@ -1,4 +1,4 @@
-/** What the page reads and changes, with TanStack Query: who refreshes by itself, and what a change makes stale. */
+/** All reads and changes, with TanStack Query: which reads are refreshed, and which a change invalidates. */
 
 import { notifications } from '@mantine/notifications';
 import type {
@@ -25,10 +25,10 @@ import {
 } from '@tanstack/react-query';
 import { ApiError, call, type Query, setCsrfToken, withQuery } from './api.ts';
 
-/** How often what is on screen is read again. */
+/** Interval of refreshing visible data. */
 const LIVE_MS = 2_000;
 
-/** A session that ended while the page was open: back to signing in, and from there to where one was. */
+/** The session has ended: show the sign-in page, which then returns to the current page. */
 function onError(error: unknown): void {
   if (error instanceof ApiError && error.status === 401) queryClient.setQueryData(['session'], null);
 }
@@ -38,7 +38,7 @@ export const queryClient: QueryClient = new QueryClient({
   mutationCache: new MutationCache({ onError }),
   defaultOptions: {
     queries: {
-      // What the API refuses it refuses again; what did not arrive may arrive.
+      // A client error is not retried, because the result would be the same.
       retry: (failures, error) =>
         failures < 2 && error instanceof ApiError && (error.status === 0 || error.status >= 500),
       staleTime: 1_000,
@@ -46,7 +46,7 @@ export const queryClient: QueryClient = new QueryClient({
   },
 });
 
-/** Who is signed in; null for nobody. */
+/** Returns the session; null if nobody is signed in. */
 export function useSession() {
   return useQuery({
     queryKey: ['session'],
@@ -64,7 +64,7 @@ export function useSession() {
   });
 }
 
-/** One thing, read again every two seconds while it is on screen. */
+/** Reads a resource and refreshes it every two seconds while it is visible. */
 function useLive<T>(key: readonly unknown[], path: string, options: { enabled?: boolean; live?: boolean } = {}) {
   return useQuery({
     queryKey: key,
@@ -81,7 +81,7 @@ export const useAddressAttempts = (id: string) =>
 export const useDelivery = (id: string) => useLive<DeliveryWithAttempts>(['delivery', id], `/v1/deliveries/${id}`);
 export const useReplay = (id: string) => useLive<Replay>(['replay', id], `/v1/replays/${id}`);
 
-/** The request of an attempt, or as it would be sent now. */
+/** Reads the request of an attempt, or the one that would be sent now. */
 export const useRequest = (deliveryId: string, attempt?: number) =>
   useLive<DeliveryRequest>(
     ['delivery', deliveryId, 'request', attempt],
@@ -89,7 +89,7 @@ export const useRequest = (deliveryId: string, attempt?: number) =>
     { live: false },
   );
 
-/** How many failed deliveries a bulk replay would look at. */
+/** Reads the number of failed deliveries that a bulk replay would process. */
 export const useFailedCount = (
   subscriptionId: string | null,
   range: { from?: string | undefined; to?: string | undefined },
@@ -102,7 +102,7 @@ export const useFailedCount = (
     placeholderData: keepPreviousData,
   });
 
-/** A list, page by page. It is live as long as one looks at its first page alone. */
+/** Reads a list page by page. It is refreshed while only its first page is loaded. */
 function useList<T>(name: string, path: string, query: Query) {
   return useInfiniteQuery({
     queryKey: [name, 'list', query],
@@ -119,7 +119,7 @@ export const useDeliveries = (query: Query) => useList<Delivery>('deliveries', '
 export const useReplays = (query: Query) => useList<Replay>('replays', '/v1/replays', query);
 export const useAudit = (query: Query) => useList<AuditEntry>('audit', '/v1/audit', query);
 
-/** Addresses to choose from: the newest 250. */
+/** Reads the newest 250 subscriptions, for selection. */
 export function useAddresses() {
   return useQuery({
     queryKey: ['subscriptions', 'addresses'],
@@ -128,12 +128,12 @@ export function useAddresses() {
   });
 }
 
-/** The urls of those addresses, by id. */
+/** Returns the URLs of these subscriptions by id. */
 export function useUrls(): Map<string, string> {
   return new Map((useAddresses().data?.data ?? []).map(({ id, url }) => [id, url]));
 }
 
-/** A change by the API. Says what went wrong, unless the caller shows it at its fields. */
+/** Changes something through the API. Shows an error message, unless the caller shows it in a form. */
 export function useChange<V, T>(
   change: (value: V) => Promise<T>,
   options: { done?: string; onDone?: (result: T, value: V) => void; quiet?: boolean } = {},

@@ -1,4 +1,4 @@
-/** Lets only who is signed in further; everybody else signs in first and comes back to where they wanted to be. */
+/** Shows its content to signed-in operators. Others sign in first and then return to the page they opened. */
 import { Alert, Button, Center, Loader, Stack } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Navigate, useLocation } from 'react-router';
@@ -18,7 +18,7 @@ export function RequireSession({ children }: { children: ReactNode }) {
     return (
       <Center h="100vh" p="md">
         <Stack maw={420}>
-          <Alert color="red" title="The console can't be reached">
+          <Alert color="red" title="Cannot reach the console">
             {session.error.message}
           </Alert>
           <Button variant="default" onClick={() => session.refetch()}>

@@ -1,4 +1,4 @@
-/** How the page looks, in Mantine's terms. */
+/** The Mantine theme of the page. */
 import { type CSSVariablesResolver, createTheme, NavLink, Table } from '@mantine/core';
 
 export const theme = createTheme({
@@ -22,7 +22,7 @@ export const theme = createTheme({
   },
 });
 
-/** Secondary text, placeholders and badges that everybody can read: at least 4.5 to 1 (WCAG AA). */
+/** A contrast of at least 4.5 to 1 for secondary text, placeholders and badges (WCAG AA). */
 export const readable: CSSVariablesResolver = () => ({
   variables: {},
   light: {

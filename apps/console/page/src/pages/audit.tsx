@@ -1,4 +1,4 @@
-/** Who did what, when, to which subscription or delivery. */
+/** The audit trail: who did what, when, to which subscription or delivery. */
 
 import { Anchor, Box, Group, Select, Table, Text } from '@mantine/core';
 import type { AuditEntry } from '@posthorn/operator-api';
@@ -57,7 +57,7 @@ export function AuditPage() {
           {({ pages }) => {
             const entries = pages.flatMap(({ data }) => data);
             if (entries.length === 0)
-              return <Empty title="Nothing like that happened">Everything that changes something is noted here.</Empty>;
+              return <Empty title="No matching audit entries">Every change is recorded here.</Empty>;
             return (
               <Table verticalSpacing={7} layout="fixed" aria-label="Audit trail">
                 <Table.Thead>
@@ -119,7 +119,7 @@ function About({ entry, urls }: { entry: AuditEntry; urls: Map<string, string> }
   );
 }
 
-/** `status: active`, or for a change `url: before → after`. */
+/** Shows for example `status: active`, or for a change `url: before → after`. */
 function detailText(detail: AuditEntry['detail']): string {
   const text = (value: unknown) => (Array.isArray(value) ? value.join(' ') : String(value ?? 'none'));
   return Object.entries(detail)

@@ -1,4 +1,4 @@
-/** All deliveries, newest first and live, by address, event, type, status and time. */
+/** All deliveries, newest first, refreshed, filtered by address, event, type, status and time. */
 import { Button, Group, Select, TextInput } from '@mantine/core';
 import { DateTimePicker } from '@mantine/dates';
 import { useDebouncedCallback } from '@mantine/hooks';
@@ -87,8 +87,8 @@ export function DeliveriesPage() {
             const deliveries = pages.flatMap(({ data }) => data);
             if (deliveries.length > 0) return <DeliveryTable deliveries={deliveries} addresses={urls} />;
             return isFiltered ? (
-              <Empty title={list.hasNextPage ? 'None among the newest' : 'No delivery is like that'}>
-                {list.hasNextPage ? 'Look further back with the button below.' : 'Change or clear the filters.'}
+              <Empty title={list.hasNextPage ? 'No matches among the newest' : 'No matching deliveries'}>
+                {list.hasNextPage ? 'Load older deliveries with the button below.' : 'Change or clear the filters.'}
               </Empty>
             ) : (
               <Empty title="No deliveries yet">

@@ -1,4 +1,4 @@
-/** One delivery: the story of its attempts, and the request that was sent. */
+/** One delivery: its attempts, and the request that was sent. */
 
 import { Anchor, Button, Grid, Group, Stack, Tabs, Text, Title } from '@mantine/core';
 import type { Delivery, DeliveryWithAttempts } from '@posthorn/operator-api';
@@ -96,7 +96,7 @@ function Details({ delivery }: { delivery: DeliveryWithAttempts }) {
   );
 }
 
-/** What was sent: the last attempt's headers, the body, and a command that sends the same with a signature of now. */
+/** The request: headers of the last attempt, body, and a command that sends the same with a current signature. */
 function Request({ delivery }: { delivery: DeliveryWithAttempts }) {
   const sent = useRequest(delivery.id, delivery.attempt_count === 0 ? undefined : delivery.attempt_count);
   const fresh = useRequest(delivery.id);

@@ -1,4 +1,4 @@
-/** One event: its body, and every delivery it made. */
+/** One event: its body and its deliveries. */
 
 import { Anchor, Group, Stack, Text, Title } from '@mantine/core';
 import type { PublishedEvent } from '@posthorn/operator-api';
@@ -71,7 +71,7 @@ export function EventPage() {
             </Section>
             <Section title={`Deliveries (${loaded.deliveries.length})`} flush>
               {loaded.deliveries.length === 0 ? (
-                <Empty title="It went to nobody">No subscription wanted it when it was accepted.</Empty>
+                <Empty title="No deliveries">No subscription matched the event when it was accepted.</Empty>
               ) : (
                 <DeliveryTable deliveries={loaded.deliveries} addresses={urls} />
               )}
@@ -83,7 +83,7 @@ export function EventPage() {
   );
 }
 
-/** What receivers get: the answer without what Posthorn adds to it. */
+/** The body that receivers get: the response without the fields that Posthorn adds. */
 function bodyOf(text: string): string {
   const lines = prettyJson(text).split('\n');
   const end = lines.findIndex((line) => line.startsWith('  "accepted_at"'));

@@ -1,4 +1,4 @@
-/** A new subscription: its fields, then its secret, this once. */
+/** Creates a subscription, then shows its secret once. */
 
 import { Button, Group, Stack, Text } from '@mantine/core';
 import type { Subscription, SubscriptionWithSecret } from '@posthorn/operator-api';

@@ -1,4 +1,4 @@
-/** An address of the page that shows nothing. */
+/** The page for an unknown URL. */
 import { Button } from '@mantine/core';
 import { Link } from 'react-router';
 import { PageBody } from '../parts/layout.tsx';
@@ -8,7 +8,7 @@ export function NotFoundPage() {
   return (
     <PageBody title="Nothing here">
       <Empty
-        title="There is no such page"
+        title="Page not found"
         action={
           <Button component={Link} to="/" variant="default" mt="xs">
             To the overview

@@ -1,4 +1,4 @@
-/** How things are: attempts over time, what waits, who works, and which addresses need a look. */
+/** The overview: attempts over time, waiting deliveries, workers, and the addresses with problems. */
 
 import { Alert, Anchor, Group, SegmentedControl, SimpleGrid, Stack, Table, Text } from '@mantine/core';
 import type { Overview } from '@posthorn/operator-api';

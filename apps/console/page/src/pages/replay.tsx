@@ -1,4 +1,4 @@
-/** One bulk replay: how far it is, and its result. */
+/** One bulk replay: its progress and result. */
 
 import { Anchor, Progress, SimpleGrid, Stack, Text } from '@mantine/core';
 import type { Replay } from '@posthorn/operator-api';

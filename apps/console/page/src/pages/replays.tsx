@@ -1,4 +1,4 @@
-/** Bulk replays: choose an address and a time, see how many, start; and those there were. */
+/** Bulk replays: starts one for an address and a period after showing the number of deliveries, and lists earlier ones. */
 
 import { Anchor, Button, Group, Select, SimpleGrid, Stack, Table, Text } from '@mantine/core';
 import { DateTimePicker } from '@mantine/dates';
@@ -27,7 +27,9 @@ export function ReplaysPage() {
             const replays = pages.flatMap(({ data }) => data);
             if (replays.length === 0)
               return (
-                <Empty title="None yet">When a receiver was down for a while, replay what failed meanwhile.</Empty>
+                <Empty title="No bulk replays yet">
+                  After an outage of a receiver, replay the deliveries that failed.
+                </Empty>
               );
             return (
               <Table highlightOnHover verticalSpacing={7} layout="fixed" aria-label="Bulk replays">
@@ -103,7 +105,7 @@ function NewReplay() {
           value={subscriptionId}
           onChange={setSubscriptionId}
           searchable
-          nothingFoundMessage="No such address"
+          nothingFoundMessage="No matching addresses"
         />
         <DateTimePicker
           label="Made from"
@@ -131,9 +133,9 @@ function NewReplay() {
           {count ? `Replay ${count.toLocaleString('en')} failed ${count === 1 ? 'delivery' : 'deliveries'}` : 'Replay'}
         </Button>
         <Text size="sm" c="dimmed" aria-live="polite">
-          {subscriptionId === null && 'Choose an address to see how many there are.'}
+          {subscriptionId === null && 'Choose an address to see the number of failed deliveries.'}
           {subscriptionId !== null && !isActive && 'The address is not active: resume or validate it first.'}
-          {subscriptionId !== null && isActive && count === 0 && 'No failed deliveries in this time.'}
+          {subscriptionId !== null && isActive && count === 0 && 'No failed deliveries in this period.'}
           {failed.error?.message}
         </Text>
       </Group>

@@ -1,4 +1,4 @@
-/** Signing in with an operator token. */
+/** The form to sign in with an operator token. */
 
 import { Alert, Button, Center, Group, Paper, PasswordInput, Stack, Text, Title } from '@mantine/core';
 import type { Session } from '@posthorn/operator-api';
@@ -20,7 +20,7 @@ export function SignInPage() {
     },
   });
   const next = search.get('next') ?? '/';
-  // Only within the page: an address of elsewhere would be an open redirect.
+  // Only a path of this page. Any other URL would be an open redirect.
   if (session.data) return <Navigate replace to={/^\/(?![/\\])/.test(next) ? next : '/'} />;
   return (
     <Center mih="100vh" p="md" component="main">

@@ -1,4 +1,4 @@
-/** One subscription: how it is, what it gets, and everything an operator can do to it. */
+/** One subscription: its state, its deliveries, and all actions on it. */
 
 import {
   Alert,
@@ -163,10 +163,10 @@ function Content({ subscription }: { subscription: Subscription }) {
         <Loaded query={recent} what="list of deliveries">
           {({ pages }) =>
             pages[0]!.data.length === 0 ? (
-              <Empty title="Nothing was delivered yet">
+              <Empty title="No deliveries yet">
                 {status === 'active'
                   ? 'Send a test, or wait for the first event.'
-                  : 'It gets events once its address is validated.'}
+                  : 'Deliveries start when its address is validated.'}
               </Empty>
             ) : (
               <DeliveryTable deliveries={pages[0]!.data} />
@@ -187,7 +187,7 @@ function heldText(count: number): string {
 function explain({ status }: Subscription): string {
   switch (status) {
     case 'awaiting_validation':
-      return 'Nothing is sent before the address is validated';
+      return 'Nothing is sent until the address is validated';
     case 'paused':
       return 'Paused: nothing is sent';
     case 'refused':
@@ -205,7 +205,7 @@ function Actions({ subscription }: { subscription: Subscription }) {
   const [testId, setTestId] = useState<string>();
   const path = `/v1/subscriptions/${id}`;
   const validate = useChange(() => call<Subscription>('POST', `${path}/validate`), {
-    done: 'The address was examined.',
+    done: 'The address was validated.',
   });
   const pause = useChange(() => call<Subscription>('POST', `${path}/pause`), {
     done: 'Paused. Deliveries are held from now on.',
@@ -313,7 +313,7 @@ function Actions({ subscription }: { subscription: Subscription }) {
   );
 }
 
-/** A test delivery as it happens. */
+/** A test delivery, refreshed until it has ended. */
 function TestDelivery({ id }: { id: string }) {
   const delivery = useDelivery(id);
   return (

@@ -1,4 +1,4 @@
-/** All subscriptions, by status and environment. */
+/** All subscriptions, filtered by status and environment. */
 import { Anchor, Button, Group, Select, Table, Text } from '@mantine/core';
 import { IconPlus } from '@tabler/icons-react';
 import { Link } from 'react-router';
@@ -47,7 +47,7 @@ export function SubscriptionsPage() {
           {({ pages }) => {
             const subscriptions = pages.flatMap(({ data }) => data);
             if (subscriptions.length === 0 && (filter.status || filter.environment))
-              return <Empty title="No subscription is like that">Choose another status or environment.</Empty>;
+              return <Empty title="No matching subscriptions">Choose another status or environment.</Empty>;
             if (subscriptions.length === 0)
               return (
                 <Empty title="No subscriptions yet" action={create}>

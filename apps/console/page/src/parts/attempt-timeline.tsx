@@ -1,4 +1,4 @@
-/** A delivery as the story of its attempts: what was, and when the next one is due. */
+/** The attempts of a delivery as a timeline, with the next one. */
 
 import { Group, Text, Timeline } from '@mantine/core';
 import type { DeliveryWithAttempts } from '@posthorn/operator-api';
@@ -62,7 +62,7 @@ export function AttemptTimeline({ delivery }: { delivery: DeliveryWithAttempts }
         </Timeline.Item>
       )}
       {status === 'failed' && (
-        <Timeline.Item bullet={<IconX size={14} />} title="Failed for good" color="red.8">
+        <Timeline.Item bullet={<IconX size={14} />} title="Failed permanently" color="red.8">
           <Text size="sm" c="dimmed">
             {delivery.failure_reason && `${failureOf(delivery.failure_reason)}. `}
             {delivery.replayable_until && (

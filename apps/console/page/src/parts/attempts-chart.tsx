@@ -1,4 +1,4 @@
-/** Attempts over time, succeeded and failed on top of each other. */
+/** A stacked chart of succeeded and failed attempts over time. */
 import { BarChart } from '@mantine/charts';
 import { Text } from '@mantine/core';
 import dayjs from 'dayjs';
@@ -46,7 +46,7 @@ export function AttemptsChart({
   );
 }
 
-/** `98.7 %`; a dash where nothing was attempted. */
+/** Returns for example `98.7 %`, or a dash if there were no attempts. */
 export function percent(rate: number | null): string {
   if (rate === null) return '–';
   return `${rate === 1 ? '100' : (Math.floor(rate * 1_000) / 10).toFixed(1)} %`;

@@ -1,4 +1,4 @@
-/** Text to read or to copy: ids, secrets, bodies, commands. Always shown as text, whatever is in it. */
+/** Text to read or copy: ids, secrets, bodies, commands. It is never interpreted as HTML. */
 import { ActionIcon, Box, CopyButton, Group, Text, Tooltip } from '@mantine/core';
 import { IconCheck, IconCopy } from '@tabler/icons-react';
 
@@ -16,7 +16,7 @@ function Copy({ value, label }: { value: string; label: string }) {
   );
 }
 
-/** An id or an address that can be copied. */
+/** An id or a URL with a copy button. */
 export function Copyable({ value, what }: { value: string; what: string }) {
   return (
     <Group gap={4} wrap="nowrap" component="span" display="inline-flex" maw="100%">
@@ -28,7 +28,7 @@ export function Copyable({ value, what }: { value: string; what: string }) {
   );
 }
 
-/** Lines of text that keep their shape and scroll. */
+/** Preformatted text that scrolls. */
 export function CodeBlock({ text, label, maxHeight = 420 }: { text: string; label: string; maxHeight?: number }) {
   return (
     <Box pos="relative">
@@ -56,7 +56,7 @@ export function CodeBlock({ text, label, maxHeight = 420 }: { text: string; labe
   );
 }
 
-/** JSON with an indent. Numbers keep the digits they came with, where the browser can do that. */
+/** Returns indented JSON. Numbers keep their original digits if the browser supports it. */
 export function prettyJson(text: string): string {
   const exact = JSON as unknown as { rawJSON?: (source: string) => unknown };
   const keepDigits = (_name: string, value: unknown, context?: { source?: string }) =>
@@ -64,7 +64,7 @@ export function prettyJson(text: string): string {
   return JSON.stringify(JSON.parse(text, keepDigits as (name: string, value: unknown) => unknown), null, 2);
 }
 
-/** A curl command that sends a request. */
+/** Returns a curl command that sends a request. */
 export function curlOf(request: { url: string; headers: Record<string, string>; body: string }): string {
   const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
   const headers = Object.entries(request.headers).map(([name, value]) => `  -H ${quoted(`${name}: ${value}`)}`);

@@ -1,4 +1,4 @@
-/** Deliveries as a table; each row leads to its delivery. */
+/** A table of deliveries. Each row links to its delivery. */
 
 import { Anchor, Table, Text } from '@mantine/core';
 import type { Delivery } from '@posthorn/operator-api';
@@ -6,11 +6,11 @@ import { Link } from 'react-router';
 import { failureOf, StatusBadge } from './status.tsx';
 import { Countdown, Instant } from './time.tsx';
 
-/** The page of a delivery's event. Event ids are unique within an environment only. */
+/** Returns the path of a delivery's event. Event ids are unique only within an environment. */
 export const eventPath = ({ event_id, environment }: Pick<Delivery, 'event_id' | 'environment'>) =>
   `/events/${encodeURIComponent(event_id)}?environment=${environment}`;
 
-/** `addresses` names the subscriptions, where they are not all the same. */
+/** `addresses` maps subscription ids to URLs; set it if the deliveries belong to several subscriptions. */
 export function DeliveryTable({ deliveries, addresses }: { deliveries: Delivery[]; addresses?: Map<string, string> }) {
   return (
     <Table highlightOnHover verticalSpacing={7} layout="fixed" aria-label="Deliveries">

@@ -1,10 +1,10 @@
-/** The pieces that every page is laid out with. */
+/** Layout components. */
 import { Anchor, Box, Group, Paper, Stack, Text, Title } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { useEffect } from 'react';
 import { Link } from 'react-router';
 
-/** A page: its title, also in the browser's tab, what can be done on it, and its content. */
+/** A page with title (also the document title), actions and content. */
 export function PageBody({
   title,
   heading,
@@ -13,7 +13,7 @@ export function PageBody({
   children,
 }: {
   title: string;
-  /** In place of the title, where that is more than text. */
+  /** Shown instead of the title. */
   heading?: ReactNode;
   back?: { to: string; label: string };
   actions?: ReactNode;
@@ -44,7 +44,7 @@ export function PageBody({
   );
 }
 
-/** A framed part of a page. `flush` for what reaches the frame, like a table. */
+/** A framed section. `flush` removes the padding, for example around a table. */
 export function Section({
   title,
   aside,
@@ -71,7 +71,7 @@ export function Section({
   );
 }
 
-/** One figure with its name. */
+/** A figure with its label. */
 export function Figure({ label, value, hint }: { label: string; value: ReactNode; hint?: ReactNode }) {
   return (
     <div>
@@ -90,7 +90,7 @@ export function Figure({ label, value, hint }: { label: string; value: ReactNode
   );
 }
 
-/** The same in a frame of its own; with `to` it leads on. */
+/** A framed figure; with `to` it is a link. */
 export function FigureCard({ to, ...figure }: { to?: string } & Parameters<typeof Figure>[0]) {
   if (to === undefined) {
     return (
@@ -106,7 +106,7 @@ export function FigureCard({ to, ...figure }: { to?: string } & Parameters<typeo
   );
 }
 
-/** Names and values, one pair a row; the name above the value where there is little room. */
+/** A list of names and values. On narrow screens each name is above its value. */
 export function Facts({ facts }: { facts: Record<string, ReactNode> }) {
   return (
     <Box

@@ -1,10 +1,10 @@
-/** Takes any id to the page of what it names. */
+/** Opens the page of the id that the user enters. */
 import { TextInput } from '@mantine/core';
 import { IconSearch } from '@tabler/icons-react';
 import { useState } from 'react';
 import { useNavigate } from 'react-router';
 
-/** The page of an id: what has no prefix of ours is an event, since publishers choose those. */
+/** Returns the path for an id. An id without a known prefix is that of an event, because publishers choose those. */
 export function pageOfId(id: string): string {
   const section = { sub_: 'subscriptions', dlv_: 'deliveries', rpl_: 'replays' }[id.slice(0, 4)] ?? 'events';
   return `/${section}/${encodeURIComponent(id)}`;

@@ -1,4 +1,4 @@
-/** A signing secret, shown this once, and code that verifies a delivery with it. */
+/** Shows a signing secret once, with code that verifies a delivery. */
 import { Alert, Stack, Tabs, Text } from '@mantine/core';
 import { IconKey } from '@tabler/icons-react';
 import { CodeBlock, Copyable } from './code.tsx';

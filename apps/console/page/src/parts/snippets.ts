@@ -2,7 +2,7 @@
 
 export const nodeSnippet = `import { createHmac, timingSafeEqual } from 'node:crypto';
 
-/** rawBody: the bytes as they came. header: Service-Signature. */
+/** rawBody: the bytes as received. header: Service-Signature. */
 export function verify(rawBody, header, secret) {
   const parts = header.split(',').map((part) => part.split('='));
   const time = parts.find(([name]) => name === 't')?.[1];

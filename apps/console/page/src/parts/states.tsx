@@ -1,4 +1,4 @@
-/** What a part of the page shows in place of its content: that it loads, what went wrong, or what to do next where there is nothing. */
+/** Placeholders for content: loading, failed, or empty with a next step. */
 import { Alert, Button, Center, Loader, Stack, Text } from '@mantine/core';
 import { IconAlertCircle } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
@@ -11,7 +11,7 @@ interface Query<T> {
   refetch: () => unknown;
 }
 
-/** Shows a query's data, or why there is none yet. What was read before stays while a later read fails, with a line that says so. */
+/** Shows a query's data, or a placeholder. If a refresh fails, keeps the earlier data and says so. */
 export function Loaded<T>({
   query,
   what,
@@ -24,13 +24,13 @@ export function Loaded<T>({
   if (query.data !== undefined) {
     return (
       <>
-        {query.error && <Problem title={`This may be out of date`} error={query.error} retry={query.refetch} />}
+        {query.error && <Problem title="This may be out of date" error={query.error} retry={query.refetch} />}
         {children(query.data)}
       </>
     );
   }
   if (query.error instanceof ApiError && query.error.status === 404) {
-    return <Empty title={`There is no such ${what}`}>It may have been deleted, or be older than the retention.</Empty>;
+    return <Empty title={`No such ${what}`}>It may have been deleted or have expired.</Empty>;
   }
   if (query.error) return <Problem title={`The ${what} can't be shown`} error={query.error} retry={query.refetch} />;
   return (
@@ -53,7 +53,7 @@ function Problem({ title, error, retry }: { title: string; error: Error; retry: 
   );
 }
 
-/** An empty list or a page without its thing; `action` is what to do next. */
+/** An empty list or a missing resource; `action` is the next step. */
 export function Empty({ title, children, action }: { title: string; children?: ReactNode; action?: ReactNode }) {
   return (
     <Stack align="center" gap={6} py={48} px="md" ta="center">
@@ -68,7 +68,7 @@ export function Empty({ title, children, action }: { title: string; children?: R
   );
 }
 
-/** Goes on with a list. */
+/** A button that loads the next page of a list. */
 export function MoreButton({
   list,
 }: {

@@ -1,4 +1,4 @@
-/** The statuses of subscriptions, deliveries and bulk replays as badges, and their reasons in words. */
+/** Badges for the statuses of subscriptions, deliveries and bulk replays, and their reasons in words. */
 
 import { Badge } from '@mantine/core';
 import type { Delivery, Replay, Subscription } from '@posthorn/operator-api';
@@ -35,30 +35,30 @@ export function StatusBadge({ status }: { status: Status }) {
 const statusReasons: Record<NonNullable<Subscription['status_reason']>, string> = {
   private_address: 'The address is private.',
   local_address: 'The address is local.',
-  redirect: 'The address answers with a redirect.',
-  unreachable: 'The address could not be reached when it was validated last.',
-  consecutive_failures: 'Too many deliveries in a row failed.',
+  redirect: 'The address responds with a redirect.',
+  unreachable: 'The address could not be reached at the last validation.',
+  consecutive_failures: 'Too many consecutive deliveries failed.',
   operator: 'An operator paused it.',
 };
 
-/** Why a subscription has its status, in a sentence; undefined where there is nothing to say. */
+/** Returns a sentence about the reason for a subscription's status, or undefined if it has none. */
 export function reasonOf(subscription: Subscription): string | undefined {
   return subscription.status_reason === null ? undefined : statusReasons[subscription.status_reason];
 }
 
 const failureReasons: Record<NonNullable<Delivery['failure_reason']>, string> = {
-  timeout: 'No response in time',
-  redirect: 'Answered with a redirect',
-  status: 'Answered with an error status',
+  timeout: 'No response within the time limit',
+  redirect: 'Response is a redirect',
+  status: 'Response has an error status',
   address_blocked: 'The address is private or local',
   dns: 'The name could not be resolved',
   connection: 'The connection failed',
-  tls: 'The certificate was not accepted',
+  tls: 'The TLS certificate is not valid',
   expired: 'Held for too long',
   subscription_deleted: 'The subscription was deleted',
 };
 
-/** Why an attempt or a delivery failed, in words. */
+/** Returns the reason for a failed attempt or delivery in words. */
 export function failureOf(reason: NonNullable<Delivery['failure_reason']>): string {
   return failureReasons[reason];
 }

@@ -1,4 +1,4 @@
-/** The fields of a subscription that an operator chooses: how they are shown, and the form in which they are chosen. */
+/** Displays and edits the fields of a subscription that an operator sets. */
 
 import {
   Button,
@@ -18,7 +18,7 @@ import { ApiError } from '../api.ts';
 
 type SessionEventType = Exclude<Subscription['event_types'], 'all'>[number];
 
-/** In the order of the specification, section 6; the compiler sees to it that none is missing. */
+/** In the order of the specification, section 6. The compiler checks that none is missing. */
 const meanings: Record<SessionEventType, string> = {
   'session.created': 'The session has just been created',
   'session.started': 'The customer opened the verification flow',
@@ -26,7 +26,7 @@ const meanings: Record<SessionEventType, string> = {
   'session.in_review': 'A person is examining the case',
   'session.approved': 'Identity verified',
   'session.declined': 'Verification refused',
-  'session.resubmission_requested': 'Documents must be redone',
+  'session.resubmission_requested': 'Documents must be submitted again',
   'session.expired': 'The link has expired',
   'session.cancelled': 'The session was cancelled',
 };
@@ -41,7 +41,7 @@ export function environmentLabel(environment: string): string {
   return environments.find(({ value }) => value === environment)?.label ?? environment;
 }
 
-/** `All types`, the types themselves where they are few, or how many. */
+/** Returns `All types`, the types if there are few, or their number. */
 export function typesText(types: Subscription['event_types']): string {
   if (types === 'all') return 'All types';
   return types.length === 1 ? types[0]! : `${types.length} types`;
@@ -54,7 +54,7 @@ export interface SubscriptionFields {
   description: string;
 }
 
-/** The form of a new subscription, or of a change of one. What the API refuses is shown at its field. */
+/** The form to create or change a subscription. Shows the API's messages at their fields. */
 export function SubscriptionForm({
   initial,
   submitLabel,
@@ -75,7 +75,7 @@ export function SubscriptionForm({
       types: (initial.event_types === 'all' ? [] : initial.event_types) as string[],
     },
     validate: {
-      url: (url) => (URL.canParse(url) ? null : 'Enter a whole address, such as https://example.com/webhooks'),
+      url: (url) => (URL.canParse(url) ? null : 'Enter a complete URL, such as https://example.com/webhooks'),
       types: (types, { all }) => (all || types.length > 0 ? null : 'Choose at least one'),
     },
   });
@@ -103,7 +103,7 @@ export function SubscriptionForm({
       <Stack>
         <TextInput
           label="Address"
-          description="Where the events are posted to. Private and local addresses, and redirects, are refused."
+          description="Events are sent to this URL. Private and local addresses and redirects are refused."
           placeholder="https://example.com/webhooks"
           inputMode="url"
           required
@@ -133,7 +133,7 @@ export function SubscriptionForm({
         )}
         <Textarea
           label="Description"
-          placeholder="What it is for, whom to ask"
+          placeholder="Purpose and contact"
           autosize
           minRows={2}
           maxLength={1_000}

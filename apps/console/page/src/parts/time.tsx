@@ -1,4 +1,4 @@
-/** Instants and durations as people read them; the exact instant is in the tooltip. */
+/** Formats instants and durations. The exact instant is in the tooltip. */
 import { Text, Tooltip } from '@mantine/core';
 import dayjs from 'dayjs';
 import relativeTime from 'dayjs/plugin/relativeTime';
@@ -6,7 +6,7 @@ import { useEffect, useState } from 'react';
 
 dayjs.extend(relativeTime);
 
-/** The present time, anew every so often, for what counts up or down. */
+/** Returns the current time and updates it at an interval. */
 function useNow(everyMs: number): number {
   const [now, setNow] = useState(Date.now());
   useEffect(() => {
@@ -16,7 +16,7 @@ function useNow(everyMs: number): number {
   return now;
 }
 
-/** `21 Nov, 08:23:11`, with the whole instant on hover. */
+/** Shows for example `21 Nov, 08:23:11`. */
 export function Instant({ at }: { at: string }) {
   const sameYear = dayjs(at).year() === dayjs().year();
   return (
@@ -28,7 +28,7 @@ export function Instant({ at }: { at: string }) {
   );
 }
 
-/** `3 minutes ago`. */
+/** Shows for example `3 minutes ago`. */
 export function Ago({ at }: { at: string }) {
   const now = useNow(10_000);
   return (
@@ -40,7 +40,7 @@ export function Ago({ at }: { at: string }) {
   );
 }
 
-/** Counts down to an instant: `in 4 min 12 s`. */
+/** Counts down to an instant, for example `in 4 min 12 s`. */
 export function Countdown({ to }: { to: string }) {
   const leftMs = Date.parse(to) - useNow(1_000);
   return (
@@ -52,7 +52,7 @@ export function Countdown({ to }: { to: string }) {
   );
 }
 
-/** `840 ms`, `12.4 s`, `4 min 12 s`, `11 h 59 min`, `3 d 4 h`. */
+/** Returns for example `840 ms`, `12.4 s`, `4 min 12 s`, `11 h 59 min` or `3 d 4 h`. */
 export function durationText(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   if (ms < 60_000) return `${ms < 10_000 ? (ms / 1_000).toFixed(1) : Math.round(ms / 1_000)} s`;
