@@ -116,7 +116,7 @@ describe('posthorn', () => {
     expect(await refused(['list', '--limit', '0'])).toContain('whole number');
     expect(await refused(['list', '--status', 'gone'])).toContain('awaiting_validation');
     expect(await refused(['nonsense'])).toContain('unknown command');
-    expect(await refused(['list'], { POSTHORN_TOKEN: 'wrong' })).toContain('token of an operator');
+    expect(await refused(['list'], { POSTHORN_TOKEN: 'wrong' })).toContain('an operator token');
     expect(await refused(['list'], { POSTHORN_URL: 'http://127.0.0.1:1' })).toContain('Is it running?');
     expect(await refused(['list'], { POSTHORN_URL: to.url })).toContain('Is POSTHORN_URL the address of a console?');
     to.answerWith((_request, response) => response.end('{"data":[{"id":1}]}'));

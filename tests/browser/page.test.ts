@@ -69,7 +69,7 @@ describe('signing in', () => {
     await page.goto('/deliveries?status=failed');
     await page.waitForURL('**/sign-in?next=*');
     await signIn('wrong');
-    await page.getByText('This is not the token of an operator.').waitFor();
+    await page.getByText('This is not an operator token.').waitFor();
     await signIn();
     await page.waitForURL('**/deliveries?status=failed');
     await page.getByRole('heading', { name: 'Deliveries' }).waitFor();

@@ -1,4 +1,4 @@
-/** The operator API's calls that look at what happened and how things are: the audit trail and the overview. */
+/** Routes for the audit trail and the overview. */
 import type { Api } from '@posthorn/http';
 import { auditEntrySchema, auditQuerySchema, overviewSchema, pageOf } from '@posthorn/operator-api';
 import { listAudit } from '@posthorn/store';
@@ -14,8 +14,8 @@ export function insightRoutes(api: Api, context: ConsoleContext): void {
     {
       method: 'get',
       path: '/v1/audit',
-      summary: 'Who did what, when, newest first',
-      description: 'Kept as long as RETENTION.',
+      summary: 'List the audit trail, newest first',
+      description: 'Entries are kept for RETENTION.',
       tag: 'Audit',
       query: auditQuerySchema,
       responses: { 200: { description: 'A page of entries', schema: pageOf(auditEntrySchema) } },
@@ -37,8 +37,8 @@ export function insightRoutes(api: Api, context: ConsoleContext): void {
     {
       method: 'get',
       path: '/v1/overview',
-      summary: 'How things are now, and how attempts went over the last hour and day',
-      description: 'Read from Redis at most once a second, however many ask.',
+      summary: 'Read current counts and the attempts of the last hour and day',
+      description: 'Read from Redis at most once per second, for all callers.',
       tag: 'Overview',
       responses: { 200: { description: 'The overview', schema: overviewSchema } },
     },

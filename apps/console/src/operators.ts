@@ -1,4 +1,4 @@
-/** Who operates: a token with each call, or a session that a browser got for one. Guards the operator API and Bull Board. */
+/** Authenticates operators by token or by session. Guards the operator API and Bull Board. */
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import { AppError } from '@posthorn/core';
 import { type AuthFailures, bearerOf, createKeyring, type Principal, setPrincipal } from '@posthorn/http';
@@ -12,20 +12,20 @@ import session, { type SessionData, Store } from 'express-session';
 declare module 'express-session' {
   interface SessionData {
     operator: string;
-    /** Of the token that was used: when that is withdrawn, so is the session. */
+    /** Identifies the token that was used: when it is removed from the settings, the session ends. */
     fingerprint: string;
     endsAtMs: number;
   }
 }
 
 export const SESSION_COOKIE = 'posthorn_session';
-/** Over https. Because of its prefix a browser takes it from this host alone, over https alone (RFC 6265bis, section 4.1.3). */
+/** Used over https. With this prefix, a browser accepts the cookie only from this host and over https (RFC 6265bis, section 4.1.3). */
 const SECURE_SESSION_COOKIE = `__Host-${SESSION_COOKIE}`;
 export const CSRF_HEADER = 'x-csrf-token';
 
 const COOKIE = { httpOnly: true, sameSite: 'strict', path: '/' } as const;
 
-/** A signed-in operator, as a browser needs to know. */
+/** A session, as the browser needs it. */
 export interface SignedIn {
   operator: string;
   csrfToken: string;
@@ -38,7 +38,7 @@ export function createOperators(options: {
   store: PosthornStore;
   tokens: readonly Principal[];
   failures: AuthFailures;
-  /** Keys for cookies and fingerprints are derived from them. A session that began under an older one of them goes on. */
+  /** The keys for cookies and fingerprints are derived from these. Sessions made with an older key stay valid. */
   encryptionKeys: EncryptionKeys;
   sessionLifeMs: number;
   clock: Clock;
@@ -48,7 +48,7 @@ export function createOperators(options: {
   const derive = (purpose: string) =>
     options.encryptionKeys.map((key) => Buffer.from(hkdfSync('sha256', key, '', purpose, 32)));
   const fingerprintKeys = derive('posthorn token fingerprint');
-  /** Of a token under each key, the first key first. */
+  /** Returns the fingerprints of a token under each key, in the order of the keys. */
   const fingerprintsOf = (token: string) =>
     fingerprintKeys.map((key) => createHmac('sha256', key).update(token).digest('base64url'));
   const fingerprints = new Map(tokens.map(({ name, key }) => [name, fingerprintsOf(key)]));
@@ -57,7 +57,7 @@ export function createOperators(options: {
     session({
       name: secure ? SECURE_SESSION_COOKIE : SESSION_COOKIE,
       secret: derive('posthorn session cookie').map((key) => key.toString('base64')),
-      // One each: express-session keeps how a cookie is made in its store.
+      // One store per cookie: express-session attaches the cookie's options to the store.
       store: new SessionsInRedis(store, sessionLifeMs),
       resave: false,
       saveUninitialized: false,
@@ -67,35 +67,36 @@ export function createOperators(options: {
   const withSession: RequestHandler = (request, response, next) =>
     (request.secure ? sessionOverHttps : sessionOverHttp)(request, response, next);
 
-  /** The operator of the request's session, if it holds. */
+  /** Returns the operator of the request's session if it is valid. */
   const sessionPrincipal = (request: Request): Principal | undefined => {
     const { operator, fingerprint: used, endsAtMs } = request.session;
     const known = operator === undefined ? undefined : fingerprints.get(operator);
     if (known === undefined || used === undefined || endsAtMs === undefined || endsAtMs <= clock.now())
       return undefined;
-    const matches = (one: string) => one.length === used.length && timingSafeEqual(Buffer.from(one), Buffer.from(used));
+    const matches = (fingerprint: string) =>
+      fingerprint.length === used.length && timingSafeEqual(Buffer.from(fingerprint), Buffer.from(used));
     return known.some(matches) ? { name: operator!, key: '' } : undefined;
   };
 
-  /** A token that somebody typed in. Throws `AppError`: unknown, or too many unknown ones from this client. */
+  /** Returns the operator of a token that was typed in. Throws `AppError` for an unknown token, or after too many of them. */
   const checkTyped = (request: Request, kind: 'sign_in' | 'basic', token: string): Principal => {
     const principal = failures.checkTyped(request, kind, () => find(token));
     if (principal) return principal;
-    throw new AppError('unauthorized', 'This is not the token of an operator.');
+    throw new AppError('unauthorized', 'This is not an operator token.');
   };
 
   return {
-    /** Makes `request.session`; comes before everything below. */
+    /** Sets `request.session`. Must come before the other middleware. */
     withSession,
 
-    /** Lets a call pass that carries an operator's token, or an operator's session and, if it changes something, its CSRF token. */
+    /** Requires an operator's token, or a session. With a session, calls that change something need its CSRF token. */
     requireOperator: ((request, response, next) => {
       const token = bearerOf(request);
       const principal = token === undefined ? sessionPrincipal(request) : find(token);
       if (!principal) {
         if (token !== undefined) failures.wrongBearer(request);
         response.set('WWW-Authenticate', 'Bearer');
-        next(new AppError('unauthorized', 'Send Authorization: Bearer with the token of an operator, or sign in.'));
+        next(new AppError('unauthorized', 'Send Authorization: Bearer with an operator token, or sign in.'));
         return;
       }
       const changes = !['GET', 'HEAD'].includes(request.method);
@@ -107,7 +108,7 @@ export function createOperators(options: {
       next();
     }) satisfies RequestHandler,
 
-    /** Lets a browser pass that only looks: by its session, by a bearer token, or by the password that it asks its user for. */
+    /** For read-only pages: requires a session, a bearer token, or a token as the password of HTTP Basic. */
     requireViewer: (async (request, response, next) => {
       const basic = /^Basic +(\S+) *$/i.exec(request.headers.authorization ?? '')?.[1];
       const token = bearerOf(request);
@@ -136,10 +137,10 @@ export function createOperators(options: {
       next();
     }) satisfies RequestHandler,
 
-    /** Begins a session for the principal of a token. Throws `AppError`. */
+    /** Starts a session for the operator of a token. Throws `AppError`. */
     async signIn(request: Request, token: string): Promise<SignedIn> {
       const principal = checkTyped(request, 'sign_in', token);
-      // A new id, so that one planted in the browser before is worth nothing.
+      // A new id makes a session id that was planted in the browser worthless.
       await new Promise<void>((resolve, reject) =>
         request.session.regenerate((error) => (error ? reject(error) : resolve())),
       );
@@ -152,7 +153,7 @@ export function createOperators(options: {
       return { operator: principal.name, csrfToken, endsAtMs };
     },
 
-    /** The session of this request, or undefined where the call carries a token instead. */
+    /** Returns the session of this request, or undefined if it has a token instead. */
     signedIn(request: Request): SignedIn | undefined {
       const principal = bearerOf(request) === undefined ? sessionPrincipal(request) : undefined;
       return (
@@ -164,7 +165,7 @@ export function createOperators(options: {
       );
     },
 
-    /** Ends the session of this request, in Redis and in the browser. */
+    /** Deletes the session of this request, in Redis and in the browser. */
     async signOut(request: Request, response: Response): Promise<void> {
       const { secure } = request;
       response.clearCookie(secure ? SECURE_SESSION_COOKIE : SESSION_COOKIE, { ...COOKIE, secure });
@@ -175,7 +176,7 @@ export function createOperators(options: {
   };
 }
 
-/** Where express-session keeps its sessions. They end at a fixed time, however much they are used. */
+/** The session store of express-session. Sessions end at a fixed time and are not extended by use. */
 class SessionsInRedis extends Store {
   private readonly sessions: PosthornStore;
   private readonly lifeMs: number;

@@ -1,4 +1,4 @@
-/** Signing in and out: for browsers, which get a cookie in place of a token to keep (interface 4). */
+/** Routes for signing in and out: a browser gets a cookie instead of storing a token (interface 4). */
 import type { Api } from '@posthorn/http';
 import { type Session, sessionSchema, signInSchema } from '@posthorn/operator-api';
 import { appendAudit } from '@posthorn/store';
@@ -15,7 +15,7 @@ export function sessionRoutes(api: Api, { store, operators, clock }: ConsoleCont
       path: '/v1/session',
       summary: 'Sign in',
       description:
-        'Sets an HttpOnly, SameSite=Strict cookie. After 10 wrong tokens within 15 minutes a client has to wait.',
+        'Sets an HttpOnly, SameSite=Strict cookie. After 10 wrong tokens within 15 minutes, a client gets 429.',
       tag,
       open: true,
       body: signInSchema,
@@ -33,9 +33,9 @@ export function sessionRoutes(api: Api, { store, operators, clock }: ConsoleCont
     {
       method: 'get',
       path: '/v1/session',
-      summary: 'Who am I?',
+      summary: 'Read the session',
       tag,
-      responses: { 200: { description: 'The session, or whose token the call carries', schema: sessionSchema } },
+      responses: { 200: { description: 'The session, or the operator of the token', schema: sessionSchema } },
     },
     async ({ request, caller }) => {
       const signedIn = operators.signedIn(request);
@@ -52,7 +52,7 @@ export function sessionRoutes(api: Api, { store, operators, clock }: ConsoleCont
       path: '/v1/session',
       summary: 'Sign out',
       tag,
-      responses: { 204: { description: 'The session has ended' } },
+      responses: { 204: { description: 'The session was deleted' } },
     },
     async ({ request, response, caller }) => {
       if (operators.signedIn(request)) {

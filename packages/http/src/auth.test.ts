@@ -5,7 +5,7 @@ import { createAuthFailures, principalOf, requireBearer } from './index.ts';
 import { logged, logger, serve } from './test-service.ts';
 
 describe('keys', () => {
-  it('only a known key gets in, and whose it is is known', async () => {
+  it('only a known key is accepted, and its principal is set', async () => {
     const url = await serve((app) => {
       app.use(
         requireBearer(

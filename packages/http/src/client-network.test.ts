@@ -1,4 +1,4 @@
-/** Who counts as the same caller. */
+/** Which addresses count as the same client. */
 import { expect, it } from '@jest/globals';
 import { clientNetwork } from './client-network.ts';
 

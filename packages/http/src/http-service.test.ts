@@ -1,12 +1,12 @@
-/** The HTTP server over real connections: requests in turn, and a graceful stop. */
+/** The HTTP server over real connections: pipelined requests, and a graceful stop. */
 import { connect } from 'node:net';
 import { describe, expect, it } from '@jest/globals';
 import { eventually } from '@posthorn/testing';
 import { jsonBody } from './index.ts';
 import { serve, startService } from './test-service.ts';
 
-describe('requests sent without waiting for answers', () => {
-  /** A service that answers nothing before `open` is called. */
+describe('pipelined requests', () => {
+  /** A service that sends no response before `open` is called. */
   async function serveLater() {
     const gate = Promise.withResolvers<void>();
     let taken = 0;
@@ -19,23 +19,23 @@ describe('requests sent without waiting for answers', () => {
     });
     return { url, open: gate.resolve, taken: () => taken };
   }
-  /** Sends all at once and counts the answers, each of which starts with a number: see `numbered`. */
+  /** Sends all requests at once and collects the numbers of the responses: see `numbered`. */
   function send(url: string, requests: string[]) {
     const { hostname, port } = new URL(url);
     const socket = connect(Number(port), hostname);
     const answered: number[] = [];
     let [rest, closed] = ['', false];
     socket.on('data', (data) => {
-      const answers = (rest + data.toString()).split('HTTP/1.1 200');
-      rest = answers.pop()!;
-      // The last one may not be complete.
+      const responses = (rest + data.toString()).split('HTTP/1.1 200');
+      rest = responses.pop()!;
+      // The last response may be incomplete.
       const last = /"(\d+)\.x*"$/.exec(rest);
       if (last) {
-        answers.push(rest);
+        responses.push(rest);
         rest = '';
       }
-      for (const answer of answers) {
-        const number = /"(\d+)\./.exec(answer)?.[1];
+      for (const response of responses) {
+        const number = /"(\d+)\./.exec(response)?.[1];
         if (number !== undefined) answered.push(Number(number));
       }
     });
@@ -51,44 +51,44 @@ describe('requests sent without waiting for answers', () => {
     return `POST /later HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
   };
 
-  it('are taken one after the other, read no further than some kilobytes ahead, and all answered', async () => {
-    // In all, more than the system's buffers hold.
+  it('are handled in order, and only some kilobytes of them are read ahead', async () => {
+    // Together more than the system's buffers hold.
     const all = Array.from({ length: 400 }, (_, i) => i);
     const { url, open, taken } = await serveLater();
     const { socket, answered } = send(
       url,
       all.map((i) => numbered(i, 50_000)),
     );
-    await eventually('the first to be taken', () => taken() === 1);
+    await eventually('the first request to be handled', () => taken() === 1);
     for (let i = 0; i < 20; i++) expect((await fetch(`${url}/elsewhere`)).status).toBe(404);
     expect(taken()).toBe(1);
     expect(socket.writableLength).toBeGreaterThan(0);
     open();
-    await eventually('all answers', () => answered.length === all.length);
+    await eventually('all responses', () => answered.length === all.length);
     expect(answered).toEqual(all);
     socket.destroy();
   });
 
-  it('by tens of thousands over many connections: some of those are closed, the others are answered, and so is who waits', async () => {
+  it('beyond the total limit close their connection; other connections and clients get responses', async () => {
     const { url, open } = await serveLater();
-    // As many as are read from a connection at once, and more of them in all than may wait.
+    // As many as are read from a connection at once; together more than may wait.
     const each = 500;
     const requests = Array.from({ length: each }, (_, i) => numbered(i, 4));
     const clients = Array.from({ length: 60 }, () => send(url, requests));
-    await eventually('one to be closed', () => clients.some(({ closed }) => closed()));
+    await eventually('a connection to be closed', () => clients.some(({ closed }) => closed()));
     expect((await fetch(`${url}/elsewhere`)).status).toBe(404);
     const others = clients.filter(({ closed }) => !closed());
     expect(others.length).toBeGreaterThan(5);
-    // To answer some of them shows as much as to answer all.
+    // A few of them prove as much as all.
     for (const { socket } of others.splice(5)) socket.destroy();
     open();
-    await eventually('the others to be answered', () => others.every(({ answered }) => answered.length === each));
+    await eventually('the other responses', () => others.every(({ answered }) => answered.length === each));
     for (const { socket } of clients) socket.destroy();
   });
 });
 
 describe('stop', () => {
-  it('answers what has begun, then closes; a second stop does nothing', async () => {
+  it('finishes requests in flight, then closes; a second stop does nothing', async () => {
     const begun = Promise.withResolvers<void>();
     const finish = Promise.withResolvers<void>();
     const service = await startService((app) => {
@@ -108,7 +108,7 @@ describe('stop', () => {
     await service.stop(1);
     await expect(fetch(url)).rejects.toThrow();
   });
-  it('a client that never ends its request is cut off when the grace ends', async () => {
+  it('closes the connection of an unfinished request after the grace period', async () => {
     const service = await startService(() => undefined);
     const socket = connect(Number(new URL(service.url()).port), '127.0.0.1');
     await new Promise((resolve) => socket.once('connect', resolve));

@@ -1,4 +1,4 @@
-/** JSON bodies over real connections: limits, media types, and room shared among callers. */
+/** JSON bodies over real connections: limits, media types, and budgets shared among callers. */
 import { describe, expect, it } from '@jest/globals';
 import { eventually } from '@posthorn/testing';
 import { createBudget, jsonBody, setPrincipal } from './index.ts';
@@ -16,7 +16,7 @@ describe('json body', () => {
     ['too large', json(JSON.stringify('x'.repeat(200))), 413, 'body_too_large'],
     ['of another type', json('{}', 'text/plain'), 415, 'unsupported_media_type'],
     ['in another charset', json('{}', 'application/json; charset=latin1'), 415, 'unsupported_media_type'],
-  ])('a body that is %s is answered with its problem', async (_what, init, status, code) => {
+  ])('a body that is %s results in its problem document', async (_what, init, status, code) => {
     const response = await fetch(await echo(), init);
     expect(response.status).toBe(status);
     expect(response.headers.get('content-type')).toMatch(/^application\/problem\+json/);
@@ -35,7 +35,7 @@ describe('json body', () => {
     });
     expect(response.status).toBe(415);
   });
-  it('what finds no room beside the bodies of its caller is refused, with or without a length; others are not; room comes back with each response', async () => {
+  it("a body beyond its caller's share of the budget is refused, with or without a length; each response frees its share", async () => {
     const budget = createBudget(200);
     const held: (() => void)[] = [];
     const url = await serve((app) => {
@@ -67,7 +67,7 @@ describe('json body', () => {
     await eventually('the body of another caller to be in flight', () => held.length === 2);
     for (const answer of held) answer();
     expect([(await first).status, (await others).status]).toEqual([200, 200]);
-    await eventually('all room to be back', () => budget.claimFor('c').hasRoomFor(200));
+    await eventually('the whole budget to be free', () => budget.claimFor('c').hasRoomFor(200));
   });
   it('a body without a length is cut off at the limit', async () => {
     const endless = new ReadableStream({
@@ -82,7 +82,7 @@ describe('json body', () => {
     } as unknown as RequestInit).catch((error: unknown) => error);
     if (response instanceof Response) expect(response.status).toBe(413);
   });
-  it('a good one arrives, charset and all', async () => {
+  it('a valid body is parsed as UTF-8', async () => {
     const response = await fetch(await echo(), json('{"a":"é"}', 'application/json; charset=UTF-8'));
     expect(await response.json()).toEqual({ a: 'é' });
   });

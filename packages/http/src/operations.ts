@@ -19,12 +19,15 @@ export function operationsRoutes(api: Api, options: { registry: Registry; checkR
   const state = (description: string) => ({
     200: { description, schema: z.strictObject({ status: z.enum(['ok', 'ready']) }) },
   });
-  api.route({ ...common, path: '/healthz', summary: 'Is the process alive?', responses: state('It is') }, async () => ({
-    status: 200,
-    body: { status: 'ok' },
-  }));
   api.route(
-    { ...common, path: '/readyz', summary: 'Does Redis answer and take writes?', responses: state('It does') },
+    { ...common, path: '/healthz', summary: 'Check that the process is alive', responses: state('It is alive') },
+    async () => ({
+      status: 200,
+      body: { status: 'ok' },
+    }),
+  );
+  api.route(
+    { ...common, path: '/readyz', summary: 'Check that Redis responds and takes writes', responses: state('It does') },
     async () => {
       await checkReady();
       return { status: 200, body: { status: 'ready' } };
@@ -51,7 +54,7 @@ function shareLimited<T>(work: () => Promise<T>): () => Promise<T> {
     try {
       return await withTimeLimit(TIMEOUT_MS, work());
     } catch (cause) {
-      throw new AppError('unavailable', 'Redis does not answer or takes no writes.', { cause, retryAfterS: 5 });
+      throw new AppError('unavailable', 'Redis does not respond or takes no writes.', { cause, retryAfterS: 5 });
     }
   }, RESULT_MAX_AGE_MS);
 }

@@ -5,7 +5,7 @@ import { ReplyError } from 'ioredis';
 import { logged, serve } from './test-service.ts';
 
 describe('problems', () => {
-  it('an unknown route, a path that does not decode, a bug and a storage failure each get theirs', async () => {
+  it('unknown routes, undecodable paths, bugs and storage failures have their own status', async () => {
     const url = await serve((app) => {
       app.get('/bug', () => {
         throw new Error('secret detail');

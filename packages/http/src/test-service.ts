@@ -1,4 +1,4 @@
-/** An HTTP service for the tests of this package, with the routes that a test gives it. */
+/** An HTTP service for the tests of this package, with the routes of the test. */
 import { afterEach } from '@jest/globals';
 import { createLogger } from '@posthorn/runtime';
 import type { Express } from 'express';

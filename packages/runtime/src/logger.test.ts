@@ -3,7 +3,7 @@ import { describe, expect, it } from '@jest/globals';
 import { createLogger } from './index.ts';
 
 describe('logger', () => {
-  it('strikes secrets out, and shows no command of a failed call', () => {
+  it('redacts secrets and leaves out the command of a failed call', () => {
     const logged: string[] = [];
     const destination = { write: (line: string) => void logged.push(line) };
     const logger = createLogger({ app: 'test', level: 'info', destination });

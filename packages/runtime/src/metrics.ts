@@ -15,7 +15,7 @@ export function createMetrics(app: string): Registry {
   collectDefaultMetrics({ register: registry });
   new Gauge({
     name: 'posthorn_build_info',
-    help: 'Always 1; says the version',
+    help: 'Always 1; the label has the version',
     labelNames: ['version'],
     registers: [registry],
   }).set({ version }, 1);
@@ -46,7 +46,7 @@ export function registerBacklog(registry: Registry, read: () => Promise<Backlog>
   };
   new Gauge({
     name: 'posthorn_redis_up',
-    help: '1 where Redis answered this scrape; 0 where not, and what is read from it is absent',
+    help: '1 if Redis replied in time for this scrape; otherwise 0, and metrics read from Redis are absent',
     registers: [registry],
     async collect() {
       this.set((await backlog()) ? 1 : 0);
@@ -81,6 +81,6 @@ export function registerBacklog(registry: Registry, read: () => Promise<Backlog>
   gauge('posthorn_paused_addresses', 'Addresses that are paused', undefined, (now) => ({
     all: now.subscriptions.paused ?? 0,
   }));
-  const oldest = 'Age of the oldest delivery that has had no attempt yet; 0 where there is none';
+  const oldest = 'Age of the oldest delivery without an attempt; 0 if there is none';
   gauge('posthorn_oldest_pending_age_seconds', oldest, undefined, (now) => ({ all: now.oldestPendingAgeMs / 1000 }));
 }

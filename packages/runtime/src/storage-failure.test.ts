@@ -15,7 +15,7 @@ describe('storage failures', () => {
     new Error('Command timed out'),
     Object.assign(new Error('Command aborted due to connection close'), { name: 'AbortError' }),
     Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }),
-  ])('%s means that storage is away', (error) => {
+  ])('%s means that storage is unavailable', (error) => {
     expect(isStorageFailure(error)).toBe(true);
   });
   it.each([
