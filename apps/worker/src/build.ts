@@ -1,6 +1,7 @@
 /** Puts a worker process together from its settings. */
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
+import { StorageUnavailable } from '@posthorn/core';
 import { createApi, serveApi } from '@posthorn/http';
 import { type ConsumerTimings, createConsumer, createProducer, isJobGone } from '@posthorn/queue';
 import {
@@ -9,7 +10,6 @@ import {
   createLogger,
   createMetrics,
   createRepeating,
-  isStorageFailure,
   registerBacklog,
   type Service,
   systemClock,
@@ -149,7 +149,7 @@ export function buildWorker(
       timings,
       onError(err) {
         if (!storage.isOpen()) onError(err);
-        else logger[isJobGone(err) || isStorageFailure(err) ? 'warn' : 'error']({ err }, 'queue.error');
+        else logger[isJobGone(err) || err instanceof StorageUnavailable ? 'warn' : 'error']({ err }, 'queue.error');
       },
     }),
   );

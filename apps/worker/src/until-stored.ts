@@ -1,6 +1,6 @@
 /** Holds on to what must not be lost while Redis can't take it: full, loading, or failing over. */
 import { setTimeout as wait } from 'node:timers/promises';
-import { isStorageFailure } from '@posthorn/runtime';
+import { StorageUnavailable } from '@posthorn/core';
 
 const FIRST_WAIT_MS = 100;
 const LONGEST_WAIT_MS = 2_000;
@@ -11,7 +11,7 @@ export async function untilStored<T>(store: () => Promise<T>, signal: AbortSigna
     try {
       return await store();
     } catch (error) {
-      if (!isStorageFailure(error) || signal.aborted) throw error;
+      if (!(error instanceof StorageUnavailable) || signal.aborted) throw error;
       await wait(waitMs, undefined, { signal }).catch(() => undefined);
     }
   }

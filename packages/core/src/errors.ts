@@ -64,3 +64,19 @@ export class AppError extends Error {
 export class StartError extends Error {
   override name = 'StartError';
 }
+
+/**
+ * Redis is unreachable, full, or takes no writes at the moment. The command that failed may still have been applied. `cause` is the error of
+ * the Redis client. Message and code are those of the cause, since ioredis and BullMQ look at them.
+ */
+export class StorageUnavailable extends Error {
+  override name = 'StorageUnavailable';
+  override readonly cause: (Error & { code?: unknown }) | undefined;
+  readonly code: unknown;
+
+  constructor(message: string, cause?: Error) {
+    super(message);
+    this.cause = cause;
+    this.code = this.cause?.code;
+  }
+}

@@ -29,7 +29,15 @@ export {
   isFinished,
 } from './delivery.ts';
 export { durationBucket, durationPercentile } from './durations.ts';
-export { AppError, type ErrorCode, errorCodes, type FieldError, type FieldErrors, StartError } from './errors.ts';
+export {
+  AppError,
+  type ErrorCode,
+  errorCodes,
+  type FieldError,
+  type FieldErrors,
+  StartError,
+  StorageUnavailable,
+} from './errors.ts';
 export {
   ENVIRONMENTS,
   type Environment,

@@ -1,7 +1,6 @@
 /** Problem documents over real connections. */
 import { describe, expect, it } from '@jest/globals';
-import { AppError } from '@posthorn/core';
-import { ReplyError } from 'ioredis';
+import { AppError, StorageUnavailable } from '@posthorn/core';
 import { logged, serve } from './test-service.ts';
 
 describe('problems', () => {
@@ -11,7 +10,7 @@ describe('problems', () => {
         throw new Error('secret detail');
       });
       app.get('/redis', () => {
-        throw new ReplyError('OOM command not allowed when used memory > maxmemory');
+        throw new StorageUnavailable('OOM command not allowed when used memory > maxmemory');
       });
       app.get('/limited', () => {
         throw new AppError('too_many_requests', 'Slow down.', { retryAfterS: 7 });

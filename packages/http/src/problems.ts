@@ -1,6 +1,6 @@
 /** Turns errors into responses: RFC 9457 problem details, the same for all HTTP APIs. */
-import { AppError, errorCodes, type FieldError, type FieldErrors } from '@posthorn/core';
-import { isStorageFailure, type Logger } from '@posthorn/runtime';
+import { AppError, errorCodes, type FieldError, type FieldErrors, StorageUnavailable } from '@posthorn/core';
+import type { Logger } from '@posthorn/runtime';
 import type { ErrorRequestHandler, RequestHandler } from 'express';
 import type { z } from 'zod';
 
@@ -10,7 +10,7 @@ const RETRY_AFTER_S = 5;
 /** Returns an `AppError` for any error: storage failures are `unavailable`, unknown errors `internal`. */
 export function toAppError(error: unknown): AppError {
   if (error instanceof AppError) return error;
-  if (isStorageFailure(error)) return storageUnavailable(error);
+  if (error instanceof StorageUnavailable) return storageUnavailable(error);
   // Express throws it for a path that it cannot decode.
   if (error instanceof URIError) return new AppError('not_found', 'No route has this path.', { cause: error });
   return new AppError('internal', 'Internal error; it has been logged.', { cause: error });

@@ -1,6 +1,6 @@
 /** Takes deliveries from one partition's queue and turns what became of them into BullMQ's terms: the only place that does. */
-import type { DeliveryJob } from '@posthorn/core';
-import { DelayedError, ErrorCode, type Job, UnrecoverableError, Worker } from 'bullmq';
+import { type DeliveryJob, StorageUnavailable } from '@posthorn/core';
+import { ConnectionClosedError, DelayedError, ErrorCode, type Job, UnrecoverableError, Worker } from 'bullmq';
 import type { Cluster, Redis } from 'ioredis';
 import { type BullData, fromBullJob, QUEUE_NAME, RETRY_PRIORITY } from './job.ts';
 
@@ -78,11 +78,12 @@ export function createConsumer(options: ConsumerOptions): Consumer {
       },
     },
   );
-  worker.on('error', options.onError);
+  const onError = (error: unknown) => options.onError(typedError(error));
+  worker.on('error', onError);
   return {
     async start() {
-      await worker.waitUntilReady();
-      worker.run().catch(options.onError);
+      await worker.waitUntilReady().catch((error: unknown) => Promise.reject(typedError(error)));
+      worker.run().catch(onError);
     },
     pause: () => worker.pause(true),
     async resume() {
@@ -100,6 +101,12 @@ export function createConsumer(options: ConsumerOptions): Consumer {
       return allEnded;
     },
   };
+}
+
+/** BullMQ has an error of its own for a connection that was closed. All others of Redis are typed by the connection. */
+function typedError(error: unknown): Error {
+  if (error instanceof ConnectionClosedError) return new StorageUnavailable(error.message, error);
+  return error instanceof Error ? error : new Error(String(error));
 }
 
 const JOB_GONE = new Set<unknown>([ErrorCode.JobNotExist, ErrorCode.JobLockNotExist, ErrorCode.JobLockMismatch]);
@@ -139,7 +146,7 @@ async function run(
   try {
     outcome = await options.handle(fromBullJob(job));
   } catch (error) {
-    options.onError(error instanceof Error ? error : new Error(String(error)));
+    options.onError(typedError(error));
     outcome = { kind: 'retry', delayMs: AFTER_ERROR_MS, reason: 'internal error' };
   }
   switch (outcome.kind) {

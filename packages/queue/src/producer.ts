@@ -12,7 +12,7 @@ const EVENTS_KEPT = 1_000;
 export interface Producer {
   /**
    * Adds jobs to a partition's queue; one that is there already is left as it is. BullMQ adds a batch one by one, so a failure
-   * may leave a part of it: call again with the same jobs. Throws what Redis answered.
+   * may leave a part of it: call again with the same jobs. Throws `StorageUnavailable`.
    */
   add(partition: number, jobs: readonly JobToAdd[]): Promise<void>;
   /** Those of the jobs that are nowhere in the queue. */

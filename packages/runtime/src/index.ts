@@ -18,5 +18,4 @@ export {
   wholeNumber,
 } from './settings.ts';
 export { shareResult } from './shared-result.ts';
-export { isStorageFailure } from './storage-failure.ts';
 export { withTimeLimit } from './time-limit.ts';

@@ -1,8 +1,8 @@
 /** The metrics that every app has: those of its process, and the backlog in Redis. */
+import { StorageUnavailable } from '@posthorn/core';
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { version } from './settings.ts';
 import { shareResult } from './shared-result.ts';
-import { isStorageFailure } from './storage-failure.ts';
 import { TimeLimitExceeded, withTimeLimit } from './time-limit.ts';
 
 /** Time limit for reading the backlog. It is shorter than that of a scrape, so that the other metrics still arrive in time. */
@@ -40,7 +40,7 @@ export function registerBacklog(registry: Registry, read: () => Promise<Backlog>
     try {
       return await withTimeLimit(BACKLOG_TIMEOUT_MS, readOnce());
     } catch (error) {
-      if (error instanceof TimeLimitExceeded || isStorageFailure(error)) return undefined;
+      if (error instanceof TimeLimitExceeded || error instanceof StorageUnavailable) return undefined;
       throw error;
     }
   };

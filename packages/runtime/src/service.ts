@@ -1,9 +1,8 @@
 /** Runs a process: starts its services in order, and stops them in reverse on a signal, within a time limit. */
 import { setTimeout as wait } from 'node:timers/promises';
-import { StartError } from '@posthorn/core';
+import { StartError, StorageUnavailable } from '@posthorn/core';
 import type { Logger } from './logger.ts';
 import { SettingsError } from './settings.ts';
-import { isStorageFailure } from './storage-failure.ts';
 import { withTimeLimit } from './time-limit.ts';
 
 /** Delay before a start that failed because of Redis is retried. */
@@ -84,7 +83,7 @@ async function startService(service: Service, logger: Logger, isStopping: () => 
       await service.start();
       return;
     } catch (err) {
-      if (isStopping() || !isStorageFailure(err)) throw err;
+      if (isStopping() || !(err instanceof StorageUnavailable)) throw err;
       logger.warn({ err, service: service.name }, 'service.start_retried');
       await wait(START_RETRY_MS);
     }

@@ -1,4 +1,5 @@
 /** Makes commands fail in time while Redis is away, for those who have a caller waiting. */
+import { StorageUnavailable } from '@posthorn/core';
 import type { Cluster, Command, Redis } from 'ioredis';
 
 /**
@@ -18,7 +19,7 @@ export function failFast(redis: Redis | Cluster, afterMs: number): void {
   redis.sendCommand = (command: Command, ...more: unknown[]) => {
     // Connected, it sends commands of its own before it is ready.
     if (redis.status !== 'connect' && performance.now() - awaySinceMs > afterMs) {
-      command.reject(new Error('Connection is closed.'));
+      command.reject(new StorageUnavailable('Connection is closed.'));
       return command.promise;
     }
     command.setTimeout(afterMs);

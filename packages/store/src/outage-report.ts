@@ -1,6 +1,7 @@
 /** Says in words why Redis can't be used yet: at once, then rarely. */
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
+import { StorageUnavailable } from '@posthorn/core';
 import type { HostAndPort, RedisSettings } from './store.ts';
 
 /** The same reason is repeated after this. */
@@ -62,6 +63,7 @@ function describeServers(settings: RedisSettings): { where: string; addresses: H
 /** The reason that an error names; undefined where it names none. */
 function reasonOf(error: Error | undefined, settings: RedisSettings): string | undefined {
   if (error === undefined) return undefined;
+  if (error instanceof StorageUnavailable && error.cause) return reasonOf(error.cause, settings);
   const { lastNodeError } = error as { lastNodeError?: Error };
   if (lastNodeError) return reasonOf(lastNodeError, settings);
   const sentinels = SENTINELS_FAILED.exec(error.message);

@@ -1,6 +1,6 @@
 /** The handle that every function of this package takes: the connection, how keys are spelled, and what holds for the installation. */
 import { setTimeout as wait } from 'node:timers/promises';
-import { DEFAULT_MAX_ATTEMPTS, DEFAULT_PAUSE_AFTER, StartError } from '@posthorn/core';
+import { DEFAULT_MAX_ATTEMPTS, DEFAULT_PAUSE_AFTER, StartError, StorageUnavailable } from '@posthorn/core';
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { checkKeys } from './check-keys.ts';
 import { checkServer } from './check-server.ts';
@@ -10,6 +10,7 @@ import { createOutageReport } from './outage-report.ts';
 import { defineScripts } from './scripts.ts';
 import { sentinelConnector } from './sentinel-connector.ts';
 import { settleConnect } from './settle-connect.ts';
+import { typeErrors } from './storage-errors.ts';
 
 /** Between two tries to join an installation whose Redis does not answer. */
 const START_RETRY_MS = 500;
@@ -47,12 +48,13 @@ const SENTINEL_TIMEOUT_MS = 2_000;
 const MAX_RECONNECT_DELAY_MS = 1_000;
 
 /**
- * A connection to Redis or Redis Cluster that reconnects for ever.
+ * A connection to Redis or Redis Cluster that reconnects for ever. Its commands, and those of its duplicates, reject with
+ * `StorageUnavailable` while Redis is unavailable.
  * With `failFastAfterMs` a command that gets no answer in that time fails, for those who have a caller waiting; without it,
  * commands wait for as long as Redis is away.
  */
 export function connectRedis(settings: RedisSettings, options: ConnectOptions = {}): Redis | Cluster {
-  const redis = connect(settings, options);
+  const redis = typeErrors(connect(settings, options));
   if (options.failFastAfterMs !== undefined) failFast(redis, options.failFastAfterMs);
   return redis;
 }
@@ -155,7 +157,7 @@ export function openStore(
     onError,
     /** Rejects unless the store is open, and Redis answers and accepts writes. */
     async checkReady(): Promise<void> {
-      if (state !== 'open') throw new Error('Redis has not been reached since the start of this process.');
+      if (state !== 'open') throw new StorageUnavailable('Redis has not been reached since the start of this process.');
       await checkWritable(store);
     },
     /** Resolves once the store is open or stopped. Throws `StartError` where it must not be opened. */

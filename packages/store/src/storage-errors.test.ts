@@ -1,7 +1,7 @@
 /** Which errors mean that Redis is unavailable. */
 import { describe, expect, it } from '@jest/globals';
 import { ReplyError } from 'ioredis';
-import { isStorageFailure } from './index.ts';
+import { typedError } from './storage-errors.ts';
 
 describe('storage failures', () => {
   it.each([
@@ -15,8 +15,8 @@ describe('storage failures', () => {
     new Error('Command timed out'),
     Object.assign(new Error('Command aborted due to connection close'), { name: 'AbortError' }),
     Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }),
-  ])('%s means that storage is unavailable', (error) => {
-    expect(isStorageFailure(error)).toBe(true);
+  ])('%s means that storage is away', (error) => {
+    expect(typedError(error)).toMatchObject({ name: 'StorageUnavailable', message: error.message, cause: error });
   });
   it.each([
     new TypeError('x is not a function'),
@@ -24,6 +24,6 @@ describe('storage failures', () => {
     new ReplyError('WRONGTYPE Operation against a key holding the wrong kind of value'),
     new DOMException('This operation was aborted', 'AbortError'),
   ])('%s is no storage failure', (error) => {
-    expect(isStorageFailure(error)).toBe(false);
+    expect(typedError(error)).toBe(error);
   });
 });

@@ -1,0 +1,63 @@
+/** Gives the errors of the Redis client a type: `StorageUnavailable` where Redis is unavailable, as opposed to errors of the program. */
+import { StorageUnavailable } from '@posthorn/core';
+import type { Cluster, Command, Redis } from 'ioredis';
+
+/** Replies of Redis to a command that is itself wrong. Every other error reply is about the server's state, which passes. */
+const WRONG_COMMAND = /^-?(ERR (?!max number of clients)|WRONGTYPE|CROSSSLOT)/;
+/** Messages of the Redis client when it gives up on a command: it has no error classes for most of them. */
+const CLIENT_GAVE_UP =
+  /^(Connection is closed|Command aborted due to connection close|Stream isn't writeable|Command timed out|Socket timeout|All sentinels|None of startup nodes|Node is disconnected|Cluster is (disconnect|ended)|Cluster isn't ready|Too many Cluster redirections|Unknown RESP type)/;
+const NETWORK_CODES = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ETIMEDOUT',
+  'EPIPE',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+]);
+
+/** `StorageUnavailable` for an error which means that; any other error as it is. */
+export function typedError<E extends Error | null | undefined>(error: E): E | StorageUnavailable {
+  return error && isUnavailable(error) ? new StorageUnavailable(error.message, error) : error;
+}
+
+function isUnavailable(error: Error): boolean {
+  switch (error.name) {
+    case 'ReplyError':
+      return !WRONG_COMMAND.test(error.message);
+    case 'MaxRetriesPerRequestError':
+    case 'ClusterAllFailedError':
+      return true;
+    case 'StorageUnavailable':
+      return false;
+    default: {
+      const { code } = error as NodeJS.ErrnoException;
+      return CLIENT_GAVE_UP.test(error.message) || (code !== undefined && NETWORK_CODES.has(code));
+    }
+  }
+}
+
+/** Types the errors of a connection and of its duplicates (BullMQ makes some): of its commands, of `connect()`, and those it emits. */
+export function typeErrors<R extends Redis | Cluster>(redis: R): R {
+  const { sendCommand, emit, connect, duplicate } = redis as Redis;
+  const typed: Partial<Redis> = {
+    sendCommand(command: Command, ...more) {
+      const { reject } = command;
+      command.reject = (error) => reject(typedError(error));
+      return sendCommand.call(this, command, ...more);
+    },
+    emit(event, ...args) {
+      return emit.call(this, event, ...(event === 'error' ? args.map(typedError) : args));
+    },
+    connect: (...args) => connect.apply(redis, args).catch((error) => Promise.reject(typedError(error))),
+    duplicate: (...args) => typeErrors(duplicate.apply(redis as Redis, args)),
+  };
+  Object.assign(redis, typed);
+  if ('delayUntilReady' in redis) {
+    // Commands that a Cluster is given before it knows its servers wait here, and never reach `sendCommand` where it finds none.
+    const delay = redis.delayUntilReady.bind(redis);
+    redis.delayUntilReady = (callback) => delay((error) => callback(typedError(error)));
+  }
+  return redis;
+}
