@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { forgetWorker, seeWorker } from '@posthorn/store';
+import { deregisterWorker, sendHeartbeat } from '@posthorn/store';
 import { eventually, isDelivery, type Receiver, startReceiver } from '@posthorn/testing';
 import type { Browser } from 'playwright-core';
 import { atEnd, ownStore } from '../own.ts';
@@ -331,8 +331,8 @@ describe('the overview', () => {
       concurrency: 1,
       inFlight: 0,
     };
-    await seeWorker(store, { ...worker, outageSinceMs: since }, Date.now() + 3_600_000);
-    atEnd(() => forgetWorker(store, 'cut-off'));
+    await sendHeartbeat(store, { ...worker, outageSinceMs: since }, Date.now() + 3_600_000);
+    atEnd(() => deregisterWorker(store, 'cut-off'));
     const { page, accessibilityFindings } = await signedIn();
     const alert = page.getByRole('alert').filter({ hasText: 'Worker far-away:7 has reached nothing since' });
     await alert.waitFor();

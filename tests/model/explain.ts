@@ -42,7 +42,7 @@ export function explain(model: Model, script: string, [, ...args]: Args, answer:
   const make = (eventId: string, nowMs: string, pairs: Args, states: readonly unknown[]) => {
     for (const [i, [address, id]] of groups(2, pairs).entries()) {
       if (deliveries.has(id!)) {
-        expect(['pending', 'held', 'made']).toContain(states[i]);
+        expect(['pending', 'held', 'alreadyQueued']).toContain(states[i]);
         continue;
       }
       const delivery = made(eventId, address!, addresses.get(address!)!, Number(nowMs));

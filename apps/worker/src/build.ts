@@ -21,13 +21,13 @@ import {
   allPartitions,
   announceRules,
   connectRedis,
-  forgetWorker,
+  deregisterWorker,
   giveUpLease,
   loadReachedSites,
   openStore,
   readBacklog,
   saveReachedSites,
-  seeWorker,
+  sendHeartbeat,
   type WorkerState,
 } from '@posthorn/store';
 import type { AttemptContext } from './attempt-delivery.ts';
@@ -180,7 +180,7 @@ export function buildWorker(
     start: () =>
       announceRules(store, { maxAttempts: settings.RETRY_DELAYS.length + 1, pauseAfter: settings.PAUSE_AFTER }),
     stop: async () => {
-      const duties = ['housekeeper', 'notifier'] as const;
+      const duties = ['maintenance', 'notifier'] as const;
       await Promise.all(
         allPartitions(store).flatMap((partition) => duties.map((duty) => giveUpLease(store, duty, partition, holder))),
       );
@@ -190,7 +190,7 @@ export function buildWorker(
     name: 'statistics',
     everyMs: TELL_EVERY_MS,
     run: async () => {
-      await seeWorker(store, describeSelf(), clock.now());
+      await sendHeartbeat(store, describeSelf(), clock.now());
       await counts.tell();
       await saveReachedSites(store, reachedSites.takeUnsaved(clock.now()), clock.now());
     },
@@ -225,13 +225,13 @@ export function buildWorker(
   const statistics: Service = {
     name: presence.name,
     async start() {
-      await seeWorker(store, describeSelf(), clock.now());
+      await sendHeartbeat(store, describeSelf(), clock.now());
       await presence.start();
     },
     async stop(graceMs) {
       await presence.stop(graceMs);
       await counts.tell();
-      await forgetWorker(store, holder);
+      await deregisterWorker(store, holder);
     },
   };
   const attempts: Service = {

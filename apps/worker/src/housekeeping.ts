@@ -9,10 +9,10 @@ import {
   endDeliveries,
   heldBefore,
   holdLease,
+  pruneFinished,
   runningReplays,
   type Store,
   stepReplay,
-  trimFinished,
 } from '@posthorn/store';
 
 export interface HousekeepingContext {
@@ -61,7 +61,7 @@ export function createHousekeeper(context: HousekeepingContext, partitions: read
       const stragglers = round % STRAGGLER_ROUNDS === 0;
       round += 1;
       for (const partition of partitions) {
-        if (!(await holdLease(context.store, 'housekeeper', partition, context.holder, LEASE_MS))) continue;
+        if (!(await holdLease(context.store, 'maintenance', partition, context.holder, LEASE_MS))) continue;
         await context.producer.advanceRetries(partition, RETRIES_A_ROUND);
         await releaseHeld(context, partition);
         if (stragglers) await releaseStragglers(context, partition);
@@ -70,7 +70,7 @@ export function createHousekeeper(context: HousekeepingContext, partitions: read
         await findLostJobs(context, partition, sweeps, slow);
         if (!slow) continue;
         await endExpired(context, partition);
-        await trimIndexes(context, partition);
+        await pruneIndexes(context, partition);
       }
     },
   };
@@ -151,11 +151,11 @@ async function findLostJobs(
   }
 }
 
-async function trimIndexes({ store, clock }: HousekeepingContext, partition: number): Promise<void> {
+async function pruneIndexes({ store, clock }: HousekeepingContext, partition: number): Promise<void> {
   for (const status of ['succeeded', 'failed'] as const) {
     let offset: number | undefined = 0;
     for (let chunk = 0; chunk < CHUNKS_A_ROUND && offset !== undefined; chunk++) {
-      offset = await trimFinished(store, partition, status, clock.now() - store.retentionMs, offset);
+      offset = await pruneFinished(store, partition, status, clock.now() - store.retentionMs, offset);
     }
   }
 }

@@ -5,7 +5,7 @@ import { newestFirst, type Page, readPage, type Source } from './page.ts';
 import { runScript } from './scripts.ts';
 import { allPartitions, baseOf, type Store } from './store.ts';
 
-/** Who asks for a change. */
+/** The operator who asks for a change. */
 export type AuditNote = Pick<AuditEntry, 'operator'>;
 
 export interface AuditRecord extends AuditEntry {
@@ -26,7 +26,7 @@ export function encodeAudit(entry: AuditEntry): string {
   return JSON.stringify(entry);
 }
 
-/** Notes what changed nothing that is stored with the subscriptions: a sign-in, for example. */
+/** Writes an audit entry that belongs to no change of a subscription: a sign-in, for example. */
 export async function appendAudit(store: Store, entry: AuditEntry, nowMs: number): Promise<void> {
   const { retentionMs } = store;
   await runScript(store, 'appendAudit', baseOf(store, 0), { nowMs, retentionMs, auditEntry: encodeAudit(entry) });

@@ -38,7 +38,7 @@ export async function findMatches(
   return found.length === 1 ? found[0]! : found.flat();
 }
 
-/** Notes that all deliveries of an event and their jobs are stored. */
+/** Confirms that all deliveries of an event and their jobs are stored. */
 export async function confirmFanOut(store: Store, event: EventRef): Promise<void> {
   await store.redis.zrem(fanningOutKey(eventBase(store, event)), event);
 }

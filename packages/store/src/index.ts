@@ -20,7 +20,7 @@ export {
   type StoredEvent,
 } from './events.ts';
 export type { Lane } from './keys.ts';
-export { addressesToRelease, endDeliveries, laneLength, releaseDeliveries, renewJobs } from './lanes.ts';
+export { addressesToRelease, endDeliveries, laneLength, releaseDeliveries, rescueJobs } from './lanes.ts';
 export { type DeliveryFilter, listDeliveries, listReplays, listSubscriptions, readBacklog } from './lists.ts';
 export { type CreatedDelivery, createDeliveries, storeEvent } from './new-deliveries.ts';
 export { addOutageNotice, removeNotices, type WaitingNotice, waitingNotices } from './notices.ts';
@@ -45,12 +45,12 @@ export {
   addCounts,
   aliveWorkers,
   type Counts,
-  forgetWorker,
+  deregisterWorker,
   type Period,
   rankAddresses,
   readAddressAttempts,
   readAttempts,
-  seeWorker,
+  sendHeartbeat,
   type WorkerState,
 } from './stats.ts';
 export {
@@ -82,5 +82,5 @@ export {
   giveUpLease,
   heldBefore,
   holdLease,
-  trimFinished,
+  pruneFinished,
 } from './upkeep.ts';

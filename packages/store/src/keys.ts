@@ -30,13 +30,13 @@ export type Lane = 'held' | 'parked';
 export const laneKey = (base: string, lane: Lane, subscriptionId: string) => `${base}:${lane}:${subscriptionId}`;
 /** Set of the subscriptions whose lane is to be emptied. */
 export const laneIndexKey = (base: string, lane: Lane) => `${base}:release_${lane}`;
-/** The turn of the last in an address's line of late retries. */
+/** When the last overdue attempt of an address has its turn. */
 export const pacedKey = (base: string, subscriptionId: string) => `${base}:paced:${subscriptionId}`;
 /** Set of the subscriptions deleted but not yet cleared away. */
 export const closingKey = (base: string) => `${base}:closing`;
-/** Who keeps house in the partition at the moment; expires when that process dies. */
-export const housekeeperKey = (base: string) => `${base}:housekeeper`;
-/** Written for replicas to get it, and with it all that came before. */
+/** The lease for the partition's maintenance; expires when its holder dies. */
+export const maintenanceKey = (base: string) => `${base}:housekeeper`;
+/** Written before WAIT, so that replicas which acknowledge it have everything before it too. */
 export const replicatedKey = (base: string) => `${base}:replicated`;
 /** One bulk replay. */
 export const replayKey = (base: string, replayId: string) => `${base}:replay:${replayId}`;
@@ -46,11 +46,11 @@ export const replaysKey = (base: string) => `${base}:replays`;
 export const replayingKey = (base: string) => `${base}:replaying`;
 /** Sorted set of the replays of one event to one address, by creation; named after the first delivery of the two. */
 export const replaysOfKey = (base: string, firstDeliveryId: string) => `${base}:replays_of:${firstDeliveryId}`;
-/** Stream of who did what. */
+/** Stream of audit entries. */
 export const auditKey = (base: string) => `${base}:audit`;
-/** Stream of notices that are still to be given. */
+/** Stream of notices that have not been given yet. */
 export const noticesKey = (base: string) => `${base}:notices`;
-/** Who gives notices in the partition at the moment. */
+/** The lease for giving the partition's notices. */
 export const notifierKey = (base: string) => `${base}:notifier`;
 /** Counts of attempts and their durations in one minute or hour; in the first partition, for the whole installation. */
 export const statsKey = (base: string, unit: 'minute' | 'hour', number: number) => `${base}:stats:${unit}:${number}`;
@@ -60,7 +60,7 @@ export const addressStatsKey = (base: string, subscriptionId: string, hour: numb
 /** Sorted sets of the addresses attempted in one hour: by failed attempts, by mean duration. */
 export const rankingKey = (base: string, ranking: 'failing' | 'slow', hour: number) =>
   `${base}:stats:${ranking}:${hour}`;
-/** Hash of what each worker says of itself, and sorted set of the workers by when they last did; in the first partition. */
+/** Hash of the workers' heartbeats, and sorted set of the workers by their last one; in the first partition. */
 export const workersKey = (base: string) => `${base}:workers`;
 export const workersSeenKey = (base: string) => `${base}:workers_seen`;
 /** Sorted set of the sites that workers reached lately, by time; in the first partition. */
@@ -69,5 +69,5 @@ export const reachedKey = (base: string) => `${base}:reached`;
 export const sessionKey = (prefix: string, sessionId: string) => `${prefix}:session:${sessionId}`;
 /** Hash of what a publisher has stored: bytes by thirtieths of the retention. */
 export const publisherUsageKey = (prefix: string, publisher: string) => `${prefix}:stored:${publisher}`;
-/** What holds for the whole installation: the number of partitions, the attempts allowed. */
+/** Hash of settings of the whole installation: the number of partitions, the attempts allowed. */
 export const installationKey = (prefix: string) => `${prefix}:installation`;

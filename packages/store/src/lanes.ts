@@ -1,4 +1,4 @@
-/** Deliveries that wait outside the queue, and those whose job is lost: releases, ends and renews them. */
+/** Deliveries that wait outside the queue, and those whose job is lost: releases, ends and rescues them. */
 import { type DeliveryJob, type EventRef, type FailureReason, partitionOf } from '@posthorn/core';
 import { keptWhileUnfinishedMs } from './delivery-record.ts';
 import { keepEvent } from './events.ts';
@@ -64,11 +64,11 @@ export async function endDeliveries(
 }
 
 /** Gives deliveries whose job is lost a new generation. Returns the jobs to add and when they are due (0: now). */
-export async function renewJobs(
+export async function rescueJobs(
   store: Store,
   partition: number,
   jobs: readonly Pick<DeliveryJob, 'deliveryId' | 'generation'>[],
 ): Promise<(DeliveryJob & { dueAtMs: number })[]> {
   if (jobs.length === 0) return [];
-  return await runScript(store, 'renew', baseOf(store, partition), { jobs });
+  return await runScript(store, 'rescue', baseOf(store, partition), { jobs });
 }

@@ -36,7 +36,7 @@ export interface DeliveryFilter {
 }
 
 /** Ids of other addresses that a list passes over at most, and in one command: some tens of milliseconds in all. */
-const MOST_PASSED_OVER = 100_000;
+const MAX_PASSED_OVER = 100_000;
 const PASSED_OVER_AT_ONCE = 2_000;
 
 /** A page of deliveries. Throws `BadCursor`. */
@@ -57,7 +57,7 @@ export async function listDeliveries(
   return await readPage(await sourceOf(store, filter), (ids) => loadDeliveries(store, ids), wanted, limit, cursor);
 }
 
-/** The index that answers a filter with the fewest candidates. */
+/** The index with the fewest candidates for a filter. */
 async function sourceOf(store: Store, filter: DeliveryFilter): Promise<Source> {
   const { subscriptionId, eventId, status } = filter;
   if (eventId !== undefined) return eventSource(store, eventId);
@@ -69,12 +69,12 @@ async function sourceOf(store: Store, filter: DeliveryFilter): Promise<Source> {
     if (status === undefined) return streamSource(store, own, filter);
     // No index has both. That of all with this status needs no look at the records of other addresses, unless it is long.
     const ofAll = byStatusKey(base, status);
-    if ((await store.redis.zcard(ofAll)) > MOST_PASSED_OVER) return streamSource(store, own, filter);
+    if ((await store.redis.zcard(ofAll)) > MAX_PASSED_OVER) return streamSource(store, own, filter);
     return sortedSetSource(store, DELIVERY_ID, [ofAll], filter, deliveryIdPrefix(subscriptionId));
   }
   const statuses = status === undefined ? DELIVERY_STATUSES : [status];
   const keys = allPartitions(store).flatMap((partition) =>
-    statuses.map((one) => byStatusKey(baseOf(store, partition), one)),
+    statuses.map((each) => byStatusKey(baseOf(store, partition), each)),
   );
   return sortedSetSource(store, DELIVERY_ID, keys, filter);
 }

@@ -1,4 +1,4 @@
-/** Notices that wait to be given: one stream a partition, written with the change they tell of, emptied by the notifier. */
+/** Notices that have not been given yet: one stream a partition. A notice is written with its change, and removed by the notifier. */
 import type { Notice, NoticeType } from '@posthorn/core';
 import { MAX_NOTICES } from './constants.ts';
 import { noticesKey } from './keys.ts';
@@ -51,7 +51,7 @@ export async function addOutageNotice(
   await store.redis.xadd(noticesKey(baseOf(store, 0)), 'MAXLEN', '~', MAX_NOTICES, '*', ...fields);
 }
 
-/** Notes that notices have been given. */
+/** Removes notices that have been given. */
 export async function removeNotices(store: Store, partition: number, entryIds: readonly string[]): Promise<void> {
   if (entryIds.length > 0) await store.redis.xdel(noticesKey(baseOf(store, partition)), ...entryIds);
 }

@@ -27,7 +27,7 @@ export interface Source {
  * The most candidates one call looks at. A filter that rejects nearly all of a long list then gives a short page with a
  * cursor, instead of a long wait.
  */
-const MOST_LOOKED_AT = 5_000;
+const MAX_LOOKED_AT = 5_000;
 
 /** Reads a page from a source of ids, loading the items behind them. Throws `BadCursor`. */
 export async function readPage<T extends { id: string }>(
@@ -39,7 +39,7 @@ export async function readPage<T extends { id: string }>(
 ): Promise<Page<T>> {
   let after = cursor === undefined ? undefined : decodeCursor(cursor, source.idForm);
   const items = new Map<string, T>();
-  for (let lookedAt = 0; lookedAt < MOST_LOOKED_AT; ) {
+  for (let lookedAt = 0; lookedAt < MAX_LOOKED_AT; ) {
     const candidates = await source.read(after, limit + 1);
     const loaded = await load(candidates.map(({ item }) => item));
     for (const [i, candidate] of candidates.entries()) {

@@ -26,10 +26,10 @@ export async function addPublisherUsage(
   const [error, counts] = replies!.at(-1) as [Error | null, Record<string, string>];
   const failed = error ?? replies!.find(([problem]) => problem)?.[0];
   if (failed) throw failed;
-  const outdated = Object.keys(counts).filter((one) => Number(one) < bucket - BUCKETS);
+  const outdated = Object.keys(counts).filter((number) => Number(number) < bucket - BUCKETS);
   if (outdated.length > 0) await store.redis.hdel(key, ...outdated);
   return Object.entries(counts)
-    .filter(([one]) => !outdated.includes(one))
+    .filter(([number]) => !outdated.includes(number))
     .reduce((sum, [, count]) => sum + Number(count), 0);
 }
 

@@ -15,7 +15,7 @@ import { failedKey, replayingKey, replayKey, replaysOfKey } from './keys.ts';
 import { streamLimits } from './new-deliveries.ts';
 import { fieldList, type ReplayRefusal, runScript } from './scripts.ts';
 import { baseOf, type Store } from './store.ts';
-import { trimIndex } from './upkeep.ts';
+import { pruneIndex } from './upkeep.ts';
 
 /** Deliveries replayed in one script: a few milliseconds of Redis. */
 const STEP = 100;
@@ -30,7 +30,7 @@ export async function replayDelivery(
   nonce: string,
   nowMs: number,
   audit: AuditNote,
-): Promise<{ refused: ReplayRefusal } | { deliveryId: string; state: 'pending' | 'held' | 'made' }> {
+): Promise<{ refused: ReplayRefusal } | { deliveryId: string; state: 'pending' | 'held' | 'alreadyQueued' }> {
   const { event, subscriptionId } = failed;
   // First, so that the new delivery finds its event whatever happens in between.
   if (!(await keepIfThere(store, event, nowMs + keptWhileUnfinishedMs(store)))) return { refused: 'too_late' };
@@ -51,7 +51,7 @@ export async function replayDelivery(
       detail: { new_delivery_id: id },
     }),
   });
-  if (result === 'pending' || result === 'held' || result === 'made') return { deliveryId: id, state: result };
+  if (result === 'pending' || result === 'held' || result === 'alreadyQueued') return { deliveryId: id, state: result };
   return { refused: result === 'none' ? 'not_active' : result };
 }
 
@@ -122,7 +122,7 @@ export async function countFailed(
   const partition = partitionOf(subscriptionId, store.partitions);
   const key = failedKey(baseOf(store, partition), subscriptionId);
   for (let offset: number | undefined = 0; offset !== undefined; ) {
-    offset = await trimIndex(store, partition, key, nowMs - store.retentionMs, offset);
+    offset = await pruneIndex(store, partition, key, nowMs - store.retentionMs, offset);
   }
   return await store.redis.zcount(key, fromMs, toMs);
 }
@@ -133,8 +133,8 @@ export async function runningReplays(store: Store, partition: number): Promise<s
 }
 
 /**
- * Does the next step of a bulk replay, oldest failures first; answers whether there is more to do. May be done by several at
- * once and be repeated after a crash: a step counts once, and a failed delivery is replayed once. One whose event is already on
+ * Does the next step of a bulk replay, oldest failures first; returns whether there is more to do. Several processes may do it at
+ * once, and it may be repeated after a crash: a step counts once, and a failed delivery is replayed once. One whose event is already on
  * its way to the address again, or has arrived there by a replay, is skipped.
  */
 export async function stepReplay(store: Store, replayId: string, nowMs: number): Promise<boolean> {

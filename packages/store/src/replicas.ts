@@ -6,7 +6,7 @@ import { allPartitions, baseOf, type Store } from './store.ts';
 /** How long replicas may take; the connection takes nothing else meanwhile. */
 const WAIT_MS = 1_000;
 
-/** Fewer replicas than asked for have what was written. It may have been written all the same. */
+/** Too few replicas acknowledged the write; it may still have been applied. */
 export class TooFewReplicas extends Error {
   override name = 'TooFewReplicas';
 }

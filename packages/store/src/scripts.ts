@@ -4,8 +4,8 @@ import type { Cluster, Redis } from 'ioredis';
 import { HELD_NOW } from './constants.ts';
 import { composeScript, encodeArguments, type Script, script, type Values } from './script.ts';
 
-/** `pending`: its first job must be added; `made`: it waits parked, or is past that; `none`: the subscription is gone. */
-const CREATED_STATES = ['pending', 'held', 'made', 'none'] as const;
+/** `pending`: its first job must be added; `alreadyQueued`: it is parked, or has had its first job; `none`: the subscription is gone. */
+const CREATED_STATES = ['pending', 'held', 'alreadyQueued', 'none'] as const;
 export type CreatedState = (typeof CREATED_STATES)[number];
 const REPLAY_REFUSALS = ['gone', 'not_failed', 'too_late', 'not_active'] as const;
 export type ReplayRefusal = (typeof REPLAY_REFUSALS)[number];
@@ -75,7 +75,7 @@ export const scripts = {
       isRetry: attempts !== '0',
     })),
   ),
-  renew: script('...jobs(deliveryId generation)', (reply) =>
+  rescue: script('...jobs(deliveryId generation)', (reply) =>
     records(reply, 5).map(([deliveryId = '', generation, event, subscriptionId = '', dueAt]) => ({
       deliveryId,
       generation: Number(generation),
@@ -107,8 +107,8 @@ export const scripts = {
     'failingKey slowKey lifeMs ...addresses(key subscriptionId succeeded failed totalMs)',
     nothing,
   ),
-  seeWorker: script('id state nowMs forgetBeforeMs', nothing),
-  trimIndex: script('key beforeMs offset limit', (reply) => {
+  heartbeat: script('id state nowMs forgetBeforeMs', nothing),
+  pruneIndex: script('key beforeMs offset limit', (reply) => {
     const [lookedAt, removed] = list(reply).map(Number);
     return { lookedAt: lookedAt ?? 0, removed: removed ?? 0 };
   }),

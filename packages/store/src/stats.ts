@@ -1,4 +1,4 @@
-/** Statistics: what the workers count together, by minute, hour and address, and who of them is alive. Not the truth about any delivery. */
+/** Statistics that all workers share: counts of attempts by minute, hour and address, and which workers are alive. Estimates only. */
 import { durationPercentile, partitionOf } from '@posthorn/core';
 import { addressStatsKey, rankingKey, statsKey, workersKey, workersSeenKey } from './keys.ts';
 import { runScript } from './scripts.ts';
@@ -11,13 +11,13 @@ const MINUTE_LIFE_MS = HOUR_MS + 5 * MINUTE_MS;
 const HOUR_LIFE_MS = 25 * HOUR_MS;
 /** Addresses counted in one script: about a millisecond of Redis. */
 const CHUNK = 200;
-/** A worker not heard of for this long is not alive. */
+/** A worker without a heartbeat for this long is not alive. */
 const ALIVE_MS = 10_000;
 const FORGET_AFTER_MS = 60_000;
 /** Addresses in each ranking. */
 const RANKED = 10;
 
-/** What one worker has counted since it last told. */
+/** What one worker has counted since it last added its counts. */
 export interface Counts {
   succeeded: number;
   failed: number;
@@ -27,7 +27,7 @@ export interface Counts {
   addresses: Map<string, { succeeded: number; failed: number; totalMs: number }>;
 }
 
-/** Adds counts to those of the present minute and hour. */
+/** Adds counts to those of the current minute and hour. */
 export async function addCounts(store: Store, counts: Counts, nowMs: number): Promise<void> {
   const all = [
     { field: 's', count: counts.succeeded },
@@ -98,9 +98,9 @@ export async function readAttempts(store: Store, unit: 'minute' | 'hour', nowMs:
     }
   }
   const periods = records.map(({ s, f }, i) => periodOf(numbers[i]! * unitMs, s, f));
-  const percentiles = (of: Map<number, number>) => ({
-    p50: durationPercentile(of, 0.5),
-    p99: durationPercentile(of, 0.99),
+  const percentiles = (counts: Map<number, number>) => ({
+    p50: durationPercentile(counts, 0.5),
+    p99: durationPercentile(counts, 0.99),
   });
   return { ...sum(periods), attemptMs: percentiles(buckets.d), arrivalMs: percentiles(buckets.l), periods };
 }
@@ -183,7 +183,7 @@ function lastOf(unitMs: number, count: number, nowMs: number): number[] {
   return Array.from({ length: count }, (_, i) => last - count + 1 + i);
 }
 
-/** What a worker says of itself. */
+/** What a worker reports in its heartbeat. */
 export interface WorkerState {
   id: string;
   host: string;
@@ -192,18 +192,18 @@ export interface WorkerState {
   startedAtMs: number;
   concurrency: number;
   inFlight: number;
-  /** Since when it can't reach anything; missing in what an older version says. */
+  /** When its outage began; missing in the heartbeats of older versions. */
   outageSinceMs?: number | null;
 }
 
-/** Notes that a worker is alive. */
-export async function seeWorker(store: Store, worker: WorkerState, nowMs: number): Promise<void> {
+/** Stores a worker's heartbeat. */
+export async function sendHeartbeat(store: Store, worker: WorkerState, nowMs: number): Promise<void> {
   const values = { id: worker.id, state: JSON.stringify(worker), nowMs, forgetBeforeMs: nowMs - FORGET_AFTER_MS };
-  await runScript(store, 'seeWorker', baseOf(store, 0), values);
+  await runScript(store, 'heartbeat', baseOf(store, 0), values);
 }
 
-/** Notes that a worker has stopped. */
-export async function forgetWorker(store: Store, id: string): Promise<void> {
+/** Removes a worker that stops. */
+export async function deregisterWorker(store: Store, id: string): Promise<void> {
   const base = baseOf(store, 0);
   await store.redis.multi().hdel(workersKey(base), id).zrem(workersSeenKey(base), id).exec();
 }

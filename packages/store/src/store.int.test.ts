@@ -33,14 +33,14 @@ import {
   loadSubscriptions,
   newSubscription,
   parkDelivery,
+  pruneFinished,
   recordAttempt,
   releaseDeliveries,
-  renewJobs,
+  rescueJobs,
   type Store,
   type StoredSubscription,
   saveSubscription,
   storeEvent,
-  trimFinished,
 } from './index.ts';
 import { DAY, openTestStore, RETENTION } from './test-store.ts';
 
@@ -131,7 +131,7 @@ describe('fan-out', () => {
     const again = { ref: eventRef(of), event: of, acceptedAtMs: nowMs, subscriptionIds: [subscription.id] };
     expect((await createDeliveries(store, again))[0]).toEqual(first);
     await attempt(first!.deliveryId, 1, { kind: 'succeeded' });
-    expect((await createDeliveries(store, again))[0]?.state).toBe('made');
+    expect((await createDeliveries(store, again))[0]?.state).toBe('alreadyQueued');
     expect((await one(first!.deliveryId)).status).toBe('succeeded');
   });
   it('the event keeps the list it was matched to, and the first content wins', async () => {
@@ -296,11 +296,11 @@ describe('a new delivery to an address where many wait', () => {
       await park({ deliveryId, generation: 0, subscriptionId: subscription.id, event: eventRef(published.at(-1)!) });
     }
     const born = await publish();
-    expect(born.state).toBe('made');
+    expect(born.state).toBe('alreadyQueued');
     expect(await one(born.deliveryId)).toMatchObject({ status: 'pending', attemptCount: 0 });
     for (const again of [published[0]!, published.at(-1)!]) {
       const stored = { ref: eventRef(again), event: again, acceptedAtMs: nowMs, subscriptionIds: [subscription.id] };
-      expect(await createDeliveries(store, stored)).toMatchObject([{ state: 'made' }]);
+      expect(await createDeliveries(store, stored)).toMatchObject([{ state: 'alreadyQueued' }]);
     }
     const released = await releaseDeliveries(store, 'parked', subscription.id, 101, nowMs);
     expect(released.at(-1)).toMatchObject({ deliveryId: born.deliveryId, generation: 1 });
@@ -394,10 +394,10 @@ describe('lost jobs', () => {
     const partition = partitionOf(subscription.id, store.partitions);
     const { jobs } = await expectedJobs(store, partition, 'pending', nowMs, 0, 10);
     expect(jobs.map(({ deliveryId }) => deliveryId)).toEqual([lost!.deliveryId]);
-    expect(await renewJobs(store, partition, jobs)).toMatchObject([
+    expect(await rescueJobs(store, partition, jobs)).toMatchObject([
       { deliveryId: lost!.deliveryId, generation: 1, dueAtMs: 0 },
     ]);
-    expect(await renewJobs(store, partition, jobs)).toEqual([]);
+    expect(await rescueJobs(store, partition, jobs)).toEqual([]);
   });
 });
 
@@ -475,7 +475,7 @@ describe('retention', () => {
     for (const { deliveryId } of [gone!, kept!]) await attempt(deliveryId, 1, { kind: 'succeeded' });
     await store.redis.del(deliveryKey(subscription.id, gone!.deliveryId));
     const partition = partitionOf(subscription.id, 4);
-    expect(await trimFinished(store, partition, 'succeeded', nowMs, 0)).toBeUndefined();
+    expect(await pruneFinished(store, partition, 'succeeded', nowMs, 0)).toBeUndefined();
     const key = `${baseOf(store, partition)}:by_status:succeeded`;
     expect(await store.redis.zrange(key, '0', '-1')).toEqual([kept!.deliveryId]);
   });

@@ -33,10 +33,10 @@ export interface StoredSubscription extends Subscription {
 
 /** The sealed secrets that sign at a moment, the newest first: two while a rotation overlaps (interface 4). */
 export function sealedSecretsAt(
-  of: Pick<StoredSubscription, 'sealedSecret' | 'previousSealedSecret' | 'previousSecretUntilMs'>,
+  subscription: Pick<StoredSubscription, 'sealedSecret' | 'previousSealedSecret' | 'previousSecretUntilMs'>,
   atMs: number,
 ): string[] {
-  const { sealedSecret, previousSealedSecret, previousSecretUntilMs } = of;
+  const { sealedSecret, previousSealedSecret, previousSecretUntilMs } = subscription;
   const overlaps = previousSealedSecret !== null && atMs < previousSecretUntilMs;
   return overlaps ? [sealedSecret, previousSealedSecret] : [sealedSecret];
 }
@@ -62,7 +62,7 @@ export function newSubscription(
 }
 
 /**
- * Saves a subscription read before, or a new one. Answers whether it was saved: not if it has changed or gone meanwhile.
+ * Saves a subscription read before, or a new one. Returns whether it was saved: not if it has been changed or deleted meanwhile.
  * The workers count `consecutiveFailures`, so that is written only with `resetFailures`.
  */
 export async function saveSubscription(
@@ -126,7 +126,7 @@ export async function heldDeliveries(store: Store, subscriptionId: string): Prom
   return await laneLength(store, 'held', subscriptionId);
 }
 
-/** Takes a subscription away at once; what is left of it is cleared by `clearDeletedSubscription`. Answers false where there is none. */
+/** Deletes a subscription at once; `closeSubscription` ends its deliveries and clears the rest. Returns false where there is none. */
 export async function deleteSubscription(store: Store, id: string, nowMs: number, by: AuditNote): Promise<boolean> {
   const auditEntry = encodeAudit({ ...by, action: 'subscription.deleted', subscriptionId: id });
   const base = baseOf(store, partitionOf(id, store.partitions));

@@ -11,7 +11,7 @@ import {
   readAddressAttempts,
   type Store,
   saveSubscription,
-  seeWorker,
+  sendHeartbeat,
 } from './index.ts';
 import { openTestStore } from './test-store.ts';
 
@@ -25,7 +25,7 @@ afterEach(() => close());
 
 describe('a lease', () => {
   it('has one holder, who can keep it, and nobody else until it ends', async () => {
-    const take = (holder: string) => holdLease(store, 'housekeeper', 0, holder, 600_000);
+    const take = (holder: string) => holdLease(store, 'maintenance', 0, holder, 600_000);
     expect([await take('a'), await take('b'), await take('a'), await take('b')]).toEqual([true, false, true, false]);
     const [key] = await store.redis.keys(`${store.prefix}:*housekeeper`);
     expect(await store.redis.pttl(key!)).toBeGreaterThan(0);
@@ -37,13 +37,13 @@ describe('a lease', () => {
 describe('workers', () => {
   const worker = { id: 'w', host: 'h', pid: 1, version: '0', startedAtMs: nowMs, concurrency: 1, inFlight: 0 };
   it('are alive while they say so, and forgotten a minute after they stopped', async () => {
-    await seeWorker(store, { ...worker, id: 'old' }, nowMs);
-    await seeWorker(store, worker, nowMs + 1_000);
+    await sendHeartbeat(store, { ...worker, id: 'old' }, nowMs);
+    await sendHeartbeat(store, worker, nowMs + 1_000);
     expect((await aliveWorkers(store, nowMs + 1_000)).map(({ id, seenAtMs }) => [id, seenAtMs])).toEqual([
       ['old', nowMs],
       ['w', nowMs + 1_000],
     ]);
-    await seeWorker(store, worker, nowMs + 60_500);
+    await sendHeartbeat(store, worker, nowMs + 60_500);
     const [key] = await store.redis.keys(`${store.prefix}:*:workers`);
     expect(await store.redis.hkeys(key!)).toEqual(['w']);
     expect((await aliveWorkers(store, nowMs + 60_500)).map(({ id }) => id)).toEqual(['w']);

@@ -1,13 +1,13 @@
-/** What must be looked after in the background, so that a crash leaves nothing undone: leases, sweeps, clearing. The loop is the worker's. */
+/** Maintenance of the stored data: leases, pruning, lost jobs, deleted subscriptions. The loop that calls it is the worker's. */
 import { type DeliveryJob, type DeliveryStatus, isFinished, partitionOf } from '@posthorn/core';
 import { keptWhileUnfinishedMs, loadDeliveries, type StoredDelivery } from './delivery-record.ts';
 import {
   byStatusKey,
   bySubscriptionKey,
   closingKey,
-  housekeeperKey,
   laneIndexKey,
   laneKey,
+  maintenanceKey,
   notifierKey,
   subscriptionKey,
 } from './keys.ts';
@@ -15,11 +15,11 @@ import { endDeliveries } from './lanes.ts';
 import { runScript } from './scripts.ts';
 import { baseOf, type Store } from './store.ts';
 
-/** What only one process at a time does in a partition; two at once would do harmless double work. */
-export type Duty = 'housekeeper' | 'notifier';
-const dutyKeys = { housekeeper: housekeeperKey, notifier: notifierKey } as const;
+/** Work that one process at a time does in a partition; two at once would do harmless double work. */
+export type Duty = 'maintenance' | 'notifier';
+const dutyKeys = { maintenance: maintenanceKey, notifier: notifierKey } as const;
 
-/** Takes or keeps a duty in a partition for `lifeMs`. */
+/** Acquires or extends the lease for a duty in a partition for `lifeMs`. Returns whether `holder` has it. */
 export async function holdLease(
   store: Store,
   duty: Duty,
@@ -31,17 +31,17 @@ export async function holdLease(
   return await runScript(store, 'lease', base, { key: dutyKeys[duty](base), holder, lifeMs });
 }
 
-/** Gives a duty back early, so that another process need not wait for its end. */
+/** Releases a lease early, so that another process need not wait for its end. */
 export async function giveUpLease(store: Store, duty: Duty, partition: number, holder: string): Promise<void> {
   const key = dutyKeys[duty](baseOf(store, partition));
   if ((await store.redis.get(key)) === holder) await store.redis.del(key);
 }
 
 /**
- * Removes from an index of a partition's deliveries the entries whose record has expired. Those made before `beforeMs` are looked at,
- * from `offset` on. Answers where to go on, or undefined at the end.
+ * Removes from an index of a partition's deliveries the entries whose record has expired. Checks those made before `beforeMs`,
+ * from `offset` on. Returns the offset to continue at, or undefined at the end.
  */
-export async function trimIndex(
+export async function pruneIndex(
   store: Store,
   partition: number,
   key: string,
@@ -50,19 +50,19 @@ export async function trimIndex(
 ): Promise<number | undefined> {
   const limit = 500;
   const values = { key, beforeMs, offset, limit };
-  const { lookedAt, removed } = await runScript(store, 'trimIndex', baseOf(store, partition), values);
+  const { lookedAt, removed } = await runScript(store, 'pruneIndex', baseOf(store, partition), values);
   return lookedAt < limit ? undefined : offset + lookedAt - removed;
 }
 
 /** The same for the index of a final status. */
-export async function trimFinished(
+export async function pruneFinished(
   store: Store,
   partition: number,
   status: 'succeeded' | 'failed',
   beforeMs: number,
   offset: number,
 ): Promise<number | undefined> {
-  return await trimIndex(store, partition, byStatusKey(baseOf(store, partition), status), beforeMs, offset);
+  return await pruneIndex(store, partition, byStatusKey(baseOf(store, partition), status), beforeMs, offset);
 }
 
 /** Held deliveries of a partition made before `beforeMs`, oldest first. */

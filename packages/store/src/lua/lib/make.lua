@@ -1,6 +1,6 @@
 --@include append
 
--- Makes a delivery that does not exist yet. Returns 'pending' (its first job must be added), 'held', 'made' (it is parked), or 'none' (its
+-- Makes a delivery that does not exist yet. Returns 'pending' (its first job must be added), 'held', 'alreadyQueued' (it is parked), or 'none' (its
 -- subscription is gone, nothing was made).
 local function make(sub, id, event, kind, nowMs, oldestMs, lifeMs, replayOf)
   local key = KEY_DELIVERY .. id
@@ -21,5 +21,5 @@ local function make(sub, id, event, kind, nowMs, oldestMs, lifeMs, replayOf)
   local parked = KEY_PARKED .. sub
   if call('ZCARD', parked) < PARK_NEW_FROM then return 'pending' end
   call('ZADD', parked, nowMs, id)
-  return 'made'
+  return 'alreadyQueued'
 end
