@@ -145,8 +145,8 @@ async function open(bench: Bench) {
     { onError },
   );
   await opened.start();
-  const { store, bases } = opened;
-  const producer = createProducer({ redis: store.redis, bases, onError });
+  const { store, partitionPrefixes } = opened;
+  const producer = createProducer({ redis: store.redis, partitionPrefixes, onError });
   return {
     env,
     receiver,

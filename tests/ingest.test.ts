@@ -117,7 +117,7 @@ describe('an interrupted call', () => {
       const { id, opened, acceptedAtMs } = await interrupted(step);
       const producer = createProducer({
         redis: opened.store.redis,
-        bases: [`${on.prefix}:{0}`],
+        partitionPrefixes: [`${on.prefix}:{0}`],
         onError: () => undefined,
       });
       const context = { store: opened.store, producer, logger: createLogger({ app: 'test', level: 'silent' }) };

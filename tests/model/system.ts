@@ -6,13 +6,13 @@ import { createLogger, createMetrics } from '@posthorn/runtime';
 import type { SendResult } from '@posthorn/sender';
 import { createSecretBox, newSigningSecret } from '@posthorn/signing';
 import {
-  baseOf,
   changeSubscription,
   closeSubscription,
   deleteSubscription,
   loadDeliveries,
   loadSubscriptions,
   newSubscription,
+  partitionPrefix,
   type Store,
   saveSubscription,
   startReplay,
@@ -191,7 +191,7 @@ export class System {
     const { process, context, store } = this.workers[index]!;
     if (process.stepsLeft !== Number.POSITIVE_INFINITY) return;
     // The lease of one that died or stands still runs out by Redis's clock, which the test can't set.
-    for (let i = 0; i < PARTITIONS; i++) await this.raw.redis.del(`${baseOf(this.raw, i)}:housekeeper`);
+    for (let i = 0; i < PARTITIONS; i++) await this.raw.redis.del(`${partitionPrefix(this.raw, i)}:housekeeper`);
     process.stepsLeft = steps;
     const partitions = Array.from({ length: PARTITIONS }, (_, i) => i);
     const { producer, clock } = context;
@@ -325,9 +325,15 @@ export class System {
 
   private async checkIndexes(): Promise<void> {
     const all = [...this.model.deliveries];
-    const bases = Array.from({ length: PARTITIONS }, (_, i) => baseOf(this.raw, i));
+    const partitionPrefixes = Array.from({ length: PARTITIONS }, (_, i) => partitionPrefix(this.raw, i));
     const members = async (key: string) =>
-      (await Promise.all(bases.map((base) => this.raw.redis.zrange(`${base}:${key}`, '0', '-1')))).flat().sort();
+      (
+        await Promise.all(
+          partitionPrefixes.map((partitionPrefix) => this.raw.redis.zrange(`${partitionPrefix}:${key}`, '0', '-1')),
+        )
+      )
+        .flat()
+        .sort();
     for (const status of ['pending', 'waiting_for_retry', 'held', 'succeeded', 'failed']) {
       const expected = all.filter(([, one]) => one.status === status).map(([id]) => id);
       expect([status, await members(`by_status:${status}`)]).toEqual([status, expected.sort()]);
@@ -345,8 +351,8 @@ export class System {
     for (let i = 0; i < WORKERS; i++) this.kill(i);
     const left = async () => {
       const keys = ['closing', 'release_held', 'release_parked', 'replaying', 'fanning_out'];
-      const bases = Array.from({ length: PARTITIONS }, (_, i) => baseOf(this.raw, i));
-      const all = bases.flatMap((base) => keys.map((key) => `${base}:${key}`));
+      const partitionPrefixes = Array.from({ length: PARTITIONS }, (_, i) => partitionPrefix(this.raw, i));
+      const all = partitionPrefixes.flatMap((partitionPrefix) => keys.map((key) => `${partitionPrefix}:${key}`));
       const there = await Promise.all(all.map((key) => this.raw.redis.exists(key)));
       const unfinished = [...this.model.deliveries].filter(([, one]) => !isOver(one)).map(([id]) => id);
       return [...unfinished, ...this.broker.deliveries(), ...all.filter((_, i) => there[i] === 1)];

@@ -56,8 +56,8 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
     onError: (err) => logger.warn({ err }, 'redis.error'),
     onWarning: (text) => logger.warn(text),
   });
-  const { store, bases } = storage;
-  const producer = createProducer({ redis: store.redis, bases, onError: storage.onError });
+  const { store, partitionPrefixes } = storage;
+  const producer = createProducer({ redis: store.redis, partitionPrefixes, onError: storage.onError });
   const registry = createMetrics('console');
   const operators = createOperators({
     store,

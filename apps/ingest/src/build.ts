@@ -39,8 +39,8 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
     onError: (err) => logger.warn({ err }, 'redis.error'),
     onWarning: (text) => logger.warn(text),
   });
-  const { store, bases } = storage;
-  const producer = createProducer({ redis: store.redis, bases, onError: storage.onError });
+  const { store, partitionPrefixes } = storage;
+  const producer = createProducer({ redis: store.redis, partitionPrefixes, onError: storage.onError });
   const registry = createMetrics('ingest');
   const quota = createPublisherQuota({
     store,

@@ -66,10 +66,10 @@ export function buildWorker(
     onError: (err) => logger.warn({ err }, 'redis.error'),
     onWarning: (text) => logger.warn(text),
   });
-  const { store, bases, onError } = storage;
+  const { store, partitionPrefixes, onError } = storage;
   const queueRedis = connectRedis(settings);
   queueRedis.on('error', onError);
-  const producer = createProducer({ redis: queueRedis, bases, onError });
+  const producer = createProducer({ redis: queueRedis, partitionPrefixes, onError });
   const giveUp = new AbortController();
   const sending = {
     timeoutMs: settings.ATTEMPT_TIMEOUT,
@@ -139,11 +139,11 @@ export function buildWorker(
     releasePerSecond: settings.RELEASE_RATE,
     giveUp: giveUp.signal,
   };
-  const consumers = bases.map((base) =>
+  const consumers = partitionPrefixes.map((partitionPrefix) =>
     createConsumer({
       redis: queueRedis,
-      base,
-      concurrency: Math.ceil(settings.WORKER_CONCURRENCY / bases.length),
+      partitionPrefix,
+      concurrency: Math.ceil(settings.WORKER_CONCURRENCY / partitionPrefixes.length),
       handle: (job) => handleJob(context, job),
       giveUp: () => giveUp.abort(),
       timings,

@@ -17,8 +17,8 @@ export type JobOutcome =
 
 export interface ConsumerOptions {
   redis: Redis | Cluster;
-  /** The beginning of the partition's keys. */
-  base: string;
+  /** The partition's prefix. */
+  partitionPrefix: string;
   /** Jobs in hand at once. */
   concurrency: number;
   handle: (job: DeliveryJob) => Promise<JobOutcome>;
@@ -63,7 +63,7 @@ export function createConsumer(options: ConsumerOptions): Consumer {
     (job: Job<BullData>, token?: string) => run(worker, options, job, token!),
     {
       connection: options.redis,
-      prefix: options.base,
+      prefix: options.partitionPrefix,
       autorun: false,
       concurrency: options.concurrency,
       lockDuration: timings.lockMs,

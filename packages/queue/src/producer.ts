@@ -37,13 +37,13 @@ export interface QueueCounts {
   failed: number;
 }
 
-/** A producer over one connection. `bases` are the beginnings of the partitions' keys, in order. */
+/** A producer over one connection. `partitionPrefixes` are in the order of the partitions. */
 export function createProducer(options: {
   redis: Redis | Cluster;
-  bases: readonly string[];
+  partitionPrefixes: readonly string[];
   onError: (error: Error) => void;
 }): Producer {
-  const queues = options.bases.map(
+  const queues = options.partitionPrefixes.map(
     (prefix) =>
       new Queue<BullData>(QUEUE_NAME, {
         connection: options.redis,

@@ -6,7 +6,7 @@ import { Redis } from 'ioredis';
 import { type Consumer, createConsumer, createProducer, type JobOutcome, type Producer } from './index.ts';
 
 let redis: Redis;
-let base: string;
+let partitionPrefix: string;
 let producer: Producer;
 let consumer: Consumer;
 /** The jobs in the order in which they were handed out. */
@@ -25,13 +25,13 @@ const add = (...ids: string[]) => producer.add(0, ids.map(jobOf));
 
 beforeEach(() => {
   redis = new Redis(testRedisUrl(), { maxRetriesPerRequest: null });
-  base = `${testPrefix()}:{0}`;
+  partitionPrefix = `${testPrefix()}:{0}`;
   taken = [];
   errors = [];
-  producer = createProducer({ redis, bases: [base], onError });
+  producer = createProducer({ redis, partitionPrefixes: [partitionPrefix], onError });
   consumer = createConsumer({
     redis,
-    base,
+    partitionPrefix,
     concurrency: 1,
     async handle({ deliveryId }) {
       taken.push(deliveryId);
@@ -44,7 +44,7 @@ beforeEach(() => {
 afterEach(async () => {
   await consumer.stop(5_000);
   await producer.close();
-  const keys = await redis.keys(`${base}:*`);
+  const keys = await redis.keys(`${partitionPrefix}:*`);
   await redis.del(keys);
   await redis.quit();
 });
@@ -102,7 +102,7 @@ describe('order', () => {
 
   it('nothing is let through where no first attempt waits', async () => {
     const behind: number[] = [];
-    const countBehind = async () => behind.push(await redis.zcard(`${base}:deliveries:prioritized`));
+    const countBehind = async () => behind.push(await redis.zcard(`${partitionPrefix}:deliveries:prioritized`));
     await failFour(
       async () => undefined,
       async () => {
@@ -146,7 +146,7 @@ describe('order', () => {
 
   it('a job that is gone when its attempt ends leaves nothing behind', async () => {
     handle = async () => {
-      await redis.del(`${base}:deliveries:r1`);
+      await redis.del(`${partitionPrefix}:deliveries:r1`);
       return { kind: 'retry', delayMs: 1, reason: 'attempt failed' };
     };
     await add('r1');
@@ -154,7 +154,7 @@ describe('order', () => {
     // A consumer that is stopping reports no errors, so the stop waits for this one.
     await eventually('the error', () => errors.length > 0);
     await consumer.stop(5_000);
-    expect(await redis.exists(`${base}:deliveries:r1`)).toBe(0);
+    expect(await redis.exists(`${partitionPrefix}:deliveries:r1`)).toBe(0);
     expect(errors).toEqual([expect.stringContaining('Missing key for job r1')]);
   });
 });

@@ -8,15 +8,14 @@ import {
   type EventRef,
   type EventType,
   isFinished,
-  partitionOfId,
   type Verdict,
 } from '@posthorn/core';
 import { DELETED } from './constants.ts';
 import { encodeAttempt, keptWhileUnfinishedMs } from './delivery-record.ts';
 import { decodeKind, keepEvent } from './events.ts';
-import { deliveryKey, subscriptionKey } from './keys.ts';
+import { deliveryKey, prefixOfId, subscriptionKey } from './keys.ts';
 import { runScript, type ScriptResult } from './scripts.ts';
-import { baseOf, type Store } from './store.ts';
+import type { Store } from './store.ts';
 
 /** A delivery that succeeds this soon expires with its event. */
 const WITH_ITS_EVENT_MS = 60_000;
@@ -67,12 +66,12 @@ export async function beginAttempt(
   pacing: Pacing,
 ): Promise<Begun> {
   const { deliveryId: id, generation, subscriptionId } = job;
-  const base = baseOf(store, partitionOfId(id, store.partitions));
+  const prefix = prefixOfId(store, id);
   for (;;) {
     const [delivery, address] = await Promise.all([
-      store.redis.hmget(deliveryKey(base, id), 'st', 'g', 'x', 'e', 'c', 'n', 'k'),
+      store.redis.hmget(deliveryKey(prefix, id), 'st', 'g', 'x', 'e', 'c', 'n', 'k'),
       store.redis.hmget(
-        subscriptionKey(base, subscriptionId),
+        subscriptionKey(prefix, subscriptionId),
         'status',
         'url',
         'secret',
@@ -92,7 +91,7 @@ export async function beginAttempt(
       const wasDueAtMs = Number(dueAt ?? created);
       if (nowMs - wasDueAtMs > MISSED_MS && (dueAt != null || wasDueAtMs < pacing.dueBeforeMs)) {
         const values = { id, subscriptionId, ...pacingArguments(nowMs, pacing) };
-        const dueAtMs = await runScript(store, 'pace', base, values);
+        const dueAtMs = await runScript(store, 'pace', prefix, values);
         if (dueAtMs > nowMs) return { kind: 'early', dueAtMs };
       }
       const { type, environment } = decodeKind(Number(kind));
@@ -111,7 +110,7 @@ export async function beginAttempt(
       };
     }
     // Not active when it was read: held, unless that has changed since. Then read again.
-    if (await runScript(store, 'hold', base, { id, generation, subscriptionId })) {
+    if (await runScript(store, 'hold', prefix, { id, generation, subscriptionId })) {
       await keepEvent(store, event, Number(created) + keptWhileUnfinishedMs(store));
       return { kind: 'held' };
     }
@@ -144,7 +143,7 @@ export async function recordAttempt(
     const eventUntilMs = nextAttemptAtMs === undefined ? keepUntilMs : nextAttemptAtMs + keptWhileUnfinishedMs(store);
     await keepEvent(store, delivery.event, eventUntilMs);
   }
-  return await runScript(store, 'recordAttempt', baseOf(store, partitionOfId(delivery.id, store.partitions)), {
+  return await runScript(store, 'recordAttempt', prefixOfId(store, delivery.id), {
     id: delivery.id,
     number: attempt.number,
     verdict: verdict.kind,
@@ -170,8 +169,8 @@ export async function parkDelivery(
   pacing: Pacing,
 ): Promise<{ kind: 'parked' | 'superseded' } | { kind: 'early'; dueAtMs: number }> {
   const { deliveryId: id, generation, subscriptionId } = job;
-  const base = baseOf(store, partitionOfId(id, store.partitions));
-  const reply = await runScript(store, 'park', base, {
+  const prefix = prefixOfId(store, id);
+  const reply = await runScript(store, 'park', prefix, {
     id,
     generation,
     subscriptionId,

@@ -1,9 +1,9 @@
 /** The audit trail in Redis: one stream a partition, written with the change itself, read newest first. */
 import type { AuditEntry } from '@posthorn/core';
-import { auditKey } from './keys.ts';
+import { auditKey, partitionPrefix } from './keys.ts';
 import { newestFirst, type Page, readPage, type Source } from './page.ts';
 import { runScript } from './scripts.ts';
-import { allPartitions, baseOf, type Store } from './store.ts';
+import { allPartitions, type Store } from './store.ts';
 
 /** The operator who asks for a change. */
 export type AuditNote = Pick<AuditEntry, 'operator'>;
@@ -29,7 +29,11 @@ export function encodeAudit(entry: AuditEntry): string {
 /** Writes an audit entry that belongs to no change of a subscription: a sign-in, for example. */
 export async function appendAudit(store: Store, entry: AuditEntry, nowMs: number): Promise<void> {
   const { retentionMs } = store;
-  await runScript(store, 'appendAudit', baseOf(store, 0), { nowMs, retentionMs, auditEntry: encodeAudit(entry) });
+  await runScript(store, 'appendAudit', partitionPrefix(store, 0), {
+    nowMs,
+    retentionMs,
+    auditEntry: encodeAudit(entry),
+  });
 }
 
 /** A page of the audit trail, of the last `RETENTION` alone. Throws `BadCursor`. */
@@ -58,7 +62,7 @@ function auditSource(store: Store, range: { fromMs: number; toMs: number }): Sou
     const parts = await Promise.all(
       allPartitions(store).map(async (partition) => {
         const from = after && start === after.ms ? `${after.ms}-${Number(after.id.split('-')[0])}` : `${start}`;
-        const key = auditKey(baseOf(store, partition));
+        const key = auditKey(partitionPrefix(store, partition));
         // One more than asked for: the first may be the very one that the page before ended with.
         const entries = await store.redis.xrevrange(key, from, range.fromMs, 'COUNT', count + 1);
         return entries.map(([entryId, fields]) => {

@@ -1,48 +1,31 @@
 /** Refuses a key prefix under which another program keeps its data. */
 import { DELIVERY_STATUSES, StartError, SUBSCRIPTION_STATUSES } from '@posthorn/core';
-import {
-  auditKey,
-  byStatusKey,
-  closingKey,
-  fanningOutKey,
-  installationKey,
-  laneIndexKey,
-  maintenanceKey,
-  noticesKey,
-  notifierKey,
-  partitionBase,
-  replayingKey,
-  replaysKey,
-  replicatedKey,
-  subscriptionsKey,
-  workersKey,
-  workersSeenKey,
-} from './keys.ts';
+import * as keys from './keys.ts';
 import type { Store } from './store.ts';
 
 /** The keys whose names are known beforehand, with the type that Redis must report for them. */
-function fixedKeys({ prefix, partitions }: Store): [key: string, type: string][] {
-  const ofPartition = (base: string): [string, string][] => [
-    [fanningOutKey(base), 'zset'],
-    ...DELIVERY_STATUSES.map((status): [string, string] => [byStatusKey(base, status), 'zset']),
-    ...SUBSCRIPTION_STATUSES.map((status): [string, string] => [subscriptionsKey(base, status), 'zset']),
-    [laneIndexKey(base, 'held'), 'set'],
-    [laneIndexKey(base, 'parked'), 'set'],
-    [closingKey(base), 'set'],
-    [maintenanceKey(base), 'string'],
-    [notifierKey(base), 'string'],
-    [replicatedKey(base), 'string'],
-    [replaysKey(base), 'zset'],
-    [replayingKey(base), 'set'],
-    [auditKey(base), 'stream'],
-    [noticesKey(base), 'stream'],
+function fixedKeys(store: Store): [key: string, type: string][] {
+  const ofPartition = (prefix: string): [string, string][] => [
+    [keys.fanningOutKey(prefix), 'zset'],
+    ...DELIVERY_STATUSES.map((status): [string, string] => [keys.byStatusKey(prefix, status), 'zset']),
+    ...SUBSCRIPTION_STATUSES.map((status): [string, string] => [keys.subscriptionsKey(prefix, status), 'zset']),
+    [keys.laneIndexKey(prefix, 'held'), 'set'],
+    [keys.laneIndexKey(prefix, 'parked'), 'set'],
+    [keys.closingKey(prefix), 'set'],
+    [keys.maintenanceKey(prefix), 'string'],
+    [keys.notifierKey(prefix), 'string'],
+    [keys.replicatedKey(prefix), 'string'],
+    [keys.replaysKey(prefix), 'zset'],
+    [keys.replayingKey(prefix), 'set'],
+    [keys.auditKey(prefix), 'stream'],
+    [keys.noticesKey(prefix), 'stream'],
   ];
-  const first = partitionBase(prefix, 0);
+  const first = keys.partitionPrefix(store, 0);
   return [
-    [installationKey(prefix), 'hash'],
-    [workersKey(first), 'hash'],
-    [workersSeenKey(first), 'zset'],
-    ...Array.from({ length: partitions }, (_, partition) => ofPartition(partitionBase(prefix, partition))).flat(),
+    [keys.installationKey(store.prefix), 'hash'],
+    [keys.workersKey(first), 'hash'],
+    [keys.workersSeenKey(first), 'zset'],
+    ...keys.allPrefixes(store).flatMap(ofPartition),
   ];
 }
 

@@ -9,12 +9,11 @@ import {
   eventIdOf,
   FAILURE_REASONS,
   isFinished,
-  partitionOfId,
 } from '@posthorn/core';
 import { GRACE_MS } from './constants.ts';
 import { decodeKind } from './events.ts';
-import { deliveryKey } from './keys.ts';
-import { baseOf, readRules, type Store } from './store.ts';
+import { deliveryKey, prefixOfId } from './keys.ts';
+import { readRules, type Store } from './store.ts';
 
 /** A stored delivery, with the reference of its event and the generation of its job. */
 export type StoredDelivery = Delivery & { event: EventRef; generation: number };
@@ -31,7 +30,7 @@ export async function loadDeliveries(store: Store, ids: readonly string[]): Prom
     readRules(store),
     ...ids.map(async (id) => ({
       id,
-      record: await store.redis.hgetall(deliveryKey(baseOf(store, partitionOfId(id, store.partitions)), id)),
+      record: await store.redis.hgetall(deliveryKey(prefixOfId(store, id), id)),
     })),
   ]);
   return deliveries.map(({ id, record }) => decodeDelivery(id, record, maxAttempts));
@@ -74,7 +73,7 @@ function decodeDelivery(id: string, record: Record<string, string>, maxAttempts:
   };
 }
 
-/** Milliseconds after creation, duration (both in base 36), status code, and the number of the error: a few bytes an attempt. */
+/** Milliseconds after creation, duration (both in prefix 36), status code, and the number of the error: a few bytes an attempt. */
 export function encodeAttempt(attempt: Attempt, createdAtMs: number): string {
   const parts = [
     (attempt.startedAtMs - createdAtMs).toString(36),

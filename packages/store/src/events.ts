@@ -10,8 +10,8 @@ import {
   partitionOf,
   topicsOfEvent,
 } from '@posthorn/core';
-import { eventKey, fanningOutKey, topicKey } from './keys.ts';
-import { allPartitions, baseOf, type Store } from './store.ts';
+import { allPrefixes, eventKey, fanningOutKey, partitionPrefix, topicKey } from './keys.ts';
+import type { Store } from './store.ts';
 
 /** An event with what was settled when it was accepted. */
 export interface StoredEvent {
@@ -30,24 +30,21 @@ export async function findMatches(
 ): Promise<string[]> {
   const topics = topicsOfEvent(event);
   const found = await Promise.all(
-    allPartitions(store).map((partition) => {
-      const base = baseOf(store, partition);
-      return store.redis.sunion(topics.map((topic) => topicKey(base, topic)));
-    }),
+    allPrefixes(store).map((prefix) => store.redis.sunion(topics.map((topic) => topicKey(prefix, topic)))),
   );
   return found.length === 1 ? found[0]! : found.flat();
 }
 
 /** Confirms that all deliveries of an event and their jobs are stored. */
 export async function confirmFanOut(store: Store, event: EventRef): Promise<void> {
-  await store.redis.zrem(fanningOutKey(eventBase(store, event)), event);
+  await store.redis.zrem(fanningOutKey(prefixOfEvent(store, event)), event);
 }
 
 /** Events whose fan-out began before `beforeMs` and was never confirmed: their process died, or Redis was away. At most `limit` a partition. */
 export async function interruptedFanOuts(store: Store, beforeMs: number, limit: number): Promise<EventRef[]> {
   const found = await Promise.all(
-    allPartitions(store).map((partition) =>
-      store.redis.zrangebyscore(fanningOutKey(baseOf(store, partition)), '-inf', beforeMs, 'LIMIT', 0, limit),
+    allPrefixes(store).map((prefix) =>
+      store.redis.zrangebyscore(fanningOutKey(prefix), '-inf', beforeMs, 'LIMIT', 0, limit),
     ),
   );
   return found.flat() as EventRef[];
@@ -55,14 +52,14 @@ export async function interruptedFanOuts(store: Store, beforeMs: number, limit: 
 
 /** An event by its reference, or undefined if it does not exist or has expired. */
 export async function loadEvent(store: Store, event: EventRef): Promise<StoredEvent | undefined> {
-  const text = await store.redis.get(eventKey(eventBase(store, event), event));
+  const text = await store.redis.get(eventKey(prefixOfEvent(store, event), event));
   return text === null ? undefined : decodeEvent(event, text);
 }
 
 /** Every stored event with this id: at most one in each environment. */
 export async function findEvents(store: Store, eventId: string): Promise<StoredEvent[]> {
   const refs = [...ENVIRONMENTS.map((environment) => eventRef({ id: eventId, environment })), unscopedRef(eventId)];
-  const texts = await store.redis.mget(refs.map((ref) => eventKey(eventBase(store, ref), ref)));
+  const texts = await store.redis.mget(refs.map((ref) => eventKey(prefixOfEvent(store, ref), ref)));
   return texts.flatMap((text, i) => (text === null ? [] : [decodeEvent(refs[i]!, text)]));
 }
 
@@ -72,19 +69,19 @@ export function unscopedRef(eventId: string): EventRef {
 }
 
 /** The key prefix of the partition in which an event is stored. */
-export function eventBase(store: Store, event: EventRef): string {
-  return baseOf(store, partitionOf(eventIdOf(event), store.partitions));
+export function prefixOfEvent(store: Store, event: EventRef): string {
+  return partitionPrefix(store, partitionOf(eventIdOf(event), store.partitions));
 }
 
 /** Keeps an event at least until `untilMs`; never shortens its life. */
 export async function keepEvent(store: Store, event: EventRef, untilMs: number): Promise<void> {
-  await store.redis.call('PEXPIREAT', eventKey(eventBase(store, event), event), untilMs, 'GT');
+  await store.redis.call('PEXPIREAT', eventKey(prefixOfEvent(store, event), event), untilMs, 'GT');
 }
 
 /** Keeps an event like `keepEvent`; returns whether it exists. */
 export async function keepIfThere(store: Store, event: EventRef, untilMs: number): Promise<boolean> {
   await keepEvent(store, event, untilMs);
-  return (await store.redis.exists(eventKey(eventBase(store, event), event))) === 1;
+  return (await store.redis.exists(eventKey(prefixOfEvent(store, event), event))) === 1;
 }
 
 /**

@@ -19,7 +19,7 @@ export {
   loadEvent,
   type StoredEvent,
 } from './events.ts';
-export type { Lane } from './keys.ts';
+export { type Lane, partitionPrefix } from './keys.ts';
 export { addressesToRelease, endDeliveries, laneLength, releaseDeliveries, rescueJobs } from './lanes.ts';
 export { type DeliveryFilter, listDeliveries, listReplays, listSubscriptions, readBacklog } from './lists.ts';
 export { type CreatedDelivery, createDeliveries, storeEvent } from './new-deliveries.ts';
@@ -56,7 +56,6 @@ export {
 export {
   allPartitions,
   announceRules,
-  baseOf,
   connectRedis,
   openStore,
   type RedisSettings,

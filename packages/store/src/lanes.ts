@@ -1,10 +1,10 @@
 /** Deliveries that wait outside the queue, and those whose job is lost: releases, ends and rescues them. */
-import { type DeliveryJob, type EventRef, type FailureReason, partitionOf } from '@posthorn/core';
+import type { DeliveryJob, EventRef, FailureReason } from '@posthorn/core';
 import { keptWhileUnfinishedMs } from './delivery-record.ts';
 import { keepEvent } from './events.ts';
-import { type Lane, laneIndexKey, laneKey } from './keys.ts';
+import { type Lane, laneIndexKey, laneKey, partitionPrefix, prefixOfSubscription } from './keys.ts';
 import { runScript } from './scripts.ts';
-import { baseOf, type Store } from './store.ts';
+import type { Store } from './store.ts';
 
 /** A job to add, and whether its delivery has had attempts before. */
 export type ReleasedJob = DeliveryJob & { isRetry: boolean };
@@ -20,8 +20,12 @@ export async function releaseDeliveries(
   limit: number,
   nowMs: number,
 ): Promise<ReleasedJob[]> {
-  const base = baseOf(store, partitionOf(subscriptionId, store.partitions));
-  const released = await runScript(store, 'release', base, { isParked: lane === 'parked', subscriptionId, limit });
+  const prefix = prefixOfSubscription(store, subscriptionId);
+  const released = await runScript(store, 'release', prefix, {
+    isParked: lane === 'parked',
+    subscriptionId,
+    limit,
+  });
   const held = released.filter(({ isHeld }) => isHeld);
   await Promise.all(held.map(({ event }) => keepEvent(store, event, nowMs + keptWhileUnfinishedMs(store))));
   return released.filter(({ isHeld }) => !isHeld).map(({ isHeld: _, ...job }) => ({ ...job, subscriptionId }));
@@ -29,13 +33,13 @@ export async function releaseDeliveries(
 
 /** The addresses of a partition that have deliveries to release from a lane. */
 export async function addressesToRelease(store: Store, partition: number, lane: Lane): Promise<string[]> {
-  return await store.redis.smembers(laneIndexKey(baseOf(store, partition), lane));
+  return await store.redis.smembers(laneIndexKey(partitionPrefix(store, partition), lane));
 }
 
 /** How many deliveries of an address wait in a lane. */
 export async function laneLength(store: Store, lane: Lane, subscriptionId: string): Promise<number> {
-  const base = baseOf(store, partitionOf(subscriptionId, store.partitions));
-  return await store.redis.zcard(laneKey(base, lane, subscriptionId));
+  const prefix = prefixOfSubscription(store, subscriptionId);
+  return await store.redis.zcard(laneKey(prefix, lane, subscriptionId));
 }
 
 /**
@@ -53,7 +57,7 @@ export async function endDeliveries(
   if (deliveries.length === 0) return [];
   const expiresAtMs = nowMs + keptWhileUnfinishedMs(store);
   await Promise.all(deliveries.map(({ event }) => keepEvent(store, event, expiresAtMs)));
-  return await runScript(store, 'endDeliveries', baseOf(store, partition), {
+  return await runScript(store, 'endDeliveries', partitionPrefix(store, partition), {
     reason,
     nowMs,
     expiresAtMs,
@@ -70,5 +74,5 @@ export async function rescueJobs(
   jobs: readonly Pick<DeliveryJob, 'deliveryId' | 'generation'>[],
 ): Promise<(DeliveryJob & { dueAtMs: number })[]> {
   if (jobs.length === 0) return [];
-  return await runScript(store, 'rescue', baseOf(store, partition), { jobs });
+  return await runScript(store, 'rescue', partitionPrefix(store, partition), { jobs });
 }

@@ -7,7 +7,6 @@ import {
   deliveryIdPrefix,
   type Environment,
   type EventType,
-  partitionOf,
   REPLAY_ID,
   type Replay,
   SUBSCRIPTION_ID,
@@ -18,10 +17,19 @@ import {
 } from '@posthorn/core';
 import { loadDeliveries, type StoredDelivery } from './delivery-record.ts';
 import { findEvents } from './events.ts';
-import { byStatusKey, bySubscriptionKey, failedKey, laneKey, replaysKey, subscriptionsKey } from './keys.ts';
+import {
+  allPrefixes,
+  byStatusKey,
+  bySubscriptionKey,
+  failedKey,
+  laneKey,
+  prefixOfSubscription,
+  replaysKey,
+  subscriptionsKey,
+} from './keys.ts';
 import { newestFirst, type Page, type Position, readPage, type Source } from './page.ts';
 import { loadReplays, replaysOf } from './replays.ts';
-import { allPartitions, baseOf, type Store } from './store.ts';
+import type { Store } from './store.ts';
 import { loadSubscriptions, type StoredSubscription } from './subscriptions.ts';
 
 export interface DeliveryFilter {
@@ -62,20 +70,19 @@ async function sourceOf(store: Store, filter: DeliveryFilter): Promise<Source> {
   const { subscriptionId, eventId, status } = filter;
   if (eventId !== undefined) return eventSource(store, eventId);
   if (subscriptionId !== undefined) {
-    const base = baseOf(store, partitionOf(subscriptionId, store.partitions));
-    if (status === 'failed') return sortedSetSource(store, DELIVERY_ID, [failedKey(base, subscriptionId)], filter);
-    if (status === 'held') return sortedSetSource(store, DELIVERY_ID, [laneKey(base, 'held', subscriptionId)], filter);
-    const own = bySubscriptionKey(base, subscriptionId);
+    const prefix = prefixOfSubscription(store, subscriptionId);
+    if (status === 'failed') return sortedSetSource(store, DELIVERY_ID, [failedKey(prefix, subscriptionId)], filter);
+    if (status === 'held')
+      return sortedSetSource(store, DELIVERY_ID, [laneKey(prefix, 'held', subscriptionId)], filter);
+    const own = bySubscriptionKey(prefix, subscriptionId);
     if (status === undefined) return streamSource(store, own, filter);
     // No index has both. That of all with this status needs no look at the records of other addresses, unless it is long.
-    const ofAll = byStatusKey(base, status);
+    const ofAll = byStatusKey(prefix, status);
     if ((await store.redis.zcard(ofAll)) > MAX_PASSED_OVER) return streamSource(store, own, filter);
     return sortedSetSource(store, DELIVERY_ID, [ofAll], filter, deliveryIdPrefix(subscriptionId));
   }
   const statuses = status === undefined ? DELIVERY_STATUSES : [status];
-  const keys = allPartitions(store).flatMap((partition) =>
-    statuses.map((each) => byStatusKey(baseOf(store, partition), each)),
-  );
+  const keys = allPrefixes(store).flatMap((prefix) => statuses.map((each) => byStatusKey(prefix, each)));
   return sortedSetSource(store, DELIVERY_ID, keys, filter);
 }
 
@@ -92,9 +99,7 @@ export async function listSubscriptions(
   cursor?: string,
 ): Promise<Page<StoredSubscription>> {
   const statuses = filter.status === undefined ? SUBSCRIPTION_STATUSES : [filter.status];
-  const keys = allPartitions(store).flatMap((partition) =>
-    statuses.map((status) => subscriptionsKey(baseOf(store, partition), status)),
-  );
+  const keys = allPrefixes(store).flatMap((prefix) => statuses.map((status) => subscriptionsKey(prefix, status)));
   const wanted = (subscription: Subscription) =>
     (filter.status === undefined || subscription.status === filter.status) &&
     (filter.environment === undefined || subscription.environment === filter.environment);
@@ -114,7 +119,7 @@ export async function listReplays(
   limit: number,
   cursor?: string,
 ): Promise<Page<Replay>> {
-  const keys = allPartitions(store).map((partition) => replaysKey(baseOf(store, partition)));
+  const keys = allPrefixes(store).map((prefix) => replaysKey(prefix));
   const wanted = (replay: Replay) =>
     filter.subscriptionId === undefined || replay.subscriptionId === filter.subscriptionId;
   const source = sortedSetSource(store, REPLAY_ID, keys, {});
@@ -134,9 +139,7 @@ export async function readBacklog(store: Store, nowMs: number) {
 /** When the oldest delivery that has had no attempt yet was made, or undefined where there is none. */
 async function oldestPending(store: Store): Promise<number | undefined> {
   const oldest = await Promise.all(
-    allPartitions(store).map((partition) =>
-      store.redis.zrange(byStatusKey(baseOf(store, partition), 'pending'), '0', '0', 'WITHSCORES'),
-    ),
+    allPrefixes(store).map((prefix) => store.redis.zrange(byStatusKey(prefix, 'pending'), '0', '0', 'WITHSCORES')),
   );
   const times = oldest.flatMap(([, score]) => (score === undefined ? [] : [Number(score)]));
   return times.length === 0 ? undefined : Math.min(...times);
@@ -145,31 +148,29 @@ async function oldestPending(store: Store): Promise<number | undefined> {
 async function countBy<S extends string>(
   store: Store,
   statuses: readonly S[],
-  keyOf: (base: string, status: string) => string,
+  keyOf: (prefix: string, status: string) => string,
 ): Promise<Record<S, number>> {
   const counts = await Promise.all(
     statuses.map(async (status) => {
-      const each = await Promise.all(
-        allPartitions(store).map((partition) => store.redis.zcard(keyOf(baseOf(store, partition), status))),
-      );
+      const each = await Promise.all(allPrefixes(store).map((prefix) => store.redis.zcard(keyOf(prefix, status))));
       return [status, each.reduce((sum, n) => sum + n, 0)] as const;
     }),
   );
   return Object.fromEntries(counts) as Record<S, number>;
 }
 
-/** Newest first by (time, id) over several sorted sets at once; of those ids alone that begin with `prefix`. */
+/** Newest first by (time, id) over several sorted sets at once; of those ids alone that begin with `idPrefix`. */
 function sortedSetSource(
   store: Store,
   idForm: RegExp,
   keys: string[],
   range: Pick<DeliveryFilter, 'fromMs' | 'toMs'>,
-  prefix = '',
+  idPrefix = '',
 ): Source {
   const read: Source['read'] = async (after, count) => {
     const max = Math.min(after?.ms ?? Number.POSITIVE_INFINITY, range.toMs ?? Number.POSITIVE_INFINITY);
     const min = range.fromMs ?? '-inf';
-    const parts = await Promise.all(keys.map((key) => readSortedSet(store, key, max, min, after, count, prefix)));
+    const parts = await Promise.all(keys.map((key) => readSortedSet(store, key, max, min, after, count, idPrefix)));
     return parts.flat().sort(newestFirst).slice(0, count);
   };
   return { idForm, read };
@@ -182,17 +183,17 @@ async function readSortedSet(
   min: number | string,
   after: Position | undefined,
   count: number,
-  prefix: string,
+  idPrefix: string,
 ): Promise<(Position & { item: string })[]> {
   const found: (Position & { item: string })[] = [];
   // Many may share one millisecond (a large fan-out): those up to the position are passed over.
   for (let offset = 0; found.length < count; ) {
     const top = max === Number.POSITIVE_INFINITY ? '+inf' : max;
-    const size = prefix === '' ? count : PASSED_OVER_AT_ONCE;
+    const size = idPrefix === '' ? count : PASSED_OVER_AT_ONCE;
     const flat = await store.redis.zrevrangebyscore(key, top, min, 'WITHSCORES', 'LIMIT', offset, size);
     for (let i = 0; i < flat.length; i += 2) {
       const place = { ms: Number(flat[i + 1]), id: flat[i]!, item: flat[i]! };
-      if (place.id.startsWith(prefix) && (after === undefined || newestFirst(after, place) < 0)) found.push(place);
+      if (place.id.startsWith(idPrefix) && (after === undefined || newestFirst(after, place) < 0)) found.push(place);
     }
     if (flat.length < 2 * size) break;
     offset += size;

@@ -2,10 +2,18 @@
 import { deliveryId, type EventRef, partitionOf } from '@posthorn/core';
 import { GRACE_MS } from './constants.ts';
 import { keptWhileUnfinishedMs } from './delivery-record.ts';
-import { decodeEvent, encodeEvent, encodeKind, eventBase, keepEvent, type StoredEvent, unscopedRef } from './events.ts';
-import { eventKey, fanningOutKey } from './keys.ts';
+import {
+  decodeEvent,
+  encodeEvent,
+  encodeKind,
+  keepEvent,
+  prefixOfEvent,
+  type StoredEvent,
+  unscopedRef,
+} from './events.ts';
+import { eventKey, fanningOutKey, partitionPrefix } from './keys.ts';
 import { type CreatedState, runScript } from './scripts.ts';
-import { baseOf, type Store } from './store.ts';
+import type { Store } from './store.ts';
 
 /** Deliveries made by one script: a few milliseconds of Redis. */
 const CHUNK = 200;
@@ -29,15 +37,15 @@ export async function storeEvent(
 ): Promise<{ kept: StoredEvent } | { created: CreatedDelivery[] }> {
   const { ref, event, acceptedAtMs, subscriptionIds } = stored;
   const partition = partitionOf(event.id, store.partitions);
-  const base = eventBase(store, ref);
+  const prefix = prefixOfEvent(store, ref);
   const here = subscriptionIds.filter((id) => partitionOf(id, store.partitions) === partition).slice(0, CHUNK);
   const deliveries = options.withDeliveries ? here.map((id) => deliveryTo(id, ref)) : [];
-  const result = await runScript(store, 'storeEvent', base, {
-    eventKey: eventKey(base, ref),
-    unscopedKey: options.isNewId ? undefined : eventKey(base, unscopedRef(event.id)),
+  const result = await runScript(store, 'storeEvent', prefix, {
+    eventKey: eventKey(prefix, ref),
+    unscopedKey: options.isNewId ? undefined : eventKey(prefix, unscopedRef(event.id)),
     text: encodeEvent(stored),
     expiresAtMs: acceptedAtMs + store.retentionMs,
-    fanningOutKey: deliveries.length < subscriptionIds.length ? fanningOutKey(base) : undefined,
+    fanningOutKey: deliveries.length < subscriptionIds.length ? fanningOutKey(prefix) : undefined,
     event: ref,
     kind: encodeKind(event),
     nowMs: acceptedAtMs,
@@ -56,7 +64,7 @@ export async function createDeliveries(store: Store, stored: StoredEvent): Promi
   const chunks: Promise<CreatedDelivery[]>[] = [];
   const createChunk = async (partition: number, ids: string[]) => {
     const deliveries = ids.map((id) => deliveryTo(id, ref));
-    const states = await runScript(store, 'createDeliveries', baseOf(store, partition), {
+    const states = await runScript(store, 'createDeliveries', partitionPrefix(store, partition), {
       event: ref,
       kind: encodeKind(event),
       nowMs: acceptedAtMs,

@@ -1,8 +1,8 @@
 /** Notices that have not been given yet: one stream a partition. A notice is written with its change, and removed by the notifier. */
 import type { Notice, NoticeType } from '@posthorn/core';
 import { MAX_NOTICES } from './constants.ts';
-import { noticesKey } from './keys.ts';
-import { baseOf, type Store } from './store.ts';
+import { noticesKey, partitionPrefix } from './keys.ts';
+import type { Store } from './store.ts';
 
 /** A notice with its place in the stream. */
 export interface WaitingNotice extends Notice {
@@ -18,7 +18,7 @@ export async function waitingNotices(
 ): Promise<WaitingNotice[]> {
   const start = range.after === undefined ? '-' : `(${range.after}`;
   const entries = await store.redis.xrange(
-    noticesKey(baseOf(store, partition)),
+    noticesKey(partitionPrefix(store, partition)),
     start,
     range.upTo ?? '+',
     'COUNT',
@@ -48,10 +48,10 @@ export async function addOutageNotice(
 ): Promise<void> {
   const { type, atMs, reason, worker, sinceMs } = notice;
   const fields = ['k', type, 'at', atMs, 'w', reason, 'p', worker, 'b', sinceMs];
-  await store.redis.xadd(noticesKey(baseOf(store, 0)), 'MAXLEN', '~', MAX_NOTICES, '*', ...fields);
+  await store.redis.xadd(noticesKey(partitionPrefix(store, 0)), 'MAXLEN', '~', MAX_NOTICES, '*', ...fields);
 }
 
 /** Removes notices that have been given. */
 export async function removeNotices(store: Store, partition: number, entryIds: readonly string[]): Promise<void> {
-  if (entryIds.length > 0) await store.redis.xdel(noticesKey(baseOf(store, partition)), ...entryIds);
+  if (entryIds.length > 0) await store.redis.xdel(noticesKey(partitionPrefix(store, partition)), ...entryIds);
 }

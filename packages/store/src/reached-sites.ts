@@ -1,6 +1,6 @@
 /** What workers could reach lately, kept in Redis so that a worker that starts during an outage knows it too. */
-import { reachedKey } from './keys.ts';
-import { baseOf, type Store } from './store.ts';
+import { partitionPrefix, reachedKey } from './keys.ts';
+import type { Store } from './store.ts';
 
 const MAX_REACHED = 200;
 const LIFE_MS = 86_400_000;
@@ -8,7 +8,7 @@ const LIFE_MS = 86_400_000;
 /** Adds sites that were just reached. The oldest go where there are more than 200. */
 export async function saveReachedSites(store: Store, sites: readonly string[], nowMs: number): Promise<void> {
   if (sites.length === 0) return;
-  const key = reachedKey(baseOf(store, 0));
+  const key = reachedKey(partitionPrefix(store, 0));
   await store.redis
     .multi()
     .zadd(key, ...sites.flatMap((site) => [nowMs, site]))
@@ -19,7 +19,7 @@ export async function saveReachedSites(store: Store, sites: readonly string[], n
 
 /** The sites saved by all workers, with the time at which each was last reached, oldest first. */
 export async function loadReachedSites(store: Store): Promise<{ text: string; reachedAtMs: number }[]> {
-  const flat = await store.redis.zrange(reachedKey(baseOf(store, 0)), '0', '-1', 'WITHSCORES');
+  const flat = await store.redis.zrange(reachedKey(partitionPrefix(store, 0)), '0', '-1', 'WITHSCORES');
   return Array.from({ length: flat.length / 2 }, (_, i) => ({
     text: flat[2 * i]!,
     reachedAtMs: Number(flat[2 * i + 1]),

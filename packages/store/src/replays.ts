@@ -1,20 +1,20 @@
 /** Replays: an operator's new deliveries of failed ones, one by one or all of an address in the background. */
-import {
-  deliveryId,
-  type EventRef,
-  newReplayId,
-  partitionOf,
-  partitionOfId,
-  type Replay,
-  type ReplayStatus,
-} from '@posthorn/core';
+import { deliveryId, type EventRef, newReplayId, partitionOf, type Replay, type ReplayStatus } from '@posthorn/core';
 import { type AuditNote, encodeAudit } from './audit.ts';
 import { keptWhileUnfinishedMs, loadDeliveries, type StoredDelivery } from './delivery-record.ts';
 import { keepIfThere } from './events.ts';
-import { failedKey, replayingKey, replayKey, replaysOfKey } from './keys.ts';
+import {
+  failedKey,
+  partitionPrefix,
+  prefixOfId,
+  prefixOfSubscription,
+  replayingKey,
+  replayKey,
+  replaysOfKey,
+} from './keys.ts';
 import { streamLimits } from './new-deliveries.ts';
 import { fieldList, type ReplayRefusal, runScript } from './scripts.ts';
-import { baseOf, type Store } from './store.ts';
+import type { Store } from './store.ts';
 import { pruneIndex } from './upkeep.ts';
 
 /** Deliveries replayed in one script: a few milliseconds of Redis. */
@@ -35,7 +35,7 @@ export async function replayDelivery(
   // First, so that the new delivery finds its event whatever happens in between.
   if (!(await keepIfThere(store, event, nowMs + keptWhileUnfinishedMs(store)))) return { refused: 'too_late' };
   const id = deliveryId(event, subscriptionId, nonce);
-  const result = await runScript(store, 'replayDelivery', baseOf(store, partitionOfId(id, store.partitions)), {
+  const result = await runScript(store, 'replayDelivery', prefixOfId(store, id), {
     subscriptionId,
     failedId: failed.id,
     firstId: deliveryId(event, subscriptionId),
@@ -62,8 +62,8 @@ export async function replaysOf(
   subscriptionId: string,
 ): Promise<{ id: string; createdAtMs: number }[]> {
   const first = deliveryId(event, subscriptionId);
-  const base = baseOf(store, partitionOf(subscriptionId, store.partitions));
-  const flat = await store.redis.zrange(replaysOfKey(base, first), '0', '-1', 'WITHSCORES');
+  const prefix = prefixOfSubscription(store, subscriptionId);
+  const flat = await store.redis.zrange(replaysOfKey(prefix, first), '0', '-1', 'WITHSCORES');
   return Array.from({ length: flat.length / 2 }, (_, i) => ({
     id: flat[2 * i]!,
     createdAtMs: Number(flat[2 * i + 1]),
@@ -83,7 +83,7 @@ export async function startReplay(
   const { subscriptionId, fromMs } = wanted;
   const toMs = Math.min(wanted.toMs, nowMs);
   const partition = partitionOf(subscriptionId, store.partitions);
-  const base = baseOf(store, partition);
+  const prefix = partitionPrefix(store, partition);
   const id = newReplayId(subscriptionId);
   const total = await countFailed(store, subscriptionId, fromMs, toMs, nowMs);
   const detail = {
@@ -100,7 +100,7 @@ export async function startReplay(
     created_at: nowMs,
     operator: audit.operator ?? '',
   };
-  const result = await runScript(store, 'startReplay', base, {
+  const result = await runScript(store, 'startReplay', prefix, {
     id,
     subscriptionId,
     nowMs,
@@ -120,7 +120,7 @@ export async function countFailed(
   nowMs: number,
 ): Promise<number> {
   const partition = partitionOf(subscriptionId, store.partitions);
-  const key = failedKey(baseOf(store, partition), subscriptionId);
+  const key = failedKey(partitionPrefix(store, partition), subscriptionId);
   for (let offset: number | undefined = 0; offset !== undefined; ) {
     offset = await pruneIndex(store, partition, key, nowMs - store.retentionMs, offset);
   }
@@ -129,7 +129,7 @@ export async function countFailed(
 
 /** The running bulk replays of a partition. */
 export async function runningReplays(store: Store, partition: number): Promise<string[]> {
-  return await store.redis.smembers(replayingKey(baseOf(store, partition)));
+  return await store.redis.smembers(replayingKey(partitionPrefix(store, partition)));
 }
 
 /**
@@ -138,15 +138,15 @@ export async function runningReplays(store: Store, partition: number): Promise<s
  * its way to the address again, or has arrived there by a replay, is skipped.
  */
 export async function stepReplay(store: Store, replayId: string, nowMs: number): Promise<boolean> {
-  const base = baseOf(store, partitionOfId(replayId, store.partitions));
-  const record = await store.redis.hmget(replayKey(base, replayId), 'subscription', 'status', 'cursor', 'from', 'to');
+  const prefix = prefixOfId(store, replayId);
+  const record = await store.redis.hmget(replayKey(prefix, replayId), 'subscription', 'status', 'cursor', 'from', 'to');
   const [subscriptionId, status, cursor] = record;
   if (subscriptionId == null || status !== 'running') {
-    await store.redis.srem(replayingKey(base), replayId);
+    await store.redis.srem(replayingKey(prefix), replayId);
     return false;
   }
   const range = { fromMs: Number(record[3]), toMs: Number(record[4]) };
-  const ids = await oldestFirst(store, failedKey(base, subscriptionId), range, cursor ?? undefined);
+  const ids = await oldestFirst(store, failedKey(prefix, subscriptionId), range, cursor ?? undefined);
   const last = ids.at(-1);
   const isLast = ids.length < STEP;
   const candidates = await replayable(
@@ -154,7 +154,7 @@ export async function stepReplay(store: Store, replayId: string, nowMs: number):
     ids.map(({ id }) => id),
     nowMs,
   );
-  const isDone = await runScript(store, 'stepReplay', base, {
+  const isDone = await runScript(store, 'stepReplay', prefix, {
     id: replayId,
     cursor: cursor ?? undefined,
     nextCursor: last ? `${last.ms} ${last.id}` : (cursor ?? undefined),
@@ -212,9 +212,7 @@ async function oldestFirst(
 
 /** Bulk replays by id, in the order asked for, undefined where there is none (any more). */
 export async function loadReplays(store: Store, ids: readonly string[]): Promise<(Replay | undefined)[]> {
-  const records = await Promise.all(
-    ids.map((id) => store.redis.hgetall(replayKey(baseOf(store, partitionOfId(id, store.partitions)), id))),
-  );
+  const records = await Promise.all(ids.map((id) => store.redis.hgetall(replayKey(prefixOfId(store, id), id))));
   return records.map((record, i) =>
     record.subscription === undefined
       ? undefined

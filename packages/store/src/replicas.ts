@@ -1,7 +1,7 @@
 /** Waits until replicas have what was written, so that a failover can't lose what was accepted. */
 import { Cluster } from 'ioredis';
-import { replicatedKey } from './keys.ts';
-import { allPartitions, baseOf, type Store } from './store.ts';
+import { partitionPrefix, replicatedKey } from './keys.ts';
+import { allPartitions, type Store } from './store.ts';
 
 /** How long replicas may take; the connection takes nothing else meanwhile. */
 const WAIT_MS = 1_000;
@@ -23,7 +23,7 @@ export function createReplicaWait(store: Store, replicas: number): () => Promise
     // WAIT is about the writes of its own connection. This one comes after all that was read here, whoever wrote it.
     const answers = await redis
       .pipeline()
-      .set(replicatedKey(baseOf(store, partition)), '', 'PX', WAIT_MS)
+      .set(replicatedKey(partitionPrefix(store, partition)), '', 'PX', WAIT_MS)
       .wait(replicas, WAIT_MS)
       .exec();
     const [written, waited] = answers!;

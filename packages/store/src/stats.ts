@@ -1,8 +1,17 @@
 /** Statistics that all workers share: counts of attempts by minute, hour and address, and which workers are alive. Estimates only. */
 import { durationPercentile, partitionOf } from '@posthorn/core';
-import { addressStatsKey, rankingKey, statsKey, workersKey, workersSeenKey } from './keys.ts';
+import {
+  addressStatsKey,
+  allPrefixes,
+  partitionPrefix,
+  prefixOfSubscription,
+  rankingKey,
+  statsKey,
+  workersKey,
+  workersSeenKey,
+} from './keys.ts';
 import { runScript } from './scripts.ts';
-import { allPartitions, baseOf, type Store } from './store.ts';
+import type { Store } from './store.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
@@ -35,15 +44,12 @@ export async function addCounts(store: Store, counts: Counts, nowMs: number): Pr
     ...[...counts.attemptBuckets].map(([bucket, count]) => ({ field: `d${bucket}`, count })),
     ...[...counts.arrivalBuckets].map(([bucket, count]) => ({ field: `l${bucket}`, count })),
   ];
-  const [minute, hour] = [Math.floor(nowMs / MINUTE_MS), Math.floor(nowMs / HOUR_MS)];
-  const base = baseOf(store, 0);
+  const hour = Math.floor(nowMs / HOUR_MS);
+  const prefix = partitionPrefix(store, 0);
+  const addTo = (key: string, lifeMs: number) => runScript(store, 'addCounts', prefix, { key, lifeMs, counts: all });
   await Promise.all([
-    runScript(store, 'addCounts', base, {
-      key: statsKey(base, 'minute', minute),
-      lifeMs: MINUTE_LIFE_MS,
-      counts: all,
-    }),
-    runScript(store, 'addCounts', base, { key: statsKey(base, 'hour', hour), lifeMs: HOUR_LIFE_MS, counts: all }),
+    addTo(statsKey(prefix, 'minute', Math.floor(nowMs / MINUTE_MS)), MINUTE_LIFE_MS),
+    addTo(statsKey(prefix, 'hour', hour), HOUR_LIFE_MS),
     addAddressCounts(store, counts, hour),
   ]);
 }
@@ -52,17 +58,17 @@ async function addAddressCounts(store: Store, counts: Counts, hour: number): Pro
   const partitions = Map.groupBy(counts.addresses, ([id]) => partitionOf(id, store.partitions));
   const scripts: Promise<unknown>[] = [];
   for (const [partition, entries] of partitions) {
-    const base = baseOf(store, partition);
+    const prefix = partitionPrefix(store, partition);
     const addresses = entries.map(([subscriptionId, { succeeded, failed, totalMs }]) => {
-      const key = addressStatsKey(base, subscriptionId, hour);
+      const key = addressStatsKey(prefix, subscriptionId, hour);
       return { key, subscriptionId, succeeded, failed, totalMs: Math.round(totalMs) };
     });
-    const failingKey = rankingKey(base, 'failing', hour);
-    const slowKey = rankingKey(base, 'slow', hour);
+    const failingKey = rankingKey(prefix, 'failing', hour);
+    const slowKey = rankingKey(prefix, 'slow', hour);
     for (let start = 0; start < addresses.length; start += CHUNK) {
       const chunk = addresses.slice(start, start + CHUNK);
       const values = { failingKey, slowKey, lifeMs: HOUR_LIFE_MS, addresses: chunk };
-      scripts.push(runScript(store, 'addAddressCounts', base, values));
+      scripts.push(runScript(store, 'addAddressCounts', prefix, values));
     }
   }
   await Promise.all(scripts);
@@ -87,8 +93,8 @@ export interface AttemptSeries {
 export async function readAttempts(store: Store, unit: 'minute' | 'hour', nowMs: number): Promise<AttemptSeries> {
   const [unitMs, count] = unit === 'minute' ? [MINUTE_MS, 60] : [HOUR_MS, 24];
   const numbers = lastOf(unitMs, count, nowMs);
-  const base = baseOf(store, 0);
-  const records = await Promise.all(numbers.map((number) => store.redis.hgetall(statsKey(base, unit, number))));
+  const prefix = partitionPrefix(store, 0);
+  const records = await Promise.all(numbers.map((number) => store.redis.hgetall(statsKey(prefix, unit, number))));
   const buckets = { d: new Map<number, number>(), l: new Map<number, number>() };
   for (const record of records) {
     for (const [field, value] of Object.entries(record)) {
@@ -133,8 +139,8 @@ export async function rankAddresses(
   const hours = lastOf(HOUR_MS, 2, nowMs);
   const ranked = async (ranking: 'failing' | 'slow') => {
     const found = await Promise.all(
-      allPartitions(store).flatMap((partition) =>
-        hours.map((hour) => store.redis.zrevrange(rankingKey(baseOf(store, partition), ranking, hour), 0, RANKED - 1)),
+      allPrefixes(store).flatMap((prefix) =>
+        hours.map((hour) => store.redis.zrevrange(rankingKey(prefix, ranking, hour), 0, RANKED - 1)),
       ),
     );
     return await Promise.all(
@@ -155,9 +161,9 @@ export async function rankAddresses(
 type AddressHour = (string | null)[];
 
 function readAddressHours(store: Store, subscriptionId: string, hours: number[]): Promise<AddressHour[]> {
-  const base = baseOf(store, partitionOf(subscriptionId, store.partitions));
+  const prefix = prefixOfSubscription(store, subscriptionId);
   return Promise.all(
-    hours.map((hour) => store.redis.hmget(addressStatsKey(base, subscriptionId, hour), 's', 'f', 'm')),
+    hours.map((hour) => store.redis.hmget(addressStatsKey(prefix, subscriptionId, hour), 's', 'f', 'm')),
   );
 }
 
@@ -199,21 +205,21 @@ export interface WorkerState {
 /** Stores a worker's heartbeat. */
 export async function sendHeartbeat(store: Store, worker: WorkerState, nowMs: number): Promise<void> {
   const values = { id: worker.id, state: JSON.stringify(worker), nowMs, forgetBeforeMs: nowMs - FORGET_AFTER_MS };
-  await runScript(store, 'heartbeat', baseOf(store, 0), values);
+  await runScript(store, 'heartbeat', partitionPrefix(store, 0), values);
 }
 
 /** Removes a worker that stops. */
 export async function deregisterWorker(store: Store, id: string): Promise<void> {
-  const base = baseOf(store, 0);
-  await store.redis.multi().hdel(workersKey(base), id).zrem(workersSeenKey(base), id).exec();
+  const prefix = partitionPrefix(store, 0);
+  await store.redis.multi().hdel(workersKey(prefix), id).zrem(workersSeenKey(prefix), id).exec();
 }
 
 /** The workers that are alive. */
 export async function aliveWorkers(store: Store, nowMs: number): Promise<(WorkerState & { seenAtMs: number })[]> {
-  const base = baseOf(store, 0);
-  const flat = await store.redis.zrangebyscore(workersSeenKey(base), nowMs - ALIVE_MS, '+inf', 'WITHSCORES');
+  const prefix = partitionPrefix(store, 0);
+  const flat = await store.redis.zrangebyscore(workersSeenKey(prefix), nowMs - ALIVE_MS, '+inf', 'WITHSCORES');
   const seen = Array.from({ length: flat.length / 2 }, (_, i) => [flat[2 * i]!, Number(flat[2 * i + 1])] as const);
   if (seen.length === 0) return [];
-  const texts = await store.redis.hmget(workersKey(base), ...seen.map(([id]) => id));
+  const texts = await store.redis.hmget(workersKey(prefix), ...seen.map(([id]) => id));
   return texts.flatMap((text, i) => (text ? [{ ...(JSON.parse(text) as WorkerState), seenAtMs: seen[i]![1] }] : []));
 }

@@ -11,7 +11,6 @@ import {
 } from '@posthorn/core';
 import {
   addressesToRelease,
-  baseOf,
   beginAttempt,
   type CreatedDelivery,
   changeSubscription,
@@ -33,6 +32,7 @@ import {
   loadSubscriptions,
   newSubscription,
   parkDelivery,
+  partitionPrefix,
   pruneFinished,
   recordAttempt,
   releaseDeliveries,
@@ -426,8 +426,8 @@ describe('parked at an address that is paused', () => {
 describe('retention', () => {
   const expiryOf = async (key: string) => await store.redis.pexpiretime(key);
   const deliveryKey = (subscriptionId: string, id: string) =>
-    `${baseOf(store, partitionOf(subscriptionId, 4))}:delivery:${id}`;
-  const eventKey = (of: Event) => `${baseOf(store, partitionOf(of.id, 4))}:event:${eventRef(of)}`;
+    `${partitionPrefix(store, partitionOf(subscriptionId, 4))}:delivery:${id}`;
+  const eventKey = (of: Event) => `${partitionPrefix(store, partitionOf(of.id, 4))}:event:${eventRef(of)}`;
 
   it('a failed delivery and its event stay for as long as it can be replayed, and a day', async () => {
     const subscription = await subscribe();
@@ -476,7 +476,7 @@ describe('retention', () => {
     await store.redis.del(deliveryKey(subscription.id, gone!.deliveryId));
     const partition = partitionOf(subscription.id, 4);
     expect(await pruneFinished(store, partition, 'succeeded', nowMs, 0)).toBeUndefined();
-    const key = `${baseOf(store, partition)}:by_status:succeeded`;
+    const key = `${partitionPrefix(store, partition)}:by_status:succeeded`;
     expect(await store.redis.zrange(key, '0', '-1')).toEqual([kept!.deliveryId]);
   });
 });

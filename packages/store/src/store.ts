@@ -5,7 +5,7 @@ import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { checkKeys } from './check-keys.ts';
 import { checkServer } from './check-server.ts';
 import { failFast } from './fail-fast.ts';
-import { installationKey, partitionBase } from './keys.ts';
+import { allPrefixes, installationKey } from './keys.ts';
 import { createOutageReport } from './outage-report.ts';
 import { defineScripts } from './scripts.ts';
 import { sentinelConnector } from './sentinel-connector.ts';
@@ -150,8 +150,8 @@ export function openStore(
   return {
     name: 'store',
     store,
-    /** The beginnings of the partitions' keys, in order. */
-    bases: allPartitions(store).map((partition) => baseOf(store, partition)),
+    /** The partitions' prefixes, in order. */
+    partitionPrefixes: allPrefixes(store),
     isOpen: () => state === 'open',
     /** For errors of other connections to the same Redis. While the store waits for it, one report is enough. */
     onError,
@@ -231,11 +231,6 @@ export async function readRules(store: Store): Promise<Rules> {
 /** Rejects unless Redis answers and accepts writes. */
 async function checkWritable(store: Store): Promise<void> {
   await store.redis.hset(installationKey(store.prefix), 'checked_at', Date.now());
-}
-
-/** The beginning of the keys of a partition. */
-export function baseOf(store: Store, partition: number): string {
-  return partitionBase(store.prefix, partition);
 }
 
 /** The numbers of all partitions. */

@@ -4,7 +4,6 @@ import {
   type AuditEntry,
   NEW_ADDRESS,
   newSubscriptionId,
-  partitionOf,
   type StatusReason,
   type Subscription,
   type SubscriptionEnvironment,
@@ -13,10 +12,10 @@ import {
 } from '@posthorn/core';
 import { type AuditNote, encodeAudit } from './audit.ts';
 import { DELETED } from './constants.ts';
-import { subscriptionKey } from './keys.ts';
+import { prefixOfSubscription, subscriptionKey } from './keys.ts';
 import { laneLength } from './lanes.ts';
 import { fieldList, runScript } from './scripts.ts';
-import { baseOf, type Store } from './store.ts';
+import type { Store } from './store.ts';
 
 /** Each concurrent save costs a call one try, so this many calls at once always succeed. */
 const MAX_TRIES = 20;
@@ -73,7 +72,7 @@ export async function saveSubscription(
   const { id } = subscription;
   const fields = encodeFields(subscription);
   if (options.resetFailures || subscription.revision === '') fields.consecutive_failures = 0;
-  return await runScript(store, 'saveSubscription', baseOf(store, partitionOf(id, store.partitions)), {
+  return await runScript(store, 'saveSubscription', prefixOfSubscription(store, id), {
     id,
     expectedRevision: subscription.revision,
     status: subscription.status,
@@ -116,7 +115,7 @@ export async function loadSubscriptions(
   ids: readonly string[],
 ): Promise<(StoredSubscription | undefined)[]> {
   const records = await Promise.all(
-    ids.map((id) => store.redis.hgetall(subscriptionKey(baseOf(store, partitionOf(id, store.partitions)), id))),
+    ids.map((id) => store.redis.hgetall(subscriptionKey(prefixOfSubscription(store, id), id))),
   );
   return records.map((record, i) => decode(ids[i]!, record));
 }
@@ -129,8 +128,13 @@ export async function heldDeliveries(store: Store, subscriptionId: string): Prom
 /** Deletes a subscription at once; `closeSubscription` ends its deliveries and clears the rest. Returns false where there is none. */
 export async function deleteSubscription(store: Store, id: string, nowMs: number, by: AuditNote): Promise<boolean> {
   const auditEntry = encodeAudit({ ...by, action: 'subscription.deleted', subscriptionId: id });
-  const base = baseOf(store, partitionOf(id, store.partitions));
-  return await runScript(store, 'deleteSubscription', base, { id, nowMs, retentionMs: store.retentionMs, auditEntry });
+  const prefix = prefixOfSubscription(store, id);
+  return await runScript(store, 'deleteSubscription', prefix, {
+    id,
+    nowMs,
+    retentionMs: store.retentionMs,
+    auditEntry,
+  });
 }
 
 function encodeFields(subscription: StoredSubscription): Record<string, string | number> {

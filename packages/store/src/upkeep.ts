@@ -9,11 +9,13 @@ import {
   laneKey,
   maintenanceKey,
   notifierKey,
+  partitionPrefix,
+  prefixOfSubscription,
   subscriptionKey,
 } from './keys.ts';
 import { endDeliveries } from './lanes.ts';
 import { runScript } from './scripts.ts';
-import { baseOf, type Store } from './store.ts';
+import type { Store } from './store.ts';
 
 /** Work that one process at a time does in a partition; two at once would do harmless double work. */
 export type Duty = 'maintenance' | 'notifier';
@@ -27,13 +29,13 @@ export async function holdLease(
   holder: string,
   lifeMs: number,
 ): Promise<boolean> {
-  const base = baseOf(store, partition);
-  return await runScript(store, 'lease', base, { key: dutyKeys[duty](base), holder, lifeMs });
+  const prefix = partitionPrefix(store, partition);
+  return await runScript(store, 'lease', prefix, { key: dutyKeys[duty](prefix), holder, lifeMs });
 }
 
 /** Releases a lease early, so that another process need not wait for its end. */
 export async function giveUpLease(store: Store, duty: Duty, partition: number, holder: string): Promise<void> {
-  const key = dutyKeys[duty](baseOf(store, partition));
+  const key = dutyKeys[duty](partitionPrefix(store, partition));
   if ((await store.redis.get(key)) === holder) await store.redis.del(key);
 }
 
@@ -50,7 +52,7 @@ export async function pruneIndex(
 ): Promise<number | undefined> {
   const limit = 500;
   const values = { key, beforeMs, offset, limit };
-  const { lookedAt, removed } = await runScript(store, 'pruneIndex', baseOf(store, partition), values);
+  const { lookedAt, removed } = await runScript(store, 'pruneIndex', partitionPrefix(store, partition), values);
   return lookedAt < limit ? undefined : offset + lookedAt - removed;
 }
 
@@ -62,7 +64,7 @@ export async function pruneFinished(
   beforeMs: number,
   offset: number,
 ): Promise<number | undefined> {
-  return await pruneIndex(store, partition, byStatusKey(baseOf(store, partition), status), beforeMs, offset);
+  return await pruneIndex(store, partition, byStatusKey(partitionPrefix(store, partition), status), beforeMs, offset);
 }
 
 /** Held deliveries of a partition made before `beforeMs`, oldest first. */
@@ -72,7 +74,7 @@ export async function heldBefore(
   beforeMs: number,
   limit: number,
 ): Promise<StoredDelivery[]> {
-  const key = byStatusKey(baseOf(store, partition), 'held');
+  const key = byStatusKey(partitionPrefix(store, partition), 'held');
   const ids = await store.redis.zrangebyscore(key, '-inf', beforeMs, 'LIMIT', 0, limit);
   return (await loadDeliveries(store, ids)).filter((delivery) => delivery !== undefined);
 }
@@ -89,11 +91,11 @@ export async function expectedJobs(
   offset: number,
   limit: number,
 ): Promise<{ jobs: DeliveryJob[]; next: number | undefined }> {
-  const base = baseOf(store, partition);
-  const ids = await store.redis.zrangebyscore(byStatusKey(base, status), '-inf', beforeMs, 'LIMIT', offset, limit);
+  const prefix = partitionPrefix(store, partition);
+  const ids = await store.redis.zrangebyscore(byStatusKey(prefix, status), '-inf', beforeMs, 'LIMIT', offset, limit);
   const deliveries = (await loadDeliveries(store, ids)).filter((delivery) => delivery !== undefined);
   const parked = await Promise.all(
-    deliveries.map(({ id, subscriptionId }) => store.redis.zscore(laneKey(base, 'parked', subscriptionId), id)),
+    deliveries.map(({ id, subscriptionId }) => store.redis.zscore(laneKey(prefix, 'parked', subscriptionId), id)),
   );
   const jobs = deliveries
     .filter((delivery, i) => parked[i] === null && delivery.status === status)
@@ -103,7 +105,7 @@ export async function expectedJobs(
 
 /** Subscriptions of a partition that were deleted and still have something to clear. */
 export async function closingSubscriptions(store: Store, partition: number): Promise<string[]> {
-  return await store.redis.smembers(closingKey(baseOf(store, partition)));
+  return await store.redis.smembers(closingKey(partitionPrefix(store, partition)));
 }
 
 /**
@@ -125,7 +127,7 @@ export async function closeSubscription(
 
 /** The unfinished deliveries of a subscription, newest first, chunk by chunk through all it has. */
 async function* unfinishedDeliveries(store: Store, subscriptionId: string): AsyncGenerator<StoredDelivery[]> {
-  const key = bySubscriptionKey(baseOf(store, partitionOf(subscriptionId, store.partitions)), subscriptionId);
+  const key = bySubscriptionKey(prefixOfSubscription(store, subscriptionId), subscriptionId);
   for (let start = '+'; ; ) {
     const entries = await store.redis.xrevrange(key, start, '-', 'COUNT', 500);
     const last = entries.at(-1);
@@ -142,15 +144,15 @@ async function* unfinishedDeliveries(store: Store, subscriptionId: string): Asyn
 
 /** Clears away a deleted subscription whose deliveries have all ended. What retention keeps of them expires by itself. */
 async function clearDeletedSubscription(store: Store, subscriptionId: string): Promise<void> {
-  const base = baseOf(store, partitionOf(subscriptionId, store.partitions));
+  const prefix = prefixOfSubscription(store, subscriptionId);
   await store.redis
     .multi()
-    .del(laneKey(base, 'held', subscriptionId), laneKey(base, 'parked', subscriptionId))
-    .srem(laneIndexKey(base, 'held'), subscriptionId)
-    .srem(laneIndexKey(base, 'parked'), subscriptionId)
-    .del(subscriptionKey(base, subscriptionId))
-    .srem(closingKey(base), subscriptionId)
+    .del(laneKey(prefix, 'held', subscriptionId), laneKey(prefix, 'parked', subscriptionId))
+    .srem(laneIndexKey(prefix, 'held'), subscriptionId)
+    .srem(laneIndexKey(prefix, 'parked'), subscriptionId)
+    .del(subscriptionKey(prefix, subscriptionId))
+    .srem(closingKey(prefix), subscriptionId)
     // Its deliveries have ended and outlive the retention by no more than this.
-    .pexpire(bySubscriptionKey(base, subscriptionId), keptWhileUnfinishedMs(store))
+    .pexpire(bySubscriptionKey(prefix, subscriptionId), keptWhileUnfinishedMs(store))
     .exec();
 }
