@@ -4,7 +4,7 @@ import { makeTestDelivery } from '@posthorn/dispatch';
 import type { Api } from '@posthorn/http';
 import { deliverySchema, testDeliverySchema } from '@posthorn/operator-api';
 import { loadDeliveries, type StoredSubscription } from '@posthorn/store';
-import { returnsSubscription, change, findSubscription, ofSubscription, serialize } from './change-subscription.ts';
+import { change, findSubscription, ofSubscription, returnsSubscription, serialize } from './change-subscription.ts';
 import type { ConsoleContext } from './context.ts';
 import { serializeDelivery } from './serialize.ts';
 import { validateSubscription } from './validate-address.ts';

@@ -33,11 +33,11 @@ import {
 } from '@posthorn/store';
 import { attemptsInFlight } from './attempts-in-flight.ts';
 import {
-  returnsSubscription,
   change,
   findSubscription,
   missing,
   ofSubscription,
+  returnsSubscription,
   serialize,
 } from './change-subscription.ts';
 import type { ConsoleContext } from './context.ts';

@@ -1,5 +1,5 @@
 /** Rescues lost jobs: a process died after it wrote a delivery's record and before it added the job. */
-import { expectedJobs, renewJobs } from '@posthorn/store';
+import { expectedJobs, rescueJobs } from '@posthorn/store';
 import type { DispatchContext } from './context.ts';
 
 /**
@@ -15,7 +15,7 @@ export async function rescue(
   nowMs: number,
 ): Promise<{ rescued: number; next: number | undefined }> {
   const { jobs, next } = await expectedJobs(store, partition, status, range.beforeMs, range.offset, range.limit);
-  const renewed = await renewJobs(store, partition, await producer.missing(partition, jobs));
+  const renewed = await rescueJobs(store, partition, await producer.missing(partition, jobs));
   const isRetry = status === 'waiting_for_retry';
   const added = renewed.map((job) => ({ ...job, isRetry, delayMs: Math.max(0, job.dueAtMs - nowMs) }));
   await producer.add(partition, added);
