@@ -246,6 +246,10 @@ describe('pause', () => {
     // Only the holder of this lease lets retries through: as long as the test holds it, none overtakes a newer event.
     const lease = `${on.prefix}:{0}:housekeeper`;
     await on.redis.set(lease, 'the test');
+    await eventually('the worker to notice', async () => {
+      const metrics = await (await fetch(`${on.workerUrls[0]}/metrics`)).text();
+      return /^posthorn_maintenance_partitions\{[^}]*\} 0$/m.test(metrics);
+    });
     const failNow = Promise.withResolvers<void>();
     failing.answerWith((_request, response) => void failNow.promise.then(() => response.writeHead(500).end()));
     await on.publish(sampleEvent({ environment: 'production' }));

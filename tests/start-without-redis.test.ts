@@ -143,7 +143,7 @@ describe.each([
     for (const { app } of apps) {
       expect(isReady(app)).toBe(false);
       // One report is enough.
-      expect(said(app, 'redis.error')).toEqual([]);
+      expect(said(app, 'redis.failed')).toEqual([]);
     }
 
     await start();

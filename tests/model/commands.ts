@@ -74,7 +74,7 @@ export const commands: fc.Arbitrary<Command>[] = [
     (on) => on.published > 0,
   ),
   happening('sweepFanOuts', fc.constant(null), (on) => on.sweepFanOuts()),
-  happening('housekeep', fc.tuple(worker, steps), (on, [which, after]) => on.housekeep(which, after)),
+  happening('maintain', fc.tuple(worker, steps), (on, [which, after]) => on.maintain(which, after)),
   happening('goOn', worker, (on, which) => on.goOn(which)),
   happening('kill', worker, (on, which) => on.kill(which)),
   happening(

@@ -24,7 +24,7 @@ import type { AttemptContext } from '../../apps/worker/src/attempt-delivery.ts';
 import { createAttemptCounts } from '../../apps/worker/src/counts.ts';
 import { createEventBodies } from '../../apps/worker/src/event-bodies.ts';
 import { handleJob } from '../../apps/worker/src/handle-job.ts';
-import { createHousekeeper } from '../../apps/worker/src/housekeeping.ts';
+import { createDuties } from '../../apps/worker/src/maintenance/maintenance.ts';
 import { createWorkerMetrics } from '../../apps/worker/src/metrics.ts';
 import { createRequestSigner } from '../../apps/worker/src/sign-request.ts';
 import { createSlots } from '../../apps/worker/src/slots.ts';
@@ -187,20 +187,16 @@ export class System {
     this.mindLocks(request!.process);
   }
 
-  async housekeep(index: number, steps: number): Promise<void> {
+  /** Runs each duty of maintenance once. No lease: two processes may run the same duty at once. */
+  async maintain(index: number, steps: number): Promise<void> {
     const { process, context, store } = this.workers[index]!;
     if (process.stepsLeft !== Number.POSITIVE_INFINITY) return;
-    // The lease of one that died or stands still runs out by Redis's clock, which the test can't set.
-    for (let i = 0; i < PARTITIONS; i++) await this.raw.redis.del(`${partitionPrefix(this.raw, i)}:housekeeper`);
     process.stepsLeft = steps;
-    const partitions = Array.from({ length: PARTITIONS }, (_, i) => i);
     const { producer, clock } = context;
-    const holder = `worker ${index}`;
-    const keeper = createHousekeeper(
-      { store, producer, clock, logger, holder, releasePerSecond: LATE_PER_SECOND },
-      partitions,
-    );
-    process.run(undefined, () => keeper.keepHouse());
+    const duties = createDuties({ store, producer, clock, logger, releasePerSecond: LATE_PER_SECOND });
+    process.run(undefined, async () => {
+      for (let partition = 0; partition < PARTITIONS; partition++) for (const duty of duties) await duty.run(partition);
+    });
     await this.settle();
     this.mindLocks(process);
   }
@@ -276,7 +272,7 @@ export class System {
   /** Everybody does their work for a while, and receivers answer like this. */
   async live(rounds: number, outcome: Outcome): Promise<void> {
     for (let round = 0; round < rounds; round++) {
-      await this.housekeep(round % WORKERS, Number.POSITIVE_INFINITY);
+      await this.maintain(round % WORKERS, Number.POSITIVE_INFINITY);
       while ((await this.take(0, Number.POSITIVE_INFINITY)) || (await this.take(1, Number.POSITIVE_INFINITY)));
       while (this.inFlight.length > 0) await this.answer(0, outcome);
       const dueInMs = (this.broker.nextDueAtMs() ?? 0) - this.clock.now();

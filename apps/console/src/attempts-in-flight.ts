@@ -20,7 +20,7 @@ export async function attemptsInFlight(
   let left = await producer.active(partition, subscriptionId);
   while (left.length > 0) {
     if (performance.now() > endsAt) {
-      logger.warn({ subscription_id: subscriptionId, jobs: left.length }, 'subscription.attempts_not_seen_to_end');
+      logger.warn({ subscription_id: subscriptionId, jobs: left.length }, 'subscription.drain_timed_out');
       return;
     }
     await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));

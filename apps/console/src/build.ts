@@ -53,7 +53,7 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
   const logger = createLogger({ app: 'console', level: settings.LOG_LEVEL });
   const storage = openStore(settings, {
     failFastAfterMs: REDIS_LIMIT_MS,
-    onError: (err) => logger.warn({ err }, 'redis.error'),
+    onError: (err) => logger.warn({ err }, 'redis.failed'),
     onWarning: (text) => logger.warn(text),
   });
   const { store, partitionPrefixes } = storage;

@@ -36,7 +36,7 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
   const logger = createLogger({ app: 'ingest', level: settings.LOG_LEVEL });
   const storage = openStore(settings, {
     failFastAfterMs: REDIS_LIMIT_MS,
-    onError: (err) => logger.warn({ err }, 'redis.error'),
+    onError: (err) => logger.warn({ err }, 'redis.failed'),
     onWarning: (text) => logger.warn(text),
   });
   const { store, partitionPrefixes } = storage;

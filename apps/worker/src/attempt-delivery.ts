@@ -1,4 +1,4 @@
-/** A delivery's way through one attempt: load → sign → send → decide → record. What BullMQ is told is left to packages/queue. */
+/** Makes one attempt of a delivery: load → sign → send → decide → record. packages/queue translates the outcome for BullMQ. */
 import {
   type Attempt,
   type AttemptError,
@@ -36,27 +36,26 @@ export interface AttemptContext {
   logger: Logger;
   retryDelaysMs: readonly number[];
   pauseAfter: number;
-  /** Late retries a second to one address. */
+  /** Overdue retries per second to one address. */
   releasePerSecond: number;
-  /** Fires when the process is stopping and can't wait any longer. */
+  /** Fires when the process stops and can't wait any longer. */
   giveUp: AbortSignal;
 }
 
-/** What becomes of the job (`no_slot`: its host or its IP is busy, and no attempt was made), and how many deliveries are parked at the address. */
+/** The outcome of the job (`no_slot`: its host or IP has no free slot, no attempt was made), and how many deliveries are parked at the address. */
 export interface Attempted {
   outcome: JobOutcome | 'no_slot';
   parked: number;
 }
 
-/** When the job of an attempt that is not counted comes back, for another worker that may have no outage. */
+/** The job of an attempt that is not counted comes back after this, perhaps to a worker without an outage. */
 export const AFTER_OUTAGE_MS = 1_000;
 
 type BegunAttempt = Extract<Begun, { kind: 'attempt' }>;
 
 /**
- * Makes one attempt for the delivery behind a job, if it is due one, and records it (specification 3.1). A failed attempt is
- * an outcome, not an error. One that is given up, since the process is stopping, is not counted, nor is one that failed because of an outage
- * of this process.
+ * Makes and records one attempt for the delivery of a job, if one is due (specification 3.1). A failed attempt is an outcome, not an
+ * error. An attempt that is aborted because the process stops, or that failed because of an outage of this process, is not counted.
  */
 export async function attemptDelivery(context: AttemptContext, job: DeliveryJob, slot: Slot): Promise<Attempted> {
   const { store, clock } = context;
@@ -69,8 +68,8 @@ export async function attemptDelivery(context: AttemptContext, job: DeliveryJob,
     case 'superseded':
     case 'held':
       return unattempted({ kind: 'done' });
-    case 'early':
-      return unattempted({ kind: 'postponed', untilMs: begun.dueAtMs });
+    case 'snoozed':
+      return unattempted({ kind: 'snoozed', untilMs: begun.dueAtMs });
     case 'subscription_deleted':
       return unattempted(await endWithoutAttempt(context, job, 'subscription_deleted'));
     case 'attempt':
@@ -82,7 +81,7 @@ export async function attemptDelivery(context: AttemptContext, job: DeliveryJob,
   }
 }
 
-/** How what is late is paced: retries, and all that waited for the last outage to end. */
+/** The rate limit of overdue deliveries: retries, and everything that was due before the last outage ended. */
 export function pacingOf({ releasePerSecond, outages }: AttemptContext): Pacing {
   return { perSecond: releasePerSecond, dueBeforeMs: outages.endedAtMs() };
 }
@@ -108,12 +107,12 @@ async function sendAndRecord(
   const result = await context.sender.send({ ...request, admit });
   context.counts.inFlight -= 1;
   if (result.kind === 'not_admitted') return unattempted('no_slot');
-  if (result.kind === 'aborted') return unattempted({ kind: 'postponed', untilMs: clock.now() });
+  if (result.kind === 'aborted') return unattempted({ kind: 'snoozed', untilMs: clock.now() });
 
   const endedAtMs = clock.now();
   if (await context.outages.isOurs(result, url, startedAtMs)) {
     context.metrics.notCounted();
-    return unattempted({ kind: 'postponed', untilMs: clock.now() + AFTER_OUTAGE_MS });
+    return unattempted({ kind: 'snoozed', untilMs: clock.now() + AFTER_OUTAGE_MS });
   }
   const error = errorOf(result);
   const attempt: Attempt = {
@@ -132,8 +131,8 @@ async function sendAndRecord(
   );
 
   if (recorded.kind === 'recorded') report(context, job, begun, attempt, verdict, result, recorded.paused);
-  // Repeated: our own record got through and its answer was lost, so its verdict holds. (Where another worker had the job meanwhile,
-  // this one has lost its lock, and what it tells BullMQ is refused.)
+  // `repeated`: an earlier try stored this attempt and its response was lost, so the verdict holds. (If another worker got the job
+  // meanwhile, this worker has lost the job's lock, and BullMQ rejects the outcome.)
   return { outcome: recorded.kind === 'over' ? { kind: 'done' } : outcomeOf(verdict), parked: recorded.parked };
 }
 
@@ -180,7 +179,7 @@ async function endWithoutAttempt(
   return { kind: 'done' };
 }
 
-/** The one wide log line of an attempt, its metrics, and its part of the statistics. */
+/** Logs an attempt in one wide line and counts it in metrics and statistics. */
 function report(
   { logger, metrics, counts }: AttemptContext,
   job: DeliveryJob,

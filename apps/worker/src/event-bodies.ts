@@ -1,13 +1,13 @@
-/** The bodies to send, kept for a while: an event that fans out to many addresses is read from Redis once. */
+/** Caches the bodies to send: an event that fans out to many addresses is read from Redis once. */
 import { type EventRef, eventBody } from '@posthorn/core';
 import { loadEvent, type Store } from '@posthorn/store';
 import { LRUCache } from 'lru-cache';
 
-/** Memory for bodies in one process. */
+/** Memory of the cache. */
 const MAX_BYTES = 32 * 1024 * 1024;
 
 export interface EventBodies {
-  /** The text of an event's body, or undefined if the event has expired. */
+  /** Returns the text of an event's body; undefined if the event has expired. */
   load(event: EventRef): Promise<string | undefined>;
 }
 

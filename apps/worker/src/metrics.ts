@@ -1,4 +1,4 @@
-/** What a worker counts: attempts by outcome, how long they took, and how long after acceptance a delivery arrived. */
+/** The metrics of a worker's attempts: outcomes, durations, and the time from acceptance to arrival. */
 import type { Attempt, FailureReason, NoticeType, Verdict } from '@posthorn/core';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
@@ -7,7 +7,7 @@ export interface WorkerMetrics {
   failed(reason: FailureReason): void;
   paused(): void;
   notice(type: NoticeType): void;
-  /** An attempt failed because of an outage of this process, and is not counted. */
+  /** An attempt that failed because of an outage of this process. */
   notCounted(): void;
   outage(isOn: boolean): void;
 }
@@ -46,13 +46,13 @@ export function createWorkerMetrics(registry: Registry): WorkerMetrics {
   });
   const notices = new Counter({
     name: 'posthorn_notices_total',
-    help: 'Notices given, by type',
+    help: 'Notices sent, by type',
     labelNames: ['type'],
     registers,
   });
   const notCounted = new Counter({
     name: 'posthorn_attempts_not_counted_total',
-    help: 'Attempts that failed because this worker could reach nothing at all',
+    help: 'Attempts not counted because this worker could not reach anything',
     registers,
   });
   const outage = new Gauge({

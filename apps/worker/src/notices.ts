@@ -1,9 +1,10 @@
-/** Gives notices: each as a line in the log, a metric, and, where `NOTICE_URL` is set, a signed POST that is repeated until it is taken. */
+/** Sends notices: each as a log line, a metric and, if `NOTICE_URL` is set, a signed POST that is repeated until it is accepted. */
 import { errorOfStatus, type Notice } from '@posthorn/core';
-import type { Clock, Logger } from '@posthorn/runtime';
+import { type Clock, createRepeating, type Logger, type Service } from '@posthorn/runtime';
 import type { Sender } from '@posthorn/sender';
 import { signatureHeader } from '@posthorn/signing';
 import {
+  allPartitions,
   giveUpLease,
   holdLease,
   loadReplays,
@@ -21,33 +22,49 @@ export interface NoticeContext {
   metrics: Pick<WorkerMetrics, 'notice'>;
   /** Names this process in the lease. */
   holder: string;
-  /** Where notices are posted, and the secret that signs them; undefined for the log and the metric alone. */
+  /** Where notices are posted, and the secret that signs them; undefined for log and metric alone. */
   target?: { url: string; secret: string; sender: Sender } | undefined;
-  /** Whether this process has an outage: what it can't post is left to a worker that can. */
+  /** Whether this process has an outage: it leaves notices that it can't post to a worker that can. */
   isCutOff: () => boolean;
 }
 
-/** How often waiting notices are looked for. */
-export const NOTICES_EVERY_MS = 500;
-/** Longer than a batch can take. */
+const EVERY_MS = 500;
+/** Longer than a batch takes. */
 const LEASE_MS = 60_000;
 const BATCH = 10;
-/** The most batches of a partition in one round. */
-const BATCHES_A_ROUND = 20;
+const MAX_BATCHES_PER_RUN = 20;
 const FIRST_WAIT_MS = 1_000;
-const LONGEST_WAIT_MS = 60_000;
-/** A notice that nobody has taken for this long is given up. */
+const MAX_WAIT_MS = 60_000;
+/** A notice that was not accepted for this long is dropped. */
 const GIVE_UP_AFTER_MS = 86_400_000;
 
-/** One notifier over several partitions, with what it remembers between its rounds. */
-export function createNotifier(context: NoticeContext, partitions: readonly number[]) {
+/** The service that sends notices. It gives up its leases when it stops. */
+export function createNoticeService(context: NoticeContext): Service {
+  const { store, holder, logger } = context;
+  const partitions = allPartitions(store);
+  const run = createNotifier(context, partitions);
+  const repeating = createRepeating({ name: 'notices', everyMs: EVERY_MS, run, logger });
+  return {
+    ...repeating,
+    async stop(graceMs) {
+      await repeating.stop(graceMs);
+      await Promise.all(partitions.map((partition) => giveUpLease(store, 'notifier', partition, holder)));
+    },
+  };
+}
+
+/**
+ * Returns a function that sends the notices of the partitions whose lease this process gets. A notice may be sent twice after a
+ * crash.
+ */
+function createNotifier(context: NoticeContext, partitions: readonly number[]) {
   const { store, holder } = context;
   /** The last notice of each partition that this process has logged. */
   const logged = new Map<number, string>();
   let waitMs = 0;
   let notBeforeMs = 0;
 
-  /** Logs what is new, whether or not it can be posted. */
+  /** Logs new notices, whether or not they can be posted. Returns whether there may be more. */
   const logNew = async (partition: number): Promise<boolean> => {
     const notices = await waitingNotices(store, partition, BATCH, { after: logged.get(partition) });
     for (const notice of notices) {
@@ -57,15 +74,15 @@ export function createNotifier(context: NoticeContext, partitions: readonly numb
     return notices.length === BATCH;
   };
 
-  /** Posts the oldest of those logged; answers whether there may be more to post now. */
+  /** Posts the oldest logged notices. Returns whether there may be more to post now. */
   const post = async (partition: number): Promise<boolean> => {
     const upTo = logged.get(partition);
     const oldest = upTo === undefined ? [] : await waitingNotices(store, partition, BATCH, { upTo });
-    const taken = await Promise.all(oldest.map((notice) => isTaken(context, notice)));
-    const done = oldest.filter((_, i) => taken[i]).map(({ entryId }) => entryId);
+    const isDone = await Promise.all(oldest.map((notice) => postNotice(context, notice)));
+    const done = oldest.filter((_, i) => isDone[i]).map(({ entryId }) => entryId);
     await removeNotices(store, partition, done);
     if (done.length < oldest.length) {
-      waitMs = Math.min(Math.max(FIRST_WAIT_MS, 2 * waitMs), LONGEST_WAIT_MS);
+      waitMs = Math.min(Math.max(FIRST_WAIT_MS, 2 * waitMs), MAX_WAIT_MS);
       notBeforeMs = performance.now() + waitMs;
       return false;
     }
@@ -73,23 +90,17 @@ export function createNotifier(context: NoticeContext, partitions: readonly numb
     return oldest.length === BATCH;
   };
 
-  return {
-    /** One round over the partitions whose lease this process gets. A notice may be given twice, after a crash. */
-    async giveNotices(): Promise<void> {
-      for (const partition of partitions) {
-        if (context.isCutOff() && performance.now() < notBeforeMs) {
-          await giveUpLease(store, 'notifier', partition, holder);
-          continue;
-        }
-        if (!(await holdLease(store, 'notifier', partition, holder, LEASE_MS))) continue;
-        for (let batch = 0; batch < BATCHES_A_ROUND && (await logNew(partition)); batch++);
-        for (
-          let batch = 0;
-          batch < BATCHES_A_ROUND && performance.now() >= notBeforeMs && (await post(partition));
-          batch++
-        );
+  const canPost = () => performance.now() >= notBeforeMs;
+  return async (): Promise<void> => {
+    for (const partition of partitions) {
+      if (context.isCutOff() && !canPost()) {
+        await giveUpLease(store, 'notifier', partition, holder);
+        continue;
       }
-    },
+      if (!(await holdLease(store, 'notifier', partition, holder, LEASE_MS))) continue;
+      for (let batch = 0; batch < MAX_BATCHES_PER_RUN && (await logNew(partition)); batch++);
+      for (let batch = 0; batch < MAX_BATCHES_PER_RUN && canPost() && (await post(partition)); batch++);
+    }
   };
 }
 
@@ -104,12 +115,12 @@ function logNotice({ logger, metrics }: NoticeContext, notice: Notice): void {
     reason: notice.reason ?? undefined,
     worker: notice.worker ?? undefined,
   };
-  if (notice.type === 'replay.done' || notice.type === 'outage.ended') logger.info(line, 'notice');
-  else logger.warn(line, 'notice');
+  if (notice.type === 'replay.done' || notice.type === 'outage.ended') logger.info(line, 'notice.raised');
+  else logger.warn(line, 'notice.raised');
 }
 
-/** Posts a notice; answers whether it needs no further try. */
-async function isTaken(context: NoticeContext, notice: WaitingNotice): Promise<boolean> {
+/** Posts a notice. Returns whether it needs no further try. */
+async function postNotice(context: NoticeContext, notice: WaitingNotice): Promise<boolean> {
   if (context.target === undefined) return true;
   const { url, secret, sender } = context.target;
   const nowMs = context.clock.now();
@@ -131,7 +142,7 @@ async function isTaken(context: NoticeContext, notice: WaitingNotice): Promise<b
     context.logger.error(line, 'notice.given_up');
     return true;
   }
-  context.logger.warn(line, 'notice.not_taken');
+  context.logger.warn(line, 'notice.deferred');
   return false;
 }
 

@@ -1,10 +1,9 @@
 /** Seals every stored signing secret with the first encryption key, so that an older key can be removed from the settings. */
-import type { Logger } from '@posthorn/runtime';
+import { createRepeating, type Logger, type Service } from '@posthorn/runtime';
 import type { SecretBox } from '@posthorn/signing';
 import { changeSubscription, listSubscriptions, type Store, type StoredSubscription } from '@posthorn/store';
 
-/** How often a worker looks for secrets that an older key has sealed, where there is one. */
-export const RESEAL_EVERY_MS = 60_000;
+const RESEAL_EVERY_MS = 60_000;
 const PAGE = 200;
 
 export interface ResealContext {
@@ -13,9 +12,16 @@ export interface ResealContext {
   logger: Logger;
 }
 
+/** The service that reseals secrets; none if there is one key only, since that key has sealed them all. */
+export function createResealing(context: ResealContext, keys: number): Service[] {
+  if (keys === 1) return [];
+  const run = () => resealSecrets(context);
+  return [createRepeating({ name: 'reseal secrets', everyMs: RESEAL_EVERY_MS, run, logger: context.logger })];
+}
+
 /**
- * Goes through all subscriptions once. Several workers may do so at the same time: a save of an outdated record is refused and
- * repeated. Returns how many subscriptions it sealed again and how many it could not open; once both are 0, the first key alone is enough.
+ * Goes through all subscriptions once. Several workers may do so at the same time: saving an outdated record is rejected and
+ * repeated. Returns how many subscriptions it resealed and how many it could not open; if both are 0, the first key alone is enough.
  */
 export async function resealSecrets({ store, secretBox, logger }: ResealContext) {
   let resealed = 0;
@@ -26,7 +32,7 @@ export async function resealSecrets({ store, secretBox, logger }: ResealContext)
     for (const subscription of page.items) {
       try {
         if (!resealedCopy(secretBox, subscription)) continue;
-        await changeSubscription(store, subscription.id, (now) => resealedCopy(secretBox, now));
+        await changeSubscription(store, subscription.id, (latest) => resealedCopy(secretBox, latest));
         resealed += 1;
       } catch (err) {
         unopened += 1;
@@ -39,7 +45,7 @@ export async function resealSecrets({ store, secretBox, logger }: ResealContext)
   return { resealed, unopened };
 }
 
-/** The subscription with its secrets sealed by the first key, or undefined if they are already. */
+/** The subscription with its secrets sealed by the first key; undefined if they are already. */
 function resealedCopy(secretBox: SecretBox, subscription: StoredSubscription): StoredSubscription | undefined {
   const { id, sealedSecret, previousSealedSecret } = subscription;
   const current = secretBox.reseal(sealedSecret, id);

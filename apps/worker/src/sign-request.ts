@@ -1,4 +1,4 @@
-/** Makes the request of an attempt: headers as in specification 2.3, signed with the secrets that hold at that moment. */
+/** Builds the request of an attempt: headers as in specification 2.3, signed with the secrets valid at that moment. */
 
 import { eventIdOf } from '@posthorn/core';
 import type { SendRequest } from '@posthorn/sender';
@@ -6,8 +6,8 @@ import { deliveryHeaders, type SecretBox } from '@posthorn/signing';
 import { type Begun, sealedSecretsAt } from '@posthorn/store';
 import { LRUCache } from 'lru-cache';
 
-/** Secrets kept open in memory; opening one again costs a few microseconds. */
-const OPEN_SECRETS = 10_000;
+/** Opened secrets cached in memory; opening one costs a few microseconds. */
+const MAX_OPEN_SECRETS = 10_000;
 
 export type RequestSigner = (
   deliveryId: string,
@@ -18,9 +18,9 @@ export type RequestSigner = (
 
 /** A signer over sealed secrets. While a rotation overlaps, both secrets sign, the new one first (interface 4). */
 export function createRequestSigner(secretBox: SecretBox): RequestSigner {
-  const opened = new LRUCache<string, string>({ max: OPEN_SECRETS });
+  const opened = new LRUCache<string, string>({ max: MAX_OPEN_SECRETS });
   const open = (sealed: string, subscriptionId: string) => {
-    // With the owner in its key, the cache opens nothing that the secret box would refuse.
+    // The key contains the owner, so the cache never returns a secret that the secret box would refuse to open.
     const key = `${subscriptionId} ${sealed}`;
     let secret = opened.get(key);
     if (secret === undefined) {

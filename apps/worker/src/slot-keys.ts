@@ -1,10 +1,10 @@
-/** Names the host and the IP that an attempt counts for in the admission control (slots.ts). */
+/** Names the host and the IP that admission control (slots.ts) counts an attempt for. */
 import { checkIp } from '@posthorn/sender';
 import { LRUCache } from 'lru-cache';
 
 const privateIps = new LRUCache<string, boolean>({ max: 10_000 });
 
-/** The host of a URL, with its port if that is not the usual one. */
+/** The host of a URL, with its port unless it is the default one. */
 export function hostOf(url: string): string {
   return URL.parse(url)?.host ?? url;
 }

@@ -169,8 +169,8 @@ describe('an IP', () => {
     expect(countOf('other', { ip: '192.0.2.2' })).toBe(10);
     clock.advance(200);
     // The next time the IP is known before the name is resolved again.
-    const [room] = slots.release(taken[0]!, false, 0);
-    expect(room).toEqual({ subscriptionId: 'name-10', deliveries: 1 });
+    const [capacity] = slots.release(taken[0]!, false, 0);
+    expect(capacity).toEqual({ subscriptionId: 'name-10', deliveries: 1 });
     expect(slots.acquire('name-299')).toBeDefined();
     expect(slots.acquire('name-298')).toBeUndefined();
   });
@@ -198,7 +198,7 @@ describe('addresses that are not known yet', () => {
   });
 });
 
-describe('a job in hand', () => {
+describe('a job that finds no slot', () => {
   const shared = { host: 'shared.test' };
   beforeEach(() => {
     jest.useFakeTimers();
@@ -213,7 +213,7 @@ describe('a job in hand', () => {
     const [first, second] = [slots.acquireSoon('tenant-100'), slots.acquireSoon('tenant-101')];
     expect(slots.release(taken[0]!, false, 0)).toEqual([]);
     expect((await first)!.address.id).toBe('tenant-100');
-    expect(slots.hasRoom('tenant-102')).toBe(false);
+    expect(slots.canAcquire('tenant-102')).toBe(false);
     jest.advanceTimersByTime(100);
     expect(await second).toBeUndefined();
     // Its delivery is parked, and has the next slot.

@@ -1,13 +1,13 @@
-/** Holds on to what must not be lost while Redis can't take it: full, loading, or failing over. */
+/** Repeats a write that must not be lost while Redis can't accept it: full, loading, or failing over. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { StorageUnavailable } from '@posthorn/core';
 
 const FIRST_WAIT_MS = 100;
-const LONGEST_WAIT_MS = 2_000;
+const MAX_WAIT_MS = 2_000;
 
-/** Repeats `store` while Redis refuses it, until it succeeds or `signal` fires. Other errors are thrown at once. */
+/** Repeats `store` while Redis is unavailable, until it succeeds. Throws other errors at once, and any error once `signal` has fired. */
 export async function untilStored<T>(store: () => Promise<T>, signal: AbortSignal): Promise<T> {
-  for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(2 * waitMs, LONGEST_WAIT_MS)) {
+  for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(2 * waitMs, MAX_WAIT_MS)) {
     try {
       return await store();
     } catch (error) {

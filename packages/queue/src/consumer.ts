@@ -1,40 +1,40 @@
-/** Takes deliveries from one partition's queue and turns what became of them into BullMQ's terms: the only place that does. */
+/** Takes jobs from one partition's queue and translates their outcomes for BullMQ. */
 import { type DeliveryJob, StorageUnavailable } from '@posthorn/core';
 import { ConnectionClosedError, DelayedError, ErrorCode, type Job, UnrecoverableError, Worker } from 'bullmq';
 import type { Cluster, Redis } from 'ioredis';
 import { type BullData, fromBullJob, QUEUE_NAME, RETRY_PRIORITY } from './job.ts';
 
-/** What becomes of a job. */
+/** The outcome of a job. */
 export type JobOutcome =
-  /** Its delivery needs it no more: it is removed. */
+  /** The delivery no longer needs the job: it is removed. */
   | { kind: 'done' }
-  /** Its delivery failed for good: it is kept among the failed ones for operators to see. */
+  /** The delivery failed for good: the job is kept among the failed ones for operators to see. */
   | { kind: 'failed'; reason: string }
-  /** The next attempt is due after exactly this delay. */
+  /** The attempt failed: the next one is due after exactly this delay. */
   | { kind: 'retry'; delayMs: number; reason: string }
-  /** It ran too early or not at all: it comes back at this time. */
-  | { kind: 'postponed'; untilMs: number };
+  /** No attempt counts: the job comes back at this time, in milliseconds since 1970. */
+  | { kind: 'snoozed'; untilMs: number };
 
 export interface ConsumerOptions {
   redis: Redis | Cluster;
   /** The partition's prefix. */
   partitionPrefix: string;
-  /** Jobs in hand at once. */
+  /** Jobs in flight at once. */
   concurrency: number;
   handle: (job: DeliveryJob) => Promise<JobOutcome>;
-  /** Called when the grace of a stop is nearly over: what is in hand must come to an outcome at once. */
+  /** Called when the grace of a stop is nearly over: jobs in flight must come to an outcome at once. */
   giveUp: () => void;
   onError: (error: Error) => void;
   timings?: Partial<ConsumerTimings>;
 }
 
-/** How long the queue waits for what has died or is stopping; a test on a whole process has no time for these. */
+/** How soon the queue takes over the jobs of dead or stopping workers. Tests on whole processes use shorter times. */
 export interface ConsumerTimings {
-  /** A lock outlives any attempt, is renewed at its half, and is what a dead worker's jobs wait for. */
+  /** How long a job stays locked to its worker. Longer than any attempt; renewed at half of it. The jobs of a dead worker wait for its end. */
   lockMs: number;
-  /** How often jobs of dead workers are looked for. */
+  /** How often the queue looks for jobs of dead workers. */
   stalledCheckMs: number;
-  /** Time left, of the grace of a stop, for jobs that gave up to be put back. */
+  /** The last part of the grace of a stop, in which jobs that gave up are put back. */
   putBackMs: number;
 }
 
@@ -42,18 +42,18 @@ const TIMINGS: ConsumerTimings = { lockMs: 30_000, stalledCheckMs: 15_000, putBa
 
 export interface Consumer {
   start(): Promise<void>;
-  /** Takes no more jobs until `resume`; those in hand go on, and one that is being fetched may still come. */
+  /** Takes no more jobs until `resume`. Jobs in flight go on, and one that is being fetched may still start. */
   pause(): Promise<void>;
   resume(): Promise<void>;
-  /** Takes no new jobs, waits for those in hand, and after `graceMs` makes them give up. Answers whether all ended. */
+  /** Takes no new jobs and waits for those in flight, at most `graceMs`; shortly before, makes them give up. Resolves to whether all ended. */
   stop(graceMs: number): Promise<boolean>;
 }
 
-/** A job may be picked up from dead workers as often as it takes: what a delivery is allowed is counted in its record. */
+/** No limit on how often a job is taken over from dead workers: the record of its delivery counts the attempts. */
 const MAX_STALLED = 1_000_000;
-/** Failed jobs kept to be looked at in Bull Board; the record of a delivery lives longer than its job. */
-const FAILED_KEPT = 1_000;
-/** A job that met a bug or an unusable answer of Redis comes back after this. */
+/** Failed jobs kept for Bull Board; the record of a delivery lives longer than its job. */
+const MAX_FAILED_KEPT = 1_000;
+/** A job whose handler throws, because of a bug or of Redis, comes back after this. */
 const AFTER_ERROR_MS = 15_000;
 
 export function createConsumer(options: ConsumerOptions): Consumer {
@@ -70,11 +70,11 @@ export function createConsumer(options: ConsumerOptions): Consumer {
       stalledInterval: timings.stalledCheckMs,
       maxStalledCount: MAX_STALLED,
       removeOnComplete: { count: 0 },
-      removeOnFail: { count: FAILED_KEPT },
+      removeOnFail: { count: MAX_FAILED_KEPT },
       runRetryDelay: 1_000,
       skipVersionCheck: true,
       settings: {
-        backoffStrategy: (_made, _type, error) => (error instanceof RetryDue ? error.delayMs : AFTER_ERROR_MS),
+        backoffStrategy: (_attempts, _type, error) => (error instanceof RetryDue ? error.delayMs : AFTER_ERROR_MS),
       },
     },
   );
@@ -112,14 +112,14 @@ function typedError(error: unknown): Error {
 const JOB_GONE = new Set<unknown>([ErrorCode.JobNotExist, ErrorCode.JobLockNotExist, ErrorCode.JobLockMismatch]);
 
 /**
- * Whether an error only says that a job is over or in other hands: BullMQ was told again what became of it, over a connection that broke
- * before its answer came, or its lock ran out. Its delivery's record knows what became of it.
+ * Whether an error only means that a job is over or that another worker has it: its outcome was sent twice because a connection broke
+ * before the response, or its lock expired. Nothing is lost, since the record of the delivery has the outcome.
  */
 export function isJobGone(error: Error): boolean {
   return JOB_GONE.has((error as { code?: unknown }).code) || error.message.startsWith('could not renew lock');
 }
 
-/** Thrown for BullMQ to see; `delayMs` is what its backoff strategy answers. */
+/** Makes BullMQ retry a job; the backoff strategy returns `delayMs`. */
 class RetryDue extends Error {
   readonly delayMs: number;
   constructor(delayMs: number, reason: string) {
@@ -129,8 +129,8 @@ class RetryDue extends Error {
 }
 
 /**
- * Gives a job a priority for when it comes back; only if it is still there, or a hash without a job would be left. BullMQ's own
- * `changePriority` searches all that waits for a job that is in a worker's hands.
+ * Sets the priority that an active job has when it comes back. Only if the job still exists, or a hash without a job would be left.
+ * BullMQ's own `changePriority` would search all waiting jobs for it.
  */
 const SET_PRIORITY = `if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', KEYS[1], 'priority', ARGV[1]) end`;
 
@@ -140,7 +140,7 @@ async function run(
   job: Job<BullData>,
   token: string,
 ): Promise<void> {
-  // Not stored with each job (see job.ts): as many tries as the schedule wants, the delay by our strategy, no stack traces.
+  // Not stored with each job (see job.ts): unlimited tries, the delay from our backoff strategy, no stack traces.
   Object.assign(job.opts, { attempts: Number.MAX_SAFE_INTEGER, backoff: { type: 'schedule' }, stackTraceLimit: 0 });
   let outcome: JobOutcome;
   try {
@@ -157,7 +157,7 @@ async function run(
     case 'retry':
       await options.redis.eval(SET_PRIORITY, 1, worker.toKey(job.id!), RETRY_PRIORITY);
       throw new RetryDue(outcome.delayMs, outcome.reason);
-    case 'postponed':
+    case 'snoozed':
       await job.moveToDelayed(outcome.untilMs, token);
       throw new DelayedError();
   }

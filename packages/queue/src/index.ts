@@ -1,4 +1,4 @@
-/** What the apps may use of the queue. */
+/** The public interface of the queue. */
 export {
   type Consumer,
   type ConsumerOptions,

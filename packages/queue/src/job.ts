@@ -1,4 +1,4 @@
-/** The job of a delivery, in BullMQ's terms: how it is named and what it carries. Never a body, an address or a secret. */
+/** The job of a delivery in BullMQ's terms: its id, name and data. It never contains a body, an address or a secret. */
 import type { DeliveryJob, EventRef } from '@posthorn/core';
 import type { JobsOptions } from 'bullmq';
 
@@ -6,31 +6,30 @@ import type { JobsOptions } from 'bullmq';
 export const QUEUE_NAME = 'deliveries';
 
 /**
- * What BullMQ takes after everything that waits without a priority: retries stand behind first attempts, so that many retries due at
- * once keep no new event waiting (docs/decisions, 20).
+ * BullMQ takes jobs with a priority after all jobs without one. So retries wait behind first attempts, and many retries due at once
+ * delay no new event (docs/decisions, 20).
  */
 export const RETRY_PRIORITY = 1;
 
-/** What is to be put into the queue. */
+/** A job to add to the queue. */
 export type JobToAdd = DeliveryJob & {
-  /** Its delivery has had an attempt: it stands behind first attempts. */
+  /** Its delivery has had an attempt: the job waits behind first attempts. */
   isRetry?: boolean;
-  /** It is not due before this has passed. */
+  /** Time until the job is due. */
   delayMs?: number;
 };
 
 /**
- * A job's id: the delivery's, and from the second generation on its number behind a dot. BullMQ silently ignores an id that
- * still exists, so a delivery that goes back into the queue needs a new one.
+ * The id of a job: the delivery's id, and from the second generation on a dot and the generation. BullMQ silently ignores an id that
+ * still exists, so a delivery that returns to the queue needs a new one.
  */
 export function jobId(job: Pick<DeliveryJob, 'deliveryId' | 'generation'>): string {
   return job.generation === 0 ? job.deliveryId : `${job.deliveryId}.${job.generation}`;
 }
 
 /**
- * The job as BullMQ takes it. Each field stays below 64 bytes (with an event id that Posthorn made), so that Redis keeps the
- * job as a listpack: half the memory. That is why `attempts` and `backoff` are not here: the consumer, which knows the
- * schedule, gives them to each job it takes.
+ * Translates a job for BullMQ. Each field stays below 64 bytes (with an event id made by Posthorn), so that Redis stores the job as a
+ * listpack in half the memory. For the same reason `attempts` and `backoff` are missing: the consumer sets them on each job it takes.
  */
 export function toBullJob(job: JobToAdd): { name: string; data: BullData; opts: JobsOptions } {
   const opts: JobsOptions = { jobId: jobId(job) };
@@ -43,7 +42,7 @@ export interface BullData {
   event_id: EventRef;
 }
 
-/** The delivery behind a job taken from the queue. */
+/** Reads the delivery from a job taken from the queue. */
 export function fromBullJob(job: { id?: string | undefined; name: string; data: BullData }): DeliveryJob {
   const [deliveryId = '', generation = '0'] = (job.id ?? '').split('.');
   return { deliveryId, generation: Number(generation), subscriptionId: job.name, event: job.data.event_id };

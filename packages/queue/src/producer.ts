@@ -1,31 +1,31 @@
-/** Puts deliveries into the queue of their partition, and tells what is in it. */
+/** Adds jobs to the queue of their partition, and reads what is in it. */
 import type { DeliveryJob } from '@posthorn/core';
 import { ErrorCode, type Job, Queue } from 'bullmq';
 import type { Cluster, Redis } from 'ioredis';
 import { type BullData, type JobToAdd, jobId, QUEUE_NAME, toBullJob } from './job.ts';
 
-/** Jobs a call of BullMQ takes at most: it sends one script a job in a single pipeline. */
-const CHUNK = 500;
-/** BullMQ can't be told to write no events; this keeps its stream at a few kB. */
-const EVENTS_KEPT = 1_000;
+/** Jobs per call of BullMQ, which sends one script per job in a single pipeline. */
+const MAX_CHUNK = 500;
+/** BullMQ always writes a stream of events; this keeps it at a few kB. */
+const MAX_EVENTS_KEPT = 1_000;
 
 export interface Producer {
   /**
-   * Adds jobs to a partition's queue; one that is there already is left as it is. BullMQ adds a batch one by one, so a failure
-   * may leave a part of it: call again with the same jobs. Throws `StorageUnavailable`.
+   * Adds jobs to a partition's queue. A job that exists already is left unchanged. BullMQ adds a batch one by one, so after an error a part
+   * may have been added: call again with the same jobs. Throws `StorageUnavailable`.
    */
   add(partition: number, jobs: readonly JobToAdd[]): Promise<void>;
-  /** Those of the jobs that are nowhere in the queue. */
+  /** Returns those of the jobs that are not in the queue in any state. */
   missing(partition: number, jobs: readonly DeliveryJob[]): Promise<DeliveryJob[]>;
-  /** Removes jobs that no worker has in hand. */
+  /** Removes the jobs that no worker has taken. */
   remove(partition: number, jobs: readonly Pick<DeliveryJob, 'deliveryId' | 'generation'>[]): Promise<void>;
-  /** Puts up to `limit` of the retries that stand behind first attempts, oldest first, before them; where none waits before them, nothing. */
+  /** Moves up to `limit` retries that wait behind first attempts, oldest first, ahead of them. Does nothing if no first attempt waits. */
   advanceRetries(partition: number, limit: number): Promise<void>;
-  /** Ids of the jobs of an address that a worker has in hand. */
+  /** Returns the ids of the jobs of an address that workers have taken. */
   active(partition: number, subscriptionId: string): Promise<string[]>;
-  /** Jobs by state, over all partitions. */
+  /** Counts jobs by state, over all partitions. */
   counts(): Promise<QueueCounts>;
-  /** BullMQ's own queues, one a partition, for Bull Board. */
+  /** BullMQ's own queues, one per partition, for Bull Board. */
   queues: Queue<BullData>[];
   close(): Promise<void>;
 }
@@ -48,7 +48,7 @@ export function createProducer(options: {
       new Queue<BullData>(QUEUE_NAME, {
         connection: options.redis,
         prefix,
-        streams: { events: { maxLen: EVENTS_KEPT } },
+        streams: { events: { maxLen: MAX_EVENTS_KEPT } },
         skipVersionCheck: true,
       }),
   );
@@ -58,8 +58,8 @@ export function createProducer(options: {
   return {
     queues,
     async add(partition, jobs) {
-      for (let start = 0; start < jobs.length; start += CHUNK) {
-        const chunk = jobs.slice(start, start + CHUNK).map(toBullJob);
+      for (let start = 0; start < jobs.length; start += MAX_CHUNK) {
+        const chunk = jobs.slice(start, start + MAX_CHUNK).map(toBullJob);
         if (chunk.length === 1) await queueOf(partition).add(chunk[0]!.name, chunk[0]!.data, chunk[0]!.opts);
         else await queueOf(partition).addBulk(chunk);
       }
@@ -77,12 +77,12 @@ export function createProducer(options: {
       const counts = await queue.getJobCounts('wait', 'prioritized');
       if (!counts.wait || !counts.prioritized) return;
       const retries = await queue.getPrioritized(0, limit - 1);
-      // Each goes to the very front: the oldest last.
+      // Each goes to the front of the queue, so the oldest goes last.
       await Promise.all(retries.reverse().map(advance));
     },
     async active(partition, subscriptionId) {
       const jobs = await queueOf(partition).getActive();
-      // A job that ended between the two reads of BullMQ is missing.
+      // A job that ended between BullMQ's two reads is undefined.
       return jobs.flatMap((job) => (job?.name === subscriptionId ? [job.id!] : []));
     },
     async counts() {
@@ -107,7 +107,7 @@ async function advance(job: Job | undefined): Promise<void> {
   try {
     await job?.changePriority({ priority: 0, lifo: true });
   } catch (error) {
-    // A worker has taken it meanwhile, and it is gone.
+    // A worker took it meanwhile and it is done.
     if ((error as { code?: number }).code !== ErrorCode.JobNotExist) throw error;
   }
 }

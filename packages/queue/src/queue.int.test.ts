@@ -1,4 +1,4 @@
-/** In which order a real BullMQ hands out first attempts and retries. */
+/** The order in which a real BullMQ hands out first attempts and retries. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { eventRef } from '@posthorn/core';
 import { eventually, testPrefix, testRedisUrl } from '@posthorn/testing';
@@ -50,7 +50,7 @@ afterEach(async () => {
 });
 
 /** How often a job has been handed out, this time included. */
-const timesTaken = (id: string) => taken.filter((one) => one === id).length;
+const timesTaken = (id: string) => taken.filter((takenId) => takenId === id).length;
 
 /**
  * Fails an attempt so that its retry is due after 1 ms. BullMQ orders retries by when they are due, in whole milliseconds, so the clock
@@ -120,19 +120,19 @@ describe('order', () => {
     expect(behind[1]).toBe(behind[0]);
   });
 
-  it('a paused consumer ends what it has in hand and takes nothing until it is resumed, again and again', async () => {
+  it('a paused consumer finishes its jobs in flight and takes none until it is resumed, again and again', async () => {
     await consumer.start();
     for (const round of [1, 2]) {
-      const inHand = Promise.withResolvers<void>();
+      const inFlight = Promise.withResolvers<void>();
       handle = async () => {
-        await inHand.promise;
+        await inFlight.promise;
         return { kind: 'done' };
       };
       await add(`a${round}`);
       await eventually('taken', async () => taken.includes(`a${round}`));
       await consumer.pause();
       await add(`b${round}`);
-      inHand.resolve();
+      inFlight.resolve();
       await eventually('ended', async () => (await producer.counts()).active === 0);
       expect(await producer.counts()).toMatchObject({ waiting: 1 });
       await consumer.resume();

@@ -53,7 +53,7 @@ export type Begun =
   /** The delivery has ended, or a newer job has taken this one's place: there is nothing to do. */
   | { kind: 'over' | 'superseded' }
   /** The job ran before its time, after a crash, or it is late and must wait for its turn: it is due at `dueAtMs`. */
-  | { kind: 'early'; dueAtMs: number }
+  | { kind: 'snoozed'; dueAtMs: number }
   /** The address is not active: the delivery is held now, and has no job. */
   | { kind: 'held' }
   | { kind: 'subscription_deleted' };
@@ -84,7 +84,7 @@ export async function beginAttempt(
     const status = st == null ? undefined : DELIVERY_STATUSES[Number(st)];
     if (status === undefined || isFinished(status)) return { kind: 'over' };
     if (Number(newestGeneration ?? 0) !== generation) return { kind: 'superseded' };
-    if (dueAt != null && Number(dueAt) > nowMs) return { kind: 'early', dueAtMs: Number(dueAt) };
+    if (dueAt != null && Number(dueAt) > nowMs) return { kind: 'snoozed', dueAtMs: Number(dueAt) };
     const [addressStatus, url, secret, previousSecret, previousUntil] = address;
     if (addressStatus == null || addressStatus === DELETED) return { kind: 'subscription_deleted' };
     if (addressStatus === 'active') {
@@ -92,7 +92,7 @@ export async function beginAttempt(
       if (nowMs - wasDueAtMs > MISSED_MS && (dueAt != null || wasDueAtMs < pacing.dueBeforeMs)) {
         const values = { id, subscriptionId, ...pacingArguments(nowMs, pacing) };
         const dueAtMs = await runScript(store, 'pace', prefix, values);
-        if (dueAtMs > nowMs) return { kind: 'early', dueAtMs };
+        if (dueAtMs > nowMs) return { kind: 'snoozed', dueAtMs };
       }
       const { type, environment } = decodeKind(Number(kind));
       return {
@@ -159,7 +159,7 @@ export async function recordAttempt(
 }
 
 /**
- * Parks a delivery whose address has no free slot in this worker. `superseded`: the delivery has another job now. `early`: it is a
+ * Parks a delivery whose address has no free slot in this worker. `superseded`: the delivery has another job now. `snoozed`: it is a
  * late retry and must wait for its turn, with its job.
  */
 export async function parkDelivery(
@@ -167,7 +167,7 @@ export async function parkDelivery(
   job: DeliveryJob,
   nowMs: number,
   pacing: Pacing,
-): Promise<{ kind: 'parked' | 'superseded' } | { kind: 'early'; dueAtMs: number }> {
+): Promise<{ kind: 'parked' | 'superseded' } | { kind: 'snoozed'; dueAtMs: number }> {
   const { deliveryId: id, generation, subscriptionId } = job;
   const prefix = prefixOfId(store, id);
   const reply = await runScript(store, 'park', prefix, {
@@ -176,6 +176,6 @@ export async function parkDelivery(
     subscriptionId,
     ...pacingArguments(nowMs, pacing),
   });
-  if (reply > 1) return { kind: 'early', dueAtMs: reply };
+  if (reply > 1) return { kind: 'snoozed', dueAtMs: reply };
   return { kind: reply === 1 ? 'parked' : 'superseded' };
 }

@@ -195,7 +195,7 @@ describe('attempts', () => {
     const [{ deliveryId }] = (await deliver([subscription.id])) as [CreatedDelivery];
     await attempt(deliveryId, 1, { kind: 'retry', delayMs: 60_000, nextAttemptAtMs: nowMs + 60_000 });
     const job = { deliveryId, generation: 0, subscriptionId: subscription.id };
-    expect(await begin(job, nowMs)).toEqual({ kind: 'early', dueAtMs: nowMs + 60_000 });
+    expect(await begin(job, nowMs)).toEqual({ kind: 'snoozed', dueAtMs: nowMs + 60_000 });
     expect(await begin(job, nowMs + 60_000)).toMatchObject({ kind: 'attempt', attemptNumber: 2 });
     expect(await begin({ ...job, generation: 1 }, nowMs + 60_000)).toEqual({ kind: 'superseded' });
   });
@@ -328,11 +328,11 @@ describe('retries that are late', () => {
     expect(await begin(first)).toMatchObject({ kind: 'attempt', attemptNumber: 2 });
     nowMs += 1;
     expect(await begin(first)).toMatchObject({ kind: 'attempt', attemptNumber: 2 });
-    expect(await begin(second)).toEqual({ kind: 'early', dueAtMs: nowMs - 1 + 20 });
-    expect(await park(third)).toEqual({ kind: 'early', dueAtMs: nowMs - 1 + 40 });
+    expect(await begin(second)).toEqual({ kind: 'snoozed', dueAtMs: nowMs - 1 + 20 });
+    expect(await park(third)).toEqual({ kind: 'snoozed', dueAtMs: nowMs - 1 + 40 });
     expect(await begin(elsewhere)).toMatchObject({ kind: 'attempt' });
     // Asked again, as after a crash, each keeps its turn.
-    expect(await begin(third)).toEqual({ kind: 'early', dueAtMs: nowMs - 1 + 40 });
+    expect(await begin(third)).toEqual({ kind: 'snoozed', dueAtMs: nowMs - 1 + 40 });
     expect((await one(second.deliveryId)).nextAttemptAtMs).toBe(nowMs - 1 + 20);
     nowMs += 200;
     expect(await begin(second)).toMatchObject({ kind: 'attempt', attemptNumber: 2 });
@@ -340,7 +340,7 @@ describe('retries that are late', () => {
     // Those that have missed their turn stand in line once more.
     nowMs += 500;
     expect(await begin(second)).toMatchObject({ kind: 'attempt', attemptNumber: 2 });
-    expect(await begin(third)).toEqual({ kind: 'early', dueAtMs: nowMs + 20 });
+    expect(await begin(third)).toEqual({ kind: 'snoozed', dueAtMs: nowMs + 20 });
     const keys = await store.redis.keys(`${store.prefix}:*:paced:*`);
     expect(keys).toHaveLength(2);
     for (const key of keys) expect(await store.redis.pttl(key)).toBeGreaterThan(0);
@@ -370,8 +370,8 @@ describe('first attempts that waited for an outage to end', () => {
     const endedAtMs = nowMs;
     const later = await waiting();
     expect(await begin(first, nowMs, endedAtMs)).toMatchObject({ kind: 'attempt', attemptNumber: 1 });
-    expect(await begin(second, nowMs, endedAtMs)).toEqual({ kind: 'early', dueAtMs: nowMs + 20 });
-    expect(await park(third, nowMs, endedAtMs)).toEqual({ kind: 'early', dueAtMs: nowMs + 40 });
+    expect(await begin(second, nowMs, endedAtMs)).toEqual({ kind: 'snoozed', dueAtMs: nowMs + 20 });
+    expect(await park(third, nowMs, endedAtMs)).toEqual({ kind: 'snoozed', dueAtMs: nowMs + 40 });
     nowMs += 1_000;
     expect(await begin(later, nowMs, endedAtMs)).toMatchObject({ kind: 'attempt', attemptNumber: 1 });
     await attempt(second.deliveryId, 1, { kind: 'succeeded' });

@@ -1,4 +1,4 @@
-/** What follows from an outage of this process: it takes no jobs, and the log, the metrics and a notice say so. */
+/** Reacts to an outage of this process: pauses its queues, and announces start and end in the log, the metrics and a notice. */
 import { hostname } from 'node:os';
 import type { Clock, Logger } from '@posthorn/runtime';
 import { addOutageNotice, listSubscriptions, type Store } from '@posthorn/store';
@@ -6,7 +6,7 @@ import type { WorkerMetrics } from './metrics.ts';
 import type { Outage, OutageOptions } from './outage.ts';
 import { untilStored } from './until-stored.ts';
 
-export interface OutageReportContext {
+export interface OutageAnnouncerContext {
   store: Store;
   logger: Logger;
   metrics: Pick<WorkerMetrics, 'outage'>;
@@ -14,15 +14,15 @@ export interface OutageReportContext {
   /** Stops or resumes taking jobs. */
   pauseQueue: (isPaused: boolean) => Promise<unknown>;
   onError: (error: Error) => void;
-  /** Fires when the process is stopping and can't wait any longer. */
+  /** Fires when the process stops and can't wait any longer. */
   giveUp: AbortSignal;
 }
 
 /** Subscriptions probed besides the remembered sites, newest first. */
 const MAX_MORE_URLS = 20;
 
-export function createOutageReports(
-  context: OutageReportContext,
+export function createOutageAnnouncer(
+  context: OutageAnnouncerContext,
 ): Pick<OutageOptions, 'onStart' | 'onEnd' | 'moreUrls'> {
   const { store, logger, metrics, clock, giveUp, onError } = context;
   const worker = `${hostname()}:${process.pid}`;

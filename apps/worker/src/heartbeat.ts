@@ -1,0 +1,54 @@
+/** Tells Redis every 2 seconds that this worker is alive, what it has counted and which sites it has reached. */
+import { hostname } from 'node:os';
+import { type Clock, createRepeating, type Logger, type Service, version } from '@posthorn/runtime';
+import { forgetWorker, type Store, saveReachedSites, seeWorker } from '@posthorn/store';
+import type { AttemptCounts } from './counts.ts';
+import type { Outages } from './outage.ts';
+import type { ReachedSites } from './reached-sites.ts';
+
+export interface HeartbeatContext {
+  store: Store;
+  clock: Clock;
+  logger: Logger;
+  workerId: string;
+  /** `WORKER_CONCURRENCY`. */
+  concurrency: number;
+  counts: AttemptCounts;
+  outages: Pick<Outages, 'current'>;
+  reachedSites: ReachedSites;
+}
+
+const HEARTBEAT_EVERY_MS = 2_000;
+
+/** Registers the worker at the start. At the stop it adds the last counts and deregisters the worker. */
+export function createHeartbeat(context: HeartbeatContext): Service {
+  const { store, clock, logger, workerId, concurrency, counts, outages, reachedSites } = context;
+  const identity = { id: workerId, host: hostname(), pid: process.pid, version, startedAtMs: clock.now() };
+  const beat = () => {
+    const outageSinceMs = outages.current()?.startedAtMs ?? null;
+    const state = { concurrency, inFlight: counts.inFlight, outageSinceMs };
+    return seeWorker(store, { ...identity, ...state }, clock.now());
+  };
+  const repeating = createRepeating({
+    name: 'heartbeat',
+    everyMs: HEARTBEAT_EVERY_MS,
+    async run() {
+      await beat();
+      await counts.flush();
+      await saveReachedSites(store, reachedSites.takeUnsaved(clock.now()), clock.now());
+    },
+    logger,
+  });
+  return {
+    name: repeating.name,
+    async start() {
+      await beat();
+      await repeating.start();
+    },
+    async stop(graceMs) {
+      await repeating.stop(graceMs);
+      await counts.flush();
+      await forgetWorker(store, workerId);
+    },
+  };
+}

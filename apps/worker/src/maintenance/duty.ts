@@ -1,0 +1,27 @@
+/** The form of a maintenance duty: background work that no job does, repeated in each partition. */
+import type { Producer } from '@posthorn/queue';
+import type { Clock, Logger } from '@posthorn/runtime';
+import type { Store } from '@posthorn/store';
+
+export interface Duty {
+  /** Its name in metrics and logs. */
+  name: string;
+  /** Time from the end of one run to the start of the next. */
+  everyMs: number;
+  /**
+   * Does a bounded amount of work in one partition. Safe to repeat after a crash, and to run in two processes at once: a lease may
+   * change hands during a run.
+   */
+  run(partition: number): Promise<void>;
+}
+
+export interface DutyContext {
+  store: Store;
+  producer: Producer;
+  clock: Clock;
+  logger: Logger;
+  /** Held deliveries released per second to one address. */
+  releasePerSecond: number;
+  /** A delivery this old must have its job: the process that was about to add it has done so, or died. */
+  jobExpectedAfterMs?: number | undefined;
+}

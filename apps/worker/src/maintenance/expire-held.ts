@@ -1,0 +1,22 @@
+/** Maintenance duty: ends held deliveries that are older than the retention (interface 6.2). */
+import { endDeliveries, heldBefore } from '@posthorn/store';
+import type { Duty, DutyContext } from './duty.ts';
+
+const CHUNK = 500;
+const MAX_CHUNKS_PER_RUN = 20;
+
+/** A script ends only what is still held, so two processes at once end and count each delivery once. */
+export const expireHeld = ({ store, clock, logger }: DutyContext): Duty => ({
+  name: 'expire_held',
+  everyMs: 10_000,
+  async run(partition) {
+    for (let chunk = 0; chunk < MAX_CHUNKS_PER_RUN; chunk++) {
+      const nowMs = clock.now();
+      const old = await heldBefore(store, partition, nowMs - store.retentionMs, CHUNK);
+      const ended = await endDeliveries(store, partition, old, 'expired', nowMs, { onlyHeld: true });
+      if (ended.length > 0)
+        logger.warn({ deliveries: ended.length, reason: 'expired' }, 'delivery.ended_without_attempt');
+      if (old.length < CHUNK) return;
+    }
+  },
+});

@@ -1,0 +1,80 @@
+/** Decides in which partitions this process does maintenance: in those whose lease it holds. */
+import type { Logger } from '@posthorn/runtime';
+import { giveUpLease, holdLease, type Store } from '@posthorn/store';
+
+export interface LeaseOptions {
+  store: Store;
+  logger: Logger;
+  partitions: readonly number[];
+  /** Names this process in the lease. */
+  holder: string;
+  /** Names of the duties that have to succeed for the process to keep a lease. */
+  duties: readonly string[];
+  /** A monotonic clock, in milliseconds. */
+  elapsedMs: () => number;
+}
+
+export interface Lease {
+  /** Whether this process holds the lease of a partition, as far as it knows without asking Redis. */
+  holds(partition: number): boolean;
+  /** Notes that a duty has succeeded in a partition. */
+  succeeded(duty: string, partition: number): void;
+  /** Acquires every lease that is free and renews those held. To be called more often than leases expire. */
+  renew(): Promise<void>;
+  /** Releases every lease held. */
+  release(): Promise<void>;
+}
+
+/** A lease that is not renewed expires after this, for example because its process died. */
+const LEASE_MS = 5_000;
+/** A process in which a duty has not succeeded in a partition for this long hands the lease over. */
+const MAX_FAILING_MS = 300_000;
+/** After handing a lease over, a process leaves it to others for this long: they try to acquire it every 500 ms. */
+const HAND_OVER_MS = 1_500;
+
+interface Held {
+  expiresAtMs: number;
+  /** When each duty succeeded last, or when the lease was acquired. */
+  succeededAtMs: Map<string, number>;
+}
+
+export function createLease({ store, logger, partitions, holder, duties, elapsedMs }: LeaseOptions): Lease {
+  const leases = new Map<number, Held>();
+  const notBeforeMs = new Map<number, number>();
+  const current = (partition: number) => {
+    const held = leases.get(partition);
+    return held && elapsedMs() < held.expiresAtMs ? held : undefined;
+  };
+  const release = async (partition: number) => {
+    leases.delete(partition);
+    await giveUpLease(store, 'housekeeper', partition, holder);
+  };
+  const renew = async (partition: number) => {
+    // Read before Redis is asked: the lease must not last longer here than there.
+    const nowMs = elapsedMs();
+    if (nowMs < (notBeforeMs.get(partition) ?? 0)) return;
+    const held = current(partition);
+    const failing = duties.filter((duty) => nowMs - (held?.succeededAtMs.get(duty) ?? nowMs) > MAX_FAILING_MS);
+    if (failing.length > 0) {
+      notBeforeMs.set(partition, nowMs + HAND_OVER_MS);
+      logger.warn({ partition, duties: failing }, 'maintenance.handed_over');
+      await release(partition);
+    } else if (await holdLease(store, 'housekeeper', partition, holder, LEASE_MS)) {
+      const succeededAtMs = held?.succeededAtMs ?? new Map(duties.map((duty) => [duty, nowMs]));
+      leases.set(partition, { expiresAtMs: nowMs + LEASE_MS, succeededAtMs });
+    } else {
+      leases.delete(partition);
+    }
+  };
+  return {
+    holds: (partition) => current(partition) !== undefined,
+    succeeded: (duty, partition) => void leases.get(partition)?.succeededAtMs.set(duty, elapsedMs()),
+    async renew() {
+      // All at once: one partition that does not respond must not let the leases of the others expire.
+      await Promise.all(partitions.map(renew));
+    },
+    async release() {
+      await Promise.all([...leases.keys()].map(release));
+    },
+  };
+}

@@ -1,0 +1,134 @@
+/** Runs the maintenance duties: each is a service with its own interval, errors and metrics. */
+import { createRepeating, isStorageFailure, type Service } from '@posthorn/runtime';
+import { allPartitions } from '@posthorn/store';
+import { Counter, Gauge, type Registry } from 'prom-client';
+import { advanceRetries } from './advance-retries.ts';
+import { closeDeleted } from './close-deleted.ts';
+import type { Duty, DutyContext } from './duty.ts';
+import { expireHeld } from './expire-held.ts';
+import { createLease, type Lease } from './lease.ts';
+import { pruneIndexes } from './prune-indexes.ts';
+import { releaseHeld, releaseParked } from './release-lanes.ts';
+import { rescueLostJobs } from './rescue-lost-jobs.ts';
+import { runReplays } from './run-replays.ts';
+
+export interface MaintenanceContext extends DutyContext {
+  registry: Registry;
+  /** Names this process in the leases. */
+  holder: string;
+}
+
+const RENEW_EVERY_MS = 500;
+/** A duty that fails in each run is logged once in this time; the metric counts every error. */
+const LOG_EVERY_MS = 10_000;
+
+const DUTIES = [
+  advanceRetries,
+  releaseHeld,
+  releaseParked,
+  runReplays,
+  closeDeleted,
+  rescueLostJobs,
+  expireHeld,
+  pruneIndexes,
+];
+
+export const createDuties = (context: DutyContext): Duty[] => DUTIES.map((create) => create(context));
+
+/** The services of maintenance, in the order in which they start. None depends on the success of another. */
+export function createMaintenance(context: MaintenanceContext): Service[] {
+  const { store, logger, holder, registry } = context;
+  const duties = createDuties(context);
+  const partitions = allPartitions(store);
+  const lease = createLease({
+    store,
+    logger,
+    partitions,
+    holder,
+    duties: duties.map(({ name }) => name),
+    elapsedMs: () => performance.now(),
+  });
+  const metrics = createMaintenanceMetrics(registry, () => partitions.filter(lease.holds).length);
+  const renewal = createRepeating({ name: 'maintenance lease', everyMs: RENEW_EVERY_MS, run: lease.renew, logger });
+  const leaseService: Service = {
+    ...renewal,
+    async start() {
+      await lease.renew();
+      await renewal.start();
+    },
+    async stop(graceMs) {
+      await renewal.stop(graceMs);
+      await lease.release();
+    },
+  };
+  const services = duties.map((duty) => {
+    const run = createDutyRunner(duty, partitions, lease, metrics, logger);
+    return createRepeating({ name: `maintenance ${duty.name}`, everyMs: duty.everyMs, run, logger });
+  });
+  return [leaseService, ...services];
+}
+
+type MaintenanceMetrics = ReturnType<typeof createMaintenanceMetrics>;
+
+function createMaintenanceMetrics(registry: Registry, countPartitions: () => number) {
+  const registers = [registry];
+  new Gauge({
+    name: 'posthorn_maintenance_partitions',
+    help: 'Partitions in which this process does maintenance',
+    registers,
+    collect() {
+      this.set(countPartitions());
+    },
+  });
+  const lastSuccess = new Gauge({
+    name: 'posthorn_maintenance_last_success_timestamp_seconds',
+    help: 'When a maintenance duty last succeeded in all partitions of this process; 0: never; absent where it has none',
+    labelNames: ['duty'],
+    registers,
+  });
+  const errors = new Counter({
+    name: 'posthorn_maintenance_errors_total',
+    help: 'Runs of a maintenance duty in a partition that failed',
+    labelNames: ['duty'],
+    registers,
+  });
+  return { lastSuccess, errors };
+}
+
+/** One run of a duty over the partitions of this process. An error in one partition does not affect the next. */
+function createDutyRunner(
+  duty: Duty,
+  partitions: readonly number[],
+  lease: Lease,
+  { lastSuccess, errors }: MaintenanceMetrics,
+  logger: DutyContext['logger'],
+) {
+  const labels = { duty: duty.name };
+  let lastLogMs = Number.NEGATIVE_INFINITY;
+  const logFailure = (err: unknown, partition: number) => {
+    if (performance.now() - lastLogMs < LOG_EVERY_MS) return;
+    lastLogMs = performance.now();
+    logger[isStorageFailure(err) ? 'warn' : 'error']({ err, ...labels, partition }, 'maintenance.failed');
+  };
+  errors.inc(labels, 0);
+  return async () => {
+    let runs = 0;
+    let failures = 0;
+    for (const partition of partitions) {
+      if (!lease.holds(partition)) continue;
+      runs += 1;
+      try {
+        await duty.run(partition);
+        lease.succeeded(duty.name, partition);
+      } catch (err) {
+        failures += 1;
+        errors.inc(labels);
+        logFailure(err, partition);
+      }
+    }
+    if (runs === 0) lastSuccess.remove(labels);
+    else if (failures === 0) lastSuccess.setToCurrentTime(labels);
+    // Adds the sample if there is none: a duty that has never succeeded has 0.
+    else lastSuccess.inc(labels, 0);
+  };
+}

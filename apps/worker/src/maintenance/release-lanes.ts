@@ -1,0 +1,40 @@
+/** Maintenance duties: release held deliveries after a resume, and parked deliveries that no ending attempt releases. */
+import { addressesToRelease } from '@posthorn/store';
+import { release } from '../release.ts';
+import type { Duty, DutyContext } from './duty.ts';
+
+const HELD_EVERY_MS = 500;
+const PARKED_EVERY_MS = 2_000;
+const MAX_PARKED_PER_RUN = 200;
+
+/**
+ * Releases held deliveries of each resumed address, `releasePerSecond` a second. A script takes each delivery out of the lane once, so
+ * two processes at once release none twice; for that moment an address may receive twice the rate.
+ */
+export const releaseHeld = (context: DutyContext): Duty => ({
+  name: 'release_held',
+  everyMs: HELD_EVERY_MS,
+  async run(partition) {
+    const limit = Math.max(1, Math.round((context.releasePerSecond * HELD_EVERY_MS) / 1000));
+    for (const subscriptionId of await addressesToRelease(context.store, partition, 'held')) {
+      await release(context, 'held', subscriptionId, limit);
+    }
+  },
+});
+
+/**
+ * Releases one parked delivery of each address, in random order so that every address gets a turn. Usually an attempt that ends
+ * releases parked deliveries; this finds those parked after the last attempt ended, and those of slow addresses that compete for
+ * slots. One is enough: when its attempt ends, it releases the next. Two processes at once release none twice, as above.
+ */
+export const releaseParked = (context: DutyContext): Duty => ({
+  name: 'release_parked',
+  everyMs: PARKED_EVERY_MS,
+  async run(partition) {
+    const waiting = await addressesToRelease(context.store, partition, 'parked');
+    for (let left = Math.min(waiting.length, MAX_PARKED_PER_RUN); left > 0; left--) {
+      const picked = waiting.splice(Math.floor(Math.random() * waiting.length), 1);
+      for (const subscriptionId of picked) await release(context, 'parked', subscriptionId, 1);
+    }
+  },
+});

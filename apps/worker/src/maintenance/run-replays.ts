@@ -1,0 +1,26 @@
+/** Maintenance duty: works through bulk replays. */
+import { runningReplays, stepReplay } from '@posthorn/store';
+import type { Duty, DutyContext } from './duty.ts';
+
+/** Each step covers up to 100 failed deliveries. */
+const MAX_STEPS_PER_RUN = 10;
+
+/**
+ * Takes the running replays in turns, so that a large one does not delay the others. A step counts only if the replay's cursor is still
+ * where the step began, so two processes at once replay nothing twice.
+ */
+export const runReplays = ({ store, clock }: DutyContext): Duty => ({
+  name: 'run_replays',
+  everyMs: 500,
+  async run(partition) {
+    let running = await runningReplays(store, partition);
+    for (let steps = 0; running.length > 0 && steps < MAX_STEPS_PER_RUN; ) {
+      const unfinished: string[] = [];
+      for (const id of running) {
+        steps += 1;
+        if (await stepReplay(store, id, clock.now())) unfinished.push(id);
+      }
+      running = unfinished;
+    }
+  },
+});

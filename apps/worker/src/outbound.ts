@@ -1,0 +1,75 @@
+/** Builds what a worker uses to reach the outside (resolver, senders, probes), and the detection of outages that watches it. */
+import { createRepeating, type Service, version } from '@posthorn/runtime';
+import { createOneOffSender, createProbe, createResolver, createSender } from '@posthorn/sender';
+import { loadReachedSites } from '@posthorn/store';
+import { createOutageAnnouncer, type OutageAnnouncerContext } from './announce-outage.ts';
+import { NOTICE_NETWORKS, type WorkerSettings } from './config.ts';
+import type { AttemptCounts } from './counts.ts';
+import { createOutages } from './outage.ts';
+import { createReachedSites } from './reached-sites.ts';
+
+export interface OutboundContext extends OutageAnnouncerContext {
+  settings: WorkerSettings;
+  counts: Pick<AttemptCounts, 'inFlight'>;
+}
+
+/** Detection within 10 seconds: an attempt that gets nowhere fails after 8 seconds at most, then its probes. */
+const PROBE_TIMEOUT_MS = 1_500;
+const OUTAGE_CHECK_EVERY_MS = 1_000;
+
+export function createOutbound(context: OutboundContext) {
+  const { settings, store, clock, logger, giveUp } = context;
+  const sending = {
+    timeoutMs: settings.ATTEMPT_TIMEOUT,
+    userAgent: `Posthorn/${version}`,
+    resolve: createResolver({
+      servers: settings.DNS_SERVERS,
+      attemptTimeoutMs: settings.ATTEMPT_TIMEOUT,
+      onResolved: (hostname) => outages.resolved(hostname),
+    }),
+    signal: giveUp,
+  };
+  const reaching = {
+    resolve: sending.resolve,
+    allowedNetworks: settings.ALLOWED_PRIVATE_NETWORKS,
+    onConnected: (origin: string, ip: string) => outages.connected(origin, ip),
+  };
+  const reachedSites = createReachedSites();
+  const outages = createOutages({
+    ...createOutageAnnouncer(context),
+    sites: reachedSites,
+    probe: createProbe({ ...reaching, timeoutMs: PROBE_TIMEOUT_MS }),
+    inFlight: () => context.counts.inFlight,
+    now: () => clock.now(),
+    elapsedMs: () => performance.now(),
+  });
+  const checks = createRepeating({
+    name: 'outage checks',
+    everyMs: OUTAGE_CHECK_EVERY_MS,
+    run: () => outages.check(),
+    logger,
+  });
+  /** Loads the sites that other processes have reached: they reveal an outage that began before this process started. */
+  const outageChecks: Service = {
+    ...checks,
+    async start() {
+      reachedSites.load(await loadReachedSites(store));
+      await checks.start();
+    },
+  };
+  const sender = createSender({ ...sending, ...reaching });
+  const { NOTICE_URL: url, NOTICE_SECRET: secret } = settings;
+  const noticeSender = createOneOffSender({ ...sending, allowedNetworks: NOTICE_NETWORKS });
+  return {
+    sender,
+    /** Where notices are posted, if anywhere. */
+    noticeTarget: url === undefined || secret === undefined ? undefined : { url, secret, sender: noticeSender },
+    reachedSites,
+    outages,
+    outageChecks,
+    close() {
+      sender.close();
+      noticeSender.close();
+    },
+  };
+}

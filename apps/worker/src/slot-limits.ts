@@ -1,0 +1,149 @@
+/** The rules of admission control: how many more slots an address may acquire. docs/architecture.md says why each rule exists. */
+
+/** An attempt in flight. */
+export interface Slot {
+  readonly address: Address;
+  readonly acquiredAtMs: number;
+  readonly groups: Set<Group>;
+}
+
+export interface Address {
+  id: string;
+  inFlight: Set<Slot>;
+  /** Moving mean of how long its attempts took; undefined before the first has ended. */
+  meanMs: number | undefined;
+  /** Moving mean of failed (1) or not (0). */
+  failing: number;
+  refusedAtMs: number;
+  /** The host and the IP of its last attempt. */
+  host: string | undefined;
+  ip: string | undefined;
+}
+
+/** The attempts in flight to one host, or to one IP, or all of them. */
+export interface Group {
+  key: string;
+  inFlight: Set<Slot>;
+  /** Moving mean of how long its attempts took. */
+  meanMs: number | undefined;
+  /** Addresses that were refused here, longest wait first. */
+  waiting: Set<string>;
+}
+
+export interface LimitOptions {
+  /** Attempts in flight in all. */
+  total: number;
+  /** Attempts in flight to one address. */
+  perAddress: number;
+  /** Attempts in flight to one host, and to one IP, of addresses that are not known to be fast. */
+  perHost: number;
+  /** Milliseconds since any fixed moment. */
+  now: () => number;
+}
+
+/** The attempts in flight and the addresses that wait. */
+export interface SlotState {
+  all: Group;
+  /** Addresses with attempts in flight. */
+  busy: Set<Address>;
+  /** Slow addresses that were refused recently and have nothing in flight. */
+  waitingSlow: Set<Address>;
+}
+
+/** An address is slow if its attempts take longer than this, or one in flight already has. */
+const SLOW_MS = 500;
+/** An address is fast if its attempts take less than this. */
+const FAST_MS = 100;
+/** The share of all slots that slow addresses have together. */
+const SLOW_SHARE = 0.5;
+/** The share of all slots for further attempts of an address and for unknown addresses. The rest is for first attempts of known ones. */
+const FURTHER_SHARE = 0.7;
+/** The share of all slots that the fast addresses of one host, or of one IP, may use. */
+const FAST_HOST_SHARE = 0.7;
+/** The share of a host's slots that its slow addresses leave to unknown ones. */
+const NEW_SHARE = 0.2;
+/** An address is failing if its moving mean of failed attempts is above this: none of the last seven succeeded. */
+const FAILING = 0.9;
+/** The share of its slots that a failing address keeps. */
+const FAILING_SHARE = 0.2;
+/** A slow address that was refused counts as waiting for this long. */
+const WAITING_MS = 5_000;
+
+export function createLimits({ total, perAddress, perHost, now }: LimitOptions, { all, busy, waitingSlow }: SlotState) {
+  const atLeastOne = (slots: number) => Math.max(1, Math.floor(slots));
+  const slowLimit = atLeastOne(total * SLOW_SHARE);
+  const furtherLimit = atLeastOne(total * FURTHER_SHARE);
+  const failingLimit = atLeastOne(perAddress * FAILING_SHARE);
+  const fastHostLimit = Math.max(perHost, atLeastOne(total * FAST_HOST_SHARE));
+  const slowHostLimit = atLeastOne(perHost * (1 - NEW_SHARE));
+
+  const isStalled = ({ inFlight }: Address | Group) => {
+    for (const { acquiredAtMs } of inFlight) return now() - acquiredAtMs > SLOW_MS;
+    return false;
+  };
+  const isSlow = (address: Address) => (address.meanMs ?? 0) > SLOW_MS || isStalled(address);
+  const isFast = (where: Address | Group) => where.meanMs !== undefined && where.meanMs < FAST_MS && !isStalled(where);
+
+  /** Slots of addresses that are not slow, except the first slot of each known address. */
+  const furtherSlots = () => {
+    let slots = 0;
+    for (const address of busy) {
+      if (!isSlow(address)) slots += address.inFlight.size - (address.meanMs === undefined ? 0 : 1);
+    }
+    return slots;
+  };
+  /** Slow addresses that have or want slots, and the slots they have. */
+  const countSlow = () => {
+    let count = 0;
+    let slots = 0;
+    for (const address of busy) {
+      if (!isSlow(address)) continue;
+      count += 1;
+      slots += address.inFlight.size;
+    }
+    for (const address of waitingSlow) {
+      if (now() - address.refusedAtMs > WAITING_MS || busy.has(address)) waitingSlow.delete(address);
+      else count += 1;
+    }
+    return { count, slots };
+  };
+
+  /**
+   * How many more slots the address may acquire, hosts and IPs aside. `waitsFor`: what has to happen first if there are none: an attempt
+   * ends, at this address or at any, or (slow addresses) maintenance releases a delivery.
+   */
+  const capacityOf = (address: Address): { free: number; waitsFor: 'own' | 'any' | 'maintenance' } => {
+    const own = address.inFlight.size;
+    const ownFree = (address.failing > FAILING ? failingLimit : perAddress) - own;
+    if (ownFree <= 0) return { free: 0, waitsFor: 'own' };
+    const totalFree = total - all.inFlight.size;
+    if (isSlow(address)) {
+      const { count, slots } = countSlow();
+      const fairShare = atLeastOne(slowLimit / Math.max(1, count));
+      const free = Math.min(ownFree, totalFree, fairShare - own, slowLimit - slots);
+      return { free, waitsFor: slots + count > slowLimit ? 'maintenance' : 'own' };
+    }
+    const free = Math.min(ownFree, totalFree);
+    // Enough even if all slots in flight were further ones: no need to count.
+    if (all.inFlight.size + free <= furtherLimit) return { free, waitsFor: 'any' };
+    const first = own === 0 && address.meanMs !== undefined ? 1 : 0;
+    return { free: Math.min(free, first + Math.max(0, furtherLimit - furtherSlots())), waitsFor: 'any' };
+  };
+
+  const countsAsFast = (address: Address, group: Group) =>
+    isFast(address) || (address.meanMs === undefined && isFast(group));
+  /** How many more slots of a host or an IP (or of all) the address may acquire. */
+  const capacityIn = (group: Group, address: Address): number => {
+    if (group === all) return capacityOf(address).free;
+    if (countsAsFast(address, group)) return fastHostLimit - group.inFlight.size;
+    let others = 0;
+    let isShared = false;
+    for (const { address: other } of group.inFlight) {
+      if (other !== address) isShared = true;
+      if (!countsAsFast(other, group)) others += 1;
+    }
+    return (isShared && isSlow(address) ? slowHostLimit : perHost) - others;
+  };
+
+  return { capacityOf, capacityIn, countsAsFast, isSlow };
+}
