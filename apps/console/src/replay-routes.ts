@@ -1,4 +1,4 @@
-/** The operator API's calls on bulk replays (interface 4). The work itself is done by the workers' housekeeper. */
+/** The operator API's calls on bulk replays (interface 4). The maintenance of the workers does the work. */
 import { AppError } from '@posthorn/core';
 import type { Api } from '@posthorn/http';
 import { newReplaySchema, pageOf, replayParamsSchema, replaySchema, replaysQuerySchema } from '@posthorn/operator-api';
