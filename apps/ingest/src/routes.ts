@@ -131,7 +131,8 @@ async function ingestOne(context: PublisherContext, publisher: PublisherKey, eve
     return await publishOne(context, publisher, event);
   } catch (thrown) {
     const error = toAppError(thrown);
-    if (error.status >= 500) context.logger.warn({ err: error.cause, publisher: publisher.name }, 'event.ingest_failed');
+    if (error.status >= 500)
+      context.logger.warn({ err: error.cause, publisher: publisher.name }, 'event.ingest_failed');
     return error;
   }
 }

@@ -18,7 +18,7 @@ export interface OutageAnnouncerContext {
   giveUp: AbortSignal;
 }
 
-/** Subscriptions probed besides the remembered sites, newest first. */
+/** Subscriptions that are probed besides the remembered sites, newest first. */
 const MAX_MORE_URLS = 20;
 
 export function createOutageAnnouncer(

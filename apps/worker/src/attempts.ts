@@ -1,21 +1,13 @@
 /** The service that takes jobs from every partition's queue and attempts their deliveries. */
-import { type ConsumerTimings, createConsumer } from '@posthorn/queue';
+import { type ConsumerOptions, createConsumer } from '@posthorn/queue';
 import type { Service } from '@posthorn/runtime';
-import type { connectRedis } from '@posthorn/store';
 import type { AttemptContext } from './attempt-delivery.ts';
 import { handleJob } from './handle-job.ts';
 
-export interface AttemptsOptions {
+export interface AttemptsOptions extends Omit<ConsumerOptions, 'base' | 'handle'> {
   context: AttemptContext;
-  redis: ReturnType<typeof connectRedis>;
-  /** The beginnings of the partitions' keys. */
+  /** The prefixes of the partitions' keys. They share `concurrency`. */
   bases: readonly string[];
-  /** Jobs in flight in all partitions together. */
-  concurrency: number;
-  timings: Partial<ConsumerTimings>;
-  /** Makes the attempts in flight end at once. */
-  giveUp: () => void;
-  onError: (error: Error) => void;
 }
 
 export interface Attempts extends Service {
@@ -24,17 +16,10 @@ export interface Attempts extends Service {
 }
 
 export function createAttempts(options: AttemptsOptions): Attempts {
-  const { context, redis, bases, concurrency, timings, giveUp, onError } = options;
+  const { context, bases, ...common } = options;
+  const concurrency = Math.ceil(options.concurrency / bases.length);
   const consumers = bases.map((base) =>
-    createConsumer({
-      redis,
-      base,
-      concurrency: Math.ceil(concurrency / bases.length),
-      handle: (job) => handleJob(context, job),
-      giveUp,
-      timings,
-      onError,
-    }),
+    createConsumer({ ...common, base, concurrency, handle: (job) => handleJob(context, job) }),
   );
   return {
     name: 'attempts',
@@ -46,7 +31,8 @@ export function createAttempts(options: AttemptsOptions): Attempts {
     },
     async stop(graceMs) {
       const ended = await Promise.all(consumers.map((consumer) => consumer.stop(graceMs)));
-      if (ended.includes(false)) context.logger.error('attempts in flight were left to another worker');
+      if (ended.includes(false))
+        context.logger.error({ partitions: ended.filter((allEnded) => !allEnded).length }, 'attempts.abandoned');
     },
   };
 }

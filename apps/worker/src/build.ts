@@ -125,10 +125,7 @@ function buildBase(settings: WorkerSettings, clock: Clock) {
 
 function attemptContext(
   settings: WorkerSettings,
-  parts: Pick<
-    AttemptContext,
-    'clock' | 'logger' | 'store' | 'producer' | 'metrics' | 'counts' | 'sender' | 'outages' | 'giveUp'
-  >,
+  parts: ReturnType<typeof buildBase> & Pick<AttemptContext, 'sender' | 'outages' | 'giveUp'>,
   secretBox: SecretBox,
 ): AttemptContext {
   return {

@@ -1,11 +1,11 @@
-/** The worker's settings: the only reader of its environment. */
+/** The worker's settings. Only this file reads the environment. */
 import { DEFAULT_PAUSE_AFTER, DEFAULT_RETRY_DELAYS_MS, OWN_SECRET } from '@posthorn/core';
 import { durationListMs, durationMs, loadSettings, parsedBy, sharedSettings, wholeNumber } from '@posthorn/runtime';
 import { checkUrl, parseNameServers, parseNetworks } from '@posthorn/sender';
 import { parseEncryptionKeys } from '@posthorn/signing';
 import { z } from 'zod';
 
-/** Whoever installs Posthorn chooses `NOTICE_URL`, so no network is closed to it. */
+/** Notices may be sent to any network, since `NOTICE_URL` is chosen by whoever installs Posthorn. */
 export const NOTICE_NETWORKS = parseNetworks('0.0.0.0/0,::/0');
 
 const schema = z

@@ -2,24 +2,15 @@
 import type { Attempt, FailureReason, NoticeType, Verdict } from '@posthorn/core';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
-export interface WorkerMetrics {
-  attempted(attempt: Attempt, verdict: Verdict, createdAtMs: number): void;
-  failed(reason: FailureReason): void;
-  paused(): void;
-  notice(type: NoticeType): void;
-  /** An attempt that failed because of an outage of this process. */
-  notCounted(): void;
-  outage(isOn: boolean): void;
-}
+export type WorkerMetrics = ReturnType<typeof createWorkerMetrics>;
 
-export function createWorkerMetrics(registry: Registry): WorkerMetrics {
+export function createWorkerMetrics(registry: Registry) {
   const registers = [registry];
-  const attempts = new Counter({
-    name: 'posthorn_attempts_total',
-    help: 'Attempts made, by outcome: succeeded, or the error',
-    labelNames: ['outcome'],
-    registers,
-  });
+  const counter = (name: string, help: string, labelNames: string[] = []) =>
+    new Counter({ name, help, labelNames, registers });
+  const attempts = counter('posthorn_attempts_total', 'Attempts made, by outcome: succeeded, or the error', [
+    'outcome',
+  ]);
   const duration = new Histogram({
     name: 'posthorn_attempt_duration_seconds',
     help: 'From the start of an attempt to its outcome',
@@ -33,45 +24,31 @@ export function createWorkerMetrics(registry: Registry): WorkerMetrics {
     buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 60, 300, 1800, 7200, 43_200],
     registers,
   });
-  const failed = new Counter({
-    name: 'posthorn_deliveries_failed_total',
-    help: 'Deliveries that failed for good, by reason',
-    labelNames: ['reason'],
-    registers,
-  });
-  const paused = new Counter({
-    name: 'posthorn_addresses_paused_total',
-    help: 'Addresses paused after consecutive failures',
-    registers,
-  });
-  const notices = new Counter({
-    name: 'posthorn_notices_total',
-    help: 'Notices sent, by type',
-    labelNames: ['type'],
-    registers,
-  });
-  const notCounted = new Counter({
-    name: 'posthorn_attempts_not_counted_total',
-    help: 'Attempts not counted because this worker could not reach anything',
-    registers,
-  });
+  const failed = counter('posthorn_deliveries_failed_total', 'Deliveries that failed for good, by reason', ['reason']);
+  const paused = counter('posthorn_addresses_paused_total', 'Addresses paused after consecutive failures');
+  const notices = counter('posthorn_notices_total', 'Notices sent, by type', ['type']);
+  const notCounted = counter(
+    'posthorn_attempts_not_counted_total',
+    'Attempts not counted because this worker could not reach anything',
+  );
   const outage = new Gauge({
     name: 'posthorn_outage',
     help: '1 while this worker can reach nothing and makes no attempts',
     registers,
   });
   return {
-    attempted(attempt, verdict, createdAtMs) {
+    attempted(attempt: Attempt, verdict: Verdict, createdAtMs: number): void {
       const outcome = attempt.error ?? 'succeeded';
       attempts.inc({ outcome });
       duration.observe({ outcome }, attempt.durationMs / 1000);
       if (verdict.kind === 'succeeded')
         arrival.observe((attempt.startedAtMs + attempt.durationMs - createdAtMs) / 1000);
     },
-    failed: (reason) => failed.inc({ reason }),
+    failed: (reason: FailureReason) => failed.inc({ reason }),
     paused: () => paused.inc(),
-    notice: (type) => notices.inc({ type }),
+    notice: (type: NoticeType) => notices.inc({ type }),
+    /** Counts an attempt that failed because of an outage of this process. */
     notCounted: () => notCounted.inc(),
-    outage: (isOn) => outage.set(Number(isOn)),
+    outage: (isOn: boolean) => outage.set(Number(isOn)),
   };
 }

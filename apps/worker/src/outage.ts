@@ -1,6 +1,6 @@
 /**
- * Tells an outage of this process's own network or name resolution from failures of receivers. docs/decisions says by what, and on which
- * side it errs.
+ * Distinguishes an outage of this process's own network or name resolution from failures of receivers. docs/decisions (32) says how, and
+ * in whose favour it decides if in doubt.
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Probe, ProbeResult, SendResult } from '@posthorn/sender';
@@ -13,21 +13,21 @@ export interface Outage {
 }
 
 export interface Outages {
-  /** The outage of this process, if there is one: attempts must not begin. */
+  /** The current outage of this process. During an outage no attempt may begin. */
   current(): Outage | undefined;
   /** When the last outage of this process ended, in milliseconds since 1970; 0 if there was none. */
   endedAtMs(): number;
   /**
-   * Whether an attempt failed because of an outage, so that it must not be counted. Returns at once unless the attempt got nothing from
-   * outside; then it returns when something else was reached, or when the probes have ended. `startedAtMs` is when the attempt began: one
-   * that began before the end of an outage, and got nothing, failed because of it.
+   * Resolves to whether an attempt failed because of an outage, so that it must not be counted: at once unless the attempt got no response
+   * or connection at all; otherwise when something else was reached, or when the probes have ended. `startedAtMs`: when the attempt began.
+   * An attempt that began before the end of an outage, and reached nothing, failed because of it.
    */
   isOurs(result: SendResult, url: string, startedAtMs: number): Promise<boolean>;
   /** DNS has returned addresses of a name. */
   resolved(hostname: string): void;
   /** A connection was established or refused by the host. */
   connected(origin: string, ip: string): void;
-  /** Notices silence, and probes whether an outage is over. To be called every second. */
+  /** Detects silence, and probes whether an outage is over. To be called every second. */
   check(): Promise<void>;
 }
 
@@ -40,26 +40,26 @@ export interface OutageOptions {
   now: () => number;
   onStart: (outage: Outage) => void;
   onEnd: (outage: Outage, endedAtMs: number) => void;
-  /** URLs to probe during an outage besides the sites that are remembered. */
+  /** URLs to probe during an outage besides the remembered sites. */
   moreUrls: () => Promise<string[]>;
   /** A monotonic clock, in milliseconds. */
   elapsedMs: () => number;
 }
 
-/** With fewer other sites to ask, an outage can't be told from the failure of receivers. */
+/** With fewer other sites to probe, an outage can't be distinguished from failures of receivers. */
 const MIN_WITNESSES = 3;
 const MAX_PROBED = 20;
 const PROBED_FIRST = 5;
 /** Time between two rounds of probes. */
 const ROUND_GAP_MS = 500;
-/** How long the first probes of a round go on alone. */
+/** How long the first probes of a round run before the others start. */
 const HEAD_START_MS = 500;
 /** With attempts in flight, this long without any response or connection starts a round of probes. */
 const SILENCE_MS = 4_000;
-/** In an outage, every so many checks other subscriptions are probed too: the sites that are remembered may be gone for good. */
+/** During an outage, other subscriptions are probed too after so many checks: the remembered sites may be gone for good. */
 const CHECKS_BETWEEN_MORE_URLS = 30;
 
-/** Errors of a connection that do not come from the other side. */
+/** Errors of a connection that the other side has not caused. */
 const UNREACHED = new Set([
   'ETIMEDOUT',
   'ENETUNREACH',
@@ -74,7 +74,7 @@ const UNREACHED = new Set([
   'EPERM',
 ]);
 
-/** What has to be seen after a failure to prove that the way out works: of a name, of a new connection, of any connection. */
+/** What proves after a failure that the network works: a resolved name, a new connection, or a response on any connection. */
 type Evidence = 'name' | 'connection' | 'response';
 const PROVES: Record<Evidence, readonly Evidence[]> = {
   name: ['name'],
@@ -86,7 +86,7 @@ const PROVES: Record<Evidence, readonly Evidence[]> = {
 interface Doubt {
   needs: Evidence;
   kind: SiteKind;
-  /** The failed site itself, which is no witness. */
+  /** The group of the failed site, which can't be a witness. */
   group: string;
   decide: (isOurs: boolean) => void;
 }
@@ -96,13 +96,13 @@ export function createOutages(options: OutageOptions): Outages {
   const doubts = new Set<Doubt>();
   const rounds = new Map<SiteKind, Promise<void>>();
   const roundEndedAtMs = { dns: Number.NEGATIVE_INFINITY, connection: Number.NEGATIVE_INFINITY };
-  /** How often evidence came, by what it ends. */
+  /** How often evidence was seen, by the kind of outage that it ends. */
   const seen = { dns: 0, connection: 0 };
-  /** Waits for evidence during a round. */
+  /** Called for each piece of evidence during a round. */
   const onSeen = new Set<() => void>();
   let outage: Outage | undefined;
   let endedAtMs = 0;
-  /** When something came from outside, or nothing was in flight, by `elapsedMs`. */
+  /** When a response or connection was seen last, or nothing was in flight, by `elapsedMs`. */
   let heardAtMs = elapsedMs();
   let checks = 0;
 
@@ -124,7 +124,7 @@ export function createOutages(options: OutageOptions): Outages {
         options.onEnd(ended, endedAtMs);
       }
     }
-    // The common case: nothing is in doubt.
+    // The common case: no failure is in doubt.
     if (doubts.size === 0 && onSeen.size === 0) return;
     for (const doubt of doubts) if (PROVES[evidence].includes(doubt.needs)) settle(doubt, false);
     for (const check of onSeen) check();
@@ -135,7 +135,7 @@ export function createOutages(options: OutageOptions): Outages {
   };
   const probeSite = ({ kind, at }: Site): Promise<ProbeResult> => (kind === 'dns' ? probe.name(at) : probe.host(at));
 
-  /** Probes some sites, then more, until there is evidence or all have failed. Returns what fails, if all do. */
+  /** Probes some sites, then more, until there is evidence or all have failed. Resolves to what fails, if all do. */
   const askAround = async (kind: SiteKind, picked: readonly Site[]): Promise<SiteKind | 'nothing' | 'unknown'> => {
     const before = seen[kind];
     const isSeen = Promise.withResolvers<void>();
@@ -169,7 +169,7 @@ export function createOutages(options: OutageOptions): Outages {
     const picked = sites.pick(kind, MAX_PROBED);
     const failed = picked.length < MIN_WITNESSES ? 'unknown' : await askAround(kind, picked);
     roundEndedAtMs[kind] = elapsedMs();
-    // Evidence has settled the doubts that were there before it.
+    // The evidence has settled all earlier doubts.
     if (failed === 'nothing') return;
     for (const doubt of asking()) {
       const witnesses = picked.filter(({ group }) => group !== doubt.group).length;
@@ -178,7 +178,7 @@ export function createOutages(options: OutageOptions): Outages {
     // Ends the doubts that are left.
     if (failed !== 'unknown' && (isSilent || asking().length > 0)) start(failed);
   };
-  /** One round of a kind at a time. A doubt that came too late for one gets another. */
+  /** Runs one round per kind at a time. A doubt that came too late for a round gets another. */
   const doubtAll = (kind: SiteKind, isSilent = false): void => {
     if (rounds.has(kind)) return;
     const round = runRound(kind, isSilent).finally(() => {
@@ -195,7 +195,7 @@ export function createOutages(options: OutageOptions): Outages {
       const urls = await options.moreUrls();
       for (const url of urls) probes.push(current.kind === 'dns' ? probe.name(new URL(url).hostname) : probe.host(url));
     }
-    // Whatever is reached ends the outage by itself.
+    // A probe that succeeds ends the outage through `resolved` or `connected`.
     await Promise.all(probes);
   };
 
@@ -241,7 +241,7 @@ export function createOutages(options: OutageOptions): Outages {
   };
 }
 
-/** What would prove that an attempt failed because of the receiver; undefined if the attempt itself does. */
+/** The evidence that would prove that the receiver caused the failure; undefined if the result itself proves it. */
 function neededEvidence(result: SendResult): Evidence | undefined {
   if (result.kind === 'timed_out') return result.isConnected ? 'response' : 'connection';
   if (result.kind !== 'connection_failed') return undefined;

@@ -1,17 +1,17 @@
-/** Remembers what could be reached lately, one name of each domain and one host of each network: the witnesses of an outage (outage.ts). */
+/** Remembers recently reached sites, one name per domain and one host per network: the witnesses of an outage (outage.ts). */
 import { isIP } from 'node:net';
 import { LRUCache } from 'lru-cache';
 
-/** `dns`: a name that resolved, told apart by domain; `connection`: a host that was connected to, told apart by network. */
+/** `dns`: a name that resolved, grouped by domain; `connection`: a host that was connected to, grouped by network. */
 export type SiteKind = 'dns' | 'connection';
 
 export interface Site {
   kind: SiteKind;
-  /** The domain or the network. What shares it may fail together, so it stands for one witness. */
+  /** The domain or the network. Sites that share it may fail together, so they count as one witness. */
   group: string;
   /** A host name, or the origin of a URL. */
   at: string;
-  /** When it was reached last, in milliseconds since 1970. */
+  /** When it was last reached, in milliseconds since 1970. */
   reachedAtMs: number;
   savedAtMs: number;
 }
@@ -21,18 +21,18 @@ export interface ReachedSites {
   resolved(hostname: string, nowMs: number): void;
   /** Notes that a host was connected to. */
   connected(origin: string, ip: string, nowMs: number): void;
-  /** Up to `limit` sites of different groups in random order, all reached within an hour before the last one was. */
+  /** Returns up to `limit` sites of different groups in random order, all reached at most an hour before the latest one. */
   pick(kind: SiteKind, limit: number): Site[];
-  /** Sites that Redis should be told of. They count as saved from now on. */
+  /** Returns the sites to save in Redis, and marks them as saved. */
   takeUnsaved(nowMs: number): string[];
-  /** Adds what another process, or an earlier one, has saved. */
+  /** Adds the sites that other or earlier processes have saved. */
   load(saved: readonly { text: string; reachedAtMs: number }[]): void;
 }
 
 const MAX_SITES = 1_000;
-/** Random ones of the latest are picked, so that no host is probed all the time. */
+/** `pick` chooses at random among this many latest sites, so that no host is probed all the time. */
 const MAX_CANDIDATES = 200;
-/** Counted back from the last site that was reached, not from now: during an outage nothing gets older. */
+/** Counted from the site reached last, not from now: during an outage no site gets older. */
 const MAX_AGE_MS = 3_600_000;
 const SAVED_FOR_MS = 60_000;
 const MAX_SAVED_AT_ONCE = 100;
@@ -97,8 +97,8 @@ export function createReachedSites(): ReachedSites {
 }
 
 /**
- * The domain under which a name was most likely registered: the last two labels, or three where the second is as short as in `co.uk`. Names
- * of one hosting platform share it.
+ * Guesses the registered domain of a name: the last two labels, or three if the second is as short as in `co.uk`. Names of one hosting
+ * platform share it.
  */
 export function domainOf(hostname: string): string {
   const labels = hostname.toLowerCase().split('.');

@@ -53,6 +53,6 @@ export async function finishFanOuts(context: DispatchContext, nowMs: number): Pr
     if (stored) await makeDeliveries(context, stored);
     else await confirmFanOut(context.store, ref);
   }
-  if (refs.length > 0) context.logger.info({ events: refs.length }, 'fan_out.finished_interrupted');
+  if (refs.length > 0) context.logger.info({ events: refs.length }, 'fan_out.resumed');
   return refs.length;
 }

@@ -51,7 +51,7 @@ export function problemHandler(logger: Logger): ErrorRequestHandler {
     const error = toAppError(thrown);
     const line = { err: error.cause ?? error, method: request.method, path: request.path, status: error.status };
     if (error.status === 500) logger.error(line, 'request.failed');
-    else if (error.status === 503) logger.warn(line, 'request.unavailable');
+    else if (error.status === 503) logger.warn(line, 'request.rejected');
     if (response.headersSent) {
       next(thrown);
       return;

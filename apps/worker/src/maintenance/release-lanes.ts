@@ -1,6 +1,6 @@
 /** Maintenance duties: release held deliveries after a resume, and parked deliveries that no ending attempt releases. */
+import { release } from '@posthorn/dispatch';
 import { addressesToRelease } from '@posthorn/store';
-import { release } from '../release.ts';
 import type { Duty, DutyContext } from './duty.ts';
 
 const HELD_EVERY_MS = 500;
@@ -17,7 +17,7 @@ export const releaseHeld = (context: DutyContext): Duty => ({
   async run(partition) {
     const limit = Math.max(1, Math.round((context.releasePerSecond * HELD_EVERY_MS) / 1000));
     for (const subscriptionId of await addressesToRelease(context.store, partition, 'held')) {
-      await release(context, 'held', subscriptionId, limit);
+      await release(context, 'held', subscriptionId, limit, context.clock.now());
     }
   },
 });
@@ -34,7 +34,7 @@ export const releaseParked = (context: DutyContext): Duty => ({
     const waiting = await addressesToRelease(context.store, partition, 'parked');
     for (let left = Math.min(waiting.length, MAX_PARKED_PER_RUN); left > 0; left--) {
       const picked = waiting.splice(Math.floor(Math.random() * waiting.length), 1);
-      for (const subscriptionId of picked) await release(context, 'parked', subscriptionId, 1);
+      for (const subscriptionId of picked) await release(context, 'parked', subscriptionId, 1, context.clock.now());
     }
   },
 });

@@ -1,5 +1,5 @@
 /** Maintenance duty: gives a new job to deliveries whose job is lost because a process died between the record and the queue. */
-import { expectedJobs, renewJobs } from '@posthorn/store';
+import { rescue } from '@posthorn/dispatch';
 import type { Duty, DutyContext } from './duty.ts';
 
 /** Time between the starts of two sweeps. A sweep takes one page in each run. */
@@ -25,18 +25,10 @@ export function rescueLostJobs(context: DutyContext): Duty {
 
   const rescuePage = async (partition: number, status: 'pending' | 'waiting_for_retry', offset: number) => {
     const nowMs = clock.now();
-    const page = await expectedJobs(store, partition, status, nowMs - jobExpectedAfterMs, offset, PAGE);
-    const rescued = await renewJobs(store, partition, await producer.missing(partition, page.jobs));
-    await producer.add(
-      partition,
-      rescued.map((job) => ({
-        ...job,
-        isRetry: status === 'waiting_for_retry',
-        delayMs: Math.max(0, job.dueAtMs - nowMs),
-      })),
-    );
-    if (rescued.length > 0) logger.warn({ deliveries: rescued.length }, 'delivery.rescued');
-    return page.next;
+    const range = { beforeMs: nowMs - jobExpectedAfterMs, offset, limit: PAGE };
+    const { rescued, next } = await rescue({ store, producer }, partition, status, range, nowMs);
+    if (rescued > 0) logger.warn({ deliveries: rescued }, 'delivery.rescued');
+    return next;
   };
 
   return {
