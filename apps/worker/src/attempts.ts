@@ -4,10 +4,10 @@ import type { Service } from '@posthorn/runtime';
 import type { AttemptContext } from './attempt-delivery.ts';
 import { handleJob } from './handle-job.ts';
 
-export interface AttemptsOptions extends Omit<ConsumerOptions, 'base' | 'handle'> {
+export interface AttemptsOptions extends Omit<ConsumerOptions, 'partitionPrefix' | 'handle'> {
   context: AttemptContext;
   /** The prefixes of the partitions' keys. They share `concurrency`. */
-  bases: readonly string[];
+  partitionPrefixes: readonly string[];
 }
 
 export interface Attempts extends Service {
@@ -16,10 +16,10 @@ export interface Attempts extends Service {
 }
 
 export function createAttempts(options: AttemptsOptions): Attempts {
-  const { context, bases, ...common } = options;
-  const concurrency = Math.ceil(options.concurrency / bases.length);
-  const consumers = bases.map((base) =>
-    createConsumer({ ...common, base, concurrency, handle: (job) => handleJob(context, job) }),
+  const { context, partitionPrefixes, ...common } = options;
+  const concurrency = Math.ceil(options.concurrency / partitionPrefixes.length);
+  const consumers = partitionPrefixes.map((partitionPrefix) =>
+    createConsumer({ ...common, partitionPrefix, concurrency, handle: (job) => handleJob(context, job) }),
   );
   return {
     name: 'attempts',

@@ -1,5 +1,6 @@
 /** Builds a worker process from its settings. */
 import { randomUUID } from 'node:crypto';
+import { StorageUnavailable } from '@posthorn/core';
 import { createApi, serveApi } from '@posthorn/http';
 import { type ConsumerTimings, createProducer, isJobGone } from '@posthorn/queue';
 import {

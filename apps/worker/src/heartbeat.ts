@@ -1,7 +1,7 @@
 /** Tells Redis every 2 seconds that this worker is alive, what it has counted and which sites it has reached. */
 import { hostname } from 'node:os';
 import { type Clock, createRepeating, type Logger, type Service, version } from '@posthorn/runtime';
-import { forgetWorker, type Store, saveReachedSites, seeWorker } from '@posthorn/store';
+import { deregisterWorker, type Store, saveReachedSites, sendHeartbeat } from '@posthorn/store';
 import type { AttemptCounts } from './counts.ts';
 import type { Outages } from './outage.ts';
 import type { ReachedSites } from './reached-sites.ts';
@@ -27,7 +27,7 @@ export function createHeartbeat(context: HeartbeatContext): Service {
   const beat = () => {
     const outageSinceMs = outages.current()?.startedAtMs ?? null;
     const state = { concurrency, inFlight: counts.inFlight, outageSinceMs };
-    return seeWorker(store, { ...identity, ...state }, clock.now());
+    return sendHeartbeat(store, { ...identity, ...state }, clock.now());
   };
   const repeating = createRepeating({
     name: 'heartbeat',
@@ -48,7 +48,7 @@ export function createHeartbeat(context: HeartbeatContext): Service {
     async stop(graceMs) {
       await repeating.stop(graceMs);
       await counts.flush();
-      await forgetWorker(store, workerId);
+      await deregisterWorker(store, workerId);
     },
   };
 }

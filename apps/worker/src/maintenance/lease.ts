@@ -47,7 +47,7 @@ export function createLease({ store, logger, partitions, holder, duties, elapsed
   };
   const release = async (partition: number) => {
     leases.delete(partition);
-    await giveUpLease(store, 'housekeeper', partition, holder);
+    await giveUpLease(store, 'maintenance', partition, holder);
   };
   const renew = async (partition: number) => {
     // Read before Redis is asked: the lease must not last longer here than there.
@@ -59,7 +59,7 @@ export function createLease({ store, logger, partitions, holder, duties, elapsed
       notBeforeMs.set(partition, nowMs + HAND_OVER_MS);
       logger.warn({ partition, duties: failing }, 'maintenance.handed_over');
       await release(partition);
-    } else if (await holdLease(store, 'housekeeper', partition, holder, LEASE_MS)) {
+    } else if (await holdLease(store, 'maintenance', partition, holder, LEASE_MS)) {
       const succeededAtMs = held?.succeededAtMs ?? new Map(duties.map((duty) => [duty, nowMs]));
       leases.set(partition, { expiresAtMs: nowMs + LEASE_MS, succeededAtMs });
     } else {

@@ -1,5 +1,6 @@
 /** Runs the maintenance duties: each is a service with its own interval, errors and metrics. */
-import { createRepeating, isStorageFailure, type Service } from '@posthorn/runtime';
+import { StorageUnavailable } from '@posthorn/core';
+import { createRepeating, type Service } from '@posthorn/runtime';
 import { allPartitions } from '@posthorn/store';
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { advanceRetries } from './advance-retries.ts';
@@ -108,7 +109,7 @@ function createDutyRunner(
   const logFailure = (err: unknown, partition: number) => {
     if (performance.now() - lastLogMs < LOG_EVERY_MS) return;
     lastLogMs = performance.now();
-    logger[isStorageFailure(err) ? 'warn' : 'error']({ err, ...labels, partition }, 'maintenance.failed');
+    logger[err instanceof StorageUnavailable ? 'warn' : 'error']({ err, ...labels, partition }, 'maintenance.failed');
   };
   errors.inc(labels, 0);
   return async () => {

@@ -1,5 +1,5 @@
 /** Maintenance duty: removes the entries of expired deliveries from the indexes of finished ones. */
-import { trimFinished } from '@posthorn/store';
+import { pruneFinished } from '@posthorn/store';
 import type { Duty, DutyContext } from './duty.ts';
 
 /** Of 500 entries each. */
@@ -16,7 +16,7 @@ export const pruneIndexes = ({ store, clock }: DutyContext): Duty => ({
     for (const status of ['succeeded', 'failed'] as const) {
       let offset: number | undefined = 0;
       for (let chunk = 0; chunk < MAX_CHUNKS_PER_RUN && offset !== undefined; chunk++) {
-        offset = await trimFinished(store, partition, status, clock.now() - store.retentionMs, offset);
+        offset = await pruneFinished(store, partition, status, clock.now() - store.retentionMs, offset);
       }
     }
   },
