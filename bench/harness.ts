@@ -1,13 +1,16 @@
 /** What all benchmarks share: a Redis of their own, processes that report their CPU, medians. */
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { connectRedis } from '@posthorn/store';
+import { callApi, type Operate, subscribe as subscribeWith } from '../scripts/api-client.ts';
+import { root } from '../scripts/folder.ts';
 import { killDescendants } from '../scripts/process-tree.ts';
 import { startRedis } from '../scripts/redis/server.ts';
+import { startScript, stopChild } from '../scripts/script-process.ts';
 
-const root = join(import.meta.dirname, '..');
+/** Longer than the grace that the apps have themselves. */
+const STOP_LIMIT_MS = 60_000;
 const ENCRYPTION_KEY = Buffer.alloc(32, 1).toString('base64');
 export const PUBLISHER_KEY = 'bench-publisher-key-0123456789';
 export const OPERATOR_TOKEN = 'bench-operator-token-0123456789';
@@ -39,25 +42,18 @@ export async function openBench(appendFsync: 'everysec' | 'always' = 'everysec')
   const running = new Set<BenchProcess>();
 
   const start = async (script: string, env: Record<string, string> = {}): Promise<BenchProcess> => {
-    const child = spawn(process.execPath, [join(root, script)], {
+    const { child, ready } = startScript(script, {
       env: { ...process.env, REDIS_URL: server.url, PORT: '0', ...env },
-      stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
-    });
-    const url = await new Promise<string>((resolve, reject) => {
-      child.once('exit', (code) => reject(new Error(`${script} ended with ${code}`)));
-      createInterface({ input: child.stdout! }).on('line', (line) => {
-        if (line.includes('"msg":"ready"')) resolve((JSON.parse(line) as { url: string }).url);
-      });
+      onLine: (line) => {
+        if (!line.startsWith('{')) console.error(line);
+      },
     });
     const started: BenchProcess = {
-      url,
+      ...(await ready),
       child,
       async stop() {
         running.delete(started);
-        if (child.exitCode !== null) return;
-        const ended = new Promise((resolve) => child.once('exit', resolve));
-        child.kill('SIGTERM');
-        await ended;
+        await stopChild(child, STOP_LIMIT_MS);
       },
     };
     running.add(started);
@@ -189,14 +185,11 @@ export async function post(url: string, key: string, body: unknown): Promise<{ s
   return { status: response.status, text: await response.text() };
 }
 
-/** Creates and validates a subscription; answers its id. */
-export async function subscribe(consoleUrl: string, url: string, fields: object = {}): Promise<string> {
-  const body = { url, event_types: 'all', environment: 'both', ...fields };
-  const created = await post(`${consoleUrl}/v1/subscriptions`, OPERATOR_TOKEN, body);
-  const { id } = JSON.parse(created.text) as { id: string };
-  const validated = await post(`${consoleUrl}/v1/subscriptions/${id}/validate`, OPERATOR_TOKEN, undefined);
-  if (!validated.text.includes('"active"')) throw new Error(validated.text);
-  return id;
+/** Creates and validates a subscription; resolves with its id. */
+export async function subscribe(consoleUrl: string, url: string, fields?: object): Promise<string> {
+  const operate: Operate = (method, path, body) =>
+    callApi(method, `${consoleUrl}${path}`, { token: OPERATOR_TOKEN, body });
+  return (await subscribeWith(operate, url, fields)).id;
 }
 
 /** Subscriptions to addresses of one receiver. */

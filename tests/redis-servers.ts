@@ -2,7 +2,8 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually, testCertificate } from '@posthorn/testing';
-import { freePort, type OwnRedis, startRedis, startServer } from '../scripts/redis/server.ts';
+import { freePort } from '../scripts/free-port.ts';
+import { type OwnRedis, startRedis, startServer } from '../scripts/redis/server.ts';
 import { type AppsOptions, atEnd, ownApps, ownClient, ownReceiver } from './own.ts';
 import { worldEnv } from './world.ts';
 

@@ -1,7 +1,7 @@
 /** Redis as it is run in production: encrypted, with a user of its own; and one that is slow, breaks off, is full, or stands still. */
 import { describe, expect, it } from '@jest/globals';
 import { eventually, isDelivery } from '@posthorn/testing';
-import { freePort } from '../scripts/redis/server.ts';
+import { freePort } from '../scripts/free-port.ts';
 import { ownClient, ownProcess, ownProxy } from './own.ts';
 import { complaintsOf } from './processes.ts';
 import { accepted, asArguments, redisServer, system, tls } from './redis-servers.ts';

@@ -9,7 +9,8 @@ import {
   type Receiver,
   startReceiver,
 } from '@posthorn/testing';
-import { type Answer, sampleEvent, startWorld, type World } from './world.ts';
+import type { Answer } from '../scripts/api-client.ts';
+import { sampleEvent, startWorld, type World } from './world.ts';
 
 let on: World;
 beforeAll(async () => {

@@ -1,7 +1,7 @@
 /** Posthorn behind Redis Sentinel: failovers, with and without TLS, and sentinels that stand still or are gone. */
 import { describe, expect, it } from '@jest/globals';
 import { eventually } from '@posthorn/testing';
-import { freePort } from '../scripts/redis/server.ts';
+import { freePort } from '../scripts/free-port.ts';
 import { atEnd, ownClient, ownProxy } from './own.ts';
 import { complaintsOf } from './processes.ts';
 import { accepted, asArguments, redisServer, startSentinels, system, tls } from './redis-servers.ts';

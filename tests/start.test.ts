@@ -18,6 +18,7 @@ import { delimiter, dirname, join } from 'node:path';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { connectRedis } from '@posthorn/store';
 import { eventually, testPrefix, testRedisUrl } from '@posthorn/testing';
+import { freePort } from '../scripts/free-port.ts';
 import { descendantsOf } from '../scripts/process-tree.ts';
 import { redisServer } from '../scripts/programs/programs.ts';
 import { providePrograms } from '../scripts/programs/provide.ts';
@@ -253,10 +254,7 @@ describe('npm start', () => {
     'uses the ports it is given, refuses a second one, tells npm run posthorn where it is, and ends whole',
     async () => {
       const dir = ownDir();
-      const free = createServer();
-      await new Promise<void>((resolve) => free.listen(0, '127.0.0.1', resolve));
-      const { port } = free.address() as AddressInfo;
-      await new Promise((resolve) => free.close(resolve));
+      const port = await freePort();
       const run = npmRun('start', { POSTHORN_DIR: dir, CONSOLE_PORT: String(port) });
       await run.said('Ctrl-C stops everything');
       const file = join(dir, 'running.json');

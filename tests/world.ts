@@ -8,6 +8,7 @@ import { buildIngest } from '../apps/ingest/src/build.ts';
 import { loadIngestSettings } from '../apps/ingest/src/config.ts';
 import { buildWorker } from '../apps/worker/src/build.ts';
 import { loadWorkerSettings } from '../apps/worker/src/config.ts';
+import { callApi, subscribe } from '../scripts/api-client.ts';
 
 export const PUBLISHER_KEY = 'publisher-key-for-all-tests';
 export const OPERATOR_TOKEN = 'operator-token-for-tests';
@@ -22,13 +23,6 @@ export interface WorldOptions {
   workers?: number;
   clock?: Clock;
   redisUrl?: string;
-}
-
-export interface Answer {
-  status: number;
-  headers: Headers;
-  // biome-ignore lint/suspicious/noExplicitAny: tests read whatever the APIs answer
-  body: any;
 }
 
 export type World = Awaited<ReturnType<typeof startWorld>>;
@@ -97,39 +91,16 @@ export async function removeKeys(redis: ReturnType<typeof connectRedis>, prefix:
 
 /** The publisher's and the operator's API as functions. */
 export function apiClients(ingestUrl: string, consoleUrl: string) {
-  const call = async (url: string, method: string, token: string, body?: unknown): Promise<Answer> => {
-    const hasBody = body !== undefined;
-    const response = await fetch(url, {
-      method,
-      headers: { authorization: `Bearer ${token}`, ...(hasBody ? { 'content-type': 'application/json' } : {}) },
-      ...(hasBody ? { body: typeof body === 'string' ? body : JSON.stringify(body) } : {}),
-    });
-    const text = await response.text();
-    const isJson = /json/.test(response.headers.get('content-type') ?? '');
-    return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
-  };
+  const publish = (path: string, body: unknown, token = PUBLISHER_KEY) =>
+    callApi('POST', `${ingestUrl}${path}`, { token, body });
   const operate = (method: string, path: string, body?: unknown) =>
-    call(`${consoleUrl}${path}`, method, OPERATOR_TOKEN, body);
+    callApi(method, `${consoleUrl}${path}`, { token: OPERATOR_TOKEN, body });
   return {
-    publish: (event: unknown, key = PUBLISHER_KEY) => call(`${ingestUrl}/v1/events`, 'POST', key, event),
-    publishBatch: (events: unknown) => call(`${ingestUrl}/v1/events/batch`, 'POST', PUBLISHER_KEY, { events }),
+    publish: (event: unknown, key?: string) => publish('/v1/events', event, key),
+    publishBatch: (events: unknown) => publish('/v1/events/batch', { events }),
     operate,
-    /** A subscription that has been validated. */
-    async subscribe(url: string, fields: Record<string, unknown> = {}) {
-      const created = await operate('POST', '/v1/subscriptions', {
-        url,
-        event_types: 'all',
-        environment: 'both',
-        ...fields,
-      });
-      if (created.status !== 201) throw new Error(JSON.stringify(created.body));
-      const validated = await operate('POST', `/v1/subscriptions/${created.body.id}/validate`);
-      return { ...validated.body, secret: created.body.secret as string } as {
-        id: string;
-        secret: string;
-        status: string;
-      };
-    },
+    /** Creates a subscription and validates it. */
+    subscribe: (url: string, fields?: object) => subscribe(operate, url, fields),
     delivery: async (id: string) => (await operate('GET', `/v1/deliveries/${id}`)).body,
     deliveries: async (query: string) => (await operate('GET', `/v1/deliveries?${query}`)).body.data,
     subscription: async (id: string) => (await operate('GET', `/v1/subscriptions/${id}`)).body,

@@ -1,10 +1,12 @@
 /** A Redis server of one's own: found or downloaded, started on a free port of this machine, stopped again. */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { join } from 'node:path';
+import { freePort } from '../free-port.ts';
 import { redisServer } from '../programs/programs.ts';
 import { providePrograms } from '../programs/provide.ts';
+import { stopChild } from '../script-process.ts';
 
 export interface OwnRedis {
   url: string;
@@ -15,6 +17,7 @@ export interface OwnRedis {
 
 /** Only a Redis that hangs takes that long, or one that loads many gigabytes. */
 const START_LIMIT_MS = 60_000;
+const STOP_LIMIT_MS = 5_000;
 /** Written to disk before it answers, so that nothing it has answered is lost; never evicting, since every key is somebody's delivery. */
 const SETTINGS = [
   '--bind',
@@ -58,7 +61,7 @@ export async function startServer(
   // A group of its own: Ctrl-C in the terminal ends the apps first, and Redis after them.
   const child = spawn(server, args, { stdio: ['ignore', log, log], detached: true });
   closeSync(log);
-  atEnd?.(() => stopChild(child));
+  atEnd?.(() => stopChild(child, STOP_LIMIT_MS));
   const died = new Promise<string>((resolve) => {
     child.once('error', (error) => resolve(error.message));
     child.once('exit', (code) => resolve(`it ended with code ${code}`));
@@ -70,13 +73,13 @@ export async function startServer(
       new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), 50)),
     ]);
     if (why !== undefined || Date.now() > endsAt) {
-      await stopChild(child);
+      await stopChild(child, STOP_LIMIT_MS);
       const tail = readFileSync(logFile, 'utf8').trimEnd().split('\n').slice(-6).join('\n  ');
       const what = why ?? `it did not answer within ${START_LIMIT_MS / 1000} s`;
       throw new Error(`Redis (${server}) did not start: ${what}. The end of its log, ${logFile}:\n  ${tail}`);
     }
   }
-  return { url: `redis://127.0.0.1:${port}`, port, pid: child.pid!, stop: () => stopChild(child) };
+  return { url: `redis://127.0.0.1:${port}`, port, pid: child.pid!, stop: () => stopChild(child, STOP_LIMIT_MS) };
 }
 
 /** Whether a Redis (loaded and ready) answers on a port of this machine, even if only that it wants a password first. */
@@ -91,35 +94,4 @@ export function answers(port: number): Promise<boolean> {
     socket.on('error', () => done(false));
     socket.once('data', (data) => done(/^(\+PONG|-NOAUTH)/.test(data.toString())));
   });
-}
-
-/** Below the ports that systems give to outgoing connections: one of those could take a port while its server restarts. */
-const [FIRST_PORT, LAST_PORT] = [20_000, 32_000];
-
-/** A port that nothing listens on at the moment. */
-export async function freePort(): Promise<number> {
-  for (let tries = 0; tries < 100; tries++) {
-    const port = FIRST_PORT + Math.floor(Math.random() * (LAST_PORT - FIRST_PORT));
-    if (await isFree(port)) return port;
-  }
-  throw new Error(`No free port from ${FIRST_PORT} to ${LAST_PORT} on 127.0.0.1`);
-}
-
-/** Whether nothing listens on a port of this machine. */
-export function isFree(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const server = createServer();
-    server.once('error', () => resolve(false));
-    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
-  });
-}
-
-async function stopChild(child: ChildProcess): Promise<void> {
-  // Without an id it was never there.
-  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
-  const ended = new Promise((resolve) => child.once('exit', resolve));
-  child.kill('SIGTERM');
-  const timer = setTimeout(() => child.kill('SIGKILL'), 5_000);
-  await ended;
-  clearTimeout(timer);
 }

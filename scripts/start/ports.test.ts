@@ -1,7 +1,7 @@
 /** Which ports `npm start` chooses. */
 import { createServer, type Server } from 'node:net';
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { freePort } from '../redis/server.ts';
+import { freePort } from '../free-port.ts';
 import { choosePorts } from './ports.ts';
 
 const taken: Server[] = [];

@@ -1,5 +1,5 @@
 /** The ports of the three apps: those that were asked for, else the usual ones, else free ones. */
-import { freePort, isFree } from '../redis/server.ts';
+import { freePort, isPortFree } from '../free-port.ts';
 
 /** Each app's setting and its port without one. */
 const APPS = {
@@ -33,14 +33,14 @@ export async function choosePorts(
     if (port < 1 || port > MAX_PORT)
       problems.push(`${setting}: must be a port from 1 to ${MAX_PORT}, and is "${asked}".`);
     else if (isOurs(port)) problems.push(`${setting}: port ${port} is asked for twice.`);
-    else if (!(await isFree(port)))
+    else if (!(await isPortFree(port)))
       problems.push(`${setting}: port ${port} is taken, or not open to you. Choose another, or leave ${setting} out.`);
     else chosen.set(app, port);
   }
   if (problems.length > 0) throw new Error(problems.join('\n'));
   for (const app of APP_NAMES.filter((one) => !chosen.has(one))) {
     const { usual } = APPS[app];
-    if (!isOurs(usual) && (await isFree(usual))) {
+    if (!isOurs(usual) && (await isPortFree(usual))) {
       chosen.set(app, usual);
       continue;
     }

@@ -2,7 +2,8 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from '@posthorn/testing';
-import { freePort, type OwnRedis, startRedis } from '../../scripts/redis/server.ts';
+import { freePort } from '../../scripts/free-port.ts';
+import { type OwnRedis, startRedis } from '../../scripts/redis/server.ts';
 import { complaintsOf, type Process, startProcess } from '../processes.ts';
 import { ENCRYPTION_KEY, OPERATOR_TOKEN, PUBLISHER_KEY } from '../world.ts';
 import { startProxy, type WayToRedis } from './proxy.ts';

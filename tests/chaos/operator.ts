@@ -1,15 +1,12 @@
 /** An operator and publishers that do not give up: a call that fails is made again, on whichever process answers. */
 import { setTimeout as wait } from 'node:timers/promises';
+import { type Answer, callApi } from '../../scripts/api-client.ts';
 import { OPERATOR_TOKEN, PUBLISHER_KEY } from '../world.ts';
 import type { AppName, Cast } from './cast.ts';
 
 const CALL_LIMIT_MS = 15_000;
 
-export interface CallAnswer {
-  status: number;
-  // biome-ignore lint/suspicious/noExplicitAny: whatever the APIs answer
-  body: any;
-}
+type CallAnswer = Pick<Answer, 'status' | 'body'>;
 
 /** Calls an app once; undefined where no answer came. */
 export async function callOnce(
@@ -23,17 +20,8 @@ export async function callOnce(
   const members = cast.members.filter((member) => member.app === app);
   const { url } = members[choice % members.length]!;
   try {
-    const response = await fetch(url + path, {
-      method,
-      headers: {
-        authorization: `Bearer ${app === 'ingest' ? PUBLISHER_KEY : OPERATOR_TOKEN}`,
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      signal: AbortSignal.timeout(CALL_LIMIT_MS),
-    });
-    const text = await response.text();
-    return { status: response.status, body: text === '' ? null : JSON.parse(text) };
+    const token = app === 'ingest' ? PUBLISHER_KEY : OPERATOR_TOKEN;
+    return await callApi(method, url + path, { token, body, signal: AbortSignal.timeout(CALL_LIMIT_MS) });
   } catch {
     // Down, cut off, or stopped in the middle: whoever calls tries again.
     return undefined;

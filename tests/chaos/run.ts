@@ -1,5 +1,6 @@
 /** One run of chaos: publish while things break, calm down, wait for quiet, check. */
 import { setTimeout as wait } from 'node:timers/promises';
+import { type Operate, subscribe } from '../../scripts/api-client.ts';
 import { type Cast, chaosDir, type Member, startCast, untilReady } from './cast.ts';
 import { type Checked, check, type Published } from './check.ts';
 import { callOnce, callUntilAnswered } from './operator.ts';
@@ -31,7 +32,7 @@ export async function runChaos(options: ChaosOptions): Promise<Checked> {
   const receivers = await startReceivers(chance);
   const cast = await startCast(chaosDir(String(seed)), { ingest: 2, worker: 3, console: 1 }, options);
   try {
-    const subscriptions = await subscribe(cast, receivers, chance);
+    const subscriptions = await subscribeAll(cast, receivers, chance);
     say(`${subscriptions.length} subscriptions; things break for ${Math.round(options.breakMs / 1000)} s ...`);
     const endsAt = Date.now() + options.breakMs;
     const published = new Map<string, Published>();
@@ -60,23 +61,14 @@ export interface ChaosSubscription {
   secrets: string[];
 }
 
-async function subscribe(cast: Cast, receivers: Receivers, chance: Random): Promise<ChaosSubscription[]> {
+async function subscribeAll(cast: Cast, receivers: Receivers, chance: Random): Promise<ChaosSubscription[]> {
+  const operate: Operate = (method, path, body) => callUntilAnswered(cast, 'console', method, path, body, 0);
   const subscriptions: ChaosSubscription[] = [];
   for (const { path } of receivers.paths) {
     const types = TYPES.filter(() => chance.next() < 0.5);
     if (types.length === 0) types.push(chance.pick(TYPES));
-    const fields = { url: receivers.url + path, event_types: types, environment: 'both', description: path };
-    const created = (await callUntilAnswered(cast, 'console', 'POST', '/v1/subscriptions', fields, 0)).body;
-    const validated = await callUntilAnswered(
-      cast,
-      'console',
-      'POST',
-      `/v1/subscriptions/${created.id}/validate`,
-      undefined,
-      0,
-    );
-    if (validated.body.status !== 'active') throw new Error(JSON.stringify(validated.body));
-    subscriptions.push({ id: created.id, path, types, secrets: [created.secret] });
+    const { id, secret } = await subscribe(operate, receivers.url + path, { event_types: types, description: path });
+    subscriptions.push({ id, path, types, secrets: [secret] });
   }
   return subscriptions;
 }

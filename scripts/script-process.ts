@@ -1,0 +1,98 @@
+/** Runs scripts of this repository (apps, and programs of tests and benchmarks) as processes, and stops processes. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { root } from './folder.ts';
+
+/** How many of its last lines the error of a process that did not become ready quotes. */
+const QUOTED_LINES = 5;
+
+export interface ScriptProcess {
+  child: ChildProcess;
+  /** Resolves with the `ready` line; rejects, quoting the last lines of output, if the process ends before it. */
+  ready: Promise<{ url: string }>;
+  /** Resolves with the exit code or the signal once the process has ended and all its output is read; -1 if it could not be started. */
+  ended: Promise<number | NodeJS.Signals>;
+  /** What it wrote last. */
+  lastLines: readonly string[];
+}
+
+export interface ScriptOptions {
+  /** How messages name the process; its script unless given. */
+  name?: string;
+  /** The whole environment of the process. */
+  env: NodeJS.ProcessEnv;
+  /** Called with each line of stdout and stderr. */
+  onLine?: (line: string) => void;
+  /** Whether it gets a process group of its own, which Ctrl-C in the terminal does not reach. */
+  detached?: boolean;
+}
+
+/**
+ * Starts `script`, a path from the root of the repository, on this process's Node. It has an IPC channel, which closes when this process
+ * ends, however that happens; apps stop then.
+ */
+export function startScript(
+  script: string,
+  { name = script, env, onLine, detached = false }: ScriptOptions,
+): ScriptProcess {
+  const child = spawn(process.execPath, [join(root, script)], {
+    cwd: root,
+    env,
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    detached,
+  });
+  const ready = Promise.withResolvers<{ url: string }>();
+  const ended = Promise.withResolvers<number | NodeJS.Signals>();
+  const lastLines: string[] = [];
+  const read = (line: string) => {
+    lastLines.push(line);
+    if (lastLines.length > QUOTED_LINES) lastLines.shift();
+    onLine?.(line);
+    if (line.includes('"msg":"ready"')) ready.resolve(JSON.parse(line) as { url: string });
+  };
+  for (const stream of [child.stdout!, child.stderr!]) createInterface({ input: stream }).on('line', read);
+  child.once('error', (error) => {
+    read(error.message);
+    ended.resolve(-1);
+  });
+  child.once('close', (code, signal) => ended.resolve(signal ?? code ?? -1));
+  void ended.promise.then((end) => ready.reject(new Error(withLastLines(describeEnd(name, end), lastLines))));
+  // Not everyone who starts a process waits for it to be ready.
+  ready.promise.catch(() => undefined);
+  return { child, ready: ready.promise, ended: ended.promise, lastLines };
+}
+
+/** A sentence without its full stop: that a process ended, and how. */
+export function describeEnd(name: string, end: number | NodeJS.Signals): string {
+  return `${name} ended (${typeof end === 'number' ? `code ${end}` : end})`;
+}
+
+/** `what` happened, and the last lines of a process, each as a person reads it. */
+export function withLastLines(what: string, lastLines: readonly string[]): string {
+  if (lastLines.length === 0) return `${what}. It wrote nothing.`;
+  return `${what}. It wrote last:\n  ${lastLines.map(readable).join('\n  ')}`;
+}
+
+/** A line of a log as a person reads it: of JSON, the level, the message and the error's message. */
+function readable(line: string): string {
+  if (!line.startsWith('{')) return line;
+  try {
+    const { level, msg, err } = JSON.parse(line) as { level?: string; msg?: string; err?: { message?: string } };
+    return [level, [msg, err?.message].filter(Boolean).join(': ')].filter(Boolean).join(' ');
+  } catch {
+    // The process ended in the middle of the line.
+    return line;
+  }
+}
+
+/** Ends a process with SIGTERM, and with SIGKILL after `limitMs`. Resolves once it has exited. */
+export async function stopChild(child: ChildProcess, limitMs: number): Promise<void> {
+  // Without an id it was never started.
+  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
+  const ended = new Promise((resolve) => child.once('exit', resolve));
+  child.kill('SIGTERM');
+  const timer = setTimeout(() => child.kill('SIGKILL'), limitMs);
+  await ended;
+  clearTimeout(timer);
+}
