@@ -1,17 +1,14 @@
 /** The operator API's first part, and what it refuses. */
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { eventually, isDelivery, type Receiver, startReceiver } from '@posthorn/testing';
-import { OPERATOR_TOKEN, sampleEvent, startWorld, type World } from './world.ts';
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { deliveriesWith, eventually, isDelivery, type Receiver } from '@posthorn/testing';
+import { ownReceiver, ownWorld } from './own.ts';
+import { OPERATOR_TOKEN, sampleEvent, type World } from './world.ts';
 
 let on: World;
 let to: Receiver;
-beforeAll(async () => {
-  on = await startWorld({ env: { RETRY_DELAYS: '1h' } });
-  to = await startReceiver();
-});
-afterAll(async () => {
-  await on.stop();
-  await to.close();
+beforeEach(async () => {
+  on = await ownWorld({ env: { RETRY_DELAYS: '1h' } });
+  to = await ownReceiver();
 });
 const fields = { event_types: 'all', environment: 'both' };
 
@@ -34,11 +31,10 @@ describe('subscriptions', () => {
     });
     expect(await on.subscription(created.body.id)).not.toHaveProperty('secret');
     expect((await on.publish(sampleEvent())).body.deliveries).toBe(0);
-    await on.operate('DELETE', `/v1/subscriptions/${created.body.id}`);
   });
 
   it('validation is one POST of {} without a signature; any answer but a redirect makes the address active', async () => {
-    const own = await startReceiver(404);
+    const own = await ownReceiver(404);
     const { id, status } = await on.subscribe(own.url);
     expect(status).toBe('active');
     expect(own.requests).toHaveLength(1);
@@ -50,22 +46,20 @@ describe('subscriptions', () => {
       status_reason: 'redirect',
       validated: false,
     });
-    await own.close();
-    await on.operate('DELETE', `/v1/subscriptions/${id}`);
   });
 
   it('an address that can not be reached stays awaiting validation and says why', async () => {
-    const gone = await startReceiver();
+    const gone = await ownReceiver();
     await gone.close();
-    const { id } = await on.subscribe(gone.url);
+    const { id } = (await on.operate('POST', '/v1/subscriptions', { url: gone.url, ...fields })).body;
+    await on.operate('POST', `/v1/subscriptions/${id}/validate`);
     expect(await on.subscription(id)).toMatchObject({ status: 'awaiting_validation', status_reason: 'unreachable' });
     expect((await on.operate('POST', `/v1/subscriptions/${id}/pause`)).status).toBe(409);
     expect((await on.operate('POST', `/v1/subscriptions/${id}/resume`)).status).toBe(409);
-    await on.operate('DELETE', `/v1/subscriptions/${id}`);
   });
 
   it('a new url goes back to awaiting validation; what comes meanwhile is held and goes to the new address', async () => {
-    const [before, after] = [await startReceiver(), await startReceiver()];
+    const [before, after] = [await ownReceiver(), await ownReceiver()];
     const { id } = await on.subscribe(before.url, { environment: 'production' });
     const patched = await on.operate('PATCH', `/v1/subscriptions/${id}`, { url: after.url, description: 'moved' });
     expect(patched.body).toMatchObject({
@@ -79,9 +73,6 @@ describe('subscriptions', () => {
     await on.operate('POST', `/v1/subscriptions/${id}/validate`);
     await after.received(1, isDelivery);
     expect(before.requests.filter(isDelivery)).toHaveLength(0);
-    await on.operate('DELETE', `/v1/subscriptions/${id}`);
-    await before.close();
-    await after.close();
   });
 
   it('a change of types or environment is seen by the next event; the same url keeps the status', async () => {
@@ -100,9 +91,7 @@ describe('subscriptions', () => {
   });
 
   it('a delete ends what was unfinished', async () => {
-    const failing = await startReceiver((request, response) =>
-      response.writeHead(isDelivery(request) ? 500 : 200).end(),
-    );
+    const failing = await ownReceiver(deliveriesWith(500));
     const { id } = await on.subscribe(failing.url);
     const { body } = await on.publish(sampleEvent());
     const [delivery] = await on.deliveries(`event_id=${body.id}`);
@@ -112,7 +101,6 @@ describe('subscriptions', () => {
     expect(await on.delivery(delivery.id)).toMatchObject({ status: 'failed', failure_reason: 'subscription_deleted' });
     expect(await on.redis.exists(`${on.prefix}:{0}:deliveries:${delivery.id}`)).toBe(0);
     expect((await on.operate('DELETE', `/v1/subscriptions/${id}`)).status).toBe(404);
-    await failing.close();
   });
 
   it('lists filter and page', async () => {
@@ -129,7 +117,6 @@ describe('subscriptions', () => {
     expect((await on.operate('GET', '/v1/subscriptions?status=paused')).body.data).toMatchObject([
       { id: ids[0], status_reason: 'operator' },
     ]);
-    for (const id of ids) await on.operate('DELETE', `/v1/subscriptions/${id}`);
   });
 });
 
@@ -189,7 +176,7 @@ describe('bad input', () => {
     }
   });
   it('https can be required for addresses of production', async () => {
-    const strict = await startWorld({ workers: 0, ingests: 1, env: { REQUIRE_HTTPS: 'production' } });
+    const strict = await ownWorld({ workers: 0, ingests: 1, env: { REQUIRE_HTTPS: 'production' } });
     const create = (environment: string) =>
       strict.operate('POST', '/v1/subscriptions', { url: to.url, event_types: 'all', environment });
     expect((await create('production')).status).toBe(422);
@@ -197,7 +184,6 @@ describe('bad input', () => {
     const { status, body } = await create('sandbox');
     expect(status).toBe(201);
     expect((await strict.operate('PATCH', `/v1/subscriptions/${body.id}`, { environment: 'both' })).status).toBe(422);
-    await strict.stop();
   });
 });
 
@@ -230,6 +216,9 @@ describe('Bull Board', () => {
 
 describe('operations', () => {
   it('every app tells that it lives, is ready, and what it measures', async () => {
+    await on.subscribe(to.url);
+    await on.publish(sampleEvent());
+    await eventually('success', async () => (await on.deliveries('status=succeeded')).length === 1);
     for (const url of [on.consoleUrl, on.ingestUrls[0], on.workerUrls[0]]) {
       expect((await fetch(`${url}/healthz`)).status).toBe(200);
       expect((await fetch(`${url}/readyz`)).status).toBe(200);

@@ -4,6 +4,13 @@ export { eventually, HUNG_MS } from './eventually.ts';
 export { type Misbehaviour, misbehaviours, startMisbehavingReceiver } from './misbehaving-receiver.ts';
 export { type NameAnswer, type NameServer, startNameServer } from './name-server.ts';
 export { problemsOf } from './problems.ts';
-export { type Answer, isDelivery, type ReceivedRequest, type Receiver, startReceiver } from './receiver.ts';
+export {
+  type Answer,
+  deliveriesWith,
+  isDelivery,
+  type ReceivedRequest,
+  type Receiver,
+  startReceiver,
+} from './receiver.ts';
 export { testPrefix, testRedisUrl } from './redis.ts';
 export { testCertificate } from './test-certificate.ts';

@@ -89,6 +89,11 @@ export async function startReceiver(answer: Answer = 200, tls?: { key: string; c
   };
 }
 
+/** Answers deliveries with `status`, and validations with 200. */
+export function deliveriesWith(status: number): Answer {
+  return (request, response) => void response.writeHead(isDelivery(request) ? status : 200).end();
+}
+
 /** Whether a request is a delivery, not the probe of a validation. */
 export function isDelivery(request: ReceivedRequest): boolean {
   return request.headers['service-delivery-id'] !== undefined;

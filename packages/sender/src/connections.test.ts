@@ -1,0 +1,171 @@
+/** The kept connections of deliveries: how long they are used, and when one is given up. */
+import { createServer } from 'node:http';
+import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
+import { describe, expect, it } from '@jest/globals';
+import { atEnd, listening, post, resolvingTo, responded, testReceiver, testSender } from './test-sender.ts';
+
+describe('connections of deliveries', () => {
+  it('are kept: one after the other, all requests go over one', async () => {
+    const to = await testReceiver();
+    const from = testSender();
+    for (let i = 0; i < 5; i++) expect(await from.send(post(to.url))).toEqual(responded());
+    expect(to.connections()).toBe(1);
+  });
+  it('are not kept by single requests', async () => {
+    const to = await testReceiver();
+    const from = testSender({}, 'single requests');
+    for (let i = 0; i < 2; i++) expect(await from.send(post(to.url))).toEqual(responded());
+    expect(to.connections()).toBe(2);
+  });
+  it('are used for a minute at most, however busy they are', async () => {
+    const to = await testReceiver();
+    let nowMs = 0;
+    const from = testSender({ now: () => nowMs });
+    const connectionsAt = async (ms: number) => {
+      nowMs = ms;
+      await from.send(post(to.url));
+      return to.connections();
+    };
+    expect([await connectionsAt(0), await connectionsAt(30_000), await connectionsAt(59_999)]).toEqual([1, 1, 1]);
+    expect([await connectionsAt(60_000), await connectionsAt(119_999), await connectionsAt(120_000)]).toEqual([
+      2, 2, 3,
+    ]);
+  });
+  it('follow a name that moves after a minute, and are blocked where it moves inside', async () => {
+    const heard: string[] = [];
+    const answering = (ip: string) =>
+      createServer((_request, response) => {
+        heard.push(ip);
+        response.writeHead(200).end();
+      });
+    const port = await listening(answering('127.0.0.1'), '127.0.0.1');
+    await listening(answering('127.0.0.2'), '127.0.0.2', port);
+    let [address, nowMs] = ['127.0.0.1', 0];
+    const from = testSender({ resolve: async () => [{ address, family: 4 }], now: () => nowMs });
+    const send = () => from.send(post(`http://receiver.test:${port}/`));
+    await send();
+    address = '127.0.0.2';
+    await send();
+    nowMs = 60_000;
+    expect(await send()).toMatchObject({ kind: 'responded', ip: '127.0.0.2' });
+    expect(heard).toEqual(['127.0.0.1', '127.0.0.1', '127.0.0.2']);
+    address = '10.0.0.7';
+    nowMs = 120_000;
+    expect(await send()).toMatchObject({ kind: 'address_blocked', ip: '10.0.0.7' });
+    expect(heard).toHaveLength(3);
+  });
+  it('that the receiver closed cost no attempt: the request goes again over a new one', async () => {
+    const to = await testReceiver();
+    const from = testSender();
+    await from.send(post(to.url));
+    to.answerWith((_request, response) => {
+      if (to.requests.length === 2) response.socket?.resetAndDestroy();
+      else response.writeHead(200).end();
+    });
+    expect(await from.send(post(to.url))).toEqual(responded());
+    expect(to.connections()).toBe(2);
+  });
+  it('to a receiver that resets every request carry it twice at most, however many are kept', async () => {
+    const to = await testReceiver();
+    const from = testSender();
+    await Promise.all(Array.from({ length: 5 }, () => from.send(post(to.url))));
+    to.answerWith((_request, response) => void response.socket?.resetAndDestroy());
+    const before = to.requests.length;
+    expect(await from.send(post(to.url))).toMatchObject({ kind: 'connection_failed', error: 'connection' });
+    expect(to.requests.length - before).toBe(2);
+  });
+  it('are not kept without bound for many hosts', async () => {
+    const server = createServer((_request, response) => response.writeHead(200).end());
+    const port = await listening(server, '127.0.0.1');
+    const from = testSender({ resolve: resolvingTo('127.0.0.1') });
+    let connections = 0;
+    server.on('connection', () => {
+      connections += 1;
+    });
+    const sendTo = async (first: number, count: number) => {
+      const urls = Array.from({ length: count }, (_, i) => `http://host-${first + i}.test:${port}/`);
+      for (const result of await Promise.all(urls.map((url) => from.send(post(url)))))
+        expect(result).toEqual(responded());
+    };
+    for (let first = 0; first < 1_100; first += 100) await sendTo(first, 100);
+    expect(connections).toBe(1_100);
+    // 1,024 are kept: those that have been idle longest were closed.
+    await sendTo(0, 50);
+    expect(connections).toBe(1_150);
+  });
+});
+
+describe('bytes that nobody asked for', () => {
+  const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n';
+  const ERROR = 'HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n';
+
+  /** Answers the first request with what a test says, all others with 500. */
+  async function startServer(first: string) {
+    const sockets: Socket[] = [];
+    let requests = 0;
+    const server = createTcpServer((socket) => {
+      sockets.push(socket);
+      socket.on('error', () => undefined);
+      socket.on('data', () => socket.write(requests++ === 0 ? first : ERROR));
+    });
+    atEnd(() => {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const closed = (index: number) => new Promise((resolve) => sockets[index]!.once('close', resolve));
+    return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, sockets, closed };
+  }
+
+  it('in the same segment as the response: the connection is closed, the next request gets its own response', async () => {
+    const server = await startServer(OK + OK);
+    const from = testSender();
+    expect(await from.send(post(server.url))).toEqual(responded(200));
+    expect(await from.send(post(server.url))).toEqual(responded(500));
+    expect(server.sockets).toHaveLength(2);
+  });
+  it.each([OK, 'HTTP/1.1 100 Continue\r\n\r\n', '\r\n', 'x'])('on an idle connection close it: %j', async (bytes) => {
+    const server = await startServer(OK);
+    const from = testSender();
+    expect(await from.send(post(server.url))).toEqual(responded(200));
+    const closed = server.closed(0);
+    server.sockets[0]!.write(bytes);
+    await closed;
+    expect(await from.send(post(server.url))).toEqual(responded(500));
+    expect(server.sockets).toHaveLength(2);
+  });
+  it('at the moment of the next request: they are not taken for its response', async () => {
+    const server = await startServer(OK);
+    const from = testSender();
+    expect(await from.send(post(server.url))).toEqual(responded(200));
+    server.sockets[0]!.write(OK);
+    expect(await from.send(post(server.url))).toEqual(responded(500));
+    expect(server.sockets).toHaveLength(2);
+  });
+  it('once sent, connections to that receiver are not kept any more', async () => {
+    const server = await startServer(OK);
+    const from = testSender();
+    await from.send(post(server.url));
+    const closed = server.closed(0);
+    server.sockets[0]!.write(OK);
+    await closed;
+    for (let i = 0; i < 3; i++) expect(await from.send(post(server.url))).toEqual(responded(500));
+    expect(server.sockets).toHaveLength(4);
+  });
+  it('a 408 on a kept connection is about the connection: the request goes again over a new one', async () => {
+    let requests = 0;
+    const to = await testReceiver((_request, response) => {
+      requests += 1;
+      response.writeHead(requests === 2 ? 408 : 200).end();
+    });
+    const from = testSender();
+    expect(await from.send(post(to.url))).toEqual(responded(200));
+    expect(await from.send(post(to.url))).toEqual(responded(200));
+    expect([requests, to.connections()]).toEqual([3, 2]);
+  });
+  it('a 408 on a new connection is a response', async () => {
+    const to = await testReceiver(408);
+    expect(await testSender().send(post(to.url))).toEqual(responded(408));
+    expect(to.requests).toHaveLength(1);
+  });
+});

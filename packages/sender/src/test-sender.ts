@@ -1,0 +1,56 @@
+/** For tests of the senders: a sender, a receiver and servers that are closed at the end of the test. */
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach } from '@jest/globals';
+import { startReceiver } from '@posthorn/testing';
+import { createOneOffSender, createSender, parseNetworks, type Sender, type SenderOptions } from './index.ts';
+
+const ends: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end();
+});
+
+/** Has something done when the test is over. */
+export function atEnd(end: () => unknown): void {
+  ends.push(end);
+}
+
+const SENDERS = { deliveries: createSender, 'single requests': createOneOffSender };
+type SenderKind = keyof typeof SENDERS;
+export const senderKinds = Object.keys(SENDERS) as SenderKind[];
+
+/** A sender that may connect to loopback and whose time limit no test reaches, unless `options` say otherwise. */
+export function testSender(options: Partial<SenderOptions> = {}, kind: SenderKind = 'deliveries'): Sender {
+  const made = SENDERS[kind]({
+    allowedNetworks: parseNetworks('127.0.0.0/8'),
+    timeoutMs: 60_000,
+    userAgent: 'Posthorn/test',
+    ...options,
+  });
+  atEnd(() => made.close());
+  return made;
+}
+
+export async function testReceiver(...args: Parameters<typeof startReceiver>) {
+  const started = await startReceiver(...args);
+  atEnd(() => started.close());
+  return started;
+}
+
+/** Has a server listen, on a free port unless one is given; resolves with the port. */
+export async function listening(server: Server, host: string, port = 0): Promise<number> {
+  await new Promise<void>((resolve) => server.listen(port, host, resolve));
+  atEnd(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return (server.address() as AddressInfo).port;
+}
+
+export const post = (url: string, headers: Record<string, string> = {}) => ({ url, headers, body: '{"a":"é"}' });
+export const responded = (statusCode = 200) => ({ kind: 'responded', statusCode, ip: '127.0.0.1' });
+/** Resolves each name to these addresses. */
+export const resolvingTo =
+  (...addresses: string[]) =>
+  async () =>
+    addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }));
