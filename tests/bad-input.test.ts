@@ -1,22 +1,19 @@
 /** Bad input by the hundred, to every route of every app: each gets a clear answer, nothing breaks, and what was accepted arrives. */
 
 import { connect } from 'node:net';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { eventually, isDelivery, type Receiver, startReceiver } from '@posthorn/testing';
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { eventually, isDelivery, type Receiver } from '@posthorn/testing';
 import fc from 'fast-check';
-import { OPERATOR_TOKEN, PUBLISHER_KEY, sampleEvent, startWorld, type World } from './world.ts';
+import { ownReceiver, ownWorld } from './own.ts';
+import { OPERATOR_TOKEN, PUBLISHER_KEY, sampleEvent, type World } from './world.ts';
 
 let on: World;
 let to: Receiver;
 let subscriptionId: string;
-beforeAll(async () => {
-  on = await startWorld({ env: { OPERATOR_RATE_LIMIT: '0', RELEASE_RATE: '10000' } });
-  to = await startReceiver();
+beforeEach(async () => {
+  on = await ownWorld({ env: { OPERATOR_RATE_LIMIT: '0', RELEASE_RATE: '10000' } });
+  to = await ownReceiver();
   subscriptionId = (await on.subscribe(to.url)).id;
-});
-afterAll(async () => {
-  await on.stop();
-  await to.close();
 });
 
 /** Texts that are not what they seem. */
@@ -54,7 +51,7 @@ interface Target {
   path: string;
 }
 let targets: Target[];
-beforeAll(async () => {
+beforeEach(async () => {
   // The worker has no document of its own.
   targets = ['/healthz', '/readyz', '/metrics', '/v1/events', '/{id}'].flatMap((path) =>
     ['GET', 'POST', 'DELETE'].map((method): Target => ({ app: 'worker', method, path })),
@@ -210,9 +207,6 @@ describe('bytes that are hardly HTTP', () => {
 
 describe('an event with one field replaced', () => {
   it('is refused by that field, or accepted and delivered as it came', async () => {
-    // The tries above may have changed it.
-    subscriptionId = (await on.subscribe(to.url, { description: 'for mutated events' })).id;
-    const before = to.requests.length;
     const accepted: string[] = [];
     const values = fc.oneof(fc.jsonValue({ maxDepth: 2 }), fc.string({ unit: 'binary' }), fc.constant(undefined));
     const paths = fc.constantFrom(
@@ -248,12 +242,7 @@ describe('an event with one field replaced', () => {
     );
     expect(accepted.length).toBeGreaterThan(10);
     await eventually('all accepted to arrive', () => {
-      const arrived = new Set(
-        to.requests
-          .slice(before)
-          .filter(isDelivery)
-          .map(({ body }) => JSON.parse(body).id),
-      );
+      const arrived = new Set(to.requests.filter(isDelivery).map(({ body }) => JSON.parse(body).id));
       return accepted.every((id) => arrived.has(id));
     });
   });

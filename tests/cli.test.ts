@@ -1,19 +1,16 @@
 /** The command line, run as an operator would, against a whole Posthorn. */
 import { spawn, spawnSync } from 'node:child_process';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { eventually, isDelivery, type Receiver, startReceiver } from '@posthorn/testing';
-import { OPERATOR_TOKEN, sampleEvent, startWorld, type World } from './world.ts';
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { deliveriesWith, eventually, type Receiver } from '@posthorn/testing';
+import { ownReceiver, ownWorld } from './own.ts';
+import { OPERATOR_TOKEN, sampleEvent, type World } from './world.ts';
 
 let on: World;
 let to: Receiver;
-beforeAll(async () => {
-  on = await startWorld({ env: { RETRY_DELAYS: '5ms', PAUSE_AFTER: '1000' } });
-  to = await startReceiver();
-});
-afterAll(async () => {
-  await on.stop();
-  await to.close();
+beforeEach(async () => {
+  on = await ownWorld({ env: { RETRY_DELAYS: '5ms', PAUSE_AFTER: '1000' } });
+  to = await ownReceiver();
 });
 
 interface Ran {
@@ -78,7 +75,7 @@ describe('posthorn', () => {
   });
 
   it('replays one, and all of an address, and shows deliveries and events', async () => {
-    to.answerWith((request, response) => response.writeHead(isDelivery(request) ? 500 : 200).end());
+    to.answerWith(deliveriesWith(500));
     const { id } = await on.subscribe(to.url);
     await on.publishBatch(Array.from({ length: 3 }, () => sampleEvent()));
     await eventually('all to fail', async () => (await on.deliveries('status=failed')).length === 3);

@@ -1,9 +1,9 @@
 /** An event's whole way: published, matched, signed, delivered, retried on the schedule, failed, held, resumed. */
 import { describe, expect, it } from '@jest/globals';
-import { eventually, fakeClock, isDelivery, startMisbehavingReceiver } from '@posthorn/testing';
+import { deliveriesWith, eventually, fakeClock, isDelivery, startMisbehavingReceiver } from '@posthorn/testing';
 import { Queue } from 'bullmq';
 import Stripe from 'stripe';
-import { atEnd, ownReceiver, ownWorld } from './own.ts';
+import { atEnd, overwriteSubscription, ownReceiver, ownWorld } from './own.ts';
 import { sampleEvent, type World } from './world.ts';
 
 const finished = (on: World, id: string) =>
@@ -97,7 +97,7 @@ describe('delivery', () => {
   it('the default schedule: BullMQ holds 1 m, 5 m, 30 m, 2 h and 12 h, and the sixth failure is the last', async () => {
     const clock = fakeClock(Date.now());
     const on = await ownWorld({ clock });
-    const to = await ownReceiver((request, response) => response.writeHead(isDelivery(request) ? 503 : 200).end());
+    const to = await ownReceiver(deliveriesWith(503));
     await on.subscribe(to.url);
     const { body } = await on.publish(sampleEvent());
     const { id } = await onlyDelivery(on, body.id);
@@ -143,7 +143,7 @@ describe('delivery', () => {
       const subscription = await on.subscribe(good.url);
       const misbehaving = await startMisbehavingReceiver(kind);
       atEnd(() => misbehaving.close());
-      await on.redis.hset(`${on.prefix}:{0}:subscription:${subscription.id}`, 'url', misbehaving.url);
+      await overwriteSubscription(on, subscription.id, { url: misbehaving.url });
       const { body } = await on.publish(sampleEvent());
       const { id } = await onlyDelivery(on, body.id);
       const attempted = await eventually('its first attempt', async () => {

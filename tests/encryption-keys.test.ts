@@ -7,7 +7,7 @@ import { loadSubscriptions } from '@posthorn/store';
 import { isDelivery } from '@posthorn/testing';
 import { resealSecrets } from '../apps/worker/src/reseal-secrets.ts';
 import { createRequestSigner } from '../apps/worker/src/sign-request.ts';
-import { ownReceiver, ownStore, ownWorld } from './own.ts';
+import { overwriteSubscription, ownReceiver, ownStore, ownWorld } from './own.ts';
 import { ENCRYPTION_KEY, OPERATOR_TOKEN, sampleEvent } from './world.ts';
 
 const older = Buffer.from(ENCRYPTION_KEY, 'base64');
@@ -22,9 +22,8 @@ describe('SECRET_ENCRYPTION_KEY with a new key before the old one', () => {
     const store = await ownStore(world);
     // As an older process stored it, in the middle of a rotation of the signing secret.
     const sealed = createSecretBox([older]);
-    const key = `${world.prefix}:{0}:subscription:${id}`;
     const previous = { previous_secret: sealed.seal('whsec_previous', id), previous_until: Date.now() + 3_600_000 };
-    await world.redis.hset(key, { secret: sealed.seal(secret, id), ...previous });
+    await overwriteSubscription(world, id, { secret: sealed.seal(secret, id), ...previous });
 
     await world.publish(sampleEvent());
     const [delivery] = await receiver.received(1, isDelivery);

@@ -1,35 +1,27 @@
 /** What ingest promises to publishers: idempotence, batches, clear refusals, and gaps that fill. */
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { type Event, type EventRef, eventRef } from '@posthorn/core';
 import { finishFanOuts } from '@posthorn/dispatch';
 import { createProducer } from '@posthorn/queue';
 import { createLogger } from '@posthorn/runtime';
-import { confirmFanOut, createDeliveries, openStore, storeEvent } from '@posthorn/store';
-import { eventually, isDelivery, type Receiver, startReceiver } from '@posthorn/testing';
+import { confirmFanOut, createDeliveries, storeEvent } from '@posthorn/store';
+import { eventually, isDelivery, type Receiver } from '@posthorn/testing';
 import fc from 'fast-check';
-import { PUBLISHER_KEY, sampleEvent, startWorld, type World } from './world.ts';
+import { ownReceiver, ownStore, ownWorld } from './own.ts';
+import { PUBLISHER_KEY, sampleEvent, type World } from './world.ts';
 
 let on: World;
 let to: Receiver;
 let subscriptionId: string;
-beforeAll(async () => {
-  on = await startWorld({ ingests: 2, env: { MAX_EVENT_BYTES: '4096' } });
-  to = await startReceiver();
+beforeEach(async () => {
+  on = await ownWorld({ ingests: 2, env: { MAX_EVENT_BYTES: '4096' } });
+  to = await ownReceiver();
   subscriptionId = (await on.subscribe(to.url)).id;
-});
-afterAll(async () => {
-  await on.stop();
-  await to.close();
 });
 const deliveredCount = (eventId: string) =>
   to.requests.filter((request) => request.headers['service-event-id'] === eventId).length;
 let counter = 0;
 const freshId = () => `test:${process.pid}.${counter++}~x`;
-const openTestStore = () =>
-  openStore(
-    { REDIS_URL: on.env.REDIS_URL!, KEY_PREFIX: on.prefix, PARTITIONS: 1, RETENTION: 30 * 86_400_000 },
-    { onError: () => undefined },
-  );
 
 describe('idempotence', () => {
   it('the same event again is a duplicate, whatever its spelling, and is delivered once', async () => {
@@ -87,9 +79,7 @@ describe('idempotence', () => {
 describe('an interrupted call', () => {
   /** What a process leaves behind that dies after the given step. */
   async function interrupted(step: 'event' | 'deliveries') {
-    const opened = openTestStore();
-    await opened.start();
-    const { store } = opened;
+    const store = await ownStore(on);
     const acceptedAtMs = Date.now();
     const id = freshId();
     const createdAt = '2026-05-05T05:05:05.000Z';
@@ -103,38 +93,34 @@ describe('an interrupted call', () => {
     const stored = { ref: eventRef(event), event, acceptedAtMs, subscriptionIds: [subscriptionId] };
     await storeEvent(store, stored);
     if (step === 'deliveries') await createDeliveries(store, stored);
-    return { id, opened, acceptedAtMs, published: sampleEvent({ id, created_at: createdAt }) };
+    return { id, store, acceptedAtMs, published: sampleEvent({ id, created_at: createdAt }) };
   }
   it.each(['event', 'deliveries'] as const)('that stored only the %s is completed by a repeat', async (step) => {
-    const { id, opened, published } = await interrupted(step);
+    const { id, published } = await interrupted(step);
     expect(await on.publish(published)).toMatchObject({ status: 200, body: { duplicate: true, deliveries: 1 } });
     await to.received(1, (request) => request.headers['service-event-id'] === id);
-    await opened.stop();
   });
   it.each(['event', 'deliveries'] as const)(
     'that stored only the %s is completed by the sweep, if nobody repeats it',
     async (step) => {
-      const { id, opened, acceptedAtMs } = await interrupted(step);
+      const { id, store, acceptedAtMs } = await interrupted(step);
       const producer = createProducer({
-        redis: opened.store.redis,
+        redis: store.redis,
         partitionPrefixes: [`${on.prefix}:{0}`],
         onError: () => undefined,
       });
-      const context = { store: opened.store, producer, logger: createLogger({ app: 'test', level: 'silent' }) };
+      const context = { store, producer, logger: createLogger({ app: 'test', level: 'silent' }) };
       // Interrupted is only what has not been confirmed for a while.
       expect(await finishFanOuts(context, acceptedAtMs)).toBe(0);
       await finishFanOuts(context, acceptedAtMs + 60_000);
       await to.received(1, (request) => request.headers['service-event-id'] === id);
-      await confirmFanOut(opened.store, eventRef({ id, environment: 'sandbox' }));
-      await opened.stop();
+      await confirmFanOut(store, eventRef({ id, environment: 'sandbox' }));
     },
   );
   it('a repeat goes to the addresses of the first call, not to those that came after', async () => {
-    const { opened, published } = await interrupted('event');
-    const later = await on.subscribe(to.url);
+    const { published } = await interrupted('event');
+    await on.subscribe(to.url);
     expect(await on.publish(published)).toMatchObject({ body: { deliveries: 1 } });
-    await on.operate('DELETE', `/v1/subscriptions/${later.id}`);
-    await opened.stop();
   });
 });
 
@@ -180,11 +166,8 @@ describe('an id in two environments', () => {
       createdAt,
       dataJson: '{"id":"s-1","status":"approved"}',
     } as unknown as Event;
-    const opened = openTestStore();
-    await opened.start();
     const stored = { ref: id as EventRef, event, acceptedAtMs: Date.now(), subscriptionIds: [subscriptionId] };
-    await storeEvent(opened.store, stored, { withDeliveries: true });
-    await opened.stop();
+    await storeEvent(await ownStore(on), stored, { withDeliveries: true });
     const repeated = await on.publish(sampleEvent({ id, created_at: createdAt }));
     expect(repeated).toMatchObject({ status: 200, body: { duplicate: true, deliveries: 1 } });
     expect(await on.publish(sampleEvent({ id, ...production }))).toMatchObject({ status: 202 });

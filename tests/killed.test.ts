@@ -1,6 +1,6 @@
 /** Processes that are killed in the middle of much work: what was accepted arrives, and a bulk replay comes to its end. */
 import { describe, expect, it, jest } from '@jest/globals';
-import { eventually, isDelivery, testRedisUrl } from '@posthorn/testing';
+import { deliveriesWith, eventually, isDelivery, testRedisUrl } from '@posthorn/testing';
 import { ownApis, ownClient, ownEnv, ownProcess, ownProxy, ownReceiver } from './own.ts';
 import { redisServer } from './redis-servers.ts';
 import { apiClients, OPERATOR_TOKEN, sampleEvent, worldEnv } from './world.ts';
@@ -56,7 +56,7 @@ describe('a bulk replay', () => {
     const env = ownEnv({ RETRY_DELAYS: '5ms', PAUSE_AFTER: '1000000', ADDRESS_CONCURRENCY: '100' });
     const { publishBatch, subscribe, operator } = await ownApis(env);
     ownProcess('worker', env);
-    const to = await ownReceiver((request, response) => response.writeHead(isDelivery(request) ? 500 : 200).end());
+    const to = await ownReceiver(deliveriesWith(500));
     const { id } = await subscribe(to.url);
     for (let sent = 0; sent < COUNT; sent += 500) {
       await publishBatch(Array.from({ length: 500 }, () => sampleEvent()));
@@ -101,7 +101,7 @@ describe('a bulk replay', () => {
     };
     const { publishBatch, subscribe, operate } = await ownApis(env);
     const worker = ownProcess('worker', { ...env, REDIS_URL: `redis://127.0.0.1:${way.port}` });
-    const to = await ownReceiver((request, response) => response.writeHead(isDelivery(request) ? 500 : 200).end());
+    const to = await ownReceiver(deliveriesWith(500));
     const { id } = await subscribe(to.url);
     for (let sent = 0; sent < 2_000; sent += 500) {
       await publishBatch(Array.from({ length: 500 }, () => sampleEvent()));

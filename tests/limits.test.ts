@@ -5,7 +5,7 @@ import { eventually, fakeClock, isDelivery, type ReceivedRequest } from '@postho
 import { loadConsoleSettings } from '../apps/console/src/config.ts';
 import { loadIngestSettings } from '../apps/ingest/src/config.ts';
 import { loadWorkerSettings } from '../apps/worker/src/config.ts';
-import { ownReceiver, ownWorld } from './own.ts';
+import { overwriteSubscription, ownReceiver, ownWorld } from './own.ts';
 import { sampleEvent, type World } from './world.ts';
 
 const apps = {
@@ -167,7 +167,7 @@ describe('an answer that comes after the limit', () => {
     const quick = await ownReceiver();
     const late = await lateReceiver();
     const { id } = await on.subscribe(quick.url);
-    await on.redis.hset(`${on.prefix}:{0}:subscription:${id}`, 'url', late.url);
+    await overwriteSubscription(on, id, { url: late.url });
     const { body } = await on.publish(sampleEvent());
     const delivery = await firstAttempt(on, body.id);
     expect(delivery.attempts).toMatchObject([{ outcome: 'failed', status_code: null, error: 'timeout' }]);

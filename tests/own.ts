@@ -56,6 +56,15 @@ export async function ownApps(env: Record<string, string>, options: AppsOptions 
   return { ...apiClients(ingestUrl, (await operator.ready).url), ingestUrl, ingest, worker, operator };
 }
 
+/** Overwrites fields of a subscription's record, for states that no API and no current process writes. The world has one partition. */
+export async function overwriteSubscription(
+  { redis, prefix }: World,
+  subscriptionId: string,
+  fields: Record<string, string | number>,
+): Promise<void> {
+  await redis.hset(`${prefix}:{0}:subscription:${subscriptionId}`, fields);
+}
+
 /** The store of a world with one partition, for what no API writes. */
 export async function ownStore({ env, prefix }: Pick<World, 'env' | 'prefix'>): Promise<Store> {
   const opened = openStore(

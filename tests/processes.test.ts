@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { connectRedis } from '@posthorn/store';
-import { eventually, isDelivery, testPrefix } from '@posthorn/testing';
+import { deliveriesWith, eventually, isDelivery, testPrefix } from '@posthorn/testing';
 import { startRedis } from '../scripts/redis/server.ts';
 import { atEnd, ownApis, ownClient, ownEnv, ownProcess, ownReceiver } from './own.ts';
 import { accepted } from './redis-servers.ts';
@@ -197,7 +197,7 @@ describe('secrets', () => {
     const { publish, subscribe, operate, ingest, operator, deliveries } = await ownApis(env);
     const worker = ownProcess('worker', env);
     await worker.ready;
-    const to = await ownReceiver((request, response) => response.writeHead(isDelivery(request) ? 500 : 200).end());
+    const to = await ownReceiver(deliveriesWith(500));
     const own = 'my-own-secret-0123456789';
     const secrets = [(await subscribe(to.url)).secret, (await subscribe(to.url, { secret: own })).secret, own];
     await publish(sampleEvent());

@@ -178,23 +178,21 @@ describe.each([
 });
 
 describe('apps that wait for their Redis', () => {
+  type Client = ReturnType<typeof ownClient>;
+  /** Makes the record of the installation say another number of partitions. */
+  const storeOtherPartitions = (client: Client) => client.hset('posthorn:installation', 'partitions', 4);
   it.each([
     ['may evict keys', async () => undefined, ['--maxmemory-policy', 'allkeys-lru'], 'maxmemory-policy is allkeys-lru'],
-    [
-      'has data of another number of partitions',
-      (client: ReturnType<typeof ownClient>) => client.hset('posthorn:installation', 'partitions', 4),
-      [],
-      'Set PARTITIONS=4',
-    ],
+    ['has data of another number of partitions', storeOtherPartitions, [], 'Set PARTITIONS=4'],
     [
       'has a key of another program under their prefix',
-      (client: ReturnType<typeof ownClient>) => client.set('posthorn:installation', 'x'),
+      (client: Client) => client.set('posthorn:installation', 'x'),
       [],
       'The key "posthorn:installation" in Redis is a string, but Posthorn keeps a hash there',
     ],
     [
       'has a key of another type in a partition',
-      (client: ReturnType<typeof ownClient>) => client.set('posthorn:{0}:audit', 'x'),
+      (client: Client) => client.set('posthorn:{0}:audit', 'x'),
       [],
       'The key "posthorn:{0}:audit" in Redis is a string, but Posthorn keeps a stream there',
     ],

@@ -1,6 +1,6 @@
 /** Every page at both widths and in both color schemes: nothing sticks out, nothing that axe calls serious, and a screenshot to look at. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { eventually, isDelivery, type Receiver, startReceiver } from '@posthorn/testing';
+import { deliveriesWith, eventually, type Receiver, startReceiver } from '@posthorn/testing';
 import type { Browser } from 'playwright-core';
 import { sampleEvent, startWorld, type World } from '../world.ts';
 import { type ColorScheme, launchBrowser, openVisit, type Visit } from './browser.ts';
@@ -16,7 +16,7 @@ beforeAll(async () => {
     startWorld({ env: { RETRY_DELAYS: '5ms,1h', PAUSE_AFTER: '3' } }),
     launchBrowser(),
     startReceiver(),
-    startReceiver((request, response) => response.writeHead(isDelivery(request) ? 503 : 200).end()),
+    startReceiver(deliveriesWith(503)),
   ]);
   const fields = { description: 'A description that is rather long, as descriptions tend to be' };
   const one = await on.subscribe(good.url, fields);
