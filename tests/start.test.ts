@@ -1,116 +1,19 @@
 /** What people type: each long-running script is started through npm and ended there, `npm start` is used, and what can't work is said in words. */
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import {
-  chmodSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { chmodSync, cpSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { delimiter, dirname, join } from 'node:path';
-import { beforeAll, describe, expect, it } from '@jest/globals';
-import { connectRedis } from '@posthorn/store';
-import { eventually, testPrefix, testRedisUrl } from '@posthorn/testing';
+import { delimiter, join } from 'node:path';
+import { describe, expect, it } from '@jest/globals';
+import { eventually, HUNG_MS } from '@posthorn/testing';
+import { root } from '../scripts/folder.ts';
 import { freePort } from '../scripts/free-port.ts';
-import { descendantsOf } from '../scripts/process-tree.ts';
-import { redisServer } from '../scripts/programs/programs.ts';
-import { providePrograms } from '../scripts/programs/provide.ts';
 import { startApp } from '../scripts/start/app-process.ts';
-import { atEnd } from './own.ts';
-import { removeKeys, worldEnv } from './world.ts';
+import { endsWithNpm, npmRun, ownDir, searchPath } from './npm-run.ts';
+import { atEnd, ownEnv } from './own.ts';
+import { worldEnv } from './world.ts';
 
-const root = join(import.meta.dirname, '..');
 const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: Record<string, string> };
-/** Only what hangs takes that long. */
-const HUNG_MS = 120_000;
-
-let path: string;
-beforeAll(async () => {
-  // Under another POSTHORN_DIR than this run's, the Redis of this run has to be on the path.
-  const found = await providePrograms([redisServer], { say: () => undefined });
-  path = [process.env.PATH, dirname(found[redisServer.name]!)].join(delimiter);
-});
-
-function ownDir(): string {
-  const dir = mkdtempSync(join(tmpdir(), 'posthorn-start-'));
-  atEnd(() => rmSync(dir, { recursive: true, force: true }));
-  return dir;
-}
-
-interface Run {
-  npm: ChildProcess;
-  output: string[];
-  ended: Promise<number | NodeJS.Signals | null>;
-  said(text: string): Promise<unknown>;
-}
-
-/** Runs a script as a person does. What is left of it at the end of the test is killed. */
-function npmRun(script: string, env: Record<string, string>, args: string[] = []): Run {
-  const npm = spawn('npm', ['run', script, '--', ...args], {
-    cwd: root,
-    env: { PATH: path, HOME: process.env.HOME ?? '', ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  const output: string[] = [];
-  for (const stream of [npm.stdout!, npm.stderr!]) stream.on('data', (data) => output.push(String(data)));
-  const ended = new Promise<number | NodeJS.Signals | null>((resolve) => {
-    npm.once('close', (code, signal) => resolve(code ?? signal));
-  });
-  atEnd(() => {
-    for (const pid of npm.exitCode === null && npm.signalCode === null ? [...descendantsOf(npm.pid!), npm.pid!] : [])
-      process.kill(pid, 'SIGKILL');
-  });
-  const said = (text: string) =>
-    eventually(
-      `npm run ${script} to say ${text}; it said ${output.join('')}`,
-      () => {
-        if (output.join('').includes(text)) return true;
-        if (npm.exitCode !== null) throw new Error(`It ended: ${output.join('')}`);
-        return false;
-      },
-      HUNG_MS,
-    );
-  return { npm, output, ended, said };
-}
-
-/** Whether a process still runs; one that nobody has collected yet does not. */
-function runs(pid: number): boolean {
-  if (process.platform === 'linux') {
-    const stat = existsSync(`/proc/${pid}/stat`) ? readFileSync(`/proc/${pid}/stat`, 'utf8') : '';
-    return stat !== '' && !/\) [ZX] /.test(stat);
-  }
-  return (
-    spawnSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' })
-      .stdout.trim()
-      .replace(/^Z.*/, '') !== ''
-  );
-}
-
-/** Sends SIGTERM to npm alone, and waits until nothing is left of what it had started. */
-async function endsWithNpm({ npm, ended }: Run, atLeast: number): Promise<void> {
-  await eventually('its processes', () => descendantsOf(npm.pid!).length >= atLeast, HUNG_MS);
-  const started = descendantsOf(npm.pid!);
-  npm.kill('SIGTERM');
-  await ended;
-  await eventually(`none of ${started} to be left`, () => !started.some(runs), HUNG_MS);
-}
-
-function appEnv(): Record<string, string> {
-  const env: Record<string, string> = { ...worldEnv(testPrefix(), testRedisUrl()), LOG_LEVEL: 'info' };
-  atEnd(async () => {
-    const redis = connectRedis({ REDIS_URL: testRedisUrl() });
-    await removeKeys(redis, env.KEY_PREFIX!);
-    redis.disconnect();
-  });
-  return env;
-}
 
 describe('SIGTERM to npm alone ends everything:', () => {
   it('each script that starts a program ends in `exec`', () => {
@@ -136,7 +39,7 @@ describe('SIGTERM to npm alone ends everything:', () => {
   it.each(['ingest', 'worker', 'console'])(
     'start:%s',
     async (app) => {
-      const run = npmRun(`start:${app}`, appEnv());
+      const run = npmRun(`start:${app}`, ownEnv());
       await run.said('"msg":"ready"');
       await endsWithNpm(run, 1);
       expect(await run.ended).toBe(0);
@@ -231,7 +134,7 @@ describe('SIGTERM to npm alone ends everything:', () => {
         writeFileSync(join(dir, name), '#!/bin/sh\n');
         chmodSync(join(dir, name), 0o755);
       }
-      const run = npmRun('test', { POSTHORN_DIR: join(dir, 'data'), PATH: `${path}${delimiter}${dir}` });
+      const run = npmRun('test', { POSTHORN_DIR: join(dir, 'data'), PATH: `${searchPath()}${delimiter}${dir}` });
       // Itself, npm, its shell, a linter.
       await endsWithNpm(run, 4);
     },
@@ -244,7 +147,7 @@ function posthorn(dir: string, env: Record<string, string> = {}) {
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
     [join(root, 'apps/cli/src/main.ts'), 'overview', '--json'],
-    { env: { PATH: path, POSTHORN_DIR: dir, ...env }, encoding: 'utf8' },
+    { env: { PATH: searchPath(), POSTHORN_DIR: dir, ...env }, encoding: 'utf8' },
   );
   return { status, stdout, stderr };
 }
@@ -314,41 +217,5 @@ describe('npm start', () => {
     expect(ended).toContain('ingest ended (code 1). It wrote last:\n');
     expect(ended).toContain('PUBLISHER_KEYS');
     expect(ended).toContain(log);
-  });
-});
-
-describe('a checkout that is not installed as it should be', () => {
-  /** The launcher in a checkout with these packages. */
-  function launch(packages: string[], program: string, flags: string[] = []) {
-    const dir = ownDir();
-    mkdirSync(join(dir, 'scripts'));
-    cpSync(join(root, 'scripts/launch.mjs'), join(dir, 'scripts/launch.mjs'));
-    writeFileSync(join(dir, 'package.json'), JSON.stringify({ devDependencies: { jest: '1', vite: '1' } }));
-    for (const name of packages) mkdirSync(join(dir, 'node_modules', name), { recursive: true });
-    mkdirSync(dirname(join(dir, program)), { recursive: true });
-    writeFileSync(join(dir, program), 'console.log("started", process.argv.slice(2).join())');
-    const args = [...flags, join(dir, 'scripts/launch.mjs'), program, 'a', 'b'];
-    const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
-    return { status, stdout, stderr };
-  }
-  const started = { status: 0, stdout: 'started a,b\n', stderr: '' };
-
-  it('is told to run npm ci where nothing is installed', () => {
-    expect(launch([], 'scripts/x.ts')).toMatchObject({
-      status: 1,
-      stderr: 'The packages are not installed. Run: npm ci\n',
-    });
-  });
-  it('is told which development packages are missing, and that the apps run without them', () => {
-    const { status, stderr } = launch(['@posthorn', 'jest'], 'scripts/x.ts');
-    expect(status).toBe(1);
-    expect(stderr).toMatch(/^Development packages are missing \(vite\): .*--omit=dev.*\nRun: npm ci --include=dev\n/);
-    expect(launch(['@posthorn', 'jest'], 'apps/x.ts')).toEqual(started);
-    expect(launch(['@posthorn', 'jest', 'vite'], 'scripts/x.ts')).toEqual(started);
-  });
-  it('is told which Node it needs', () => {
-    const { status, stderr } = launch(['@posthorn'], 'apps/x.ts', ['--no-strip-types']);
-    expect(status).toBe(1);
-    expect(stderr).toMatch(/^Posthorn needs Node 24, and this is Node [\d.]+\. /);
   });
 });

@@ -1,0 +1,176 @@
+/** The page in a real browser: the overview, deliveries and bulk replays. */
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { describe, expect, it } from '@jest/globals';
+import { deregisterWorker, sendHeartbeat } from '@posthorn/store';
+import { deliveriesWith, eventually, isDelivery } from '@posthorn/testing';
+import { atEnd, ownReceiver, ownStore } from '../own.ts';
+import { sampleEvent } from '../world.ts';
+import { toast } from './browser.ts';
+import { on, ownSubscription, signedIn } from './own-visit.ts';
+
+describe('the overview', () => {
+  it('says which worker can reach nothing, and since when', async () => {
+    const store = await ownStore(on);
+    const since = Date.now() - 90_000;
+    const worker = {
+      id: 'cut-off',
+      host: 'far-away',
+      pid: 7,
+      version: '0',
+      startedAtMs: since,
+      concurrency: 1,
+      inFlight: 0,
+    };
+    await sendHeartbeat(store, { ...worker, outageSinceMs: since }, Date.now() + 3_600_000);
+    atEnd(() => deregisterWorker(store, 'cut-off'));
+    const { page, accessibilityFindings } = await signedIn();
+    const alert = page.getByRole('alert').filter({ hasText: 'Worker far-away:7 has reached nothing since' });
+    await alert.waitFor();
+    expect(await alert.locator('time').getAttribute('datetime')).toBe(new Date(since).toISOString());
+    expect(await page.getByRole('alert').count()).toBe(1);
+    expect(await accessibilityFindings()).toEqual([]);
+  });
+  it('shows attempts and paused addresses, refreshes by itself, and leads on', async () => {
+    const to = await ownReceiver();
+    const { id } = await ownSubscription(to);
+    const { page } = await signedIn();
+    await page.getByText('None is paused.').waitFor();
+    await on.operate('POST', `/v1/subscriptions/${id}/pause`);
+    await on.publish(sampleEvent());
+    await page.getByText('1 held').waitFor();
+    await page.getByRole('table', { name: 'Workers' }).getByText('of 100').waitFor();
+    await page.getByRole('table', { name: 'Paused addresses' }).getByRole('link', { name: to.url }).click();
+    await page.waitForURL(`**/subscriptions/${id}`);
+    await page.goBack();
+    await page.getByRole('link', { name: /^Held/ }).click();
+    await page.waitForURL('**/deliveries?status=held');
+    await page.getByRole('row').getByText('Held').first().waitFor();
+  });
+});
+
+describe('a delivery', () => {
+  it('that fails shows that it waits for its retry, then its end; a replay of it arrives', async () => {
+    // The retry is answered once the page has shown that it is waited for.
+    const shown = Promise.withResolvers<void>();
+    let attempts = 0;
+    const to = await ownReceiver((request, response) => {
+      if (!isDelivery(request)) response.end();
+      else if (++attempts === 1) response.writeHead(500).end();
+      else void shown.promise.then(() => response.writeHead(500).end());
+    });
+    const { id } = await ownSubscription(to);
+    const { page } = await signedIn();
+    await page.goto('/deliveries');
+    const { body: event } = await on.publish(
+      sampleEvent({ data: { id: 's-1', status: 'x', reference: '<img src=x onerror=alert(1)><b>bold</b>', big: 1 } }),
+    );
+    const [delivery] = await on.deliveries(`event_id=${event.id}`);
+    // It appears by itself.
+    const row = page
+      .getByRole('row')
+      .filter({ hasText: event.id.slice(0, 12) })
+      .first();
+    await row.getByText('Waiting for retry').waitFor();
+    shown.resolve();
+    await row.getByRole('link', { name: 'session.approved' }).click();
+    await page.waitForURL(`**/deliveries/${delivery.id}`);
+    await page.getByText('Response has an error status').first().waitFor();
+    await page.getByText('Failed permanently').waitFor();
+    expect(await page.getByText('Attempt 2').count()).toBe(1);
+
+    // What is in a body is text, whatever it looks like.
+    const body = await page.getByRole('region', { name: 'body' }).textContent();
+    expect(body).toContain('<img src=x onerror=alert(1)><b>bold</b>');
+    expect(await page.locator('pre b, pre img').count()).toBe(0);
+    await page.getByRole('tab', { name: 'Headers' }).click();
+    expect(await page.getByRole('region', { name: 'headers' }).textContent()).toContain(
+      `Service-Delivery-Id: ${delivery.id}`,
+    );
+    await page.getByRole('tab', { name: 'curl' }).click();
+    const command = await page.getByRole('region', { name: 'curl command' }).textContent();
+    expect(command).toContain(`curl -i -X POST '${to.url}'`);
+    expect(command).toContain('Service-Signature: t=');
+
+    to.answerWith(200);
+    const before = to.requests.length;
+    await page.getByRole('button', { name: 'Replay' }).click();
+    await toast(page, 'Replayed: this is the new delivery.');
+    await page.getByText('Succeeded').first().waitFor();
+    await to.received(before + 1);
+    await page.getByRole('link', { name: delivery.id }).first().click();
+    await page.getByText('Replayed as').waitFor();
+    await page.getByRole('link', { name: event.id }).click();
+    await page.getByRole('heading', { name: 'Deliveries (2)' }).waitFor();
+    expect(await page.getByRole('region', { name: 'body', exact: true }).textContent()).not.toContain('accepted_at');
+    await on.operate('POST', `/v1/subscriptions/${id}/pause`);
+  });
+
+  it('the shown curl sends the same, with a signature that holds', async () => {
+    const to = await ownReceiver();
+    const { id } = await ownSubscription(to);
+    const made = (await on.operate('POST', `/v1/subscriptions/${id}/test`)).body;
+    await to.received(1, isDelivery);
+    const { page } = await signedIn();
+    await page.goto(`/deliveries/${made.id}`);
+    await page.getByRole('tab', { name: 'curl' }).click();
+    const command = await page.getByRole('region', { name: 'curl command' }).textContent();
+    await promisify(execFile)('sh', ['-c', `${command} -s -o /dev/null`]);
+    const [first, second] = await to.received(2, isDelivery);
+    expect(second!.body).toBe(first!.body);
+    expect(second!.headers['service-delivery-id']).toBe(made.id);
+  });
+
+  it('is found by any id in the search box, and by filters that stay in the address', async () => {
+    const to = await ownReceiver();
+    const { id } = await ownSubscription(to);
+    const { body: event } = await on.publish(sampleEvent());
+    const [delivery] = await on.deliveries(`event_id=${event.id}`);
+    const { page } = await signedIn();
+    for (const [wanted, path] of [
+      [delivery.id, `deliveries/${delivery.id}`],
+      [id, `subscriptions/${id}`],
+      [event.id, `events/${event.id}`],
+    ] as const) {
+      await page.getByRole('textbox', { name: 'Go to an id' }).fill(wanted);
+      await page.keyboard.press('Enter');
+      await page.waitForURL(`**/${path}`);
+    }
+    await page.getByRole('textbox', { name: 'Go to an id' }).fill('nonsense');
+    await page.keyboard.press('Enter');
+    await page.getByText('No such event').waitFor();
+    await page.goto('/deliveries');
+    await page.getByRole('textbox', { name: 'Event id' }).fill(event.id);
+    await page.waitForURL(`**/deliveries?event_id=${event.id}`);
+    await page.getByRole('combobox', { name: 'Status' }).click();
+    await page.getByRole('option', { name: 'Failed' }).click();
+    await page.getByText('No matching deliveries').waitFor();
+    await page.getByRole('button', { name: 'Clear' }).click();
+    await page.waitForURL('**/deliveries');
+  });
+});
+
+describe('a bulk replay', () => {
+  it('says how many before it starts, shows its progress, and its result', async () => {
+    const to = await ownReceiver(deliveriesWith(500));
+    const { id } = await ownSubscription(to);
+    await on.publishBatch(Array.from({ length: 30 }, () => sampleEvent()));
+    await eventually('all to fail', async () => {
+      return (await on.deliveries(`subscription_id=${id}&status=failed&limit=250`)).length === 30;
+    });
+    to.answerWith(200);
+    const before = to.requests.length;
+    const { page, screenshot } = await signedIn();
+    await page.goto('/replays');
+    await page.getByRole('combobox', { name: 'Address' }).click();
+    await page.getByRole('option', { name: to.url }).click();
+    await page.getByRole('button', { name: 'Replay 30 failed deliveries' }).click();
+    await page.waitForURL('**/replays/rpl_*');
+    await page.getByText('Done: 30 replayed.').waitFor();
+    expect(await page.getByRole('progressbar').getAttribute('aria-valuenow')).toBe('100');
+    await to.received(before + 30);
+    await screenshot('replay-done');
+    await page.getByRole('link', { name: 'Bulk replays' }).first().click();
+    await page.getByRole('cell', { name: '30 of 30' }).waitFor();
+  });
+});

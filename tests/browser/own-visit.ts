@@ -1,0 +1,56 @@
+/** A console and a browser for the tests of one file, visits that end with the test, and an operator who has signed in. */
+import { afterAll, beforeAll, expect } from '@jest/globals';
+import type { Receiver } from '@posthorn/testing';
+import type { Browser } from 'playwright-core';
+import { atEnd } from '../own.ts';
+import { OPERATOR_TOKEN, startWorld, type World } from '../world.ts';
+import { launchBrowser, openVisit, type Visit } from './browser.ts';
+
+/** The world of this file's tests. */
+export let on: World;
+let browser: Browser;
+/** Of an operator who has signed in already. */
+let sessionCookie: string;
+beforeAll(async () => {
+  [on, browser] = await Promise.all([
+    startWorld({ env: { RETRY_DELAYS: '5ms', PAUSE_AFTER: '1000' } }),
+    launchBrowser(),
+  ]);
+  const answer = await fetch(`${on.consoleUrl}/v1/session`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ token: OPERATOR_TOKEN }),
+  });
+  sessionCookie = answer.headers.getSetCookie()[0]!.split(';')[0]!;
+});
+afterAll(async () => {
+  await browser.close();
+  await on.stop();
+});
+
+/** Someone who has not signed in. The test fails if the page had errors. */
+export async function visit(options: Parameters<typeof openVisit>[2] = {}): Promise<Visit> {
+  const opened = await openVisit(browser, on.consoleUrl, options);
+  atEnd(async () => {
+    await opened.close();
+    expect(opened.problems).toEqual([]);
+  });
+  return opened;
+}
+
+/** An operator at the overview. */
+export async function signedIn(): Promise<Visit> {
+  const opened = await visit();
+  const [name, value] = sessionCookie.split('=') as [string, string];
+  await opened.context.addCookies([{ name, value, url: on.consoleUrl }]);
+  await opened.page.goto('/');
+  await opened.page.getByRole('heading', { name: 'Overview' }).waitFor();
+  return opened;
+}
+
+/** A validated subscription that is gone after the test. */
+export async function ownSubscription(to: Receiver) {
+  const subscription = await on.subscribe(to.url);
+  atEnd(() => on.operate('DELETE', `/v1/subscriptions/${subscription.id}`));
+  return subscription;
+}

@@ -1,0 +1,135 @@
+/** The page in a real browser: signing in, and what operators do with subscriptions. */
+import { describe, expect, it } from '@jest/globals';
+import { isDelivery } from '@posthorn/testing';
+import { atEnd, ownReceiver } from '../own.ts';
+import { OPERATOR_TOKEN, sampleEvent } from '../world.ts';
+import { on, ownSubscription, signedIn, visit } from './own-visit.ts';
+
+describe('signing in', () => {
+  it('refuses a wrong token, and leads to where one wanted to be', async () => {
+    const { page, signIn } = await visit();
+    await page.goto('/deliveries?status=failed');
+    await page.waitForURL('**/sign-in?next=*');
+    await signIn('wrong');
+    await page.getByText('This is not an operator token.').waitFor();
+    await signIn();
+    await page.waitForURL('**/deliveries?status=failed');
+    await page.getByRole('heading', { name: 'Deliveries' }).waitFor();
+  });
+  it('an expired session leads back to where one was; signing out ends it', async () => {
+    const { page, context, signIn } = await signedIn();
+    await page.goto('/audit');
+    await page.getByRole('heading', { name: 'Audit' }).waitFor();
+    await context.clearCookies();
+    await page.waitForURL('**/sign-in?next=%2Faudit');
+    await signIn();
+    await page.waitForURL('**/audit');
+    await page.getByRole('button', { name: 'Signed in as tests' }).click();
+    await page.getByRole('menuitem', { name: 'Sign out' }).click();
+    await page.getByRole('heading', { name: 'Sign in to Posthorn' }).waitFor();
+    await page.goto('/');
+    await page.waitForURL('**/sign-in');
+  });
+  it('goes nowhere else than to the page itself', async () => {
+    const { page, signIn } = await visit();
+    await page.goto('/sign-in?next=//example.com/x');
+    await signIn();
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+  });
+  it('works with the keyboard alone', async () => {
+    const { page } = await visit();
+    await page.goto('/sign-in');
+    await page.getByLabel('Operator token').first().waitFor();
+    await page.keyboard.type(OPERATOR_TOKEN);
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+  });
+});
+
+describe('a subscription', () => {
+  it('is created with its types, shows its secret once, is validated, tested, and gets what is published', async () => {
+    const to = await ownReceiver();
+    const { page } = await signedIn();
+    await page.getByRole('link', { name: 'Subscriptions' }).click();
+    await page.getByRole('link', { name: 'New subscription' }).first().click();
+    await page.getByLabel('Address').fill('http://10.0.0.1/');
+    await page.getByRole('button', { name: 'Create' }).click();
+    await page.getByText('10.0.0.1 is not a public address.').waitFor();
+    await page.getByLabel('Address').fill(to.url);
+    await page.getByText('Sandbox', { exact: true }).click();
+    await page.getByLabel('A selection').check();
+    await page.getByRole('button', { name: 'Create' }).click();
+    await page.getByText('Choose at least one').waitFor();
+    await page.getByRole('checkbox', { name: 'session.approved' }).check();
+    await page.getByLabel('Description').fill('made in the browser');
+    await page.getByRole('button', { name: 'Create' }).click();
+    await page.getByText('it is not shown again').waitFor();
+    await page.getByRole('button', { name: 'Copy signing secret' }).click();
+    const secret = String(await page.evaluate('navigator.clipboard.readText()'));
+    expect(secret).toMatch(/^whsec_/);
+    await page.getByRole('button', { name: /validate the address/ }).click();
+    await page.getByText('Active', { exact: true }).waitFor();
+    const id = page.url().split('/').at(-1)!;
+    atEnd(() => on.operate('DELETE', `/v1/subscriptions/${id}`));
+    expect(await on.subscription(id)).toMatchObject({
+      status: 'active',
+      environment: 'sandbox',
+      event_types: ['session.approved'],
+      description: 'made in the browser',
+    });
+    expect(await page.content()).not.toContain(secret);
+
+    await page.getByRole('button', { name: 'Send test' }).click();
+    const drawer = page.getByRole('dialog', { name: 'Test delivery' });
+    await drawer.getByText('Attempt 1').waitFor();
+    await drawer.getByText('Succeeded').first().waitFor();
+    await page.keyboard.press('Escape');
+    await on.publish(sampleEvent());
+    await page.getByRole('link', { name: 'session.approved' }).waitFor();
+  });
+
+  it('is paused, holds, is resumed, edited, gets a new secret, and is deleted once one has said so', async () => {
+    const [to, next] = [await ownReceiver(), await ownReceiver()];
+    const { id, secret } = await ownSubscription(to);
+    const { page } = await signedIn();
+    await page.goto(`/subscriptions/${id}`);
+    const more = async (item: string) => {
+      await page.getByRole('button', { name: 'More' }).click();
+      await page.getByRole('menuitem', { name: item }).click();
+    };
+    await more('Pause');
+    await page.getByText('Paused: nothing is sent').waitFor();
+    await on.publish(sampleEvent());
+    await page.getByText('1 delivery is held').waitFor();
+    await page.getByRole('button', { name: 'Resume' }).click();
+    await page.getByText('Active', { exact: true }).waitFor();
+    await to.received(1, isDelivery);
+
+    await more('Rotate secret');
+    const rotation = page.getByRole('dialog', { name: 'Rotate the signing secret' });
+    await rotation.getByRole('button', { name: 'Rotate' }).click();
+    await rotation.getByText('it is not shown again').waitFor();
+    expect(await rotation.textContent()).not.toContain(secret);
+    await rotation.getByRole('button', { name: 'I have copied it' }).click();
+    await page.getByText('Previous secret signs until').waitFor();
+
+    await more('Edit');
+    const edit = page.getByRole('dialog', { name: 'Edit subscription' });
+    await edit.getByLabel('Address').fill(next.url);
+    await edit.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Awaiting validation').first().waitFor();
+    await page.getByRole('button', { name: 'Validate' }).click();
+    await page.getByText('Active', { exact: true }).waitFor();
+    expect(await on.subscription(id)).toMatchObject({ url: next.url, status: 'active' });
+
+    await more('Delete');
+    await page.getByRole('button', { name: 'Keep it' }).click();
+    expect((await on.subscription(id)).status).toBe('active');
+    await more('Delete');
+    await page.getByRole('button', { name: 'Delete it' }).click();
+    await page.waitForURL('**/subscriptions');
+    expect((await on.operate('GET', `/v1/subscriptions/${id}`)).status).toBe(404);
+    await page.getByRole('link', { name: 'Audit' }).click();
+    await page.getByRole('cell', { name: 'Deleted a subscription' }).first().waitFor();
+  });
+});

@@ -1,0 +1,82 @@
+/** Scripts of package.json run as a person runs them, through npm. */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { beforeAll } from '@jest/globals';
+import { eventually } from '@posthorn/testing';
+import { root } from '../scripts/folder.ts';
+import { descendantsOf } from '../scripts/process-tree.ts';
+import { redisServer } from '../scripts/programs/programs.ts';
+import { providePrograms } from '../scripts/programs/provide.ts';
+import { atEnd } from './own.ts';
+
+let redisFolder = '';
+beforeAll(async () => {
+  const found = await providePrograms([redisServer], { say: () => undefined });
+  redisFolder = dirname(found[redisServer.name]!);
+});
+
+/** The path, and on it the Redis of this run, which scripts under another POSTHORN_DIR do not find otherwise. */
+export const searchPath = () => [process.env.PATH, redisFolder].join(delimiter);
+
+/** A folder that is removed at the end of the test. */
+export function ownDir(): string {
+  const dir = mkdtempSync(join(tmpdir(), 'posthorn-start-'));
+  atEnd(() => rmSync(dir, { recursive: true, force: true }));
+  return dir;
+}
+
+export interface Run {
+  npm: ChildProcess;
+  output: string[];
+  ended: Promise<number | NodeJS.Signals | null>;
+  said(text: string): Promise<unknown>;
+}
+
+/** Runs a script as a person does. What is left of it at the end of the test is killed. */
+export function npmRun(script: string, env: Record<string, string>, args: string[] = []): Run {
+  const npm = spawn('npm', ['run', script, '--', ...args], {
+    cwd: root,
+    env: { PATH: searchPath(), HOME: process.env.HOME ?? '', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const output: string[] = [];
+  for (const stream of [npm.stdout!, npm.stderr!]) stream.on('data', (data) => output.push(String(data)));
+  const ended = new Promise<number | NodeJS.Signals | null>((resolve) => {
+    npm.once('close', (code, signal) => resolve(code ?? signal));
+  });
+  atEnd(() => {
+    for (const pid of npm.exitCode === null && npm.signalCode === null ? [...descendantsOf(npm.pid!), npm.pid!] : [])
+      process.kill(pid, 'SIGKILL');
+  });
+  const said = (text: string) =>
+    eventually(`npm run ${script} to say ${text}; it said ${output.join('')}`, () => {
+      if (output.join('').includes(text)) return true;
+      if (npm.exitCode !== null) throw new Error(`It ended: ${output.join('')}`);
+      return false;
+    });
+  return { npm, output, ended, said };
+}
+
+/** Whether a process still runs; one that nobody has collected yet does not. */
+function runs(pid: number): boolean {
+  if (process.platform === 'linux') {
+    const stat = existsSync(`/proc/${pid}/stat`) ? readFileSync(`/proc/${pid}/stat`, 'utf8') : '';
+    return stat !== '' && !/\) [ZX] /.test(stat);
+  }
+  return (
+    spawnSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' })
+      .stdout.trim()
+      .replace(/^Z.*/, '') !== ''
+  );
+}
+
+/** Sends SIGTERM to npm alone, and waits until nothing is left of what it had started. */
+export async function endsWithNpm({ npm, ended }: Run, atLeast: number): Promise<void> {
+  await eventually('its processes', () => descendantsOf(npm.pid!).length >= atLeast);
+  const started = descendantsOf(npm.pid!);
+  npm.kill('SIGTERM');
+  await ended;
+  await eventually(`none of ${started} to be left`, () => !started.some(runs));
+}
