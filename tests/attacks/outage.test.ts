@@ -1,7 +1,6 @@
 /** When Posthorn itself can reach nothing, no attempt is counted and nobody is paused; one dead name or host among healthy ones still is. */
 import { createServer, type Server } from 'node:http';
-import { type AddressInfo, connect, type Socket } from 'node:net';
-import { Worker } from 'node:worker_threads';
+import type { AddressInfo } from 'node:net';
 import { describe, expect, it } from '@jest/globals';
 import { overviewSchema } from '@posthorn/operator-api';
 import { createSecretBox, newSigningSecret } from '@posthorn/signing';
@@ -13,6 +12,7 @@ import {
   type NameAnswer,
   problemsOf,
   type Receiver,
+  startBlackHole,
   startNameServer,
 } from '@posthorn/testing';
 import { atEnd, ownReceiver, ownStore, ownWorld } from '../own.ts';
@@ -145,7 +145,10 @@ describe('an outage of name resolution', () => {
       await eventually('the other notice', () => noticesOf('outage.').length === 2);
       expect(noticesOf('outage.')[1]).toMatchObject({ type: 'outage.ended', data: { reason: 'dns' } });
       expect(noticesOf('subscription.')).toEqual([]);
-      expect((await overviewOf(world)).workers[0].outage_since).toBeNull();
+      // A worker says it with its next heartbeat.
+      await eventually('the overview to show no outage', async () => {
+        return (await overviewOf(world)).workers[0].outage_since === null;
+      });
     },
   );
 
@@ -171,32 +174,6 @@ describe('an outage of name resolution', () => {
     await checkAllDelivered(world, to, 12);
   });
 });
-
-/** A listener whose queue of connections is full, so that nobody can connect and nobody is refused. */
-async function startBlackHole(host: string, port: number): Promise<void> {
-  const thread = new Worker(
-    `const { workerData: at, parentPort } = require('node:worker_threads');
-    require('node:net').createServer().listen({ ...at, backlog: 1 }, () => {
-      parentPort.postMessage('listening');
-      setImmediate(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0));
-    });`,
-    { eval: true, workerData: { host, port } },
-  );
-  atEnd(() => thread.terminate());
-  await new Promise((resolve, reject) => thread.once('message', resolve).once('error', reject));
-  const sockets: Socket[] = [];
-  atEnd(() => {
-    for (const socket of sockets) socket.destroy();
-  });
-  for (let isFull = false; !isFull; ) {
-    const socket = connect({ host, port }).on('error', () => undefined);
-    sockets.push(socket);
-    isFull = await new Promise<boolean>((resolve) => {
-      socket.once('connect', () => resolve(false));
-      setTimeout(resolve, 500, true);
-    });
-  }
-}
 
 /** Servers on one port of several networks of loopback, as different hosts have it. */
 async function startHosts(hosts: readonly string[]) {
@@ -224,7 +201,8 @@ describe('an outage of the way out', () => {
     const env = { ...quickRetries, ATTEMPT_TIMEOUT: '2s', PAUSE_AFTER: '20' };
     const { world, names, noticesOf } = await namedWorld((name) => [hostOf(name)], { env });
     const hosts = await startHosts(many(5).map((i) => hostOf(`${i}`)));
-    await startBlackHole(BLACK_HOLE, hosts.port);
+    const hole = await startBlackHole(BLACK_HOLE, hosts.port);
+    atEnd(() => hole.close());
     await subscribeAll(
       world,
       many(5).map((i) => `http://hooks.customer-${i}.test:${hosts.port}/`),

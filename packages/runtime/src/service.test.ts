@@ -1,0 +1,101 @@
+/** The order in which the services of a process start and stop, and what happens when one cannot. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { describe, expect, it } from '@jest/globals';
+import { createLogger } from './logger.ts';
+import { type Service, stopServices } from './service.ts';
+
+describe('stopServices', () => {
+  /** Services that stop as given, the names of those asked to stop, and what was logged. */
+  function stopping(stops: Record<string, () => Promise<void>>) {
+    const asked: string[] = [];
+    const lines: string[] = [];
+    const services = Object.entries(stops).map(
+      ([name, stop]): Service => ({
+        name,
+        start: async () => undefined,
+        stop() {
+          asked.push(name);
+          return stop();
+        },
+      }),
+    );
+    const logger = createLogger({
+      app: 'test',
+      level: 'error',
+      destination: { write: (line) => void lines.push(line) },
+    });
+    return { asked, lines, stop: (graceMs: number) => stopServices(services, graceMs, logger) };
+  }
+  const stops = async () => undefined;
+
+  it('stops the services in reverse order and resolves with true', async () => {
+    const { asked, lines, stop } = stopping({ a: stops, b: stops, c: stops });
+    expect(await stop(60_000)).toBe(true);
+    expect(asked).toEqual(['c', 'b', 'a']);
+    expect(lines).toEqual([]);
+  });
+  it.each([
+    ['throws', 60_000, () => Promise.reject(new Error('broken'))],
+    ['does not stop within the grace', 0, () => new Promise<void>(() => undefined)],
+  ])('stops the others too, logs an error and resolves with false when one %s', async (_what, graceMs, bad) => {
+    const { asked, lines, stop } = stopping({ a: stops, b: bad, c: stops });
+    expect(await stop(graceMs)).toBe(false);
+    expect(asked).toEqual(['c', 'b', 'a']);
+    expect(lines.map((line) => JSON.parse(line).service)).toEqual(['b']);
+  });
+});
+
+describe('runApp', () => {
+  /** Runs an app of three services as a process; `startB` is the code with which the second one starts. */
+  function run(startB: string) {
+    const index = JSON.stringify(join(import.meta.dirname, 'index.ts'));
+    const core = JSON.stringify(join(import.meta.dirname, '../../core/src/index.ts'));
+    const program = `
+      import { createLogger, runApp } from ${index};
+      import { StartError } from ${core};
+      const say = (text) => process.stdout.write(text + '\\n');
+      const service = (name, start = () => undefined) => ({
+        name,
+        async start() { say('start ' + name); await start(); },
+        async stop() { say('stop ' + name); },
+      });
+      const keepAlive = setInterval(() => undefined, 1_000);
+      await runApp(() => ({
+        http: service('http'),
+        services: [service('a'), service('b', () => { ${startB} }), service('c')],
+        logger: createLogger({ app: 'test', level: 'info' }),
+        graceMs: 60_000,
+      }));`;
+    const child = spawn(process.execPath, ['--input-type=module', '--eval', program], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const steps: string[] = [];
+    let errors = '';
+    child.stderr.on('data', (data) => {
+      errors += data;
+    });
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      if (!line.startsWith('{')) steps.push(line);
+      else if (line.includes('"msg":"ready"')) child.kill('SIGTERM');
+    });
+    return once(child, 'close').then(([code]) => ({ code, steps, errors }));
+  }
+
+  it('starts HTTP first and the services in order, and on SIGTERM stops HTTP first and the services in reverse, and exits with 0', async () => {
+    expect(await run('')).toEqual({
+      code: 0,
+      steps: ['start http', 'start a', 'start b', 'start c', 'stop http', 'stop c', 'stop b', 'stop a'],
+      errors: '',
+    });
+  });
+  it('stops what has started and exits with 1 when a service cannot start', async () => {
+    expect(await run("throw new StartError('b cannot start');")).toEqual({
+      code: 1,
+      steps: ['start http', 'start a', 'start b', 'stop http', 'stop b', 'stop a'],
+      errors: 'b cannot start\n',
+    });
+  });
+});
