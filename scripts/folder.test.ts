@@ -13,8 +13,8 @@ function words(code: string, path: string, below = dir): string | undefined {
   return explainFileError(Object.assign(new Error(code), { code, path }), below)?.message;
 }
 
-describe('a folder that can not be used', () => {
-  it('is read-only', () => {
+describe('the message about an unusable folder', () => {
+  it('explains a read-only file system', () => {
     expect(words('EROFS', join(dataDir, 'logs'), dataDir)).toBe(
       `Can't write to ${dataDir}/logs: its file system is read-only. Use a checkout that you can write to.\n` +
         'Or set POSTHORN_DIR to a folder that you can write to.',
@@ -22,7 +22,7 @@ describe('a folder that can not be used', () => {
     // What is built is not moved by POSTHORN_DIR.
     expect(words('EROFS', join(root, 'apps/x'))).not.toContain('POSTHORN_DIR');
   });
-  it('belongs to another user: who that is, and the command that changes it', () => {
+  it('names the other user that owns the folder, and the command that changes it', () => {
     // The file system's root belongs to root; who is root gives a folder away.
     const path = uid === 0 ? join(dir, 'x') : '/x';
     if (uid === 0) chownSync(dir, 12_345, 12_345);
@@ -31,12 +31,12 @@ describe('a folder that can not be used', () => {
         `Run: sudo chown -R ${uid} ${uid === 0 ? dir : '/'}`,
     );
   });
-  it('has permissions that forbid it, or no space', () => {
+  it('explains missing permissions and missing space', () => {
     if (uid === 0) chownSync(dir, 0, 0);
     expect(words('EACCES', dir)).toContain(`Run: chmod -R u+rwX ${dir}`);
     expect(words('ENOSPC', dir)).toContain('no space is left');
   });
-  it('is not made out of any other error', () => {
+  it('is not made from any other error', () => {
     expect(words('EIO', dir)).toBeUndefined();
     expect(explainFileError(new Error('something else'))).toBeUndefined();
   });

@@ -10,7 +10,7 @@ afterEach(() => {
   for (const dir of folders.splice(0)) rmSync(dir, { recursive: true, force: true });
 });
 
-describe('a checkout that is not installed as it should be', () => {
+describe('the launcher', () => {
   /** The launcher in a checkout with these packages. */
   function launch(packages: string[], program: string, flags: string[] = []) {
     const dir = mkdtempSync(join(tmpdir(), 'posthorn-launch-'));
@@ -27,20 +27,20 @@ describe('a checkout that is not installed as it should be', () => {
   }
   const started = { status: 0, stdout: 'started a,b\n', stderr: '' };
 
-  it('is told to run npm ci where nothing is installed', () => {
+  it('says to run npm ci if nothing is installed', () => {
     expect(launch([], 'scripts/x.ts')).toMatchObject({
       status: 1,
       stderr: 'The packages are not installed. Run: npm ci\n',
     });
   });
-  it('is told which development packages are missing, and that the apps run without them', () => {
+  it('names missing development packages, without which the apps still run', () => {
     const { status, stderr } = launch(['@posthorn', 'jest'], 'scripts/x.ts');
     expect(status).toBe(1);
     expect(stderr).toMatch(/^Development packages are missing \(vite\): .*--omit=dev.*\nRun: npm ci --include=dev\n/);
     expect(launch(['@posthorn', 'jest'], 'apps/x.ts')).toEqual(started);
     expect(launch(['@posthorn', 'jest', 'vite'], 'scripts/x.ts')).toEqual(started);
   });
-  it('is told which Node it needs', () => {
+  it('names the Node that is needed', () => {
     const { status, stderr } = launch(['@posthorn'], 'apps/x.ts', ['--no-strip-types']);
     expect(status).toBe(1);
     expect(stderr).toMatch(/^Posthorn needs Node 24, and this is Node [\d.]+\. /);

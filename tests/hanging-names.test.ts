@@ -37,7 +37,7 @@ const attemptsOf = async (world: World, subscriptionId: string) =>
   }[];
 
 describe('a silent name server', () => {
-  it('of 90 subscriptions costs a healthy address no attempt', async () => {
+  it('costs a healthy address no attempt, even with 90 subscriptions behind it', async () => {
     const { world, names, receiver, urlAt, fallSilent } = await startSilentDomain();
     const hanging = await Promise.all(
       Array.from({ length: 90 }, (_, i) =>
@@ -65,7 +65,7 @@ describe('a silent name server', () => {
     expect((await world.delivery(first!.id!)).attempts[0]).toMatchObject({ outcome: 'failed', error: 'dns' });
   });
 
-  it('of addresses that are being validated holds up neither the page nor other validations', async () => {
+  it('delays neither the page nor other validations while its addresses are validated', async () => {
     const { world, names, urlAt, fallSilent } = await startSilentDomain();
     const created = async (host: string) =>
       (
@@ -92,7 +92,7 @@ describe('a silent name server', () => {
 });
 
 describe('validations in flight', () => {
-  it('are bounded, so that they leave connections to others', async () => {
+  it('are limited, so that they leave connections to others', async () => {
     const responses: ServerResponse[] = [];
     const receiver = await startReceiver((_request, response) => void responses.push(response));
     undo.push(() => receiver.close());

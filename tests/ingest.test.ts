@@ -23,8 +23,8 @@ const deliveredCount = (eventId: string) =>
 let counter = 0;
 const freshId = () => `test:${process.pid}.${counter++}~x`;
 
-describe('idempotence', () => {
-  it('the same event again is a duplicate, whatever its spelling, and is delivered once', async () => {
+describe('a repeated event', () => {
+  it('is a duplicate, whatever its spelling, and is delivered once', async () => {
     const id = freshId();
     const event = sampleEvent({ id, data: { id: 's', status: 'x', more: { a: 1, b: [1.5] } } });
     expect(await on.publish(event)).toMatchObject({ status: 202, body: { id, duplicate: false, deliveries: 1 } });
@@ -36,7 +36,7 @@ describe('idempotence', () => {
     await on.publish(event);
     expect(deliveredCount(id)).toBe(1);
   });
-  it('the same id with other content is a conflict', async () => {
+  it('is a conflict if it has other content', async () => {
     const id = freshId();
     await on.publish(sampleEvent({ id, created_at: '2026-01-01T00:00:00Z' }));
     for (const change of [
@@ -53,7 +53,7 @@ describe('idempotence', () => {
       status: 200,
     });
   });
-  it('many at once on two processes make one event and one delivery', async () => {
+  it('makes one event and one delivery when sent many times at once to two processes', async () => {
     const id = freshId();
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, i) =>
@@ -95,13 +95,13 @@ describe('an interrupted call', () => {
     if (step === 'deliveries') await createDeliveries(store, stored);
     return { id, store, acceptedAtMs, published: sampleEvent({ id, created_at: createdAt }) };
   }
-  it.each(['event', 'deliveries'] as const)('that stored only the %s is completed by a repeat', async (step) => {
+  it.each(['event', 'deliveries'] as const)('is completed by a repeat if it stored only the %s', async (step) => {
     const { id, published } = await interrupted(step);
     expect(await on.publish(published)).toMatchObject({ status: 200, body: { duplicate: true, deliveries: 1 } });
     await to.received(1, (request) => request.headers['service-event-id'] === id);
   });
   it.each(['event', 'deliveries'] as const)(
-    'that stored only the %s is completed by the sweep, if nobody repeats it',
+    'is completed by the sweep if it stored only the %s and nobody repeats it',
     async (step) => {
       const { id, store, acceptedAtMs } = await interrupted(step);
       const producer = createProducer({
@@ -117,7 +117,7 @@ describe('an interrupted call', () => {
       await confirmFanOut(store, eventRef({ id, environment: 'sandbox' }));
     },
   );
-  it('a repeat goes to the addresses of the first call, not to those that came after', async () => {
+  it('is completed for the subscriptions of the first call, not for later ones', async () => {
     const { published } = await interrupted('event');
     await on.subscribe(to.url);
     expect(await on.publish(published)).toMatchObject({ body: { deliveries: 1 } });
@@ -132,7 +132,7 @@ describe('an id in two environments', () => {
       .map(({ body }) => JSON.parse(body))
       .sort((a, b) => a.environment.localeCompare(b.environment));
 
-  it('names two events: a sandbox key can not take the ids of production', async () => {
+  it('names two events, so that a sandbox key cannot take ids of production', async () => {
     const id = freshId();
     expect(await on.publish(sampleEvent({ id }), `${PUBLISHER_KEY}-sandbox`)).toMatchObject({ status: 202 });
     expect(await on.publish(sampleEvent({ id, ...production }))).toMatchObject({
@@ -158,7 +158,7 @@ describe('an id in two environments', () => {
     expect(await on.deliveries(`event_id=${id}&environment=sandbox`)).toHaveLength(1);
   });
 
-  it('an event stored before ids were scoped is still found, and its id is free in the other environment', async () => {
+  it('is free in the other environment of an event stored before ids were scoped, which is still found', async () => {
     const id = freshId();
     const createdAt = '2026-05-05T05:05:05.000Z';
     const event = {
@@ -177,8 +177,8 @@ describe('an id in two environments', () => {
   });
 });
 
-describe('batch', () => {
-  it('answers each in order: accepted, duplicate, conflict, bad fields, too large', async () => {
+describe('a batch', () => {
+  it('has a result for each event in order: accepted, duplicate, conflict, bad fields, too large', async () => {
     const id = freshId();
     const answer = await on.publishBatch([
       sampleEvent({ id }),
@@ -200,7 +200,7 @@ describe('batch', () => {
       { status: 202, duplicate: false },
     ]);
   });
-  it('takes 500 events, not 501 and not 0', async () => {
+  it('may have 500 events, not 501 and not 0', async () => {
     expect(
       (await on.publishBatch(Array.from({ length: 500 }, () => sampleEvent({ type: 'session.created' })))).body.results,
     ).toHaveLength(500);
@@ -209,7 +209,7 @@ describe('batch', () => {
   });
 });
 
-describe('refusals', () => {
+describe('ingest', () => {
   it.each([
     ['an unknown type', { type: 'session.x' }, 'type'],
     ['webhook.test', { type: 'webhook.test' }, 'type'],
@@ -221,7 +221,7 @@ describe('refusals', () => {
     ['metadata that is no map of strings', { data: { id: 's', status: 'x', metadata: { a: {} } } }, 'data.metadata.a'],
     ['a country in words', { data: { id: 's', status: 'x', country: 'France' } }, 'data.country'],
     ['a tier in words', { data: { id: 's', status: 'x', tier: 'two' } }, 'data.tier'],
-  ])('%s is refused by field, and nothing is stored', async (_what, change, path) => {
+  ])('refuses %s by field, and stores nothing', async (_what, change, path) => {
     const count = async () => (await on.redis.keys(`${on.prefix}:*event:*`)).length;
     const before = await count();
     const answer = await on.publish(sampleEvent(change));
@@ -229,19 +229,19 @@ describe('refusals', () => {
     expect(answer.body.errors.map((error: { path: string }) => error.path)).toContain(path);
     expect(await count()).toBe(before);
   });
-  it('the key decides who may publish what', async () => {
+  it('accepts from each key only events of its environments', async () => {
     expect((await on.publish(sampleEvent(), 'wrong')).status).toBe(401);
     expect(
       (await on.publish(sampleEvent({ environment: 'production' }), `${PUBLISHER_KEY}-sandbox`)).body,
     ).toMatchObject({ status: 403, code: 'forbidden_environment' });
     expect((await on.publish(sampleEvent(), `${PUBLISHER_KEY}-sandbox`)).status).toBe(202);
   });
-  it('an event just over the limit is refused, one just under it delivered', async () => {
+  it('refuses an event just above the size limit and accepts one just below it', async () => {
     const pad = (length: number) => sampleEvent({ data: { id: 's', status: 'x', pad: 'y'.repeat(length) } });
     expect((await on.publish(pad(4096))).status).toBe(413);
     expect((await on.publish(pad(3_700))).status).toBe(202);
   });
-  it('no JSON value at all makes ingest fail', async () => {
+  it('answers any JSON value below 500', async () => {
     await fc.assert(
       fc.asyncProperty(fc.jsonValue({ maxDepth: 5 }), async (value) => {
         const status = (await on.publish(JSON.stringify({ ...sampleEvent(), data: value }))).status;

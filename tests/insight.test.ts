@@ -19,8 +19,8 @@ beforeEach(async () => {
 const noticesOf = (type: string) =>
   notices.requests.map(({ body }) => JSON.parse(body)).filter((notice) => notice.type === type);
 
-describe('overview', () => {
-  it('counts attempts, successes and durations, ranks addresses, and sees the workers', async () => {
+describe('the overview', () => {
+  it('counts attempts, successes and durations, ranks addresses, and lists the workers', async () => {
     const [good, bad] = [await on.subscribe(to.url), await on.subscribe(failing.url)];
     await on.publishBatch([sampleEvent(), sampleEvent()]);
     await eventually('the address to be paused', async () => (await on.subscription(bad.id)).paused);
@@ -55,7 +55,7 @@ describe('overview', () => {
     await on.operate('DELETE', `/v1/subscriptions/${bad.id}`);
     expect((await on.operate('GET', `/v1/subscriptions/${bad.id}/attempts`)).status).toBe(404);
   });
-  it('a worker that stops is gone from it, one that dies after 10 seconds', async () => {
+  it('no longer lists a worker that has stopped', async () => {
     const own = await ownWorld({ workers: 2 });
     const workers = async () => (await own.operate('GET', '/v1/overview')).body.workers.length;
     expect(await workers()).toBe(2);
@@ -64,8 +64,8 @@ describe('overview', () => {
   });
 });
 
-describe('audit trail', () => {
-  it('has every change with its operator, what it was about and what changed, and no secret', async () => {
+describe('the audit trail', () => {
+  it('has every change with its operator, its subject and what changed, and no secret', async () => {
     const { id, secret } = await on.subscribe(to.url, { description: 'before' });
     const at = (action: string) => `/v1/subscriptions/${id}/${action}`;
     await on.operate('PATCH', `/v1/subscriptions/${id}`, { description: 'after', event_types: ['session.expired'] });
@@ -151,7 +151,7 @@ describe('notices', () => {
     const metrics = await (await fetch(`${on.workerUrls[0]}/metrics`)).text();
     expect(metrics).toMatch(/posthorn_notices_total\{type="subscription\.refused"[^}]*\} 1/);
   });
-  it('are repeated until they are taken', async () => {
+  it('are repeated until they are accepted', async () => {
     const deaf = await ownReceiver(500);
     const own = await ownWorld({ env: { NOTICE_URL: deaf.url, NOTICE_SECRET } });
     const { id } = await own.subscribe(to.url);
@@ -165,7 +165,7 @@ describe('notices', () => {
   });
 });
 
-describe('what was sent', () => {
+describe('the request of a delivery', () => {
   it('is shown as an attempt sent it, and as it would be sent now', async () => {
     const { id, secret } = await on.subscribe(to.url);
     await on.operate('POST', `/v1/subscriptions/${id}/rotate-secret`);
@@ -193,10 +193,10 @@ describe('what was sent', () => {
   });
 });
 
-describe('answers', () => {
+describe('responses', () => {
   const checks = <S extends z.ZodType>(schema: S, value: unknown) =>
     expect(schema.safeParse(value).error?.issues).toBeUndefined();
-  it('are as the schemas of the document say', async () => {
+  it('match the schemas of the API document', async () => {
     const { id, secret: _secret } = await on.subscribe(failing.url);
     const { body: event } = await on.publish(sampleEvent());
     const [failed] = await eventually('it to fail', async () => {

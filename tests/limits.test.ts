@@ -61,15 +61,15 @@ const DOCUMENTED: [name: string, written: string, apps: App[]][] = [
   ['REQUIRE_HTTPS', 'production', ['console']],
 ];
 
-describe('the default of', () => {
-  it.each(DOCUMENTED)('%s is %s (%j)', (name, written, readers) => {
+describe('defaults', () => {
+  it.each(DOCUMENTED)('set %s to %s (%j)', (name, written, readers) => {
     for (const app of readers) {
       const value = settingsOf(app)[name];
       if (['none', 'those of the system'].includes(written)) expect(value ?? []).toEqual([]);
       else expect(value).toEqual(settingsOf(app, { [name]: written })[name]);
     }
   });
-  it('the limits in milliseconds and in numbers are those of the specification', () => {
+  it('are those of the specification in milliseconds and numbers', () => {
     const MINUTE = 60_000;
     expect(settingsOf('worker')).toMatchObject({
       RETRY_DELAYS: [MINUTE, 5 * MINUTE, 30 * MINUTE, 2 * 60 * MINUTE, 12 * 60 * MINUTE],
@@ -78,12 +78,12 @@ describe('the default of', () => {
       RETENTION: 30 * 24 * 60 * MINUTE,
     });
   });
-  it.each(ALL)('each setting of %s is listed above', (app) => {
+  it.each(ALL)('are listed above for each setting of %s', (app) => {
     const listed = DOCUMENTED.filter(([, , readers]) => readers.includes(app)).map(([name]) => name);
     const withDefault = Object.keys(settingsOf(app)).filter((name) => !(name in apps[app].required));
     expect(listed).toEqual(expect.arrayContaining(withDefault));
   });
-  it('each setting is the same in the README', () => {
+  it('are the same in the README', () => {
     const inReadme = readmeDefaults();
     for (const [name, written] of DOCUMENTED) {
       if (name === 'PORT') expect(inReadme.get('PORT')).toBe('3000 / 3002 / 3001');
@@ -116,8 +116,8 @@ async function firstAttempt(on: World, eventId: string) {
   });
 }
 
-describe('with no setting of its own', () => {
-  it('the 20th consecutive failed delivery pauses the address, and the 19th does not', async () => {
+describe('with default settings', () => {
+  it('an address is paused at the 20th consecutive failed delivery, and not at the 19th', async () => {
     const on = await ownWorld({ env: { RETRY_DELAYS: '1ms' } });
     const to = await ownReceiver((request, response) => response.writeHead(failing(request)).end());
     const { id } = await on.subscribe(to.url);
@@ -154,7 +154,7 @@ describe('with no setting of its own', () => {
  * The receiver answers `LATE_MS` after the limit. Its timer and the sender's are in this one process and fire in the order in which they
  * are due, however slow the machine is: only a sender whose limit is late by that much hears the answer.
  */
-describe('an answer that comes after the limit', () => {
+describe('a response after the time limit', () => {
   const LIMIT_MS = 300;
   const LATE_MS = 500;
   const lateReceiver = () =>

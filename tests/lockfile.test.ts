@@ -17,7 +17,7 @@ describe('package-lock.json', () => {
   it('has a hash for everything that is installed here', () => {
     expect(lockProblems(readLock(), root)).toEqual([]);
   });
-  it('each kind of installed package needs one: of production, of development, and for this platform alone', () => {
+  it('needs a hash for each kind of installed package: of production, of development, and for this platform alone', () => {
     const forThisPlatform = Object.entries(readLock().packages).find(
       ([path, { optional, os }]) => optional && os !== undefined && existsSync(join(root, path)),
     );
@@ -26,7 +26,7 @@ describe('package-lock.json', () => {
       expect(problems).toEqual([`${path} has no integrity hash`]);
     }
   });
-  it('a package without a hash may be missing here only if it is optional and for other platforms', () => {
+  it('may lack a hash only for an optional package of another platform', () => {
     const entry = { version: '1.0.0', optional: true, os: ['aix'] };
     expect(problemsAfter((packages) => (packages['node_modules/not-here'] = entry))).toEqual([]);
     for (const wrong of [
@@ -37,13 +37,13 @@ describe('package-lock.json', () => {
       expect(problems).toEqual(['node_modules/not-here has no integrity hash']);
     }
   });
-  it('an address of a download is a problem: npm asks whatever registry it is set to', () => {
+  it('may not have addresses of downloads, so that npm uses the registry that it is set to', () => {
     const from = (resolved: string) => problemsAfter((packages) => (packages['node_modules/zod']!.resolved = resolved));
     expect(from('https://mirror.example.com/zod.tgz')).toEqual([
       expect.stringMatching(/^node_modules\/zod has an address/),
     ]);
   });
-  it('engines are left out, so that npm does not compare them with the Node that it runs on', () => {
+  it('leaves engines out, so that npm does not compare them with the Node that it runs on', () => {
     const lock = readLock();
     lock.packages['node_modules/zod']!.engines = { node: '>=99' };
     expect(lockProblems(lock, root)).toEqual([expect.stringMatching(/^node_modules\/zod has "engines"/)]);
@@ -51,7 +51,7 @@ describe('package-lock.json', () => {
     expect(lock).toEqual(readLock());
     expect(lock.packages['']!.engines).toEqual({ node: '>=24' });
   });
-  it('is completed with the packages of other platforms, and those without a hash are asked for again', () => {
+  it('is completed with packages of other platforms, and packages without a hash are resolved again', () => {
     const lock = readLock();
     dropUnverified(lock);
     const added = addOtherPlatforms(lock);

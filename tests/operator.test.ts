@@ -12,8 +12,8 @@ beforeEach(async () => {
 });
 const fields = { event_types: 'all', environment: 'both' };
 
-describe('subscriptions', () => {
-  it('are created awaiting validation, with a secret shown once, and take no events before they are validated', async () => {
+describe('a subscription', () => {
+  it('is created awaiting validation, with a secret shown once, and gets no events before it is validated', async () => {
     const created = await on.operate('POST', '/v1/subscriptions', { url: to.url, ...fields, description: 'd' });
     expect(created.status).toBe(201);
     expect(created.body).toMatchObject({
@@ -33,7 +33,7 @@ describe('subscriptions', () => {
     expect((await on.publish(sampleEvent())).body.deliveries).toBe(0);
   });
 
-  it('validation is one POST of {} without a signature; any answer but a redirect makes the address active', async () => {
+  it('is validated by one POST of {} without a signature; any response but a redirect makes it active', async () => {
     const own = await ownReceiver(404);
     const { id, status } = await on.subscribe(own.url);
     expect(status).toBe('active');
@@ -48,7 +48,7 @@ describe('subscriptions', () => {
     });
   });
 
-  it('an address that can not be reached stays awaiting validation and says why', async () => {
+  it('stays awaiting validation, with the reason, if its address is unreachable', async () => {
     const gone = await ownReceiver();
     await gone.close();
     const { id } = (await on.operate('POST', '/v1/subscriptions', { url: gone.url, ...fields })).body;
@@ -58,7 +58,7 @@ describe('subscriptions', () => {
     expect((await on.operate('POST', `/v1/subscriptions/${id}/resume`)).status).toBe(409);
   });
 
-  it('a new url goes back to awaiting validation; what comes meanwhile is held and goes to the new address', async () => {
+  it('awaits validation after a change of url; events are held and then go to the new address', async () => {
     const [before, after] = [await ownReceiver(), await ownReceiver()];
     const { id } = await on.subscribe(before.url, { environment: 'production' });
     const patched = await on.operate('PATCH', `/v1/subscriptions/${id}`, { url: after.url, description: 'moved' });
@@ -75,7 +75,7 @@ describe('subscriptions', () => {
     expect(before.requests.filter(isDelivery)).toHaveLength(0);
   });
 
-  it('a change of types or environment is seen by the next event; the same url keeps the status', async () => {
+  it('matches the next event by its changed types and environment, and keeps its status if the url is the same', async () => {
     const { id } = await on.subscribe(to.url, { environment: 'production', event_types: ['session.expired'] });
     const deliveries = async (type: string) =>
       (await on.publish(sampleEvent({ type, environment: 'production' }))).body.deliveries;
@@ -90,7 +90,7 @@ describe('subscriptions', () => {
     expect((await on.operate('GET', `/v1/subscriptions/${id}`)).status).toBe(404);
   });
 
-  it('a delete ends what was unfinished', async () => {
+  it('fails its unfinished deliveries when it is deleted', async () => {
     const failing = await ownReceiver(deliveriesWith(500));
     const { id } = await on.subscribe(failing.url);
     const { body } = await on.publish(sampleEvent());
@@ -103,7 +103,7 @@ describe('subscriptions', () => {
     expect((await on.operate('DELETE', `/v1/subscriptions/${id}`)).status).toBe(404);
   });
 
-  it('lists filter and page', async () => {
+  it('is listed by status and environment, page by page', async () => {
     const ids = [];
     for (let i = 0; i < 3; i++) ids.push((await on.subscribe(to.url, { environment: 'production' })).id);
     await on.operate('POST', `/v1/subscriptions/${ids[0]}/pause`);
@@ -120,7 +120,7 @@ describe('subscriptions', () => {
   });
 });
 
-describe('bad input', () => {
+describe('the operator API', () => {
   it.each([
     ['a private address', { url: 'http://10.0.0.1/', ...fields }, 'url'],
     ['metadata by number', { url: 'http://2852039166/', ...fields }, 'url'],
@@ -133,7 +133,7 @@ describe('bad input', () => {
     ['a short secret', { url: 'https://example.com', ...fields, secret: 'short' }, 'secret'],
     ['a list', [], ''],
     ['null', 'null', ''],
-  ])('a subscription with %s is refused by field, and nothing is stored', async (_what, body, path) => {
+  ])('refuses a subscription with %s by field, and stores nothing', async (_what, body, path) => {
     // Redis gives keys in no order.
     const stored = async () => (await on.redis.keys(`${on.prefix}:*subscription*`)).sort();
     const before = await stored();
@@ -153,7 +153,7 @@ describe('bad input', () => {
     'subscription_id=x',
     'event_id=a%20b',
     'colour=1',
-  ])('a list with %s is refused', async (query) => {
+  ])('refuses a list with %s', async (query) => {
     expect((await on.operate('GET', `/v1/deliveries?${query}`)).status).toBe(422);
   });
   it.each([
@@ -166,16 +166,16 @@ describe('bad input', () => {
     ['GET', '/v1/deliveries/dlv_none'],
     ['GET', '/v1/events/evt_none'],
     ['GET', '/v1/nothing'],
-  ])('%s %s is not there', async (method, path) => {
+  ])('answers %s %s with 404', async (method, path) => {
     const answer = await on.operate(method, path, method === 'PATCH' ? { description: 'x' } : undefined);
     expect([answer.status, answer.body.code]).toEqual([404, 'not_found']);
   });
-  it('nothing is answered without a token', async () => {
+  it('answers 401 without a token', async () => {
     for (const path of ['/v1/subscriptions', '/v1/deliveries', '/v1/nothing', '/queues']) {
       expect((await fetch(`${on.consoleUrl}${path}`)).status).toBe(401);
     }
   });
-  it('https can be required for addresses of production', async () => {
+  it('requires https for addresses of production if it is set so', async () => {
     const strict = await ownWorld({ workers: 0, ingests: 1, env: { REQUIRE_HTTPS: 'production' } });
     const create = (environment: string) =>
       strict.operate('POST', '/v1/subscriptions', { url: to.url, event_types: 'all', environment });
@@ -193,14 +193,14 @@ describe('Bull Board', () => {
       ...init,
       headers: { authorization: `Basic ${btoa(`me:${OPERATOR_TOKEN}`)}` },
     });
-  it('opens for an operator and shows the queue and its jobs', async () => {
+  it('shows the queue and its jobs to an operator', async () => {
     expect((await board('')).status).toBe(200);
     const { queues } = (await (await board('/api/queues?activeQueue=deliveries')).json()) as {
       queues: { name: string; readOnlyMode: boolean }[];
     };
     expect(queues).toMatchObject([{ name: 'deliveries', readOnlyMode: true }]);
   });
-  it('changes nothing', async () => {
+  it('refuses every change', async () => {
     for (const [method, path] of [
       ['PUT', '/api/queues/deliveries/promote'],
       ['PUT', '/api/queues/deliveries/retry/failed'],
@@ -214,8 +214,8 @@ describe('Bull Board', () => {
   });
 });
 
-describe('operations', () => {
-  it('every app tells that it lives, is ready, and what it measures', async () => {
+describe('health and metrics', () => {
+  it('are served by every app', async () => {
     await on.subscribe(to.url);
     await on.publish(sampleEvent());
     await eventually('success', async () => (await on.deliveries('status=succeeded')).length === 1);

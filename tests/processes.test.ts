@@ -9,9 +9,9 @@ import { atEnd, ownApis, ownClient, ownEnv, ownProcess, ownReceiver } from './ow
 import { accepted } from './redis-servers.ts';
 import { ENCRYPTION_KEY, OPERATOR_TOKEN, PUBLISHER_KEY, sampleEvent, worldEnv } from './world.ts';
 
-describe('start and stop', () => {
+describe('a process', () => {
   it.each(['ingest', 'worker', 'console'] as const)(
-    '%s with bad settings ends at once, naming each and no value',
+    'of %s exits at once with bad settings, naming each and no value',
     async (app) => {
       const process = ownProcess(app, {
         PORT: 'hunter2',
@@ -28,7 +28,7 @@ describe('start and stop', () => {
     },
   );
   it.each(['ingest', 'worker', 'console'] as const)(
-    '%s says ready once, and ends with 0 on SIGTERM and on SIGINT',
+    'of %s logs ready once, and exits with 0 on SIGTERM and on SIGINT',
     async (app) => {
       for (const signal of ['SIGTERM', 'SIGINT'] as const) {
         const process = ownProcess(app, ownEnv());
@@ -39,7 +39,7 @@ describe('start and stop', () => {
       }
     },
   );
-  it('a worker asked to stop finishes the attempt in flight, and one whose grace ends gives it to another', async () => {
+  it('of worker finishes the attempt in flight when stopped, or passes it on when its grace ends', async () => {
     const env = ownEnv({ ATTEMPT_TIMEOUT: '10m' });
     const { publish, subscribe, deliveries } = await ownApis(env);
     const to = await ownReceiver();
@@ -71,7 +71,7 @@ describe('start and stop', () => {
     await eventually('another worker to take it', async () => (await deliveries('status=succeeded')).length === 2);
   });
   it.each(['ingest', 'worker', 'console'] as const)(
-    '%s works on and stops when nobody reads its log any more',
+    'of %s works and stops when nobody reads its log any more',
     async (app) => {
       const process = ownProcess(app, ownEnv({ LOG_LEVEL: 'trace' }));
       const { url } = await process.ready;
@@ -81,7 +81,7 @@ describe('start and stop', () => {
       expect(await process.ended).toBe(0);
     },
   );
-  it('processes that disagree about the partitions do not mix', async () => {
+  it('refuses to start with another number of partitions', async () => {
     const env = ownEnv();
     const first = ownProcess('ingest', env);
     await first.ready;
@@ -91,8 +91,8 @@ describe('start and stop', () => {
   });
 });
 
-describe('a Redis that goes away', () => {
-  it('ingest answers 503 and is not ready meanwhile, workers wait, and all goes on by itself after its return', async () => {
+describe('apps without a usable Redis', () => {
+  it('answer 503, are not ready and wait while Redis is away, and continue by themselves after its return', async () => {
     const dir = join(import.meta.dirname, `../.posthorn/redis-outage-${process.pid}`);
     atEnd(() => rmSync(dir, { recursive: true, force: true }));
     let redis = await startRedis(dir, { say: () => undefined });
@@ -117,7 +117,7 @@ describe('a Redis that goes away', () => {
     await to.received(1, (request) => request.headers['service-event-id'] === 'evt_after');
   });
 
-  it('a full Redis: 503, nothing half stored, and it goes on when there is room again', async () => {
+  it('answer 503 and store nothing in part while Redis is full, and continue when there is room again', async () => {
     const dir = join(import.meta.dirname, `../.posthorn/redis-full-${process.pid}`);
     atEnd(() => rmSync(dir, { recursive: true, force: true }));
     const redis = await startRedis(dir, { say: () => undefined });
@@ -156,8 +156,8 @@ async function readKey(redis: ReturnType<typeof connectRedis>, key: string): Pro
   return JSON.stringify(await readers[await redis.type(key)]!());
 }
 
-describe('the Redis behind it', () => {
-  it('is refused where it may evict keys, and warned about where what it has answered may be lost', async () => {
+describe('the settings of Redis', () => {
+  it('end the process if keys may be evicted, and log a warning if acknowledged writes may be lost', async () => {
     const dir = join(import.meta.dirname, '../.posthorn', `evicting-${testPrefix()}`);
     atEnd(() => rmSync(dir, { recursive: true, force: true }));
     const extra = ['--maxmemory-policy', 'allkeys-lru', '--appendonly', 'no'];
@@ -185,7 +185,7 @@ describe('the Redis behind it', () => {
 });
 
 describe('secrets', () => {
-  it('are in no log, no key, no job, no metric and no page', async () => {
+  it('appear in no log, key, job, metric or page', async () => {
     const noticeSecret = 'a-secret-for-notices-987654321';
     const notices = await ownReceiver();
     const env = ownEnv({

@@ -19,7 +19,7 @@ async function untilRefused(on: World, key: string) {
 }
 
 describe('PUBLISHER_QUOTA', () => {
-  it('refuses the publisher that has used it up, with words, and nobody else', async () => {
+  it('refuses the publisher that has used it up, with a clear message, and nobody else', async () => {
     const on = await ownWorld({ workers: 0, env: { PUBLISHER_QUOTA: '2mb' } });
     const refused = await untilRefused(on, sandboxKey);
     expect(refused).toMatchObject({ status: 429, body: { code: 'quota_exceeded' } });
@@ -30,7 +30,7 @@ describe('PUBLISHER_QUOTA', () => {
     expect(await on.publish(large())).toMatchObject({ status: 202 });
   });
 
-  it('counts what other processes have accepted, also ones that are gone, and forgets it after the retention', async () => {
+  it('counts what all processes have accepted, also stopped ones, until the retention ends', async () => {
     const clock = fakeClock(Date.now());
     const env = { PUBLISHER_QUOTA: '2mb', RETENTION: '30d' };
     const first = await ownWorld({ workers: 0, env, clock });
@@ -42,7 +42,7 @@ describe('PUBLISHER_QUOTA', () => {
     expect(await (await again()).publish(large(), sandboxKey)).toMatchObject({ status: 202 });
   });
 
-  it('in a batch, refuses the events that are over it', async () => {
+  it('refuses those events of a batch that exceed it', async () => {
     const on = await ownWorld({ workers: 0, env: { PUBLISHER_QUOTA: '1mb' } });
     const { status, body } = await on.publishBatch(Array.from({ length: 300 }, () => large(15_000)));
     expect(status).toBe(200);
@@ -50,7 +50,7 @@ describe('PUBLISHER_QUOTA', () => {
     expect([...statuses].sort()).toEqual([202, 429]);
   });
 
-  it('is half of the memory of Redis by default, a size or a percentage if set, and off with 0', () => {
+  it('is half of the memory of Redis by default, or a size, a percentage, or off with 0', () => {
     const read = (PUBLISHER_QUOTA?: string) =>
       loadIngestSettings({ PUBLISHER_KEYS: `a:both:${PUBLISHER_KEY}`, ...(PUBLISHER_QUOTA && { PUBLISHER_QUOTA }) })
         .PUBLISHER_QUOTA;
@@ -61,7 +61,7 @@ describe('PUBLISHER_QUOTA', () => {
     for (const bad of ['101%', '0%', '5', '-1gb', '0mb']) expect(() => read(bad)).toThrow(/PUBLISHER_QUOTA: must be 0/);
   });
 
-  it('as a percentage is taken of the memory that Redis may use', async () => {
+  it('is taken, as a percentage, of the memory that Redis may use', async () => {
     // A hundred-millionth of a percent of some gigabytes is less than one event.
     const on = await ownWorld({ workers: 0, env: { PUBLISHER_QUOTA: '0.00000001%' } });
     expect(await on.publish(sampleEvent(), sandboxKey)).toMatchObject({ status: 202 });

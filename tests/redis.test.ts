@@ -13,7 +13,7 @@ const SEVERAL_ANSWERS_BYTES = 150;
 const LONG = '10m';
 
 describe('TLS and users', () => {
-  it('works over rediss:// with a user that may touch nothing but its own keys; an unknown certificate is refused', async () => {
+  it('work over rediss:// with a user that may touch only its own keys; an unknown certificate is refused', async () => {
     const [tlsPort, { cert, settings }] = [await freePort(), tls()];
     const rights = ['on', '>p@ss:w/rd', '~posthorn:*', '&*', '+@all', '-@admin', '-@dangerous', '+info'];
     await redisServer(['--tls-port', String(tlsPort), ...asArguments(settings), '--user', 'posthorn', ...rights]);
@@ -38,8 +38,8 @@ describe('TLS and users', () => {
   });
 });
 
-describe('a Redis that', () => {
-  it('is slow: what is accepted arrives, and nothing is half accepted', async () => {
+describe('with a Redis that', () => {
+  it('is slow, every accepted event is delivered and none is accepted in part', async () => {
     const redis = await redisServer();
     const proxy = await ownProxy(redis.port);
     const { publish, deliveries, to, ingestUrl } = await system({ REDIS_URL: `redis://127.0.0.1:${proxy.port}` });
@@ -58,7 +58,7 @@ describe('a Redis that', () => {
     await eventually('all records', async () => (await deliveries('status=succeeded&limit=100')).length === 51);
   });
 
-  it('breaks off in the middle of its answers to ingest: publishers are told 503, and what they repeat arrives once', async () => {
+  it('breaks off replies to ingest, publishers get 503 and what they repeat is delivered once', async () => {
     const redis = await redisServer();
     const proxy = await ownProxy(redis.port);
     const through = { REDIS_URL: `redis://127.0.0.1:${proxy.port}` };
@@ -82,7 +82,7 @@ describe('a Redis that', () => {
     expect(complaintsOf(ingest)).toEqual([]);
   });
 
-  it('breaks off in the middle of its answers to a worker: outcomes are stored all the same, and nothing is sent twice', async () => {
+  it('breaks off replies to a worker, outcomes are stored all the same and nothing is sent twice', async () => {
     const redis = await redisServer();
     const proxy = await ownProxy(redis.port);
     const through = { REDIS_URL: `redis://127.0.0.1:${proxy.port}`, ADDRESS_CONCURRENCY: '40', ATTEMPT_TIMEOUT: LONG };
@@ -98,7 +98,7 @@ describe('a Redis that', () => {
     expect(complaintsOf(worker)).toEqual([]);
   });
 
-  it('is full while attempts are in flight: their outcomes are kept until there is room, and nothing is sent twice', async () => {
+  it('is full during attempts, outcomes are kept until there is room and nothing is sent twice', async () => {
     const redis = await redisServer();
     const { publish, deliveries, to, worker } = await system({
       REDIS_URL: redis.url,
@@ -124,7 +124,7 @@ describe('a Redis that', () => {
     await to.received(1, ({ headers }) => headers['service-event-id'] === 'evt_after');
   });
 
-  it('stands still with its connections open: 503 meanwhile, and all goes on afterwards', async () => {
+  it('hangs with its connections open, publishers get 503, and everything continues afterwards', async () => {
     const redis = await redisServer();
     const { publish, publishBatch, to, ingestUrl } = await system({ REDIS_URL: redis.url });
     process.kill(redis.pid, 'SIGSTOP');
@@ -143,7 +143,7 @@ describe('a Redis that', () => {
     await to.received(1, ({ headers }) => headers['service-event-id'] === 'evt_after');
   });
 
-  it('takes no more connections: 503 until it does, and all go on by themselves', async () => {
+  it('accepts no more connections, publishers get 503, and everything continues once it does', async () => {
     const redis = await redisServer();
     const { publish, to, ingest } = await system({ REDIS_URL: redis.url });
     const client = ownClient({ REDIS_URL: redis.url });
@@ -156,7 +156,7 @@ describe('a Redis that', () => {
     await to.received(1, ({ headers }) => headers['service-event-id'] === 'evt_after');
   });
 
-  it('vanishes without closing a connection: another connection is made', async () => {
+  it('vanishes without closing a connection, another connection is made', async () => {
     const redis = await redisServer();
     const proxy = await ownProxy(redis.port);
     const { publish, to } = await system({ REDIS_URL: `redis://127.0.0.1:${proxy.port}` });

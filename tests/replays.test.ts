@@ -24,8 +24,8 @@ const done = (replayId: string) =>
   });
 const header = (request: ReceivedRequest, name: string) => String(request.headers[name]);
 
-describe('replay', () => {
-  it('of one sends the same bytes under a new delivery id, with fresh attempts', async () => {
+describe('a replay', () => {
+  it('sends the same bytes under a new delivery id, with fresh attempts', async () => {
     const to = await ownReceiver(deliveriesWith(500));
     const { id, secret } = await on.subscribe(to.url);
     await publishFailing(id, 1);
@@ -63,7 +63,7 @@ describe('replay', () => {
     expect([late.status, late.body.detail]).toEqual([409, 'It failed too long ago to be replayed.']);
   });
 
-  it('in bulk sends each failed delivery of the address in the time once', async () => {
+  it('sends, in bulk, each failed delivery of the address and time range once', async () => {
     const [to, other] = [await ownReceiver(deliveriesWith(500)), await ownReceiver(deliveriesWith(500))];
     const { id } = await on.subscribe(to.url, { environment: 'sandbox' });
     const elsewhere = await on.subscribe(other.url, { environment: 'sandbox' });
@@ -91,7 +91,7 @@ describe('replay', () => {
     expect(listed.body.data.map((replay: { id: string }) => replay.id)).toEqual([again.body.id, started.body.id]);
   });
 
-  it('refuses what it can not do', async () => {
+  it('is refused, in bulk, for a paused or unknown subscription and for a bad time range', async () => {
     const to = await ownReceiver();
     const { id } = await on.subscribe(to.url);
     await on.operate('POST', `/v1/subscriptions/${id}/pause`);
@@ -106,8 +106,8 @@ describe('replay', () => {
   });
 });
 
-describe('test delivery', () => {
-  it('goes to one address alone, whatever types it selected, with a snapshot that says it is a sample', async () => {
+describe('a test delivery', () => {
+  it('goes to one address only, whatever its types, with a snapshot marked as a sample', async () => {
     const [to, other] = [await ownReceiver(), await ownReceiver()];
     const { id, secret } = await on.subscribe(to.url, { event_types: ['session.expired'], environment: 'production' });
     await on.subscribe(other.url);

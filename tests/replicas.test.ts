@@ -12,7 +12,7 @@ describe('ACK_REPLICAS', () => {
   it.each([
     ['0', 'is lost with it'],
     ['1', 'is there, with its delivery and its job'],
-  ])('%s: what was accepted just before the master dies, ahead of a slow replica, %s', async (replicas) => {
+  ])('of %s: an event accepted just before the master dies, ahead of a slow replica, %s', async (replicas) => {
     const master = await redisServer(['--repl-diskless-sync-delay', '0']);
     const link = await ownProxy(master.port);
     const toReplica = ['--replicaof', '127.0.0.1', String(link.port), '--repl-diskless-load', 'on-empty-db'];
@@ -38,7 +38,7 @@ describe('ACK_REPLICAS', () => {
     expect(found).toEqual(replicas === '1' ? [3, 3, 3] : [0, 0, 0]);
   });
 
-  it('with too few replicas nothing is accepted', async () => {
+  it('lets nothing be accepted while there are too few replicas', async () => {
     const redis = await redisServer(['--repl-diskless-sync-delay', '0']);
     const { publish } = await system({ REDIS_URL: redis.url, ACK_REPLICAS: '1' });
     const refused = await publish(sampleEvent({ id: 'evt_alone' }));

@@ -22,66 +22,56 @@ describe('Sentinel', () => {
   it.each([
     ['dies', 'SIGKILL'],
     ['stands still, and comes back as if nothing had been', 'SIGSTOP'],
-  ] as const)(
-    'loses nothing that was accepted when the master %s, and all go on with the new one',
-    async (_how, signal) => {
-      const careful = [
-        '--min-replicas-to-write',
-        '1',
-        '--min-replicas-max-lag',
-        '2',
-        '--repl-diskless-sync-delay',
-        '0',
-      ];
-      const master = await redisServer(careful);
-      for (let i = 0; i < 2; i++) await redisServer(['--replicaof', '127.0.0.1', String(master.port), ...careful]);
-      const { servers, allowFailover } = await startSentinels(master.port, { count: 3, replicas: 2 });
-      const settings = {
-        REDIS_SENTINELS: servers.map(({ port }) => `127.0.0.1:${port}`).join(','),
-        REDIS_SENTINEL_NAME: 'posthorn',
-        ACK_REPLICAS: '1',
-      };
-      const { publish, deliveries, to, ingest } = await system(settings, { eager: true });
-      expect(ingest.output.join('')).not.toContain('min-replicas-to-write 0');
+  ] as const)('loses nothing accepted when the master %s, and all continue with the new one', async (_how, signal) => {
+    const careful = ['--min-replicas-to-write', '1', '--min-replicas-max-lag', '2', '--repl-diskless-sync-delay', '0'];
+    const master = await redisServer(careful);
+    for (let i = 0; i < 2; i++) await redisServer(['--replicaof', '127.0.0.1', String(master.port), ...careful]);
+    const { servers, allowFailover } = await startSentinels(master.port, { count: 3, replicas: 2 });
+    const settings = {
+      REDIS_SENTINELS: servers.map(({ port }) => `127.0.0.1:${port}`).join(','),
+      REDIS_SENTINEL_NAME: 'posthorn',
+      ACK_REPLICAS: '1',
+    };
+    const { publish, deliveries, to, ingest } = await system(settings, { eager: true });
+    expect(ingest.output.join('')).not.toContain('min-replicas-to-write 0');
 
-      const ids = new Set<string>();
-      const answers = new Set<number>();
-      let publishing = true;
-      const publishers = Array.from({ length: 4 }, async () => {
-        while (publishing) {
-          const { status, body } = await publish(sampleEvent());
-          answers.add(status);
-          if (status === 202) ids.add(body.id);
-        }
-      });
-      await eventually('some events', () => ids.size > 100);
-      answers.clear();
-      process.kill(master.pid, signal);
-      await eventually('a publisher to be told', () => answers.has(503));
-      const before = ids.size;
-      await allowFailover();
-      await eventually('events over the new master', () => ids.size > before + 100);
-      if (signal === 'SIGSTOP') {
-        process.kill(master.pid, 'SIGCONT');
-        const client = ownClient({ REDIS_URL: master.url });
-        await eventually('the old master to be told', async () =>
-          /master_link_status:up/.test(await client.info('replication')),
-        );
+    const ids = new Set<string>();
+    const answers = new Set<number>();
+    let publishing = true;
+    const publishers = Array.from({ length: 4 }, async () => {
+      while (publishing) {
+        const { status, body } = await publish(sampleEvent());
+        answers.add(status);
+        if (status === 202) ids.add(body.id);
       }
-      publishing = false;
-      await Promise.all(publishers);
-      expect(complaintsOf(ingest)).toEqual([]);
-      expect([...answers].sort()).toEqual([202, 503]);
-      const arrived = () => new Set(to.requests.map(({ headers }) => headers['service-event-id']));
-      await eventually('all that was accepted', () => {
-        const there = arrived();
-        return [...ids].every((id) => there.has(id));
-      });
-      await eventually('their records', async () => (await deliveries('status=pending')).length === 0);
-    },
-  );
+    });
+    await eventually('some events', () => ids.size > 100);
+    answers.clear();
+    process.kill(master.pid, signal);
+    await eventually('a publisher to be told', () => answers.has(503));
+    const before = ids.size;
+    await allowFailover();
+    await eventually('events over the new master', () => ids.size > before + 100);
+    if (signal === 'SIGSTOP') {
+      process.kill(master.pid, 'SIGCONT');
+      const client = ownClient({ REDIS_URL: master.url });
+      await eventually('the old master to be told', async () =>
+        /master_link_status:up/.test(await client.info('replication')),
+      );
+    }
+    publishing = false;
+    await Promise.all(publishers);
+    expect(complaintsOf(ingest)).toEqual([]);
+    expect([...answers].sort()).toEqual([202, 503]);
+    const arrived = () => new Set(to.requests.map(({ headers }) => headers['service-event-id']));
+    await eventually('all that was accepted', () => {
+      const there = arrived();
+      return [...ids].every((id) => there.has(id));
+    });
+    await eventually('their records', async () => (await deliveries('status=pending')).length === 0);
+  });
 
-  it('follows a failover where sentinels and servers all want TLS and a password', async () => {
+  it('follows a failover if sentinels and servers require TLS and a password', async () => {
     const [{ cert, settings: withTls }, password] = [tls(), 'p0sthorn-s3cret'];
     const server = async (extra: string[] = []) => {
       const settings = { ...withTls, 'tls-replication': 'yes', requirepass: password, masterauth: password };
@@ -121,7 +111,7 @@ describe('Sentinel', () => {
     for (const line of [...ingest.output, ...worker.output, ...operator.output]) expect(line).not.toContain(password);
   });
 
-  it('no connection ends for good, though it hears of the failover while it is looking for the new master', async () => {
+  it('ends no connection for good that hears of the failover while it looks for the new master', async () => {
     const { master, servers, allowFailover } = await watchedPair(1);
     const slow = await ownProxy(servers[0]!.port);
     const clients = Array.from({ length: 10 }, () => ownClient(throughSentinels([slow.port])));
@@ -135,7 +125,7 @@ describe('Sentinel', () => {
     expect(await Promise.all(clients.map((client) => client.set('after', '1')))).toEqual(clients.map(() => 'OK'));
   });
 
-  it('a sentinel that stands still holds nobody up', async () => {
+  it('delays nobody if one sentinel hangs', async () => {
     const { servers } = await watchedPair(2);
     process.kill(servers[0]!.pid, 'SIGSTOP');
     const client = ownClient(throughSentinels(servers.map(({ port }) => port)));
@@ -143,7 +133,7 @@ describe('Sentinel', () => {
     expect(await client.set('key', '1')).toBe('OK');
   });
 
-  it('with nobody left to ask, commands fail in time, later ones at once, and none piles up in memory', async () => {
+  it('fails commands in time, later ones at once, and queues none in memory, if no sentinel is left', async () => {
     const { master, servers } = await watchedPair(1);
     const client = ownClient(throughSentinels([servers[0]!.port]), { failFastAfterMs: 300 });
     client.on('error', () => undefined);

@@ -34,7 +34,7 @@ function browser(consoleUrl: string) {
 const signIn = (on: ReturnType<typeof browser>, token = OPERATOR_TOKEN) => on.call('POST', '/v1/session', { token });
 
 describe('a session', () => {
-  it('is a cookie that no script reads and no other site sends; with its CSRF token it does what a token does', async () => {
+  it('is a cookie that no script reads and no other site sends, and with its CSRF token has the rights of a token', async () => {
     const on = browser((await world()).consoleUrl);
     const { status, set, body } = await signIn(on);
     expect(status).toBe(201);
@@ -66,7 +66,7 @@ describe('a session', () => {
     expect((await on.call('PUT', '/queues/api/queues/deliveries/pause')).status).toBe(405);
   });
 
-  it('ends with signing out, which needs the CSRF token too, and then the cookie is worth nothing', async () => {
+  it('ends with signing out, which needs the CSRF token, and then its cookie is refused', async () => {
     const on = browser((await world()).consoleUrl);
     const { body } = await signIn(on);
     const { cookie } = on;
@@ -77,7 +77,7 @@ describe('a session', () => {
     expect((await on.call('GET', '/v1/session', undefined, { cookie: cookie! })).status).toBe(401);
   });
 
-  it('ends at its time, however much it is used', async () => {
+  it('ends after SESSION_LIFETIME, however much it is used', async () => {
     const clock = fakeClock(Date.now());
     const on = browser((await world({ clock, env: { SESSION_LIFETIME: '1h' } })).consoleUrl);
     await signIn(on);
@@ -87,7 +87,7 @@ describe('a session', () => {
     expect((await on.call('GET', '/v1/overview')).status).toBe(401);
   });
 
-  it('is good on every console, and ends when its token is withdrawn or changed', async () => {
+  it('is valid on every console, and ends when its token is removed or changed', async () => {
     const first = await world();
     const on = browser(first.consoleUrl);
     await signIn(on);
@@ -100,7 +100,7 @@ describe('a session', () => {
     expect(await as(`someone-else:${OPERATOR_TOKEN}`)).toBe(401);
   });
 
-  it('a new one gets a new id, and a forged or foreign cookie is nobody', async () => {
+  it('gets a new id with each sign-in, and a forged or foreign cookie is refused', async () => {
     const { consoleUrl } = await world();
     const on = browser(consoleUrl);
     await signIn(on);
@@ -113,7 +113,7 @@ describe('a session', () => {
     }
   });
 
-  it('stores neither token nor cookie in readable form', async () => {
+  it('is stored without readable token or cookie', async () => {
     const { consoleUrl, redis, prefix } = await world();
     const on = browser(consoleUrl);
     await signIn(on);
@@ -124,7 +124,7 @@ describe('a session', () => {
 });
 
 describe('sign-in', () => {
-  it('is closed to a client after 10 wrong tokens, the right one included; others are let in', async () => {
+  it('is refused to a client after 10 wrong tokens, even with the right one; other clients are let in', async () => {
     const { consoleUrl } = await world({ env: { TRUSTED_PROXIES: '127.0.0.0/8' } });
     const from = (client: string, token: string) =>
       browser(consoleUrl).call('POST', '/v1/session', { token }, { 'x-forwarded-for': client });
@@ -137,7 +137,7 @@ describe('sign-in', () => {
     expect((await browser(consoleUrl).call('GET', '/queues', undefined, basic)).status).toBe(429);
   });
 
-  it('believes what a client says of its address only from a trusted proxy', async () => {
+  it('accepts a forwarded client address only from a trusted proxy', async () => {
     const { consoleUrl } = await world();
     const from = (client: string) =>
       browser(consoleUrl).call('POST', '/v1/session', { token: 'wrong' }, { 'x-forwarded-for': client });
@@ -153,7 +153,7 @@ describe('sign-in', () => {
     },
   );
 
-  it('marks the cookie as secure where the browser came by https', async () => {
+  it('marks the cookie as secure if the browser came by https', async () => {
     const { consoleUrl } = await world({ env: { TRUSTED_PROXIES: '127.0.0.0/8' } });
     const headers = { 'x-forwarded-proto': 'https' };
     const { set } = await browser(consoleUrl).call('POST', '/v1/session', { token: OPERATOR_TOKEN }, headers);
@@ -162,7 +162,7 @@ describe('sign-in', () => {
 });
 
 describe('headers', () => {
-  it('keep scripts in pages to the console’s own, and pages out of frames', async () => {
+  it('allow only the console’s own scripts in pages, and no frames', async () => {
     const { consoleUrl } = await world();
     for (const path of ['/v1/session', '/docs', '/queues', '/nothing']) {
       const { headers } = await fetch(consoleUrl + path);
@@ -176,7 +176,7 @@ describe('headers', () => {
 });
 
 describe('rate limits', () => {
-  it('are off for publishers unless set; set, they count events for each key over all processes', async () => {
+  it('are off for publishers by default; if set, they count events for each key over all processes', async () => {
     const on = await world({ ingests: 2, env: { PUBLISHER_RATE_LIMIT: '5' } });
     const publish = (process: number, body: unknown, key = PUBLISHER_KEY) =>
       fetch(`${on.ingestUrls[process]}/v1/events${(body as { events?: unknown }).events ? '/batch' : ''}`, {
@@ -197,7 +197,7 @@ describe('rate limits', () => {
     expect(await refused.json()).toMatchObject({ code: 'too_many_requests', status: 429 });
     expect((await publish(1, sampleEvent(), `${PUBLISHER_KEY}-sandbox`)).status).toBe(202);
   });
-  it('hold for operators as well', async () => {
+  it('apply to operators as well', async () => {
     const on = await world({ env: { OPERATOR_RATE_LIMIT: '3' } });
     const statuses: number[] = [];
     await eventually('a refusal', async () => {

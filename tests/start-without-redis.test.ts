@@ -109,7 +109,7 @@ describe.each([
   ['sentinel', watchedRedis],
   ['Cluster', smallCluster],
 ])('apps started before any %s answers', (_what, newSetup) => {
-  it('live, are not ready, tell callers 503, and go on by themselves once it is there', async () => {
+  it('are alive and not ready, answer 503, and continue by themselves once it is there', async () => {
     const { env, start } = await newSetup();
     const apps = await startApps(env);
     for (const { app, url } of apps) {
@@ -165,7 +165,7 @@ describe.each([
     }
   }, 180_000);
 
-  it('end with 0 on SIGTERM without using up their grace', async () => {
+  it('exit with 0 on SIGTERM without using up their grace', async () => {
     // Longer than this test may take.
     const { env } = await newSetup();
     for (const { app } of await startApps({ ...env, SHUTDOWN_GRACE: '1h' })) {
@@ -197,7 +197,7 @@ describe('apps that wait for their Redis', () => {
       'The key "posthorn:{0}:audit" in Redis is a string, but Posthorn keeps a stream there',
     ],
   ])(
-    'end with 1 and one message where it turns out that it %s',
+    'exit with 1 and one message if it turns out that it %s',
     async (_what, fill, extra, message) => {
       const [port, dir] = [await freePort(), newDir()];
       const before = await redisServer(port, [], dir);
@@ -216,7 +216,7 @@ describe('apps that wait for their Redis', () => {
     120_000,
   );
 
-  it('wait where their password is not the one of Redis, name that, and go on once it is', async () => {
+  it('wait and say so if their password is wrong, and continue once it is right', async () => {
     const { env, start } = await oneRedis();
     await start();
     const apps = await startApps({ REDIS_URL: env.REDIS_URL!.replace(PASSWORD, 'rotated-pa55word') });
@@ -232,7 +232,7 @@ describe('apps that wait for their Redis', () => {
     }
   }, 120_000);
 
-  it('wait where their user has no rights to the keys, name that, and go on once it has', async () => {
+  it('wait and say so if their user has no rights to the keys, and continue once it has', async () => {
     const { url } = await redisServer(await freePort(), ['--user', 'posthorn', 'on', '>pw', '~other:*', '&*', '+@all']);
     const apps = await startApps({ REDIS_URL: url.replace('//', '//posthorn:pw@') });
     for (const { app } of apps) await reportsOutage(app, 'NOPERM');
@@ -240,7 +240,7 @@ describe('apps that wait for their Redis', () => {
     for (const { app } of apps) await app.ready;
   }, 120_000);
 
-  it('wait where Redis refuses what a service does at its start, and go on once it does not', async () => {
+  it('wait if Redis refuses what a service does at its start, and continue once it does not', async () => {
     const rights = ['on', '>pw', '~posthorn:*', '&*', '+@all', '-hset'];
     const { url } = await redisServer(await freePort(), ['--user', 'posthorn', ...rights]);
     const env = { ...worldEnv('posthorn', url.replace('//', '//posthorn:pw@')), LOG_LEVEL: 'info' };
@@ -251,7 +251,7 @@ describe('apps that wait for their Redis', () => {
     expect(said(worker, '"msg":"ready"')).toHaveLength(1);
   }, 120_000);
 
-  it('wait where Redis is in protected mode, quote what it says, and go on once it is not', async () => {
+  it('wait if Redis is in protected mode, quote its message, and continue once it is not', async () => {
     const port = await freePort();
     // What Redis does to clients of another machine in protected mode; this test has no other machine.
     const refusing = createServer((socket) => {
@@ -271,7 +271,7 @@ describe('apps that wait for their Redis', () => {
     for (const { app } of apps) await app.ready;
   }, 120_000);
 
-  it('end at once where their port is taken', async () => {
+  it('exit at once if their port is taken', async () => {
     const { env } = await oneRedis();
     const PORT = String(await freePort());
     const apps = { ...worldEnv('posthorn', 'redis://127.0.0.1'), LOG_LEVEL: 'info', ...env, PORT };

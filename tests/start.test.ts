@@ -15,8 +15,8 @@ import { worldEnv } from './world.ts';
 
 const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: Record<string, string> };
 
-describe('SIGTERM to npm alone ends everything:', () => {
-  it('each script that starts a program ends in `exec`', () => {
+describe('SIGTERM to npm alone', () => {
+  it('reaches every program, because each script ends in `exec`', () => {
     // npm's shell neither passes signals on nor replaces itself.
     for (const [name, command] of Object.entries(scripts)) {
       if (['format', 'lockfile'].includes(name)) continue;
@@ -27,7 +27,7 @@ describe('SIGTERM to npm alone ends everything:', () => {
     }
   });
   it(
-    'start, while it starts',
+    'ends npm start while it starts',
     async () => {
       const run = npmRun('start', { POSTHORN_DIR: ownDir() });
       await run.said('Starting Posthorn');
@@ -37,7 +37,7 @@ describe('SIGTERM to npm alone ends everything:', () => {
     HUNG_MS,
   );
   it.each(['ingest', 'worker', 'console'])(
-    'start:%s',
+    'ends npm run start:%s',
     async (app) => {
       const run = npmRun(`start:${app}`, ownEnv());
       await run.said('"msg":"ready"');
@@ -47,7 +47,7 @@ describe('SIGTERM to npm alone ends everything:', () => {
     HUNG_MS,
   );
   it(
-    'posthorn',
+    'ends npm run posthorn',
     async () => {
       const silent = createServer();
       const asked = new Promise((resolve) => silent.once('request', resolve));
@@ -64,7 +64,7 @@ describe('SIGTERM to npm alone ends everything:', () => {
     HUNG_MS,
   );
   it(
-    'bench',
+    'ends npm run bench',
     async () => {
       const run = npmRun('bench', {}, ['--quick', '--only=memory']);
       // Itself, a Redis, an app.
@@ -73,7 +73,7 @@ describe('SIGTERM to npm alone ends everything:', () => {
     HUNG_MS,
   );
   it(
-    'chaos',
+    'ends npm run chaos',
     async () => {
       const run = npmRun('chaos', {}, ['--minutes=1']);
       // Itself, a Redis, several apps.
@@ -82,7 +82,7 @@ describe('SIGTERM to npm alone ends everything:', () => {
     HUNG_MS,
   );
   it(
-    'jest, with what its tests have started',
+    'ends npm run jest with what its tests have started',
     async () => {
       const dir = ownDir();
       const test = `import { it } from '@jest/globals';
@@ -127,7 +127,7 @@ describe('SIGTERM to npm alone ends everything:', () => {
     HUNG_MS,
   );
   it(
-    'test, while it lints',
+    'ends npm test while it lints',
     async () => {
       const dir = ownDir();
       for (const name of ['chromium', 'curl']) {
@@ -154,7 +154,7 @@ function posthorn(dir: string, env: Record<string, string> = {}) {
 
 describe('npm start', () => {
   it(
-    'uses the ports it is given, refuses a second one, tells npm run posthorn where it is, and ends whole',
+    'uses the given ports, refuses a second run, tells npm run posthorn where it is, and ends completely',
     async () => {
       const dir = ownDir();
       const port = await freePort();
@@ -185,7 +185,7 @@ describe('npm start', () => {
     },
     HUNG_MS,
   );
-  it('says before it starts anything that a port it was asked for is taken', async () => {
+  it('reports a taken port before it starts anything', async () => {
     const taken = createServer();
     await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
     atEnd(() => taken.close());
@@ -199,14 +199,14 @@ describe('npm start', () => {
     expect(output).not.toMatch(/Starting|\bat .*\.ts/);
     expect(existsSync(join(dir, 'redis'))).toBe(false);
   });
-  it('says in one line that a file is where its folder should be', async () => {
+  it('reports in one line that a file is where its folder should be', async () => {
     const file = join(ownDir(), 'file');
     writeFileSync(file, '');
     const run = npmRun('start', { POSTHORN_DIR: file });
     expect(await run.ended).toBe(1);
     expect(run.output.join('')).toContain(`Can't write to ${file}: a file is where a folder should be`);
   });
-  it('names the log of an app that is not ready in time or ends, and what it said', async () => {
+  it('names the log of an app that ends or is not ready in time, and quotes its last lines', async () => {
     const logDir = ownDir();
     const options = { env: { PORT: '0', PUBLISHER_KEYS: '' }, logDir, atEnd };
     const log = join(logDir, 'ingest.log');

@@ -18,8 +18,8 @@ const header = (request: ReceivedRequest, name: string) => String(request.header
 /** A publisher under load stays ahead of the receivers by no more than these, so that the load does not grow where receivers are slow. */
 const MAX_AHEAD = 100;
 
-describe('rotation', () => {
-  it('under load: a receiver that knows only the old, or only the new secret verifies all that is sent in its window', async () => {
+describe('a rotation of the secret', () => {
+  it('signs with both secrets during the overlap, with the old one before and the new one after it, under load', async () => {
     const clock = fakeClock(Date.now());
     const own = await ownWorld({ clock, workers: 2, env: { ADDRESS_CONCURRENCY: '100' } });
     const to = await ownReceiver();
@@ -70,7 +70,7 @@ describe('rotation', () => {
     }
   });
 
-  it('takes 24 hours by default, none at all when asked, and refuses nonsense', async () => {
+  it('overlaps for 24 hours by default, or not at all if asked, and refuses bad durations', async () => {
     const to = await ownReceiver();
     const { id } = await on.subscribe(to.url, { secret: 'a-secret-of-my-own!' });
     const rotate = (body?: unknown) => on.operate('POST', `/v1/subscriptions/${id}/rotate-secret`, body);
@@ -86,7 +86,7 @@ describe('rotation', () => {
 });
 
 describe('a change of url', () => {
-  it('is answered once no attempt to the old address is in flight, and none goes there after', async () => {
+  it('returns once no attempt to the old address is in flight, and none goes there later', async () => {
     const [before, after] = [await ownReceiver(), await ownReceiver()];
     const { id } = await on.subscribe(before.url);
     const waiting: (() => void)[] = [];
@@ -107,7 +107,7 @@ describe('a change of url', () => {
     await after.received(1, isDelivery);
     expect(before.requests.filter(isDelivery)).toHaveLength(1);
   });
-  it('under load: the old address gets nothing after the answer, and the new one all the rest', async () => {
+  it('sends nothing to the old address after it returned, and all the rest to the new one, under load', async () => {
     const [before, after] = [await ownReceiver(), await ownReceiver()];
     const { id } = await on.subscribe(before.url);
     let publishing = true;
@@ -133,8 +133,8 @@ describe('a change of url', () => {
   });
 });
 
-describe('a delete', () => {
-  it('leaves nothing in Redis but what retention keeps, and that with an end', async () => {
+describe('a deletion', () => {
+  it('leaves nothing in Redis but what retention keeps, with an expiry', async () => {
     const own = await ownWorld({ env: { RETRY_DELAYS: '1h' } });
     const to = await ownReceiver(deliveriesWith(500));
     const { id } = await own.subscribe(to.url);

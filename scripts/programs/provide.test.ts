@@ -54,7 +54,7 @@ async function failure(work: Promise<unknown>): Promise<ProgramMissing> {
 }
 
 describe('a missing program', () => {
-  it('is named together with all others that are missing, with one command for each kind of machine', () => {
+  it('is reported together with all other missing ones, with one command for each kind of machine', () => {
     const words = describeMissing([redisServer, chromium, curl], new Map([[curl, 'no network']]));
     expect(words.split('\n')).toEqual([
       expect.stringMatching(/^Posthorn needs Redis, chromium and curl, and found no redis-server or valkey-server, /),
@@ -66,7 +66,7 @@ describe('a missing program', () => {
       expect.stringContaining('export REDIS_URL=redis://host:6379'),
     ]);
   });
-  it('is found on the path, but only if it can be run', async () => {
+  it('is not missing if it is on the path and can be run', async () => {
     const program = invented({ commands: ['other', 'posthorn-tool'], apt: [] });
     writeFileSync(join(dir, 'other'), '', { mode: 0o644 });
     mkdirSync(join(dir, 'bin'));
@@ -77,7 +77,7 @@ describe('a missing program', () => {
     });
     expect(said).toEqual([]);
   });
-  it('Redis older than 7 is refused, Valkey is not', () => {
+  it('is Redis if only one older than 7 is there; any Valkey will do', () => {
     expect(redisServer.refuse!('Redis server v=6.0.16 sha=0:0 malloc=jemalloc')).toContain('version 6.0.16');
     expect(redisServer.refuse!('Redis server v=7.0.15 sha=0:0 malloc=jemalloc')).toBeUndefined();
     expect(redisServer.refuse!('Valkey server v=8.1.1 sha=0:0 malloc=jemalloc')).toBeUndefined();
@@ -120,7 +120,7 @@ const publishTool = () => {
 };
 
 const onDebian = canUnpack(process.env.PATH ?? '');
-it('is downloaded only where there are apt-get and dpkg-deb', () => {
+it('downloads programs only where there are apt-get and dpkg-deb', () => {
   expect(onDebian).toBe(
     ['apt-get', 'dpkg-deb'].every((name) => statSync(`/usr/bin/${name}`, { throwIfNoEntry: false })),
   );
@@ -144,14 +144,14 @@ if (onDebian) {
       expect(await providePrograms([invented()], { say, folder })).toEqual(paths);
       expect(said).toHaveLength(1);
     });
-    it('by several at once is one program', async () => {
+    it('is downloaded once by several processes at once', async () => {
       publishTool();
       const all = await Promise.all([1, 2, 3].map(() => providePrograms([invented()], { say, folder })));
       expect(new Set(all.map((paths) => paths['posthorn-tool'])).size).toBe(1);
       expect(readdirSync(folder)).toEqual(['posthorn-tool']);
       expect(execFileSync(all[0]!['posthorn-tool']!, { encoding: 'utf8' })).toContain('v=7.1');
     });
-    it('and whose download was killed is no program, and is downloaded again', async () => {
+    it('is downloaded again after a download that was killed', async () => {
       publishTool();
       const abandoned = join(folder, '.unpacking-abcdef');
       mkdirSync(join(abandoned, 'posthorn-tool/bin'), { recursive: true });
@@ -163,7 +163,7 @@ if (onDebian) {
       // Another process may be at work on what is not old.
       expect(readdirSync(folder).sort()).toEqual(['.unpacking-fedcba', 'posthorn-tool']);
     });
-    it('and does not run, or is too old, counts as missing; the next best package is tried', async () => {
+    it('counts as missing if it does not run or is too old; the next best package is tried', async () => {
       publish('posthorn-tool', {
         files: { 'usr/bin/posthorn-tool': '#!/bin/sh\necho no such library >&2; exit 127\n' },
       });
@@ -178,7 +178,7 @@ if (onDebian) {
       const paths = await providePrograms([invented({ apt: [...invented().apt, other] })], { say, folder });
       expect(execFileSync(paths['posthorn-tool']!, { encoding: 'utf8' })).toContain('v=7.1');
     });
-    it('and that no repository has is told with what apt-get says, beside the others that are missing', async () => {
+    it('is reported with the message of apt-get if no repository has it', async () => {
       publishTool();
       useSources('deb [trusted=yes] copy:/nowhere ./');
       const second = invented({ name: 'second', title: 'the second', commands: ['second'] });
@@ -188,7 +188,7 @@ if (onDebian) {
       expect(message).toContain('the second could not be downloaded');
       expect(message).toMatch(/[WE]: .*\/nowhere/);
     });
-    it('and broken off leaves nothing', async () => {
+    it('leaves nothing behind if the download is aborted', async () => {
       publishTool();
       const stop = new AbortController();
       const work = providePrograms([invented()], { say: () => stop.abort(), folder, signal: stop.signal });

@@ -16,14 +16,14 @@ async function take(port: number): Promise<void> {
 }
 
 describe('ports', () => {
-  it('are those that were asked for', async () => {
+  it('are those that the settings name', async () => {
     const [a, b, c] = [await freePort(), await freePort(), await freePort()];
     const said: string[] = [];
     const env = { INGEST_PORT: String(a), CONSOLE_PORT: ` ${b} `, WORKER_PORT: String(c) };
     expect(await choosePorts(env, (line) => said.push(line))).toEqual({ ingest: a, console: b, worker: c });
     expect(said).toEqual([]);
   });
-  it('are free ones where the usual ones are taken, also by another app that was given it', async () => {
+  it('are free ones if the default ports are taken, also by another app of the same run', async () => {
     await take(3000);
     await take(3002);
     const said: string[] = [];
@@ -34,11 +34,11 @@ describe('ports', () => {
     expect(said).toContain(`Port 3000 is taken; ingest uses ${ports.ingest}.`);
     expect(said).toContain(`Port 3002 is taken; worker uses ${ports.worker}.`);
   });
-  it.each(['0', '65536', '-1', '3000.5', 'http', '1e3'])('%s is none', async (bad) => {
+  it.each(['0', '65536', '-1', '3000.5', 'http', '1e3'])('are refused if a setting is %s', async (bad) => {
     const work = choosePorts({ WORKER_PORT: bad }, () => undefined);
     await expect(work).rejects.toThrow(`WORKER_PORT: must be a port from 1 to 65535, and is "${bad}".`);
   });
-  it('that can not be had are all named at once', async () => {
+  it('are all named in one message if they are taken or named twice', async () => {
     const [free, busy] = [await freePort(), await freePort()];
     await take(busy);
     const env = { INGEST_PORT: String(free), CONSOLE_PORT: String(free), WORKER_PORT: String(busy) };

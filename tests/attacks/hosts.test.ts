@@ -51,7 +51,7 @@ async function attack(world: World, hanging: Receiver, urls: string[]) {
 const env = { ATTEMPT_TIMEOUT: '10m' };
 
 describe('many addresses that hang', () => {
-  it('on one host have ADDRESS_CONCURRENCY requests in flight together, and all go out once the host responds', async () => {
+  it('share ADDRESS_CONCURRENCY requests in flight on one host, and are all delivered once the host responds', async () => {
     const world = await ownWorld({ env });
     const { receiver, mostAtOnce, respond } = await hangingReceiver();
     await attack(
@@ -64,7 +64,7 @@ describe('many addresses that hang', () => {
     await receiver.received(ADDRESSES, isDelivery);
   });
 
-  it('under many names of one IP have as many', async () => {
+  it('share ADDRESS_CONCURRENCY requests in flight under many names of one IP', async () => {
     const names = await startNameServer(() => ['127.0.0.1']);
     atEnd(() => names.close());
     const world = await ownWorld({ env: { ...env, DNS_SERVERS: names.address } });
@@ -79,7 +79,7 @@ describe('many addresses that hang', () => {
     await receiver.received(ADDRESSES, isDelivery);
   });
 
-  it('have HOST_CONCURRENCY requests in flight, if it is set', async () => {
+  it('share HOST_CONCURRENCY requests in flight if it is set', async () => {
     const world = await ownWorld({ env: { ...env, HOST_CONCURRENCY: '3' } });
     const { receiver, mostAtOnce, respond } = await hangingReceiver();
     for (let i = 0; i < 6; i++) await world.subscribe(`${receiver.url}/${i}`);

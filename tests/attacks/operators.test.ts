@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { ownReceiver, ownWorld } from '../own.ts';
 import { sampleEvent } from '../world.ts';
 
-it('a cursor that a list did not make is refused as a field of every list, never an error of ours', async () => {
+it('refuses a forged cursor of any list with 422, never with 500', async () => {
   const on = await ownWorld({ env: { OPERATOR_RATE_LIMIT: '0' } });
   const to = await ownReceiver();
   const { id } = await on.subscribe(to.url);

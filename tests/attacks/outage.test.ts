@@ -92,7 +92,7 @@ async function checkAllDelivered(world: World, receiver: Receiver, count: number
 
 describe('an outage of name resolution', () => {
   it.each(['refused', 'silent'] as const)(
-    '(%s) of an hour counts no attempt and pauses nobody, is told to operators, and everything is delivered after it',
+    '(%s) counts no attempt and pauses nobody for an hour, is reported to operators, and everything is delivered after it',
     async (failure) => {
       // Behind the machine's clock: what is due by this one is due for the queue too.
       const clock = fakeClock(Date.now() - 2 * HOUR_MS);
@@ -196,8 +196,8 @@ const BLACK_HOLE = '127.9.9.9';
 const hostOf = (name: string) => `127.0.${Number(/\d+/.exec(name)) + 1}.1`;
 const quickRetries = { RETRY_DELAYS: '1ms,1ms,1ms,1ms,1ms', ADDRESS_CONCURRENCY: '100' };
 
-describe('an outage of the way out', () => {
-  it('counts no attempt; many names of one host that is dead, among others that are not, are counted and paused at 20', async () => {
+describe('an outage of outgoing connections', () => {
+  it('counts no attempt, unlike many names of one dead host among healthy ones, which are paused at 20', async () => {
     const env = { ...quickRetries, ATTEMPT_TIMEOUT: '2s', PAUSE_AFTER: '20' };
     const { world, names, noticesOf } = await namedWorld((name) => [hostOf(name)], { env });
     const hosts = await startHosts(many(5).map((i) => hostOf(`${i}`)));

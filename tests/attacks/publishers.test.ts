@@ -16,14 +16,14 @@ const chunked = (path: string) =>
   });
 
 describe('unfinished bodies of one publisher', () => {
-  it('announced and never sent, reserve nothing: the publisher itself can still publish', async () => {
+  it('reserve nothing for bytes that are announced and never sent: the publisher itself can still publish', async () => {
     const on = await world();
     const open = await openMany(60, on.ingestUrls[0]!, chunked('/v1/events/batch'));
     for (const key of [PUBLISHER_KEY, EVIL_KEY]) expect((await on.publish(sampleEvent(), key)).status).toBe(202);
     expect(open.map(({ text }) => text()).join('')).toBe('');
   });
 
-  it('that would fill all room for events, leave half of it to others', async () => {
+  it('leave half of the room for events to other publishers', async () => {
     const on = await world();
     // Each counts as 500 events by its bytes.
     const part = chunked('/v1/events/batch') + chunk(`{"events":[${' '.repeat(50_000)}`);
@@ -36,7 +36,7 @@ describe('unfinished bodies of one publisher', () => {
     for (const { text } of refused) expect(text()).toMatch(/^HTTP\/1\.1 503.*Retry-After: 1\r.*"code":"overloaded"/s);
   });
 
-  it('that would fill all memory for bodies, leave half of it to others', async () => {
+  it('leave half of the memory for bodies to other publishers', async () => {
     const on = await world({ MAX_EVENT_BYTES: '1048576' });
     const part = chunked('/v1/events') + chunk(' '.repeat(1_000_000));
     const open = await openMany(40, on.ingestUrls[0]!, part);
@@ -62,7 +62,7 @@ describe('events with very many wrong fields', () => {
   it.each([
     ['values of metadata', wrongMetadata, { path: 'data.metadata.m0', message: 'Expected a string' }],
     ['unknown fields', unknownFields, { path: 'f0', message: 'Unknown field' }],
-  ])('%s: 20 are named, and how many more there are', async (_what, make, first) => {
+  ])('get 20 of them named and the others counted: %s', async (_what, make, first) => {
     const on = await world();
     const few = await on.publish(make(20));
     expect(few.status).toBe(422);
@@ -74,7 +74,7 @@ describe('events with very many wrong fields', () => {
     expect(body.errors[20]).toEqual({ path: '', message: '1080 more invalid fields are not listed' });
   });
 
-  it('500 times in one batch: the response is smaller than the request, and every event has its result', async () => {
+  it('get a response smaller than the request, with a result for each, as a batch of 500', async () => {
     const on = await world();
     for (const make of [wrongMetadata, unknownFields]) {
       const events = Array.from({ length: 500 }, (_, i) => (i === 499 ? sampleEvent() : make(300)));
@@ -89,7 +89,7 @@ describe('events with very many wrong fields', () => {
     }
   });
 
-  it('a name as long as the body is not sent back whole, nor are very many at the top of a batch', async () => {
+  it('do not get long names sent back whole, nor very many names at the top of a batch', async () => {
     const on = await world();
     const long = await on.publish(sampleEvent({ ['n'.repeat(100_000)]: 0 }));
     expect(long.body.errors).toEqual([{ path: `${'n'.repeat(200)}…`, message: 'Unknown field' }]);
@@ -105,7 +105,7 @@ describe('events with very many wrong fields', () => {
 });
 
 describe('an event id', () => {
-  it.each(['.', '..'])('of %j, which no URL can hold, is refused by that field', async (id) => {
+  it.each(['.', '..'])('is refused with the value %j, which no URL can hold', async (id) => {
     const on = await world();
     const { status, body } = await on.publish(sampleEvent({ id }));
     expect([status, body.errors[0].path]).toEqual([422, 'id']);

@@ -43,7 +43,7 @@ describe('unfinished bodies of strangers', () => {
 });
 
 describe('connections', () => {
-  it('of one address are limited, so that others get in; the next one finds room when one has gone', async () => {
+  it('are limited for each client address, and one that closes makes room for the next', async () => {
     const on = await world({ env: { MAX_CLIENT_CONNECTIONS: '30' } });
     const part = 'POST /v1/events HTTP/1.1\r\nHost: attacked\r\nX-';
     const urls = [on.ingestUrls[0]!, on.consoleUrl];
@@ -66,7 +66,7 @@ describe('connections', () => {
     }
   });
 
-  it('of a trusted proxy are not limited', async () => {
+  it('are not limited for a trusted proxy', async () => {
     const on = await world({ env: { MAX_CLIENT_CONNECTIONS: '2', TRUSTED_PROXIES: '127.0.0.2/32' } });
     const text = head('GET', '/healthz', {});
     const open = await openMany(20, on.ingestUrls[0]!, text);
@@ -75,7 +75,7 @@ describe('connections', () => {
     await eventually('most to be closed', () => stranger.filter(({ socket }) => socket.destroyed).length === 18);
   });
 
-  it('that never finish their headers are closed soon after their time', async () => {
+  it('are closed if they do not finish their headers in time', async () => {
     const on = await world();
     const startedAtMs = performance.now();
     const [silent, slow] = await Promise.all([
@@ -91,7 +91,7 @@ describe('connections', () => {
 describe('health and metrics', () => {
   const paths = ['/healthz', '/readyz', '/metrics'];
 
-  it('asked for by many at once are found out once a second for all of them', async () => {
+  it('are computed once a second for all callers', async () => {
     const on = await world();
     const url = on.ingestUrls[0]!;
     const ask = (path: string, times: number) =>
@@ -101,7 +101,7 @@ describe('health and metrics', () => {
     expect(new Set(await ask('/metrics', 100)).size).toBeLessThan(50);
   });
 
-  it('have a port of their own where OPERATIONS_PORT is set, and are then on no other', async () => {
+  it('are served on OPERATIONS_PORT alone if it is set', async () => {
     const env = { ...(await world()).env, LOG_LEVEL: 'info', OPERATIONS_PORT: '0' };
     for (const app of ['ingest', 'worker', 'console'] as const) {
       const ready = (await ownProcess(app, env).ready) as { url: string; operations_url: string };
@@ -122,7 +122,7 @@ const signIn = (on: World, token: string, headers: Record<string, string> = {}) 
   });
 
 describe('guessing', () => {
-  it('in one burst gets no further than one by one: the right token at its end is refused too', async () => {
+  it('in one burst is limited like guessing one by one: the right token at its end is refused too', async () => {
     const redisUrl = new URL(testRedisUrl());
     const proxy = await ownProxy(Number(redisUrl.port));
     redisUrl.port = String(proxy.port);
@@ -152,12 +152,12 @@ describe('guessing', () => {
     proxy.delay(0);
   });
 
-  it('right sign-ins use up nothing', async () => {
+  it('does not include successful sign-ins', async () => {
     const on = await world();
     for (let i = 0; i < 15; i++) expect((await signIn(on, OPERATOR_TOKEN)).status).toBe(201);
   });
 
-  it('of keys and bearer tokens ends in 429, while the known ones go on from the same address', async () => {
+  it('of keys and tokens ends in 429, while known ones still work from the same address', async () => {
     const on = await world();
     const known = { ingest: PUBLISHER_KEY, console: OPERATOR_TOKEN };
     const call = (app: keyof typeof known, key: string) =>
@@ -179,7 +179,7 @@ describe('guessing', () => {
     }
   });
 
-  it('is logged with its client, never with what was guessed, and a flood of it in a few lines', async () => {
+  it('is logged with the client, never with what was guessed, and a flood of it in a few lines', async () => {
     const on = await world();
     const env = { ...on.env, LOG_LEVEL: 'info' };
     const ingest = ownProcess('ingest', env);
@@ -202,8 +202,8 @@ describe('guessing', () => {
   });
 });
 
-describe('what a browser is given', () => {
-  it('no cache keeps a secret or a CSRF token', async () => {
+describe('responses to a browser', () => {
+  it('forbid caches to keep a secret or a CSRF token', async () => {
     const on = await world();
     const created = await on.operate('POST', '/v1/subscriptions', subscription);
     const rotated = await on.operate('POST', `/v1/subscriptions/${created.body.id}/rotate-secret`, {});
@@ -218,7 +218,7 @@ describe('what a browser is given', () => {
     for (const { headers } of [created, rotated, session, me]) expect(headers.get('cache-control')).toBe('no-store');
   });
 
-  it('over https, behind a trusted proxy, a cookie that only this host can set; over http the plain one', async () => {
+  it('set a cookie with the prefix __Host- over https behind a trusted proxy, and a plain one over http', async () => {
     const on = await world({ env: { TRUSTED_PROXIES: '127.0.0.0/8' } });
     const https = { 'x-forwarded-proto': 'https' };
     const set = (await signIn(on, OPERATOR_TOKEN, https)).headers.get('set-cookie')!;
@@ -238,7 +238,7 @@ describe('what a browser is given', () => {
   });
 });
 
-describe('requests that two readers may read in two ways', () => {
+describe('an ambiguous request', () => {
   const cases: Record<string, string> = {
     'two hosts': 'Host: a\r\nHost: b\r\n\r\n',
     'two equal hosts': 'Host: a\r\nhost: a\r\n\r\n',
@@ -250,7 +250,7 @@ describe('requests that two readers may read in two ways', () => {
     'a folded header': 'Host: a\r\nX: a\r\n b: c\r\n\r\n',
     'a bare line feed': 'Host: a\nX: b\r\n\r\n',
   };
-  it.each(Object.keys(cases))('%s: 400, and the connection ends', async (name) => {
+  it.each(Object.keys(cases))('with %s is answered with 400, and the connection ends', async (name) => {
     const on = await world();
     for (const url of [on.ingestUrls[0]!, on.consoleUrl]) {
       const raw = await openRaw(

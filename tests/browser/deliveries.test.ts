@@ -10,7 +10,7 @@ import { toast } from './browser.ts';
 import { on, ownSubscription, signedIn } from './own-visit.ts';
 
 describe('the overview', () => {
-  it('says which worker can reach nothing, and since when', async () => {
+  it('names a worker that can reach nothing, and since when', async () => {
     const store = await ownStore(on);
     const since = Date.now() - 90_000;
     const worker = {
@@ -31,7 +31,7 @@ describe('the overview', () => {
     expect(await page.getByRole('alert').count()).toBe(1);
     expect(await accessibilityFindings()).toEqual([]);
   });
-  it('shows attempts and paused addresses, refreshes by itself, and leads on', async () => {
+  it('shows attempts and paused addresses, refreshes by itself, and links to them', async () => {
     const to = await ownReceiver();
     const { id } = await ownSubscription(to);
     const { page } = await signedIn();
@@ -50,7 +50,7 @@ describe('the overview', () => {
 });
 
 describe('a delivery', () => {
-  it('that fails shows that it waits for its retry, then its end; a replay of it arrives', async () => {
+  it('shows that it waits for its retry, then that it failed; its replay arrives', async () => {
     // The retry is answered once the page has shown that it is waited for.
     const shown = Promise.withResolvers<void>();
     let attempts = 0;
@@ -106,7 +106,7 @@ describe('a delivery', () => {
     await on.operate('POST', `/v1/subscriptions/${id}/pause`);
   });
 
-  it('the shown curl sends the same, with a signature that holds', async () => {
+  it('has a curl command that sends the same request with a valid signature', async () => {
     const to = await ownReceiver();
     const { id } = await ownSubscription(to);
     const made = (await on.operate('POST', `/v1/subscriptions/${id}/test`)).body;
@@ -121,7 +121,7 @@ describe('a delivery', () => {
     expect(second!.headers['service-delivery-id']).toBe(made.id);
   });
 
-  it('is found by any id in the search box, and by filters that stay in the address', async () => {
+  it('is found by any id in the search box, and by filters that stay in the URL', async () => {
     const to = await ownReceiver();
     const { id } = await ownSubscription(to);
     const { body: event } = await on.publish(sampleEvent());
@@ -151,7 +151,7 @@ describe('a delivery', () => {
 });
 
 describe('a bulk replay', () => {
-  it('says how many before it starts, shows its progress, and its result', async () => {
+  it('shows how many deliveries it will replay, its progress and its result', async () => {
     const to = await ownReceiver(deliveriesWith(500));
     const { id } = await ownSubscription(to);
     await on.publishBatch(Array.from({ length: 30 }, () => sampleEvent()));

@@ -69,8 +69,8 @@ async function settled({ page }: Visit): Promise<void> {
   await eventually('everything to be loaded', async () => (await page.getByLabel('Loading').count()) === 0);
 }
 
-describe.each(['wide', 'narrow'] as const)('%s', (width) => {
-  it('each page is whole and accessible, in light and in dark colors', async () => {
+describe.each(['wide', 'narrow'] as const)('a %s window', (width) => {
+  it('shows each page without overflow and accessible, in light and in dark colors', async () => {
     const visit = await openVisit(browser, on.consoleUrl, { width });
     const { page } = visit;
     const findings: Record<string, unknown> = {};

@@ -6,7 +6,7 @@ import { OPERATOR_TOKEN, sampleEvent } from '../world.ts';
 import { on, ownSubscription, signedIn, visit } from './own-visit.ts';
 
 describe('signing in', () => {
-  it('refuses a wrong token, and leads to where one wanted to be', async () => {
+  it('refuses a wrong token, and then leads to the page that was asked for', async () => {
     const { page, signIn } = await visit();
     await page.goto('/deliveries?status=failed');
     await page.waitForURL('**/sign-in?next=*');
@@ -16,7 +16,7 @@ describe('signing in', () => {
     await page.waitForURL('**/deliveries?status=failed');
     await page.getByRole('heading', { name: 'Deliveries' }).waitFor();
   });
-  it('an expired session leads back to where one was; signing out ends it', async () => {
+  it('leads back to the same page after an expired session; signing out ends it', async () => {
     const { page, context, signIn } = await signedIn();
     await page.goto('/audit');
     await page.getByRole('heading', { name: 'Audit' }).waitFor();
@@ -30,7 +30,7 @@ describe('signing in', () => {
     await page.goto('/');
     await page.waitForURL('**/sign-in');
   });
-  it('goes nowhere else than to the page itself', async () => {
+  it('never redirects to another site', async () => {
     const { page, signIn } = await visit();
     await page.goto('/sign-in?next=//example.com/x');
     await signIn();
@@ -88,7 +88,7 @@ describe('a subscription', () => {
     await page.getByRole('link', { name: 'session.approved' }).waitFor();
   });
 
-  it('is paused, holds, is resumed, edited, gets a new secret, and is deleted once one has said so', async () => {
+  it('is paused, holds deliveries, is resumed, edited, gets a new secret, and is deleted after a confirmation', async () => {
     const [to, next] = [await ownReceiver(), await ownReceiver()];
     const { id, secret } = await ownSubscription(to);
     const { page } = await signedIn();

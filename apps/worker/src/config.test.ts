@@ -10,7 +10,7 @@ const load = (env: Record<string, string>) => loadWorkerSettings({ ...required, 
 
 describe('NOTICE_URL', () => {
   it.each(['http://127.0.0.1:8080/notices', 'https://notices.internal/', 'http://localhost:9000'])(
-    '%s is taken',
+    'accepts %s',
     (url) => {
       expect(load({ NOTICE_URL: url }).NOTICE_URL).toBe(url);
     },
@@ -22,14 +22,14 @@ describe('NOTICE_URL', () => {
     'https://user:password@notices.example/',
     'https://notices .example/',
     'https://a..b/',
-  ])('%s can never be sent to', (url) => {
+  ])('refuses %s, to which nothing can be sent', (url) => {
     expect(() => load({ NOTICE_URL: url })).toThrow(/NOTICE_URL: can not be sent to: /);
     expect(() => load({ NOTICE_URL: url })).not.toThrow(/password/);
   });
 });
 
 describe('DNS_SERVERS', () => {
-  it('is a list of IP addresses, empty by default', () => {
+  it('accepts a list of IP addresses and is empty by default', () => {
     expect(load({}).DNS_SERVERS).toEqual([]);
     expect(load({ DNS_SERVERS: '10.0.0.2, 10.0.0.3:5353' }).DNS_SERVERS).toEqual(['10.0.0.2', '10.0.0.3:5353']);
     expect(() => load({ DNS_SERVERS: 'ns.example' })).toThrow(/DNS_SERVERS: must be IP addresses/);

@@ -59,15 +59,15 @@ function setUp(count = 5) {
   return { network, sites, outages, probed, changes, clock };
 }
 
-describe('a failure', () => {
-  it('is the receiver’s if another site can be reached afterwards', async () => {
+describe('judging a failed attempt', () => {
+  it('blames the receiver if another site can be reached afterwards', async () => {
     const { outages, changes } = setUp();
     for (const result of [noName, noRoute, noConnection, noResponse]) {
       expect(await outages.isOurs(result, url)).toBe(false);
     }
     expect([outages.current(), changes]).toEqual([undefined, []]);
   });
-  it('is ours if none can', async () => {
+  it('blames the worker’s own network if no other site can be reached', async () => {
     const { outages, network, changes, clock } = setUp();
     network.names = false;
     // Many at once, of the sites that are remembered as well.
@@ -76,20 +76,23 @@ describe('a failure', () => {
     expect(outages.current()).toEqual({ kind: 'dns', startedAtMs: clock.nowMs });
     expect(changes).toEqual(['dns fails']);
   });
-  it.each([noRoute, noConnection, noResponse])('of a connection is judged by connections: %j', async (result) => {
-    const { outages, network, changes } = setUp();
-    network.hosts = false;
-    expect(await outages.isOurs(noName, url)).toBe(false);
-    expect(await outages.isOurs(result, url)).toBe(true);
-    expect(changes).toEqual(['connection fails']);
-  });
-  it('is judged by what happens after it, not before', async () => {
+  it.each([noRoute, noConnection, noResponse])(
+    'judges a failed connection by connections to other sites: %j',
+    async (result) => {
+      const { outages, network, changes } = setUp();
+      network.hosts = false;
+      expect(await outages.isOurs(noName, url)).toBe(false);
+      expect(await outages.isOurs(result, url)).toBe(true);
+      expect(changes).toEqual(['connection fails']);
+    },
+  );
+  it('counts only what happens after the failure, not before it', async () => {
     const { outages, network } = setUp();
     outages.resolved('a.site1.example');
     network.names = false;
     expect(await outages.isOurs(noName, url)).toBe(true);
   });
-  it('is the receiver’s if other attempts get through meanwhile, without waiting for probes', async () => {
+  it('blames the receiver, without waiting for probes, if other attempts get through meanwhile', async () => {
     const { outages, network, changes } = setUp();
     network.names = false;
     const late = outages.isOurs(noName, url);
@@ -107,14 +110,14 @@ describe('a failure', () => {
     expect(await unconnected).toBe(false);
     expect(changes).toEqual([]);
   });
-  it('is the receiver’s if fewer than three other sites are known: the specification counts', async () => {
+  it('blames the receiver if fewer than three other sites are known', async () => {
     const { outages, network, probed } = setUp(3);
     network.names = false;
     expect(await outages.isOurs(noName, 'https://b.site1.example/')).toBe(false);
     expect(probed).toEqual([]);
     expect(await outages.isOurs(noName, url)).toBe(true);
   });
-  it('of many names of one domain, or many hosts of one network, is theirs', async () => {
+  it('blames the receiver if many names of one domain, or many hosts of one network, fail together', async () => {
     const { outages, sites, network } = setUp(0);
     for (let i = 0; i < 50; i++) {
       sites.resolved(`customer${i}.platform.example`, 1_000);
@@ -124,7 +127,7 @@ describe('a failure', () => {
     expect(await outages.isOurs(noName, 'https://customer1.platform.example/')).toBe(false);
     expect(await outages.isOurs(noResponse, 'https://customer1.platform.example/')).toBe(false);
   });
-  it('that the host itself has reported, or the address guard, counts at once', async () => {
+  it('counts a failure at once if the host itself or the address guard reported it', async () => {
     const { outages, network, probed } = setUp();
     Object.assign(network, { names: false, hosts: false });
     const results: SendResult[] = [
@@ -139,7 +142,7 @@ describe('a failure', () => {
 });
 
 describe('an outage', () => {
-  it('is noticed from silence while attempts are in flight, not while none is', async () => {
+  it('begins when nothing gets through while attempts are in flight, and not while none is', async () => {
     const { outages, network, clock, changes, probed } = setUp();
     network.hosts = false;
     clock.inFlight = 0;
@@ -156,7 +159,7 @@ describe('an outage', () => {
     // What is in flight and gets nothing is not counted either.
     expect(await outages.isOurs(noName, url)).toBe(true);
   });
-  it('is not noticed from silence if a probe gets through', async () => {
+  it('does not begin if a probe gets through', async () => {
     const { outages, clock, changes, probed } = setUp();
     clock.elapsedMs = 4_001;
     await outages.check();
@@ -166,7 +169,7 @@ describe('an outage', () => {
     expect(probed.length).toBe(5);
     expect(changes).toEqual([]);
   });
-  it('of name resolution ends as soon as a name resolves', async () => {
+  it('ends, if it is one of name resolution, as soon as a name resolves', async () => {
     const { outages, network, clock, changes } = setUp();
     network.names = false;
     await outages.isOurs(noName, url);
@@ -183,7 +186,7 @@ describe('an outage', () => {
     expect(await outages.isOurs(noName, url, clock.nowMs - 5_001)).toBe(true);
     expect(await outages.isOurs(noName, url, clock.nowMs - 4_999)).toBe(false);
   });
-  it('ends if the remembered sites are gone for good, by an address that nobody has tried', async () => {
+  it('ends by an address that nobody has tried yet if the remembered sites are gone for good', async () => {
     const { outages, network, changes, probed } = setUp();
     network.names = false;
     await outages.isOurs(noName, url);

@@ -4,8 +4,8 @@ import { createReachedSites, domainOf, networkOf } from './reached-sites.ts';
 
 const HOUR_MS = 3_600_000;
 
-describe('groups', () => {
-  it('names of one registered domain are one witness', () => {
+describe('the group of a site', () => {
+  it('is the registered domain of a name', () => {
     const domains = ['a.b.example.com', 'example.com', 'shop.example.co.uk', 'example.co.uk', 'x.app.dev', 'localhost'];
     expect(domains.map(domainOf)).toEqual([
       'example.com',
@@ -16,7 +16,7 @@ describe('groups', () => {
       'localhost',
     ]);
   });
-  it('hosts of one network are one witness', () => {
+  it('is the network of an IP address', () => {
     expect(['10.1.2.3', '::ffff:10.1.2.4', '2001:db8:1:2::3', '2001:db8:1::9'].map(networkOf)).toEqual([
       '10.1.2',
       '10.1.2',
@@ -27,7 +27,7 @@ describe('groups', () => {
 });
 
 describe('reached sites', () => {
-  it('get older only as others are reached', () => {
+  it('expire only when other sites are reached later', () => {
     const sites = createReachedSites();
     sites.resolved('a.example1.com', 0);
     sites.resolved('a.example2.com', HOUR_MS);
@@ -39,7 +39,7 @@ describe('reached sites', () => {
     expect(sites.pick('connection', 10).map(({ at }) => at)).toEqual(['https://a.example1.com']);
     expect(sites.pick('dns', 1)).toHaveLength(1);
   });
-  it('are saved when they are new, and again after a minute; what was saved can be loaded', () => {
+  it('are saved when they are new and again after a minute, and can be loaded', () => {
     const sites = createReachedSites();
     sites.resolved('a.example1.com', 0);
     sites.connected('https://a.example1.com', '192.0.2.1', 0);

@@ -37,8 +37,8 @@ function attempt(id: string, tookMs: number, where: Parameters<typeof acquireAll
 }
 const names = (prefix: string, count: number) => Array.from({ length: count }, (_, i) => `${prefix}-${i}`);
 
-describe('an address', () => {
-  it('that responds soon, or is new, has as many slots as one may', () => {
+describe('slots of one address', () => {
+  it('are ADDRESS_CONCURRENCY if it is new or responds quickly', () => {
     const acquired = acquireAll('a');
     expect(acquired).toHaveLength(10);
     clock.advance(20);
@@ -46,11 +46,11 @@ describe('an address', () => {
     expect(slots.release(acquired[1]!, false, 3)).toEqual([{ subscriptionId: 'a', deliveries: 2 }]);
     expect(countOf('a')).toBe(2);
   });
-  it('that is slow may have as many too, if it is alone', () => {
+  it('are as many if it is slow and no other address is', () => {
     attempt('a', 8_000);
     expect(countOf('a')).toBe(10);
   });
-  it('that keeps failing, however soon, has a fifth of its slots, and all of them again once it succeeds', () => {
+  it('are a fifth while it keeps failing, and all of them again after a success', () => {
     for (let i = 0; i < 6; i++) releaseAll(acquireAll('a', { most: 1 }), true);
     const acquired = acquireAll('a');
     expect(acquired).toHaveLength(10);
@@ -63,8 +63,8 @@ describe('an address', () => {
   });
 });
 
-describe('slow addresses', () => {
-  it('have half of the slots together, shared evenly, and leave the rest to those that respond soon', () => {
+describe('slots of slow addresses', () => {
+  it('are half of all slots, shared evenly; the rest is left to addresses that respond quickly', () => {
     const slow = names('slow', 20);
     for (const id of slow) attempt(id, 8_000);
     let taken = 0;
@@ -74,7 +74,7 @@ describe('slow addresses', () => {
     expect(taken).toBeGreaterThanOrEqual(40);
     expect(names('soon', 5).map((id) => countOf(id))).toEqual([10, 10, 10, 10, 10]);
   });
-  it('that are more than their slots have one each at most, and none keeps its slot while others wait', () => {
+  it('are at most one each if there are more slow addresses than slots, and pass on to those that wait', () => {
     const slow = names('slow', 60);
     const first = slow.flatMap((id) => acquireAll(id, { most: 1 }));
     clock.advance(8_000);
@@ -86,7 +86,7 @@ describe('slow addresses', () => {
     expect(slots.release(second[0]!, false, 0)).toEqual([]);
     expect(countOf('slow-59', { most: 1 })).toBe(1);
   });
-  it('are known by an attempt that is still in flight, and are fast again once they respond', () => {
+  it('are limited as soon as an attempt in flight is slow, and no longer once the address responds quickly', () => {
     const stalled = acquireAll('a', { most: 3 });
     clock.advance(501);
     const others = names('other', 60).flatMap((id) => acquireAll(id, { most: 1 }));
@@ -98,8 +98,8 @@ describe('slow addresses', () => {
   });
 });
 
-describe('addresses that were fast and hang together', () => {
-  it('leave slots to those that have nothing in flight, and to all others once they are seen to hang', () => {
+describe('many fast addresses that begin to hang together', () => {
+  it('leave slots to addresses with nothing in flight, and to all others once they are known to be slow', () => {
     const hanging = names('hanging', 12);
     for (const id of [...hanging, ...names('other', 10)]) attempt(id, 10);
     const taken = hanging.flatMap((id) => acquireAll(id));
@@ -118,18 +118,18 @@ describe('addresses that were fast and hang together', () => {
   });
 });
 
-describe('a host', () => {
-  it('that is not known to be fast has as many attempts in flight as one address, whatever the number of its addresses', () => {
+describe('slots of one host', () => {
+  it('are those of a single address, however many addresses it has, until it is known to be fast', () => {
     const taken = names('tenant', 300).flatMap((id) => acquireAll(id, { host: 'shared.test' }));
     expect(taken).toHaveLength(10);
     expect(countOf('other')).toBe(10);
   });
-  it('whose addresses are fast has 70 % of all slots at most', () => {
+  it('are at most 70 % of all slots if its addresses are fast', () => {
     const tenants = names('tenant', 300);
     for (const id of tenants) attempt(id, 10, { host: 'shared.test' });
     expect(tenants.flatMap((id) => acquireAll(id, { host: 'shared.test' }))).toHaveLength(70);
   });
-  it('with slow addresses leaves slots for its fast and its new ones', () => {
+  it('are kept free for its fast and its new addresses when others of it are slow', () => {
     for (const id of names('slow', 20)) attempt(id, 8_000, { host: 'shared.test' });
     attempt('fast', 10, { host: 'shared.test' });
     const slow = names('slow', 20).flatMap((id) => acquireAll(id, { host: 'shared.test', most: 1 }));
@@ -137,7 +137,7 @@ describe('a host', () => {
     expect(countOf('fast', { host: 'shared.test' })).toBe(10);
     expect(countOf('new', { host: 'shared.test', most: 1 })).toBe(1);
   });
-  it('gives a slot that becomes free to the address that has waited longest for it', () => {
+  it('go to the address that has waited longest', () => {
     const taken = names('tenant', 12).flatMap((id) => acquireAll(id, { host: 'shared.test', most: 1 }));
     expect(taken).toHaveLength(10);
     clock.advance(200);
@@ -154,7 +154,7 @@ describe('a host', () => {
     acquireAll('tenant-11', { host: 'shared.test', most: 1 });
     expect(slots.release(taken[2]!, false, 0)).toEqual([{ subscriptionId: 'tenant-0', deliveries: 1 }]);
   });
-  it('is another one after a change of the url', () => {
+  it('count for the new host after a change of the url', () => {
     names('tenant', 9).map((id) => acquireAll(id, { host: 'shared.test', most: 1 }));
     attempt('a', 10, { host: 'shared.test' });
     expect(countOf('a', { host: 'own.test', most: 10 })).toBe(10);
@@ -162,8 +162,8 @@ describe('a host', () => {
   });
 });
 
-describe('an IP', () => {
-  it('with many names has as many attempts in flight as one address', () => {
+describe('slots of one IP address', () => {
+  it('are those of a single address, however many names lead to it', () => {
     const taken = names('name', 300).flatMap((id) => acquireAll(id, { ip: '192.0.2.1', most: 1 }));
     expect(taken).toHaveLength(10);
     expect(countOf('other', { ip: '192.0.2.2' })).toBe(10);
@@ -177,7 +177,7 @@ describe('an IP', () => {
 });
 
 describe('an attempt', () => {
-  it('gives its slot back once, also if its address has been forgotten meanwhile', () => {
+  it('releases its slot once, also if its address has been forgotten meanwhile', () => {
     const [slot] = acquireAll('a', { most: 1 });
     for (const id of names('many', 10_001)) releaseAll(acquireAll(id, { most: 1 }));
     slots.release(slot!, false, 0);
@@ -187,8 +187,8 @@ describe('an attempt', () => {
   });
 });
 
-describe('addresses that are not known yet', () => {
-  it('leave slots to those that are, and get theirs in the order in which they came', () => {
+describe('addresses without a finished attempt', () => {
+  it('leave slots to known addresses, and get theirs in the order in which they came', () => {
     attempt('known', 10);
     const fresh = names('fresh', 100).flatMap((id) => acquireAll(id, { most: 1 }));
     expect(fresh).toHaveLength(70);

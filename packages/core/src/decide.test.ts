@@ -4,13 +4,13 @@ import { DEFAULT_MAX_ATTEMPTS, DEFAULT_PAUSE_AFTER, DEFAULT_RETRY_DELAYS_MS, dec
 
 describe('schedule', () => {
   const MINUTE = 60_000;
-  it('the default delays are 1 m, 5 m, 30 m, 2 h and 12 h', () => {
+  it('has the default delays 1 m, 5 m, 30 m, 2 h and 12 h', () => {
     expect(DEFAULT_RETRY_DELAYS_MS).toEqual([MINUTE, 5 * MINUTE, 30 * MINUTE, 120 * MINUTE, 720 * MINUTE]);
   });
-  it('six attempts are allowed, and 20 consecutive failed deliveries pause an address', () => {
+  it('allows six attempts, and 20 consecutive failed deliveries before a pause', () => {
     expect([DEFAULT_MAX_ATTEMPTS, DEFAULT_PAUSE_AFTER]).toEqual([6, 20]);
   });
-  it('each failed attempt before the last is followed after exactly its delay; the sixth fails the delivery', () => {
+  it('follows each failed attempt after exactly its delay, and fails the delivery after the sixth', () => {
     for (const [i, delayMs] of DEFAULT_RETRY_DELAYS_MS.entries()) {
       expect(decide(i + 1, 'timeout', DEFAULT_RETRY_DELAYS_MS, 1_000)).toEqual({
         kind: 'retry',
@@ -20,12 +20,12 @@ describe('schedule', () => {
     }
     expect(decide(6, 'timeout', DEFAULT_RETRY_DELAYS_MS, 1_000)).toEqual({ kind: 'failed', reason: 'timeout' });
   });
-  it('a success ends the delivery at whichever attempt', () => {
+  it('ends the delivery at its first successful attempt', () => {
     for (let attempt = 1; attempt <= 6; attempt++) {
       expect(decide(attempt, null, DEFAULT_RETRY_DELAYS_MS, 0)).toEqual({ kind: 'succeeded' });
     }
   });
-  it('only the 2xx statuses succeed, and every 3xx is a redirect', () => {
+  it('counts 2xx as success alone, and every 3xx as a redirect', () => {
     for (let status = 100; status < 1000; status++) {
       const expected = status >= 200 && status < 300 ? null : status >= 300 && status < 400 ? 'redirect' : 'status';
       expect(errorOfStatus(status)).toBe(expected);

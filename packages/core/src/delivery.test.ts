@@ -2,13 +2,13 @@
 import { expect, it } from '@jest/globals';
 import { ATTEMPT_ERRORS, DELIVERY_STATUSES, FAILURE_REASONS, isFinished } from './index.ts';
 
-it('statuses are those of the interface, in an order that never changes: records hold the position', () => {
+it('keeps the order of the delivery statuses, whose positions are stored in records', () => {
   expect(DELIVERY_STATUSES).toEqual(['pending', 'waiting_for_retry', 'held', 'succeeded', 'failed']);
 });
-it('a delivery has ended when it succeeded or failed, and in no other state', () => {
+it('considers a delivery finished only when it succeeded or failed', () => {
   expect(DELIVERY_STATUSES.filter(isFinished)).toEqual(['succeeded', 'failed']);
 });
-it('errors are those of the interface; a delivery may also expire or lose its subscription', () => {
+it('names the errors of attempts as the interface does, and two more reasons of failed deliveries', () => {
   const errors = ['timeout', 'redirect', 'status', 'address_blocked', 'dns', 'connection', 'tls'];
   expect(ATTEMPT_ERRORS).toEqual(errors);
   expect(FAILURE_REASONS).toEqual([...errors, 'expired', 'subscription_deleted']);

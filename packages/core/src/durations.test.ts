@@ -5,8 +5,8 @@ import { durationBucket, durationPercentile } from './index.ts';
 
 const DAY = 86_400_000;
 
-describe('a bucket', () => {
-  it('stands for a duration at most a fifth above each that is counted in it', () => {
+describe('the bucket of a duration', () => {
+  it('represents each of its durations with at most a fifth too much', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 30 * DAY }), (ms) => {
         const stands = durationPercentile(new Map([[durationBucket(ms), 1]]), 1)!;
@@ -16,11 +16,11 @@ describe('a bucket', () => {
       }),
     );
   });
-  it('is the first for everything up to a millisecond', () => {
+  it('is the first one up to a millisecond', () => {
     expect([0, 0.3, 1].map(durationBucket)).toEqual([0, 0, 0]);
     expect(durationBucket(1.1)).toBe(1);
   });
-  it('is the same for everything beyond 30 days, and another below', () => {
+  it('is the last one beyond 30 days', () => {
     expect(durationBucket(400 * DAY)).toBe(durationBucket(30 * DAY));
     expect(durationBucket(24 * DAY)).toBeLessThan(durationBucket(30 * DAY));
   });
@@ -37,18 +37,18 @@ describe('a percentile', () => {
   };
   const about = (ms: number) => durationPercentile(counts(ms), 1);
 
-  it('is the duration that the share of all stays within, in whichever order they were counted', () => {
+  it('is the duration that this share of all durations does not exceed, whatever the order of counting', () => {
     const hundred = counts(5_000, ...Array.from({ length: 49 }, () => 400), ...Array.from({ length: 50 }, () => 10));
     expect(durationPercentile(hundred, 0.5)).toBe(about(10));
     expect(durationPercentile(hundred, 0.51)).toBe(about(400));
     expect(durationPercentile(hundred, 0.99)).toBe(about(400));
     expect(durationPercentile(hundred, 1)).toBe(about(5_000));
   });
-  it('of share 0 is the shortest that was counted at all', () => {
+  it('is the shortest duration for a share of 0', () => {
     const counted = counts(400);
     expect(durationPercentile(new Map([[0, 0], ...counted]), 0)).toBe(about(400));
   });
-  it('of nothing is null', () => {
+  it('is null if nothing was counted', () => {
     expect(durationPercentile(new Map(), 0.5)).toBeNull();
     expect(durationPercentile(new Map([[3, 0]]), 0.5)).toBeNull();
   });

@@ -2,7 +2,7 @@
 import { expect, it } from '@jest/globals';
 import { AppError, errorCodes, StartError } from './index.ts';
 
-it('each has the status of the interface (section 4) and a title of its own', () => {
+it('gives each error code the status of the interface (section 4) and a title of its own', () => {
   const statuses = Object.fromEntries(Object.entries(errorCodes).map(([code, { status }]) => [code, status]));
   expect(statuses).toEqual({
     bad_request: 400,
@@ -26,7 +26,7 @@ it('each has the status of the interface (section 4) and a title of its own', ()
   expect(new Set(titles).size).toBe(titles.length);
 });
 
-it('an AppError carries what the caller is told, and its cause for the log', () => {
+it('keeps in an AppError what the caller is told, and its cause for the log', () => {
   const cause = new Error('ECONNREFUSED');
   const fields = [{ path: 'url', message: 'no' }];
   const error = new AppError('unavailable', 'Try again.', { cause, fields, retryAfterS: 1 });
@@ -43,6 +43,6 @@ it('an AppError carries what the caller is told, and its cause for the log', () 
   expect(new AppError('not_found', 'No.')).toMatchObject({ status: 404, cause: undefined, fields: undefined });
 });
 
-it('a StartError is told from other errors by its name', () => {
+it('names a StartError so that it can be told from other errors', () => {
   expect(new StartError('No Redis.').name).toBe('StartError');
 });

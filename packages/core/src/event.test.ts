@@ -44,7 +44,7 @@ const published = {
 };
 
 describe('event types and environments', () => {
-  it('are those of the specification, in an order that never changes', () => {
+  it('are those of the specification, in the order whose positions are stored', () => {
     expect(SESSION_EVENT_TYPES).toEqual(SPECIFIED_TYPES);
     expect(EVENT_TYPES).toEqual([...SPECIFIED_TYPES, 'webhook.test']);
     expect(ENVIRONMENTS).toEqual(['sandbox', 'production']);
@@ -52,13 +52,13 @@ describe('event types and environments', () => {
 });
 
 describe('a published event', () => {
-  it('may have every field of the specification, and more inside data, all kept as they came', () => {
+  it('may have every field of the specification and more inside data, all kept unchanged', () => {
     expect(publishedEventSchema.parse(published)).toEqual(published);
   });
   it.each(SPECIFIED_TYPES)('may be of the type %s', (type) => {
     expect(problemsOf(publishedEventSchema, { ...published, type })).toEqual([]);
   });
-  it('needs no id, no time, and of data the id and the status alone', () => {
+  it('needs only type, environment, data.id and data.status', () => {
     const least = { type: 'session.created', environment: 'production', data: { id: 's', status: 'created' } };
     expect(publishedEventSchema.parse(least)).toEqual(least);
   });
@@ -78,7 +78,7 @@ describe('a published event', () => {
     [{ environment: 'both' }, 'environment: Invalid option: expected one of "sandbox"|"production"'],
     [{ extra: 1 }, ': Unrecognized key: "extra"'],
     [{ data: [] }, 'data: Invalid input: expected object, received array'],
-  ])('with %j is refused: %s', (change, problem) => {
+  ])('is refused with %j: %s', (change, problem) => {
     expect(problemsOf(publishedEventSchema, { ...published, ...change })).toContain(problem);
   });
   it.each([
@@ -95,16 +95,16 @@ describe('a published event', () => {
     [{ tier: '1' }, 'data.tier: Expected an integer'],
     [{ achieved_tier: null }, 'data.achieved_tier: Expected an integer'],
     [{ metadata: { a: 1 } }, 'data.metadata.a: Expected a string'],
-  ])('with data %j is refused: %s', (change, problem) => {
+  ])('is refused with data %j: %s', (change, problem) => {
     expect(problemsOf(publishedEventSchema, { ...published, data: { ...published.data, ...change } })).toEqual([
       problem,
     ]);
   });
-  it.each([null, [], 'text', 1])('with metadata %j is refused: it must be an object', (metadata) => {
+  it.each([null, [], 'text', 1])('is refused with metadata %j, which is no object', (metadata) => {
     const data = { ...published.data, metadata };
     expect(problemsOf(publishedEventSchema, { ...published, data })).toEqual(['data.metadata: Expected an object']);
   });
-  it('with wrong values of metadata names 20 of them and counts the others', () => {
+  it('gets 20 wrong values of metadata named, and the others counted', () => {
     const wrong = (count: number) => {
       const metadata = { good: 'text', ...Object.fromEntries(Array.from({ length: count }, (_, i) => [`key${i}`, i])) };
       const parsed = publishedEventSchema.safeParse({ ...published, data: { ...published.data, metadata } });
@@ -115,7 +115,7 @@ describe('a published event', () => {
     expect(wrong(22)).toHaveLength(21);
     expect(wrong(22).at(-1)).toMatchObject(['data.metadata', 'More values are wrong', { params: { more: 2 } }]);
   });
-  it.each(['.', '..'])('with the id %j is refused, since no URL can contain it', (id) => {
+  it.each(['.', '..'])('is refused with the id %j, which no URL can contain', (id) => {
     expect(problemsOf(publishedEventSchema, { ...published, id })).toEqual([
       'id: Must not be . or .. because URLs cannot contain them as a segment',
     ]);
@@ -133,11 +133,11 @@ describe('a published event', () => {
     ['1.50', false],
     ['12345678901234567890.5', false],
     ['1e400', false],
-  ])('a tier of %s, which a double would change, is an integer: %j', (number, isInteger) => {
+  ])('keeps a tier of %s, which a double would change; it is an integer: %j', (number, isInteger) => {
     const snapshot = parseJson(`{"id":"s","status":"x","tier":${number}}`);
     expect(problemsOf(sessionSnapshotSchema, snapshot)).toEqual(isInteger ? [] : ['tier: Expected an integer']);
   });
-  it('is described by a JSON schema that says what its fields are', () => {
+  it('has a JSON schema that describes its fields', () => {
     // The integer is a custom type; its `override` is what the OpenAPI documents show.
     const jsonSchema = z.toJSONSchema(sessionSnapshotSchema, {
       unrepresentable: 'any',
@@ -172,7 +172,7 @@ describe('a delivered event', () => {
 
 describe('a test event', () => {
   const nowMs = Date.parse('2026-01-02T03:04:05.006Z');
-  it.each(ENVIRONMENTS)('of %s carries a valid snapshot that says that it is a sample', (environment) => {
+  it.each(ENVIRONMENTS)('has a valid snapshot, marked as a sample, in %s', (environment) => {
     const body = JSON.parse(eventBody(newTestEvent(environment, nowMs)));
     expect(body).toMatchObject({ type: 'webhook.test', created_at: '2026-01-02T03:04:05.006Z', environment });
     expect(body.id).toMatch(/^evt_/);

@@ -22,7 +22,7 @@ const sandbox = (id: string) => eventRef({ id, environment: 'sandbox' });
 
 describe('an event id', () => {
   const UUID_V7 = /^evt_([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
-  it('is a UUIDv7 that begins with the time, so that later ones sort later', () => {
+  it('is a UUIDv7 that begins with the time, so that later ids sort later', () => {
     const nowMs = 1_700_000_000_123;
     for (let i = 0; i < 200; i++) {
       const [, high, low] = UUID_V7.exec(newEventId(nowMs)) ?? [];
@@ -30,7 +30,7 @@ describe('an event id', () => {
     }
     expect(newEventId(nowMs) < newEventId(nowMs + 1)).toBe(true);
   });
-  it('is random in every bit that is neither time nor version nor variant', () => {
+  it('is random in each bit except time, version and variant', () => {
     let [ones, zeros] = [0n, 0n];
     for (let i = 0; i < 200; i++) {
       const bits = BigInt(`0x${newEventId(0).slice(4).replaceAll('-', '')}`);
@@ -40,19 +40,19 @@ describe('an event id', () => {
     const random = (0xfffn << 64n) | ((1n << 62n) - 1n);
     expect(ones & zeros).toBe(random);
   });
-  it('may be chosen by the publisher within 128 characters', () => {
+  it('may be chosen by the publisher, with at most 128 characters', () => {
     for (const id of ['a', 'A.b_c:d~e-9', 'x'.repeat(128)]) expect(id).toMatch(EVENT_ID);
     for (const id of ['', 'x'.repeat(129), 'a b', 'a/b', 'é', 'a\n']) expect(id).not.toMatch(EVENT_ID);
   });
 });
 
 describe('the reference of an event', () => {
-  it('is its id and the first letter of its environment, and gives the id back', () => {
+  it('consists of its id and the first letter of its environment, and gives the id back', () => {
     expect(eventRef({ id: 'a', environment: 'production' })).toBe('a/p');
     expect(sandbox('a')).toBe('a/s');
     expect(eventIdOf(sandbox('a'))).toBe('a');
   });
-  it('of an event stored before environments had ids of their own is the bare id', () => {
+  it('is the bare id for an event stored before ids belonged to an environment', () => {
     expect(eventIdOf('evt_1' as EventRef)).toBe('evt_1');
   });
 });
@@ -62,7 +62,7 @@ describe.each([
   ['delivery', () => deliveryId(sandbox(newEventId(0)), newSubscriptionId()), DELIVERY_ID],
   ['bulk replay', () => newReplayId(newSubscriptionId()), REPLAY_ID],
 ])('the id of a %s', (_what, make, form) => {
-  it('is new each time and has its form to the last character', () => {
+  it('is new each time and has its documented form', () => {
     const id = make();
     expect(id).not.toBe(make());
     expect(id).toMatch(form);
@@ -71,13 +71,13 @@ describe.each([
 });
 
 describe('the id of a delivery', () => {
-  it('follows from event, subscription and replay, and is what it always was: stored ones must be found again', () => {
+  it('follows from event, subscription and replay alone, so that stored deliveries are found again', () => {
     const event = 'evt_018bcfe5-687b-7000-8000-000000000000' as EventRef;
     const subscription = `sub_${'A'.repeat(22)}`;
     expect(deliveryId(event, subscription)).toBe('dlv_ZuVxigBwsSV2Q82QY2hJTPvxeV');
     expect(deliveryId(event, subscription, 'nonce')).toBe('dlv_ZuVxig7YU_apj7v91dVvqZ6dPB');
   });
-  it('has 30 characters and begins as all of its subscription do', () => {
+  it('has 30 characters and begins like all delivery ids of its subscription', () => {
     const subscription = newSubscriptionId();
     const id = deliveryId(sandbox('evt_1'), subscription);
     expect(id).toHaveLength(30);
@@ -86,11 +86,11 @@ describe('the id of a delivery', () => {
 });
 
 describe('a partition', () => {
-  it('is chosen by the CRC-32 of the id, whose check value is known', () => {
+  it('is chosen by the CRC-32 of the id', () => {
     expect(partitionOf('123456789', 2 ** 32)).toBe(0xcbf43926);
     expect(partitionOf('123456789', 7)).toBe(0xcbf43926 % 7);
   });
-  it('of a delivery and of a bulk replay is that of the subscription, whatever the number of partitions', () => {
+  it('is the same for a subscription, its deliveries and its bulk replays, whatever the number of partitions', () => {
     fc.assert(
       fc.property(fc.string(), fc.integer({ min: 1, max: 256 }), (event, partitions) => {
         const subscription = newSubscriptionId();

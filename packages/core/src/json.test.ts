@@ -27,10 +27,10 @@ describe('parseJson', () => {
     '0.0000001',
     '123456789.123456789123',
     '[1,2.0]',
-  ])('%s comes back digit for digit', (text) => {
+  ])('keeps %s digit for digit', (text) => {
     expect(JSON.stringify(parseJson(text))).toBe(text);
   });
-  it('any JSON value survives', () => {
+  it('keeps any JSON value', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         const text = JSON.stringify(value);
@@ -38,18 +38,18 @@ describe('parseJson', () => {
       }),
     );
   });
-  it('only a number that a double would change is kept as text; everything else is a plain value', () => {
+  it('keeps only those numbers as text that a double would change', () => {
     const value = parseJson('{"a":"x","b":true,"c":null,"d":1,"e":[2.5],"raw":1e400}') as Record<string, unknown>;
     expect(value).toMatchObject({ a: 'x', b: true, c: null, d: 1, e: [2.5] });
     expect(isRawNumber(value.raw)).toBe(true);
     expect(isRawNumber(value.d)).toBe(false);
   });
-  it('a key named __proto__ stays an ordinary key', () => {
+  it('treats a key named __proto__ as an ordinary key', () => {
     const text = '{"__proto__":{"polluted":true},"a":1}';
     expect(JSON.stringify(parseJson(text))).toBe(text);
     expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
   });
-  it.each(['', '{', '[1,]', 'nul', '{"a":01}', '"\u0001"'])('%j is refused', (text) => {
+  it.each(['', '{', '[1,]', 'nul', '{"a":01}', '"\u0001"'])('refuses %j', (text) => {
     expect(refusal(text)).toMatchObject({ code: 'invalid_json', publicMessage: 'The body is not valid JSON.' });
     expect(refusal(text).cause).toMatchObject({ name: 'SyntaxError' });
   });
@@ -62,7 +62,7 @@ describe('the depth of a body', () => {
     ['many one after the other', `[${Array.from({ length: 200 }, () => '[],{}').join(',')}]`],
     ['brackets in a string', JSON.stringify('[{'.repeat(1_000))],
     ['brackets in a string behind an escaped quote', JSON.stringify(`"${'[{'.repeat(1_000)}`)],
-  ])('may be 64: %s', (_what, text) => {
+  ])('may reach 64: %s', (_what, text) => {
     expect(MAX_JSON_DEPTH).toBe(64);
     expect(JSON.stringify(parseJson(text))).toBe(text);
   });
@@ -73,7 +73,7 @@ describe('the depth of a body', () => {
     ['behind a string', `["a",${nested(MAX_JSON_DEPTH)}]`],
     ['behind a string that ends with a backslash', `["\\\\",${nested(MAX_JSON_DEPTH)}]`],
     ['behind brackets in a string', `["]}",${nested(MAX_JSON_DEPTH)}]`],
-  ])('may not be more: %s', (_what, text) => {
+  ])('may not exceed 64: %s', (_what, text) => {
     expect(refusal(text)).toMatchObject({
       code: 'invalid_json',
       publicMessage: 'The body nests deeper than 64 levels.',

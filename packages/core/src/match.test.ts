@@ -16,7 +16,7 @@ const subscriptionChoice: fc.Arbitrary<Pick<Subscription, 'eventTypes' | 'enviro
 });
 
 describe('match', () => {
-  it('an event goes to a subscription exactly when type and environment both fit', () => {
+  it('sends an event to a subscription exactly when both type and environment match', () => {
     const event = fc.record({
       type: fc.constantFrom(...SESSION_EVENT_TYPES),
       environment: fc.constantFrom(...ENVIRONMENTS),

@@ -2,7 +2,7 @@
 import { expect, it } from '@jest/globals';
 import { OWN_SECRET, STATUS_REASONS, SUBSCRIPTION_ENVIRONMENTS, SUBSCRIPTION_STATUSES } from './index.ts';
 
-it('statuses, their reasons and environments are those of the interface', () => {
+it('has the statuses, status reasons and environments of the interface', () => {
   expect(SUBSCRIPTION_STATUSES).toEqual(['awaiting_validation', 'active', 'paused', 'refused']);
   expect(STATUS_REASONS).toEqual([
     'private_address',

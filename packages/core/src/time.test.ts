@@ -20,7 +20,7 @@ describe('a duration', () => {
     [' 8s ', 8_000],
     ['0.5ms', 1],
     ['3650d', 3_650 * DAY],
-  ])('%j is %i ms', (text, ms) => {
+  ])('reads %j as %i ms', (text, ms) => {
     expect(parseDurationMs(text)).toBe(ms);
   });
   it.each([
@@ -38,7 +38,7 @@ describe('a duration', () => {
     '1w',
     '3651d',
     `${3_650 * DAY + 1}ms`,
-  ])('%j is none', (text) => {
+  ])('refuses %j', (text) => {
     expect(parseDurationMs(text)).toBeUndefined();
   });
 });
@@ -54,12 +54,12 @@ describe('an instant', () => {
     ['2026-12-31T23:59:59+23:59', '2026-12-31T00:00:59.000Z'],
     ['2026-06-30T23:59:60Z', '2026-06-30T23:59:59.000Z'],
     ['0050-01-01T00:00:00Z', '0050-01-01T00:00:00.000Z'],
-  ])('%s is %s in UTC', (given, expected) => {
+  ])('reads %s as %s in UTC', (given, expected) => {
     expect(utcInstant(given)).toBe(expected);
     expect(instantSchema.parse(given)).toBe(given);
     expect(instantMsSchema.parse(given)).toBe(Date.parse(expected));
   });
-  it('of any time is itself, in whichever zone it is written', () => {
+  it('is the same in whichever zone it is written', () => {
     fc.assert(
       fc.property(
         fc.date({ min: new Date('0001-01-01'), max: new Date('9998-12-31'), noInvalidDate: true }),
@@ -87,7 +87,7 @@ describe('an instant', () => {
     // In UTC they are in the years -1 and 10000.
     '0000-01-01T00:00:00+01:00',
     '9999-12-31T23:59:59-01:00',
-  ])('%s does not exist', (given) => {
+  ])('refuses %s, which does not exist', (given) => {
     expect(problemsOf(instantSchema, given)).toEqual([': Not a real instant']);
   });
   it.each([
@@ -103,7 +103,7 @@ describe('an instant', () => {
     '2026-01-01T00:00:00+1',
     '2026-01-01T00:00:00+01:0',
     '2026-01-01T00Z',
-  ])('%j is not written as one', (given) => {
+  ])('refuses %j, which is not written as an instant', (given) => {
     expect(utcInstant(given)).toBeUndefined();
     expect(problemsOf(instantSchema, given)).toContain(': Expected an ISO 8601 instant with a zone');
   });

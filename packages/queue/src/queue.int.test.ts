@@ -79,15 +79,15 @@ async function failFour(
   await consumer.start();
 }
 
-describe('order', () => {
-  it('retries that are due stand behind first attempts that came after them', async () => {
+describe('order of jobs', () => {
+  it('puts due retries behind first attempts that came after them', async () => {
     await failFour(() => add('n1', 'n2'));
     await eventually('all', () => taken.length === 10);
     expect(errors).toEqual([]);
     expect(taken).toEqual(['r1', 'r2', 'r3', 'r4', 'n1', 'n2', 'r1', 'r2', 'r3', 'r4']);
   });
 
-  it('retries let through come before first attempts, the oldest first, and stand behind them again after the next failure', async () => {
+  it('puts advanced retries before first attempts, oldest first, and behind them again after the next failure', async () => {
     await failFour(
       () => add('n1', 'n2', 'n3'),
       async (id) => {
@@ -100,7 +100,7 @@ describe('order', () => {
     expect(taken.slice(4)).toEqual(['n1', 'r1', 'r2', 'n2', 'n3', 'r3', 'r4', 'r1']);
   });
 
-  it('nothing is let through where no first attempt waits', async () => {
+  it('advances no retry if no first attempt waits', async () => {
     const behind: number[] = [];
     const countBehind = async () => behind.push(await redis.zcard(`${partitionPrefix}:deliveries:prioritized`));
     await failFour(
@@ -120,7 +120,7 @@ describe('order', () => {
     expect(behind[1]).toBe(behind[0]);
   });
 
-  it('a paused consumer finishes its jobs in flight and takes none until it is resumed, again and again', async () => {
+  it('finishes its jobs when paused and takes none until it is resumed, any number of times', async () => {
     await consumer.start();
     for (const round of [1, 2]) {
       const inFlight = Promise.withResolvers<void>();
@@ -144,7 +144,7 @@ describe('order', () => {
     expect([taken, errors]).toEqual([['a1', 'b1', 'a2', 'b2'], []]);
   });
 
-  it('a job that is gone when its attempt ends leaves nothing behind', async () => {
+  it('leaves nothing behind for a job that is removed during its attempt', async () => {
     handle = async () => {
       await redis.del(`${partitionPrefix}:deliveries:r1`);
       return { kind: 'retry', delayMs: 1, reason: 'attempt failed' };

@@ -24,7 +24,7 @@ describe('settings', () => {
       LOG_LEVEL: 'info',
     });
   });
-  it('every bad one is named in one message, and no value is in it', () => {
+  it('are all named in one message if they are bad, without their values', () => {
     const bad = {
       PUBLISHER_KEYS: 'a:everywhere:hunter2',
       PORT: '70000',
@@ -43,7 +43,7 @@ describe('settings', () => {
     expect(message).not.toMatch(/hunter2|70000|loud/);
     expect(message).toContain('OPERATOR_TOKENS: is required');
   });
-  it('a secret one may come from a file, with an entry of a list on each line', () => {
+  it('may come from a file if they are secret, with one entry of a list on each line', () => {
     const file = join(mkdtempSync(join(tmpdir(), 'posthorn-settings-')), 'keys');
     writeFileSync(file, `a:both:${key1}\nb:sandbox:${key2}\n`);
     const { PUBLISHER_KEYS: _, ...others } = good;
@@ -69,14 +69,14 @@ describe('settings', () => {
     ['1 s', undefined],
     ['1w', undefined],
     ['99999d', undefined],
-  ])('the duration %j is %s ms', (text, ms) => {
+  ])('read the duration %j as %s ms', (text, ms) => {
     expect(parseDurationMs(text)).toBe(ms);
   });
-  it('retry delays are a list of durations', () => {
+  it('read retry delays as a list of durations', () => {
     expect(durationListMs.parse('1m,5m, 30m')).toEqual([60_000, 300_000, 1_800_000]);
     expect(durationListMs.safeParse('1m,,5m').success).toBe(false);
   });
-  it('keys are named, for an environment, and each name once', () => {
+  it('require a name and an environment for each key, and each name once', () => {
     expect(publisherKeys.parse(`a:sandbox:${key1}, b:both:${key2}`)).toEqual([
       { name: 'a', environment: 'sandbox', key: key1 },
       { name: 'b', environment: 'both', key: key2 },
@@ -84,14 +84,14 @@ describe('settings', () => {
     for (const bad of ['a:sandbox', `a:x:${key1}`, 'a:both:', `a:both:${key1},a:both:${key2}`, ','])
       expect(publisherKeys.safeParse(bad).success).toBe(false);
   });
-  it('keys shorter than 24 characters are refused by name, never shown, with the command that makes a good one', () => {
+  it('refuse keys shorter than 24 characters by name, and show the command that makes a good one', () => {
     const short = { PUBLISHER_KEYS: `good:both:${key1},short:both:${key2.slice(1)}`, OPERATOR_TOKENS: 'o:hunter2' };
     expect(() => loadSettings(schema, short)).toThrow(
       /PUBLISHER_KEYS: must have at least 24 characters.*shorter for short\. .*openssl rand -base64 24\n.*OPERATOR_TOKENS:.*for o\./,
     );
     expect(() => loadSettings(schema, short)).not.toThrow(/hunter2|yyyy/);
   });
-  it('trusted proxies are networks', () => {
+  it('read trusted proxies as networks', () => {
     const load = (TRUSTED_PROXIES: string) => loadSettings(schema, { ...good, TRUSTED_PROXIES }).TRUSTED_PROXIES;
     expect(load('10.0.0.0/8, fd00::/8')).toEqual(['10.0.0.0/8', 'fd00::/8']);
     for (const bad of ['10.0.0.1', '10.0.0.0/40', 'proxy', ',']) expect(() => load(bad)).toThrow(/TRUSTED_PROXIES/);

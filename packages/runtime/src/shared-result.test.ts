@@ -18,7 +18,7 @@ function work() {
 }
 
 describe('a shared result', () => {
-  it('is worked out once for all who ask meanwhile, and for those who ask within its age', async () => {
+  it('is computed once for all callers at a time, and for those within its maximum age', async () => {
     const { runs, ask, advance } = work();
     const asked = [ask(), ask(), ask()];
     advance(60_000);
@@ -34,7 +34,7 @@ describe('a shared result', () => {
     runs[1]!.resolve(2);
     expect(await next).toBe(2);
   });
-  it('that is a failure is told to those who waited for it, and to nobody after', async () => {
+  it('rejects for those who waited for a failure, and for nobody after them', async () => {
     const { runs, ask } = work();
     const asked = [ask(), ask()];
     runs[0]!.reject(new Error('away'));

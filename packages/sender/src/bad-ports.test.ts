@@ -17,7 +17,7 @@ async function fetchRefuses(port: number): Promise<boolean> {
   return error.cause.message === 'bad port';
 }
 
-it('are those that fetch refuses (Fetch standard, "bad port")', async () => {
+it('refuses the same ports as fetch (Fetch standard, "bad port")', async () => {
   // Port 0 has been bad since 2025; not every Node knows.
   expect(isRefused(0)).toBe(true);
   const near = new Set(Array.from({ length: 1_023 }, (_, i) => i + 1));

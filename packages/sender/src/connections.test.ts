@@ -5,13 +5,13 @@ import { describe, expect, it } from '@jest/globals';
 import { atEnd, listening, post, resolvingTo, responded, testReceiver, testSender } from './test-sender.ts';
 
 describe('connections of deliveries', () => {
-  it('are kept: one after the other, all requests go over one', async () => {
+  it('are kept: sequential requests use the same one', async () => {
     const to = await testReceiver();
     const from = testSender();
     for (let i = 0; i < 5; i++) expect(await from.send(post(to.url))).toEqual(responded());
     expect(to.connections()).toBe(1);
   });
-  it('are not kept by single requests', async () => {
+  it('are not kept for single requests', async () => {
     const to = await testReceiver();
     const from = testSender({}, 'single requests');
     for (let i = 0; i < 2; i++) expect(await from.send(post(to.url))).toEqual(responded());
@@ -31,7 +31,7 @@ describe('connections of deliveries', () => {
       2, 2, 3,
     ]);
   });
-  it('follow a name that moves after a minute, and are blocked where it moves inside', async () => {
+  it('follow a name that moves after a minute, and are blocked if it moves to a private address', async () => {
     const heard: string[] = [];
     const answering = (ip: string) =>
       createServer((_request, response) => {
@@ -54,7 +54,7 @@ describe('connections of deliveries', () => {
     expect(await send()).toMatchObject({ kind: 'address_blocked', ip: '10.0.0.7' });
     expect(heard).toHaveLength(3);
   });
-  it('that the receiver closed cost no attempt: the request goes again over a new one', async () => {
+  it('cost no attempt if the receiver has closed them: the request is repeated over a new one', async () => {
     const to = await testReceiver();
     const from = testSender();
     await from.send(post(to.url));
@@ -65,7 +65,7 @@ describe('connections of deliveries', () => {
     expect(await from.send(post(to.url))).toEqual(responded());
     expect(to.connections()).toBe(2);
   });
-  it('to a receiver that resets every request carry it twice at most, however many are kept', async () => {
+  it('carry a request twice at most to a receiver that resets every one', async () => {
     const to = await testReceiver();
     const from = testSender();
     await Promise.all(Array.from({ length: 5 }, () => from.send(post(to.url))));
@@ -74,7 +74,7 @@ describe('connections of deliveries', () => {
     expect(await from.send(post(to.url))).toMatchObject({ kind: 'connection_failed', error: 'connection' });
     expect(to.requests.length - before).toBe(2);
   });
-  it('are not kept without bound for many hosts', async () => {
+  it('are limited to 1,024 idle ones over all hosts', async () => {
     const server = createServer((_request, response) => response.writeHead(200).end());
     const port = await listening(server, '127.0.0.1');
     const from = testSender({ resolve: resolvingTo('127.0.0.1') });
@@ -95,7 +95,7 @@ describe('connections of deliveries', () => {
   });
 });
 
-describe('bytes that nobody asked for', () => {
+describe('unsolicited bytes of a receiver', () => {
   const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n';
   const ERROR = 'HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n';
 
@@ -117,14 +117,14 @@ describe('bytes that nobody asked for', () => {
     return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, sockets, closed };
   }
 
-  it('in the same segment as the response: the connection is closed, the next request gets its own response', async () => {
+  it('close the connection if they come with a response; the next request gets its own response', async () => {
     const server = await startServer(OK + OK);
     const from = testSender();
     expect(await from.send(post(server.url))).toEqual(responded(200));
     expect(await from.send(post(server.url))).toEqual(responded(500));
     expect(server.sockets).toHaveLength(2);
   });
-  it.each([OK, 'HTTP/1.1 100 Continue\r\n\r\n', '\r\n', 'x'])('on an idle connection close it: %j', async (bytes) => {
+  it.each([OK, 'HTTP/1.1 100 Continue\r\n\r\n', '\r\n', 'x'])('close an idle connection: %j', async (bytes) => {
     const server = await startServer(OK);
     const from = testSender();
     expect(await from.send(post(server.url))).toEqual(responded(200));
@@ -134,7 +134,7 @@ describe('bytes that nobody asked for', () => {
     expect(await from.send(post(server.url))).toEqual(responded(500));
     expect(server.sockets).toHaveLength(2);
   });
-  it('at the moment of the next request: they are not taken for its response', async () => {
+  it('are not taken for the response to the next request', async () => {
     const server = await startServer(OK);
     const from = testSender();
     expect(await from.send(post(server.url))).toEqual(responded(200));
@@ -142,7 +142,7 @@ describe('bytes that nobody asked for', () => {
     expect(await from.send(post(server.url))).toEqual(responded(500));
     expect(server.sockets).toHaveLength(2);
   });
-  it('once sent, connections to that receiver are not kept any more', async () => {
+  it('end keep-alive for that receiver', async () => {
     const server = await startServer(OK);
     const from = testSender();
     await from.send(post(server.url));
@@ -152,7 +152,7 @@ describe('bytes that nobody asked for', () => {
     for (let i = 0; i < 3; i++) expect(await from.send(post(server.url))).toEqual(responded(500));
     expect(server.sockets).toHaveLength(4);
   });
-  it('a 408 on a kept connection is about the connection: the request goes again over a new one', async () => {
+  it('do not include a 408 on a kept connection: the request is repeated over a new one', async () => {
     let requests = 0;
     const to = await testReceiver((_request, response) => {
       requests += 1;
@@ -163,7 +163,7 @@ describe('bytes that nobody asked for', () => {
     expect(await from.send(post(to.url))).toEqual(responded(200));
     expect([requests, to.connections()]).toEqual([3, 2]);
   });
-  it('a 408 on a new connection is a response', async () => {
+  it('do not include a 408 on a new connection: it is the response', async () => {
     const to = await testReceiver(408);
     expect(await testSender().send(post(to.url))).toEqual(responded(408));
     expect(to.requests).toHaveLength(1);

@@ -10,7 +10,7 @@ describe.each(senderKinds)('%s: names', (kind) => {
     const url = to.url.replace('127.0.0.1', 'receiver.test');
     expect(await testSender({ resolve: resolvingTo('127.0.0.1') }, kind).send(post(url))).toEqual(responded());
   });
-  it('are delivered to where only one of their addresses can be reached', async () => {
+  it('are reached if only one of their addresses responds', async () => {
     const to = await testReceiver();
     const url = to.url.replace('127.0.0.1', 'receiver.test');
     const allowedNetworks = parseNetworks('127.0.0.0/8,::1/128');
@@ -22,13 +22,13 @@ describe.each(senderKinds)('%s: names', (kind) => {
       expect(await from.send(post(url))).toEqual(responded());
     }
   });
-  it('that resolve to anything private are blocked, even beside a public address', async () => {
+  it('are blocked if any of their addresses is private', async () => {
     const to = await testReceiver();
     const url = to.url.replace('127.0.0.1', 'receiver.test');
     const result = await testSender({ resolve: resolvingTo('8.8.8.8', '10.0.0.1') }, kind).send(post(url));
     expect(result).toEqual({ kind: 'address_blocked', reason: 'private_address', ip: '10.0.0.1' });
   });
-  it('that come to point inside after a good attempt are blocked at the next', async () => {
+  it('are blocked at the next attempt when they move to a private address', async () => {
     const to = await testReceiver((_request, response) => response.writeHead(200, { connection: 'close' }).end());
     let address = '127.0.0.1';
     const from = testSender({ resolve: async () => [{ address, family: 4 }] }, kind);
@@ -38,7 +38,7 @@ describe.each(senderKinds)('%s: names', (kind) => {
     expect(await from.send(post(url))).toMatchObject({ kind: 'address_blocked', reason: 'private_address' });
     expect(to.requests).toHaveLength(1);
   });
-  it('that resolve to nothing fail as dns', async () => {
+  it('fail as dns if they do not resolve', async () => {
     const dns = { kind: 'connection_failed', error: 'dns', ip: null };
     expect(await testSender({ resolve: resolvingTo() }, kind).send(post('http://receiver.test/'))).toEqual({
       ...dns,
@@ -50,7 +50,7 @@ describe.each(senderKinds)('%s: names', (kind) => {
       detail: 'ESERVFAIL',
     });
   });
-  it('that take too long to resolve are counted in the limit', async () => {
+  it('time out if they take longer to resolve than the limit of an attempt', async () => {
     const never = testSender({ resolve: () => new Promise(() => undefined), timeoutMs: 100 }, kind);
     expect(await never.send(post('http://receiver.test/'))).toEqual({
       kind: 'timed_out',
@@ -58,7 +58,7 @@ describe.each(senderKinds)('%s: names', (kind) => {
       ip: null,
     });
   });
-  it('IP literals are checked although they are never looked up', async () => {
+  it('are checked if they are IP literals, which are never looked up', async () => {
     const to = await testReceiver();
     expect(await testSender({ allowedNetworks: [] }, kind).send(post(to.url))).toMatchObject({
       kind: 'address_blocked',
@@ -66,7 +66,7 @@ describe.each(senderKinds)('%s: names', (kind) => {
     });
     expect(to.requests).toHaveLength(0);
   });
-  it('IPv6 literals are connected to', async () => {
+  it('may be IPv6 literals', async () => {
     const server = createServer((_request, response) => response.writeHead(204).end());
     const port = await listening(server, '::1');
     const from = testSender({ allowedNetworks: parseNetworks('::1/128') }, kind);

@@ -10,7 +10,7 @@ import { createSender, parseNetworks } from './index.ts';
 it.each([
   ['a receiver that never answers', 'a first request', 1],
   ['a receiver that never answers any more', 'a kept connection', 2],
-])('%s is given up before a timer that is due 500 ms after the limit (%s)', async (_receiver, _connection, hangsAt) => {
+])('gives %s up before a timer that is due 500 ms after the limit (%s)', async (_receiver, _connection, hangsAt) => {
   const limitMs = 250;
   const to = await startReceiver((_request, response) => {
     if (to.requests.length < hangsAt) response.writeHead(200).end();

@@ -43,21 +43,21 @@ async function setUp(allowed = '127.0.0.0/8') {
 }
 
 describe('a probe', () => {
-  it('connects to a host and sends nothing; a refused connection is a host that has responded', async () => {
+  it('connects to a host and sends nothing; a refused connection counts as a response', async () => {
     const { probe, port, connected, got } = await setUp();
     expect(await probe.host(`http://there.test:${port}/hook?x`)).toBe('reached');
     expect(await probe.host('http://127.0.0.1:2')).toBe('reached');
     expect(connected).toEqual([`http://there.test:${port} 127.0.0.1`, 'http://127.0.0.1:2 127.0.0.1']);
     expect(got()).toEqual({ connections: 1, bytes: 0 });
   });
-  it('tells a name that does not resolve from an address that the guard refuses', async () => {
+  it('distinguishes a name that does not resolve from an address that the guard refuses', async () => {
     const { probe, connected } = await setUp();
     expect(await probe.host('http://gone.test/')).toBe('dns');
     expect(await probe.host('http://inside.test/')).toBe('blocked');
     expect(await probe.host('http://10.0.0.1/')).toBe('blocked');
     expect(connected).toEqual([]);
   });
-  it('resolves a name; an IP address proves nothing', async () => {
+  it('proves name resolution by names only, not by IP addresses', async () => {
     const { probe, resolved } = await setUp();
     expect(await probe.name('there.test')).toBe('reached');
     expect([await probe.name('gone.test'), await probe.name('127.0.0.1'), await probe.name('[::1]')]).toEqual([
@@ -67,7 +67,7 @@ describe('a probe', () => {
     ]);
     expect(resolved).toEqual(['there.test']);
   });
-  it('gives up after its time limit', async () => {
+  it('fails after its time limit', async () => {
     const { allowedNetworks, onConnected } = await setUp();
     const resolve = () => new Promise<never>(() => undefined);
     const probe = createProbe({ allowedNetworks, resolve, timeoutMs: 50, onConnected });
@@ -76,7 +76,7 @@ describe('a probe', () => {
 });
 
 describe('a sender and its resolver', () => {
-  it('tell of each new connection and of names that DNS has resolved, not of those of the hosts file', async () => {
+  it('report each new connection and each name that DNS has resolved, but not those of the hosts file', async () => {
     const { port, resolve, allowedNetworks, onConnected, resolved, connected } = await setUp();
     const sender = createSender({ allowedNetworks, resolve, onConnected, timeoutMs: 200, userAgent: 'test' });
     ends.push(() => sender.close());

@@ -36,7 +36,7 @@ describe('names', () => {
       v6('2001:db8:0:1::'),
     ]);
   });
-  it('are asked for exactly as they are, without search domains, and once for all who wait', async () => {
+  it('are queried as they are, without search domains, and once for all concurrent lookups', async () => {
     const server = await nameServer(() => ['192.0.2.1']);
     const resolve = createResolver({ servers: [server.address] });
     await Promise.all([resolve('single'), resolve('single'), resolve('SINGLE.')]);
@@ -47,12 +47,12 @@ describe('names', () => {
   it.each([
     ['A', ['192.0.2.1'], [v4('192.0.2.1')]],
     ['AAAA', ['2001:db8::1'], [v6('2001:db8::1')]],
-  ] as const)('with %s records alone resolve', async (_type, addresses, expected) => {
+  ] as const)('resolve if they have %s records alone', async (_type, addresses, expected) => {
     const server = await nameServer(() => addresses);
     expect(await createResolver({ servers: [server.address] })('a.example')).toEqual(expected);
   });
   it.each(['silent', 'refused', 'missing'] as const)(
-    'resolve where the name server is %s about one family',
+    'resolve if the name server is %s for one of the two families',
     async (other) => {
       const server = await nameServer((_name, family) => (family === 4 ? ['192.0.2.1'] : other));
       expect(await createResolver({ servers: [server.address] })('a.example')).toEqual([v4('192.0.2.1')]);
@@ -63,12 +63,12 @@ describe('names', () => {
     ['refused', 'EREFUSED'],
     ['silent', 'ETIMEOUT'],
     [[], 'ENODATA'],
-  ] as const)('that are %s are rejected with %s', async (answer, code) => {
+  ] as const)('are rejected if they are %s, with %s', async (answer, code) => {
     const server = await nameServer(() => answer);
     const resolve = createResolver({ servers: [server.address], attemptTimeoutMs: 1_600 });
     await expect(resolve('a.example')).rejects.toMatchObject({ name: 'NameError', code });
   });
-  it('of a silent domain do not hold up others', async () => {
+  it('resolve while names of a silent domain wait', async () => {
     const server = await nameServer((name) => (name.endsWith('silent.test') ? 'silent' : ['192.0.2.1']));
     const resolve = createResolver({ servers: [server.address] });
     // Their queries leave in one burst: more of them would overflow the receive buffer of the name server.
@@ -76,7 +76,7 @@ describe('names', () => {
     for (let i = 0; i < 20; i++) expect(await resolve(`${i}.example`)).toEqual([v4('192.0.2.1')]);
     for (const { status } of await silent) expect(status).toBe('rejected');
   });
-  it('in the hosts file are not asked for', async () => {
+  it('are not queried if they are in the hosts file', async () => {
     const server = await nameServer(() => 'missing');
     const file = hostsFile('# a comment\n10.1.2.3 Gateway gateway.example # another\n::5 gateway\nnonsense\n');
     const resolve = createResolver({ servers: [server.address], hostsFile: file });
@@ -85,7 +85,7 @@ describe('names', () => {
     await expect(resolve('nonsense')).rejects.toMatchObject({ code: 'ENOTFOUND' });
     expect(server.queries).toEqual(['nonsense', 'nonsense']);
   });
-  it('localhost is this machine, also without a hosts file', async () => {
+  it('resolve to loopback if they are localhost, also without a hosts file', async () => {
     const server = await nameServer(() => ['192.0.2.1']);
     const resolve = createResolver({ servers: [server.address], hostsFile: '/nowhere/hosts' });
     for (const name of ['localhost', 'LOCALHOST.', 'a.localhost']) {
@@ -96,7 +96,7 @@ describe('names', () => {
 });
 
 describe('a list of name servers', () => {
-  it('is read', () => {
+  it('is read with and without ports', () => {
     expect(parseNameServers(' 10.0.0.2, 10.0.0.3:5353,[2001:db8::1]:53 ,2001:db8::2')).toEqual([
       '10.0.0.2',
       '10.0.0.3:5353',
@@ -105,7 +105,7 @@ describe('a list of name servers', () => {
     ]);
     expect(parseNameServers('')).toEqual([]);
   });
-  it.each(['ns.example', '10.0.0', '10.0.0.2:0x', '[::1', '10.0.0.2;10.0.0.3'])('%j is refused by name', (text) => {
+  it.each(['ns.example', '10.0.0', '10.0.0.2:0x', '[::1', '10.0.0.2;10.0.0.3'])('is refused, naming %j', (text) => {
     expect(() => parseNameServers(`10.0.0.1,${text}`)).toThrow(`"${text}" is not`);
   });
 });

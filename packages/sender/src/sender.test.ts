@@ -24,7 +24,7 @@ describe.each(senderKinds)('%s: a receiver that behaves', (kind) => {
     });
   });
   it.each([200, 204, 299, 301, 302, 307, 308, 400, 404, 410, 429, 500, 503])(
-    'that answers %i is heard as such, and no redirect is followed',
+    'has its status %i reported, and no redirect is followed',
     async (status) => {
       const elsewhere = await testReceiver();
       const to = await testReceiver((_request, response) => {
@@ -34,7 +34,7 @@ describe.each(senderKinds)('%s: a receiver that behaves', (kind) => {
       expect(elsewhere.requests).toHaveLength(0);
     },
   );
-  it('has a certificate that nobody vouches for, or one for another name', async () => {
+  it('fails as tls with a certificate that is not trusted, or is for another name', async () => {
     const to = await testReceiver(200, testCertificate);
     const ca = testCertificate.cert;
     expect(await testSender({}, kind).send(post(to.url))).toEqual({
@@ -90,7 +90,7 @@ describe.each(senderKinds)('%s: a receiver that misbehaves', (kind) => {
     'announces a gigabyte': ok,
     'drips its body': ok,
   };
-  it.each(misbehaviours)('%s', async (misbehaviour) => {
+  it.each(misbehaviours)('is cut off or accepted as specified when it %s', async (misbehaviour) => {
     const to = await startMisbehavingReceiver(misbehaviour);
     atEnd(() => to.close());
     const isSlow = expected[misbehaviour] === timedOut;
@@ -101,7 +101,7 @@ describe.each(senderKinds)('%s: a receiver that misbehaves', (kind) => {
     if (!isWell || kind === 'single requests') await to.allClosed();
     expect(to.bytesWritten()).toBeLessThan(16 * 1024 * 1024);
   });
-  it('is not there at all', async () => {
+  it('fails as connection when it does not exist', async () => {
     const gone = await startReceiver();
     await gone.close();
     expect(await testSender({}, kind).send(post(gone.url))).toEqual({
@@ -111,7 +111,7 @@ describe.each(senderKinds)('%s: a receiver that misbehaves', (kind) => {
       ip: '127.0.0.1',
     });
   });
-  it('speaks plain HTTP where TLS is expected', async () => {
+  it('fails as tls when it speaks plain HTTP where TLS is expected', async () => {
     const to = await testReceiver();
     expect(await testSender({}, kind).send(post(to.url.replace('http:', 'https:')))).toMatchObject({
       kind: 'connection_failed',
@@ -120,8 +120,8 @@ describe.each(senderKinds)('%s: a receiver that misbehaves', (kind) => {
   });
 });
 
-describe.each(senderKinds)('%s: surroundings', (kind) => {
-  it('no proxy is taken from the environment', async () => {
+describe.each(senderKinds)('%s: a sender', (kind) => {
+  it('ignores proxies of the environment', async () => {
     const proxy = await testReceiver();
     const to = await testReceiver();
     const before = { ...process.env };
@@ -134,7 +134,7 @@ describe.each(senderKinds)('%s: surroundings', (kind) => {
     expect(await testSender({}, kind).send(post(to.url))).toEqual(responded());
     expect([to.requests.length, proxy.requests.length]).toEqual([1, 0]);
   });
-  it('attempts can be aborted', async () => {
+  it('reports aborted attempts, and aborts all later ones', async () => {
     const to = await startMisbehavingReceiver('never answers');
     atEnd(() => to.close());
     const stop = new AbortController();

@@ -17,7 +17,7 @@ describe('the Node.js code', () => {
     ['nothing', '', false],
     ['no time', signatureHeader(['secret'], nowS, body).replace(/^t=\d+,/, ''), false],
     ['nonsense', 't=x,v1=zz,=,v1', false],
-  ])('takes %s for what it is', async (_what, header, verdict) => {
+  ])('accepts a valid signature only: %s', async (_what, header, verdict) => {
     const module = `data:text/javascript,${encodeURIComponent(nodeSnippet)}`;
     const { verify } = (await import(module)) as { verify: Verify };
     expect(verify(body, header, 'secret')).toBe(verdict);
