@@ -28,7 +28,7 @@ describe('json body', () => {
       detail: expect.any(String),
     });
   });
-  it('compressed bodies are refused', async () => {
+  it('refuses compressed bodies', async () => {
     const response = await fetch(await echo(), {
       ...json('{}'),
       headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' },
@@ -69,7 +69,7 @@ describe('json body', () => {
     expect([(await first).status, (await others).status]).toEqual([200, 200]);
     await eventually('the whole budget to be free', () => budget.claimFor('c').hasRoomFor(200));
   });
-  it('a body without a length is cut off at the limit', async () => {
+  it('cuts a body without a length off at the limit', async () => {
     const endless = new ReadableStream({
       pull(controller) {
         controller.enqueue(Buffer.from(' '.repeat(64)));

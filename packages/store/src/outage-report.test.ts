@@ -37,8 +37,8 @@ function newReport(settings: Partial<RedisSettings>) {
 }
 const SENTINELS = [{ host: 's1', port: 26379 }];
 
-describe('the report on a Redis that can not be used', () => {
-  it('says a reason at once, and again after a minute', async () => {
+describe('the report on an unusable Redis', () => {
+  it('names a reason at once, and again after a minute', async () => {
     const { report, said, pass } = newReport({});
     const refused = new Error('connect ECONNREFUSED 10.0.0.1:6380');
     for (let i = 0; i < 100; i++) await report(refused);
@@ -53,7 +53,7 @@ describe('the report on a Redis that can not be used', () => {
     expect(said).toHaveLength(2);
   });
 
-  it('says another reason at once', async () => {
+  it('names another reason at once', async () => {
     const { report, said } = newReport({});
     await report(new Error('connect ECONNREFUSED 10.0.0.1:6380'));
     await report(new Error('LOADING Redis is loading the dataset in memory'));
@@ -74,7 +74,7 @@ describe('the report on a Redis that can not be used', () => {
       'All sentinels are unreachable. Retrying from scratch after 50ms.',
       'no sentinel knows a master named "main". Check REDIS_SENTINEL_NAME.',
     ],
-  ])('says what to do, and no password (%#)', async (settings, message, advice) => {
+  ])('says what to do, without a password (%#)', async (settings, message, advice) => {
     const { report, said } = newReport(settings);
     await report(new Error(message));
     expect(said).toEqual([expect.stringContaining(advice)]);
@@ -95,7 +95,7 @@ describe('the report on a Redis that can not be used', () => {
       Object.assign(new Error('Failed to refresh slots cache.'), { lastNodeError: new Error(closed) }),
     ],
   ])(
-    'quotes what %s in protected mode says, which the client only reports as closed',
+    'quotes the message of %s in protected mode, which the client only reports as closed',
     async (_what, settingsOf, error) => {
       const { report, said } = newReport(settingsOf(await refusingServer()));
       await report(error);

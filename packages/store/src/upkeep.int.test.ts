@@ -24,7 +24,7 @@ beforeEach(async () => {
 afterEach(() => close());
 
 describe('a lease', () => {
-  it('has one holder, who can keep it, and nobody else until it ends', async () => {
+  it('has one holder, who can renew it, until it ends', async () => {
     const take = (holder: string) => holdLease(store, 'maintenance', 0, holder, 600_000);
     expect([await take('a'), await take('b'), await take('a'), await take('b')]).toEqual([true, false, true, false]);
     const [key] = await store.redis.keys(`${store.prefix}:*housekeeper`);
@@ -36,7 +36,7 @@ describe('a lease', () => {
 
 describe('workers', () => {
   const worker = { id: 'w', host: 'h', pid: 1, version: '0', startedAtMs: nowMs, concurrency: 1, inFlight: 0 };
-  it('are alive while they say so, and forgotten a minute after they stopped', async () => {
+  it('are alive while they send heartbeats, and are removed a minute after the last one', async () => {
     await sendHeartbeat(store, { ...worker, id: 'old' }, nowMs);
     await sendHeartbeat(store, worker, nowMs + 1_000);
     expect((await aliveWorkers(store, nowMs + 1_000)).map(({ id, seenAtMs }) => [id, seenAtMs])).toEqual([
@@ -58,7 +58,7 @@ describe('the statistics of addresses', () => {
     arrivalBuckets: new Map(),
     addresses: new Map(addresses),
   });
-  it('add up, rank those that fail and those that are slow, and end', async () => {
+  it('add up, rank failing and slow addresses, and expire', async () => {
     await addCounts(store, counts([['sub_a', { succeeded: 3, failed: 1, totalMs: 400 }]]), nowMs);
     await addCounts(store, counts([['sub_a', { succeeded: 1, failed: 1, totalMs: 200 }]]), nowMs);
     await addCounts(store, counts([['sub_b', { succeeded: 2, failed: 0, totalMs: 2_000 }]]), nowMs);
@@ -84,7 +84,7 @@ describe('the statistics of addresses', () => {
 });
 
 describe('a deletion', () => {
-  it('leaves nothing of the subscription, least of all its secrets', async () => {
+  it('leaves nothing of the subscription and its secrets', async () => {
     const made = newSubscription(
       { url: 'https://a.example/', eventTypes: 'all', environment: 'both', description: 'd', sealedSecret: 'sealed' },
       nowMs,

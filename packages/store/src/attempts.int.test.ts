@@ -1,0 +1,130 @@
+/** What recording an attempt does to its delivery and to the address. */
+import { describe, expect, it } from '@jest/globals';
+import { eventRef, partitionOf, type Verdict } from '@posthorn/core';
+import {
+  addressesToRelease,
+  type CreatedDelivery,
+  changeSubscription,
+  expectedJobs,
+  loadSubscriptions,
+  releaseDeliveries,
+  rescueJobs,
+} from './index.ts';
+import { attempt, begin, deliver, event, failure, loadOne, park, store, subscribe, time } from './test-deliveries.ts';
+
+describe('attempts', () => {
+  it('are recorded once each', async () => {
+    const subscription = await subscribe();
+    const [{ deliveryId }] = (await deliver([subscription.id])) as [CreatedDelivery];
+    const retry: Verdict = { kind: 'retry', delayMs: 60_000, nextAttemptAtMs: time.nowMs + 60_000 };
+    expect((await attempt(deliveryId, 1, retry)).kind).toBe('recorded');
+    expect((await attempt(deliveryId, 1, { kind: 'succeeded' })).kind).toBe('repeated');
+    expect(await loadOne(deliveryId)).toMatchObject({
+      status: 'waiting_for_retry',
+      attemptCount: 1,
+      nextAttemptAtMs: time.nowMs + 60_000,
+    });
+    expect((await attempt(deliveryId, 2, { kind: 'succeeded' })).kind).toBe('recorded');
+    expect((await attempt(deliveryId, 3, failure)).kind).toBe('over');
+    expect(await loadOne(deliveryId)).toMatchObject({
+      status: 'succeeded',
+      attemptCount: 2,
+      nextAttemptAtMs: null,
+      attempts: [
+        { number: 1, error: 'timeout', statusCode: null },
+        { number: 2, error: null, statusCode: 200 },
+      ],
+    });
+  });
+  it('do not begin for a job that is early or of an older generation', async () => {
+    const subscription = await subscribe();
+    const [{ deliveryId }] = (await deliver([subscription.id])) as [CreatedDelivery];
+    await attempt(deliveryId, 1, { kind: 'retry', delayMs: 60_000, nextAttemptAtMs: time.nowMs + 60_000 });
+    const job = { deliveryId, generation: 0, subscriptionId: subscription.id };
+    expect(await begin(job, time.nowMs)).toEqual({ kind: 'snoozed', dueAtMs: time.nowMs + 60_000 });
+    expect(await begin(job, time.nowMs + 60_000)).toMatchObject({ kind: 'attempt', attemptNumber: 2 });
+    expect(await begin({ ...job, generation: 1 }, time.nowMs + 60_000)).toEqual({ kind: 'superseded' });
+  });
+});
+
+describe('pause', () => {
+  it('pauses the address at the 20th consecutive failed delivery', async () => {
+    const subscription = await subscribe();
+    for (let i = 1; i <= 21; i++) {
+      const [{ deliveryId }] = (await deliver([subscription.id])) as [CreatedDelivery];
+      const recorded = await attempt(deliveryId, 1, failure);
+      expect([i, recorded.consecutiveFailures, recorded.paused]).toEqual([i, i, i === 20]);
+      const [now] = await loadSubscriptions(store, [subscription.id]);
+      expect([i, now?.status]).toEqual([i, i >= 20 ? 'paused' : 'active']);
+    }
+    const [now] = await loadSubscriptions(store, [subscription.id]);
+    expect(now).toMatchObject({ statusReason: 'consecutive_failures', consecutiveFailures: 21 });
+  });
+  it('resets the count at a success', async () => {
+    const subscription = await subscribe();
+    for (let i = 1; i <= 40; i++) {
+      const [{ deliveryId }] = (await deliver([subscription.id])) as [CreatedDelivery];
+      const recorded = await attempt(deliveryId, 1, i % 20 === 0 ? { kind: 'succeeded' } : failure);
+      expect(recorded.paused).toBe(false);
+    }
+    expect((await loadSubscriptions(store, [subscription.id]))[0]).toMatchObject({
+      status: 'active',
+      consecutiveFailures: 0,
+    });
+  });
+  it('pauses once if many workers record failures at once', async () => {
+    const subscription = await subscribe();
+    const made = await Promise.all(Array.from({ length: 40 }, () => deliver([subscription.id])));
+    const recorded = await Promise.all(made.map(([delivery]) => attempt(delivery!.deliveryId, 1, failure)));
+    expect(recorded.filter(({ paused }) => paused)).toHaveLength(1);
+    expect(recorded.find(({ paused }) => paused)?.consecutiveFailures).toBe(20);
+  });
+  it('holds a due retry with its attempts; after a resume it continues under a new generation', async () => {
+    const subscription = await subscribe();
+    const [{ deliveryId }] = (await deliver([subscription.id])) as [CreatedDelivery];
+    await attempt(deliveryId, 1, { kind: 'retry', delayMs: 1, nextAttemptAtMs: time.nowMs + 1 });
+    await changeSubscription(store, subscription.id, (now) => ({ ...now, status: 'paused' }));
+    time.nowMs += 1_000;
+    expect(await begin({ deliveryId, generation: 0, subscriptionId: subscription.id }, time.nowMs)).toEqual({
+      kind: 'held',
+    });
+    expect(await loadOne(deliveryId)).toMatchObject({ status: 'held', attemptCount: 1, nextAttemptAtMs: null });
+    expect(await releaseDeliveries(store, 'held', subscription.id, 10, time.nowMs)).toEqual([]);
+    await changeSubscription(store, subscription.id, (now) => ({ ...now, status: 'active', consecutiveFailures: 0 }));
+    const partition = partitionOf(subscription.id, store.partitions);
+    expect(await addressesToRelease(store, partition, 'held')).toEqual([subscription.id]);
+    const released = await releaseDeliveries(store, 'held', subscription.id, 10, time.nowMs);
+    expect(released).toMatchObject([{ deliveryId, generation: 1, isRetry: true }]);
+    expect(await addressesToRelease(store, partition, 'held')).toEqual([]);
+    expect((await loadOne(deliveryId)).status).toBe('waiting_for_retry');
+    expect(await begin({ deliveryId, generation: 0, subscriptionId: subscription.id }, time.nowMs)).toEqual({
+      kind: 'superseded',
+    });
+    expect(await begin({ deliveryId, generation: 1, subscriptionId: subscription.id }, time.nowMs)).toMatchObject({
+      kind: 'attempt',
+      attemptNumber: 2,
+    });
+  });
+});
+
+describe('lost jobs', () => {
+  it('are found for deliveries that are not parked, and get a new generation once', async () => {
+    const subscription = await subscribe();
+    const [lost] = await deliver([subscription.id]);
+    const parkedEvent = event();
+    const [parked] = await deliver([subscription.id], parkedEvent);
+    await park({
+      deliveryId: parked!.deliveryId,
+      generation: 0,
+      subscriptionId: subscription.id,
+      event: eventRef(parkedEvent),
+    });
+    const partition = partitionOf(subscription.id, store.partitions);
+    const { jobs } = await expectedJobs(store, partition, 'pending', time.nowMs, 0, 10);
+    expect(jobs.map(({ deliveryId }) => deliveryId)).toEqual([lost!.deliveryId]);
+    expect(await rescueJobs(store, partition, jobs)).toMatchObject([
+      { deliveryId: lost!.deliveryId, generation: 1, dueAtMs: 0 },
+    ]);
+    expect(await rescueJobs(store, partition, jobs)).toEqual([]);
+  });
+});

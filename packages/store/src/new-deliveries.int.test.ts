@@ -1,0 +1,82 @@
+/** Which deliveries an event gets, and what a repeated or interrupted fan-out leaves. */
+import { describe, expect, it } from '@jest/globals';
+import { type Event, eventRef } from '@posthorn/core';
+import {
+  changeSubscription,
+  confirmFanOut,
+  createDeliveries,
+  deleteSubscription,
+  findMatches,
+  heldDeliveries,
+  interruptedFanOuts,
+  loadEvent,
+  saveSubscription,
+  storeEvent,
+} from './index.ts';
+import { attempt, deliver, event, loadOne, store, subscribe, time } from './test-deliveries.ts';
+
+describe('matching', () => {
+  it('sees a subscription from the write on, as it is then', async () => {
+    const both = await subscribe();
+    const created = await subscribe({ eventTypes: ['session.created'], environment: 'sandbox' });
+    await subscribe({ eventTypes: ['session.declined'] });
+    await subscribe({ environment: 'production' });
+    await subscribe({ takesEvents: false, status: 'awaiting_validation' });
+    const match = (type: Event['type'] = 'session.created') => findMatches(store, { type, environment: 'sandbox' });
+    expect((await match()).sort()).toEqual([both.id, created.id].sort());
+    await changeSubscription(store, created.id, (now) => ({ ...now, eventTypes: ['session.expired'] }));
+    expect(await match()).toEqual([both.id]);
+    expect((await match('session.expired')).sort()).toEqual([both.id, created.id].sort());
+    await deleteSubscription(store, both.id, time.nowMs, { operator: 'anna' });
+    expect(await match()).toEqual([]);
+  });
+  it('refuses to save an outdated state', async () => {
+    const subscription = await subscribe();
+    expect(await saveSubscription(store, { ...subscription, description: 'a' })).toBe(true);
+    expect(await saveSubscription(store, { ...subscription, description: 'b' })).toBe(false);
+  });
+});
+
+describe('fan-out', () => {
+  it('makes and changes nothing when it is repeated', async () => {
+    const subscription = await subscribe();
+    const of = event();
+    const [first] = await deliver([subscription.id], of);
+    expect(first?.state).toBe('pending');
+    const again = { ref: eventRef(of), event: of, acceptedAtMs: time.nowMs, subscriptionIds: [subscription.id] };
+    expect((await createDeliveries(store, again))[0]).toEqual(first);
+    await attempt(first!.deliveryId, 1, { kind: 'succeeded' });
+    expect((await createDeliveries(store, again))[0]?.state).toBe('alreadyQueued');
+    expect((await loadOne(first!.deliveryId)).status).toBe('succeeded');
+  });
+  it('keeps the first content of an event and the subscriptions that it matched first', async () => {
+    const subscription = await subscribe();
+    const of = event({ dataJson: '{"id":"s","text":"a\\nb"}' });
+    const stored = {
+      ref: eventRef(of),
+      event: of,
+      acceptedAtMs: time.nowMs,
+      subscriptionIds: [subscription.id],
+    };
+    expect(await storeEvent(store, stored)).toEqual({ created: [] });
+    expect(await storeEvent(store, { ...stored, subscriptionIds: [] })).toEqual({ kept: stored });
+    expect(await loadEvent(store, stored.ref)).toEqual(stored);
+  });
+  it('is listed as interrupted until it is confirmed', async () => {
+    const subscription = await subscribe();
+    const of = event();
+    await deliver([subscription.id], of);
+    expect(await interruptedFanOuts(store, time.nowMs - 1, 10)).toEqual([]);
+    expect(await interruptedFanOuts(store, time.nowMs, 10)).toEqual([eventRef(of)]);
+    await confirmFanOut(store, eventRef(of));
+    expect(await interruptedFanOuts(store, time.nowMs, 10)).toEqual([]);
+  });
+  it('holds the delivery to a paused address from the start, and makes none to a deleted one', async () => {
+    const paused = await subscribe({ status: 'paused' });
+    const deleted = await subscribe();
+    await deleteSubscription(store, deleted.id, time.nowMs, { operator: 'anna' });
+    const made = await deliver([paused.id, deleted.id]);
+    expect(made.map(({ state }) => state).sort()).toEqual(['held', 'none']);
+    expect(await heldDeliveries(store, paused.id)).toBe(1);
+  });
+});

@@ -1,0 +1,91 @@
+/** Notices and the audit trail: what a change writes, and who reads it. */
+import { describe, expect, it } from '@jest/globals';
+import { type Attempt, partitionOf } from '@posthorn/core';
+import { appendAudit, changeSubscription, listAudit, recordAttempt, removeNotices, waitingNotices } from './index.ts';
+import { loadOne, store, subscribe, time } from './test-deliveries.ts';
+import { deliverTo, failed, run, start } from './test-replays.ts';
+import { RETENTION } from './test-store.ts';
+
+describe('notices', () => {
+  it('are stored with the change that they report, until the notifier removes them', async () => {
+    const subscription = await subscribe();
+    const { id } = subscription;
+    const partition = partitionOf(id, store.partitions);
+    const deliveryId = await failed(id);
+    await changeSubscription(store, id, (now) => ({ ...now, status: 'paused', statusReason: 'operator' }));
+    await changeSubscription(store, id, (now) => ({ ...now, status: 'active', statusReason: null }));
+    const replayId = await start(id);
+    await run(replayId);
+    await changeSubscription(store, id, (now) => ({ ...now, status: 'refused', statusReason: 'redirect' }));
+    const notices = await waitingNotices(store, partition, 10, {});
+    expect(notices).toMatchObject([
+      { type: 'delivery.failed', subscriptionId: id, deliveryId, reason: 'timeout', atMs: time.nowMs },
+      { type: 'subscription.paused', subscriptionId: id, deliveryId: null, reason: 'operator' },
+      { type: 'replay.done', subscriptionId: id, replayId, reason: null },
+      { type: 'subscription.refused', subscriptionId: id, reason: 'redirect' },
+    ]);
+    expect(new Set(notices.map((notice) => notice.id)).size).toBe(4);
+    expect(await waitingNotices(store, partition, 10, { after: notices[2]!.entryId })).toHaveLength(1);
+    await removeNotices(
+      store,
+      partition,
+      notices.slice(0, 3).map(({ entryId }) => entryId),
+    );
+    expect(await waitingNotices(store, partition, 10, {})).toMatchObject([{ type: 'subscription.refused' }]);
+  });
+  it('report a pause after consecutive failures, which the audit trail has without an operator', async () => {
+    const { id } = await subscribe();
+    for (let i = 0; i < 3; i++) {
+      const delivery = await loadOne(await deliverTo(id));
+      const made: Attempt = { number: 1, startedAtMs: time.nowMs, durationMs: 0, statusCode: 500, error: 'status' };
+      const verdict = { kind: 'failed', reason: 'status' } as const;
+      await recordAttempt(store, delivery, made, verdict, { pauseAfter: 2, maxAttempts: 1 });
+    }
+    const notices = await waitingNotices(store, partitionOf(id, store.partitions), 10, {});
+    expect(notices.filter(({ type }) => type === 'subscription.paused')).toMatchObject([
+      { reason: 'consecutive_failures' },
+    ]);
+    const { items } = await listAudit(store, { subscriptionId: id }, 10, undefined, time.nowMs);
+    expect(items).toMatchObject([
+      { action: 'subscription.paused', operator: null, detail: { reason: 'consecutive_failures' } },
+    ]);
+  });
+});
+
+describe('audit trail', () => {
+  it('is one list over all partitions, newest first, with pages and filters, kept for the retention', async () => {
+    for (let i = 0; i < 25; i++) {
+      const { id } = await subscribe();
+      const audit = { operator: i % 2 === 0 ? 'anna' : 'bert', action: 'subscription.updated' } as const;
+      await changeSubscription(
+        store,
+        id,
+        (now) => ({ ...now, description: `${i}`, updatedAtMs: time.nowMs }),
+        () => ({
+          ...audit,
+          detail: { i },
+        }),
+      );
+      // Some share a millisecond.
+      if (i % 3 === 0) time.nowMs += 1;
+    }
+    await appendAudit(store, { operator: 'anna', action: 'session.started' }, time.nowMs);
+    const seen: unknown[] = [];
+    for (let cursor: string | undefined; ; ) {
+      const page = await listAudit(store, {}, 7, cursor, time.nowMs);
+      seen.push(...page.items);
+      if (page.nextCursor === null) break;
+      cursor = page.nextCursor;
+    }
+    expect(seen).toHaveLength(26);
+    expect(new Set(seen.map((entry) => (entry as { id: string }).id)).size).toBe(26);
+    const times = seen.map((entry) => (entry as { atMs: number }).atMs);
+    expect(times).toEqual([...times].sort((a, b) => b - a));
+    const filtered = async (filter: object) => (await listAudit(store, filter, 50, undefined, time.nowMs)).items.length;
+    expect(await filtered({ operator: 'bert' })).toBe(12);
+    expect(await filtered({ action: 'session.started' })).toBe(1);
+    expect(await filtered({ fromMs: time.nowMs, toMs: time.nowMs })).toBe(1);
+    time.nowMs += RETENTION + 1;
+    expect(await filtered({})).toBe(0);
+  });
+});

@@ -1,0 +1,112 @@
+/** What stays in Redis, for how long, and what a deletion leaves. */
+import { describe, expect, it } from '@jest/globals';
+import { type Event, eventRef, partitionOf } from '@posthorn/core';
+import {
+  partitionPrefix,
+  type CreatedDelivery,
+  changeSubscription,
+  closeSubscription,
+  deleteSubscription,
+  endDeliveries,
+  heldBefore,
+  heldDeliveries,
+  keepEvent,
+  storeEvent,
+  pruneFinished,
+} from './index.ts';
+import { attempt, begin, deliver, event, failure, loadOne, store, subscribe, time } from './test-deliveries.ts';
+import { DAY, RETENTION } from './test-store.ts';
+
+describe('retention', () => {
+  const expiryOf = async (key: string) => await store.redis.pexpiretime(key);
+  const deliveryKey = (subscriptionId: string, id: string) =>
+    `${partitionPrefix(store, partitionOf(subscriptionId, store.partitions))}:delivery:${id}`;
+  const eventKey = (of: Event) => `${partitionPrefix(store, partitionOf(of.id, store.partitions))}:event:${eventRef(of)}`;
+
+  it('keeps a failed delivery and its event for a day longer than it can be replayed', async () => {
+    const subscription = await subscribe();
+    const of = event();
+    const [{ deliveryId }] = (await deliver([subscription.id], of)) as [CreatedDelivery];
+    time.nowMs += 14 * 3_600_000;
+    await attempt(deliveryId, 1, failure);
+    // A day longer than it can be replayed, so that one who comes too late is told so.
+    const until = time.nowMs + 10 + RETENTION + DAY;
+    expect(await expiryOf(deliveryKey(subscription.id, deliveryId))).toBe(until);
+    expect(await expiryOf(eventKey(of))).toBe(until);
+  });
+  it('gives a successful delivery the expiry of its event, and an unfinished one none', async () => {
+    const subscription = await subscribe();
+    const of = event();
+    const [{ deliveryId }] = (await deliver([subscription.id], of)) as [CreatedDelivery];
+    expect(await expiryOf(deliveryKey(subscription.id, deliveryId))).toBe(-1);
+    await attempt(deliveryId, 1, { kind: 'succeeded' });
+    expect(await expiryOf(deliveryKey(subscription.id, deliveryId))).toBe(time.nowMs + RETENTION);
+    expect(await expiryOf(eventKey(of))).toBe(time.nowMs + RETENTION);
+  });
+  it('never shortens the life of an event', async () => {
+    const of = event();
+    await storeEvent(store, { ref: eventRef(of), event: of, acceptedAtMs: time.nowMs, subscriptionIds: [] });
+    await keepEvent(store, eventRef(of), time.nowMs + 1_000);
+    expect(await expiryOf(eventKey(of))).toBe(time.nowMs + RETENTION);
+  });
+  it('fails held deliveries older than the retention as expired, and they can still be replayed', async () => {
+    const subscription = await subscribe({ status: 'paused' });
+    const of = event();
+    const [{ deliveryId }] = (await deliver([subscription.id], of)) as [CreatedDelivery];
+    const partition = partitionOf(subscription.id, store.partitions);
+    expect(await heldBefore(store, partition, time.nowMs - 1, 10)).toEqual([]);
+    const old = await heldBefore(store, partition, time.nowMs, 10);
+    time.nowMs += RETENTION;
+    await endDeliveries(store, partition, old, 'expired', time.nowMs, { onlyHeld: true });
+    expect(await loadOne(deliveryId)).toMatchObject({
+      status: 'failed',
+      failureReason: 'expired',
+      finishedAtMs: time.nowMs,
+    });
+    expect(await heldDeliveries(store, subscription.id)).toBe(0);
+    expect(await expiryOf(eventKey(of))).toBe(time.nowMs + RETENTION + DAY);
+  });
+  it('prunes index entries whose delivery has expired, and keeps the others', async () => {
+    const subscription = await subscribe();
+    const [gone] = await deliver([subscription.id]);
+    const [kept] = await deliver([subscription.id]);
+    for (const { deliveryId } of [gone!, kept!]) await attempt(deliveryId, 1, { kind: 'succeeded' });
+    await store.redis.del(deliveryKey(subscription.id, gone!.deliveryId));
+    const partition = partitionOf(subscription.id, store.partitions);
+    expect(await pruneFinished(store, partition, 'succeeded', time.nowMs, 0)).toBeUndefined();
+    const key = `${partitionPrefix(store, partition)}:by_status:succeeded`;
+    expect(await store.redis.zrange(key, '0', '-1')).toEqual([kept!.deliveryId]);
+  });
+});
+
+describe('delete', () => {
+  it('ends unfinished deliveries, and leaves nothing of the subscription but what retention keeps', async () => {
+    const subscription = await subscribe();
+    const [pending] = await deliver([subscription.id]);
+    const [done] = await deliver([subscription.id]);
+    await attempt(done!.deliveryId, 1, { kind: 'succeeded' });
+    await changeSubscription(store, subscription.id, (now) => ({ ...now, status: 'paused' }));
+    const [held] = await deliver([subscription.id]);
+    await deleteSubscription(store, subscription.id, time.nowMs, { operator: 'anna' });
+    expect(
+      await begin({ deliveryId: pending!.deliveryId, generation: 0, subscriptionId: subscription.id }, time.nowMs),
+    ).toMatchObject({
+      kind: 'subscription_deleted',
+    });
+    const removed: unknown[] = [];
+    await closeSubscription(store, subscription.id, time.nowMs, async (_partition, jobs) => void removed.push(...jobs));
+    expect(removed).toHaveLength(2);
+    for (const id of [pending!.deliveryId, held!.deliveryId]) {
+      expect(await loadOne(id)).toMatchObject({
+        status: 'failed',
+        failureReason: 'subscription_deleted',
+        attemptCount: 0,
+      });
+    }
+    expect((await loadOne(done!.deliveryId)).status).toBe('succeeded');
+    for (const key of await store.redis.keys(`${store.prefix}:*${subscription.id}*`)) {
+      expect([key, (await store.redis.pttl(key)) > 0]).toEqual([key, true]);
+    }
+    expect(await deleteSubscription(store, subscription.id, time.nowMs, { operator: 'anna' })).toBe(false);
+  });
+});
