@@ -2,7 +2,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { type Event, eventRef, partitionOf } from '@posthorn/core';
 import {
-  partitionPrefix,
   type CreatedDelivery,
   changeSubscription,
   closeSubscription,
@@ -11,8 +10,9 @@ import {
   heldBefore,
   heldDeliveries,
   keepEvent,
-  storeEvent,
+  partitionPrefix,
   pruneFinished,
+  storeEvent,
 } from './index.ts';
 import { attempt, begin, deliver, event, failure, loadOne, store, subscribe, time } from './test-deliveries.ts';
 import { DAY, RETENTION } from './test-store.ts';
@@ -21,7 +21,8 @@ describe('retention', () => {
   const expiryOf = async (key: string) => await store.redis.pexpiretime(key);
   const deliveryKey = (subscriptionId: string, id: string) =>
     `${partitionPrefix(store, partitionOf(subscriptionId, store.partitions))}:delivery:${id}`;
-  const eventKey = (of: Event) => `${partitionPrefix(store, partitionOf(of.id, store.partitions))}:event:${eventRef(of)}`;
+  const eventKey = (of: Event) =>
+    `${partitionPrefix(store, partitionOf(of.id, store.partitions))}:event:${eventRef(of)}`;
 
   it('keeps a failed delivery and its event for a day longer than it can be replayed', async () => {
     const subscription = await subscribe();
