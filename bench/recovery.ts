@@ -136,7 +136,8 @@ function pace(arrivals: Arrival[]): { seconds: number; mostInASecond: number } {
 /** Ingest, console and a receiver under a prefix of their own, and a store beside them to set the scene. */
 async function open(bench: Bench) {
   const env = { KEY_PREFIX: `bench-${randomUUID()}` };
-  const receiver = await bench.start('bench/processes/mixed-receiver.ts');
+  const receiver = await bench.start('bench/processes/mixed-receiver.ts', { HOST: '0.0.0.0' });
+  let hosts = 0;
   const ingest = await bench.startApp('ingest', env);
   const operator = await bench.startApp('console', env);
   const onError = (error: Error) => console.error(error.message);
@@ -156,7 +157,7 @@ async function open(bench: Bench) {
       const ids: string[] = [];
       for (let i = 0; i < count; i++) {
         const fields = { event_types: [type], environment: 'sandbox' };
-        ids.push(await subscribe(operator.url, `${receiver.url}/${name}-${i}`, fields));
+        ids.push(await subscribe(operator.url, `${onOwnHost(receiver.url, hosts++)}/${name}-${i}`, fields));
       }
       return ids;
     },
@@ -194,6 +195,13 @@ async function open(bench: Bench) {
       await bench.redis.flushdb();
     },
   };
+}
+
+/** The receiver under a loopback address of its own, as customers have hosts of their own. */
+function onOwnHost(receiverUrl: string, number: number): string {
+  const url = new URL(receiverUrl);
+  url.hostname = `127.0.2.${number + 1}`;
+  return url.origin;
 }
 
 async function failOnce(store: Store, subscriptionId: string, dueAtMs: number) {

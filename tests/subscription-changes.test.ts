@@ -151,7 +151,14 @@ describe('a deletion', () => {
     const kept = keys.filter((key) => !/:(by_subscription|failed|stats:address):/.test(key));
     expect(kept).toEqual([]);
     for (const key of keys) expect(await own.redis.pttl(key)).toBeGreaterThan(0);
-    for (const name of ['topic:sandbox:all', 'subscriptions:paused', 'release_held', 'release_parked', 'closing']) {
+    for (const name of [
+      'topic:sandbox:all',
+      'subscriptions:paused',
+      'release_held',
+      'release_parked',
+      'release_overdue',
+      'closing',
+    ]) {
       expect(await own.redis.exists(`${own.prefix}:{0}:${name}`)).toBe(0);
     }
     expect(await own.redis.keys(`${own.prefix}:{0}:deliveries:dlv_*`)).toEqual([]);

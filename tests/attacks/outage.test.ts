@@ -102,7 +102,7 @@ describe('an outage of name resolution', () => {
         world,
         many(ADDRESSES).map((i) => `http://hooks.customer-${i}.test:${to.port}/`),
       );
-      const busy = await subscribeAll(world, [`http://hooks.busy.test:${to.port}/`], 'session.declined');
+      await subscribeAll(world, [`http://hooks.busy.test:${to.port}/`], 'session.declined');
       await world.publish(sampleEvent());
       await checkAllDelivered(world, to, ADDRESSES);
 
@@ -128,19 +128,7 @@ describe('an outage of name resolution', () => {
       names.answer = () => ['127.0.0.1'];
       await eventually('the outage to be over', async () => (await metric(world, 'posthorn_outage')) === 0);
       await to.received(2 * ADDRESSES + 1, isDelivery);
-      // Those of one address have times 20 ms apart: 50 a second.
-      const waiting = await eventually('the rest to be paced', async () => {
-        const found = await world.deliveries(`subscription_id=${busy[0]}&status=pending&limit=100`);
-        return found.every((one: { next_attempt_at: string | null }) => one.next_attempt_at) && found;
-      });
-      const dueMs = waiting
-        .map((one: { next_attempt_at: string }) => Date.parse(one.next_attempt_at) - clock.now())
-        .sort((a: number, b: number) => a - b);
-      expect(dueMs).toEqual(many(19).map((i) => 20 * (i + 1)));
-      await eventually('all to be sent', () => {
-        clock.advance(20);
-        return to.requests.length === 2 * ADDRESSES + 20;
-      });
+      await eventually('all to be sent', () => to.requests.length === 2 * ADDRESSES + 20);
       await checkAllDelivered(world, to, 2 * ADDRESSES + 20);
       await eventually('the other notice', () => noticesOf('outage.').length === 2);
       expect(noticesOf('outage.')[1]).toMatchObject({ type: 'outage.ended', data: { reason: 'dns' } });

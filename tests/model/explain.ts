@@ -5,23 +5,20 @@ import {
   type Address,
   attempted,
   type Delivery,
-  dueOf,
   ended,
   held,
   isOver,
+  isOverdue,
   made,
+  OVERDUE_PER_SECOND,
   released,
   replayRefusal,
-  turnOf,
-  waits,
 } from './rules.ts';
 
 /** What should be stored. */
 export interface Model {
   addresses: Map<string, Address>;
   deliveries: Map<string, Delivery>;
-  /** When the newest of an address's late retries has its turn. */
-  lastTurnMs: Map<string, number>;
   /** The replays of an event to an address, by its first delivery. */
   replays: Map<string, { id: string; createdAtMs: number }[]>;
   /** What the operation in hand makes of an address. */
@@ -56,15 +53,6 @@ export function explain(model: Model, script: string, [, ...args]: Args, answer:
     const all = model.replays.get(firstId) ?? [];
     model.replays.set(firstId, [...all, { id, createdAtMs: Number(nowMs) }]);
   };
-  const pace = (id: string, nowMs: number, beforeMs: number): number => {
-    const delivery = deliveries.get(id)!;
-    const turn = turnOf(delivery, model.lastTurnMs.get(delivery.address), nowMs, beforeMs);
-    if (turn === undefined) return dueOf(delivery, beforeMs) ?? 0;
-    model.lastTurnMs.set(delivery.address, turn);
-    set(id, { ...delivery, dueAtMs: Math.ceil(turn) });
-    return Math.ceil(turn);
-  };
-
   switch (script) {
     case 'storeEvent': {
       const [taken, ...states] = answer as string[];
@@ -112,24 +100,29 @@ export function explain(model: Model, script: string, [, ...args]: Args, answer:
       }
       return;
     }
-    case 'pace':
-      if (waits(deliveries.get(args[0]!))) expect(answer).toBe(pace(args[0]!, Number(args[2]), Number(args[6])));
-      return;
     case 'park': {
-      const [id = '', , , nowMs, , , , beforeMs] = args;
-      if (answer === 0) return;
-      const due = pace(id, Number(nowMs), Number(beforeMs));
-      expect(answer).toBe(due > Number(nowMs) ? due : 1);
+      const [id = '', , , nowMs, , beforeMs, onlyOverdue] = args;
+      if (answer === 'no') return;
+      const isLate = isOverdue(deliveries.get(id)!, Number(nowMs), Number(beforeMs));
+      expect(answer).toBe(isLate ? 'overdue' : 'parked');
+      if (!isLate) expect(onlyOverdue).not.toBe('1');
       return;
     }
-    case 'release':
-      for (const [id = '', generation, , attempts] of groups(4, answer as string[])) {
+    case 'release': {
+      const [lane, , , , , dueAtMs] = args;
+      const all = groups(4, answer as string[]);
+      const gone = all.filter(([, generation]) => generation !== '-1');
+      // Maintenance comes twice a second.
+      if (lane !== 'parked') expect(gone.length).toBeLessThanOrEqual(OVERDUE_PER_SECOND / 2);
+      for (const [id = '', generation, , attempts] of all) {
         const delivery = deliveries.get(id)!;
         expect(isOver(delivery)).toBe(false);
         expect(Number(attempts)).toBe(delivery.attempts);
-        set(id, generation === '-1' ? held(delivery, addressOf(delivery)) : released(delivery));
+        if (generation === '-1') set(id, held(delivery, addressOf(delivery)));
+        else set(id, { ...released(delivery), ...(lane === 'overdue' ? { dueAtMs: Number(dueAtMs) } : {}) });
       }
       return;
+    }
     case 'replayDelivery': {
       const [address = '', of = '', first = '', id = '', nowMs = ''] = args;
       const refusal = replayRefusal(deliveries.get(of)!, addresses.get(address)!, Number(nowMs));

@@ -6,10 +6,9 @@ export const RETRY_DELAYS_MS = [60_000, 5 * 60_000, 30 * 60_000, 2 * 3_600_000, 
 const RETENTION_MS = 30 * 86_400_000;
 /** Fewer than the specification's 20, so that a short story gets there. */
 export const PAUSE_AFTER = 3;
-/** A retry this late has to wait for its turn, and where others wait already, one this little late; so many a second have theirs. */
-const LATE_MS = 60_000;
-const MISSED_MS = 250;
-export const LATE_PER_SECOND = 50;
+/** A retry that is due for longer is overdue; so many of an address are released a second. */
+const OVERDUE_AFTER_MS = 60_000;
+export const OVERDUE_PER_SECOND = 50;
 
 export interface Address {
   status: 'active' | 'paused' | 'awaiting_validation' | 'refused' | 'deleted';
@@ -98,24 +97,9 @@ export function released(delivery: Delivery): Delivery {
   return { ...delivery, status: delivery.attempts === 0 ? 'pending' : 'waiting_for_retry' };
 }
 
-/** When an attempt was due that may be late: a first attempt is paced only if its delivery was created before the end of an outage. */
-export function dueOf(delivery: Delivery, beforeMs: number): number | undefined {
-  if (delivery.dueAtMs !== null) return delivery.dueAtMs;
-  return delivery.createdAtMs < beforeMs ? delivery.createdAtMs : undefined;
-}
-
-/** The turn of a late attempt, after that of the one before it, if there is one; undefined where it is not late. */
-export function turnOf(
-  delivery: Delivery,
-  lastTurnMs: number | undefined,
-  nowMs: number,
-  beforeMs: number,
-): number | undefined {
-  const dueAtMs = dueOf(delivery, beforeMs);
-  if (!waits(delivery) || dueAtMs === undefined) return undefined;
-  const isOfOutage = dueAtMs < beforeMs;
-  if (nowMs - dueAtMs <= (lastTurnMs === undefined && !isOfOutage ? LATE_MS : MISSED_MS)) return undefined;
-  return Math.max(nowMs, (lastTurnMs ?? 0) + 1_000 / LATE_PER_SECOND);
+/** Whether an attempt waits for its turn in the overdue lane: a first attempt only if its delivery was created before the end of an outage. */
+export function isOverdue({ dueAtMs, createdAtMs }: Delivery, nowMs: number, outageEndMs: number): boolean {
+  return (dueAtMs ?? createdAtMs) < outageEndMs || (dueAtMs !== null && nowMs - dueAtMs > OVERDUE_AFTER_MS);
 }
 
 /** Ended without an attempt. */

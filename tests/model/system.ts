@@ -33,9 +33,9 @@ import { explain, type Model } from './explain.ts';
 import { activity, createProcess, never, type Process, storeOf, type Task } from './processes.ts';
 import {
   isOver,
-  LATE_PER_SECOND,
   mayBegin,
   type Operation,
+  OVERDUE_PER_SECOND,
   operations,
   PAUSE_AFTER,
   RETRY_DELAYS_MS,
@@ -75,7 +75,6 @@ export class System {
   readonly model: Model = {
     addresses: new Map(ADDRESSES.map((id) => [id, { status: 'active', reason: null, failures: 0 }])),
     deliveries: new Map(),
-    lastTurnMs: new Map(),
     replays: new Map(),
     operation: () => undefined,
     pauses: 0,
@@ -193,7 +192,7 @@ export class System {
     if (process.stepsLeft !== Number.POSITIVE_INFINITY) return;
     process.stepsLeft = steps;
     const { producer, clock } = context;
-    const duties = createDuties({ store, producer, clock, logger, releasePerSecond: LATE_PER_SECOND });
+    const duties = createDuties({ store, producer, clock, logger, releasePerSecond: OVERDUE_PER_SECOND });
     process.run(undefined, async () => {
       for (let partition = 0; partition < PARTITIONS; partition++) for (const duty of duties) await duty.run(partition);
     });
@@ -346,7 +345,7 @@ export class System {
   async comeToRest(): Promise<void> {
     for (let i = 0; i < WORKERS; i++) this.kill(i);
     const left = async () => {
-      const keys = ['closing', 'release_held', 'release_parked', 'replaying', 'fanning_out'];
+      const keys = ['closing', 'release_held', 'release_parked', 'release_overdue', 'replaying', 'fanning_out'];
       const partitionPrefixes = Array.from({ length: PARTITIONS }, (_, i) => partitionPrefix(this.raw, i));
       const all = partitionPrefixes.flatMap((partitionPrefix) => keys.map((key) => `${partitionPrefix}:${key}`));
       const there = await Promise.all(all.map((key) => this.raw.redis.exists(key)));
@@ -428,7 +427,6 @@ export class System {
       logger,
       retryDelaysMs: RETRY_DELAYS_MS,
       pauseAfter: PAUSE_AFTER,
-      releasePerSecond: LATE_PER_SECOND,
       giveUp: new AbortController().signal,
       outages: {
         current: () => undefined,

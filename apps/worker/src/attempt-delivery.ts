@@ -12,7 +12,7 @@ import {
 import type { JobOutcome, Producer } from '@posthorn/queue';
 import type { Clock, Logger } from '@posthorn/runtime';
 import type { Sender, SendResult } from '@posthorn/sender';
-import { type Begun, beginAttempt, endDeliveries, type Pacing, recordAttempt, type Store } from '@posthorn/store';
+import { type Begun, beginAttempt, endDeliveries, recordAttempt, type Store } from '@posthorn/store';
 import type { AttemptCounts } from './counts.ts';
 import type { EventBodies } from './event-bodies.ts';
 import type { WorkerMetrics } from './metrics.ts';
@@ -36,8 +36,6 @@ export interface AttemptContext {
   logger: Logger;
   retryDelaysMs: readonly number[];
   pauseAfter: number;
-  /** Overdue retries per second to one address. */
-  releasePerSecond: number;
   /** Fires when the process stops and can't wait any longer. */
   giveUp: AbortSignal;
 }
@@ -60,13 +58,14 @@ type BegunAttempt = Extract<Begun, { kind: 'attempt' }>;
 export async function attemptDelivery(context: AttemptContext, job: DeliveryJob, slot: Slot): Promise<Attempted> {
   const { store, clock } = context;
   const [begun, body] = await Promise.all([
-    beginAttempt(store, job, clock.now(), pacingOf(context)),
+    beginAttempt(store, job, clock.now(), context.outages.endedAtMs()),
     context.eventBodies.load(job.event),
   ]);
   switch (begun.kind) {
     case 'over':
     case 'superseded':
     case 'held':
+    case 'overdue':
       return unattempted({ kind: 'done' });
     case 'snoozed':
       return unattempted({ kind: 'snoozed', untilMs: begun.dueAtMs });
@@ -79,11 +78,6 @@ export async function attemptDelivery(context: AttemptContext, job: DeliveryJob,
     default:
       return begun satisfies never;
   }
-}
-
-/** The rate limit of overdue deliveries: retries, and everything that was due before the last outage ended. */
-export function pacingOf({ releasePerSecond, outages }: AttemptContext): Pacing {
-  return { perSecond: releasePerSecond, dueBeforeMs: outages.endedAtMs() };
 }
 
 function unattempted(outcome: Attempted['outcome']): Attempted {

@@ -141,7 +141,6 @@ function attemptContext(
     }),
     retryDelaysMs: settings.RETRY_DELAYS,
     pauseAfter: settings.PAUSE_AFTER,
-    releasePerSecond: settings.RELEASE_RATE,
   };
 }
 

@@ -3,7 +3,7 @@ import type { DeliveryJob } from '@posthorn/core';
 import { release } from '@posthorn/dispatch';
 import type { JobOutcome } from '@posthorn/queue';
 import { parkDelivery } from '@posthorn/store';
-import { AFTER_OUTAGE_MS, type AttemptContext, type Attempted, attemptDelivery, pacingOf } from './attempt-delivery.ts';
+import { AFTER_OUTAGE_MS, type AttemptContext, type Attempted, attemptDelivery } from './attempt-delivery.ts';
 import type { Capacity } from './slots.ts';
 
 /**
@@ -36,10 +36,10 @@ function failedOf(outcome: Attempted['outcome'] | undefined): boolean | undefine
 }
 
 async function park(context: AttemptContext, job: DeliveryJob): Promise<JobOutcome> {
-  const parked = await parkDelivery(context.store, job, context.clock.now(), pacingOf(context));
+  const lane = await parkDelivery(context.store, job, context.clock.now(), context.outages.endedAtMs());
   // A slot that was released before the delivery was in the lane could not find it there.
-  if (parked.kind === 'parked' && context.slots.canAcquire(job.subscriptionId)) {
+  if (lane === 'parked' && context.slots.canAcquire(job.subscriptionId)) {
     await release(context, 'parked', job.subscriptionId, 1, context.clock.now());
   }
-  return parked.kind === 'snoozed' ? { kind: 'snoozed', untilMs: parked.dueAtMs } : { kind: 'done' };
+  return { kind: 'done' };
 }

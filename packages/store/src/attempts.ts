@@ -19,21 +19,10 @@ import type { Store } from './store.ts';
 
 /** A delivery that succeeds this soon expires with its event. */
 const WITH_ITS_EVENT_MS = 60_000;
-/** A retry that starts this much after its time is late, and gets a turn in its address's line. Where there is a line, `MISSED_MS` is enough. */
-const LATE_MS = 60_000;
-const MISSED_MS = 250;
+/** A retry that has been due for this long is overdue: it is released at a fixed rate for its address. */
+const OVERDUE_AFTER_MS = 60_000;
 
-/** How late attempts are paced. */
-export interface Pacing {
-  /** Attempts a second to each address. */
-  perSecond: number;
-  /** Whatever was due before this is paced, also a first attempt or a retry that is late by little; 0 for nothing. */
-  dueBeforeMs: number;
-}
-
-function pacingArguments(nowMs: number, { perSecond, dueBeforeMs }: Pacing) {
-  return { nowMs, missedMs: MISSED_MS, lateMs: LATE_MS, everyMs: 1_000 / perSecond, dueBeforeMs };
-}
+type AttemptJob = Pick<DeliveryJob, 'deliveryId' | 'generation' | 'subscriptionId'>;
 
 /** What a job is to do now. */
 export type Begun =
@@ -52,19 +41,17 @@ export type Begun =
     }
   /** The delivery has ended, or a newer job has taken this one's place: there is nothing to do. */
   | { kind: 'over' | 'superseded' }
-  /** The job ran before its time, after a crash, or it is late and must wait for its turn: it is due at `dueAtMs`. */
+  /** The job ran before its time, after a crash: it is due at `dueAtMs`. */
   | { kind: 'snoozed'; dueAtMs: number }
-  /** The address is not active: the delivery is held now, and has no job. */
-  | { kind: 'held' }
+  /** The address is not active, or the attempt is overdue: the delivery is in a lane now, and has no job. */
+  | { kind: 'held' | 'overdue' }
   | { kind: 'subscription_deleted' };
 
-/** Decides what a job is to do, and holds the delivery if its address is not active. */
-export async function beginAttempt(
-  store: Store,
-  job: Pick<DeliveryJob, 'deliveryId' | 'generation' | 'subscriptionId'>,
-  nowMs: number,
-  pacing: Pacing,
-): Promise<Begun> {
+/**
+ * Decides what a job is to do. Holds the delivery if its address is not active, and moves it to the overdue lane if its attempt is overdue.
+ * Whatever was due before `dueBeforeMs` is overdue, also a first attempt.
+ */
+export async function beginAttempt(store: Store, job: AttemptJob, nowMs: number, dueBeforeMs = 0): Promise<Begun> {
   const { deliveryId: id, generation, subscriptionId } = job;
   const prefix = prefixOfId(store, id);
   for (;;) {
@@ -88,11 +75,9 @@ export async function beginAttempt(
     const [addressStatus, url, secret, previousSecret, previousUntil] = address;
     if (addressStatus == null || addressStatus === DELETED) return { kind: 'subscription_deleted' };
     if (addressStatus === 'active') {
-      const wasDueAtMs = Number(dueAt ?? created);
-      if (nowMs - wasDueAtMs > MISSED_MS && (dueAt != null || wasDueAtMs < pacing.dueBeforeMs)) {
-        const values = { id, subscriptionId, ...pacingArguments(nowMs, pacing) };
-        const dueAtMs = await runScript(store, 'pace', prefix, values);
-        if (dueAtMs > nowMs) return { kind: 'snoozed', dueAtMs };
+      if (Number(dueAt ?? created) < Math.max(dueBeforeMs, dueAt == null ? 0 : nowMs - OVERDUE_AFTER_MS)) {
+        const lane = await park(store, job, { nowMs, dueBeforeMs, onlyOverdue: true });
+        return { kind: lane === 'overdue' ? 'overdue' : 'superseded' };
       }
       const { type, environment } = decodeKind(Number(kind));
       return {
@@ -159,23 +144,23 @@ export async function recordAttempt(
 }
 
 /**
- * Parks a delivery whose address has no free slot in this worker. `superseded`: the delivery has another job now. `snoozed`: it is a
- * late retry and must wait for its turn, with its job.
+ * Parks a delivery that has no free slot in this worker; an overdue one goes into the overdue lane. Returns the lane, or `no` if the
+ * delivery has another job now.
  */
 export async function parkDelivery(
   store: Store,
-  job: DeliveryJob,
+  job: AttemptJob,
   nowMs: number,
-  pacing: Pacing,
-): Promise<{ kind: 'parked' | 'superseded' } | { kind: 'snoozed'; dueAtMs: number }> {
-  const { deliveryId: id, generation, subscriptionId } = job;
-  const prefix = prefixOfId(store, id);
-  const reply = await runScript(store, 'park', prefix, {
-    id,
-    generation,
-    subscriptionId,
-    ...pacingArguments(nowMs, pacing),
-  });
-  if (reply > 1) return { kind: 'snoozed', dueAtMs: reply };
-  return { kind: reply === 1 ? 'parked' : 'superseded' };
+  dueBeforeMs: number,
+): Promise<ScriptResult<'park'>> {
+  return await park(store, job, { nowMs, dueBeforeMs, onlyOverdue: false });
+}
+
+async function park(
+  store: Store,
+  { deliveryId: id, generation, subscriptionId }: AttemptJob,
+  options: { nowMs: number; dueBeforeMs: number; onlyOverdue: boolean },
+): Promise<ScriptResult<'park'>> {
+  const values = { id, generation, subscriptionId, overdueAfterMs: OVERDUE_AFTER_MS, ...options };
+  return await runScript(store, 'park', prefixOfId(store, id), values);
 }

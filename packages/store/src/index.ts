@@ -3,7 +3,6 @@
 export {
   type Begun,
   beginAttempt,
-  type Pacing,
   parkDelivery,
   type Recorded,
   recordAttempt,

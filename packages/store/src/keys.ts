@@ -47,13 +47,15 @@ export const bySubscriptionKey = (prefix: string, subscriptionId: string) =>
   `${prefix}:by_subscription:${subscriptionId}`;
 /** Sorted set of a subscription's failed deliveries, by creation. */
 export const failedKey = (prefix: string, subscriptionId: string) => `${prefix}:failed:${subscriptionId}`;
-/** The two lanes in which a delivery waits outside BullMQ: sorted sets by creation. */
-export type Lane = 'held' | 'parked';
+/**
+ * The lanes in which a delivery waits outside BullMQ, sorted sets by creation. `held`: until its address is active; `parked`: until a slot
+ * is free; `overdue`: until it is released, at `RELEASE_RATE`.
+ */
+export const LANES = ['held', 'parked', 'overdue'] as const;
+export type Lane = (typeof LANES)[number];
 export const laneKey = (prefix: string, lane: Lane, subscriptionId: string) => `${prefix}:${lane}:${subscriptionId}`;
 /** Set of the subscriptions whose lane is to be emptied. */
 export const laneIndexKey = (prefix: string, lane: Lane) => `${prefix}:release_${lane}`;
-/** When the last overdue attempt of an address has its turn. */
-export const pacedKey = (prefix: string, subscriptionId: string) => `${prefix}:paced:${subscriptionId}`;
 /** Set of the subscriptions deleted but not yet cleared away. */
 export const closingKey = (prefix: string) => `${prefix}:closing`;
 /** The lease for the partition's maintenance; expires when its holder dies. */

@@ -1,4 +1,4 @@
-/** Deliveries that wait outside the queue, and late ones that are paced. */
+/** Deliveries that wait outside the queue: parked, held and overdue ones. */
 import { describe, expect, it } from '@jest/globals';
 import { type Event, eventRef, partitionOf } from '@posthorn/core';
 import {
@@ -6,6 +6,7 @@ import {
   type CreatedDelivery,
   changeSubscription,
   createDeliveries,
+  expectedJobs,
   heldDeliveries,
   releaseDeliveries,
 } from './index.ts';
@@ -21,11 +22,11 @@ describe('parking', () => {
       const [made] = await deliver([subscription.id], of);
       jobs.push({ deliveryId: made!.deliveryId, generation: 0, subscriptionId: subscription.id, event: eventRef(of) });
     }
-    for (const job of [...jobs].reverse()) expect(await park(job)).toEqual({ kind: 'parked' });
+    for (const job of [...jobs].reverse()) expect(await park(job)).toBe('parked');
     const released = await releaseDeliveries(store, 'parked', subscription.id, 2, time.nowMs);
     expect(released).toEqual(jobs.slice(0, 2).map((job) => ({ ...job, generation: 1, isRetry: false })));
     // The old job of a released delivery may still run: it must neither park nor attempt it again.
-    expect(await park(jobs[0]!)).toEqual({ kind: 'superseded' });
+    expect(await park(jobs[0]!)).toBe('no');
   });
 });
 
@@ -85,73 +86,71 @@ describe('parked deliveries of a paused address', () => {
   });
 });
 
-describe('late retries', () => {
-  it('are paced at the rate of their address; retries on time and other addresses do not wait', async () => {
-    const [subscription, other] = [await subscribe(), await subscribe()];
-    const waiting = async (id: string) => {
-      const of = event();
-      const [made] = await deliver([id], of);
-      await attempt(made!.deliveryId, 1, { kind: 'retry', delayMs: 60_000, nextAttemptAtMs: time.nowMs + 60_000 });
-      return { deliveryId: made!.deliveryId, generation: 0, subscriptionId: id, event: eventRef(of) };
-    };
-    const [first, second, third, fourth] = [
-      await waiting(subscription.id),
-      await waiting(subscription.id),
-      await waiting(subscription.id),
-      await waiting(subscription.id),
-    ];
-    const elsewhere = await waiting(other.id);
-    time.nowMs += 3_600_000;
-    expect(await begin(first)).toMatchObject({ kind: 'attempt', attemptNumber: 2 });
+describe('an overdue retry', () => {
+  const retry = async (id: string) => {
+    const of = event();
+    const [made] = await deliver([id], of);
+    await attempt(made!.deliveryId, 1, { kind: 'retry', delayMs: 60_000, nextAttemptAtMs: time.nowMs + 60_000 });
     time.nowMs += 1;
-    expect(await begin(first)).toMatchObject({ kind: 'attempt', attemptNumber: 2 });
-    expect(await begin(second)).toEqual({ kind: 'snoozed', dueAtMs: time.nowMs - 1 + 20 });
-    expect(await park(third)).toEqual({ kind: 'snoozed', dueAtMs: time.nowMs - 1 + 40 });
-    expect(await begin(elsewhere)).toMatchObject({ kind: 'attempt' });
-    // Asked again, as after a crash, each keeps its turn.
-    expect(await begin(third)).toEqual({ kind: 'snoozed', dueAtMs: time.nowMs - 1 + 40 });
-    expect((await loadOne(second.deliveryId)).nextAttemptAtMs).toBe(time.nowMs - 1 + 20);
-    time.nowMs += 200;
-    expect(await begin(second)).toMatchObject({ kind: 'attempt', attemptNumber: 2 });
-    expect(await park(fourth)).toEqual({ kind: 'parked' });
-    // Those that have missed their turn stand in line once more.
-    time.nowMs += 500;
-    expect(await begin(second)).toMatchObject({ kind: 'attempt', attemptNumber: 2 });
-    expect(await begin(third)).toEqual({ kind: 'snoozed', dueAtMs: time.nowMs + 20 });
-    const keys = await store.redis.keys(`${store.prefix}:*:paced:*`);
-    expect(keys).toHaveLength(2);
-    for (const key of keys) expect(await store.redis.pttl(key)).toBeGreaterThan(0);
-  });
-  it('are not paced if none is late by more than a minute', async () => {
+    return { deliveryId: made!.deliveryId, generation: 0, subscriptionId: id, event: eventRef(of) };
+  };
+  it('waits in a lane, is released in order of age, and is not overdue again', async () => {
     const subscription = await subscribe();
-    const [{ deliveryId }] = (await deliver([subscription.id])) as [CreatedDelivery];
-    await attempt(deliveryId, 1, { kind: 'retry', delayMs: 60_000, nextAttemptAtMs: time.nowMs + 60_000 });
+    const partition = partitionOf(subscription.id, store.partitions);
+    const jobs = [await retry(subscription.id), await retry(subscription.id), await retry(subscription.id)] as const;
+    time.nowMs += 3_600_000;
+    expect(await begin(jobs[1])).toEqual({ kind: 'overdue' });
+    // One that finds no free slot either.
+    expect(await park(jobs[0])).toBe('overdue');
+    // Asked again, as after a crash, nothing changes.
+    expect(await begin(jobs[1])).toEqual({ kind: 'overdue' });
+    expect(await addressesToRelease(store, partition, 'overdue')).toEqual([subscription.id]);
+    expect((await expectedJobs(store, partition, 'waiting_for_retry', time.nowMs, 0, 10)).jobs).toEqual([jobs[2]]);
+    const [first] = await releaseDeliveries(store, 'overdue', subscription.id, 1, time.nowMs);
+    expect(first).toEqual({ ...jobs[0], generation: 1, isRetry: true });
+    expect(await begin(jobs[0])).toEqual({ kind: 'superseded' });
+    time.nowMs += 60_000;
+    expect(await begin(first!)).toMatchObject({ kind: 'attempt', attemptNumber: 2 });
+    expect(await releaseDeliveries(store, 'overdue', subscription.id, 10, time.nowMs)).toHaveLength(1);
+    expect(await addressesToRelease(store, partition, 'overdue')).toEqual([]);
+  });
+  it('is held if its address is paused meanwhile', async () => {
+    const subscription = await subscribe();
+    const partition = partitionOf(subscription.id, store.partitions);
+    const job = await retry(subscription.id);
+    time.nowMs += 3_600_000;
+    expect(await begin(job)).toEqual({ kind: 'overdue' });
+    await changeSubscription(store, subscription.id, (now) => ({ ...now, status: 'paused' }));
+    expect(await releaseDeliveries(store, 'overdue', subscription.id, 10, time.nowMs)).toEqual([]);
+    expect(await loadOne(job.deliveryId)).toMatchObject({ status: 'held', nextAttemptAtMs: null });
+    expect(await addressesToRelease(store, partition, 'overdue')).toEqual([]);
+  });
+  it('has been due for more than a minute', async () => {
+    const job = await retry((await subscribe()).id);
     time.nowMs += 60_000 + 59_000;
-    const job = { deliveryId, generation: 0, subscriptionId: subscription.id };
     expect(await begin(job)).toMatchObject({ kind: 'attempt', attemptNumber: 2 });
-    expect(await store.redis.keys(`${store.prefix}:*:paced:*`)).toEqual([]);
   });
 });
 
 describe('first attempts after an outage', () => {
-  it('are paced like late retries, unlike those of later events, and leave no due time after a success', async () => {
+  it('are overdue, unlike those of later events, and leave no due time after a success', async () => {
     const subscription = await subscribe();
-    const waiting = async () => {
+    const publish = async () => {
       const of = event();
       const [made] = await deliver([subscription.id], of);
       return { deliveryId: made!.deliveryId, generation: 0, subscriptionId: subscription.id, event: eventRef(of) };
     };
-    const [first, second, third] = [await waiting(), await waiting(), await waiting()];
-    // Less than a minute: a retry would not be paced yet.
+    const [first, second] = [await publish(), await publish()];
+    // Less than a minute: a retry would not be overdue yet.
     time.nowMs += 30_000;
     const endedAtMs = time.nowMs;
-    const later = await waiting();
-    expect(await begin(first, time.nowMs, endedAtMs)).toMatchObject({ kind: 'attempt', attemptNumber: 1 });
-    expect(await begin(second, time.nowMs, endedAtMs)).toEqual({ kind: 'snoozed', dueAtMs: time.nowMs + 20 });
-    expect(await park(third, time.nowMs, endedAtMs)).toEqual({ kind: 'snoozed', dueAtMs: time.nowMs + 40 });
-    time.nowMs += 1_000;
+    const later = await publish();
+    expect(await begin(first, time.nowMs, endedAtMs)).toEqual({ kind: 'overdue' });
+    expect(await park(second, time.nowMs, endedAtMs)).toBe('overdue');
     expect(await begin(later, time.nowMs, endedAtMs)).toMatchObject({ kind: 'attempt', attemptNumber: 1 });
-    await attempt(second.deliveryId, 1, { kind: 'succeeded' });
-    expect(await loadOne(second.deliveryId)).toMatchObject({ status: 'succeeded', nextAttemptAtMs: null });
+    const [job] = await releaseDeliveries(store, 'overdue', subscription.id, 1, time.nowMs);
+    expect(await begin(job!, time.nowMs, endedAtMs)).toMatchObject({ kind: 'attempt', attemptNumber: 1 });
+    await attempt(job!.deliveryId, 1, { kind: 'succeeded' });
+    expect(await loadOne(job!.deliveryId)).toMatchObject({ status: 'succeeded', nextAttemptAtMs: null });
   });
 });

@@ -10,8 +10,8 @@ import type { Store } from './store.ts';
 export type ReleasedJob = DeliveryJob & { isRetry: boolean };
 
 /**
- * Takes up to `limit` deliveries of an address out of a lane, oldest first; the caller adds the jobs that it returns. Deliveries parked at
- * an address that is not active are held instead.
+ * Takes up to `limit` deliveries of an address out of a lane, oldest first; the caller adds the jobs that it returns. Parked and
+ * overdue deliveries of an address that is not active are held instead.
  */
 export async function releaseDeliveries(
   store: Store,
@@ -22,7 +22,10 @@ export async function releaseDeliveries(
 ): Promise<ReleasedJob[]> {
   const prefix = prefixOfSubscription(store, subscriptionId);
   const released = await runScript(store, 'release', prefix, {
-    isParked: lane === 'parked',
+    lane,
+    laneKey: laneKey(prefix, lane, subscriptionId),
+    indexKey: laneIndexKey(prefix, lane),
+    dueAtMs: nowMs,
     subscriptionId,
     limit,
   });

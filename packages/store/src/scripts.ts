@@ -23,8 +23,6 @@ function oneOf<const T extends string>(words: readonly T[]): (reply: unknown) =>
 const createdState = oneOf(CREATED_STATES);
 const recordedKind = oneOf(['recorded', 'repeated', 'over']);
 
-const PACING = 'nowMs:number missedMs:number lateMs:number everyMs:number dueBeforeMs:number';
-
 function list(reply: unknown): readonly unknown[] {
   if (!Array.isArray(reply)) throw new Error(`A script returned ${String(reply)} in place of a list`);
   return reply;
@@ -64,9 +62,11 @@ export const scripts = {
   endDeliveries: script('reason nowMs:number expiresAtMs retentionMs:number onlyHeld:flag ...deliveries(id)', (reply) =>
     records(reply, 2).map(([deliveryId = '', generation]) => ({ deliveryId, generation: Number(generation) })),
   ),
-  pace: script(`id subscriptionId ${PACING}`, Number),
-  park: script(`id generation subscriptionId ${PACING}`, Number),
-  release: script('isParked:flag subscriptionId limit:number', (reply) =>
+  park: script(
+    'id generation subscriptionId nowMs:number overdueAfterMs:number dueBeforeMs:number onlyOverdue:flag',
+    oneOf(['parked', 'overdue', 'no']),
+  ),
+  release: script('lane laneKey indexKey subscriptionId limit:number dueAtMs', (reply) =>
     records(reply, 4).map(([deliveryId = '', generation, event, attempts]) => ({
       deliveryId,
       generation: Number(generation),

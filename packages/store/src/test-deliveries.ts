@@ -71,9 +71,7 @@ export async function attempt(deliveryId: string, number: number, verdict: Verdi
   return await recordAttempt(store, delivery, made, verdict, { pauseAfter, maxAttempts: 6 });
 }
 
-/** 50 late attempts a second. */
-const pacing = { perSecond: 50, dueBeforeMs: 0 };
 export const begin = (job: Parameters<typeof beginAttempt>[1], atMs = time.nowMs, dueBeforeMs = 0) =>
-  beginAttempt(store, job, atMs, { ...pacing, dueBeforeMs });
+  beginAttempt(store, job, atMs, dueBeforeMs);
 export const park = (job: DeliveryJob, atMs = time.nowMs, dueBeforeMs = 0) =>
-  parkDelivery(store, job, atMs, { ...pacing, dueBeforeMs });
+  parkDelivery(store, job, atMs, dueBeforeMs);

@@ -5,6 +5,7 @@ import {
   byStatusKey,
   bySubscriptionKey,
   closingKey,
+  LANES,
   laneIndexKey,
   laneKey,
   maintenanceKey,
@@ -80,7 +81,7 @@ export async function heldBefore(
 }
 
 /**
- * A chunk of the deliveries that should have a job: `pending` or `waiting_for_retry`, made before `beforeMs`, not parked.
+ * A chunk of the deliveries that should have a job: `pending` or `waiting_for_retry`, made before `beforeMs`, in no lane.
  * `next` is where the following chunk begins, undefined at the end.
  */
 export async function expectedJobs(
@@ -94,11 +95,16 @@ export async function expectedJobs(
   const prefix = partitionPrefix(store, partition);
   const ids = await store.redis.zrangebyscore(byStatusKey(prefix, status), '-inf', beforeMs, 'LIMIT', offset, limit);
   const deliveries = (await loadDeliveries(store, ids)).filter((delivery) => delivery !== undefined);
-  const parked = await Promise.all(
-    deliveries.map(({ id, subscriptionId }) => store.redis.zscore(laneKey(prefix, 'parked', subscriptionId), id)),
+  const isInLane = await Promise.all(
+    deliveries.map(async ({ id, subscriptionId }) => {
+      const scores = (['parked', 'overdue'] as const).map((lane) =>
+        store.redis.zscore(laneKey(prefix, lane, subscriptionId), id),
+      );
+      return (await Promise.all(scores)).some((score) => score !== null);
+    }),
   );
   const jobs = deliveries
-    .filter((delivery, i) => parked[i] === null && delivery.status === status)
+    .filter((delivery, i) => !isInLane[i] && delivery.status === status)
     .map(({ id, generation, subscriptionId, event }) => ({ deliveryId: id, generation, subscriptionId, event }));
   return { jobs, next: ids.length < limit ? undefined : offset + limit };
 }
@@ -145,11 +151,10 @@ async function* unfinishedDeliveries(store: Store, subscriptionId: string): Asyn
 /** Clears away a deleted subscription whose deliveries have all ended. What retention keeps of them expires by itself. */
 async function clearDeletedSubscription(store: Store, subscriptionId: string): Promise<void> {
   const prefix = prefixOfSubscription(store, subscriptionId);
-  await store.redis
-    .multi()
-    .del(laneKey(prefix, 'held', subscriptionId), laneKey(prefix, 'parked', subscriptionId))
-    .srem(laneIndexKey(prefix, 'held'), subscriptionId)
-    .srem(laneIndexKey(prefix, 'parked'), subscriptionId)
+  const clearing = store.redis.multi();
+  for (const lane of LANES) clearing.srem(laneIndexKey(prefix, lane), subscriptionId);
+  await clearing
+    .del(...LANES.map((lane) => laneKey(prefix, lane, subscriptionId)))
     .del(subscriptionKey(prefix, subscriptionId))
     .srem(closingKey(prefix), subscriptionId)
     // Its deliveries have ended and outlive the retention by no more than this.

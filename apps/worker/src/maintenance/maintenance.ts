@@ -9,7 +9,7 @@ import type { Duty, DutyContext } from './duty.ts';
 import { expireHeld } from './expire-held.ts';
 import { createLease, type Lease } from './lease.ts';
 import { pruneIndexes } from './prune-indexes.ts';
-import { releaseHeld, releaseParked } from './release-lanes.ts';
+import { releaseHeld, releaseOverdue, releaseParked } from './release-lanes.ts';
 import { rescueLostJobs } from './rescue-lost-jobs.ts';
 import { runReplays } from './run-replays.ts';
 
@@ -26,6 +26,7 @@ const LOG_EVERY_MS = 10_000;
 const DUTIES = [
   advanceRetries,
   releaseHeld,
+  releaseOverdue,
   releaseParked,
   runReplays,
   closeDeleted,

@@ -1,26 +1,28 @@
-/** Maintenance duties: release held deliveries after a resume, and parked deliveries that no ending attempt releases. */
+/** Maintenance duties: release held and overdue deliveries at a fixed rate, and parked deliveries that no ending attempt releases. */
 import { release } from '@posthorn/dispatch';
 import { addressesToRelease } from '@posthorn/store';
 import type { Duty, DutyContext } from './duty.ts';
 
-const HELD_EVERY_MS = 500;
+const AT_RATE_EVERY_MS = 500;
 const PARKED_EVERY_MS = 2_000;
 const MAX_PARKED_PER_RUN = 200;
 
 /**
- * Releases held deliveries of each resumed address, `releasePerSecond` a second. A script takes each delivery out of the lane once, so
- * two processes at once release none twice; for that moment an address may receive twice the rate.
+ * Releases held deliveries of each resumed address, or overdue ones, `releasePerSecond` a second. A script takes each delivery out of the
+ * lane once, so two processes at once release none twice; for that moment an address may receive twice the rate.
  */
-export const releaseHeld = (context: DutyContext): Duty => ({
-  name: 'release_held',
-  everyMs: HELD_EVERY_MS,
+const releaseAtRate = (context: DutyContext, lane: 'held' | 'overdue'): Duty => ({
+  name: `release_${lane}`,
+  everyMs: AT_RATE_EVERY_MS,
   async run(partition) {
-    const limit = Math.max(1, Math.round((context.releasePerSecond * HELD_EVERY_MS) / 1000));
-    for (const subscriptionId of await addressesToRelease(context.store, partition, 'held')) {
-      await release(context, 'held', subscriptionId, limit, context.clock.now());
+    const limit = Math.max(1, Math.round((context.releasePerSecond * AT_RATE_EVERY_MS) / 1000));
+    for (const subscriptionId of await addressesToRelease(context.store, partition, lane)) {
+      await release(context, lane, subscriptionId, limit, context.clock.now());
     }
   },
 });
+export const releaseHeld = (context: DutyContext) => releaseAtRate(context, 'held');
+export const releaseOverdue = (context: DutyContext) => releaseAtRate(context, 'overdue');
 
 /**
  * Releases one parked delivery of each address, in random order so that every address gets a turn. Usually an attempt that ends

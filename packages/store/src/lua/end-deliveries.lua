@@ -10,6 +10,7 @@ for id in deliveries do
     fail(id, st, sub, found[3], reason, nowMs, expiresAtMs, retentionMs)
     call('ZREM', KEY_HELD .. sub, id)
     call('ZREM', KEY_PARKED .. sub, id)
+    call('ZREM', KEY_OVERDUE .. sub, id)
     ended[#ended + 1] = id
     ended[#ended + 1] = found[4] or '0'
   end

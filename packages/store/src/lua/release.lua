@@ -1,19 +1,18 @@
 -- Takes up to `limit` deliveries out of a lane, oldest first. Each gets a new generation, whose job the caller adds next (if it does not,
--- the search for lost jobs does). Nothing leaves the held lane unless the address is active. Deliveries parked at an address that is not
--- active are held from now on, and returned with the generation HELD_NOW.
+-- the search for lost jobs does). Nothing leaves the held lane unless the address is active. Deliveries in another lane of an address that
+-- is not active are held from now on, and returned with the generation HELD_NOW. An overdue one is due at `dueAtMs`, so its next attempt
+-- is not overdue again.
 -- Returns (delivery, generation, event, attempts recorded)…
 --@include status
 
-local lane = (isParked and KEY_PARKED or KEY_HELD) .. subscriptionId
-local index = isParked and KEY_RELEASE_PARKED or KEY_RELEASE_HELD
 local status = call('HGET', KEY_SUBSCRIPTION .. subscriptionId, 'status')
-local hold = isParked and status and status ~= ACTIVE and status ~= DELETED
-if not isParked and status ~= ACTIVE then
-  call('SREM', index, subscriptionId)
+local hold = lane ~= HELD_LANE and status and status ~= ACTIVE and status ~= DELETED
+if lane == HELD_LANE and status ~= ACTIVE then
+  call('SREM', indexKey, subscriptionId)
   return {}
 end
 local released = {}
-for _, id in ipairs(call('ZRANGE', lane, 0, (hold and HOLD_CHUNK or limit) - 1)) do
+for _, id in ipairs(call('ZRANGE', laneKey, 0, (hold and HOLD_CHUNK or limit) - 1)) do
   local key = KEY_DELIVERY .. id
   local found = call('HMGET', key, 'st', 'n', 'c', 'e')
   local st, attempts, created = found[1], found[2], found[3]
@@ -27,6 +26,7 @@ for _, id in ipairs(call('ZRANGE', lane, 0, (hold and HOLD_CHUNK or limit) - 1))
       released[#released + 1] = HELD_NOW
     else
       released[#released + 1] = tostring(call('HINCRBY', key, 'g', 1))
+      if lane == OVERDUE_LANE then call('HSET', key, 'x', dueAtMs) end
     end
     released[#released + 1] = found[4]
     released[#released + 1] = attempts
@@ -36,7 +36,7 @@ for _, id in ipairs(call('ZRANGE', lane, 0, (hold and HOLD_CHUNK or limit) - 1))
       move(id, created, HELD, resumed)
     end
   end
-  call('ZREM', lane, id)
+  call('ZREM', laneKey, id)
 end
-if call('EXISTS', lane) == 0 then call('SREM', index, subscriptionId) end
+if call('EXISTS', laneKey) == 0 then call('SREM', indexKey, subscriptionId) end
 return released
