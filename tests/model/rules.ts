@@ -45,7 +45,7 @@ export function made(eventId: string, to: string, address: Address, nowMs: numbe
 }
 
 /** Whether a delivery waits for an attempt. */
-export function waits(delivery: Delivery | undefined): boolean {
+function waits(delivery: Delivery | undefined): boolean {
   return delivery?.status === 'pending' || delivery?.status === 'waiting_for_retry';
 }
 

@@ -1,0 +1,113 @@
+/** Deliveries that find no free slot, on a real Redis. */
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { type Event, eventRef, newEventId } from '@posthorn/core';
+import { createProducer, type Producer } from '@posthorn/queue';
+import { createLogger, createMetrics, systemClock } from '@posthorn/runtime';
+import { createSender } from '@posthorn/sender';
+import { createSecretBox } from '@posthorn/signing';
+import {
+  connectRedis,
+  laneLength,
+  newSubscription,
+  openStore,
+  type Store,
+  saveSubscription,
+  storeEvent,
+} from '@posthorn/store';
+import { testPrefix, testRedisUrl } from '@posthorn/testing';
+import type { AttemptContext } from './attempt-delivery.ts';
+import { createAttemptCounts } from './counts.ts';
+import { createEventBodies } from './event-bodies.ts';
+import { handleJob } from './handle-job.ts';
+import { createWorkerMetrics } from './metrics.ts';
+import { createRequestSigner } from './sign-request.ts';
+import { createSlots } from './slots.ts';
+
+let context: AttemptContext;
+let store: Store;
+let producer: Producer;
+let close: () => Promise<void>;
+
+beforeEach(async () => {
+  const onError = (error: Error) => {
+    throw error;
+  };
+  const settings = { REDIS_URL: testRedisUrl(), KEY_PREFIX: testPrefix(), PARTITIONS: 1, RETENTION: 3_600_000 };
+  const storage = openStore(settings, { onError });
+  await storage.start();
+  store = storage.store;
+  const queueRedis = connectRedis(settings);
+  producer = createProducer({ redis: queueRedis, partitionPrefixes: storage.partitionPrefixes, onError });
+  const secretBox = createSecretBox([Buffer.alloc(32, 1)]);
+  const giveUp = new AbortController().signal;
+  context = {
+    store,
+    producer,
+    sender: createSender({
+      timeoutMs: 1_000,
+      userAgent: 'test',
+      resolve: async () => [],
+      allowedNetworks: [],
+      signal: giveUp,
+      onConnected: () => undefined,
+    }),
+    signRequest: createRequestSigner(secretBox),
+    eventBodies: createEventBodies(store),
+    slots: createSlots({ total: 1, perAddress: 1, perHost: 1, now: () => performance.now() }),
+    outages: { current: () => undefined, endedAtMs: () => 0, isOurs: async () => false },
+    metrics: createWorkerMetrics(createMetrics('worker')),
+    counts: createAttemptCounts(store, systemClock),
+    clock: systemClock,
+    logger: createLogger({ app: 'test', level: 'silent' }),
+    retryDelaysMs: [],
+    pauseAfter: 20,
+    giveUp,
+  };
+  close = async () => {
+    await producer.close();
+    queueRedis.disconnect();
+    context.sender.close();
+    for (const key of await store.redis.keys(`${store.prefix}:*`)) await store.redis.del(key);
+    await storage.stop();
+  };
+});
+afterEach(() => close());
+
+/** Stores an active subscription and a delivery to it. Returns the delivery's first job. */
+async function pendingJob() {
+  const nowMs = Date.now();
+  const fields = { url: 'https://example.com/', eventTypes: 'all', environment: 'both', description: '' } as const;
+  const fresh = newSubscription({ ...fields, sealedSecret: 'sealed' }, nowMs);
+  await saveSubscription(store, { ...fresh, status: 'active', takesEvents: true });
+  const event: Event = {
+    id: newEventId(nowMs),
+    type: 'session.created',
+    createdAt: new Date(nowMs).toISOString(),
+    environment: 'sandbox',
+    dataJson: '{"id":"s"}',
+  };
+  const ref = eventRef(event);
+  const stored = { ref, event, acceptedAtMs: nowMs, subscriptionIds: [fresh.id] };
+  const result = await storeEvent(store, stored, { withDeliveries: true });
+  const [created] = 'created' in result ? result.created : [];
+  return { deliveryId: created!.deliveryId, generation: 0, subscriptionId: fresh.id, event: ref };
+}
+
+it('parks a delivery whose address has no free slot', async () => {
+  const job = await pendingJob();
+  context.slots.acquire(job.subscriptionId);
+  expect(await handleJob(context, job)).toEqual({ kind: 'done' });
+  expect(await laneLength(store, 'parked', job.subscriptionId)).toBe(1);
+  expect(await producer.counts()).toMatchObject({ waiting: 0 });
+});
+
+it('releases a delivery again if its slot became free before it was in the lane', async () => {
+  const job = await pendingJob();
+  const slot = context.slots.acquire(job.subscriptionId)!;
+  const handled = handleJob(context, job);
+  // The job has been refused, and its delivery is on its way into the lane: nobody else will release it.
+  expect(context.slots.release(slot, false, 0)).toEqual([]);
+  expect(await handled).toEqual({ kind: 'done' });
+  expect(await laneLength(store, 'parked', job.subscriptionId)).toBe(0);
+  expect(await producer.counts()).toMatchObject({ waiting: 1 });
+});
