@@ -80,3 +80,18 @@ describe('the depth of a body', () => {
     });
   });
 });
+
+describe('the number of values', () => {
+  const values = (count: number, value: string) => `[${Array.from({ length: count }, () => value).join(',')}]`;
+  it('is limited to 100,000 if a number must be kept as text', () => {
+    expect(parseJson(values(100_000, '1e5'))).toHaveLength(100_000);
+    expect(refusal(values(100_001, '1e5'))).toMatchObject({
+      code: 'invalid_json',
+      publicMessage: expect.stringContaining('more than 100000 values'),
+    });
+  });
+  it('is not limited otherwise, and commas in strings do not count', () => {
+    expect(parseJson(values(100_001, '1'))).toHaveLength(100_001);
+    expect(parseJson(`["${','.repeat(200_000)}",1e5]`)).toHaveLength(2);
+  });
+});

@@ -4,6 +4,12 @@ import { AppError } from './errors.ts';
 /** Deepest nesting of objects and arrays that a body may have. */
 export const MAX_JSON_DEPTH = 64;
 
+/**
+ * Values that a text may have if some of its numbers must be kept as text. Each value then costs about a microsecond, while the event loop is
+ * blocked.
+ */
+const MAX_LOSSLESS_VALUES = 100_000;
+
 /** Text that may hold a number which a double can't carry exactly or would print otherwise; hits inside strings are harmless. */
 const PERHAPS_LOSSY_NUMBER = /[\d.]{16}|\d\.\d*0(?!\d)|\d[eE]|-0|0\.0{6}/;
 
@@ -20,14 +26,21 @@ const lossless = JSON as unknown as {
 
 /**
  * Parses a JSON text. A number that a double would change is kept as `JSON.rawJSON`, so that `JSON.stringify` gives it back
- * digit for digit. Throws `AppError` `invalid_json` for anything that isn't JSON or nests deeper than `MAX_JSON_DEPTH`.
+ * digit for digit. Throws `AppError` `invalid_json` for anything that isn't JSON, nests deeper than `MAX_JSON_DEPTH`, or has such numbers
+ * among more than 100,000 values.
  */
 export function parseJson(text: string): unknown {
-  if (nestsTooDeep(text)) {
+  const { isTooDeep, values } = measure(text);
+  if (isTooDeep) {
     throw new AppError('invalid_json', `The body nests deeper than ${MAX_JSON_DEPTH} levels.`);
   }
+  const isLossy = PERHAPS_LOSSY_NUMBER.test(text);
+  if (isLossy && values > MAX_LOSSLESS_VALUES) {
+    const detail = `The body has more than ${MAX_LOSSLESS_VALUES} values, and numbers that a double cannot carry as written. Send fewer events at once.`;
+    throw new AppError('invalid_json', detail);
+  }
   try {
-    return PERHAPS_LOSSY_NUMBER.test(text) ? lossless.parse(text, keepNumberText) : JSON.parse(text);
+    return isLossy ? lossless.parse(text, keepNumberText) : JSON.parse(text);
   } catch (cause) {
     throw new AppError('invalid_json', 'The body is not valid JSON.', { cause });
   }
@@ -43,8 +56,10 @@ function keepNumberText(this: unknown, _key: string, value: unknown, context: { 
   return String(value) === context.source ? value : lossless.rawJSON(context.source);
 }
 
-function nestsTooDeep(text: string): boolean {
+/** Whether a text nests too deep, and about how many values it has. */
+function measure(text: string): { isTooDeep: boolean; values: number } {
   let depth = 0;
+  let values = 1;
   let inString = false;
   for (let i = 0; i < text.length; i++) {
     const c = text.charCodeAt(i);
@@ -52,9 +67,10 @@ function nestsTooDeep(text: string): boolean {
       if (c === 0x5c) i++;
       else if (c === 0x22) inString = false;
     } else if (c === 0x22) inString = true;
+    else if (c === 0x2c) values++;
     else if (c === 0x7b || c === 0x5b) {
-      if (++depth > MAX_JSON_DEPTH) return true;
+      if (++depth > MAX_JSON_DEPTH) return { isTooDeep: true, values };
     } else if (c === 0x7d || c === 0x5d) depth--;
   }
-  return false;
+  return { isTooDeep: false, values };
 }
