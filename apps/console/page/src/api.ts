@@ -1,7 +1,4 @@
 /** Calls the operator API with the session cookie. Problem documents become errors with a message for the user. */
-import type { Overview } from '@posthorn/operator-api';
-
-export type Attempts = Overview['last_hour'];
 
 /** A failed call. `message` can be shown to the user. */
 export class ApiError extends Error {
@@ -21,10 +18,10 @@ export function setCsrfToken(token: string | null): void {
   csrfToken = token;
 }
 
-export type Query = Record<string, string | number | null | undefined>;
+export type QueryParameters = Record<string, string | number | null | undefined>;
 
 /** Returns the path with the parameters that have a value. */
-export function withQuery(path: string, query: Query): string {
+export function withQuery(path: string, query: QueryParameters): string {
   const given = Object.entries(query).flatMap(([name, value]): [string, string][] =>
     value === undefined || value === null || value === '' ? [] : [[name, String(value)]],
   );

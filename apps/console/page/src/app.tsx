@@ -27,9 +27,7 @@ import {
   IconSun,
   IconWebhook,
 } from '@tabler/icons-react';
-import type { ReactNode } from 'react';
-import { Link, Route, Routes, useLocation } from 'react-router';
-import { call, setCsrfToken } from './api.ts';
+import { Link, Outlet, Route, Routes, useLocation } from 'react-router';
 import { AuditPage } from './pages/audit.tsx';
 import { DeliveriesPage } from './pages/deliveries.tsx';
 import { DeliveryPage } from './pages/delivery.tsx';
@@ -43,7 +41,7 @@ import { SignInPage } from './pages/sign-in.tsx';
 import { SubscriptionPage } from './pages/subscription.tsx';
 import { SubscriptionsPage } from './pages/subscriptions.tsx';
 import { SearchBox } from './parts/search-box.tsx';
-import { queryClient, useSession } from './queries.ts';
+import { endSession, useChange, useSession } from './queries.ts';
 import { RequireSession } from './session.tsx';
 
 const sections = [
@@ -64,32 +62,29 @@ export function App() {
     <Routes>
       <Route path="/sign-in" element={<SignInPage />} />
       <Route
-        path="*"
         element={
           <RequireSession>
-            <Frame>
-              <Routes>
-                <Route path="/" element={<OverviewPage />} />
-                <Route path="/subscriptions" element={<SubscriptionsPage />} />
-                <Route path="/subscriptions/new" element={<NewSubscriptionPage />} />
-                <Route path="/subscriptions/:id" element={<SubscriptionPage />} />
-                <Route path="/deliveries" element={<DeliveriesPage />} />
-                <Route path="/deliveries/:id" element={<DeliveryPage />} />
-                <Route path="/events/:id" element={<EventPage />} />
-                <Route path="/replays" element={<ReplaysPage />} />
-                <Route path="/replays/:id" element={<ReplayPage />} />
-                <Route path="/audit" element={<AuditPage />} />
-                <Route path="*" element={<NotFoundPage />} />
-              </Routes>
-            </Frame>
+            <Frame />
           </RequireSession>
         }
-      />
+      >
+        <Route path="/" element={<OverviewPage />} />
+        <Route path="/subscriptions" element={<SubscriptionsPage />} />
+        <Route path="/subscriptions/new" element={<NewSubscriptionPage />} />
+        <Route path="/subscriptions/:id" element={<SubscriptionPage />} />
+        <Route path="/deliveries" element={<DeliveriesPage />} />
+        <Route path="/deliveries/:id" element={<DeliveryPage />} />
+        <Route path="/events/:id" element={<EventPage />} />
+        <Route path="/replays" element={<ReplaysPage />} />
+        <Route path="/replays/:id" element={<ReplayPage />} />
+        <Route path="/audit" element={<AuditPage />} />
+        <Route path="*" element={<NotFoundPage />} />
+      </Route>
     </Routes>
   );
 }
 
-function Frame({ children }: { children: ReactNode }) {
+function Frame() {
   const [opened, { toggle, close }] = useDisclosure(false);
   const { pathname } = useLocation();
   const isActive = (to: string) => (to === '/' ? pathname === '/' : pathname.startsWith(to));
@@ -149,7 +144,7 @@ function Frame({ children }: { children: ReactNode }) {
       </AppShell.Navbar>
       <AppShell.Main>
         <Box maw={1180} mx="auto">
-          {children}
+          <Outlet />
         </Box>
       </AppShell.Main>
     </AppShell>
@@ -177,12 +172,7 @@ function ColorSchemeButton() {
 
 function OperatorMenu() {
   const { data: session } = useSession();
-  const signOut = async () => {
-    await call('DELETE', '/v1/session');
-    setCsrfToken(null);
-    queryClient.setQueryData(['session'], null);
-    queryClient.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' });
-  };
+  const signOut = useChange(endSession);
   return (
     <Menu position="bottom-end">
       <Menu.Target>
@@ -196,7 +186,7 @@ function OperatorMenu() {
         </UnstyledButton>
       </Menu.Target>
       <Menu.Dropdown>
-        <Menu.Item leftSection={<IconLogout size={16} />} onClick={signOut}>
+        <Menu.Item leftSection={<IconLogout size={16} />} onClick={() => signOut.mutate()}>
           Sign out
         </Menu.Item>
       </Menu.Dropdown>

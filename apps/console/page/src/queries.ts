@@ -10,6 +10,7 @@ import type {
   FailedDeliveries,
   Overview,
   Page,
+  PublishedEvent,
   Replay,
   Session,
   Subscription,
@@ -19,18 +20,22 @@ import {
   MutationCache,
   QueryCache,
   QueryClient,
+  type UseQueryOptions,
   useInfiniteQuery,
   useMutation,
   useQuery,
 } from '@tanstack/react-query';
-import { ApiError, call, type Query, setCsrfToken, withQuery } from './api.ts';
+import { ApiError, call, callText, type QueryParameters, setCsrfToken, withQuery } from './api.ts';
 
 /** Interval of refreshing visible data. */
 const LIVE_MS = 2_000;
 
+const SESSION_KEY = ['session'];
+const exceptSession = { predicate: ({ queryKey }: { queryKey: readonly unknown[] }) => queryKey[0] !== SESSION_KEY[0] };
+
 /** The session has ended: show the sign-in page, which then returns to the current page. */
 function onError(error: unknown): void {
-  if (error instanceof ApiError && error.status === 401) queryClient.setQueryData(['session'], null);
+  if (error instanceof ApiError && error.status === 401) queryClient.setQueryData(SESSION_KEY, null);
 }
 
 export const queryClient: QueryClient = new QueryClient({
@@ -49,7 +54,7 @@ export const queryClient: QueryClient = new QueryClient({
 /** Returns the session; null if nobody is signed in. */
 export function useSession() {
   return useQuery({
-    queryKey: ['session'],
+    queryKey: SESSION_KEY,
     queryFn: async () => {
       try {
         const session = await call<Session>('GET', '/v1/session');
@@ -64,90 +69,108 @@ export function useSession() {
   });
 }
 
-/** Reads a resource and refreshes it every two seconds while it is visible. */
-function useLive<T>(key: readonly unknown[], path: string, options: { enabled?: boolean; live?: boolean } = {}) {
+/** Call it after signing in. */
+export function beginSession(session: Session): void {
+  setCsrfToken(session.csrf_token);
+  queryClient.setQueryData(SESSION_KEY, session);
+}
+
+/** Signs out and forgets all data. */
+export async function endSession(): Promise<void> {
+  await call('DELETE', '/v1/session');
+  setCsrfToken(null);
+  queryClient.setQueryData(SESSION_KEY, null);
+  queryClient.removeQueries(exceptSession);
+}
+
+/** Reads a resource and refreshes it while it is visible. */
+function useRead<T>(path: string, options: Partial<UseQueryOptions<T>> = {}) {
   return useQuery({
-    queryKey: key,
+    queryKey: [path],
     queryFn: () => call<T>('GET', path),
-    enabled: options.enabled ?? true,
-    refetchInterval: options.live === false ? false : LIVE_MS,
+    refetchInterval: LIVE_MS,
+    ...options,
   });
 }
 
-export const useOverview = () => useLive<Overview>(['overview'], '/v1/overview');
-export const useSubscription = (id: string) => useLive<Subscription>(['subscription', id], `/v1/subscriptions/${id}`);
-export const useAddressAttempts = (id: string) =>
-  useLive<AddressAttempts>(['subscription', id, 'attempts'], `/v1/subscriptions/${id}/attempts`);
-export const useDelivery = (id: string) => useLive<DeliveryWithAttempts>(['delivery', id], `/v1/deliveries/${id}`);
-export const useReplay = (id: string) => useLive<Replay>(['replay', id], `/v1/replays/${id}`);
+export const useOverview = () => useRead<Overview>('/v1/overview');
+export const useSubscription = (id: string) => useRead<Subscription>(`/v1/subscriptions/${id}`);
+export const useAddressAttempts = (id: string) => useRead<AddressAttempts>(`/v1/subscriptions/${id}/attempts`);
+export const useDelivery = (id: string) => useRead<DeliveryWithAttempts>(`/v1/deliveries/${id}`);
+export const useReplay = (id: string) => useRead<Replay>(`/v1/replays/${id}`);
+
+/** Reads an event, and the text of the response, in which numbers have their original digits. */
+export function useEvent(id: string, environment: string | null) {
+  const path = withQuery(`/v1/events/${encodeURIComponent(id)}`, { environment });
+  return useRead(path, {
+    queryFn: async () => {
+      const text = await callText('GET', path);
+      return { event: JSON.parse(text) as PublishedEvent, text };
+    },
+  });
+}
 
 /** Reads the request of an attempt, or the one that would be sent now. */
 export const useRequest = (deliveryId: string, attempt?: number) =>
-  useLive<DeliveryRequest>(
-    ['delivery', deliveryId, 'request', attempt],
-    withQuery(`/v1/deliveries/${deliveryId}/request`, { attempt }),
-    { live: false },
-  );
+  useRead<DeliveryRequest>(withQuery(`/v1/deliveries/${deliveryId}/request`, { attempt }), { refetchInterval: false });
 
 /** Reads the number of failed deliveries that a bulk replay would process. */
-export const useFailedCount = (
-  subscriptionId: string | null,
-  range: { from?: string | undefined; to?: string | undefined },
-) =>
-  useQuery({
-    queryKey: ['failed', subscriptionId, range],
-    queryFn: () =>
-      call<FailedDeliveries>('GET', withQuery(`/v1/subscriptions/${subscriptionId}/failed-deliveries`, range)),
+export const useFailedCount = (subscriptionId: string | null, range: QueryParameters) =>
+  useRead<FailedDeliveries>(withQuery(`/v1/subscriptions/${subscriptionId}/failed-deliveries`, range), {
     enabled: subscriptionId !== null,
     placeholderData: keepPreviousData,
+    refetchInterval: false,
   });
 
 /** Reads a list page by page. It is refreshed while only its first page is loaded. */
-function useList<T>(name: string, path: string, query: Query) {
+function useList<T>(path: string, query: QueryParameters) {
   return useInfiniteQuery({
-    queryKey: [name, 'list', query],
+    queryKey: [path, query],
     queryFn: ({ pageParam }) => call<Page<T>>('GET', withQuery(path, { ...query, cursor: pageParam })),
     initialPageParam: null as string | null,
     getNextPageParam: (page) => page.next_cursor,
+    select: ({ pages }) => pages.flatMap(({ data }) => data),
     placeholderData: keepPreviousData,
     refetchInterval: ({ state }) => ((state.data?.pages.length ?? 0) > 1 ? false : LIVE_MS),
   });
 }
 
-export const useSubscriptions = (query: Query) => useList<Subscription>('subscriptions', '/v1/subscriptions', query);
-export const useDeliveries = (query: Query) => useList<Delivery>('deliveries', '/v1/deliveries', query);
-export const useReplays = (query: Query) => useList<Replay>('replays', '/v1/replays', query);
-export const useAudit = (query: Query) => useList<AuditEntry>('audit', '/v1/audit', query);
+export const useSubscriptions = (query: QueryParameters) => useList<Subscription>('/v1/subscriptions', query);
+export const useDeliveries = (query: QueryParameters) => useList<Delivery>('/v1/deliveries', query);
+export const useReplays = () => useList<Replay>('/v1/replays', {});
+export const useAudit = (query: QueryParameters) => useList<AuditEntry>('/v1/audit', query);
 
 /** Reads the newest 250 subscriptions, for selection. */
-export function useAddresses() {
-  return useQuery({
-    queryKey: ['subscriptions', 'addresses'],
-    queryFn: () => call<Page<Subscription>>('GET', '/v1/subscriptions?limit=250'),
-    staleTime: 30_000,
-  });
-}
+export const useAddresses = () =>
+  useRead<Page<Subscription>>('/v1/subscriptions?limit=250', { refetchInterval: false, staleTime: 30_000 });
 
 /** Returns the URLs of these subscriptions by id. */
 export function useUrls(): Map<string, string> {
   return new Map((useAddresses().data?.data ?? []).map(({ id, url }) => [id, url]));
 }
 
-/** Changes something through the API. Shows an error message, unless the caller shows it in a form. */
-export function useChange<V, T>(
-  change: (value: V) => Promise<T>,
-  options: { done?: string; onDone?: (result: T, value: V) => void; quiet?: boolean } = {},
-) {
+interface ChangeOptions<T> {
+  /** The notification after a success. */
+  done?: string;
+  onDone?: (result: T) => void;
+  /** The caller shows errors itself, for example in a form. */
+  quiet?: boolean;
+}
+
+/** Changes something through the API. Shows an error message, unless `quiet`. */
+export function useChange<T, V = void>(change: (value: V) => Promise<T>, options: ChangeOptions<T> = {}) {
   return useMutation({
     mutationFn: change,
-    onSuccess(result, value) {
-      void queryClient.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' });
+    onSuccess(result) {
+      void queryClient.invalidateQueries(exceptSession);
       if (options.done) notifications.show({ message: options.done, color: 'teal' });
-      options.onDone?.(result, value);
+      options.onDone?.(result);
     },
-    onError(error) {
-      if (!options.quiet)
-        notifications.show({ title: 'That did not work', message: error.message, color: 'red', autoClose: 10_000 });
+    onError({ message }) {
+      if (!options.quiet) notifications.show({ title: 'The action failed', message, color: 'red', autoClose: 10_000 });
     },
   });
 }
+
+/** A change that is a POST without a body. */
+export const usePost = <T>(path: string, options?: ChangeOptions<T>) => useChange(() => call<T>('POST', path), options);

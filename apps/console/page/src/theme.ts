@@ -1,5 +1,8 @@
 /** The Mantine theme of the page. */
-import { type CSSVariablesResolver, createTheme, NavLink, Table } from '@mantine/core';
+import { type CSSVariablesResolver, createTheme, Drawer, Modal, NavLink, Table } from '@mantine/core';
+import { DateTimePicker } from '@mantine/dates';
+
+const closable = { closeButtonProps: { 'aria-label': 'Close' } };
 
 export const theme = createTheme({
   primaryColor: 'indigo',
@@ -12,9 +15,12 @@ export const theme = createTheme({
   fontFamilyMonospace: 'ui-monospace, SFMono-Regular, Menlo, Consolas, monospace',
   headings: { fontWeight: '600' },
   components: {
+    DateTimePicker: DateTimePicker.extend({ defaultProps: { valueFormat: 'D MMM YYYY, HH:mm', clearable: true } }),
+    Drawer: Drawer.extend({ defaultProps: closable }),
+    Modal: Modal.extend({ defaultProps: closable }),
     NavLink: NavLink.extend({ styles: { root: { borderRadius: 'var(--mantine-radius-md)' } } }),
     Table: Table.extend({
-      defaultProps: { horizontalSpacing: 'md' },
+      defaultProps: { horizontalSpacing: 'md', verticalSpacing: 7, tabularNums: true },
       styles: {
         th: { fontSize: 'var(--mantine-font-size-xs)', fontWeight: 550, color: 'var(--mantine-color-dimmed)' },
       },

@@ -1,12 +1,12 @@
 /** The audit trail: who did what, when, to which subscription or delivery. */
 
-import { Anchor, Box, Group, Select, Table, Text } from '@mantine/core';
+import { Box, Group, Text } from '@mantine/core';
 import type { AuditEntry } from '@posthorn/operator-api';
-import { Link } from 'react-router';
-import { useFilters } from '../filters.ts';
-import { PageBody, Section } from '../parts/layout.tsx';
+import { type Column, DataTable, PagedList } from '../parts/data-table.tsx';
+import { AddressFilter, SelectFilter, useFilters } from '../parts/filters.tsx';
+import { Note, PageBody, PageLink } from '../parts/layout.tsx';
 import { pageOfId } from '../parts/search-box.tsx';
-import { Empty, Loaded, MoreButton } from '../parts/states.tsx';
+import { Empty } from '../parts/states.tsx';
 import { Instant } from '../parts/time.tsx';
 import { useAudit, useUrls } from '../queries.ts';
 
@@ -24,99 +24,70 @@ const actions: Record<AuditEntry['action'], string> = {
   'session.started': 'Signed in',
   'session.ended': 'Signed out',
 };
+const actionOptions = Object.entries(actions).map(([value, label]) => ({ value, label }));
 
 export function AuditPage() {
-  const { filter, set } = useFilters(['subscription_id', 'action']);
-  const list = useAudit(filter);
+  const filters = useFilters(['subscription_id', 'action']);
+  const list = useAudit(filters.filter);
   const urls = useUrls();
+  const empty = <Empty title="No matching audit entries">Every change is recorded here.</Empty>;
   return (
     <PageBody title="Audit">
       <Group gap="sm">
-        <Select
-          aria-label="Address"
-          placeholder="Any address"
-          data={[...urls].map(([value, label]) => ({ value, label }))}
-          value={filter.subscription_id}
-          onChange={(value) => set('subscription_id', value)}
-          searchable
-          clearable
-          w={{ base: 'calc(50% - 6px)', sm: 290 }}
-        />
-        <Select
-          aria-label="Action"
-          placeholder="Any action"
-          data={Object.entries(actions).map(([value, label]) => ({ value, label }))}
-          value={filter.action}
-          onChange={(value) => set('action', value)}
-          clearable
-          w={{ base: 'calc(50% - 6px)', xs: 240 }}
-        />
+        <AddressFilter filters={filters} />
+        <SelectFilter filters={filters} name="action" label="Action" data={actionOptions} width={{ xs: 240 }} />
       </Group>
-      <Section flush>
-        <Loaded query={list} what="audit trail">
-          {({ pages }) => {
-            const entries = pages.flatMap(({ data }) => data);
-            if (entries.length === 0)
-              return <Empty title="No matching audit entries">Every change is recorded here.</Empty>;
-            return (
-              <Table verticalSpacing={7} layout="fixed" aria-label="Audit trail">
-                <Table.Thead>
-                  <Table.Tr>
-                    <Table.Th w={140}>When</Table.Th>
-                    <Table.Th w={110} visibleFrom="xs">
-                      Who
-                    </Table.Th>
-                    <Table.Th>What</Table.Th>
-                    <Table.Th visibleFrom="sm">About</Table.Th>
-                    <Table.Th visibleFrom="md">Details</Table.Th>
-                  </Table.Tr>
-                </Table.Thead>
-                <Table.Tbody>
-                  {entries.map((entry) => (
-                    <Table.Tr key={entry.id}>
-                      <Table.Td>
-                        <Instant at={entry.at} />
-                      </Table.Td>
-                      <Table.Td visibleFrom="xs">
-                        <Text size="sm" truncate fs={entry.operator === null ? 'italic' : undefined}>
-                          {entry.operator ?? 'Posthorn'}
-                        </Text>
-                      </Table.Td>
-                      <Table.Td>
-                        {actions[entry.action]}
-                        <Box hiddenFrom="sm">
-                          <About entry={entry} urls={urls} />
-                        </Box>
-                      </Table.Td>
-                      <Table.Td visibleFrom="sm">
-                        <About entry={entry} urls={urls} />
-                      </Table.Td>
-                      <Table.Td visibleFrom="md">
-                        <Text size="xs" c="dimmed" style={{ overflowWrap: 'anywhere' }}>
-                          {detailText(entry.detail)}
-                        </Text>
-                      </Table.Td>
-                    </Table.Tr>
-                  ))}
-                </Table.Tbody>
-              </Table>
-            );
-          }}
-        </Loaded>
-      </Section>
-      <MoreButton list={list} />
+      <PagedList list={list} what="audit trail" empty={empty}>
+        {(entries) => <DataTable aria-label="Audit trail" columns={columnsOf(urls)} rows={entries} />}
+      </PagedList>
     </PageBody>
   );
 }
 
-function About({ entry, urls }: { entry: AuditEntry; urls: Map<string, string> }) {
-  const id = entry.delivery_id ?? entry.replay_id ?? entry.subscription_id;
-  if (id === null) return null;
-  return (
-    <Anchor component={Link} to={pageOfId(id)} size="sm" truncate display="block">
-      {urls.get(id) ?? id}
-    </Anchor>
-  );
+/** `urls` are the URLs of subscriptions by id. */
+function columnsOf(urls: Map<string, string>): Column<AuditEntry>[] {
+  const about = ({ delivery_id, replay_id, subscription_id }: AuditEntry) => {
+    const id = delivery_id ?? replay_id ?? subscription_id;
+    return (
+      id !== null && (
+        <PageLink to={pageOfId(id)} truncate>
+          {urls.get(id) ?? id}
+        </PageLink>
+      )
+    );
+  };
+  return [
+    { header: 'When', width: 140, cell: ({ at }) => <Instant at={at} /> },
+    {
+      header: 'Who',
+      width: 110,
+      visibleFrom: 'xs',
+      cell: ({ operator }) => (
+        <Text size="sm" truncate fs={operator === null ? 'italic' : undefined}>
+          {operator ?? 'Posthorn'}
+        </Text>
+      ),
+    },
+    {
+      header: 'What',
+      cell: (entry) => (
+        <>
+          {actions[entry.action]}
+          <Box hiddenFrom="sm">{about(entry)}</Box>
+        </>
+      ),
+    },
+    { header: 'About', visibleFrom: 'sm', cell: about },
+    {
+      header: 'Details',
+      visibleFrom: 'md',
+      cell: ({ detail }) => (
+        <Note size="xs" style={{ overflowWrap: 'anywhere' }}>
+          {detailText(detail)}
+        </Note>
+      ),
+    },
+  ];
 }
 
 /** Shows for example `status: active`, or for a change `url: before → after`. */

@@ -1,104 +1,70 @@
 /** All deliveries, newest first, refreshed, filtered by address, event, type, status and time. */
-import { Button, Group, Select, TextInput } from '@mantine/core';
+import { Button, Group, TextInput } from '@mantine/core';
 import { DateTimePicker } from '@mantine/dates';
 import { useDebouncedCallback } from '@mantine/hooks';
 import dayjs from 'dayjs';
-import { useFilters } from '../filters.ts';
+import { PagedList } from '../parts/data-table.tsx';
 import { DeliveryTable } from '../parts/delivery-table.tsx';
-import { PageBody, Section } from '../parts/layout.tsx';
-import { Empty, Loaded, MoreButton } from '../parts/states.tsx';
-import { labelOf } from '../parts/status.tsx';
+import { AddressFilter, filterWidth, SelectFilter, useFilters } from '../parts/filters.tsx';
+import { PageBody } from '../parts/layout.tsx';
+import { Empty } from '../parts/states.tsx';
+import { statusOptions } from '../parts/status.tsx';
 import { sessionEventTypes } from '../parts/subscription-fields.tsx';
 import { useDeliveries, useUrls } from '../queries.ts';
 
-const statuses = ['pending', 'waiting_for_retry', 'held', 'succeeded', 'failed'] as const;
+const statuses = statusOptions(['pending', 'waiting_for_retry', 'held', 'succeeded', 'failed']);
+const eventTypes = [...sessionEventTypes, 'webhook.test'];
 const names = ['subscription_id', 'event_id', 'event_type', 'status', 'from', 'to'] as const;
 
 export function DeliveriesPage() {
-  const { filter, set, clear } = useFilters(names);
+  const filters = useFilters(names);
+  const { filter, set, clear } = filters;
   const isFiltered = names.some((name) => filter[name]);
   const list = useDeliveries(filter);
   const urls = useUrls();
   const setEventId = useDebouncedCallback((value: string) => set('event_id', value.trim()), 300);
-  const options = [...urls].map(([value, label]) => ({ value, label }));
-  if (filter.subscription_id && !urls.has(filter.subscription_id))
-    options.push({ value: filter.subscription_id, label: filter.subscription_id });
   const time = (name: 'from' | 'to', label: string) => (
     <DateTimePicker
       aria-label={label}
       placeholder={label}
       value={filter[name] ? dayjs(filter[name]).format('YYYY-MM-DD HH:mm:ss') : null}
       onChange={(value) => set(name, value ? dayjs(value).toISOString() : null)}
-      valueFormat="D MMM YYYY, HH:mm"
-      clearable
-      w={{ base: 'calc(50% - 6px)', xs: 200 }}
+      w={filterWidth({ xs: 200 })}
     />
+  );
+  const none = list.hasNextPage ? (
+    <Empty title="No matches among the newest deliveries">Load older deliveries with the button below.</Empty>
+  ) : (
+    <Empty title="No matching deliveries">Change or clear the filters.</Empty>
+  );
+  const noneYet = (
+    <Empty title="No deliveries yet">A delivery appears here when an event matches an active subscription.</Empty>
   );
   return (
     <PageBody title="Deliveries">
       <Group gap="sm">
-        <Select
-          aria-label="Address"
-          placeholder="Any address"
-          data={options}
-          value={filter.subscription_id ?? null}
-          onChange={(value) => set('subscription_id', value)}
-          searchable
-          clearable
-          w={{ base: 'calc(50% - 6px)', sm: 290 }}
-        />
-        <Select
-          aria-label="Status"
-          placeholder="Any status"
-          data={statuses.map((value) => ({ value, label: labelOf(value) }))}
-          value={filter.status ?? null}
-          onChange={(value) => set('status', value)}
-          clearable
-          w={{ base: 'calc(50% - 6px)', xs: 170 }}
-        />
-        <Select
-          aria-label="Event type"
-          placeholder="Any event type"
-          data={[...sessionEventTypes, 'webhook.test']}
-          value={filter.event_type ?? null}
-          onChange={(value) => set('event_type', value)}
-          clearable
-          w={{ base: 'calc(50% - 6px)', xs: 230 }}
-        />
+        <AddressFilter filters={filters} />
+        <SelectFilter filters={filters} name="status" label="Status" data={statuses} width={{ xs: 170 }} />
+        <SelectFilter filters={filters} name="event_type" label="Event type" data={eventTypes} width={{ xs: 230 }} />
         <TextInput
           aria-label="Event id"
           placeholder="Event id"
           key={filter.event_id ?? ''}
           defaultValue={filter.event_id ?? ''}
           onChange={(event) => setEventId(event.currentTarget.value)}
-          w={{ base: 'calc(50% - 6px)', xs: 230 }}
+          w={filterWidth({ xs: 230 })}
         />
-        {time('from', 'Made from')}
-        {time('to', 'Made until')}
+        {time('from', 'Created from')}
+        {time('to', 'Created until')}
         {isFiltered && (
-          <Button variant="subtle" onClick={() => clear()}>
+          <Button variant="subtle" onClick={clear}>
             Clear
           </Button>
         )}
       </Group>
-      <Section flush>
-        <Loaded query={list} what="list of deliveries">
-          {({ pages }) => {
-            const deliveries = pages.flatMap(({ data }) => data);
-            if (deliveries.length > 0) return <DeliveryTable deliveries={deliveries} addresses={urls} />;
-            return isFiltered ? (
-              <Empty title={list.hasNextPage ? 'No matches among the newest' : 'No matching deliveries'}>
-                {list.hasNextPage ? 'Load older deliveries with the button below.' : 'Change or clear the filters.'}
-              </Empty>
-            ) : (
-              <Empty title="No deliveries yet">
-                They appear here as soon as an event is published that an active subscription wants.
-              </Empty>
-            );
-          }}
-        </Loaded>
-      </Section>
-      <MoreButton list={list} />
+      <PagedList list={list} what="list of deliveries" empty={isFiltered ? none : noneYet}>
+        {(deliveries) => <DeliveryTable deliveries={deliveries} addresses={urls} />}
+      </PagedList>
     </PageBody>
   );
 }

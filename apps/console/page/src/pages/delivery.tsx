@@ -1,45 +1,43 @@
 /** One delivery: its attempts, and the request that was sent. */
 
-import { Anchor, Button, Grid, Group, Stack, Tabs, Text, Title } from '@mantine/core';
+import { Grid, Stack, Tabs } from '@mantine/core';
 import type { Delivery, DeliveryWithAttempts } from '@posthorn/operator-api';
 import { IconRefresh } from '@tabler/icons-react';
-import { Link, useNavigate, useParams } from 'react-router';
-import { call } from '../api.ts';
+import { useNavigate, useParams } from 'react-router';
+import { ActionButton } from '../parts/action-button.tsx';
 import { AttemptTimeline } from '../parts/attempt-timeline.tsx';
 import { CodeBlock, Copyable, curlOf, prettyJson } from '../parts/code.tsx';
 import { eventPath } from '../parts/delivery-table.tsx';
-import { Facts, PageBody, Section } from '../parts/layout.tsx';
+import { Facts, Note, PageBody, PageLink, Section } from '../parts/layout.tsx';
 import { Loaded } from '../parts/states.tsx';
 import { StatusBadge } from '../parts/status.tsx';
-import { useChange, useDelivery, useRequest, useSubscription } from '../queries.ts';
+import { useDelivery, usePost, useRequest, useSubscription } from '../queries.ts';
 
 export function DeliveryPage() {
   const { id = '' } = useParams();
   const delivery = useDelivery(id);
   const navigate = useNavigate();
-  const replay = useChange(() => call<Delivery>('POST', `/v1/deliveries/${id}/replay`), {
+  const replay = usePost<Delivery>(`/v1/deliveries/${id}/replay`, {
     done: 'Replayed: this is the new delivery.',
-    onDone: (made) => navigate(`/deliveries/${made.id}`),
+    onDone: (created) => navigate(`/deliveries/${created.id}`),
   });
-  const back = { to: '/deliveries', label: 'Deliveries' };
   const { data } = delivery;
   const isReplayable =
     data?.status === 'failed' && data.replayable_until !== null && Date.parse(data.replayable_until) > Date.now();
-  const heading = (
-    <Group gap="sm">
-      <Title order={1} size="h3" style={{ overflowWrap: 'anywhere' }}>
-        {data?.event_type ?? 'Delivery'}
-      </Title>
-      {data && <StatusBadge status={data.status} />}
-    </Group>
-  );
-  const actions = isReplayable && (
-    <Button leftSection={<IconRefresh size={16} />} loading={replay.isPending} onClick={() => replay.mutate(undefined)}>
-      Replay
-    </Button>
-  );
   return (
-    <PageBody title={data ? `${data.event_type} delivery` : 'Delivery'} heading={heading} back={back} actions={actions}>
+    <PageBody
+      title={data ? `${data.event_type} delivery` : 'Delivery'}
+      heading={data?.event_type ?? 'Delivery'}
+      badge={data && <StatusBadge status={data.status} />}
+      back={{ to: '/deliveries', label: 'Deliveries' }}
+      actions={
+        isReplayable && (
+          <ActionButton change={replay} icon={IconRefresh}>
+            Replay
+          </ActionButton>
+        )
+      }
+    >
       <Loaded query={delivery} what="delivery">
         {(loaded) => (
           <Grid gap="md">
@@ -64,33 +62,25 @@ export function DeliveryPage() {
 }
 
 function Details({ delivery }: { delivery: DeliveryWithAttempts }) {
-  const subscription = useSubscription(delivery.subscription_id);
+  const { id, subscription_id: subscriptionId, replay_of: original } = delivery;
+  const subscription = useSubscription(subscriptionId);
   const link = (to: string, text: string) => (
-    <Anchor component={Link} to={to} className="mono" inherit>
+    <PageLink key={to} to={to} className="mono" display="block">
       {text}
-    </Anchor>
+    </PageLink>
   );
-  const others = delivery.replays.filter((id) => id !== delivery.id);
+  const linkTo = (deliveryId: string) => link(`/deliveries/${deliveryId}`, deliveryId);
+  const others = delivery.replays.filter((other) => other !== id);
   return (
     <Facts
       facts={{
-        Id: <Copyable value={delivery.id} what="id" />,
+        Id: <Copyable value={id} what="id" />,
         Event: link(eventPath(delivery), delivery.event_id),
-        Address: link(`/subscriptions/${delivery.subscription_id}`, subscription.data?.url ?? delivery.subscription_id),
+        Address: link(`/subscriptions/${subscriptionId}`, subscription.data?.url ?? subscriptionId),
         Environment: delivery.environment,
         Attempts: `${delivery.attempt_count} of ${delivery.max_attempts}`,
-        ...(delivery.replay_of ? { 'Replay of': link(`/deliveries/${delivery.replay_of}`, delivery.replay_of) } : {}),
-        ...(others.length > 0
-          ? {
-              [delivery.replay_of ? 'Other replays' : 'Replayed as']: (
-                <>
-                  {others.map((id) => (
-                    <div key={id}>{link(`/deliveries/${id}`, id)}</div>
-                  ))}
-                </>
-              ),
-            }
-          : {}),
+        'Replay of': original && linkTo(original),
+        [original ? 'Other replays' : 'Replayed as']: others.length > 0 && others.map(linkTo),
       }}
     />
   );
@@ -98,7 +88,8 @@ function Details({ delivery }: { delivery: DeliveryWithAttempts }) {
 
 /** The request: headers of the last attempt, body, and a command that sends the same with a current signature. */
 function Request({ delivery }: { delivery: DeliveryWithAttempts }) {
-  const sent = useRequest(delivery.id, delivery.attempt_count === 0 ? undefined : delivery.attempt_count);
+  const attempt = delivery.attempt_count || undefined;
+  const sent = useRequest(delivery.id, attempt);
   const fresh = useRequest(delivery.id);
   return (
     <Section title="Request">
@@ -120,19 +111,19 @@ function Request({ delivery }: { delivery: DeliveryWithAttempts }) {
                   .join('\n')}
                 label="headers"
               />
-              <Text size="xs" c="dimmed" mt="xs">
-                {delivery.attempt_count === 0
+              <Note size="xs" mt="xs">
+                {attempt === undefined
                   ? 'As they would be sent now.'
-                  : `As attempt ${delivery.attempt_count} sent them, if the secret has not been rotated since.`}
-              </Text>
+                  : `As attempt ${attempt} sent them, unless the secret has been rotated since.`}
+              </Note>
             </Tabs.Panel>
             <Tabs.Panel value="curl">
               <Loaded query={fresh} what="command">
                 {(now) => <CodeBlock text={curlOf(now)} label="curl command" />}
               </Loaded>
-              <Text size="xs" c="dimmed" mt="xs">
-                Sends the same, signed as of when this page was opened: a receiver takes it for about five minutes.
-              </Text>
+              <Note size="xs" mt="xs">
+                Sends the same request, signed when this page was opened. Receivers accept it for about five minutes.
+              </Note>
             </Tabs.Panel>
           </Tabs>
         )}

@@ -2,24 +2,24 @@
 
 import { Button, Group, Stack, Text } from '@mantine/core';
 import type { Subscription, SubscriptionWithSecret } from '@posthorn/operator-api';
-import { useState } from 'react';
 import { Link, useNavigate } from 'react-router';
 import { call } from '../api.ts';
+import { ActionButton } from '../parts/action-button.tsx';
 import { PageBody, Section } from '../parts/layout.tsx';
 import { SecretOnce } from '../parts/secret.tsx';
 import { type SubscriptionFields, SubscriptionForm } from '../parts/subscription-fields.tsx';
-import { useChange } from '../queries.ts';
+import { useChange, usePost } from '../queries.ts';
 
 const empty: SubscriptionFields = { url: '', event_types: 'all', environment: 'both', description: '' };
 
 export function NewSubscriptionPage() {
-  const [created, setCreated] = useState<SubscriptionWithSecret>();
   const navigate = useNavigate();
   const create = useChange(
     (fields: SubscriptionFields) => call<SubscriptionWithSecret>('POST', '/v1/subscriptions', fields),
-    { onDone: setCreated, quiet: true },
+    { quiet: true },
   );
-  const validate = useChange((id: string) => call<Subscription>('POST', `/v1/subscriptions/${id}/validate`), {
+  const created = create.data;
+  const validate = usePost<Subscription>(`/v1/subscriptions/${created?.id}/validate`, {
     onDone: ({ id }) => navigate(`/subscriptions/${id}`),
   });
   if (created) {
@@ -32,9 +32,7 @@ export function NewSubscriptionPage() {
             </Text>
             <SecretOnce secret={created.secret} />
             <Group>
-              <Button loading={validate.isPending} onClick={() => validate.mutate(created.id)}>
-                I have copied it, validate the address
-              </Button>
+              <ActionButton change={validate}>I have copied it, validate the address</ActionButton>
               <Button component={Link} to={`/subscriptions/${created.id}`} variant="default">
                 Later
               </Button>
@@ -50,7 +48,7 @@ export function NewSubscriptionPage() {
         <SubscriptionForm
           initial={empty}
           submitLabel="Create"
-          onSubmit={(fields) => create.mutateAsync(fields)}
+          onSubmit={create.mutateAsync}
           onCancel={() => navigate('/subscriptions')}
         />
       </Section>

@@ -1,16 +1,58 @@
 /** The overview: attempts over time, waiting deliveries, workers, and the addresses with problems. */
 
-import { Alert, Anchor, Group, SegmentedControl, SimpleGrid, Stack, Table, Text } from '@mantine/core';
-import type { Overview } from '@posthorn/operator-api';
+import { Alert, Group, SegmentedControl, SimpleGrid, Stack } from '@mantine/core';
+import type { Overview, Subscription } from '@posthorn/operator-api';
 import { IconAlertTriangle } from '@tabler/icons-react';
-import { useState } from 'react';
-import { Link } from 'react-router';
-import { AttemptsChart, percent } from '../parts/attempts-chart.tsx';
-import { Figure, FigureCard, PageBody, Section } from '../parts/layout.tsx';
+import { type ReactNode, useState } from 'react';
+import { AttemptsChart } from '../parts/attempts-chart.tsx';
+import { type Column, DataTable } from '../parts/data-table.tsx';
+import { Figure, FigureCard, Note, PageBody, PageLink, Section } from '../parts/layout.tsx';
+import { countText, durationText, percentText } from '../parts/numbers.ts';
 import { Loaded } from '../parts/states.tsx';
 import { labelOf, StatusBadge } from '../parts/status.tsx';
-import { Ago, durationText, Instant } from '../parts/time.tsx';
+import { Ago, Instant } from '../parts/time.tsx';
 import { useOverview } from '../queries.ts';
+
+type Worker = Overview['workers'][number];
+type Ranked = Overview['addresses']['slowest'][number];
+
+const workerColumns: Column<Worker>[] = [
+  { header: 'Process', cell: ({ host, pid }) => <span className="mono">{`${host}:${pid}`}</span> },
+  { header: 'In flight', cell: ({ in_flight, concurrency }) => `${in_flight} of ${concurrency}` },
+  { header: 'Started', cell: ({ started_at }) => <Ago at={started_at} /> },
+];
+
+const pausedColumns: Column<Subscription>[] = [
+  { header: 'Address', cell: ({ id, url }) => <AddressLink id={id} url={url} /> },
+  { header: 'Held', width: 150, ta: 'right', cell: ({ held_deliveries }) => `${countText(held_deliveries)} held` },
+];
+
+const rankingColumns = (header: string, figure: (address: Ranked) => string): Column<Ranked>[] => [
+  {
+    header: 'Address',
+    cell: ({ subscription_id, url, status }) => (
+      <Group gap="xs" wrap="nowrap">
+        <div style={{ minWidth: 0 }}>
+          <AddressLink id={subscription_id} url={url} />
+        </div>
+        {status !== 'active' && <StatusBadge status={status} />}
+      </Group>
+    ),
+  },
+  { header, width: 150, ta: 'right', cell: figure },
+];
+
+/** The first of a ranking, as rows of a table. */
+const ranked = (addresses: Ranked[]) =>
+  addresses.slice(0, 5).map((address) => ({ ...address, id: address.subscription_id }));
+
+function AddressLink({ id, url }: { id: string; url: string }) {
+  return (
+    <PageLink to={`/subscriptions/${id}`} truncate title={url}>
+      {url}
+    </PageLink>
+  );
+}
 
 export function OverviewPage() {
   const overview = useOverview();
@@ -27,37 +69,33 @@ function Content({ overview }: { overview: Overview }) {
   const [unit, setUnit] = useState<'minute' | 'hour'>('minute');
   const { deliveries, queue, workers, addresses } = overview;
   const attempts = unit === 'minute' ? overview.last_hour : overview.last_day;
-  const ms = (value: number | null) => (value === null ? '–' : durationText(value));
   return (
     <Stack>
       {workers.length === 0 && (
         <Alert color="orange" icon={<IconAlertTriangle />} title="No worker is running">
-          Events are accepted and kept, but nothing is delivered until one is started.
+          Events are accepted and kept, but nothing is delivered until a worker starts.
         </Alert>
       )}
-      {workers
-        .filter(({ outage_since }) => outage_since !== null)
-        .map(({ id, host, pid, outage_since }) => (
-          <Alert
-            key={id}
-            color="orange"
-            icon={<IconAlertTriangle />}
-            title={
-              <>
-                Worker {host}:{pid} has reached nothing since <Instant at={outage_since!} />
-              </>
-            }
-          >
+      {workers.map(({ id, host, pid, outage_since }) => {
+        if (outage_since === null) return null;
+        const title = (
+          <>
+            Worker {host}:{pid} has reached nothing since <Instant at={outage_since} />
+          </>
+        );
+        return (
+          <Alert key={id} color="orange" icon={<IconAlertTriangle />} title={title}>
             Its network or name resolution fails. It makes no attempts, and none is counted, until it can reach a
             receiver again.
           </Alert>
-        ))}
+        );
+      })}
       <SimpleGrid cols={{ base: 2, sm: 3, lg: 5 }} spacing="sm">
         {(['succeeded', 'pending', 'waiting_for_retry', 'held', 'failed'] as const).map((status) => (
           <FigureCard
             key={status}
             label={labelOf(status)}
-            value={deliveries[status].toLocaleString('en')}
+            value={countText(deliveries[status])}
             hint="deliveries"
             to={`/deliveries?status=${status}`}
           />
@@ -82,20 +120,12 @@ function Content({ overview }: { overview: Overview }) {
           <SimpleGrid cols={{ base: 2, sm: 4 }} spacing="sm">
             <Figure
               label="Success rate"
-              value={percent(attempts.success_rate)}
-              hint={`of ${attempts.attempts.toLocaleString('en')} attempts`}
+              value={percentText(attempts.success_rate)}
+              hint={`of ${countText(attempts.attempts)} attempts`}
             />
-            <Figure
-              label="Attempt takes"
-              value={ms(attempts.attempt_ms.p50)}
-              hint={`p99 ${ms(attempts.attempt_ms.p99)}`}
-            />
-            <Figure
-              label="Accepted to arrived"
-              value={ms(attempts.arrival_ms.p50)}
-              hint={`p99 ${ms(attempts.arrival_ms.p99)}`}
-            />
-            <Figure label="Failed attempts" value={attempts.failed.toLocaleString('en')} />
+            <Durations label="Median attempt" ms={attempts.attempt_ms} />
+            <Durations label="Median acceptance to arrival" ms={attempts.arrival_ms} />
+            <Figure label="Failed attempts" value={countText(attempts.failed)} />
           </SimpleGrid>
           <AttemptsChart series={attempts.series} unit={unit} />
         </Stack>
@@ -103,160 +133,73 @@ function Content({ overview }: { overview: Overview }) {
       <SimpleGrid cols={{ base: 1, md: 2 }}>
         <Section title="Queue">
           <SimpleGrid cols={2} spacing="sm">
-            <Figure
-              label="Waiting for a worker"
-              value={queue.waiting.toLocaleString('en')}
-              hint={`${queue.active} in hand`}
-            />
+            <Figure label="Waiting for a worker" value={countText(queue.waiting)} hint={`${queue.active} in flight`} />
             <Figure
               label="Oldest not attempted yet"
-              value={queue.oldest_pending_age_ms === 0 ? '–' : durationText(queue.oldest_pending_age_ms)}
+              value={durationText(queue.oldest_pending_age_ms || null)}
               hint={`${queue.delayed} due later`}
             />
           </SimpleGrid>
         </Section>
-        <Section title="Workers" flush={workers.length > 0}>
-          {workers.length === 0 ? (
-            <Text size="sm" c="dimmed">
-              None is alive.
-            </Text>
-          ) : (
-            <Table verticalSpacing={6} aria-label="Workers">
-              <Table.Thead>
-                <Table.Tr>
-                  <Table.Th>Process</Table.Th>
-                  <Table.Th>In flight</Table.Th>
-                  <Table.Th>Started</Table.Th>
-                </Table.Tr>
-              </Table.Thead>
-              <Table.Tbody>
-                {workers.map((worker) => (
-                  <Table.Tr key={worker.id}>
-                    <Table.Td className="mono">
-                      {worker.host}:{worker.pid}
-                    </Table.Td>
-                    <Table.Td className="numbers">
-                      {worker.in_flight} of {worker.concurrency}
-                    </Table.Td>
-                    <Table.Td>
-                      <Ago at={worker.started_at} />
-                    </Table.Td>
-                  </Table.Tr>
-                ))}
-              </Table.Tbody>
-            </Table>
-          )}
-        </Section>
+        <Panel title="Workers" columns={workerColumns} rows={workers} layout="auto" none="No worker is running." />
       </SimpleGrid>
       <SimpleGrid cols={{ base: 1, md: 2 }}>
-        <Section title="Most failing addresses" flush>
-          <Ranking
-            addresses={addresses.most_failing}
-            figure={(address) => `${address.failed} of ${address.failed + address.succeeded}`}
-            heading="Failed attempts"
-            none="No attempt failed in the last hour or two."
-          />
-        </Section>
-        <Section title="Slowest addresses" flush>
-          <Ranking
-            addresses={addresses.slowest}
-            figure={(address) => ms(address.mean_ms)}
-            heading="Mean"
-            none="No attempts in the last hour or two."
-          />
-        </Section>
+        <Panel
+          title="Most failing addresses"
+          columns={rankingColumns('Failed attempts', ({ failed, succeeded }) => `${failed} of ${failed + succeeded}`)}
+          rows={ranked(addresses.most_failing)}
+          none="No attempt failed in the last hour or two."
+        />
+        <Panel
+          title="Slowest addresses"
+          columns={rankingColumns('Mean', ({ mean_ms }) => durationText(mean_ms))}
+          rows={ranked(addresses.slowest)}
+          none="No attempts in the last hour or two."
+        />
       </SimpleGrid>
-      <Section
+      <Panel
         title="Paused addresses"
-        flush
+        columns={pausedColumns}
+        rows={addresses.paused}
+        hideHeaders
+        none="None is paused."
         aside={
           addresses.paused.length > 0 && (
-            <Anchor component={Link} to="/subscriptions?status=paused" size="sm">
-              All {overview.subscriptions.paused}
-            </Anchor>
+            <PageLink to="/subscriptions?status=paused">All {overview.subscriptions.paused}</PageLink>
           )
         }
-      >
-        {addresses.paused.length === 0 ? (
-          <Text size="sm" c="dimmed" px="md" pb="md">
-            None is paused.
-          </Text>
-        ) : (
-          <Table verticalSpacing={7} aria-label="Paused addresses">
-            <Table.Tbody>
-              {addresses.paused.map((subscription) => (
-                <Table.Tr key={subscription.id}>
-                  <Table.Td maw={420}>
-                    <AddressLink id={subscription.id} url={subscription.url} />
-                  </Table.Td>
-                  <Table.Td ta="right" className="numbers">
-                    {subscription.held_deliveries.toLocaleString('en')} held
-                  </Table.Td>
-                </Table.Tr>
-              ))}
-            </Table.Tbody>
-          </Table>
-        )}
-      </Section>
+      />
     </Stack>
   );
 }
 
-function AddressLink({ id, url }: { id: string; url: string }) {
-  return (
-    <Anchor component={Link} to={`/subscriptions/${id}`} size="sm" truncate display="block" title={url}>
-      {url}
-    </Anchor>
-  );
+/** The median and the 99th percentile of a duration. */
+function Durations({ label, ms }: { label: string; ms: Overview['last_hour']['attempt_ms'] }) {
+  return <Figure label={label} value={durationText(ms.p50)} hint={`p99 ${durationText(ms.p99)}`} />;
 }
 
-type Ranked = Overview['addresses']['slowest'][number];
-
-function Ranking({
-  addresses,
-  figure,
-  heading,
-  none,
-}: {
-  addresses: Ranked[];
-  figure: (address: Ranked) => string;
-  heading: string;
+interface PanelProps<T> {
+  title: string;
+  aside?: ReactNode;
+  columns: Column<T>[];
+  rows: T[];
+  layout?: 'auto';
+  hideHeaders?: boolean;
+  /** Shown instead of an empty table. */
   none: string;
-}) {
-  const shown = addresses.slice(0, 5);
-  if (shown.length === 0)
-    return (
-      <Text size="sm" c="dimmed" px="md" pb="md">
-        {none}
-      </Text>
-    );
+}
+
+/** A section with a short table. */
+function Panel<T extends { id: string }>({ title, aside, none, ...table }: PanelProps<T>) {
   return (
-    <Table verticalSpacing={7} layout="fixed" aria-label={heading}>
-      <Table.Thead>
-        <Table.Tr>
-          <Table.Th>Address</Table.Th>
-          <Table.Th w={150} ta="right">
-            {heading}
-          </Table.Th>
-        </Table.Tr>
-      </Table.Thead>
-      <Table.Tbody>
-        {shown.map((address) => (
-          <Table.Tr key={address.subscription_id}>
-            <Table.Td>
-              <Group gap="xs" wrap="nowrap">
-                <div style={{ minWidth: 0 }}>
-                  <AddressLink id={address.subscription_id} url={address.url} />
-                </div>
-                {address.status !== 'active' && <StatusBadge status={address.status} />}
-              </Group>
-            </Table.Td>
-            <Table.Td ta="right" className="numbers">
-              {figure(address)}
-            </Table.Td>
-          </Table.Tr>
-        ))}
-      </Table.Tbody>
-    </Table>
+    <Section title={title} aside={aside} flush>
+      {table.rows.length === 0 ? (
+        <Note px="md" pb="md">
+          {none}
+        </Note>
+      ) : (
+        <DataTable aria-label={title} {...table} />
+      )}
+    </Section>
   );
 }

@@ -1,10 +1,11 @@
 /** One bulk replay: its progress and result. */
 
-import { Anchor, Progress, SimpleGrid, Stack, Text } from '@mantine/core';
+import { Progress, SimpleGrid, Stack, Text } from '@mantine/core';
 import type { Replay } from '@posthorn/operator-api';
-import { Link, useParams } from 'react-router';
+import { useParams } from 'react-router';
 import { Copyable } from '../parts/code.tsx';
-import { Facts, FigureCard, PageBody, Section } from '../parts/layout.tsx';
+import { Facts, FigureCard, PageBody, PageLink, Section } from '../parts/layout.tsx';
+import { countText } from '../parts/numbers.ts';
 import { Loaded } from '../parts/states.tsx';
 import { StatusBadge } from '../parts/status.tsx';
 import { Instant } from '../parts/time.tsx';
@@ -48,26 +49,26 @@ function Content({ replay }: { replay: Replay }) {
           </Text>
         </Stack>
       </Section>
-      <SimpleGrid cols={{ base: 3 }} spacing="sm">
-        <FigureCard label="Found" value={replay.total.toLocaleString('en')} />
+      <SimpleGrid cols={3} spacing="sm">
+        <FigureCard label="Found" value={countText(replay.total)} />
         <FigureCard
           label="Replayed"
-          value={replay.replayed.toLocaleString('en')}
+          value={countText(replay.replayed)}
           to={`/deliveries?subscription_id=${replay.subscription_id}&from=${replay.created_at}`}
         />
-        <FigureCard label="Skipped" value={replay.skipped.toLocaleString('en')} />
+        <FigureCard label="Skipped" value={countText(replay.skipped)} />
       </SimpleGrid>
       <Section title="Details">
         <Facts
           facts={{
             Id: <Copyable value={replay.id} what="id" />,
             Address: (
-              <Anchor component={Link} to={`/subscriptions/${replay.subscription_id}`} inherit>
+              <PageLink to={`/subscriptions/${replay.subscription_id}`}>
                 {subscription.data?.url ?? replay.subscription_id}
-              </Anchor>
+              </PageLink>
             ),
-            'Made from': replay.from ? <Instant at={replay.from} /> : 'The beginning',
-            'Made until': <Instant at={replay.to} />,
+            'Created from': replay.from ? <Instant at={replay.from} /> : 'The beginning',
+            'Created until': <Instant at={replay.to} />,
             Operator: replay.operator,
             Started: <Instant at={replay.created_at} />,
             Ended: replay.finished_at ? <Instant at={replay.finished_at} /> : '–',
@@ -79,15 +80,14 @@ function Content({ replay }: { replay: Replay }) {
 }
 
 function resultOf({ status, replayed, skipped, total }: Replay): string {
-  const n = (count: number) => count.toLocaleString('en');
   switch (status) {
     case 'running':
-      return `${n(replayed + skipped)} of ${n(total)} looked at.`;
+      return `${countText(replayed + skipped)} of ${countText(total)} processed.`;
     case 'failed':
-      return 'It ended early: the subscription was deleted.';
+      return 'Stopped early: the subscription was deleted.';
     case 'done':
       return skipped === 0
-        ? `Done: ${n(replayed)} replayed. They go out as fast as the address takes them.`
-        : `Done: ${n(replayed)} replayed, ${n(skipped)} skipped, since a replay of them is on its way or has succeeded, or their time is over.`;
+        ? `Done: ${countText(replayed)} replayed. They are sent as fast as the address accepts them.`
+        : `Done: ${countText(replayed)} replayed, ${countText(skipped)} skipped: they have a replay that is under way or has succeeded, or are too old to be replayed.`;
   }
 }

@@ -1,80 +1,54 @@
 /** Bulk replays: starts one for an address and a period after showing the number of deliveries, and lists earlier ones. */
 
-import { Anchor, Button, Group, Select, SimpleGrid, Stack, Table, Text } from '@mantine/core';
+import { Group, Select, SimpleGrid, Stack } from '@mantine/core';
 import { DateTimePicker } from '@mantine/dates';
 import type { Replay } from '@posthorn/operator-api';
 import dayjs from 'dayjs';
 import { useState } from 'react';
-import { Link, useNavigate, useSearchParams } from 'react-router';
+import { useNavigate, useSearchParams } from 'react-router';
 import { call } from '../api.ts';
-import { PageBody, Section } from '../parts/layout.tsx';
-import { Empty, Loaded, MoreButton } from '../parts/states.tsx';
+import { ActionButton } from '../parts/action-button.tsx';
+import { type Column, DataTable, PagedList } from '../parts/data-table.tsx';
+import { Note, PageBody, PageLink, Section } from '../parts/layout.tsx';
+import { countText } from '../parts/numbers.ts';
+import { Empty } from '../parts/states.tsx';
 import { StatusBadge } from '../parts/status.tsx';
 import { Instant } from '../parts/time.tsx';
 import { useAddresses, useChange, useFailedCount, useReplays, useUrls } from '../queries.ts';
 
 export function ReplaysPage() {
-  const list = useReplays({});
+  const list = useReplays();
   const urls = useUrls();
+  const columns: Column<Replay>[] = [
+    {
+      header: 'Address',
+      cell: ({ id, subscription_id }) => (
+        <PageLink to={`/replays/${id}`} truncate>
+          {urls.get(subscription_id) ?? subscription_id}
+        </PageLink>
+      ),
+    },
+    { header: 'Status', width: 110, cell: ({ status }) => <StatusBadge status={status} /> },
+    {
+      header: 'Replayed',
+      width: 130,
+      visibleFrom: 'sm',
+      cell: ({ replayed, total }) => `${countText(replayed)} of ${countText(total)}`,
+    },
+    { header: 'Operator', width: 130, visibleFrom: 'md', cell: ({ operator }) => operator },
+    { header: 'Started', width: 170, visibleFrom: 'xs', cell: ({ created_at }) => <Instant at={created_at} /> },
+  ];
+  const empty = (
+    <Empty title="No bulk replays yet">After an outage of a receiver, replay the deliveries that failed.</Empty>
+  );
   return (
     <PageBody title="Bulk replays">
       <Section title="Replay failed deliveries">
         <NewReplay />
       </Section>
-      <Section title="Earlier bulk replays" flush>
-        <Loaded query={list} what="list of bulk replays">
-          {({ pages }) => {
-            const replays = pages.flatMap(({ data }) => data);
-            if (replays.length === 0)
-              return (
-                <Empty title="No bulk replays yet">
-                  After an outage of a receiver, replay the deliveries that failed.
-                </Empty>
-              );
-            return (
-              <Table highlightOnHover verticalSpacing={7} layout="fixed" aria-label="Bulk replays">
-                <Table.Thead>
-                  <Table.Tr>
-                    <Table.Th>Address</Table.Th>
-                    <Table.Th w={110}>Status</Table.Th>
-                    <Table.Th w={130} visibleFrom="sm">
-                      Replayed
-                    </Table.Th>
-                    <Table.Th w={130} visibleFrom="md">
-                      Operator
-                    </Table.Th>
-                    <Table.Th w={170} visibleFrom="xs">
-                      Started
-                    </Table.Th>
-                  </Table.Tr>
-                </Table.Thead>
-                <Table.Tbody>
-                  {replays.map((replay) => (
-                    <Table.Tr key={replay.id}>
-                      <Table.Td>
-                        <Anchor component={Link} to={`/replays/${replay.id}`} size="sm" truncate display="block">
-                          {urls.get(replay.subscription_id) ?? replay.subscription_id}
-                        </Anchor>
-                      </Table.Td>
-                      <Table.Td>
-                        <StatusBadge status={replay.status} />
-                      </Table.Td>
-                      <Table.Td visibleFrom="sm" className="numbers">
-                        {replay.replayed.toLocaleString('en')} of {replay.total.toLocaleString('en')}
-                      </Table.Td>
-                      <Table.Td visibleFrom="md">{replay.operator}</Table.Td>
-                      <Table.Td visibleFrom="xs">
-                        <Instant at={replay.created_at} />
-                      </Table.Td>
-                    </Table.Tr>
-                  ))}
-                </Table.Tbody>
-              </Table>
-            );
-          }}
-        </Loaded>
-        <MoreButton list={list} />
-      </Section>
+      <PagedList list={list} what="list of bulk replays" title="Earlier bulk replays" empty={empty}>
+        {(replays) => <DataTable aria-label="Bulk replays" columns={columns} rows={replays} highlightOnHover />}
+      </PagedList>
     </PageBody>
   );
 }
@@ -107,37 +81,19 @@ function NewReplay() {
           searchable
           nothingFoundMessage="No matching addresses"
         />
-        <DateTimePicker
-          label="Made from"
-          placeholder="The beginning"
-          value={from}
-          onChange={setFrom}
-          valueFormat="D MMM YYYY, HH:mm"
-          clearable
-        />
-        <DateTimePicker
-          label="Made until"
-          placeholder="Now"
-          value={to}
-          onChange={setTo}
-          valueFormat="D MMM YYYY, HH:mm"
-          clearable
-        />
+        <DateTimePicker label="Created from" placeholder="The beginning" value={from} onChange={setFrom} />
+        <DateTimePicker label="Created until" placeholder="Now" value={to} onChange={setTo} />
       </SimpleGrid>
       <Group>
-        <Button
-          disabled={subscriptionId === null || !count || !isActive}
-          loading={start.isPending}
-          onClick={() => start.mutate(undefined)}
-        >
-          {count ? `Replay ${count.toLocaleString('en')} failed ${count === 1 ? 'delivery' : 'deliveries'}` : 'Replay'}
-        </Button>
-        <Text size="sm" c="dimmed" aria-live="polite">
+        <ActionButton change={start} disabled={subscriptionId === null || !count || !isActive}>
+          {count ? `Replay ${countText(count)} failed ${count === 1 ? 'delivery' : 'deliveries'}` : 'Replay'}
+        </ActionButton>
+        <Note aria-live="polite">
           {subscriptionId === null && 'Choose an address to see the number of failed deliveries.'}
           {subscriptionId !== null && !isActive && 'The address is not active: resume or validate it first.'}
           {subscriptionId !== null && isActive && count === 0 && 'No failed deliveries in this period.'}
           {failed.error?.message}
-        </Text>
+        </Note>
       </Group>
     </Stack>
   );

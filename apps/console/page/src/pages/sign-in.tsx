@@ -1,23 +1,20 @@
 /** The form to sign in with an operator token. */
 
-import { Alert, Button, Center, Group, Paper, PasswordInput, Stack, Text, Title } from '@mantine/core';
+import { Alert, Button, Center, Group, Paper, PasswordInput, Stack, Title } from '@mantine/core';
 import type { Session } from '@posthorn/operator-api';
-import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Navigate, useSearchParams } from 'react-router';
-import { call, setCsrfToken } from '../api.ts';
-import { queryClient, useSession } from '../queries.ts';
+import { call } from '../api.ts';
+import { Note } from '../parts/layout.tsx';
+import { beginSession, useChange, useSession } from '../queries.ts';
 
 export function SignInPage() {
   const session = useSession();
   const [search] = useSearchParams();
   const [token, setToken] = useState('');
-  const signIn = useMutation({
-    mutationFn: () => call<Session>('POST', '/v1/session', { token: token.trim() }),
-    onSuccess(made) {
-      setCsrfToken(made.csrf_token);
-      queryClient.setQueryData(['session'], made);
-    },
+  const signIn = useChange(() => call<Session>('POST', '/v1/session', { token: token.trim() }), {
+    onDone: beginSession,
+    quiet: true,
   });
   const next = search.get('next') ?? '/';
   // Only a path of this page. Any other URL would be an open redirect.
@@ -38,9 +35,7 @@ export function SignInPage() {
                 Sign in to Posthorn
               </Title>
             </Group>
-            <Text size="sm" c="dimmed">
-              Use your operator token, one of those in the console's OPERATOR_TOKENS.
-            </Text>
+            <Note>Use your operator token, one of those in the console's OPERATOR_TOKENS setting.</Note>
             <PasswordInput
               label="Operator token"
               value={token}

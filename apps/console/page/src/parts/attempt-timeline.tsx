@@ -1,76 +1,66 @@
-/** The attempts of a delivery as a timeline, with the next one. */
+/** The attempts of a delivery as a timeline, with what comes next. */
 
 import { Group, Text, Timeline } from '@mantine/core';
 import type { DeliveryWithAttempts } from '@posthorn/operator-api';
 import { IconCheck, IconClock, IconHandStop, IconPlus, IconX } from '@tabler/icons-react';
+import { Note } from './layout.tsx';
+import { durationText } from './numbers.ts';
 import { failureOf } from './status.tsx';
-import { Countdown, durationText, Instant } from './time.tsx';
+import { Countdown, Instant } from './time.tsx';
 
 export function AttemptTimeline({ delivery }: { delivery: DeliveryWithAttempts }) {
   const { attempts, status } = delivery;
   return (
-    <Timeline bulletSize={24} lineWidth={2} active={attempts.length}>
+    <Timeline bulletSize={24} lineWidth={2} active={attempts.length} className="numbers">
       <Timeline.Item bullet={<IconPlus size={13} />} title="Created" color="gray">
-        <Text size="sm" c="dimmed">
+        <Note>
           <Instant at={delivery.created_at} />
-        </Text>
+        </Note>
       </Timeline.Item>
-      {attempts.map((attempt) => {
-        const ok = attempt.outcome === 'succeeded';
+      {attempts.map(({ number, outcome, status_code, error, started_at, duration_ms }) => {
+        const [Icon, color] = outcome === 'succeeded' ? [IconCheck, 'teal.8'] : [IconX, 'red.8'];
+        const title = (
+          <Group gap="xs">
+            <span>Attempt {number}</span>
+            {status_code !== null && <Note span>{status_code}</Note>}
+          </Group>
+        );
         return (
-          <Timeline.Item
-            key={attempt.number}
-            bullet={ok ? <IconCheck size={14} /> : <IconX size={14} />}
-            color={ok ? 'teal.8' : 'red.8'}
-            title={
-              <Group gap="xs">
-                <span>Attempt {attempt.number}</span>
-                {attempt.status_code !== null && (
-                  <Text span size="sm" c="dimmed" className="numbers">
-                    {attempt.status_code}
-                  </Text>
-                )}
-              </Group>
-            }
-          >
-            <Text size="sm">{attempt.error === null ? 'Succeeded' : failureOf(attempt.error)}</Text>
-            <Text size="sm" c="dimmed" className="numbers">
-              <Instant at={attempt.started_at} /> · took {durationText(attempt.duration_ms)}
-            </Text>
+          <Timeline.Item key={number} bullet={<Icon size={14} />} color={color} title={title}>
+            <Text size="sm">{error === null ? 'Succeeded' : failureOf(error)}</Text>
+            <Note>
+              <Instant at={started_at} /> · took {durationText(duration_ms)}
+            </Note>
           </Timeline.Item>
         );
       })}
       {status === 'waiting_for_retry' && delivery.next_attempt_at && (
-        <Timeline.Item bullet={<IconClock size={14} />} title={`Attempt ${attempts.length + 1}`} lineVariant="dashed">
-          <Text size="sm" c="dimmed">
-            Due <Countdown to={delivery.next_attempt_at} />
-          </Text>
+        <Timeline.Item bullet={<IconClock size={14} />} title={`Attempt ${attempts.length + 1}`}>
+          <Note>
+            Due <Countdown at={delivery.next_attempt_at} />
+          </Note>
         </Timeline.Item>
       )}
       {status === 'pending' && (
-        <Timeline.Item bullet={<IconClock size={14} />} title="In the queue" lineVariant="dashed">
-          <Text size="sm" c="dimmed">
-            The first attempt follows as soon as a worker has a place free.
-          </Text>
+        <Timeline.Item bullet={<IconClock size={14} />} title="In the queue">
+          <Note>A worker makes the first attempt as soon as it has a free slot.</Note>
         </Timeline.Item>
       )}
       {status === 'held' && (
-        <Timeline.Item bullet={<IconHandStop size={14} />} title="Held" color="orange" lineVariant="dashed">
-          <Text size="sm" c="dimmed">
-            Its address is not active. It goes out once the address is resumed or validated.
-          </Text>
+        <Timeline.Item bullet={<IconHandStop size={14} />} title="Held" color="orange">
+          <Note>The address is not active. The delivery is sent once the address is resumed or validated.</Note>
         </Timeline.Item>
       )}
       {status === 'failed' && (
         <Timeline.Item bullet={<IconX size={14} />} title="Failed permanently" color="red.8">
-          <Text size="sm" c="dimmed">
+          <Note>
             {delivery.failure_reason && `${failureOf(delivery.failure_reason)}. `}
             {delivery.replayable_until && (
               <>
                 It can be replayed until <Instant at={delivery.replayable_until} />.
               </>
             )}
-          </Text>
+          </Note>
         </Timeline.Item>
       )}
     </Timeline>

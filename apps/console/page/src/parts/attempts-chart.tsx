@@ -1,27 +1,27 @@
 /** A stacked chart of succeeded and failed attempts over time. */
 import { BarChart } from '@mantine/charts';
-import { Text } from '@mantine/core';
+import { Center } from '@mantine/core';
+import type { Overview } from '@posthorn/operator-api';
 import dayjs from 'dayjs';
-import type { Attempts } from '../api.ts';
+import { Note } from './layout.tsx';
 
-export function AttemptsChart({
-  series,
-  unit,
-  height = 190,
-}: {
-  series: Attempts['series'];
+interface AttemptsChartProps {
+  series: Overview['last_hour']['series'];
+  /** The length of a period of the series. */
   unit: 'minute' | 'hour';
   height?: number;
-}) {
+}
+
+export function AttemptsChart({ series, unit, height = 190 }: AttemptsChartProps) {
   const total = series.reduce((sum, { succeeded, failed }) => sum + succeeded + failed, 0);
   const failed = series.reduce((sum, period) => sum + period.failed, 0);
   const span = unit === 'minute' ? 'the last hour' : 'the last 24 hours';
   return (
     <figure style={{ margin: 0 }} aria-label={`Attempts over ${span}: ${total - failed} succeeded, ${failed} failed`}>
       {total === 0 ? (
-        <Text c="dimmed" size="sm" h={height} style={{ display: 'grid', placeItems: 'center' }}>
-          No attempts in {span}.
-        </Text>
+        <Center h={height}>
+          <Note>No attempts in {span}.</Note>
+        </Center>
       ) : (
         <BarChart
           h={height}
@@ -44,10 +44,4 @@ export function AttemptsChart({
       )}
     </figure>
   );
-}
-
-/** Returns for example `98.7 %`, or a dash if there were no attempts. */
-export function percent(rate: number | null): string {
-  if (rate === null) return '–';
-  return `${rate === 1 ? '100' : (Math.floor(rate * 1_000) / 10).toFixed(1)} %`;
 }

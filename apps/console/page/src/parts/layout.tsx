@@ -1,24 +1,33 @@
 /** Layout components. */
-import { Anchor, Box, Group, Paper, Stack, Text, Title } from '@mantine/core';
+import { Anchor, type AnchorProps, Box, Group, Paper, Stack, Text, type TextProps, Title } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { useEffect } from 'react';
 import { Link } from 'react-router';
 
-/** A page with title (also the document title), actions and content. */
-export function PageBody({
-  title,
-  heading,
-  back,
-  actions,
-  children,
-}: {
+/** Secondary text. */
+export function Note({ size = 'sm', ...text }: TextProps & { 'aria-live'?: 'polite'; children: ReactNode }) {
+  return <Text c="dimmed" size={size} {...text} />;
+}
+
+/** A link within the page. Truncated, it shows the whole text on hover if `title` is set. */
+export function PageLink(link: AnchorProps & { to: string; title?: string; children: ReactNode }) {
+  return <Anchor component={Link} size="sm" {...(link.truncate && { display: 'block' })} {...link} />;
+}
+
+interface PageBodyProps {
+  /** The title of the document, and the heading unless `heading` is set. */
   title: string;
-  /** Shown instead of the title. */
-  heading?: ReactNode;
+  /** Shown smaller than a title, because it can be long. */
+  heading?: string | undefined;
+  /** Shown beside the heading. */
+  badge?: ReactNode;
   back?: { to: string; label: string };
   actions?: ReactNode;
   children: ReactNode;
-}) {
+}
+
+/** A page with heading, actions and content. */
+export function PageBody({ title, heading, badge, back, actions, children }: PageBodyProps) {
   useEffect(() => {
     document.title = `${title} · Posthorn`;
   }, [title]);
@@ -26,16 +35,17 @@ export function PageBody({
     <Stack gap="lg">
       <Box>
         {back && (
-          <Anchor component={Link} to={back.to} size="sm" c="dimmed">
+          <PageLink to={back.to} c="dimmed">
             ← {back.label}
-          </Anchor>
+          </PageLink>
         )}
-        <Group justify="space-between" align="center" gap="sm" mih={36}>
-          {heading ?? (
-            <Title order={1} size="h2">
-              {title}
+        <Group justify="space-between" gap="sm" mih={36}>
+          <Group gap="sm" miw={0}>
+            <Title order={1} size={heading === undefined ? 'h2' : 'h3'} style={{ overflowWrap: 'anywhere' }}>
+              {heading ?? title}
             </Title>
-          )}
+            {badge}
+          </Group>
           {actions && <Group gap="xs">{actions}</Group>}
         </Group>
       </Box>
@@ -44,18 +54,15 @@ export function PageBody({
   );
 }
 
-/** A framed section. `flush` removes the padding, for example around a table. */
-export function Section({
-  title,
-  aside,
-  flush = false,
-  children,
-}: {
-  title?: string;
+interface SectionProps {
+  title?: string | undefined;
   aside?: ReactNode;
   flush?: boolean;
   children: ReactNode;
-}) {
+}
+
+/** A framed section. `flush` removes the padding, for example around a table. */
+export function Section({ title, aside, flush = false, children }: SectionProps) {
   return (
     <Paper withBorder component="section" aria-label={title} style={{ overflow: 'hidden' }}>
       {title && (
@@ -71,18 +78,24 @@ export function Section({
   );
 }
 
+interface FigureProps {
+  label: string;
+  value: ReactNode;
+  hint?: ReactNode;
+}
+
 /** A figure with its label. */
-export function Figure({ label, value, hint }: { label: string; value: ReactNode; hint?: ReactNode }) {
+export function Figure({ label, value, hint }: FigureProps) {
   return (
-    <div>
-      <Text size="xs" c="dimmed" fw={500}>
+    <div className="numbers">
+      <Note size="xs" fw={500}>
         {label}
-      </Text>
-      <Text component="div" fz={22} fw={650} lh={1.3} className="numbers">
+      </Note>
+      <Text component="div" fz={22} fw={650} lh={1.3}>
         {value}
       </Text>
       {hint && (
-        <Text component="div" size="xs" c="dimmed" className="numbers">
+        <Text component="div" size="xs" c="dimmed">
           {hint}
         </Text>
       )}
@@ -91,22 +104,13 @@ export function Figure({ label, value, hint }: { label: string; value: ReactNode
 }
 
 /** A framed figure; with `to` it is a link. */
-export function FigureCard({ to, ...figure }: { to?: string } & Parameters<typeof Figure>[0]) {
-  if (to === undefined) {
-    return (
-      <Paper withBorder p="sm">
-        <Figure {...figure} />
-      </Paper>
-    );
-  }
-  return (
-    <Paper withBorder p="sm" component={Link} to={to} c="inherit" td="none">
-      <Figure {...figure} />
-    </Paper>
-  );
+export function FigureCard({ to, ...figure }: FigureProps & { to?: string }) {
+  const card = { withBorder: true, p: 'sm', children: <Figure {...figure} /> } as const;
+  if (to === undefined) return <Paper {...card} />;
+  return <Paper {...card} component={Link} to={to} c="inherit" td="none" />;
 }
 
-/** A list of names and values. On narrow screens each name is above its value. */
+/** A list of names and values, without those that have no value (`null`, `false`). */
 export function Facts({ facts }: { facts: Record<string, ReactNode> }) {
   return (
     <Box
@@ -114,16 +118,18 @@ export function Facts({ facts }: { facts: Record<string, ReactNode> }) {
       m={0}
       style={{ display: 'grid', gap: '10px 24px', gridTemplateColumns: 'repeat(auto-fit, minmax(230px, 1fr))' }}
     >
-      {Object.entries(facts).map(([name, value]) => (
-        <div key={name}>
-          <Text component="dt" size="xs" c="dimmed" fw={500}>
-            {name}
-          </Text>
-          <Text component="dd" m={0} size="sm" style={{ overflowWrap: 'anywhere' }}>
-            {value}
-          </Text>
-        </div>
-      ))}
+      {Object.entries(facts)
+        .filter(([, value]) => value !== null && value !== false)
+        .map(([name, value]) => (
+          <div key={name}>
+            <Text component="dt" size="xs" c="dimmed" fw={500}>
+              {name}
+            </Text>
+            <Text component="dd" m={0} size="sm" style={{ overflowWrap: 'anywhere' }}>
+              {value}
+            </Text>
+          </div>
+        ))}
     </Box>
   );
 }

@@ -12,7 +12,7 @@ export function SecretOnce({ secret }: { secret: string }) {
       </Alert>
       <div>
         <Text size="sm" fw={500} mb={6}>
-          The receiver verifies each delivery with it
+          The receiver verifies each delivery with this secret
         </Text>
         <Tabs defaultValue="node">
           <Tabs.List>

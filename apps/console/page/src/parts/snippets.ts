@@ -17,7 +17,7 @@ export function verify(rawBody, header, secret) {
 export const pythonSnippet = `import hashlib, hmac, time
 
 def verify(raw_body: bytes, header: str, secret: str) -> bool:
-    """raw_body: the bytes as they came. header: Service-Signature."""
+    """raw_body: the bytes as received. header: Service-Signature."""
     parts = [part.partition("=") for part in header.split(",")]
     t = next((value for name, _, value in parts if name == "t"), "")
     if not t.isdecimal() or abs(time.time() - int(t)) > 300:

@@ -3,34 +3,35 @@ import { Alert, Button, Center, Loader, Stack, Text } from '@mantine/core';
 import { IconAlertCircle } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
 import { ApiError } from '../api.ts';
+import { Note } from './layout.tsx';
 
-interface Query<T> {
+/** The part of a TanStack query that is shown. */
+export interface Query<T> {
   data: T | undefined;
   error: Error | null;
   isPending: boolean;
   refetch: () => unknown;
 }
 
-/** Shows a query's data, or a placeholder. If a refresh fails, keeps the earlier data and says so. */
-export function Loaded<T>({
-  query,
-  what,
-  children,
-}: {
+interface LoadedProps<T> {
   query: Query<T>;
+  /** Names the data in messages. */
   what: string;
   children: (data: T) => ReactNode;
-}) {
+}
+
+/** Shows a query's data, or a placeholder. If a refresh fails, keeps the earlier data and says so. */
+export function Loaded<T>({ query, what, children }: LoadedProps<T>) {
   if (query.data !== undefined) {
     return (
       <>
-        {query.error && <Problem title="This may be out of date" error={query.error} retry={query.refetch} />}
+        {query.error && <Problem title="This data may be out of date" error={query.error} retry={query.refetch} />}
         {children(query.data)}
       </>
     );
   }
   if (query.error instanceof ApiError && query.error.status === 404) {
-    return <Empty title={`No such ${what}`}>It may have been deleted or have expired.</Empty>;
+    return <Empty title={`No such ${what}`}>It may have been deleted, or it has expired.</Empty>;
   }
   if (query.error) return <Problem title={`The ${what} can't be shown`} error={query.error} retry={query.refetch} />;
   return (
@@ -40,7 +41,8 @@ export function Loaded<T>({
   );
 }
 
-function Problem({ title, error, retry }: { title: string; error: Error; retry: () => unknown }) {
+/** What failed and why, with a button to try again. */
+export function Problem({ title, error, retry }: { title: string; error: Error; retry: () => unknown }) {
   return (
     <Alert color="red" icon={<IconAlertCircle />} title={title} mb="md" role="alert">
       <Text size="sm" mb="xs">
@@ -58,28 +60,8 @@ export function Empty({ title, children, action }: { title: string; children?: R
   return (
     <Stack align="center" gap={6} py={48} px="md" ta="center">
       <Text fw={600}>{title}</Text>
-      {children && (
-        <Text size="sm" c="dimmed" maw={460}>
-          {children}
-        </Text>
-      )}
+      {children && <Note maw={460}>{children}</Note>}
       {action}
     </Stack>
-  );
-}
-
-/** A button that loads the next page of a list. */
-export function MoreButton({
-  list,
-}: {
-  list: { hasNextPage: boolean; isFetchingNextPage: boolean; fetchNextPage: () => unknown };
-}) {
-  if (!list.hasNextPage) return null;
-  return (
-    <Center mt="md">
-      <Button variant="default" loading={list.isFetchingNextPage} onClick={() => list.fetchNextPage()}>
-        Show more
-      </Button>
-    </Center>
   );
 }

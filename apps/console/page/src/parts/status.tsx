@@ -23,6 +23,11 @@ export function labelOf(status: Status): string {
   return looks[status].label;
 }
 
+/** Returns the statuses with their labels, for selection. */
+export function statusOptions(statuses: Status[]) {
+  return statuses.map((value) => ({ value, label: labelOf(value) }));
+}
+
 export function StatusBadge({ status }: { status: Status }) {
   const { color, label } = looks[status];
   return (

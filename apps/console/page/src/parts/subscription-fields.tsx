@@ -41,38 +41,30 @@ export function environmentLabel(environment: string): string {
   return environments.find(({ value }) => value === environment)?.label ?? environment;
 }
 
-/** Returns `All types`, the types if there are few, or their number. */
+/** Returns `All types`, the only type, or the number of types. */
 export function typesText(types: Subscription['event_types']): string {
   if (types === 'all') return 'All types';
-  return types.length === 1 ? types[0]! : `${types.length} types`;
+  return types.length === 1 ? types.join() : `${types.length} types`;
 }
 
-export interface SubscriptionFields {
-  url: string;
-  event_types: Subscription['event_types'];
-  environment: Subscription['environment'];
-  description: string;
-}
+export type SubscriptionFields = Pick<Subscription, 'url' | 'event_types' | 'environment' | 'description'>;
 
-/** The form to create or change a subscription. Shows the API's messages at their fields. */
-export function SubscriptionForm({
-  initial,
-  submitLabel,
-  onSubmit,
-  onCancel,
-}: {
+interface SubscriptionFormProps {
   initial: SubscriptionFields;
   submitLabel: string;
   onSubmit: (fields: SubscriptionFields) => Promise<unknown>;
   onCancel: () => void;
-}) {
+}
+
+/** The form to create or change a subscription. Shows the API's messages at their fields. */
+export function SubscriptionForm({ initial, submitLabel, onSubmit, onCancel }: SubscriptionFormProps) {
   const form = useForm({
     initialValues: {
       url: initial.url,
-      environment: initial.environment as string,
+      environment: initial.environment,
       description: initial.description,
       all: initial.event_types === 'all',
-      types: (initial.event_types === 'all' ? [] : initial.event_types) as string[],
+      types: initial.event_types === 'all' ? [] : initial.event_types,
     },
     validate: {
       url: (url) => (URL.canParse(url) ? null : 'Enter a complete URL, such as https://example.com/webhooks'),
@@ -81,12 +73,7 @@ export function SubscriptionForm({
   });
   const submit = form.onSubmit(async ({ url, environment, description, all, types }) => {
     try {
-      await onSubmit({
-        url: url.trim(),
-        environment: environment as Subscription['environment'],
-        description,
-        event_types: all ? 'all' : (types as SessionEventType[]),
-      });
+      await onSubmit({ url: url.trim(), environment, description, event_types: all ? 'all' : types });
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       const { event_types: types, ...fields } = error.fields;
@@ -118,7 +105,7 @@ export function SubscriptionForm({
           onChange={(value) => form.setFieldValue('all', value === 'all')}
         >
           <Group mt={6}>
-            <Radio value="all" label="All, also those to come" />
+            <Radio value="all" label="All, including future types" />
             <Radio value="some" label="A selection" />
           </Group>
         </Radio.Group>

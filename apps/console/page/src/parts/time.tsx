@@ -1,8 +1,9 @@
-/** Formats instants and durations. The exact instant is in the tooltip. */
-import { Text, Tooltip } from '@mantine/core';
+/** Shows instants. The exact instant is in the tooltip. */
+import { Tooltip } from '@mantine/core';
 import dayjs from 'dayjs';
 import relativeTime from 'dayjs/plugin/relativeTime';
 import { useEffect, useState } from 'react';
+import { durationText } from './numbers.ts';
 
 dayjs.extend(relativeTime);
 
@@ -16,54 +17,30 @@ function useNow(everyMs: number): number {
   return now;
 }
 
-/** Shows for example `21 Nov, 08:23:11`. */
-export function Instant({ at }: { at: string }) {
-  const sameYear = dayjs(at).year() === dayjs().year();
+function Time({ at, text }: { at: string; text: string }) {
   return (
     <Tooltip label={at} openDelay={300}>
       <time dateTime={at} className="numbers" style={{ whiteSpace: 'nowrap' }}>
-        {dayjs(at).format(sameYear ? 'D MMM, HH:mm:ss' : 'D MMM YYYY, HH:mm')}
+        {text}
       </time>
     </Tooltip>
   );
+}
+
+/** Shows for example `21 Nov, 08:23:11`. */
+export function Instant({ at }: { at: string }) {
+  const sameYear = dayjs(at).year() === dayjs().year();
+  return <Time at={at} text={dayjs(at).format(sameYear ? 'D MMM, HH:mm:ss' : 'D MMM YYYY, HH:mm')} />;
 }
 
 /** Shows for example `3 minutes ago`. */
 export function Ago({ at }: { at: string }) {
   const now = useNow(10_000);
-  return (
-    <Tooltip label={at} openDelay={300}>
-      <time dateTime={at} style={{ whiteSpace: 'nowrap' }}>
-        {dayjs(at).from(now)}
-      </time>
-    </Tooltip>
-  );
+  return <Time at={at} text={dayjs(at).from(now)} />;
 }
 
 /** Counts down to an instant, for example `in 4 min 12 s`. */
-export function Countdown({ to }: { to: string }) {
-  const leftMs = Date.parse(to) - useNow(1_000);
-  return (
-    <Tooltip label={to} openDelay={300}>
-      <Text span inherit className="numbers">
-        {leftMs <= 0 ? 'any moment' : `in ${durationText(leftMs)}`}
-      </Text>
-    </Tooltip>
-  );
-}
-
-/** Returns for example `840 ms`, `12.4 s`, `4 min 12 s`, `11 h 59 min` or `3 d 4 h`. */
-export function durationText(ms: number): string {
-  if (ms < 1_000) return `${Math.round(ms)} ms`;
-  if (ms < 60_000) return `${ms < 10_000 ? (ms / 1_000).toFixed(1) : Math.round(ms / 1_000)} s`;
-  const [units, sizes] = [
-    ['min', 'h', 'd'],
-    [60_000, 3_600_000, 86_400_000],
-  ];
-  const largest = ms < sizes[1]! ? 0 : ms < sizes[2]! ? 1 : 2;
-  const whole = Math.floor(ms / sizes[largest]!);
-  const rest = ms - whole * sizes[largest]!;
-  const smaller = largest === 0 ? Math.floor(rest / 1_000) : Math.floor(rest / sizes[largest - 1]!);
-  const smallerUnit = largest === 0 ? 's' : units[largest - 1];
-  return smaller === 0 ? `${whole} ${units[largest]}` : `${whole} ${units[largest]} ${smaller} ${smallerUnit}`;
+export function Countdown({ at }: { at: string }) {
+  const leftMs = Date.parse(at) - useNow(1_000);
+  return <Time at={at} text={leftMs <= 0 ? 'any moment' : `in ${durationText(leftMs)}`} />;
 }

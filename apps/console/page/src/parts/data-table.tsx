@@ -1,0 +1,82 @@
+/** Tables described by their columns, and lists of such rows that are read page by page. */
+import { Button, Center, type MantineBreakpoint, Table, type TableProps, type TableTdProps } from '@mantine/core';
+import type { ReactNode } from 'react';
+import { Section } from './layout.tsx';
+import { Loaded, type Query } from './states.tsx';
+
+export interface Column<T> {
+  header: string;
+  cell: (row: T) => ReactNode;
+  width?: TableTdProps['w'];
+  /** The column is hidden on narrower screens. */
+  visibleFrom?: MantineBreakpoint;
+  ta?: 'right';
+}
+
+interface DataTableProps<T> extends Pick<TableProps, 'layout' | 'highlightOnHover'> {
+  'aria-label': string;
+  columns: Column<T>[];
+  rows: T[];
+  hideHeaders?: boolean;
+}
+
+export function DataTable<T extends { id: string }>({ columns, rows, hideHeaders, ...table }: DataTableProps<T>) {
+  return (
+    <Table layout="fixed" {...table}>
+      {!hideHeaders && (
+        <Table.Thead>
+          <Table.Tr>
+            {columns.map(({ header, cell: _, width, ...props }) => (
+              <Table.Th key={header} w={width} {...props}>
+                {header}
+              </Table.Th>
+            ))}
+          </Table.Tr>
+        </Table.Thead>
+      )}
+      <Table.Tbody>
+        {rows.map((row) => (
+          <Table.Tr key={row.id}>
+            {columns.map(({ header, cell, width, ...props }) => (
+              <Table.Td key={header} w={hideHeaders ? width : undefined} {...props}>
+                {cell(row)}
+              </Table.Td>
+            ))}
+          </Table.Tr>
+        ))}
+      </Table.Tbody>
+    </Table>
+  );
+}
+
+/** A list read page by page: its rows, or `empty`, and a button that loads the next page. */
+export function PagedList<T>({
+  list,
+  what,
+  title,
+  empty,
+  children,
+}: {
+  list: Query<T[]> & { hasNextPage: boolean; isFetchingNextPage: boolean; fetchNextPage: () => unknown };
+  what: string;
+  title?: string;
+  empty: ReactNode;
+  children: (rows: T[]) => ReactNode;
+}) {
+  return (
+    <>
+      <Section title={title} flush>
+        <Loaded query={list} what={what}>
+          {(rows) => (rows.length === 0 ? empty : children(rows))}
+        </Loaded>
+      </Section>
+      {list.hasNextPage && (
+        <Center mt="md">
+          <Button variant="default" loading={list.isFetchingNextPage} onClick={() => list.fetchNextPage()}>
+            Show more
+          </Button>
+        </Center>
+      )}
+    </>
+  );
+}

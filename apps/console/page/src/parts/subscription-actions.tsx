@@ -1,0 +1,203 @@
+/** All actions on a subscription: buttons, a menu, and the dialogs that they open. */
+
+import { Button, Drawer, Group, Menu, Modal, Select, Stack, Text } from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
+import { modals } from '@mantine/modals';
+import type { Delivery, Subscription, SubscriptionWithSecret } from '@posthorn/operator-api';
+import {
+  IconChevronDown,
+  IconKey,
+  IconPencil,
+  IconPlayerPause,
+  IconPlayerPlay,
+  IconPlayerTrackNext,
+  IconSend,
+  IconShieldCheck,
+  IconTrash,
+} from '@tabler/icons-react';
+import { useState } from 'react';
+import { Link, useNavigate } from 'react-router';
+import { call } from '../api.ts';
+import { useChange, useDelivery, usePost } from '../queries.ts';
+import { ActionButton } from './action-button.tsx';
+import { AttemptTimeline } from './attempt-timeline.tsx';
+import { Note, PageLink } from './layout.tsx';
+import { SecretOnce } from './secret.tsx';
+import { Loaded } from './states.tsx';
+import { StatusBadge } from './status.tsx';
+import { type SubscriptionFields, SubscriptionForm } from './subscription-fields.tsx';
+
+export function SubscriptionActions({ subscription }: { subscription: Subscription }) {
+  const { id, url, status } = subscription;
+  const navigate = useNavigate();
+  const [isEditing, edit] = useDisclosure(false);
+  const [isRotating, rotate] = useDisclosure(false);
+  const path = `/v1/subscriptions/${id}`;
+  const validate = usePost(`${path}/validate`, { done: 'The address was validated.' });
+  const pause = usePost(`${path}/pause`, { done: 'Paused. Deliveries are held from now on.' });
+  const resume = usePost(`${path}/resume`, { done: 'Resumed. Held deliveries are sent now.' });
+  const test = usePost<Delivery>(`${path}/test`);
+  const remove = useChange(() => call('DELETE', path), { done: 'Deleted.', onDone: () => navigate('/subscriptions') });
+  const confirmDelete = () =>
+    modals.openConfirmModal({
+      title: 'Delete this subscription?',
+      children: (
+        <Text size="sm">
+          Nothing more is sent to <b>{url}</b>. Deliveries that have not ended yet fail and can't be replayed. This
+          can't be undone.
+        </Text>
+      ),
+      labels: { confirm: 'Delete it', cancel: 'Keep it' },
+      confirmProps: { color: 'red' },
+      onConfirm: () => remove.mutate(),
+    });
+  return (
+    <>
+      {status === 'active' && (
+        <ActionButton change={test} icon={IconSend} variant="default">
+          Send test
+        </ActionButton>
+      )}
+      {status === 'paused' && (
+        <ActionButton change={resume} icon={IconPlayerPlay}>
+          Resume
+        </ActionButton>
+      )}
+      {(status === 'awaiting_validation' || status === 'refused') && (
+        <ActionButton change={validate} icon={IconShieldCheck}>
+          Validate
+        </ActionButton>
+      )}
+      <Menu position="bottom-end">
+        <Menu.Target>
+          <Button
+            variant="default"
+            rightSection={<IconChevronDown size={16} />}
+            loading={remove.isPending || pause.isPending}
+          >
+            More
+          </Button>
+        </Menu.Target>
+        <Menu.Dropdown>
+          <Menu.Item leftSection={<IconPencil size={16} />} onClick={edit.open}>
+            Edit
+          </Menu.Item>
+          {(status === 'active' || status === 'paused') && (
+            <Menu.Item leftSection={<IconShieldCheck size={16} />} onClick={() => validate.mutate()}>
+              Validate again
+            </Menu.Item>
+          )}
+          {status === 'active' && (
+            <Menu.Item leftSection={<IconPlayerPause size={16} />} onClick={() => pause.mutate()}>
+              Pause
+            </Menu.Item>
+          )}
+          <Menu.Item leftSection={<IconKey size={16} />} onClick={rotate.open}>
+            Rotate secret
+          </Menu.Item>
+          <Menu.Item
+            leftSection={<IconPlayerTrackNext size={16} />}
+            component={Link}
+            to={`/replays?subscription_id=${id}`}
+          >
+            Replay failed deliveries
+          </Menu.Item>
+          <Menu.Divider />
+          <Menu.Item color="red" leftSection={<IconTrash size={16} />} onClick={confirmDelete}>
+            Delete
+          </Menu.Item>
+        </Menu.Dropdown>
+      </Menu>
+      <EditModal subscription={subscription} opened={isEditing} close={edit.close} />
+      <RotateModal subscription={subscription} opened={isRotating} close={rotate.close} />
+      <Drawer opened={test.data !== undefined} onClose={test.reset} position="right" title="Test delivery">
+        {test.data && <TestDelivery id={test.data.id} />}
+      </Drawer>
+    </>
+  );
+}
+
+/** A test delivery and its attempts, refreshed. */
+function TestDelivery({ id }: { id: string }) {
+  const delivery = useDelivery(id);
+  return (
+    <Loaded query={delivery} what="delivery">
+      {(data) => (
+        <Stack>
+          <StatusBadge status={data.status} />
+          <AttemptTimeline delivery={data} />
+          <PageLink to={`/deliveries/${id}`}>Open the delivery</PageLink>
+        </Stack>
+      )}
+    </Loaded>
+  );
+}
+
+interface DialogProps {
+  subscription: Subscription;
+  opened: boolean;
+  close: () => void;
+}
+
+function EditModal({ subscription, opened, close }: DialogProps) {
+  const save = useChange(
+    (fields: SubscriptionFields) => call('PATCH', `/v1/subscriptions/${subscription.id}`, fields),
+    { done: 'Saved.', onDone: close, quiet: true },
+  );
+  return (
+    <Modal opened={opened} onClose={close} title="Edit subscription" size="lg">
+      <Note mb="md">A new address must be validated again. Until then, its deliveries are held.</Note>
+      <SubscriptionForm initial={subscription} submitLabel="Save" onSubmit={save.mutateAsync} onCancel={close} />
+    </Modal>
+  );
+}
+
+const overlaps = [
+  { value: '0s', label: 'None: the old secret stops at once' },
+  { value: '1h', label: '1 hour' },
+  { value: '24h', label: '24 hours' },
+  { value: '7d', label: '7 days' },
+];
+
+function RotateModal({ subscription, opened, close }: DialogProps) {
+  const [overlap, setOverlap] = useState('24h');
+  const rotate = useChange(() =>
+    call<SubscriptionWithSecret>('POST', `/v1/subscriptions/${subscription.id}/rotate-secret`, { overlap }),
+  );
+  const end = () => {
+    close();
+    rotate.reset();
+  };
+  return (
+    <Modal opened={opened} onClose={end} title="Rotate the signing secret" size="lg">
+      {rotate.data ? (
+        <Stack>
+          <SecretOnce secret={rotate.data.secret} />
+          <Group>
+            <Button onClick={end}>I have copied it</Button>
+          </Group>
+        </Stack>
+      ) : (
+        <Stack>
+          <Text size="sm">
+            This creates a new secret. During the overlap, each delivery is signed with both secrets, so that the
+            receiver can change over without missing one.
+          </Text>
+          <Select
+            label="Overlap"
+            data={overlaps}
+            value={overlap}
+            onChange={(value) => setOverlap(value ?? '24h')}
+            allowDeselect={false}
+          />
+          <Group>
+            <ActionButton change={rotate}>Rotate</ActionButton>
+            <Button variant="default" onClick={end}>
+              Cancel
+            </Button>
+          </Group>
+        </Stack>
+      )}
+    </Modal>
+  );
+}
