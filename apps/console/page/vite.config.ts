@@ -1,4 +1,4 @@
-/** How the operators' page is built, and served while one works on it: `npx vite apps/console/page`, with a console on its usual port. */
+/** Builds the operators' page. `npx vite apps/console/page` serves it during development; it needs a console on its usual port. */
 import react from '@vitejs/plugin-react';
 import { defineConfig } from 'vite';
 

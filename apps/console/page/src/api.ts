@@ -22,28 +22,21 @@ export type QueryParameters = Record<string, string | number | null | undefined>
 
 /** Returns the path with the parameters that have a value. */
 export function withQuery(path: string, query: QueryParameters): string {
-  const given = Object.entries(query).flatMap(([name, value]): [string, string][] =>
-    value === undefined || value === null || value === '' ? [] : [[name, String(value)]],
-  );
+  const given = Object.entries(query)
+    .filter(([, value]) => value !== undefined && value !== null && value !== '')
+    .map(([name, value]) => [name, String(value)]);
   return given.length === 0 ? path : `${path}?${new URLSearchParams(given)}`;
 }
 
 /** Returns the text of the response. Throws `ApiError`. */
 export async function callText(method: string, path: string, body?: unknown): Promise<string> {
-  const changes = method !== 'GET';
-  let response: Response;
-  try {
-    response = await fetch(path, {
-      method,
-      headers: {
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-        ...(changes && csrfToken !== null ? { 'x-csrf-token': csrfToken } : {}),
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
-  } catch {
+  const headers = new Headers();
+  if (body !== undefined) headers.set('content-type', 'application/json');
+  if (method !== 'GET' && csrfToken !== null) headers.set('x-csrf-token', csrfToken);
+  const json = body === undefined ? null : JSON.stringify(body);
+  const response = await fetch(path, { method, headers, body: json }).catch(() => {
     throw new ApiError(0, 'Cannot reach the console. Is it running, and are you online?');
-  }
+  });
   const text = await response.text();
   if (response.ok) return text;
   throw problemOf(response.status, text);

@@ -152,18 +152,12 @@ function Frame() {
 }
 
 function ColorSchemeButton() {
-  const { setColorScheme } = useMantineColorScheme();
+  const { toggleColorScheme } = useMantineColorScheme();
   const isDark = useComputedColorScheme('light') === 'dark';
   const label = isDark ? 'Light colors' : 'Dark colors';
   return (
     <Tooltip label={label}>
-      <ActionIcon
-        variant="subtle"
-        color="gray"
-        size="lg"
-        aria-label={label}
-        onClick={() => setColorScheme(isDark ? 'light' : 'dark')}
-      >
+      <ActionIcon variant="subtle" color="gray" size="lg" aria-label={label} onClick={toggleColorScheme}>
         {isDark ? <IconSun size={18} /> : <IconMoon size={18} />}
       </ActionIcon>
     </Tooltip>

@@ -15,7 +15,9 @@ import { App } from './app.tsx';
 import { queryClient } from './queries.ts';
 import { readable, theme } from './theme.ts';
 
-createRoot(document.getElementById('root')!).render(
+const root = document.getElementById('root');
+if (root === null) throw new Error('index.html has no element with the id root');
+createRoot(root).render(
   <StrictMode>
     <MantineProvider theme={theme} cssVariablesResolver={readable} defaultColorScheme="auto">
       <QueryClientProvider client={queryClient}>

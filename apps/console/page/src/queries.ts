@@ -69,7 +69,7 @@ export function useSession() {
   });
 }
 
-/** Call it after signing in. */
+/** Stores the session of an operator who has just signed in. */
 export function beginSession(session: Session): void {
   setCsrfToken(session.csrf_token);
   queryClient.setQueryData(SESSION_KEY, session);

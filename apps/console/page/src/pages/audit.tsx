@@ -35,7 +35,7 @@ export function AuditPage() {
     <PageBody title="Audit">
       <Group gap="sm">
         <AddressFilter filters={filters} />
-        <SelectFilter filters={filters} name="action" label="Action" data={actionOptions} width={{ xs: 240 }} />
+        <SelectFilter filters={filters} name="action" label="Action" data={actionOptions} widthPx={240} />
       </Group>
       <PagedList list={list} what="audit trail" empty={empty}>
         {(entries) => <DataTable aria-label="Audit trail" columns={columnsOf(urls)} rows={entries} />}

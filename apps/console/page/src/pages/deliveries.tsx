@@ -29,7 +29,7 @@ export function DeliveriesPage() {
       placeholder={label}
       value={filter[name] ? dayjs(filter[name]).format('YYYY-MM-DD HH:mm:ss') : null}
       onChange={(value) => set(name, value ? dayjs(value).toISOString() : null)}
-      w={filterWidth({ xs: 200 })}
+      w={filterWidth(200)}
     />
   );
   const none = list.hasNextPage ? (
@@ -44,15 +44,15 @@ export function DeliveriesPage() {
     <PageBody title="Deliveries">
       <Group gap="sm">
         <AddressFilter filters={filters} />
-        <SelectFilter filters={filters} name="status" label="Status" data={statuses} width={{ xs: 170 }} />
-        <SelectFilter filters={filters} name="event_type" label="Event type" data={eventTypes} width={{ xs: 230 }} />
+        <SelectFilter filters={filters} name="status" label="Status" data={statuses} widthPx={170} />
+        <SelectFilter filters={filters} name="event_type" label="Event type" data={eventTypes} widthPx={230} />
         <TextInput
           aria-label="Event id"
           placeholder="Event id"
           key={filter.event_id ?? ''}
           defaultValue={filter.event_id ?? ''}
           onChange={(event) => setEventId(event.currentTarget.value)}
-          w={filterWidth({ xs: 230 })}
+          w={filterWidth(230)}
         />
         {time('from', 'Created from')}
         {time('to', 'Created until')}

@@ -30,13 +30,7 @@ export function DeliveryPage() {
       heading={data?.event_type ?? 'Delivery'}
       badge={data && <StatusBadge status={data.status} />}
       back={{ to: '/deliveries', label: 'Deliveries' }}
-      actions={
-        isReplayable && (
-          <ActionButton change={replay} icon={IconRefresh}>
-            Replay
-          </ActionButton>
-        )
-      }
+      actions={isReplayable && <ActionButton label="Replay" icon={IconRefresh} change={replay} />}
     >
       <Loaded query={delivery} what="delivery">
         {(loaded) => (
@@ -65,7 +59,7 @@ function Details({ delivery }: { delivery: DeliveryWithAttempts }) {
   const { id, subscription_id: subscriptionId, replay_of: original } = delivery;
   const subscription = useSubscription(subscriptionId);
   const link = (to: string, text: string) => (
-    <PageLink key={to} to={to} className="mono" display="block">
+    <PageLink to={to} className="mono">
       {text}
     </PageLink>
   );
@@ -80,7 +74,8 @@ function Details({ delivery }: { delivery: DeliveryWithAttempts }) {
         Environment: delivery.environment,
         Attempts: `${delivery.attempt_count} of ${delivery.max_attempts}`,
         'Replay of': original && linkTo(original),
-        [original ? 'Other replays' : 'Replayed as']: others.length > 0 && others.map(linkTo),
+        [original ? 'Other replays' : 'Replayed as']:
+          others.length > 0 && others.map((other) => <div key={other}>{linkTo(other)}</div>),
       }}
     />
   );

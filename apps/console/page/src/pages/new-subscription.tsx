@@ -32,7 +32,7 @@ export function NewSubscriptionPage() {
             </Text>
             <SecretOnce secret={created.secret} />
             <Group>
-              <ActionButton change={validate}>I have copied it, validate the address</ActionButton>
+              <ActionButton label="I have copied it, validate the address" change={validate} />
               <Button component={Link} to={`/subscriptions/${created.id}`} variant="default">
                 Later
               </Button>

@@ -9,7 +9,7 @@ import { type Column, DataTable } from '../parts/data-table.tsx';
 import { Figure, FigureCard, Note, PageBody, PageLink, Section } from '../parts/layout.tsx';
 import { countText, durationText, percentText } from '../parts/numbers.ts';
 import { Loaded } from '../parts/states.tsx';
-import { labelOf, StatusBadge } from '../parts/status.tsx';
+import { looks, StatusBadge } from '../parts/status.tsx';
 import { Ago, Instant } from '../parts/time.tsx';
 import { useOverview } from '../queries.ts';
 
@@ -66,9 +66,7 @@ export function OverviewPage() {
 }
 
 function Content({ overview }: { overview: Overview }) {
-  const [unit, setUnit] = useState<'minute' | 'hour'>('minute');
   const { deliveries, queue, workers, addresses } = overview;
-  const attempts = unit === 'minute' ? overview.last_hour : overview.last_day;
   return (
     <Stack>
       {workers.length === 0 && (
@@ -94,48 +92,20 @@ function Content({ overview }: { overview: Overview }) {
         {(['succeeded', 'pending', 'waiting_for_retry', 'held', 'failed'] as const).map((status) => (
           <FigureCard
             key={status}
-            label={labelOf(status)}
+            label={looks[status].label}
             value={countText(deliveries[status])}
             hint="deliveries"
             to={`/deliveries?status=${status}`}
           />
         ))}
       </SimpleGrid>
-      <Section
-        title="Attempts"
-        aside={
-          <SegmentedControl
-            size="xs"
-            value={unit}
-            onChange={(value) => setUnit(value as typeof unit)}
-            data={[
-              { value: 'minute', label: 'Last hour' },
-              { value: 'hour', label: 'Last day' },
-            ]}
-            aria-label="Time shown"
-          />
-        }
-      >
-        <Stack gap="md">
-          <SimpleGrid cols={{ base: 2, sm: 4 }} spacing="sm">
-            <Figure
-              label="Success rate"
-              value={percentText(attempts.success_rate)}
-              hint={`of ${countText(attempts.attempts)} attempts`}
-            />
-            <Durations label="Median attempt" ms={attempts.attempt_ms} />
-            <Durations label="Median acceptance to arrival" ms={attempts.arrival_ms} />
-            <Figure label="Failed attempts" value={countText(attempts.failed)} />
-          </SimpleGrid>
-          <AttemptsChart series={attempts.series} unit={unit} />
-        </Stack>
-      </Section>
+      <Attempts overview={overview} />
       <SimpleGrid cols={{ base: 1, md: 2 }}>
         <Section title="Queue">
           <SimpleGrid cols={2} spacing="sm">
             <Figure label="Waiting for a worker" value={countText(queue.waiting)} hint={`${queue.active} in flight`} />
             <Figure
-              label="Oldest not attempted yet"
+              label="Oldest pending delivery"
               value={durationText(queue.oldest_pending_age_ms || null)}
               hint={`${queue.delayed} due later`}
             />
@@ -170,6 +140,38 @@ function Content({ overview }: { overview: Overview }) {
         }
       />
     </Stack>
+  );
+}
+
+function Attempts({ overview }: { overview: Overview }) {
+  const [unit, setUnit] = useState<'minute' | 'hour'>('minute');
+  const attempts = unit === 'minute' ? overview.last_hour : overview.last_day;
+  const choice = (
+    <SegmentedControl
+      size="xs"
+      value={unit}
+      onChange={setUnit}
+      data={[
+        { value: 'minute', label: 'Last hour' },
+        { value: 'hour', label: 'Last day' },
+      ]}
+      aria-label="Time shown"
+    />
+  );
+  return (
+    <Section title="Attempts" aside={choice}>
+      <SimpleGrid cols={{ base: 2, sm: 4 }} spacing="sm" mb="md">
+        <Figure
+          label="Success rate"
+          value={percentText(attempts.success_rate)}
+          hint={`of ${countText(attempts.attempts)} attempts`}
+        />
+        <Durations label="Median attempt time" ms={attempts.attempt_ms} />
+        <Durations label="Median delivery time" ms={attempts.arrival_ms} />
+        <Figure label="Failed attempts" value={countText(attempts.failed)} />
+      </SimpleGrid>
+      <AttemptsChart series={attempts.series} unit={unit} />
+    </Section>
   );
 }
 

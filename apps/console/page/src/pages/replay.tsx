@@ -7,7 +7,7 @@ import { Copyable } from '../parts/code.tsx';
 import { Facts, FigureCard, PageBody, PageLink, Section } from '../parts/layout.tsx';
 import { countText } from '../parts/numbers.ts';
 import { Loaded } from '../parts/states.tsx';
-import { StatusBadge } from '../parts/status.tsx';
+import { looks, StatusBadge } from '../parts/status.tsx';
 import { Instant } from '../parts/time.tsx';
 import { useReplay, useSubscription } from '../queries.ts';
 
@@ -31,7 +31,6 @@ function Content({ replay }: { replay: Replay }) {
   const subscription = useSubscription(replay.subscription_id);
   const done = replay.replayed + replay.skipped;
   const share = replay.status === 'running' ? (replay.total === 0 ? 0 : done / replay.total) : 1;
-  const color = { running: 'blue', done: 'teal', failed: 'red' }[replay.status];
   return (
     <Stack>
       <Section>
@@ -39,7 +38,7 @@ function Content({ replay }: { replay: Replay }) {
           <Progress.Root size="xl">
             <Progress.Section
               value={100 * share}
-              color={color}
+              color={looks[replay.status].color}
               animated={replay.status === 'running'}
               aria-label="Progress of the bulk replay"
             />

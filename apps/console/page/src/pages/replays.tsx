@@ -85,9 +85,11 @@ function NewReplay() {
         <DateTimePicker label="Created until" placeholder="Now" value={to} onChange={setTo} />
       </SimpleGrid>
       <Group>
-        <ActionButton change={start} disabled={subscriptionId === null || !count || !isActive}>
-          {count ? `Replay ${countText(count)} failed ${count === 1 ? 'delivery' : 'deliveries'}` : 'Replay'}
-        </ActionButton>
+        <ActionButton
+          label={count ? `Replay ${countText(count)} failed ${count === 1 ? 'delivery' : 'deliveries'}` : 'Replay'}
+          change={start}
+          disabled={subscriptionId === null || !count || !isActive}
+        />
         <Note aria-live="polite">
           {subscriptionId === null && 'Choose an address to see the number of failed deliveries.'}
           {subscriptionId !== null && !isActive && 'The address is not active: resume or validate it first.'}

@@ -35,7 +35,7 @@ export function SignInPage() {
                 Sign in to Posthorn
               </Title>
             </Group>
-            <Note>Use your operator token, one of those in the console's OPERATOR_TOKENS setting.</Note>
+            <Note>Use one of the tokens in the console's OPERATOR_TOKENS setting.</Note>
             <PasswordInput
               label="Operator token"
               value={token}

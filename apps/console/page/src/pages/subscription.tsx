@@ -9,9 +9,9 @@ import { DeliveryTable } from '../parts/delivery-table.tsx';
 import { Facts, FigureCard, PageBody, PageLink, Section } from '../parts/layout.tsx';
 import { countText, durationText, percentText } from '../parts/numbers.ts';
 import { Empty, Loaded } from '../parts/states.tsx';
-import { reasonOf, StatusBadge } from '../parts/status.tsx';
+import { StatusBadge, statusTexts } from '../parts/status.tsx';
 import { SubscriptionActions } from '../parts/subscription-actions.tsx';
-import { environmentLabel } from '../parts/subscription-fields.tsx';
+import { environmentLabels } from '../parts/subscription-fields.tsx';
 import { Instant } from '../parts/time.tsx';
 import { useAddressAttempts, useDeliveries, useOverview, useSubscription } from '../queries.ts';
 
@@ -37,40 +37,18 @@ export function SubscriptionPage() {
 }
 
 function Content({ subscription }: { subscription: Subscription }) {
-  const { id, status, consecutive_failures: failures, held_deliveries: held } = subscription;
+  const { id, status, status_reason: reason, held_deliveries: held } = subscription;
   const attempts = useAddressAttempts(id);
-  const recent = useDeliveries({ subscription_id: id, limit: RECENT });
-  const pauseAfter = useOverview().data?.rules.pause_after ?? 20;
-  const reason = reasonOf(subscription);
   return (
     <Stack>
       {(status !== 'active' || reason) && (
         <Alert color={alerts[status].color} title={alerts[status].title}>
-          {reason}
+          {reason && statusTexts[reason]}
           {held > 0 && ` ${countText(held)} ${held === 1 ? 'delivery is' : 'deliveries are'} held, not lost.`}
         </Alert>
       )}
       <SimpleGrid cols={{ base: 2, md: 4 }} spacing="sm">
-        <FigureCard
-          label="Consecutive failures"
-          value={
-            <>
-              {failures}{' '}
-              <Text span c="dimmed" fz="sm">
-                of {pauseAfter}
-              </Text>
-            </>
-          }
-          hint={
-            <Progress
-              value={(100 * failures) / pauseAfter}
-              color={failures >= pauseAfter / 2 ? 'red' : 'orange'}
-              size="sm"
-              mt={6}
-              aria-label={`${failures} of ${pauseAfter} consecutive failures`}
-            />
-          }
-        />
+        <ConsecutiveFailures count={subscription.consecutive_failures} />
         <FigureCard
           label="Held deliveries"
           value={countText(held)}
@@ -87,7 +65,7 @@ function Content({ subscription }: { subscription: Subscription }) {
         <Facts
           facts={{
             Id: <Copyable value={id} what="id" />,
-            Environment: environmentLabel(subscription.environment),
+            Environment: environmentLabels[subscription.environment],
             'Event types': subscription.event_types === 'all' ? 'All' : subscription.event_types.join(', '),
             Description: subscription.description || '–',
             Created: <Instant at={subscription.created_at} />,
@@ -103,26 +81,51 @@ function Content({ subscription }: { subscription: Subscription }) {
           {({ series }) => <AttemptsChart series={series} unit="hour" height={160} />}
         </Loaded>
       </Section>
-      <Section
-        title="Recent deliveries"
-        flush
-        aside={<PageLink to={`/deliveries?subscription_id=${id}`}>All deliveries</PageLink>}
-      >
-        <Loaded query={recent} what="list of deliveries">
-          {(deliveries) =>
-            deliveries.length === 0 ? (
-              <Empty title="No deliveries yet">
-                {status === 'active'
-                  ? 'Send a test, or wait for the first event.'
-                  : 'Deliveries start when the address is validated.'}
-              </Empty>
-            ) : (
-              <DeliveryTable deliveries={deliveries} />
-            )
-          }
-        </Loaded>
-      </Section>
+      <RecentDeliveries subscription={subscription} />
     </Stack>
+  );
+}
+
+/** The number of consecutive failures, and how close it is to the number that pauses the address. */
+function ConsecutiveFailures({ count }: { count: number }) {
+  const pauseAfter = useOverview().data?.rules.pause_after ?? 20;
+  const value = (
+    <>
+      {count}{' '}
+      <Text span c="dimmed" fz="sm">
+        of {pauseAfter}
+      </Text>
+    </>
+  );
+  const bar = (
+    <Progress
+      value={(100 * count) / pauseAfter}
+      color={count >= pauseAfter / 2 ? 'red' : 'orange'}
+      size="sm"
+      mt={6}
+      aria-label={`${count} of ${pauseAfter} consecutive failures`}
+    />
+  );
+  return <FigureCard label="Consecutive failures" value={value} hint={bar} />;
+}
+
+function RecentDeliveries({ subscription: { id, status } }: { subscription: Subscription }) {
+  const recent = useDeliveries({ subscription_id: id, limit: RECENT });
+  const more = <PageLink to={`/deliveries?subscription_id=${id}`}>All deliveries</PageLink>;
+  const next =
+    status === 'active' ? 'Send a test, or wait for the first event.' : 'Nothing is sent until the address is active.';
+  return (
+    <Section title="Recent deliveries" flush aside={more}>
+      <Loaded query={recent} what="list of deliveries">
+        {(deliveries) =>
+          deliveries.length === 0 ? (
+            <Empty title="No deliveries yet">{next}</Empty>
+          ) : (
+            <DeliveryTable deliveries={deliveries} />
+          )
+        }
+      </Loaded>
+    </Section>
   );
 }
 

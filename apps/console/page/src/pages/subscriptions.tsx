@@ -9,7 +9,7 @@ import { Note, PageBody, PageLink } from '../parts/layout.tsx';
 import { countText } from '../parts/numbers.ts';
 import { Empty } from '../parts/states.tsx';
 import { StatusBadge, statusOptions } from '../parts/status.tsx';
-import { environmentLabel, environments, typesText } from '../parts/subscription-fields.tsx';
+import { environmentLabels, environments, typesText } from '../parts/subscription-fields.tsx';
 import { Ago } from '../parts/time.tsx';
 import { useSubscriptions } from '../queries.ts';
 
@@ -36,7 +36,7 @@ const columns: Column<Subscription>[] = [
     header: 'Environment',
     width: 120,
     visibleFrom: 'sm',
-    cell: ({ environment }) => environmentLabel(environment),
+    cell: ({ environment }) => environmentLabels[environment],
   },
   { header: 'Event types', width: 190, visibleFrom: 'md', cell: ({ event_types }) => typesText(event_types) },
   {
@@ -77,14 +77,8 @@ export function SubscriptionsPage() {
   return (
     <PageBody title="Subscriptions" actions={create}>
       <Group gap="sm">
-        <SelectFilter filters={filters} name="status" label="Status" data={statuses} width={{ xs: 200 }} />
-        <SelectFilter
-          filters={filters}
-          name="environment"
-          label="Environment"
-          data={environments}
-          width={{ xs: 200 }}
-        />
+        <SelectFilter filters={filters} name="status" label="Status" data={statuses} widthPx={200} />
+        <SelectFilter filters={filters} name="environment" label="Environment" data={environments} widthPx={200} />
       </Group>
       <PagedList list={list} what="list of subscriptions" empty={empty}>
         {(subscriptions) => (

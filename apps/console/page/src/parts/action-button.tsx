@@ -1,21 +1,22 @@
-/** A button that sends a change without a value, and shows that it is under way. */
+/** A button that starts a change and shows a loader until the change ends. */
 import { Button, type ButtonProps } from '@mantine/core';
 import type { TablerIcon } from '@tabler/icons-react';
-import type { ReactNode } from 'react';
 
 interface ActionButtonProps extends Pick<ButtonProps, 'variant' | 'disabled'> {
-  change: { isPending: boolean; mutate: () => void };
+  label: string;
   icon?: TablerIcon;
-  children: ReactNode;
+  change: { isPending: boolean; mutate: () => void };
 }
 
-export function ActionButton({ change, icon: Icon, ...button }: ActionButtonProps) {
+export function ActionButton({ label, icon: Icon, change, ...button }: ActionButtonProps) {
   return (
     <Button
       leftSection={Icon && <Icon size={16} />}
       loading={change.isPending}
       onClick={() => change.mutate()}
       {...button}
-    />
+    >
+      {label}
+    </Button>
   );
 }

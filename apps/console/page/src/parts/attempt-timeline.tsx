@@ -5,7 +5,7 @@ import type { DeliveryWithAttempts } from '@posthorn/operator-api';
 import { IconCheck, IconClock, IconHandStop, IconPlus, IconX } from '@tabler/icons-react';
 import { Note } from './layout.tsx';
 import { durationText } from './numbers.ts';
-import { failureOf } from './status.tsx';
+import { failureTexts } from './status.tsx';
 import { Countdown, Instant } from './time.tsx';
 
 export function AttemptTimeline({ delivery }: { delivery: DeliveryWithAttempts }) {
@@ -27,7 +27,7 @@ export function AttemptTimeline({ delivery }: { delivery: DeliveryWithAttempts }
         );
         return (
           <Timeline.Item key={number} bullet={<Icon size={14} />} color={color} title={title}>
-            <Text size="sm">{error === null ? 'Succeeded' : failureOf(error)}</Text>
+            <Text size="sm">{error === null ? 'Succeeded' : failureTexts[error]}</Text>
             <Note>
               <Instant at={started_at} /> · took {durationText(duration_ms)}
             </Note>
@@ -48,13 +48,13 @@ export function AttemptTimeline({ delivery }: { delivery: DeliveryWithAttempts }
       )}
       {status === 'held' && (
         <Timeline.Item bullet={<IconHandStop size={14} />} title="Held" color="orange">
-          <Note>The address is not active. The delivery is sent once the address is resumed or validated.</Note>
+          <Note>The address is not active. Resume or validate it to send this delivery.</Note>
         </Timeline.Item>
       )}
       {status === 'failed' && (
         <Timeline.Item bullet={<IconX size={14} />} title="Failed permanently" color="red.8">
           <Note>
-            {delivery.failure_reason && `${failureOf(delivery.failure_reason)}. `}
+            {delivery.failure_reason && `${failureTexts[delivery.failure_reason]}. `}
             {delivery.replayable_until && (
               <>
                 It can be replayed until <Instant at={delivery.replayable_until} />.

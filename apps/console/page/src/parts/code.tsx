@@ -35,21 +35,7 @@ export function CodeBlock({ text, label, maxHeight = 420 }: { text: string; labe
       <Box pos="absolute" top={6} right={8} style={{ zIndex: 1 }}>
         <Copy value={text} label={`Copy ${label}`} />
       </Box>
-      <Box
-        component="pre"
-        m={0}
-        p="sm"
-        pr={40}
-        fz={12.5}
-        lh={1.55}
-        tabIndex={0}
-        role="region"
-        aria-label={label}
-        bg="var(--mantine-color-default-hover)"
-        ff="monospace"
-        mah={maxHeight}
-        style={{ overflow: 'auto', borderRadius: 'var(--mantine-radius-md)' }}
-      >
+      <Box component="pre" tabIndex={0} role="region" aria-label={label} className="code" mah={maxHeight}>
         {text}
       </Box>
     </Box>

@@ -26,7 +26,7 @@ export function DataTable<T extends { id: string }>({ columns, rows, hideHeaders
       {!hideHeaders && (
         <Table.Thead>
           <Table.Tr>
-            {columns.map(({ header, cell: _, width, ...props }) => (
+            {columns.map(({ header, cell, width, ...props }) => (
               <Table.Th key={header} w={width} {...props}>
                 {header}
               </Table.Th>

@@ -4,7 +4,7 @@ import { Text } from '@mantine/core';
 import type { Delivery } from '@posthorn/operator-api';
 import { type Column, DataTable } from './data-table.tsx';
 import { Note, PageLink } from './layout.tsx';
-import { failureOf, StatusBadge } from './status.tsx';
+import { failureTexts, StatusBadge } from './status.tsx';
 import { Countdown, Instant } from './time.tsx';
 
 /** Returns the path of a delivery's event. Event ids are unique only within an environment. */
@@ -45,7 +45,7 @@ export function DeliveryTable({ deliveries, addresses }: { deliveries: Delivery[
         <>
           <StatusBadge status={status} />
           <Note size="xs" visibleFrom="sm">
-            {failure_reason && failureOf(failure_reason)}
+            {failure_reason && failureTexts[failure_reason]}
             {next_attempt_at && (
               <>
                 next <Countdown at={next_attempt_at} />

@@ -1,9 +1,9 @@
 /** The filters of a list. They are kept in the URL, so that a link and the back button show the same list. */
-import { Select } from '@mantine/core';
+import { Select, type SelectProps } from '@mantine/core';
 import { useSearchParams } from 'react-router';
 import { useUrls } from '../queries.ts';
 
-export type Filters<N extends string> = ReturnType<typeof useFilters<N>>;
+type Filters<N extends string> = ReturnType<typeof useFilters<N>>;
 
 /** With `replace`, a change adds no entry to the browser history. */
 export function useFilters<N extends string>(names: readonly N[], replace = true) {
@@ -24,29 +24,18 @@ export function useFilters<N extends string>(names: readonly N[], replace = true
   };
 }
 
-/** On narrow screens two filters share a line. */
-export const filterWidth = (wide: { xs: number } | { sm: number }) => ({ base: 'calc(50% - 6px)', ...wide });
+/** The width of a filter in pixels; on narrow screens two filters share a line. */
+export const filterWidth = (widthPx: number) => ({ base: 'calc(50% - 6px)', xs: widthPx });
 
-interface Option {
-  value: string;
-  label: string;
-}
-
-/** Filters a list by one value of a field, or by none. */
-export function SelectFilter<N extends string>({
-  filters,
-  name,
-  label,
-  width,
-  ...select
-}: {
+interface SelectFilterProps<N extends string> extends Pick<SelectProps, 'data' | 'searchable'> {
   filters: Filters<N>;
   name: N;
   label: string;
-  data: Option[] | string[];
-  searchable?: boolean;
-  width: Parameters<typeof filterWidth>[0];
-}) {
+  widthPx: number;
+}
+
+/** Filters a list by one value of a field, or by none. */
+export function SelectFilter<N extends string>({ filters, name, label, widthPx, ...select }: SelectFilterProps<N>) {
   return (
     <Select<string>
       aria-label={label}
@@ -54,7 +43,7 @@ export function SelectFilter<N extends string>({
       value={filters.filter[name]}
       onChange={(value) => filters.set(name, value)}
       clearable
-      w={filterWidth(width)}
+      w={filterWidth(widthPx)}
       {...select}
     />
   );
@@ -66,7 +55,5 @@ export function AddressFilter({ filters }: { filters: Filters<'subscription_id'>
   const chosen = filters.filter.subscription_id;
   const ids = chosen === null || urls.has(chosen) ? [...urls.keys()] : [...urls.keys(), chosen];
   const data = ids.map((value) => ({ value, label: urls.get(value) ?? value }));
-  return (
-    <SelectFilter filters={filters} name="subscription_id" label="Address" data={data} searchable width={{ sm: 290 }} />
-  );
+  return <SelectFilter filters={filters} name="subscription_id" label="Address" data={data} searchable widthPx={290} />;
 }

@@ -1,4 +1,4 @@
-/** Layout components. */
+/** What pages are made of: headings, sections, figures, facts, links and notes. */
 import { Anchor, type AnchorProps, Box, Group, Paper, Stack, Text, type TextProps, Title } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { useEffect } from 'react';
@@ -9,7 +9,7 @@ export function Note({ size = 'sm', ...text }: TextProps & { 'aria-live'?: 'poli
   return <Text c="dimmed" size={size} {...text} />;
 }
 
-/** A link within the page. Truncated, it shows the whole text on hover if `title` is set. */
+/** A link to another page. If it is truncated, set `title` to show the whole text on hover. */
 export function PageLink(link: AnchorProps & { to: string; title?: string; children: ReactNode }) {
   return <Anchor component={Link} size="sm" {...(link.truncate && { display: 'block' })} {...link} />;
 }

@@ -1,4 +1,4 @@
-/** The code that receivers copy does what it says. */
+/** The code that receivers copy verifies signatures. */
 import { describe, expect, it } from '@jest/globals';
 import { signatureHeader } from '@posthorn/signing';
 import { nodeSnippet } from './snippets.ts';
@@ -9,15 +9,15 @@ describe('the Node.js code', () => {
   const body = Buffer.from('{"name":"é"}');
   const nowS = Math.floor(Date.now() / 1000);
   it.each([
-    ['a signature', signatureHeader(['secret'], nowS, body), true],
-    ['the older of two', signatureHeader(['new', 'secret'], nowS, body), true],
-    ['another secret', signatureHeader(['other'], nowS, body), false],
-    ['another body', signatureHeader(['secret'], nowS, '{}'), false],
-    ['an old one', signatureHeader(['secret'], nowS - 301, body), false],
-    ['nothing', '', false],
-    ['no time', signatureHeader(['secret'], nowS, body).replace(/^t=\d+,/, ''), false],
-    ['nonsense', 't=x,v1=zz,=,v1', false],
-  ])('accepts a valid signature only: %s', async (_what, header, verdict) => {
+    [true, 'a valid signature', signatureHeader(['secret'], nowS, body)],
+    [true, 'the older of two signatures', signatureHeader(['new', 'secret'], nowS, body)],
+    [false, 'a signature with another secret', signatureHeader(['other'], nowS, body)],
+    [false, 'a signature of another body', signatureHeader(['secret'], nowS, '{}')],
+    [false, 'a signature older than 300 seconds', signatureHeader(['secret'], nowS - 301, body)],
+    [false, 'an empty header', ''],
+    [false, 'a header without a time', signatureHeader(['secret'], nowS, body).replace(/^t=\d+,/, '')],
+    [false, 'a malformed header', 't=x,v1=zz,=,v1'],
+  ])('returns %s for %s', async (verdict, _what, header) => {
     const module = `data:text/javascript,${encodeURIComponent(nodeSnippet)}`;
     const { verify } = (await import(module)) as { verify: Verify };
     expect(verify(body, header, 'secret')).toBe(verdict);

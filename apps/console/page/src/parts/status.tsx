@@ -5,7 +5,7 @@ import type { Delivery, Replay, Subscription } from '@posthorn/operator-api';
 
 type Status = Subscription['status'] | Delivery['status'] | Replay['status'];
 
-const looks: Record<Status, { color: string; label: string }> = {
+export const looks: Record<Status, { color: string; label: string }> = {
   awaiting_validation: { color: 'gray', label: 'Awaiting validation' },
   active: { color: 'teal', label: 'Active' },
   paused: { color: 'orange', label: 'Paused' },
@@ -19,13 +19,9 @@ const looks: Record<Status, { color: string; label: string }> = {
   done: { color: 'teal', label: 'Done' },
 };
 
-export function labelOf(status: Status): string {
-  return looks[status].label;
-}
-
 /** Returns the statuses with their labels, for selection. */
 export function statusOptions(statuses: Status[]) {
-  return statuses.map((value) => ({ value, label: labelOf(value) }));
+  return statuses.map((value) => ({ value, label: looks[value].label }));
 }
 
 export function StatusBadge({ status }: { status: Status }) {
@@ -37,7 +33,8 @@ export function StatusBadge({ status }: { status: Status }) {
   );
 }
 
-const statusReasons: Record<NonNullable<Subscription['status_reason']>, string> = {
+/** The reasons for a subscription's status as sentences. */
+export const statusTexts: Record<NonNullable<Subscription['status_reason']>, string> = {
   private_address: 'The address is private.',
   local_address: 'The address is local.',
   redirect: 'The address responds with a redirect.',
@@ -46,12 +43,8 @@ const statusReasons: Record<NonNullable<Subscription['status_reason']>, string> 
   operator: 'An operator paused it.',
 };
 
-/** Returns a sentence about the reason for a subscription's status, or undefined if it has none. */
-export function reasonOf(subscription: Subscription): string | undefined {
-  return subscription.status_reason === null ? undefined : statusReasons[subscription.status_reason];
-}
-
-const failureReasons: Record<NonNullable<Delivery['failure_reason']>, string> = {
+/** The reasons for a failed attempt or delivery in words. */
+export const failureTexts: Record<NonNullable<Delivery['failure_reason']>, string> = {
   timeout: 'No response within the time limit',
   redirect: 'Response is a redirect',
   status: 'Response has an error status',
@@ -62,8 +55,3 @@ const failureReasons: Record<NonNullable<Delivery['failure_reason']>, string> = 
   expired: 'Held for too long',
   subscription_deleted: 'The subscription was deleted',
 };
-
-/** Returns the reason for a failed attempt or delivery in words. */
-export function failureOf(reason: NonNullable<Delivery['failure_reason']>): string {
-  return failureReasons[reason];
-}

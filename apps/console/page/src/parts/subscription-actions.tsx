@@ -14,6 +14,7 @@ import {
   IconSend,
   IconShieldCheck,
   IconTrash,
+  type TablerIcon,
 } from '@tabler/icons-react';
 import { useState } from 'react';
 import { Link, useNavigate } from 'react-router';
@@ -53,20 +54,10 @@ export function SubscriptionActions({ subscription }: { subscription: Subscripti
     });
   return (
     <>
-      {status === 'active' && (
-        <ActionButton change={test} icon={IconSend} variant="default">
-          Send test
-        </ActionButton>
-      )}
-      {status === 'paused' && (
-        <ActionButton change={resume} icon={IconPlayerPlay}>
-          Resume
-        </ActionButton>
-      )}
+      {status === 'active' && <ActionButton label="Send test" icon={IconSend} change={test} variant="default" />}
+      {status === 'paused' && <ActionButton label="Resume" icon={IconPlayerPlay} change={resume} />}
       {(status === 'awaiting_validation' || status === 'refused') && (
-        <ActionButton change={validate} icon={IconShieldCheck}>
-          Validate
-        </ActionButton>
+        <ActionButton label="Validate" icon={IconShieldCheck} change={validate} />
       )}
       <Menu position="bottom-end">
         <Menu.Target>
@@ -79,22 +70,12 @@ export function SubscriptionActions({ subscription }: { subscription: Subscripti
           </Button>
         </Menu.Target>
         <Menu.Dropdown>
-          <Menu.Item leftSection={<IconPencil size={16} />} onClick={edit.open}>
-            Edit
-          </Menu.Item>
+          <Action label="Edit" icon={IconPencil} onClick={edit.open} />
           {(status === 'active' || status === 'paused') && (
-            <Menu.Item leftSection={<IconShieldCheck size={16} />} onClick={() => validate.mutate()}>
-              Validate again
-            </Menu.Item>
+            <Action label="Validate again" icon={IconShieldCheck} onClick={() => validate.mutate()} />
           )}
-          {status === 'active' && (
-            <Menu.Item leftSection={<IconPlayerPause size={16} />} onClick={() => pause.mutate()}>
-              Pause
-            </Menu.Item>
-          )}
-          <Menu.Item leftSection={<IconKey size={16} />} onClick={rotate.open}>
-            Rotate secret
-          </Menu.Item>
+          {status === 'active' && <Action label="Pause" icon={IconPlayerPause} onClick={() => pause.mutate()} />}
+          <Action label="Rotate secret" icon={IconKey} onClick={rotate.open} />
           <Menu.Item
             leftSection={<IconPlayerTrackNext size={16} />}
             component={Link}
@@ -103,9 +84,7 @@ export function SubscriptionActions({ subscription }: { subscription: Subscripti
             Replay failed deliveries
           </Menu.Item>
           <Menu.Divider />
-          <Menu.Item color="red" leftSection={<IconTrash size={16} />} onClick={confirmDelete}>
-            Delete
-          </Menu.Item>
+          <Action label="Delete" icon={IconTrash} onClick={confirmDelete} color="red" />
         </Menu.Dropdown>
       </Menu>
       <EditModal subscription={subscription} opened={isEditing} close={edit.close} />
@@ -114,6 +93,21 @@ export function SubscriptionActions({ subscription }: { subscription: Subscripti
         {test.data && <TestDelivery id={test.data.id} />}
       </Drawer>
     </>
+  );
+}
+
+interface ActionProps {
+  label: string;
+  icon: TablerIcon;
+  onClick: () => void;
+  color?: 'red';
+}
+
+function Action({ label, icon: Icon, ...item }: ActionProps) {
+  return (
+    <Menu.Item leftSection={<Icon size={16} />} {...item}>
+      {label}
+    </Menu.Item>
   );
 }
 
@@ -191,7 +185,7 @@ function RotateModal({ subscription, opened, close }: DialogProps) {
             allowDeselect={false}
           />
           <Group>
-            <ActionButton change={rotate}>Rotate</ActionButton>
+            <ActionButton label="Rotate" change={rotate} />
             <Button variant="default" onClick={end}>
               Cancel
             </Button>

@@ -32,14 +32,12 @@ const meanings: Record<SessionEventType, string> = {
 };
 export const sessionEventTypes = Object.keys(meanings) as SessionEventType[];
 
-export const environments = [
-  { value: 'sandbox', label: 'Sandbox' },
-  { value: 'production', label: 'Production' },
-  { value: 'both', label: 'Both' },
-];
-export function environmentLabel(environment: string): string {
-  return environments.find(({ value }) => value === environment)?.label ?? environment;
-}
+export const environmentLabels: Record<Subscription['environment'], string> = {
+  sandbox: 'Sandbox',
+  production: 'Production',
+  both: 'Both',
+};
+export const environments = Object.entries(environmentLabels).map(([value, label]) => ({ value, label }));
 
 /** Returns `All types`, the only type, or the number of types. */
 export function typesText(types: Subscription['event_types']): string {
@@ -64,24 +62,19 @@ export function SubscriptionForm({ initial, submitLabel, onSubmit, onCancel }: S
       environment: initial.environment,
       description: initial.description,
       all: initial.event_types === 'all',
-      types: initial.event_types === 'all' ? [] : initial.event_types,
+      event_types: initial.event_types === 'all' ? [] : initial.event_types,
     },
     validate: {
       url: (url) => (URL.canParse(url) ? null : 'Enter a complete URL, such as https://example.com/webhooks'),
-      types: (types, { all }) => (all || types.length > 0 ? null : 'Choose at least one'),
+      event_types: (types, { all }) => (all || types.length > 0 ? null : 'Choose at least one'),
     },
   });
-  const submit = form.onSubmit(async ({ url, environment, description, all, types }) => {
+  const submit = form.onSubmit(async ({ all, url, event_types, ...others }) => {
     try {
-      await onSubmit({ url: url.trim(), environment, description, event_types: all ? 'all' : types });
+      await onSubmit({ ...others, url: url.trim(), event_types: all ? 'all' : event_types });
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      const { event_types: types, ...fields } = error.fields;
-      form.setErrors({
-        ...fields,
-        ...(types ? { types } : {}),
-        ...(Object.keys(error.fields).length === 0 ? { url: error.message } : {}),
-      });
+      form.setErrors(Object.keys(error.fields).length > 0 ? error.fields : { url: error.message });
     }
   });
   const all = form.getValues().all;
@@ -105,12 +98,12 @@ export function SubscriptionForm({ initial, submitLabel, onSubmit, onCancel }: S
           onChange={(value) => form.setFieldValue('all', value === 'all')}
         >
           <Group mt={6}>
-            <Radio value="all" label="All, including future types" />
+            <Radio value="all" label="All, including new ones" />
             <Radio value="some" label="A selection" />
           </Group>
         </Radio.Group>
         {!all && (
-          <Checkbox.Group aria-label="Selected event types" {...form.getInputProps('types')}>
+          <Checkbox.Group aria-label="Selected event types" {...form.getInputProps('event_types')}>
             <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="xs">
               {sessionEventTypes.map((type) => (
                 <Checkbox key={type} value={type} label={type} description={meanings[type]} />
