@@ -17,7 +17,7 @@ export function RequireSession({ children }: { children: ReactNode }) {
     <Center h="100vh" p="md">
       {session.error ? (
         <Box maw={420}>
-          <Problem title="Cannot reach the console" error={session.error} retry={session.refetch} />
+          <Problem title="The console is unavailable" error={session.error} retry={session.refetch} />
         </Box>
       ) : (
         <Loader aria-label="Loading" />
