@@ -87,6 +87,7 @@ describe('many addresses that hang', () => {
     await eventually('the others are parked', async () => {
       return (await world.redis.keys(`${world.prefix}:{0}:parked:*`)).length === 3;
     });
+    await receiver.received(3, isDelivery);
     expect(mostAtOnce()).toBe(3);
     respond();
     await receiver.received(6, isDelivery);

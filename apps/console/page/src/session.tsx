@@ -20,7 +20,7 @@ export function RequireSession({ children }: { children: ReactNode }) {
           <Problem title="The console is unavailable" error={session.error} retry={session.refetch} />
         </Box>
       ) : (
-        <Loader aria-label="Loading" />
+        <Loader role="status" aria-label="Loading" />
       )}
     </Center>
   );

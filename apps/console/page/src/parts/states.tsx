@@ -36,7 +36,7 @@ export function Loaded<T>({ query, what, children }: LoadedProps<T>) {
   if (query.error) return <Problem title={`The ${what} can't be shown`} error={query.error} retry={query.refetch} />;
   return (
     <Center mih={160}>
-      <Loader size="sm" aria-label="Loading" />
+      <Loader size="sm" role="status" aria-label="Loading" />
     </Center>
   );
 }
