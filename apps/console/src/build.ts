@@ -94,10 +94,8 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
     perSecond: settings.OPERATOR_RATE_LIMIT,
     message: `An operator may make ${settings.OPERATOR_RATE_LIMIT} calls a second.`,
   });
-  const title = 'Posthorn operator API';
   const api = createApi({
-    title,
-    version,
+    title: 'Posthorn operator API',
     description: 'Manages subscriptions, looks at deliveries, tests and replays them.',
     security: {
       token: { type: 'http', scheme: 'bearer', description: 'An operator token' },
@@ -128,7 +126,7 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
       app.use('/v1', noStore);
       // Sessions are in Redis too.
       app.use(['/v1', '/queues'], requireStorage(storage.isOpen), operators.withSession);
-      app.use(api.router, docsRouter(api.document(), title));
+      app.use(api.router, docsRouter(api));
       app.use(bullBoardRoutes(producer, operators.requireViewer));
       app.use('/v1', operators.requireOperator);
       app.use(pageRoutes(), translateCursorProblem);

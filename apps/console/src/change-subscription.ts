@@ -1,41 +1,42 @@
-/** What the routes of one subscription share: its parameters, and how they find, change and answer with it. */
-import { AppError, type AuditEntry } from '@posthorn/core';
+/** What the routes of one subscription share: how they find it, change it and document it. */
+import type { AuditEntry } from '@posthorn/core';
 import { subscriptionParamsSchema, subscriptionSchema } from '@posthorn/operator-api';
 import { changeSubscription, loadSubscriptions, type StoredSubscription } from '@posthorn/store';
 import type { ConsoleContext } from './context.ts';
-import { serializeSubscription } from './serialize.ts';
+import { missing } from './missing.ts';
 
-/** The common part of every route under `/v1/subscriptions/{id}`. */
-export const ofSubscription = { tag: 'Subscriptions', params: subscriptionParamsSchema } as const;
-export const returnsSubscription = { 200: { description: 'The subscription', schema: subscriptionSchema } };
+/** The common part of the routes under `/v1/subscriptions/{id}` that return the subscription. */
+export const subscriptionRoute = {
+  params: subscriptionParamsSchema,
+  responses: { 200: { description: 'The subscription', schema: subscriptionSchema } },
+};
 
-export function serialize({ store, clock }: ConsoleContext, subscription: StoredSubscription) {
-  return serializeSubscription(store, subscription, clock.now());
+/** Resolves with a subscription. Throws `AppError` `not_found`. */
+export async function findSubscription({ store }: ConsoleContext, id: string): Promise<StoredSubscription> {
+  const [subscription = missing('subscription')] = await loadSubscriptions(store, [id]);
+  return subscription;
 }
 
-/** Throws `AppError` `not_found` where there is no such subscription. */
-export async function findSubscription({ store }: ConsoleContext, id: string): Promise<StoredSubscription> {
-  const [found] = await loadSubscriptions(store, [id]);
-  return found ?? missing();
+interface Change extends Pick<AuditEntry, 'operator' | 'action'> {
+  /** Returns the changed subscription. If it returns its argument, nothing is written. */
+  next(now: StoredSubscription): StoredSubscription;
+  /** Returns the `detail` of the audit entry. */
+  detail(before: StoredSubscription, after: StoredSubscription): Record<string, unknown>;
 }
 
 /**
- * Changes a subscription together with its audit entry, and returns it as it is stored now. Where `next` returns what it was given,
- * nothing is written. Throws `AppError`: `not_found`, `conflict` if it keeps changing meanwhile, and what `next` throws.
+ * Changes a subscription together with its audit entry. Resolves with the subscription as it is stored now. Throws `AppError`:
+ * `not_found`, `conflict` if others keep changing it meanwhile, and what `next` throws.
  */
 export async function change(
   { store, clock }: ConsoleContext,
   id: string,
-  next: (now: StoredSubscription) => StoredSubscription,
-  audit: (before: StoredSubscription, after: StoredSubscription) => AuditEntry,
+  { operator, action, next, detail }: Change,
 ): Promise<StoredSubscription> {
   const stamped = (now: StoredSubscription) => {
     const changed = next(now);
     return changed === now ? undefined : { ...changed, updatedAtMs: clock.now() };
   };
-  return (await changeSubscription(store, id, stamped, audit)) ?? missing();
-}
-
-export function missing(): never {
-  throw new AppError('not_found', 'There is no such subscription.');
+  const audit = (...versions: Parameters<Change['detail']>) => ({ operator, action, detail: detail(...versions) });
+  return (await changeSubscription(store, id, stamped, audit)) ?? missing('subscription');
 }

@@ -8,40 +8,22 @@ import { serializeAudit, serializePage } from './serialize.ts';
 
 export function insightRoutes(api: Api, context: ConsoleContext): void {
   const { store, clock } = context;
-  const overview = createOverview(context);
 
-  api.route(
-    {
-      method: 'get',
-      path: '/v1/audit',
-      summary: 'List the audit trail, newest first',
-      description: 'Entries are kept for RETENTION.',
-      tag: 'Audit',
-      query: auditQuerySchema,
-      responses: { 200: { description: 'A page of entries', schema: pageOf(auditEntrySchema) } },
+  api.tagged('Audit').get('/v1/audit', {
+    summary: 'List the audit trail, newest first',
+    description: 'Entries are kept for RETENTION.',
+    query: auditQuerySchema,
+    responses: { 200: { description: 'A page of entries', schema: pageOf(auditEntrySchema) } },
+    async handle({ query: { subscription_id: subscriptionId, operator, action, from, to, limit, cursor } }) {
+      const filter = { subscriptionId, operator, action, fromMs: from, toMs: to };
+      return await serializePage(await listAudit(store, filter, limit, cursor, clock.now()), serializeAudit);
     },
-    async ({ query }) => {
-      const filter = {
-        subscriptionId: query.subscription_id,
-        operator: query.operator,
-        action: query.action,
-        fromMs: query.from,
-        toMs: query.to,
-      };
-      const page = await listAudit(store, filter, query.limit, query.cursor, clock.now());
-      return { status: 200, body: await serializePage(page, serializeAudit) };
-    },
-  );
+  });
 
-  api.route(
-    {
-      method: 'get',
-      path: '/v1/overview',
-      summary: 'Read current counts and the attempts of the last hour and day',
-      description: 'Read from Redis at most once per second, for all callers.',
-      tag: 'Overview',
-      responses: { 200: { description: 'The overview', schema: overviewSchema } },
-    },
-    async () => ({ status: 200, body: await overview() }),
-  );
+  api.tagged('Overview').get('/v1/overview', {
+    summary: 'Read current counts and the attempts of the last hour and day',
+    description: 'Read from Redis at most once per second, for all callers.',
+    responses: { 200: { description: 'The overview', schema: overviewSchema } },
+    handle: createOverview(context),
+  });
 }

@@ -27,7 +27,8 @@ export function createOverview(context: ConsoleContext): () => Promise<api.Overv
   return shareResult(() => readOverview(context), MAX_AGE_MS);
 }
 
-async function readOverview({ store, producer, clock }: ConsoleContext): Promise<api.Overview> {
+async function readOverview(context: ConsoleContext): Promise<api.Overview> {
+  const { store, producer, clock } = context;
   const nowMs = clock.now();
   const [backlog, jobs, workers, hour, day, ranking, paused, rules] = await Promise.all([
     readBacklog(store, nowMs),
@@ -62,7 +63,7 @@ async function readOverview({ store, producer, clock }: ConsoleContext): Promise
       since: instant(ranking.sinceMs),
       most_failing: await serializeRanking(store, ranking.failing),
       slowest: await serializeRanking(store, ranking.slow),
-      paused: await Promise.all(paused.items.map((item) => serializeSubscription(store, item, nowMs))),
+      paused: await Promise.all(paused.items.map((item) => serializeSubscription(context, item))),
     },
   };
 }

@@ -5,20 +5,19 @@ import {
   type AuditRecord,
   heldDeliveries,
   type Page,
-  type Store,
   type StoredDelivery,
   type StoredEvent,
   type StoredSubscription,
   sealedSecretsAt,
 } from '@posthorn/store';
+import type { ConsoleContext } from './context.ts';
 
 /** A subscription, without its secret. */
 export async function serializeSubscription(
-  store: Store,
+  { store, clock }: ConsoleContext,
   subscription: StoredSubscription,
-  nowMs: number,
 ): Promise<api.Subscription> {
-  const overlaps = sealedSecretsAt(subscription, nowMs).length > 1;
+  const overlaps = sealedSecretsAt(subscription, clock.now()).length > 1;
   return {
     id: subscription.id,
     url: subscription.url,

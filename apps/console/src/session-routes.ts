@@ -6,62 +6,42 @@ import type { ConsoleContext } from './context.ts';
 import type { SignedIn } from './operators.ts';
 import { instant } from './serialize.ts';
 
-const tag = 'Session';
-
 export function sessionRoutes(api: Api, { store, operators, clock }: ConsoleContext): void {
-  api.route(
-    {
-      method: 'post',
-      path: '/v1/session',
-      summary: 'Sign in',
-      description:
-        'Sets an HttpOnly, SameSite=Strict cookie. After 10 wrong tokens within 15 minutes, a client gets 429.',
-      tag,
-      open: true,
-      body: signInSchema,
-      responses: { 201: { description: 'The session', schema: sessionSchema } },
-      problems: [401, 429],
-    },
-    async ({ body: { token }, request }) => {
+  const session = api.tagged('Session');
+
+  session.post('/v1/session', {
+    summary: 'Sign in',
+    description:
+      'Sets an HttpOnly, SameSite=Strict cookie. After 10 wrong tokens within 15 minutes, a client gets 429.',
+    open: true,
+    body: signInSchema,
+    responses: { 201: { description: 'The session', schema: sessionSchema } },
+    problems: [401, 429],
+    async handle({ body: { token }, request }) {
       const signedIn = await operators.signIn(request, token);
       await appendAudit(store, { operator: signedIn.operator, action: 'session.started' }, clock.now());
-      return { status: 201, body: serializeSession(signedIn) };
+      return serializeSession(signedIn);
     },
-  );
+  });
 
-  api.route(
-    {
-      method: 'get',
-      path: '/v1/session',
-      summary: 'Read the session',
-      tag,
-      responses: { 200: { description: 'The session, or the operator of the token', schema: sessionSchema } },
-    },
-    async ({ request, caller }) => {
+  session.get('/v1/session', {
+    summary: 'Read the session',
+    responses: { 200: { description: 'The session, or the operator of the token', schema: sessionSchema } },
+    async handle({ request, caller }) {
       const signedIn = operators.signedIn(request);
-      return {
-        status: 200,
-        body: signedIn ? serializeSession(signedIn) : { operator: caller, csrf_token: null, expires_at: null },
-      };
+      return signedIn ? serializeSession(signedIn) : { operator: caller, csrf_token: null, expires_at: null };
     },
-  );
+  });
 
-  api.route(
-    {
-      method: 'delete',
-      path: '/v1/session',
-      summary: 'Sign out',
-      tag,
-      responses: { 204: { description: 'The session was deleted' } },
+  session.delete('/v1/session', {
+    summary: 'Sign out',
+    responses: { 204: { description: 'The session was deleted' } },
+    async handle({ request, response, caller }) {
+      if (!operators.signedIn(request)) return;
+      await operators.signOut(request, response);
+      await appendAudit(store, { operator: caller, action: 'session.ended' }, clock.now());
     },
-    async ({ request, response, caller }) => {
-      if (operators.signedIn(request)) {
-        await operators.signOut(request, response);
-        await appendAudit(store, { operator: caller, action: 'session.ended' }, clock.now());
-      }
-      return { status: 204 };
-    },
-  );
+  });
 }
 
 function serializeSession({ operator, csrfToken, endsAtMs }: SignedIn): Session {

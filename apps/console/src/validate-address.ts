@@ -1,4 +1,4 @@
-/** Validates an address as the operator asks for it (specification 1 and 3.2): probe → decide. */
+/** Validates an address when an operator requests it (specification 1 and 3.2): probe → decide. */
 import { type AddressFinding, AppError, errorOfStatus, nextAddressState } from '@posthorn/core';
 import type { SendResult } from '@posthorn/sender';
 import type { StoredSubscription } from '@posthorn/store';
@@ -7,11 +7,11 @@ import type { ConsoleContext } from './context.ts';
 
 /** Validations in flight in one process: each takes a connection for up to `ATTEMPT_TIMEOUT`. */
 const MAX_VALIDATIONS = 100;
-const validationsInFlight = new WeakMap<ConsoleContext, number>();
+let validationsInFlight = 0;
 
 /**
- * Checks the address of a subscription and stores what that makes of it (core's address-state.ts). Throws `AppError`: `not_found`,
- * `conflict` if the subscription changed meanwhile, `too_many_requests`.
+ * Checks the address of a subscription and stores its new state (core's address-state.ts). Throws `AppError`: `not_found`, `conflict` if
+ * the subscription changed meanwhile, `too_many_requests`.
  */
 export async function validateSubscription(
   context: ConsoleContext,
@@ -20,31 +20,33 @@ export async function validateSubscription(
 ): Promise<StoredSubscription> {
   const { url } = await findSubscription(context, id);
   const finding = await examine(context, url);
-  const apply = (now: StoredSubscription): StoredSubscription => {
-    if (now.url !== url) throw new AppError('conflict', 'The url changed during the validation. Validate again.');
-    // A copy, so that each validation has its audit entry, even one that changes nothing.
-    return { ...nextAddressState(now, finding) };
-  };
-  return await change(context, id, apply, (_before, { status, statusReason }) => ({
+  return await change(context, id, {
     operator,
     action: 'subscription.validated',
-    detail: { status, reason: statusReason },
-  }));
+    next(now) {
+      if (now.url !== url) throw new AppError('conflict', 'The url changed during the validation. Validate again.');
+      // A copy, so that each validation has its audit entry, even one that changes nothing.
+      return { ...nextAddressState(now, finding) };
+    },
+    detail: (_before, { status, statusReason }) => ({ status, reason: statusReason }),
+  });
 }
 
-/** One POST with body `{}` and no `Service-*` header, over a connection of its own, so that the name is resolved and all its IPs are checked. */
-async function examine(context: ConsoleContext, url: string): Promise<AddressFinding> {
-  const inFlight = validationsInFlight.get(context) ?? 0;
-  if (inFlight >= MAX_VALIDATIONS) {
+/**
+ * Sends one POST with body `{}` and no `Service-*` header. It has a connection of its own, so that the name is resolved and all its IPs
+ * are checked.
+ */
+async function examine({ probe }: ConsoleContext, url: string): Promise<AddressFinding> {
+  if (validationsInFlight >= MAX_VALIDATIONS) {
     throw new AppError('too_many_requests', `${MAX_VALIDATIONS} validations are in flight. Try again in a moment.`, {
       retryAfterS: 1,
     });
   }
-  validationsInFlight.set(context, inFlight + 1);
+  validationsInFlight += 1;
   try {
-    return findingOf(await context.probe.send({ url, headers: { 'content-type': 'application/json' }, body: '{}' }));
+    return findingOf(await probe.send({ url, headers: { 'content-type': 'application/json' }, body: '{}' }));
   } finally {
-    validationsInFlight.set(context, validationsInFlight.get(context)! - 1);
+    validationsInFlight -= 1;
   }
 }
 

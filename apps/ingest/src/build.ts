@@ -73,7 +73,6 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
   const authenticate = requireBearer(settings.PUBLISHER_KEYS, createAuthFailures({ registry, logger }));
   const api = createApi({
     title: 'Posthorn publisher API',
-    version,
     description: 'Takes in events and delivers each to every matching subscription.',
     security: { key: { type: 'http', scheme: 'bearer', description: 'A publisher key' } },
     guards: [authenticate, requireStorage(storage.isOpen)],
@@ -87,7 +86,7 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
     logger,
     addRoutes(app) {
       app.use('/v1', measureRequests(registry));
-      app.use(api.router, docsRouter(api.document(), 'Posthorn publisher API'));
+      app.use(api.router, docsRouter(api));
       app.use('/v1', authenticate);
     },
   });

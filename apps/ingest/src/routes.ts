@@ -34,7 +34,6 @@ const MAX_BATCH_FIELD_ERRORS = 500;
 /** Events of one batch in hand at once: enough to share round trips, few enough to leave room for other calls. */
 const BATCH_CONCURRENCY = 100;
 
-const tag = 'Events';
 const acceptedFields = {
   id: z.string(),
   duplicate: z.boolean().describe('The same event was accepted before'),
@@ -64,41 +63,37 @@ export interface PublisherContext extends IngestContext {
 export function publisherRoutes(api: Api, context: PublisherContext): void {
   const inFlight = createBudget(MAX_EVENTS_IN_FLIGHT);
   const admit = (eventsIn: Admission['weigh']): Admission => ({ budget: inFlight, weigh: eventsIn });
-  const events = { method: 'post', tag, problems: [403, 409] } as const;
-  api.route(
-    {
-      ...events,
-      path: '/v1/events',
-      summary: 'Publish an event',
-      description: 'The answer comes once the event and all its deliveries are stored.',
-      body: publishedEventSchema,
-      checksBody: true,
-      maxBodyBytes: context.maxEventBytes,
-      admission: admit(() => 1),
-      responses: {
-        202: { description: 'Accepted', schema: acceptedSchema },
-        200: { description: 'Accepted before; nothing new was made', schema: acceptedSchema },
-      },
-    },
-    async ({ body, caller, response }) => {
-      await context.rateLimit?.consume(caller);
-      const { status, ...answer } = await publishOne(context, principalOf<PublisherKey>(response), body);
-      return { status, body: answer };
-    },
-  );
+  const events = api.tagged('Events');
 
-  api.route(
-    {
-      ...events,
-      path: '/v1/events/batch',
-      summary: `Publish up to ${MOST_EVENTS_IN_BATCH} events`,
-      description: 'Each is accepted or refused by itself; the results are in the order of the events.',
-      body: batchSchema,
-      maxBodyBytes: BATCH_FACTOR * context.maxEventBytes,
-      admission: admit((bytes) => Math.min(MOST_EVENTS_IN_BATCH, Math.max(1, Math.ceil(bytes / SMALL_EVENT_BYTES)))),
-      responses: { 200: { description: 'A result for each event', schema: batchAnswerSchema } },
+  events.post('/v1/events', {
+    summary: 'Publish an event',
+    description: 'The response comes once the event and all its deliveries are stored.',
+    body: publishedEventSchema,
+    checksBody: true,
+    maxBodyBytes: context.maxEventBytes,
+    admission: admit(() => 1),
+    responses: {
+      202: { description: 'Accepted', schema: acceptedSchema },
+      200: { description: 'Accepted before; nothing new was made', schema: acceptedSchema },
     },
-    async ({ body, caller, response }) => {
+    problems: [403, 409],
+    async handle({ body, caller, response }) {
+      await context.rateLimit?.consume(caller);
+      const { status, ...accepted } = await publishOne(context, principalOf<PublisherKey>(response), body);
+      response.status(status);
+      return accepted;
+    },
+  });
+
+  events.post('/v1/events/batch', {
+    summary: `Publish up to ${MOST_EVENTS_IN_BATCH} events`,
+    description: 'Each is accepted or refused by itself; the results are in the order of the events.',
+    body: batchSchema,
+    maxBodyBytes: BATCH_FACTOR * context.maxEventBytes,
+    admission: admit((bytes) => Math.min(MOST_EVENTS_IN_BATCH, Math.max(1, Math.ceil(bytes / SMALL_EVENT_BYTES)))),
+    responses: { 200: { description: 'A result for each event', schema: batchAnswerSchema } },
+    problems: [403, 409],
+    async handle({ body, caller, response }) {
       await context.rateLimit?.consume(caller, body.events.length);
       const publisher = principalOf<PublisherKey>(response);
       // The same id twice in a batch must meet in order, so each id's events are taken one after the other.
@@ -107,9 +102,9 @@ export function publisherRoutes(api: Api, context: PublisherContext): void {
         throw new AppError('unavailable', 'None of the events was accepted; retry shortly.', { retryAfterS: 5 });
       }
       if (results.some(({ status }) => status === 503)) response.set('Retry-After', '5');
-      return { status: 200, body: { results: serializeResults(results) } };
+      return { results: serializeResults(results) };
     },
-  );
+  });
 }
 
 type BatchResult = ReturnType<typeof answerOf> | AppError;

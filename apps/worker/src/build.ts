@@ -157,6 +157,6 @@ function closeAtStop(close: () => void): Service {
 
 function buildHttp(settings: WorkerSettings, registry: Registry, checkReady: () => Promise<unknown>, logger: Logger) {
   const description = 'Health and metrics of a worker. Workers deliver events and take no other calls.';
-  const api = createApi({ title: 'Posthorn worker', version, description, security: {} });
+  const api = createApi({ title: 'Posthorn worker', description, security: {} });
   return serveApi({ api, settings, registry, checkReady, logger, addRoutes: (app) => app.use(api.router) });
 }

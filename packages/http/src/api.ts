@@ -1,50 +1,52 @@
 /** Declares routes: one declaration validates requests, serves the route and documents it in OpenAPI. */
 import { AppError, errorCodes } from '@posthorn/core';
-import { type NextFunction, type Request, type RequestHandler, type Response, Router } from 'express';
+import { version } from '@posthorn/runtime';
+import { type Request, type RequestHandler, type Response, Router } from 'express';
 import { z } from 'zod';
-import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathsObject } from 'zod-openapi';
+import {
+  createDocument,
+  type ZodOpenApiComponentsObject,
+  type ZodOpenApiOperationObject,
+  type ZodOpenApiPathsObject,
+} from 'zod-openapi';
 import { callerName } from './auth.ts';
 import { createBudget } from './budget.ts';
 import { type Admission, jsonBody } from './json-body.ts';
 import { parseFields } from './problems.ts';
 
 type Method = 'get' | 'post' | 'patch' | 'delete';
+type Fields = z.ZodObject | undefined;
+type Body = z.ZodType | undefined;
 type Parsed<S> = S extends z.ZodType ? z.output<S> : undefined;
 
-/** A route: its request, its responses and its documentation. */
-export interface RouteSpec<
-  P extends z.ZodObject | undefined,
-  Q extends z.ZodObject | undefined,
-  B extends z.ZodType | undefined,
-> {
-  method: Method;
-  /** As in OpenAPI, with parameters in braces: `/v1/events/{id}`. */
-  path: string;
+/** A route: its request, its responses, its documentation, and what it does. */
+interface Route<P extends Fields, Q extends Fields, B extends Body> {
   /** One line. */
   summary: string;
   description?: string;
-  tag: string;
   /** A path parameter that does not match results in 404. */
   params?: P;
   query?: Q;
   body?: B;
   /** Treats a missing body as `{}`. */
   optionalBody?: boolean;
-  /** The handler validates the body itself and gets it as it was sent. */
+  /** `handle` validates the body itself and gets it as it was sent. */
   checksBody?: boolean;
   /** Maximum size of the body. */
   maxBodyBytes?: number;
   /** A budget that a call uses while its body arrives, besides the memory for bodies. */
   admission?: Admission;
-  /** Responses of successful calls, by status. */
+  /** Responses of successful calls, by status. The lowest status is the default. */
   responses: Record<number, { description: string; schema?: z.ZodType; type?: string }>;
   /** Statuses of problems that not every route returns. */
   problems?: readonly number[];
   /** Needs no authentication. */
   open?: boolean;
+  /** Resolves with the body, which is sent as JSON; undefined sends no body. May set another status than the default. */
+  handle(input: RouteInput<P, Q, B>): Promise<unknown>;
 }
 
-export interface RouteInput<P, Q, B> {
+interface RouteInput<P, Q, B> {
   params: Parsed<P>;
   query: Parsed<Q>;
   /** The parsed body; with `checksBody`, the body as it was sent. */
@@ -53,12 +55,6 @@ export interface RouteInput<P, Q, B> {
   caller: string;
   request: Request;
   response: Response;
-}
-
-export interface RouteResult {
-  status: number;
-  /** Sent as JSON; undefined sends no body. */
-  body?: unknown;
 }
 
 export type Api = ReturnType<typeof createApi>;
@@ -87,121 +83,118 @@ const problemSchema = z
 /** Creates a router whose routes document themselves. */
 export function createApi(options: {
   title: string;
-  version: string;
   description: string;
   /** The security schemes of OpenAPI. */
-  security: Record<
-    string,
-    { type: 'http' | 'apiKey'; scheme?: string; in?: 'cookie'; name?: string; description: string }
-  >;
+  security: NonNullable<ZodOpenApiComponentsObject['securitySchemes']>;
   /** Middleware that runs first on routes that are not open. */
   guards?: RequestHandler[];
 }) {
+  const { title, description, guards = [] } = options;
   const router = Router();
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
+  const tags = new Set<string>();
   const bodies: Admission = { budget: createBudget(MAX_BODIES_BYTES), weigh: (bytes) => bytes };
   const security = Object.keys(options.security).map((name) => ({ [name]: [] }));
 
   return {
+    title,
     router,
 
-    /** Adds a route. */
-    route<
-      P extends z.ZodObject | undefined = undefined,
-      Q extends z.ZodObject | undefined = undefined,
-      B extends z.ZodType | undefined = undefined,
-    >(spec: RouteSpec<P, Q, B>, handle: (input: RouteInput<P, Q, B>) => Promise<RouteResult>): void {
-      const steps: RequestHandler[] = spec.open ? [] : [...(options.guards ?? [])];
-      if (spec.body) {
-        const { maxBodyBytes = spec.open ? MAX_OPEN_BODY_BYTES : MAX_BODY_BYTES, optionalBody: optional = false } =
-          spec;
-        const admissions = spec.open ? [] : [bodies, ...(spec.admission ? [spec.admission] : [])];
-        steps.push(jsonBody({ maxBytes: maxBodyBytes, optional, admissions }));
-      }
-      steps.push(async (request: Request, response: Response, _next: NextFunction) => {
-        const result = await handle({ ...parse(spec, request), caller: callerName(response), request, response });
-        if (response.headersSent) return;
-        response.status(result.status);
-        if (result.body === undefined) response.end();
-        else response.json(result.body);
-      });
-      router[spec.method](spec.path.replace(/\{(\w+)\}/g, ':$1'), ...steps);
-      paths[spec.path] = { ...paths[spec.path], [spec.method]: describe(spec, security) };
+    /** Returns functions that add routes under a tag. In a path, parameters are in braces, as in OpenAPI: `/v1/events/{id}`. */
+    tagged(tag: string) {
+      tags.add(tag);
+      const adder =
+        (method: Method) =>
+        <P extends Fields = undefined, Q extends Fields = undefined, B extends Body = undefined>(
+          path: string,
+          route: Route<P, Q, B>,
+        ): void => {
+          router[method](
+            path.replace(/\{(\w+)\}/g, ':$1'),
+            ...(route.open ? [] : guards),
+            ...middleware(route, bodies),
+          );
+          const operation = { operationId: operationId(method, path), tags: [tag], ...describe(route) };
+          paths[path] = { ...paths[path], [method]: { ...operation, security: route.open ? [] : security } };
+        };
+      return { get: adder('get'), post: adder('post'), patch: adder('patch'), delete: adder('delete') };
     },
 
     /** Returns the OpenAPI 3.1 document of all routes. */
-    document(): Record<string, unknown> {
-      return createDocument({
+    document: () =>
+      createDocument({
         openapi: '3.1.0',
-        info: {
-          title: options.title,
-          version: options.version,
-          description: options.description,
-          license: { name: 'MIT', identifier: 'MIT' },
-        },
+        info: { title, version, description, license: { name: 'MIT', identifier: 'MIT' } },
         servers: [{ url: '/' }],
-        tags: [
-          ...new Set(Object.values(paths).flatMap((path) => Object.values(path).flatMap(({ tags = [] }) => tags))),
-        ].map((name) => ({ name })),
+        tags: [...tags].map((name) => ({ name })),
         paths: paths as ZodOpenApiPathsObject,
-        components: { securitySchemes: options.security as never },
-      }) as unknown as Record<string, unknown>;
-    },
+        components: { securitySchemes: options.security },
+      }),
   };
 }
 
-function parse<P extends z.ZodObject | undefined, Q extends z.ZodObject | undefined, B extends z.ZodType | undefined>(
-  spec: RouteSpec<P, Q, B>,
-  request: Request,
-) {
-  const params = spec.params?.safeParse(request.params);
+/** Returns the middleware of a route: reads its body, then calls `handle` and sends the result. */
+function middleware<P extends Fields, Q extends Fields, B extends Body>(
+  route: Route<P, Q, B>,
+  bodies: Admission,
+): RequestHandler[] {
+  const { open, admission, optionalBody: optional = false } = route;
+  const maxBytes = route.maxBodyBytes ?? (open ? MAX_OPEN_BODY_BYTES : MAX_BODY_BYTES);
+  const admissions = open ? [] : [bodies, ...(admission ? [admission] : [])];
+  const defaultStatus = Number(Object.keys(route.responses)[0]);
+  const send: RequestHandler = async (request, response) => {
+    response.status(defaultStatus);
+    const body = await route.handle({ ...parse(route, request), caller: callerName(response), request, response });
+    if (response.headersSent) return;
+    if (body === undefined) response.end();
+    else response.json(body);
+  };
+  return route.body ? [jsonBody({ maxBytes, optional, admissions }), send] : [send];
+}
+
+function parse<P extends Fields, Q extends Fields, B extends Body>(route: Route<P, Q, B>, request: Request) {
+  const params = route.params?.safeParse(request.params);
   if (params && !params.success) throw new AppError('not_found', 'No resource has this id.');
-  const body = request.body === undefined && spec.optionalBody ? {} : request.body;
+  const body = request.body === undefined && route.optionalBody ? {} : request.body;
   return {
     params: params?.data as Parsed<P>,
-    query: (spec.query && parseFields(spec.query, request.query, 'The query')) as Parsed<Q>,
-    body: (spec.body && (spec.checksBody ? body : parseFields(spec.body, body, 'The body'))) as Parsed<B>,
+    query: (route.query && parseFields(route.query, request.query, 'The query')) as Parsed<Q>,
+    body: (route.body && (route.checksBody ? body : parseFields(route.body, body, 'The body'))) as Parsed<B>,
   };
 }
 
-function describe(
-  spec: RouteSpec<z.ZodObject | undefined, z.ZodObject | undefined, z.ZodType | undefined>,
-  security: Record<string, string[]>[],
-): ZodOpenApiOperationObject {
-  const { params, query, body } = spec;
+function describe(route: Route<Fields, Fields, Body>): Omit<ZodOpenApiOperationObject, 'security'> {
+  const { summary, description, params, query, body } = route;
   const problems = new Set([
-    ...(spec.problems ?? []),
-    ...(spec.open ? [] : [401, 429]),
+    ...(route.problems ?? []),
+    ...(route.open ? [] : [401, 429]),
     ...(body ? [400, 413, 415, 422] : []),
     ...(query ? [422] : []),
     ...(params ? [404] : []),
     503,
   ]);
-  const responses = Object.entries(spec.responses).map(
+  const responses = Object.entries(route.responses).map(
     ([status, { description, schema, type = 'application/json' }]) => [
       status,
       { description, ...(schema ? { content: { [type]: { schema } } } : {}) },
     ],
   );
   const problemResponses = [...problems].sort().map((status) => [
-    String(status),
+    status,
     {
       description: titles.get(status) ?? 'Problem',
       content: { 'application/problem+json': { schema: problemSchema } },
     },
   ]);
   return {
-    operationId: operationId(spec.method, spec.path),
-    tags: [spec.tag],
-    summary: spec.summary,
-    ...(spec.description ? { description: spec.description } : {}),
-    security: spec.open ? [] : security,
+    summary,
+    ...(description ? { description } : {}),
     requestParams: { ...(params ? { path: params } : {}), ...(query ? { query } : {}) },
     ...(body
-      ? { requestBody: { required: !spec.optionalBody, content: { 'application/json': { schema: body } } } }
+      ? { requestBody: { required: !route.optionalBody, content: { 'application/json': { schema: body } } } }
       : {}),
     responses: Object.fromEntries([...responses, ...problemResponses]),
-  } as ZodOpenApiOperationObject;
+  };
 }
 
 const titles = new Map<number, string>(Object.values(errorCodes).map(({ status, title }) => [status, title]));

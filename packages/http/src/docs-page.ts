@@ -1,6 +1,7 @@
 /** Serves the OpenAPI document at `/openapi.json` and Swagger UI at `/docs`. */
 import express, { Router } from 'express';
 import { absolutePath } from 'swagger-ui-dist';
+import type { Api } from './api.ts';
 
 /** Swagger UI needs its own files and inline styles. */
 const CONTENT_SECURITY_POLICY =
@@ -32,8 +33,9 @@ const script = `SwaggerUIBundle({
 });
 `;
 
-/** Returns a router for both. */
-export function docsRouter(document: Record<string, unknown>, title: string): Router {
+/** Returns a router for both. Call it after all routes are added. */
+export function docsRouter(api: Api): Router {
+  const document = api.document();
   const router = Router();
   router.get('/openapi.json', (_request, response) => {
     response.json(document);
@@ -43,7 +45,7 @@ export function docsRouter(document: Record<string, unknown>, title: string): Ro
     next();
   });
   router.get('/docs', (_request, response) => {
-    response.type('html').send(page(title));
+    response.type('html').send(page(api.title));
   });
   router.get('/docs/show.js', (_request, response) => {
     response.type('js').send(script);

@@ -15,37 +15,31 @@ export function operationsRoutes(api: Api, options: { registry: Registry; checkR
   const { registry } = options;
   const checkReady = shareLimited(options.checkReady);
   const collect = shareLimited(async () => Buffer.from(await registry.metrics()));
-  const common = { method: 'get', tag: 'Operations', open: true } as const;
-  const state = (description: string) => ({
-    200: { description, schema: z.strictObject({ status: z.enum(['ok', 'ready']) }) },
+  const operations = api.tagged('Operations');
+  const statusSchema = z.strictObject({ status: z.enum(['ok', 'ready']) });
+  operations.get('/healthz', {
+    summary: 'Check that the process is alive',
+    open: true,
+    responses: { 200: { description: 'It is alive', schema: statusSchema } },
+    handle: async () => ({ status: 'ok' }),
   });
-  api.route(
-    { ...common, path: '/healthz', summary: 'Check that the process is alive', responses: state('It is alive') },
-    async () => ({
-      status: 200,
-      body: { status: 'ok' },
-    }),
-  );
-  api.route(
-    { ...common, path: '/readyz', summary: 'Check that Redis responds and takes writes', responses: state('It does') },
-    async () => {
+  operations.get('/readyz', {
+    summary: 'Check that Redis responds and takes writes',
+    open: true,
+    responses: { 200: { description: 'It does', schema: statusSchema } },
+    async handle() {
       await checkReady();
-      return { status: 200, body: { status: 'ready' } };
+      return { status: 'ready' };
     },
-  );
-  api.route(
-    {
-      ...common,
-      path: '/metrics',
-      summary: 'Metrics for Prometheus',
-      responses: { 200: { description: 'Text format', type: 'text/plain', schema: z.string() } },
+  });
+  operations.get('/metrics', {
+    summary: 'Metrics for Prometheus',
+    open: true,
+    responses: { 200: { description: 'Text format', type: 'text/plain', schema: z.string() } },
+    async handle({ response }) {
+      response.set('Content-Type', registry.contentType).end(await collect());
     },
-    async ({ response }) => {
-      const text = await collect();
-      response.set('Content-Type', registry.contentType).end(text);
-      return { status: 200 };
-    },
-  );
+  });
 }
 
 /** Shares the result of `work`. Rejects with `AppError` `unavailable` if `work` fails or exceeds its time limit. */

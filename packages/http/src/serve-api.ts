@@ -1,5 +1,5 @@
 /** Serves an app's API together with the routes for operations: /healthz, /readyz and /metrics. */
-import { type Logger, type SharedSettings, version } from '@posthorn/runtime';
+import type { Logger, SharedSettings } from '@posthorn/runtime';
 import type { Express } from 'express';
 import type { Registry } from 'prom-client';
 import { type Api, createApi } from './api.ts';
@@ -59,7 +59,7 @@ export function serveApi(options: ApiOptions): ApiService {
 }
 
 function operationsApp(options: ApiOptions): Express {
-  const api = createApi({ title: 'Posthorn operations', version, description: 'Health and metrics.', security: {} });
+  const api = createApi({ title: 'Posthorn operations', description: 'Health and metrics.', security: {} });
   operationsRoutes(api, options);
   return createExpress().use(api.router);
 }

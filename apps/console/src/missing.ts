@@ -1,0 +1,7 @@
+/** Refuses calls about what does not exist, or not any more. */
+import { AppError } from '@posthorn/core';
+
+/** Throws `AppError` `not_found`. */
+export function missing(what: string): never {
+  throw new AppError('not_found', `There is no such ${what}.`);
+}
