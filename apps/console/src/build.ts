@@ -1,5 +1,5 @@
 /** Puts a console process together from its settings. */
-
+import { openStorage, readBacklog } from '@posthorn/dispatch';
 import {
   type ApiService,
   createApi,
@@ -10,7 +10,6 @@ import {
   requireStorage,
   serveApi,
 } from '@posthorn/http';
-import { createProducer } from '@posthorn/queue';
 import {
   type App,
   type Clock,
@@ -22,7 +21,6 @@ import {
 } from '@posthorn/runtime';
 import { createOneOffSender, createResolver } from '@posthorn/sender';
 import { createSecretBox } from '@posthorn/signing';
-import { openStore, readBacklog } from '@posthorn/store';
 import type { ErrorRequestHandler, RequestHandler } from 'express';
 import { addressRoutes } from './address-routes.ts';
 import { bullBoardRoutes } from './bull-board.ts';
@@ -38,9 +36,6 @@ import { securityHeaders } from './security-headers.ts';
 import { sessionRoutes } from './session-routes.ts';
 import { subscriptionRoutes } from './subscription-routes.ts';
 
-/** An operator waits: a command that Redis leaves unanswered for this long fails, and the answer is 503. */
-const REDIS_LIMIT_MS = 5_000;
-
 const noStore: RequestHandler = (_request, response, next) => {
   response.set('Cache-Control', 'no-store');
   next();
@@ -51,13 +46,7 @@ const translateCursorProblem: ErrorRequestHandler = (error, _request, _response,
 /** Builds the console; nothing listens before its services start. */
 export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClock): App<ApiService> {
   const logger = createLogger({ app: 'console', level: settings.LOG_LEVEL });
-  const storage = openStore(settings, {
-    failFastAfterMs: REDIS_LIMIT_MS,
-    onError: (err) => logger.warn({ err }, 'redis.failed'),
-    onWarning: (text) => logger.warn(text),
-  });
-  const { store, partitionPrefixes } = storage;
-  const producer = createProducer({ redis: store.redis, partitionPrefixes, onError: storage.onError });
+  const { storage, store, producer } = openStorage(settings, logger);
   const registry = createMetrics('console');
   const operators = createOperators({
     store,
@@ -84,10 +73,7 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
     clock,
     logger,
   };
-  registerBacklog(registry, async () => ({
-    ...(await readBacklog(store, clock.now())),
-    jobs: { ...(await producer.counts()) },
-  }));
+  registerBacklog(registry, () => readBacklog({ store, producer }, clock.now()));
   const rateLimit = limitPerSecond({
     redis: store.redis,
     keyPrefix: `${settings.KEY_PREFIX}:limit:operator`,

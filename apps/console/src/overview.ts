@@ -1,4 +1,5 @@
 /** The overview: current counts, workers, and the attempts of the last hour and day. */
+import { readBacklog } from '@posthorn/dispatch';
 import type * as api from '@posthorn/operator-api';
 import { shareResult } from '@posthorn/runtime';
 import {
@@ -11,7 +12,6 @@ import {
   rankAddresses,
   readAddressAttempts,
   readAttempts,
-  readBacklog,
   readRules,
   type Store,
 } from '@posthorn/store';
@@ -28,11 +28,10 @@ export function createOverview(context: ConsoleContext): () => Promise<api.Overv
 }
 
 async function readOverview(context: ConsoleContext): Promise<api.Overview> {
-  const { store, producer, clock } = context;
+  const { store, clock } = context;
   const nowMs = clock.now();
-  const [backlog, jobs, workers, hour, day, ranking, paused, rules] = await Promise.all([
-    readBacklog(store, nowMs),
-    producer.counts(),
+  const [{ jobs, ...backlog }, workers, hour, day, ranking, paused, rules] = await Promise.all([
+    readBacklog(context, nowMs),
     aliveWorkers(store, nowMs),
     readAttempts(store, 'minute', nowMs),
     readAttempts(store, 'hour', nowMs),

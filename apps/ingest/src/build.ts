@@ -1,5 +1,5 @@
 /** Puts an ingest process together from its settings. */
-import { finishFanOuts } from '@posthorn/dispatch';
+import { finishFanOuts, openStorage, readBacklog } from '@posthorn/dispatch';
 import {
   type ApiService,
   createApi,
@@ -10,7 +10,6 @@ import {
   requireStorage,
   serveApi,
 } from '@posthorn/http';
-import { createProducer } from '@posthorn/queue';
 import {
   type App,
   type Clock,
@@ -21,26 +20,18 @@ import {
   systemClock,
   version,
 } from '@posthorn/runtime';
-import { createReplicaWait, openStore, readBacklog } from '@posthorn/store';
+import { createReplicaWait } from '@posthorn/store';
 import type { IngestSettings } from './config.ts';
 import { measureRequests } from './metrics.ts';
 import { createPublisherQuota } from './publisher-quota.ts';
 import { type PublisherContext, publisherRoutes } from './routes.ts';
 
-/** A publisher waits: a command that Redis leaves unanswered for this long fails, and the answer is 503. */
-const REDIS_LIMIT_MS = 5_000;
 const SWEEP_EVERY_MS = 5_000;
 
 /** Builds ingest; nothing listens before its services start. */
 export function buildIngest(settings: IngestSettings, clock: Clock = systemClock): App<ApiService> {
   const logger = createLogger({ app: 'ingest', level: settings.LOG_LEVEL });
-  const storage = openStore(settings, {
-    failFastAfterMs: REDIS_LIMIT_MS,
-    onError: (err) => logger.warn({ err }, 'redis.failed'),
-    onWarning: (text) => logger.warn(text),
-  });
-  const { store, partitionPrefixes } = storage;
-  const producer = createProducer({ redis: store.redis, partitionPrefixes, onError: storage.onError });
+  const { storage, store, producer } = openStorage(settings, logger);
   const registry = createMetrics('ingest');
   const quota = createPublisherQuota({
     store,
@@ -66,10 +57,7 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
     }),
   };
 
-  registerBacklog(registry, async () => ({
-    ...(await readBacklog(store, clock.now())),
-    jobs: { ...(await producer.counts()) },
-  }));
+  registerBacklog(registry, () => readBacklog({ store, producer }, clock.now()));
   const authenticate = requireBearer(settings.PUBLISHER_KEYS, createAuthFailures({ registry, logger }));
   const api = createApi({
     title: 'Posthorn publisher API',
