@@ -12,11 +12,11 @@ const MARGIN_MS = 2_000;
  * attempt can last.
  */
 export async function attemptsInFlight(
-  { producer, store, attemptTimeoutMs, logger }: ConsoleContext,
+  { producer, store, settings, logger }: ConsoleContext,
   subscriptionId: string,
 ): Promise<void> {
   const partition = partitionOf(subscriptionId, store.partitions);
-  const endsAt = performance.now() + attemptTimeoutMs + MARGIN_MS;
+  const endsAt = performance.now() + settings.ATTEMPT_TIMEOUT + MARGIN_MS;
   let left = await producer.active(partition, subscriptionId);
   while (left.length > 0) {
     if (performance.now() > endsAt) {

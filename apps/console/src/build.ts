@@ -1,6 +1,7 @@
-/** Puts a console process together from its settings. */
+/** Builds a console process from its settings. */
 import { openStorage, readBacklog } from '@posthorn/dispatch';
 import {
+  type Api,
   type ApiService,
   createApi,
   createAuthFailures,
@@ -43,37 +44,55 @@ const noStore: RequestHandler = (_request, response, next) => {
 
 const translateCursorProblem: ErrorRequestHandler = (error, _request, _response, next) => next(cursorProblem(error));
 
-/** Builds the console; nothing listens before its services start. */
+/** Builds the console. Nothing listens before its services start. */
 export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClock): App<ApiService> {
   const logger = createLogger({ app: 'console', level: settings.LOG_LEVEL });
+  if (settings.ALLOWED_PRIVATE_NETWORKS.length > 0) {
+    logger.warn('ALLOWED_PRIVATE_NETWORKS is set: the address guard lets those networks through. Not for production.');
+  }
   const { storage, store, producer } = openStorage(settings, logger);
   const registry = createMetrics('console');
-  const operators = createOperators({
-    store,
-    failures: createAuthFailures({ registry, logger }),
-    tokens: settings.OPERATOR_TOKENS,
-    encryptionKeys: settings.SECRET_ENCRYPTION_KEY,
-    sessionLifeMs: settings.SESSION_LIFETIME,
-    clock,
-  });
-  const context: ConsoleContext = {
+  registerBacklog(registry, () => readBacklog({ store, producer }, clock.now()));
+  const failures = createAuthFailures({ registry, logger });
+  const operators = createOperators({ store, settings, failures, clock });
+  const api = createOperatorApi({
+    settings,
     store,
     producer,
+    operators,
     probe: createOneOffSender({
       allowedNetworks: settings.ALLOWED_PRIVATE_NETWORKS,
       timeoutMs: settings.ATTEMPT_TIMEOUT,
       userAgent: `Posthorn/${version}`,
       resolve: createResolver({ servers: settings.DNS_SERVERS, attemptTimeoutMs: settings.ATTEMPT_TIMEOUT }),
     }),
-    allowedNetworks: settings.ALLOWED_PRIVATE_NETWORKS,
-    attemptTimeoutMs: settings.ATTEMPT_TIMEOUT,
-    requireHttps: settings.REQUIRE_HTTPS,
-    operators,
     secretBox: createSecretBox(settings.SECRET_ENCRYPTION_KEY),
     clock,
     logger,
-  };
-  registerBacklog(registry, () => readBacklog({ store, producer }, clock.now()));
+  });
+  const http = serveApi({
+    api,
+    settings,
+    registry,
+    checkReady: storage.checkReady,
+    logger,
+    addRoutes(app) {
+      app.use(securityHeaders());
+      // Responses hold secrets and CSRF tokens.
+      app.use('/v1', noStore);
+      // Sessions are in Redis too.
+      app.use(['/v1', '/queues'], requireStorage(storage.isOpen), operators.withSession);
+      app.use(api.router, docsRouter(api));
+      app.use(bullBoardRoutes(producer, operators.requireViewer));
+      app.use('/v1', operators.requireOperator);
+      app.use(pageRoutes(), translateCursorProblem);
+    },
+  });
+  return { http, services: [storage], logger, graceMs: settings.SHUTDOWN_GRACE, describe: http.describe };
+}
+
+function createOperatorApi(context: ConsoleContext): Api {
+  const { settings, store, operators } = context;
   const rateLimit = limitPerSecond({
     redis: store.redis,
     keyPrefix: `${settings.KEY_PREFIX}:limit:operator`,
@@ -100,32 +119,5 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
   deliveryRoutes(api, context);
   replayRoutes(api, context);
   insightRoutes(api, context);
-  const http = serveApi({
-    api,
-    settings,
-    registry,
-    checkReady: storage.checkReady,
-    logger,
-    addRoutes(app) {
-      app.use(securityHeaders());
-      // Responses hold secrets and CSRF tokens.
-      app.use('/v1', noStore);
-      // Sessions are in Redis too.
-      app.use(['/v1', '/queues'], requireStorage(storage.isOpen), operators.withSession);
-      app.use(api.router, docsRouter(api));
-      app.use(bullBoardRoutes(producer, operators.requireViewer));
-      app.use('/v1', operators.requireOperator);
-      app.use(pageRoutes(), translateCursorProblem);
-    },
-  });
-  if (settings.ALLOWED_PRIVATE_NETWORKS.length > 0) {
-    logger.warn('ALLOWED_PRIVATE_NETWORKS is set: the address guard lets those networks through. Not for production.');
-  }
-  return {
-    http,
-    services: [storage],
-    logger,
-    graceMs: settings.SHUTDOWN_GRACE,
-    describe: () => ({ ...http.urls(), version, partitions: settings.PARTITIONS }),
-  };
+  return api;
 }

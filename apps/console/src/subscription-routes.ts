@@ -204,9 +204,9 @@ function differences(before: StoredSubscription, after: StoredSubscription): Rec
   return Object.fromEntries(changed.map((field) => [nameOf(field), { from: before[field], to: after[field] }]));
 }
 
-/** Throws `AppError` for an address that is malformed, visibly private or local, or not encrypted where it must be. */
-function checkAddress(context: ConsoleContext, url: string, environment: SubscriptionEnvironment): void {
-  const { allowedNetworks, requireHttps } = context;
+/** Throws `AppError` if an address is malformed, visibly private or local, or not encrypted where it must be. */
+function checkAddress({ settings }: ConsoleContext, url: string, environment: SubscriptionEnvironment): void {
+  const { ALLOWED_PRIVATE_NETWORKS: allowedNetworks, REQUIRE_HTTPS: requireHttps } = settings;
   const refusal = (message: string) =>
     new AppError('invalid_fields', 'The address is refused.', { fields: [{ path: 'url', message }] });
   const check = checkUrl(url, allowedNetworks);

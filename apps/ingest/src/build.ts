@@ -18,7 +18,6 @@ import {
   createRepeating,
   registerBacklog,
   systemClock,
-  version,
 } from '@posthorn/runtime';
 import { createReplicaWait } from '@posthorn/store';
 import type { IngestSettings } from './config.ts';
@@ -89,6 +88,6 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
     services: [storage, sweep, quota.service],
     logger,
     graceMs: settings.SHUTDOWN_GRACE,
-    describe: () => ({ ...http.urls(), version, partitions: settings.PARTITIONS }),
+    describe: http.describe,
   };
 }

@@ -12,7 +12,6 @@ import {
   registerBacklog,
   type Service,
   systemClock,
-  version,
 } from '@posthorn/runtime';
 import { createSecretBox, type SecretBox } from '@posthorn/signing';
 import { announceRules, connectRedis, openStore, readBacklog, type Store } from '@posthorn/store';
@@ -96,7 +95,7 @@ export function buildWorker(
     ],
     logger,
     graceMs: settings.SHUTDOWN_GRACE,
-    describe: () => ({ ...http.urls(), version, partitions: settings.PARTITIONS }),
+    describe: http.describe,
   };
 }
 

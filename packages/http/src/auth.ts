@@ -50,7 +50,7 @@ export function requireBearer<P extends Principal>(principals: readonly P[], fai
 }
 
 /** Sets the principal of a call, for `principalOf` and `callerName`. */
-export function setPrincipal(response: Response, principal: Principal): void {
+export function setPrincipal(response: Response, principal: Pick<Principal, 'name'>): void {
   response.locals.principal = principal;
 }
 

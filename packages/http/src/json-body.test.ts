@@ -40,7 +40,7 @@ describe('json body', () => {
     const held: (() => void)[] = [];
     const url = await serve((app) => {
       app.use((request, response, next) => {
-        setPrincipal(response, { name: String(request.headers['x-caller']), key: '' });
+        setPrincipal(response, { name: String(request.headers['x-caller']) });
         next();
       });
       app.post('/', jsonBody({ maxBytes: 100, admissions: [{ budget, weigh: (bytes) => bytes }] }), (_, response) => {

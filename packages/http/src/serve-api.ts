@@ -1,5 +1,5 @@
 /** Serves an app's API together with the routes for operations: /healthz, /readyz and /metrics. */
-import type { Logger, SharedSettings } from '@posthorn/runtime';
+import { type Logger, type SharedSettings, version } from '@posthorn/runtime';
 import type { Express } from 'express';
 import type { Registry } from 'prom-client';
 import { type Api, createApi } from './api.ts';
@@ -9,7 +9,7 @@ import { notFoundHandler, problemHandler } from './problems.ts';
 
 interface ApiOptions {
   api: Api;
-  settings: Pick<SharedSettings, 'HOST' | 'PORT' | 'OPERATIONS_PORT' | 'MAX_CLIENT_CONNECTIONS' | 'TRUSTED_PROXIES'>;
+  settings: SharedSettings;
   registry: Registry;
   /** Rejects if the process cannot do its work. */
   checkReady: () => Promise<unknown>;
@@ -19,8 +19,8 @@ interface ApiOptions {
 }
 
 export interface ApiService extends HttpService {
-  /** Returns where it listens, for the log. */
-  urls(): { url: string; operations_url: string | undefined };
+  /** Returns the fields of the `ready` log line. */
+  describe(): Record<string, unknown>;
 }
 
 /** Returns a service for the port `PORT`. The routes for operations are part of `api`, or have a port of their own if `OPERATIONS_PORT` is set. */
@@ -47,7 +47,7 @@ export function serveApi(options: ApiOptions): ApiService {
   const http = listen(app, settings.PORT);
   return {
     ...http,
-    urls: () => ({ url: http.url(), operations_url: operations?.url() }),
+    describe: () => ({ url: http.url(), operations_url: operations?.url(), version, partitions: settings.PARTITIONS }),
     async start() {
       await operations?.start();
       await http.start();
