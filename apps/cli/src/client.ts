@@ -22,17 +22,14 @@ const problemSchema = z.object({
   errors: z.array(z.object({ path: z.string(), message: z.string() })).default([]),
 });
 
-/** Returns a client of the console that the environment names, or that `npm start` runs from this checkout. */
+/** Returns a client of the console that `findConsole` finds at each call. */
 export function createClient(env: NodeJS.ProcessEnv): Client {
-  const { url, token } = findConsole(env);
   const call = async <S extends z.ZodType>(schema: S, method: string, path: string, body?: unknown) => {
+    const { url, token } = findConsole(env);
     const response = await fetch(`${url}${path}`, {
       method,
-      headers: {
-        authorization: `Bearer ${token}`,
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      headers: { authorization: `Bearer ${token}`, ...(body !== undefined && { 'content-type': 'application/json' }) },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
     }).catch((cause: unknown) => {
       throw new UserError(`Cannot reach a console at ${url}. Is it running? Is POSTHORN_URL right?`, { cause });
     });

@@ -9,8 +9,9 @@ import {
   replaySchema,
   subscriptionSchema,
 } from '@posthorn/operator-api';
+import type { Client } from './client.ts';
 import { limitOption } from './options.ts';
-import type { Tools } from './program.ts';
+import type { Printer } from './print.ts';
 import { replayAll } from './replay.ts';
 import { UserError } from './user-error.ts';
 
@@ -23,12 +24,6 @@ const columns = {
   event: (item: Delivery) => item.event_id,
 };
 
-export function addDeliveryCommands(program: CommandUnknownOpts, tools: () => Tools): void {
-  addShow(program, tools);
-  addDeliveries(program, tools);
-  addReplay(program, tools);
-}
-
 /** The list and the schema of each kind of id. Any other id is that of an event. */
 const KINDS = new Map([
   ['sub_', { list: 'subscriptions', schema: subscriptionSchema }],
@@ -37,18 +32,15 @@ const KINDS = new Map([
 ]);
 const EVENTS = { list: 'events', schema: eventSchema };
 
-function addShow(program: CommandUnknownOpts, tools: () => Tools): void {
+export function addDeliveryCommands(program: CommandUnknownOpts, client: Client, print: Printer): void {
   program
     .command('show <id>')
     .description('show a subscription, delivery, bulk replay or event')
     .action(async (id) => {
-      const { client, print } = tools();
       const { list, schema } = KINDS.get(id.slice(0, 4)) ?? EVENTS;
-      print.one(await client.get(schema, `/v1/${list}/${encodeURIComponent(id)}`));
+      print.item(await client.get(schema, `/v1/${list}/${encodeURIComponent(id)}`));
     });
-}
 
-function addDeliveries(program: CommandUnknownOpts, tools: () => Tools): void {
   program
     .command('deliveries')
     .description('list deliveries, newest first')
@@ -59,13 +51,10 @@ function addDeliveries(program: CommandUnknownOpts, tools: () => Tools): void {
     .option('--to <instant>', 'created at or before, ISO 8601')
     .addOption(limitOption())
     .action(async ({ subscription, event, limit, ...filter }) => {
-      const { client, print } = tools();
       const query = { subscription_id: subscription, event_id: event, ...filter };
       print.list(await client.list(deliverySchema, '/v1/deliveries', query, limit), columns, 'No matching deliveries.');
     });
-}
 
-function addReplay(program: CommandUnknownOpts, tools: () => Tools): void {
   program
     .command('replay <id>')
     .description('replay a failed delivery, or all failed deliveries of a subscription')
@@ -73,13 +62,12 @@ function addReplay(program: CommandUnknownOpts, tools: () => Tools): void {
     .option('--to <instant>', 'of a subscription: created at or before, ISO 8601')
     .option('--no-wait', 'do not wait for a bulk replay to end')
     .action(async (id, options) => {
-      const { client, print } = tools();
       if (!id.startsWith('sub_')) {
-        print.one(await client.post(deliverySchema, `/v1/deliveries/${encodeURIComponent(id)}/replay`));
+        print.item(await client.post(deliverySchema, `/v1/deliveries/${encodeURIComponent(id)}/replay`));
         return;
       }
       const replay = await replayAll(client, id, options);
-      print.one(replay);
+      print.item(replay);
       if (replay.status === 'failed') throw new UserError('The subscription was deleted during the replay.');
     });
 }

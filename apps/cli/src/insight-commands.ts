@@ -1,8 +1,9 @@
 /** The commands that show the state of the system and its audit trail. */
 import type { CommandUnknownOpts } from '@commander-js/extra-typings';
 import { type AuditEntry, auditEntrySchema, type Overview, overviewSchema } from '@posthorn/operator-api';
+import type { Client } from './client.ts';
 import { limitOption } from './options.ts';
-import type { Tools } from './program.ts';
+import type { Printer } from './print.ts';
 
 const auditColumns = {
   at: (item: AuditEntry) => item.at,
@@ -12,14 +13,13 @@ const auditColumns = {
   detail: (item: AuditEntry) => (Object.keys(item.detail).length === 0 ? null : item.detail),
 };
 
-export function addInsightCommands(program: CommandUnknownOpts, tools: () => Tools): void {
+export function addInsightCommands(program: CommandUnknownOpts, client: Client, print: Printer): void {
   program
     .command('overview')
     .description('show counts, workers, recent attempts and the addresses with problems')
     .action(async () => {
-      const { client, print } = tools();
       const overview = await client.get(overviewSchema, '/v1/overview');
-      print.one(overview, summarize(overview));
+      print.item(overview, summarize(overview));
     });
 
   program
@@ -29,7 +29,6 @@ export function addInsightCommands(program: CommandUnknownOpts, tools: () => Too
     .option('--operator <name>')
     .addOption(limitOption())
     .action(async ({ subscription, operator, limit }) => {
-      const { client, print } = tools();
       const query = { subscription_id: subscription, operator };
       const entries = await client.list(auditEntrySchema, '/v1/audit', query, limit);
       print.list(entries, auditColumns, 'No matching audit entries.');

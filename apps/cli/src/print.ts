@@ -5,45 +5,32 @@ export interface Printer {
   /** Prints a table with these columns, or `none` if there are no items. */
   list<T>(items: T[], columns: Record<string, (item: T) => unknown>, none: string): void;
   /** Prints the fields of an item. For people, prints those of `summary` if there is one. */
-  one(item: object, summary?: object): void;
+  item(item: object, summary?: object): void;
   /** Prints a line for people. */
   say(line: string): void;
 }
 
-const EDGES = ['top', 'bottom', 'left', 'right', 'mid'] as const;
-const CORNERS = [
-  'top-mid',
-  'top-left',
-  'top-right',
-  'bottom-mid',
-  'bottom-left',
-  'bottom-right',
-  'left-mid',
-  'mid-mid',
-  'right-mid',
-] as const;
 /** No borders, and two spaces between columns. */
-const BORDERLESS = { ...Object.fromEntries([...EDGES, ...CORNERS].map((name) => [name, ''])), middle: '  ' };
+const BORDERS =
+  'top top-mid top-left top-right bottom bottom-mid bottom-left bottom-right left left-mid mid mid-mid right right-mid';
+const BORDERLESS = { ...Object.fromEntries(BORDERS.split(' ').map((name) => [name, ''])), middle: '  ' };
 
-export function createPrinter(options: { json: boolean; write: (text: string) => void }): Printer {
-  const { json, write } = options;
-  const line = (text: string) => write(`${text}\n`);
+/** Returns a printer to stdout. `isJson` is called when something is printed: only then are the global options known. */
+export function createPrinter(isJson: () => boolean): Printer {
+  const line = (text: string) => void process.stdout.write(`${text}\n`);
   return {
     list(items, columns, none) {
-      if (json) line(JSON.stringify({ data: items }, null, 2));
+      if (isJson()) line(JSON.stringify({ data: items }, null, 2));
       else if (items.length === 0) line(none);
       else {
-        const table = new Table({
-          head: Object.keys(columns),
-          chars: BORDERLESS,
-          style: { head: [], border: [], 'padding-left': 0, 'padding-right': 0 },
-        });
+        const style = { head: [], border: [], 'padding-left': 0, 'padding-right': 0 };
+        const table = new Table({ head: Object.keys(columns), chars: BORDERLESS, style });
         for (const item of items) table.push(Object.values(columns).map((column) => show(column(item))));
         line(table.toString());
       }
     },
-    one(item, summary = item) {
-      if (json) {
+    item(item, summary = item) {
+      if (isJson()) {
         line(JSON.stringify(item, null, 2));
         return;
       }
@@ -57,7 +44,7 @@ export function createPrinter(options: { json: boolean; write: (text: string) =>
       }
     },
     say(text) {
-      if (!json) line(text);
+      if (!isJson()) line(text);
     },
   };
 }
