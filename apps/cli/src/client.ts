@@ -22,10 +22,12 @@ const problemSchema = z.object({
   errors: z.array(z.object({ path: z.string(), message: z.string() })).default([]),
 });
 
-/** Returns a client of the console that `findConsole` finds at each call. */
+/** Returns a client of the console that `findConsole` finds at the first call. */
 export function createClient(env: NodeJS.ProcessEnv): Client {
+  let found: ReturnType<typeof findConsole> | undefined;
   const call = async <S extends z.ZodType>(schema: S, method: string, path: string, body?: unknown) => {
-    const { url, token } = findConsole(env);
+    found ??= findConsole(env);
+    const { url, token } = found;
     const response = await fetch(`${url}${path}`, {
       method,
       headers: { authorization: `Bearer ${token}`, ...(body !== undefined && { 'content-type': 'application/json' }) },

@@ -38,8 +38,8 @@ export function createAuthFailures({ registry, logger }: { registry: Registry; l
     registers: [registry],
   });
   const log = boundedLog((fields) => logger.warn(fields, 'auth.failed'));
-  const bearers = createFailureWindow(BEARER_LIMIT);
-  const typed = createFailureWindow(TYPED_LIMIT);
+  const bearers = createFailureCounts(BEARER_LIMIT.windowMs);
+  const typed = createFailureCounts(TYPED_LIMIT.windowMs);
   const note = (request: Request, kind: CredentialKind, client: string, outcome: 'refused' | 'limited') => {
     counter.inc({ kind, outcome });
     // The caller chooses the path, so it is truncated. The query is left out, because it may hold a secret by mistake.
@@ -52,20 +52,23 @@ export function createAuthFailures({ registry, logger }: { registry: Registry; l
   return {
     wrongBearer(request) {
       const client = clientOf(request);
-      const isOver = bearers.add(client) > BEARER_LIMIT.failures;
+      const failures = bearers.memo(client);
+      failures.count += 1;
+      const isOver = failures.count > BEARER_LIMIT.failures;
       note(request, 'bearer', client, isOver ? 'limited' : 'refused');
-      if (isOver) throw refuse(bearers.leftMs(client), 'keys');
+      if (isOver) throw refuse(bearers.getRemainingTTL(client), 'keys');
     },
     checkTyped(request, kind, check) {
       const client = clientOf(request);
-      if (typed.count(client) >= TYPED_LIMIT.failures) {
+      const failures = typed.memo(client);
+      if (failures.count >= TYPED_LIMIT.failures) {
         note(request, kind, client, 'limited');
-        throw refuse(typed.leftMs(client), 'tokens');
+        throw refuse(typed.getRemainingTTL(client), 'tokens');
       }
-      typed.add(client);
+      failures.count += 1;
       const result = check();
       if (result === undefined) note(request, kind, client, 'refused');
-      else typed.uncount(client);
+      else failures.count -= 1;
       return result;
     },
   };
@@ -75,26 +78,13 @@ function clientOf(request: Request): string {
   return clientNetwork(request.ip ?? 'unknown');
 }
 
-/** Counts the failures of each client in a window that starts with its first one. */
-function createFailureWindow({ windowMs }: { windowMs: number }) {
-  const failures = new LRUCache<string, { count: number }>({ max: MAX_CLIENTS, ttl: windowMs });
-  return {
-    count: (client: string) => failures.get(client)?.count ?? 0,
-    add(client: string): number {
-      const known = failures.get(client);
-      if (known) {
-        known.count += 1;
-        return known.count;
-      }
-      failures.set(client, { count: 1 });
-      return 1;
-    },
-    uncount(client: string): void {
-      const known = failures.get(client);
-      if (known) known.count -= 1;
-    },
-    leftMs: (client: string) => failures.getRemainingTTL(client),
-  };
+/** Counts the failures of each client in a window that starts with its first one. `memo` returns the counter of a client. */
+function createFailureCounts(windowMs: number) {
+  return new LRUCache<string, { count: number }>({
+    max: MAX_CLIENTS,
+    ttl: windowMs,
+    memoMethod: () => ({ count: 0 }),
+  });
 }
 
 /** Writes the first lines of each second, and at its end one line with the number of suppressed ones. */

@@ -1,30 +1,30 @@
 /** Limits the connections per client, so that one client cannot use all of them. */
 import type { Server } from 'node:http';
 import { BlockList, isIPv6 } from 'node:net';
+import type { SharedSettings } from '@posthorn/runtime';
 import { Counter, type Registry } from 'prom-client';
 import { clientNetwork } from './client-network.ts';
 
-export interface ConnectionLimits {
-  /** Connections at once from one client: an IPv4 address or the /64 of an IPv6 address. */
-  maxClientConnections: number;
-  /** Networks in CIDR form that the limit does not apply to, because a proxy connects for all of its clients. */
-  trustedProxies: readonly string[];
-  /** Counts refused connections. Several servers of a process may share it. */
-  registry: Registry;
-}
-
 const REFUSED = 'posthorn_connections_refused_total';
 
-/** Closes and counts connections that exceed the limit of their client. Its listener runs before other `connection` listeners. */
-export function limitConnections(server: Server, limits: ConnectionLimits): void {
-  const refused = (limits.registry.getSingleMetric(REFUSED) ??
+/**
+ * Closes and counts connections that exceed `MAX_CLIENT_CONNECTIONS` of their client: an IPv4 address or the /64 of an IPv6 address.
+ * The limit does not apply to `TRUSTED_PROXIES`, because a proxy connects for all of its clients. Several servers of a process may share
+ * the counter. The listener runs before other `connection` listeners.
+ */
+export function limitConnections(
+  server: Server,
+  settings: Pick<SharedSettings, 'MAX_CLIENT_CONNECTIONS' | 'TRUSTED_PROXIES'>,
+  registry: Registry,
+): void {
+  const refused = (registry.getSingleMetric(REFUSED) ??
     new Counter({
       name: REFUSED,
       help: 'Connections closed as they came, by reason: client_limit, process_limit',
       labelNames: ['reason'],
-      registers: [limits.registry],
+      registers: [registry],
     })) as Counter<'reason'>;
-  const proxies = blockListOf(limits.trustedProxies);
+  const proxies = blockListOf(settings.TRUSTED_PROXIES);
   const open = new Map<string, number>();
   server.on('drop', () => refused.inc({ reason: 'process_limit' }));
   server.prependListener('connection', (socket) => {
@@ -33,15 +33,15 @@ export function limitConnections(server: Server, limits: ConnectionLimits): void
     if (remoteAddress === undefined || proxies.check(remoteAddress, isIPv6(remoteAddress) ? 'ipv6' : 'ipv4')) return;
     const client = clientNetwork(remoteAddress);
     const count = (open.get(client) ?? 0) + 1;
-    if (count > limits.maxClientConnections) {
+    if (count > settings.MAX_CLIENT_CONNECTIONS) {
       refused.inc({ reason: 'client_limit' });
       socket.resetAndDestroy();
       return;
     }
     open.set(client, count);
     socket.once('close', () => {
-      const left = open.get(client)! - 1;
-      if (left === 0) open.delete(client);
+      const left = (open.get(client) ?? 0) - 1;
+      if (left <= 0) open.delete(client);
       else open.set(client, left);
     });
   });

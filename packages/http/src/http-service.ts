@@ -1,11 +1,13 @@
 /** An HTTP server that limits slow and greedy clients, and that finishes requests in flight when it stops. */
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { AppError, StartError } from '@posthorn/core';
-import type { Service } from '@posthorn/runtime';
+import type { Service, SharedSettings } from '@posthorn/runtime';
 import express, { type Express, type RequestHandler } from 'express';
-import { type ConnectionLimits, limitConnections } from './connection-limit.ts';
+import type { Registry } from 'prom-client';
+import { limitConnections } from './connection-limit.ts';
 
 /** Time limits for the headers of a request and for the whole request. */
 const HEADERS_TIMEOUT_MS = 10_000;
@@ -49,23 +51,20 @@ export function createExpress(trustedProxies: readonly string[] = []): Express {
 
 /** Refuses requests with two `Host` headers: a proxy may use the other one (RFC 9112, section 3.2). Node silently uses the first. */
 const requireOneHost: RequestHandler = (request, response, next) => {
-  let hosts = 0;
-  for (let i = 0; i < request.rawHeaders.length; i += 2) if (/^host$/i.test(request.rawHeaders[i]!)) hosts += 1;
-  if (hosts > 1) {
+  const hosts = request.headersDistinct.host ?? [];
+  if (hosts.length > 1) {
     response.set('Connection', 'close');
-    next(new AppError('bad_request', 'The request has more than one Host header.'));
-    return;
+    throw new AppError('bad_request', 'The request has more than one Host header.');
   }
   next();
 };
 
+/** The settings of an HTTP server. */
+export type HttpSettings = Pick<SharedSettings, 'HOST' | 'MAX_CLIENT_CONNECTIONS' | 'TRUSTED_PROXIES'>;
+
 /** Serves an express app. Port 0 selects a free port. */
-export function createHttpService(options: {
-  app: Express;
-  host: string;
-  port: number;
-  limits: ConnectionLimits;
-}): HttpService {
+export function createHttpService(app: Express, port: number, settings: HttpSettings, registry: Registry): HttpService {
+  const { HOST: host } = settings;
   const server = createServer({
     requestTimeout: REQUEST_TIMEOUT_MS,
     headersTimeout: HEADERS_TIMEOUT_MS,
@@ -73,49 +72,40 @@ export function createHttpService(options: {
     connectionsCheckingInterval: CHECK_CONNECTIONS_EVERY_MS,
   });
   server.timeout = SOCKET_TIMEOUT_MS;
-  handleInOrder(server, options.app);
+  handleInOrder(server, app);
   server.maxConnections = MAX_CONNECTIONS;
-  limitConnections(server, options.limits);
+  limitConnections(server, settings, registry);
   let stopping: Promise<void> | undefined;
   server.prependListener('request', (_request, response) => {
     if (stopping) response.setHeader('Connection', 'close');
   });
   return {
     name: 'http',
-    app: options.app,
-    url() {
-      const { port } = server.address() as AddressInfo;
-      return `http://${options.host.includes(':') ? `[${options.host}]` : options.host}:${port}`;
-    },
+    app,
+    url: () => `http://${host.includes(':') ? `[${host}]` : host}:${(server.address() as AddressInfo).port}`,
     async start() {
       if (server.listening) return;
-      await new Promise<void>((resolve, reject) => {
-        const fail = (error: NodeJS.ErrnoException) => reject(describeListenError(error, options.host, options.port));
-        server.once('error', fail);
-        server.listen({ port: options.port, host: options.host, backlog: BACKLOG }, () => {
-          server.off('error', fail);
-          resolve();
-        });
+      server.listen({ host, port, backlog: BACKLOG });
+      await once(server, 'listening').catch((error: NodeJS.ErrnoException) => {
+        throw describeListenError(error, host, port);
       });
     },
     async stop(graceMs) {
-      stopping ??= new Promise<void>((resolve) => {
-        if (!server.listening) {
-          resolve();
-          return;
-        }
-        const cut = setTimeout(() => server.closeAllConnections(), graceMs);
-        // A keep-alive connection would delay the stop after its last response.
-        const idle = setInterval(() => server.closeIdleConnections(), CLOSE_IDLE_EVERY_MS);
-        server.close(() => {
-          clearInterval(idle);
-          clearTimeout(cut);
-          resolve();
-        });
-      });
+      stopping ??= server.listening ? close(server, graceMs) : Promise.resolve();
       await stopping;
     },
   };
+}
+
+/** Resolves once all connections are closed. Those with requests in flight are cut after `graceMs`. */
+async function close(server: Server, graceMs: number): Promise<void> {
+  const cut = setTimeout(() => server.closeAllConnections(), graceMs);
+  // A keep-alive connection would delay the stop after its last response.
+  const idle = setInterval(() => server.closeIdleConnections(), CLOSE_IDLE_EVERY_MS);
+  server.close();
+  await once(server, 'close');
+  clearInterval(idle);
+  clearTimeout(cut);
 }
 
 interface Connection {
@@ -171,8 +161,8 @@ function handleInOrder(server: Server, app: RequestListener): void {
   });
   server.on('request', (request, response) => {
     const { socket } = request;
-    if (socket.destroyed) return;
-    const connection = connections.get(socket)!;
+    const connection = connections.get(socket);
+    if (!connection || socket.destroyed) return;
     clearTimeout(connection.late);
     const handle = () => {
       connection.current = { request, response };

@@ -9,27 +9,27 @@ export interface RateLimit {
   consume(caller: string, points?: number): Promise<void>;
 }
 
-interface RateLimitOptions {
+/** Returns a limit per second and caller, or undefined if `perSecond` is 0. */
+export function limitPerSecond(options: {
   /** An ioredis connection. */
   redis: unknown;
   /** The prefix of the keys in Redis. */
   keyPrefix: string;
-  points: number;
-  /** The window in which `points` are allowed. */
-  seconds: number;
+  perSecond: number;
   /** The message for a refused caller. */
   message: string;
-}
-
-function createRateLimit({ redis, keyPrefix, points, seconds, message }: RateLimitOptions): RateLimit {
+}): RateLimit | undefined {
+  const { redis, keyPrefix, perSecond, message } = options;
+  if (perSecond === 0) return undefined;
+  const limits = { keyPrefix, points: perSecond, duration: 1 };
   // While Redis takes no writes, each process counts for itself, so that operators can still use the API.
-  const insuranceLimiter = new RateLimiterMemory({ keyPrefix, points, duration: seconds });
-  const limiter = new RateLimiterRedis({ storeClient: redis, keyPrefix, points, duration: seconds, insuranceLimiter });
+  const insuranceLimiter = new RateLimiterMemory(limits);
+  const limiter = new RateLimiterRedis({ ...limits, storeClient: redis, insuranceLimiter });
   return {
-    async consume(caller, count = 1) {
+    async consume(caller, points = 1) {
       try {
         // A single call that exceeds the whole limit uses all of it. Otherwise it could never succeed.
-        await limiter.consume(caller, Math.min(count, points));
+        await limiter.consume(caller, Math.min(points, perSecond));
       } catch (error) {
         if (!(error instanceof RateLimiterRes)) throw error;
         const retryAfterS = Math.max(1, Math.ceil(error.msBeforeNext / 1000));
@@ -37,17 +37,6 @@ function createRateLimit({ redis, keyPrefix, points, seconds, message }: RateLim
       }
     },
   };
-}
-
-/** Returns a limit per second and caller, or undefined if `perSecond` is 0. */
-export function limitPerSecond(options: {
-  redis: unknown;
-  keyPrefix: string;
-  perSecond: number;
-  message: string;
-}): RateLimit | undefined {
-  const { perSecond, ...rest } = options;
-  return perSecond === 0 ? undefined : createRateLimit({ ...rest, points: perSecond, seconds: 1 });
 }
 
 /** Counts each call of an authenticated caller. Without a limit, all calls pass. */

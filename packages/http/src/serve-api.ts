@@ -25,20 +25,9 @@ export interface ApiService extends HttpService {
 
 /** Returns a service for the port `PORT`. The routes for operations are part of `api`, or have a port of their own if `OPERATIONS_PORT` is set. */
 export function serveApi(options: ApiOptions): ApiService {
-  const { api, settings, logger } = options;
-  const listen = (app: Express, port: number) => {
-    app.use(notFoundHandler, problemHandler(logger));
-    return createHttpService({
-      app,
-      host: settings.HOST,
-      port,
-      limits: {
-        maxClientConnections: settings.MAX_CLIENT_CONNECTIONS,
-        trustedProxies: settings.TRUSTED_PROXIES,
-        registry: options.registry,
-      },
-    });
-  };
+  const { api, settings, registry, logger } = options;
+  const listen = (app: Express, port: number) =>
+    createHttpService(app.use(notFoundHandler, problemHandler(logger)), port, settings, registry);
   const operations =
     settings.OPERATIONS_PORT === undefined ? undefined : listen(operationsApp(options), settings.OPERATIONS_PORT);
   if (!operations) operationsRoutes(api, options);

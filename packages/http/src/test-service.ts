@@ -13,7 +13,7 @@ export const logger = createLogger({
   level: 'info',
   destination: { write: (line) => void logged.push(line) },
 });
-const limits = { maxClientConnections: 1_000, trustedProxies: [], registry: new Registry() };
+const settings = { HOST: '127.0.0.1', MAX_CLIENT_CONNECTIONS: 1_000, TRUSTED_PROXIES: [] };
 let service: HttpService | undefined;
 afterEach(async () => {
   await service?.stop(1_000);
@@ -25,7 +25,7 @@ export async function startService(routes: (app: Express) => void): Promise<Http
   const app = createExpress();
   routes(app);
   app.use(notFoundHandler, problemHandler(logger));
-  service = createHttpService({ app, host: '127.0.0.1', port: 0, limits });
+  service = createHttpService(app, 0, settings, new Registry());
   await service.start();
   return service;
 }

@@ -154,15 +154,17 @@ export const sessionSchema = z
 export type Session = z.infer<typeof sessionSchema>;
 
 const percentiles = z.strictObject({ p50: count.nullable(), p99: count.nullable() });
-
 const seriesSchema = z.array(z.strictObject({ from: instant, succeeded: count, failed: count }));
+const attemptCounts = {
+  attempts: count,
+  succeeded: count,
+  failed: count,
+  success_rate: z.number().min(0).max(1).nullable(),
+};
 
 const attemptsSchema = z
   .strictObject({
-    attempts: count,
-    succeeded: count,
-    failed: count,
-    success_rate: z.number().min(0).max(1).nullable(),
+    ...attemptCounts,
     attempt_ms: percentiles.describe('How long attempts took'),
     arrival_ms: percentiles.describe('From the acceptance of an event to its successful attempt'),
     series: seriesSchema,
@@ -183,10 +185,7 @@ const addressSchema = z
 export const addressAttemptsSchema = z
   .strictObject({
     subscription_id: z.string(),
-    attempts: count,
-    succeeded: count,
-    failed: count,
-    success_rate: z.number().min(0).max(1).nullable(),
+    ...attemptCounts,
     mean_ms: count.nullable(),
     series: seriesSchema,
   })

@@ -1,4 +1,4 @@
-/** Signatures and the secrets behind them. */
+/** Signatures of deliveries, and the secrets that they are made with. */
 export {
   createSecretBox,
   type EncryptionKeys,

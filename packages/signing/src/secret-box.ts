@@ -1,16 +1,16 @@
-/** Signing secrets: made at random, and sealed wherever they are stored. */
+/** Creates signing secrets, and seals them for storage. */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const VERSION = 'v1.';
 
-/** A new signing secret: `whsec_` and 32 random bytes in base64url (interface 5). */
+/** Returns a new signing secret: `whsec_` and 32 random bytes in base64url (interface 5). */
 export function newSigningSecret(): string {
   return `whsec_${randomBytes(32).toString('base64url')}`;
 }
 
-/** The keys of a secret box, each 32 bytes. The first one seals, every one opens. */
+/** The keys of a secret box, each 32 bytes. The first one seals; all of them can open. */
 export type EncryptionKeys = readonly [Buffer, ...Buffer[]];
 
 /** Reads `SECRET_ENCRYPTION_KEY`: keys in base64, separated by commas. Returns undefined if one of them is not 32 bytes. */
@@ -26,15 +26,15 @@ function parseKey(base64: string): Buffer | undefined {
 }
 
 export interface SecretBox {
-  /** The sealed text of a secret. `owner`, the subscription's id, is bound to it. */
+  /** Returns the sealed text of a secret. It can be opened only with the same `owner`, the id of the subscription. */
   seal(secret: string, owner: string): string;
-  /** The secret of a sealed text. Throws `SealBroken` if no key opens it, or if the owner or the text is another. */
+  /** Returns the secret of a sealed text. Throws `SealBroken` if no key opens it, for example because the owner or the text was changed. */
   open(sealed: string, owner: string): string;
-  /** The secret sealed with the first key, or undefined if it is already. Throws `SealBroken` like `open`. */
+  /** Returns the secret sealed with the first key, or undefined if that key seals it already. Throws `SealBroken` as `open` does. */
   reseal(sealed: string, owner: string): string | undefined;
 }
 
-/** A sealed secret can't be opened. Says nothing about the secret, the key or the text. */
+/** A sealed secret cannot be opened. The message reveals nothing about the secret, the key or the text. */
 export class SealBroken extends Error {
   override name = 'SealBroken';
   constructor(owner: string) {
@@ -66,7 +66,7 @@ export function createSecretBox(keys: EncryptionKeys): SecretBox {
   };
 }
 
-/** Returns undefined if this key does not open it. The cipher's own reason would help nobody but an attacker. */
+/** Returns undefined if this key does not open the text. The error of the cipher is dropped: it would help only an attacker. */
 function openWith(key: Buffer, sealed: string, owner: string): string | undefined {
   if (!sealed.startsWith(VERSION)) return undefined;
   const bytes = Buffer.from(sealed.slice(VERSION.length), 'base64url');

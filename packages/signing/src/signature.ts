@@ -1,11 +1,11 @@
-/** The signature of a delivery: made by the worker, checked by receivers. */
+/** Signs deliveries, and verifies signatures as receivers do. */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
-/** The tolerance that receivers are advised, in seconds. */
+/** The tolerance that receivers are advised to allow, in seconds. */
 export const ADVISED_TOLERANCE_S = 300;
 
 /**
- * The value of `Service-Signature` (specification 5, interface 5): `t=<unix seconds>,v1=<hex>`, with one `v1` for each secret in
+ * Returns the value of `Service-Signature` (specification 5, interface 5): `t=<unix seconds>,v1=<hex>`, with one `v1` for each secret in
  * the order given. Each is HMAC-SHA256 over `<t>.` and the body's bytes, keyed with the UTF-8 bytes of the whole secret.
  */
 export function signatureHeader(secrets: readonly string[], timestampS: number, body: Uint8Array | string): string {
@@ -14,7 +14,7 @@ export function signatureHeader(secrets: readonly string[], timestampS: number, 
   return header;
 }
 
-/** The headers of a delivery (specification 2.3), signed as `signatureHeader` does. */
+/** Returns the headers of a delivery (specification 2.3), signed as `signatureHeader` does. */
 export function deliveryHeaders(
   delivery: { id: string; eventId: string; eventType: string },
   body: Uint8Array | string,
@@ -30,7 +30,7 @@ export function deliveryHeaders(
   };
 }
 
-/** Whether a header is a signature over this body made with this secret, at most `toleranceS` seconds from `nowS`. */
+/** Returns whether a header has a signature of this body with this secret that was made at most `toleranceS` seconds from `nowS`. */
 export function verifySignature(check: {
   header: string;
   secret: string;
@@ -38,16 +38,15 @@ export function verifySignature(check: {
   nowS: number;
   toleranceS?: number;
 }): boolean {
-  const parts = check.header.split(',').map((part) => /^(t|v1)=(.*)$/.exec(part));
-  const times = parts.filter((part) => part?.[1] === 't');
-  const timestampS = Number(times[0]?.[2]);
-  if (times.length !== 1 || !/^\d{1,12}$/.test(times[0]![2]!)) return false;
+  const parts = check.header.split(',');
+  const valuesOf = (name: string) =>
+    parts.flatMap((part) => (part.startsWith(`${name}=`) ? part.slice(name.length + 1) : []));
+  const [time = '', ...moreTimes] = valuesOf('t');
+  if (moreTimes.length > 0 || !/^\d{1,12}$/.test(time)) return false;
+  const timestampS = Number(time);
   if (Math.abs(check.nowS - timestampS) > (check.toleranceS ?? ADVISED_TOLERANCE_S)) return false;
   const expected = sign(check.secret, timestampS, check.body);
-  return parts.some((part) => {
-    if (part?.[1] !== 'v1' || !/^[0-9a-f]{64}$/.test(part[2]!)) return false;
-    return timingSafeEqual(Buffer.from(part[2]!, 'hex'), expected);
-  });
+  return valuesOf('v1').some((hex) => /^[0-9a-f]{64}$/.test(hex) && timingSafeEqual(Buffer.from(hex, 'hex'), expected));
 }
 
 function sign(secret: string, timestampS: number, body: Uint8Array | string): Buffer {
