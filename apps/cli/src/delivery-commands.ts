@@ -1,14 +1,7 @@
 /** The commands for deliveries and their replay, and `show`. */
 import { type CommandUnknownOpts, Option } from '@commander-js/extra-typings';
 import { DELIVERY_STATUSES } from '@posthorn/core';
-import {
-  type Delivery,
-  deliverySchema,
-  deliveryWithAttemptsSchema,
-  eventSchema,
-  replaySchema,
-  subscriptionSchema,
-} from '@posthorn/operator-api';
+import * as schemas from '@posthorn/operator-api';
 import type { Client } from './client.ts';
 import { limitOption } from './options.ts';
 import type { Printer } from './print.ts';
@@ -16,21 +9,21 @@ import { replayAll } from './replay.ts';
 import { UserError } from './user-error.ts';
 
 const columns = {
-  id: (item: Delivery) => item.id,
-  created: (item: Delivery) => item.created_at,
-  type: (item: Delivery) => item.event_type,
-  status: (item: Delivery) => (item.failure_reason ? `${item.status} (${item.failure_reason})` : item.status),
-  attempts: (item: Delivery) => `${item.attempt_count}/${item.max_attempts}`,
-  event: (item: Delivery) => item.event_id,
+  id: (item: schemas.Delivery) => item.id,
+  created: (item: schemas.Delivery) => item.created_at,
+  type: (item: schemas.Delivery) => item.event_type,
+  status: (item: schemas.Delivery) => (item.failure_reason ? `${item.status} (${item.failure_reason})` : item.status),
+  attempts: (item: schemas.Delivery) => `${item.attempt_count}/${item.max_attempts}`,
+  event: (item: schemas.Delivery) => item.event_id,
 };
 
 /** The list and the schema of each kind of id. Any other id is that of an event. */
 const KINDS = new Map([
-  ['sub_', { list: 'subscriptions', schema: subscriptionSchema }],
-  ['dlv_', { list: 'deliveries', schema: deliveryWithAttemptsSchema }],
-  ['rpl_', { list: 'replays', schema: replaySchema }],
+  ['sub_', { list: 'subscriptions', schema: schemas.subscriptionSchema }],
+  ['dlv_', { list: 'deliveries', schema: schemas.deliveryWithAttemptsSchema }],
+  ['rpl_', { list: 'replays', schema: schemas.replaySchema }],
 ]);
-const EVENTS = { list: 'events', schema: eventSchema };
+const EVENTS = { list: 'events', schema: schemas.eventSchema };
 
 export function addDeliveryCommands(program: CommandUnknownOpts, client: Client, print: Printer): void {
   program
@@ -52,7 +45,11 @@ export function addDeliveryCommands(program: CommandUnknownOpts, client: Client,
     .addOption(limitOption())
     .action(async ({ subscription, event, limit, ...filter }) => {
       const query = { subscription_id: subscription, event_id: event, ...filter };
-      print.list(await client.list(deliverySchema, '/v1/deliveries', query, limit), columns, 'No matching deliveries.');
+      print.list(
+        await client.list(schemas.deliverySchema, '/v1/deliveries', query, limit),
+        columns,
+        'No matching deliveries.',
+      );
     });
 
   program
@@ -63,7 +60,7 @@ export function addDeliveryCommands(program: CommandUnknownOpts, client: Client,
     .option('--no-wait', 'do not wait for a bulk replay to end')
     .action(async (id, options) => {
       if (!id.startsWith('sub_')) {
-        print.item(await client.post(deliverySchema, `/v1/deliveries/${encodeURIComponent(id)}/replay`));
+        print.item(await client.post(schemas.deliverySchema, `/v1/deliveries/${encodeURIComponent(id)}/replay`));
         return;
       }
       const replay = await replayAll(client, id, options);

@@ -2,12 +2,7 @@
 import { createInterface } from 'node:readline/promises';
 import { type CommandUnknownOpts, Option } from '@commander-js/extra-typings';
 import { ENVIRONMENTS, SUBSCRIPTION_STATUSES } from '@posthorn/core';
-import {
-  deliverySchema,
-  type Subscription,
-  subscriptionSchema,
-  subscriptionWithSecretSchema,
-} from '@posthorn/operator-api';
+import * as schemas from '@posthorn/operator-api';
 import type { Client } from './client.ts';
 import { limitOption, subscriptionEnvironmentOption, typesOption } from './options.ts';
 import type { Printer } from './print.ts';
@@ -18,12 +13,12 @@ import { UserError } from './user-error.ts';
 const ATTEMPT_WAIT_MS = 12_000;
 
 const columns = {
-  id: (item: Subscription) => item.id,
-  status: (item: Subscription) => (item.status_reason ? `${item.status} (${item.status_reason})` : item.status),
-  environment: (item: Subscription) => item.environment,
-  failures: (item: Subscription) => item.consecutive_failures,
-  held: (item: Subscription) => item.held_deliveries,
-  url: (item: Subscription) => item.url,
+  id: (item: schemas.Subscription) => item.id,
+  status: (item: schemas.Subscription) => (item.status_reason ? `${item.status} (${item.status_reason})` : item.status),
+  environment: (item: schemas.Subscription) => item.environment,
+  failures: (item: schemas.Subscription) => item.consecutive_failures,
+  held: (item: schemas.Subscription) => item.held_deliveries,
+  url: (item: schemas.Subscription) => item.url,
 };
 
 const pathOf = (id: string, action = '') => `/v1/subscriptions/${encodeURIComponent(id)}${action}`;
@@ -42,7 +37,7 @@ function addRecordCommands(program: CommandUnknownOpts, client: Client, print: P
     .addOption(subscriptionEnvironmentOption())
     .addOption(limitOption())
     .action(async ({ limit, ...query }) => {
-      const items = await client.list(subscriptionSchema, '/v1/subscriptions', query, limit);
+      const items = await client.list(schemas.subscriptionSchema, '/v1/subscriptions', query, limit);
       print.list(items, columns, 'No matching subscriptions. To create one: posthorn create <url>');
     });
 
@@ -54,7 +49,7 @@ function addRecordCommands(program: CommandUnknownOpts, client: Client, print: P
     .option('--description <text>')
     .action(async (url, { types, environment, description }) => {
       const body = { url, event_types: types, environment, description };
-      const created = await client.post(subscriptionWithSecretSchema, '/v1/subscriptions', body);
+      const created = await client.post(schemas.subscriptionWithSecretSchema, '/v1/subscriptions', body);
       print.item(created);
       print.say(`\nKeep the secret: it is not shown again. Next: posthorn validate ${created.id}`);
     });
@@ -67,7 +62,7 @@ function addRecordCommands(program: CommandUnknownOpts, client: Client, print: P
     .addOption(subscriptionEnvironmentOption())
     .option('--description <text>')
     .action(async (id, { types, ...fields }) => {
-      print.item(await client.patch(subscriptionSchema, pathOf(id), { ...fields, event_types: types }));
+      print.item(await client.patch(schemas.subscriptionSchema, pathOf(id), { ...fields, event_types: types }));
     });
 
   program
@@ -75,7 +70,7 @@ function addRecordCommands(program: CommandUnknownOpts, client: Client, print: P
     .description('delete a subscription; its unfinished deliveries end as failed')
     .option('--yes', 'do not ask for confirmation')
     .action(async (id, { yes }) => {
-      const { url } = await client.get(subscriptionSchema, pathOf(id));
+      const { url } = await client.get(schemas.subscriptionSchema, pathOf(id));
       if (!yes && !(await confirm(`Delete ${id} (${url})?`))) throw new UserError('Nothing was deleted.');
       await client.delete(pathOf(id));
       print.say(`Deleted ${id}.`);
@@ -92,7 +87,7 @@ function addStatusCommands(program: CommandUnknownOpts, client: Client, print: P
       .command(`${name} <subscription>`)
       .description(description)
       .action(async (id) => {
-        print.list([await client.post(subscriptionSchema, pathOf(id, `/${name}`))], columns, '');
+        print.list([await client.post(schemas.subscriptionSchema, pathOf(id, `/${name}`))], columns, '');
       });
   }
 }
@@ -103,7 +98,9 @@ function addSecretAndTestCommands(program: CommandUnknownOpts, client: Client, p
     .description('replace the secret and print the new one, once')
     .option('--overlap <duration>', 'how long both secrets sign', '24h')
     .action(async (id, { overlap }) => {
-      const rotated = await client.post(subscriptionWithSecretSchema, pathOf(id, '/rotate-secret'), { overlap });
+      const rotated = await client.post(schemas.subscriptionWithSecretSchema, pathOf(id, '/rotate-secret'), {
+        overlap,
+      });
       print.item({ id, secret: rotated.secret, previous_secret_until: rotated.previous_secret_until });
     });
 
@@ -113,7 +110,7 @@ function addSecretAndTestCommands(program: CommandUnknownOpts, client: Client, p
     .addOption(new Option('--environment <environment>').choices(ENVIRONMENTS))
     .option('--no-wait', 'do not wait for the first attempt')
     .action(async (id, { environment, wait }) => {
-      const delivery = await client.post(deliverySchema, pathOf(id, '/test'), { environment });
+      const delivery = await client.post(schemas.deliverySchema, pathOf(id, '/test'), { environment });
       print.item(wait ? await awaitFirstAttempt(client, delivery.id, ATTEMPT_WAIT_MS) : delivery);
     });
 }

@@ -22,7 +22,7 @@ import {
 } from '@posthorn/runtime';
 import { createOneOffSender, createResolver } from '@posthorn/sender';
 import { createSecretBox } from '@posthorn/signing';
-import type { ErrorRequestHandler, RequestHandler } from 'express';
+import type { RequestHandler } from 'express';
 import { addressRoutes } from './address-routes.ts';
 import { bullBoardRoutes } from './bull-board.ts';
 import type { ConsoleSettings } from './config.ts';
@@ -41,8 +41,6 @@ const noStore: RequestHandler = (_request, response, next) => {
   response.set('Cache-Control', 'no-store');
   next();
 };
-
-const translateCursorProblem: ErrorRequestHandler = (error, _request, _response, next) => next(cursorProblem(error));
 
 /** Builds the console. Nothing listens before its services start. */
 export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClock): App<ApiService> {
@@ -85,7 +83,7 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
       app.use(api.router, docsRouter(api));
       app.use(bullBoardRoutes(producer, operators.requireViewer));
       app.use('/v1', operators.requireOperator);
-      app.use(pageRoutes(), translateCursorProblem);
+      app.use(pageRoutes(), cursorProblem);
     },
   });
   return { http, services: [storage], logger, graceMs: settings.SHUTDOWN_GRACE, describe: http.describe };

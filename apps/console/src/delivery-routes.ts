@@ -2,18 +2,7 @@
 import { AppError, ENVIRONMENTS, type Environment } from '@posthorn/core';
 import { replay } from '@posthorn/dispatch';
 import type { Api } from '@posthorn/http';
-import {
-  deliveriesQuerySchema,
-  deliveryParamsSchema,
-  deliverySchema,
-  deliveryWithAttemptsSchema,
-  eventParamsSchema,
-  eventQuerySchema,
-  eventSchema,
-  pageOf,
-  requestQuerySchema,
-  requestSchema,
-} from '@posthorn/operator-api';
+import * as schemas from '@posthorn/operator-api';
 import { findEvents, listDeliveries, loadDeliveries, type ReplayRefusal, replaysOf, type Store } from '@posthorn/store';
 import type { ConsoleContext } from './context.ts';
 import { missing } from './missing.ts';
@@ -48,8 +37,8 @@ function readRoutes(api: Api, context: ConsoleContext): void {
   deliveries.get('/v1/deliveries', {
     summary: 'List deliveries, newest first',
     description: 'Filters may be combined; times are those of creation, both ends included. A page may be short.',
-    query: deliveriesQuerySchema,
-    responses: { 200: { description: 'A page of deliveries', schema: pageOf(deliverySchema) } },
+    query: schemas.deliveriesQuerySchema,
+    responses: { 200: { description: 'A page of deliveries', schema: schemas.pageOf(schemas.deliverySchema) } },
     async handle({ query: { limit, cursor, ...query } }) {
       const filter = {
         subscriptionId: query.subscription_id,
@@ -67,8 +56,8 @@ function readRoutes(api: Api, context: ConsoleContext): void {
 
   deliveries.get('/v1/deliveries/{id}', {
     summary: 'Read one, with its attempts',
-    params: deliveryParamsSchema,
-    responses: { 200: { description: 'The delivery', schema: deliveryWithAttemptsSchema } },
+    params: schemas.deliveryParamsSchema,
+    responses: { 200: { description: 'The delivery', schema: schemas.deliveryWithAttemptsSchema } },
     async handle({ params: { id } }) {
       const delivery = await findDelivery(store, id);
       const replays = await replaysOf(store, delivery.event, delivery.subscriptionId);
@@ -80,9 +69,9 @@ function readRoutes(api: Api, context: ConsoleContext): void {
     summary: 'Read the request that an attempt sends',
     description:
       'As it was at the start of an attempt, or as it would be now; with the present url and the secrets that held then, as far as they are known.',
-    params: deliveryParamsSchema,
-    query: requestQuerySchema,
-    responses: { 200: { description: 'The request', schema: requestSchema } },
+    params: schemas.deliveryParamsSchema,
+    query: schemas.requestQuerySchema,
+    responses: { 200: { description: 'The request', schema: schemas.requestSchema } },
     async handle({ params: { id }, query: { attempt } }) {
       return await requestOf(context, await findDelivery(store, id), attempt);
     },
@@ -94,8 +83,8 @@ function replayRoute(api: Api, context: ConsoleContext): void {
   api.tagged('Deliveries').post('/v1/deliveries/{id}/replay', {
     summary: 'Replay a failed delivery',
     description: 'Makes a new delivery of the same event with fresh attempts.',
-    params: deliveryParamsSchema,
-    responses: { 201: { description: 'The new delivery', schema: deliverySchema } },
+    params: schemas.deliveryParamsSchema,
+    responses: { 201: { description: 'The new delivery', schema: schemas.deliverySchema } },
     problems: [409],
     async handle({ params: { id }, caller }) {
       const made = await replay(context, await findDelivery(store, id), caller, clock.now());
@@ -111,9 +100,9 @@ function eventRoute(api: Api, { store }: ConsoleContext): void {
     summary: 'Read an event and what became of it',
     description:
       'An id is unique within an environment. If both have an event with this id and none is named, the production event is returned.',
-    params: eventParamsSchema,
-    query: eventQuerySchema,
-    responses: { 200: { description: 'The event', schema: eventSchema } },
+    params: schemas.eventParamsSchema,
+    query: schemas.eventQuerySchema,
+    responses: { 200: { description: 'The event', schema: schemas.eventSchema } },
     async handle({ params: { id }, query }) {
       const found = await findEvents(store, id);
       const inEnvironment = (environment: Environment) => found.find(({ event }) => event.environment === environment);

@@ -8,7 +8,6 @@ import {
   aliveWorkers,
   listSubscriptions,
   loadSubscriptions,
-  type Period,
   rankAddresses,
   readAddressAttempts,
   readAttempts,
@@ -73,31 +72,18 @@ export async function serializeAddressAttempts(
   subscriptionId: string,
   nowMs: number,
 ): Promise<api.AddressAttempts> {
-  const { meanMs, periods, ...counts } = await readAddressAttempts(store, subscriptionId, nowMs);
-  return {
-    subscription_id: subscriptionId,
-    ...rates(counts),
-    mean_ms: meanMs,
-    series: periods.map(serializePeriod),
-  };
+  const { meanMs, ...counts } = await readAddressAttempts(store, subscriptionId, nowMs);
+  return { subscription_id: subscriptionId, ...serializeCounts(counts), mean_ms: meanMs };
 }
 
-function serializeAttempts({ attemptMs, arrivalMs, periods, ...counts }: AttemptSeries): api.Overview['last_hour'] {
-  return {
-    ...rates(counts),
-    attempt_ms: attemptMs,
-    arrival_ms: arrivalMs,
-    series: periods.map(serializePeriod),
-  };
+function serializeAttempts({ attemptMs, arrivalMs, ...counts }: AttemptSeries): api.Overview['last_hour'] {
+  return { ...serializeCounts(counts), attempt_ms: attemptMs, arrival_ms: arrivalMs };
 }
 
-function rates({ succeeded, failed }: { succeeded: number; failed: number }) {
+function serializeCounts({ succeeded, failed, periods }: Pick<AttemptSeries, 'succeeded' | 'failed' | 'periods'>) {
   const attempts = succeeded + failed;
-  return { attempts, succeeded, failed, success_rate: attempts === 0 ? null : succeeded / attempts };
-}
-
-function serializePeriod({ fromMs, succeeded, failed }: Period) {
-  return { from: instant(fromMs), succeeded, failed };
+  const series = periods.map(({ fromMs, ...counts }) => ({ from: instant(fromMs), ...counts }));
+  return { attempts, succeeded, failed, success_rate: attempts === 0 ? null : succeeded / attempts, series };
 }
 
 /** Adds url and status to the ranked addresses. Leaves out deleted ones. */

@@ -8,19 +8,7 @@ import {
   type SubscriptionEnvironment,
 } from '@posthorn/core';
 import type { Api } from '@posthorn/http';
-import {
-  addressAttemptsSchema,
-  failedDeliveriesQuerySchema,
-  failedDeliveriesSchema,
-  newSubscriptionSchema,
-  pageOf,
-  rotationSchema,
-  subscriptionParamsSchema,
-  subscriptionPatchSchema,
-  subscriptionSchema,
-  subscriptionsQuerySchema,
-  subscriptionWithSecretSchema,
-} from '@posthorn/operator-api';
+import * as schemas from '@posthorn/operator-api';
 import { checkUrl } from '@posthorn/sender';
 import { newSigningSecret } from '@posthorn/signing';
 import {
@@ -55,8 +43,10 @@ function createRoute(api: Api, context: ConsoleContext): void {
   api.tagged('Subscriptions').post('/v1/subscriptions', {
     summary: 'Create a subscription',
     description: 'It awaits validation. An address that can be seen to be private, local or malformed is refused.',
-    body: newSubscriptionSchema,
-    responses: { 201: { description: 'The subscription and its secret', schema: subscriptionWithSecretSchema } },
+    body: schemas.newSubscriptionSchema,
+    responses: {
+      201: { description: 'The subscription and its secret', schema: schemas.subscriptionWithSecretSchema },
+    },
     async handle({ body, caller }) {
       const { url, environment, event_types: eventTypes, description = '', secret = newSigningSecret() } = body;
       checkAddress(context, url, environment);
@@ -79,8 +69,8 @@ function readRoutes(api: Api, context: ConsoleContext): void {
 
   subscriptions.get('/v1/subscriptions', {
     summary: 'List subscriptions, newest first',
-    query: subscriptionsQuerySchema,
-    responses: { 200: { description: 'A page of subscriptions', schema: pageOf(subscriptionSchema) } },
+    query: schemas.subscriptionsQuerySchema,
+    responses: { 200: { description: 'A page of subscriptions', schema: schemas.pageOf(schemas.subscriptionSchema) } },
     async handle({ query: { limit, cursor, ...filter } }) {
       const page = await listSubscriptions(context.store, filter, limit, cursor);
       return await serializePage(page, (subscription) => serializeSubscription(context, subscription));
@@ -102,7 +92,7 @@ function updateRoute(api: Api, context: ConsoleContext): void {
     summary: 'Change some fields',
     description:
       'A new url goes back to awaiting validation. The response comes once no attempt to the old one is in flight any more, so it may take as long as an attempt.',
-    body: subscriptionPatchSchema,
+    body: schemas.subscriptionPatchSchema,
     problems: [409],
     async handle({ params: { id }, body: patch, caller }) {
       let urlChanged = false;
@@ -127,7 +117,7 @@ function updateRoute(api: Api, context: ConsoleContext): void {
 function deleteRoute(api: Api, { store, clock, producer, logger }: ConsoleContext): void {
   api.tagged('Subscriptions').delete('/v1/subscriptions/{id}', {
     summary: 'Delete it; its unfinished deliveries end as failed',
-    params: subscriptionParamsSchema,
+    params: schemas.subscriptionParamsSchema,
     responses: { 204: { description: 'It is gone' } },
     async handle({ params: { id }, caller }) {
       if (!(await deleteSubscription(store, id, clock.now(), { operator: caller }))) missing('subscription');
@@ -145,10 +135,12 @@ function rotateSecretRoute(api: Api, context: ConsoleContext): void {
     summary: 'Give it a new secret',
     description:
       'Until the overlap ends (24h by default, 0s to 30d) both secrets sign, the new one first. A second rotation within it ends the oldest at once.',
-    params: subscriptionParamsSchema,
-    body: rotationSchema,
+    params: schemas.subscriptionParamsSchema,
+    body: schemas.rotationSchema,
     optionalBody: true,
-    responses: { 200: { description: 'The subscription and its new secret', schema: subscriptionWithSecretSchema } },
+    responses: {
+      200: { description: 'The subscription and its new secret', schema: schemas.subscriptionWithSecretSchema },
+    },
     problems: [409],
     async handle({ params: { id }, body: { overlap }, caller }) {
       const secret = newSigningSecret();
@@ -176,8 +168,8 @@ function statisticsRoutes(api: Api, context: ConsoleContext): void {
 
   subscriptions.get('/v1/subscriptions/{id}/attempts', {
     summary: 'How attempts to it went over the last 24 hours',
-    params: subscriptionParamsSchema,
-    responses: { 200: { description: 'Hour by hour', schema: addressAttemptsSchema } },
+    params: schemas.subscriptionParamsSchema,
+    responses: { 200: { description: 'Hour by hour', schema: schemas.addressAttemptsSchema } },
     async handle({ params: { id } }) {
       await findSubscription(context, id);
       return await serializeAddressAttempts(store, id, clock.now());
@@ -186,9 +178,9 @@ function statisticsRoutes(api: Api, context: ConsoleContext): void {
 
   subscriptions.get('/v1/subscriptions/{id}/failed-deliveries', {
     summary: 'Count what a bulk replay would look at',
-    params: subscriptionParamsSchema,
-    query: failedDeliveriesQuerySchema,
-    responses: { 200: { description: 'Failed deliveries made in the period', schema: failedDeliveriesSchema } },
+    params: schemas.subscriptionParamsSchema,
+    query: schemas.failedDeliveriesQuerySchema,
+    responses: { 200: { description: 'Failed deliveries made in the period', schema: schemas.failedDeliveriesSchema } },
     async handle({ params: { id }, query: { from = 0, to = Number.MAX_SAFE_INTEGER } }) {
       await findSubscription(context, id);
       return { subscription_id: id, count: await countFailed(store, id, from, to, clock.now()) };

@@ -173,27 +173,23 @@ function describe(route: Route<Fields, Fields, Body>): Omit<ZodOpenApiOperationO
     ...(params ? [404] : []),
     503,
   ]);
-  const responses = Object.entries(route.responses).map(
-    ([status, { description, schema, type = 'application/json' }]) => [
+  const problemResponse = (status: number) => ({
+    description: titles.get(status) ?? 'Problem',
+    content: { 'application/problem+json': { schema: problemSchema } },
+  });
+  const responses = [
+    ...Object.entries(route.responses).map(([status, { description, schema, type = 'application/json' }]) => [
       status,
-      { description, ...(schema ? { content: { [type]: { schema } } } : {}) },
-    ],
-  );
-  const problemResponses = [...problems].sort().map((status) => [
-    status,
-    {
-      description: titles.get(status) ?? 'Problem',
-      content: { 'application/problem+json': { schema: problemSchema } },
-    },
-  ]);
+      { description, ...(schema && { content: { [type]: { schema } } }) },
+    ]),
+    ...[...problems].sort().map((status) => [status, problemResponse(status)]),
+  ];
   return {
     summary,
-    ...(description ? { description } : {}),
-    requestParams: { ...(params ? { path: params } : {}), ...(query ? { query } : {}) },
-    ...(body
-      ? { requestBody: { required: !route.optionalBody, content: { 'application/json': { schema: body } } } }
-      : {}),
-    responses: Object.fromEntries([...responses, ...problemResponses]),
+    ...(description !== undefined && { description }),
+    requestParams: { ...(params && { path: params }), ...(query && { query }) },
+    ...(body && { requestBody: { required: !route.optionalBody, content: { 'application/json': { schema: body } } } }),
+    responses: Object.fromEntries(responses),
   };
 }
 

@@ -81,7 +81,7 @@ function readBytes(request: Request, maxBytes: number, claim: (arrivedBytes: num
       else if (!claim(size)) refuse(overloaded());
       else chunks.push(chunk);
     });
-    request.on('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)));
+    request.on('end', () => resolve(chunks.length > 1 ? Buffer.concat(chunks) : (chunks[0] ?? Buffer.alloc(0))));
     request.on('error', () => reject(new AppError('invalid_json', 'The body is incomplete.')));
     request.on('aborted', () => reject(new AppError('invalid_json', 'The body is incomplete.')));
   });
@@ -96,9 +96,7 @@ function decode(bytes: Buffer): string {
 }
 
 function overloaded(): AppError {
-  return new AppError('overloaded', 'Too many requests in flight; retry shortly.', {
-    retryAfterS: 1,
-  });
+  return new AppError('overloaded', 'Too many requests in flight; retry shortly.', { retryAfterS: 1 });
 }
 
 function tooLarge(maxBytes: number): AppError {

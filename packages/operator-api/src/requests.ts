@@ -113,13 +113,9 @@ export const newSubscriptionSchema = z.strictObject({
 });
 
 /** The body of `PATCH /v1/subscriptions/{id}`. */
-export const subscriptionPatchSchema = z
-  .strictObject({
-    url: url.optional(),
-    event_types: eventTypes.optional(),
-    environment: z.enum(SUBSCRIPTION_ENVIRONMENTS).optional(),
-    description: description.optional(),
-  })
+export const subscriptionPatchSchema = newSubscriptionSchema
+  .omit({ secret: true })
+  .partial()
   .refine((patch) => Object.keys(patch).length > 0, 'Expected at least one field to change');
 
 /** How long both secrets sign after a rotation, unless the caller says otherwise. */
