@@ -49,7 +49,7 @@ function statusRoutes(api: Api, context: ConsoleContext): void {
 
   subscriptions.post('/v1/subscriptions/{id}/resume', {
     ...action,
-    summary: 'Resume it: consecutive failures go to 0, what was held is sent',
+    summary: 'Resume it: consecutive failures are reset, held deliveries are sent',
     async handle({ params: { id }, caller }) {
       const resumed = await change(context, id, {
         operator: caller,
@@ -71,7 +71,8 @@ function testRoute(api: Api, context: ConsoleContext): void {
   api.tagged('Subscriptions').post('/v1/subscriptions/{id}/test', {
     ...action,
     summary: 'Send it a test delivery',
-    description: 'An event of type webhook.test with a sample snapshot, to this address alone, whatever it selected.',
+    description:
+      'Sends an event of type webhook.test with sample data to this address only, whatever types it selected.',
     body: testDeliverySchema,
     optionalBody: true,
     responses: { 202: { description: 'The delivery', schema: deliverySchema } },

@@ -1,15 +1,14 @@
-/** Waits until attempts that began before a change of address are over. */
+/** Waits for the end of the attempts that began before a change of address. */
 import { partitionOf } from '@posthorn/core';
 import type { ConsoleContext } from './context.ts';
 
-const LOOK_EVERY_MS = 25;
-/** Beyond the limit of an attempt, for its outcome to be recorded. */
+const POLL_INTERVAL_MS = 25;
+/** Added to the time limit of an attempt, so that its outcome can be recorded. */
 const MARGIN_MS = 2_000;
 
 /**
- * Resolves once none of the jobs that were in a worker's hands when it was called is any more: an attempt that read its address before
- * has ended, and one that reads it from now on sees the present one. A job of a worker that died is waited for no longer than an
- * attempt can last.
+ * Resolves once all jobs of a subscription that were active at the time of the call have ended. Then every attempt that read the
+ * previous address is over. It waits no longer than an attempt can take, because the worker of a job may have died.
  */
 export async function attemptsInFlight(
   { producer, store, settings, logger }: ConsoleContext,
@@ -23,7 +22,7 @@ export async function attemptsInFlight(
       logger.warn({ subscription_id: subscriptionId, jobs: left.length }, 'subscription.drain_timed_out');
       return;
     }
-    await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
+    await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
     const active = new Set(await producer.active(partition, subscriptionId));
     left = left.filter((id) => active.has(id));
   }

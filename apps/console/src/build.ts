@@ -99,14 +99,14 @@ function createOperatorApi(context: ConsoleContext): Api {
   });
   const api = createApi({
     title: 'Posthorn operator API',
-    description: 'Manages subscriptions, looks at deliveries, tests and replays them.',
+    description: 'Manages subscriptions; shows, tests and replays deliveries.',
     security: {
       token: { type: 'http', scheme: 'bearer', description: 'An operator token' },
       session: {
         type: 'apiKey',
         in: 'cookie',
         name: SESSION_COOKIE,
-        description: `From POST /v1/session (over https its name begins with __Host-); calls that change something also send ${CSRF_HEADER}`,
+        description: `From POST /v1/session (over https its name begins with __Host-); calls other than GET also send ${CSRF_HEADER}`,
       },
     },
     guards: [operators.requireOperator, limitCalls(rateLimit)],

@@ -1,4 +1,4 @@
-/** Bull Board for operators, to look only: its buttons would break the schedule, so nothing but reading gets through. */
+/** Serves Bull Board to operators, read-only: its buttons would break the schedule of deliveries. */
 import { createBullBoard } from '@bull-board/api';
 import { BullMQAdapter } from '@bull-board/api/bullMQAdapter';
 import { ExpressAdapter } from '@bull-board/express';
@@ -8,7 +8,7 @@ import { type RequestHandler, Router } from 'express';
 
 const BULL_BOARD_PATH = '/queues';
 
-/** The board of all partitions' queues, behind `guard`. */
+/** Returns a router with the queues of all partitions, behind `guard`. */
 export function bullBoardRoutes(producer: Producer, guard: RequestHandler): Router {
   const board = new ExpressAdapter();
   board.setBasePath(BULL_BOARD_PATH);
@@ -28,5 +28,5 @@ export function bullBoardRoutes(producer: Producer, guard: RequestHandler): Rout
 
 const readOnly: RequestHandler = (request, _response, next) => {
   const reads = request.method === 'GET' || request.method === 'HEAD';
-  next(reads ? undefined : new AppError('method_not_allowed', 'Bull Board is for looking only; use the operator API.'));
+  next(reads ? undefined : new AppError('method_not_allowed', 'Bull Board is read-only; use the operator API.'));
 };

@@ -1,4 +1,4 @@
-/** The console's settings: the only reader of its environment. */
+/** The console's settings. Nothing else in the console reads the environment. */
 import { durationMs, loadSettings, operatorTokens, parsedBy, sharedSettings, wholeNumber } from '@posthorn/runtime';
 import { parseNameServers, parseNetworks } from '@posthorn/sender';
 import { parseEncryptionKeys } from '@posthorn/signing';

@@ -1,4 +1,4 @@
-/** What the console's routes work with. */
+/** What the console's routes share: storage, settings and services. */
 import type { Producer } from '@posthorn/queue';
 import type { Clock, Logger } from '@posthorn/runtime';
 import type { Sender } from '@posthorn/sender';

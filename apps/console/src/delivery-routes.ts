@@ -13,7 +13,7 @@ import { serializeDelivery, serializeDeliveryWithAttempts, serializeEvent, seria
 const MAX_DELIVERIES_WITH_EVENT = 1_000;
 
 const refusals: Record<ReplayRefusal, string> = {
-  gone: 'This delivery is not kept any more.',
+  gone: 'This delivery no longer exists.',
   not_failed: 'Only a failed delivery can be replayed.',
   too_late: 'It failed too long ago to be replayed.',
   not_active: 'Its address is not active: resume or validate it first.',
@@ -36,7 +36,8 @@ function readRoutes(api: Api, context: ConsoleContext): void {
 
   deliveries.get('/v1/deliveries', {
     summary: 'List deliveries, newest first',
-    description: 'Filters may be combined; times are those of creation, both ends included. A page may be short.',
+    description:
+      'Filters can be combined. `from` and `to` limit the time of creation, both included. A page may have fewer items than its limit.',
     query: schemas.deliveriesQuerySchema,
     responses: { 200: { description: 'A page of deliveries', schema: schemas.pageOf(schemas.deliverySchema) } },
     async handle({ query: { limit, cursor, ...query } }) {
@@ -68,7 +69,7 @@ function readRoutes(api: Api, context: ConsoleContext): void {
   deliveries.get('/v1/deliveries/{id}/request', {
     summary: 'Read the request that an attempt sends',
     description:
-      'As it was at the start of an attempt, or as it would be now; with the present url and the secrets that held then, as far as they are known.',
+      'The request as of the start of an attempt, or as of now. It has the present url, and the secrets valid at that time if they are still known.',
     params: schemas.deliveryParamsSchema,
     query: schemas.requestQuerySchema,
     responses: { 200: { description: 'The request', schema: schemas.requestSchema } },
@@ -97,9 +98,9 @@ function replayRoute(api: Api, context: ConsoleContext): void {
 
 function eventRoute(api: Api, { store }: ConsoleContext): void {
   api.tagged('Events').get('/v1/events/{id}', {
-    summary: 'Read an event and what became of it',
+    summary: 'Read an event and its deliveries',
     description:
-      'An id is unique within an environment. If both have an event with this id and none is named, the production event is returned.',
+      'An id is unique within an environment. If both have an event with this id and the query names none, the production event is returned.',
     params: schemas.eventParamsSchema,
     query: schemas.eventQuerySchema,
     responses: { 200: { description: 'The event', schema: schemas.eventSchema } },

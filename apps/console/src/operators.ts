@@ -12,7 +12,7 @@ import type { ConsoleSettings } from './config.ts';
 declare module 'express-session' {
   interface SessionData {
     operator: string;
-    /** Identifies the token that was used: when it is removed from the settings, the session ends. */
+    /** Identifies the token that was used. The session ends when the token is removed from the settings. */
     fingerprint: string;
     endsAtMs: number;
   }
@@ -74,7 +74,7 @@ export function createOperators(options: {
     return fingerprints.get(operator)?.some(matches) ? { name: operator, endsAtMs } : undefined;
   };
 
-  /** Returns the operator of the request's bearer token, or without one that of its session. Counts a wrong token. */
+  /** Returns the operator of the request's bearer token, or of its session if it has no token. Counts a wrong token. */
   const authenticate = (request: Request) => {
     const token = bearerOf(request);
     if (token === undefined) return validSession(request);

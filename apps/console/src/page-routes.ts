@@ -1,4 +1,4 @@
-/** Serves the operators' page: its files, and for every address that a person may open, the page itself. */
+/** Serves the operators' page: its files, and the page itself for every path that a browser may open. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import express, { type RequestHandler, Router } from 'express';
@@ -7,10 +7,10 @@ const DIRECTORY = join(import.meta.dirname, '../page/dist');
 const NOT_BUILT =
   'The page is not built. Run "npm run build" and start the console again; the API and /queues work without it.\n';
 
-/** Comes last: whatever else the console serves goes before. */
+/** Returns a router for the page. It must come after all other routes. */
 export function pageRoutes(): Router {
   const router = Router();
-  // The names of these files change with what is in them.
+  // The names of these files contain a hash of their content.
   router.use('/assets', express.static(join(DIRECTORY, 'assets'), { immutable: true, maxAge: '1y', index: false }));
   router.use(express.static(DIRECTORY, { index: false, maxAge: '1h' }));
   const index = join(DIRECTORY, 'index.html');

@@ -40,7 +40,7 @@ export function replayRoutes(api: Api, { store, clock, logger }: ConsoleContext)
   });
 
   replays.get('/v1/replays/{id}', {
-    summary: 'Read one and how far it is',
+    summary: 'Read one with its progress',
     params: replayParamsSchema,
     responses: { 200: { description: 'The bulk replay', schema: replaySchema } },
     async handle({ params: { id } }) {

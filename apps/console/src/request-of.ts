@@ -1,4 +1,4 @@
-/** The request of a delivery, for an operator to look at or to send by hand. */
+/** Rebuilds the request of a delivery, so that an operator can read it or send it by hand. */
 import { AppError, eventBody } from '@posthorn/core';
 import type { DeliveryRequest } from '@posthorn/operator-api';
 import { version } from '@posthorn/runtime';
@@ -7,8 +7,8 @@ import { loadEvent, loadSubscriptions, type StoredDelivery, sealedSecretsAt } fr
 import type { ConsoleContext } from './context.ts';
 
 /**
- * The request as attempt number `attempt` sent it, or as one would be sent now. The address and the secrets are those known now, so
- * after a change of either it is not what was sent. Throws `AppError` `not_found`.
+ * Resolves with the request as attempt number `attempt` sent it, or as an attempt would send it now. It has the present address and
+ * secrets: if they have changed since the attempt, the request differs from what was sent. Throws `AppError` `not_found`.
  */
 export async function requestOf(
   { store, secretBox, clock }: ConsoleContext,
@@ -19,9 +19,9 @@ export async function requestOf(
     loadEvent(store, delivery.event),
     loadSubscriptions(store, [delivery.subscriptionId]),
   ]);
-  if (!stored || !subscription) throw new AppError('not_found', 'Its event or its subscription is not kept any more.');
+  if (!stored || !subscription) throw new AppError('not_found', 'Its event or its subscription no longer exists.');
   const atMs = attempt === undefined ? clock.now() : delivery.attempts[attempt - 1]?.startedAtMs;
-  if (atMs === undefined) throw new AppError('not_found', 'There was no such attempt.');
+  if (atMs === undefined) throw new AppError('not_found', 'There is no such attempt.');
   const secrets = sealedSecretsAt(subscription, atMs).map((sealed) => secretBox.open(sealed, subscription.id));
   const body = eventBody(stored.event);
   const headers = deliveryHeaders(delivery, body, secrets, Math.floor(atMs / 1000));

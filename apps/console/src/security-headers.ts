@@ -1,8 +1,8 @@
-/** The headers that keep a browser from doing with the console's pages what they are not for. */
+/** Security headers: they restrict what a browser does with the console's pages. */
 import type { RequestHandler } from 'express';
 import helmet from 'helmet';
 
-/** Scripts come from the console alone, never from the page itself. Bull Board writes styles into its page. */
+/** Allows scripts from the console only, and none inline. Bull Board needs inline styles. */
 export function securityHeaders(): RequestHandler {
   return helmet({
     contentSecurityPolicy: {

@@ -12,7 +12,7 @@ import {
 } from '@posthorn/store';
 import type { ConsoleContext } from './context.ts';
 
-/** A subscription, without its secret. */
+/** Serializes a subscription without its secret. */
 export async function serializeSubscription(
   { store, clock }: ConsoleContext,
   subscription: StoredSubscription,
@@ -36,7 +36,7 @@ export async function serializeSubscription(
   };
 }
 
-/** A delivery as in a list. */
+/** Serializes a delivery for lists. */
 export function serializeDelivery(delivery: StoredDelivery, retentionMs: number): api.Delivery {
   return {
     id: delivery.id,
@@ -59,7 +59,7 @@ export function serializeDelivery(delivery: StoredDelivery, retentionMs: number)
   };
 }
 
-/** A delivery read alone: with its attempts, and the replays of its event to its address. */
+/** Serializes a delivery with its attempts, and with the replays of its event to its address. */
 export function serializeDeliveryWithAttempts(
   delivery: StoredDelivery,
   replays: readonly { id: string }[],
@@ -79,7 +79,7 @@ export function serializeDeliveryWithAttempts(
   };
 }
 
-/** An event as it is delivered, when it was accepted, and what became of it. */
+/** Serializes an event as it is delivered, with the time of its acceptance and its deliveries. */
 export function serializeEvent(
   { event, acceptedAtMs }: StoredEvent,
   deliveries: readonly StoredDelivery[],
@@ -98,7 +98,7 @@ export function serializeEvent(
   };
 }
 
-/** A bulk replay and how far it is. */
+/** Serializes a bulk replay with its progress. */
 export function serializeReplay(replay: Replay): api.Replay {
   return {
     id: replay.id,
@@ -115,7 +115,7 @@ export function serializeReplay(replay: Replay): api.Replay {
   };
 }
 
-/** An entry of the audit trail. */
+/** Serializes an entry of the audit trail. */
 export function serializeAudit(entry: AuditRecord): api.AuditEntry {
   return {
     id: entry.id,
@@ -129,12 +129,12 @@ export function serializeAudit(entry: AuditRecord): api.AuditEntry {
   };
 }
 
-/** A page of a list, each item serialized. */
+/** Serializes a page of a list, item by item. */
 export async function serializePage<T, P>(page: Page<T>, serialize: (item: T) => P | Promise<P>) {
   return { data: await Promise.all(page.items.map(serialize)), next_cursor: page.nextCursor };
 }
 
-/** Milliseconds as ISO 8601 in UTC; null stays null. */
+/** Returns milliseconds since 1970 as ISO 8601 in UTC; null stays null. */
 export function instant(ms: number): string;
 export function instant(ms: number | null): string | null;
 export function instant(ms: number | null): string | null {

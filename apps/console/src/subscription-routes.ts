@@ -42,7 +42,7 @@ export function subscriptionRoutes(api: Api, context: ConsoleContext): void {
 function createRoute(api: Api, context: ConsoleContext): void {
   api.tagged('Subscriptions').post('/v1/subscriptions', {
     summary: 'Create a subscription',
-    description: 'It awaits validation. An address that can be seen to be private, local or malformed is refused.',
+    description: 'Its address awaits validation. Visibly private, local or malformed addresses are refused.',
     body: schemas.newSubscriptionSchema,
     responses: {
       201: { description: 'The subscription and its secret', schema: schemas.subscriptionWithSecretSchema },
@@ -91,7 +91,7 @@ function updateRoute(api: Api, context: ConsoleContext): void {
     ...subscriptionRoute,
     summary: 'Change some fields',
     description:
-      'A new url goes back to awaiting validation. The response comes once no attempt to the old one is in flight any more, so it may take as long as an attempt.',
+      'A new url must be validated. The response comes when no attempt to the old url is in flight, so it may take as long as an attempt.',
     body: schemas.subscriptionPatchSchema,
     problems: [409],
     async handle({ params: { id }, body: patch, caller }) {
@@ -118,7 +118,7 @@ function deleteRoute(api: Api, { store, clock, producer, logger }: ConsoleContex
   api.tagged('Subscriptions').delete('/v1/subscriptions/{id}', {
     summary: 'Delete it; its unfinished deliveries end as failed',
     params: schemas.subscriptionParamsSchema,
-    responses: { 204: { description: 'It is gone' } },
+    responses: { 204: { description: 'The subscription was deleted' } },
     async handle({ params: { id }, caller }) {
       if (!(await deleteSubscription(store, id, clock.now(), { operator: caller }))) missing('subscription');
       logger.info({ subscription_id: id, operator: caller }, 'subscription.deleted');
@@ -132,9 +132,9 @@ function deleteRoute(api: Api, { store, clock, producer, logger }: ConsoleContex
 
 function rotateSecretRoute(api: Api, context: ConsoleContext): void {
   api.tagged('Subscriptions').post('/v1/subscriptions/{id}/rotate-secret', {
-    summary: 'Give it a new secret',
+    summary: 'Rotate its secret',
     description:
-      'Until the overlap ends (24h by default, 0s to 30d) both secrets sign, the new one first. A second rotation within it ends the oldest at once.',
+      'Until the overlap ends (24h by default, 0s to 30d) both secrets sign, the new one first. A second rotation within the overlap ends the oldest secret at once.',
     params: schemas.subscriptionParamsSchema,
     body: schemas.rotationSchema,
     optionalBody: true,
@@ -167,7 +167,7 @@ function statisticsRoutes(api: Api, context: ConsoleContext): void {
   const subscriptions = api.tagged('Subscriptions');
 
   subscriptions.get('/v1/subscriptions/{id}/attempts', {
-    summary: 'How attempts to it went over the last 24 hours',
+    summary: 'Read the attempts to it in the last 24 hours',
     params: schemas.subscriptionParamsSchema,
     responses: { 200: { description: 'Hour by hour', schema: schemas.addressAttemptsSchema } },
     async handle({ params: { id } }) {
@@ -177,10 +177,12 @@ function statisticsRoutes(api: Api, context: ConsoleContext): void {
   });
 
   subscriptions.get('/v1/subscriptions/{id}/failed-deliveries', {
-    summary: 'Count what a bulk replay would look at',
+    summary: 'Count the failed deliveries that a bulk replay would consider',
     params: schemas.subscriptionParamsSchema,
     query: schemas.failedDeliveriesQuerySchema,
-    responses: { 200: { description: 'Failed deliveries made in the period', schema: schemas.failedDeliveriesSchema } },
+    responses: {
+      200: { description: 'Failed deliveries that were created in the period', schema: schemas.failedDeliveriesSchema },
+    },
     async handle({ params: { id }, query: { from = 0, to = Number.MAX_SAFE_INTEGER } }) {
       await findSubscription(context, id);
       return { subscription_id: id, count: await countFailed(store, id, from, to, clock.now()) };

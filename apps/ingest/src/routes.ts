@@ -21,7 +21,7 @@ interface PublisherKey {
 
 /** A batch may be this many times as large as one event. */
 const BATCH_FACTOR = 32;
-const MOST_EVENTS_IN_BATCH = 500;
+const MAX_BATCH_EVENTS = 500;
 /** No event is smaller, so a batch has at most so many of them. */
 const SMALL_EVENT_BYTES = 90;
 /**
@@ -41,7 +41,7 @@ const acceptedFields = {
 };
 const acceptedSchema = z.strictObject(acceptedFields).meta({ id: 'Accepted' });
 const batchSchema = z.strictObject({
-  events: z.array(z.unknown()).min(1).max(MOST_EVENTS_IN_BATCH).describe('As for POST /v1/events'),
+  events: z.array(z.unknown()).min(1).max(MAX_BATCH_EVENTS).describe('As for POST /v1/events'),
 });
 const batchAnswerSchema = z
   .strictObject({
@@ -67,14 +67,14 @@ export function publisherRoutes(api: Api, context: PublisherContext): void {
 
   events.post('/v1/events', {
     summary: 'Publish an event',
-    description: 'The response comes once the event and all its deliveries are stored.',
+    description: 'The response comes when the event and all its deliveries are stored.',
     body: publishedEventSchema,
     checksBody: true,
     maxBodyBytes: context.maxEventBytes,
     admission: admit(() => 1),
     responses: {
       202: { description: 'Accepted', schema: acceptedSchema },
-      200: { description: 'Accepted before; nothing new was made', schema: acceptedSchema },
+      200: { description: 'Accepted before; nothing new was created', schema: acceptedSchema },
     },
     problems: [403, 409],
     async handle({ body, caller, response }) {
@@ -86,11 +86,11 @@ export function publisherRoutes(api: Api, context: PublisherContext): void {
   });
 
   events.post('/v1/events/batch', {
-    summary: `Publish up to ${MOST_EVENTS_IN_BATCH} events`,
-    description: 'Each is accepted or refused by itself; the results are in the order of the events.',
+    summary: `Publish up to ${MAX_BATCH_EVENTS} events`,
+    description: 'Each event is accepted or refused on its own; the results are in the order of the events.',
     body: batchSchema,
     maxBodyBytes: BATCH_FACTOR * context.maxEventBytes,
-    admission: admit((bytes) => Math.min(MOST_EVENTS_IN_BATCH, Math.max(1, Math.ceil(bytes / SMALL_EVENT_BYTES)))),
+    admission: admit((bytes) => Math.min(MAX_BATCH_EVENTS, Math.max(1, Math.ceil(bytes / SMALL_EVENT_BYTES)))),
     responses: { 200: { description: 'A result for each event', schema: batchAnswerSchema } },
     problems: [403, 409],
     async handle({ body, caller, response }) {

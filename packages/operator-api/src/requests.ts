@@ -41,8 +41,8 @@ const page = {
     .transform(Number)
     .refine((limit) => limit >= 1 && limit <= MAX_PAGE_LIMIT, EXPECTED_LIMIT)
     .default(DEFAULT_PAGE_LIMIT)
-    .meta({ description: `Items of a page, 1 to ${MAX_PAGE_LIMIT}` }),
-  cursor: z.string().max(200).optional().meta({ description: 'The `next_cursor` of the page before' }),
+    .meta({ description: `Items per page, 1 to ${MAX_PAGE_LIMIT}` }),
+  cursor: z.string().max(200).optional().meta({ description: 'The `next_cursor` of the previous page' }),
 };
 
 /** The query of `GET /v1/subscriptions`. */

@@ -32,7 +32,7 @@ export const subscriptionSchema = z
     held_deliveries: count,
     previous_secret_until: instant
       .nullable()
-      .describe('After a rotation: until when the secret before it signs too; null where it does not'),
+      .describe('After a rotation: the time until which the previous secret signs too; null if it no longer does'),
     created_at: instant,
     updated_at: instant,
   })
@@ -87,7 +87,7 @@ export const requestSchema = z
     method: z.literal('POST'),
     url: z.string(),
     headers: z.record(z.string(), z.string()),
-    body: z.string().describe('The exact text'),
+    body: z.string().describe('The exact text of the body'),
   })
   .meta({ id: 'DeliveryRequest' });
 export type DeliveryRequest = z.infer<typeof requestSchema>;
@@ -115,9 +115,11 @@ export const replaySchema = z
     from: instant.nullable().describe('Null: from the beginning'),
     to: instant,
     status: z.enum(REPLAY_STATUSES),
-    total: count.describe('Failed deliveries found; at the end replayed + skipped'),
+    total: count.describe('Failed deliveries found; at the end this is replayed + skipped'),
     replayed: count,
-    skipped: count.describe('A replay is on its way or has succeeded, or the time to replay it is over'),
+    skipped: count.describe(
+      'Not replayed: another replay is in progress or has succeeded, or the delivery failed too long ago',
+    ),
     operator: z.string(),
     created_at: instant,
     finished_at: instant.nullable(),
@@ -147,7 +149,10 @@ export type AuditEntry = z.infer<typeof auditEntrySchema>;
 export const sessionSchema = z
   .strictObject({
     operator: z.string(),
-    csrf_token: z.string().nullable().describe('To be sent as X-CSRF-Token; null where the call carries a token'),
+    csrf_token: z
+      .string()
+      .nullable()
+      .describe('Send it as X-CSRF-Token; null if the call was authenticated by a token'),
     expires_at: instant.nullable(),
   })
   .meta({ id: 'Session' });
@@ -165,7 +170,7 @@ const attemptCounts = {
 const attemptsSchema = z
   .strictObject({
     ...attemptCounts,
-    attempt_ms: percentiles.describe('How long attempts took'),
+    attempt_ms: percentiles.describe('Durations of attempts'),
     arrival_ms: percentiles.describe('From the acceptance of an event to its successful attempt'),
     series: seriesSchema,
   })
@@ -216,7 +221,7 @@ export const overviewSchema = z
         seen_at: instant,
         outage_since: instant
           .nullable()
-          .describe('Since when it can reach nothing and makes no attempts; null if it can'),
+          .describe('Start of the outage in which it reaches no address and makes no attempts; null if there is none'),
       }),
     ),
     last_hour: attemptsSchema.describe('Minute by minute'),
