@@ -1,7 +1,7 @@
 /** Serves the operators' page: its files, and the page itself for every path that a browser may open. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import express, { type RequestHandler, Router } from 'express';
+import express, { Router } from 'express';
 
 const DIRECTORY = join(import.meta.dirname, '../page/dist');
 const NOT_BUILT =
@@ -14,15 +14,11 @@ export function pageRoutes(): Router {
   router.use('/assets', express.static(join(DIRECTORY, 'assets'), { immutable: true, maxAge: '1y', index: false }));
   router.use(express.static(DIRECTORY, { index: false, maxAge: '1h' }));
   const index = join(DIRECTORY, 'index.html');
-  const sendPage: RequestHandler = (request, response, next) => {
+  router.use((request, response, next) => {
     const wantsPage = request.method === 'GET' && request.accepts(['json', 'html']) === 'html';
-    if (!wantsPage || /^\/(v1|assets)(\/|$)/.test(request.path)) {
-      next();
-      return;
-    }
-    if (existsSync(index)) response.set('Cache-Control', 'no-cache').sendFile(index);
+    if (!wantsPage || /^\/(v1|assets)(\/|$)/.test(request.path)) next();
+    else if (existsSync(index)) response.set('Cache-Control', 'no-cache').sendFile(index);
     else response.status(503).type('text').send(NOT_BUILT);
-  };
-  router.use(sendPage);
+  });
   return router;
 }

@@ -37,19 +37,13 @@ const script = `SwaggerUIBundle({
 export function docsRouter(api: Api): Router {
   const document = api.document();
   const router = Router();
-  router.get('/openapi.json', (_request, response) => {
-    response.json(document);
-  });
+  router.get('/openapi.json', (_request, response) => void response.json(document));
   router.use('/docs', (_request, response, next) => {
     response.set('Content-Security-Policy', CONTENT_SECURITY_POLICY);
     next();
   });
-  router.get('/docs', (_request, response) => {
-    response.type('html').send(page(api.title));
-  });
-  router.get('/docs/show.js', (_request, response) => {
-    response.type('js').send(script);
-  });
+  router.get('/docs', (_request, response) => void response.type('html').send(page(api.title)));
+  router.get('/docs/show.js', (_request, response) => void response.type('js').send(script));
   router.use('/docs', express.static(absolutePath(), { index: false, maxAge: '1h' }));
   return router;
 }
