@@ -25,8 +25,7 @@ const pathOf = (id: string, action = '') => `/v1/subscriptions/${encodeURICompon
 
 export function addSubscriptionCommands(program: CommandUnknownOpts, client: Client, print: Printer): void {
   addRecordCommands(program, client, print);
-  addStatusCommands(program, client, print);
-  addSecretAndTestCommands(program, client, print);
+  addActionCommands(program, client, print);
 }
 
 function addRecordCommands(program: CommandUnknownOpts, client: Client, print: Printer): void {
@@ -77,7 +76,7 @@ function addRecordCommands(program: CommandUnknownOpts, client: Client, print: P
     });
 }
 
-function addStatusCommands(program: CommandUnknownOpts, client: Client, print: Printer): void {
+function addActionCommands(program: CommandUnknownOpts, client: Client, print: Printer): void {
   for (const [name, description] of [
     ['validate', 'validate the address'],
     ['pause', 'pause the address: its deliveries are held'],
@@ -90,9 +89,7 @@ function addStatusCommands(program: CommandUnknownOpts, client: Client, print: P
         print.list([await client.post(schemas.subscriptionSchema, pathOf(id, `/${name}`))], columns, '');
       });
   }
-}
 
-function addSecretAndTestCommands(program: CommandUnknownOpts, client: Client, print: Printer): void {
   program
     .command('rotate <subscription>')
     .description('replace the secret and print the new one, once')

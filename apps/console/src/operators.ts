@@ -2,12 +2,14 @@
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import { AppError } from '@posthorn/core';
 import { type AuthFailures, bearerOf, createKeyring, type Principal, setPrincipal } from '@posthorn/http';
+import type { Session } from '@posthorn/operator-api';
 import type { Clock } from '@posthorn/runtime';
 import { deleteSession, loadSession, type Store as PosthornStore, saveSession } from '@posthorn/store';
 import { csrfSync } from 'csrf-sync';
 import type { Request, RequestHandler, Response } from 'express';
 import session, { type SessionData, Store } from 'express-session';
 import type { ConsoleSettings } from './config.ts';
+import { instant } from './serialize.ts';
 
 declare module 'express-session' {
   interface SessionData {
@@ -24,13 +26,6 @@ const SECURE_SESSION_COOKIE = `__Host-${SESSION_COOKIE}`;
 export const CSRF_HEADER = 'x-csrf-token';
 
 const COOKIE = { httpOnly: true, sameSite: 'strict', path: '/' } as const;
-
-/** A session, as the browser needs it. */
-export interface SignedIn {
-  operator: string;
-  csrfToken: string;
-  endsAtMs: number;
-}
 
 export type Operators = ReturnType<typeof createOperators>;
 
@@ -121,7 +116,7 @@ export function createOperators(options: {
     }) satisfies RequestHandler,
 
     /** Starts a session for the operator of a token. Throws `AppError`. */
-    async signIn(request: Request, token: string): Promise<SignedIn> {
+    async signIn(request: Request, token: string): Promise<Session> {
       const { name: operator } = checkTyped(request, 'sign_in', token);
       // A new id makes a session id that was planted in the browser worthless.
       await settled((done) => request.session.regenerate(done));
@@ -130,13 +125,14 @@ export function createOperators(options: {
       Object.assign(request.session, { operator, fingerprint, endsAtMs });
       const csrfToken = csrf.generateToken(request, true);
       await settled((done) => request.session.save(done));
-      return { operator, csrfToken, endsAtMs };
+      return { operator, csrf_token: csrfToken, expires_at: instant(endsAtMs) };
     },
 
     /** Returns the session of this request, or undefined if it has a token instead. */
-    signedIn(request: Request): SignedIn | undefined {
+    signedIn(request: Request): Session | undefined {
       const valid = bearerOf(request) === undefined ? validSession(request) : undefined;
-      return valid && { operator: valid.name, csrfToken: request.session.csrfToken ?? '', endsAtMs: valid.endsAtMs };
+      const csrf_token = request.session.csrfToken ?? '';
+      return valid && { operator: valid.name, csrf_token, expires_at: instant(valid.endsAtMs) };
     },
 
     /** Deletes the session of this request, in Redis and in the browser. */

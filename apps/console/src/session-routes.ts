@@ -1,10 +1,8 @@
 /** Routes for signing in and out: a browser gets a cookie instead of storing a token (interface 4). */
 import type { Api } from '@posthorn/http';
-import { type Session, sessionSchema, signInSchema } from '@posthorn/operator-api';
+import { sessionSchema, signInSchema } from '@posthorn/operator-api';
 import { appendAudit } from '@posthorn/store';
 import type { ConsoleContext } from './context.ts';
-import type { SignedIn } from './operators.ts';
-import { instant } from './serialize.ts';
 
 export function sessionRoutes(api: Api, { store, operators, clock }: ConsoleContext): void {
   const session = api.tagged('Session');
@@ -20,7 +18,7 @@ export function sessionRoutes(api: Api, { store, operators, clock }: ConsoleCont
     async handle({ body: { token }, request }) {
       const signedIn = await operators.signIn(request, token);
       await appendAudit(store, { operator: signedIn.operator, action: 'session.started' }, clock.now());
-      return serializeSession(signedIn);
+      return signedIn;
     },
   });
 
@@ -28,8 +26,7 @@ export function sessionRoutes(api: Api, { store, operators, clock }: ConsoleCont
     summary: 'Read the session',
     responses: { 200: { description: 'The session, or the operator of the token', schema: sessionSchema } },
     async handle({ request, caller }) {
-      const signedIn = operators.signedIn(request);
-      return signedIn ? serializeSession(signedIn) : { operator: caller, csrf_token: null, expires_at: null };
+      return operators.signedIn(request) ?? { operator: caller, csrf_token: null, expires_at: null };
     },
   });
 
@@ -42,8 +39,4 @@ export function sessionRoutes(api: Api, { store, operators, clock }: ConsoleCont
       await appendAudit(store, { operator: caller, action: 'session.ended' }, clock.now());
     },
   });
-}
-
-function serializeSession({ operator, csrfToken, endsAtMs }: SignedIn): Session {
-  return { operator, csrf_token: csrfToken, expires_at: instant(endsAtMs) };
 }
