@@ -17,8 +17,11 @@ export function openStorage(settings: Parameters<typeof openStore>[0], logger: D
   return { storage, store, producer: createProducer({ redis: store.redis, partitionPrefixes, onError }) };
 }
 
-/** Resolves with counts of what is in Redis, jobs included. */
+/**
+ * Resolves with counts of what is in Redis, jobs included. One read comes after the other: with both at once, so that BullMQ's script and
+ * other commands shared an automatic pipeline, ioredis threw outside of any promise (`results[i] is not iterable`) when a master returned.
+ */
 export async function readBacklog({ store, producer }: Pick<DispatchContext, 'store' | 'producer'>, nowMs: number) {
-  const [stored, jobs] = await Promise.all([readStored(store, nowMs), producer.counts()]);
-  return { ...stored, jobs: { ...jobs } };
+  const stored = await readStored(store, nowMs);
+  return { ...stored, jobs: { ...(await producer.counts()) } };
 }
