@@ -33,6 +33,7 @@ export function createBroker(now: () => number) {
     producerFor(pass: () => Promise<void>): Producer {
       return {
         queues: [],
+        ready: async () => undefined,
         async add(_partition, jobs) {
           for (const { delayMs = 0, isRetry: _, ...job } of jobs) {
             await pass();

@@ -50,7 +50,7 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
   }
   const { storage, store, producer } = openStorage(settings, logger);
   const registry = createMetrics('console');
-  registerBacklog(registry, () => readBacklog({ store, producer }, clock.now()));
+  registerBacklog(registry, storage.isOpen, () => readBacklog({ store, producer }, clock.now()));
   const failures = createAuthFailures({ registry, logger });
   const operators = createOperators({ store, settings, failures, clock });
   const api = createOperatorApi({

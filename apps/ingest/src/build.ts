@@ -56,7 +56,7 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
     }),
   };
 
-  registerBacklog(registry, () => readBacklog({ store, producer }, clock.now()));
+  registerBacklog(registry, storage.isOpen, () => readBacklog({ store, producer }, clock.now()));
   const authenticate = requireBearer(settings.PUBLISHER_KEYS, createAuthFailures({ registry, logger }));
   const api = createApi({
     title: 'Posthorn publisher API',

@@ -114,7 +114,7 @@ function buildBase(settings: WorkerSettings, clock: Clock) {
   queueRedis.on('error', onError);
   const producer = createProducer({ redis: queueRedis, partitionPrefixes, onError });
   const registry = createMetrics('worker');
-  registerBacklog(registry, async () => ({
+  registerBacklog(registry, storage.isOpen, async () => ({
     ...(await readBacklog(store, clock.now())),
     jobs: { ...(await producer.counts()) },
   }));

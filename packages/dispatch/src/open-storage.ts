@@ -12,16 +12,15 @@ export function openStorage(settings: Parameters<typeof openStore>[0], logger: D
     failFastAfterMs: FAIL_FAST_AFTER_MS,
     onError: (err) => logger.warn({ err }, 'redis.failed'),
     onWarning: (text) => logger.warn({}, text),
+    beforeOpen: () => producer.ready(),
   });
   const { store, partitionPrefixes, onError } = storage;
-  return { storage, store, producer: createProducer({ redis: store.redis, partitionPrefixes, onError }) };
+  const producer = createProducer({ redis: store.redis, partitionPrefixes, onError });
+  return { storage, store, producer };
 }
 
-/**
- * Resolves with counts of what is in Redis, jobs included. One read comes after the other: with both at once, so that BullMQ's script and
- * other commands shared an automatic pipeline, ioredis threw outside of any promise (`results[i] is not iterable`) when a master returned.
- */
+/** Resolves with counts of what is in Redis, jobs included. To be called once the storage is open. */
 export async function readBacklog({ store, producer }: Pick<DispatchContext, 'store' | 'producer'>, nowMs: number) {
-  const stored = await readStored(store, nowMs);
-  return { ...stored, jobs: { ...(await producer.counts()) } };
+  const [stored, jobs] = await Promise.all([readStored(store, nowMs), producer.counts()]);
+  return { ...stored, jobs: { ...jobs } };
 }

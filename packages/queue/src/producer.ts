@@ -25,6 +25,11 @@ export interface Producer {
   active(partition: number, subscriptionId: string): Promise<string[]>;
   /** Counts jobs by state, over all partitions. */
   counts(): Promise<QueueCounts>;
+  /**
+   * Resolves once BullMQ has defined its scripts on the connection. Where the connection pipelines by itself, nothing else may use it before:
+   * ioredis throws outside of any promise if a script joins a pipeline that was begun before the script was defined.
+   */
+  ready(): Promise<void>;
   /** BullMQ's own queues, one per partition, for Bull Board. */
   queues: Queue<BullData>[];
   close(): Promise<void>;
@@ -96,6 +101,11 @@ export function createProducer(options: {
         delayed: sum('delayed'),
         failed: sum('failed'),
       };
+    },
+    async ready() {
+      await Promise.all(queues.map((queue) => queue.waitUntilReady()));
+      // Its reply comes after every pipeline that was begun before.
+      await options.redis.ping();
     },
     async close() {
       await Promise.all(queues.map((queue) => queue.close()));

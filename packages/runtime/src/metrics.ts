@@ -32,11 +32,15 @@ export interface Backlog {
   oldestPendingAgeMs: number;
 }
 
-/** Registers gauges of the backlog, which is read from Redis once per scrape. If Redis does not reply in time, a scrape lacks them. */
-export function registerBacklog(registry: Registry, read: () => Promise<Backlog>): void {
+/**
+ * Registers gauges of the backlog, which is read from Redis once per scrape. A scrape lacks them if the storage is not open yet, or Redis
+ * does not reply in time.
+ */
+export function registerBacklog(registry: Registry, isOpen: () => boolean, read: () => Promise<Backlog>): void {
   // All gauges and scrapes share a read that is in progress, so that reads do not pile up while Redis is unavailable.
   const readOnce = shareResult(read, 0);
   const backlog = async (): Promise<Backlog | undefined> => {
+    if (!isOpen()) return undefined;
     try {
       return await withTimeLimit(BACKLOG_TIMEOUT_MS, readOnce());
     } catch (error) {

@@ -129,7 +129,13 @@ export interface StoreSettings extends RedisSettings {
  */
 export function openStore(
   settings: StoreSettings,
-  options: { failFastAfterMs?: number; onError: (error: Error) => void; onWarning?: (text: string) => void },
+  options: {
+    failFastAfterMs?: number;
+    onError: (error: Error) => void;
+    onWarning?: (text: string) => void;
+    /** Is awaited before the store opens, once Redis can be used. */
+    beforeOpen?: () => Promise<void>;
+  },
 ) {
   const { KEY_PREFIX: prefix, PARTITIONS: partitions, RETENTION: retentionMs } = settings;
   const redis = connectRedis(settings, { ...options, autoPipelining: true });
@@ -165,6 +171,7 @@ export function openStore(
       while (state === 'waiting') {
         try {
           const warnings = await joinInstallation(store);
+          await options.beforeOpen?.();
           if (state !== 'waiting') return;
           state = 'open';
           for (const warning of warnings) options.onWarning?.(warning);
