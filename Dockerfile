@@ -1,5 +1,5 @@
-# One image for ingest, worker and console; docker-compose.yml says which of them a container runs.
-# The first stage builds the console's page: that needs development packages, which the image itself does not get.
+# One image for ingest, worker and console; the command in docker-compose.yml selects the app.
+# The first stage builds the console's page. It needs development packages, which the final image does not contain.
 FROM node:24-slim AS page
 WORKDIR /app
 COPY . .
@@ -23,7 +23,7 @@ COPY packages/runtime/package.json packages/runtime/
 COPY packages/http/package.json packages/http/
 COPY packages/operator-api/package.json packages/operator-api/
 COPY packages/testing/package.json packages/testing/
-# In one layer, so that what is removed is not in the image: npm's cache, and a compiler that `valibot` could use and does not need.
+# In one layer, so that the image does not contain what is removed: npm's cache, and a compiler that `valibot` could use but does not need.
 RUN npm ci --omit=dev && rm -rf /root/.npm node_modules/typescript node_modules/@typescript
 COPY apps apps
 COPY packages packages
@@ -31,5 +31,5 @@ COPY --from=page /app/apps/console/page/dist apps/console/page/dist
 USER node
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.OPERATIONS_PORT || process.env.PORT}/healthz`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
-# Node itself is process 1 and therefore gets the signals.
+# Node itself is process 1, so it gets the signals.
 CMD ["node", "apps/ingest/src/main.ts"]
