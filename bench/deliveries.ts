@@ -1,10 +1,10 @@
-/** Deliveries per second and CPU per delivery: one worker process empties a backlog, Posthorn's and the plain one in turn. */
+/** Deliveries per second and CPU per delivery: one worker process empties a backlog, Posthorn and the plain baseline in turns. */
 import { randomUUID } from 'node:crypto';
 import { ENVIRONMENTS, SESSION_EVENT_TYPES } from '@posthorn/core';
 import { Queue } from 'bullmq';
 import { type Bench, event400, median, PUBLISHER_KEY, post, processUsage, subscribeMany, until } from './harness.ts';
 
-/** As many as event types and environments make, so that each event can be for one of them alone. */
+/** The number of combinations of event type and environment, so that each event matches exactly one address. */
 const ADDRESSES = SESSION_EVENT_TYPES.length * ENVIRONMENTS.length;
 
 interface Run {
@@ -13,7 +13,7 @@ interface Run {
   redisCpuUs: number;
 }
 
-/** Medians of `rounds` runs of `count` deliveries each, for both; Redis's CPU includes putting the deliveries in. */
+/** Medians of `rounds` runs of `count` deliveries each, for both; Redis's CPU includes adding the deliveries. */
 export async function benchDeliveries(bench: Bench, count: number, rounds: number) {
   const runs: Record<'plain' | 'posthorn', Run[]> = { plain: [], posthorn: [] };
   for (let round = 0; round < rounds; round++) {
@@ -55,7 +55,7 @@ async function runPosthorn(bench: Bench, count: number): Promise<Run> {
   const receiver = await bench.start('bench/processes/receiver.ts');
   const env = { KEY_PREFIX: `bench-${randomUUID()}` };
   const [ingest, operator] = [await bench.startApp('ingest', env), await bench.startApp('console', env)];
-  // Each event goes to one address, as in the plain run: an address listens to one type in one environment.
+  // Each event goes to one address, as in the plain run: an address gets one event type of one environment.
   const topics = SESSION_EVENT_TYPES.flatMap((type) => ENVIRONMENTS.map((environment) => ({ type, environment })));
   for (const { type, environment } of topics) {
     await subscribeMany(operator.url, receiver.url, 1, { event_types: [type], environment });
@@ -81,7 +81,7 @@ async function drain(
 ): Promise<Run> {
   const arrived = async () => Number(await (await fetch(`${receiverUrl}/count`)).text());
   const worker = await startWorker();
-  // The first fifth warms up; the rest is timed.
+  // The first fifth is the warm-up; the rest is measured.
   const warm = Math.floor(count / 5);
   await until('warm-up', async () => (await arrived()) >= warm);
   const [first, startedAt, before] = [await arrived(), performance.now(), await processUsage(worker.child.pid!)];

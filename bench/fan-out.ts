@@ -1,4 +1,4 @@
-/** One event to 1,000 subscriptions: how long the publisher waits, and until the last has it. */
+/** Fan-out of one event to 1,000 subscriptions: time until the publisher gets its response, and until the last delivery arrives. */
 import { randomUUID } from 'node:crypto';
 import { type Bench, event400, median, PUBLISHER_KEY, post, subscribeMany, until } from './harness.ts';
 

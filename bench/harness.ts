@@ -1,4 +1,4 @@
-/** What all benchmarks share: a Redis of their own, processes that report their CPU, medians. */
+/** Shared by all benchmarks: a Redis of its own for each, processes that report their CPU, medians. */
 import type { ChildProcess } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,13 +9,13 @@ import { killDescendants } from '../scripts/process-tree.ts';
 import { startRedis } from '../scripts/redis/server.ts';
 import { startScript, stopChild } from '../scripts/script-process.ts';
 
-/** Longer than the grace that the apps have themselves. */
+/** Longer than the grace period of the apps. */
 const STOP_LIMIT_MS = 60_000;
 const ENCRYPTION_KEY = Buffer.alloc(32, 1).toString('base64');
 export const PUBLISHER_KEY = 'bench-publisher-key-0123456789';
 export const OPERATOR_TOKEN = 'bench-operator-token-0123456789';
 
-/** A running child and what it says of itself. */
+/** A running child process and what its `ready` line says. */
 export interface BenchProcess {
   /** Where it listens. */
   url: string;
@@ -25,11 +25,11 @@ export interface BenchProcess {
 
 export type Bench = Awaited<ReturnType<typeof openBench>>;
 
-/** A fresh Redis with an append-only file, and ways to start what is measured on it. */
+/** Starts a fresh Redis with an append-only file. Returns functions that start the measured processes on it. */
 export async function openBench(appendFsync: 'everysec' | 'always' = 'everysec') {
   const dir = join(root, `.posthorn/bench-${process.pid}`);
   rmSync(dir, { recursive: true, force: true });
-  // A bench that fails or is broken off leaves nothing behind.
+  // A benchmark that fails or is interrupted leaves nothing behind.
   process.once('exit', () => {
     killDescendants();
     rmSync(dir, { recursive: true, force: true });
@@ -72,11 +72,11 @@ export async function openBench(appendFsync: 'everysec' | 'always' = 'everysec')
         ALLOWED_PRIVATE_NETWORKS: '127.0.0.0/8',
         REQUIRE_HTTPS: 'never',
         OPERATOR_RATE_LIMIT: '0',
-        // All load comes from one address.
+        // All load comes from one client IP.
         MAX_CLIENT_CONNECTIONS: '10000',
         ...env,
       }),
-    /** A replica, in step with Redis. */
+    /** Starts a replica and waits until it is in sync with Redis. */
     async startReplica() {
       const replica = await startOwn(join(dir, 'replica'), ['--replicaof', '127.0.0.1', String(server.port)]);
       const client = connectRedis({ REDIS_URL: replica.url });
@@ -84,7 +84,7 @@ export async function openBench(appendFsync: 'everysec' | 'always' = 'everysec')
       client.disconnect();
       return replica;
     },
-    /** CPU that Redis has used so far, in microseconds. */
+    /** CPU time that Redis has used so far, in microseconds. */
     async redisCpuUs(): Promise<number> {
       const info = await redis.info('cpu');
       const seconds = (name: string) => Number(new RegExp(`${name}:([\\d.]+)`).exec(info)?.[1]);
@@ -102,7 +102,7 @@ export async function openBench(appendFsync: 'everysec' | 'always' = 'everysec')
   };
 }
 
-/** CPU that a process has used so far, in microseconds, and its resident memory, as the kernel counts them (Linux). */
+/** CPU time that a process has used so far, in microseconds, and its resident memory, as the kernel counts them (Linux). */
 export async function processUsage(pid: number): Promise<{ cpuUs: number; residentBytes: number }> {
   const { readFile } = await import('node:fs/promises');
   const fields = (await readFile(`/proc/${pid}/stat`, 'utf8')).replace(/^.*\) /, '').split(' ');
@@ -123,12 +123,12 @@ export function percentile(values: readonly number[], share: number): number {
 export async function until(what: string, probe: () => Promise<boolean>, limitMs = 300_000): Promise<void> {
   const endsAt = Date.now() + limitMs;
   while (!(await probe())) {
-    if (Date.now() > endsAt) throw new Error(`Not in ${limitMs} ms: ${what}`);
+    if (Date.now() > endsAt) throw new Error(`Did not happen within ${limitMs} ms: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }
 
-/** `count` calls of `call`, `concurrency` at a time; answers the milliseconds each took. */
+/** Makes `count` calls of `call`, `concurrency` at a time. Resolves with the duration of each in milliseconds. */
 export async function inParallel(
   count: number,
   concurrency: number,
@@ -147,7 +147,7 @@ export async function inParallel(
   return times;
 }
 
-/** An event of the ordinary kind; its body as delivered has 400 bytes, give or take the length of its type. */
+/** A typical event. Its body as delivered has about 400 bytes, depending on the length of its type. */
 export function event400(type = 'session.approved') {
   const metadata = { user_id: 'u_8731', note: 'x'.repeat(60) };
   const data = {
@@ -162,12 +162,12 @@ export function event400(type = 'session.approved') {
   return { type, environment: 'sandbox', data };
 }
 
-/** A small event that says when it was sent, or is to be. */
+/** A small event that contains the time at which it is sent, or planned to be sent. */
 export function timedEvent(type: string, sentAtMs = Date.now()) {
   return { type, environment: 'sandbox', data: { id: 's', status: 'x', sent_at: sentAtMs } };
 }
 
-/** Publishes `count` of them in batches of 500, four at a time. */
+/** Publishes `count` timed events in batches of 500, four at a time. */
 export async function publishMany(ingestUrl: string, type: string, count: number): Promise<void> {
   await inParallel(count / 500, 4, () =>
     post(`${ingestUrl}/v1/events/batch`, PUBLISHER_KEY, {
@@ -192,7 +192,7 @@ export async function subscribe(consoleUrl: string, url: string, fields?: object
   return (await subscribeWith(operate, url, fields)).id;
 }
 
-/** Subscriptions to addresses of one receiver. */
+/** Creates subscriptions to addresses of one receiver. */
 export async function subscribeMany(
   consoleUrl: string,
   receiverUrl: string,
@@ -209,17 +209,17 @@ export async function subscribeMany(
 export interface Arrival {
   path: string;
   atMs: number;
-  /** Since the time that the event itself names as `sent_at`. */
+  /** Time since `sent_at` in the event. */
   ageMs: number;
 }
 
-/** What has arrived at the good addresses of a mixed receiver since this was last asked. */
+/** Reads what has arrived at the good addresses of a mixed receiver since the last call. */
 export async function readArrivals(receiver: BenchProcess): Promise<Arrival[]> {
   return (await (await fetch(`${receiver.url}/arrivals`)).json()) as Arrival[];
 }
 
 export interface Health {
-  /** Checks of /healthz and /readyz that failed or took longer than 2 s, of all. */
+  /** Checks of /healthz and /readyz that failed or took longer than 2 s, and the number of all checks. */
   failed: number;
   checks: number;
   slowestMs: number;
@@ -242,7 +242,7 @@ export function watchHealth(processes: readonly BenchProcess[]): { stop(): Promi
     health.slowestMs = Math.max(health.slowestMs, performance.now() - startedAt);
   };
   const readLoop = async () => {
-    // Each reading begins a new maximum.
+    // Each reading starts a new maximum.
     const text = await (await fetch(`${processes[0]!.url}/metrics`)).text();
     return 1_000 * Number(/^nodejs_eventloop_lag_max_seconds\S* ([\d.e+-]+)/m.exec(text)?.[1]);
   };

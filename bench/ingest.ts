@@ -1,4 +1,4 @@
-/** Events per second and publish latency at ingest: plain, with 3 matching subscriptions of 3, with 3 of 10,000, and with a replica to wait for. */
+/** Events per second and publish latency of ingest: plain, with 3 of 3 subscriptions matching, with 3 of 10,000, and with a replica. */
 import { randomUUID } from 'node:crypto';
 import {
   type Bench,
@@ -48,7 +48,7 @@ export async function benchIngest(bench: Bench, count: number, rounds: number, m
   };
 }
 
-/** The same with a replica beside Redis: waited for by ingest, or not. */
+/** The same with a replica of Redis: ingest waits for it, or does not. */
 export async function benchAckReplicas(bench: Bench, count: number, rounds: number) {
   const receiver = await bench.start('bench/processes/receiver.ts');
   const replica = await bench.startReplica();

@@ -1,4 +1,4 @@
-/** What healthy addresses notice of bad ones: how old events are when they arrive, without and with a tenth of the addresses bad. */
+/** How bad addresses affect healthy ones: the age of events at arrival, with no bad addresses and with a tenth of them bad. */
 import { randomUUID } from 'node:crypto';
 import {
   type Bench,
@@ -23,7 +23,7 @@ export interface Latency {
   p50Ms: number;
   p99Ms: number;
   arrivals: number;
-  /** Requests that a bad host had at once. */
+  /** Maximum number of concurrent requests to a bad host. */
   mostInFlightAtBad?: number;
 }
 
@@ -33,13 +33,13 @@ export interface Isolation {
   slow: Latency;
   backlog: Latency;
   burst: Latency;
-  /** Addresses on 12 hosts that respond soon and then hang together, just as the measured part begins. */
+  /** Addresses on 12 hosts that respond fast and then all hang, when the measured part begins. */
   turning: Latency;
   /** 300 addresses on one host that never responds. */
   oneHost: Latency;
 }
 
-/** Each for `seconds`, after as long to settle. One dead address has `backlog` deliveries waiting before, then `burst` all at once meanwhile. */
+/** Runs each case for `seconds`, after as long a warm-up. One dead address starts with `backlog` deliveries; another gets `burst` at once. */
 export async function benchIsolation(
   bench: Bench,
   seconds: number,
@@ -65,7 +65,7 @@ export async function benchIsolation(
   };
 }
 
-/** Receivers on 12 loopback addresses, each a host and an IP of its own. */
+/** Receivers on 12 loopback IPs, each a separate host and IP. */
 async function measureTurning(bench: Bench, seconds: number): Promise<Latency> {
   const receivers: BenchProcess[] = [];
   for (let i = 0; i < TURNING; i++) {
@@ -90,16 +90,16 @@ async function measureOneHost(bench: Bench, seconds: number): Promise<Latency> {
 }
 
 interface Load {
-  /** Deliveries that wait for the bad address from the start. */
+  /** Deliveries that wait for the bad address at the start. */
   backlog?: number;
-  /** Deliveries for the bad address that come all at once. */
+  /** Deliveries for the bad address that are published all at once. */
   burst?: number;
-  /** The bad addresses get one event a second, not as many as the healthy ones. */
+  /** The bad addresses get one event a second instead of as many as the healthy ones. */
   isRare?: boolean;
   beforeMeasured?: () => Promise<void>;
 }
 
-/** `bad` are paths of the receiver of the healthy ones, or urls elsewhere. */
+/** `bad`: paths of the healthy addresses' receiver, or urls of others. */
 async function measure(
   bench: Bench,
   bad: string[],
@@ -130,7 +130,7 @@ async function measure(
     }
     await Promise.all(sent);
   };
-  // The first half shows the worker what kind each address is; the second is measured.
+  // In the first half the worker learns how each address behaves; the second half is measured.
   await publishFor(seconds * 1_000);
   await read();
   await beforeMeasured?.();

@@ -1,4 +1,4 @@
-/** What a page of 50 deliveries takes, by filter, out of few and out of many: through the console's API, as an operator waits for it. */
+/** Time to read a page of 50 deliveries, by filter, out of few and out of many, through the console's API. */
 import { randomUUID } from 'node:crypto';
 import { type Attempt, type Event, eventRef, newEventId } from '@posthorn/core';
 import {
@@ -13,20 +13,20 @@ import {
 import { type Bench, inParallel, median, OPERATOR_TOKEN } from './harness.ts';
 
 const SUBSCRIPTIONS = 10;
-/** From the first delivery to the last. */
+/** Time between the first delivery and the last. */
 const SPREAD_MS = 20 * 86_400_000;
-/** Of 1,000 deliveries, so many failed and so many wait for a retry; the others succeeded. */
+/** Failed and waiting deliveries of each 1,000; the others succeeded. */
 const FAILED = 60;
 const WAITING = 60;
 
-/** Median milliseconds of a page, by filter. */
+/** Median time of a page in milliseconds, by filter. */
 export type PageTimes = Record<string, number>;
 
 /** Fills Redis with `count` deliveries and reads each kind of page `reads` times. */
 export async function benchLists(bench: Bench, count: number, reads: number): Promise<PageTimes> {
   const prefix = `bench-${randomUUID()}`;
   const startMs = Date.now() - SPREAD_MS;
-  // What is measured is reading: the file of appended commands would only slow the filling.
+  // Reading is measured: an append-only file would only slow down the filling.
   await bench.redis.config('SET', 'appendonly', 'no');
   const { subscriptionIds, eventIds } = await fill(bench, prefix, count, startMs);
   const operator = await bench.startApp('console', { KEY_PREFIX: prefix });
@@ -47,7 +47,7 @@ export async function benchLists(bench: Bench, count: number, reads: number): Pr
   const times: PageTimes = {};
   for (const [name, query] of Object.entries(filters)) {
     const taken: number[] = [];
-    // As many again to warm up.
+    // As many again, first, as a warm-up.
     for (let read = 0; read < 2 * reads; read++) taken.push(await readPage(`${operator.url}/v1/deliveries?${query}`));
     taken.splice(0, reads);
     times[name] = median(taken);
@@ -77,7 +77,7 @@ async function deepPages(url: string, pages: number, reads: number): Promise<num
   return taken;
 }
 
-/** Straight into the store, by the functions that ingest and worker use. */
+/** Writes directly to the store, with the functions that ingest and worker use. */
 async function fill(bench: Bench, prefix: string, count: number, startMs: number) {
   const opened = openStore(
     { REDIS_URL: bench.redisUrl, KEY_PREFIX: prefix, PARTITIONS: 1, RETENTION: 30 * 86_400_000 },
@@ -115,7 +115,7 @@ async function deliver(store: Store, subscriptionId: string, i: number, nowMs: n
   const stored = { ref: eventRef(event), event, acceptedAtMs: nowMs, subscriptionIds: [subscriptionId] };
   const answer = await storeEvent(store, stored, { withDeliveries: true });
   const [made] = 'created' in answer ? answer.created : await createDeliveries(store, stored);
-  // Spread over all subscriptions alike.
+  // Spread evenly over all subscriptions.
   const share = Math.floor(i / SUBSCRIPTIONS + 37 * (i % SUBSCRIPTIONS)) % 1_000;
   const ended = share >= FAILED + WAITING;
   const attempt: Attempt = {

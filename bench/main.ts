@@ -1,4 +1,7 @@
-/** `npm run bench`: every figure that the documentation states, beside its baseline, as tables and as JSON. `--quick` for a tenth of it, `--always` with a Redis that writes before it answers. */
+/**
+ * `npm run bench`: measures every figure in the documentation and its baseline, and prints tables and JSON.
+ * `--quick` runs a tenth; with `--always` Redis writes to disk before it replies.
+ */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
@@ -19,7 +22,7 @@ const rounds = quick ? 1 : 5;
 const wants = (name: string) => only === undefined || only === name;
 const round = (value: number, digits = 0) => Number(value.toFixed(digits));
 
-console.log(`Node ${process.version}, ${cpus().length} cores. These machines are noisy: read the ratios.\n`);
+console.log(`Node ${process.version}, ${cpus().length} cores. The machine may be noisy: compare the ratios.\n`);
 const bench = await openBench(process.argv.includes('--always') ? 'always' : 'everysec');
 const results: Record<string, unknown> = { node: process.version, cores: cpus().length, at: new Date().toISOString() };
 
@@ -59,7 +62,7 @@ if (wants('ingest')) {
     'p99 ms': round(of.p99Ms, 1),
     'CPU µs/event': round(of.cpuUsPerEvent),
   });
-  console.log('Ingest: single events, 20 publishers at once');
+  console.log('Ingest: single events, 20 concurrent publishers');
   console.table({
     'plain: express, zod, one job': row(figures.plain),
     'Posthorn, no match': row(figures.noMatch),
@@ -148,7 +151,7 @@ if (wants('recovery')) {
       ...health(of),
     })),
   );
-  console.log('What waited, let go: at most RELEASE_RATE (50) a second to one address');
+  console.log('Release of waiting deliveries: at most RELEASE_RATE (50) a second to one address');
   const { late, resumed } = recovery;
   console.table({
     [`${size(50_000)} retries an hour late, 10 addresses`]: {
@@ -169,17 +172,17 @@ if (wants('overload')) {
   const overload = await benchOverload(bench, quick ? 5 : 30);
   results.overload = overload;
   const column = ({ ingestMb, ...of }: Overload) => ({
-    'taken when publishers wait, events/s': round(of.capacityPerS),
+    'accepted when publishers wait, events/s': round(of.capacityPerS),
     'offered, events/s': round(of.offeredPerS),
-    'taken then, events/s': round(of.acceptedPerS),
+    'accepted under that load, events/s': round(of.acceptedPerS),
     answers: JSON.stringify(of.answers),
-    'p99 of an answer, ms': round(of.answerP99Ms),
+    'p99 of a response, ms': round(of.answerP99Ms),
     'memory of ingest before, at most, after, MB': `${round(ingestMb.before)}, ${round(ingestMb.peak)}, ${round(ingestMb.after)}`,
     'memory of the worker at most, MB': round(of.workerPeakMb),
     'health checks failed, slowest in ms': `${of.failed} of ${of.checks}, ${round(of.slowestMs)}`,
     'deliveries owed, arrived': `${of.deliveries}, ${of.arrived}`,
   });
-  console.log('Overload: ten times the events that ingest takes, whether it answers or not');
+  console.log('Overload: ten times the events that ingest accepts; publishers do not wait for responses');
   const [batches, singles] = [column(overload.batches), column(overload.singles)];
   console.table(
     Object.fromEntries(

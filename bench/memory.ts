@@ -1,8 +1,8 @@
-/** Bytes of Redis for a pending and for a finished delivery with its event, and a worker's memory over a long run. */
+/** Redis memory of a pending and of a finished delivery with its event, and the memory of a worker over a long run. */
 import { randomUUID } from 'node:crypto';
 import { type Bench, event400, PUBLISHER_KEY, post, processUsage, subscribeMany, until } from './harness.ts';
 
-/** One event of 400 bytes to one address, `count` times: nothing is shared, so a delivery carries its event's whole cost. */
+/** One event of 400 bytes to one address, `count` times: nothing is shared, so each delivery carries the whole cost of its event. */
 export async function benchMemory(bench: Bench, count: number, longRun: number) {
   const receiver = await bench.start('bench/processes/receiver.ts');
   const env = { KEY_PREFIX: 'posthorn', ADDRESS_CONCURRENCY: '100' };
@@ -16,7 +16,7 @@ export async function benchMemory(bench: Bench, count: number, longRun: number) 
     }
   };
   const arrived = async () => Number(await (await fetch(`${receiver.url}/count`)).text());
-  // The stream of BullMQ's events grows to its limit first, so that it is not counted.
+  // BullMQ's stream of events first grows to its limit, so that it is not counted.
   await publish(2_000);
   const before = await bench.redisBytes();
   await publish(count);
@@ -25,7 +25,7 @@ export async function benchMemory(bench: Bench, count: number, longRun: number) 
   let worker = await bench.startApp('worker', env);
   await until('the backlog', async () => (await arrived()) >= count + 2_000);
   await worker.stop();
-  // All that is left of the first 2,000 is of the same kind, so the growth over them and the rest is divided by all.
+  // What the first 2,000 leave is of the same kind, so the growth since then is divided by the number of all deliveries.
   const afterDrain = await bench.redisBytes();
   await bench.redis.flushdb();
   await ingest.stop();

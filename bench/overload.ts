@@ -1,4 +1,4 @@
-/** Ten times the events that ingest can take: what it takes, what it refuses, and what that does to its memory. */
+/** Publishes ten times the events that ingest can accept, and measures what it accepts, what it refuses, and its memory. */
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
@@ -18,12 +18,12 @@ import {
 const BATCH = 500;
 const FACTOR = 10;
 const WARM_UP_S = 2;
-/** Connections of those who publish single events: when they wait for answers, and when they don't. */
+/** Connections of publishers of single events that wait for responses, and of those that do not. */
 const [WAITING, NOT_WAITING] = [20, 5_000];
 
-/** What publishers did, and were told. */
+/** What publishers sent and which responses they got. */
 export interface Told {
-  /** Answers by status; `none` for what got no answer in time, `unsent` for what no connection was free for. */
+  /** Responses by status; `none`: no response in time; `unsent`: no connection was free. */
   answers: Record<string, number>;
   /** Deliveries of accepted events. */
   deliveries: number;
@@ -32,15 +32,15 @@ export interface Told {
   answerP99Ms: number;
 }
 
-/** Publishes for so many seconds: events follow answers, or come at a rate, whether there are answers or not. */
+/** Publishes for some seconds: each event after a response or, with `perS`, at a fixed rate whether responses arrive or not. */
 type Load = (ingestUrl: string, seconds: number, perS?: number) => Promise<Told>;
 
 export interface Overload extends Health, Told {
-  /** Events a second that ingest takes from publishers who wait for their answers. */
+  /** Events a second that ingest accepts from publishers who wait for responses. */
   capacityPerS: number;
   ingestMb: { before: number; peak: number; after: number };
   workerPeakMb: number;
-  /** Accepted deliveries that arrived; anything but all is a loss. */
+  /** Accepted deliveries that arrived. Fewer than all means a loss. */
   arrived: number;
 }
 
@@ -85,7 +85,7 @@ async function overload(bench: Bench, load: Load, seconds: number): Promise<Over
   return result;
 }
 
-/** Batches, from this process. One event of each has a delivery: what is offered is to be too much for ingest, not for the machine. */
+/** Publishes batches from this process. One event of each batch has a delivery, so that ingest is overloaded and not the machine. */
 async function batches(ingestUrl: string, seconds: number, perS?: number): Promise<Told> {
   const body = JSON.stringify({
     events: Array.from({ length: BATCH }, (_, i) => event400(i === 0 ? 'session.approved' : 'session.expired')),
@@ -127,7 +127,7 @@ async function batches(ingestUrl: string, seconds: number, perS?: number): Promi
   if (perS === undefined) {
     await Promise.all(Array.from({ length: 4 }, publisher));
   } else {
-    // Whoever answers, however late: the next batches come when they come.
+    // The next batch does not wait for responses.
     for (; elapsedS() < seconds; await new Promise((resolve) => setTimeout(resolve, 5))) {
       while (sent.length * BATCH < elapsedS() * perS) sent.push(send());
     }
@@ -137,7 +137,7 @@ async function batches(ingestUrl: string, seconds: number, perS?: number): Promi
   return { ...told, ...figures, answerP99Ms: percentile(times, 0.99) };
 }
 
-/** Single events, from a process of their own: at ten times the rate they take as much as ingest does. */
+/** Publishes single events from a process of its own: at ten times the rate the publisher needs as much CPU as ingest. */
 async function singles(ingestUrl: string, seconds: number, perS?: number): Promise<Told> {
   const how =
     perS === undefined ? { CONNECTIONS: String(WAITING) } : { CONNECTIONS: String(NOT_WAITING), PER_S: String(perS) };

@@ -1,4 +1,4 @@
-/** What comes back all at once: retries due in the same second, retries an hour late, held deliveries after a resume. */
+/** Many deliveries due at once: retries due in the same second, retries an hour overdue, held deliveries after a resume. */
 import { randomUUID } from 'node:crypto';
 import { eventRef, newEventId } from '@posthorn/core';
 import { createProducer } from '@posthorn/queue';
@@ -20,7 +20,7 @@ import {
 } from './harness.ts';
 
 const HOUR = 3_600_000;
-/** Addresses that the retries are spread over. */
+/** Number of addresses that the retries are spread over. */
 const ADDRESSES = 40;
 const LATE_ADDRESSES = 10;
 const HEALTHY = 20;
@@ -40,7 +40,7 @@ export async function benchRecovery(bench: Bench, atOnce: number, late: number, 
   };
 }
 
-/** Retries of many addresses, all due at the same moment, beside addresses with traffic of their own. */
+/** Retries of many addresses, all due at the same moment, while other addresses have traffic. */
 async function sameSecond(bench: Bench, count: number, workers: number): Promise<Recovery['atOnce'][number]> {
   const on = await open(bench);
   const addresses = await on.listen('good', ADDRESSES, 'session.expired');
@@ -59,7 +59,7 @@ async function sameSecond(bench: Bench, count: number, workers: number): Promise
   return { ...figures, workers, firstMs, p50Ms, lastMs, healthyP99Ms };
 }
 
-/** Retries that were due an hour ago, as after a Redis that was away, beside addresses with traffic of their own. */
+/** Retries that were due an hour ago, as after an outage of Redis, while other addresses have traffic. */
 async function hourLate(bench: Bench, count: number): Promise<Recovery['late']> {
   const on = await open(bench);
   const addresses = await on.listen('good', LATE_ADDRESSES, 'session.expired');
@@ -77,8 +77,8 @@ async function hourLate(bench: Bench, count: number): Promise<Recovery['late']> 
 }
 
 /**
- * Ten events a second to each of the healthy addresses until what arrived elsewhere is enough. Answers that, and how long the healthy
- * ones' events took from publishing to arrival.
+ * Publishes ten events a second to each of the healthy addresses until enough has arrived elsewhere. Resolves with what arrived, and the
+ * time from publishing to arrival of the healthy addresses' events.
  */
 async function besideHealthy(
   on: Awaited<ReturnType<typeof open>>,
@@ -99,7 +99,7 @@ async function besideHealthy(
   return { others, healthyP99Ms: percentile(agesMs, 0.99) };
 }
 
-/** Held deliveries of one address, after its resume. */
+/** Releases held deliveries of one address after its resume. */
 async function resume(bench: Bench, count: number): Promise<Recovery['resumed']> {
   const on = await open(bench);
   const [id] = await on.listen('good', 1, 'session.expired');
@@ -117,7 +117,7 @@ async function resume(bench: Bench, count: number): Promise<Recovery['resumed']>
   return { ...figures, ...pace(arrivals) };
 }
 
-/** How long arrivals took from the first to the last, and the most that one address had within any second. */
+/** Time from the first arrival to the last, and the most arrivals of one address within any second. */
 function pace(arrivals: Arrival[]): { seconds: number; mostInASecond: number } {
   const byPath = new Map<string, number[]>();
   for (const { path, atMs } of arrivals) byPath.set(path, [...(byPath.get(path) ?? []), atMs]);
@@ -133,7 +133,7 @@ function pace(arrivals: Arrival[]): { seconds: number; mostInASecond: number } {
   return { seconds: ((all.at(-1) ?? 0) - (all[0] ?? 0)) / 1_000, mostInASecond: most };
 }
 
-/** Ingest, console and a receiver under a prefix of their own, and a store beside them to set the scene. */
+/** Starts ingest, console and a receiver under their own key prefix, and opens a store to prepare records. */
 async function open(bench: Bench) {
   const env = { KEY_PREFIX: `bench-${randomUUID()}` };
   const receiver = await bench.start('bench/processes/mixed-receiver.ts', { HOST: '0.0.0.0' });
@@ -162,19 +162,19 @@ async function open(bench: Bench) {
       return ids;
     },
     publish: (type: string) => post(`${ingest.url}/v1/events`, PUBLISHER_KEY, timedEvent(type)),
-    /** Deliveries whose first attempt has failed, by the functions that ingest and worker use. */
+    /** Makes deliveries whose first attempt has failed, with the functions that ingest and worker use. */
     async makeRetries(subscriptionIds: string[], count: number, dueAtMs: number): Promise<void> {
       const jobs = await Promise.all(
         Array.from({ length: count }, (_, i) => failOnce(store, subscriptionIds[i % subscriptionIds.length]!, dueAtMs)),
       );
-      // A delay counts from when its job is added, so it is reckoned anew for each few.
+      // A delay starts when its job is added, so it is computed anew for every few jobs.
       for (let start = 0; start < count; start += 100) {
         const delayMs = Math.max(1, dueAtMs - Date.now());
         const some = jobs.slice(start, start + 100).map((job) => ({ ...job, delayMs }));
         await producer.add(0, some);
       }
     },
-    /** Waits until so many have arrived. */
+    /** Waits until `count` deliveries have arrived. */
     async arrivals(count: number): Promise<Arrival[]> {
       const arrived: Arrival[] = [];
       await until(
@@ -197,7 +197,7 @@ async function open(bench: Bench) {
   };
 }
 
-/** The receiver under a loopback address of its own, as customers have hosts of their own. */
+/** The receiver at its own loopback IP, as each customer has its own host. */
 function onOwnHost(receiverUrl: string, number: number): string {
   const url = new URL(receiverUrl);
   url.hostname = `127.0.2.${number + 1}`;
@@ -216,7 +216,7 @@ async function failOnce(store: Store, subscriptionId: string, dueAtMs: number) {
   };
   const stored = { ref: eventRef(of), event: of, acceptedAtMs: nowMs, subscriptionIds: [subscriptionId] };
   const answer = await storeEvent(store, stored, { withDeliveries: true });
-  if (!('created' in answer)) throw new Error('The event was there already');
+  if (!('created' in answer)) throw new Error('The event already exists');
   const { deliveryId } = answer.created[0]!;
   const attempt = { number: 1, startedAtMs: nowMs, durationMs: 10, statusCode: 500, error: 'status' } as const;
   await recordAttempt(

@@ -1,13 +1,13 @@
-/** Publishes single events over many connections, as answers come or at a rate whether they come or not, and says what was answered. */
+/** Publishes single events over many connections, after each response or at a fixed rate, and prints the responses that it got. */
 import { connect, type Socket } from 'node:net';
 import { event400, PUBLISHER_KEY, percentile } from '../harness.ts';
 import type { Told } from '../overload.ts';
 
 const { INGEST_URL, CONNECTIONS, SECONDS, PER_S } = process.env as Record<string, string>;
 const { hostname, port } = new URL(INGEST_URL!);
-/** One event in fifty has a delivery: what is offered is to be too much for ingest, not for the machine. */
+/** One event in fifty has a delivery, so that ingest is overloaded and not the machine. */
 const WITH_DELIVERY = 50;
-/** Requests that a connection has out at once; with all of them out, what should be sent is not. */
+/** Unanswered requests that a connection may have. If all connections have that many, an event is not sent. */
 const DEPTH = 2;
 const LAST_ANSWERS_MS = 15_000;
 
@@ -49,7 +49,7 @@ function openConnection(onAnswer: (send: () => void) => void): void {
   };
   socket.on('data', (data) => {
     rest += data.toString('latin1');
-    // An answer is whole once its length is there.
+    // A response is complete once its `Content-Length` bytes are there.
     for (;;) {
       const headEnd = rest.indexOf('\r\n\r\n');
       if (headEnd < 0) return;

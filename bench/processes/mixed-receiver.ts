@@ -1,4 +1,8 @@
-/** A receiver whose paths respond soon (`/good…`), after 900 ms (`/slow…`), with an error (`/dead…`), never (`/hang…`), or soon until `GET /turn` and never after it (`/turn…`). It tells what arrived at the good ones, when, and how old it was, and how many requests it had at once. */
+/**
+ * A receiver whose paths respond fast (`/good…`), after 900 ms (`/slow…`), with an error (`/dead…`), never (`/hang…`), or fast until
+ * `GET /turn` and never after it (`/turn…`). It reports what arrived at the good paths, when, and how old it was, and the maximum
+ * number of concurrent requests.
+ */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 

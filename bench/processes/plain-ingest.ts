@@ -1,4 +1,4 @@
-/** The baseline of ingest: express, one zod schema, one job an event. No matching, records, idempotence or repeatable fan-out. */
+/** The baseline of ingest: express, one zod schema, one job per event. No matching, records, idempotence or repeatable fan-out. */
 import { randomUUID } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import { Queue } from 'bullmq';

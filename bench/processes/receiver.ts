@@ -1,4 +1,4 @@
-/** A receiver that answers 200 at once; GET /count tells how many deliveries have come. */
+/** A receiver that returns 200 at once; GET /count returns the number of deliveries. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
