@@ -1,4 +1,4 @@
-/** Builds the operators' page, unless what is there was built from the very same sources. */
+/** Builds the operators' page, unless the existing build is from the same sources. */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, globSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -9,7 +9,7 @@ import { explainFileError, root } from './folder.ts';
 const page = join(root, 'apps/console/page');
 const built = join(page, 'dist');
 
-/** Builds it; says so with `say` before it begins, since that takes some seconds. Several may do so at once. `signal` breaks it off. */
+/** Builds the page; reports the start with `say`, since it takes some seconds. Several processes may build at once. `signal` aborts it. */
 export async function buildPage(say: (line: string) => void, signal?: AbortSignal): Promise<void> {
   const digest = digestOfSources();
   const stamp = join(built, 'built-from');
@@ -17,15 +17,15 @@ export async function buildPage(say: (line: string) => void, signal?: AbortSigna
   say("Building the operators' page ...");
   let fresh: string | undefined;
   try {
-    // Before Vite runs: where nothing can be written, the file system's own error says more than Vite's.
+    // Before Vite runs: if the folder can't be written, the file system's own error says more than Vite's.
     fresh = mkdtempSync(`${built}-`);
     await runVite(fresh, signal);
     writeFileSync(join(fresh, 'built-from'), digest);
-    // In place of the old one at once, so that nobody is served half of each.
+    // Replaces the old build at once, so that nobody is served half of each.
     rmSync(built, { recursive: true, force: true });
     renameSync(fresh, built);
   } catch (error) {
-    // Another process has put the same page there in between.
+    // Another process has put the same page there meanwhile.
     if ((error as NodeJS.ErrnoException).code === 'ENOTEMPTY') return;
     throw explainFileError(error, built) ?? error;
   } finally {
@@ -33,7 +33,7 @@ export async function buildPage(say: (line: string) => void, signal?: AbortSigna
   }
 }
 
-/** Runs Vite in a process of its own: what this one's NODE_ENV is says nothing about what is built. */
+/** Runs Vite in its own process, because the NODE_ENV of this process must not affect the build. */
 async function runVite(outDir: string, signal: AbortSignal | undefined): Promise<void> {
   const vite = join(root, 'node_modules/vite/bin/vite.js');
   const args = [vite, 'build', page, '--outDir', outDir, '--emptyOutDir', '--logLevel', 'warn'];

@@ -1,4 +1,4 @@
-/** `npm run build`: what has to be built before the console can serve it. */
+/** `npm run build`: builds what the console serves. */
 import { buildPage } from './build-page.ts';
 import { endTreeOnSignals } from './process-tree.ts';
 

@@ -1,4 +1,4 @@
-/** The words for folders that can't be used. */
+/** The messages for folders that can't be used. */
 import { chownSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
@@ -19,11 +19,11 @@ describe('the message about an unusable folder', () => {
       `Can't write to ${dataDir}/logs: its file system is read-only. Use a checkout that you can write to.\n` +
         'Or set POSTHORN_DIR to a folder that you can write to.',
     );
-    // What is built is not moved by POSTHORN_DIR.
+    // POSTHORN_DIR does not move what is built into the checkout.
     expect(words('EROFS', join(root, 'apps/x'))).not.toContain('POSTHORN_DIR');
   });
   it('names the other user that owns the folder, and the command that changes it', () => {
-    // The file system's root belongs to root; who is root gives a folder away.
+    // The file system's root belongs to root; as root, the test gives its folder to another user.
     const path = uid === 0 ? join(dir, 'x') : '/x';
     if (uid === 0) chownSync(dir, 12_345, 12_345);
     expect(words('EACCES', path)).toBe(

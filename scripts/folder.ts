@@ -1,4 +1,4 @@
-/** The folder in which Posthorn keeps what it makes on this machine: found, created, and checked before anything relies on it. */
+/** The folder for the files that Posthorn creates on this machine: found, created, and checked before anything relies on it. */
 import { accessSync, constants, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
@@ -13,7 +13,7 @@ export class FolderProblem extends Error {
   override name = 'FolderProblem';
 }
 
-/** Creates `dir` where it is missing. Throws `FolderProblem` where it, or anything directly in it, can't be read and written. */
+/** Creates `dir` if it is missing. Throws `FolderProblem` if it, or anything directly in it, can't be read and written. */
 export function prepareFolder(dir: string): void {
   try {
     makeFolder(dir);
@@ -30,18 +30,18 @@ function makeFolder(dir: string): void {
   try {
     mkdirSync(dir, { recursive: true });
   } catch (error) {
-    // On a read-only file system, a recursive mkdir fails with this code; a plain one says what is wrong.
+    // On a read-only file system, a recursive mkdir fails with this code; a plain one reports the cause.
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
     mkdirSync(dir);
   }
 }
 
-/** The words for an error of the file system that a person can mend, or undefined for any other error. */
+/** Returns the message for a file system error that the user can fix, or undefined for any other error. */
 export function explainFileError(error: unknown, dir = dataDir): FolderProblem | undefined {
   const { code, path: at = dir } = error as NodeJS.ErrnoException;
-  // What mkdtemp puts in the place of the random part.
+  // The placeholder of mkdtemp for the random part.
   const path = at.replace(/-XXXXXX$/, '');
-  // POSTHORN_DIR moves the data only, not what is built into the checkout.
+  // POSTHORN_DIR moves only the data, not what is built into the checkout.
   const elsewhere = isWithin(path, dataDir) ? '\nOr set POSTHORN_DIR to a folder that you can write to.' : '';
   const because = (words: string) => new FolderProblem(`Can't write to ${path}: ${words}`, { cause: error });
   switch (code) {
@@ -76,7 +76,7 @@ function ownerOfNearest(path: string): number {
   return statSync(nearest(path)).uid;
 }
 
-/** The path itself, or the nearest folder above it that can be looked at. */
+/** The path itself, or its nearest ancestor whose status can be read. */
 function nearest(path: string): string {
   return exists(path) || path === dirname(path) ? path : nearest(dirname(path));
 }

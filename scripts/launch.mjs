@@ -1,4 +1,4 @@
-/** Starts a program of this repository, or says in words why it can't start. Plain JavaScript: it must run on Node 20 too. */
+/** Starts a program of this repository, or prints why it can't start. Plain JavaScript, because it must also run on Node 20. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -6,7 +6,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 const root = fileURLToPath(new URL('..', import.meta.url));
 const [program = '', ...args] = process.argv.slice(2);
 
-/** @returns {string | undefined} what is wrong and what to do about it */
+/** @returns {string | undefined} what is wrong and how to fix it */
 function problem() {
   if (!existsSync(join(root, 'node_modules/@posthorn'))) return 'The packages are not installed. Run: npm ci';
   // Apps and the command line run without development packages; everything else needs them.

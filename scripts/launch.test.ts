@@ -1,4 +1,4 @@
-/** What the launcher says where packages or Node itself are missing. */
+/** The launcher's messages if packages or Node are missing. */
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,7 +11,7 @@ afterEach(() => {
 });
 
 describe('the launcher', () => {
-  /** The launcher in a checkout with these packages. */
+  /** The launcher in a checkout that has these packages. */
   function launch(packages: string[], program: string, flags: string[] = []) {
     const dir = mkdtempSync(join(tmpdir(), 'posthorn-launch-'));
     folders.push(dir);

@@ -27,7 +27,7 @@ export interface Lock {
 const SYSTEMS = ['aix', 'android', 'darwin', 'freebsd', 'linux', 'netbsd', 'openbsd', 'openharmony', 'sunos', 'win32'];
 const PROCESSORS = ['arm64', 'arm', 'ia32', 'loong64', 'mips64el', 'ppc64', 'riscv64', 's390x', 'wasm32', 'x64'];
 
-/** The entries that npm downloads: neither the project's own packages, nor parts of another package's archive. */
+/** The entries that npm downloads: neither the project's own packages, nor packages bundled in another one. */
 function downloads(lock: Lock): [path: string, entry: Entry][] {
   return Object.entries(lock.packages).filter(
     ([path, entry]) => path.includes('node_modules/') && !entry.link && !entry.inBundle,
@@ -40,7 +40,7 @@ export function dropUnverified(lock: Lock): void {
 }
 
 /**
- * Removes the Node versions that packages ask for. npm compares them with the Node that it runs on itself, and warns; the code
+ * Removes the Node versions that packages require. npm compares them with the Node that it runs on itself, and warns; the code
  * runs on another one (scripts/node). `lockProblems` compares them with that one.
  */
 export function dropEngines(lock: Lock): void {
@@ -77,9 +77,9 @@ export function addOtherPlatforms(lock: Lock): string[] {
 }
 
 /**
- * What is wrong with the lock of the project in `root`, one line each: a package that is installed here without a hash (or
- * would be on every platform), one with an address, and one that does not run on our Node: all on the Node of this process,
- * those of production on every version that package.json's `engines` names.
+ * Returns what is wrong with the lock of the project in `root`, one line each: a package without a hash that is installed here (or
+ * on every platform), one with a `resolved` URL, and one that does not run on our Node. All packages must accept the Node of this process,
+ * and those of production every version that `engines` in package.json names.
  */
 export function lockProblems(lock: Lock, root: string): string[] {
   const ourNodes = readJson<{ engines: { node: string } }>(join(root, 'package.json')).engines.node;
@@ -99,7 +99,7 @@ export function lockProblems(lock: Lock, root: string): string[] {
         ? [`needs Node ${range}, not ${process.version}`]
         : []),
       ...(range !== undefined && isProduction && !subset(ourNodes, range)
-        ? [`needs Node ${range}, but "engines" in package.json promises ${ourNodes}`]
+        ? [`needs Node ${range}, but "engines" in package.json allows ${ourNodes}`]
         : []),
     ].map((problem) => `${path} ${problem}`);
   });
@@ -115,7 +115,7 @@ function main(root: string, check: boolean): void {
   if (check) {
     const problems = lockProblems(lock, root);
     if (problems.length === 0) return;
-    console.error(`package-lock.json (npm run lockfile mends what can be mended):\n  ${problems.join('\n  ')}`);
+    console.error(`package-lock.json (npm run lockfile fixes what it can):\n  ${problems.join('\n  ')}`);
     process.exitCode = 1;
     return;
   }
@@ -123,7 +123,7 @@ function main(root: string, check: boolean): void {
   dropUnverified(lock);
   write(lock);
   const npm = spawnSync('npm', ['install', '--package-lock-only', '--ignore-scripts'], { cwd: root, stdio: 'inherit' });
-  if (npm.status !== 0) throw new Error(`npm install --package-lock-only ended with ${npm.status ?? npm.signal}`);
+  if (npm.status !== 0) throw new Error(`npm install --package-lock-only exited with ${npm.status ?? npm.signal}`);
   const resolved = readJson<Lock>(file);
   dropEngines(resolved);
   const added = addOtherPlatforms(resolved);

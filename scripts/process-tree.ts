@@ -1,4 +1,4 @@
-/** Ends everything that a process has started, including what has a process group of its own. */
+/** Ends all processes that a process has started, including those in a process group of their own. */
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 
@@ -12,7 +12,7 @@ export function descendantsOf(pid: number): number[] {
   return found.slice(1);
 }
 
-/** Kills all processes below this one. They are stopped first, from the top, so that none can start another meanwhile. */
+/** Kills all descendants of this process. They are stopped first, from the top, so that none can start another meanwhile. */
 export function killDescendants(): void {
   const stopped = new Set<number>();
   for (;;) {
@@ -26,14 +26,14 @@ export function killDescendants(): void {
   for (const pid of stopped) signal(pid, 'SIGKILL');
 }
 
-/** From now on, a signal to end takes everything that this process has started with it. Exits with 128 and the signal's number. */
+/** Makes SIGTERM, SIGINT and SIGHUP also kill everything that this process has started. Exits with 128 plus the signal's number. */
 export function endTreeOnSignals(): void {
   for (const [name, number] of [
     ['SIGHUP', 1],
     ['SIGINT', 2],
     ['SIGTERM', 15],
   ] as const) {
-    // Not `once`: a second signal (npm passes on what a terminal or `timeout` also sends to the group) would kill this in the middle.
+    // Not `once`: npm forwards a signal that the group gets from a terminal or `timeout` too; the second one would kill this halfway.
     process.on(name, () => {
       killDescendants();
       process.exit(128 + number);
@@ -45,7 +45,7 @@ function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);
   } catch (error) {
-    // It has ended meanwhile.
+    // It has ended already.
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
 }
@@ -62,7 +62,7 @@ function parentOfEach(): Map<number, number> {
       const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
       parents.set(Number(pid), Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]));
     } catch (error) {
-      // It has ended meanwhile.
+      // It has ended already.
       if (!['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
     }
   }

@@ -4,33 +4,33 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { root } from './folder.ts';
 
-/** How many of its last lines the error of a process that did not become ready quotes. */
+/** Lines of output that the error for a process that did not become ready quotes. */
 const QUOTED_LINES = 5;
 
 export interface ScriptProcess {
   child: ChildProcess;
   /** Resolves with the `ready` line; rejects, quoting the last lines of output, if the process ends before it. */
   ready: Promise<{ url: string }>;
-  /** Resolves with the exit code or the signal once the process has ended and all its output is read; -1 if it could not be started. */
+  /** Resolves with the exit code or signal after the process has ended and all its output is read; with -1 if it could not be started. */
   ended: Promise<number | NodeJS.Signals>;
-  /** What it wrote last. */
+  /** Its last lines of output. */
   lastLines: readonly string[];
 }
 
 export interface ScriptOptions {
-  /** How messages name the process; its script unless given. */
+  /** The name of the process in messages; default: the script. */
   name?: string;
-  /** The whole environment of the process. */
+  /** The complete environment of the process. */
   env: NodeJS.ProcessEnv;
   /** Called with each line of stdout and stderr. */
   onLine?: (line: string) => void;
-  /** Whether it gets a process group of its own, which Ctrl-C in the terminal does not reach. */
+  /** Whether it gets its own process group, which Ctrl-C in the terminal does not reach. */
   detached?: boolean;
 }
 
 /**
- * Starts `script`, a path from the root of the repository, on this process's Node. It has an IPC channel, which closes when this process
- * ends, however that happens; apps stop then.
+ * Starts `script`, a path from the root of the repository, with the Node of this process. It has an IPC channel, which closes when this
+ * process ends for any reason; apps then stop.
  */
 export function startScript(
   script: string,
@@ -58,30 +58,30 @@ export function startScript(
   });
   child.once('close', (code, signal) => ended.resolve(signal ?? code ?? -1));
   void ended.promise.then((end) => ready.reject(new Error(withLastLines(describeEnd(name, end), lastLines))));
-  // Not everyone who starts a process waits for it to be ready.
+  // Not every caller waits until the process is ready.
   ready.promise.catch(() => undefined);
   return { child, ready: ready.promise, ended: ended.promise, lastLines };
 }
 
-/** A sentence without its full stop: that a process ended, and how. */
+/** Returns a sentence, without its full stop, that says how a process ended. */
 export function describeEnd(name: string, end: number | NodeJS.Signals): string {
   return `${name} ended (${typeof end === 'number' ? `code ${end}` : end})`;
 }
 
-/** `what` happened, and the last lines of a process, each as a person reads it. */
+/** Returns `what` and the last lines of output of a process, in readable form. */
 export function withLastLines(what: string, lastLines: readonly string[]): string {
-  if (lastLines.length === 0) return `${what}. It wrote nothing.`;
-  return `${what}. It wrote last:\n  ${lastLines.map(readable).join('\n  ')}`;
+  if (lastLines.length === 0) return `${what}. It printed nothing.`;
+  return `${what}. Its last output:\n  ${lastLines.map(readable).join('\n  ')}`;
 }
 
-/** A line of a log as a person reads it: of JSON, the level, the message and the error's message. */
+/** Returns a log line in readable form: of JSON, the level, the message and the error's message. */
 function readable(line: string): string {
   if (!line.startsWith('{')) return line;
   try {
     const { level, msg, err } = JSON.parse(line) as { level?: string; msg?: string; err?: { message?: string } };
     return [level, [msg, err?.message].filter(Boolean).join(': ')].filter(Boolean).join(' ');
   } catch {
-    // The process ended in the middle of the line.
+    // The process ended in the middle of this line.
     return line;
   }
 }

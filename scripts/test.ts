@@ -1,11 +1,11 @@
-/** `npm test`: lint, types and every test. What a missing program keeps from running is left out, said so at the end, and fails the run. */
+/** `npm test`: lint, types and every test. Tests that need a missing program are skipped; a message says so, and the run fails. */
 import { spawn } from 'node:child_process';
 import { dataDir, explainFileError, prepareFolder, root } from './folder.ts';
 import { endTreeOnSignals } from './process-tree.ts';
 import { chromium, curl, type Program, redisServer } from './programs/programs.ts';
 import { ProgramMissing, providePrograms } from './programs/provide.ts';
 
-/** The programs that each kind of tests needs. With `REDIS_URL`, only those that break a Redis start their own. */
+/** The programs that each kind of tests needs. With `REDIS_URL`, only tests that break a Redis start their own. */
 const shared = process.env.REDIS_URL ? [] : [redisServer];
 const NEEDS: Record<string, Program[]> = {
   unit: [],
@@ -14,7 +14,7 @@ const NEEDS: Record<string, Program[]> = {
   browser: [...shared, chromium, curl],
 };
 
-/** Downloads what is missing. Returns the words for what still is, and the kinds of tests that it leaves out. */
+/** Downloads missing programs. Returns the message for those that are still missing, and the kinds of tests that need them. */
 async function prepare(): Promise<{ leftOut: string[]; missing?: string }> {
   prepareFolder(dataDir);
   try {
@@ -39,7 +39,7 @@ function run(script: string, args: string[] = []): Promise<number> {
 
 async function main(): Promise<number> {
   const { leftOut, missing } = await prepare();
-  if (missing !== undefined) console.log(`${missing}\n\nUntil then the other tests run.\n`);
+  if (missing !== undefined) console.log(`${missing}\n\nOnly the other tests run.\n`);
   const linted = await run('lint');
   if (linted !== 0) return linted;
   const kinds = Object.keys(NEEDS).filter((kind) => !leftOut.includes(kind));
@@ -48,7 +48,7 @@ async function main(): Promise<number> {
     ...(leftOut.length > 0 ? ['--selectProjects', ...kinds] : []),
   ]);
   if (missing === undefined) return tested;
-  console.log(`FAILED: the tests of kind ${leftOut.join(', ')} were left out. ${missing}`);
+  console.log(`FAILED: the tests of kind ${leftOut.join(', ')} did not run. ${missing}`);
   return 1;
 }
 

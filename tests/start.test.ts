@@ -194,7 +194,7 @@ describe('npm start', () => {
     const run = npmRun('start', { POSTHORN_DIR: dir, INGEST_PORT: String(port), WORKER_PORT: 'x' });
     expect(await run.ended).toBe(1);
     const output = run.output.join('');
-    expect(output).toContain(`INGEST_PORT: port ${port} is taken`);
+    expect(output).toContain(`INGEST_PORT: port ${port} is in use`);
     expect(output).toContain('WORKER_PORT: must be a port from 1 to 65535, and is "x"');
     expect(output).not.toMatch(/Starting|\bat .*\.ts/);
     expect(existsSync(join(dir, 'redis'))).toBe(false);
@@ -211,10 +211,10 @@ describe('npm start', () => {
     const options = { env: { PORT: '0', PUBLISHER_KEYS: '' }, logDir, atEnd };
     const log = join(logDir, 'ingest.log');
     await expect(startApp('ingest', { ...options, startLimitMs: 1 })).rejects.toThrow(
-      `ingest was not ready after 0.001 s. It wrote nothing.\nAll of it is in ${log}.`,
+      `ingest was not ready after 0.001 s. It printed nothing.\nThe whole log: ${log}`,
     );
     const ended = await startApp('ingest', options).then(String, String);
-    expect(ended).toContain('ingest ended (code 1). It wrote last:\n');
+    expect(ended).toContain('ingest ended (code 1). Its last output:\n');
     expect(ended).toContain('PUBLISHER_KEYS');
     expect(ended).toContain(log);
   });

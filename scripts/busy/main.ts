@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
 const ROOT = join(import.meta.dirname, '../..');
-/** As the npm script `jest` starts it, but without npm between, so that signals reach it. */
+/** Starts jest like the npm script `jest`, but without npm in between, so that signals reach it. */
 const JEST = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning', 'node_modules/jest/bin/jest.js'];
 const MAX_RUNS = 1_000;
 const MAX_SPINNERS = 1_024;
@@ -21,7 +21,7 @@ interface Run {
   failures: string[];
 }
 
-/** The parts of jest's JSON report that are read here. */
+/** The parts of jest's JSON report that are used. */
 interface JestReport {
   numPassedTests: number;
   numFailedTests: number;
@@ -59,7 +59,7 @@ async function runAll(runs: number, spinners: number, jestArgs: string[]): Promi
   const done: Run[] = [];
   try {
     for (let i = 1; i <= runs && !interruptedBy; i++) {
-      say(`\nRun ${i} of ${runs}, beside ${spinners} busy processes`);
+      say(`\nRun ${i} of ${runs}, with ${spinners} busy processes`);
       const run = await runTests(join(folder, `${i}.json`), jestArgs);
       if (!interruptedBy) done.push(run);
     }
@@ -74,19 +74,19 @@ async function runAll(runs: number, spinners: number, jestArgs: string[]): Promi
   if (interruptedBy) say(`Ended early (${interruptedBy}), after ${done.length} of ${runs} runs.`);
 }
 
-/** One busy process. It ends with this process, however that ends. */
+/** Starts one busy process. It ends with this process, for whatever reason that ends. */
 function startSpinner(): ChildProcess {
   const child = fork(join(import.meta.dirname, 'spin.ts'), { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
   child.on('exit', (code, signal) => {
     if (ended || interruptedBy) return;
-    say(`A busy process ended with ${code ?? signal}: what follows would prove nothing.`);
+    say(`A busy process exited with ${code ?? signal}: further runs would prove nothing.`);
     interruptedBy = 'SIGTERM';
     endRun('SIGTERM');
   });
   return child;
 }
 
-/** Ends the run in progress with all that it started: jest, its workers, Redis, browsers. They are one process group. */
+/** Ends the run in progress and everything that it started: jest, its workers, Redis, browsers. They are one process group. */
 function endRun(signal: NodeJS.Signals): void {
   if (jest?.pid !== undefined) process.kill(-jest.pid, signal);
 }
@@ -95,7 +95,7 @@ function endRun(signal: NodeJS.Signals): void {
 async function runTests(reportFile: string, jestArgs: string[]): Promise<Run> {
   const startedAtMs = performance.now();
   const args = [...JEST, '--json', `--outputFile=${reportFile}`, ...jestArgs];
-  // The progress of the run goes to stderr.
+  // jest prints its progress to stderr.
   const child = spawn(process.execPath, args, { cwd: ROOT, stdio: ['ignore', 'ignore', 'inherit'], detached: true });
   jest = child;
   const code = await new Promise<number | NodeJS.Signals>((resolve, reject) => {
@@ -106,13 +106,13 @@ async function runTests(reportFile: string, jestArgs: string[]): Promise<Run> {
   const seconds = Math.round((performance.now() - startedAtMs) / 1000);
   const report = readReport(reportFile);
   if (!report) {
-    return { passed: 0, failed: 0, skipped: 0, seconds, failures: [`jest ended with ${code} and wrote no report`] };
+    return { passed: 0, failed: 0, skipped: 0, seconds, failures: [`jest exited with ${code} and wrote no report`] };
   }
   const failures = report.testResults.flatMap(({ name, status, assertionResults }) => {
     const failed = assertionResults.filter((one) => one.status === 'failed').map(({ fullName }) => fullName);
     return status === 'failed' && failed.length === 0 ? [`${name.replace(`${ROOT}/`, '')} (did not run)`] : failed;
   });
-  if (code !== 0 && failures.length === 0) failures.push(`jest ended with ${code}`);
+  if (code !== 0 && failures.length === 0) failures.push(`jest exited with ${code}`);
   return {
     passed: report.numPassedTests,
     failed: failures.length,

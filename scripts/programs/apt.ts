@@ -19,16 +19,16 @@ const UNFINISHED = '.unpacking-';
 /** Longer than any download takes. */
 const ABANDONED_AFTER_MS = 24 * 3_600_000;
 
-/** Whether this machine has what it takes. */
+/** Whether this machine has the necessary commands. */
 export function canUnpack(path: string): boolean {
   const folders = [...path.split(delimiter), '/usr/bin'];
   return ['apt-get', 'dpkg-deb'].every((command) => folders.some((folder) => existsSync(join(folder, command))));
 }
 
 /**
- * Unpacks each program into `<folder>/<name>`, with the libraries that this machine lacks and a starter in `bin`. Resolves with the
- * programs that could not be had and why. A folder of that name appears only once it is complete and its program has run, so a download
- * that is broken off leaves nothing that looks finished, and of two that run at once the first wins. Rejects where `signal` aborts it.
+ * Unpacks each program into `<folder>/<name>`, with the libraries that this machine lacks and a wrapper in `bin`. Resolves with the
+ * programs that are not available and why. A folder gets its name only once it is complete and its program has run. So an interrupted
+ * download leaves nothing that looks complete, and of two concurrent ones the first wins. Rejects if `signal` aborts it.
  */
 export async function unpackPrograms(
   programs: readonly Program[],
@@ -48,7 +48,7 @@ export async function unpackPrograms(
       } catch (error) {
         if (signal?.aborted) throw error;
         const words = explainFileError(error, folder)?.message ?? (error as Error).message;
-        // What keeps all of them away is told once.
+        // A cause that affects all of them is reported once.
         failed.set(program, [words, ...(failed.size === 0 ? problems : [])].join('\n  '));
       }
     }
@@ -59,24 +59,24 @@ export async function unpackPrograms(
 }
 
 interface Apt {
-  /** Reads what packages there are; resolves with what it complains about. A source that is away does not matter unless it has what is needed. */
+  /** Reads the package lists; resolves with the errors of apt-get. A source that is away matters only if it has a needed package. */
   update(): Promise<string[]>;
-  /** Downloads a package and those it needs and this machine lacks; resolves with their files. */
+  /** Downloads a package and those of its dependencies that this machine lacks; resolves with the files. */
   download(name: string, into: string): Promise<string[]>;
 }
 
-/** apt-get with lists and a cache of its own, so that it needs no root and no lock of the system's. */
+/** Runs apt-get with its own lists and cache, so that it needs neither root nor the system's lock. */
 function openApt(dir: string, signal: AbortSignal | undefined): Apt {
   const option = (setting: string) => ['-o', setting];
   const common = [
     ...option(`Dir::State::lists=${join(dir, 'lists')}`),
     ...option('Debug::NoLocking=1'),
     ...option('Acquire::Languages=none'),
-    // Offline it should say so soon.
+    // Offline it should fail soon.
     ...option('Acquire::Retries=1'),
     ...option('Acquire::http::Timeout=15'),
     ...option('Acquire::https::Timeout=15'),
-    // As root it would otherwise download as another user, who may not write here.
+    // As root it would otherwise download as another user, who can't write here.
     ...option('APT::Sandbox::User=root'),
   ];
   mkdirSync(join(dir, 'lists/partial'), { recursive: true });
@@ -95,7 +95,7 @@ function openApt(dir: string, signal: AbortSignal | undefined): Apt {
       mkdirSync(join(archives, 'partial'), { recursive: true });
       const args = ['-q', '-y', '--no-install-recommends', '--download-only', 'install', name];
       await run('apt-get', [...common, ...option(`Dir::Cache=${into}`), ...args], signal);
-      // The C library belongs to the system's loader; another one beside it does not work.
+      // The C library belongs to the system's loader; a second one does not work.
       const files = readdirSync(archives).filter((file) => file.endsWith('.deb') && !file.startsWith('libc6_'));
       return files.map((file) => join(archives, file));
     },
@@ -136,10 +136,10 @@ function writeStarter(target: string, name: string, executable: string): string 
   writeFileSync(
     starter,
     '#!/bin/sh\n' +
-      // $0 has a slash: it is found on the path or started by its path.
+      // $0 contains a slash: the shell found it on the path, or it was started by its path.
       'root=$(cd "$(dirname "$0")/../root" && pwd) || exit 1\n' +
       `export LD_LIBRARY_PATH="${libraries.join(':')}\${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"\n` +
-      // Where the system has no fonts of its own, those that were unpacked.
+      // If the system has no fonts, use the unpacked ones.
       '[ -e /etc/fonts/fonts.conf ] || export FONTCONFIG_SYSROOT="$root"\n' +
       `exec "$root/${executable}" "$@"\n`,
   );
@@ -147,15 +147,15 @@ function writeStarter(target: string, name: string, executable: string): string 
   return starter;
 }
 
-/** Every folder that holds shared libraries: some packages keep theirs in a folder of their own. */
+/** Returns every folder with shared libraries: some packages have their own folder for them. */
 function librariesBelow(root: string): string[] {
   const files = readdirSync(root, { recursive: true, withFileTypes: true });
   const dirs = files.filter(({ name }) => /\.so(\.\d+)*$/.test(name)).map(({ parentPath }) => parentPath);
-  // The shortest first: the libraries of a distribution are at the top, plugins below.
+  // The shortest path first: a distribution's libraries are at the top, plugins below.
   return [...new Set(dirs)].sort((a, b) => a.length - b.length);
 }
 
-/** Puts a finished folder in its place, unless another process was first. */
+/** Moves a finished folder into place, unless another process was first. */
 function moveInto(from: string, to: string): void {
   try {
     renameSync(from, to);
@@ -164,7 +164,7 @@ function moveInto(from: string, to: string): void {
   }
 }
 
-/** Removes what processes left that were killed while they unpacked. */
+/** Removes the leftovers of processes that were killed while they unpacked. */
 function removeAbandoned(folder: string): void {
   for (const name of readdirSync(folder).filter((one) => one.startsWith(UNFINISHED))) {
     const { mtimeMs } = statSync(join(folder, name), { throwIfNoEntry: false }) ?? {};
@@ -174,14 +174,14 @@ function removeAbandoned(folder: string): void {
   }
 }
 
-/** The lines of apt-get that say what went wrong, or all lines of another program. */
+/** The lines of apt-get that name the error, or all lines of another program. */
 function complaints(output: string): string[] {
   const lines = output.trim().split('\n');
   const marked = lines.filter((line) => /^(E|W|Err):/.test(line));
   return (marked.length > 0 ? marked : lines.slice(-5)).filter((line) => line.trim() !== '');
 }
 
-/** Runs a program to its end. Rejects with what it wrote where it fails. */
+/** Runs a program to its end. Rejects with its output if it fails. */
 function run(command: string, args: string[], signal?: AbortSignal): Promise<{ stdout: string; stderr: string }> {
   const options = {
     env: { ...process.env, LC_ALL: 'C', DEBIAN_FRONTEND: 'noninteractive' },

@@ -1,19 +1,19 @@
-/** The programs that Posthorn needs and npm does not bring. */
+/** The programs that Posthorn needs and that npm does not provide. */
 
 export interface Program {
-  /** Its command, under which it is also unpacked. */
+  /** The command; also the name of the folder that it is unpacked into. */
   name: string;
-  /** What people call it. */
+  /** The name in messages. */
   title: string;
-  /** The commands that will do, best first. */
+  /** Commands that are accepted, best first. */
   commands: string[];
-  /** Debian's packages of it, best first, each with the path of its executable. */
+  /** Debian packages that contain it, best first, each with the path of its executable. */
   apt: { package: string; executable: string }[];
-  /** What installs it by hand: one command for each kind of machine. */
+  /** The package names for installing it by hand. */
   install: { dnf: string; brew: string };
-  /** What to do instead of installing it. */
+  /** An alternative to installing it. */
   instead?: string;
-  /** Says what is wrong with a version, given what `--version` prints. */
+  /** Returns what is wrong with a version, given the output of `--version`. */
   refuse?: (version: string) => string | undefined;
 }
 
@@ -26,7 +26,7 @@ export const redisServer: Program = {
     { package: 'valkey-server', executable: 'usr/bin/valkey-server' },
   ],
   install: { dnf: 'valkey', brew: 'redis' },
-  instead: 'export REDIS_URL=redis://host:6379, where Redis 7 or Valkey runs already',
+  instead: 'export REDIS_URL=redis://host:6379, if Redis 7 or Valkey already runs there',
   refuse(version) {
     const found = /\bv=(\d+)(\S*)/.exec(version);
     if (found?.[1] === undefined || Number(found[1]) >= 7) return undefined;
@@ -38,7 +38,7 @@ export const chromium: Program = {
   name: 'chromium',
   title: 'chromium',
   commands: ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'],
-  // The executable itself: the command of that name is a script that knows one place only.
+  // The executable itself: the command of that name is a script that works in one place only.
   apt: [{ package: 'chromium', executable: 'usr/lib/chromium/chromium' }],
   install: { dnf: 'chromium', brew: '--cask chromium' },
 };

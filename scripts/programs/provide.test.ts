@@ -1,4 +1,4 @@
-/** Programs that are missing: downloaded by the real apt-get, from a repository on this disk, and the words where that fails. */
+/** Missing programs: the real apt-get downloads them from a repository on this disk; and the messages if that fails. */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
@@ -59,7 +59,7 @@ describe('a missing program', () => {
     expect(words.split('\n')).toEqual([
       expect.stringMatching(/^Posthorn needs Redis, chromium and curl, and found no redis-server or valkey-server, /),
       'curl could not be downloaded: no network',
-      'Do one of these and start again:',
+      'Do one of these and run the command again:',
       expect.stringMatching(/^ {2}sudo apt-get install redis-server chromium curl +\(Debian, Ubuntu\)$/),
       expect.stringMatching(/^ {2}sudo dnf install valkey chromium curl +\(Fedora\)$/),
       expect.stringMatching(/^ {2}brew install redis && brew install --cask chromium && brew install curl +\(macOS\)$/),
@@ -84,7 +84,7 @@ describe('a missing program', () => {
   });
 });
 
-/** Makes a package of these files, and has apt-get know it, and nothing but such packages. */
+/** Builds a package of these files, and configures apt-get to use only such packages. */
 function publish(name: string, { depends, files }: { depends?: string; files: Record<string, string> }): void {
   const tree = join(dir, 'trees', name);
   const control = [`Package: ${name}`, 'Version: 1.0', 'Architecture: all', 'Maintainer: tests', 'Description: test'];
@@ -126,7 +126,7 @@ it('downloads programs only where there are apt-get and dpkg-deb', () => {
   );
 });
 
-// Elsewhere nothing is downloaded, and there is nothing to try.
+// On other systems nothing is downloaded, so there is nothing to test.
 if (onDebian) {
   describe('a program that is downloaded', () => {
     it('runs with the libraries it needs, is found again without any repository, and leaves nothing else behind', async () => {
@@ -160,7 +160,7 @@ if (onDebian) {
       mkdirSync(fresh);
       utimesSync(abandoned, 0, 0);
       await providePrograms([invented()], { say, folder });
-      // Another process may be at work on what is not old.
+      // Another process may be using a folder that is not old.
       expect(readdirSync(folder).sort()).toEqual(['.unpacking-fedcba', 'posthorn-tool']);
     });
     it('counts as missing if it does not run or is too old; the next best package is tried', async () => {

@@ -1,11 +1,11 @@
-/** Finds the programs that Posthorn needs: on the path, unpacked by an earlier run, or downloaded now from the distribution. */
+/** Finds the programs that Posthorn needs: on the path, unpacked by an earlier run, or downloaded from the distribution. */
 import { accessSync, constants, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { dataDir } from '../folder.ts';
 import { canUnpack, unpackPrograms } from './apt.ts';
 import type { Program } from './programs.ts';
 
-/** Programs can't be had here; the message names all of them and says what to type. */
+/** Programs are missing and could not be downloaded; the message names all of them and says what to do. */
 export class ProgramMissing extends Error {
   override name = 'ProgramMissing';
   readonly programs: readonly Program[];
@@ -18,16 +18,16 @@ export class ProgramMissing extends Error {
 
 export interface ProvideOptions {
   say: (line: string) => void;
-  /** Ends a download. */
+  /** Aborts a download. */
   signal?: AbortSignal;
-  /** Where programs are unpacked; for tests. */
+  /** The folder that programs are unpacked into; for tests. */
   folder?: string;
   path?: string;
 }
 
 /**
- * The path of each program by its name. What is missing is unpacked into `.posthorn/programs`, where the next run finds it; that needs
- * no root and changes nothing else on the machine. Throws `ProgramMissing`, which has the paths of none.
+ * Resolves with the path of each program by its name. Missing programs are unpacked into `.posthorn/programs`, where the next run finds
+ * them; that needs no root and changes nothing else on the machine. Throws `ProgramMissing` if any is still missing.
  */
 export async function providePrograms(
   programs: readonly Program[],
@@ -45,7 +45,7 @@ export async function providePrograms(
   return Object.fromEntries(paths) as Record<string, string>;
 }
 
-/** The words for programs that are missing, all at once; `why` says what kept each from being downloaded. */
+/** The message for all missing programs; `why` says why each could not be downloaded. */
 export function describeMissing(programs: readonly Program[], why: ReadonlyMap<Program, string>): string {
   const titles = list(programs.map(({ title }) => title));
   const commands = programs.map(({ commands }) => commands.join(' or '));
@@ -56,7 +56,7 @@ export function describeMissing(programs: readonly Program[], why: ReadonlyMap<P
       const reason = why.get(program);
       return reason === undefined ? [] : [`${program.title} could not be downloaded: ${reason}`];
     }),
-    'Do one of these and start again:',
+    'Do one of these and run the command again:',
     choice('Debian, Ubuntu', `sudo apt-get install ${programs.map(({ apt }) => apt[0]?.package).join(' ')}`),
     choice('Fedora', `sudo dnf install ${programs.map(({ install }) => install.dnf).join(' ')}`),
     choice('macOS', programs.map(({ install }) => `brew install ${install.brew}`).join(' && ')),

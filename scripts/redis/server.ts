@@ -1,4 +1,4 @@
-/** A Redis server of one's own: found or downloaded, started on a free port of this machine, stopped again. */
+/** Starts and stops a Redis server on a free port of this machine; finds or downloads the program. */
 import { spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -15,10 +15,10 @@ export interface OwnRedis {
   stop(): Promise<void>;
 }
 
-/** Only a Redis that hangs takes that long, or one that loads many gigabytes. */
+/** Only a Redis that hangs or loads many gigabytes takes longer. */
 const START_LIMIT_MS = 60_000;
 const STOP_LIMIT_MS = 5_000;
-/** Written to disk before it answers, so that nothing it has answered is lost; never evicting, since every key is somebody's delivery. */
+/** Writes to disk before it replies, so that no acknowledged write is lost; never evicts, since every key belongs to a delivery. */
 const SETTINGS = [
   '--bind',
   '127.0.0.1',
@@ -34,12 +34,12 @@ const SETTINGS = [
 
 export interface StartOptions {
   say: (line: string) => void;
-  /** Called as soon as there is a process, with what ends it; for those who may have to end before Redis is ready. */
+  /** Called with a function that ends the process, as soon as the process exists: the caller may have to end before Redis is ready. */
   atEnd?: (end: () => Promise<void>) => void;
   signal?: AbortSignal;
 }
 
-/** Starts a server with its data in `dir`, on `port` or a free one, and waits until it answers. */
+/** Starts a server with its data in `dir`, on `port` or a free one, and waits until it responds. */
 export async function startRedis(
   dir: string,
   { port: wanted, extra = [], ...options }: StartOptions & { port?: number; extra?: string[] },
@@ -49,7 +49,7 @@ export async function startRedis(
   return await startServer(dir, { port, args, ...options });
 }
 
-/** Starts the server program with these arguments and waits until it answers on `port`; `startRedis` knows the usual ones. */
+/** Starts the server program with these arguments and waits until it responds on `port`. `startRedis` passes the usual arguments. */
 export async function startServer(
   dir: string,
   { port, args, say, atEnd, signal }: StartOptions & { port: number; args: string[] },
@@ -58,13 +58,13 @@ export async function startServer(
   mkdirSync(dir, { recursive: true });
   const logFile = join(dir, 'redis.log');
   const log = openSync(logFile, 'a');
-  // A group of its own: Ctrl-C in the terminal ends the apps first, and Redis after them.
+  // In its own process group: Ctrl-C in the terminal then ends the apps first, and Redis after them.
   const child = spawn(server, args, { stdio: ['ignore', log, log], detached: true });
   closeSync(log);
   atEnd?.(() => stopChild(child, STOP_LIMIT_MS));
   const died = new Promise<string>((resolve) => {
     child.once('error', (error) => resolve(error.message));
-    child.once('exit', (code) => resolve(`it ended with code ${code}`));
+    child.once('exit', (code) => resolve(`it exited with code ${code}`));
   });
   const endsAt = Date.now() + START_LIMIT_MS;
   while (!(await answers(port))) {
@@ -75,14 +75,14 @@ export async function startServer(
     if (why !== undefined || Date.now() > endsAt) {
       await stopChild(child, STOP_LIMIT_MS);
       const tail = readFileSync(logFile, 'utf8').trimEnd().split('\n').slice(-6).join('\n  ');
-      const what = why ?? `it did not answer within ${START_LIMIT_MS / 1000} s`;
+      const what = why ?? `it did not respond within ${START_LIMIT_MS / 1000} s`;
       throw new Error(`Redis (${server}) did not start: ${what}. The end of its log, ${logFile}:\n  ${tail}`);
     }
   }
   return { url: `redis://127.0.0.1:${port}`, port, pid: child.pid!, stop: () => stopChild(child, STOP_LIMIT_MS) };
 }
 
-/** Whether a Redis (loaded and ready) answers on a port of this machine, even if only that it wants a password first. */
+/** Whether a Redis that has loaded its data responds on a port of this machine, even if only to ask for a password. */
 export function answers(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1', () => socket.write('PING\r\n'));

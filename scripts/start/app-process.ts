@@ -1,4 +1,4 @@
-/** One app of `npm start` as a child process: started, waited for until it is ready, logged to a file, stopped. */
+/** One app of `npm start` as a child process: starts it, waits until it is ready, logs to a file, stops it. */
 import { createWriteStream } from 'node:fs';
 import { join } from 'node:path';
 import { describeEnd, startScript, stopChild, withLastLines } from '../script-process.ts';
@@ -7,26 +7,26 @@ export interface AppProcess {
   name: string;
   /** Where it listens. */
   url: string;
-  /** Resolves with a sentence, without its full stop, when it ends by itself. */
+  /** Resolves with a sentence, without its full stop, when the process ends by itself. */
   ended: Promise<string>;
 }
 
-/** Only an app that hangs takes that long. */
+/** Only an app that hangs takes longer. */
 const START_LIMIT_MS = 60_000;
-/** Longer than the grace that the apps have themselves. */
+/** Longer than the grace period of the apps. */
 const STOP_LIMIT_MS = 25_000;
 
 export interface AppOptions {
   env: Record<string, string>;
   logDir: string;
-  /** Called as soon as there is a process, with what ends it. */
+  /** Called with a function that ends the process, as soon as the process exists. */
   atEnd: (end: () => Promise<void>) => void;
   startLimitMs?: number;
 }
 
 /**
- * Starts an app and resolves once it has logged `ready`. Its log goes to `<logDir>/<name>.log`. Rejects, naming that log and quoting its
- * end, where the app ends before or is not ready in time.
+ * Starts an app and resolves after it has logged `ready`. Its log goes to `<logDir>/<name>.log`. Rejects, naming the log and quoting its
+ * last lines, if the app ends before that or is not ready in time.
  */
 export async function startApp(
   name: string,
@@ -38,7 +38,7 @@ export async function startApp(
     name,
     env: { ...process.env, ...env },
     onLine: (line) => log.write(`${line}\n`),
-    // Ctrl-C in the terminal is for this process; it stops the apps in order.
+    // Ctrl-C in the terminal is handled by this process, which stops the apps in order.
     detached: true,
   });
   atEnd(() => stopChild(child, STOP_LIMIT_MS));
@@ -50,7 +50,7 @@ export async function startApp(
     const { url } = await Promise.race([ready, late.promise]);
     return { name, url, ended: ended.then((end) => describeEnd(name, end)) };
   } catch (error) {
-    throw new Error(`${(error as Error).message}\nAll of it is in ${logFile}.`);
+    throw new Error(`${(error as Error).message}\nThe whole log: ${logFile}`);
   } finally {
     clearTimeout(timer);
   }

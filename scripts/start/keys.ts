@@ -1,13 +1,13 @@
-/** The keys of `npm start`: made once, kept in a file that only its owner can read, so that a restart keeps its data. */
+/** The keys of `npm start`: generated once, stored in a file that only its owner can read, so that a restart keeps its data. */
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 
-/** What `npm start` remembers. */
+/** What `npm start` stores between runs. */
 export interface DemoState {
   publisherKey: string;
   operatorToken: string;
   secretEncryptionKey: string;
-  /** The sample receiver's subscription, once it is made. */
+  /** The sample receiver's subscription, once it exists. */
   sample?: { subscriptionId: string; secret: string; port: number };
 }
 

@@ -1,4 +1,4 @@
-/** `npm start`: everything at once on one machine, with a sample receiver and one event to see it work. */
+/** `npm start`: runs everything on one machine, with a sample receiver and one example event. */
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -17,16 +17,16 @@ const keysFile = join(dataDir, 'keys.json');
 const runFile = join(dataDir, 'running.json');
 const logDir = join(dataDir, 'logs');
 const say = (line = '') => console.log(line);
-/** Only a delivery that hangs takes that long. */
+/** Only a delivery that hangs takes longer. */
 const DELIVERY_LIMIT_MS = 60_000;
 
-/** Undone in reverse order at the end, whatever the end is. What is started registers here at once, ready or not. */
+/** Called in reverse order at the end, whatever the reason. Everything that is started registers here at once, ready or not. */
 const cleanUp: (() => Promise<void> | void)[] = [];
 const atEnd = (end: () => Promise<void> | void) => void cleanUp.push(end);
-/** Aborted as the end begins: breaks off what takes long and is registered nowhere. */
+/** Aborted when the end begins: interrupts long work that is registered nowhere else. */
 const ending = new AbortController();
 
-/** Has the end wait for work that `ending` breaks off, so that it can remove what is unfinished. */
+/** Makes the end wait for work that `ending` interrupts, so that the work can remove what is unfinished. */
 async function finishing<T>(work: Promise<T>): Promise<T> {
   const settled = work.then(
     () => undefined,
@@ -78,20 +78,21 @@ async function main(): Promise<void> {
   const why = await Promise.race([
     ...apps.map(({ name, ended }) => ended.then((what) => `${what}. Its log: ${join(logDir, `${name}.log`)}`)),
     redis.ended.then(
-      () => `Redis ended. Its log: ${join(dataDir, 'redis/redis.log')}. The next npm start goes on with what it had.`,
+      () =>
+        `Redis exited. Its log: ${join(dataDir, 'redis/redis.log')}. The next npm start continues with the same data.`,
     ),
   ]);
   await end(1, why);
 }
 
-/** Where Redis is, and when it has ended, if it is of our own; `before` is what an earlier run left. */
+/** Finds or starts Redis. Returns where it is, and a promise for its end if it is ours; `before` is what an earlier run left. */
 async function provideRedis(before: Run | undefined, run: Run): Promise<{ url: string; ended: Promise<void> }> {
   if (process.env.REDIS_URL) return { url: process.env.REDIS_URL, ended: new Promise(() => undefined) };
   const remember = (redis: { pid: number; port: number }) => {
     run.redis = redis;
     writeRun(runFile, run);
   };
-  // An earlier run was killed and left its Redis: it goes on with the same data.
+  // An earlier run was killed and its Redis still runs: use it, with the same data.
   if (before?.redis && isAlive(before.redis.pid) && (await answers(before.redis.port))) {
     const { pid, port } = before.redis;
     remember(before.redis);
@@ -147,13 +148,13 @@ const exampleEvent = {
   },
 };
 
-/** Ends everything and exits; `why` is told unless it was asked to end. */
+/** Ends everything and exits; prints `why` if there is a reason other than a signal. */
 async function end(code: number, why?: string): Promise<void> {
   if (ending.signal.aborted) return;
   ending.abort();
   if (why) console.error(why);
   else say('\nStopping ...');
-  // Something may register while this waits.
+  // Something may be registered while this waits.
   for (let undo = cleanUp.pop(); undo !== undefined; undo = cleanUp.pop()) {
     try {
       await undo();
@@ -165,7 +166,7 @@ async function end(code: number, why?: string): Promise<void> {
 }
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => void end(0));
-// Nobody reads what it says any more, as after `npm start | head`.
+// Nobody reads the output any more, for example after `npm start | head`.
 process.stdout.on('error', () => void end(1));
 try {
   await main();

@@ -1,4 +1,4 @@
-/** Which ports `npm start` chooses. */
+/** The ports that `npm start` chooses. */
 import { createServer, type Server } from 'node:net';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { freePort } from '../free-port.ts';
@@ -10,7 +10,7 @@ afterEach(() => {
 });
 async function take(port: number): Promise<void> {
   const server = createServer();
-  // Where another program has it already, it is taken as well.
+  // If another program already uses the port, that serves the test as well.
   await new Promise<void>((resolve) => server.once('error', () => resolve()).listen(port, '127.0.0.1', resolve));
   taken.push(server);
 }
@@ -31,19 +31,19 @@ describe('ports', () => {
     expect(ports.ingest).not.toBe(3000);
     expect(ports.worker).not.toBe(3002);
     expect(new Set(Object.values(ports)).size).toBe(3);
-    expect(said).toContain(`Port 3000 is taken; ingest uses ${ports.ingest}.`);
-    expect(said).toContain(`Port 3002 is taken; worker uses ${ports.worker}.`);
+    expect(said).toContain(`Port 3000 is in use; ingest uses ${ports.ingest}.`);
+    expect(said).toContain(`Port 3002 is in use; worker uses ${ports.worker}.`);
   });
   it.each(['0', '65536', '-1', '3000.5', 'http', '1e3'])('are refused if a setting is %s', async (bad) => {
     const work = choosePorts({ WORKER_PORT: bad }, () => undefined);
-    await expect(work).rejects.toThrow(`WORKER_PORT: must be a port from 1 to 65535, and is "${bad}".`);
+    await expect(work).rejects.toThrow(`WORKER_PORT: must be a port from 1 to 65535, but is "${bad}".`);
   });
   it('are all named in one message if they are taken or named twice', async () => {
     const [free, busy] = [await freePort(), await freePort()];
     await take(busy);
     const env = { INGEST_PORT: String(free), CONSOLE_PORT: String(free), WORKER_PORT: String(busy) };
     const error = await choosePorts(env, () => undefined).then(String, String);
-    expect(error).toContain(`CONSOLE_PORT: port ${free} is asked for twice.`);
-    expect(error).toContain(`WORKER_PORT: port ${busy} is taken`);
+    expect(error).toContain(`CONSOLE_PORT: port ${free} is set twice.`);
+    expect(error).toContain(`WORKER_PORT: port ${busy} is in use`);
   });
 });

@@ -1,7 +1,7 @@
-/** The ports of the three apps: those that were asked for, else the usual ones, else free ones. */
+/** The ports of the three apps: the ones that are set, otherwise the default ones, otherwise free ones. */
 import { freePort, isPortFree } from '../free-port.ts';
 
-/** Each app's setting and its port without one. */
+/** Each app's setting and its default port. */
 const APPS = {
   ingest: { setting: 'INGEST_PORT', usual: 3000 },
   console: { setting: 'CONSOLE_PORT', usual: 3001 },
@@ -14,8 +14,8 @@ export const APP_NAMES = Object.keys(APPS) as AppName[];
 const MAX_PORT = 65_535;
 
 /**
- * Chooses a port for each app from `INGEST_PORT`, `CONSOLE_PORT` and `WORKER_PORT`. A port that was asked for and can't be had is an error,
- * all of them at once; a usual one that is taken is replaced by a free one, and `say` is told.
+ * Chooses a port for each app from `INGEST_PORT`, `CONSOLE_PORT` and `WORKER_PORT`. Throws if ports that were set can't be used, and names
+ * all of them. A default port that is in use is replaced by a free one, which `say` reports.
  */
 export async function choosePorts(
   env: NodeJS.ProcessEnv,
@@ -31,10 +31,10 @@ export async function choosePorts(
     const port = /^\d{1,5}$/.test(asked) ? Number(asked) : 0;
     const { setting } = APPS[app];
     if (port < 1 || port > MAX_PORT)
-      problems.push(`${setting}: must be a port from 1 to ${MAX_PORT}, and is "${asked}".`);
-    else if (isOurs(port)) problems.push(`${setting}: port ${port} is asked for twice.`);
+      problems.push(`${setting}: must be a port from 1 to ${MAX_PORT}, but is "${asked}".`);
+    else if (isOurs(port)) problems.push(`${setting}: port ${port} is set twice.`);
     else if (!(await isPortFree(port)))
-      problems.push(`${setting}: port ${port} is taken, or not open to you. Choose another, or leave ${setting} out.`);
+      problems.push(`${setting}: port ${port} is in use, or you may not use it. Choose another, or unset ${setting}.`);
     else chosen.set(app, port);
   }
   if (problems.length > 0) throw new Error(problems.join('\n'));
@@ -47,7 +47,7 @@ export async function choosePorts(
     let port = await freePort();
     while (isOurs(port)) port = await freePort();
     chosen.set(app, port);
-    say(`Port ${usual} is taken; ${app} uses ${port}.`);
+    say(`Port ${usual} is in use; ${app} uses ${port}.`);
   }
   return Object.fromEntries(chosen) as Record<AppName, number>;
 }

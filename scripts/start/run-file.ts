@@ -2,18 +2,18 @@
 import { closeSync, existsSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import type { AppName } from './ports.ts';
 
-/** What `npm start` tells others while it runs. */
+/** What `npm start` publishes while it runs. */
 export interface Run {
-  /** The process of `npm start`; the rest counts only as long as that lives. */
+  /** The process of `npm start`; the rest is valid only while that runs. */
   pid: number;
-  /** The Redis that it started, which outlives it where it is killed. */
+  /** The Redis that it started, which outlives it if it is killed. */
   redis?: { pid: number; port: number };
   urls?: Record<AppName, string>;
-  /** The file that has the operator's token. */
+  /** The file that contains the operator's token. */
   keysFile?: string;
 }
 
-/** The run that wrote the file last, whether it lives or not. */
+/** The last run that wrote the file, whether it still runs or not. */
 function readRun(file: string): Run | undefined {
   if (!existsSync(file)) return undefined;
   try {
@@ -23,7 +23,7 @@ function readRun(file: string): Run | undefined {
   }
 }
 
-/** Makes this process the one that runs from the folder, and returns what an earlier one left. Throws where another one runs. */
+/** Registers this process as the one that runs from the folder, and returns what an earlier run left. Throws if another one runs. */
 export function claimRun(file: string): Run | undefined {
   const before = readRun(file);
   if (before !== undefined && isAlive(before.pid)) {
@@ -37,7 +37,7 @@ export function claimRun(file: string): Run | undefined {
     closeSync(openSync(file, 'wx', 0o600));
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code !== 'EEXIST') throw cause;
-    throw new Error('Another npm start began in this folder at the same moment; this one ends.', { cause });
+    throw new Error('Another npm start began in this folder at the same moment; this one exits.', { cause });
   }
   writeRun(file, { pid: process.pid, redis: before?.redis });
   return before;
@@ -49,7 +49,7 @@ export function writeRun(file: string, run: Run): void {
   renameSync(`${file}.new`, file);
 }
 
-/** Whether a process of this id lives, even one of another user. */
+/** Whether a process with this id exists, even one of another user. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);

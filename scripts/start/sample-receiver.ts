@@ -1,4 +1,4 @@
-/** A receiver as a subscriber would write it: reads the raw body, checks the signature, answers, and tells what came. */
+/** A receiver like a subscriber's: reads the raw body, verifies the signature, responds, and reports the delivery. */
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { verifySignature } from '@posthorn/signing';
@@ -11,14 +11,14 @@ export interface Received {
 export interface SampleReceiver {
   url: string;
   port: number;
-  /** The secret of its subscription; until it is known, only the validation's probe is answered. */
+  /** The secret of its subscription; until it is known, only the probe of a validation gets a response. */
   setSecret(secret: string): void;
   close(): void;
 }
 
 const MOST_BYTES = 1024 * 1024;
 
-/** Listens on `port`, or on a free one where that is taken. `onDelivery` sees each delivery whose signature holds. */
+/** Listens on `port`, or on a free one if that is in use. Calls `onDelivery` for each delivery whose signature is valid. */
 export async function startSampleReceiver(
   port: number,
   onDelivery: (received: Received) => void,
@@ -36,7 +36,7 @@ export async function startSampleReceiver(
       const body = Buffer.concat(chunks);
       const header = request.headers['service-signature'];
       if (header === undefined) {
-        // The probe of a validation carries no signature.
+        // The probe of a validation has no signature.
         response.writeHead(200).end();
         return;
       }

@@ -1,9 +1,9 @@
-/** Subscribes the sample receiver of `npm start` and validates it, through the console's API as any client would. */
+/** Subscribes the sample receiver of `npm start` and validates it, through the console's API like any client. */
 import { callApi, subscribe } from '../api-client.ts';
 import type { DemoState } from './keys.ts';
 import type { SampleReceiver } from './sample-receiver.ts';
 
-/** Resolves with the subscription's id and secret: those of an earlier run if it still exists, new ones otherwise. */
+/** Resolves with the subscription's id and secret: those of an earlier run if it still exists, otherwise new ones. */
 export async function ensureSampleSubscription(
   consoleUrl: string,
   state: DemoState,

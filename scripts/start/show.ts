@@ -1,4 +1,4 @@
-/** What `npm start` shows once everything runs: the delivery that was made, and where to go on. */
+/** What `npm start` prints once everything runs: the delivery that was made, and what to do next. */
 import type { DemoState } from './keys.ts';
 import type { AppName } from './ports.ts';
 import type { Received } from './sample-receiver.ts';
@@ -41,5 +41,5 @@ export function showAddresses(
   say(`    -H 'Authorization: Bearer ${state.publisherKey}' \\`);
   say(`    -H 'Content-Type: application/json' \\`);
   say(`    -d '{"type":"session.declined","environment":"production","data":{"id":"s-2","status":"declined"}}'\n`);
-  say('Ctrl-C stops everything; the next npm start goes on with the same data.\n');
+  say('Ctrl-C stops everything; the next npm start continues with the same data.\n');
 }
