@@ -1,4 +1,4 @@
-/** Bad input by the hundred, to every route of every app: each gets a clear answer, nothing breaks, and what was accepted arrives. */
+/** Random and malformed input to every route of every app: each gets a clear response, nothing breaks, and accepted events arrive. */
 
 import { connect } from 'node:net';
 import { beforeEach, describe, expect, it } from '@jest/globals';
@@ -16,7 +16,7 @@ beforeEach(async () => {
   subscriptionId = (await on.subscribe(to.url)).id;
 });
 
-/** Texts that are not what they seem. */
+/** Texts that are hard to parse correctly. */
 const corpus = [
   '',
   'null',
@@ -52,7 +52,7 @@ interface Target {
 }
 let targets: Target[];
 beforeEach(async () => {
-  // The worker has no document of its own.
+  // The worker has no OpenAPI document.
   targets = ['/healthz', '/readyz', '/metrics', '/v1/events', '/{id}'].flatMap((path) =>
     ['GET', 'POST', 'DELETE'].map((method): Target => ({ app: 'worker', method, path })),
   );
@@ -80,10 +80,10 @@ async function send({ app, method, path }: Target, id: string, query: string, bo
   const text = await response.text();
   return { status: response.status, text, type: response.headers.get('content-type') ?? '' };
 }
-/** Below 500, and a problem says what it is. */
+/** Checks that the status is below 500 and that a problem document explains an error. */
 function expectClear(target: Target, answer: Awaited<ReturnType<typeof send>>): void {
   const { status, text, type } = answer;
-  if (status >= 500) throw new Error(`${target.method} ${target.path} answered ${status}: ${text}`);
+  if (status >= 500) throw new Error(`${target.method} ${target.path} returned ${status}: ${text}`);
   if (status < 400) return;
   expect(type).toContain('application/problem+json');
   expect(JSON.parse(text)).toMatchObject({ status, code: expect.any(String), detail: expect.any(String) });
@@ -149,7 +149,7 @@ describe('every route', () => {
   });
 });
 
-/** Sends bytes over a connection of their own, and leaves it open. */
+/** Sends bytes over a new connection, and leaves it open. */
 function sendBytes(url: string, bytes: string | Buffer) {
   const { hostname, port } = new URL(url);
   let text = '';
@@ -188,14 +188,14 @@ describe('bytes that are hardly HTTP', () => {
     'an old protocol': 'GET /healthz HTTP/0.9\r\n\r\n',
     TLS: Buffer.from('16030100c8010000c40303', 'hex'),
   };
-  /** Nothing can be answered before more of these has come. */
+  /** No response is possible before more of these has arrived. */
   const incomplete = ['nothing', 'half a request line', 'half a header', 'a body that never comes'];
   it.each(Object.keys(cases))('do not disturb other connections: %s', async (name) => {
     const apps = ['ingest', 'console', 'worker'] as const;
     for (const app of apps) {
       const { socket, text, closed } = sendBytes(urlOf(app), cases[name]!);
       if (!incomplete.includes(name))
-        await eventually('an answer, or the end', () => text() !== '' || socket.destroyed);
+        await eventually('a response, or the end of the connection', () => text() !== '' || socket.destroyed);
       // While the connection is open, the app serves others.
       expect((await fetch(`${urlOf(app)}/healthz`)).status).toBe(200);
       socket.end();

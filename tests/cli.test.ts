@@ -1,4 +1,4 @@
-/** The command line, run as an operator would, against a whole Posthorn. */
+/** The command line as an operator uses it, against a complete Posthorn. */
 import { spawn, spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from '@jest/globals';

@@ -1,4 +1,4 @@
-/** The same apps on a Redis Cluster of three masters, with partitions on different ones; and on one that loses a master. */
+/** The apps on a Redis Cluster of three masters with partitions on different ones; and on one that loses a master. */
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { connectRedis } from '@posthorn/store';
@@ -13,24 +13,24 @@ import { sampleEvent, worldEnv } from './world.ts';
 
 const SLOTS = 16_384;
 const MASTERS = 3;
-/** A node that does not answer for this long is taken for dead. */
+/** A node that does not respond for this long is considered dead. */
 const NODE_TIMEOUT_MS = 1_500;
-/** A cluster in which no node is ever taken for dead, however busy the machine. */
+/** For a cluster in which no node is ever considered dead, however busy the machine. */
 const NEVER_MS = 600_000;
 
 interface Node extends OwnRedis {
-  /** Starts it again, after it was killed, with what it had. */
+  /** Starts it again, with its data, after it was killed. */
   again(): Promise<void>;
 }
 
-/** The nodes of a cluster: the masters, and after them one replica of each of `replicasOf`, which takes over once `allowFailover` was called. */
+/** Starts a cluster: the masters, then one replica of each in `replicasOf`, which takes over once `allowFailover` was called. */
 async function startCluster(replicasOf: number[] = [], nodeTimeoutMs = NODE_TIMEOUT_MS): Promise<Node[]> {
   const dir = newDir();
   const nodes: Node[] = [];
   const clients: ReturnType<typeof connectRedis>[] = [];
   let firstBusPort = 0;
   for (let i = 0; i < MASTERS + replicasOf.length; i++) {
-    // Where nodes talk to each other; Redis's own choice, 10,000 above its port, may be an outgoing connection's.
+    // The port of the cluster bus. Redis's default, 10,000 above its port, may be in use by an outgoing connection.
     const busPort = await freePort();
     firstBusPort ||= busPort;
     const settings = {
@@ -39,7 +39,7 @@ async function startCluster(replicasOf: number[] = [], nodeTimeoutMs = NODE_TIME
       'cluster-port': busPort,
       'cluster-node-timeout': nodeTimeoutMs,
       'cluster-replica-no-failover': 'yes',
-      // However long it was kept back.
+      // However long its link to the master was down.
       'cluster-replica-validity-factor': 0,
       'repl-diskless-sync-delay': 0,
     };

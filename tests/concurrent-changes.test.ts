@@ -1,4 +1,4 @@
-/** Many operators change one subscription at the same time: each call succeeds or is refused with 409, none fails with 500. */
+/** Many operators change one subscription concurrently: each call succeeds or is refused with 409, none fails with 500. */
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { type Receiver, startReceiver } from '@posthorn/testing';
 import { startWorld, type World } from './world.ts';

@@ -1,4 +1,4 @@
-/** An event's whole way: published, matched, signed, delivered, retried on the schedule, failed, held, resumed. */
+/** The complete way of an event: published, matched, signed, delivered, retried on the schedule, failed, held, resumed. */
 import { describe, expect, it } from '@jest/globals';
 import { deliveriesWith, eventually, fakeClock, isDelivery, startMisbehavingReceiver } from '@posthorn/testing';
 import { Queue } from 'bullmq';
@@ -110,7 +110,7 @@ describe('delivery', () => {
       const delivery = await on.delivery(id);
       expect(delivery).toMatchObject({ status: 'waiting_for_retry', attempt_count: i + 1 });
       expect(Date.parse(delivery.next_attempt_at)).toBe(clock.now() + delayMs);
-      // One millisecond early it is not due: the job goes back for what is left.
+      // One millisecond early it is not due: the job is snoozed for the rest.
       clock.advance(delayMs - 1);
       await job.promote();
       await eventually('the early job is put back', async () => (await queue.getDelayed())[0]?.id === job.id);
@@ -129,7 +129,7 @@ describe('delivery', () => {
       limit: '100ms',
       expected: { status: 'waiting_for_retry', attempts: [{ error: 'timeout', status_code: null }] },
     },
-    // Its body takes half an hour, so its status line must be enough.
+    // Its body takes half an hour, so the status line must be enough.
     {
       kind: 'drips its body',
       limit: '60s',
@@ -223,7 +223,7 @@ describe('pause', () => {
     slow.answerWith((_request, response) => void hanging.push(() => response.writeHead(500).end()));
     for (let i = 0; i < 12; i++) await on.publish(sampleEvent());
     for (let i = 0; i < 12; i++) await on.publish(sampleEvent({ environment: 'production' }));
-    // All of these arrive while not one attempt to the other address ends.
+    // All of these arrive while no attempt to the other address ends.
     await fast.received(12, isDelivery);
     expect(slow.requests.filter(isDelivery).length).toBeLessThanOrEqual(2);
     slow.answerWith(500);
@@ -240,7 +240,7 @@ describe('pause', () => {
     const [failing, busy] = [await ownReceiver(), await ownReceiver()];
     const { id } = await on.subscribe(failing.url, { environment: 'production' });
     await on.subscribe(busy.url, { environment: 'sandbox' });
-    // Only the holder of this lease lets retries through: as long as the test holds it, none overtakes a newer event.
+    // Only the holder of this lease moves retries ahead: while the test holds it, none overtakes a newer event.
     const lease = `${on.prefix}:{0}:housekeeper`;
     await on.redis.set(lease, 'the test');
     await eventually('the worker to notice', async () => {
@@ -251,7 +251,7 @@ describe('pause', () => {
     failing.answerWith((_request, response) => void failNow.promise.then(() => response.writeHead(500).end()));
     await on.publish(sampleEvent({ environment: 'production' }));
     await failing.received(1, isDelivery);
-    // Each delivery brings one more event, so that some always wait.
+    // Each delivery publishes one more event, so that some always wait.
     busy.answerWith((_request, response) => void on.publish(sampleEvent()).then(() => response.end()));
     await on.publishBatch(Array.from({ length: 30 }, () => sampleEvent()));
     failing.answerWith(200);

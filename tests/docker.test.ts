@@ -1,4 +1,4 @@
-/** The container files, as far as they can be checked without an engine: their shape, their paths, their settings. */
+/** The container files, as far as they can be checked without a container engine: their structure, their paths, their settings. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
@@ -49,7 +49,7 @@ const optional: Env = {
   LOG_LEVEL: 'debug',
 };
 
-/** What compose makes of `${NAME}`, `${NAME:-default}` and `${NAME:?message}`, from the inside out. Throws what compose prints. */
+/** Interpolates `${NAME}`, `${NAME:-default}` and `${NAME:?message}` like compose, from the inside out. Throws what compose prints. */
 function interpolate(text: string, env: Env): string {
   const innermost = /\$\{(\w+)(?::([-?])([^{}]*))?\}/;
   let result = text;
@@ -67,7 +67,7 @@ function environmentOf(service: string, env: Env): Env {
   );
 }
 
-/** The names of the settings that an app looks for in its environment. A secret's `_FILE` variant is not one of its own. */
+/** The names of the settings that an app reads from its environment, without the `_FILE` variants of secrets. */
 function namesRead(app: (typeof apps)[number]): string[] {
   const names = new Set<string>();
   const recorder = new Proxy({ ...required } as NodeJS.ProcessEnv, {
@@ -134,7 +134,7 @@ describe('docker-compose.yml', () => {
       security_opt: ['no-new-privileges:true'],
     });
     for (const key of ['cap_add', 'privileged'] as const) expect(service[key]).toBeUndefined();
-    // The image of the apps names its user itself (see below).
+    // The Dockerfile of the apps sets its user (see below).
     if (name === 'redis') expect(service.user).toBe('redis');
     else expect(service.user).toBeUndefined();
   });

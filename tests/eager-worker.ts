@@ -1,4 +1,4 @@
-/** Starts one worker process that takes over within seconds what a dead process has left, so that tests need not wait a minute. */
+/** Starts a worker that takes over the jobs of a dead process within seconds, so that tests need not wait a minute. */
 import { runApp, systemClock } from '@posthorn/runtime';
 import { buildWorker } from '../apps/worker/src/build.ts';
 import { loadWorkerSettings } from '../apps/worker/src/config.ts';

@@ -1,4 +1,4 @@
-/** Replacing SECRET_ENCRYPTION_KEY while everything runs, and sealed secrets that somebody moved. */
+/** Replacing SECRET_ENCRYPTION_KEY while everything runs, and sealed secrets that were moved to another record. */
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import { createLogger } from '@posthorn/runtime';
@@ -20,7 +20,7 @@ describe('SECRET_ENCRYPTION_KEY with a new key before the old one', () => {
     const receiver = await ownReceiver();
     const { id, secret } = await world.subscribe(receiver.url);
     const store = await ownStore(world);
-    // As an older process stored it, in the middle of a rotation of the signing secret.
+    // As an older process stored it, during a rotation of the signing secret.
     const sealed = createSecretBox([older]);
     const previous = { previous_secret: sealed.seal('whsec_previous', id), previous_until: Date.now() + 3_600_000 };
     await overwriteSubscription(world, id, { secret: sealed.seal(secret, id), ...previous });

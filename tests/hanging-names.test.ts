@@ -1,4 +1,4 @@
-/** Names whose name servers never respond: deliveries to other addresses and the console go on as if they were not there. */
+/** Names whose name servers never respond: they do not delay deliveries to other addresses or the console. */
 import type { ServerResponse } from 'node:http';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { eventually, isDelivery, startNameServer, startReceiver } from '@posthorn/testing';
@@ -9,7 +9,7 @@ afterEach(async () => {
   for (const one of undo.splice(0).reverse()) await one();
 });
 
-/** Names end in `silent.test` and lead to the receiver until they fall silent; all others lead there always. */
+/** Names that end in `silent.test` lead to the receiver until their name server stops responding; all others always do. */
 async function startSilentDomain() {
   let isSilent = false;
   const names = await startNameServer((name) => (isSilent && name.endsWith('silent.test') ? 'silent' : ['127.0.0.1']));

@@ -1,4 +1,4 @@
-/** What ingest promises to publishers: idempotence, batches, clear refusals, and gaps that fill. */
+/** What ingest guarantees to publishers: idempotence, batches, clear errors, and repair of interrupted calls. */
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { type Event, type EventRef, eventRef } from '@posthorn/core';
 import { finishFanOuts } from '@posthorn/dispatch';
@@ -77,7 +77,7 @@ describe('a repeated event', () => {
 });
 
 describe('an interrupted call', () => {
-  /** What a process leaves behind that dies after the given step. */
+  /** What a process leaves behind if it dies after the given step. */
   async function interrupted(step: 'event' | 'deliveries') {
     const store = await ownStore(on);
     const acceptedAtMs = Date.now();
@@ -110,7 +110,7 @@ describe('an interrupted call', () => {
         onError: () => undefined,
       });
       const context = { store, producer, logger: createLogger({ app: 'test', level: 'silent' }) };
-      // Interrupted is only what has not been confirmed for a while.
+      // A fan-out counts as interrupted only after it has not been confirmed for a while.
       expect(await finishFanOuts(context, acceptedAtMs)).toBe(0);
       await finishFanOuts(context, acceptedAtMs + 60_000);
       await to.received(1, (request) => request.headers['service-event-id'] === id);

@@ -1,4 +1,4 @@
-/** What operators see: overview, audit trail, notices; and that the answers are what the API's document says. */
+/** What operators see: overview, audit trail, notices; and that responses match the API's document. */
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import * as schemas from '@posthorn/operator-api';
 import { verifySignature } from '@posthorn/signing';
@@ -210,7 +210,7 @@ describe('responses', () => {
     checks(schemas.deliveryWithAttemptsSchema, await get(`/v1/deliveries/${failed.id}`));
     checks(schemas.pageOf(schemas.deliverySchema), await get('/v1/deliveries'));
     checks(schemas.eventSchema, await get(`/v1/events/${event.id}`));
-    // From here on it succeeds: one more failed delivery would pause the address, and POST /v1/replays would be refused.
+    // From here on the receiver succeeds: one more failed delivery would pause the address, and POST /v1/replays would be refused.
     failing.answerWith(200);
     checks(schemas.deliverySchema, (await on.operate('POST', `/v1/deliveries/${failed.id}/replay`)).body);
     checks(schemas.sessionSchema, await get('/v1/session'));

@@ -1,11 +1,11 @@
-/** Processes that are killed in the middle of much work: what was accepted arrives, and a bulk replay comes to its end. */
+/** Processes that are killed under load: accepted events arrive, and a bulk replay finishes. */
 import { describe, expect, it, jest } from '@jest/globals';
 import { deliveriesWith, eventually, isDelivery, testRedisUrl } from '@posthorn/testing';
 import { ownApis, ownClient, ownEnv, ownProcess, ownProxy, ownReceiver } from './own.ts';
 import { redisServer } from './redis-servers.ts';
 import { apiClients, OPERATOR_TOKEN, sampleEvent, worldEnv } from './world.ts';
 
-/** So much work takes minutes where others work too. */
+/** So much work takes minutes on a busy machine. */
 const HUNG_AFTER_MS = 600_000;
 jest.setTimeout(2 * HUNG_AFTER_MS);
 
@@ -45,7 +45,7 @@ describe('a worker that is killed', () => {
       HUNG_AFTER_MS,
     );
     expect((await operate('GET', '/v1/deliveries?status=failed')).body.data).toEqual([]);
-    // Only what the killed worker had in hand may have arrived twice.
+    // Only attempts that the killed worker had in flight may have arrived twice.
     expect(to.requests.filter(isDelivery).length - events).toBeLessThanOrEqual(200);
   });
 });
@@ -109,7 +109,7 @@ describe('a bulk replay', () => {
     const redis = ownClient({ REDIS_URL: server.url });
     const failed = () => redis.zcard(`${env.KEY_PREFIX}:{0}:by_status:failed`);
     await eventually('all to fail', async () => (await failed()) === 2_000, HUNG_AFTER_MS);
-    // So slow that it can be killed in the middle.
+    // Slow enough to be killed halfway.
     way.delay(300);
     const { body } = await operate('POST', '/v1/replays', { subscription_id: id });
     const look = async () => (await operate('GET', `/v1/replays/${body.id}`)).body;

@@ -1,4 +1,4 @@
-/** The limits of the specification (section 8) and the defaults of the interface (section 2), where no setting says otherwise. */
+/** The limits of the specification (section 8) and the defaults of the interface (section 2), if no setting changes them. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import { eventually, fakeClock, isDelivery, type ReceivedRequest } from '@posthorn/testing';
@@ -23,7 +23,7 @@ function settingsOf(app: App, env: Record<string, string> = {}): Record<string, 
   return apps[app].load({ ...apps[app].required, ...env });
 }
 
-/** Each setting as documented: its name, the default as an operator would write it, the apps that read it. */
+/** Each documented setting: its name, the default as an operator would write it, the apps that read it. */
 const DOCUMENTED: [name: string, written: string, apps: App[]][] = [
   ['REDIS_URL', 'redis://127.0.0.1:6379', ALL],
   ['REDIS_CLUSTER_NODES', 'none', ALL],
@@ -92,13 +92,13 @@ describe('defaults', () => {
   });
 });
 
-/** The table of settings in the README: a row may have several settings, with their defaults in the same order. */
+/** Reads the table of settings in the README: a row may have several settings, with their defaults in the same order. */
 function readmeDefaults(): Map<string, string> {
   const defaults = new Map<string, string>();
   const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
   for (const [, names = '', values = ''] of readme.matchAll(/^\| (`[A-Z_]+`[^|]*)\| ([^|]*)\|/gm)) {
     const each = [...values.matchAll(/`([^`]+)`|([^,`\s][^,`]*)/g)].map(([, code, text]) => code ?? text!.trim());
-    // What stands in brackets explains the default before it.
+    // Text in parentheses explains the default before it.
     const written = each.filter((text) => !text.startsWith('('));
     for (const [i, [, name]] of [...names.matchAll(/`([A-Z_]+)`/g)].entries()) {
       defaults.set(name!, written[i] ?? written[0] ?? '');
@@ -151,8 +151,8 @@ describe('with default settings', () => {
 });
 
 /**
- * The receiver answers `LATE_MS` after the limit. Its timer and the sender's are in this one process and fire in the order in which they
- * are due, however slow the machine is: only a sender whose limit is late by that much hears the answer.
+ * The receiver responds `LATE_MS` after the limit. Its timer and the sender's are in the same process and fire in the order in which they
+ * are due, however slow the machine is: only a sender whose limit is late by that much gets the response.
  */
 describe('a response after the time limit', () => {
   const LIMIT_MS = 300;

@@ -1,4 +1,4 @@
-/** The check of package-lock.json that lint runs: what it lets through, and what it names. */
+/** The check of package-lock.json in lint: what it accepts, and what it reports. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';

@@ -38,17 +38,17 @@ it('a duty that always fails in one partition stops no other duty and no other p
   broken.receiver.answerWith(200);
   const key = `${env.KEY_PREFIX}:{0}:release_held`;
   await eventually('nothing to release', async () => (await redis.exists(key)) === 0);
-  // The duty expects a set: from now on Redis responds with WRONGTYPE, in this partition only.
+  // The duty expects a set: from now on Redis returns WRONGTYPE, in this partition only.
   await redis.set(key, 'not a set');
 
-  // The same duty goes on in the other partition.
+  // The same duty continues in the other partition.
   await on.operate('POST', `/v1/subscriptions/${healthy.id}/pause`);
   await on.publish(sampleEvent());
   await eventually('a held delivery', async () => (await on.deliveries('status=held')).length === 1);
   await on.operate('POST', `/v1/subscriptions/${healthy.id}/resume`);
   await healthy.receiver.received(2, isDelivery);
 
-  // Other duties go on in the same partition: they run a bulk replay and release its deliveries.
+  // Other duties continue in the same partition: they run a bulk replay and release its deliveries.
   const before = (await broken.receiver.received(3, isDelivery)).length;
   expect((await on.operate('POST', '/v1/replays', { subscription_id: broken.id })).status).toBe(202);
   await broken.receiver.received(before + 1, isDelivery);

@@ -1,4 +1,4 @@
-/** Scripts of package.json run as a person runs them, through npm. */
+/** Runs scripts of package.json like a user, through npm. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -17,7 +17,7 @@ beforeAll(async () => {
   redisFolder = dirname(found[redisServer.name]!);
 });
 
-/** The path, and on it the Redis of this run, which scripts under another POSTHORN_DIR do not find otherwise. */
+/** The path, including the Redis of this run, which scripts with another POSTHORN_DIR would not find. */
 export const searchPath = () => [process.env.PATH, redisFolder].join(delimiter);
 
 /** A folder that is removed at the end of the test. */
@@ -34,7 +34,7 @@ export interface Run {
   said(text: string): Promise<unknown>;
 }
 
-/** Runs a script as a person does. What is left of it at the end of the test is killed. */
+/** Runs a script like a user. Whatever is left of it at the end of the test is killed. */
 export function npmRun(script: string, env: Record<string, string>, args: string[] = []): Run {
   const npm = spawn('npm', ['run', script, '--', ...args], {
     cwd: root,
@@ -53,13 +53,13 @@ export function npmRun(script: string, env: Record<string, string>, args: string
   const said = (text: string) =>
     eventually(`npm run ${script} to say ${text}; it said ${output.join('')}`, () => {
       if (output.join('').includes(text)) return true;
-      if (npm.exitCode !== null) throw new Error(`It ended: ${output.join('')}`);
+      if (npm.exitCode !== null) throw new Error(`npm exited: ${output.join('')}`);
       return false;
     });
   return { npm, output, ended, said };
 }
 
-/** Whether a process still runs; one that nobody has collected yet does not. */
+/** Whether a process still runs; a zombie does not. */
 function runs(pid: number): boolean {
   if (process.platform === 'linux') {
     const stat = existsSync(`/proc/${pid}/stat`) ? readFileSync(`/proc/${pid}/stat`, 'utf8') : '';
@@ -72,7 +72,7 @@ function runs(pid: number): boolean {
   );
 }
 
-/** Sends SIGTERM to npm alone, and waits until nothing is left of what it had started. */
+/** Sends SIGTERM to npm alone, and waits until everything that it had started has ended. */
 export async function endsWithNpm({ npm, ended }: Run, atLeast: number): Promise<void> {
   await eventually('its processes', () => descendantsOf(npm.pid!).length >= atLeast);
   const started = descendantsOf(npm.pid!);

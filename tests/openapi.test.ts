@@ -1,4 +1,4 @@
-/** The OpenAPI documents: valid by somebody else's judgement, and complete. */
+/** The OpenAPI documents: valid according to an independent validator, and complete. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { startWorld, type World } from './world.ts';

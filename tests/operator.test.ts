@@ -1,4 +1,4 @@
-/** The operator API's first part, and what it refuses. */
+/** The operator API for subscriptions: what it accepts and what it refuses. */
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { deliveriesWith, eventually, isDelivery, type Receiver } from '@posthorn/testing';
 import { ownReceiver, ownWorld } from './own.ts';
@@ -134,7 +134,7 @@ describe('the operator API', () => {
     ['a list', [], ''],
     ['null', 'null', ''],
   ])('refuses a subscription with %s by field, and stores nothing', async (_what, body, path) => {
-    // Redis gives keys in no order.
+    // Redis returns keys in no particular order.
     const stored = async () => (await on.redis.keys(`${on.prefix}:*subscription*`)).sort();
     const before = await stored();
     const answer = await on.operate('POST', '/v1/subscriptions', body);

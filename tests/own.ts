@@ -1,4 +1,4 @@
-/** What a test starts for itself: ended when the test is over, the last first. */
+/** Starts what a test needs, and ends it after the test, in reverse order. */
 import { afterEach } from '@jest/globals';
 import { connectRedis, openStore, type Store } from '@posthorn/store';
 import { type Receiver, startReceiver, testPrefix, testRedisUrl } from '@posthorn/testing';
@@ -11,7 +11,7 @@ afterEach(async () => {
   for (const end of ends.splice(0).reverse()) await end();
 });
 
-/** Has something done when the test is over. */
+/** Registers a function to call after the test. */
 export function atEnd(end: () => unknown): void {
   ends.push(end);
 }
@@ -38,15 +38,15 @@ export function ownProcess(...args: Parameters<typeof startProcess>): Process {
 }
 
 export interface AppsOptions {
-  /** Settings of the ingest process alone. */
+  /** Settings of the ingest process only. */
   ingest?: Record<string, string>;
-  /** Settings of the worker process alone. */
+  /** Settings of the worker process only. */
   worker?: Record<string, string>;
-  /** Whether the worker takes over sooner what a dead process has left. */
+  /** Whether the worker takes over the jobs of a dead process sooner. */
   eager?: boolean;
 }
 
-/** One process of each app, ready, and clients of their APIs. */
+/** Starts one process of each app, waits until they are ready, and returns clients of their APIs. */
 export async function ownApps(env: Record<string, string>, options: AppsOptions = {}) {
   const ingest = ownProcess('ingest', { ...env, ...options.ingest });
   const worker = ownProcess(options.eager ? 'eager-worker' : 'worker', { ...env, ...options.worker });
@@ -65,7 +65,7 @@ export async function overwriteSubscription(
   await redis.hset(`${prefix}:{0}:subscription:${subscriptionId}`, fields);
 }
 
-/** The store of a world with one partition, for what no API writes. */
+/** Opens the store of a world with one partition, for what no API writes. */
 export async function ownStore({ env, prefix }: Pick<World, 'env' | 'prefix'>): Promise<Store> {
   const opened = openStore(
     { REDIS_URL: env.REDIS_URL!, KEY_PREFIX: prefix, PARTITIONS: 1, RETENTION: 30 * 86_400_000 },
@@ -88,7 +88,7 @@ export async function ownProxy(targetPort: number): Promise<WayToRedis> {
   return proxy;
 }
 
-/** The settings of processes that share the Redis of the run, under a prefix of their own. */
+/** The settings of processes that share the Redis of the run, with a key prefix of their own. */
 export function ownEnv(change: Record<string, string> = {}): Record<string, string> {
   const shared = worldEnv(testPrefix(), testRedisUrl());
   const env: Record<string, string> = { ...shared, LOG_LEVEL: 'info', SHUTDOWN_GRACE: '60s', ...change };
@@ -99,7 +99,7 @@ export function ownEnv(change: Record<string, string> = {}): Record<string, stri
   });
   return env;
 }
-/** An ingest and a console process, ready, and clients of their APIs. */
+/** Starts an ingest and a console process, waits until they are ready, and returns clients of their APIs. */
 export async function ownApis(env: Record<string, string>) {
   const [ingest, operator] = [ownProcess('ingest', env), ownProcess('console', env)];
   return { ...apiClients((await ingest.ready).url, (await operator.ready).url), ingest, operator };

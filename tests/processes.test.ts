@@ -1,4 +1,4 @@
-/** Processes from the outside: start, stop, a Redis that goes away or is full, and what is never seen of secrets. */
+/** Processes seen from outside: start, stop, a Redis that is away or full, and secrets that must not appear anywhere. */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
@@ -57,7 +57,7 @@ describe('a process', () => {
     expect(await deliveries('status=succeeded')).toHaveLength(1);
 
     to.answerWith(() => undefined);
-    // It gives up after 2 s, and has the rest to put back what it has.
+    // It aborts the attempt after 2 s, and has the rest of the time to put the job back.
     const second = ownProcess('eager-worker', { ...env, SHUTDOWN_GRACE: '12s' });
     await second.ready;
     await publish(sampleEvent());

@@ -1,22 +1,22 @@
-/** Apps as processes of their own, as operators run them. */
+/** Runs apps as separate processes, as operators do. */
 import { join } from 'node:path';
 import { root } from '../scripts/folder.ts';
 import { type ScriptProcess, startScript } from '../scripts/script-process.ts';
 
 export interface Process extends ScriptProcess {
-  /** Every line it wrote so far. */
+  /** Every line of output so far. */
   output: string[];
 }
 
-/** The lines of a process that nothing that is done to it explains: errors in its log, and what is no line of it. */
+/** Returns the lines that no test causes on purpose: errors in the log, and output that is not a log line. */
 export function complaintsOf({ output }: Process): string[] {
   return output.filter((line) => !line.startsWith('{') || /"level":"(error|fatal)"/.test(line));
 }
 
-/** `eager-worker` is a worker that takes over sooner what a dead process has left. */
+/** `eager-worker` is a worker that takes over the jobs of a dead process sooner. */
 export type ProcessName = 'ingest' | 'worker' | 'eager-worker' | 'console';
 
-/** Starts one app with exactly this environment (and the path, and where Node keeps what it has compiled). */
+/** Starts one app with exactly this environment (and the path, and the place of Node's compile cache). */
 export function startProcess(app: ProcessName, env: Record<string, string>): Process {
   const output: string[] = [];
   const started = startScript(app === 'eager-worker' ? 'tests/eager-worker.ts' : `apps/${app}/src/main.ts`, {

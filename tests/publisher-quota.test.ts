@@ -1,4 +1,4 @@
-/** The quota of a publisher: what it may have stored in Redis before it is refused, alone. */
+/** The quota of a publisher: how much it may have stored in Redis before it, and only it, is refused. */
 import { describe, expect, it } from '@jest/globals';
 import { fakeClock } from '@posthorn/testing';
 import { loadIngestSettings } from '../apps/ingest/src/config.ts';
@@ -9,7 +9,7 @@ const DAY_MS = 86_400_000;
 const large = (bytes = 100_000) => sampleEvent({ data: { id: 's-1', status: 'approved', pad: 'x'.repeat(bytes) } });
 const sandboxKey = `${PUBLISHER_KEY}-sandbox`;
 
-/** Publishes until the publisher is refused; returns that answer. */
+/** Publishes until the publisher is refused; returns that response. */
 async function untilRefused(on: World, key: string) {
   for (let published = 0; published < 100; published++) {
     const answer = await on.publish(large(), key);

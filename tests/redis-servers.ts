@@ -1,4 +1,4 @@
-/** Redis servers and sentinels that a test starts for itself, and Posthorn on them. */
+/** Redis servers and sentinels that a test starts, and Posthorn on them. */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually, testCertificate } from '@posthorn/testing';
@@ -8,7 +8,7 @@ import { type AppsOptions, atEnd, ownApps, ownClient, ownReceiver } from './own.
 import { worldEnv } from './world.ts';
 
 const say = () => undefined;
-/** More sentinels than there are: as long as so many must agree that the master is down, there is no failover. */
+/** More than there are sentinels: as long as this many must agree that the master is down, there is no failover. */
 const NEVER_REACHED = 99;
 let folders = 0;
 
@@ -26,7 +26,7 @@ export async function redisServer(extra: string[] = []): Promise<OwnRedis> {
   return redis;
 }
 
-/** The settings of a server that speaks TLS, and the certificate to trust it by. */
+/** The settings of a server with TLS, and its certificate. */
 export function tls() {
   const dir = newDir();
   const [cert, key] = [join(dir, 'cert.pem'), join(dir, 'key.pem')];
@@ -41,7 +41,7 @@ export const asArguments = (settings: Record<string, string>) =>
 
 export interface Sentinels {
   servers: OwnRedis[];
-  /** Until this is called no failover happens, whatever becomes of the master. */
+  /** Until this is called there is no failover, whatever happens to the master. */
   allowFailover(): Promise<void>;
 }
 
@@ -49,11 +49,11 @@ interface SentinelOptions {
   count: number;
   replicas: number;
   settings?: Record<string, string>;
-  /** Theirs, and that of the servers they watch. */
+  /** The password of the sentinels and of the servers that they watch. */
   password?: string;
 }
 
-/** Sentinels that watch a master under the name `posthorn`, once they know its replicas and each other. */
+/** Starts sentinels that watch a master under the name `posthorn`, and waits until they know its replicas and each other. */
 export async function startSentinels(
   masterPort: number,
   { count, replicas, settings = {}, password = '' }: SentinelOptions,
@@ -94,7 +94,7 @@ export async function startSentinels(
   };
 }
 
-/** Posthorn on a Redis of the test's own, with one subscription. */
+/** Posthorn on a Redis of its own, with one subscription. */
 export async function system(change: Record<string, string>, options?: AppsOptions) {
   const env = { ...worldEnv('posthorn', 'redis://127.0.0.1'), LOG_LEVEL: 'info', ...change };
   const apps = await ownApps(env, options);
@@ -103,6 +103,6 @@ export async function system(change: Record<string, string>, options?: AppsOptio
   return { ...apps, to };
 }
 
-/** Publishes until an event is accepted; those before were refused. */
+/** Publishes until an event is accepted, while ingest refuses. */
 export const accepted = (publish: () => Promise<{ status: number }>) =>
   eventually('an event to be accepted', async () => [200, 202].includes((await publish()).status));

@@ -1,4 +1,4 @@
-/** Redis as it is run in production: encrypted, with a user of its own; and one that is slow, breaks off, is full, or stands still. */
+/** Redis as in production: encrypted, with a restricted user; and a Redis that is slow, breaks connections, is full, or hangs. */
 import { describe, expect, it } from '@jest/globals';
 import { eventually, isDelivery } from '@posthorn/testing';
 import { freePort } from '../scripts/free-port.ts';
@@ -7,9 +7,9 @@ import { complaintsOf } from './processes.ts';
 import { accepted, asArguments, redisServer, system, tls } from './redis-servers.ts';
 import { OPERATOR_TOKEN, sampleEvent, worldEnv } from './world.ts';
 
-/** More than one command is answered with. */
+/** More than the reply to one command. */
 const SEVERAL_ANSWERS_BYTES = 150;
-/** An attempt takes as long as the test wants. */
+/** No attempt may reach its time limit during the test. */
 const LONG = '10m';
 
 describe('TLS and users', () => {
@@ -46,7 +46,7 @@ describe('with a Redis that', () => {
     proxy.delay(50);
     await Promise.all(Array.from({ length: 50 }, (_, i) => accepted(() => publish(sampleEvent({ id: `evt_${i}` })))));
     await to.received(50, isDelivery);
-    // There and back: longer than ingest waits for an answer.
+    // There and back, this is longer than ingest waits for a reply.
     proxy.delay(3_000);
     const refused = await publish(sampleEvent({ id: 'evt_slow' }));
     expect(refused).toMatchObject({ status: 503, body: { code: 'unavailable' } });
@@ -71,7 +71,7 @@ describe('with a Redis that', () => {
       await untilTaken(id);
     };
     let count = 0;
-    // Until an answer to several commands at once was hit.
+    // Until a reply to several commands at once is hit.
     while (refused.length === 0) {
       proxy.cutWithin(SEVERAL_ANSWERS_BYTES);
       await Promise.all(Array.from({ length: 50 }, () => untilTaken(`evt_${count++}`)));
@@ -129,7 +129,7 @@ describe('with a Redis that', () => {
     const { publish, publishBatch, to, ingestUrl } = await system({ REDIS_URL: redis.url });
     process.kill(redis.pid, 'SIGSTOP');
     const batch = () => publishBatch(Array.from({ length: 500 }, () => sampleEvent()));
-    // More than can be answered soon is refused at once, before it costs memory.
+    // Excess calls are refused at once, before they use memory.
     const refused = await eventually('more than there is room for', async () => {
       const answers = await Promise.all([publish(sampleEvent()), ...Array.from({ length: 30 }, batch)]);
       return answers.some(({ body }) => body.code === 'overloaded') && answers;

@@ -1,4 +1,4 @@
-/** Replays of one delivery and of all failed deliveries of an address, and test deliveries: what operators send again. */
+/** Replays of one delivery and of all failed deliveries of an address, and test deliveries. */
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { verifySignature } from '@posthorn/signing';
 import { deliveriesWith, eventually, isDelivery, type ReceivedRequest } from '@posthorn/testing';
@@ -71,7 +71,7 @@ describe('a replay', () => {
     const failed = await failedOf(id);
     to.answerWith(200);
     const before = to.requests.length;
-    // The times of the 11th newest to the oldest.
+    // The times of the 11th newest to the oldest delivery.
     const range = { from: failed.at(-1).created_at, to: failed[10].created_at };
     const within = failed.filter(({ created_at }: { created_at: string }) => created_at <= range.to);
     const started = await on.operate('POST', '/v1/replays', { subscription_id: id, ...range });

@@ -1,11 +1,11 @@
-/** What replicas must have before an event is accepted: `ACK_REPLICAS`. */
+/** `ACK_REPLICAS`: how many replicas must have an event before it is accepted. */
 import { describe, expect, it } from '@jest/globals';
 import { eventually } from '@posthorn/testing';
 import { ownClient, ownProcess, ownProxy, ownReceiver } from './own.ts';
 import { accepted, redisServer, system } from './redis-servers.ts';
 import { apiClients, sampleEvent, worldEnv } from './world.ts';
 
-/** Longer than any test. */
+/** Longer than any test takes. */
 const NEVER_MS = 3_600_000;
 
 describe('ACK_REPLICAS', () => {
@@ -28,7 +28,7 @@ describe('ACK_REPLICAS', () => {
       'the subscription on the replica',
       async () => (await client.keys('*subscription:sub_*')).length === 1,
     );
-    // Without an acknowledgement to wait for, nothing reaches the replica any more before its master dies.
+    // Without an acknowledgement to wait for, nothing more reaches the replica before its master is killed.
     link.delay(replicas === '0' ? NEVER_MS : 100);
     for (const id of ['evt_1', 'evt_2', 'evt_3']) await accepted(() => on.publish(sampleEvent({ id })));
     process.kill(master.pid, 'SIGKILL');

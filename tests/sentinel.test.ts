@@ -1,4 +1,4 @@
-/** Posthorn behind Redis Sentinel: failovers, with and without TLS, and sentinels that stand still or are gone. */
+/** Posthorn with Redis Sentinel: failovers, with and without TLS, and sentinels that hang or are gone. */
 import { describe, expect, it } from '@jest/globals';
 import { eventually } from '@posthorn/testing';
 import { freePort } from '../scripts/free-port.ts';
@@ -102,7 +102,7 @@ describe('Sentinel', () => {
     await accepted(() => publish(sampleEvent({ id: 'evt_before' })));
     process.kill(master.pid, 'SIGKILL');
     await allowFailover();
-    // The only replica becomes the master, so there is none left to wait for: stored, delivered, and answered 503.
+    // The only replica becomes the master, so there is no replica to wait for: stored and delivered, but the response is 503.
     await eventually('the new master to take an event', async () => {
       await publish(sampleEvent({ id: 'evt_after' }));
       return to.requests.some(({ headers }) => headers['service-event-id'] === 'evt_after');
@@ -118,7 +118,7 @@ describe('Sentinel', () => {
     for (const client of clients) client.on('error', () => undefined);
     await Promise.all(clients.map((client) => client.set('before', '1')));
     await eventually('all to be subscribed', async () => slow.connections() >= clients.length);
-    // Nearly all the time goes into looking.
+    // Nearly all the time is spent looking for the master.
     slow.delay(200);
     process.kill(master.pid, 'SIGKILL');
     await allowFailover();

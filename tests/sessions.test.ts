@@ -1,4 +1,4 @@
-/** Signing in: cookies, CSRF tokens, limits, headers, and how often a key may call. */
+/** Signing in: cookies, CSRF tokens, limits, headers, and rate limits of keys. */
 import { describe, expect, it } from '@jest/globals';
 import { eventually, fakeClock } from '@posthorn/testing';
 import { ownWorld } from './own.ts';
@@ -6,7 +6,7 @@ import { OPERATOR_TOKEN, PUBLISHER_KEY, sampleEvent, type WorldOptions } from '.
 
 const world = (options: WorldOptions = {}) => ownWorld({ workers: 0, ...options });
 
-/** A browser, as far as cookies go. */
+/** A client that handles cookies like a browser. */
 function browser(consoleUrl: string) {
   let cookie: string | undefined;
   return {
@@ -187,7 +187,7 @@ describe('rate limits', () => {
     const refused = await eventually('two calls within one second', async () => {
       const limits = () => on.redis.keys(`${on.prefix}:limit:publisher*`);
       await eventually('a second that nothing is counted in', async () => (await limits()).length === 0);
-      // A batch counts its events, and one larger than the limit takes all of it.
+      // A batch counts its events, and one larger than the limit uses up all of it.
       expect((await publish(0, { events: Array.from({ length: 8 }, () => sampleEvent()) })).status).toBe(200);
       const next = await publish(1, sampleEvent());
       return next.status !== 202 && next;

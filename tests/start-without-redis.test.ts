@@ -1,4 +1,4 @@
-/** Apps that are started before their Redis: they answer probes and callers meanwhile, and go on by themselves. */
+/** Apps that start before their Redis: meanwhile they respond to probes and callers, and then they continue by themselves. */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ import { apiClients, OPERATOR_TOKEN, sampleEvent, worldEnv } from './world.ts';
 
 const APPS = ['ingest', 'worker', 'console'] as const;
 const PASSWORD = 'redis-pa55word';
-/** Only ever means that something hangs. */
+/** A test that takes longer hangs. */
 const HUNG_MS = 60_000;
 let folders = 0;
 function newDir(): string {
@@ -27,7 +27,7 @@ async function redisServer(port: number, extra: string[] = [], dir = newDir()) {
   return redis;
 }
 
-/** A way to set up Redis: what the apps are told, known before anything is started, and how it is started. */
+/** A kind of Redis: the settings of the apps, known before anything is started, and a function that starts it. */
 interface Setup {
   env: Record<string, string>;
   start(): Promise<void>;
@@ -61,7 +61,7 @@ async function watchedRedis(): Promise<Setup> {
     },
   };
 }
-/** One master has all slots. It has met no other node that could tell it its address. */
+/** One master with all slots. It has met no other node, so it does not know its own address. */
 async function smallCluster(): Promise<Setup> {
   const [port, busPort] = [await freePort(), await freePort()];
   return {
@@ -80,7 +80,7 @@ async function smallCluster(): Promise<Setup> {
   };
 }
 
-/** Starts one process of each app on a port that is known without its `ready` line. */
+/** Starts one process of each app on a known port, so that the test need not wait for its `ready` line. */
 async function startApps(change: Record<string, string>) {
   const env = { ...worldEnv('posthorn', 'redis://127.0.0.1'), LOG_LEVEL: 'info', ...change };
   const started = [];
@@ -97,7 +97,7 @@ const reportsOutage = (app: Process, why = "can't be used") =>
   eventually(`a report on ${why}`, () => said(app, why).length > 0 || endedEarly(app), HUNG_MS);
 function endedEarly({ child, output }: Process): never | false {
   if (child.exitCode === null) return false;
-  throw new Error(`It ended: ${output.join('\n')}`);
+  throw new Error(`The app exited: ${output.join('\n')}`);
 }
 async function get(url: string, headers = {}) {
   const response = await fetch(url, { headers });
@@ -179,7 +179,7 @@ describe.each([
 
 describe('apps that wait for their Redis', () => {
   type Client = ReturnType<typeof ownClient>;
-  /** Makes the record of the installation say another number of partitions. */
+  /** Changes the number of partitions in the record of the installation. */
   const storeOtherPartitions = (client: Client) => client.hset('posthorn:installation', 'partitions', 4);
   it.each([
     ['may evict keys', async () => undefined, ['--maxmemory-policy', 'allkeys-lru'], 'maxmemory-policy is allkeys-lru'],
@@ -253,7 +253,7 @@ describe('apps that wait for their Redis', () => {
 
   it('wait if Redis is in protected mode, quote its message, and continue once it is not', async () => {
     const port = await freePort();
-    // What Redis does to clients of another machine in protected mode; this test has no other machine.
+    // In protected mode Redis does this to clients of other machines; this test has no other machine.
     const refusing = createServer((socket) => {
       socket.on('error', () => undefined);
       socket.resume().end('-DENIED Redis is running in protected mode.\r\n');

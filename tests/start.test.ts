@@ -1,4 +1,4 @@
-/** What people type: each long-running script is started through npm and ended there, `npm start` is used, and what can't work is said in words. */
+/** What users type: long-running npm scripts start and stop, `npm start` works, and what can't work gets a clear message. */
 import { spawnSync } from 'node:child_process';
 import { chmodSync, cpSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -17,7 +17,7 @@ const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 
 describe('SIGTERM to npm alone', () => {
   it('reaches every program, because each script ends in `exec`', () => {
-    // npm's shell neither passes signals on nor replaces itself.
+    // npm's shell neither forwards signals nor replaces itself.
     for (const [name, command] of Object.entries(scripts)) {
       if (['format', 'lockfile'].includes(name)) continue;
       expect([name, command.split('&&').at(-1)?.trim()]).toEqual([
@@ -67,7 +67,7 @@ describe('SIGTERM to npm alone', () => {
     'ends npm run bench',
     async () => {
       const run = npmRun('bench', {}, ['--quick', '--only=memory']);
-      // Itself, a Redis, an app.
+      // The processes: itself, a Redis, an app.
       await endsWithNpm(run, 3);
     },
     HUNG_MS,
@@ -76,7 +76,7 @@ describe('SIGTERM to npm alone', () => {
     'ends npm run chaos',
     async () => {
       const run = npmRun('chaos', {}, ['--minutes=1']);
-      // Itself, a Redis, several apps.
+      // The processes: itself, a Redis, several apps.
       await endsWithNpm(run, 5);
     },
     HUNG_MS,
@@ -121,7 +121,7 @@ describe('SIGTERM to npm alone', () => {
           (run.npm.exitCode !== null && Promise.reject(new Error(run.output.join('')))),
         HUNG_MS,
       );
-      // Itself, its Redis, the test's Redis and worker.
+      // The processes: itself, its Redis, the test's Redis and worker.
       await endsWithNpm(run, 4);
     },
     HUNG_MS,
@@ -135,14 +135,14 @@ describe('SIGTERM to npm alone', () => {
         chmodSync(join(dir, name), 0o755);
       }
       const run = npmRun('test', { POSTHORN_DIR: join(dir, 'data'), PATH: `${searchPath()}${delimiter}${dir}` });
-      // Itself, npm, its shell, a linter.
+      // The processes: itself, npm, its shell, a linter.
       await endsWithNpm(run, 4);
     },
     HUNG_MS,
   );
 });
 
-/** Runs the command line in a folder's `npm start`; the environment says nothing else. */
+/** Runs the command line for a folder's `npm start`, with nothing else in the environment. */
 function posthorn(dir: string, env: Record<string, string> = {}) {
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
@@ -175,11 +175,11 @@ describe('npm start', () => {
       expect(existsSync(file)).toBe(true);
 
       const copy = readFileSync(file, 'utf8');
-      // Itself, Redis, three apps.
+      // The processes: itself, Redis, three apps.
       await endsWithNpm(run, 5);
       expect(await run.ended).toBe(0);
       expect(existsSync(file)).toBe(false);
-      // A run that was killed leaves its file; it does not count.
+      // A run that was killed leaves its file, which then does not count.
       writeFileSync(file, copy);
       expect(posthorn(dir)).toMatchObject({ status: 1, stderr: expect.stringContaining('No npm start runs') });
     },

@@ -15,7 +15,7 @@ beforeEach(async () => {
 });
 const header = (request: ReceivedRequest, name: string) => String(request.headers[name]);
 
-/** A publisher under load stays ahead of the receivers by no more than these, so that the load does not grow where receivers are slow. */
+/** Maximum number of events that a publisher under load is ahead of the receivers, so that slow receivers do not cause a backlog. */
 const MAX_AHEAD = 100;
 
 describe('a rotation of the secret', () => {
@@ -24,7 +24,7 @@ describe('a rotation of the secret', () => {
     const own = await ownWorld({ clock, workers: 2, env: { ADDRESS_CONCURRENCY: '100' } });
     const to = await ownReceiver();
     const { id, secret: old } = await own.subscribe(to.url);
-    /** Events by the phase in which their publishing began. */
+    /** Events by the phase in which they were published. */
     const phases = new Map<string, 'before' | 'within' | 'after'>();
     let phase: 'before' | 'within' | 'after' | undefined = 'before';
     const publisher = (async () => {
@@ -62,7 +62,7 @@ describe('a rotation of the secret', () => {
         verifySignature({ header: signature, secret, body: request.body, nowS }),
       );
       const expected = { before: [true, false], within: [true, true], after: [false, true] };
-      // What was published in one phase may be signed in the next, and never in an earlier one.
+      // An event published in one phase may be signed in the next, but never in an earlier one.
       if (i < sentBefore) expect(knows).toEqual(expected.before);
       else if (i < sentWithin && began !== 'before') expect(knows).toEqual(expected.within);
       else if (began === 'after') expect(knows).toEqual(expected.after);

@@ -1,4 +1,4 @@
-/** A whole Posthorn in the test's own process: apps on free ports, a key prefix of their own, the two APIs at hand. */
+/** Runs a complete Posthorn in the test's process: apps on free ports, a key prefix of its own, and clients of both APIs. */
 import { type App, type Clock, stopServices } from '@posthorn/runtime';
 import { connectRedis } from '@posthorn/store';
 import { testPrefix, testRedisUrl } from '@posthorn/testing';
@@ -15,9 +15,9 @@ export const OPERATOR_TOKEN = 'operator-token-for-tests';
 export const ENCRYPTION_KEY = Buffer.alloc(32, 7).toString('base64');
 
 export interface WorldOptions {
-  /** Settings of all apps, beside those of `worldEnv`. */
+  /** Settings of all apps, in addition to those of `worldEnv`. */
   env?: Record<string, string>;
-  /** Settings of the workers alone: validations by the console must succeed however short the workers' limit is. */
+  /** Settings of the workers only: the console's validations must succeed however short the workers' limit is. */
   workerEnv?: Record<string, string>;
   ingests?: number;
   workers?: number;
@@ -46,7 +46,7 @@ export function worldEnv(prefix: string, redisUrl: string): Record<string, strin
 export async function startWorld(options: WorldOptions = {}) {
   const prefix = testPrefix();
   const redisUrl = options.redisUrl ?? testRedisUrl();
-  // No receiver of a test is too slow for an attempt, unless the test says so.
+  // No attempt reaches its time limit, unless the test sets a shorter one.
   const env: Record<string, string> = { ...worldEnv(prefix, redisUrl), ATTEMPT_TIMEOUT: '60s', ...options.env };
   const workerEnv = { ...env, ...options.workerEnv };
   const repeat = <T>(count: number, build: () => T) => Array.from({ length: count }, build);
@@ -66,11 +66,11 @@ export async function startWorld(options: WorldOptions = {}) {
     ingestUrls: ingests.map(urlOf),
     workerUrls: workers.map(urlOf),
     consoleUrl: urlOf(consoleApp),
-    /** The express app of a process, for a look at its routes. */
+    /** The express app of a process, to inspect its routes. */
     expressOf: (app: 'ingest' | 'console') => (app === 'ingest' ? ingests[0]! : consoleApp).http.app,
-    /** Stops one ingest as a deployment would. */
+    /** Stops one ingest like a deployment. */
     stopIngest: (index: number) => stopApp(ingests[index]!),
-    /** Stops one worker as a deployment would. */
+    /** Stops one worker like a deployment. */
     stopWorker: (index: number) => stopApp(workers[index]!),
     async stop() {
       for (const app of [...apps].reverse()) await stopApp(app);
@@ -85,11 +85,11 @@ const stopApp = ({ services, http, logger }: App) => stopServices([...services, 
 /** Removes every key of a prefix. */
 export async function removeKeys(redis: ReturnType<typeof connectRedis>, prefix: string): Promise<void> {
   const keys = await redis.keys(`${prefix}:*`);
-  // One at a time: on a cluster they are in different slots.
+  // One at a time: on a Cluster they are in different slots.
   await Promise.all(keys.map((key) => redis.del(key)));
 }
 
-/** The publisher's and the operator's API as functions. */
+/** Clients of the publisher API and the operator API. */
 export function apiClients(ingestUrl: string, consoleUrl: string) {
   const publish = (path: string, body: unknown, token = PUBLISHER_KEY) =>
     callApi('POST', `${ingestUrl}${path}`, { token, body });
@@ -107,7 +107,7 @@ export function apiClients(ingestUrl: string, consoleUrl: string) {
   };
 }
 
-/** An event that is valid; `change` replaces top-level fields. */
+/** A valid event; `change` replaces top-level fields. */
 export function sampleEvent(change: Record<string, unknown> = {}) {
   return { type: 'session.approved', environment: 'sandbox', data: { id: 's-1', status: 'approved' }, ...change };
 }

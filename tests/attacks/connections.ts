@@ -1,16 +1,16 @@
-/** Raw connections of an attacker, from a loopback address of its own. */
+/** Raw connections of an attacker, from a separate loopback IP. */
 import { connect, type Socket } from 'node:net';
 import { atEnd } from '../own.ts';
 
 export interface RawConnection {
   socket: Socket;
-  /** What came back so far. */
+  /** Everything received so far. */
   text(): string;
-  /** Resolves once it is closed, by whichever side. */
+  /** Resolves when either side has closed the connection. */
   closed: Promise<void>;
 }
 
-/** Connects from `localAddress` and sends `bytes`; resolves once they are handed to the system, or the connection was refused. */
+/** Connects from `localAddress` and sends `bytes`; resolves when the system has taken them, or the connection was refused. */
 export async function openRaw(url: string, bytes: string, localAddress = '127.0.0.2'): Promise<RawConnection> {
   const { hostname, port } = new URL(url);
   let text = '';
@@ -19,7 +19,7 @@ export async function openRaw(url: string, bytes: string, localAddress = '127.0.
   socket.on('data', (data) => {
     text += data;
   });
-  // A reset is what some of these tests are about; `closed` tells.
+  // Some of these tests expect a reset; `closed` reports it.
   socket.on('error', () => undefined);
   const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
   const sent = new Promise<void>((resolve) => socket.once('connect', () => socket.write(bytes, () => resolve())));
@@ -37,7 +37,7 @@ export function head(method: string, path: string, headers: Record<string, strin
   return `${method} ${path} HTTP/1.1\r\n${lines.join('')}\r\n`;
 }
 
-/** Some text as one chunk of a body that does not end. */
+/** Some text as one chunk of an unfinished body. */
 export function chunk(text: string): string {
   return `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
 }

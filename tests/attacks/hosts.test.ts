@@ -1,4 +1,4 @@
-/** Many addresses of one host, or names of one IP, that hang: they get no more requests at once than one address, and nobody else waits. */
+/** Many addresses of one host, or names of one IP, that hang: together they get no more slots than one address, and delay nobody. */
 import type { ServerResponse } from 'node:http';
 import { describe, expect, it } from '@jest/globals';
 import { eventually, isDelivery, type Receiver, startNameServer } from '@posthorn/testing';
@@ -7,7 +7,7 @@ import { sampleEvent, type World } from '../world.ts';
 
 const ADDRESSES = 40;
 
-/** A receiver whose deliveries stay without a response until `respond` is called. */
+/** A receiver that does not respond to deliveries until `respond` is called. */
 async function hangingReceiver() {
   const open = new Set<ServerResponse>();
   let hangs = true;
@@ -31,7 +31,7 @@ async function hangingReceiver() {
   };
 }
 
-/** Publishes an event to the hanging addresses, then one to a healthy one that must arrive meanwhile. */
+/** Publishes an event to the hanging addresses, then one to a healthy address, which must arrive meanwhile. */
 async function attack(world: World, hanging: Receiver, urls: string[]) {
   for (const url of urls) await world.subscribe(url, { event_types: ['session.declined'] });
   const healthy = await ownReceiver();
@@ -40,14 +40,14 @@ async function attack(world: World, hanging: Receiver, urls: string[]) {
   await hanging.received(10, isDelivery);
   await world.publish(sampleEvent());
   await healthy.received(1, isDelivery);
-  // Those that got no slot wait in the parked lane, each on its own.
+  // Deliveries that got no slot wait in the parked lane of their own address.
   await eventually('the others are parked', async () => {
     const lanes = await world.redis.keys(`${world.prefix}:{0}:parked:*`);
     return lanes.length === urls.length - 10;
   });
 }
 
-// An attempt must not end by its time limit while the test looks, however slow the machine is.
+// No attempt may reach its time limit during the test, however slow the machine is.
 const env = { ATTEMPT_TIMEOUT: '10m' };
 
 describe('many addresses that hang', () => {

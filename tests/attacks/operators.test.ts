@@ -1,4 +1,4 @@
-/** What an operator's tools may send by mistake or on purpose: cursors of other lists, cursors nobody made, times before all time. */
+/** What an operator's tools may send by mistake or on purpose: cursors of other lists, invented cursors, times before year 0. */
 import { expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { ownReceiver, ownWorld } from '../own.ts';
@@ -79,7 +79,7 @@ it('refuses a forged cursor of any list with 422, never with 500', async () => {
     }),
     { numRuns: 200 },
   );
-  // Each list takes its own cursor, and none takes one of another kind of thing.
+  // Each list accepts its own cursors, and none accepts a cursor of another kind of list.
   for (const [i, list] of lists.entries())
     if (own[i] !== null) expect(await expectClear(list, `cursor=${own[i]}`)).toBe(200);
   for (const [list, cursor] of [

@@ -1,4 +1,4 @@
-/** When Posthorn itself can reach nothing, no attempt is counted and nobody is paused; one dead name or host among healthy ones still is. */
+/** While Posthorn can reach nothing, no attempt is counted and no address is paused; a dead name or host among healthy ones still is. */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it } from '@jest/globals';
@@ -23,7 +23,7 @@ const NOTICE_SECRET = 'a-secret-for-notices-0123456789';
 const HOUR_MS = 3_600_000;
 const many = (count: number) => Array.from({ length: count }, (_, i) => i);
 
-/** Names are answered by `names.answer`, which a test may change. */
+/** A world whose name server responds with `names.answer`, which a test may replace. */
 async function namedWorld(answer: (name: string) => NameAnswer, options: WorldOptions = {}) {
   const names = { answer };
   const server = await startNameServer((name) => names.answer(name));
@@ -33,7 +33,7 @@ async function namedWorld(answer: (name: string) => NameAnswer, options: WorldOp
     ...options,
     env: {
       DNS_SERVERS: server.address,
-      // All names lead to this machine, where one host must not be the limit.
+      // All names lead to this machine, so the limit per host must not apply.
       HOST_CONCURRENCY: '100',
       NOTICE_URL: notices.url,
       NOTICE_SECRET,
@@ -45,7 +45,7 @@ async function namedWorld(answer: (name: string) => NameAnswer, options: WorldOp
   return { world, names, noticesOf };
 }
 
-/** Active subscriptions, written straight into the store: through the API a thousand would take half a minute. */
+/** Active subscriptions, written directly to the store: through the API a thousand would take half a minute. */
 async function subscribeAll(
   world: World,
   urls: readonly string[],
@@ -67,7 +67,7 @@ async function subscribeAll(
   );
 }
 
-/** A receiver that keeps no connection: every delivery needs a name and a connection. */
+/** A receiver that keeps no connection open: every delivery needs a lookup and a connection. */
 const closingReceiver = () =>
   ownReceiver((_request, response) => response.writeHead(200, { connection: 'close' }).end());
 
@@ -78,7 +78,7 @@ async function metric(world: World, name: string): Promise<number> {
 
 const overviewOf = async (world: World) => (await world.operate('GET', '/v1/overview')).body;
 
-/** Every delivery got there at its first attempt. */
+/** Checks that every delivery succeeded at its first attempt. */
 async function checkAllDelivered(world: World, receiver: Receiver, count: number): Promise<void> {
   await receiver.received(count, isDelivery);
   await eventually('all to be recorded', async () => {
@@ -94,7 +94,7 @@ describe('an outage of name resolution', () => {
   it.each(['refused', 'silent'] as const)(
     '(%s) counts no attempt and pauses nobody for an hour, is reported to operators, and everything is delivered after it',
     async (failure) => {
-      // Behind the machine's clock: what is due by this one is due for the queue too.
+      // Behind the machine's clock, so that whatever is due by this clock is also due for the queue.
       const clock = fakeClock(Date.now() - 2 * HOUR_MS);
       const { world, names, noticesOf } = await namedWorld(() => ['127.0.0.1'], { clock });
       const to = await closingReceiver();
@@ -122,7 +122,7 @@ describe('an outage of name resolution', () => {
       await eventually('the notice', () => noticesOf('outage.').length === 1);
       expect(noticesOf('outage.')[0]).toMatchObject({ type: 'outage.started', data: { reason: 'dns' } });
       expect(noticesOf('outage.')[0].data.since).toBe(during.workers[0].outage_since);
-      // A worker that starts now knows from Redis what could be reached.
+      // A worker that starts now reads from Redis which sites could be reached.
       expect(await world.redis.zcard(`${world.prefix}:{0}:reached`)).toBeGreaterThan(3);
 
       names.answer = () => ['127.0.0.1'];
@@ -133,7 +133,7 @@ describe('an outage of name resolution', () => {
       await eventually('the other notice', () => noticesOf('outage.').length === 2);
       expect(noticesOf('outage.')[1]).toMatchObject({ type: 'outage.ended', data: { reason: 'dns' } });
       expect(noticesOf('subscription.')).toEqual([]);
-      // A worker says it with its next heartbeat.
+      // A worker reports it with its next heartbeat.
       await eventually('the overview to show no outage', async () => {
         return (await overviewOf(world)).workers[0].outage_since === null;
       });
@@ -163,7 +163,7 @@ describe('an outage of name resolution', () => {
   });
 });
 
-/** Servers on one port of several networks of loopback, as different hosts have it. */
+/** Servers on the same port in several loopback networks, like different hosts. */
 async function startHosts(hosts: readonly string[]) {
   let port = 0;
   let deliveries = 0;

@@ -1,4 +1,4 @@
-/** One publisher with a good key attacks ingest: the others must not notice. */
+/** One publisher with a valid key attacks ingest: the others must not notice. */
 import { describe, expect, it } from '@jest/globals';
 import { eventually } from '@posthorn/testing';
 import { ownWorld } from '../own.ts';
@@ -25,7 +25,7 @@ describe('unfinished bodies of one publisher', () => {
 
   it('leave half of the room for events to other publishers', async () => {
     const on = await world();
-    // Each counts as 500 events by its bytes.
+    // By its bytes, each counts as 500 events.
     const part = chunked('/v1/events/batch') + chunk(`{"events":[${' '.repeat(50_000)}`);
     const open = await openMany(40, on.ingestUrls[0]!, part);
     await eventually('the rest to be refused', () => open.some(({ text }) => text().startsWith('HTTP/1.1 503')));
@@ -82,7 +82,7 @@ describe('events with very many wrong fields', () => {
       expect(status).toBe(200);
       expect(body.results.map((result: { status: number }) => result.status)).toEqual([...Array(499).fill(422), 202]);
       const errors = body.results.flatMap((result: { error?: { errors: unknown[] } }) => result.error?.errors ?? []);
-      // 500 named, and one line for each event that says how many are not.
+      // 500 errors are listed, and one entry per event counts the rest.
       expect(errors).toHaveLength(500 + 499);
       expect(body.results[498].error.errors).toEqual([{ path: '', message: '300 more invalid fields are not listed' }]);
       expect(JSON.stringify(body).length).toBeLessThan(300_000);

@@ -1,4 +1,4 @@
-/** Strangers without a key attack the apps: those who have one must not notice. */
+/** Unauthenticated clients attack the apps: authenticated ones must not notice. */
 import { describe, expect, it } from '@jest/globals';
 import { eventually, testRedisUrl } from '@posthorn/testing';
 import { ownProcess, ownProxy, ownWorld } from '../own.ts';
@@ -7,7 +7,7 @@ import { head, openMany, openRaw, type RawConnection } from './connections.ts';
 
 const world = (options: WorldOptions = {}) => ownWorld({ workers: 0, ...options });
 const subscription = { url: 'http://127.0.0.1:3999/', event_types: 'all', environment: 'both' };
-/** The value of a counter in the metrics; they are up to a second old. */
+/** The value of a counter in the metrics, which are up to a second old. */
 async function metric(url: string, name: RegExp): Promise<number> {
   const text = await (await fetch(`${url}/metrics`)).text();
   const lines = text.split('\n').filter((line) => name.test(line));
@@ -21,7 +21,7 @@ describe('unfinished bodies of strangers', () => {
 
   it('take nothing from the operator API, however large and however many they are', async () => {
     const on = await world();
-    // As much as all bodies together may take, to the last byte.
+    // Exactly as many bytes as all bodies together may have.
     for (const [count, bytes] of [
       [530, 65_000],
       [10, 8_000],
@@ -97,7 +97,7 @@ describe('health and metrics', () => {
     const ask = (path: string, times: number) =>
       Promise.all(Array.from({ length: times }, async () => await (await fetch(url + path)).text()));
     expect(new Set(await ask('/readyz', 500))).toEqual(new Set(['{"status":"ready"}']));
-    // The process's own figures change with each collection.
+    // The figures of the process itself change with each collection.
     expect(new Set(await ask('/metrics', 100)).size).toBeLessThan(50);
   });
 
@@ -127,12 +127,12 @@ describe('guessing', () => {
     const proxy = await ownProxy(Number(redisUrl.port));
     redisUrl.port = String(proxy.port);
     const on = await world({ redisUrl: redisUrl.href });
-    // Whatever asks Redis before it counts has all of the burst in flight at once.
+    // A check that asks Redis before it counts would have the whole burst in flight at once.
     proxy.delay(1_000);
     const guesses = Array.from({ length: 61 }, (_, i) =>
       JSON.stringify({ token: i === 60 ? OPERATOR_TOKEN : `guess-${i}` }),
     );
-    // All are sent but for their last byte, so that they are complete at the same moment.
+    // All are sent except for their last byte, so that they are complete at the same moment.
     const open = await Promise.all(
       guesses.map((body) => {
         const headers = {

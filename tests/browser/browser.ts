@@ -1,4 +1,4 @@
-/** A headless chromium at a console, and what tests of the page do in it again and again. */
+/** A headless chromium at a console, and the actions that tests of the page share. */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { AxeBuilder } from '@axe-core/playwright';
@@ -28,7 +28,7 @@ const TRANSITIONS_END = `Promise.allSettled(
 
 export type Visit = Awaited<ReturnType<typeof openVisit>>;
 
-/** A person with a browser of their own at a console. `problems` are errors in the page and breaches of its security policy. */
+/** A user with a browser of their own at a console. `problems` are errors in the page and violations of its security policy. */
 export async function openVisit(browser: Browser, consoleUrl: string, options: { width?: keyof typeof WIDTHS } = {}) {
   const { width = 'wide' } = options;
   let colorScheme: ColorScheme = 'light';
@@ -45,7 +45,7 @@ export async function openVisit(browser: Browser, consoleUrl: string, options: {
   const problems: string[] = [];
   page.on('pageerror', (error) => problems.push(error.message));
   page.on('console', (message) => {
-    // What the API refuses is shown by the page; the browser's own line about the status adds nothing.
+    // The page shows what the API refuses; the browser's own line about the status adds nothing.
     if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
       problems.push(message.text());
   });
@@ -56,7 +56,7 @@ export async function openVisit(browser: Browser, consoleUrl: string, options: {
     page,
     context,
     problems,
-    /** Does something; where it fails, the error says what the page showed. */
+    /** Runs `work`; if it fails, the error includes what the page showed. */
     async explained(work: () => Promise<void>): Promise<void> {
       try {
         await work();
@@ -67,23 +67,23 @@ export async function openVisit(browser: Browser, consoleUrl: string, options: {
     },
     async signIn(token = OPERATOR_TOKEN): Promise<void> {
       await page.getByLabel('Operator token').first().fill(token);
-      // Who goes elsewhere before the answer is here is not signed in.
+      // A user who leaves before the response has arrived is not signed in.
       const answered = page.waitForResponse((response) => response.request().method() === 'POST');
       await page.getByRole('button', { name: 'Sign in' }).click();
       await answered;
     },
-    /** Switches the color scheme of the page that is shown, and waits until no color changes any more. */
+    /** Switches the color scheme of the page, and waits until no color changes any more. */
     async showIn(scheme: ColorScheme): Promise<void> {
       colorScheme = scheme;
       await page.emulateMedia({ colorScheme: scheme });
       await page.locator(`:root[data-mantine-color-scheme="${scheme}"]`).waitFor({ state: 'attached' });
       await page.evaluate(TRANSITIONS_END);
     },
-    /** Serious and critical findings of axe on what is shown now; `rules` limits it to those that depend on colors. */
+    /** Returns axe's serious and critical findings for what is shown now; `rules` limits it to those that depend on colors. */
     async accessibilityFindings(rules: 'all' | 'colors' = 'all'): Promise<string[]> {
       // Legacy mode: the page has no frames of other origins, and without it axe opens one more page for each analysis.
       const axe = new AxeBuilder({ page }).setLegacyMode(true);
-      // Rows further down are built like those above, and colors take long to check.
+      // Rows further down are built like the first ones, and checking colors takes long.
       axe.exclude('tbody > tr:nth-child(n + 9)');
       axe.options({
         resultTypes: ['violations'],
@@ -101,13 +101,13 @@ export async function openVisit(browser: Browser, consoleUrl: string, options: {
       mkdirSync(SCREENSHOTS, { recursive: true });
       await page.screenshot({ path: join(SCREENSHOTS, `${name}-${width}-${colorScheme}.png`), fullPage: true });
     },
-    /** How many pixels the page is wider than its window. */
+    /** The number of pixels by which the page is wider than its window. */
     overflow: () => page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth'),
     close: () => context.close(),
   };
 }
 
-/** The text of a toast that names what was done. */
+/** The text of a toast that confirms an action. */
 export async function toast(page: Page, text: string): Promise<void> {
   await page.getByText(text).first().waitFor();
 }

@@ -51,7 +51,7 @@ describe('the overview', () => {
 
 describe('a delivery', () => {
   it('shows that it waits for its retry, then that it failed; its replay arrives', async () => {
-    // The retry is answered once the page has shown that it is waited for.
+    // The receiver responds to the retry after the page has shown that it is pending.
     const shown = Promise.withResolvers<void>();
     let attempts = 0;
     const to = await ownReceiver((request, response) => {
@@ -66,7 +66,7 @@ describe('a delivery', () => {
       sampleEvent({ data: { id: 's-1', status: 'x', reference: '<img src=x onerror=alert(1)><b>bold</b>', big: 1 } }),
     );
     const [delivery] = await on.deliveries(`event_id=${event.id}`);
-    // It appears by itself.
+    // It appears without a reload.
     const row = page
       .getByRole('row')
       .filter({ hasText: event.id.slice(0, 12) })
@@ -79,7 +79,7 @@ describe('a delivery', () => {
     await page.getByText('Failed permanently').waitFor();
     expect(await page.getByText('Attempt 2').count()).toBe(1);
 
-    // What is in a body is text, whatever it looks like.
+    // The content of a body is shown as text, whatever it contains.
     const body = await page.getByRole('region', { name: 'body' }).textContent();
     expect(body).toContain('<img src=x onerror=alert(1)><b>bold</b>');
     expect(await page.locator('pre b, pre img').count()).toBe(0);

@@ -1,4 +1,4 @@
-/** Every page at both widths and in both color schemes: nothing sticks out, nothing that axe calls serious, and a screenshot to look at. */
+/** Every page at both widths and in both color schemes: nothing overflows, axe finds nothing serious, and a screenshot is made. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { deliveriesWith, eventually, type Receiver, startReceiver } from '@posthorn/testing';
 import type { Browser } from 'playwright-core';
@@ -31,7 +31,7 @@ beforeAll(async () => {
       sampleEvent({ type: i % 2 ? 'session.created' : 'session.resubmission_requested' }),
     ),
   );
-  // Of the type with the longest name.
+  // Of the event type with the longest name.
   const longest = 'event_type=session.resubmission_requested';
   const waiting = await eventually('a delivery to wait', async () => {
     return (await on.deliveries(`subscription_id=${other.id}&status=waiting_for_retry&${longest}`))[0];
@@ -63,7 +63,7 @@ afterAll(async () => {
   await bad.close();
 });
 
-/** Once nothing loads any more, what is shown is what is meant to be seen. */
+/** Waits until nothing loads any more, so that the page is complete. */
 async function settled({ page }: Visit): Promise<void> {
   await page.getByRole('heading', { level: 1 }).waitFor();
   await eventually('everything to be loaded', async () => (await page.getByLabel('Loading').count()) === 0);
@@ -74,14 +74,14 @@ describe.each(['wide', 'narrow'] as const)('a %s window', (width) => {
     const visit = await openVisit(browser, on.consoleUrl, { width });
     const { page } = visit;
     const findings: Record<string, unknown> = {};
-    // Each page begins in the colors in which the last one ended: a switch draws all of a page again.
+    // Each page starts in the color scheme of the last one: a switch redraws the whole page.
     let [first, second]: [ColorScheme, ColorScheme] = ['light', 'dark'];
     const look = async (name: string) => {
       await settled(visit);
       for (const colorScheme of [first, second]) {
         await visit.showIn(colorScheme);
         await visit.screenshot(name);
-        // Dark changes nothing but colors, and narrow and dark has no colors that wide and dark has not.
+        // Dark mode changes only colors, and the narrow page has no other colors than the wide one.
         const isDark = colorScheme === 'dark';
         const found = isDark && width === 'narrow' ? [] : await visit.accessibilityFindings(isDark ? 'colors' : 'all');
         const overflow = await visit.overflow();

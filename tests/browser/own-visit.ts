@@ -1,4 +1,4 @@
-/** A console and a browser for the tests of one file, visits that end with the test, and an operator who has signed in. */
+/** A console and a browser for the tests of one file, visits that end with the test, and an operator who is signed in. */
 import { afterAll, beforeAll, expect } from '@jest/globals';
 import type { Receiver } from '@posthorn/testing';
 import type { Browser } from 'playwright-core';
@@ -9,7 +9,7 @@ import { launchBrowser, openVisit, type Visit } from './browser.ts';
 /** The world of this file's tests. */
 export let on: World;
 let browser: Browser;
-/** Of an operator who has signed in already. */
+/** The state of a browser whose operator is signed in. */
 let sessionCookie: string;
 beforeAll(async () => {
   [on, browser] = await Promise.all([
@@ -28,7 +28,7 @@ afterAll(async () => {
   await on.stop();
 });
 
-/** Someone who has not signed in. The test fails if the page had errors. */
+/** A visit without signing in. The test fails if the page had errors. */
 export async function visit(options: Parameters<typeof openVisit>[2] = {}): Promise<Visit> {
   const opened = await openVisit(browser, on.consoleUrl, options);
   atEnd(async () => {
@@ -38,7 +38,7 @@ export async function visit(options: Parameters<typeof openVisit>[2] = {}): Prom
   return opened;
 }
 
-/** An operator at the overview. */
+/** A visit of an operator, at the overview. */
 export async function signedIn(): Promise<Visit> {
   const opened = await visit();
   const [name, value] = sessionCookie.split('=') as [string, string];
@@ -48,7 +48,7 @@ export async function signedIn(): Promise<Visit> {
   return opened;
 }
 
-/** A validated subscription that is gone after the test. */
+/** A validated subscription that is deleted at the end of the test. */
 export async function ownSubscription(to: Receiver) {
   const subscription = await on.subscribe(to.url);
   atEnd(() => on.operate('DELETE', `/v1/subscriptions/${subscription.id}`));

@@ -1,4 +1,4 @@
-/** Ends a run with one plain line of counts: `N passed, N failed`, and `, N skipped` where tests did not run. */
+/** Ends a run with one line of counts: `N passed, N failed`, and `, N skipped` if tests did not run. */
 import type { AggregatedResult, Reporter } from '@jest/reporters';
 
 export default class ClosingLine implements Pick<Reporter, 'onRunComplete'> {

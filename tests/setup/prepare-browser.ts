@@ -1,4 +1,4 @@
-/** What the browser's tests need besides Redis: a chromium, a curl, and the page, built. */
+/** Provides what the browser tests need besides Redis: a chromium, a curl, and a built page. */
 import { dirname } from 'node:path';
 import { buildPage } from '../../scripts/build-page.ts';
 import { chromium, curl } from '../../scripts/programs/programs.ts';
@@ -9,7 +9,7 @@ export default async function prepare(): Promise<void> {
   const say = (line: string) => void process.stdout.write(`${line}\n`);
   const paths = await providePrograms([chromium, curl], { say });
   process.env.POSTHORN_TEST_CHROMIUM = paths.chromium;
-  // The tests run the command that the page shows, as it stands there.
+  // The tests run the command that the page shows, exactly as shown.
   process.env.PATH = `${process.env.PATH}:${dirname(paths.curl!)}`;
   await buildPage(say);
   await startRedis();

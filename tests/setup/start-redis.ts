@@ -1,4 +1,4 @@
-/** Gives the tests of a run a Redis, and a key prefix that all their keys begin with. */
+/** Provides a Redis for the tests of a run, and a prefix for all their keys. */
 import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,13 +13,13 @@ declare global {
 export const TEST_REDIS_DIR = join(dataDir, 'test-redis');
 const say = (line: string) => void process.stdout.write(`${line}\n`);
 
-/** Several projects ask for it; the first starts it. */
+/** Several projects need it; the first one starts it. */
 export default async function start(): Promise<void> {
   globalThis.posthornTestRedis ??= provide();
   await globalThis.posthornTestRedis;
 }
 
-/** A Redis of this run's own, or undefined where the tests use that of `REDIS_URL`. */
+/** A Redis started for this run, or undefined if the tests use that of `REDIS_URL`. */
 async function provide(): Promise<OwnRedis | undefined> {
   endTreeOnSignals();
   const prefix = `posthorn-test-${randomBytes(4).toString('hex')}`;
@@ -40,8 +40,8 @@ async function provide(): Promise<OwnRedis | undefined> {
 }
 
 /**
- * Tests may do here no more than they may do to a Redis of somebody else (`REDIS_URL`): touch keys of their prefix, look at the server, change
- * nothing about it. A test that needs more starts its own server.
+ * Here tests may do no more than with somebody else's Redis (`REDIS_URL`): use keys of their prefix and read the server's state, but
+ * change nothing about it. A test that needs more starts its own server.
  */
 function userOfTests(prefix: string, password: string): string[] {
   const rights = [`~${prefix}-*`, `&${prefix}-*`, '+@all', '-@dangerous', '-@admin', '+info', '+keys'];

@@ -16,7 +16,7 @@ export default async function stop(): Promise<void> {
   rmSync(TEST_REDIS_DIR, { recursive: true, force: true });
 }
 
-/** What a test that failed has left in the Redis of `REDIS_URL`. */
+/** Removes what failed tests have left in the Redis of `REDIS_URL`. */
 async function removeLeftKeys(): Promise<void> {
   const redis = connectRedis({ REDIS_URL: process.env.POSTHORN_TEST_REDIS_URL! });
   let cursor = '0';
