@@ -1,4 +1,4 @@
-/** A short run of chaos; `npm run chaos` is the long one. */
+/** A short chaos run; `npm run chaos` is the long one. */
 import { expect, it } from '@jest/globals';
 import { runChaos } from './chaos/run.ts';
 
@@ -14,7 +14,7 @@ it('loses nothing accepted, sends nothing too early or too often and leaves noth
   });
   expect(faults).toEqual([]);
   expect(figures.lost).toBe(0);
-  // It did break things, and there was something to lose.
+  // It did break things, and there were events to lose.
   expect(Number(figures['deliveries owed'])).toBeGreaterThan(500);
   expect(figures['restart Redis']).toBeGreaterThan(0);
   expect(figures['kill a worker']).toBeGreaterThan(0);

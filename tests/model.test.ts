@@ -1,4 +1,4 @@
-/** Random stories of workers, crashes, operators and weeks: what is stored follows the rules at every step, and all comes to a good end. */
+/** Random stories of workers, crashes, operators and long times: every step follows the rules, and all deliveries finish. */
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import type { Store } from '@posthorn/store';
 import fc from 'fast-check';

@@ -1,4 +1,4 @@
-/** The processes that chaos is done to: a Redis behind a proxy, several of each app, each at a port that it keeps when it is started again. */
+/** The processes of a chaos run: a Redis behind a proxy and several of each app. Each keeps its port when it is restarted. */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from '@posthorn/testing';
@@ -10,7 +10,7 @@ import { startProxy, type WayToRedis } from './proxy.ts';
 
 export type AppName = 'ingest' | 'worker' | 'console';
 
-/** One process and how it is doing. */
+/** One process and its state. */
 export interface Member {
   app: AppName;
   url: string;
@@ -24,16 +24,16 @@ export interface Cast {
   redis: OwnRedis;
   proxy: WayToRedis;
   prefix: string;
-  /** What any process wrote that nothing that happens to it explains: errors in its log, and what is no line of it. */
+  /** Returns the output that no disturbance explains: errors in a log, and lines that are not log lines. */
   complaints(): string[];
   kill(member: Member): Promise<void>;
   start(member: Member): void;
-  /** SIGKILL, and back with what the append-only file has. */
+  /** Kills Redis with SIGKILL and restarts it with the data of its append-only file. */
   restartRedis(downMs: number): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Delays, limits and numbers of a day, in seconds. */
+/** Delays and limits in seconds instead of minutes and hours. */
 export const RULES = {
   retryDelaysMs: [700, 900, 1_100, 1_300, 1_500],
   attemptTimeoutMs: 800,
@@ -121,21 +121,21 @@ function complaintsAbout({ app, process }: Member): string[] {
   return complaintsOf(process).map((line) => `${app}: ${line.slice(0, 500)}`);
 }
 
-/** Waits until a process says that it can work. */
+/** Waits until a process is ready. */
 export async function untilReady({ url, process }: Member): Promise<void> {
   const died = process.ended.then((code) => {
-    throw new Error(`It ended with ${code}: ${process.output.slice(-5).join('\n')}`);
+    throw new Error(`The process exited with ${code}: ${process.output.slice(-5).join('\n')}`);
   });
   const ready = eventually(`${url} to be ready`, async () => {
     try {
       return (await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(2_000) })).ok;
     } catch {
-      // Not listening yet.
+      // It does not listen yet.
       return false;
     }
   });
   await Promise.race([ready, died]);
 }
 
-/** Where a run keeps its Redis. */
+/** The folder for the Redis of a run. */
 export const chaosDir = (name: string) => join(import.meta.dirname, '../../.posthorn', `chaos-${name}`);

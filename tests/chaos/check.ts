@@ -1,4 +1,4 @@
-/** The judge: it knows what publishers were told, what receivers got and what the API says, and nothing of how it came about. */
+/** The judge: it knows what publishers were told, what receivers got and what the API says, and nothing about the disturbances. */
 import { verifySignature } from '@posthorn/signing';
 import { connectRedis } from '@posthorn/store';
 import { type Cast, RULES } from './cast.ts';
@@ -13,9 +13,9 @@ export interface Published {
 }
 
 export interface Checked {
-  /** What was seen, to be read. */
+  /** Observations to print. */
   figures: Record<string, number | string>;
-  /** What must not be; empty when all is well. */
+  /** Violated guarantees; empty if all is well. */
   faults: string[];
 }
 
@@ -44,7 +44,7 @@ export async function check(evidence: {
     if (faults.length < 50) faults.push(text);
   };
   if (evidence.quietAfterMs === Number.POSITIVE_INFINITY)
-    fault('Something never ended: deliveries are still under way.');
+    fault('Some work never ended: there are still unfinished deliveries.');
 
   const deliveries = (await listAll(cast, '/v1/deliveries')) as Delivery[];
   const byPair = new Map<string, Delivery[]>();
@@ -69,7 +69,7 @@ export async function check(evidence: {
   }
   if (unsigned > 0) fault(`${unsigned} deliveries were not signed with a secret of their subscription`);
 
-  // Accepted means: at each matching subscription it arrived, or its record says why not.
+  // An accepted event has arrived at each matching subscription, or its delivery's record says why not.
   let pairs = 0;
   let delivered = 0;
   let failed = 0;
@@ -79,7 +79,7 @@ export async function check(evidence: {
       const made = byPair.get(pair) ?? [];
       const matches = subscription.types.includes(type);
       if (!matches && made.length > 0)
-        fault(`${eventId} (${type}) was made for ${subscription.path}, which did not ask for it`);
+        fault(`${eventId} (${type}) was made for ${subscription.path}, which did not subscribe to its type`);
       if (!matches || !accepted) continue;
       pairs += 1;
       if (taken.has(pair)) delivered += 1;
@@ -90,7 +90,7 @@ export async function check(evidence: {
         );
       for (const { id, status } of made) {
         if (status === 'succeeded' && !taken.has(pair))
-          fault(`${id} is succeeded, but ${subscription.path} took nothing`);
+          fault(`${id} has succeeded, but ${subscription.path} accepted nothing`);
       }
       const firsts = made.filter(({ replay_of }) => replay_of === null);
       if (firsts.length > 1) fault(`${eventId} made ${firsts.length} deliveries to ${subscription.path}`);
@@ -131,7 +131,7 @@ export async function check(evidence: {
   };
 }
 
-/** Attempts per delivery, and the time between them. */
+/** Checks the attempts per delivery, and the time between them. */
 async function checkAttempts(
   cast: Cast,
   deliveries: Delivery[],
@@ -169,7 +169,7 @@ async function read(cast: Cast, id: string): Promise<{ attempts: { started_at: s
   return (await callUntilAnswered(cast, 'console', 'GET', `/v1/deliveries/${id}`, undefined, 0)).body;
 }
 
-/** Nothing waits for anybody, and every key is one that is meant to be there. */
+/** Checks that no work is left, and that every key is an expected one. */
 async function checkLeftovers(cast: Cast, fault: (text: string) => void): Promise<void> {
   const redis = connectRedis({ REDIS_URL: cast.redis.url });
   const keys = await redis.keys('*');
@@ -193,7 +193,7 @@ async function checkLeftovers(cast: Cast, fault: (text: string) => void): Promis
   redis.disconnect();
 }
 
-/** The last failed jobs are kept, to be looked at in Bull Board. */
+/** The last failed jobs are kept for Bull Board. */
 async function isFailedJob(redis: ReturnType<typeof connectRedis>, key: string): Promise<boolean> {
   const [, base = '', id = ''] = /^(.*:deliveries):(dlv_[^:]+)$/.exec(key) ?? [];
   return id !== '' && (await redis.zscore(`${base}:failed`, id)) !== null;

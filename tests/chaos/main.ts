@@ -1,4 +1,7 @@
-/** `npm run chaos`: breaks everything for some minutes and says whether anything was lost. `--seed=`, `--minutes=`, `--events=` a second. */
+/**
+ * `npm run chaos`: kills and disconnects processes for some minutes and reports whether anything was lost. `--seed=`, `--minutes=`,
+ * `--events=` (a second).
+ */
 import { endTreeOnSignals } from '../../scripts/process-tree.ts';
 import { runChaos } from './run.ts';
 

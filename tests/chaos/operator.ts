@@ -1,4 +1,4 @@
-/** An operator and publishers that do not give up: a call that fails is made again, on whichever process answers. */
+/** Calls of an operator and of publishers that do not give up: a failed call is repeated, at whichever process responds. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { type Answer, callApi } from '../../scripts/api-client.ts';
 import { OPERATOR_TOKEN, PUBLISHER_KEY } from '../world.ts';
@@ -8,7 +8,7 @@ const CALL_LIMIT_MS = 15_000;
 
 type CallAnswer = Pick<Answer, 'status' | 'body'>;
 
-/** Calls an app once; undefined where no answer came. */
+/** Calls an app once; resolves with undefined if there was no response. */
 export async function callOnce(
   cast: Cast,
   app: Extract<AppName, 'ingest' | 'console'>,
@@ -23,12 +23,12 @@ export async function callOnce(
     const token = app === 'ingest' ? PUBLISHER_KEY : OPERATOR_TOKEN;
     return await callApi(method, url + path, { token, body, signal: AbortSignal.timeout(CALL_LIMIT_MS) });
   } catch {
-    // Down, cut off, or stopped in the middle: whoever calls tries again.
+    // Down, disconnected, or stopped halfway: the caller tries again.
     return undefined;
   }
 }
 
-/** Calls until it is answered with something else than a 5xx. */
+/** Calls until the response is not a 5xx. */
 export async function callUntilAnswered(...args: Parameters<typeof callOnce>): Promise<CallAnswer> {
   const [cast, app, method, path, body, choice] = args;
   for (let attempt = 0; ; attempt++) {
@@ -38,7 +38,7 @@ export async function callUntilAnswered(...args: Parameters<typeof callOnce>): P
   }
 }
 
-/** All items of a list. */
+/** Reads all items of a list. */
 export async function listAll(cast: Cast, path: string): Promise<CallAnswer['body'][]> {
   const items: CallAnswer['body'][] = [];
   for (let cursor = ''; ; ) {

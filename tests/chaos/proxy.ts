@@ -1,20 +1,20 @@
-/** A way to Redis that can be cut, restored, made slow, and lead nowhere. */
+/** A proxy before Redis whose connections can be cut, restored, delayed, silenced and broken. */
 
 import type { AddressInfo } from 'node:net';
 import { connect, createServer, type Socket } from 'node:net';
 
 export interface WayToRedis {
   port: number;
-  /** Open at the moment. */
+  /** The number of open connections. */
   connections(): number;
-  /** Breaks every connection and takes no new one until `restore`. */
+  /** Breaks every connection and accepts no new one until `restore`. */
   cut(): void;
   restore(): void;
-  /** Breaks every connection in the middle of the next answer of at least so many bytes that comes over it. */
+  /** Breaks every connection in the middle of its next reply of at least this many bytes. */
   cutWithin(leastBytes?: number): void;
-  /** Nothing passes any more over the connections there are, and nobody is told; new ones are well. */
+  /** Forwards nothing any more over the existing connections, without closing them; new ones work. */
   swallow(): void;
-  /** What passes from now on takes this long, in each direction. */
+  /** From now on, everything is forwarded with this delay, in each direction. */
   delay(ms: number): void;
   close(): Promise<void>;
 }

@@ -1,14 +1,14 @@
-/** Chance that can be repeated: the same seed gives the same choices. */
+/** Reproducible random choices: the same seed gives the same choices. */
 
 export interface Random {
-  /** A number from 0 up to, but not, 1. */
+  /** A number from 0 (included) to 1 (excluded). */
   next(): number;
   /** A whole number from `min` to `max`, both included. */
   between(min: number, max: number): number;
   pick<T>(of: readonly T[]): T;
 }
 
-/** mulberry32: small, fast, good enough for choosing what breaks next. */
+/** mulberry32: small, fast, and good enough to choose disturbances. */
 export function random(seed: number): Random {
   let state = seed >>> 0;
   const next = () => {

@@ -1,4 +1,4 @@
-/** Receivers of all kinds on one server, each at its own path, that remember every delivery they got and how they answered it. */
+/** Receivers of all kinds on one server, each at its own path, that remember every delivery and their response to it. */
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Random } from './random.ts';
@@ -12,7 +12,7 @@ interface Arrival {
   signature: string;
   body: string;
   atMs: number;
-  /** Whether the answer was a 2xx. */
+  /** Whether the response was a 2xx. */
   taken: boolean;
 }
 
@@ -20,14 +20,14 @@ export interface Receivers {
   url: string;
   paths: { path: string; kind: Kind }[];
   arrivals: Arrival[];
-  /** From now on those that flap, hang or reset are good; those that fail go on failing. */
+  /** From now on, receivers that flap, hang or reset respond well; those that fail continue to fail. */
   calm(): void;
   close(): Promise<void>;
 }
 
-/** How many of each kind. */
+/** The number of receivers of each kind. */
 const KINDS: Record<Kind, number> = { good: 8, slow: 2, flapping: 4, failing: 2, hanging: 2, resetting: 2 };
-/** A receiver that flaps changes its mind this often. */
+/** A flapping receiver changes its behaviour after this time. */
 const FLAP_MS = 3_000;
 
 export async function startReceivers(random: Random): Promise<Receivers> {

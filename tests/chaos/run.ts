@@ -1,4 +1,4 @@
-/** One run of chaos: publish while things break, calm down, wait for quiet, check. */
+/** One chaos run: publish while things break, restore everything, wait until no work is left, check. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { type Operate, subscribe } from '../../scripts/api-client.ts';
 import { type Cast, chaosDir, type Member, startCast, untilReady } from './cast.ts';
@@ -9,21 +9,21 @@ import { type Receivers, startReceivers } from './receivers.ts';
 
 export interface ChaosOptions {
   seed: number;
-  /** How long things break. */
+  /** How long disturbances last. */
   breakMs: number;
   eventsPerS: number;
-  /** Whether workers are also suspended, for longer than a job's lock: that takes more than half a minute. */
+  /** Whether workers are also suspended for longer than a job's lock, which takes more than half a minute. */
   suspend: boolean;
-  /** Whether workers take over sooner what a dead one has left; the fewest events published. */
+  /** Whether workers take over the jobs of a dead one sooner; the minimum number of published events. */
   eager: boolean;
   leastEvents: number;
   say: (line: string) => void;
 }
 
 const TYPES = ['session.created', 'session.approved', 'session.declined', 'session.expired'] as const;
-/** After the last crash a job may lie with a dead worker for up to 45 s; nothing takes longer to make the next step, but for a busy machine. */
+/** After the last crash, a dead worker's job may wait up to 45 s. Nothing else waits longer for its next step, except on a busy machine. */
 const STUCK_AFTER_MS = 180_000;
-/** Longer than the lock of a job, so that another worker takes over what the stopped one thinks is its own. */
+/** Longer than the lock of a job, so that another worker takes over a job that the suspended worker still considers its own. */
 const SUSPEND_MS = 33_000;
 
 export async function runChaos(options: ChaosOptions): Promise<Checked> {
@@ -42,7 +42,7 @@ export async function runChaos(options: ChaosOptions): Promise<Checked> {
     breaking = false;
     await heal(cast);
     await publishing;
-    say('Calm. Waiting until nothing is under way ...');
+    say('No more disturbances. Waiting until no work is left ...');
     receivers.calm();
     const quietAfterMs = await untilQuiet(cast, say);
     say('Checking ...');
@@ -57,7 +57,7 @@ export interface ChaosSubscription {
   id: string;
   path: string;
   types: string[];
-  /** Every secret it ever had. */
+  /** Every signing secret that it has had. */
   secrets: string[];
 }
 
@@ -73,7 +73,7 @@ async function subscribeAll(cast: Cast, receivers: Receivers, chance: Random): P
   return subscriptions;
 }
 
-/** Publishers that repeat what was not answered, as a good publisher does. */
+/** Publishers that repeat a call without a response, as a good publisher does. */
 async function publish(
   cast: Cast,
   published: Map<string, Published>,
@@ -94,7 +94,7 @@ async function publish(
     published.set(event.id, one);
     const choice = chance.between(0, 1);
     const work = (async () => {
-      // Until it is taken, so that what was tried is settled.
+      // Until it is accepted, so that the result of every try is known.
       for (;;) {
         one.tries += 1;
         const answer = await callOnce(cast, 'ingest', 'POST', '/v1/events', event, choice + one.tries);
@@ -114,7 +114,7 @@ async function publish(
   await Promise.all(running);
 }
 
-/** Breaks something every second or so; answers how often each thing was done. */
+/** Breaks something about once a second. Resolves with how often each thing was done. */
 async function breakThings(
   cast: Cast,
   subscriptions: ChaosSubscription[],
@@ -164,14 +164,14 @@ async function breakThings(
       const subscription = chance.pick(subscriptions);
       const answer = await operate(`/v1/subscriptions/${subscription.id}/rotate-secret`, { overlap: '20s' });
       if (answer?.status === 200) subscription.secrets.push(answer.body.secret);
-      // It may have been done, and only the answer was lost: then nobody knows the secret.
+      // It may have been done although the response was lost: then nobody knows the secret.
       else subscription.secrets.push('unknown');
     },
     'replay one': async () => {
       const failed = await callOnce(cast, 'console', 'GET', '/v1/deliveries?status=failed&limit=20', undefined, 0);
       const [one] = failed?.body?.data ?? [];
       if (!one) return;
-      // What failed last did so at an address that is paused by now, as a rule.
+      // The latest failed delivery is usually at an address that is paused by now.
       await operate(`/v1/subscriptions/${one.subscription_id}/resume`);
       await operate(`/v1/deliveries/${one.id}/replay`);
     },
@@ -194,7 +194,7 @@ async function breakThings(
   return done;
 }
 
-/** Everything runs again, every address may be sent to. */
+/** Restores the proxy and restarts everything. */
 async function heal(cast: Cast): Promise<void> {
   cast.proxy.restore();
   for (const member of cast.members) {
@@ -203,7 +203,7 @@ async function heal(cast: Cast): Promise<void> {
   }
 }
 
-/** Waits until no delivery is pending or waiting, resuming what is paused; answers how long that took. */
+/** Resumes paused addresses until no delivery is unfinished. Resolves with the time that took. */
 async function untilQuiet(cast: Cast, say: (line: string) => void): Promise<number> {
   const startedAt = Date.now();
   let least = Number.POSITIVE_INFINITY;

@@ -1,19 +1,19 @@
-/** The queue as Posthorn relies on it, with time in the test's hands: ids that exist are ignored, delays, locks that are lost, batches that break off. */
+/** A model of the queue with the test's clock: it ignores ids that exist, and has delays, lost locks and interrupted batches. */
 import type { DeliveryJob } from '@posthorn/core';
 import type { JobOutcome, Producer } from '@posthorn/queue';
 
-/** A lock lives this long after its worker has died or stands still. */
+/** A lock expires this long after its worker has died or stopped. */
 const LOCK_MS = 30_000;
-/** A job whose handler threw comes back after this. */
+/** A job whose handler threw returns after this. */
 export const AFTER_ERROR_MS = 15_000;
 
 interface Entry {
   job: DeliveryJob;
   dueAtMs: number;
-  /** Who has it in hand; undefined while it waits. */
+  /** The lock of the worker that has taken it; undefined while it waits. */
   token: symbol | undefined;
   lostAtMs: number;
-  /** Kept only to be looked at. */
+  /** Kept for Bull Board only. */
   failed: boolean;
 }
 
@@ -29,7 +29,7 @@ export function createBroker(now: () => number) {
   const entries = new Map<string, Entry>();
   const live = () => [...entries.values()].filter(({ failed }) => !failed);
   return {
-    /** What a process uses; each operation on one job passes its gate, so that the process may stop before any of them. */
+    /** The producer of a process. Each operation on one job passes the process's gate, so that the process may stop before it. */
     producerFor(pass: () => Promise<void>): Producer {
       return {
         queues: [],
@@ -52,14 +52,14 @@ export function createBroker(now: () => number) {
             if (entries.get(idOf(job))?.token === undefined) entries.delete(idOf(job));
           }
         },
-        // Which of the jobs that are due comes first is not modelled.
+        // The order of due jobs is not modelled.
         advanceRetries: async () => undefined,
         active: async () => [],
         counts: async () => ({ waiting: 0, active: 0, delayed: 0, failed: 0 }),
         close: async () => undefined,
       };
     },
-    /** The job that has been due for longest and that no worker has in hand. */
+    /** Takes the job that has been due for longest and that no worker has. */
     take(): TakenJob | undefined {
       const due = live().filter((entry) => entry.token === undefined && entry.dueAtMs <= now());
       const next = due.sort((a, b) => a.dueAtMs - b.dueAtMs)[0];
@@ -67,7 +67,7 @@ export function createBroker(now: () => number) {
       next.token = Symbol('lock');
       return { job: next.job, token: next.token };
     },
-    /** A worker is done with a job; refused where it has lost its lock. */
+    /** Ends a worker's job; ignored if the worker has lost its lock. */
     finish({ job, token }: TakenJob, outcome: JobOutcome): void {
       const entry = entries.get(idOf(job));
       if (entry?.token !== token) return;
@@ -76,21 +76,21 @@ export function createBroker(now: () => number) {
       else if (outcome.kind === 'failed') entry.failed = true;
       else entry.dueAtMs = outcome.kind === 'retry' ? now() + outcome.delayMs : outcome.untilMs;
     },
-    /** The worker of these jobs renews its locks no more: once they have run out, anybody may have them. */
+    /** The worker of these jobs stops renewing its locks: after they have expired, any worker may take the jobs. */
     lose(jobs: readonly TakenJob[]): void {
       for (const { job, token } of jobs) {
         const entry = entries.get(idOf(job));
         if (entry?.token === token) entry.lostAtMs ||= now();
       }
     },
-    /** The worker of these jobs goes on: it renews those locks that nobody has taken. */
+    /** The worker of these jobs continues: it renews the locks that no other worker has. */
     keep(jobs: readonly TakenJob[]): void {
       for (const { job, token } of jobs) {
         const entry = entries.get(idOf(job));
         if (entry?.token === token) entry.lostAtMs = 0;
       }
     },
-    /** Hands out what was lost, as the queue's own check does. */
+    /** Makes jobs with expired locks available again, like the queue's own check. */
     takeBackLost(): void {
       for (const entry of live()) {
         if (entry.lostAtMs === 0 || now() - entry.lostAtMs < LOCK_MS) continue;

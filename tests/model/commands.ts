@@ -1,11 +1,11 @@
-/** What may happen next in a story. */
+/** The possible steps of a story. */
 import fc from 'fast-check';
 import type { Operation } from './rules.ts';
 import { ADDRESSES, type Outcome, type System, WORKERS } from './system.ts';
 
 type Command = fc.AsyncCommand<System, System>;
 
-/** A happening with its parameters; the system is checked after each. */
+/** A step with its parameters; the system is checked after each. */
 function happening<T>(
   name: string,
   parameters: fc.Arbitrary<T>,
@@ -27,7 +27,7 @@ const HOUR = 3_600 * SECOND;
 const DAY = 24 * HOUR;
 const worker = fc.nat(WORKERS - 1);
 const address = fc.constantFrom(...ADDRESSES);
-/** Mostly all the way; else up to some step in the middle. */
+/** Usually all steps; otherwise up to some step in the middle. */
 const steps = fc.oneof(
   { weight: 2, arbitrary: fc.constant(Number.MAX_SAFE_INTEGER) },
   { weight: 1, arbitrary: fc.nat(12) },
@@ -35,7 +35,7 @@ const steps = fc.oneof(
 const outcome = fc.constantFrom<Outcome>('ok', 'error', 'timeout', 'outage');
 const somewhere = fc.nat(1_000);
 
-/** Those named more than once come more often. */
+/** A step that is listed more than once is chosen more often. */
 const publish = happening('publish', steps, (on, after) => on.publish(on.published++, after));
 const take = happening('take', fc.tuple(worker, steps), (on, [which, after]) => on.take(which, after));
 const answer = happening(
@@ -84,7 +84,7 @@ export const commands: fc.Arbitrary<Command>[] = [
     (on) => [...on.model.deliveries.values()].some(({ status }) => status === 'failed'),
   ),
   happening('replayAll', address, (on, which) => on.replayAll(which)),
-  // One address stays, and the other mostly, so that a deletion is not the end of every story.
+  // The first address is never deleted and the second one rarely, so that a deletion does not end most stories.
   happening(
     'remove',
     fc.tuple(fc.nat(5), steps),

@@ -1,4 +1,4 @@
-/** Says, of each script that Redis has run, what it means by the rules: the model takes the same step, and its answer must be the same. */
+/** Maps each script that Redis has run to a step of the rules: the model takes the same step, and the result must be the same. */
 import { expect } from '@jest/globals';
 import type { AttemptError, FailureReason } from '@posthorn/core';
 import {
@@ -15,15 +15,15 @@ import {
   replayRefusal,
 } from './rules.ts';
 
-/** What should be stored. */
+/** The state that should be stored. */
 export interface Model {
   addresses: Map<string, Address>;
   deliveries: Map<string, Delivery>;
   /** The replays of an event to an address, by its first delivery. */
   replays: Map<string, { id: string; createdAtMs: number }[]>;
-  /** What the operation in hand makes of an address. */
+  /** The effect of the current operation on an address. */
   operation: (address: Address) => Address | undefined;
-  /** Paused by the rules so far. */
+  /** Number of pauses by the rules so far. */
   pauses: number;
 }
 
@@ -31,7 +31,7 @@ type Args = readonly string[];
 const groups = (size: number, flat: Args) =>
   Array.from({ length: flat.length / size }, (_, i) => flat.slice(i * size, (i + 1) * size));
 
-/** The first argument of a script is its partition's prefix; the others are declared in packages/store's scripts.ts. */
+/** The first argument of a script is its partition prefix; the others are declared in packages/store's scripts.ts. */
 export function explain(model: Model, script: string, [, ...args]: Args, answer: unknown): void {
   const { addresses, deliveries } = model;
   const addressOf = (delivery: Delivery) => addresses.get(delivery.address)!;
@@ -65,7 +65,7 @@ export function explain(model: Model, script: string, [, ...args]: Args, answer:
     case 'hold': {
       const delivery = deliveries.get(args[0]!)!;
       const next = held(delivery, addressOf(delivery));
-      // 0 is also the answer to a job that is not the delivery's any more.
+      // 0 is also the result for a job that is no longer the delivery's.
       if (answer === 1) {
         expect(next).toBeDefined();
         set(args[0]!, next);
@@ -75,7 +75,7 @@ export function explain(model: Model, script: string, [, ...args]: Args, answer:
     case 'recordAttempt': {
       const [id = '', number, kind, , endedAt, nextAt, reason] = args;
       const delivery = deliveries.get(id)!;
-      // Which error a retry follows is not among the arguments, and makes no difference.
+      // The error before a retry is not among the arguments, and makes no difference.
       const error = kind === 'succeeded' ? null : ((reason || 'status') as AttemptError);
       const before = addressOf(delivery);
       const next = attempted(delivery, before, { number: Number(number), error, endedAtMs: Number(endedAt) });
@@ -112,7 +112,7 @@ export function explain(model: Model, script: string, [, ...args]: Args, answer:
       const [lane, , , , , dueAtMs] = args;
       const all = groups(4, answer as string[]);
       const gone = all.filter(([, generation]) => generation !== '-1');
-      // Maintenance comes twice a second.
+      // Maintenance runs twice a second.
       if (lane !== 'parked') expect(gone.length).toBeLessThanOrEqual(OVERDUE_PER_SECOND / 2);
       for (const [id = '', generation, , attempts] of all) {
         const delivery = deliveries.get(id)!;
@@ -156,7 +156,7 @@ export function explain(model: Model, script: string, [, ...args]: Args, answer:
       if (answer === 1) addresses.set(args[0]!, { status: 'deleted', reason: null, failures: 0 });
       return;
     default:
-      // The others change nothing that the rules speak of.
+      // The other scripts change nothing that the rules cover.
       return;
   }
 }

@@ -1,26 +1,26 @@
-/** Processes that can stand still or die between any two steps: before every command to Redis, and every job put into the queue. */
+/** Processes that can stop or die between any two steps: before every command to Redis, and before every job added to the queue. */
 import type { Store } from '@posthorn/store';
 import type { TakenJob } from './broker.ts';
 
 export interface Task {
-  /** The job it has in hand; undefined for other work. */
+  /** The job that it has taken; undefined for other work. */
   taken: TakenJob | undefined;
-  /** Whether its process stood still meanwhile: what it read may be out of date. */
+  /** Whether its process was stopped meanwhile: what it has read may be outdated. */
   stoodStill: boolean;
 }
 
 export interface Process {
   tasks: Set<Task>;
-  /** Steps it may still take before it stands still. */
+  /** Steps that it may still take before it stops. */
   stepsLeft: number;
   dead: boolean;
-  /** Waits while the process stands still; for ever if it is dead. */
+  /** Waits while the process is stopped; for ever if it is dead. */
   pass(): Promise<void>;
   goOn(): void;
   run(taken: TakenJob | undefined, work: (task: Task) => Promise<void>): void;
 }
 
-/** Counted up by each step of anybody, to see when all are at rest. */
+/** Incremented by each step of any process, to detect when all are idle. */
 export const activity = { steps: 0, failure: undefined as unknown };
 
 export function createProcess(): Process {
@@ -56,10 +56,10 @@ export function createProcess(): Process {
 
 export const never = () => new Promise<never>(() => undefined);
 
-/** Told of every command that Redis has answered, in their order. */
+/** Called for every command after Redis has replied, in order. */
 export type Observer = (command: string, args: readonly unknown[], answer: unknown) => void;
 
-/** The store as a process sees it. */
+/** The store as a process uses it. */
 export function storeOf(store: Store, process: Process, observe: Observer): Store {
   const redis = new Proxy(store.redis, {
     get(target, name: string) {

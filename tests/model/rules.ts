@@ -1,12 +1,15 @@
-/** The state machines of a delivery and of an address (specification 3, interface 6), written once more from the specification: the judge of the production code. */
+/**
+ * The state machines of a delivery and of an address (specification 3, interface 6), written a second time from the specification to
+ * judge the production code.
+ */
 import type { AttemptError, DeliveryStatus, FailureReason, StatusReason } from '@posthorn/core';
 
-/** Specification 8, written out once more: a slip in the code's own constants shows. */
+/** Specification 8, repeated here to detect mistakes in the constants of the code. */
 export const RETRY_DELAYS_MS = [60_000, 5 * 60_000, 30 * 60_000, 2 * 3_600_000, 12 * 3_600_000];
 const RETENTION_MS = 30 * 86_400_000;
-/** Fewer than the specification's 20, so that a short story gets there. */
+/** Fewer than the specification's 20, so that a short story can reach it. */
 export const PAUSE_AFTER = 3;
-/** A retry that is due for longer is overdue; so many of an address are released a second. */
+/** A retry that has been due for longer is overdue; this many of an address are released per second. */
 const OVERDUE_AFTER_MS = 60_000;
 export const OVERDUE_PER_SECOND = 50;
 
@@ -29,7 +32,7 @@ export interface Delivery {
 
 export const isOver = ({ status }: Delivery) => status === 'succeeded' || status === 'failed';
 
-/** A new delivery; none to an address that is gone. */
+/** Makes a new delivery; none for a deleted address. */
 export function made(eventId: string, to: string, address: Address, nowMs: number): Delivery | undefined {
   if (address.status === 'deleted') return undefined;
   return {
@@ -54,7 +57,7 @@ export function mayBegin(delivery: Delivery, address: Address, nowMs: number): b
   return waits(delivery) && address.status === 'active' && (delivery.dueAtMs ?? 0) <= nowMs;
 }
 
-/** An attempt has ended. One that was recorded before, and one that comes after the end of its delivery, change nothing. */
+/** Ends an attempt. A repeated attempt, or one after the end of its delivery, changes nothing. */
 export function attempted(
   delivery: Delivery,
   address: Address,
@@ -85,29 +88,29 @@ function deliveryFailed(address: Address): Address {
   return pauses ? { status: 'paused', reason: 'consecutive_failures', failures } : { ...address, failures };
 }
 
-/** Held, if its address is there but not active. */
+/** Holds a delivery, if its address exists and is not active. */
 export function held(delivery: Delivery, address: Address): Delivery | undefined {
   if (isOver(delivery) || address.status === 'active' || address.status === 'deleted') return undefined;
   return { ...delivery, status: 'held', dueAtMs: null };
 }
 
-/** Sent on after a resume, with the attempts it had. */
+/** Releases a delivery, with the attempts it had. */
 export function released(delivery: Delivery): Delivery {
   if (delivery.status !== 'held') return delivery;
   return { ...delivery, status: delivery.attempts === 0 ? 'pending' : 'waiting_for_retry' };
 }
 
-/** Whether an attempt waits for its turn in the overdue lane: a first attempt only if its delivery was created before the end of an outage. */
+/** Whether an attempt is overdue; a first attempt only if its delivery was created before the end of an outage. */
 export function isOverdue({ dueAtMs, createdAtMs }: Delivery, nowMs: number, outageEndMs: number): boolean {
   return (dueAtMs ?? createdAtMs) < outageEndMs || (dueAtMs !== null && nowMs - dueAtMs > OVERDUE_AFTER_MS);
 }
 
-/** Ended without an attempt. */
+/** Ends a delivery without an attempt. */
 export function ended(delivery: Delivery, reason: 'expired' | 'subscription_deleted', nowMs: number): Delivery {
   return { ...delivery, status: 'failed', reason, dueAtMs: null, endedAtMs: nowMs };
 }
 
-/** Why a delivery can't be replayed; undefined where it can. */
+/** Returns why a delivery can't be replayed; undefined if it can. */
 export function replayRefusal(delivery: Delivery, address: Address, nowMs: number) {
   if (delivery.status !== 'failed') return 'not_failed';
   if (nowMs > (delivery.endedAtMs ?? 0) + RETENTION_MS) return 'too_late';
@@ -116,7 +119,7 @@ export function replayRefusal(delivery: Delivery, address: Address, nowMs: numbe
 
 const isInUse = ({ status }: Address) => status === 'active' || status === 'paused';
 
-/** What operators do to an address that is not deleted, and what a validation finds; undefined where it is refused. */
+/** The effect of operators and validations on an address that is not deleted; undefined if the operation is refused. */
 export const operations = {
   paused: (now: Address): Address | undefined => {
     if (now.status === 'active') return { ...now, status: 'paused', reason: 'operator' };

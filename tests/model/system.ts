@@ -1,4 +1,4 @@
-/** The real code over a real Redis, with the queue, the receivers, the clock and the end of processes in the test's hands. */
+/** The real code over a real Redis; the test controls the queue, the receivers, the clock and the death of processes. */
 import { expect } from '@jest/globals';
 import { type AddressEvent, AppError, eventRef, nextAddressState } from '@posthorn/core';
 import { finishFanOuts, replay } from '@posthorn/dispatch';
@@ -48,7 +48,7 @@ const logger = createLogger({ app: 'model', level: 'silent' });
 const metrics = createWorkerMetrics(createMetrics('model'));
 const box = createSecretBox([Buffer.alloc(32, 3)]);
 
-/** `outage`: nothing could be reached, and a moment later all can. */
+/** `outage`: nothing could be reached at that moment, and everything can be a moment later. */
 export type Outcome = 'ok' | 'error' | 'timeout' | 'outage';
 const RESULTS: Record<Outcome, SendResult> = {
   ok: { kind: 'responded', statusCode: 204, ip: null },
@@ -79,14 +79,14 @@ export class System {
     operation: () => undefined,
     pauses: 0,
   };
-  /** Requests that receivers have not answered yet, oldest first. */
+  /** Requests that receivers have not responded to yet, oldest first. */
   inFlight: RequestInFlight[] = [];
-  /** References of events that publishers were told are accepted, with the addresses that were there then. */
+  /** References of the events that publishers know to be accepted, with the addresses that existed then. */
   readonly accepted = new Map<string, string[]>();
   published = 0;
-  /** Deliveries whose job was in the hands of a process that stood still or died: they may be sent twice at once. */
+  /** Deliveries whose job a stopped or dead process had: two attempts may be in flight at once. */
   private readonly disturbed = new Set<string>();
-  /** Deliveries that a receiver took. */
+  /** Deliveries that a receiver accepted. */
   private readonly taken = new Set<string>();
   private readonly workers: Worker[];
   private readonly raw: Store;
@@ -115,9 +115,9 @@ export class System {
     }
   }
 
-  // What happens.
+  // Steps.
 
-  /** Publishes an event over an ingest process that dies after `steps` of them, if it has not answered by then. */
+  /** Publishes an event with an ingest process that dies after `steps` steps, unless it has responded by then. */
   async publish(number: number, steps: number): Promise<void> {
     const { process, store } = this.processStore(steps);
     const context: IngestContext = {
@@ -145,7 +145,7 @@ export class System {
     process.dead = true;
   }
 
-  /** Finishes what ingest processes that died left half done, as each of them does every few seconds. */
+  /** Resumes interrupted fan-outs, as each ingest does every few seconds. */
   async sweepFanOuts(): Promise<void> {
     const { process, store } = this.processStore();
     const context = { store, producer: this.broker.producerFor(process.pass), logger };
@@ -155,7 +155,7 @@ export class System {
     await this.settle();
   }
 
-  /** A worker takes a job; it stands still after `steps`. */
+  /** A worker takes a job; it stops after `steps` steps. */
   async take(index: number, steps: number): Promise<boolean> {
     const { process, context } = this.workers[index]!;
     if (process.stepsLeft !== Number.POSITIVE_INFINITY) return false;
@@ -167,7 +167,7 @@ export class System {
         const outcome = await handleJob(this.contextOf(context, task), taken.job);
         this.broker.finish(taken, outcome);
       } catch (error) {
-        // A failed expectation is the test's; anything else the consumer would put off.
+        // A failed expectation is reported by the test; the consumer would retry after any other error.
         activity.failure ??= error;
         this.broker.finish(taken, { kind: 'retry', delayMs: AFTER_ERROR_MS, reason: 'internal error' });
       }
@@ -177,7 +177,7 @@ export class System {
     return true;
   }
 
-  /** A receiver answers one of the requests in flight. */
+  /** A receiver responds to one of the requests in flight. */
   async answer(index: number, outcome: Outcome): Promise<void> {
     const [request] = this.inFlight.splice(index % this.inFlight.length, 1);
     if (outcome === 'ok') this.taken.add(request!.deliveryId);
@@ -200,7 +200,7 @@ export class System {
     this.mindLocks(process);
   }
 
-  /** A process that stood still goes on, or one that still runs is left alone. */
+  /** Continues a stopped process; has no effect on a running one. */
   async goOn(index: number): Promise<void> {
     const { process } = this.workers[index]!;
     process.goOn();
@@ -208,7 +208,7 @@ export class System {
     await this.settle();
   }
 
-  /** SIGKILL, and another process in its place. */
+  /** Kills a worker and starts another in its place. */
   kill(index: number): void {
     const { process } = this.workers[index]!;
     process.dead = true;
@@ -245,7 +245,7 @@ export class System {
     process.dead = true;
   }
 
-  /** Replays one of the failed deliveries, or now and then another, over a console that dies after `steps`. */
+  /** Replays one of the failed deliveries, or sometimes another one, with a console that dies after `steps` steps. */
   async replay(which: number, steps: number): Promise<void> {
     const all = [...this.model.deliveries.keys()];
     const failed = all.filter((id) => this.model.deliveries.get(id)!.status === 'failed');
@@ -268,7 +268,7 @@ export class System {
     await startReplay(store, { subscriptionId: address, fromMs: 0, toMs: nowMs }, nowMs, { operator: 'model' });
   }
 
-  /** Everybody does their work for a while, and receivers answer like this. */
+  /** Runs maintenance, workers and receivers for some rounds; receivers respond with `outcome`. */
   async live(rounds: number, outcome: Outcome): Promise<void> {
     for (let round = 0; round < rounds; round++) {
       await this.maintain(round % WORKERS, Number.POSITIVE_INFINITY);
@@ -279,9 +279,9 @@ export class System {
     }
   }
 
-  // What must hold.
+  // Checks.
 
-  /** What is stored is what the rules say. */
+  /** Checks that the stored state follows the rules. */
   async check(): Promise<void> {
     if (activity.failure !== undefined) throw activity.failure;
     const { deliveries, addresses } = this.model;
@@ -334,14 +334,14 @@ export class System {
       expect([status, await members(`by_status:${status}`)]).toEqual([status, expected.sort()]);
     }
     for (const [address, { status }] of this.model.addresses) {
-      // What a deletion has not come to yet may still stand there.
+      // What a deletion has not removed yet may still be there.
       if (status === 'deleted') continue;
       const held = all.filter(([, one]) => one.address === address && one.status === 'held').map(([id]) => id);
       expect(['held', await members(`held:${address}`)]).toEqual(['held', held.sort()]);
     }
   }
 
-  /** Nothing goes wrong any more: everything must come to its end by itself, and every promise be kept. */
+  /** From now on nothing fails: everything must finish by itself, and every guarantee must hold. */
   async comeToRest(): Promise<void> {
     for (let i = 0; i < WORKERS; i++) this.kill(i);
     const left = async () => {
@@ -371,7 +371,7 @@ export class System {
     for (const [eventId, addresses] of this.accepted) {
       for (const address of addresses) {
         const made = deliveries.some(([, one]) => one.eventId === eventId && one.address === address);
-        // One that was deleted between the match and the making gets none.
+        // An address that was deleted between matching and making gets no delivery.
         const gone = this.model.addresses.get(address)!.status === 'deleted';
         expect([eventId, address, made || gone]).toEqual([eventId, address, true]);
       }
@@ -392,9 +392,9 @@ export class System {
     }
   }
 
-  // How it is put together.
+  // Construction.
 
-  /** A process of ingest, console or operator that takes so many steps. */
+  /** A process of ingest, the console or an operator that stops after `steps` steps. */
   private processStore(steps = Number.POSITIVE_INFINITY) {
     const process = createProcess();
     process.stepsLeft = steps;
@@ -441,13 +441,13 @@ export class System {
     return { process, context, store };
   }
 
-  /** The context of one job: its requests are answered by `answer`. */
+  /** The context of one job, whose requests get their response from `answer`. */
   private contextOf(context: AttemptContext, task: Task): AttemptContext {
     const { job } = task.taken!;
     const process = this.workers.find((worker) => worker.context === context)!.process;
     const send = async () => {
       const delivery = this.model.deliveries.get(job.deliveryId)!;
-      // An attempt begins by the rules, unless its process stood still after it had looked.
+      // An attempt begins by the rules, unless its process was stopped after it had read the record.
       if (!task.stoodStill) {
         const now = this.clock.now();
         expect([delivery, mayBegin(delivery, this.model.addresses.get(delivery.address)!, now)]).toEqual([
@@ -475,13 +475,13 @@ export class System {
     return [...process.tasks].flatMap(({ taken }) => (taken ? [taken] : []));
   }
 
-  /** A process that stands still renews no lock; one that has come through its steps is as before. */
+  /** A stopped process renews no lock; one that has taken all its steps runs normally again. */
   private mindLocks(process: Process): void {
     if (process.stepsLeft > 0) process.stepsLeft = Number.POSITIVE_INFINITY;
     else this.lose(process);
   }
 
-  /** Waits until every process stands still, waits for a receiver, or has nothing to do. */
+  /** Waits until every process is stopped, waits for a receiver, or has nothing to do. */
   private async settle(): Promise<void> {
     for (let quiet = 0, seen = -1; quiet < 2; ) {
       await this.raw.redis.ping();

@@ -1,10 +1,10 @@
-/** Mutations that need not be noticed, each with its reason: most change nothing that can be observed. */
+/** Mutations that need not be noticed, each with its reason: most have no observable effect. */
 import type { Outcome } from './mutant.ts';
 
 interface Accepted {
   file: string;
   original: string;
-  /** Left out: whatever it is replaced by. */
+  /** Undefined: any replacement. */
   replacement?: string;
   reason: string;
 }
@@ -18,14 +18,19 @@ const ACCEPTED: readonly Accepted[] = [
     file: SECRET_BOX,
     original: 'key.length === 32',
     replacement: 'true',
-    reason: '43 characters of base64 are 32 bytes: the pattern behind it refuses the same texts.',
+    reason: '43 characters of base64 are 32 bytes: the pattern after it refuses the same texts.',
   },
-  { file: SECRET_BOX, original: "'utf8'", reason: 'UTF-8 is what the cipher uses without it.' },
-  { file: SECRET_BOX, original: '{\n    return undefined;\n  }', reason: 'Without it undefined is returned too.' },
+  { file: SECRET_BOX, original: "'utf8'", reason: 'UTF-8 is the default of the cipher.' },
+  {
+    file: SECRET_BOX,
+    original: '{\n    return undefined;\n  }',
+    reason: 'The function also returns undefined without it.',
+  },
   ...["url.username !== ''", "url.password !== ''", "url.username !== '' || url.password !== ''"].map((original) => ({
     file: GUARD,
     original,
-    reason: 'The pattern on the raw text refuses the same; this is what the parser sees, which also chooses the host.',
+    reason:
+      'The pattern on the raw text refuses the same; this checks the result of the parser, which also determines the host.',
   })),
   {
     file: JSON_READER,
@@ -37,17 +42,17 @@ const ACCEPTED: readonly Accepted[] = [
     file: JSON_READER,
     original: 'i < text.length',
     replacement: 'i <= text.length',
-    reason: 'Behind the end there is no character code that is compared with.',
+    reason: 'Behind the end there is no character code to compare with.',
   },
   {
     file: JSON_READER,
     original: '/[\\d.]{16}|\\d\\.\\d*0(?!\\d)|\\d[eE]|-0|0\\.0{6}/',
     reason:
-      'The pattern only saves time: where it matches too much, numbers are compared one by one and stay as they are.',
+      'The pattern only saves time: if it matches too much, numbers are compared one by one and remain unchanged.',
   },
 ];
 
-/** Why a survivor is accepted, or undefined where it is not. */
+/** Returns why a survivor is accepted; undefined if it is not. */
 export function reasonFor({ file, original, replacement }: Outcome): string | undefined {
   return ACCEPTED.find(
     (one) =>

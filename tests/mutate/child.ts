@@ -1,10 +1,10 @@
-/** Runs a Node program to its end, with everything it starts, and ends all of it when asked to. */
+/** Runs a Node program to its end, and kills it with everything it has started when asked to. */
 import { spawn } from 'node:child_process';
 
 export interface Ended {
   /** `hung`: it was killed after `limitMs`. */
   how: 'succeeded' | 'failed' | 'hung';
-  /** The end of what it printed. */
+  /** The last part of its output. */
   output: string;
 }
 
@@ -25,7 +25,7 @@ export function runNode(args: readonly string[], options: RunOptions): Promise<E
     cwd: options.cwd,
     env: { ...process.env, ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],
-    // A group of its own, so that what it started can be killed with it.
+    // In its own process group, so that everything it has started can be killed with it.
     detached: true,
   });
   let output = '';

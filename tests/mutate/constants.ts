@@ -11,7 +11,7 @@ interface Node {
   [key: string]: unknown;
 }
 
-/** Every such mutation of a TypeScript file. */
+/** Returns every such mutation of a TypeScript file. */
 export function constantMutants(file: string, source: string): Mutant[] {
   const mutants: Mutant[] = [];
   const add = (kind: string, start: number, end: number, replacement: string) =>
@@ -30,7 +30,7 @@ export function constantMutants(file: string, source: string): Mutant[] {
     }
     if (node.type === 'ArrayExpression') {
       const elements = (node.elements ?? []).filter((element) => element !== null);
-      // A list of numbers is covered by the numbers; a pair is a tuple more often than a list.
+      // The numbers in a list of numbers are mutated anyway; a pair is usually a tuple and not a list.
       if (elements.length < 2 || elements.some(({ type }) => type === 'NumericLiteral')) return;
       for (const [i, element] of elements.entries()) {
         const next = elements[i + 1];

@@ -17,11 +17,11 @@ const SWAPS: Record<string, string> = {
 };
 /** One token: a comment, a string, a number, an operator, `..`, or a word. A word in capitals is a constant. */
 const TOKEN = /--[^\n]*|'[^'\n]*'|\.\.\.?|\d+|[=~<>]=|[<>+\-*/]|[A-Za-z_]\w*/g;
-/** A line that is nothing but one command or call. */
+/** A line that is only one command or call. */
 const STATEMENT = /^[ \t]*(?:call|append|audit|notify|move|fail)\(.*\)[ \t]*$/gm;
 const CONDITION = /\b(?:if|elseif) (.+?) then\b/g;
 
-/** Every mutation of a Lua file. */
+/** Returns every mutation of a Lua file. */
 export function luaMutants(file: string, source: string): Mutant[] {
   const mutants: Mutant[] = [];
   const add = (kind: string, start: number, original: string, replacement: string) =>
@@ -29,7 +29,7 @@ export function luaMutants(file: string, source: string): Mutant[] {
   let previous = '';
   for (const { 0: token, index } of source.matchAll(TOKEN)) {
     if (token.startsWith('--')) continue;
-    // A minus in front of a number is its sign only after an operator or a bracket; here all are differences or -1.
+    // A minus before a number is its sign only after an operator or a bracket; in these files all are differences or -1.
     if (token in SWAPS) add('Operator', index, token, SWAPS[token]!);
     else if (token === 'not') add('Not', index, source.slice(index, index + 4), '');
     else if (/^\d/.test(token)) add('Number', index, token, String(Number(token) + 1));

@@ -1,6 +1,7 @@
 /**
- * `npm run mutate`: changes the source in many small ways and says which changes no test notices. Works on copies of the tree.
- * `--only=named,core,signing,guard,sender,lua`; of the Lua it tries a sample: `--sample=200` (0: all) chosen by `--seed=1`.
+ * `npm run mutate`: makes many small changes to the source and lists those that no test notices. Works on copies of the tree.
+ * `--only=named,core,signing,requests,guard,sender,lua` selects parts. Of the Lua mutations it runs a sample: `--sample=200` (0: all),
+ * chosen by `--seed=1`.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
@@ -77,7 +78,7 @@ async function runAll(mutants: readonly Mutant[], stages: readonly string[][]): 
   return await runMutants(await makeBenches(BENCHES), mutants, stages, { signal, progress });
 }
 
-/** Copies of the tree, each with a Redis, since a mutated script may block it. */
+/** Makes copies of the tree, each with its own Redis, since a mutated script may block it. */
 async function makeBenches(count: number): Promise<Bench[]> {
   while (benches.length < count) benches = [...benches, await makeBench()];
   return benches.slice(0, count);
@@ -92,7 +93,7 @@ async function makeBench(): Promise<Bench> {
     return server;
   };
   let server = await start();
-  // A third of the model's usual stories: it runs once for each mutant that the store's tests missed.
+  // A third of the usual stories of the model test: it runs once for each mutant that the tests of the store missed.
   const env = { REDIS_URL: server.url, MODEL_RUNS: '20' };
   const reset = async () => {
     servers.delete(server);
@@ -109,7 +110,7 @@ function ownTree(): string {
   return tree;
 }
 
-/** Some of the mutants, spread evenly over the scripts and the same for the same seed; all of them where `count` is 0. */
+/** Returns some of the mutants, spread evenly over the scripts and the same for the same seed; all of them if `count` is 0. */
 function sample(mutants: readonly Mutant[], count: number): Mutant[] {
   if (count === 0 || count >= mutants.length) return [...mutants];
   const { next } = random(Number(options.seed));
@@ -143,7 +144,7 @@ function report(results: Record<string, Outcome[]>): void {
   writeFileSync(join(REPOSITORY, '.posthorn/mutate.json'), JSON.stringify(results, null, 1));
 }
 
-/** Stryker and its 150 packages are not in the repository's lock file, since nothing else needs them: installed at first use. */
+/** Stryker and its 150 packages are not in the repository's lock file, since nothing else needs them: they are installed at first use. */
 function installStryker(): void {
   if (existsSync(join(import.meta.dirname, 'node_modules'))) return;
   say('Installing Stryker into tests/mutate (once) ...');

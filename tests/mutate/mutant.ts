@@ -1,4 +1,4 @@
-/** One change of the source that a test should notice, and what became of it. */
+/** One change of the source that a test should notice, and the outcome. */
 
 export interface Mutant {
   /** Path from the top of the repository. */

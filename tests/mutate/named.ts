@@ -1,4 +1,4 @@
-/** Single mutations that matter by themselves: each was made by hand once, and at that time no test noticed. */
+/** Single mutations that matter by themselves: each was once made by hand, and no test noticed it then. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Mutant } from './mutant.ts';
@@ -30,7 +30,7 @@ export const NAMED: readonly Named[] = [
     replacement: 'ATTEMPT_TIMEOUT: durationMs.default(9_000)',
     tests: LIMITS,
   })),
-  // The line's indentation tells the sender of deliveries from that of notices.
+  // The line's indentation distinguishes the sender of deliveries from that of notices.
   ...[
     ['worker', '\n    '],
     ['console', '\n      '],
@@ -57,7 +57,7 @@ export const NAMED: readonly Named[] = [
   },
 ];
 
-/** The place of a named mutation in the file as it is now. Throws where its text is not there exactly once: the list is out of date. */
+/** Finds a named mutation in the current file. Throws unless its text is there exactly once: then the list is out of date. */
 export function locate({ name, file, original, replacement }: Named): Mutant {
   const source = readFileSync(join(REPOSITORY, file), 'utf8');
   const [start, second] = [source.indexOf(original), source.lastIndexOf(original)];

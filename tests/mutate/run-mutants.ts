@@ -4,22 +4,22 @@ import { join } from 'node:path';
 import { runNode } from './child.ts';
 import { applyMutant, type Mutant, type Outcome, outcomeOf } from './mutant.ts';
 
-/** A run that takes this long hangs: the mutant is found. */
+/** A run that takes this long hangs: the mutant is killed. */
 const MAX_RUN_MS = 180_000;
 const JEST = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning', 'node_modules/jest/bin/jest.js'];
 
 export interface Bench {
   /** A copy of the repository. */
   tree: string;
-  /** What the tests' environment has beside that of this process. */
+  /** Environment variables of the tests, in addition to those of this process. */
   env: Record<string, string>;
-  /** Called after a run that hung: a mutated script may have blocked the Redis of this bench. */
+  /** Called after a run that hung: a mutated script may have blocked this bench's Redis. */
   reset(): Promise<void>;
 }
 
 /**
- * Runs the tests of each mutant. `stages` are lists of jest's arguments; a later one runs only where the tests of the one
- * before passed. Throws where tests fail without any mutation, since every mutant would seem to be killed.
+ * Runs the tests of each mutant. `stages` are lists of jest's arguments; a later stage runs only if the tests of the earlier
+ * one passed. Throws if tests fail without a mutation, since every mutant would then seem to be killed.
  */
 export async function runMutants(
   benches: readonly Bench[],
@@ -29,7 +29,7 @@ export async function runMutants(
 ): Promise<Outcome[]> {
   for (const stage of stages) {
     const { how, output } = await jest(benches[0]!, stage, options.signal);
-    if (how !== 'succeeded') throw new Error(`Without any mutation these tests fail: ${stage.join(' ')}\n${output}`);
+    if (how !== 'succeeded') throw new Error(`These tests fail without any mutation: ${stage.join(' ')}\n${output}`);
   }
   const outcomes: Outcome[] = [];
   const todo = [...mutants];
@@ -44,13 +44,13 @@ export async function runMutants(
   return outcomes;
 }
 
-/** Type-checks what survived the tests: `npm test` refuses a mutant that does not compile before any test runs. */
+/** Type-checks the survivors: `npm test` refuses a mutant that does not compile before any test runs. */
 export async function typeCheck(bench: Bench, outcomes: readonly Outcome[], signal: AbortSignal): Promise<Outcome[]> {
   const compiles = async () => {
     const tsc = ['node_modules/typescript/bin/tsc', '-p', '.'];
     return (await runNode(tsc, { cwd: bench.tree, limitMs: MAX_RUN_MS, signal })).how === 'succeeded';
   };
-  if (!(await compiles())) throw new Error('Without any mutation the types do not fit: npm run lint');
+  if (!(await compiles())) throw new Error('The types have errors without any mutation. Run: npm run lint');
   const checked: Outcome[] = [];
   for (const outcome of outcomes) {
     checked.push({ ...outcome, killed: outcome.killed || !(await mutated(bench, outcome, compiles)) });
@@ -75,7 +75,7 @@ async function tryMutant(
   });
 }
 
-/** Does something while a mutant is in a bench's tree. */
+/** Runs a function while a mutant is in a bench's tree. */
 async function mutated<T>(bench: Bench, mutant: Mutant, act: () => Promise<T>): Promise<T> {
   const path = join(bench.tree, mutant.file);
   const source = readFileSync(path, 'utf8');

@@ -15,7 +15,7 @@ interface Report {
 interface StrykerMutant {
   mutatorName: string;
   replacement: string;
-  /** `NoCoverage` is a survivor too; `Ignored`, `CompileError` and `RuntimeError` are no mutants. */
+  /** `NoCoverage` is a survivor too; `Ignored`, `CompileError` and `RuntimeError` are not mutants. */
   status: 'Killed' | 'Timeout' | 'Survived' | 'NoCoverage' | 'Ignored' | 'CompileError' | 'RuntimeError';
   location: { start: Position; end: Position };
 }
@@ -37,14 +37,14 @@ export async function runStryker(
     testRunner: 'jest',
     // Its plugins are not in the repository's node_modules.
     plugins: [join(import.meta.dirname, 'node_modules/@stryker-mutator/jest-runner/dist/src/index.js')],
-    // A file of its own: in the repository's one it would find four projects, and run these tests in each.
+    // A separate configuration: the repository's one has four projects, and would run these tests in each.
     jest: { projectType: 'custom', configFile: JEST_CONFIG, enableFindRelatedTests: false },
     testRunnerNodeArgs: ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning'],
     mutate: files,
     inPlace: true,
     concurrency: 2,
     coverageAnalysis: 'perTest',
-    // It would rewrite a tsconfig with TypeScript's JavaScript API, which TypeScript 7 does not have.
+    // Otherwise it rewrites the tsconfig with TypeScript's JavaScript API, which TypeScript 7 does not have.
     tsconfigFile: 'none.json',
     reporters: ['json'],
     jsonReporter: { fileName: REPORT },

@@ -1,4 +1,4 @@
-/** What is mutated, and which tests must notice. */
+/** The mutated files, and the tests that must notice the mutations. */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { constantMutants } from './constants.ts';
@@ -6,7 +6,7 @@ import { luaMutants } from './lua.ts';
 import type { Mutant } from './mutant.ts';
 import { REPOSITORY } from './tree.ts';
 
-/** TypeScript whose own unit tests must notice. */
+/** TypeScript files whose own unit tests must notice every mutation. */
 export interface UnitTarget {
   files: string[];
   /** Globs of the tests that Stryker runs. */
@@ -28,7 +28,7 @@ export const UNIT_TARGETS: Record<string, UnitTarget> = {
   guard: {
     files: [`${SENDER}/guard.ts`],
     tests: [`${SENDER}/guard.test.ts`],
-    // Stryker changes no number, so it can leave out the slower test of the ports.
+    // Stryker changes no numbers, so it can leave out the slower test of the ports.
     constantTests: `${SENDER}/(guard|bad-ports)`,
   },
   sender: { ...inFolder(SENDER), files: sources(SENDER).filter((file) => file !== `${SENDER}/guard.ts`) },
@@ -36,7 +36,7 @@ export const UNIT_TARGETS: Record<string, UnitTarget> = {
 
 const SCRIPTS = 'packages/store/src/lua/**/*.lua';
 
-/** Tests of the scripts: those of the store first, which take seconds; what they miss must be noticed by the model. */
+/** Tests of the scripts: first those of the store, which take seconds; the model test must notice what they miss. */
 export const LUA_STAGES = [
   ['--selectProjects', 'int', '--', 'packages/store/src'],
   ['--selectProjects', 'e2e', '--', 'tests/model.test.ts'],
@@ -56,7 +56,7 @@ function inFolder(folder: string): UnitTarget {
   return { files: sources(folder), tests: [`${folder}/*.test.ts`], constantTests: `${folder}/` };
 }
 
-/** The modules of a folder; `index.ts` only exports. */
+/** The modules of a folder, without `index.ts`, which only exports. */
 function sources(folder: string): string[] {
   return globSync(`${folder}/*.ts`, { cwd: REPOSITORY })
     .filter((file) => !file.endsWith('.test.ts') && !file.endsWith('/index.ts'))

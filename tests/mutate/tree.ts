@@ -1,4 +1,4 @@
-/** A throw-away copy of the working tree, so that a mutation never touches the real one. */
+/** A temporary copy of the working tree, so that a mutation never changes the real one. */
 import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readlinkSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -7,8 +7,8 @@ import { dirname, join } from 'node:path';
 export const REPOSITORY = join(import.meta.dirname, '../..');
 
 /**
- * Copies every file that git tracks or would track. Installed packages are linked, but those of the workspace point into the
- * copy: a mutated `packages/core` is what the copied apps import. Returns the path of the copy.
+ * Copies every file that git tracks or would track. Installed packages are linked, but packages of the workspace are linked to the
+ * copy, so that the copied apps import a mutated `packages/core`. Returns the path of the copy.
  */
 export function copyTree(): string {
   const tree = mkdtempSync(join(tmpdir(), 'posthorn-mutate-'));
@@ -18,7 +18,7 @@ export function copyTree(): string {
     maxBuffer: 64 * 1024 * 1024,
   });
   for (const file of list.split('\0')) {
-    // A file that was deleted but not committed is still listed.
+    // git also lists a file that was deleted but not committed.
     if (file !== '' && existsSync(join(REPOSITORY, file))) cpSync(join(REPOSITORY, file), join(tree, file));
   }
   linkPackages(tree);
@@ -35,7 +35,7 @@ function linkPackages(tree: string): void {
     if (name !== '@posthorn') link(join(from, name), join(tree, 'node_modules', name));
   }
   for (const name of readdirSync(join(from, '@posthorn'))) {
-    // A relative link, `../../packages/core`: in the copy it leads to the copy.
+    // A relative link, `../../packages/core`, which leads to the copy in the copy.
     link(readlinkSync(join(from, '@posthorn', name)), join(tree, 'node_modules/@posthorn', name));
   }
   for (const group of ['apps', 'packages', 'tests']) {
