@@ -195,7 +195,7 @@ describe('npm start', () => {
     expect(await run.ended).toBe(1);
     const output = run.output.join('');
     expect(output).toContain(`INGEST_PORT: port ${port} is in use`);
-    expect(output).toContain('WORKER_PORT: must be a port from 1 to 65535, and is "x"');
+    expect(output).toContain('WORKER_PORT: must be a port from 1 to 65535, but is "x"');
     expect(output).not.toMatch(/Starting|\bat .*\.ts/);
     expect(existsSync(join(dir, 'redis'))).toBe(false);
   });
