@@ -71,7 +71,7 @@ async function startCluster(replicasOf: number[] = [], nodeTimeoutMs = NODE_TIME
   await all('all nodes to know each other', `cluster_known_nodes:${nodes.length}`, ['INFO']);
   for (const [i, client] of clients.slice(MASTERS).entries()) {
     await client.call('CLUSTER', 'REPLICATE', String(await clients[replicasOf[i]!]!.call('CLUSTER', 'MYID')));
-    await eventually('a replica in step', async () =>
+    await eventually('a replica in sync', async () =>
       /master_link_status:up/.test(String(await client.info('replication'))),
     );
   }
@@ -138,14 +138,14 @@ describe('Redis Cluster', () => {
     await eventually('some events', () => taken.size > 50);
     answers.clear();
     process.kill(nodes[0]!.pid, 'SIGKILL');
-    await eventually('a publisher to be told', () => answers.has(503));
+    await eventually('a publisher to get 503', () => answers.has(503));
     const before = taken.size;
     await allowFailover(nodes.slice(MASTERS));
-    await eventually('events over the new master', () => taken.size > before + 100);
+    await eventually('events through the new master', () => taken.size > before + 100);
     publishing = false;
     await Promise.all(publishers);
     expect([...answers].sort()).toEqual([202, 503]);
-    await eventually('all that was accepted, at each', () => {
+    await eventually('all accepted events at each address', () => {
       const arrived = Map.groupBy(to.requests, ({ headers }) => String(headers['service-event-id']));
       return [...taken].every((id) => (arrived.get(id)?.length ?? 0) >= 6);
     });

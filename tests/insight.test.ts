@@ -121,12 +121,12 @@ describe('notices', () => {
     failing.answerWith(200);
     await on.operate('POST', `/v1/subscriptions/${id}/resume`);
     const replay = (await on.operate('POST', '/v1/replays', { subscription_id: id })).body;
-    await eventually('the bulk replay to be told', () =>
+    await eventually('the notice of the bulk replay', () =>
       noticesOf('replay.done').find((one) => one.data.replay_id === replay.id),
     );
     failing.answerWith((_request, response) => response.writeHead(302, { location: '/' }).end());
     await on.operate('POST', `/v1/subscriptions/${id}/validate`);
-    await eventually('the refusal to be told', () => noticesOf('subscription.refused').length === 1);
+    await eventually('the notice of the refusal', () => noticesOf('subscription.refused').length === 1);
     const about = (type: string) =>
       noticesOf(type)
         .filter(({ data }) => data.subscription_id === id)

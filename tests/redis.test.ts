@@ -33,7 +33,9 @@ describe('TLS and users', () => {
     }
 
     const stranger = ownProcess('ingest', { ...worldEnv('posthorn', env.REDIS_URL), LOG_LEVEL: 'info' });
-    await eventually('a complaint', () => stranger.output.some((line) => line.includes('self-signed certificate')));
+    await eventually('an error about the certificate', () =>
+      stranger.output.some((line) => line.includes('self-signed certificate')),
+    );
     expect(stranger.output.join('')).not.toContain('"msg":"ready"');
   });
 });

@@ -19,7 +19,7 @@ describe('ACK_REPLICAS', () => {
     const replica = await redisServer(toReplica);
     const client = ownClient({ REDIS_URL: replica.url });
     const inSync = async () => /master_link_status:up/.test(await client.info('replication'));
-    await eventually('the replica to be in step', inSync);
+    await eventually('the replica to be in sync', inSync);
     const env = { ...worldEnv('posthorn', master.url), LOG_LEVEL: 'info', ACK_REPLICAS: replicas };
     const [ingest, operator] = [ownProcess('ingest', env), ownProcess('console', env)];
     const on = apiClients((await ingest.ready).url, (await operator.ready).url);

@@ -48,14 +48,14 @@ describe('Sentinel', () => {
     await eventually('some events', () => ids.size > 100);
     answers.clear();
     process.kill(master.pid, signal);
-    await eventually('a publisher to be told', () => answers.has(503));
+    await eventually('a publisher to get 503', () => answers.has(503));
     const before = ids.size;
     await allowFailover();
-    await eventually('events over the new master', () => ids.size > before + 100);
+    await eventually('events through the new master', () => ids.size > before + 100);
     if (signal === 'SIGSTOP') {
       process.kill(master.pid, 'SIGCONT');
       const client = ownClient({ REDIS_URL: master.url });
-      await eventually('the old master to be told', async () =>
+      await eventually('the old master to become a replica', async () =>
         /master_link_status:up/.test(await client.info('replication')),
       );
     }
@@ -64,7 +64,7 @@ describe('Sentinel', () => {
     expect(complaintsOf(ingest)).toEqual([]);
     expect([...answers].sort()).toEqual([202, 503]);
     const arrived = () => new Set(to.requests.map(({ headers }) => headers['service-event-id']));
-    await eventually('all that was accepted', () => {
+    await eventually('all accepted events', () => {
       const there = arrived();
       return [...ids].every((id) => there.has(id));
     });
@@ -103,7 +103,7 @@ describe('Sentinel', () => {
     process.kill(master.pid, 'SIGKILL');
     await allowFailover();
     // The only replica becomes the master, so there is no replica to wait for: stored and delivered, but the response is 503.
-    await eventually('the new master to take an event', async () => {
+    await eventually('an event through the new master', async () => {
       await publish(sampleEvent({ id: 'evt_after' }));
       return to.requests.some(({ headers }) => headers['service-event-id'] === 'evt_after');
     });

@@ -186,7 +186,7 @@ describe('rate limits', () => {
       });
     const refused = await eventually('two calls within one second', async () => {
       const limits = () => on.redis.keys(`${on.prefix}:limit:publisher*`);
-      await eventually('a second that nothing is counted in', async () => (await limits()).length === 0);
+      await eventually('a second in which nothing is counted', async () => (await limits()).length === 0);
       // A batch counts its events, and one larger than the limit uses up all of it.
       expect((await publish(0, { events: Array.from({ length: 8 }, () => sampleEvent()) })).status).toBe(200);
       const next = await publish(1, sampleEvent());

@@ -111,7 +111,7 @@ describe('an outage of name resolution', () => {
       await eventually('the outage to be noticed', async () => (await metric(world, 'posthorn_outage')) === 1);
       await world.publishBatch(many(20).map(() => sampleEvent({ type: 'session.declined' })));
       for (let minutes = 0; minutes < 60; minutes += 5) clock.advance(5 * 60_000);
-      const during = await eventually('the worker to tell of it', async () => {
+      const during = await eventually('the worker to report the outage', async () => {
         const overview = await overviewOf(world);
         return overview.workers[0]?.outage_since != null && overview;
       });
