@@ -7,13 +7,14 @@ import { createProducer } from './index.ts';
 it('can be used beside other commands from the moment it is ready', async () => {
   const redis = new Redis(testRedisUrl(), { enableAutoPipelining: true });
   const errors: Error[] = [];
-  const options = { redis, partitionPrefixes: [`${testPrefix()}:{0}`], onError: (error: Error) => errors.push(error) };
+  const prefix = testPrefix();
+  const options = { redis, partitionPrefixes: [`${prefix}:{0}`], onError: (error: Error) => errors.push(error) };
   const producer = createProducer(options);
   let isOver = false;
   // A command in each turn of the event loop: a pipeline is open at any moment.
   const others = (async () => {
     while (!isOver) {
-      void redis.get('no such key');
+      void redis.get(`${prefix}:none`);
       await new Promise(setImmediate);
     }
   })();
@@ -23,5 +24,6 @@ it('can be used beside other commands from the moment it is ready', async () => 
   await others;
   expect(errors).toEqual([]);
   await producer.close();
+  for (const key of await redis.keys(`${prefix}:*`)) await redis.del(key);
   await redis.quit();
 });
