@@ -1,4 +1,4 @@
-/** Puts an ingest process together from its settings. */
+/** Builds an ingest process from its settings. */
 import { finishFanOuts, openStorage, readBacklog } from '@posthorn/dispatch';
 import {
   type ApiService,
@@ -27,7 +27,7 @@ import { type PublisherContext, publisherRoutes } from './routes.ts';
 
 const SWEEP_EVERY_MS = 5_000;
 
-/** Builds ingest; nothing listens before its services start. */
+/** Builds ingest. It connects to nothing before its services start. */
 export function buildIngest(settings: IngestSettings, clock: Clock = systemClock): App<ApiService> {
   const logger = createLogger({ app: 'ingest', level: settings.LOG_LEVEL });
   const { storage, store, producer } = openStorage(settings, logger);
@@ -60,7 +60,7 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
   const authenticate = requireBearer(settings.PUBLISHER_KEYS, createAuthFailures({ registry, logger }));
   const api = createApi({
     title: 'Posthorn publisher API',
-    description: 'Takes in events and delivers each to every matching subscription.',
+    description: 'Accepts events and delivers each to every matching subscription.',
     security: { key: { type: 'http', scheme: 'bearer', description: 'A publisher key' } },
     guards: [authenticate, requireStorage(storage.isOpen)],
   });

@@ -1,4 +1,4 @@
-/** Ingest's settings: the only reader of its environment. */
+/** Ingest's settings. Only this file reads the environment. */
 import { loadSettings, parsedBy, publisherKeys, sharedSettings, wholeNumber } from '@posthorn/runtime';
 import { z } from 'zod';
 import type { Quota } from './publisher-quota.ts';
@@ -16,15 +16,15 @@ const schema = z.object({
 
 export type IngestSettings = Readonly<z.infer<typeof schema>>;
 
-const UNITS = { b: 1, kb: 1024, mb: 1024 ** 2, gb: 1024 ** 3 } as const;
+const UNITS = ['b', 'kb', 'mb', 'gb'];
 
 function parseQuota(text: string): Quota | null | undefined {
   if (text === '0') return null;
   const [, share] = /^(\d{1,3}(?:\.\d+)?)%$/.exec(text) ?? [];
   if (share !== undefined && Number(share) > 0 && Number(share) <= 100) return { share: Number(share) / 100 };
-  const [, size, unit] = /^(\d{1,12}(?:\.\d+)?)(b|kb|mb|gb)$/i.exec(text) ?? [];
-  if (size === undefined || Number(size) === 0) return undefined;
-  return { bytes: Number(size) * UNITS[unit!.toLowerCase() as keyof typeof UNITS] };
+  const [, size, unit = ''] = /^(\d{1,12}(?:\.\d+)?)([kmg]?b)$/i.exec(text) ?? [];
+  const bytes = Number(size) * 1024 ** UNITS.indexOf(unit.toLowerCase());
+  return bytes > 0 ? { bytes } : undefined;
 }
 
 /** Reads ingest's settings. Throws `SettingsError`. */

@@ -1,4 +1,4 @@
-/** An event's way through ingest: parse → match → store → make the deliveries and their jobs. HTTP is left to routes.ts. */
+/** Ingests an event: parse → match → store → make the deliveries and their jobs. routes.ts does the HTTP part. */
 import { isDeepStrictEqual } from 'node:util';
 import {
   AppError,
@@ -20,19 +20,19 @@ import { findMatches, storeEvent, TooFewReplicas } from '@posthorn/store';
 export interface IngestContext extends DispatchContext {
   clock: Clock;
   maxEventBytes: number;
-  /** Resolves once replicas have all that was written; undefined where nobody waits for replicas. */
+  /** Resolves once enough replicas have acknowledged all writes; undefined if `ACK_REPLICAS` is 0. */
   onReplicas: (() => Promise<void>) | undefined;
 }
 
-/** `accepted` and `duplicate` say how many deliveries the event has; `conflict` means the id belongs to other content in the same environment. */
+/** `deliveries`: how many the event has. `conflict`: the id belongs to an event with other content in the same environment. */
 export type IngestResult =
   | { kind: 'accepted' | 'duplicate'; event: Event; deliveries: number }
   | { kind: 'conflict'; event: Event };
 
 /**
- * Takes in one event as it came from a publisher whose key is for `keyEnvironment` (interface 3). On return the event, its
- * deliveries and their jobs are stored. May be repeated: the same id and content only fill what a first try left out.
- * Throws `AppError` for bad fields, a foreign environment, too large an event or too few replicas, and what Redis answered if it failed.
+ * Ingests one event from a publisher whose key is for `keyEnvironment` (interface 3). When it resolves, the event, its deliveries and
+ * their jobs are stored. Repeatable: with the same id and content it only adds what the first call left out. Throws `AppError` for invalid
+ * fields, an environment that the key is not for, too large an event or too few replicas, and `StorageUnavailable`.
  */
 export async function ingestEvent(
   context: IngestContext,
@@ -44,12 +44,12 @@ export async function ingestEvent(
   checkEnvironment(event.environment, keyEnvironment);
   const subscriptionIds = await findMatches(context.store, event);
   const stored = { ref: eventRef(event), event, acceptedAtMs: nowMs, subscriptionIds };
-  const answer = await storeEvent(context.store, stored, { withDeliveries: true, isNewId: !hadId });
-  const isNew = 'created' in answer;
-  if (!isNew && !isSameEvent(answer.kept.event, event, hadCreatedAt)) return { kind: 'conflict', event };
+  const result = await storeEvent(context.store, stored, { withDeliveries: true, isNewId: !hadId });
+  const isNew = 'created' in result;
+  if (!isNew && !isSameEvent(result.kept.event, event, hadCreatedAt)) return { kind: 'conflict', event };
   const deliveries = await (isNew
-    ? makeDeliveries(context, stored, answer.created)
-    : makeDeliveries(context, answer.kept));
+    ? makeDeliveries(context, stored, result.created)
+    : makeDeliveries(context, result.kept));
   await untilReplicated(context);
   return { kind: isNew ? 'accepted' : 'duplicate', event, deliveries };
 }
@@ -60,7 +60,7 @@ async function untilReplicated({ onReplicas }: IngestContext): Promise<void> {
   } catch (cause) {
     if (!(cause instanceof TooFewReplicas)) throw cause;
     const detail =
-      'Too few replicas of Redis answer, so the event may still be lost. Publish it again, with the same id.';
+      'Too few replicas of Redis acknowledged the event, so it may still be lost. Publish it again with the same id.';
     throw new AppError('unavailable', detail, { cause, retryAfterS: 5 });
   }
 }
@@ -74,9 +74,9 @@ function parseEvent(input: unknown, nowMs: number, maxBytes: number) {
   const event: Event = {
     id: id ?? newEventId(nowMs),
     type,
-    createdAt: created_at === undefined ? new Date(nowMs).toISOString() : utcInstant(created_at)!,
+    createdAt: (created_at === undefined ? undefined : utcInstant(created_at)) ?? new Date(nowMs).toISOString(),
     environment,
-    // What the publisher wrote, not what a schema made of it: unknown fields stay as they came.
+    // From the input, not from the parsed result: unknown fields stay as the publisher sent them.
     dataJson: JSON.stringify((input as { data: unknown }).data),
   };
   if (Buffer.byteLength(eventBody(event)) > maxBytes) {
@@ -91,7 +91,7 @@ function checkEnvironment(environment: Environment, keyEnvironment: Subscription
   }
 }
 
-/** Same content, whatever the order of keys; a repeat that left `created_at` out means the one made for it. */
+/** Compares the content, whatever the order of keys. A repeat without `created_at` matches the time that the first call was given. */
 function isSameEvent(kept: Event, event: Event, hadCreatedAt: boolean): boolean {
   return (
     kept.type === event.type &&

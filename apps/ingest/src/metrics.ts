@@ -1,12 +1,12 @@
-/** What ingest counts: calls of the publisher API by answer, and how long they took. */
+/** The metric of the publisher API: how long calls took, by status. */
 import type { RequestHandler } from 'express';
 import { Histogram, type Registry } from 'prom-client';
 
-/** Measures each call from its headers to the end of its answer. */
+/** Measures each call from its headers to the end of the response. */
 export function measureRequests(registry: Registry): RequestHandler {
   const duration = new Histogram({
     name: 'posthorn_ingest_request_duration_seconds',
-    help: 'Calls of the publisher API, by status of the answer',
+    help: 'Calls of the publisher API, by status of the response',
     labelNames: ['status'],
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
     registers: [registry],

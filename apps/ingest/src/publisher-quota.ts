@@ -1,42 +1,35 @@
-/** Holds each publisher to a share of what Redis can store, so that one of them cannot fill it for all. */
+/** Limits what each publisher may store in Redis, so that none can fill it for all. */
 import { AppError } from '@posthorn/core';
-import { type Clock, createRepeating, type Logger, type Service } from '@posthorn/runtime';
+import { type Clock, createRepeating, type Logger } from '@posthorn/runtime';
 import { addPublisherUsage, redisCapacity, type Store } from '@posthorn/store';
 import { Gauge, type Registry } from 'prom-client';
 
 /** `PUBLISHER_QUOTA`: a share of the memory of Redis, or bytes. */
 export type Quota = { share: number } | { bytes: number };
 
-export interface PublisherQuota {
-  /** Throws `AppError` (429) if the publisher has used up its quota. */
-  check(publisher: string): void;
-  /** Counts an accepted event. */
-  count(publisher: string, eventBytes: number, deliveries: number): void;
-  /** Tells Redis what was counted, once a second. */
-  service: Service;
-}
+export type PublisherQuota = ReturnType<typeof createPublisherQuota>;
 
-/** What Redis needs besides the text of an event: its key, its expiry, entries in indexes (docs/figures.md). */
+/** Memory that an event takes besides its text: key, expiry, index entries (docs/figures.md). */
 const EVENT_OVERHEAD_BYTES = 250;
-/** A delivery with its job and its entries in indexes, while it is pending. */
+/** Memory of a pending delivery with its job and index entries. */
 const DELIVERY_BYTES = 700;
 
-const TELL_EVERY_MS = 1_000;
-/** How often a publisher is read that publishes nothing here: others count it too, and old events expire. */
+const SAVE_EVERY_MS = 1_000;
+/** How often the usage of a publisher is read that publishes nothing in this process: other processes add to it, and old events expire. */
 const READ_EVERY_MS = 60_000;
 const RETRY_AFTER_S = 60;
 
 interface Usage {
-  /** As Redis had it last, over all processes of ingest. */
+  /** Last read from Redis: of all processes of ingest. */
   storedBytes: number;
-  /** Counted here and not told to Redis yet. */
+  /** Counted in this process and not yet added to Redis. */
   pendingBytes: number;
   readAtMs: number;
 }
 
 /**
  * Each process counts what it accepts and adds it to Redis once a second, so together they may exceed a quota by what they accept in
- * that second. While Redis cannot be asked, the last known figures count.
+ * that second. While Redis is unavailable, the last known figures count.
  */
 export function createPublisherQuota(options: {
   store: Store;
@@ -46,7 +39,7 @@ export function createPublisherQuota(options: {
   registry: Registry;
   clock: Clock;
   logger: Logger;
-}): PublisherQuota {
+}) {
   const { store, quota, clock, logger } = options;
   const usages = new Map<string, Usage>(
     options.publishers.map((name) => [name, { storedBytes: 0, pendingBytes: 0, readAtMs: Number.NEGATIVE_INFINITY }]),
@@ -69,26 +62,26 @@ export function createPublisherQuota(options: {
     const capacity = await redisCapacity(store);
     if (capacity === undefined && capacityReadAtMs === Number.NEGATIVE_INFINITY) {
       logger.warn(
-        'Redis does not tell how much memory it may use, so PUBLISHER_QUOTA must be set in bytes to take effect.',
+        'Redis does not report its memory limit, so PUBLISHER_QUOTA takes effect only if it is set in bytes.',
       );
     }
     limitBytes = capacity === undefined ? Number.POSITIVE_INFINITY : quota.share * capacity;
     capacityReadAtMs = nowMs;
   };
-  const tell = async () => {
+  const save = async () => {
     const nowMs = clock.now();
     await readCapacity(nowMs);
     for (const [publisher, usage] of usages) {
       if (usage.pendingBytes === 0 && nowMs - usage.readAtMs < READ_EVERY_MS) continue;
-      const told = usage.pendingBytes;
-      usage.storedBytes = await addPublisherUsage(store, publisher, told, nowMs);
-      usage.pendingBytes -= told;
+      const savedBytes = usage.pendingBytes;
+      usage.storedBytes = await addPublisherUsage(store, publisher, savedBytes, nowMs);
+      usage.pendingBytes -= savedBytes;
       usage.readAtMs = nowMs;
     }
   };
-  const repeating = createRepeating({ name: 'publisher quota', everyMs: TELL_EVERY_MS, run: tell, logger });
   return {
-    check(publisher) {
+    /** Throws `AppError` (429) if the publisher has used up its quota. */
+    check(publisher: string): void {
       const usage = usages.get(publisher);
       const used = usage ? usage.storedBytes + usage.pendingBytes : 0;
       if (used < limitBytes) return;
@@ -99,21 +92,20 @@ export function createPublisherQuota(options: {
         { retryAfterS: RETRY_AFTER_S },
       );
     },
-    count(publisher, eventBytes, deliveries) {
+    /** Counts an accepted event. */
+    count(publisher: string, eventBytes: number, deliveries: number): void {
       const usage = usages.get(publisher);
       if (usage) usage.pendingBytes += eventBytes + EVENT_OVERHEAD_BYTES + deliveries * DELIVERY_BYTES;
     },
-    service: {
-      name: repeating.name,
-      async start() {
-        await tell();
-        await repeating.start();
-      },
-      async stop(graceMs) {
-        await repeating.stop(graceMs);
-        await tell();
-      },
-    },
+    /** Adds the counts to Redis, once a second. */
+    service: createRepeating({
+      name: 'publisher quota',
+      everyMs: SAVE_EVERY_MS,
+      run: save,
+      onStart: save,
+      onStop: save,
+      logger,
+    }),
   };
 }
 

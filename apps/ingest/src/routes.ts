@@ -1,37 +1,26 @@
-/** The publisher API (interface 3) over HTTP: one event, or a batch of them. */
+/** The routes of the publisher API (interface 3): publish one event, or a batch. */
 import { AppError, publishedEventSchema } from '@posthorn/core';
-import {
-  type Admission,
-  type Api,
-  createBudget,
-  principalOf,
-  problemDocument,
-  type RateLimit,
-  toAppError,
-} from '@posthorn/http';
+import { type Api, createBudget, principalOf, problemDocument, type RateLimit, toAppError } from '@posthorn/http';
 import { z } from 'zod';
+import type { IngestSettings } from './config.ts';
 import { type IngestContext, type IngestResult, ingestEvent } from './ingest-event.ts';
 import type { PublisherQuota } from './publisher-quota.ts';
 
-interface PublisherKey {
-  name: string;
-  environment: 'sandbox' | 'production' | 'both';
-  key: string;
-}
+type PublisherKey = IngestSettings['PUBLISHER_KEYS'][number];
 
 /** A batch may be this many times as large as one event. */
 const BATCH_FACTOR = 32;
 const MAX_BATCH_EVENTS = 500;
-/** No event is smaller, so a batch has at most so many of them. */
-const SMALL_EVENT_BYTES = 90;
+/** No event is smaller. This bounds the number of events in a batch whose size is known. */
+const MIN_EVENT_BYTES = 90;
 /**
- * Events in flight at once, over all calls: a few seconds' work. With more, every response would come too late, and publishers who repeat
- * what had no response would make it worse. One publisher alone may have half of them.
+ * Events in flight at once, over all calls: a few seconds of work. With more, every response would come too late, and publishers that
+ * repeat their calls would make it worse. One publisher alone may have half of them.
  */
 const MAX_EVENTS_IN_FLIGHT = 12_000;
-/** Bad fields that the response to one batch lists, over all of its events. */
+/** Invalid fields that the response to one batch lists, over all of its events. */
 const MAX_BATCH_FIELD_ERRORS = 500;
-/** Events of one batch in hand at once: enough to share round trips, few enough to leave room for other calls. */
+/** Events of one batch that are ingested at once: enough to share round trips, few enough not to delay other calls. */
 const BATCH_CONCURRENCY = 100;
 
 const acceptedFields = {
@@ -43,7 +32,7 @@ const acceptedSchema = z.strictObject(acceptedFields).meta({ id: 'Accepted' });
 const batchSchema = z.strictObject({
   events: z.array(z.unknown()).min(1).max(MAX_BATCH_EVENTS).describe('As for POST /v1/events'),
 });
-const batchAnswerSchema = z
+const batchResultsSchema = z
   .strictObject({
     results: z.array(
       z.union([
@@ -55,14 +44,13 @@ const batchAnswerSchema = z
   .meta({ id: 'BatchResults' });
 
 export interface PublisherContext extends IngestContext {
-  /** Events a key may publish in a second; undefined for no limit. */
+  /** Limits how many events a key may publish in a second; undefined for no limit. */
   rateLimit: RateLimit | undefined;
   quota: PublisherQuota;
 }
 
 export function publisherRoutes(api: Api, context: PublisherContext): void {
-  const inFlight = createBudget(MAX_EVENTS_IN_FLIGHT);
-  const admit = (eventsIn: Admission['weigh']): Admission => ({ budget: inFlight, weigh: eventsIn });
+  const budget = createBudget(MAX_EVENTS_IN_FLIGHT);
   const events = api.tagged('Events');
 
   events.post('/v1/events', {
@@ -71,7 +59,7 @@ export function publisherRoutes(api: Api, context: PublisherContext): void {
     body: publishedEventSchema,
     checksBody: true,
     maxBodyBytes: context.maxEventBytes,
-    admission: admit(() => 1),
+    admission: { budget, weigh: () => 1 },
     responses: {
       202: { description: 'Accepted', schema: acceptedSchema },
       200: { description: 'Accepted before; nothing new was created', schema: acceptedSchema },
@@ -79,7 +67,7 @@ export function publisherRoutes(api: Api, context: PublisherContext): void {
     problems: [403, 409],
     async handle({ body, caller, response }) {
       await context.rateLimit?.consume(caller);
-      const { status, ...accepted } = await publishOne(context, principalOf<PublisherKey>(response), body);
+      const { status, ...accepted } = await publish(context, principalOf<PublisherKey>(response), body);
       response.status(status);
       return accepted;
     },
@@ -90,14 +78,13 @@ export function publisherRoutes(api: Api, context: PublisherContext): void {
     description: 'Each event is accepted or refused on its own; the results are in the order of the events.',
     body: batchSchema,
     maxBodyBytes: BATCH_FACTOR * context.maxEventBytes,
-    admission: admit((bytes) => Math.min(MAX_BATCH_EVENTS, Math.max(1, Math.ceil(bytes / SMALL_EVENT_BYTES)))),
-    responses: { 200: { description: 'A result for each event', schema: batchAnswerSchema } },
+    admission: { budget, weigh: (bytes) => Math.min(MAX_BATCH_EVENTS, Math.ceil(bytes / MIN_EVENT_BYTES) || 1) },
+    responses: { 200: { description: 'A result for each event', schema: batchResultsSchema } },
     problems: [403, 409],
     async handle({ body, caller, response }) {
       await context.rateLimit?.consume(caller, body.events.length);
       const publisher = principalOf<PublisherKey>(response);
-      // The same id twice in a batch must meet in order, so each id's events are taken one after the other.
-      const results = await inOrderById(body.events, (event) => ingestOne(context, publisher, event));
+      const results = await inOrderById(body.events, (event) => publishInBatch(context, publisher, event));
       if (results.every(({ status }) => status === 503)) {
         throw new AppError('unavailable', 'None of the events was accepted; retry shortly.', { retryAfterS: 5 });
       }
@@ -107,23 +94,30 @@ export function publisherRoutes(api: Api, context: PublisherContext): void {
   });
 }
 
-type BatchResult = ReturnType<typeof answerOf> | AppError;
+type BatchResult = Awaited<ReturnType<typeof publish>> | AppError;
 
-/** Throws `AppError` for whatever keeps the event from being accepted. */
-async function publishOne(context: PublisherContext, publisher: PublisherKey, event: unknown) {
+/** Ingests an event and returns the fields of the response. Throws `AppError` if the event is not accepted. */
+async function publish(context: PublisherContext, publisher: PublisherKey, event: unknown) {
   context.quota.check(publisher.name);
   const result = await ingestEvent(context, event, publisher.environment);
   logIngested(context, publisher, result);
-  if (result.kind === 'conflict') throw conflict(result.event.id);
-  if (result.kind === 'accepted') {
-    context.quota.count(publisher.name, Buffer.byteLength(result.event.dataJson), result.deliveries);
+  const { id, dataJson } = result.event;
+  if (result.kind === 'conflict') {
+    throw new AppError('conflict', `An event with the id ${id} and other content was accepted before.`);
   }
-  return answerOf(result);
+  const { deliveries } = result;
+  const duplicate = result.kind === 'duplicate';
+  if (!duplicate) context.quota.count(publisher.name, Buffer.byteLength(dataJson), deliveries);
+  return { status: duplicate ? 200 : 202, id, duplicate, deliveries };
 }
 
-async function ingestOne(context: PublisherContext, publisher: PublisherKey, event: unknown): Promise<BatchResult> {
+async function publishInBatch(
+  context: PublisherContext,
+  publisher: PublisherKey,
+  event: unknown,
+): Promise<BatchResult> {
   try {
-    return await publishOne(context, publisher, event);
+    return await publish(context, publisher, event);
   } catch (thrown) {
     const error = toAppError(thrown);
     if (error.status >= 500)
@@ -132,25 +126,22 @@ async function ingestOne(context: PublisherContext, publisher: PublisherKey, eve
   }
 }
 
+/** Ingests the events of a batch, several at once, but events with the same id one after the other. Returns the results in order. */
 async function inOrderById(
-  events: unknown[],
+  events: readonly unknown[],
   ingest: (event: unknown) => Promise<BatchResult>,
 ): Promise<BatchResult[]> {
-  const results: BatchResult[] = new Array(events.length);
-  const groups = new Map<unknown, number[]>();
-  for (const [i, event] of events.entries()) {
-    const id = (event as { id?: unknown } | null)?.id ?? Symbol('no id');
-    groups.set(id, [...(groups.get(id) ?? []), i]);
-  }
+  const results: BatchResult[] = [];
+  const groups = Map.groupBy(events.keys(), (i) => (events[i] as { id?: unknown } | null)?.id ?? Symbol('no id'));
   const queue = [...groups.values()];
-  // Once Redis is found away the rest is not tried: each try would be waited for, and the publisher has to come again anyway.
-  let away: BatchResult | undefined;
+  // After the first 503 the rest is not tried: each try could wait for Redis, and the publisher has to repeat the batch anyway.
+  let unavailable: BatchResult | undefined;
   const work = async () => {
     for (let group = queue.pop(); group !== undefined; group = queue.pop()) {
       for (const i of group) {
-        const result = away ?? (await ingest(events[i]));
+        const result = unavailable ?? (await ingest(events[i]));
         results[i] = result;
-        if (result.status === 503) away = result;
+        if (result.status === 503) unavailable = result;
       }
     }
   };
@@ -158,7 +149,7 @@ async function inOrderById(
   return results;
 }
 
-/** The results as they are returned, with a bounded number of bad fields. */
+/** The results as the response has them, with at most `MAX_BATCH_FIELD_ERRORS` invalid fields in all. */
 function serializeResults(results: readonly BatchResult[]) {
   let fieldsLeft = MAX_BATCH_FIELD_ERRORS;
   return results.map((result) => {
@@ -169,16 +160,7 @@ function serializeResults(results: readonly BatchResult[]) {
   });
 }
 
-function answerOf(result: Exclude<IngestResult, { kind: 'conflict' }>) {
-  const duplicate = result.kind === 'duplicate';
-  return { status: duplicate ? 200 : 202, id: result.event.id, duplicate, deliveries: result.deliveries };
-}
-
-function conflict(id: string): AppError {
-  return new AppError('conflict', `An event with the id ${id} and other content was accepted before.`);
-}
-
-/** The one wide log line of an event. */
+/** Logs an event in one wide line. */
 function logIngested({ logger }: IngestContext, publisher: PublisherKey, result: IngestResult): void {
   const { id, type, environment } = result.event;
   logger.info(

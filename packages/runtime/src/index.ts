@@ -1,7 +1,7 @@
 /** What makes a process: settings, logs, metrics, services that start and stop. */
 export { type Clock, systemClock } from './clock.ts';
 export { createLogger, type Logger } from './logger.ts';
-export { type Backlog, createMetrics, registerBacklog } from './metrics.ts';
+export { createMetrics, registerBacklog } from './metrics.ts';
 export { createRepeating } from './repeating.ts';
 export { type App, runApp, type Service, stopServices } from './service.ts';
 export {
@@ -11,7 +11,6 @@ export {
   operatorTokens,
   parsedBy,
   publisherKeys,
-  SettingsError,
   type SharedSettings,
   sharedSettings,
   version,

@@ -56,35 +56,33 @@ export function registerBacklog(registry: Registry, isOpen: () => boolean, read:
       this.set((await backlog()) ? 1 : 0);
     },
   });
+  /** A gauge with one sample per label value, or one sample without a label. */
   const gauge = (
     name: string,
     help: string,
-    label: string | undefined,
-    values: (now: Backlog) => Record<string, number>,
+    labelNames: [string] | [],
+    read: (now: Backlog) => Record<string, number> | number,
   ) =>
     new Gauge({
       name,
       help,
-      labelNames: label === undefined ? [] : [label],
+      labelNames,
       registers: [registry],
       async collect() {
         const now = await backlog();
-        if (!now) {
-          if (label === undefined) this.remove();
-          else this.reset();
-          return;
-        }
-        for (const [value, count] of Object.entries(values(now))) {
-          this.set(label === undefined ? {} : { [label]: value }, count);
-        }
+        this.reset();
+        // Without labels, `reset` leaves a sample of 0.
+        this.remove({});
+        if (!now) return;
+        const values = read(now);
+        if (typeof values === 'number') this.set(values);
+        else for (const [value, count] of Object.entries(values)) this.set({ [labelNames[0] ?? '']: value }, count);
       },
     });
-  gauge('posthorn_queue_jobs', 'Jobs in the queue, by state', 'state', (now) => now.jobs);
-  gauge('posthorn_deliveries', 'Deliveries kept, by status', 'status', (now) => now.deliveries);
-  gauge('posthorn_subscriptions', 'Subscriptions, by status', 'status', (now) => now.subscriptions);
-  gauge('posthorn_paused_addresses', 'Addresses that are paused', undefined, (now) => ({
-    all: now.subscriptions.paused ?? 0,
-  }));
+  gauge('posthorn_queue_jobs', 'Jobs in the queue, by state', ['state'], (now) => now.jobs);
+  gauge('posthorn_deliveries', 'Deliveries kept, by status', ['status'], (now) => now.deliveries);
+  gauge('posthorn_subscriptions', 'Subscriptions, by status', ['status'], (now) => now.subscriptions);
+  gauge('posthorn_paused_addresses', 'Addresses that are paused', [], (now) => now.subscriptions.paused ?? 0);
   const oldest = 'Age of the oldest delivery without an attempt; 0 if there is none';
-  gauge('posthorn_oldest_pending_age_seconds', oldest, undefined, (now) => ({ all: now.oldestPendingAgeMs / 1000 }));
+  gauge('posthorn_oldest_pending_age_seconds', oldest, [], (now) => now.oldestPendingAgeMs / 1000);
 }

@@ -1,42 +1,48 @@
 /** Repeated background work, as a service. */
+import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from './logger.ts';
 import type { Service } from './service.ts';
+
+export interface RepeatingOptions {
+  name: string;
+  everyMs: number;
+  run: () => Promise<unknown>;
+  /** Runs when the service starts, before the repetition begins. An error fails the start. */
+  onStart?: () => Promise<unknown>;
+  /** Runs when the service stops, after the last run has ended. */
+  onStop?: () => Promise<unknown>;
+  logger: Logger;
+}
 
 /**
  * Calls `run` every `everyMs` milliseconds, measured from the end of the previous run. A failed run is logged and repeated like any
  * other. `stop` waits for the current run.
  */
-export function createRepeating(options: {
-  name: string;
-  everyMs: number;
-  run: () => Promise<unknown>;
-  logger: Logger;
-}): Service {
-  let timer: NodeJS.Timeout | undefined;
-  let current: Promise<void> = Promise.resolve();
-  let stopped = false;
-  const runOnce = async () => {
-    try {
-      await options.run();
-    } catch (err) {
-      options.logger.warn({ err, work: options.name }, 'background_work.failed');
+export function createRepeating({ name, everyMs, run, onStart, onStop, logger }: RepeatingOptions): Service {
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  let repetition: Promise<void> | undefined;
+  const repeat = async () => {
+    for (;;) {
+      await wait(everyMs, undefined, { signal }).catch(() => undefined);
+      if (signal.aborted) return;
+      try {
+        await run();
+      } catch (err) {
+        logger.warn({ err, work: name }, 'background_work.failed');
+      }
     }
-    if (!stopped) schedule();
-  };
-  const schedule = () => {
-    timer = setTimeout(() => {
-      current = runOnce();
-    }, options.everyMs);
   };
   return {
-    name: options.name,
+    name,
     async start() {
-      schedule();
+      await onStart?.();
+      repetition = repeat();
     },
     async stop() {
-      stopped = true;
-      clearTimeout(timer);
-      await current;
+      stopping.abort();
+      await repetition;
+      await onStop?.();
     },
   };
 }

@@ -2,7 +2,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { StartError, StorageUnavailable } from '@posthorn/core';
 import type { Logger } from './logger.ts';
-import { SettingsError } from './settings.ts';
 import { withTimeLimit } from './time-limit.ts';
 
 /** Delay before a start that failed because of Redis is retried. */
@@ -37,8 +36,9 @@ export async function runApp(build: () => App | Promise<App>): Promise<void> {
   try {
     app = await build();
   } catch (error) {
-    exitWithMessage(error);
-    return;
+    const text = error instanceof StartError ? error.message : error instanceof Error ? error.stack : String(error);
+    process.stderr.write(`${text}\n`);
+    process.exit(1);
   }
   const { http, services, logger } = app;
   const started: Service[] = [];
@@ -104,10 +104,4 @@ export async function stopServices(services: readonly Service[], graceMs: number
     }
   }
   return clean;
-}
-
-function exitWithMessage(error: unknown): void {
-  const known = error instanceof SettingsError || error instanceof StartError;
-  process.stderr.write(`${known ? error.message : error instanceof Error ? error.stack : String(error)}\n`);
-  process.exit(1);
 }

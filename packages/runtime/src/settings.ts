@@ -1,23 +1,23 @@
 /** Reads settings from the environment, and defines those that all apps share. One message names every invalid variable. */
 import { readFileSync } from 'node:fs';
-import { parseDurationMs } from '@posthorn/core';
+import { parseDurationMs, StartError, type SubscriptionEnvironment } from '@posthorn/core';
 import ipaddr from 'ipaddr.js';
 import { z } from 'zod';
 
 /** One or more settings are missing or invalid. The message names each variable and never contains a value. */
-export class SettingsError extends Error {
+class SettingsError extends StartError {
   override name = 'SettingsError';
 }
 
 /** Settings that hold a secret. Each may be in a file instead, whose path is in `<NAME>_FILE`. */
-const SECRET_SETTINGS = [
+const SECRET_SETTINGS = new Set([
   'REDIS_URL',
   'REDIS_SENTINEL_PASSWORD',
   'PUBLISHER_KEYS',
   'OPERATOR_TOKENS',
   'SECRET_ENCRYPTION_KEY',
   'NOTICE_SECRET',
-] as const;
+]);
 
 /**
  * Reads and freezes settings from an environment and from the files that it names for secrets. A blank variable counts as not set.
@@ -28,7 +28,7 @@ export function loadSettings<S extends z.ZodObject>(schema: S, env: NodeJS.Proce
   const fileProblems = new Map<string, string>();
   for (const name of Object.keys(schema.shape)) {
     const value = env[name]?.trim();
-    const file = isSecret(name) ? env[`${name}_FILE`]?.trim() : undefined;
+    const file = SECRET_SETTINGS.has(name) ? env[`${name}_FILE`]?.trim() : undefined;
     if (value) given[name] = value;
     if (!file) continue;
     if (value) fileProblems.set(name, `  ${name}, ${name}_FILE: set only one of them`);
@@ -48,8 +48,6 @@ export function loadSettings<S extends z.ZodObject>(schema: S, env: NodeJS.Proce
   ];
   throw new SettingsError(`Posthorn can't start, because of these settings:\n${[...new Set(lines)].join('\n')}`);
 }
-
-const isSecret = (name: string) => (SECRET_SETTINGS as readonly string[]).includes(name);
 
 /** Returns the content of a file. A list may have one entry per line. */
 function readSecretFile(file: string): string {
@@ -82,7 +80,7 @@ export const durationMs = parsedBy(parseDurationMs, 'must be a number and ms, s,
 /** A comma-separated list of durations, in milliseconds; at most 20 of them. */
 export const durationListMs = parsedBy((text) => {
   const list = text.split(',').map(parseDurationMs);
-  return list.length <= 20 && list.every((ms) => ms !== undefined) ? (list as number[]) : undefined;
+  return list.length <= 20 && list.every((ms) => ms !== undefined) ? list : undefined;
 }, 'must be 1 to 20 durations separated by commas, such as 1m,5m');
 
 /** A whole number from `min` to `max`. */
@@ -107,9 +105,8 @@ function namedList<T extends { name: string; key: string }>(
       const [, name = '', rest = ''] = /^\s*([A-Za-z0-9._-]{1,64}):(.+?)\s*$/.exec(entry) ?? [];
       return name === '' ? undefined : parse(name, rest);
     });
-    const names = new Set(entries.map((entry) => entry?.name));
-    const good = names.size === entries.length && entries.every((entry) => entry !== undefined);
-    return good ? (entries as T[]) : undefined;
+    if (!entries.every((entry) => entry !== undefined)) return undefined;
+    return new Set(entries.map((entry) => entry.name)).size === entries.length ? entries : undefined;
   }, `must be ${shape}, each name once`).superRefine((entries, context) => {
     const short = entries.filter(({ key }) => key.length < MIN_KEY_LENGTH).map(({ name }) => name);
     if (short.length === 0) return;
@@ -123,7 +120,7 @@ export const publisherKeys = namedList(
   'name:environment:key,… with environment sandbox, production or both',
   (name, rest) => {
     const [, environment, key] = /^(sandbox|production|both):(.+)$/.exec(rest) ?? [];
-    return key === undefined ? undefined : { name, environment: environment as 'sandbox' | 'production' | 'both', key };
+    return key === undefined ? undefined : { name, environment: environment as SubscriptionEnvironment, key };
   },
 );
 
@@ -141,10 +138,11 @@ const redisUrl = z.string().refine((text) => {
 }, 'must be redis:// or rediss://, with host and at most a database number');
 
 const hostsAndPorts = parsedBy((text) => {
-  const nodes = text.split(',').map((node) => /^\s*([^:\s]+):(\d{1,5})\s*$/.exec(node));
-  return nodes.every((node) => node !== null)
-    ? nodes.map((node) => ({ host: node[1]!, port: Number(node[2]) }))
-    : undefined;
+  const nodes = text.split(',').map((node) => {
+    const [, host, port] = /^\s*([^:\s]+):(\d{1,5})\s*$/.exec(node) ?? [];
+    return host === undefined ? undefined : { host, port: Number(port) };
+  });
+  return nodes.every((node) => node !== undefined) ? nodes : undefined;
 }, 'must be host:port,host:port');
 
 /** Networks in CIDR form, separated by commas. */

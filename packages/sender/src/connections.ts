@@ -15,29 +15,20 @@ export interface Connection {
   readonly openedAtMs: number;
 }
 
-export interface Connections {
-  /** A kept connection that is ready for a request, if there is one. */
-  take(origin: string): Connection | undefined;
-  /** Makes a connection of a socket that has just been opened. */
-  add(origin: string, socket: Socket, ip: string | null): Connection;
-  /** Keeps a connection whose response is complete, or closes it. */
-  release(connection: Connection): void;
-  /** Closes all connections, in use or not. */
-  close(): void;
-}
+export type Connections = ReturnType<typeof createConnections>;
 
-/** A name that moves is followed after this time at the latest. */
+/** A connection is not used for longer than this, so that a name that moves to another IP is followed. */
 const MAX_CONNECTION_AGE_MS = 60_000;
 /** Idle connections are closed after this time, or a second before the receiver would close them (its `Keep-Alive` header). */
 const MAX_IDLE_MS = 10_000;
 const MAX_IDLE_PER_ORIGIN = 256;
 const MAX_IDLE = 1_024;
-/** How long connections to an origin are not kept after it has sent bytes that nobody asked for. */
+/** How long connections to an origin are not kept after it has sent an unrequested response. */
 const DISTRUST_MS = 600_000;
 const MAX_DISTRUSTED = 1_000;
 
 /** `now` is a monotonic clock in milliseconds. */
-export function createConnections(now: () => number): Connections {
+export function createConnections(now: () => number) {
   const open = new Set<Connection>();
   /** Idle connections, the one that has been idle longest first. */
   const idle = new Set<Connection>();
@@ -53,7 +44,7 @@ export function createConnections(now: () => number): Connections {
     !socket.destroyed && socket.writable && now() - openedAtMs < MAX_CONNECTION_AGE_MS && !distrusted.has(origin);
   const removeIdle = (connection: Connection) => {
     if (!idle.delete(connection)) return;
-    const same = idleByOrigin.get(connection.origin)!;
+    const same = idleByOrigin.get(connection.origin) ?? [];
     same.splice(same.lastIndexOf(connection), 1);
     if (same.length === 0) idleByOrigin.delete(connection.origin);
   };
@@ -71,7 +62,8 @@ export function createConnections(now: () => number): Connections {
   };
 
   return {
-    take(origin) {
+    /** Returns a kept connection that is ready for a request, if there is one. */
+    take(origin: string): Connection | undefined {
       for (;;) {
         const connection = idleByOrigin.get(origin)?.at(-1);
         if (!connection) return undefined;
@@ -80,7 +72,8 @@ export function createConnections(now: () => number): Connections {
         connection.socket.destroy();
       }
     },
-    add(origin, socket, ip) {
+    /** Adds a connection over a socket that has just been opened. */
+    add(origin: string, socket: Socket, ip: string | null): Connection {
       const connection: Connection = {
         origin,
         socket,
@@ -96,12 +89,14 @@ export function createConnections(now: () => number): Connections {
       });
       return connection;
     },
-    release(connection) {
+    /** Keeps a connection whose response is complete, or closes it. */
+    release(connection: Connection): void {
       connection.limits.end();
       // undici is still parsing: whatever follows the response in the same bytes makes it destroy the socket.
       queueMicrotask(() => keep(connection));
     },
-    close() {
+    /** Closes all connections, in use or not. */
+    close(): void {
       for (const { socket } of open) socket.destroy();
     },
   };

@@ -1,4 +1,4 @@
-/** The address guard: which URLs and IP addresses may be sent to. Asked at registration, at validation and at every attempt. */
+/** The address guard: decides which URLs and IP addresses may be sent to, at registration, at validation and at every attempt. */
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 
@@ -10,28 +10,31 @@ export type AllowedNetworks = readonly [Ip, number][];
 export type AddressRefusalReason = 'malformed' | 'private_address' | 'local_address';
 export type UrlCheck = { ok: true; url: URL } | { ok: false; reason: AddressRefusalReason; message: string };
 
-/** Reads a comma-separated list of CIDRs; blank is none. Throws an `Error` that names the bad one. */
-export function parseNetworks(text: string): AllowedNetworks {
+/** The entries of a comma-separated list, without blank ones. */
+export function listOf(text: string): string[] {
   const parts = text.split(',').map((part) => part.trim());
-  return parts
-    .filter((part) => part !== '')
-    .map((part) => {
-      try {
-        return ipaddr.parseCIDR(part);
-      } catch (cause) {
-        throw new Error(`"${part}" is not a network in CIDR form, such as 10.0.0.0/8`, { cause });
-      }
-    });
+  return parts.filter((part) => part !== '');
 }
 
-/** Ports that browsers refuse for the same reason: what listens there is not a web server (Fetch standard, "bad port"). */
+/** Reads a comma-separated list of CIDRs. Throws an `Error` that names the first invalid one. */
+export function parseNetworks(text: string): AllowedNetworks {
+  return listOf(text).map((part) => {
+    try {
+      return ipaddr.parseCIDR(part);
+    } catch (cause) {
+      throw new Error(`"${part}" is not a network in CIDR form, such as 10.0.0.0/8`, { cause });
+    }
+  });
+}
+
+/** Ports that browsers block too, because no web server listens there (Fetch standard, "bad port"). */
 const BAD_PORTS = new Set([
   0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110,
   111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531, 532,
   540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061,
   6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
 ]);
-const LONGEST_URL = 2048;
+const MAX_URL_LENGTH = 2048;
 const LOCAL_SUFFIXES = [
   'localhost',
   'local',
@@ -46,15 +49,15 @@ const LOCAL_SUFFIXES = [
 ];
 
 /**
- * What can be seen of an address without resolving its name (specification 3.2). Local names are let through where networks are
- * exempt, since what they resolve to is checked at validation and at each attempt.
+ * Checks a URL without resolving its name (specification 3.2). Local names pass if any networks are exempt, since the IP addresses that
+ * they resolve to are checked at validation and at each attempt.
  */
 export function checkUrl(text: string, allowed: AllowedNetworks): UrlCheck {
   // Checked on the raw text: the URL parser would silently strip or rewrite these.
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
   if (/[\u0000-\u0020\u007f-\u00a0\\]/.test(text))
     return malformed('The URL has spaces, control characters or backslashes.');
-  if (text.length > LONGEST_URL) return malformed(`The URL is longer than ${LONGEST_URL} characters.`);
+  if (text.length > MAX_URL_LENGTH) return malformed(`The URL is longer than ${MAX_URL_LENGTH} characters.`);
   const url = URL.parse(text);
   if (!url) return malformed('The URL can not be parsed.');
   if (url.protocol !== 'http:' && url.protocol !== 'https:')
@@ -63,7 +66,7 @@ export function checkUrl(text: string, allowed: AllowedNetworks): UrlCheck {
   if (url.username !== '' || url.password !== '' || /^https?:\/\/[^/?#]*@/i.test(text)) {
     return malformed('The URL must not carry credentials.');
   }
-  // The parser leaves out 80 of http and 443 of https, which are good ones.
+  // The parser removes the default ports, 80 for http and 443 for https.
   if (url.port !== '' && BAD_PORTS.has(Number(url.port)))
     return malformed(`Port ${url.port} is not one for web servers.`);
   return checkHost(url, allowed);
@@ -84,24 +87,23 @@ function checkHost(url: URL, allowed: AllowedNetworks): UrlCheck {
   return { ok: true, url };
 }
 
-/** The IP address that a URL's host is, or undefined where it is a name. A dot at the end doesn't make a name of it. */
+/** Returns the IP address if the host of a URL is one, with or without a trailing dot; undefined if it is a name. */
 function ipOfHost(hostname: string): string | undefined {
   const bare = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname.replace(/\.+$/, '');
   return isIP(bare) === 0 ? undefined : bare;
 }
 
-/** Of IPv6 nothing else is assigned for use on the internet. */
+/** The only IPv6 range that is assigned for use on the internet. */
 const GLOBAL_UNICAST = ipaddr.parseCIDR('2000::/3');
-/** Where a special range means this machine or its own link. */
+/** Special ranges that mean this machine or its own link. */
 const LOCAL_RANGES = new Set(['loopback', 'unspecified', 'linkLocal']);
 
-/** Why an IP address may not be sent to, or null where it may: only public unicast addresses, and those of exempt networks. */
+/** Returns why an IP address may not be sent to; null for a public unicast address and for one of an exempt network. */
 export function checkIp(text: string, allowed: AllowedNetworks): Exclude<AddressRefusalReason, 'malformed'> | null {
   if (isIP(text) === 0 || text.includes('%')) return 'local_address';
   const ip = ipaddr.parse(text);
-  // ::ffff:10.0.0.1 reaches 10.0.0.1: what is exempt, and what is local, is that of the IPv4 address.
-  const meant =
-    ip.kind() === 'ipv6' && (ip as ipaddr.IPv6).isIPv4MappedAddress() ? (ip as ipaddr.IPv6).toIPv4Address() : ip;
+  // ::ffff:10.0.0.1 reaches 10.0.0.1, so the rules for the IPv4 address apply.
+  const meant = ip instanceof ipaddr.IPv6 && ip.isIPv4MappedAddress() ? ip.toIPv4Address() : ip;
   if (allowed.some((network) => isIn(meant, network) || isIn(ip, network))) return null;
   if (LOCAL_RANGES.has(meant.range())) return 'local_address';
   const isPublic = ip.range() === 'unicast' && (ip.kind() === 'ipv4' || isIn(ip, GLOBAL_UNICAST));

@@ -1,14 +1,7 @@
-/** One attempt over HTTP, and what is to be known of addresses. */
-export {
-  type AddressRefusalReason,
-  type AllowedNetworks,
-  checkIp,
-  checkUrl,
-  parseNetworks,
-  type UrlCheck,
-} from './guard.ts';
+/** One attempt over HTTP, and the address guard. */
+export { type AllowedNetworks, checkIp, checkUrl, parseNetworks } from './guard.ts';
 export { createOneOffSender } from './one-off-sender.ts';
 export { createProbe, type Probe, type ProbeResult } from './probe.ts';
-export { createResolver, NameError, parseNameServers, type Resolve, type ResolverOptions } from './resolve.ts';
+export { createResolver, parseNameServers } from './resolve.ts';
 export type { Sender, SendRequest, SendResult } from './result.ts';
 export { createSender, type SenderOptions } from './sender.ts';

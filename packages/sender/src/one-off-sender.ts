@@ -1,8 +1,8 @@
 /** Makes single requests, each over a connection of its own: validations and notices. Rules and limits are those of deliveries. */
-import { type ClientRequest, Agent as HttpAgent, type IncomingMessage } from 'node:http';
+import { type ClientRequest, Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import type { Socket } from 'node:net';
-import got, { type Got } from 'got';
+import got, { type Got, type Response } from 'got';
 import { ADDRESS_TIMEOUT_MS } from './connect.ts';
 import { guardedLookup } from './guarded-lookup.ts';
 import { createResolver } from './resolve.ts';
@@ -98,10 +98,8 @@ function post(
         socket = its;
       });
     });
-    stream.on('response', (response: IncomingMessage) => {
-      finish({ kind: 'responded', statusCode: response.statusCode!, ip: ip() });
-    });
-    stream.on('upgrade', (_response: IncomingMessage, upgraded: Socket) => {
+    stream.on('response', ({ statusCode }: Response) => finish({ kind: 'responded', statusCode, ip: ip() }));
+    stream.on('upgrade', (_response: unknown, upgraded: Socket) => {
       upgraded.destroy();
       fail(new ResponseError('UPGRADE'));
     });

@@ -2,6 +2,7 @@
 import { type LookupAddress, Resolver } from 'node:dns';
 import { readFileSync, statSync } from 'node:fs';
 import { isIP } from 'node:net';
+import { listOf } from './guard.ts';
 
 /** Returns all addresses of a name. Rejects with `NameError`. */
 export type Resolve = (hostname: string) => Promise<LookupAddress[]>;
@@ -60,8 +61,8 @@ export function createResolver(options: ResolverOptions = {}): Resolve {
     if (servers.length > 0) client.setServers(servers);
     return client;
   };
-  // A Resolver reads /etc/resolv.conf once, when it is made.
-  const currentClient = servers.length > 0 ? always(makeClient()) : followFile('/etc/resolv.conf', makeClient);
+  // A Resolver reads /etc/resolv.conf only when it is created.
+  const currentClient = followFile('/etc/resolv.conf', makeClient);
   const inFlight = new Map<string, Promise<LookupAddress[]>>();
   return (hostname) => {
     const name = hostname.toLowerCase().replace(/\.$/, '');
@@ -82,10 +83,7 @@ export function createResolver(options: ResolverOptions = {}): Resolve {
 
 /** Reads a comma-separated list of name servers, `ip` or `ip:port` (`[ip]:port` for IPv6). Throws an `Error` that names the bad one. */
 export function parseNameServers(text: string): string[] {
-  const servers = text
-    .split(',')
-    .map((part) => part.trim())
-    .filter((part) => part !== '');
+  const servers = listOf(text);
   for (const server of servers) {
     try {
       new Resolver().setServers([server]);
@@ -107,7 +105,7 @@ function queryBoth(client: Resolver, name: string, timeoutMs: number): Promise<L
       clearTimeout(secondFamily);
       if (found.length > 0) return resolve(found.sort((a, b) => a.family - b.family));
       const code =
-        codes.find((one) => !NO_SUCH_ADDRESS.has(one)) ?? (codes.includes('ENOTFOUND') ? 'ENOTFOUND' : 'ENODATA');
+        codes.find((each) => !NO_SUCH_ADDRESS.has(each)) ?? (codes.includes('ENOTFOUND') ? 'ENOTFOUND' : 'ENODATA');
       reject(new NameError(name, code));
     };
     const limit = setTimeout(() => {
@@ -146,10 +144,6 @@ function followFile<T>(path: string, read: (text: string) => T): () => T {
   };
 }
 
-function always<T>(value: T): () => T {
-  return () => value;
-}
-
 /** Names and their addresses from the text of a hosts file. Lines that can't be read are skipped, as by the system. */
 function parseHosts(text: string): Map<string, LookupAddress[]> {
   const hosts = new Map<string, LookupAddress[]>();
@@ -157,7 +151,7 @@ function parseHosts(text: string): Map<string, LookupAddress[]> {
     const [address = '', ...names] = line.replace(/#.*/, '').trim().split(/\s+/);
     const family = isIP(address);
     if (family === 0) continue;
-    for (const name of names.map((one) => one.toLowerCase())) {
+    for (const name of names.map((text) => text.toLowerCase())) {
       const addresses = hosts.get(name) ?? [];
       addresses.push({ address, family });
       hosts.set(name, addresses);

@@ -11,17 +11,7 @@ export const MAX_INTERIM_RESPONSES = 16;
 export const MAX_BODY_BYTES = 16 * 1024;
 export const MAX_BODY_MS = 250;
 
-/** What stands between a socket and undici's parser. */
-export interface ResponseLimits {
-  /** A request is being written: bytes that arrive from now on are its response. */
-  begin(): void;
-  /** The final status has arrived: of what follows, `MAX_BODY_BYTES` are read. */
-  statusSeen(): void;
-  /** The response is complete: bytes that arrive from now on are nobody's. */
-  end(): void;
-  /** Bytes of the current response that have arrived. */
-  received(): number;
-}
+export type ResponseLimits = ReturnType<typeof limitResponses>;
 
 const NOTHING = Buffer.alloc(0);
 const END_OF_HEAD = '\r\n\r\n';
@@ -33,7 +23,7 @@ const STATUS_BYTES = 'HTTP/1.1 100'.length;
  * not ask for, which HTTP allows (RFC 9110, 15.2). A response that exceeds a limit destroys the socket. So do bytes that arrive while no
  * request is in flight; `onUnrequested` is called then.
  */
-export function limitResponses(socket: Socket, onUnrequested: () => void): ResponseLimits {
+export function limitResponses(socket: Socket, onUnrequested: () => void) {
   const read = socket.read.bind(socket);
   let phase: 'idle' | 'interim' | 'final' = 'idle';
   let received = 0;
@@ -82,18 +72,22 @@ export function limitResponses(socket: Socket, onUnrequested: () => void): Respo
     }
   };
   return {
-    begin() {
+    /** A request is being written: bytes that arrive from now on are its response. */
+    begin(): void {
       phase = 'interim';
       allowed = MAX_HEAD_BYTES;
     },
-    statusSeen() {
+    /** The final status has arrived: of what follows, `MAX_BODY_BYTES` are read. */
+    statusSeen(): void {
       allowed = received + MAX_BODY_BYTES;
     },
-    end() {
+    /** The response is complete: bytes that arrive from now on were not requested. */
+    end(): void {
       phase = 'idle';
       received = 0;
       interim = 0;
     },
+    /** Returns how many bytes of the current response have arrived. */
     received: () => received,
   };
 }

@@ -1,4 +1,4 @@
-/** What is sent, and how an attempt ended: errors of sockets, TLS and HTTP clients as one of a few outcomes. */
+/** The request and the result of an attempt. Translates the errors of sockets, TLS and HTTP clients into a few outcomes. */
 import { AddressBlocked, NotAdmitted } from './guarded-lookup.ts';
 import { NameError } from './resolve.ts';
 
@@ -7,14 +7,14 @@ export interface SendRequest {
   headers: Record<string, string>;
   /** The exact text to send, as UTF-8. */
   body: string;
-  /** Asked once the IP is known and before anything is sent to it. If it returns false, the attempt is `not_admitted`. */
+  /** Called once the IP is known and before anything is sent to it. If it returns false, the attempt is `not_admitted`. */
   admit?: ((ip: string) => boolean) | undefined;
 }
 
 /**
- * How an attempt ended. A failed attempt is a value, never an exception. `ip` is the address that was connected to or tried last, null where
- * none was reached. `isConnected` says whether the time limit came after the connection, with its TLS handshake, was established. `detail` is the error's code: of node:dns for `dns` (`ENOTFOUND`, `ETIMEOUT`, `ESERVFAIL`, …), of the system, of
- * OpenSSL, or one of `ResponseError`.
+ * How an attempt ended. A failed attempt is a value, never an exception. `ip` is the address that was connected to or tried last; null if
+ * there was none. `isConnected`: whether the connection, with its TLS handshake, was established before the time limit. `detail` is the
+ * code of the error: from node:dns for `dns` (`ENOTFOUND`, `ETIMEOUT`, `ESERVFAIL`, …), from the system, from OpenSSL, or from `ResponseError`.
  */
 export type SendResult =
   | { kind: 'responded'; statusCode: number; ip: string | null }
@@ -32,28 +32,24 @@ export interface Sender {
   close(): void;
 }
 
-/** A response that broke one of the sender's limits, or that nobody asked for. */
+/** A response that exceeds one of the sender's limits, or that was not requested. */
 export class ResponseError extends Error {
   override name = 'ResponseError';
-  readonly code: ResponseErrorCode;
-  constructor(code: ResponseErrorCode) {
+  readonly code: string;
+  constructor(
+    code: 'TOO_MANY_INTERIM_RESPONSES' | 'RESPONSE_TOO_LARGE' | 'UNREQUESTED_RESPONSE' | 'UPGRADE' | 'CLOSED',
+  ) {
     super(code);
     this.code = code;
   }
 }
-export type ResponseErrorCode =
-  | 'TOO_MANY_INTERIM_RESPONSES'
-  | 'RESPONSE_TOO_LARGE'
-  | 'UNREQUESTED_RESPONSE'
-  | 'UPGRADE'
-  | 'CLOSED';
 
 const TLS_CODES =
   /^(ERR_TLS|ERR_SSL|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|EPROTO|HOSTNAME_MISMATCH|INVALID_(CA|PURPOSE)|PATH_LENGTH|CRL_|ERROR_IN_C)/;
-/** undici's names for what the system calls otherwise. */
+/** The system's codes for errors that undici names differently. */
 const SAME_CODES: Record<string, string> = { 'other side closed': 'ECONNRESET', 'bad upgrade': 'UPGRADE' };
 
-/** The outcome that an error stands for. */
+/** Translates an error into a result. */
 export function resultOfError(error: NodeJS.ErrnoException, ip: string | null): SendResult {
   // got wraps the errors of a lookup.
   const cause = error.cause instanceof Error ? error.cause : error;

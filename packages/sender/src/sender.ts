@@ -1,4 +1,4 @@
-/** Makes the attempts of deliveries: a POST whose outcome is known with the status line, over kept connections, within one time limit for everything. */
+/** Sends deliveries: a POST whose outcome is known with the status line, over kept connections, within one time limit. */
 import type { Dispatcher } from 'undici';
 import { type Connect, createConnect, type Opening } from './connect.ts';
 import { type Connection, type Connections, createConnections } from './connections.ts';
@@ -60,8 +60,8 @@ export function createSender(options: SenderOptions): Sender {
   };
 }
 
-/** One attempt: over a kept connection where there is one, otherwise, or where that one turns out to be closed, over a new one. */
-class Attempt implements Dispatcher.DispatchHandler {
+/** One attempt: over a kept connection if there is one; over a new one if there is none or the receiver has closed it. */
+class Attempt {
   readonly #context: Context;
   readonly #target: Target;
   readonly #request: SendRequest;
@@ -138,15 +138,30 @@ class Attempt implements Dispatcher.DispatchHandler {
     this.#connection = connection;
     const { headers, body } = this.#request;
     const lines = ['user-agent', this.#context.userAgent];
-    for (const name in headers) lines.push(name.toLowerCase(), headers[name]!);
-    connection.client.dispatch({ method: 'POST', path: this.#target.path, headers: lines, body }, this);
+    for (const [name, value] of Object.entries(headers)) lines.push(name.toLowerCase(), value);
+    connection.client.dispatch(
+      { method: 'POST', path: this.#target.path, headers: lines, body },
+      {
+        onRequestStart: () => connection.limits.begin(),
+        onResponseStart: (controller, statusCode, received) =>
+          this.#onStatus(connection, controller, statusCode, Number(received['content-length'] ?? 0)),
+        // undici requires it. The body is not used, and its limit is in response-limits.ts.
+        onResponseData: () => undefined,
+        onResponseEnd: () => {
+          clearTimeout(this.#bodyLimit);
+          this.#context.connections.release(connection);
+        },
+        onResponseError: (_controller, error) => this.#onError(connection, error),
+      },
+    );
   }
 
-  onRequestStart(): void {
-    this.#connection!.limits.begin();
-  }
-
-  onResponseStart(controller: Dispatcher.DispatchController, statusCode: number, headers: object): void {
+  #onStatus(
+    connection: Connection,
+    controller: Dispatcher.DispatchController,
+    statusCode: number,
+    bodyBytes: number,
+  ): void {
     // Interim responses end in the limits; one that gets here is not framed as such.
     if (statusCode < 200) {
       controller.abort(new ResponseError('TOO_MANY_INTERIM_RESPONSES'));
@@ -157,34 +172,19 @@ class Attempt implements Dispatcher.DispatchHandler {
       controller.abort(new ResponseError('CLOSED'));
       return;
     }
-    const connection = this.#connection!;
     connection.limits.statusSeen();
     this.#settle({ kind: 'responded', statusCode, ip: connection.ip });
-    const length = Number((headers as Record<string, unknown>)['content-length'] ?? 0);
-    if (length > MAX_BODY_BYTES) connection.socket.destroy();
+    if (bodyBytes > MAX_BODY_BYTES) connection.socket.destroy();
     else this.#bodyLimit = setTimeout(() => connection.socket.destroy(), MAX_BODY_MS);
   }
 
-  /** undici requires it. The body is not used, and its limit is in response-limits.ts. */
-  onResponseData(): void {}
-
-  onResponseEnd(): void {
+  #onError(connection: Connection, error: Error): void {
     clearTimeout(this.#bodyLimit);
-    this.#context.connections.release(this.#connection!);
-  }
-
-  onResponseError(_controller: unknown, error: NodeJS.ErrnoException): void {
-    clearTimeout(this.#bodyLimit);
-    const connection = this.#connection!;
     connection.socket.destroy();
     if (this.#isSettled) return;
     // The receiver had closed a kept connection: most likely it saw nothing of the request, which goes once more over a new one.
-    const isStale = this.#isReused && (connection.limits.received() === 0 || isClosed(error));
-    if (isStale) this.#connect();
+    const isClosed = error instanceof ResponseError && error.code === 'CLOSED';
+    if (this.#isReused && (isClosed || connection.limits.received() === 0)) this.#connect();
     else this.end(resultOfError(error, connection.ip));
   }
-}
-
-function isClosed(error: Error): boolean {
-  return error instanceof ResponseError && error.code === 'CLOSED';
 }

@@ -1,7 +1,6 @@
 /** Parses and checks the URL of a request. Results are cached, because the same URLs are used again and again. */
 import { LRUCache } from 'lru-cache';
-import type { AllowedNetworks } from './guard.ts';
-import { checkUrl } from './guard.ts';
+import { type AllowedNetworks, checkUrl } from './guard.ts';
 import type { SendResult } from './result.ts';
 
 /** Where a request goes. `hostname` has no brackets. */
