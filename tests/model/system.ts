@@ -27,7 +27,7 @@ import { handleJob } from '../../apps/worker/src/handle-job.ts';
 import { createDuties } from '../../apps/worker/src/maintenance/maintenance.ts';
 import { createWorkerMetrics } from '../../apps/worker/src/metrics.ts';
 import { createRequestSigner } from '../../apps/worker/src/sign-request.ts';
-import { createSlots } from '../../apps/worker/src/slots.ts';
+import { Slots } from '../../apps/worker/src/slots.ts';
 import { AFTER_ERROR_MS, createBroker } from './broker.ts';
 import { explain, type Model } from './explain.ts';
 import { activity, createProcess, never, type Process, storeOf, type Task } from './processes.ts';
@@ -420,7 +420,7 @@ export class System {
       sender: { send: never, close: () => undefined },
       signRequest: createRequestSigner(box),
       eventBodies: createEventBodies(store),
-      slots: createSlots({ total: 4, perAddress: 2, perHost: 2, now: () => this.clock.now(), shortWaitMs: 0 }),
+      slots: new Slots({ total: 4, perAddress: 2, perHost: 2, now: () => this.clock.now(), shortWaitMs: 0 }),
       metrics,
       counts: createAttemptCounts(store, this.clock),
       clock: this.clock,

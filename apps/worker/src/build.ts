@@ -28,7 +28,7 @@ import { createNoticeService } from './notices.ts';
 import { createOutbound } from './outbound.ts';
 import { createResealing } from './reseal-secrets.ts';
 import { createRequestSigner } from './sign-request.ts';
-import { createSlots } from './slots.ts';
+import { Slots } from './slots.ts';
 
 /** How soon this worker takes over what a dead process has left. Production uses the defaults; tests can't wait that long. */
 export interface WorkerTimings extends ConsumerTimings {
@@ -132,7 +132,7 @@ function attemptContext(
     ...parts,
     signRequest: createRequestSigner(secretBox),
     eventBodies: createEventBodies(parts.store),
-    slots: createSlots({
+    slots: new Slots({
       total: settings.WORKER_CONCURRENCY,
       perAddress: settings.ADDRESS_CONCURRENCY,
       perHost: settings.HOST_CONCURRENCY ?? settings.ADDRESS_CONCURRENCY,

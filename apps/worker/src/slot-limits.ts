@@ -16,13 +16,12 @@ export interface Address {
   failing: number;
   refusedAtMs: number;
   /** The host and the IP of its last attempt. */
-  host: string | undefined;
-  ip: string | undefined;
+  host: Group | undefined;
+  ip: Group | undefined;
 }
 
 /** The attempts in flight to one host, or to one IP, or all of them. */
 export interface Group {
-  key: string;
   inFlight: Set<Slot>;
   /** Moving mean of how long its attempts took. */
   meanMs: number | undefined;
@@ -68,6 +67,8 @@ const FAILING = 0.9;
 const FAILING_SHARE = 0.2;
 /** A slow address that was refused counts as waiting for this long. */
 const WAITING_MS = 5_000;
+
+export type Limits = ReturnType<typeof createLimits>;
 
 export function createLimits({ total, perAddress, perHost, now }: LimitOptions, { all, busy, waitingSlow }: SlotState) {
   const atLeastOne = (slots: number) => Math.max(1, Math.floor(slots));

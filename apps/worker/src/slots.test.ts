@@ -1,13 +1,13 @@
 /** Slots: what one address gets, what one host gets, and what slow addresses get together. */
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { type FakeClock, fakeClock } from '@posthorn/testing';
-import { createSlots, type Slot, type Slots } from './slots.ts';
+import { type Slot, Slots } from './slots.ts';
 
 let clock: FakeClock;
 let slots: Slots;
 beforeEach(() => {
   clock = fakeClock(1_000_000);
-  slots = createSlots({ total: 100, perAddress: 10, perHost: 10, now: clock.now });
+  slots = new Slots({ total: 100, perAddress: 10, perHost: 10, now: clock.now });
 });
 /** Acquires as many slots for an address as it gets, at most `most`, each at its host and IP. */
 function acquireAll(

@@ -1,33 +1,15 @@
 /**
  * Admission control for the attempts of one process: no address, no host and no number of slow addresses takes all of its slots.
- * slot-limits.ts has the rules; this file acquires and releases slots, and knows who waits for one.
+ * slot-limits.ts has the rules. This file acquires and releases slots, and remembers which addresses wait for one.
  */
 import { LRUCache } from 'lru-cache';
-import { type Address, createLimits, type Group, type LimitOptions, type Slot } from './slot-limits.ts';
+import { type Address, createLimits, type Group, type LimitOptions, type Limits, type Slot } from './slot-limits.ts';
 
 export type { Slot };
 
 export interface SlotOptions extends LimitOptions {
   /** How long `acquireSoon` waits. Default 100 ms. */
   shortWaitMs?: number;
-}
-
-export interface Slots {
-  /** Acquires a slot for an attempt to an address; undefined if the delivery has to be parked. */
-  acquire(subscriptionId: string): Slot | undefined;
-  /** The same, but if only fast attempts are in the way, waits up to `shortWaitMs` for one of them to end: that costs less than parking. */
-  acquireSoon(subscriptionId: string): Promise<Slot | undefined>;
-  /** Whether an attempt to an address can acquire a slot now. */
-  canAcquire(subscriptionId: string): boolean;
-  /** Counts the attempt for the host of its address. Returns false if the host has no free slot: then the attempt must not be made. */
-  enterHost(slot: Slot, host: string): boolean;
-  /** The same for the IP that is to be connected to. */
-  enterIp(slot: Slot, ip: string): boolean;
-  /**
-   * Ends the attempt: it failed, or it did not, or (undefined) it was not made. `parked`: how many deliveries of its address are parked.
-   * Returns the addresses whose parked deliveries may acquire slots now.
-   */
-  release(slot: Slot, failed: boolean | undefined, parked: number): Capacity[];
 }
 
 /** How many parked deliveries of an address may acquire a slot. */
@@ -56,109 +38,177 @@ interface Refusal {
   isSoon: boolean;
 }
 
-export function createSlots(options: SlotOptions): Slots {
-  const { total, now, shortWaitMs = SHORT_WAIT_MS } = options;
-  const addresses = new LRUCache<string, Address>({ max: MAX_ADDRESSES });
-  /** Kept after their last attempt, for their moving means. */
-  const groups = new LRUCache<string, Group>({ max: MAX_ADDRESSES });
-  const all: Group = newGroup('all');
-  const busy = new Set<Address>();
-  const waitingSlow = new Set<Address>();
-  const { capacityOf, capacityIn, countsAsFast, isSlow } = createLimits(options, { all, busy, waitingSlow });
-  const maxShortWaits = shortWaitMs > 0 ? Math.floor(total * SHORT_WAIT_SHARE) : 0;
+export class Slots {
+  readonly #now: () => number;
+  readonly #shortWaitMs: number;
+  readonly #maxShortWaits: number;
+  readonly #limits: Limits;
+  readonly #addresses = new LRUCache<string, Address>({ max: MAX_ADDRESSES, memoMethod: newAddress });
+  /** Hosts and IPs, by `host <host>` and `ip <ip>`. They outlast their attempts because of their moving means. */
+  readonly #groups = new LRUCache<string, Group>({ max: MAX_ADDRESSES, memoMethod: newGroup });
+  readonly #all = newGroup();
+  readonly #busy = new Set<Address>();
+  readonly #waitingSlow = new Set<Address>();
   /** Jobs that wait for a fast attempt to end, in order of arrival. */
-  const shortWaits = new Set<{ address: Address; resolve: (slot: Slot) => void }>();
+  readonly #shortWaits = new Set<{ address: Address; resolve: (slot: Slot) => void }>();
 
-  const addressOf = (id: string): Address => {
-    const address = addresses.get(id) ?? newAddress(id);
-    addresses.set(id, address);
-    return address;
-  };
-  const groupOf = (key: string): Group => {
-    const group = groups.get(key) ?? newGroup(key);
-    groups.set(key, group);
-    return group;
-  };
-  const addWaiting = (address: Address, group?: Group): void => {
-    address.refusedAtMs = now();
-    if (isSlow(address) && waitingSlow.size < MAX_WAITING) waitingSlow.add(address);
-    if (group && group.waiting.size < MAX_WAITING) group.waiting.add(address.id);
-  };
-  const enter = (slot: Slot, key: string): boolean => {
-    const group = groupOf(key);
+  constructor(options: SlotOptions) {
+    this.#now = options.now;
+    this.#shortWaitMs = options.shortWaitMs ?? SHORT_WAIT_MS;
+    this.#maxShortWaits = this.#shortWaitMs > 0 ? Math.floor(options.total * SHORT_WAIT_SHARE) : 0;
+    this.#limits = createLimits(options, { all: this.#all, busy: this.#busy, waitingSlow: this.#waitingSlow });
+  }
+
+  /** Acquires a slot for an attempt to an address; undefined if the delivery has to be parked. */
+  acquire(subscriptionId: string): Slot | undefined {
+    return this.#acquireOrWait(this.#addresses.memo(subscriptionId));
+  }
+
+  /** The same, but if only fast attempts are in the way, waits up to `shortWaitMs` for one of them to end: that costs less than parking. */
+  async acquireSoon(subscriptionId: string): Promise<Slot | undefined> {
+    const address = this.#addresses.memo(subscriptionId);
+    const isShortWait = this.#refusalOf(address)?.isSoon && this.#shortWaits.size < this.#maxShortWaits;
+    return isShortWait ? await this.#waitForSlot(address) : this.#acquireOrWait(address);
+  }
+
+  /** Whether an attempt to an address can acquire a slot now. */
+  canAcquire(subscriptionId: string): boolean {
+    return this.#refusalOf(this.#addresses.memo(subscriptionId)) === undefined;
+  }
+
+  /** Counts the attempt for the host of its address. Returns false if the host has no free slot: then the attempt must not be made. */
+  enterHost(slot: Slot, host: string): boolean {
+    const group = this.#groups.memo(`host ${host}`);
+    // The url of the address has changed: its old IP no longer counts either.
+    if (slot.address.host !== group) slot.address.ip = undefined;
+    slot.address.host = group;
+    return this.#enter(slot, group);
+  }
+
+  /** The same for the IP that is to be connected to. */
+  enterIp(slot: Slot, ip: string): boolean {
+    const group = this.#groups.memo(`ip ${ip}`);
+    slot.address.ip = group;
+    return this.#enter(slot, group);
+  }
+
+  /**
+   * Ends the attempt: it failed, or it did not, or (undefined) it was not made. `parked`: how many deliveries of its address are parked.
+   * Returns the addresses whose parked deliveries may acquire slots now.
+   */
+  release(slot: Slot, failed: boolean | undefined, parked: number): Capacity[] {
+    const { address } = slot;
+    if (!address.inFlight.delete(slot)) return [];
+    if (address.inFlight.size === 0) this.#busy.delete(address);
+    const groups = [...slot.groups];
+    for (const group of groups) leave(slot, group);
+    if (failed !== undefined) this.#learn(slot, failed, groups);
+    this.#endShortWaits();
+    const woken = new Set(groups.flatMap((group) => this.#wakeWaiting(group)));
+    const capacities = [...woken].map((subscriptionId) => ({ subscriptionId, deliveries: 1 }));
+    const own = parked > 0 ? this.#ownCapacity(address, parked, woken.size > 0) : 0;
+    return own > 0 ? [...capacities, { subscriptionId: address.id, deliveries: own }] : capacities;
+  }
+
+  /** How many parked deliveries of an address may go out now that one of its attempts has ended. If none may, the address waits. */
+  #ownCapacity(address: Address, parked: number, othersWoken: boolean): number {
+    const { free, waitsFor } = this.#limits.capacityOf(address);
+    // Where slow addresses compete, maintenance picks the next one, or the first would keep its slots for ever.
+    if (waitsFor === 'maintenance') return 0;
+    const groups = hostAndIpOf(address);
+    const inGroups = groups.map((group) => this.#limits.capacityIn(group, address));
+    const own = othersWoken ? 0 : Math.min(free, parked, ...inGroups);
+    if (own <= 0 && address.inFlight.size === 0) {
+      this.#addWaiting(address, this.#refusalOf(address)?.group ?? groups[0] ?? this.#all);
+    }
+    return own;
+  }
+
+  /** Updates the moving means after an attempt. */
+  #learn({ address, acquiredAtMs }: Slot, failed: boolean, groups: readonly Group[]): void {
+    const tookMs = this.#now() - acquiredAtMs;
+    for (const where of [address, ...groups]) {
+      where.meanMs = where.meanMs === undefined ? tookMs : where.meanMs + WEIGHT * (tookMs - where.meanMs);
+    }
+    address.failing += WEIGHT * (Number(failed) - address.failing);
+  }
+
+  #acquireOrWait(address: Address): Slot | undefined {
+    const refusal = this.#refusalOf(address);
+    if (!refusal) return this.#acquire(address);
+    this.#addWaiting(address, refusal.group);
+    return undefined;
+  }
+
+  #acquire(address: Address): Slot {
+    const groups = new Set([this.#all, ...hostAndIpOf(address)]);
+    const slot: Slot = { address, acquiredAtMs: this.#now(), groups };
+    address.inFlight.add(slot);
+    this.#busy.add(address);
+    for (const group of groups) group.inFlight.add(slot);
+    return slot;
+  }
+
+  #enter(slot: Slot, group: Group): boolean {
+    const current = [this.#all, ...hostAndIpOf(slot.address)];
+    for (const old of slot.groups) if (!current.includes(old)) leave(slot, old);
     if (slot.groups.has(group)) return true;
-    if (capacityIn(group, slot.address) <= 0) {
-      addWaiting(slot.address, group);
+    if (this.#limits.capacityIn(group, slot.address) <= 0) {
+      this.#addWaiting(slot.address, group);
       return false;
     }
     group.inFlight.add(slot);
     slot.groups.add(group);
     return true;
-  };
-  const leave = (slot: Slot, group: Group) => {
-    group.inFlight.delete(slot);
-    slot.groups.delete(group);
-  };
-  const drop = (slot: Slot) => {
-    const { address } = slot;
-    if (!address.inFlight.delete(slot)) return false;
-    if (address.inFlight.size === 0) busy.delete(address);
-    for (const group of slot.groups) leave(slot, group);
-    return true;
-  };
-  const hostKey = (host: string) => `host ${host}`;
-  const ipKey = (ip: string) => `ip ${ip}`;
-  /** The host and the IP that an address had last. */
-  const groupsOf = ({ host, ip }: Address): Group[] => [
-    ...(host === undefined ? [] : [groupOf(hostKey(host))]),
-    ...(ip === undefined ? [] : [groupOf(ipKey(ip))]),
-  ];
-  const refusalOf = (address: Address): Refusal | undefined => {
-    const { free, waitsFor } = capacityOf(address);
-    if (free <= 0) return waitsFor === 'any' ? { group: all, isSoon: true } : { group: undefined, isSoon: false };
-    const full = groupsOf(address).find((group) => capacityIn(group, address) <= 0);
-    return full && { group: full, isSoon: countsAsFast(address, full) };
-  };
+  }
+
+  #refusalOf(address: Address): Refusal | undefined {
+    const { free, waitsFor } = this.#limits.capacityOf(address);
+    if (free <= 0) return waitsFor === 'any' ? { group: this.#all, isSoon: true } : { group: undefined, isSoon: false };
+    const full = hostAndIpOf(address).find((group) => this.#limits.capacityIn(group, address) <= 0);
+    return full && { group: full, isSoon: this.#limits.countsAsFast(address, full) };
+  }
+
+  #addWaiting(address: Address, group: Group | undefined): void {
+    address.refusedAtMs = this.#now();
+    if (this.#limits.isSlow(address) && this.#waitingSlow.size < MAX_WAITING) this.#waitingSlow.add(address);
+    if (group && group.waiting.size < MAX_WAITING) group.waiting.add(address.id);
+  }
+
   /** Removes and returns the addresses that have waited longest for a group and can acquire a slot now. */
-  const wakeWaiting = (group: Group): string[] => {
+  #wakeWaiting(group: Group): string[] {
     const ids: string[] = [];
     for (const id of group.waiting) {
-      const address = addressOf(id);
-      if (ids.length >= Math.min(MAX_WOKEN, capacityIn(group, address))) break;
+      const address = this.#addresses.memo(id);
+      if (ids.length >= Math.min(MAX_WOKEN, this.#limits.capacityIn(group, address))) break;
       group.waiting.delete(id);
-      const refusal = refusalOf(address);
+      const refusal = this.#refusalOf(address);
       if (!refusal) ids.push(id);
       else if (refusal.group !== group) refusal.group?.waiting.add(id);
     }
     return ids;
-  };
-  const acquireFor = (address: Address): Slot => {
-    const slot: Slot = { address, acquiredAtMs: now(), groups: new Set([all, ...groupsOf(address)]) };
-    address.inFlight.add(slot);
-    busy.add(address);
-    for (const group of slot.groups) group.inFlight.add(slot);
-    return slot;
-  };
-  const endShortWaits = (): void => {
+  }
+
+  /** Gives slots to the jobs that wait for one, in order of arrival. */
+  #endShortWaits(): void {
     let refused = 0;
-    for (const waiting of shortWaits) {
-      if (refusalOf(waiting.address)) {
+    for (const waiting of this.#shortWaits) {
+      if (this.#refusalOf(waiting.address)) {
         refused += 1;
         if (refused === MAX_REFUSED_AGAIN) return;
       } else {
-        shortWaits.delete(waiting);
-        waiting.resolve(acquireFor(waiting.address));
+        this.#shortWaits.delete(waiting);
+        waiting.resolve(this.#acquire(waiting.address));
       }
     }
-  };
-  const waitForSlot = (address: Address) =>
-    new Promise<Slot | undefined>((resolve) => {
+  }
+
+  #waitForSlot(address: Address): Promise<Slot | undefined> {
+    return new Promise((resolve) => {
       const timer = setTimeout(() => {
-        shortWaits.delete(waiting);
-        const refusal = refusalOf(address);
-        if (refusal) addWaiting(address, refusal.group);
-        resolve(refusal ? undefined : acquireFor(address));
-      }, shortWaitMs);
+        this.#shortWaits.delete(waiting);
+        resolve(this.#acquireOrWait(address));
+      }, this.#shortWaitMs);
       const waiting = {
         address,
         resolve(slot: Slot) {
@@ -166,75 +216,25 @@ export function createSlots(options: SlotOptions): Slots {
           resolve(slot);
         },
       };
-      shortWaits.add(waiting);
+      this.#shortWaits.add(waiting);
     });
+  }
+}
 
-  return {
-    acquire(subscriptionId) {
-      const address = addressOf(subscriptionId);
-      const refusal = refusalOf(address);
-      if (!refusal) return acquireFor(address);
-      addWaiting(address, refusal.group);
-      return undefined;
-    },
-    async acquireSoon(subscriptionId) {
-      const address = addressOf(subscriptionId);
-      const refusal = refusalOf(address);
-      if (!refusal) return acquireFor(address);
-      if (refusal.isSoon && shortWaits.size < maxShortWaits) return await waitForSlot(address);
-      addWaiting(address, refusal.group);
-      return undefined;
-    },
-    canAcquire: (subscriptionId) => refusalOf(addressOf(subscriptionId)) === undefined,
-    enterHost(slot, host) {
-      const { address } = slot;
-      if (address.host !== host) {
-        // The url of the address has changed: the old host and IP no longer count.
-        for (const group of slot.groups) if (group !== all) leave(slot, group);
-        address.host = host;
-        address.ip = undefined;
-      }
-      return enter(slot, hostKey(host));
-    },
-    enterIp(slot, ip) {
-      const { address } = slot;
-      if (address.ip !== ip) {
-        for (const group of slot.groups) if (group.key.startsWith('ip ')) leave(slot, group);
-        address.ip = ip;
-      }
-      return enter(slot, ipKey(ip));
-    },
-    release(slot, failed, parked) {
-      const { address } = slot;
-      const shared = [...slot.groups];
-      if (!drop(slot)) return [];
-      if (failed !== undefined) {
-        const tookMs = now() - slot.acquiredAtMs;
-        for (const where of [address, ...shared]) {
-          where.meanMs = where.meanMs === undefined ? tookMs : where.meanMs + WEIGHT * (tookMs - where.meanMs);
-        }
-        address.failing += WEIGHT * (Number(failed) - address.failing);
-      }
-      endShortWaits();
-      const woken = new Set(shared.flatMap(wakeWaiting));
-      const capacities = [...woken].map((subscriptionId) => ({ subscriptionId, deliveries: 1 }));
-      const { free, waitsFor } = capacityOf(address);
-      // Where slow addresses compete, maintenance picks the next one, or the first would keep its slots for ever.
-      if (waitsFor === 'maintenance' || parked === 0) return capacities;
-      const own =
-        woken.size > 0 ? 0 : Math.min(free, parked, ...groupsOf(address).map((group) => capacityIn(group, address)));
-      if (own > 0) capacities.push({ subscriptionId: address.id, deliveries: own });
-      else if (address.inFlight.size === 0)
-        addWaiting(address, refusalOf(address)?.group ?? groupsOf(address)[0] ?? all);
-      return capacities;
-    },
-  };
+function leave(slot: Slot, group: Group): void {
+  group.inFlight.delete(slot);
+  slot.groups.delete(group);
+}
+
+/** The host and the IP of the last attempt to an address. */
+function hostAndIpOf({ host, ip }: Address): Group[] {
+  return [host, ip].filter((group) => group !== undefined);
 }
 
 function newAddress(id: string): Address {
   return { id, inFlight: new Set(), meanMs: undefined, failing: 0, refusedAtMs: 0, host: undefined, ip: undefined };
 }
 
-function newGroup(key: string): Group {
-  return { key, inFlight: new Set(), meanMs: undefined, waiting: new Set() };
+function newGroup(): Group {
+  return { inFlight: new Set(), meanMs: undefined, waiting: new Set() };
 }
