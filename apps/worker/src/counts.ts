@@ -3,37 +3,37 @@ import { type Attempt, durationBucket, type Verdict } from '@posthorn/core';
 import type { Clock } from '@posthorn/runtime';
 import { addCounts, type Counts, type Store } from '@posthorn/store';
 
-export interface AttemptCounts {
-  /** Counts an attempt that was recorded. */
-  attempted(subscriptionId: string, attempt: Attempt, verdict: Verdict, deliveryCreatedAtMs: number): void;
-  /** Attempts in flight now. */
-  inFlight: number;
-  /** Adds the new counts to the statistics. If that fails, throws and keeps them for the next call. */
-  flush(): Promise<void>;
-}
+export type AttemptCounts = ReturnType<typeof createAttemptCounts>;
 
-export function createAttemptCounts(store: Store, clock: Clock): AttemptCounts {
+export function createAttemptCounts(store: Store, clock: Clock) {
   let counts = noCounts();
+  /** The counts of a flush that failed. */
+  let unsaved = noCounts();
+  const save = async () => {
+    if (unsaved.succeeded + unsaved.failed > 0) await addCounts(store, unsaved, clock.now());
+    unsaved = noCounts();
+  };
   return {
+    /** Attempts in flight now. */
     inFlight: 0,
-    attempted(subscriptionId, attempt, verdict, deliveryCreatedAtMs) {
-      const ok = verdict.kind === 'succeeded';
-      counts[ok ? 'succeeded' : 'failed'] += 1;
-      increase(counts.attemptBuckets, durationBucket(attempt.durationMs), 1);
-      const endedAtMs = attempt.startedAtMs + attempt.durationMs;
-      if (ok) increase(counts.arrivalBuckets, durationBucket(endedAtMs - deliveryCreatedAtMs), 1);
-      increaseAddress(counts, subscriptionId, ok ? 1 : 0, ok ? 0 : 1, attempt.durationMs);
+    /** Counts an attempt that was recorded. */
+    attempted(subscriptionId: string, attempt: Attempt, verdict: Verdict, deliveryCreatedAtMs: number): void {
+      const { startedAtMs, durationMs } = attempt;
+      const outcome = verdict.kind === 'succeeded' ? 'succeeded' : 'failed';
+      counts[outcome] += 1;
+      increase(counts.attemptBuckets, durationMs);
+      if (outcome === 'succeeded') increase(counts.arrivalBuckets, startedAtMs + durationMs - deliveryCreatedAtMs);
+      const address = counts.addresses.get(subscriptionId) ?? { succeeded: 0, failed: 0, totalMs: 0 };
+      address[outcome] += 1;
+      address.totalMs += durationMs;
+      counts.addresses.set(subscriptionId, address);
     },
-    async flush() {
-      if (counts.succeeded + counts.failed === 0) return;
-      const flushed = counts;
+    /** Adds the new counts to the statistics. If that fails, throws and keeps them for the next call. */
+    async flush(): Promise<void> {
+      await save();
+      unsaved = counts;
       counts = noCounts();
-      try {
-        await addCounts(store, flushed, clock.now());
-      } catch (error) {
-        add(counts, flushed);
-        throw error;
-      }
+      await save();
     },
   };
 }
@@ -42,26 +42,7 @@ function noCounts(): Counts {
   return { succeeded: 0, failed: 0, attemptBuckets: new Map(), arrivalBuckets: new Map(), addresses: new Map() };
 }
 
-function add(total: Counts, more: Counts): void {
-  total.succeeded += more.succeeded;
-  total.failed += more.failed;
-  for (const name of ['attemptBuckets', 'arrivalBuckets'] as const) {
-    for (const [bucket, count] of more[name]) increase(total[name], bucket, count);
-  }
-  for (const [id, { succeeded, failed, totalMs }] of more.addresses) {
-    increaseAddress(total, id, succeeded, failed, totalMs);
-  }
-}
-
-function increase(counts: Map<number, number>, bucket: number, by: number): void {
-  counts.set(bucket, (counts.get(bucket) ?? 0) + by);
-}
-
-function increaseAddress({ addresses }: Counts, id: string, succeeded: number, failed: number, totalMs: number): void {
-  const before = addresses.get(id) ?? { succeeded: 0, failed: 0, totalMs: 0 };
-  addresses.set(id, {
-    succeeded: before.succeeded + succeeded,
-    failed: before.failed + failed,
-    totalMs: before.totalMs + totalMs,
-  });
+function increase(counts: Map<number, number>, durationMs: number): void {
+  const bucket = durationBucket(durationMs);
+  counts.set(bucket, (counts.get(bucket) ?? 0) + 1);
 }

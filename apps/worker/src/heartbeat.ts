@@ -1,4 +1,4 @@
-/** Tells Redis every 2 seconds that this worker is alive, what it has counted and which sites it has reached. */
+/** Every 2 seconds, writes to Redis that this worker is alive, its counts, and the sites that it has reached. */
 import { hostname } from 'node:os';
 import { type Clock, createRepeating, type Logger, type Service, version } from '@posthorn/runtime';
 import { deregisterWorker, type Store, saveReachedSites, sendHeartbeat } from '@posthorn/store';
@@ -29,26 +29,19 @@ export function createHeartbeat(context: HeartbeatContext): Service {
     const state = { concurrency, inFlight: counts.inFlight, outageSinceMs };
     return sendHeartbeat(store, { ...identity, ...state }, clock.now());
   };
-  const repeating = createRepeating({
+  return createRepeating({
     name: 'heartbeat',
     everyMs: HEARTBEAT_EVERY_MS,
+    onStart: beat,
     async run() {
       await beat();
       await counts.flush();
       await saveReachedSites(store, reachedSites.takeUnsaved(clock.now()), clock.now());
     },
-    logger,
-  });
-  return {
-    name: repeating.name,
-    async start() {
-      await beat();
-      await repeating.start();
-    },
-    async stop(graceMs) {
-      await repeating.stop(graceMs);
+    async onStop() {
       await counts.flush();
       await deregisterWorker(store, workerId);
     },
-  };
+    logger,
+  });
 }

@@ -12,24 +12,7 @@ export interface Outage {
   startedAtMs: number;
 }
 
-export interface Outages {
-  /** The current outage of this process. During an outage no attempt may begin. */
-  current(): Outage | undefined;
-  /** When the last outage of this process ended, in milliseconds since 1970; 0 if there was none. */
-  endedAtMs(): number;
-  /**
-   * Resolves to whether an attempt failed because of an outage, so that it must not be counted: at once unless the attempt got no response
-   * or connection at all; otherwise when something else was reached, or when the probes have ended. `startedAtMs`: when the attempt began.
-   * An attempt that began before the end of an outage, and reached nothing, failed because of it.
-   */
-  isOurs(result: SendResult, url: string, startedAtMs: number): Promise<boolean>;
-  /** DNS has returned addresses of a name. */
-  resolved(hostname: string): void;
-  /** A connection was established or refused by the host. */
-  connected(origin: string, ip: string): void;
-  /** Detects silence, and probes whether an outage is over. To be called every second. */
-  check(): Promise<void>;
-}
+export type Outages = ReturnType<typeof createOutages>;
 
 export interface OutageOptions {
   sites: ReachedSites;
@@ -91,7 +74,7 @@ interface Doubt {
   decide: (isOurs: boolean) => void;
 }
 
-export function createOutages(options: OutageOptions): Outages {
+export function createOutages(options: OutageOptions) {
   const { sites, probe, now, elapsedMs } = options;
   const doubts = new Set<Doubt>();
   const rounds = new Map<SiteKind, Promise<void>>();
@@ -192,8 +175,8 @@ export function createOutages(options: OutageOptions): Outages {
     checks += 1;
     const probes = sites.pick(current.kind, PROBED_FIRST).map(probeSite);
     if (checks % CHECKS_BETWEEN_MORE_URLS === 0) {
-      const urls = await options.moreUrls();
-      for (const url of urls) probes.push(current.kind === 'dns' ? probe.name(new URL(url).hostname) : probe.host(url));
+      for (const url of await options.moreUrls())
+        probes.push(current.kind === 'dns' ? probe.name(new URL(url).hostname) : probe.host(url));
     }
     // A probe that succeeds ends the outage through `resolved` or `connected`.
     await Promise.all(probes);
@@ -204,18 +187,29 @@ export function createOutages(options: OutageOptions): Outages {
     prove('connection');
   };
   return {
-    current: () => outage,
+    /** The current outage of this process. During an outage no attempt may begin. */
+    current: (): Outage | undefined => outage,
+    /** When the last outage of this process ended, in milliseconds since 1970; 0 if there was none. */
     endedAtMs: () => endedAtMs,
-    resolved(hostname) {
+    /** DNS has returned addresses of a name. */
+    resolved(hostname: string): void {
       sites.resolved(hostname, now());
       prove('name');
     },
+    /** A connection was established or refused by the host. */
     connected,
-    async isOurs(result, url, startedAtMs) {
+    /**
+     * Resolves to whether an attempt failed because of an outage, so that it must not be counted: at once unless the attempt got no response
+     * or connection at all; otherwise when something else was reached, or when the probes have ended. `startedAtMs`: when the attempt began.
+     * An attempt that began before the end of an outage, and reached nothing, failed because of it.
+     */
+    async isOurs(result: SendResult, url: string, startedAtMs: number): Promise<boolean> {
       const needs = neededEvidence(result);
       if (needs === undefined) {
         if (result.kind === 'responded') prove('response');
-        else if (isRefused(result)) connected(new URL(url).origin, result.ip ?? '');
+        else if (result.kind === 'connection_failed' && result.detail === 'ECONNREFUSED') {
+          connected(new URL(url).origin, result.ip ?? '');
+        }
         return false;
       }
       if (outage || startedAtMs <= endedAtMs) return true;
@@ -229,11 +223,9 @@ export function createOutages(options: OutageOptions): Outages {
         doubtAll(kind);
       });
     },
-    async check() {
-      if (outage) {
-        await probeForEnd(outage);
-        return;
-      }
+    /** Detects silence, and probes whether an outage is over. To be called every second. */
+    async check(): Promise<void> {
+      if (outage) return await probeForEnd(outage);
       checks = 0;
       if (options.inFlight() === 0) heardAtMs = elapsedMs();
       else if (elapsedMs() - heardAtMs > SILENCE_MS) doubtAll('connection', true);
@@ -247,8 +239,4 @@ function neededEvidence(result: SendResult): Evidence | undefined {
   if (result.kind !== 'connection_failed') return undefined;
   if (result.error === 'dns') return 'name';
   return UNREACHED.has(result.detail) ? 'connection' : undefined;
-}
-
-function isRefused(result: SendResult): result is Extract<SendResult, { kind: 'connection_failed' }> {
-  return result.kind === 'connection_failed' && result.detail === 'ECONNREFUSED';
 }

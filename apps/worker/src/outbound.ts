@@ -1,5 +1,5 @@
 /** Builds what a worker uses to reach the outside (resolver, senders, probes), and the detection of outages that watches it. */
-import { createRepeating, type Service, version } from '@posthorn/runtime';
+import { createRepeating, version } from '@posthorn/runtime';
 import { createOneOffSender, createProbe, createResolver, createSender } from '@posthorn/sender';
 import { loadReachedSites } from '@posthorn/store';
 import { createOutageAnnouncer, type OutageAnnouncerContext } from './announce-outage.ts';
@@ -19,18 +19,14 @@ const OUTAGE_CHECK_EVERY_MS = 1_000;
 
 export function createOutbound(context: OutboundContext) {
   const { settings, store, clock, logger, giveUp } = context;
-  const sending = {
-    timeoutMs: settings.ATTEMPT_TIMEOUT,
-    userAgent: `Posthorn/${version}`,
-    resolve: createResolver({
-      servers: settings.DNS_SERVERS,
-      attemptTimeoutMs: settings.ATTEMPT_TIMEOUT,
-      onResolved: (hostname) => outages.resolved(hostname),
-    }),
-    signal: giveUp,
-  };
+  const resolve = createResolver({
+    servers: settings.DNS_SERVERS,
+    attemptTimeoutMs: settings.ATTEMPT_TIMEOUT,
+    onResolved: (hostname) => outages.resolved(hostname),
+  });
+  const sending = { timeoutMs: settings.ATTEMPT_TIMEOUT, userAgent: `Posthorn/${version}`, resolve, signal: giveUp };
   const reaching = {
-    resolve: sending.resolve,
+    resolve,
     allowedNetworks: settings.ALLOWED_PRIVATE_NETWORKS,
     onConnected: (origin: string, ip: string) => outages.connected(origin, ip),
   };
@@ -43,20 +39,14 @@ export function createOutbound(context: OutboundContext) {
     now: () => clock.now(),
     elapsedMs: () => performance.now(),
   });
-  const checks = createRepeating({
+  const outageChecks = createRepeating({
     name: 'outage checks',
     everyMs: OUTAGE_CHECK_EVERY_MS,
-    run: () => outages.check(),
+    // The sites that other processes have reached reveal an outage that began before this process started.
+    onStart: async () => reachedSites.load(await loadReachedSites(store)),
+    run: outages.check,
     logger,
   });
-  /** Loads the sites that other processes have reached: they reveal an outage that began before this process started. */
-  const outageChecks: Service = {
-    ...checks,
-    async start() {
-      reachedSites.load(await loadReachedSites(store));
-      await checks.start();
-    },
-  };
   const sender = createSender({ ...sending, ...reaching });
   const { NOTICE_URL: url, NOTICE_SECRET: secret } = settings;
   const noticeSender = createOneOffSender({ ...sending, allowedNetworks: NOTICE_NETWORKS });

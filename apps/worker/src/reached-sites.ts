@@ -16,19 +16,6 @@ export interface Site {
   savedAtMs: number;
 }
 
-export interface ReachedSites {
-  /** Notes that DNS has returned addresses of a name. */
-  resolved(hostname: string, nowMs: number): void;
-  /** Notes that a host was connected to. */
-  connected(origin: string, ip: string, nowMs: number): void;
-  /** Returns up to `limit` sites of different groups in random order, all reached at most an hour before the latest one. */
-  pick(kind: SiteKind, limit: number): Site[];
-  /** Returns the sites to save in Redis, and marks them as saved. */
-  takeUnsaved(nowMs: number): string[];
-  /** Adds the sites that other or earlier processes have saved. */
-  load(saved: readonly { text: string; reachedAtMs: number }[]): void;
-}
-
 const MAX_SITES = 1_000;
 /** `pick` chooses at random among this many latest sites, so that no host is probed all the time. */
 const MAX_CANDIDATES = 200;
@@ -37,7 +24,9 @@ const MAX_AGE_MS = 3_600_000;
 const SAVED_FOR_MS = 60_000;
 const MAX_SAVED_AT_ONCE = 100;
 
-export function createReachedSites(): ReachedSites {
+export type ReachedSites = ReturnType<typeof createReachedSites>;
+
+export function createReachedSites() {
   const sites = {
     dns: new LRUCache<string, Site>({ max: MAX_SITES }),
     connection: new LRUCache<string, Site>({ max: MAX_SITES }),
@@ -45,14 +34,11 @@ export function createReachedSites(): ReachedSites {
   const unsaved = new Set<Site>();
 
   const note = (kind: SiteKind, group: string, at: string, nowMs: number): Site => {
-    let site = sites[kind].get(group);
-    if (site) {
-      site.at = at;
-      site.reachedAtMs = Math.max(nowMs, site.reachedAtMs);
-    } else {
-      site = { kind, group, at, reachedAtMs: nowMs, savedAtMs: Number.NEGATIVE_INFINITY };
-      sites[kind].set(group, site);
-    }
+    const never = Number.NEGATIVE_INFINITY;
+    const site = sites[kind].get(group) ?? { kind, group, at, reachedAtMs: never, savedAtMs: never };
+    site.at = at;
+    site.reachedAtMs = Math.max(nowMs, site.reachedAtMs);
+    sites[kind].set(group, site);
     return site;
   };
   const noteReached = (kind: SiteKind, group: string, at: string, nowMs: number) => {
@@ -61,14 +47,17 @@ export function createReachedSites(): ReachedSites {
   };
 
   return {
-    resolved: (hostname, nowMs) => noteReached('dns', domainOf(hostname), hostname, nowMs),
-    connected: (origin, ip, nowMs) => noteReached('connection', networkOf(ip), origin, nowMs),
-    pick(kind, limit) {
-      const latest: Site[] = [];
-      for (const site of sites[kind].values()) {
-        if (latest.length === MAX_CANDIDATES) break;
-        latest.push(site);
-      }
+    /** Notes that DNS has returned addresses of a name. */
+    resolved(hostname: string, nowMs: number): void {
+      noteReached('dns', domainOf(hostname), hostname, nowMs);
+    },
+    /** Notes that a host was connected to. */
+    connected(origin: string, ip: string, nowMs: number): void {
+      noteReached('connection', networkOf(ip), origin, nowMs);
+    },
+    /** Returns up to `limit` sites of different groups in random order, all reached at most an hour before the latest one. */
+    pick(kind: SiteKind, limit: number): Site[] {
+      const latest = [...sites[kind].values()].slice(0, MAX_CANDIDATES);
       const sinceMs = Math.max(...latest.map(({ reachedAtMs }) => reachedAtMs)) - MAX_AGE_MS;
       const candidates = latest.filter(({ reachedAtMs }) => reachedAtMs >= sinceMs);
       const picked: Site[] = [];
@@ -77,17 +66,16 @@ export function createReachedSites(): ReachedSites {
       }
       return picked;
     },
-    takeUnsaved(nowMs) {
-      const texts: string[] = [];
-      for (const site of unsaved) {
-        if (texts.length === MAX_SAVED_AT_ONCE) break;
+    /** Returns the sites to save in Redis, and marks them as saved. */
+    takeUnsaved(nowMs: number): string[] {
+      return [...unsaved].slice(0, MAX_SAVED_AT_ONCE).map((site) => {
         unsaved.delete(site);
         site.savedAtMs = nowMs;
-        texts.push(`${site.kind} ${site.group} ${site.at}`);
-      }
-      return texts;
+        return `${site.kind} ${site.group} ${site.at}`;
+      });
     },
-    load(saved) {
+    /** Adds the sites that other or earlier processes have saved. */
+    load(saved: readonly { text: string; reachedAtMs: number }[]): void {
       for (const { text, reachedAtMs } of saved) {
         const [kind, group, at] = text.split(' ');
         if ((kind === 'dns' || kind === 'connection') && group && at) note(kind, group, at, reachedAtMs);

@@ -2,7 +2,7 @@
 import { checkIp } from '@posthorn/sender';
 import { LRUCache } from 'lru-cache';
 
-const privateIps = new LRUCache<string, boolean>({ max: 10_000 });
+const privateIps = new LRUCache<string, boolean>({ max: 10_000, memoMethod: (ip) => checkIp(ip, []) !== null });
 
 /** The host of a URL, with its port unless it is the default one. */
 export function hostOf(url: string): string {
@@ -14,10 +14,5 @@ export function hostOf(url: string): string {
  * run on one machine there.
  */
 export function ipOf(ip: string, url: string): string {
-  let isPrivate = privateIps.get(ip);
-  if (isPrivate === undefined) {
-    isPrivate = checkIp(ip, []) !== null;
-    privateIps.set(ip, isPrivate);
-  }
-  return isPrivate ? `${ip} ${URL.parse(url)?.port}` : ip;
+  return privateIps.memo(ip) ? `${ip} ${URL.parse(url)?.port}` : ip;
 }
