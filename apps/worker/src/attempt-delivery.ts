@@ -40,10 +40,10 @@ export interface AttemptContext {
   giveUp: AbortSignal;
 }
 
-/** The outcome of the job (`no_slot`: its host or IP has no free slot, no attempt was made), and how many deliveries are parked at the address. */
+/** The outcome of the job (`no_slot`: its host or IP has no free slot), and, after an attempt, how many deliveries of its address are parked. */
 export interface Attempted {
   outcome: JobOutcome | 'no_slot';
-  parked: number;
+  parked?: number;
 }
 
 /** The job of an attempt that is not counted comes back after this, perhaps to a worker without an outage. */
@@ -66,22 +66,18 @@ export async function attemptDelivery(context: AttemptContext, job: DeliveryJob,
     case 'superseded':
     case 'held':
     case 'overdue':
-      return unattempted({ kind: 'done' });
+      return { outcome: { kind: 'done' } };
     case 'snoozed':
-      return unattempted({ kind: 'snoozed', untilMs: begun.dueAtMs });
+      return { outcome: { kind: 'snoozed', untilMs: begun.dueAtMs } };
     case 'subscription_deleted':
-      return unattempted(await endWithoutAttempt(context, job, 'subscription_deleted'));
+      return await endWithoutAttempt(context, job, 'subscription_deleted');
     case 'attempt':
       return body === undefined
-        ? unattempted(await endWithoutAttempt(context, job, 'expired'))
+        ? await endWithoutAttempt(context, job, 'expired')
         : await sendAndRecord(context, job, slot, begun, body);
     default:
       return begun satisfies never;
   }
-}
-
-function unattempted(outcome: Attempted['outcome']): Attempted {
-  return { outcome, parked: 0 };
 }
 
 async function sendAndRecord(
@@ -94,19 +90,19 @@ async function sendAndRecord(
   const { clock } = context;
   const startedAtMs = clock.now();
   const { url } = begun;
-  if (!context.slots.enterHost(slot, hostOf(url))) return unattempted('no_slot');
+  if (!context.slots.enterHost(slot, hostOf(url))) return { outcome: 'no_slot' };
   const request = context.signRequest(job.deliveryId, begun, body, startedAtMs);
   const admit = (ip: string) => context.slots.enterIp(slot, ipOf(ip, url));
   context.counts.inFlight += 1;
   const result = await context.sender.send({ ...request, admit });
   context.counts.inFlight -= 1;
-  if (result.kind === 'not_admitted') return unattempted('no_slot');
-  if (result.kind === 'aborted') return unattempted({ kind: 'snoozed', untilMs: clock.now() });
+  if (result.kind === 'not_admitted') return { outcome: 'no_slot' };
+  if (result.kind === 'aborted') return { outcome: { kind: 'snoozed', untilMs: clock.now() } };
 
   const endedAtMs = clock.now();
   if (await context.outages.isOurs(result, url, startedAtMs)) {
     context.metrics.notCounted();
-    return unattempted({ kind: 'snoozed', untilMs: clock.now() + AFTER_OUTAGE_MS });
+    return { outcome: { kind: 'snoozed', untilMs: clock.now() + AFTER_OUTAGE_MS } };
   }
   const error = errorOf(result);
   const attempt: Attempt = {
@@ -162,7 +158,7 @@ async function endWithoutAttempt(
   context: AttemptContext,
   job: DeliveryJob,
   reason: 'expired' | 'subscription_deleted',
-): Promise<JobOutcome> {
+): Promise<Attempted> {
   const { store, clock, logger } = context;
   const partition = partitionOfId(job.deliveryId, store.partitions);
   await endDeliveries(store, partition, [{ id: job.deliveryId, event: job.event }], reason, clock.now());
@@ -170,7 +166,7 @@ async function endWithoutAttempt(
     { delivery_id: job.deliveryId, event_id: eventIdOf(job.event), reason },
     'delivery.ended_without_attempt',
   );
-  return { kind: 'done' };
+  return { outcome: { kind: 'done' } };
 }
 
 /** Logs an attempt in one wide line and counts it in metrics and statistics. */

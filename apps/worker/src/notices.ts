@@ -1,6 +1,6 @@
 /** Sends notices: each as a log line, a metric and, if `NOTICE_URL` is set, a signed POST that is repeated until it is accepted. */
 import { errorOfStatus, type Notice } from '@posthorn/core';
-import { type Clock, createRepeating, type Logger, type Service } from '@posthorn/runtime';
+import { type Clock, createRepeating, type Logger } from '@posthorn/runtime';
 import type { Sender } from '@posthorn/sender';
 import { signatureHeader } from '@posthorn/signing';
 import {
@@ -28,7 +28,7 @@ export interface NoticeContext {
   isCutOff: () => boolean;
 }
 
-const EVERY_MS = 500;
+const EVERY_MS = 1_000;
 /** Longer than a batch takes. */
 const LEASE_MS = 60_000;
 const BATCH = 10;
@@ -38,19 +38,17 @@ const MAX_WAIT_MS = 60_000;
 /** A notice that was not accepted for this long is dropped. */
 const GIVE_UP_AFTER_MS = 86_400_000;
 
-/** The service that sends notices. It gives up its leases when it stops. */
-export function createNoticeService(context: NoticeContext): Service {
+/** The service that sends notices. It releases its leases when it stops. */
+export function createNoticeService(context: NoticeContext) {
   const { store, holder, logger } = context;
   const partitions = allPartitions(store);
-  const run = createNotifier(context, partitions);
-  const repeating = createRepeating({ name: 'notices', everyMs: EVERY_MS, run, logger });
-  return {
-    ...repeating,
-    async stop(graceMs) {
-      await repeating.stop(graceMs);
-      await Promise.all(partitions.map((partition) => giveUpLease(store, 'notifier', partition, holder)));
-    },
-  };
+  return createRepeating({
+    name: 'notices',
+    everyMs: EVERY_MS,
+    run: createNotifier(context, partitions),
+    onStop: () => Promise.all(partitions.map((partition) => giveUpLease(store, 'notifier', partition, holder))),
+    logger,
+  });
 }
 
 /**
@@ -93,6 +91,8 @@ function createNotifier(context: NoticeContext, partitions: readonly number[]) {
   const canPost = () => performance.now() >= notBeforeMs;
   return async (): Promise<void> => {
     for (const partition of partitions) {
+      const [oldest] = await waitingNotices(store, partition, 1, {});
+      if (!oldest) continue;
       if (context.isCutOff() && !canPost()) {
         await giveUpLease(store, 'notifier', partition, holder);
         continue;
@@ -106,17 +106,19 @@ function createNotifier(context: NoticeContext, partitions: readonly number[]) {
 
 function logNotice({ logger, metrics }: NoticeContext, notice: Notice): void {
   metrics.notice(notice.type);
-  const line = {
-    notice: notice.type,
-    notice_id: notice.id,
-    subscription_id: notice.subscriptionId || undefined,
-    delivery_id: notice.deliveryId ?? undefined,
-    replay_id: notice.replayId ?? undefined,
-    reason: notice.reason ?? undefined,
-    worker: notice.worker ?? undefined,
+  const level = notice.type === 'replay.done' || notice.type === 'outage.ended' ? 'info' : 'warn';
+  logger[level]({ notice: notice.type, notice_id: notice.id, ...subjectOf(notice) }, 'notice.raised');
+}
+
+/** What a notice is about. Fields that are undefined are left out of JSON. */
+function subjectOf({ subscriptionId, deliveryId, reason, replayId, worker }: Notice) {
+  return {
+    subscription_id: subscriptionId || undefined,
+    delivery_id: deliveryId ?? undefined,
+    reason: reason ?? undefined,
+    replay_id: replayId ?? undefined,
+    worker: worker ?? undefined,
   };
-  if (notice.type === 'replay.done' || notice.type === 'outage.ended') logger.info(line, 'notice.raised');
-  else logger.warn(line, 'notice.raised');
 }
 
 /** Posts a notice. Returns whether it needs no further try. */
@@ -153,13 +155,11 @@ async function noticeBody(store: Store, notice: Notice) {
     type: notice.type,
     created_at: new Date(notice.atMs).toISOString(),
     data: {
-      ...(notice.subscriptionId === '' ? {} : { subscription_id: notice.subscriptionId }),
-      ...(notice.deliveryId === null ? {} : { delivery_id: notice.deliveryId }),
-      ...(notice.reason === null ? {} : { reason: notice.reason }),
-      ...(notice.replayId === null ? {} : { replay_id: notice.replayId }),
-      ...(notice.worker === null ? {} : { worker: notice.worker }),
-      ...(notice.sinceMs === null ? {} : { since: new Date(notice.sinceMs).toISOString() }),
-      ...(replay ? { total: replay.total, replayed: replay.replayed, skipped: replay.skipped } : {}),
+      ...subjectOf(notice),
+      since: notice.sinceMs === null ? undefined : new Date(notice.sinceMs).toISOString(),
+      total: replay?.total,
+      replayed: replay?.replayed,
+      skipped: replay?.skipped,
     },
   };
 }

@@ -1,11 +1,11 @@
 /** Maintenance duty: moves some retries ahead of first attempts, so that a queue that is never empty does not delay them for ever. */
 import type { Duty, DutyContext } from './duty.ts';
 
-const MAX_RETRIES_PER_RUN = 50;
+const MAX_RETRIES_PER_RUN = 100;
 
 /** Two processes at once move at most twice as many retries; the order of the queue is all that changes. */
 export const advanceRetries = ({ producer }: DutyContext): Duty => ({
   name: 'advance_retries',
-  everyMs: 500,
+  everyMs: 1_000,
   run: (partition) => producer.advanceRetries(partition, MAX_RETRIES_PER_RUN),
 });

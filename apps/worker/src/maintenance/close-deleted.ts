@@ -5,7 +5,7 @@ import type { Duty, DutyContext } from './duty.ts';
 /** Only unfinished deliveries are ended and only leftovers removed, so a second process (or the console) at the same time changes nothing. */
 export const closeDeleted = ({ store, producer, clock }: DutyContext): Duty => ({
   name: 'close_deleted',
-  everyMs: 500,
+  everyMs: 10_000,
   async run(partition) {
     for (const subscriptionId of await closingSubscriptions(store, partition)) {
       await closeSubscription(store, subscriptionId, clock.now(), producer.remove);

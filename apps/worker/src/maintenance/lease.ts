@@ -14,22 +14,13 @@ export interface LeaseOptions {
   elapsedMs: () => number;
 }
 
-export interface Lease {
-  /** Whether this process holds the lease of a partition, as far as it knows without asking Redis. */
-  holds(partition: number): boolean;
-  /** Notes that a duty has succeeded in a partition. */
-  succeeded(duty: string, partition: number): void;
-  /** Acquires every lease that is free and renews those held. To be called more often than leases expire. */
-  renew(): Promise<void>;
-  /** Releases every lease held. */
-  release(): Promise<void>;
-}
+export type Lease = ReturnType<typeof createLease>;
 
 /** A lease that is not renewed expires after this, for example because its process died. */
 const LEASE_MS = 5_000;
 /** A process in which a duty has not succeeded in a partition for this long hands the lease over. */
 const MAX_FAILING_MS = 300_000;
-/** After handing a lease over, a process leaves it to others for this long: they try to acquire it every 500 ms. */
+/** After handing a lease over, a process leaves it to others for this long: they try to acquire it every second. */
 const HAND_OVER_MS = 1_500;
 
 interface Held {
@@ -38,7 +29,7 @@ interface Held {
   succeededAtMs: Map<string, number>;
 }
 
-export function createLease({ store, logger, partitions, holder, duties, elapsedMs }: LeaseOptions): Lease {
+export function createLease({ store, logger, partitions, holder, duties, elapsedMs }: LeaseOptions) {
   const leases = new Map<number, Held>();
   const notBeforeMs = new Map<number, number>();
   const current = (partition: number) => {
@@ -67,13 +58,17 @@ export function createLease({ store, logger, partitions, holder, duties, elapsed
     }
   };
   return {
-    holds: (partition) => current(partition) !== undefined,
-    succeeded: (duty, partition) => void leases.get(partition)?.succeededAtMs.set(duty, elapsedMs()),
-    async renew() {
+    /** Whether this process holds the lease of a partition, as far as it knows without asking Redis. */
+    holds: (partition: number) => current(partition) !== undefined,
+    /** Notes that a duty has succeeded in a partition. */
+    succeeded: (duty: string, partition: number) => void leases.get(partition)?.succeededAtMs.set(duty, elapsedMs()),
+    /** Acquires every lease that is free and renews those held. To be called more often than leases expire. */
+    async renew(): Promise<void> {
       // All at once: one partition that does not respond must not let the leases of the others expire.
       await Promise.all(partitions.map(renew));
     },
-    async release() {
+    /** Releases every lease held. */
+    async release(): Promise<void> {
       await Promise.all([...leases.keys()].map(release));
     },
   };

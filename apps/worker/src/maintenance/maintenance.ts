@@ -9,7 +9,7 @@ import type { Duty, DutyContext } from './duty.ts';
 import { expireHeld } from './expire-held.ts';
 import { createLease, type Lease } from './lease.ts';
 import { pruneIndexes } from './prune-indexes.ts';
-import { releaseHeld, releaseOverdue, releaseParked } from './release-lanes.ts';
+import { releaseAtRate, releaseParked } from './release-lanes.ts';
 import { rescueLostJobs } from './rescue-lost-jobs.ts';
 import { runReplays } from './run-replays.ts';
 
@@ -19,14 +19,14 @@ export interface MaintenanceContext extends DutyContext {
   holder: string;
 }
 
-const RENEW_EVERY_MS = 500;
+const RENEW_EVERY_MS = 1_000;
 /** A duty that fails in each run is logged once in this time; the metric counts every error. */
 const LOG_EVERY_MS = 10_000;
 
 const DUTIES = [
   advanceRetries,
-  releaseHeld,
-  releaseOverdue,
+  releaseAtRate('held'),
+  releaseAtRate('overdue'),
   releaseParked,
   runReplays,
   closeDeleted,
@@ -51,26 +51,20 @@ export function createMaintenance(context: MaintenanceContext): Service[] {
     elapsedMs: () => performance.now(),
   });
   const metrics = createMaintenanceMetrics(registry, () => partitions.filter(lease.holds).length);
-  const renewal = createRepeating({ name: 'maintenance lease', everyMs: RENEW_EVERY_MS, run: lease.renew, logger });
-  const leaseService: Service = {
-    ...renewal,
-    async start() {
-      await lease.renew();
-      await renewal.start();
-    },
-    async stop(graceMs) {
-      await renewal.stop(graceMs);
-      await lease.release();
-    },
-  };
+  const leaseService = createRepeating({
+    name: 'maintenance lease',
+    everyMs: RENEW_EVERY_MS,
+    onStart: lease.renew,
+    run: lease.renew,
+    onStop: lease.release,
+    logger,
+  });
   const services = duties.map((duty) => {
     const run = createDutyRunner(duty, partitions, lease, metrics, logger);
     return createRepeating({ name: `maintenance ${duty.name}`, everyMs: duty.everyMs, run, logger });
   });
   return [leaseService, ...services];
 }
-
-type MaintenanceMetrics = ReturnType<typeof createMaintenanceMetrics>;
 
 function createMaintenanceMetrics(registry: Registry, countPartitions: () => number) {
   const registers = [registry];
@@ -102,7 +96,7 @@ function createDutyRunner(
   duty: Duty,
   partitions: readonly number[],
   lease: Lease,
-  { lastSuccess, errors }: MaintenanceMetrics,
+  { lastSuccess, errors }: ReturnType<typeof createMaintenanceMetrics>,
   logger: DutyContext['logger'],
 ) {
   const labels = { duty: duty.name };

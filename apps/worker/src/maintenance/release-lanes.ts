@@ -11,18 +11,18 @@ const MAX_PARKED_PER_RUN = 200;
  * Releases held deliveries of each resumed address, or overdue ones, `releasePerSecond` a second. A script takes each delivery out of the
  * lane once, so two processes at once release none twice; for that moment an address may receive twice the rate.
  */
-const releaseAtRate = (context: DutyContext, lane: 'held' | 'overdue'): Duty => ({
-  name: `release_${lane}`,
-  everyMs: AT_RATE_EVERY_MS,
-  async run(partition) {
-    const limit = Math.max(1, Math.round((context.releasePerSecond * AT_RATE_EVERY_MS) / 1000));
-    for (const subscriptionId of await addressesToRelease(context.store, partition, lane)) {
-      await release(context, lane, subscriptionId, limit, context.clock.now());
-    }
-  },
-});
-export const releaseHeld = (context: DutyContext) => releaseAtRate(context, 'held');
-export const releaseOverdue = (context: DutyContext) => releaseAtRate(context, 'overdue');
+export const releaseAtRate =
+  (lane: 'held' | 'overdue') =>
+  (context: DutyContext): Duty => ({
+    name: `release_${lane}`,
+    everyMs: AT_RATE_EVERY_MS,
+    async run(partition) {
+      const limit = Math.max(1, Math.round((context.releasePerSecond * AT_RATE_EVERY_MS) / 1000));
+      for (const subscriptionId of await addressesToRelease(context.store, partition, lane)) {
+        await release(context, lane, subscriptionId, limit, context.clock.now());
+      }
+    },
+  });
 
 /**
  * Releases one parked delivery of each address, in random order so that every address gets a turn. Usually an attempt that ends

@@ -3,7 +3,7 @@ import { runningReplays, stepReplay } from '@posthorn/store';
 import type { Duty, DutyContext } from './duty.ts';
 
 /** Each step covers up to 100 failed deliveries. */
-const MAX_STEPS_PER_RUN = 10;
+const MAX_STEPS_PER_RUN = 20;
 
 /**
  * Takes the running replays in turns, so that a large one does not delay the others. A step counts only if the replay's cursor is still
@@ -11,7 +11,7 @@ const MAX_STEPS_PER_RUN = 10;
  */
 export const runReplays = ({ store, clock }: DutyContext): Duty => ({
   name: 'run_replays',
-  everyMs: 500,
+  everyMs: 1_000,
   async run(partition) {
     let running = await runningReplays(store, partition);
     for (let steps = 0; running.length > 0 && steps < MAX_STEPS_PER_RUN; ) {
