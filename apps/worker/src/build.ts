@@ -14,7 +14,7 @@ import {
   systemClock,
 } from '@posthorn/runtime';
 import { createSecretBox, type SecretBox } from '@posthorn/signing';
-import { announceRules, connectRedis, openStore, readBacklog, type Store } from '@posthorn/store';
+import { connectRedis, openStore, readBacklog } from '@posthorn/store';
 import type { Registry } from 'prom-client';
 import type { AttemptContext } from './attempt-delivery.ts';
 import { createAttempts } from './attempts.ts';
@@ -76,12 +76,11 @@ export function buildWorker(
     http,
     services: [
       storage,
-      publishRules(store, settings),
       closeAtStop(() => {
         outbound.close();
         base.queueRedis.disconnect();
       }),
-      createHeartbeat({ ...base, ...outbound, workerId, concurrency: settings.WORKER_CONCURRENCY }),
+      createHeartbeat({ ...base, ...outbound, workerId, settings }),
       createNoticeService({
         ...base,
         holder: workerId,
@@ -89,7 +88,8 @@ export function buildWorker(
         isCutOff: () => outbound.outages.current() !== undefined,
       }),
       ...maintenance,
-      ...createResealing({ store, secretBox, logger }, settings.SECRET_ENCRYPTION_KEY.length),
+      // With one key only, that key has sealed all secrets.
+      ...(settings.SECRET_ENCRYPTION_KEY.length > 1 ? [createResealing({ store, secretBox, logger })] : []),
       outbound.outageChecks,
       attempts,
     ],
@@ -141,12 +141,6 @@ function attemptContext(
     retryDelaysMs: settings.RETRY_DELAYS,
     pauseAfter: settings.PAUSE_AFTER,
   };
-}
-
-/** Tells the other apps how many attempts a delivery has and when an address is paused. */
-function publishRules(store: Store, settings: WorkerSettings): Service {
-  const rules = { maxAttempts: settings.RETRY_DELAYS.length + 1, pauseAfter: settings.PAUSE_AFTER };
-  return { name: 'rules', start: () => announceRules(store, rules), stop: async () => undefined };
 }
 
 /** Closes connections once the services that use them have stopped. */

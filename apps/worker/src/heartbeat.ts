@@ -1,7 +1,8 @@
 /** Every 2 seconds, writes to Redis that this worker is alive, its counts, and the sites that it has reached. */
 import { hostname } from 'node:os';
 import { type Clock, createRepeating, type Logger, type Service, version } from '@posthorn/runtime';
-import { deregisterWorker, type Store, saveReachedSites, sendHeartbeat } from '@posthorn/store';
+import { announceRules, deregisterWorker, type Store, saveReachedSites, sendHeartbeat } from '@posthorn/store';
+import type { WorkerSettings } from './config.ts';
 import type { AttemptCounts } from './counts.ts';
 import type { Outages } from './outage.ts';
 import type { ReachedSites } from './reached-sites.ts';
@@ -11,8 +12,7 @@ export interface HeartbeatContext {
   clock: Clock;
   logger: Logger;
   workerId: string;
-  /** `WORKER_CONCURRENCY`. */
-  concurrency: number;
+  settings: Pick<WorkerSettings, 'WORKER_CONCURRENCY' | 'RETRY_DELAYS' | 'PAUSE_AFTER'>;
   counts: AttemptCounts;
   outages: Pick<Outages, 'current'>;
   reachedSites: ReachedSites;
@@ -20,19 +20,22 @@ export interface HeartbeatContext {
 
 const HEARTBEAT_EVERY_MS = 2_000;
 
-/** Registers the worker at the start. At the stop it adds the last counts and deregisters the worker. */
+/** Publishes the rules and registers the worker at the start. At the stop, adds the last counts and deregisters the worker. */
 export function createHeartbeat(context: HeartbeatContext): Service {
-  const { store, clock, logger, workerId, concurrency, counts, outages, reachedSites } = context;
+  const { store, clock, logger, workerId, settings, counts, outages, reachedSites } = context;
   const identity = { id: workerId, host: hostname(), pid: process.pid, version, startedAtMs: clock.now() };
   const beat = () => {
     const outageSinceMs = outages.current()?.startedAtMs ?? null;
-    const state = { concurrency, inFlight: counts.inFlight, outageSinceMs };
+    const state = { concurrency: settings.WORKER_CONCURRENCY, inFlight: counts.inFlight, outageSinceMs };
     return sendHeartbeat(store, { ...identity, ...state }, clock.now());
   };
   return createRepeating({
     name: 'heartbeat',
     everyMs: HEARTBEAT_EVERY_MS,
-    onStart: beat,
+    async onStart() {
+      await announceRules(store, { maxAttempts: settings.RETRY_DELAYS.length + 1, pauseAfter: settings.PAUSE_AFTER });
+      await beat();
+    },
     async run() {
       await beat();
       await counts.flush();

@@ -124,12 +124,9 @@ export function createOutages(options: OutageOptions) {
     const isSeen = Promise.withResolvers<void>();
     const check = () => seen[kind] !== before && isSeen.resolve();
     onSeen.add(check);
-    const stopped = new AbortController();
     try {
       const results = picked.slice(0, PROBED_FIRST).map(probeSite);
-      const early = Promise.all(results).then(() => undefined);
-      const headStart = wait(HEAD_START_MS, undefined, { signal: stopped.signal }).catch(() => undefined);
-      await Promise.race([isSeen.promise, early, headStart]);
+      await Promise.race([isSeen.promise, Promise.all(results), wait(HEAD_START_MS, undefined, { ref: false })]);
       if (seen[kind] === before) {
         results.push(...picked.slice(PROBED_FIRST).map(probeSite));
         await Promise.race([isSeen.promise, Promise.all(results)]);
@@ -139,7 +136,6 @@ export function createOutages(options: OutageOptions) {
       if (failed.length < MIN_WITNESSES) return 'unknown';
       return failed.every((result) => result === 'dns') ? 'dns' : 'connection';
     } finally {
-      stopped.abort();
       onSeen.delete(check);
     }
   };

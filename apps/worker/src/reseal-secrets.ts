@@ -12,11 +12,10 @@ export interface ResealContext {
   logger: Logger;
 }
 
-/** The service that reseals secrets; none if there is one key only, since that key has sealed them all. */
-export function createResealing(context: ResealContext, keys: number): Service[] {
-  if (keys === 1) return [];
+/** The service that reseals secrets. */
+export function createResealing(context: ResealContext): Service {
   const run = () => resealSecrets(context);
-  return [createRepeating({ name: 'reseal secrets', everyMs: RESEAL_EVERY_MS, run, logger: context.logger })];
+  return createRepeating({ name: 'reseal secrets', everyMs: RESEAL_EVERY_MS, run, logger: context.logger });
 }
 
 /**

@@ -2,7 +2,7 @@
 import { isIP, type LookupFunction, connect as netConnect, type Socket } from 'node:net';
 import { createSecureContext, type TLSSocket, connect as tlsConnect } from 'node:tls';
 import { LRUCache } from 'lru-cache';
-import { NotAdmitted } from './guarded-lookup.ts';
+import { IpRefused } from './guarded-lookup.ts';
 import type { Target } from './targets.ts';
 
 export interface ConnectOptions {
@@ -14,14 +14,14 @@ export interface ConnectOptions {
   onConnected?: ((origin: string, ip: string) => void) | undefined;
 }
 
-/** A connection that is being opened. Destroying the socket gives it up. */
+/** A connection that is being opened. Destroying the socket cancels it. */
 export interface Opening {
   socket: Socket;
   /** The address connected to, or tried last. */
   ip(): string | null;
 }
 
-/** `admit` is asked for the IP that a name is resolved to, before it is connected to; a refusal is `NotAdmitted`. */
+/** `admit` is called with the IP that a name resolves to, before the connection; a refusal fails with `IpRefused`. */
 export type Connect = (
   target: Target,
   admit: ((ip: string) => boolean) | undefined,
@@ -29,16 +29,16 @@ export type Connect = (
 ) => Opening;
 
 /**
- * How long one address of a name is tried if there are others. Node gives an address up when it starts with the next one, so this is
- * longer than a slow route takes, also with one packet lost.
+ * How long one address of a name is tried before the next. Node drops the first try when it begins the next one, so this is longer than
+ * a slow route takes, even if one packet is lost.
  */
 export const ADDRESS_TIMEOUT_MS = 2_000;
 /** TLS sessions kept for a faster handshake. */
 const MAX_SESSIONS = 1_000;
 
 /**
- * Makes a function that opens connections. It tries all addresses of a name in turn, each for two seconds before it starts with the next.
- * It calls `done` once: after the TLS handshake, or with the error.
+ * Creates a function that opens connections. It tries all addresses of a name in turn, each for `ADDRESS_TIMEOUT_MS`, and calls `done`
+ * once: after the TLS handshake, or with the error.
  */
 export function createConnect({ lookup, ca, onConnected }: ConnectOptions): Connect {
   const sessions = new LRUCache<string, Buffer>({ max: MAX_SESSIONS });
@@ -82,12 +82,12 @@ export function createConnect({ lookup, ca, onConnected }: ConnectOptions): Conn
   };
 }
 
-/** The first address of a name stands for all: it is the one that is tried first. */
+/** Adds `admit` to a lookup. It is called with the first address of a name only, the one that is tried first. */
 function admitted(lookup: LookupFunction, admit: (ip: string) => boolean): LookupFunction {
   return (hostname, options, callback) =>
     lookup(hostname, options, (error, found, family) => {
       const ip = Array.isArray(found) ? found[0]?.address : found;
-      if (!error && ip !== undefined && !admit(ip)) callback(new NotAdmitted(ip), '');
+      if (!error && ip !== undefined && !admit(ip)) callback(new IpRefused({ kind: 'not_admitted', ip }), '');
       else callback(error, found, family);
     });
 }

@@ -1,4 +1,4 @@
-/** The connections that are kept between requests: an undici client for each, reused latest first, for a limited time. */
+/** Keeps connections between requests: one undici client each, reused latest first, for a limited time. */
 import type { Socket } from 'node:net';
 import { LRUCache } from 'lru-cache';
 import { Client } from 'undici';
@@ -92,7 +92,7 @@ export function createConnections(now: () => number) {
     /** Keeps a connection whose response is complete, or closes it. */
     release(connection: Connection): void {
       connection.limits.end();
-      // undici is still parsing: whatever follows the response in the same bytes makes it destroy the socket.
+      // undici is still parsing: if more bytes follow the response, it destroys the socket.
       queueMicrotask(() => keep(connection));
     },
     /** Closes all connections, in use or not. */

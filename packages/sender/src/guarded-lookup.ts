@@ -3,32 +3,21 @@ import type { LookupAddress } from 'node:dns';
 import type { LookupFunction } from 'node:net';
 import { type AllowedNetworks, checkIp } from './guard.ts';
 import { NameError, type Resolve } from './resolve.ts';
+import type { SendResult } from './result.ts';
 
-/** A name resolved to an address that may not be sent to. */
-export class AddressBlocked extends Error {
-  override name = 'AddressBlocked';
-  readonly reason: 'private_address' | 'local_address';
-  readonly ip: string;
-  constructor(reason: 'private_address' | 'local_address', ip: string) {
-    super(`The name resolves to ${ip}, which is not a public address.`);
-    this.reason = reason;
-    this.ip = ip;
-  }
-}
-
-/** The IP may not be connected to at this moment. */
-export class NotAdmitted extends Error {
-  override name = 'NotAdmitted';
-  readonly ip: string;
-  constructor(ip: string) {
-    super(`${ip} is not admitted`);
-    this.ip = ip;
+/** An IP that may not be connected to. `result` is that of the attempt. */
+export class IpRefused extends Error {
+  override name = 'IpRefused';
+  readonly result: Extract<SendResult, { kind: 'address_blocked' | 'not_admitted' }>;
+  constructor(result: IpRefused['result']) {
+    super(`${result.ip}: ${result.kind}`);
+    this.result = result;
   }
 }
 
 /**
- * A `lookup` for `net.connect`: whatever it returns is what gets connected to. Fails with `AddressBlocked` where any address of the name
- * may not be sent to, and with `NameError` where there is none.
+ * A `lookup` for `net.connect`, which connects to what it returns. Fails with `IpRefused` if any address of the name may not be sent to, and
+ * with `NameError` if the name has no address.
  */
 export function guardedLookup(allowed: AllowedNetworks, resolve: Resolve): LookupFunction {
   return (hostname, options, callback) => {
@@ -52,7 +41,7 @@ async function resolveChecked(hostname: string, allowed: AllowedNetworks, resolv
   if (addresses.length === 0) throw new NameError(hostname, 'ENODATA');
   for (const { address } of addresses) {
     const reason = checkIp(address, allowed);
-    if (reason !== null) throw new AddressBlocked(reason, address);
+    if (reason !== null) throw new IpRefused({ kind: 'address_blocked', reason, ip: address });
   }
   return addresses;
 }

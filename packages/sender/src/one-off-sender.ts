@@ -1,4 +1,4 @@
-/** Makes single requests, each over a connection of its own: validations and notices. Rules and limits are those of deliveries. */
+/** Sends single requests (validations and notices), each over its own connection. Rules and limits are those of deliveries. */
 import { type ClientRequest, Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import type { Socket } from 'node:net';
@@ -13,14 +13,14 @@ import { createTargets } from './targets.ts';
 
 type Finish = (result: SendResult) => void;
 
-/** A sender that keeps no connection, so that each request resolves the name anew and checks all its addresses. */
+/** A sender that keeps no connections: each request resolves the name again and checks all its addresses. */
 export function createOneOffSender(options: SenderOptions): Sender {
   const agentOptions = {
     keepAlive: false,
     lookup: guardedLookup(options.allowedNetworks, options.resolve ?? createResolver()),
     autoSelectFamily: true,
     autoSelectFamilyAttemptTimeout: ADDRESS_TIMEOUT_MS,
-    // Without this, Node 24 could be told by the environment to use a proxy.
+    // Otherwise Node 24 would use a proxy that the environment names.
     proxyEnv: {},
   };
   const agent = {
@@ -55,10 +55,10 @@ export function createOneOffSender(options: SenderOptions): Sender {
   };
 }
 
-/** The address that a socket is connected to, or has tried last. */
+/** The IP that a socket is connected to, or has tried last. */
 const triedIps = new WeakMap<Socket, string>();
 
-/** Makes an agent remember what its sockets try: the first try comes before a request gets its socket. */
+/** Makes an agent record the IPs that its sockets try. A request gets its socket only after the first try. */
 function followingAttempts<T extends HttpAgent>(agent: T): T {
   const createConnection = agent.createConnection.bind(agent);
   agent.createConnection = (options, callback) => {
@@ -69,7 +69,7 @@ function followingAttempts<T extends HttpAgent>(agent: T): T {
   return agent;
 }
 
-/** One request, ended by whichever comes first: the final status, a failure, a limit, an abort. Its connection ends with it. */
+/** Makes one request, which ends with the final status, a failure, a limit or an abort. Its connection ends with it. */
 function post(
   client: Got,
   { url, headers, body }: SendRequest,
@@ -94,8 +94,8 @@ function post(
     const fail = (error: Error) => finish(resultOfError(error, ip()));
     stream.on('request', (request: ClientRequest) => {
       limitHead(request, fail);
-      request.once('socket', (its) => {
-        socket = its;
+      request.once('socket', (assigned) => {
+        socket = assigned;
       });
     });
     stream.on('response', ({ statusCode }: Response) => finish({ kind: 'responded', statusCode, ip: ip() }));

@@ -1,7 +1,7 @@
 /** Checks whether a host can be reached: it resolves the name and connects, and sends nothing. */
 import { connect, isIP } from 'node:net';
 import type { AllowedNetworks } from './guard.ts';
-import { AddressBlocked, guardedLookup } from './guarded-lookup.ts';
+import { guardedLookup, IpRefused } from './guarded-lookup.ts';
 import { NameError, type Resolve } from './resolve.ts';
 import { createTargets } from './targets.ts';
 
@@ -51,7 +51,7 @@ export function createProbe({ allowedNetworks, resolve, timeoutMs, onConnected }
           autoSelectFamily: true,
           lookup: (hostname, options, callback) =>
             lookup(hostname, options, (error, ...found) => {
-              failure = error instanceof NameError ? 'dns' : error instanceof AddressBlocked ? 'blocked' : 'connection';
+              failure = error instanceof NameError ? 'dns' : error instanceof IpRefused ? 'blocked' : 'connection';
               callback(error, ...found);
             }),
         });

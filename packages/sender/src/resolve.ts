@@ -1,4 +1,4 @@
-/** Resolves host names without threads: the hosts file, then DNS over sockets of this process. Which addresses may be used is left to the guard. */
+/** Resolves host names without threads: from the hosts file, then from DNS over sockets of this process. The guard checks the addresses. */
 import { type LookupAddress, Resolver } from 'node:dns';
 import { readFileSync, statSync } from 'node:fs';
 import { isIP } from 'node:net';
@@ -7,7 +7,7 @@ import { listOf } from './guard.ts';
 /** Returns all addresses of a name. Rejects with `NameError`. */
 export type Resolve = (hostname: string) => Promise<LookupAddress[]>;
 
-/** A name that has no address, or whose name servers gave no usable response. `code` is that of node:dns, such as `ENOTFOUND`. */
+/** A name has no address, or its name servers sent no usable response. `code` is that of node:dns, such as `ENOTFOUND`. */
 export class NameError extends Error {
   override name = 'NameError';
   readonly code: string;
@@ -18,16 +18,16 @@ export class NameError extends Error {
 }
 
 export interface ResolverOptions {
-  /** Name servers as `ip` or `ip:port`; those of /etc/resolv.conf where this is left out or empty. */
+  /** Name servers as `ip` or `ip:port`; those of /etc/resolv.conf if there are none. */
   servers?: readonly string[];
-  /** The limit of an attempt; that of a lookup, with all its retries, is five eighths of it, and 5 seconds at most. */
+  /** The time limit of an attempt. A lookup, with all its retries, has five eighths of it, and at most 5 seconds. */
   attemptTimeoutMs?: number;
   hostsFile?: string;
-  /** Called with each name that DNS has returned addresses of; not with those of the hosts file. */
+  /** Called with each name for which DNS has returned addresses; not with names from the hosts file. */
   onResolved?: ((hostname: string) => void) | undefined;
 }
 
-/** Well below the limit of an attempt, so that a silent name server is told apart from a silent receiver. */
+/** Well below the limit of an attempt, so that a silent name server is not mistaken for a silent receiver. */
 const MAX_LOOKUP_MS = 5_000;
 const LOOKUP_SHARE = 5 / 8;
 /** First wait for a name server. It doubles up to the maximum with each retry. */

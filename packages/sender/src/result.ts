@@ -1,5 +1,5 @@
 /** The request and the result of an attempt. Translates the errors of sockets, TLS and HTTP clients into a few outcomes. */
-import { AddressBlocked, NotAdmitted } from './guarded-lookup.ts';
+import { IpRefused } from './guarded-lookup.ts';
 import { NameError } from './resolve.ts';
 
 export interface SendRequest {
@@ -53,8 +53,7 @@ const SAME_CODES: Record<string, string> = { 'other side closed': 'ECONNRESET', 
 export function resultOfError(error: NodeJS.ErrnoException, ip: string | null): SendResult {
   // got wraps the errors of a lookup.
   const cause = error.cause instanceof Error ? error.cause : error;
-  if (cause instanceof AddressBlocked) return { kind: 'address_blocked', reason: cause.reason, ip: cause.ip };
-  if (cause instanceof NotAdmitted) return { kind: 'not_admitted', ip: cause.ip };
+  if (cause instanceof IpRefused) return cause.result;
   if (cause instanceof NameError) return { kind: 'connection_failed', error: 'dns', detail: cause.code, ip: null };
   const detail = (error.code === 'UND_ERR_SOCKET' && SAME_CODES[error.message]) || (error.code ?? 'UNKNOWN');
   return { kind: 'connection_failed', error: TLS_CODES.test(detail) ? 'tls' : 'connection', detail, ip };
