@@ -58,16 +58,12 @@ const UNREACHED = new Set([
 ]);
 
 /** What proves after a failure that the network works: a resolved name, a new connection, or a response on any connection. */
-type Evidence = 'name' | 'connection' | 'response';
-const PROVES: Record<Evidence, readonly Evidence[]> = {
-  name: ['name'],
-  connection: ['connection', 'response'],
-  response: ['response'],
-};
+type Evidence = SiteKind | 'response';
 
 /** A failed attempt whose cause is not known yet. */
 interface Doubt {
   needs: Evidence;
+  /** Which sites can prove it. */
   kind: SiteKind;
   /** The group of the failed site, which can't be a witness. */
   group: string;
@@ -77,12 +73,11 @@ interface Doubt {
 export function createOutages(options: OutageOptions) {
   const { sites, probe, now, elapsedMs } = options;
   const doubts = new Set<Doubt>();
-  const rounds = new Map<SiteKind, Promise<void>>();
+  /** Kinds with a round in progress. */
+  const rounds = new Set<SiteKind>();
   const roundEndedAtMs = { dns: Number.NEGATIVE_INFINITY, connection: Number.NEGATIVE_INFINITY };
-  /** How often evidence was seen, by the kind of outage that it ends. */
-  const seen = { dns: 0, connection: 0 };
-  /** Called for each piece of evidence during a round. */
-  const onSeen = new Set<() => void>();
+  /** Resolves at the next piece of evidence, by the kind of outage that it ends. */
+  const nextEvidence = { dns: newEvidence(), connection: newEvidence() };
   let outage: Outage | undefined;
   let endedAtMs = 0;
   /** When a response or connection was seen last, or nothing was in flight, by `elapsedMs`. */
@@ -96,75 +91,66 @@ export function createOutages(options: OutageOptions) {
     for (const doubt of doubts) settle(doubt, true);
   };
   const prove = (evidence: Evidence) => {
-    if (evidence !== 'name') heardAtMs = elapsedMs();
+    if (evidence !== 'dns') heardAtMs = elapsedMs();
     if (evidence !== 'response') {
-      const kind = evidence === 'name' ? 'dns' : 'connection';
-      seen[kind] += 1;
-      if (outage?.kind === kind) {
+      nextEvidence[evidence].resolve('nothing');
+      nextEvidence[evidence] = newEvidence();
+      if (outage?.kind === evidence) {
         const ended = outage;
         outage = undefined;
         endedAtMs = now();
         options.onEnd(ended, endedAtMs);
       }
     }
-    // The common case: no failure is in doubt.
-    if (doubts.size === 0 && onSeen.size === 0) return;
-    for (const doubt of doubts) if (PROVES[evidence].includes(doubt.needs)) settle(doubt, false);
-    for (const check of onSeen) check();
+    for (const doubt of doubts) {
+      const isProof = evidence === doubt.needs || (evidence === 'connection' && doubt.needs === 'response');
+      if (isProof) settle(doubt, false);
+    }
   };
   const settle = (doubt: Doubt, isOurs: boolean) => {
     doubts.delete(doubt);
     doubt.decide(isOurs);
   };
+  const doubtsOf = (kind: SiteKind) => [...doubts].filter((doubt) => doubt.kind === kind);
   const probeSite = ({ kind, at }: Site): Promise<ProbeResult> => (kind === 'dns' ? probe.name(at) : probe.host(at));
 
   /** Probes some sites, then more, until there is evidence or all have failed. Resolves to what fails, if all do. */
   const askAround = async (kind: SiteKind, picked: readonly Site[]): Promise<SiteKind | 'nothing' | 'unknown'> => {
-    const before = seen[kind];
-    const isSeen = Promise.withResolvers<void>();
-    const check = () => seen[kind] !== before && isSeen.resolve();
-    onSeen.add(check);
-    try {
-      const results = picked.slice(0, PROBED_FIRST).map(probeSite);
-      await Promise.race([isSeen.promise, Promise.all(results), wait(HEAD_START_MS, undefined, { ref: false })]);
-      if (seen[kind] === before) {
-        results.push(...picked.slice(PROBED_FIRST).map(probeSite));
-        await Promise.race([isSeen.promise, Promise.all(results)]);
-      }
-      if (seen[kind] !== before) return 'nothing';
-      const failed = (await Promise.all(results)).filter((result) => result === 'dns' || result === 'connection');
-      if (failed.length < MIN_WITNESSES) return 'unknown';
-      return failed.every((result) => result === 'dns') ? 'dns' : 'connection';
-    } finally {
-      onSeen.delete(check);
-    }
+    const evidence = nextEvidence[kind].promise;
+    const results = picked.slice(0, PROBED_FIRST).map(probeSite);
+    const headStart = wait(HEAD_START_MS, undefined, { ref: false });
+    if ((await Promise.race([evidence, Promise.all(results), headStart])) === 'nothing') return 'nothing';
+    results.push(...picked.slice(PROBED_FIRST).map(probeSite));
+    const ended = await Promise.race([evidence, Promise.all(results)]);
+    if (ended === 'nothing') return 'nothing';
+    const failed = ended.filter((result) => result === 'dns' || result === 'connection');
+    if (failed.length < MIN_WITNESSES) return 'unknown';
+    return failed.every((result) => result === 'dns') ? 'dns' : 'connection';
   };
 
   const runRound = async (kind: SiteKind, isSilent: boolean): Promise<void> => {
     const gapMs = roundEndedAtMs[kind] + ROUND_GAP_MS - elapsedMs();
     if (gapMs > 0) await wait(gapMs);
-    const asking = () => [...doubts].filter((doubt) => doubt.kind === kind);
-    if (asking().length === 0 && !isSilent) return;
+    if (doubtsOf(kind).length === 0 && !isSilent) return;
     const picked = sites.pick(kind, MAX_PROBED);
     const failed = picked.length < MIN_WITNESSES ? 'unknown' : await askAround(kind, picked);
     roundEndedAtMs[kind] = elapsedMs();
     // The evidence has settled all earlier doubts.
     if (failed === 'nothing') return;
-    for (const doubt of asking()) {
+    for (const doubt of doubtsOf(kind)) {
       const witnesses = picked.filter(({ group }) => group !== doubt.group).length;
       if (failed === 'unknown' || witnesses < MIN_WITNESSES) settle(doubt, false);
     }
     // Ends the doubts that are left.
-    if (failed !== 'unknown' && (isSilent || asking().length > 0)) start(failed);
+    if (failed !== 'unknown' && (isSilent || doubtsOf(kind).length > 0)) start(failed);
   };
   /** Runs one round per kind at a time. A doubt that came too late for a round gets another. */
-  const doubtAll = (kind: SiteKind, isSilent = false): void => {
+  const runRounds = async (kind: SiteKind, isSilent = false): Promise<void> => {
     if (rounds.has(kind)) return;
-    const round = runRound(kind, isSilent).finally(() => {
-      rounds.delete(kind);
-      if ([...doubts].some((doubt) => doubt.kind === kind)) doubtAll(kind);
-    });
-    rounds.set(kind, round);
+    rounds.add(kind);
+    await runRound(kind, isSilent);
+    rounds.delete(kind);
+    if (doubtsOf(kind).length > 0) void runRounds(kind);
   };
 
   const probeForEnd = async (current: Outage): Promise<void> => {
@@ -190,7 +176,7 @@ export function createOutages(options: OutageOptions) {
     /** DNS has returned addresses of a name. */
     resolved(hostname: string): void {
       sites.resolved(hostname, now());
-      prove('name');
+      prove('dns');
     },
     /** A connection was established or refused by the host. */
     connected,
@@ -209,14 +195,14 @@ export function createOutages(options: OutageOptions) {
         return false;
       }
       if (outage || startedAtMs <= endedAtMs) return true;
-      const kind = needs === 'name' ? 'dns' : 'connection';
+      const kind = needs === 'dns' ? 'dns' : 'connection';
       const ip = 'ip' in result ? result.ip : null;
-      const group = needs === 'name' ? domainOf(new URL(url).hostname) : networkOf(ip ?? '');
+      const group = kind === 'dns' ? domainOf(new URL(url).hostname) : networkOf(ip ?? '');
       const witnesses = sites.pick(kind, MIN_WITNESSES + 1).filter((site) => site.group !== group);
       if (witnesses.length < MIN_WITNESSES) return false;
       return await new Promise((decide) => {
         doubts.add({ needs, kind, group, decide });
-        doubtAll(kind);
+        void runRounds(kind);
       });
     },
     /** Detects silence, and probes whether an outage is over. To be called every second. */
@@ -224,15 +210,17 @@ export function createOutages(options: OutageOptions) {
       if (outage) return await probeForEnd(outage);
       checks = 0;
       if (options.inFlight() === 0) heardAtMs = elapsedMs();
-      else if (elapsedMs() - heardAtMs > SILENCE_MS) doubtAll('connection', true);
+      else if (elapsedMs() - heardAtMs > SILENCE_MS) void runRounds('connection', true);
     },
   };
 }
+
+const newEvidence = () => Promise.withResolvers<'nothing'>();
 
 /** The evidence that would prove that the receiver caused the failure; undefined if the result itself proves it. */
 function neededEvidence(result: SendResult): Evidence | undefined {
   if (result.kind === 'timed_out') return result.isConnected ? 'response' : 'connection';
   if (result.kind !== 'connection_failed') return undefined;
-  if (result.error === 'dns') return 'name';
+  if (result.error === 'dns') return 'dns';
   return UNREACHED.has(result.detail) ? 'connection' : undefined;
 }
