@@ -125,7 +125,7 @@ describe('delivery', () => {
 
   it.each([
     {
-      kind: 'never answers',
+      kind: 'never responds',
       limit: '100ms',
       expected: { status: 'waiting_for_retry', attempts: [{ error: 'timeout', status_code: null }] },
     },

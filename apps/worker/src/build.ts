@@ -30,9 +30,9 @@ import { createResealing } from './reseal-secrets.ts';
 import { createRequestSigner } from './sign-request.ts';
 import { Slots } from './slots.ts';
 
-/** How soon this worker takes over what a dead process has left. Production uses the defaults; tests can't wait that long. */
+/** How soon this worker takes over the work of dead processes. Production uses the defaults; tests use shorter times. */
 export interface WorkerTimings extends ConsumerTimings {
-  /** A delivery this old without a job gets one. */
+  /** A delivery older than this that has no job gets one. */
   jobExpectedAfterMs: number;
 }
 

@@ -5,7 +5,7 @@ import { checkUrl, parseNameServers, parseNetworks } from '@posthorn/sender';
 import { parseEncryptionKeys } from '@posthorn/signing';
 import { z } from 'zod';
 
-/** Notices may be sent to any network, since `NOTICE_URL` is chosen by whoever installs Posthorn. */
+/** Notices may be sent to any network, since whoever installs Posthorn chooses `NOTICE_URL`. */
 export const NOTICE_NETWORKS = parseNetworks('0.0.0.0/0,::/0');
 
 const schema = z

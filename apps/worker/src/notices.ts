@@ -22,14 +22,14 @@ export interface NoticeContext {
   metrics: Pick<WorkerMetrics, 'notice'>;
   /** Names this process in the lease. */
   holder: string;
-  /** Where notices are posted, and the secret that signs them; undefined for log and metric alone. */
+  /** Where notices are posted, and the secret that signs them. Without it, a notice is only a log line and a metric. */
   target?: { url: string; secret: string; sender: Sender } | undefined;
   /** Whether this process has an outage: it leaves notices that it can't post to a worker that can. */
   isCutOff: () => boolean;
 }
 
 const EVERY_MS = 1_000;
-/** Longer than a batch takes. */
+/** Longer than a batch takes. The lease is renewed only while there are notices. */
 const LEASE_MS = 60_000;
 const BATCH = 10;
 const MAX_BATCHES_PER_RUN = 20;
@@ -110,7 +110,7 @@ function logNotice({ logger, metrics }: NoticeContext, notice: Notice): void {
   logger[level]({ notice: notice.type, notice_id: notice.id, ...subjectOf(notice) }, 'notice.raised');
 }
 
-/** What a notice is about. Fields that are undefined are left out of JSON. */
+/** What a notice is about. JSON leaves out the undefined fields. */
 function subjectOf({ subscriptionId, deliveryId, reason, replayId, worker }: Notice) {
   return {
     subscription_id: subscriptionId || undefined,

@@ -39,7 +39,7 @@ const ROUND_GAP_MS = 500;
 const HEAD_START_MS = 500;
 /** With attempts in flight, this long without any response or connection starts a round of probes. */
 const SILENCE_MS = 4_000;
-/** During an outage, other subscriptions are probed too after so many checks: the remembered sites may be gone for good. */
+/** During an outage, other subscriptions are probed too, once per this many checks: the remembered sites may be gone for good. */
 const CHECKS_BETWEEN_MORE_URLS = 30;
 
 /** Errors of a connection that the other side has not caused. */

@@ -1,4 +1,4 @@
-/** Builds what a worker uses to reach the outside (resolver, senders, probes), and the detection of outages that watches it. */
+/** Builds the resolver, the senders and the probes of a worker, and the detection of outages, which observes them. */
 import { createRepeating, version } from '@posthorn/runtime';
 import { createOneOffSender, createProbe, createResolver, createSender } from '@posthorn/sender';
 import { loadReachedSites } from '@posthorn/store';

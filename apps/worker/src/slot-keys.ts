@@ -1,4 +1,4 @@
-/** Names the host and the IP that admission control (slots.ts) counts an attempt for. */
+/** Returns the names under which admission control (slots.ts) counts the host and the IP of an attempt. */
 import { checkIp } from '@posthorn/sender';
 import { LRUCache } from 'lru-cache';
 

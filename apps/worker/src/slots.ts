@@ -22,7 +22,7 @@ export interface Capacity {
 const SHORT_WAIT_MS = 100;
 /** The share of all jobs in flight that may wait like this. */
 const SHORT_WAIT_SHARE = 0.3;
-/** When an attempt ends, no more waiting jobs are tried after so many were refused again: this bounds the cost of each end. */
+/** When an attempt ends and this many waiting jobs are refused again, the others are not tried. This bounds the cost of each end. */
 const MAX_REFUSED_AGAIN = 3;
 /** Weight of the latest attempt in the moving means. */
 const WEIGHT = 0.3;

@@ -7,15 +7,15 @@ const BLACK_HOLE = '127.9.9.9';
 
 describe.each(senderKinds)('%s: a name whose first address drops packets', (kind) => {
   it('is tried at its next address after two seconds', async () => {
-    const to = await testReceiver();
-    const hole = await startBlackHole(BLACK_HOLE, to.port);
+    const receiver = await testReceiver();
+    const hole = await startBlackHole(BLACK_HOLE, receiver.port);
     atEnd(() => hole.close());
     const from = testSender({ resolve: resolvingTo(BLACK_HOLE, '127.0.0.1') }, kind);
     // All timers are in this event loop and fire in the order in which they are due, however slow the machine is.
     const order: string[] = [];
     const timers = [1_900, 5_000].map((ms) => setTimeout(() => order.push(`${ms} ms`), ms));
     atEnd(() => timers.forEach(clearTimeout));
-    expect(await from.send(post(to.url.replace('127.0.0.1', 'receiver.test')))).toEqual(responded());
+    expect(await from.send(post(receiver.url.replace('127.0.0.1', 'receiver.test')))).toEqual(responded());
     expect(order).toEqual(['1900 ms']);
   });
 });

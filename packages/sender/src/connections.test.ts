@@ -6,25 +6,25 @@ import { atEnd, listening, post, resolvingTo, responded, testReceiver, testSende
 
 describe('connections of deliveries', () => {
   it('are kept: sequential requests use the same one', async () => {
-    const to = await testReceiver();
+    const receiver = await testReceiver();
     const from = testSender();
-    for (let i = 0; i < 5; i++) expect(await from.send(post(to.url))).toEqual(responded());
-    expect(to.connections()).toBe(1);
+    for (let i = 0; i < 5; i++) expect(await from.send(post(receiver.url))).toEqual(responded());
+    expect(receiver.connections()).toBe(1);
   });
   it('are not kept for single requests', async () => {
-    const to = await testReceiver();
+    const receiver = await testReceiver();
     const from = testSender({}, 'single requests');
-    for (let i = 0; i < 2; i++) expect(await from.send(post(to.url))).toEqual(responded());
-    expect(to.connections()).toBe(2);
+    for (let i = 0; i < 2; i++) expect(await from.send(post(receiver.url))).toEqual(responded());
+    expect(receiver.connections()).toBe(2);
   });
   it('are used for a minute at most, however busy they are', async () => {
-    const to = await testReceiver();
+    const receiver = await testReceiver();
     let nowMs = 0;
     const from = testSender({ now: () => nowMs });
     const connectionsAt = async (ms: number) => {
       nowMs = ms;
-      await from.send(post(to.url));
-      return to.connections();
+      await from.send(post(receiver.url));
+      return receiver.connections();
     };
     expect([await connectionsAt(0), await connectionsAt(30_000), await connectionsAt(59_999)]).toEqual([1, 1, 1]);
     expect([await connectionsAt(60_000), await connectionsAt(119_999), await connectionsAt(120_000)]).toEqual([
@@ -55,24 +55,24 @@ describe('connections of deliveries', () => {
     expect(heard).toHaveLength(3);
   });
   it('cost no attempt if the receiver has closed them: the request is repeated over a new one', async () => {
-    const to = await testReceiver();
+    const receiver = await testReceiver();
     const from = testSender();
-    await from.send(post(to.url));
-    to.answerWith((_request, response) => {
-      if (to.requests.length === 2) response.socket?.resetAndDestroy();
+    await from.send(post(receiver.url));
+    receiver.answerWith((_request, response) => {
+      if (receiver.requests.length === 2) response.socket?.resetAndDestroy();
       else response.writeHead(200).end();
     });
-    expect(await from.send(post(to.url))).toEqual(responded());
-    expect(to.connections()).toBe(2);
+    expect(await from.send(post(receiver.url))).toEqual(responded());
+    expect(receiver.connections()).toBe(2);
   });
   it('carry a request twice at most to a receiver that resets every one', async () => {
-    const to = await testReceiver();
+    const receiver = await testReceiver();
     const from = testSender();
-    await Promise.all(Array.from({ length: 5 }, () => from.send(post(to.url))));
-    to.answerWith((_request, response) => void response.socket?.resetAndDestroy());
-    const before = to.requests.length;
-    expect(await from.send(post(to.url))).toMatchObject({ kind: 'connection_failed', error: 'connection' });
-    expect(to.requests.length - before).toBe(2);
+    await Promise.all(Array.from({ length: 5 }, () => from.send(post(receiver.url))));
+    receiver.answerWith((_request, response) => void response.socket?.resetAndDestroy());
+    const before = receiver.requests.length;
+    expect(await from.send(post(receiver.url))).toMatchObject({ kind: 'connection_failed', error: 'connection' });
+    expect(receiver.requests.length - before).toBe(2);
   });
   it('are limited to 1,024 idle ones over all hosts', async () => {
     const server = createServer((_request, response) => response.writeHead(200).end());
@@ -154,18 +154,18 @@ describe('unsolicited bytes of a receiver', () => {
   });
   it('do not include a 408 on a kept connection: the request is repeated over a new one', async () => {
     let requests = 0;
-    const to = await testReceiver((_request, response) => {
+    const receiver = await testReceiver((_request, response) => {
       requests += 1;
       response.writeHead(requests === 2 ? 408 : 200).end();
     });
     const from = testSender();
-    expect(await from.send(post(to.url))).toEqual(responded(200));
-    expect(await from.send(post(to.url))).toEqual(responded(200));
-    expect([requests, to.connections()]).toEqual([3, 2]);
+    expect(await from.send(post(receiver.url))).toEqual(responded(200));
+    expect(await from.send(post(receiver.url))).toEqual(responded(200));
+    expect([requests, receiver.connections()]).toEqual([3, 2]);
   });
   it('do not include a 408 on a new connection: it is the response', async () => {
-    const to = await testReceiver(408);
-    expect(await testSender().send(post(to.url))).toEqual(responded(408));
-    expect(to.requests).toHaveLength(1);
+    const receiver = await testReceiver(408);
+    expect(await testSender().send(post(receiver.url))).toEqual(responded(408));
+    expect(receiver.requests).toHaveLength(1);
   });
 });

@@ -6,13 +6,13 @@ import { listening, post, resolvingTo, responded, senderKinds, testReceiver, tes
 
 describe.each(senderKinds)('%s: names', (kind) => {
   it('are connected to at the address that was checked', async () => {
-    const to = await testReceiver();
-    const url = to.url.replace('127.0.0.1', 'receiver.test');
+    const receiver = await testReceiver();
+    const url = receiver.url.replace('127.0.0.1', 'receiver.test');
     expect(await testSender({ resolve: resolvingTo('127.0.0.1') }, kind).send(post(url))).toEqual(responded());
   });
   it('are reached if only one of their addresses responds', async () => {
-    const to = await testReceiver();
-    const url = to.url.replace('127.0.0.1', 'receiver.test');
+    const receiver = await testReceiver();
+    const url = receiver.url.replace('127.0.0.1', 'receiver.test');
     const allowedNetworks = parseNetworks('127.0.0.0/8,::1/128');
     for (const addresses of [
       ['::1', '127.0.0.1'],
@@ -23,20 +23,20 @@ describe.each(senderKinds)('%s: names', (kind) => {
     }
   });
   it('are blocked if any of their addresses is private', async () => {
-    const to = await testReceiver();
-    const url = to.url.replace('127.0.0.1', 'receiver.test');
+    const receiver = await testReceiver();
+    const url = receiver.url.replace('127.0.0.1', 'receiver.test');
     const result = await testSender({ resolve: resolvingTo('8.8.8.8', '10.0.0.1') }, kind).send(post(url));
     expect(result).toEqual({ kind: 'address_blocked', reason: 'private_address', ip: '10.0.0.1' });
   });
   it('are blocked at the next attempt when they move to a private address', async () => {
-    const to = await testReceiver((_request, response) => response.writeHead(200, { connection: 'close' }).end());
+    const receiver = await testReceiver((_request, response) => response.writeHead(200, { connection: 'close' }).end());
     let address = '127.0.0.1';
     const from = testSender({ resolve: async () => [{ address, family: 4 }] }, kind);
-    const url = to.url.replace('127.0.0.1', 'receiver.test');
+    const url = receiver.url.replace('127.0.0.1', 'receiver.test');
     expect(await from.send(post(url))).toMatchObject({ kind: 'responded' });
     address = '10.0.0.7';
     expect(await from.send(post(url))).toMatchObject({ kind: 'address_blocked', reason: 'private_address' });
-    expect(to.requests).toHaveLength(1);
+    expect(receiver.requests).toHaveLength(1);
   });
   it('fail as dns if they do not resolve', async () => {
     const dns = { kind: 'connection_failed', error: 'dns', ip: null };
@@ -59,12 +59,12 @@ describe.each(senderKinds)('%s: names', (kind) => {
     });
   });
   it('are checked if they are IP literals, which are never looked up', async () => {
-    const to = await testReceiver();
-    expect(await testSender({ allowedNetworks: [] }, kind).send(post(to.url))).toMatchObject({
+    const receiver = await testReceiver();
+    expect(await testSender({ allowedNetworks: [] }, kind).send(post(receiver.url))).toMatchObject({
       kind: 'address_blocked',
       reason: 'local_address',
     });
-    expect(to.requests).toHaveLength(0);
+    expect(receiver.requests).toHaveLength(0);
   });
   it('may be IPv6 literals', async () => {
     const server = createServer((_request, response) => response.writeHead(204).end());

@@ -8,15 +8,15 @@ import { createSender, parseNetworks } from './index.ts';
  * is. So no clock is read here.
  */
 it.each([
-  ['a receiver that never answers', 'a first request', 1],
-  ['a receiver that never answers any more', 'a kept connection', 2],
+  ['a receiver that never responds', 'a first request', 1],
+  ['a receiver that never responds any more', 'a kept connection', 2],
 ])('gives %s up before a timer that is due 500 ms after the limit (%s)', async (_receiver, _connection, hangsAt) => {
   const limitMs = 250;
-  const to = await startReceiver((_request, response) => {
-    if (to.requests.length < hangsAt) response.writeHead(200).end();
+  const receiver = await startReceiver((_request, response) => {
+    if (receiver.requests.length < hangsAt) response.writeHead(200).end();
   });
   const sender = createSender({ allowedNetworks: parseNetworks('127.0.0.0/8'), timeoutMs: limitMs, userAgent: 'test' });
-  const request = { url: to.url, headers: {}, body: '{}' };
+  const request = { url: receiver.url, headers: {}, body: '{}' };
   try {
     for (let i = 1; i < hangsAt; i++) expect(await sender.send(request)).toMatchObject({ kind: 'responded' });
     const order: string[] = [];
@@ -28,6 +28,6 @@ it.each([
     expect(order).toEqual(['timed_out', '500 ms after the limit']);
   } finally {
     sender.close();
-    await to.close();
+    await receiver.close();
   }
 });

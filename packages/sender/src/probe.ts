@@ -8,9 +8,9 @@ import { createTargets } from './targets.ts';
 /** `dns`: the name did not resolve; `connection`: no connection was established; `blocked`: the guard refuses the address. */
 export type ProbeResult = 'reached' | 'dns' | 'connection' | 'blocked';
 
-/** Both functions never reject and return within the time limit. */
+/** Both functions resolve within the time limit and never reject. */
 export interface Probe {
-  /** Resolves a name. An IP address is none: `dns`. */
+  /** Resolves a name. Returns `dns` for an IP address, which is no name. */
   name(hostname: string): Promise<ProbeResult>;
   /** Connects to the host of a URL. A refused connection counts as reached: the host has responded. */
   host(url: string): Promise<ProbeResult>;
@@ -77,7 +77,7 @@ export function createProbe({ allowedNetworks, resolve, timeoutMs, onConnected }
   };
 }
 
-/** Timers run before what has arrived is read: after a moment in which the event loop was blocked, the result may be there already. */
+/** Timers run before the sockets are read. If the event loop was blocked, the result may have arrived already, so it is read first. */
 function setLimit(expire: () => void, timeoutMs: number): NodeJS.Timeout {
   return setTimeout(() => setImmediate(expire), timeoutMs);
 }

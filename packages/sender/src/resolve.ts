@@ -45,7 +45,7 @@ const LOOPBACK: LookupAddress[] = [
 const NO_SUCH_ADDRESS = new Set(['ENOTFOUND', 'ENODATA']);
 
 /**
- * A resolver that never waits for a thread. It reads the hosts file first, as the system does. It asks DNS for the name exactly as it is:
+ * A resolver that never waits for a thread. It reads the hosts file first, as the system does. It looks up the name in DNS exactly as given:
  * search domains are not tried. Concurrent lookups of one name share one query. Nothing is cached. IPv4 addresses come first.
  */
 export function createResolver(options: ResolverOptions = {}): Resolve {
@@ -125,7 +125,7 @@ function queryBoth(client: Resolver, name: string, timeoutMs: number): Promise<L
   });
 }
 
-/** Returns what `read` makes of a file's text, and calls it again after the file has changed. A missing file is an empty one. */
+/** Returns a function that returns `read` of a file's text, and reads the file again after it has changed. A missing file counts as empty. */
 function followFile<T>(path: string, read: (text: string) => T): () => T {
   let checkedAtMs = Number.NEGATIVE_INFINITY;
   let version: string | undefined;
@@ -144,7 +144,7 @@ function followFile<T>(path: string, read: (text: string) => T): () => T {
   };
 }
 
-/** Names and their addresses from the text of a hosts file. Lines that can't be read are skipped, as by the system. */
+/** Parses a hosts file into names and their addresses. Skips invalid lines, as the system does. */
 function parseHosts(text: string): Map<string, LookupAddress[]> {
   const hosts = new Map<string, LookupAddress[]>();
   for (const line of text.split('\n')) {

@@ -15,12 +15,12 @@ export type ResponseLimits = ReturnType<typeof limitResponses>;
 
 const NOTHING = Buffer.alloc(0);
 const END_OF_HEAD = '\r\n\r\n';
-/** As many bytes as tell an interim response from a final one. */
+/** Enough bytes to distinguish an interim response from a final one. */
 const STATUS_BYTES = 'HTTP/1.1 100'.length;
 
 /**
- * Puts the limits on a socket that undici reads from. Interim responses are dropped here, since undici fails a request at a 100 that it did
- * not ask for, which HTTP allows (RFC 9110, 15.2). A response that exceeds a limit destroys the socket. So do bytes that arrive while no
+ * Puts the limits on a socket that undici reads from. Interim responses are dropped here, since undici fails a request at an unrequested
+ * 100, which HTTP allows (RFC 9110, 15.2). A response that exceeds a limit destroys the socket. So do bytes that arrive while no
  * request is in flight; `onUnrequested` is called then.
  */
 export function limitResponses(socket: Socket, onUnrequested: () => void) {
@@ -92,7 +92,7 @@ export function limitResponses(socket: Socket, onUnrequested: () => void) {
   };
 }
 
-/** Whether a response starts with an interim one; undefined where too little has arrived. A 101 ends HTTP on the connection: it counts as final. */
+/** Whether a response starts with an interim one; undefined if too little has arrived. A 101 counts as final, since it ends HTTP on the connection. */
 function startsInterim(head: Buffer): boolean | undefined {
   const start = head.toString('latin1', 0, STATUS_BYTES);
   if (start.length < STATUS_BYTES && /^HTTP\/1\.[01] 1/.test(start.padEnd(10, 'HTTP/1.1 1'.slice(start.length)))) {

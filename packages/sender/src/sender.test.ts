@@ -11,11 +11,13 @@ import { atEnd, post, resolvingTo, responded, senderKinds, testReceiver, testSen
 
 describe.each(senderKinds)('%s: a receiver that behaves', (kind) => {
   it('gets the exact bytes, the headers and the user agent', async () => {
-    const to = await testReceiver();
-    expect(await testSender({}, kind).send(post(to.url, { 'Service-Event': 'session.created' }))).toEqual(responded());
-    expect(to.requests[0]).toMatchObject({ method: 'POST', path: '/hook', body: '{"a":"é"}' });
-    const { host, connection, ...headers } = to.requests[0]!.headers;
-    expect(host).toBe(new URL(to.url).host);
+    const receiver = await testReceiver();
+    expect(await testSender({}, kind).send(post(receiver.url, { 'Service-Event': 'session.created' }))).toEqual(
+      responded(),
+    );
+    expect(receiver.requests[0]).toMatchObject({ method: 'POST', path: '/hook', body: '{"a":"é"}' });
+    const { host, connection, ...headers } = receiver.requests[0]!.headers;
+    expect(host).toBe(new URL(receiver.url).host);
     expect(connection).toBe(kind === 'deliveries' ? 'keep-alive' : 'close');
     expect(headers).toEqual({
       'user-agent': 'Posthorn/test',
@@ -27,30 +29,30 @@ describe.each(senderKinds)('%s: a receiver that behaves', (kind) => {
     'has its status %i reported, and no redirect is followed',
     async (status) => {
       const elsewhere = await testReceiver();
-      const to = await testReceiver((_request, response) => {
+      const receiver = await testReceiver((_request, response) => {
         response.writeHead(status, { location: elsewhere.url }).end();
       });
-      expect(await testSender({}, kind).send(post(to.url))).toEqual(responded(status));
+      expect(await testSender({}, kind).send(post(receiver.url))).toEqual(responded(status));
       expect(elsewhere.requests).toHaveLength(0);
     },
   );
   it('fails as tls with a certificate that is not trusted, or is for another name', async () => {
-    const to = await testReceiver(200, testCertificate);
+    const receiver = await testReceiver(200, testCertificate);
     const ca = testCertificate.cert;
-    expect(await testSender({}, kind).send(post(to.url))).toEqual({
+    expect(await testSender({}, kind).send(post(receiver.url))).toEqual({
       kind: 'connection_failed',
       error: 'tls',
       detail: 'DEPTH_ZERO_SELF_SIGNED_CERT',
       ip: '127.0.0.1',
     });
-    const named = (name: string) => post(to.url.replace('127.0.0.1', name));
+    const named = (name: string) => post(receiver.url.replace('127.0.0.1', name));
     const resolve = resolvingTo('127.0.0.1');
     expect(await testSender({ ca, resolve }, kind).send(named('other.test'))).toMatchObject({
       error: 'tls',
       detail: 'ERR_TLS_CERT_ALTNAME_INVALID',
     });
-    expect(to.requests).toHaveLength(0);
-    expect(await testSender({ ca }, kind).send(post(to.url))).toEqual(responded());
+    expect(receiver.requests).toHaveLength(0);
+    expect(await testSender({ ca }, kind).send(post(receiver.url))).toEqual(responded());
     expect(await testSender({ ca, resolve }, kind).send(named('receiver.test'))).toEqual(responded());
     expect(await testSender({ ca, resolve }, kind).send(named('receiver.test.'))).toEqual(responded());
   });
@@ -63,26 +65,26 @@ describe.each(senderKinds)('%s: a receiver that misbehaves', (kind) => {
   const tooManyInterim = { ...failed, detail: 'TOO_MANY_INTERIM_RESPONSES' };
   const expected: Record<Misbehaviour, object> = {
     'resets the connection': { ...failed, detail: 'ECONNRESET' },
-    'closes without an answer': { ...failed, detail: 'ECONNRESET' },
+    'closes without a response': { ...failed, detail: 'ECONNRESET' },
     'closes after half a header': failed,
-    'never answers': timedOut,
+    'never responds': timedOut,
     'drips its headers': timedOut,
     'drips its status line': timedOut,
-    'drips an interim answer': timedOut,
-    'sends interim answers for ever': tooManyInterim,
-    'sends interim answers first': ok,
-    'sends as many interim answers as it may': ok,
-    'sends one interim answer too many': tooManyInterim,
+    'drips an interim response': timedOut,
+    'sends interim responses for ever': tooManyInterim,
+    'sends interim responses first': ok,
+    'sends as many interim responses as it may': ok,
+    'sends one interim response too many': tooManyInterim,
     'floods with 100': tooManyInterim,
     'floods with 102': tooManyInterim,
     'floods with 103': tooManyInterim,
-    'floods with the headers of an interim answer': failed,
+    'floods with the headers of an interim response': failed,
     'floods with empty lines': failed,
     'never ends its status line': { ...failed, detail: 'RESPONSE_TOO_LARGE' },
     'switches protocols': { ...failed, detail: 'UPGRADE' },
-    'answers garbage': failed,
-    'answers twice': ok,
-    'answers for ever': ok,
+    'responds with garbage': failed,
+    'responds twice': ok,
+    'responds for ever': ok,
     'sends too many headers': failed,
     'sends an endless body': ok,
     'sends an endless chunk extension': ok,
@@ -91,15 +93,15 @@ describe.each(senderKinds)('%s: a receiver that misbehaves', (kind) => {
     'drips its body': ok,
   };
   it.each(misbehaviours)('is cut off or accepted as specified when it %s', async (misbehaviour) => {
-    const to = await startMisbehavingReceiver(misbehaviour);
-    atEnd(() => to.close());
+    const receiver = await startMisbehavingReceiver(misbehaviour);
+    atEnd(() => receiver.close());
     const isSlow = expected[misbehaviour] === timedOut;
     const from = testSender({ timeoutMs: isSlow ? 400 : 60_000 }, kind);
-    expect(await from.send(post(to.url))).toMatchObject(expected[misbehaviour]);
-    const isWell = /^sends (interim answers first|as many)/.test(misbehaviour);
+    expect(await from.send(post(receiver.url))).toMatchObject(expected[misbehaviour]);
+    const isWell = /^sends (interim responses first|as many)/.test(misbehaviour);
     // The connection is closed at once, and little of a flood was ever taken: what the system buffers, mostly.
-    if (!isWell || kind === 'single requests') await to.allClosed();
-    expect(to.bytesWritten()).toBeLessThan(16 * 1024 * 1024);
+    if (!isWell || kind === 'single requests') await receiver.allClosed();
+    expect(receiver.bytesWritten()).toBeLessThan(16 * 1024 * 1024);
   });
   it('fails as connection when it does not exist', async () => {
     const gone = await startReceiver();
@@ -112,8 +114,8 @@ describe.each(senderKinds)('%s: a receiver that misbehaves', (kind) => {
     });
   });
   it('fails as tls when it speaks plain HTTP where TLS is expected', async () => {
-    const to = await testReceiver();
-    expect(await testSender({}, kind).send(post(to.url.replace('http:', 'https:')))).toMatchObject({
+    const receiver = await testReceiver();
+    expect(await testSender({}, kind).send(post(receiver.url.replace('http:', 'https:')))).toMatchObject({
       kind: 'connection_failed',
       error: 'tls',
     });
@@ -123,7 +125,7 @@ describe.each(senderKinds)('%s: a receiver that misbehaves', (kind) => {
 describe.each(senderKinds)('%s: a sender', (kind) => {
   it('ignores proxies of the environment', async () => {
     const proxy = await testReceiver();
-    const to = await testReceiver();
+    const receiver = await testReceiver();
     const before = { ...process.env };
     atEnd(() => {
       process.env = before;
@@ -131,17 +133,17 @@ describe.each(senderKinds)('%s: a sender', (kind) => {
     for (const name of ['HTTP_PROXY', 'http_proxy', 'ALL_PROXY', 'NODE_USE_ENV_PROXY'])
       process.env[name] = new URL(proxy.url).origin;
     process.env.NODE_USE_ENV_PROXY = '1';
-    expect(await testSender({}, kind).send(post(to.url))).toEqual(responded());
-    expect([to.requests.length, proxy.requests.length]).toEqual([1, 0]);
+    expect(await testSender({}, kind).send(post(receiver.url))).toEqual(responded());
+    expect([receiver.requests.length, proxy.requests.length]).toEqual([1, 0]);
   });
   it('reports aborted attempts, and aborts all later ones', async () => {
-    const to = await startMisbehavingReceiver('never answers');
-    atEnd(() => to.close());
+    const receiver = await startMisbehavingReceiver('never responds');
+    atEnd(() => receiver.close());
     const stop = new AbortController();
     const from = testSender({ timeoutMs: 60_000, signal: stop.signal }, kind);
-    const attempts = [from.send(post(to.url)), from.send(post(to.url))];
+    const attempts = [from.send(post(receiver.url)), from.send(post(receiver.url))];
     stop.abort();
     expect(await Promise.all(attempts)).toEqual([{ kind: 'aborted' }, { kind: 'aborted' }]);
-    expect(await from.send(post(to.url))).toEqual({ kind: 'aborted' });
+    expect(await from.send(post(receiver.url))).toEqual({ kind: 'aborted' });
   });
 });

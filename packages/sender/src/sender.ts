@@ -182,7 +182,7 @@ class Attempt {
     clearTimeout(this.#bodyLimit);
     connection.socket.destroy();
     if (this.#isSettled) return;
-    // The receiver had closed a kept connection: most likely it saw nothing of the request, which goes once more over a new one.
+    // The receiver had closed a kept connection and most likely saw nothing of the request: it is sent again over a new one.
     const isClosed = error instanceof ResponseError && error.code === 'CLOSED';
     if (this.#isReused && (isClosed || connection.limits.received() === 0)) this.#connect();
     else this.end(resultOfError(error, connection.ip));

@@ -1,4 +1,4 @@
-/** An address that accepts no connection and refuses none, like a host behind a firewall that drops packets. */
+/** An address that neither accepts nor refuses connections, like a host behind a firewall that drops packets. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { Worker } from 'node:worker_threads';

@@ -1,6 +1,6 @@
-/** Waits for something that another process brings about and gives no signal of. */
+/** Waits for an effect of another process that sends no signal. */
 
-/** No test is this slow on a machine that is merely busy: what takes longer hangs. Below jest's own limit, so that the error names what was waited for. */
+/** Whatever takes longer than this hangs, even on a busy machine. Shorter than jest's own limit, so that the error names the awaited condition. */
 export const HUNG_MS = 120_000;
 
 /** Calls `probe` every 20 ms until it returns something other than undefined or false, and resolves with that. Rejects after `limitMs`, naming `what`. */

@@ -1,4 +1,4 @@
-/** What tests are built with: real receivers, a prefix in a real Redis, a clock. */
+/** Tools of the tests: real receivers, a key prefix in a real Redis, a clock. */
 export { startBlackHole } from './black-hole.ts';
 export { type FakeClock, fakeClock } from './clock.ts';
 export { eventually, HUNG_MS } from './eventually.ts';

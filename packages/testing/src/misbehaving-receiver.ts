@@ -1,4 +1,4 @@
-/** A raw TCP server that answers in one of the ways in which receivers go wrong. */
+/** A raw TCP server that misbehaves in one of many ways. */
 
 import type { AddressInfo } from 'node:net';
 import { createServer, type Socket } from 'node:net';
@@ -20,49 +20,49 @@ const flood = (socket: Socket, text: string) => {
 /** Writes `text` byte by byte. */
 const drip = (socket: Socket, text: string) => {
   let at = 0;
-  const timer = setInterval(() => socket.write(text[at++ % text.length]!), 20);
+  const timer = setInterval(() => socket.write(text.charAt(at++ % text.length)), 20);
   socket.once('close', () => clearInterval(timer));
 };
 
-/** What each does once a request has begun to arrive. */
+/** What the server does once a request has begun to arrive. */
 const MISBEHAVIOURS = {
   'resets the connection': (socket: Socket) => socket.resetAndDestroy(),
-  'closes without an answer': (socket: Socket) => socket.end(),
+  'closes without a response': (socket: Socket) => socket.end(),
   'closes after half a header': (socket: Socket) => socket.end('HTTP/1.1 200 OK\r\nContent-Le'),
-  'never answers': () => undefined,
+  'never responds': () => undefined,
   'drips its headers': (socket: Socket) => {
     socket.write(OK);
     every(socket, 20, 'X-Drip: a\r\n');
   },
-  'sends interim answers for ever': (socket: Socket) => every(socket, 10, 'HTTP/1.1 102 Processing\r\n\r\n'),
+  'sends interim responses for ever': (socket: Socket) => every(socket, 10, 'HTTP/1.1 102 Processing\r\n\r\n'),
   'floods with 100': (socket: Socket) => flood(socket, 'HTTP/1.1 100 Continue\r\n\r\n'),
   'floods with 102': (socket: Socket) => flood(socket, 'HTTP/1.1 102 \r\n\r\n'),
   'floods with 103': (socket: Socket) => flood(socket, 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n'),
-  'floods with the headers of an interim answer': (socket: Socket) => {
+  'floods with the headers of an interim response': (socket: Socket) => {
     socket.write('HTTP/1.1 103 Early Hints\r\n');
     flood(socket, 'Link: </a>\r\n');
   },
-  'sends as many interim answers as it may': (socket: Socket) => {
+  'sends as many interim responses as it may': (socket: Socket) => {
     socket.write('HTTP/1.1 102 Processing\r\n\r\n'.repeat(16));
     socket.write(`${OK}Content-Length: 0\r\n\r\n`);
   },
-  'sends one interim answer too many': (socket: Socket) => {
+  'sends one interim response too many': (socket: Socket) => {
     socket.write('HTTP/1.1 102 Processing\r\n\r\n'.repeat(17));
     socket.write(`${OK}Content-Length: 0\r\n\r\n`);
   },
   'drips its status line': (socket: Socket) =>
     drip(socket, 'HTTP/1.1 200 So slow that nobody waits for its end\r\n\r\n'),
-  'drips an interim answer': (socket: Socket) => drip(socket, 'HTTP/1.1 103 Early Hints\r\n\r\n'),
+  'drips an interim response': (socket: Socket) => drip(socket, 'HTTP/1.1 103 Early Hints\r\n\r\n'),
   'never ends its status line': (socket: Socket) => {
     socket.write('HTTP/1.1 200 ');
     flood(socket, 'So good ');
   },
   'floods with empty lines': (socket: Socket) => flood(socket, '\r\n'),
-  'answers twice': (socket: Socket) => {
+  'responds twice': (socket: Socket) => {
     socket.write(`${OK}Content-Length: 0\r\n\r\n`.repeat(2));
   },
-  'answers for ever': (socket: Socket) => flood(socket, `${OK}Content-Length: 0\r\n\r\n`),
-  'sends interim answers first': (socket: Socket) => {
+  'responds for ever': (socket: Socket) => flood(socket, `${OK}Content-Length: 0\r\n\r\n`),
+  'sends interim responses first': (socket: Socket) => {
     socket.write(
       'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n',
     );
@@ -70,7 +70,7 @@ const MISBEHAVIOURS = {
   },
   'switches protocols': (socket: Socket) =>
     socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n'),
-  'answers garbage': (socket: Socket) => socket.write(`${'x'.repeat(199)}\r\n\r\n`),
+  'responds with garbage': (socket: Socket) => socket.write(`${'x'.repeat(199)}\r\n\r\n`),
   'sends too many headers': (socket: Socket) => {
     socket.write(OK);
     for (let i = 0; i < 2000; i++) socket.write(`X-${i}: ${'y'.repeat(50)}\r\n`);
@@ -102,8 +102,9 @@ export const misbehaviours = Object.keys(MISBEHAVIOURS) as Misbehaviour[];
 
 export interface MisbehavingReceiver {
   url: string;
-  /** Bytes written so far, and whether the peer has closed every connection. */
+  /** Returns the bytes written so far. */
   bytesWritten(): number;
+  /** Resolves once the peer has closed every connection. */
   allClosed(): Promise<void>;
   close(): Promise<void>;
 }

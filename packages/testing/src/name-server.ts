@@ -1,15 +1,15 @@
-/** A name server on a free UDP port of loopback that answers as a test wants, or not at all. */
+/** A name server on a free UDP port of loopback. It responds as the test says, or not at all. */
 import { createSocket } from 'node:dgram';
 
 /** Addresses of a name, `silent` for no response at all, `refused` for an error of the server, or `missing` for a name that does not exist. */
 export type NameAnswer = readonly string[] | 'silent' | 'refused' | 'missing';
 
 export interface NameServer {
-  /** As a setting wants it: `ip:port`. */
+  /** `ip:port`, as in the settings. */
   address: string;
-  /** Names asked for so far, each once for A and once for AAAA. */
+  /** The names of all queries so far, one entry for A and one for AAAA. */
   queries: string[];
-  /** Resolves once that many queries have come for names that end in `suffix`. */
+  /** Resolves once there were `count` queries for names that end in `suffix`. */
   asked(count: number, suffix: string): Promise<void>;
   close(): Promise<void>;
 }
@@ -18,7 +18,7 @@ const TYPE_A = 1;
 const TYPE_AAAA = 28;
 const RCODES = { refused: 5, missing: 3 };
 
-/** Starts a name server. `answer` gets the name in lower case and the type of address that is asked for. */
+/** Starts a name server. `answer` gets the name in lower case and the family of the queried addresses. */
 export async function startNameServer(answer: (name: string, family: 4 | 6) => NameAnswer): Promise<NameServer> {
   const socket = createSocket('udp4');
   const queries: string[] = [];
@@ -63,7 +63,7 @@ export async function startNameServer(answer: (name: string, family: 4 | 6) => N
 function readQuestion(query: Buffer): { name: string; type: number; end: number } {
   const labels: string[] = [];
   let at = 12;
-  for (let length = query[at]!; length > 0; length = query[at]!) {
+  for (let length = query.readUInt8(at); length > 0; length = query.readUInt8(at)) {
     labels.push(query.toString('latin1', at + 1, at + 1 + length));
     at += 1 + length;
   }

@@ -1,4 +1,4 @@
-/** What a schema says against a value. */
+/** Lists the problems that a schema finds in a value. */
 
 interface Schema {
   safeParse(value: unknown): {

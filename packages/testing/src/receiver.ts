@@ -1,4 +1,4 @@
-/** A real HTTP receiver on a free port that remembers what it got and answers as a test wants. */
+/** A real HTTP receiver on a free port. It records its requests and responds as the test says. */
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -12,7 +12,7 @@ export interface ReceivedRequest {
   receivedAtMs: number;
 }
 
-/** A status, or a function that answers by itself. */
+/** The status of the response, or a function that writes it. */
 export type Answer = number | ((request: ReceivedRequest, response: ServerResponse) => void);
 
 export interface Receiver {
@@ -76,7 +76,7 @@ export async function startReceiver(answer: Answer = 200, tls?: { key: string; c
           waiting.delete(check);
           reject(new Error(`Got ${requests.filter(wanted).length} of ${count} requests in ${HUNG_MS} ms`));
         }, HUNG_MS);
-        // What nobody waits for any more keeps no test run alive.
+        // An abandoned wait must not keep the test run alive.
         timer.unref();
         waiting.add(check);
         check();
@@ -89,12 +89,12 @@ export async function startReceiver(answer: Answer = 200, tls?: { key: string; c
   };
 }
 
-/** Answers deliveries with `status`, and validations with 200. */
+/** Responds to deliveries with `status`, and to validations with 200. */
 export function deliveriesWith(status: number): Answer {
   return (request, response) => void response.writeHead(isDelivery(request) ? status : 200).end();
 }
 
-/** Whether a request is a delivery, not the probe of a validation. */
+/** Returns whether a request is a delivery. Otherwise it is a validation. */
 export function isDelivery(request: ReceivedRequest): boolean {
   return request.headers['service-delivery-id'] !== undefined;
 }

@@ -41,7 +41,7 @@ export function createLease({ store, logger, partitions, holder, duties, elapsed
     await giveUpLease(store, 'maintenance', partition, holder);
   };
   const renew = async (partition: number) => {
-    // Read before Redis is asked: the lease must not last longer here than there.
+    // Read before the call to Redis: the lease must not last longer here than there.
     const nowMs = elapsedMs();
     if (nowMs < (notBeforeMs.get(partition) ?? 0)) return;
     const held = current(partition);
