@@ -1,6 +1,7 @@
 /** Builds a worker process from its settings. */
 import { randomUUID } from 'node:crypto';
 import { StorageUnavailable } from '@posthorn/core';
+import { readBacklog } from '@posthorn/dispatch';
 import { createApi, serveApi } from '@posthorn/http';
 import { type ConsumerTimings, createProducer, isJobGone } from '@posthorn/queue';
 import {
@@ -14,7 +15,7 @@ import {
   systemClock,
 } from '@posthorn/runtime';
 import { createSecretBox, type SecretBox } from '@posthorn/signing';
-import { connectRedis, openStore, readBacklog } from '@posthorn/store';
+import { connectRedis, openStore } from '@posthorn/store';
 import type { Registry } from 'prom-client';
 import type { AttemptContext } from './attempt-delivery.ts';
 import { createAttempts } from './attempts.ts';
@@ -99,7 +100,7 @@ export function buildWorker(
   };
 }
 
-/** Log, metrics, and the connections to Redis: what all parts of the worker share. */
+/** Builds what all parts of the worker share: log, metrics, and the connections to Redis. */
 function buildBase(settings: WorkerSettings, clock: Clock) {
   const logger = createLogger({ app: 'worker', level: settings.LOG_LEVEL });
   if (settings.ALLOWED_PRIVATE_NETWORKS.length > 0) {
@@ -114,10 +115,7 @@ function buildBase(settings: WorkerSettings, clock: Clock) {
   queueRedis.on('error', onError);
   const producer = createProducer({ redis: queueRedis, partitionPrefixes, onError });
   const registry = createMetrics('worker');
-  registerBacklog(registry, storage.isOpen, async () => ({
-    ...(await readBacklog(store, clock.now())),
-    jobs: { ...(await producer.counts()) },
-  }));
+  registerBacklog(registry, storage.isOpen, () => readBacklog({ store, producer }, clock.now()));
   const metrics = createWorkerMetrics(registry);
   const counts = createAttemptCounts(store, clock);
   return { clock, logger, storage, store, onError, queueRedis, producer, registry, metrics, counts };

@@ -21,7 +21,7 @@ import { createEventBodies } from './event-bodies.ts';
 import { handleJob } from './handle-job.ts';
 import { createWorkerMetrics } from './metrics.ts';
 import { createRequestSigner } from './sign-request.ts';
-import { createSlots } from './slots.ts';
+import { Slots } from './slots.ts';
 
 let context: AttemptContext;
 let store: Store;
@@ -53,7 +53,7 @@ beforeEach(async () => {
     }),
     signRequest: createRequestSigner(secretBox),
     eventBodies: createEventBodies(store),
-    slots: createSlots({ total: 1, perAddress: 1, perHost: 1, now: () => performance.now() }),
+    slots: new Slots({ total: 1, perAddress: 1, perHost: 1, now: () => performance.now() }),
     outages: { current: () => undefined, endedAtMs: () => 0, isOurs: async () => false },
     metrics: createWorkerMetrics(createMetrics('worker')),
     counts: createAttemptCounts(store, systemClock),
