@@ -62,7 +62,8 @@ export function registerBacklog(registry: Registry, isOpen: () => boolean, read:
     help: string,
     labelNames: [string] | [],
     read: (now: Backlog) => Record<string, number> | number,
-  ) =>
+  ) => {
+    const [label = ''] = labelNames;
     new Gauge({
       name,
       help,
@@ -76,9 +77,10 @@ export function registerBacklog(registry: Registry, isOpen: () => boolean, read:
         if (!now) return;
         const values = read(now);
         if (typeof values === 'number') this.set(values);
-        else for (const [value, count] of Object.entries(values)) this.set({ [labelNames[0] ?? '']: value }, count);
+        else for (const [value, count] of Object.entries(values)) this.set({ [label]: value }, count);
       },
     });
+  };
   gauge('posthorn_queue_jobs', 'Jobs in the queue, by state', ['state'], (now) => now.jobs);
   gauge('posthorn_deliveries', 'Deliveries kept, by status', ['status'], (now) => now.deliveries);
   gauge('posthorn_subscriptions', 'Subscriptions, by status', ['status'], (now) => now.subscriptions);
