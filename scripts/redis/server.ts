@@ -54,7 +54,7 @@ export async function startServer(
   dir: string,
   { port, args, say, atEnd, signal }: StartOptions & { port: number; args: string[] },
 ): Promise<OwnRedis> {
-  const server = (await providePrograms([redisServer], { say, signal }))[redisServer.name]!;
+  const server = (await providePrograms([redisServer], signal ? { say, signal } : { say }))[redisServer.name]!;
   mkdirSync(dir, { recursive: true });
   const logFile = join(dir, 'redis.log');
   const log = openSync(logFile, 'a');

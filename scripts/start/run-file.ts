@@ -39,7 +39,7 @@ export function claimRun(file: string): Run | undefined {
     if ((cause as NodeJS.ErrnoException).code !== 'EEXIST') throw cause;
     throw new Error('Another npm start began in this folder at the same moment; this one exits.', { cause });
   }
-  writeRun(file, { pid: process.pid, redis: before?.redis });
+  writeRun(file, { pid: process.pid, ...(before?.redis && { redis: before.redis }) });
   return before;
 }
 

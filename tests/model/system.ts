@@ -1,13 +1,12 @@
 /** The real code over a real Redis; the test controls the queue, the receivers, the clock and the death of processes. */
 import { expect } from '@jest/globals';
 import { type AddressEvent, AppError, eventRef, nextAddressState } from '@posthorn/core';
-import { finishFanOuts, replay } from '@posthorn/dispatch';
+import { closeSubscription, finishFanOuts, replay } from '@posthorn/dispatch';
 import { createLogger, createMetrics } from '@posthorn/runtime';
 import type { SendResult } from '@posthorn/sender';
 import { createSecretBox, newSigningSecret } from '@posthorn/signing';
 import {
   changeSubscription,
-  closeSubscription,
   deleteSubscription,
   loadDeliveries,
   loadSubscriptions,
@@ -239,7 +238,7 @@ export class System {
     const nowMs = this.clock.now();
     process.run(undefined, async () => {
       await deleteSubscription(store, address, nowMs, { operator: 'model' });
-      await closeSubscription(store, address, nowMs, this.broker.producerFor(process.pass).remove);
+      await closeSubscription({ store, producer: this.broker.producerFor(process.pass) }, address, nowMs);
     });
     await this.settle();
     process.dead = true;

@@ -7,12 +7,12 @@ import {
   nextAddressState,
   type SubscriptionEnvironment,
 } from '@posthorn/core';
+import { closeSubscription } from '@posthorn/dispatch';
 import type { Api } from '@posthorn/http';
 import * as schemas from '@posthorn/operator-api';
 import { checkUrl } from '@posthorn/sender';
 import { newSigningSecret } from '@posthorn/signing';
 import {
-  closeSubscription,
   countFailed,
   deleteSubscription,
   listSubscriptions,
@@ -122,7 +122,7 @@ function deleteRoute(api: Api, { store, clock, producer, logger }: ConsoleContex
     async handle({ params: { id }, caller }) {
       if (!(await deleteSubscription(store, id, clock.now(), { operator: caller }))) missing('subscription');
       logger.info({ subscription_id: id, operator: caller }, 'subscription.deleted');
-      const closing = closeSubscription(store, id, clock.now(), producer.remove).catch((err: unknown) => {
+      const closing = closeSubscription({ store, producer }, id, clock.now()).catch((err: unknown) => {
         logger.warn({ err, subscription_id: id }, 'subscription.close_interrupted');
       });
       await Promise.race([closing, wait(MAX_DELETE_WAIT_MS, undefined, { ref: false })]);

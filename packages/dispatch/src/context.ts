@@ -6,9 +6,12 @@ import type { Store } from '@posthorn/store';
  * Each function writes the delivery's record first and adds its job second. A crash in between leaves a delivery without a job,
  * never a job without a delivery; a repeated call or the rescue of lost jobs adds the missing job.
  */
-export interface DispatchContext {
+export interface StoreAndQueue {
   store: Store;
   producer: Producer;
+}
+
+export interface DispatchContext extends StoreAndQueue {
   logger: { info: Log; warn: Log };
 }
 

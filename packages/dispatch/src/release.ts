@@ -1,11 +1,11 @@
 /** Moves deliveries from the lanes in which they wait back into the queue. */
 import { partitionOf } from '@posthorn/core';
 import { type Lane, releaseDeliveries } from '@posthorn/store';
-import type { DispatchContext } from './context.ts';
+import type { StoreAndQueue } from './context.ts';
 
 /** Releases up to `limit` deliveries of an address from a lane, oldest first. Returns how many. */
 export async function release(
-  { store, producer }: Pick<DispatchContext, 'store' | 'producer'>,
+  { store, producer }: StoreAndQueue,
   lane: Lane,
   subscriptionId: string,
   limit: number,

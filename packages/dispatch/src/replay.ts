@@ -2,11 +2,11 @@
 import { randomBytes } from 'node:crypto';
 import { partitionOf } from '@posthorn/core';
 import { type ReplayRefusal, replayDelivery, type StoredDelivery } from '@posthorn/store';
-import type { DispatchContext } from './context.ts';
+import type { StoreAndQueue } from './context.ts';
 
 /** Makes a new delivery with fresh attempts, and its job. `nonce` sets its id apart from those of other replays of the same event. */
 export async function replay(
-  { store, producer }: Pick<DispatchContext, 'store' | 'producer'>,
+  { store, producer }: StoreAndQueue,
   failed: StoredDelivery,
   operator: string,
   nowMs: number,

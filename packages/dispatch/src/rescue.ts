@@ -1,6 +1,6 @@
 /** Rescues lost jobs: a process died after it wrote a delivery's record and before it added the job. */
 import { expectedJobs, rescueJobs } from '@posthorn/store';
-import type { DispatchContext } from './context.ts';
+import type { StoreAndQueue } from './context.ts';
 
 /**
  * Checks up to `limit` deliveries with a status that were made before `beforeMs`, oldest first, from `offset` on, and adds a new job
@@ -8,7 +8,7 @@ import type { DispatchContext } from './context.ts';
  * that turns up does nothing. Returns how many jobs it rescued and the next `offset` (undefined at the end).
  */
 export async function rescue(
-  { store, producer }: Pick<DispatchContext, 'store' | 'producer'>,
+  { store, producer }: StoreAndQueue,
   partition: number,
   status: 'pending' | 'waiting_for_retry',
   range: { beforeMs: number; offset: number; limit: number },

@@ -76,7 +76,7 @@ export async function beginAttempt(store: Store, job: AttemptJob, nowMs: number,
     if (addressStatus == null || addressStatus === DELETED) return { kind: 'subscription_deleted' };
     if (addressStatus === 'active') {
       if (Number(dueAt ?? created) < Math.max(dueBeforeMs, dueAt == null ? 0 : nowMs - OVERDUE_AFTER_MS)) {
-        const lane = await park(store, job, { nowMs, dueBeforeMs, onlyOverdue: true });
+        const lane = await parkDelivery(store, job, nowMs, dueBeforeMs, true);
         return { kind: lane === 'overdue' ? 'overdue' : 'superseded' };
       }
       const { type, environment } = decodeKind(Number(kind));
@@ -144,23 +144,16 @@ export async function recordAttempt(
 }
 
 /**
- * Parks a delivery that has no free slot in this worker; an overdue one goes into the overdue lane. Returns the lane, or `no` if the
- * delivery has another job now.
+ * Parks a delivery that has no free slot in this worker; an overdue one goes into the overdue lane. With `onlyOverdue`, a delivery that is
+ * not overdue is left as it is. Returns the lane, or `no` if the delivery was left or has another job now.
  */
 export async function parkDelivery(
   store: Store,
-  job: AttemptJob,
+  { deliveryId: id, generation, subscriptionId }: AttemptJob,
   nowMs: number,
   dueBeforeMs: number,
+  onlyOverdue = false,
 ): Promise<ScriptResult<'park'>> {
-  return await park(store, job, { nowMs, dueBeforeMs, onlyOverdue: false });
-}
-
-async function park(
-  store: Store,
-  { deliveryId: id, generation, subscriptionId }: AttemptJob,
-  options: { nowMs: number; dueBeforeMs: number; onlyOverdue: boolean },
-): Promise<ScriptResult<'park'>> {
-  const values = { id, generation, subscriptionId, overdueAfterMs: OVERDUE_AFTER_MS, ...options };
+  const values = { id, generation, subscriptionId, nowMs, overdueAfterMs: OVERDUE_AFTER_MS, dueBeforeMs, onlyOverdue };
   return await runScript(store, 'park', prefixOfId(store, id), values);
 }

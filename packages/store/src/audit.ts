@@ -1,11 +1,11 @@
 /** The audit trail in Redis: one stream a partition, written with the change itself, read newest first. */
 import type { AuditEntry } from '@posthorn/core';
 import { auditKey, partitionPrefix } from './keys.ts';
-import { newestFirst, type Page, readPage, type Source } from './page.ts';
+import { matches, newestAfter, type Page, readPage, type Source } from './page.ts';
 import { runScript } from './scripts.ts';
 import { allPartitions, type Store } from './store.ts';
 
-/** The operator who asks for a change. */
+/** Who asks for a change. */
 export type AuditNote = Pick<AuditEntry, 'operator'>;
 
 export interface AuditRecord extends AuditEntry {
@@ -21,19 +21,10 @@ export interface AuditFilter {
   toMs?: number | undefined;
 }
 
-/** An entry as the scripts write it. */
-export function encodeAudit(entry: AuditEntry): string {
-  return JSON.stringify(entry);
-}
-
 /** Writes an audit entry that belongs to no change of a subscription: a sign-in, for example. */
-export async function appendAudit(store: Store, entry: AuditEntry, nowMs: number): Promise<void> {
+export async function appendAudit(store: Store, auditEntry: AuditEntry, nowMs: number): Promise<void> {
   const { retentionMs } = store;
-  await runScript(store, 'appendAudit', partitionPrefix(store, 0), {
-    nowMs,
-    retentionMs,
-    auditEntry: encodeAudit(entry),
-  });
+  await runScript(store, 'appendAudit', partitionPrefix(store, 0), { nowMs, retentionMs, auditEntry });
 }
 
 /** A page of the audit trail, of the last `RETENTION` alone. Throws `BadCursor`. */
@@ -48,11 +39,9 @@ export async function listAudit(
     fromMs: Math.max(0, filter.fromMs ?? 0, nowMs - store.retentionMs),
     toMs: Math.max(0, filter.toMs ?? Number.MAX_SAFE_INTEGER),
   };
-  const wanted = (entry: AuditRecord) =>
-    (filter.subscriptionId === undefined || entry.subscriptionId === filter.subscriptionId) &&
-    (filter.operator === undefined || entry.operator === filter.operator) &&
-    (filter.action === undefined || entry.action === filter.action);
-  return await readPage(auditSource(store, range), decodeAll, wanted, limit, cursor);
+  const { subscriptionId, operator, action } = filter;
+  const isWanted = (entry: AuditRecord) => matches(entry, { subscriptionId, operator, action });
+  return await readPage(auditSource(store, range), decodeAll, isWanted, limit, cursor);
 }
 
 /** The entries of all partitions' streams, newest first; the text of an entry is its item. */
@@ -72,11 +61,7 @@ function auditSource(store: Store, range: { fromMs: number; toMs: number }): Sou
         });
       }),
     );
-    return parts
-      .flat()
-      .filter((place) => after === undefined || newestFirst(after, place) < 0)
-      .sort(newestFirst)
-      .slice(0, count);
+    return newestAfter(parts.flat(), after, count);
   };
   return { idForm: /^\d{8,16}-\d{3}$/, read };
 }

@@ -12,8 +12,7 @@ const OLDEST_MAJOR = 7;
 export async function checkServer(redis: Redis | Cluster): Promise<string[]> {
   const warnings: string[] = [];
   const warn = (text: string) => warnings.push(text);
-  const servers = redis instanceof Cluster ? redis.nodes('master') : [redis];
-  for (const server of servers) {
+  for (const server of masters(redis)) {
     const info = await readInfo(server);
     if (info === undefined) {
       warn('Redis does not answer INFO to this user, so its version, eviction policy and persistence are not checked.');
@@ -44,6 +43,11 @@ export async function checkServer(redis: Redis | Cluster): Promise<string[]> {
     }
   }
   return warnings;
+}
+
+/** All servers that take writes. */
+export function masters(redis: Redis | Cluster): Redis[] {
+  return redis instanceof Cluster ? redis.nodes('master') : [redis];
 }
 
 /** When the append-only file is written; `always` where the server does not say, since nothing can be held against it then. */

@@ -5,7 +5,7 @@ import {
   type DeliveryStatus,
   type FailureReason,
   type NoticeType,
-  type ReplayStatus,
+  REPLAY_STATUSES,
   type StatusReason,
   type SubscriptionStatus,
   type Verdict,
@@ -33,9 +33,10 @@ const text = (value: string) => `'${value}'`;
 const key = (withoutPrefix: string) => `prefix .. '${withoutPrefix}'`;
 /** A delivery's status as it is stored. */
 const status = (name: DeliveryStatus) => text(String(DELIVERY_STATUSES.indexOf(name)));
-const subscription = (name: SubscriptionStatus) => text(name);
-const replay = (name: ReplayStatus) => text(name);
-const notice = (type: NoticeType) => text(type);
+/** Constants for words: named by the word in capitals after a prefix. */
+function words<W extends string>(prefix: string, list: readonly W[], expressionOf: (word: W) => string = text) {
+  return Object.fromEntries(list.map((word) => [prefix + word.toUpperCase().replaceAll('.', '_'), expressionOf(word)]));
+}
 
 /** Each constant as an expression in Lua. */
 export const CONSTANTS: Readonly<Record<string, string>> = {
@@ -44,13 +45,7 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   KEY_CLOSING: key(keys.closingKey('')),
   KEY_DELIVERY: key(keys.deliveryKey('', '')),
   KEY_FAILED: key(keys.failedKey('', '')),
-  KEY_HELD: key(keys.laneKey('', 'held', '')),
   KEY_NOTICES: key(keys.noticesKey('')),
-  KEY_OVERDUE: key(keys.laneKey('', 'overdue', '')),
-  KEY_PARKED: key(keys.laneKey('', 'parked', '')),
-  KEY_RELEASE_HELD: key(keys.laneIndexKey('', 'held')),
-  KEY_RELEASE_OVERDUE: key(keys.laneIndexKey('', 'overdue')),
-  KEY_RELEASE_PARKED: key(keys.laneIndexKey('', 'parked')),
   KEY_REPLAY: key(keys.replayKey('', '')),
   KEY_REPLAYING: key(keys.replayingKey('')),
   KEY_REPLAYS: key(keys.replaysKey('')),
@@ -60,36 +55,21 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   KEY_TOPIC: key(keys.topicKey('', '')),
   KEY_WORKERS: key(keys.workersKey('')),
   KEY_WORKERS_SEEN: key(keys.workersSeenKey('')),
+  ...words('KEY_', keys.LANES, (lane) => key(keys.laneKey('', lane, ''))),
+  ...words('KEY_RELEASE_', keys.LANES, (lane) => key(keys.laneIndexKey('', lane))),
   /** Keys of the deliveries with one status; all of them, without the prefix, by status. */
-  INDEX_PENDING: key(keys.byStatusKey('', 'pending')),
-  INDEX_WAITING: key(keys.byStatusKey('', 'waiting_for_retry')),
-  INDEX_HELD: key(keys.byStatusKey('', 'held')),
-  INDEX_SUCCEEDED: key(keys.byStatusKey('', 'succeeded')),
+  ...words('INDEX_', ['pending', 'waiting_for_retry', 'held', 'succeeded'], (name) => key(keys.byStatusKey('', name))),
   DELIVERY_INDEXES: `{${DELIVERY_STATUSES.map((name) => `[${status(name)}] = '${keys.byStatusKey('', name)}'`).join(', ')}}`,
-  PENDING: status('pending'),
-  WAITING: status('waiting_for_retry'),
-  HELD: status('held'),
-  SUCCEEDED: status('succeeded'),
-  FAILED: status('failed'),
-  HELD_LANE: text('held' satisfies keys.Lane),
-  OVERDUE_LANE: text('overdue' satisfies keys.Lane),
-  VERDICT_SUCCEEDED: text('succeeded' satisfies Verdict['kind']),
-  VERDICT_RETRY: text('retry' satisfies Verdict['kind']),
-  ACTIVE: subscription('active'),
-  PAUSED: subscription('paused'),
-  REFUSED: subscription('refused'),
+  ...words('', DELIVERY_STATUSES, status),
+  ...words<keys.Lane>('LANE_', ['held', 'overdue']),
+  ...words<Verdict['kind']>('VERDICT_', ['succeeded', 'retry']),
+  ...words<SubscriptionStatus>('', ['active', 'paused', 'refused']),
   DELETED: text(DELETED),
-  REPLAY_RUNNING: replay('running'),
-  REPLAY_DONE: replay('done'),
-  REPLAY_FAILED: replay('failed'),
-  REASON_CONSECUTIVE_FAILURES: text('consecutive_failures' satisfies StatusReason),
-  REASON_SUBSCRIPTION_DELETED: text('subscription_deleted' satisfies FailureReason),
-  NOTICE_DELIVERY_FAILED: notice('delivery.failed'),
-  NOTICE_SUBSCRIPTION_PAUSED: notice('subscription.paused'),
-  NOTICE_SUBSCRIPTION_REFUSED: notice('subscription.refused'),
-  NOTICE_REPLAY_DONE: notice('replay.done'),
-  NOTICE_REPLAY_FAILED: notice('replay.failed'),
-  ACTION_SUBSCRIPTION_PAUSED: text('subscription.paused' satisfies AuditAction),
+  ...words('REPLAY_', REPLAY_STATUSES),
+  ...words<StatusReason | FailureReason>('REASON_', ['consecutive_failures', 'subscription_deleted']),
+  ...words<NoticeType>('NOTICE_', ['delivery.failed', 'subscription.paused', 'subscription.refused']),
+  ...words<NoticeType>('NOTICE_', ['replay.done', 'replay.failed']),
+  ...words<AuditAction>('ACTION_', ['subscription.paused']),
   GRACE_MS: String(GRACE_MS),
   MAX_NOTICES: String(MAX_NOTICES),
   HELD_NOW: text(HELD_NOW),

@@ -18,7 +18,7 @@ import { readRules, type Store } from './store.ts';
 /** A stored delivery, with the reference of its event and the generation of its job. */
 export type StoredDelivery = Delivery & { event: EventRef; generation: number };
 
-/** How long from now on the event of an unfinished delivery is kept, at least; how long a failed one is, with its event. */
+/** How long a failed delivery is kept with its event, and how long from now on, at least, the event of an unfinished one. */
 export function keptWhileUnfinishedMs(store: Store): number {
   return store.retentionMs + Math.min(store.retentionMs, GRACE_MS);
 }
@@ -26,14 +26,16 @@ export function keptWhileUnfinishedMs(store: Store): number {
 /** Deliveries by id, in the order of the ids; undefined for an id that has no delivery (any more). */
 export async function loadDeliveries(store: Store, ids: readonly string[]): Promise<(StoredDelivery | undefined)[]> {
   if (ids.length === 0) return [];
-  const [{ maxAttempts }, ...deliveries] = await Promise.all([
+  const [{ maxAttempts }, ...records] = await Promise.all([
     readRules(store),
-    ...ids.map(async (id) => ({
-      id,
-      record: await store.redis.hgetall(deliveryKey(prefixOfId(store, id), id)),
-    })),
+    ...ids.map((id) => store.redis.hgetall(deliveryKey(prefixOfId(store, id), id))),
   ]);
-  return deliveries.map(({ id, record }) => decodeDelivery(id, record, maxAttempts));
+  return ids.map((id, i) => decodeDelivery(id, records[i] ?? {}, maxAttempts));
+}
+
+/** Those of the deliveries that exist. */
+export async function loadExisting(store: Store, ids: readonly string[]): Promise<StoredDelivery[]> {
+  return (await loadDeliveries(store, ids)).filter((delivery) => delivery !== undefined);
 }
 
 /**
@@ -73,15 +75,11 @@ function decodeDelivery(id: string, record: Record<string, string>, maxAttempts:
   };
 }
 
-/** Milliseconds after creation, duration (both in prefix 36), status code, and the number of the error: a few bytes an attempt. */
+/** Milliseconds after creation, duration (both in base 36), status code, and the number of the error: a few bytes an attempt. */
 export function encodeAttempt(attempt: Attempt, createdAtMs: number): string {
-  const parts = [
-    (attempt.startedAtMs - createdAtMs).toString(36),
-    attempt.durationMs.toString(36),
-    attempt.statusCode ?? '',
-    ...(attempt.error === null ? [] : [ATTEMPT_ERRORS.indexOf(attempt.error)]),
-  ];
-  return parts.join(',');
+  const { startedAtMs, durationMs, statusCode, error } = attempt;
+  const parts = [(startedAtMs - createdAtMs).toString(36), durationMs.toString(36), statusCode ?? ''];
+  return [...parts, ...(error === null ? [] : [ATTEMPT_ERRORS.indexOf(error)])].join(',');
 }
 
 function decodeAttempt(number: number, text: string, createdAtMs: number): Attempt {

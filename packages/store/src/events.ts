@@ -1,4 +1,4 @@
-/** Keeps events: each once, with the list of subscriptions it was matched to, until its last delivery can't be replayed any more. */
+/** Stores events: each once, with the subscriptions it was matched to, until its last delivery can't be replayed any more. */
 import {
   ENVIRONMENTS,
   EVENT_TYPES,
@@ -10,10 +10,10 @@ import {
   partitionOf,
   topicsOfEvent,
 } from '@posthorn/core';
-import { allPrefixes, eventKey, fanningOutKey, partitionPrefix, topicKey } from './keys.ts';
-import type { Store } from './store.ts';
+import { eventKey, fanningOutKey, partitionPrefix, topicKey } from './keys.ts';
+import { readPartitions, type Store } from './store.ts';
 
-/** An event with what was settled when it was accepted. */
+/** An event with what was decided when it was accepted. */
 export interface StoredEvent {
   /** The name it is stored under. */
   ref: EventRef;
@@ -23,16 +23,13 @@ export interface StoredEvent {
   subscriptionIds: string[];
 }
 
-/** The subscriptions that listen for this event now, in all partitions: two sets a partition, whatever the number of subscriptions. */
+/** The subscriptions, of all partitions, that an event matches now. Reads two sets per partition, whatever the number of subscriptions. */
 export async function findMatches(
   store: Store,
   event: Pick<Event, 'environment'> & { type: EventType },
 ): Promise<string[]> {
   const topics = topicsOfEvent(event);
-  const found = await Promise.all(
-    allPrefixes(store).map((prefix) => store.redis.sunion(topics.map((topic) => topicKey(prefix, topic)))),
-  );
-  return found.length === 1 ? found[0]! : found.flat();
+  return await readPartitions(store, (prefix) => store.redis.sunion(topics.map((topic) => topicKey(prefix, topic))));
 }
 
 /** Confirms that all deliveries of an event and their jobs are stored. */
@@ -40,14 +37,12 @@ export async function confirmFanOut(store: Store, event: EventRef): Promise<void
   await store.redis.zrem(fanningOutKey(prefixOfEvent(store, event)), event);
 }
 
-/** Events whose fan-out began before `beforeMs` and was never confirmed: their process died, or Redis was away. At most `limit` a partition. */
+/** Events whose fan-out began before `beforeMs` and was never confirmed: their process died, or Redis was away. At most `limit` per partition. */
 export async function interruptedFanOuts(store: Store, beforeMs: number, limit: number): Promise<EventRef[]> {
-  const found = await Promise.all(
-    allPrefixes(store).map((prefix) =>
-      store.redis.zrangebyscore(fanningOutKey(prefix), '-inf', beforeMs, 'LIMIT', 0, limit),
-    ),
+  const found = await readPartitions(store, (prefix) =>
+    store.redis.zrangebyscore(fanningOutKey(prefix), '-inf', beforeMs, 'LIMIT', 0, limit),
   );
-  return found.flat() as EventRef[];
+  return found as EventRef[];
 }
 
 /** An event by its reference, or undefined if it does not exist or has expired. */
@@ -59,11 +54,12 @@ export async function loadEvent(store: Store, event: EventRef): Promise<StoredEv
 /** Every stored event with this id: at most one in each environment. */
 export async function findEvents(store: Store, eventId: string): Promise<StoredEvent[]> {
   const refs = [...ENVIRONMENTS.map((environment) => eventRef({ id: eventId, environment })), unscopedRef(eventId)];
+  // All of them are in one partition, that of the id.
   const texts = await store.redis.mget(refs.map((ref) => eventKey(prefixOfEvent(store, ref), ref)));
-  return texts.flatMap((text, i) => (text === null ? [] : [decodeEvent(refs[i]!, text)]));
+  return refs.flatMap((ref, i) => (texts[i] ? [decodeEvent(ref, texts[i])] : []));
 }
 
-/** How events were named before ids were scoped to the environment. The last of them expires `RETENTION` after that upgrade. */
+/** The reference of an event stored before ids were scoped to the environment. The last of them expires `RETENTION` after that upgrade. */
 export function unscopedRef(eventId: string): EventRef {
   return eventId as EventRef;
 }
@@ -79,7 +75,7 @@ export async function keepEvent(store: Store, event: EventRef, untilMs: number):
 }
 
 /** Keeps an event like `keepEvent`; returns whether it exists. */
-export async function keepIfThere(store: Store, event: EventRef, untilMs: number): Promise<boolean> {
+export async function keepIfExists(store: Store, event: EventRef, untilMs: number): Promise<boolean> {
   await keepEvent(store, event, untilMs);
   return (await store.redis.exists(eventKey(prefixOfEvent(store, event), event))) === 1;
 }

@@ -19,7 +19,7 @@ export {
   type StoredEvent,
 } from './events.ts';
 export { type Lane, partitionPrefix } from './keys.ts';
-export { addressesToRelease, endDeliveries, laneLength, releaseDeliveries, rescueJobs } from './lanes.ts';
+export { addressesToRelease, endDeliveries, releaseDeliveries, rescueJobs } from './lanes.ts';
 export { type DeliveryFilter, listDeliveries, listReplays, listSubscriptions, readBacklog } from './lists.ts';
 export { type CreatedDelivery, createDeliveries, storeEvent } from './new-deliveries.ts';
 export { addOutageNotice, removeNotices, type WaitingNotice, waitingNotices } from './notices.ts';
@@ -73,7 +73,7 @@ export {
   sealedSecretsAt,
 } from './subscriptions.ts';
 export {
-  closeSubscription,
+  clearDeletedSubscription,
   closingSubscriptions,
   type Duty,
   expectedJobs,
@@ -81,4 +81,5 @@ export {
   heldBefore,
   holdLease,
   pruneFinished,
+  unfinishedDeliveries,
 } from './upkeep.ts';

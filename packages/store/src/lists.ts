@@ -1,4 +1,4 @@
-/** Lists of deliveries and subscriptions, newest first, a page at a time, from indexes alone. */
+/** Lists of deliveries, subscriptions and bulk replays, newest first, a page at a time, from indexes alone. */
 import {
   DELIVERY_ID,
   DELIVERY_STATUSES,
@@ -27,9 +27,10 @@ import {
   replaysKey,
   subscriptionsKey,
 } from './keys.ts';
-import { newestFirst, type Page, type Position, readPage, type Source } from './page.ts';
+import { matches, newestAfter, type Page, readPage, type Source } from './page.ts';
 import { loadReplays, replaysOf } from './replays.ts';
-import type { Store } from './store.ts';
+import { pairs, scanSortedSet } from './sorted-set.ts';
+import { readPartitions, type Store } from './store.ts';
 import { loadSubscriptions, type StoredSubscription } from './subscriptions.ts';
 
 export interface DeliveryFilter {
@@ -43,9 +44,8 @@ export interface DeliveryFilter {
   toMs?: number | undefined;
 }
 
-/** Ids of other addresses that a list passes over at most, and in one command: some tens of milliseconds in all. */
+/** Ids of other addresses that a list passes over at most: some tens of milliseconds in all. */
 const MAX_PASSED_OVER = 100_000;
-const PASSED_OVER_AT_ONCE = 2_000;
 
 /** A page of deliveries. Throws `BadCursor`. */
 export async function listDeliveries(
@@ -54,36 +54,29 @@ export async function listDeliveries(
   limit: number,
   cursor?: string,
 ): Promise<Page<StoredDelivery>> {
-  const wanted = (delivery: StoredDelivery) =>
-    (filter.subscriptionId === undefined || delivery.subscriptionId === filter.subscriptionId) &&
-    (filter.eventId === undefined || delivery.eventId === filter.eventId) &&
-    (filter.environment === undefined || delivery.environment === filter.environment) &&
-    (filter.eventType === undefined || delivery.eventType === filter.eventType) &&
-    (filter.status === undefined || delivery.status === filter.status) &&
-    (filter.fromMs === undefined || delivery.createdAtMs >= filter.fromMs) &&
-    (filter.toMs === undefined || delivery.createdAtMs <= filter.toMs);
-  return await readPage(await sourceOf(store, filter), (ids) => loadDeliveries(store, ids), wanted, limit, cursor);
+  const { fromMs = Number.NEGATIVE_INFINITY, toMs = Number.POSITIVE_INFINITY, ...values } = filter;
+  const isWanted = (delivery: StoredDelivery) =>
+    matches(delivery, values) && delivery.createdAtMs >= fromMs && delivery.createdAtMs <= toMs;
+  return await readPage(await sourceOf(store, filter), (ids) => loadDeliveries(store, ids), isWanted, limit, cursor);
 }
 
 /** The index with the fewest candidates for a filter. */
 async function sourceOf(store: Store, filter: DeliveryFilter): Promise<Source> {
   const { subscriptionId, eventId, status } = filter;
   if (eventId !== undefined) return eventSource(store, eventId);
-  if (subscriptionId !== undefined) {
-    const prefix = prefixOfSubscription(store, subscriptionId);
-    if (status === 'failed') return sortedSetSource(store, DELIVERY_ID, [failedKey(prefix, subscriptionId)], filter);
-    if (status === 'held')
-      return sortedSetSource(store, DELIVERY_ID, [laneKey(prefix, 'held', subscriptionId)], filter);
-    const own = bySubscriptionKey(prefix, subscriptionId);
-    if (status === undefined) return streamSource(store, own, filter);
-    // No index has both. That of all with this status needs no look at the records of other addresses, unless it is long.
-    const ofAll = byStatusKey(prefix, status);
-    if ((await store.redis.zcard(ofAll)) > MAX_PASSED_OVER) return streamSource(store, own, filter);
-    return sortedSetSource(store, DELIVERY_ID, [ofAll], filter, deliveryIdPrefix(subscriptionId));
+  const sorted = (keys: string[], idPrefix?: string) => sortedSetSource(store, DELIVERY_ID, keys, filter, idPrefix);
+  if (subscriptionId === undefined) {
+    const statuses = status === undefined ? DELIVERY_STATUSES : [status];
+    return sorted(allPrefixes(store).flatMap((prefix) => statuses.map((each) => byStatusKey(prefix, each))));
   }
-  const statuses = status === undefined ? DELIVERY_STATUSES : [status];
-  const keys = allPrefixes(store).flatMap((prefix) => statuses.map((each) => byStatusKey(prefix, each)));
-  return sortedSetSource(store, DELIVERY_ID, keys, filter);
+  const prefix = prefixOfSubscription(store, subscriptionId);
+  if (status === 'failed') return sorted([failedKey(prefix, subscriptionId)]);
+  if (status === 'held') return sorted([laneKey(prefix, 'held', subscriptionId)]);
+  // No index has both an address and another status. The index of the status needs no look at the records of other addresses, unless it is long.
+  const ofStatus = status && byStatusKey(prefix, status);
+  if (ofStatus === undefined || (await store.redis.zcard(ofStatus)) > MAX_PASSED_OVER)
+    return streamSource(store, bySubscriptionKey(prefix, subscriptionId), filter);
+  return sorted([ofStatus], deliveryIdPrefix(subscriptionId));
 }
 
 export interface SubscriptionFilter {
@@ -100,16 +93,10 @@ export async function listSubscriptions(
 ): Promise<Page<StoredSubscription>> {
   const statuses = filter.status === undefined ? SUBSCRIPTION_STATUSES : [filter.status];
   const keys = allPrefixes(store).flatMap((prefix) => statuses.map((status) => subscriptionsKey(prefix, status)));
-  const wanted = (subscription: Subscription) =>
-    (filter.status === undefined || subscription.status === filter.status) &&
-    (filter.environment === undefined || subscription.environment === filter.environment);
-  return await readPage(
-    sortedSetSource(store, SUBSCRIPTION_ID, keys, {}),
-    (ids) => loadSubscriptions(store, ids),
-    wanted,
-    limit,
-    cursor,
-  );
+  const { status, environment } = filter;
+  const source = sortedSetSource(store, SUBSCRIPTION_ID, keys);
+  const isWanted = (subscription: Subscription) => matches(subscription, { status, environment });
+  return await readPage(source, (ids) => loadSubscriptions(store, ids), isWanted, limit, cursor);
 }
 
 /** A page of bulk replays, newest first. Throws `BadCursor`. */
@@ -119,14 +106,12 @@ export async function listReplays(
   limit: number,
   cursor?: string,
 ): Promise<Page<Replay>> {
-  const keys = allPrefixes(store).map((prefix) => replaysKey(prefix));
-  const wanted = (replay: Replay) =>
-    filter.subscriptionId === undefined || replay.subscriptionId === filter.subscriptionId;
-  const source = sortedSetSource(store, REPLAY_ID, keys, {});
-  return await readPage(source, (ids) => loadReplays(store, ids), wanted, limit, cursor);
+  const source = sortedSetSource(store, REPLAY_ID, allPrefixes(store).map(replaysKey));
+  const isWanted = (replay: Replay) => matches(replay, filter);
+  return await readPage(source, (ids) => loadReplays(store, ids), isWanted, limit, cursor);
 }
 
-/** What is waiting and what is there, for gauges and overviews: a handful of counts, whatever the volume. */
+/** The numbers of deliveries and subscriptions by status, and the age of the oldest pending delivery. Reads counts only, whatever the volume. */
 export async function readBacklog(store: Store, nowMs: number) {
   const [deliveries, subscriptions, oldestMs] = await Promise.all([
     countBy(store, DELIVERY_STATUSES, byStatusKey),
@@ -136,12 +121,12 @@ export async function readBacklog(store: Store, nowMs: number) {
   return { deliveries, subscriptions, oldestPendingAgeMs: oldestMs === undefined ? 0 : Math.max(0, nowMs - oldestMs) };
 }
 
-/** When the oldest delivery that has had no attempt yet was made, or undefined where there is none. */
+/** When the oldest pending delivery was made, or undefined where there is none. */
 async function oldestPending(store: Store): Promise<number | undefined> {
-  const oldest = await Promise.all(
-    allPrefixes(store).map((prefix) => store.redis.zrange(byStatusKey(prefix, 'pending'), '0', '0', 'WITHSCORES')),
+  const oldest = await readPartitions(store, (prefix) =>
+    store.redis.zrange(byStatusKey(prefix, 'pending'), '0', '0', 'WITHSCORES'),
   );
-  const times = oldest.flatMap(([, score]) => (score === undefined ? [] : [Number(score)]));
+  const times = pairs(oldest).map(([, createdAt]) => Number(createdAt));
   return times.length === 0 ? undefined : Math.min(...times);
 }
 
@@ -152,78 +137,56 @@ async function countBy<S extends string>(
 ): Promise<Record<S, number>> {
   const counts = await Promise.all(
     statuses.map(async (status) => {
-      const each = await Promise.all(allPrefixes(store).map((prefix) => store.redis.zcard(keyOf(prefix, status))));
+      const each = await readPartitions(store, (prefix) => store.redis.zcard(keyOf(prefix, status)));
       return [status, each.reduce((sum, n) => sum + n, 0)] as const;
     }),
   );
   return Object.fromEntries(counts) as Record<S, number>;
 }
 
-/** Newest first by (time, id) over several sorted sets at once; of those ids alone that begin with `idPrefix`. */
+/** Newest first by (time, id) over several sorted sets at once; only ids that begin with `idPrefix`. */
 function sortedSetSource(
   store: Store,
   idForm: RegExp,
   keys: string[],
-  range: Pick<DeliveryFilter, 'fromMs' | 'toMs'>,
-  idPrefix = '',
+  { fromMs, toMs }: Pick<DeliveryFilter, 'fromMs' | 'toMs'> = {},
+  idPrefix?: string,
 ): Source {
   const read: Source['read'] = async (after, count) => {
-    const max = Math.min(after?.ms ?? Number.POSITIVE_INFINITY, range.toMs ?? Number.POSITIVE_INFINITY);
-    const min = range.fromMs ?? '-inf';
-    const parts = await Promise.all(keys.map((key) => readSortedSet(store, key, max, min, after, count, idPrefix)));
-    return parts.flat().sort(newestFirst).slice(0, count);
+    const scan = { order: 'newest_first', after, count, fromMs, toMs, idPrefix } as const;
+    const parts = await Promise.all(keys.map((key) => scanSortedSet(store, key, scan)));
+    const candidates = parts.flat().map((entry) => ({ ...entry, item: entry.id }));
+    return newestAfter(candidates, after, count);
   };
   return { idForm, read };
 }
 
-async function readSortedSet(
-  store: Store,
-  key: string,
-  max: number,
-  min: number | string,
-  after: Position | undefined,
-  count: number,
-  idPrefix: string,
-): Promise<(Position & { item: string })[]> {
-  const found: (Position & { item: string })[] = [];
-  // Many may share one millisecond (a large fan-out): those up to the position are passed over.
-  for (let offset = 0; found.length < count; ) {
-    const top = max === Number.POSITIVE_INFINITY ? '+inf' : max;
-    const size = idPrefix === '' ? count : PASSED_OVER_AT_ONCE;
-    const flat = await store.redis.zrevrangebyscore(key, top, min, 'WITHSCORES', 'LIMIT', offset, size);
-    for (let i = 0; i < flat.length; i += 2) {
-      const place = { ms: Number(flat[i + 1]), id: flat[i]!, item: flat[i]! };
-      if (place.id.startsWith(idPrefix) && (after === undefined || newestFirst(after, place) < 0)) found.push(place);
-    }
-    if (flat.length < 2 * size) break;
-    offset += size;
-  }
-  return found.slice(0, count);
-}
-
-/** The second half of a stream entry's id, which Redis takes up to 2^64; in a millisecond nobody gets near this. */
+/** The second half of a stream entry's id. Redis allows up to 2^64; no millisecond has nearly as many entries as this allows. */
 const STREAM_SEQUENCE = /^\d{1,16}$/;
 
-/** Newest first along a subscription's stream. Its ids may run a little ahead of creation times (clocks), so the ends get some room. */
-function streamSource(store: Store, key: string, range: Pick<DeliveryFilter, 'fromMs' | 'toMs'>): Source {
-  const roomMs = 60_000;
+/** How far the ids of a stream may run ahead of creation times: the clocks of processes differ. */
+const MAX_CLOCK_SKEW_MS = 60_000;
+
+/** Newest first along a subscription's stream. */
+function streamSource(
+  store: Store,
+  key: string,
+  { fromMs = 0, toMs }: Pick<DeliveryFilter, 'fromMs' | 'toMs'>,
+): Source {
+  const newest = toMs === undefined ? '+' : Math.max(0, Math.ceil(toMs) + MAX_CLOCK_SKEW_MS);
+  const oldest = Math.max(0, Math.floor(fromMs));
   const read: Source['read'] = async (after, count) => {
-    const start = after
-      ? `(${after.ms}-${after.id}`
-      : range.toMs === undefined
-        ? '+'
-        : `${Math.max(0, Math.ceil(range.toMs) + roomMs)}`;
-    const end = range.fromMs === undefined ? '-' : `${Math.max(0, Math.floor(range.fromMs))}`;
-    const entries = await store.redis.xrevrange(key, start, end, 'COUNT', count);
-    return entries.map(([entryId, fields]) => {
-      const [ms, sequence] = entryId.split('-');
-      return { ms: Number(ms), id: sequence!, item: fields[1]! };
+    const start = after ? `(${after.ms}-${after.id}` : newest;
+    const entries = await store.redis.xrevrange(key, start, oldest, 'COUNT', count);
+    return entries.map(([entryId, [, item = '']]) => {
+      const [ms, id = ''] = entryId.split('-');
+      return { ms: Number(ms), id, item };
     });
   };
   return { idForm: STREAM_SEQUENCE, read };
 }
 
-/** The deliveries of the events with one id: worked out from the subscriptions it was matched to, and their replays. */
+/** The deliveries of the events with one id: their ids follow from the subscriptions that each event was matched to; then their replays. */
 function eventSource(store: Store, eventId: string): Source {
   const read: Source['read'] = async (after, count) => {
     const events = await findEvents(store, eventId);
@@ -235,12 +198,8 @@ function eventSource(store: Store, eventId: string): Source {
         ]),
       ),
     );
-    return deliveries
-      .flat()
-      .map(({ id, createdAtMs }) => ({ ms: createdAtMs, id, item: id }))
-      .filter((place) => after === undefined || newestFirst(after, place) < 0)
-      .sort(newestFirst)
-      .slice(0, count);
+    const candidates = deliveries.flat().map(({ id, createdAtMs }) => ({ ms: createdAtMs, id, item: id }));
+    return newestAfter(candidates, after, count);
   };
   return { idForm: DELIVERY_ID, read };
 }

@@ -1,47 +1,43 @@
-/** Notices that have not been given yet: one stream a partition. A notice is written with its change, and removed by the notifier. */
+/** Notices that have not been posted yet: one stream per partition. A notice is written with its change, and removed by the notifier. */
 import type { Notice, NoticeType } from '@posthorn/core';
 import { MAX_NOTICES } from './constants.ts';
 import { noticesKey, partitionPrefix } from './keys.ts';
+import { pairs } from './sorted-set.ts';
 import type { Store } from './store.ts';
 
-/** A notice with its place in the stream. */
+/** A notice with its position in the stream. */
 export interface WaitingNotice extends Notice {
   entryId: string;
 }
 
-/** The oldest notices of a partition: all, those after one of them, or those up to one of them. */
+/** The oldest notices of a partition: up to `limit` of all, of those after an entry, or of those up to an entry. */
 export async function waitingNotices(
   store: Store,
   partition: number,
   limit: number,
   range: { after?: string | undefined; upTo?: string | undefined },
 ): Promise<WaitingNotice[]> {
+  const key = noticesKey(partitionPrefix(store, partition));
   const start = range.after === undefined ? '-' : `(${range.after}`;
-  const entries = await store.redis.xrange(
-    noticesKey(partitionPrefix(store, partition)),
-    start,
-    range.upTo ?? '+',
-    'COUNT',
-    limit,
-  );
+  const entries = await store.redis.xrange(key, start, range.upTo ?? '+', 'COUNT', limit);
   return entries.map(([entryId, flat]) => {
-    const fields = new Map(Array.from({ length: flat.length / 2 }, (_, i) => [flat[2 * i]!, flat[2 * i + 1]!]));
+    const fields: Partial<Record<string, string>> = Object.fromEntries(pairs(flat));
     return {
       entryId,
       id: `ntc_${partition}-${entryId}`,
-      type: fields.get('k') as NoticeType,
-      atMs: Number(fields.get('at')),
-      subscriptionId: fields.get('s') ?? '',
-      deliveryId: fields.get('d') ?? null,
-      replayId: fields.get('r') ?? null,
-      reason: fields.get('w') || null,
-      worker: fields.get('p') ?? null,
-      sinceMs: fields.has('b') ? Number(fields.get('b')) : null,
+      type: fields.k as NoticeType,
+      atMs: Number(fields.at),
+      subscriptionId: fields.s ?? '',
+      deliveryId: fields.d ?? null,
+      replayId: fields.r ?? null,
+      reason: fields.w || null,
+      worker: fields.p ?? null,
+      sinceMs: fields.b === undefined ? null : Number(fields.b),
     };
   });
 }
 
-/** Leaves a notice of an outage of a worker in the first partition. */
+/** Adds a notice of a worker's outage to the first partition. */
 export async function addOutageNotice(
   store: Store,
   notice: { type: 'outage.started' | 'outage.ended'; atMs: number; reason: string; worker: string; sinceMs: number },
@@ -51,7 +47,7 @@ export async function addOutageNotice(
   await store.redis.xadd(noticesKey(partitionPrefix(store, 0)), 'MAXLEN', '~', MAX_NOTICES, '*', ...fields);
 }
 
-/** Removes notices that have been given. */
+/** Removes notices that have been posted. */
 export async function removeNotices(store: Store, partition: number, entryIds: readonly string[]): Promise<void> {
   if (entryIds.length > 0) await store.redis.xdel(noticesKey(partitionPrefix(store, partition)), ...entryIds);
 }

@@ -1,30 +1,33 @@
-/** A page of a list, newest first: from an index in chunks, until enough of its entries are wanted. */
+/** Reads a page of a list, newest first: from an index in chunks, until enough of its entries match. */
 export interface Page<T> {
   items: T[];
   nextCursor: string | null;
 }
 
-/** The cursor did not come from a list. */
+/** The cursor did not come from this list. */
 export class BadCursor extends Error {
   override name = 'BadCursor';
 }
 
-/** A place in a list: the creation time and the id of the last item seen, or the stream's entry id in place of the delivery's. */
+/** A position in a list: the creation time and the id of the last item seen, or the stream's entry id in place of the delivery's. */
 export interface Position {
   ms: number;
   id: string;
 }
 
+/** An entry of an index: its position, and what `load` needs to load the item. */
+export type Candidate = Position & { item: string };
+
 /** An index that a list is read from. */
 export interface Source {
   /** The form of the ids of its positions. A cursor of another form comes from elsewhere, and Redis might refuse it as a position. */
   idForm: RegExp;
-  /** Some candidates from a position onwards, newest first, each with its own position; fewer than `count` only at the end. */
-  read(after: Position | undefined, count: number): Promise<(Position & { item: string })[]>;
+  /** Some candidates from a position onwards, newest first; fewer than `count` only at the end. */
+  read(after: Position | undefined, count: number): Promise<Candidate[]>;
 }
 
 /**
- * The most candidates one call looks at. A filter that rejects nearly all of a long list then gives a short page with a
+ * Candidates that one call looks at. A filter that rejects nearly all of a long list then gives a short page with a
  * cursor, instead of a long wait.
  */
 const MAX_LOOKED_AT = 5_000;
@@ -33,28 +36,44 @@ const MAX_LOOKED_AT = 5_000;
 export async function readPage<T extends { id: string }>(
   source: Source,
   load: (ids: string[]) => Promise<(T | undefined)[]>,
-  wanted: (item: T) => boolean,
+  isWanted: (item: T) => boolean,
   limit: number,
   cursor: string | undefined,
 ): Promise<Page<T>> {
   let after = cursor === undefined ? undefined : decodeCursor(cursor, source.idForm);
   const items = new Map<string, T>();
+  const pageUpTo = (end: Position | undefined) => ({
+    items: [...items.values()],
+    nextCursor: end === undefined ? null : encodeCursor(end),
+  });
   for (let lookedAt = 0; lookedAt < MAX_LOOKED_AT; ) {
     const candidates = await source.read(after, limit + 1);
     const loaded = await load(candidates.map(({ item }) => item));
     for (const [i, candidate] of candidates.entries()) {
       const item = loaded[i];
-      if (item !== undefined && wanted(item) && !items.has(item.id)) {
-        // One more is there: the page ends before it.
-        if (items.size === limit) return { items: [...items.values()], nextCursor: encodeCursor(after!) };
+      if (item !== undefined && isWanted(item) && !items.has(item.id)) {
+        // The list goes on: the page ends before this item.
+        if (items.size === limit) return pageUpTo(after);
         items.set(item.id, item);
       }
       after = candidate;
     }
-    if (candidates.length <= limit) return { items: [...items.values()], nextCursor: null };
+    if (candidates.length <= limit) return pageUpTo(undefined);
     lookedAt += candidates.length;
   }
-  return { items: [...items.values()], nextCursor: encodeCursor(after!) };
+  return pageUpTo(after);
+}
+
+/** Whether an item has each value of a filter; undefined stands for any value. */
+export function matches<T extends object>(item: T, filter: { [Name in keyof T]?: T[Name] | undefined }): boolean {
+  const names = Object.keys(filter) as (keyof T)[];
+  return names.every((name) => filter[name] === undefined || filter[name] === item[name]);
+}
+
+/** The `count` newest candidates after a position. */
+export function newestAfter(candidates: Candidate[], after: Position | undefined, count: number): Candidate[] {
+  const next = candidates.filter((candidate) => after === undefined || newestFirst(after, candidate) < 0);
+  return next.sort(newestFirst).slice(0, count);
 }
 
 /** Redis orders members of equal score by their bytes; so does this. */

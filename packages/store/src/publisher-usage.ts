@@ -1,6 +1,5 @@
 /** Counts what each publisher has stored, by time, so that ingest can hold it to a quota. The quota itself is ingest's. */
-import { Cluster } from 'ioredis';
-import { readInfo } from './check-server.ts';
+import { masters, readInfo } from './check-server.ts';
 import { publisherUsageKey } from './keys.ts';
 import type { Store } from './store.ts';
 
@@ -22,22 +21,19 @@ export async function addPublisherUsage(
   const bucket = Math.floor(nowMs / bucketMs);
   const transaction = store.redis.multi();
   if (bytes > 0) transaction.hincrby(key, String(bucket), Math.round(bytes)).pexpire(key, store.retentionMs + bucketMs);
-  const replies = await transaction.hgetall(key).exec();
-  const [error, counts] = replies!.at(-1) as [Error | null, Record<string, string>];
-  const failed = error ?? replies!.find(([problem]) => problem)?.[0];
-  if (failed) throw failed;
-  const outdated = Object.keys(counts).filter((number) => Number(number) < bucket - BUCKETS);
+  const replies = (await transaction.hgetall(key).exec()) ?? [];
+  for (const [error] of replies) if (error) throw error;
+  const counts = Object.entries(replies.at(-1)?.[1] as Record<string, string>);
+  const isOutdated = ([number]: [string, string]) => Number(number) < bucket - BUCKETS;
+  const outdated = counts.filter(isOutdated).map(([number]) => number);
   if (outdated.length > 0) await store.redis.hdel(key, ...outdated);
-  return Object.entries(counts)
-    .filter(([number]) => !outdated.includes(number))
-    .reduce((sum, [, count]) => sum + Number(count), 0);
+  return counts.filter((entry) => !isOutdated(entry)).reduce((sum, [, count]) => sum + Number(count), 0);
 }
 
 /** The memory that Redis may use, in bytes, over all masters; undefined if a server does not tell. */
 export async function redisCapacity(store: Store): Promise<number | undefined> {
-  const servers = store.redis instanceof Cluster ? store.redis.nodes('master') : [store.redis];
   let total = 0;
-  for (const server of servers) {
+  for (const server of masters(store.redis)) {
     const info = await readInfo(server);
     const capacity = Number(info?.get('maxmemory') ?? 0) || Number(info?.get('total_system_memory') ?? 0);
     if (!capacity) return undefined;

@@ -1,5 +1,6 @@
 /** What workers could reach lately, kept in Redis so that a worker that starts during an outage knows it too. */
 import { partitionPrefix, reachedKey } from './keys.ts';
+import { pairs } from './sorted-set.ts';
 import type { Store } from './store.ts';
 
 const MAX_REACHED = 200;
@@ -20,8 +21,5 @@ export async function saveReachedSites(store: Store, sites: readonly string[], n
 /** The sites saved by all workers, with the time at which each was last reached, oldest first. */
 export async function loadReachedSites(store: Store): Promise<{ text: string; reachedAtMs: number }[]> {
   const flat = await store.redis.zrange(reachedKey(partitionPrefix(store, 0)), '0', '-1', 'WITHSCORES');
-  return Array.from({ length: flat.length / 2 }, (_, i) => ({
-    text: flat[2 * i]!,
-    reachedAtMs: Number(flat[2 * i + 1]),
-  }));
+  return pairs(flat).map(([text, reachedAt]) => ({ text, reachedAtMs: Number(reachedAt) }));
 }

@@ -1,8 +1,8 @@
 /** Replays: an operator's new deliveries of failed ones, one by one or all of an address in the background. */
-import { deliveryId, type EventRef, newReplayId, partitionOf, type Replay, type ReplayStatus } from '@posthorn/core';
-import { type AuditNote, encodeAudit } from './audit.ts';
-import { keptWhileUnfinishedMs, loadDeliveries, type StoredDelivery } from './delivery-record.ts';
-import { keepIfThere } from './events.ts';
+import { deliveryId, type EventRef, newReplayId, type Replay, type ReplayStatus } from '@posthorn/core';
+import type { AuditNote } from './audit.ts';
+import { keptWhileUnfinishedMs, loadExisting, type StoredDelivery } from './delivery-record.ts';
+import { keepIfExists } from './events.ts';
 import {
   failedKey,
   partitionPrefix,
@@ -14,6 +14,7 @@ import {
 } from './keys.ts';
 import { streamLimits } from './new-deliveries.ts';
 import { fieldList, type ReplayRefusal, runScript } from './scripts.ts';
+import { pairs, scanSortedSet } from './sorted-set.ts';
 import type { Store } from './store.ts';
 import { pruneIndex } from './upkeep.ts';
 
@@ -33,8 +34,9 @@ export async function replayDelivery(
 ): Promise<{ refused: ReplayRefusal } | { deliveryId: string; state: 'pending' | 'held' | 'alreadyQueued' }> {
   const { event, subscriptionId } = failed;
   // First, so that the new delivery finds its event whatever happens in between.
-  if (!(await keepIfThere(store, event, nowMs + keptWhileUnfinishedMs(store)))) return { refused: 'too_late' };
+  if (!(await keepIfExists(store, event, nowMs + keptWhileUnfinishedMs(store)))) return { refused: 'too_late' };
   const id = deliveryId(event, subscriptionId, nonce);
+  const detail = { new_delivery_id: id };
   const result = await runScript(store, 'replayDelivery', prefixOfId(store, id), {
     subscriptionId,
     failedId: failed.id,
@@ -43,13 +45,7 @@ export async function replayDelivery(
     nowMs,
     ...streamLimits(store, nowMs),
     retentionMs: store.retentionMs,
-    auditEntry: encodeAudit({
-      ...audit,
-      action: 'delivery.replayed',
-      subscriptionId,
-      deliveryId: failed.id,
-      detail: { new_delivery_id: id },
-    }),
+    auditEntry: { ...audit, action: 'delivery.replayed', subscriptionId, deliveryId: failed.id, detail },
   });
   if (result === 'pending' || result === 'held' || result === 'alreadyQueued') return { deliveryId: id, state: result };
   return { refused: result === 'none' ? 'not_active' : result };
@@ -64,10 +60,7 @@ export async function replaysOf(
   const first = deliveryId(event, subscriptionId);
   const prefix = prefixOfSubscription(store, subscriptionId);
   const flat = await store.redis.zrange(replaysOfKey(prefix, first), '0', '-1', 'WITHSCORES');
-  return Array.from({ length: flat.length / 2 }, (_, i) => ({
-    id: flat[2 * i]!,
-    createdAtMs: Number(flat[2 * i + 1]),
-  }));
+  return pairs(flat).map(([id, createdAt]) => ({ id, createdAtMs: Number(createdAt) }));
 }
 
 /**
@@ -82,36 +75,29 @@ export async function startReplay(
 ): Promise<Replay | 'no_subscription' | 'not_active'> {
   const { subscriptionId, fromMs } = wanted;
   const toMs = Math.min(wanted.toMs, nowMs);
-  const partition = partitionOf(subscriptionId, store.partitions);
-  const prefix = partitionPrefix(store, partition);
   const id = newReplayId(subscriptionId);
   const total = await countFailed(store, subscriptionId, fromMs, toMs, nowMs);
-  const detail = {
-    from: fromMs === 0 ? null : new Date(fromMs).toISOString(),
-    to: new Date(toMs).toISOString(),
-    total,
-  };
-  const fields = {
-    from: fromMs,
-    to: toMs,
-    total,
-    replayed: 0,
-    skipped: 0,
-    created_at: nowMs,
-    operator: audit.operator ?? '',
-  };
-  const result = await runScript(store, 'startReplay', prefix, {
+  const from = fromMs === 0 ? null : new Date(fromMs).toISOString();
+  const detail = { from, to: new Date(toMs).toISOString(), total };
+  const operator = audit.operator ?? '';
+  const result = await runScript(store, 'startReplay', prefixOfId(store, id), {
     id,
     subscriptionId,
     nowMs,
     retentionMs: store.retentionMs,
-    auditEntry: encodeAudit({ ...audit, action: 'replay.started', subscriptionId, replayId: id, detail }),
-    fields: fieldList(fields),
+    auditEntry: { ...audit, action: 'replay.started', subscriptionId, replayId: id, detail },
+    fields: fieldList({ from: fromMs, to: toMs, total, replayed: 0, skipped: 0, created_at: nowMs, operator }),
   });
-  return result === 'started' ? (await loadReplays(store, [id]))[0]! : result;
+  if (result !== 'started') return result;
+  const [replay] = await loadReplays(store, [id]);
+  if (!replay) throw new Error(`The replay ${id} is gone right after its start`);
+  return replay;
 }
 
-/** Failed deliveries of an address made in a time: what a bulk replay would look at. The index may still name some whose record has expired: those go first. */
+/**
+ * Counts the failed deliveries of an address that were made in a time range: what a bulk replay would look at. First removes those
+ * whose record has expired from the index.
+ */
 export async function countFailed(
   store: Store,
   subscriptionId: string,
@@ -119,10 +105,10 @@ export async function countFailed(
   toMs: number,
   nowMs: number,
 ): Promise<number> {
-  const partition = partitionOf(subscriptionId, store.partitions);
-  const key = failedKey(partitionPrefix(store, partition), subscriptionId);
+  const prefix = prefixOfSubscription(store, subscriptionId);
+  const key = failedKey(prefix, subscriptionId);
   for (let offset: number | undefined = 0; offset !== undefined; ) {
-    offset = await pruneIndex(store, partition, key, nowMs - store.retentionMs, offset);
+    offset = await pruneIndex(store, prefix, key, nowMs - store.retentionMs, offset);
   }
   return await store.redis.zcount(key, fromMs, toMs);
 }
@@ -140,18 +126,24 @@ export async function runningReplays(store: Store, partition: number): Promise<s
 export async function stepReplay(store: Store, replayId: string, nowMs: number): Promise<boolean> {
   const prefix = prefixOfId(store, replayId);
   const record = await store.redis.hmget(replayKey(prefix, replayId), 'subscription', 'status', 'cursor', 'from', 'to');
-  const [subscriptionId, status, cursor] = record;
+  const [subscriptionId, status, cursor, from, to] = record;
   if (subscriptionId == null || status !== 'running') {
     await store.redis.srem(replayingKey(prefix), replayId);
     return false;
   }
-  const range = { fromMs: Number(record[3]), toMs: Number(record[4]) };
-  const ids = await oldestFirst(store, failedKey(prefix, subscriptionId), range, cursor ?? undefined);
-  const last = ids.at(-1);
-  const isLast = ids.length < STEP;
+  const [afterMs, afterId = ''] = cursor?.split(' ') ?? [];
+  const found = await scanSortedSet(store, failedKey(prefix, subscriptionId), {
+    order: 'oldest_first',
+    after: afterMs === undefined ? undefined : { ms: Number(afterMs), id: afterId },
+    count: STEP,
+    fromMs: Number(from),
+    toMs: Number(to),
+  });
+  const last = found.at(-1);
+  const isLast = found.length < STEP;
   const candidates = await replayable(
     store,
-    ids.map(({ id }) => id),
+    found.map(({ id }) => id),
     nowMs,
   );
   const isDone = await runScript(store, 'stepReplay', prefix, {
@@ -159,7 +151,7 @@ export async function stepReplay(store: Store, replayId: string, nowMs: number):
     cursor: cursor ?? undefined,
     nextCursor: last ? `${last.ms} ${last.id}` : (cursor ?? undefined),
     isLast,
-    lookedAt: ids.length,
+    lookedAt: found.length,
     nowMs,
     ...streamLimits(store, nowMs),
     retentionMs: store.retentionMs,
@@ -172,62 +164,35 @@ export async function stepReplay(store: Store, replayId: string, nowMs: number):
   return !isDone || !isLast;
 }
 
-/** Those whose event is still there; its life is prolonged first, so that the new delivery finds it. */
+/** The deliveries whose event still exists. Extends its life first, so that the new delivery finds it. */
 async function replayable(store: Store, ids: string[], nowMs: number): Promise<StoredDelivery[]> {
-  const deliveries = (await loadDeliveries(store, ids)).filter((delivery) => delivery !== undefined);
-  const there = await Promise.all(
-    deliveries.map(({ event }) => keepIfThere(store, event, nowMs + keptWhileUnfinishedMs(store))),
+  const deliveries = await loadExisting(store, ids);
+  const exists = await Promise.all(
+    deliveries.map(({ event }) => keepIfExists(store, event, nowMs + keptWhileUnfinishedMs(store))),
   );
-  return deliveries.filter((_, i) => there[i]);
+  return deliveries.filter((_, i) => exists[i]);
 }
 
-/** The next entries of an index by (time, id), from a cursor on. */
-async function oldestFirst(
-  store: Store,
-  key: string,
-  range: { fromMs: number; toMs: number },
-  cursor: string | undefined,
-): Promise<{ ms: number; id: string }[]> {
-  const [afterMs = '', afterId = ''] = cursor?.split(' ') ?? [];
-  const found: { ms: number; id: string }[] = [];
-  // Many may share the cursor's millisecond: those up to it are passed over.
-  for (let offset = 0; found.length < STEP; offset += STEP) {
-    const flat = await store.redis.zrangebyscore(
-      key,
-      cursor === undefined ? range.fromMs : Number(afterMs),
-      range.toMs,
-      'WITHSCORES',
-      'LIMIT',
-      offset,
-      STEP,
-    );
-    for (let i = 0; i < flat.length; i += 2) {
-      const [id, ms] = [flat[i]!, Number(flat[i + 1])];
-      if (cursor === undefined || ms > Number(afterMs) || id > afterId) found.push({ ms, id });
-    }
-    if (flat.length < 2 * STEP) break;
-  }
-  return found.slice(0, STEP);
-}
-
-/** Bulk replays by id, in the order asked for, undefined where there is none (any more). */
+/** Bulk replays by id, in the order of the ids; undefined for an id that has none (any more). */
 export async function loadReplays(store: Store, ids: readonly string[]): Promise<(Replay | undefined)[]> {
-  const records = await Promise.all(ids.map((id) => store.redis.hgetall(replayKey(prefixOfId(store, id), id))));
-  return records.map((record, i) =>
-    record.subscription === undefined
-      ? undefined
-      : {
-          id: ids[i]!,
-          subscriptionId: record.subscription,
-          fromMs: Number(record.from),
-          toMs: Number(record.to),
-          status: record.status as ReplayStatus,
-          total: Number(record.total),
-          replayed: Number(record.replayed),
-          skipped: Number(record.skipped),
-          createdAtMs: Number(record.created_at),
-          finishedAtMs: record.finished_at === undefined ? null : Number(record.finished_at),
-          operator: record.operator ?? '',
-        },
+  return await Promise.all(
+    ids.map(async (id) => decodeReplay(id, await store.redis.hgetall(replayKey(prefixOfId(store, id), id)))),
   );
+}
+
+function decodeReplay(id: string, record: Record<string, string>): Replay | undefined {
+  if (record.subscription === undefined) return undefined;
+  return {
+    id,
+    subscriptionId: record.subscription,
+    fromMs: Number(record.from),
+    toMs: Number(record.to),
+    status: record.status as ReplayStatus,
+    total: Number(record.total),
+    replayed: Number(record.replayed),
+    skipped: Number(record.skipped),
+    createdAtMs: Number(record.created_at),
+    finishedAtMs: record.finished_at === undefined ? null : Number(record.finished_at),
+    operator: record.operator ?? '',
+  };
 }

@@ -1,11 +1,8 @@
-/** What stays in Redis, for how long, and what a deletion leaves. */
+/** What stays in Redis, and for how long. */
 import { describe, expect, it } from '@jest/globals';
 import { type Event, eventRef, partitionOf } from '@posthorn/core';
 import {
   type CreatedDelivery,
-  changeSubscription,
-  closeSubscription,
-  deleteSubscription,
   endDeliveries,
   heldBefore,
   heldDeliveries,
@@ -14,7 +11,7 @@ import {
   pruneFinished,
   storeEvent,
 } from './index.ts';
-import { attempt, begin, deliver, event, failure, loadOne, store, subscribe, time } from './test-deliveries.ts';
+import { attempt, deliver, event, failure, loadOne, store, subscribe, time } from './test-deliveries.ts';
 import { DAY, RETENTION } from './test-store.ts';
 
 describe('retention', () => {
@@ -77,37 +74,5 @@ describe('retention', () => {
     expect(await pruneFinished(store, partition, 'succeeded', time.nowMs, 0)).toBeUndefined();
     const key = `${partitionPrefix(store, partition)}:by_status:succeeded`;
     expect(await store.redis.zrange(key, '0', '-1')).toEqual([kept!.deliveryId]);
-  });
-});
-
-describe('delete', () => {
-  it('ends unfinished deliveries, and leaves nothing of the subscription but what retention keeps', async () => {
-    const subscription = await subscribe();
-    const [pending] = await deliver([subscription.id]);
-    const [done] = await deliver([subscription.id]);
-    await attempt(done!.deliveryId, 1, { kind: 'succeeded' });
-    await changeSubscription(store, subscription.id, (now) => ({ ...now, status: 'paused' }));
-    const [held] = await deliver([subscription.id]);
-    await deleteSubscription(store, subscription.id, time.nowMs, { operator: 'anna' });
-    expect(
-      await begin({ deliveryId: pending!.deliveryId, generation: 0, subscriptionId: subscription.id }, time.nowMs),
-    ).toMatchObject({
-      kind: 'subscription_deleted',
-    });
-    const removed: unknown[] = [];
-    await closeSubscription(store, subscription.id, time.nowMs, async (_partition, jobs) => void removed.push(...jobs));
-    expect(removed).toHaveLength(2);
-    for (const id of [pending!.deliveryId, held!.deliveryId]) {
-      expect(await loadOne(id)).toMatchObject({
-        status: 'failed',
-        failureReason: 'subscription_deleted',
-        attemptCount: 0,
-      });
-    }
-    expect((await loadOne(done!.deliveryId)).status).toBe('succeeded');
-    for (const key of await store.redis.keys(`${store.prefix}:*${subscription.id}*`)) {
-      expect([key, (await store.redis.pttl(key)) > 0]).toEqual([key, true]);
-    }
-    expect(await deleteSubscription(store, subscription.id, time.nowMs, { operator: 'anna' })).toBe(false);
   });
 });

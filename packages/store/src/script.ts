@@ -9,15 +9,18 @@
  * - `--@include name` puts lua/lib/name.lua in its place, once. Comments have lines of their own.
  */
 import { readFileSync } from 'node:fs';
+import type { AuditEntry } from '@posthorn/core';
 import { CONSTANTS } from './constants.ts';
 
 type Words<S> = S extends `${infer Head} ${infer Tail}` ? Head | Words<Tail> : S;
-type NameOf<Word> = Word extends `${infer Name}:${string}` | `${infer Name}?` ? Name : Word;
+type NameOf<Word> = Word extends `${infer Name}:${string}` ? Name : Word extends `${infer Name}?` ? Name : Word;
 type ValueOf<Word> = Word extends `${string}:number`
   ? number
   : Word extends `${string}:flag`
     ? boolean
-    : string | number | (Word extends `${string}?` ? undefined : never);
+    : Word extends `${string}:audit` | `${string}:audit?`
+      ? AuditEntry | (Word extends `${string}?` ? undefined : never)
+      : string | number | (Word extends `${string}?` ? undefined : never);
 type Named<S> = { readonly [Word in Exclude<Words<S>, ''> as NameOf<Word> & string]: ValueOf<Word> };
 
 /** What a caller passes for a declaration. */
@@ -36,7 +39,8 @@ export interface Script<S, T> {
 /**
  * Declares a script. `declaration` names its arguments in the order in which they are sent, such as
  * `'id nowMs:number isLast:flag reason? ...deliveries(subscriptionId deliveryId)'`: text (or a number that Lua only passes on), a number that
- * Lua calculates with, true or false, text that is empty where the caller passes undefined, and any number of groups.
+ * Lua calculates with, true or false, text that is empty where the caller passes undefined, and any number of groups. `entry:audit` is an entry of
+ * the audit trail, sent as JSON.
  */
 export function script<S extends string, T>(declaration: S, decode: (reply: unknown) => T): Script<S, T> {
   const [, single = '', name, group = ''] = /^(.*?)(?:\.\.\.(\w+)\((.+)\))?$/.exec(declaration) ?? [];
@@ -97,5 +101,7 @@ export function encodeArguments<S>({ single, rest }: Script<S, unknown>, values:
 }
 
 function encode(value: unknown): string | number {
-  return typeof value === 'string' || typeof value === 'number' ? value : value === true ? '1' : '';
+  if (typeof value === 'string' || typeof value === 'number') return value;
+  if (typeof value === 'object') return JSON.stringify(value);
+  return value === true ? '1' : '';
 }

@@ -85,23 +85,23 @@ export const scripts = {
     })),
   ),
   saveSubscription: script(
-    'id expectedRevision status createdAtMs topics nowMs:number retentionMs:number auditEntry? statusReason? ...fields(field value)',
+    'id expectedRevision status createdAtMs topics nowMs:number retentionMs:number auditEntry:audit? statusReason? ...fields(field value)',
     (reply) => reply !== -1,
   ),
-  deleteSubscription: script('id nowMs:number retentionMs:number auditEntry', isOne),
+  deleteSubscription: script('id nowMs:number retentionMs:number auditEntry:audit', isOne),
   replayDelivery: script(
-    'subscriptionId failedId firstId newId nowMs:number oldestMs lifeMs retentionMs:number auditEntry',
+    'subscriptionId failedId firstId newId nowMs:number oldestMs lifeMs retentionMs:number auditEntry:audit',
     oneOf([...CREATED_STATES, ...REPLAY_REFUSALS]),
   ),
   startReplay: script(
-    'id subscriptionId nowMs:number retentionMs:number auditEntry ...fields(field value)',
+    'id subscriptionId nowMs:number retentionMs:number auditEntry:audit ...fields(field value)',
     oneOf(['started', 'no_subscription', 'not_active']),
   ),
   stepReplay: script(
     'id cursor? nextCursor? isLast:flag lookedAt nowMs:number oldestMs lifeMs retentionMs:number ...candidates(failedId firstId newId)',
     isOne,
   ),
-  appendAudit: script('nowMs:number retentionMs:number auditEntry', nothing),
+  appendAudit: script('nowMs:number retentionMs:number auditEntry:audit', nothing),
   addCounts: script('key lifeMs ...counts(field count)', nothing),
   addAddressCounts: script(
     'failingKey slowKey lifeMs ...addresses(key subscriptionId succeeded failed totalMs)',

@@ -11,6 +11,7 @@ import {
   workersSeenKey,
 } from './keys.ts';
 import { runScript } from './scripts.ts';
+import { pairs } from './sorted-set.ts';
 import type { Store } from './store.ts';
 
 const MINUTE_MS = 60_000;
@@ -59,31 +60,31 @@ async function addAddressCounts(store: Store, counts: Counts, hour: number): Pro
   const scripts: Promise<unknown>[] = [];
   for (const [partition, entries] of partitions) {
     const prefix = partitionPrefix(store, partition);
-    const addresses = entries.map(([subscriptionId, { succeeded, failed, totalMs }]) => {
-      const key = addressStatsKey(prefix, subscriptionId, hour);
-      return { key, subscriptionId, succeeded, failed, totalMs: Math.round(totalMs) };
-    });
     const failingKey = rankingKey(prefix, 'failing', hour);
     const slowKey = rankingKey(prefix, 'slow', hour);
-    for (let start = 0; start < addresses.length; start += CHUNK) {
-      const chunk = addresses.slice(start, start + CHUNK);
-      const values = { failingKey, slowKey, lifeMs: HOUR_LIFE_MS, addresses: chunk };
+    for (let start = 0; start < entries.length; start += CHUNK) {
+      const addresses = entries.slice(start, start + CHUNK).map(([subscriptionId, { succeeded, failed, totalMs }]) => {
+        const key = addressStatsKey(prefix, subscriptionId, hour);
+        return { key, subscriptionId, succeeded, failed, totalMs: Math.round(totalMs) };
+      });
+      const values = { failingKey, slowKey, lifeMs: HOUR_LIFE_MS, addresses };
       scripts.push(runScript(store, 'addAddressCounts', prefix, values));
     }
   }
   await Promise.all(scripts);
 }
 
-export interface Period {
-  fromMs: number;
+interface Totals {
   succeeded: number;
   failed: number;
 }
 
+export interface Period extends Totals {
+  fromMs: number;
+}
+
 /** Attempts over a time: the whole, and minute by minute or hour by hour. Durations in milliseconds, null where there are none. */
-export interface AttemptSeries {
-  succeeded: number;
-  failed: number;
+export interface AttemptSeries extends Totals {
   attemptMs: { p50: number | null; p99: number | null };
   arrivalMs: { p50: number | null; p99: number | null };
   periods: Period[];
@@ -95,20 +96,12 @@ export async function readAttempts(store: Store, unit: 'minute' | 'hour', nowMs:
   const numbers = lastOf(unitMs, count, nowMs);
   const prefix = partitionPrefix(store, 0);
   const records = await Promise.all(numbers.map((number) => store.redis.hgetall(statsKey(prefix, unit, number))));
-  const buckets = { d: new Map<number, number>(), l: new Map<number, number>() };
-  for (const record of records) {
-    for (const [field, value] of Object.entries(record)) {
-      const kind = buckets[field[0] as 'd' | 'l'] as Map<number, number> | undefined;
-      const bucket = Number(field.slice(1));
-      kind?.set(bucket, (kind.get(bucket) ?? 0) + Number(value));
-    }
-  }
-  const periods = records.map(({ s, f }, i) => periodOf(numbers[i]! * unitMs, s, f));
-  const percentiles = (counts: Map<number, number>) => ({
-    p50: durationPercentile(counts, 0.5),
-    p99: durationPercentile(counts, 0.99),
-  });
-  return { ...sum(periods), attemptMs: percentiles(buckets.d), arrivalMs: percentiles(buckets.l), periods };
+  return {
+    ...totals(records),
+    attemptMs: percentiles(records, 'd'),
+    arrivalMs: percentiles(records, 'l'),
+    periods: numbers.map((number, i) => ({ fromMs: number * unitMs, ...totals(records.slice(i, i + 1)) })),
+  };
 }
 
 /** The attempts to one address, hour by hour over the last 24. */
@@ -119,14 +112,12 @@ export async function readAddressAttempts(
 ): Promise<AddressAttempts & { periods: Period[] }> {
   const hours = lastOf(HOUR_MS, 24, nowMs);
   const records = await readAddressHours(store, subscriptionId, hours);
-  const periods = records.map(([s, f], i) => periodOf(hours[i]! * HOUR_MS, s, f));
-  return { subscriptionId, ...addressSum(records), periods };
+  const periods = hours.map((hour, i) => ({ fromMs: hour * HOUR_MS, ...totals(records.slice(i, i + 1)) }));
+  return { ...addressAttempts(subscriptionId, records), periods };
 }
 
-export interface AddressAttempts {
+export interface AddressAttempts extends Totals {
   subscriptionId: string;
-  succeeded: number;
-  failed: number;
   /** Mean duration of an attempt; null where there was none. */
   meanMs: number | null;
 }
@@ -137,53 +128,51 @@ export async function rankAddresses(
   nowMs: number,
 ): Promise<{ sinceMs: number; failing: AddressAttempts[]; slow: AddressAttempts[] }> {
   const hours = lastOf(HOUR_MS, 2, nowMs);
-  const ranked = async (ranking: 'failing' | 'slow') => {
-    const found = await Promise.all(
-      allPrefixes(store).flatMap((prefix) =>
-        hours.map((hour) => store.redis.zrevrange(rankingKey(prefix, ranking, hour), 0, RANKED - 1)),
-      ),
+  const rank = async (ranking: 'failing' | 'slow', rankOf: (address: AddressAttempts) => number) => {
+    const keys = allPrefixes(store).flatMap((prefix) => hours.map((hour) => rankingKey(prefix, ranking, hour)));
+    const found = await Promise.all(keys.map((key) => store.redis.zrevrange(key, 0, RANKED - 1)));
+    const ids = [...new Set(found.flat())];
+    const addresses = await Promise.all(
+      ids.map(async (id) => addressAttempts(id, await readAddressHours(store, id, hours))),
     );
-    return await Promise.all(
-      [...new Set(found.flat())].map(async (subscriptionId) => ({
-        subscriptionId,
-        ...addressSum(await readAddressHours(store, subscriptionId, hours)),
-      })),
-    );
+    return addresses.sort((a, b) => rankOf(b) - rankOf(a)).slice(0, RANKED);
   };
-  const [failing, slow] = await Promise.all([ranked('failing'), ranked('slow')]);
-  return {
-    sinceMs: hours[0]! * HOUR_MS,
-    failing: failing.sort((a, b) => b.failed - a.failed).slice(0, RANKED),
-    slow: slow.sort((a, b) => (b.meanMs ?? 0) - (a.meanMs ?? 0)).slice(0, RANKED),
-  };
+  const [failing, slow] = await Promise.all([
+    rank('failing', ({ failed }) => failed),
+    rank('slow', ({ meanMs }) => meanMs ?? 0),
+  ]);
+  return { sinceMs: Math.min(...hours) * HOUR_MS, failing, slow };
 }
 
-type AddressHour = (string | null)[];
+type Hash = Record<string, string>;
 
-function readAddressHours(store: Store, subscriptionId: string, hours: number[]): Promise<AddressHour[]> {
+function readAddressHours(store: Store, subscriptionId: string, hours: number[]): Promise<Hash[]> {
   const prefix = prefixOfSubscription(store, subscriptionId);
-  return Promise.all(
-    hours.map((hour) => store.redis.hmget(addressStatsKey(prefix, subscriptionId, hour), 's', 'f', 'm')),
-  );
+  return Promise.all(hours.map((hour) => store.redis.hgetall(addressStatsKey(prefix, subscriptionId, hour))));
 }
 
-function addressSum(hours: AddressHour[]): Omit<AddressAttempts, 'subscriptionId'> {
-  const total = (field: number) => hours.reduce((all, hour) => all + Number(hour[field] ?? 0), 0);
-  const [succeeded, failed] = [total(0), total(1)];
-  return { succeeded, failed, meanMs: succeeded + failed === 0 ? null : Math.round(total(2) / (succeeded + failed)) };
+function addressAttempts(subscriptionId: string, hours: Hash[]): AddressAttempts {
+  const { succeeded, failed } = totals(hours);
+  const attempts = succeeded + failed;
+  return { subscriptionId, succeeded, failed, meanMs: attempts === 0 ? null : Math.round(sum(hours, 'm') / attempts) };
 }
 
-function periodOf(fromMs: number, s: string | null | undefined, f: string | null | undefined): Period {
-  return { fromMs, succeeded: Number(s ?? 0), failed: Number(f ?? 0) };
+function totals(records: Hash[]): Totals {
+  return { succeeded: sum(records, 's'), failed: sum(records, 'f') };
 }
 
-function sum(periods: Period[]): { succeeded: number; failed: number } {
-  return {
-    succeeded: periods.reduce((all, { succeeded }) => all + succeeded, 0),
-    failed: periods.reduce((all, { failed }) => all + failed, 0),
-  };
+function sum(records: Hash[], field: string): number {
+  return records.reduce((total, record) => total + Number(record[field] ?? 0), 0);
 }
 
+/** Of the durations whose buckets are counted in the fields with this first letter. */
+function percentiles(records: Hash[], letter: 'd' | 'l'): AttemptSeries['attemptMs'] {
+  const fields = new Set(records.flatMap(Object.keys).filter((field) => field.startsWith(letter)));
+  const counts = new Map(Array.from(fields, (field) => [Number(field.slice(1)), sum(records, field)]));
+  return { p50: durationPercentile(counts, 0.5), p99: durationPercentile(counts, 0.99) };
+}
+
+/** The numbers of the last `count` minutes or hours since 1970, the oldest first, the present one included. */
 function lastOf(unitMs: number, count: number, nowMs: number): number[] {
   const last = Math.floor(nowMs / unitMs);
   return Array.from({ length: count }, (_, i) => last - count + 1 + i);
@@ -218,8 +207,11 @@ export async function deregisterWorker(store: Store, id: string): Promise<void> 
 export async function aliveWorkers(store: Store, nowMs: number): Promise<(WorkerState & { seenAtMs: number })[]> {
   const prefix = partitionPrefix(store, 0);
   const flat = await store.redis.zrangebyscore(workersSeenKey(prefix), nowMs - ALIVE_MS, '+inf', 'WITHSCORES');
-  const seen = Array.from({ length: flat.length / 2 }, (_, i) => [flat[2 * i]!, Number(flat[2 * i + 1])] as const);
-  if (seen.length === 0) return [];
+  if (flat.length === 0) return [];
+  const seen = pairs(flat);
   const texts = await store.redis.hmget(workersKey(prefix), ...seen.map(([id]) => id));
-  return texts.flatMap((text, i) => (text ? [{ ...(JSON.parse(text) as WorkerState), seenAtMs: seen[i]![1] }] : []));
+  return seen.flatMap(([, seenAt], i) => {
+    const text = texts[i];
+    return text ? [{ ...(JSON.parse(text) as WorkerState), seenAtMs: Number(seenAt) }] : [];
+  });
 }

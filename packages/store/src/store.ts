@@ -1,7 +1,7 @@
 /** The handle that every function of this package takes: the connection, how keys are spelled, and what holds for the installation. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { DEFAULT_MAX_ATTEMPTS, DEFAULT_PAUSE_AFTER, StartError, StorageUnavailable } from '@posthorn/core';
-import { Cluster, Redis, type RedisOptions } from 'ioredis';
+import { Cluster, Redis } from 'ioredis';
 import { checkKeys } from './check-keys.ts';
 import { checkServer } from './check-server.ts';
 import { failFast } from './fail-fast.ts';
@@ -66,36 +66,37 @@ interface ConnectOptions {
 
 function connect(settings: RedisSettings, options: ConnectOptions): Redis | Cluster {
   const { REDIS_CLUSTER_NODES: nodes = [], REDIS_SENTINELS: sentinels = [] } = settings;
-  const common: RedisOptions = {
+  const common = {
     enableAutoPipelining: options.autoPipelining ?? false,
     maxRetriesPerRequest: options.failFastAfterMs === undefined ? null : 1,
     connectTimeout: 5_000,
     socketTimeout: SILENCE_MS,
     retryStrategy: reconnectDelayMs,
     // A master that was demoted under us: connect anew. Where sentinels say to whom, the command is repeated there.
-    reconnectOnError: (error) => error.message.startsWith('READONLY') && (sentinels.length > 0 ? 2 : 1),
+    reconnectOnError: (error: Error) => error.message.startsWith('READONLY') && (sentinels.length > 0 ? 2 : 1),
   };
   if (nodes.length === 0 && sentinels.length === 0) return new Redis(settings.REDIS_URL, common);
   const { username, password, protocol, pathname } = new URL(settings.REDIS_URL);
-  const redisOptions: RedisOptions = {
+  const isTls = protocol === 'rediss:';
+  const redisOptions = {
     ...common,
-    username: decodeURIComponent(username) || undefined,
-    password: decodeURIComponent(password) || undefined,
-    tls: protocol === 'rediss:' ? {} : undefined,
+    ...(username && { username: decodeURIComponent(username) }),
+    ...(password && { password: decodeURIComponent(password) }),
+    ...(isTls && { tls: {} }),
   };
   if (nodes.length > 0) {
     const { enableAutoPipelining } = common;
     const options = { enableAutoPipelining, clusterRetryStrategy: reconnectDelayMs, redisOptions };
     return settleConnect(new Cluster([...nodes], options));
   }
+  const { REDIS_SENTINEL_NAME: name = 'mymaster', REDIS_SENTINEL_PASSWORD: sentinelPassword } = settings;
   return new Redis({
     ...redisOptions,
     db: Number(pathname.slice(1) || 0),
     sentinels: [...sentinels],
-    name: settings.REDIS_SENTINEL_NAME ?? 'mymaster',
-    sentinelPassword: settings.REDIS_SENTINEL_PASSWORD,
-    enableTLSForSentinelMode: protocol === 'rediss:',
-    sentinelTLS: redisOptions.tls,
+    name,
+    ...(sentinelPassword !== undefined && { sentinelPassword }),
+    ...(isTls && { enableTLSForSentinelMode: true, sentinelTLS: {} }),
     sentinelRetryStrategy: reconnectDelayMs,
     // One that takes connections but does not answer; the next is asked then.
     sentinelCommandTimeout: SENTINEL_TIMEOUT_MS,
@@ -107,12 +108,6 @@ function connect(settings: RedisSettings, options: ConnectOptions): Redis | Clus
 
 function reconnectDelayMs(times: number): number {
   return Math.min(times * 50, MAX_RECONNECT_DELAY_MS);
-}
-
-/** Builds the handle; nothing is sent. */
-function createStore(options: Store): Store {
-  defineScripts(options.redis);
-  return options;
 }
 
 /** The settings of the store, under the names that all apps give them (interface 2). */
@@ -139,7 +134,8 @@ export function openStore(
 ) {
   const { KEY_PREFIX: prefix, PARTITIONS: partitions, RETENTION: retentionMs } = settings;
   const redis = connectRedis(settings, { ...options, autoPipelining: true });
-  const store = createStore({ redis, prefix, partitions, retentionMs });
+  defineScripts(redis);
+  const store: Store = { redis, prefix, partitions, retentionMs };
   let state: 'waiting' | 'open' | 'stopped' = 'waiting';
   const reportOutage = createOutageReport(settings, (text) => {
     if (state === 'waiting') options.onWarning?.(text);
@@ -164,7 +160,7 @@ export function openStore(
     /** Rejects unless the store is open, and Redis answers and accepts writes. */
     async checkReady(): Promise<void> {
       if (state !== 'open') throw new StorageUnavailable('Redis has not been reached since the start of this process.');
-      await checkWritable(store);
+      await redis.hset(installationKey(prefix), 'checked_at', Date.now());
     },
     /** Resolves once the store is open or stopped. Throws `StartError` where it must not be opened. */
     async start(): Promise<void> {
@@ -224,10 +220,8 @@ export async function announceRules(store: Store, { maxAttempts, pauseAfter }: R
 
 /** The workers' rules; those of the specification (section 8) as long as no worker has said otherwise. */
 export async function readRules(store: Store): Promise<Rules> {
-  const [maxAttempts, pauseAfter] = await store.redis.hmget(
+  const { max_attempts: maxAttempts, pause_after: pauseAfter } = await store.redis.hgetall(
     installationKey(store.prefix),
-    'max_attempts',
-    'pause_after',
   );
   return {
     maxAttempts: Number(maxAttempts ?? DEFAULT_MAX_ATTEMPTS),
@@ -235,9 +229,9 @@ export async function readRules(store: Store): Promise<Rules> {
   };
 }
 
-/** Rejects unless Redis answers and accepts writes. */
-async function checkWritable(store: Store): Promise<void> {
-  await store.redis.hset(installationKey(store.prefix), 'checked_at', Date.now());
+/** Reads from all partitions at once. Returns what `read` resolved to for each, as one list. */
+export async function readPartitions<T>(store: Store, read: (prefix: string) => Promise<T | T[]>): Promise<T[]> {
+  return (await Promise.all(allPrefixes(store).map(read))).flat() as T[];
 }
 
 /** The numbers of all partitions. */

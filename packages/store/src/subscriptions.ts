@@ -10,10 +10,9 @@ import {
   type SubscriptionStatus,
   topicsOfSubscription,
 } from '@posthorn/core';
-import { type AuditNote, encodeAudit } from './audit.ts';
+import type { AuditNote } from './audit.ts';
 import { DELETED } from './constants.ts';
-import { prefixOfSubscription, subscriptionKey } from './keys.ts';
-import { laneLength } from './lanes.ts';
+import { laneKey, prefixOfSubscription, subscriptionKey } from './keys.ts';
 import { fieldList, runScript } from './scripts.ts';
 import type { Store } from './store.ts';
 
@@ -80,7 +79,7 @@ export async function saveSubscription(
     topics: subscription.takesEvents ? topicsOfSubscription(subscription).join(' ') : '',
     nowMs: subscription.updatedAtMs,
     retentionMs: store.retentionMs,
-    auditEntry: options.audit && encodeAudit({ ...options.audit, subscriptionId: id }),
+    auditEntry: options.audit && { ...options.audit, subscriptionId: id },
     statusReason: subscription.statusReason ?? undefined,
     fields: fieldList(fields),
   });
@@ -109,31 +108,28 @@ export async function changeSubscription(
   throw new AppError('conflict', 'Too many calls change this subscription at the same time. Try again.');
 }
 
-/** Subscriptions by id, in the order asked for, undefined where there is none. */
+/** Subscriptions by id, in the order of the ids; undefined for an id that has none. */
 export async function loadSubscriptions(
   store: Store,
   ids: readonly string[],
 ): Promise<(StoredSubscription | undefined)[]> {
-  const records = await Promise.all(
-    ids.map((id) => store.redis.hgetall(subscriptionKey(prefixOfSubscription(store, id), id))),
+  return await Promise.all(
+    ids.map(async (id) => decode(id, await store.redis.hgetall(subscriptionKey(prefixOfSubscription(store, id), id)))),
   );
-  return records.map((record, i) => decode(ids[i]!, record));
 }
 
 /** How many deliveries of an address are held. */
 export async function heldDeliveries(store: Store, subscriptionId: string): Promise<number> {
-  return await laneLength(store, 'held', subscriptionId);
+  return await store.redis.zcard(laneKey(prefixOfSubscription(store, subscriptionId), 'held', subscriptionId));
 }
 
 /** Deletes a subscription at once; `closeSubscription` ends its deliveries and clears the rest. Returns false where there is none. */
 export async function deleteSubscription(store: Store, id: string, nowMs: number, by: AuditNote): Promise<boolean> {
-  const auditEntry = encodeAudit({ ...by, action: 'subscription.deleted', subscriptionId: id });
-  const prefix = prefixOfSubscription(store, id);
-  return await runScript(store, 'deleteSubscription', prefix, {
+  return await runScript(store, 'deleteSubscription', prefixOfSubscription(store, id), {
     id,
     nowMs,
     retentionMs: store.retentionMs,
-    auditEntry,
+    auditEntry: { ...by, action: 'subscription.deleted', subscriptionId: id },
   });
 }
 
@@ -153,25 +149,23 @@ function encodeFields(subscription: StoredSubscription): Record<string, string |
 }
 
 function decode(id: string, record: Record<string, string>): StoredSubscription | undefined {
-  if (record.status === undefined || record.status === DELETED) return undefined;
+  const { status, url = '', description = '', event_types: types = 'all', secret = '', revision = '' } = record;
+  if (status === undefined || status === DELETED) return undefined;
   return {
     id,
-    url: record.url!,
-    eventTypes:
-      record.event_types === 'all'
-        ? 'all'
-        : (record.event_types!.split(' ') as Exclude<Subscription['eventTypes'], 'all'>),
+    url,
+    eventTypes: types === 'all' ? types : (types.split(' ') as Exclude<Subscription['eventTypes'], 'all'>),
     environment: record.environment as SubscriptionEnvironment,
-    description: record.description!,
-    status: record.status as SubscriptionStatus,
-    statusReason: record.status_reason ? (record.status_reason as StatusReason) : null,
+    description,
+    status: status as SubscriptionStatus,
+    statusReason: (record.status_reason as StatusReason | '' | undefined) || null,
     consecutiveFailures: Number(record.consecutive_failures ?? 0),
     createdAtMs: Number(record.created_at),
     updatedAtMs: Number(record.updated_at),
-    sealedSecret: record.secret!,
-    previousSealedSecret: record.previous_secret ? record.previous_secret : null,
+    sealedSecret: secret,
+    previousSealedSecret: record.previous_secret || null,
     previousSecretUntilMs: Number(record.previous_until),
     takesEvents: record.takes_events === '1',
-    revision: record.revision!,
+    revision,
   };
 }

@@ -1,6 +1,6 @@
 /** Maintenance of the stored data: leases, pruning, lost jobs, deleted subscriptions. The loop that calls it is the worker's. */
-import { type DeliveryJob, type DeliveryStatus, isFinished, partitionOf } from '@posthorn/core';
-import { keptWhileUnfinishedMs, loadDeliveries, type StoredDelivery } from './delivery-record.ts';
+import { type DeliveryJob, type DeliveryStatus, isFinished } from '@posthorn/core';
+import { keptWhileUnfinishedMs, loadExisting, type StoredDelivery } from './delivery-record.ts';
 import {
   byStatusKey,
   bySubscriptionKey,
@@ -14,7 +14,6 @@ import {
   prefixOfSubscription,
   subscriptionKey,
 } from './keys.ts';
-import { endDeliveries } from './lanes.ts';
 import { runScript } from './scripts.ts';
 import type { Store } from './store.ts';
 
@@ -41,23 +40,22 @@ export async function giveUpLease(store: Store, duty: Duty, partition: number, h
 }
 
 /**
- * Removes from an index of a partition's deliveries the entries whose record has expired. Checks those made before `beforeMs`,
- * from `offset` on. Returns the offset to continue at, or undefined at the end.
+ * Removes the entries whose record has expired from an index of deliveries. Checks those made before `beforeMs`, from `offset` on, at
+ * most 500. Returns the offset to continue at, or undefined at the end.
  */
 export async function pruneIndex(
   store: Store,
-  partition: number,
+  prefix: string,
   key: string,
   beforeMs: number,
   offset: number,
 ): Promise<number | undefined> {
   const limit = 500;
-  const values = { key, beforeMs, offset, limit };
-  const { lookedAt, removed } = await runScript(store, 'pruneIndex', partitionPrefix(store, partition), values);
+  const { lookedAt, removed } = await runScript(store, 'pruneIndex', prefix, { key, beforeMs, offset, limit });
   return lookedAt < limit ? undefined : offset + lookedAt - removed;
 }
 
-/** The same for the index of a final status. */
+/** Prunes the index of a final status like `pruneIndex`. */
 export async function pruneFinished(
   store: Store,
   partition: number,
@@ -65,7 +63,8 @@ export async function pruneFinished(
   beforeMs: number,
   offset: number,
 ): Promise<number | undefined> {
-  return await pruneIndex(store, partition, byStatusKey(partitionPrefix(store, partition), status), beforeMs, offset);
+  const prefix = partitionPrefix(store, partition);
+  return await pruneIndex(store, prefix, byStatusKey(prefix, status), beforeMs, offset);
 }
 
 /** Held deliveries of a partition made before `beforeMs`, oldest first. */
@@ -76,8 +75,7 @@ export async function heldBefore(
   limit: number,
 ): Promise<StoredDelivery[]> {
   const key = byStatusKey(partitionPrefix(store, partition), 'held');
-  const ids = await store.redis.zrangebyscore(key, '-inf', beforeMs, 'LIMIT', 0, limit);
-  return (await loadDeliveries(store, ids)).filter((delivery) => delivery !== undefined);
+  return await loadExisting(store, await store.redis.zrangebyscore(key, '-inf', beforeMs, 'LIMIT', 0, limit));
 }
 
 /**
@@ -94,19 +92,16 @@ export async function expectedJobs(
 ): Promise<{ jobs: DeliveryJob[]; next: number | undefined }> {
   const prefix = partitionPrefix(store, partition);
   const ids = await store.redis.zrangebyscore(byStatusKey(prefix, status), '-inf', beforeMs, 'LIMIT', offset, limit);
-  const deliveries = (await loadDeliveries(store, ids)).filter((delivery) => delivery !== undefined);
-  const isInLane = await Promise.all(
-    deliveries.map(async ({ id, subscriptionId }) => {
+  const jobs = await Promise.all(
+    (await loadExisting(store, ids)).map(async ({ id, generation, subscriptionId, event, status: actual }) => {
       const scores = (['parked', 'overdue'] as const).map((lane) =>
         store.redis.zscore(laneKey(prefix, lane, subscriptionId), id),
       );
-      return (await Promise.all(scores)).some((score) => score !== null);
+      const isInLane = (await Promise.all(scores)).some((score) => score !== null);
+      return isInLane || actual !== status ? [] : [{ deliveryId: id, generation, subscriptionId, event }];
     }),
   );
-  const jobs = deliveries
-    .filter((delivery, i) => !isInLane[i] && delivery.status === status)
-    .map(({ id, generation, subscriptionId, event }) => ({ deliveryId: id, generation, subscriptionId, event }));
-  return { jobs, next: ids.length < limit ? undefined : offset + limit };
+  return { jobs: jobs.flat(), next: ids.length < limit ? undefined : offset + limit };
 }
 
 /** Subscriptions of a partition that were deleted and still have something to clear. */
@@ -114,42 +109,21 @@ export async function closingSubscriptions(store: Store, partition: number): Pro
   return await store.redis.smembers(closingKey(partitionPrefix(store, partition)));
 }
 
-/**
- * Ends the unfinished deliveries of a deleted subscription and clears away what is left of it; `removeJobs` is given the jobs
- * they had. May be repeated, and done by several at once.
- */
-export async function closeSubscription(
-  store: Store,
-  subscriptionId: string,
-  nowMs: number,
-  removeJobs: (partition: number, jobs: Pick<DeliveryJob, 'deliveryId' | 'generation'>[]) => Promise<void>,
-): Promise<void> {
-  const partition = partitionOf(subscriptionId, store.partitions);
-  for await (const deliveries of unfinishedDeliveries(store, subscriptionId)) {
-    await removeJobs(partition, await endDeliveries(store, partition, deliveries, 'subscription_deleted', nowMs));
-  }
-  await clearDeletedSubscription(store, subscriptionId);
-}
-
 /** The unfinished deliveries of a subscription, newest first, chunk by chunk through all it has. */
-async function* unfinishedDeliveries(store: Store, subscriptionId: string): AsyncGenerator<StoredDelivery[]> {
+export async function* unfinishedDeliveries(store: Store, subscriptionId: string): AsyncGenerator<StoredDelivery[]> {
   const key = bySubscriptionKey(prefixOfSubscription(store, subscriptionId), subscriptionId);
   for (let start = '+'; ; ) {
     const entries = await store.redis.xrevrange(key, start, '-', 'COUNT', 500);
     const last = entries.at(-1);
     if (!last) return;
     start = `(${last[0]}`;
-    const deliveries = await loadDeliveries(
-      store,
-      entries.map(([, fields]) => fields[1]!),
-    );
-    const unfinished = deliveries.filter((delivery) => delivery !== undefined && !isFinished(delivery.status));
-    if (unfinished.length > 0) yield unfinished as StoredDelivery[];
+    const ids = entries.map(([, [, id = '']]) => id);
+    yield (await loadExisting(store, ids)).filter(({ status }) => !isFinished(status));
   }
 }
 
 /** Clears away a deleted subscription whose deliveries have all ended. What retention keeps of them expires by itself. */
-async function clearDeletedSubscription(store: Store, subscriptionId: string): Promise<void> {
+export async function clearDeletedSubscription(store: Store, subscriptionId: string): Promise<void> {
   const prefix = prefixOfSubscription(store, subscriptionId);
   const clearing = store.redis.multi();
   for (const lane of LANES) clearing.srem(laneIndexKey(prefix, lane), subscriptionId);

@@ -1,5 +1,6 @@
 /** Maintenance duty: ends the deliveries of deleted subscriptions where the console stopped before it had done so. */
-import { closeSubscription, closingSubscriptions } from '@posthorn/store';
+import { closeSubscription } from '@posthorn/dispatch';
+import { closingSubscriptions } from '@posthorn/store';
 import type { Duty, DutyContext } from './duty.ts';
 
 /** Only unfinished deliveries are ended and only leftovers removed, so a second process (or the console) at the same time changes nothing. */
@@ -8,7 +9,7 @@ export const closeDeleted = ({ store, producer, clock }: DutyContext): Duty => (
   everyMs: 10_000,
   async run(partition) {
     for (const subscriptionId of await closingSubscriptions(store, partition)) {
-      await closeSubscription(store, subscriptionId, clock.now(), producer.remove);
+      await closeSubscription({ store, producer }, subscriptionId, clock.now());
     }
   },
 });

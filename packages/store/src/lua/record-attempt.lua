@@ -16,7 +16,7 @@ if verdict == VERDICT_SUCCEEDED then
   if maxAttempts ~= '' then call('HSET', key, 'm', maxAttempts) end
   call('PEXPIREAT', key, expiresAtMs)
   call('ZADD', INDEX_SUCCEEDED, created, id)
-  call('ZREM', st == PENDING and INDEX_PENDING or st == WAITING and INDEX_WAITING or INDEX_HELD, id)
+  call('ZREM', st == PENDING and INDEX_PENDING or st == WAITING_FOR_RETRY and INDEX_WAITING_FOR_RETRY or INDEX_HELD, id)
   local failures = call('HGET', subscription, 'consecutive_failures')
   if failures and failures ~= '0' then call('HSET', subscription, 'consecutive_failures', 0) end
   return {'recorded', 0, 0, parked}
@@ -31,8 +31,8 @@ call('HSET', key, 'n', number, 'a' .. number, attempt)
 if st == HELD then call('ZREM', KEY_HELD .. sub, id) end
 if maxAttempts ~= '' then call('HSET', key, 'm', maxAttempts) end
 if verdict == VERDICT_RETRY then
-  call('HSET', key, 'st', WAITING, 'x', nextAttemptAtMs)
-  move(id, created, st, WAITING)
+  call('HSET', key, 'st', WAITING_FOR_RETRY, 'x', nextAttemptAtMs)
+  move(id, created, st, WAITING_FOR_RETRY)
   return {'recorded', 0, 0, parked}
 end
 local nowMs, retention = tonumber(endedAtMs), tonumber(retentionMs)

@@ -6,8 +6,8 @@
 --@include status
 
 local status = call('HGET', KEY_SUBSCRIPTION .. subscriptionId, 'status')
-local hold = lane ~= HELD_LANE and status and status ~= ACTIVE and status ~= DELETED
-if lane == HELD_LANE and status ~= ACTIVE then
+local hold = lane ~= LANE_HELD and status and status ~= ACTIVE and status ~= DELETED
+if lane == LANE_HELD and status ~= ACTIVE then
   call('SREM', indexKey, subscriptionId)
   return {}
 end
@@ -26,12 +26,12 @@ for _, id in ipairs(call('ZRANGE', laneKey, 0, (hold and HOLD_CHUNK or limit) - 
       released[#released + 1] = HELD_NOW
     else
       released[#released + 1] = tostring(call('HINCRBY', key, 'g', 1))
-      if lane == OVERDUE_LANE then call('HSET', key, 'x', dueAtMs) end
+      if lane == LANE_OVERDUE then call('HSET', key, 'x', dueAtMs) end
     end
     released[#released + 1] = found[4]
     released[#released + 1] = attempts
     if st == HELD and not hold then
-      local resumed = attempts == '0' and PENDING or WAITING
+      local resumed = attempts == '0' and PENDING or WAITING_FOR_RETRY
       call('HSET', key, 'st', resumed)
       move(id, created, HELD, resumed)
     end

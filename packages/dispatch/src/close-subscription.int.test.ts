@@ -1,0 +1,50 @@
+/** What the deletion of a subscription leaves in Redis. */
+import { describe, expect, it } from '@jest/globals';
+import { type EventRef, partitionOf } from '@posthorn/core';
+import { createProducer } from '@posthorn/queue';
+import { changeSubscription, deleteSubscription, partitionPrefix } from '@posthorn/store';
+import { attempt, begin, deliver, loadOne, store, subscribe, time } from '../../store/src/test-deliveries.ts';
+import { closeSubscription } from './close-subscription.ts';
+
+describe('closeSubscription', () => {
+  it('ends unfinished deliveries, and leaves nothing of the subscription but what retention keeps', async () => {
+    const subscription = await subscribe();
+    const [pending] = await deliver([subscription.id]);
+    const [done] = await deliver([subscription.id]);
+    await attempt(done!.deliveryId, 1, { kind: 'succeeded' });
+    await changeSubscription(store, subscription.id, (now) => ({ ...now, status: 'paused' }));
+    const [held] = await deliver([subscription.id]);
+    await deleteSubscription(store, subscription.id, time.nowMs, { operator: 'anna' });
+    expect(
+      await begin({ deliveryId: pending!.deliveryId, generation: 0, subscriptionId: subscription.id }, time.nowMs),
+    ).toMatchObject({
+      kind: 'subscription_deleted',
+    });
+    const onError = (error: Error) => {
+      throw error;
+    };
+    const partitionPrefixes = [0, 1, 2, 3].map((number) => partitionPrefix(store, number));
+    const producer = createProducer({ redis: store.redis, partitionPrefixes, onError });
+    const partition = partitionOf(subscription.id, store.partitions);
+    const jobs = [pending!, held!].map(({ deliveryId, subscriptionId }) => {
+      return { deliveryId, generation: 0, subscriptionId, event: 'event' as EventRef };
+    });
+    await producer.add(partition, jobs);
+    expect(await producer.missing(partition, jobs)).toEqual([]);
+    await closeSubscription({ store, producer }, subscription.id, time.nowMs);
+    expect(await producer.missing(partition, jobs)).toEqual(jobs);
+    await producer.close();
+    for (const id of [pending!.deliveryId, held!.deliveryId]) {
+      expect(await loadOne(id)).toMatchObject({
+        status: 'failed',
+        failureReason: 'subscription_deleted',
+        attemptCount: 0,
+      });
+    }
+    expect((await loadOne(done!.deliveryId)).status).toBe('succeeded');
+    for (const key of await store.redis.keys(`${store.prefix}:*${subscription.id}*`)) {
+      expect([key, (await store.redis.pttl(key)) > 0]).toEqual([key, true]);
+    }
+    expect(await deleteSubscription(store, subscription.id, time.nowMs, { operator: 'anna' })).toBe(false);
+  });
+});

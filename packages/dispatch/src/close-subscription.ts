@@ -1,0 +1,20 @@
+/** Ends what is left of a deleted subscription. */
+import { partitionOf } from '@posthorn/core';
+import { clearDeletedSubscription, endDeliveries, unfinishedDeliveries } from '@posthorn/store';
+import type { StoreAndQueue } from './context.ts';
+
+/**
+ * Ends the unfinished deliveries of a deleted subscription, removes their jobs, and clears away what is left of it. May be repeated,
+ * and done by several processes at once.
+ */
+export async function closeSubscription(
+  { store, producer }: StoreAndQueue,
+  subscriptionId: string,
+  nowMs: number,
+): Promise<void> {
+  const partition = partitionOf(subscriptionId, store.partitions);
+  for await (const deliveries of unfinishedDeliveries(store, subscriptionId)) {
+    await producer.remove(partition, await endDeliveries(store, partition, deliveries, 'subscription_deleted', nowMs));
+  }
+  await clearDeletedSubscription(store, subscriptionId);
+}
