@@ -40,15 +40,6 @@ export interface ConsumerTimings {
 
 const TIMINGS: ConsumerTimings = { lockMs: 30_000, stalledCheckMs: 15_000, putBackMs: 1_000 };
 
-export interface Consumer {
-  start(): Promise<void>;
-  /** Takes no more jobs until `resume`. Jobs in flight go on, and one that is being fetched may still start. */
-  pause(): Promise<void>;
-  resume(): Promise<void>;
-  /** Takes no new jobs and waits for those in flight, at most `graceMs`; shortly before, makes them give up. Resolves to whether all ended. */
-  stop(graceMs: number): Promise<boolean>;
-}
-
 /** No limit on how often a job is taken over from dead workers: the record of its delivery counts the attempts. */
 const MAX_STALLED = 1_000_000;
 /** Failed jobs kept for Bull Board; the record of a delivery lives longer than its job. */
@@ -56,7 +47,8 @@ const MAX_FAILED_KEPT = 1_000;
 /** A job whose handler throws, because of a bug or of Redis, comes back after this. */
 const AFTER_ERROR_MS = 15_000;
 
-export function createConsumer(options: ConsumerOptions): Consumer {
+export type Consumer = ReturnType<typeof createConsumer>;
+export function createConsumer(options: ConsumerOptions) {
   const timings = { ...TIMINGS, ...options.timings };
   const worker: Worker<BullData> = new Worker(
     QUEUE_NAME,
@@ -81,16 +73,18 @@ export function createConsumer(options: ConsumerOptions): Consumer {
   const onError = (error: unknown) => options.onError(typedError(error));
   worker.on('error', onError);
   return {
-    async start() {
+    async start(): Promise<void> {
       await worker.waitUntilReady().catch((error: unknown) => Promise.reject(typedError(error)));
       worker.run().catch(onError);
     },
+    /** Takes no more jobs until `resume`. Jobs in flight go on, and one that is being fetched may still start. */
     pause: () => worker.pause(true),
-    async resume() {
+    async resume(): Promise<void> {
       // A worker that is closed would start its timers again.
       if (!worker.closing) await worker.resume();
     },
-    async stop(graceMs) {
+    /** Takes no new jobs and waits for those in flight, at most `graceMs`; shortly before, makes them give up. Resolves to whether all ended. */
+    async stop(graceMs: number): Promise<boolean> {
       const closed = worker.close().then(() => true);
       const giveUp = setTimeout(options.giveUp, Math.max(0, graceMs - timings.putBackMs));
       const timeUp = Promise.withResolvers<boolean>();

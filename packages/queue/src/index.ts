@@ -7,4 +7,4 @@ export {
   isJobGone,
   type JobOutcome,
 } from './consumer.ts';
-export { createProducer, type Producer, type QueueCounts } from './producer.ts';
+export { createProducer, type Producer } from './producer.ts';

@@ -1,4 +1,4 @@
-/** Adds jobs to the queue of their partition, and reads what is in it. */
+/** Adds jobs to the queue of their partition, removes and counts them. */
 import type { DeliveryJob } from '@posthorn/core';
 import { ErrorCode, type Job, Queue } from 'bullmq';
 import type { Cluster, Redis } from 'ioredis';
@@ -9,45 +9,13 @@ const MAX_CHUNK = 500;
 /** BullMQ always writes a stream of events; this keeps it at a few kB. */
 const MAX_EVENTS_KEPT = 1_000;
 
-export interface Producer {
-  /**
-   * Adds jobs to a partition's queue. A job that exists already is left unchanged. BullMQ adds a batch one by one, so after an error a part
-   * may have been added: call again with the same jobs. Throws `StorageUnavailable`.
-   */
-  add(partition: number, jobs: readonly JobToAdd[]): Promise<void>;
-  /** Returns those of the jobs that are not in the queue in any state. */
-  missing(partition: number, jobs: readonly DeliveryJob[]): Promise<DeliveryJob[]>;
-  /** Removes the jobs that no worker has taken. */
-  remove(partition: number, jobs: readonly Pick<DeliveryJob, 'deliveryId' | 'generation'>[]): Promise<void>;
-  /** Moves up to `limit` retries that wait behind first attempts, oldest first, ahead of them. Does nothing if no first attempt waits. */
-  advanceRetries(partition: number, limit: number): Promise<void>;
-  /** Returns the ids of the jobs of an address that workers have taken. */
-  active(partition: number, subscriptionId: string): Promise<string[]>;
-  /** Counts jobs by state, over all partitions. */
-  counts(): Promise<QueueCounts>;
-  /**
-   * Resolves once BullMQ has defined its scripts on the connection. Where the connection pipelines by itself, nothing else may use it before:
-   * ioredis throws outside of any promise if a script joins a pipeline that was begun before the script was defined.
-   */
-  ready(): Promise<void>;
-  /** BullMQ's own queues, one per partition, for Bull Board. */
-  queues: Queue<BullData>[];
-  close(): Promise<void>;
-}
-
-export interface QueueCounts {
-  waiting: number;
-  active: number;
-  delayed: number;
-  failed: number;
-}
-
 /** A producer over one connection. `partitionPrefixes` are in the order of the partitions. */
+export type Producer = ReturnType<typeof createProducer>;
 export function createProducer(options: {
   redis: Redis | Cluster;
   partitionPrefixes: readonly string[];
   onError: (error: Error) => void;
-}): Producer {
+}) {
   const queues = options.partitionPrefixes.map(
     (prefix) =>
       new Queue<BullData>(QUEUE_NAME, {
@@ -58,26 +26,40 @@ export function createProducer(options: {
       }),
   );
   for (const queue of queues) queue.on('error', options.onError);
-  const queueOf = (partition: number) => queues[partition]!;
+  const queueOf = (partition: number): Queue<BullData> => {
+    const queue = queues[partition];
+    if (!queue) throw new RangeError(`No partition ${partition}: there are ${queues.length}`);
+    return queue;
+  };
 
   return {
+    /** BullMQ's own queues, one per partition, for Bull Board. */
     queues,
-    async add(partition, jobs) {
+    /**
+     * Adds jobs to a partition's queue. A job that exists already is left unchanged. BullMQ adds a batch one by one, so after an error a part
+     * may have been added: call again with the same jobs. Throws `StorageUnavailable`.
+     */
+    async add(partition: number, jobs: readonly JobToAdd[]): Promise<void> {
+      const queue = queueOf(partition);
       for (let start = 0; start < jobs.length; start += MAX_CHUNK) {
         const chunk = jobs.slice(start, start + MAX_CHUNK).map(toBullJob);
-        if (chunk.length === 1) await queueOf(partition).add(chunk[0]!.name, chunk[0]!.data, chunk[0]!.opts);
-        else await queueOf(partition).addBulk(chunk);
+        const [first, second] = chunk;
+        if (first && !second) await queue.add(first.name, first.data, first.opts);
+        else await queue.addBulk(chunk);
       }
     },
-    async missing(partition, jobs) {
+    /** Returns those of the jobs that are not in the queue in any state. */
+    async missing(partition: number, jobs: readonly DeliveryJob[]): Promise<DeliveryJob[]> {
       const queue = queueOf(partition);
-      const there = await Promise.all(jobs.map((job) => options.redis.exists(queue.toKey(jobId(job)))));
-      return jobs.filter((_, i) => there[i] === 0);
+      const found = await Promise.all(jobs.map((job) => options.redis.exists(queue.toKey(jobId(job)))));
+      return jobs.filter((_, i) => found[i] === 0);
     },
-    async remove(partition, jobs) {
+    /** Removes the jobs that no worker has taken. */
+    async remove(partition: number, jobs: readonly Pick<DeliveryJob, 'deliveryId' | 'generation'>[]): Promise<void> {
       await Promise.all(jobs.map((job) => queueOf(partition).remove(jobId(job))));
     },
-    async advanceRetries(partition, limit) {
+    /** Moves up to `limit` retries that wait behind first attempts, oldest first, ahead of them. Does nothing if no first attempt waits. */
+    async advanceRetries(partition: number, limit: number): Promise<void> {
       const queue = queueOf(partition);
       const counts = await queue.getJobCounts('wait', 'prioritized');
       if (!counts.wait || !counts.prioritized) return;
@@ -85,11 +67,13 @@ export function createProducer(options: {
       // Each goes to the front of the queue, so the oldest goes last.
       await Promise.all(retries.reverse().map(advance));
     },
-    async active(partition, subscriptionId) {
+    /** Returns the ids of the jobs of an address that workers have taken. */
+    async active(partition: number, subscriptionId: string): Promise<string[]> {
       const jobs = await queueOf(partition).getActive();
       // A job that ended between BullMQ's two reads is undefined.
-      return jobs.flatMap((job) => (job?.name === subscriptionId ? [job.id!] : []));
+      return jobs.flatMap((job) => (job?.name === subscriptionId && job.id ? [job.id] : []));
     },
+    /** Counts jobs by state, over all partitions. */
     async counts() {
       const all = await Promise.all(
         queues.map((queue) => queue.getJobCounts('wait', 'prioritized', 'active', 'delayed', 'failed')),
@@ -102,12 +86,16 @@ export function createProducer(options: {
         failed: sum('failed'),
       };
     },
-    async ready() {
+    /**
+     * Resolves once BullMQ has defined its scripts on the connection. Where the connection pipelines by itself, nothing else may use it
+     * before: ioredis throws outside of any promise if a script joins a pipeline that was begun before the script was defined.
+     */
+    async ready(): Promise<void> {
       await Promise.all(queues.map((queue) => queue.waitUntilReady()));
       // Its reply comes after every pipeline that was begun before.
       await options.redis.ping();
     },
-    async close() {
+    async close(): Promise<void> {
       await Promise.all(queues.map((queue) => queue.close()));
     },
   };
@@ -117,7 +105,7 @@ async function advance(job: Job | undefined): Promise<void> {
   try {
     await job?.changePriority({ priority: 0, lifo: true });
   } catch (error) {
-    // A worker took it meanwhile and it is done.
+    // A worker has taken the job meanwhile, and it is done.
     if ((error as { code?: number }).code !== ErrorCode.JobNotExist) throw error;
   }
 }
