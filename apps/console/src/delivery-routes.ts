@@ -50,7 +50,7 @@ function readRoutes(api: Api, context: ConsoleContext): void {
         fromMs: query.from,
         toMs: query.to,
       };
-      const page = await listDeliveries(store, filter, limit, cursor);
+      const page = await listDeliveries(store, filter, { limit, cursor });
       return await serializePage(page, (delivery) => serializeDelivery(delivery, store.retentionMs));
     },
   });
@@ -112,7 +112,7 @@ function eventRoute(api: Api, { store }: ConsoleContext): void {
         : (inEnvironment('production') ?? inEnvironment('sandbox'));
       if (!stored) missing('event');
       const { environment } = stored.event;
-      const { items } = await listDeliveries(store, { eventId: id, environment }, MAX_DELIVERIES_WITH_EVENT);
+      const { items } = await listDeliveries(store, { eventId: id, environment }, { limit: MAX_DELIVERIES_WITH_EVENT });
       const alsoIn = ENVIRONMENTS.filter((other) => other !== environment && inEnvironment(other));
       return serializeEvent(stored, items, alsoIn, store.retentionMs);
     },

@@ -16,7 +16,7 @@ export function insightRoutes(api: Api, context: ConsoleContext): void {
     responses: { 200: { description: 'A page of entries', schema: pageOf(auditEntrySchema) } },
     async handle({ query: { subscription_id: subscriptionId, operator, action, from, to, limit, cursor } }) {
       const filter = { subscriptionId, operator, action, fromMs: from, toMs: to };
-      return await serializePage(await listAudit(store, filter, limit, cursor, clock.now()), serializeAudit);
+      return await serializePage(await listAudit(store, filter, { limit, cursor }, clock.now()), serializeAudit);
     },
   });
 

@@ -35,7 +35,7 @@ async function readOverview(context: ConsoleContext): Promise<api.Overview> {
     readAttempts(store, 'minute', nowMs),
     readAttempts(store, 'hour', nowMs),
     rankAddresses(store, nowMs),
-    listSubscriptions(store, { status: 'paused' }, MAX_PAUSED_SHOWN),
+    listSubscriptions(store, { status: 'paused' }, { limit: MAX_PAUSED_SHOWN }),
     readRules(store),
   ]);
   return {

@@ -35,7 +35,7 @@ export function replayRoutes(api: Api, { store, clock, logger }: ConsoleContext)
     query: replaysQuerySchema,
     responses: { 200: { description: 'A page of bulk replays', schema: pageOf(replaySchema) } },
     async handle({ query: { subscription_id: subscriptionId, limit, cursor } }) {
-      return await serializePage(await listReplays(store, { subscriptionId }, limit, cursor), serializeReplay);
+      return await serializePage(await listReplays(store, { subscriptionId }, { limit, cursor }), serializeReplay);
     },
   });
 

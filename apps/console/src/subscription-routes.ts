@@ -72,7 +72,7 @@ function readRoutes(api: Api, context: ConsoleContext): void {
     query: schemas.subscriptionsQuerySchema,
     responses: { 200: { description: 'A page of subscriptions', schema: schemas.pageOf(schemas.subscriptionSchema) } },
     async handle({ query: { limit, cursor, ...filter } }) {
-      const page = await listSubscriptions(context.store, filter, limit, cursor);
+      const page = await listSubscriptions(context.store, filter, { limit, cursor });
       return await serializePage(page, (subscription) => serializeSubscription(context, subscription));
     },
   });

@@ -44,7 +44,7 @@ export function createOutageAnnouncer(
       notify('outage.ended', outage);
     },
     async moreUrls() {
-      const { items } = await listSubscriptions(store, { status: 'active' }, MAX_MORE_URLS);
+      const { items } = await listSubscriptions(store, { status: 'active' }, { limit: MAX_MORE_URLS });
       return items.map(({ url }) => url);
     },
   };

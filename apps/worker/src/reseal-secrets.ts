@@ -27,7 +27,7 @@ export async function resealSecrets({ store, secretBox, logger }: ResealContext)
   let unopened = 0;
   let cursor: string | undefined;
   do {
-    const page = await listSubscriptions(store, {}, PAGE, cursor);
+    const page = await listSubscriptions(store, {}, { limit: PAGE, cursor });
     for (const subscription of page.items) {
       try {
         if (!resealedCopy(secretBox, subscription)) continue;

@@ -18,7 +18,7 @@ export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
 export interface AuditEntry {
   action: AuditAction;
-  /** The operator's name; null where Posthorn itself did it. */
+  /** The operator's name; null for an action of Posthorn itself. */
   operator: string | null;
   subscriptionId?: string | undefined;
   deliveryId?: string | undefined;

@@ -46,7 +46,7 @@ export interface Delivery {
   attempts: Attempt[];
 }
 
-/** A delivery's job: a reason to look at the delivery's record. A job of an older generation than the record's does nothing. */
+/** A delivery's job: makes a worker read the delivery's record. A job of an older generation than the record's does nothing. */
 export interface DeliveryJob {
   deliveryId: string;
   /** Counts the delivery's jobs from 0: each release or rescue makes the next one. */

@@ -1,4 +1,4 @@
-/** The operational errors that a caller of either HTTP API can meet; turning them into HTTP answers is left to runtime. */
+/** The operational errors that a caller of either HTTP API can get. packages/http turns them into responses. */
 
 /** Every error code with its HTTP status and title: one table, so that no two places disagree. */
 export const errorCodes = {
@@ -9,14 +9,14 @@ export const errorCodes = {
   forbidden_csrf: { status: 403, title: 'A call with a session cookie needs its CSRF token' },
   not_found: { status: 404, title: 'Not found' },
   method_not_allowed: { status: 405, title: 'Method not allowed' },
-  conflict: { status: 409, title: 'Conflict with the present state' },
+  conflict: { status: 409, title: 'Conflict with the current state' },
   body_too_large: { status: 413, title: 'The body is too large' },
   unsupported_media_type: { status: 415, title: 'The body must be application/json' },
   invalid_fields: { status: 422, title: 'Some fields are not valid' },
   too_many_requests: { status: 429, title: 'Too many requests' },
   quota_exceeded: { status: 429, title: 'The quota of this publisher is used up; nothing was accepted' },
   internal: { status: 500, title: 'Internal error' },
-  overloaded: { status: 503, title: 'Too much at once; nothing was accepted' },
+  overloaded: { status: 503, title: 'Too many requests in flight; nothing was accepted' },
   unavailable: { status: 503, title: 'Storage is unavailable; nothing was accepted' },
 } as const satisfies Record<string, { status: number; title: string }>;
 
@@ -60,13 +60,13 @@ export class AppError extends Error {
   }
 }
 
-/** Why a process can't start, in words for whoever started it. */
+/** Why a process can't start, with a message for the person who starts it. */
 export class StartError extends Error {
   override name = 'StartError';
 }
 
 /**
- * Redis is unreachable, full, or takes no writes at the moment. The command that failed may still have been applied. `cause` is the error of
+ * Redis is unreachable, full, or accepts no writes at the moment. The command that failed may still have been applied. `cause` is the error of
  * the Redis client. Message and code are those of the cause, since ioredis and BullMQ look at them.
  */
 export class StorageUnavailable extends Error {

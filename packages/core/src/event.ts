@@ -16,7 +16,7 @@ export const SESSION_EVENT_TYPES = [
   'session.expired',
   'session.cancelled',
 ] as const;
-/** The type of a test delivery, made from the console alone. */
+/** The type of a test delivery, which only the console makes. */
 export const TEST_EVENT_TYPE = 'webhook.test';
 export const EVENT_TYPES = [...SESSION_EVENT_TYPES, TEST_EVENT_TYPE] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
@@ -71,7 +71,7 @@ export function newTestEvent(environment: Environment, nowMs: number): Event {
   };
 }
 
-/** Wrong values of `metadata` that are named one by one; the rest of them is only counted. */
+/** Wrong values of `metadata` that are reported one by one; the rest is only counted. */
 const MAX_METADATA_ERRORS = 20;
 
 /** What zod's own record would check, but with a bounded number of issues: making each costs more than finding it. */

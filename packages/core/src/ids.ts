@@ -43,8 +43,8 @@ export function newSubscriptionId(): string {
 }
 
 /**
- * The id of the delivery that one event makes to one subscription: the same every time it is worked out, so that a repeated
- * publish can only fill gaps. `replayNonce` sets a replay's delivery apart from the first one.
+ * The id of the delivery that one event makes to one subscription: the same every time, so that a repeated publish can only
+ * fill gaps. `replayNonce` sets a replay's delivery apart from the first one.
  *
  * The first 6 characters after `dlv_` carry the subscription's partition hash, the other 20 are 120 bits of SHA-256. With its
  * 30 characters the id fits the smallest string class of Redis that can hold it.

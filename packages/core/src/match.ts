@@ -1,4 +1,4 @@
-/** Which subscriptions an event goes to, put in terms of topics so that Redis can answer it from two sets. */
+/** Which subscriptions an event goes to, expressed by topics, so that two sets in Redis give the result. */
 import { ENVIRONMENTS, type Environment, type EventType } from './event.ts';
 import type { Subscription } from './subscription.ts';
 

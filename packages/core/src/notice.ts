@@ -1,4 +1,4 @@
-/** The notice: what Posthorn tells its operators unasked, so that an alert can be built on it. */
+/** The notice: a message to the operators about something that may need action, on which they can build alerts. */
 
 export const NOTICE_TYPES = [
   'subscription.paused',

@@ -1,4 +1,4 @@
-/** Says which partition a subscription's keys live in; how a key is spelled is left to store. */
+/** Calculates the partition of a subscription's keys; the names of keys are left to packages/store. */
 import { crc32 } from 'node:zlib';
 
 /** The stable 32-bit hash behind partitions. Changing it would orphan every stored key. */

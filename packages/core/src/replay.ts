@@ -1,20 +1,20 @@
-/** The bulk replay: every failed delivery of one address in a time, once each (interface 4). */
+/** The bulk replay: replays every failed delivery of an address in a time range once (interface 4). */
 
-/** `failed`: its subscription was deleted before it was through. */
+/** `failed`: its subscription was deleted before it ended. */
 export const REPLAY_STATUSES = ['running', 'done', 'failed'] as const;
 export type ReplayStatus = (typeof REPLAY_STATUSES)[number];
 
 export interface Replay {
   id: string;
   subscriptionId: string;
-  /** The deliveries that were made in this time, both ends included, and failed. */
+  /** Covers the failed deliveries that were made in this time, both ends included. */
   fromMs: number;
   toMs: number;
   status: ReplayStatus;
   /** Failed deliveries found when it began; at the end exactly `replayed + skipped`. */
   total: number;
   replayed: number;
-  /** Left alone: a replay is on its way or has succeeded, or the time to replay it is over. */
+  /** Not replayed: a replay is unfinished or has succeeded, or it is too late to replay. */
   skipped: number;
   createdAtMs: number;
   finishedAtMs: number | null;

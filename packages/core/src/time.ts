@@ -1,16 +1,16 @@
-/** Instants and durations as people and programs write them. */
+/** Parses instants and durations. */
 import { z } from 'zod';
 
 const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 /** Beyond this a timer or an expiry would overflow. */
-const LONGEST_MS = 10 * 365 * 86_400_000;
+const MAX_DURATION_MS = 10 * 365 * 86_400_000;
 
 /** Milliseconds of a duration such as `90s` or `1.5h`, or undefined where it is none. */
 export function parseDurationMs(text: string): number | undefined {
   const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text.trim());
   if (!match) return undefined;
   const ms = Math.round(Number(match[1]) * UNIT_MS[match[2] as keyof typeof UNIT_MS]);
-  return ms >= 1 && ms <= LONGEST_MS ? ms : undefined;
+  return ms >= 1 && ms <= MAX_DURATION_MS ? ms : undefined;
 }
 
 /** Year, month, day, hour, minute, second, fraction; then the zone: sign, hours, minutes, or nothing for `Z`. */

@@ -1,4 +1,4 @@
-/** What the apps may use to bring deliveries on their way: the record first, then the job. */
+/** Makes, tests, replays, releases and rescues deliveries, and closes subscriptions: always the record first, then the job. */
 export { closeSubscription } from './close-subscription.ts';
 export type { DispatchContext } from './context.ts';
 export { finishFanOuts, makeDeliveries } from './make-deliveries.ts';

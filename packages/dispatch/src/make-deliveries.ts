@@ -13,7 +13,7 @@ import type { DispatchContext } from './context.ts';
 /**
  * Makes the deliveries of a stored event, except those in `created`, and adds the first jobs of all of them. Returns the event's
  * number of deliveries. Repeatable: the ids of a delivery and of its job follow from the event and the subscription.
- * Throws what Redis answered if it failed.
+ * Throws the error of Redis.
  */
 export async function makeDeliveries(
   { store, producer, logger }: DispatchContext,

@@ -16,10 +16,10 @@ export async function makeTestDelivery(
   nowMs: number,
 ): Promise<string> {
   if (status !== 'active') {
-    throw new AppError('conflict', `Only an active address is sent tests; this one is ${status}.`);
+    throw new AppError('conflict', `Only an active address can be tested; this one is ${status}.`);
   }
   if (environment !== undefined && boundTo !== 'both' && environment !== boundTo) {
-    throw new AppError('invalid_fields', 'The test is not possible.', {
+    throw new AppError('invalid_fields', 'This address does not receive events of that environment.', {
       fields: [{ path: 'environment', message: `This address is bound to ${boundTo}` }],
     });
   }

@@ -14,10 +14,10 @@ export async function rescue(
   range: { beforeMs: number; offset: number; limit: number },
   nowMs: number,
 ): Promise<{ rescued: number; next: number | undefined }> {
-  const { jobs, next } = await expectedJobs(store, partition, status, range.beforeMs, range.offset, range.limit);
-  const renewed = await rescueJobs(store, partition, await producer.missing(partition, jobs));
+  const { jobs, next } = await expectedJobs(store, partition, status, range);
+  const rescued = await rescueJobs(store, partition, await producer.missing(partition, jobs));
   const isRetry = status === 'waiting_for_retry';
-  const added = renewed.map((job) => ({ ...job, isRetry, delayMs: Math.max(0, job.dueAtMs - nowMs) }));
+  const added = rescued.map((job) => ({ ...job, isRetry, delayMs: Math.max(0, job.dueAtMs - nowMs) }));
   await producer.add(partition, added);
-  return { rescued: renewed.length, next };
+  return { rescued: rescued.length, next };
 }

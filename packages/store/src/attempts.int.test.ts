@@ -120,7 +120,7 @@ describe('lost jobs', () => {
       event: eventRef(parkedEvent),
     });
     const partition = partitionOf(subscription.id, store.partitions);
-    const { jobs } = await expectedJobs(store, partition, 'pending', time.nowMs, 0, 10);
+    const { jobs } = await expectedJobs(store, partition, 'pending', { beforeMs: time.nowMs, offset: 0, limit: 10 });
     expect(jobs.map(({ deliveryId }) => deliveryId)).toEqual([lost!.deliveryId]);
     expect(await rescueJobs(store, partition, jobs)).toMatchObject([
       { deliveryId: lost!.deliveryId, generation: 1, dueAtMs: 0 },

@@ -24,7 +24,7 @@ const OVERDUE_AFTER_MS = 60_000;
 
 type AttemptJob = Pick<DeliveryJob, 'deliveryId' | 'generation' | 'subscriptionId'>;
 
-/** What a job is to do now. */
+/** What a worker has to do for a job. */
 export type Begun =
   | {
       kind: 'attempt';
@@ -39,7 +39,7 @@ export type Begun =
       previousSealedSecret: string | null;
       previousSecretUntilMs: number;
     }
-  /** The delivery has ended, or a newer job has taken this one's place: there is nothing to do. */
+  /** The delivery has ended, or it has a newer job: there is nothing to do. */
   | { kind: 'over' | 'superseded' }
   /** The job ran before its time, after a crash: it is due at `dueAtMs`. */
   | { kind: 'snoozed'; dueAtMs: number }
@@ -48,7 +48,7 @@ export type Begun =
   | { kind: 'subscription_deleted' };
 
 /**
- * Decides what a job is to do. Holds the delivery if its address is not active, and moves it to the overdue lane if its attempt is overdue.
+ * Decides what a worker has to do for a job. Holds the delivery if its address is not active, and moves it to the overdue lane if its attempt is overdue.
  * Whatever was due before `dueBeforeMs` is overdue, also a first attempt.
  */
 export async function beginAttempt(store: Store, job: AttemptJob, nowMs: number, dueBeforeMs = 0): Promise<Begun> {
@@ -94,7 +94,7 @@ export async function beginAttempt(store: Store, job: AttemptJob, nowMs: number,
         previousSecretUntilMs: Number(previousUntil),
       };
     }
-    // Not active when it was read: held, unless that has changed since. Then read again.
+    // The address was not active when it was read: the script holds the delivery unless that has changed. Then read again.
     if (await runScript(store, 'hold', prefix, { id, generation, subscriptionId })) {
       await keepEvent(store, event, Number(created) + keptWhileUnfinishedMs(store));
       return { kind: 'held' };
@@ -109,8 +109,8 @@ export async function beginAttempt(store: Store, job: AttemptJob, nowMs: number,
 export type Recorded = ScriptResult<'recordAttempt'>;
 
 /**
- * Records an attempt, what it means for its delivery and for the address's consecutive failures, all at once.
- * The event's life is prolonged first, so that a failed delivery never outlives what it would replay.
+ * Records an attempt with its verdict, and counts the address's consecutive failures, in one step.
+ * Extends the event's life first, so that a failed delivery never outlives the event that it would replay.
  */
 export async function recordAttempt(
   store: Store,

@@ -1,7 +1,16 @@
-/** The audit trail in Redis: one stream a partition, written with the change itself, read newest first. */
+/** The audit trail in Redis: one stream per partition, written in one step with the change, read newest first. */
 import type { AuditEntry } from '@posthorn/core';
 import { auditKey, partitionPrefix } from './keys.ts';
-import { matches, newestAfter, type Page, readPage, type Source } from './page.ts';
+import {
+  type Filter,
+  matches,
+  newestAfter,
+  type Page,
+  type PageRequest,
+  readPage,
+  type Source,
+  type TimeRange,
+} from './page.ts';
 import { runScript } from './scripts.ts';
 import { allPartitions, type Store } from './store.ts';
 
@@ -13,13 +22,7 @@ export interface AuditRecord extends AuditEntry {
   atMs: number;
 }
 
-export interface AuditFilter {
-  subscriptionId?: string | undefined;
-  operator?: string | undefined;
-  action?: AuditEntry['action'] | undefined;
-  fromMs?: number | undefined;
-  toMs?: number | undefined;
-}
+export type AuditFilter = TimeRange & Filter<AuditRecord, 'subscriptionId' | 'operator' | 'action'>;
 
 /** Writes an audit entry that belongs to no change of a subscription: a sign-in, for example. */
 export async function appendAudit(store: Store, auditEntry: AuditEntry, nowMs: number): Promise<void> {
@@ -27,12 +30,11 @@ export async function appendAudit(store: Store, auditEntry: AuditEntry, nowMs: n
   await runScript(store, 'appendAudit', partitionPrefix(store, 0), { nowMs, retentionMs, auditEntry });
 }
 
-/** A page of the audit trail, of the last `RETENTION` alone. Throws `BadCursor`. */
+/** A page of the audit trail, which reaches back to the retention. Throws `BadCursor`. */
 export async function listAudit(
   store: Store,
   filter: AuditFilter,
-  limit: number,
-  cursor: string | undefined,
+  request: PageRequest,
   nowMs: number,
 ): Promise<Page<AuditRecord>> {
   const range = {
@@ -41,10 +43,10 @@ export async function listAudit(
   };
   const { subscriptionId, operator, action } = filter;
   const isWanted = (entry: AuditRecord) => matches(entry, { subscriptionId, operator, action });
-  return await readPage(auditSource(store, range), decodeAll, isWanted, limit, cursor);
+  return await readPage(auditSource(store, range), decodeAll, isWanted, request);
 }
 
-/** The entries of all partitions' streams, newest first; the text of an entry is its item. */
+/** The entries of all partitions' streams, newest first. The item of a candidate is its id and its JSON. */
 function auditSource(store: Store, range: { fromMs: number; toMs: number }): Source {
   const read: Source['read'] = async (after, count) => {
     const start = Math.min(range.toMs, after?.ms ?? range.toMs);
@@ -52,7 +54,7 @@ function auditSource(store: Store, range: { fromMs: number; toMs: number }): Sou
       allPartitions(store).map(async (partition) => {
         const from = after && start === after.ms ? `${after.ms}-${Number(after.id.split('-')[0])}` : `${start}`;
         const key = auditKey(partitionPrefix(store, partition));
-        // One more than asked for: the first may be the very one that the page before ended with.
+        // One more than needed: the first may be the last entry of the previous page.
         const entries = await store.redis.xrevrange(key, from, range.fromMs, 'COUNT', count + 1);
         return entries.map(([entryId, fields]) => {
           const [ms, sequence = '0'] = entryId.split('-');

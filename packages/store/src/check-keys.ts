@@ -1,4 +1,4 @@
-/** Refuses a key prefix under which another program keeps its data. */
+/** Refuses a key prefix that another program uses. */
 import { DELIVERY_STATUSES, StartError, SUBSCRIPTION_STATUSES } from '@posthorn/core';
 import * as keys from './keys.ts';
 import type { Store } from './store.ts';
@@ -30,10 +30,10 @@ function fixedKeys(store: Store): [key: string, type: string][] {
 
 /** Throws `StartError` naming a key that exists with another type than Posthorn's: every command on it would fail. */
 export async function checkKeys(store: Store): Promise<void> {
-  const found = await Promise.all(
-    fixedKeys(store).map(async ([key, type]) => ({ key, type, actual: await store.redis.type(key) })),
-  );
-  for (const { key, type, actual } of found) {
+  const expected = fixedKeys(store);
+  const types = await Promise.all(expected.map(([key]) => store.redis.type(key)));
+  for (const [i, [key, type]] of expected.entries()) {
+    const actual = types[i];
     if (actual === 'none' || actual === type) continue;
     throw new StartError(
       `The key "${key}" in Redis is a ${actual}, but Posthorn keeps a ${type} there, so another program uses KEY_PREFIX "${store.prefix}". ` +

@@ -15,17 +15,17 @@ import * as keys from './keys.ts';
 /** The status that a subscription's key has between its deletion and the end of its last delivery. */
 export const DELETED = 'deleted';
 /**
- * Grace period added to the retention: an event is kept that much longer than a held delivery, so that the sweep that ends the delivery
- * finds it; a failed delivery, so that an operator who replays it too late is told so.
+ * Grace period added to the retention: an event is kept that much longer than a held delivery, so that maintenance still finds it when
+ * it ends the delivery; a failed delivery, so that an operator who replays it too late gets the reason.
  */
 export const GRACE_MS = 86_400_000;
 /** Notices kept in a partition while nobody fetches them. */
 export const MAX_NOTICES = 100_000;
-/** In place of a generation: the delivery was not released but held. */
+/** In place of a generation: the delivery was held, not released. */
 export const HELD_NOW = '-1';
 /** Parked deliveries of a paused address that one script holds. */
 const HOLD_CHUNK = 500;
-/** Where so many are parked at an address, a new delivery is parked as it is made. */
+/** Where an address has this many parked deliveries, a new one is parked at once. */
 const PARK_NEW_FROM = 100;
 
 const text = (value: string) => `'${value}'`;

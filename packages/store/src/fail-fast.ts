@@ -1,24 +1,24 @@
-/** Makes commands fail in time while Redis is away, for those who have a caller waiting. */
+/** Makes commands fail in time while Redis is unavailable, for apps that have a caller waiting. */
 import { StorageUnavailable } from '@posthorn/core';
 import type { Cluster, Command, Redis } from 'ioredis';
 
 /**
- * A command that gets no answer for `afterMs` fails, and once Redis has been away for as long, it fails at once. ioredis keeps what it can't send
- * for when it is connected again: with a Cluster away as a whole for ever, and with no sentinel to ask in ever more memory, since
- * callers repeat what was not answered.
+ * A command without a reply for `afterMs` fails. Once Redis has been disconnected for that long, commands fail at once. Without this,
+ * ioredis queues commands until it is connected again: forever while a whole Cluster is away, and in ever more memory while no sentinel
+ * can be reached, since callers repeat their requests.
  */
 export function failFast(redis: Redis | Cluster, afterMs: number): void {
-  let awaySinceMs = Number.POSITIVE_INFINITY;
+  let closedSinceMs = Number.POSITIVE_INFINITY;
   redis.on('close', () => {
-    awaySinceMs = Math.min(awaySinceMs, performance.now());
+    closedSinceMs = Math.min(closedSinceMs, performance.now());
   });
   redis.on('ready', () => {
-    awaySinceMs = Number.POSITIVE_INFINITY;
+    closedSinceMs = Number.POSITIVE_INFINITY;
   });
   const send = redis.sendCommand.bind(redis) as (command: Command, ...more: unknown[]) => unknown;
   redis.sendCommand = (command: Command, ...more: unknown[]) => {
-    // Connected, it sends commands of its own before it is ready.
-    if (redis.status !== 'connect' && performance.now() - awaySinceMs > afterMs) {
+    // While it connects, ioredis sends commands of its own.
+    if (redis.status !== 'connect' && performance.now() - closedSinceMs > afterMs) {
       command.reject(new StorageUnavailable('Connection is closed.'));
       return command.promise;
     }

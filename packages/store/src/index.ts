@@ -4,10 +4,9 @@ export {
   type Begun,
   beginAttempt,
   parkDelivery,
-  type Recorded,
   recordAttempt,
 } from './attempts.ts';
-export { type AuditFilter, type AuditNote, type AuditRecord, appendAudit, listAudit } from './audit.ts';
+export { type AuditRecord, appendAudit, listAudit } from './audit.ts';
 export { loadDeliveries, type StoredDelivery } from './delivery-record.ts';
 export {
   confirmFanOut,
@@ -20,7 +19,7 @@ export {
 } from './events.ts';
 export { type Lane, partitionPrefix } from './keys.ts';
 export { addressesToRelease, endDeliveries, releaseDeliveries, rescueJobs } from './lanes.ts';
-export { type DeliveryFilter, listDeliveries, listReplays, listSubscriptions, readBacklog } from './lists.ts';
+export { listDeliveries, listReplays, listSubscriptions, readBacklog } from './lists.ts';
 export { type CreatedDelivery, createDeliveries, storeEvent } from './new-deliveries.ts';
 export { addOutageNotice, removeNotices, type WaitingNotice, waitingNotices } from './notices.ts';
 export { BadCursor, type Page } from './page.ts';
@@ -50,7 +49,6 @@ export {
   readAddressAttempts,
   readAttempts,
   sendHeartbeat,
-  type WorkerState,
 } from './stats.ts';
 export {
   allPartitions,

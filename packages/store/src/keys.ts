@@ -30,7 +30,7 @@ export function prefixOfId(store: Partitioned, id: string): string {
   return partitionPrefix(store, partitionOfId(id, store.partitions));
 }
 
-/** Where an event's text is kept: in the partition of the event's own id. */
+/** An event's text, in the partition of the event's own id. */
 export const eventKey = (prefix: string, event: EventRef) => `${prefix}:event:${event}`;
 /** Sorted set of references to events whose fan-out has begun and not been confirmed, by the time it began. */
 export const fanningOutKey = (prefix: string) => `${prefix}:fanning_out`;
@@ -54,9 +54,9 @@ export const failedKey = (prefix: string, subscriptionId: string) => `${prefix}:
 export const LANES = ['held', 'parked', 'overdue'] as const;
 export type Lane = (typeof LANES)[number];
 export const laneKey = (prefix: string, lane: Lane, subscriptionId: string) => `${prefix}:${lane}:${subscriptionId}`;
-/** Set of the subscriptions whose lane is to be emptied. */
+/** Set of the subscriptions that have deliveries to release from a lane. */
 export const laneIndexKey = (prefix: string, lane: Lane) => `${prefix}:release_${lane}`;
-/** Set of the subscriptions deleted but not yet cleared away. */
+/** Set of the deleted subscriptions that are not cleared away yet. */
 export const closingKey = (prefix: string) => `${prefix}:closing`;
 /** The lease for the partition's maintenance; expires when its holder dies. */
 export const maintenanceKey = (prefix: string) => `${prefix}:housekeeper`;
@@ -72,9 +72,9 @@ export const replayingKey = (prefix: string) => `${prefix}:replaying`;
 export const replaysOfKey = (prefix: string, firstDeliveryId: string) => `${prefix}:replays_of:${firstDeliveryId}`;
 /** Stream of audit entries. */
 export const auditKey = (prefix: string) => `${prefix}:audit`;
-/** Stream of notices that have not been given yet. */
+/** Stream of notices that have not been posted yet. */
 export const noticesKey = (prefix: string) => `${prefix}:notices`;
-/** The lease for giving the partition's notices. */
+/** The lease for posting the partition's notices. */
 export const notifierKey = (prefix: string) => `${prefix}:notifier`;
 /** Counts of attempts and their durations in one minute or hour; in the first partition, for the whole installation. */
 export const statsKey = (prefix: string, unit: 'minute' | 'hour', number: number) =>

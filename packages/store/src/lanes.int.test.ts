@@ -105,7 +105,8 @@ describe('an overdue retry', () => {
     // Asked again, as after a crash, nothing changes.
     expect(await begin(jobs[1])).toEqual({ kind: 'overdue' });
     expect(await addressesToRelease(store, partition, 'overdue')).toEqual([subscription.id]);
-    expect((await expectedJobs(store, partition, 'waiting_for_retry', time.nowMs, 0, 10)).jobs).toEqual([jobs[2]]);
+    const range = { beforeMs: time.nowMs, offset: 0, limit: 10 };
+    expect((await expectedJobs(store, partition, 'waiting_for_retry', range)).jobs).toEqual([jobs[2]]);
     const [first] = await releaseDeliveries(store, 'overdue', subscription.id, 1, time.nowMs);
     expect(first).toEqual({ ...jobs[0], generation: 1, isRetry: true });
     expect(await begin(jobs[0])).toEqual({ kind: 'superseded' });

@@ -21,7 +21,7 @@ describe('lists', () => {
       const found: string[] = [];
       let cursor: string | undefined;
       do {
-        const page = await listDeliveries(store, filter, 4, cursor);
+        const page = await listDeliveries(store, filter, { limit: 4, cursor });
         expect(page.items.length).toBeLessThanOrEqual(4);
         found.push(...page.items.map(({ id }) => id));
         cursor = page.nextCursor ?? undefined;
@@ -46,7 +46,7 @@ describe('lists', () => {
     const sandbox = await subscribe({ environment: 'sandbox' });
     const paused = await subscribe({ status: 'paused' });
     const idsOf = async (filter: Parameters<typeof listSubscriptions>[1]) =>
-      (await listSubscriptions(store, filter, 10)).items.map(({ id }) => id).sort();
+      (await listSubscriptions(store, filter, { limit: 10 })).items.map(({ id }) => id).sort();
     expect(await idsOf({})).toEqual([sandbox.id, paused.id].sort());
     expect(await idsOf({ status: 'paused' })).toEqual([paused.id]);
     expect(await idsOf({ environment: 'sandbox' })).toEqual([sandbox.id]);

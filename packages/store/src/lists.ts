@@ -2,18 +2,14 @@
 import {
   DELIVERY_ID,
   DELIVERY_STATUSES,
-  type DeliveryStatus,
+  type Delivery,
   deliveryId,
   deliveryIdPrefix,
-  type Environment,
-  type EventType,
   REPLAY_ID,
   type Replay,
   SUBSCRIPTION_ID,
   SUBSCRIPTION_STATUSES,
   type Subscription,
-  type SubscriptionEnvironment,
-  type SubscriptionStatus,
 } from '@posthorn/core';
 import { loadDeliveries, type StoredDelivery } from './delivery-record.ts';
 import { findEvents } from './events.ts';
@@ -27,22 +23,23 @@ import {
   replaysKey,
   subscriptionsKey,
 } from './keys.ts';
-import { matches, newestAfter, type Page, readPage, type Source } from './page.ts';
+import {
+  type Filter,
+  matches,
+  newestAfter,
+  type Page,
+  type PageRequest,
+  readPage,
+  type Source,
+  type TimeRange,
+} from './page.ts';
 import { loadReplays, replaysOf } from './replays.ts';
 import { pairs, scanSortedSet } from './sorted-set.ts';
 import { readPartitions, type Store } from './store.ts';
 import { loadSubscriptions, type StoredSubscription } from './subscriptions.ts';
 
-export interface DeliveryFilter {
-  subscriptionId?: string | undefined;
-  eventId?: string | undefined;
-  environment?: Environment | undefined;
-  eventType?: EventType | undefined;
-  status?: DeliveryStatus | undefined;
-  /** Creation time in milliseconds, both ends included. */
-  fromMs?: number | undefined;
-  toMs?: number | undefined;
-}
+export type DeliveryFilter = TimeRange &
+  Filter<Delivery, 'subscriptionId' | 'eventId' | 'environment' | 'eventType' | 'status'>;
 
 /** Ids of other addresses that a list passes over at most: some tens of milliseconds in all. */
 const MAX_PASSED_OVER = 100_000;
@@ -51,13 +48,12 @@ const MAX_PASSED_OVER = 100_000;
 export async function listDeliveries(
   store: Store,
   filter: DeliveryFilter,
-  limit: number,
-  cursor?: string,
+  request: PageRequest,
 ): Promise<Page<StoredDelivery>> {
   const { fromMs = Number.NEGATIVE_INFINITY, toMs = Number.POSITIVE_INFINITY, ...values } = filter;
   const isWanted = (delivery: StoredDelivery) =>
     matches(delivery, values) && delivery.createdAtMs >= fromMs && delivery.createdAtMs <= toMs;
-  return await readPage(await sourceOf(store, filter), (ids) => loadDeliveries(store, ids), isWanted, limit, cursor);
+  return await readPage(await sourceOf(store, filter), (ids) => loadDeliveries(store, ids), isWanted, request);
 }
 
 /** The index with the fewest candidates for a filter. */
@@ -79,36 +75,29 @@ async function sourceOf(store: Store, filter: DeliveryFilter): Promise<Source> {
   return sorted([ofStatus], deliveryIdPrefix(subscriptionId));
 }
 
-export interface SubscriptionFilter {
-  status?: SubscriptionStatus | undefined;
-  environment?: SubscriptionEnvironment | undefined;
-}
-
 /** A page of subscriptions. Throws `BadCursor`. */
 export async function listSubscriptions(
   store: Store,
-  filter: SubscriptionFilter,
-  limit: number,
-  cursor?: string,
+  filter: Filter<Subscription, 'status' | 'environment'>,
+  request: PageRequest,
 ): Promise<Page<StoredSubscription>> {
   const statuses = filter.status === undefined ? SUBSCRIPTION_STATUSES : [filter.status];
   const keys = allPrefixes(store).flatMap((prefix) => statuses.map((status) => subscriptionsKey(prefix, status)));
   const { status, environment } = filter;
   const source = sortedSetSource(store, SUBSCRIPTION_ID, keys);
   const isWanted = (subscription: Subscription) => matches(subscription, { status, environment });
-  return await readPage(source, (ids) => loadSubscriptions(store, ids), isWanted, limit, cursor);
+  return await readPage(source, (ids) => loadSubscriptions(store, ids), isWanted, request);
 }
 
 /** A page of bulk replays, newest first. Throws `BadCursor`. */
 export async function listReplays(
   store: Store,
-  filter: { subscriptionId?: string | undefined },
-  limit: number,
-  cursor?: string,
+  filter: Filter<Replay, 'subscriptionId'>,
+  request: PageRequest,
 ): Promise<Page<Replay>> {
   const source = sortedSetSource(store, REPLAY_ID, allPrefixes(store).map(replaysKey));
   const isWanted = (replay: Replay) => matches(replay, filter);
-  return await readPage(source, (ids) => loadReplays(store, ids), isWanted, limit, cursor);
+  return await readPage(source, (ids) => loadReplays(store, ids), isWanted, request);
 }
 
 /** The numbers of deliveries and subscriptions by status, and the age of the oldest pending delivery. Reads counts only, whatever the volume. */
@@ -149,7 +138,7 @@ function sortedSetSource(
   store: Store,
   idForm: RegExp,
   keys: string[],
-  { fromMs, toMs }: Pick<DeliveryFilter, 'fromMs' | 'toMs'> = {},
+  { fromMs, toMs }: TimeRange = {},
   idPrefix?: string,
 ): Source {
   const read: Source['read'] = async (after, count) => {
@@ -168,11 +157,7 @@ const STREAM_SEQUENCE = /^\d{1,16}$/;
 const MAX_CLOCK_SKEW_MS = 60_000;
 
 /** Newest first along a subscription's stream. */
-function streamSource(
-  store: Store,
-  key: string,
-  { fromMs = 0, toMs }: Pick<DeliveryFilter, 'fromMs' | 'toMs'>,
-): Source {
+function streamSource(store: Store, key: string, { fromMs = 0, toMs }: TimeRange): Source {
   const newest = toMs === undefined ? '+' : Math.max(0, Math.ceil(toMs) + MAX_CLOCK_SKEW_MS);
   const oldest = Math.max(0, Math.floor(fromMs));
   const read: Source['read'] = async (after, count) => {

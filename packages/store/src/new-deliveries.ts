@@ -25,8 +25,8 @@ export interface CreatedDelivery {
 }
 
 /**
- * Stores an event unless its id is taken in its environment, together with those of its deliveries that live in its own partition:
- * with one partition that is all of them, in one step. Returns the event stored before, or the deliveries made. Until `confirmFanOut`,
+ * Stores an event unless its id is taken in its environment, and makes those of its deliveries that are in the same partition, in one
+ * step. With one partition these are all of them. Returns the event stored before, or the deliveries made. Until `confirmFanOut`,
  * an event whose other deliveries are still to be made is in the list that `interruptedFanOuts` reads. With `isNewId` the id was
  * just made, so no event stored before can have it.
  */
@@ -58,22 +58,17 @@ export async function storeEvent(
   return { created };
 }
 
-/** Makes the deliveries of an event to the subscriptions that it was matched to. May be repeated: what exists is left alone. */
+/** Makes the deliveries of an event to the subscriptions that it was matched to. May be repeated: existing deliveries do not change. */
 export async function createDeliveries(store: Store, stored: StoredEvent): Promise<CreatedDelivery[]> {
-  const { ref, event, acceptedAtMs, subscriptionIds } = stored;
+  const { ref, event, acceptedAtMs: nowMs, subscriptionIds } = stored;
   const chunks: Promise<CreatedDelivery[]>[] = [];
+  const values = { event: ref, kind: encodeKind(event), nowMs, ...streamLimits(store, nowMs) };
   const createChunk = async (partition: number, ids: string[]) => {
     const deliveries = ids.map((id) => deliveryTo(id, ref));
-    const states = await runScript(store, 'createDeliveries', partitionPrefix(store, partition), {
-      event: ref,
-      kind: encodeKind(event),
-      nowMs: acceptedAtMs,
-      ...streamLimits(store, acceptedAtMs),
-      deliveries,
-    });
-    return withStates(deliveries, states);
+    const prefix = partitionPrefix(store, partition);
+    return withStates(deliveries, await runScript(store, 'createDeliveries', prefix, { ...values, deliveries }));
   };
-  for (const [partition, ids = []] of Map.groupBy(subscriptionIds, (id) => partitionOf(id, store.partitions))) {
+  for (const [partition, ids] of Map.groupBy(subscriptionIds, (id) => partitionOf(id, store.partitions))) {
     for (let start = 0; start < ids.length; start += CHUNK) {
       chunks.push(createChunk(partition, ids.slice(start, start + CHUNK)));
     }
@@ -91,7 +86,7 @@ function withStates(deliveries: Omit<CreatedDelivery, 'state'>[], states: readon
   return states.flatMap((state, i) => deliveries.slice(i, i + 1).map((delivery) => ({ ...delivery, state })));
 }
 
-/** How far back a subscription's stream reaches, and how long it lives without a new entry: any delivery in it may last that long. */
+/** The oldest entry of a subscription's stream, and how long the stream lives without a new entry: no delivery lasts longer. */
 export function streamLimits(store: Store, nowMs: number): { oldestMs: number; lifeMs: number } {
   const lifeMs = 2 * store.retentionMs + GRACE_MS;
   return { oldestMs: Math.max(0, nowMs - lifeMs), lifeMs };

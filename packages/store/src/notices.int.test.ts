@@ -45,7 +45,7 @@ describe('notices', () => {
     expect(notices.filter(({ type }) => type === 'subscription.paused')).toMatchObject([
       { reason: 'consecutive_failures' },
     ]);
-    const { items } = await listAudit(store, { subscriptionId: id }, 10, undefined, time.nowMs);
+    const { items } = await listAudit(store, { subscriptionId: id }, { limit: 10 }, time.nowMs);
     expect(items).toMatchObject([
       { action: 'subscription.paused', operator: null, detail: { reason: 'consecutive_failures' } },
     ]);
@@ -72,7 +72,7 @@ describe('audit trail', () => {
     await appendAudit(store, { operator: 'anna', action: 'session.started' }, time.nowMs);
     const seen: unknown[] = [];
     for (let cursor: string | undefined; ; ) {
-      const page = await listAudit(store, {}, 7, cursor, time.nowMs);
+      const page = await listAudit(store, {}, { limit: 7, cursor }, time.nowMs);
       seen.push(...page.items);
       if (page.nextCursor === null) break;
       cursor = page.nextCursor;
@@ -81,7 +81,7 @@ describe('audit trail', () => {
     expect(new Set(seen.map((entry) => (entry as { id: string }).id)).size).toBe(26);
     const times = seen.map((entry) => (entry as { atMs: number }).atMs);
     expect(times).toEqual([...times].sort((a, b) => b - a));
-    const filtered = async (filter: object) => (await listAudit(store, filter, 50, undefined, time.nowMs)).items.length;
+    const filtered = async (filter: object) => (await listAudit(store, filter, { limit: 50 }, time.nowMs)).items.length;
     expect(await filtered({ operator: 'bert' })).toBe(12);
     expect(await filtered({ action: 'session.started' })).toBe(1);
     expect(await filtered({ fromMs: time.nowMs, toMs: time.nowMs })).toBe(1);

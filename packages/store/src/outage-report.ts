@@ -1,4 +1,4 @@
-/** Says in words why Redis can't be used yet: at once, then rarely. */
+/** Reports why Redis can't be used yet: each reason at once, then once a minute. */
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { StorageUnavailable } from '@posthorn/core';
@@ -6,13 +6,13 @@ import type { HostAndPort, RedisSettings } from './store.ts';
 
 /** The same reason is repeated after this. */
 const REPEAT_MS = 60_000;
-/** A server that refuses a connection says why within this. */
-const FIRST_WORDS_MS = 1_000;
-/** More than Redis's longest refusal. */
-const MAX_FIRST_WORDS = 4_096;
+/** Time that a server has to say why it refuses a connection. */
+const REFUSAL_TIMEOUT_MS = 1_000;
+/** Longer than any refusal of Redis. */
+const MAX_REFUSAL_LENGTH = 4_096;
 
-/** What is reported when no more is known than that a connection ended. */
-const SAYS_NOTHING =
+/** Errors that only say that a connection ended, not why. */
+const NO_REASON =
   /^(Connection is closed|Command aborted|Reached the max retries|Failed to refresh slots|None of startup nodes|\w+ (EPIPE|ECONNRESET))/;
 const SENTINELS_FAILED = /^All sentinels are unreachable[^:]*?(?:Last error: (.*))?$/s;
 
@@ -26,28 +26,28 @@ export function createOutageReport(
   now = () => performance.now(),
 ): (error: Error | undefined) => Promise<void> {
   const { where, addresses, tls } = describeServers(settings);
-  const saidAtMs = new Map<string, number>();
-  let askedAtMs = Number.NEGATIVE_INFINITY;
+  const reportedAtMs = new Map<string, number>();
+  let probedAtMs = Number.NEGATIVE_INFINITY;
   const isRecent = (atMs: number | undefined) => atMs !== undefined && now() - atMs < REPEAT_MS;
   return async (error) => {
     let reason = reasonOf(error, settings);
     if (reason === undefined) {
-      if (isRecent(askedAtMs)) return;
-      askedAtMs = now();
-      reason = await firstWords(addresses, tls);
+      if (isRecent(probedAtMs)) return;
+      probedAtMs = now();
+      reason = await readRefusal(addresses, tls);
       // The cause may have been reported just before the connection closed.
-      if (reason === undefined && [...saidAtMs.values()].some(isRecent)) return;
+      if (reason === undefined && [...reportedAtMs.values()].some(isRecent)) return;
       reason ??= error?.message ?? 'it closes the connection';
     }
     // The first word tells reasons apart: connect, getaddrinfo, DENIED, WRONGPASS, LOADING and so on.
-    const kind = reason.split(' ', 1)[0]!;
-    if (isRecent(saidAtMs.get(kind))) return;
-    saidAtMs.set(kind, now());
+    const [kind = ''] = reason.split(' ', 1);
+    if (isRecent(reportedAtMs.get(kind))) return;
+    reportedAtMs.set(kind, now());
     warn(`${where} can't be used: ${reason.replace(/\.?\s*$/, '.')}${adviceOn(reason, error)} Waiting for it.`);
   };
 }
 
-/** What the settings say about the servers, without user and password. */
+/** The servers that the settings name, without user and password. */
 function describeServers(settings: RedisSettings): { where: string; addresses: HostAndPort[]; tls: boolean } {
   const { REDIS_CLUSTER_NODES: nodes = [], REDIS_SENTINELS: sentinels = [] } = settings;
   const { hostname, port, protocol } = new URL(settings.REDIS_URL);
@@ -69,42 +69,41 @@ function reasonOf(error: Error | undefined, settings: RedisSettings): string | u
   const sentinels = SENTINELS_FAILED.exec(error.message);
   if (sentinels) {
     const [, lastError] = sentinels;
-    if (lastError !== undefined) return SAYS_NOTHING.test(lastError) ? undefined : lastError;
+    if (lastError !== undefined) return NO_REASON.test(lastError) ? undefined : lastError;
     return `no sentinel knows a master named "${settings.REDIS_SENTINEL_NAME}". Check REDIS_SENTINEL_NAME`;
   }
   // Node leaves the message empty where a name has several addresses.
   const message = error.message || String((error as NodeJS.ErrnoException).code ?? error.name);
-  return SAYS_NOTHING.test(message) ? undefined : message;
+  return NO_REASON.test(message) ? undefined : message;
 }
 
-/** What to do about a refusal; '' where Redis says it itself, or it may pass. */
+/** What to do about a refusal; '' where the reason already says so, or it may be temporary. */
 function adviceOn(reason: string, error: Error | undefined): string {
-  const ofSentinel = error !== undefined && SENTINELS_FAILED.test(error.message);
+  const isOfSentinel = error !== undefined && SENTINELS_FAILED.test(error.message);
   if (/^(WRONGPASS|NOAUTH|ERR invalid password|ERR .*\bAUTH\b)/.test(reason))
-    return ofSentinel ? ' Check REDIS_SENTINEL_PASSWORD.' : ' Check user and password in REDIS_URL.';
+    return isOfSentinel ? ' Check REDIS_SENTINEL_PASSWORD.' : ' Check user and password in REDIS_URL.';
   if (reason.startsWith('NOPERM')) return ' Give the user of REDIS_URL the rights listed in docs/redis.md.';
   return '';
 }
 
 /**
- * What the first of these servers says that refuses a connection: Redis in protected mode, or with too many clients, writes one line of
- * its own before it closes, which ioredis drops. The error where it can't be connected to; undefined where all stay silent.
+ * The reason that the first of these servers gives for refusing a connection: Redis in protected mode, or with too many clients, writes
+ * one line before it closes, which ioredis drops. The network error where the server can't be reached; undefined where no server gives
+ * a reason.
  */
-async function firstWords(addresses: readonly HostAndPort[], tls: boolean): Promise<string | undefined> {
-  const words = await Promise.all(
-    addresses.map((address) => firstWordsOf(tls ? connectTls(address) : connect(address))),
-  );
+async function readRefusal(addresses: readonly HostAndPort[], tls: boolean): Promise<string | undefined> {
+  const words = await Promise.all(addresses.map((address) => refusalOf(tls ? connectTls(address) : connect(address))));
   return words.find((text) => text !== undefined);
 }
 
-function firstWordsOf(socket: Socket): Promise<string | undefined> {
+function refusalOf(socket: Socket): Promise<string | undefined> {
   return new Promise((resolve) => {
     let said = '';
-    const timer = setTimeout(() => socket.destroy(), FIRST_WORDS_MS);
+    const timer = setTimeout(() => socket.destroy(), REFUSAL_TIMEOUT_MS);
     socket.setEncoding('utf8');
     socket.on('data', (text: string) => {
       said += text;
-      if (said.includes('\n') || said.length > MAX_FIRST_WORDS) socket.destroy();
+      if (said.includes('\n') || said.length > MAX_REFUSAL_LENGTH) socket.destroy();
     });
     socket.on('error', (error) => {
       said ||= `-${error.message}`;

@@ -4,6 +4,12 @@ export interface Page<T> {
   nextCursor: string | null;
 }
 
+/** Which page: at most `limit` items, after the page that returned `cursor`. */
+export interface PageRequest {
+  limit: number;
+  cursor?: string | undefined;
+}
+
 /** The cursor did not come from this list. */
 export class BadCursor extends Error {
   override name = 'BadCursor';
@@ -37,8 +43,7 @@ export async function readPage<T extends { id: string }>(
   source: Source,
   load: (ids: string[]) => Promise<(T | undefined)[]>,
   isWanted: (item: T) => boolean,
-  limit: number,
-  cursor: string | undefined,
+  { limit, cursor }: PageRequest,
 ): Promise<Page<T>> {
   let after = cursor === undefined ? undefined : decodeCursor(cursor, source.idForm);
   const items = new Map<string, T>();
@@ -64,8 +69,17 @@ export async function readPage<T extends { id: string }>(
   return pageUpTo(after);
 }
 
-/** Whether an item has each value of a filter; undefined stands for any value. */
-export function matches<T extends object>(item: T, filter: { [Name in keyof T]?: T[Name] | undefined }): boolean {
+/** The values that some fields of an item must have; undefined stands for any value. */
+export type Filter<T, Name extends keyof T = keyof T> = { [N in Name]?: T[N] | undefined };
+
+/** Creation times in milliseconds, both ends included. */
+export interface TimeRange {
+  fromMs?: number | undefined;
+  toMs?: number | undefined;
+}
+
+/** Whether an item has each value of a filter. */
+export function matches<T extends object>(item: T, filter: Filter<T>): boolean {
   const names = Object.keys(filter) as (keyof T)[];
   return names.every((name) => filter[name] === undefined || filter[name] === item[name]);
 }

@@ -1,14 +1,14 @@
-/** Counts what each publisher has stored, by time, so that ingest can hold it to a quota. The quota itself is ingest's. */
+/** Counts the bytes that each publisher has stored, by time. The quota is left to ingest. */
 import { masters, readInfo } from './check-server.ts';
 import { publisherUsageKey } from './keys.ts';
 import type { Store } from './store.ts';
 
-/** The retention is counted in this many buckets: what a publisher stored is forgotten up to a thirtieth of the retention late. */
+/** The retention is divided into this many buckets: stored bytes are subtracted up to a thirtieth of the retention late. */
 const BUCKETS = 30;
 
 /**
- * Adds `bytes` (0 to only read) to what a publisher has stored, and returns what it has stored within the retention, in bytes. An estimate:
- * a process that is killed takes its last second of counts with it, and what is kept longer than the retention is not counted then.
+ * Adds `bytes` (0: only reads) to what a publisher has stored, and returns the bytes that it has stored within the retention. An estimate:
+ * the last second of counts of a killed process is lost, and events kept longer than the retention are not counted any more.
  */
 export async function addPublisherUsage(
   store: Store,
@@ -30,7 +30,7 @@ export async function addPublisherUsage(
   return counts.filter((entry) => !isOutdated(entry)).reduce((sum, [, count]) => sum + Number(count), 0);
 }
 
-/** The memory that Redis may use, in bytes, over all masters; undefined if a server does not tell. */
+/** The memory that all masters may use, in bytes; undefined if a server does not report it. */
 export async function redisCapacity(store: Store): Promise<number | undefined> {
   let total = 0;
   for (const server of masters(store.redis)) {

@@ -1,4 +1,4 @@
-/** What workers could reach lately, kept in Redis so that a worker that starts during an outage knows it too. */
+/** The sites that workers reached lately, stored so that a worker that starts during an outage knows them too. */
 import { partitionPrefix, reachedKey } from './keys.ts';
 import { pairs } from './sorted-set.ts';
 import type { Store } from './store.ts';
@@ -6,7 +6,7 @@ import type { Store } from './store.ts';
 const MAX_REACHED = 200;
 const LIFE_MS = 86_400_000;
 
-/** Adds sites that were just reached. The oldest go where there are more than 200. */
+/** Adds sites that were just reached. Keeps the latest 200. */
 export async function saveReachedSites(store: Store, sites: readonly string[], nowMs: number): Promise<void> {
   if (sites.length === 0) return;
   const key = reachedKey(partitionPrefix(store, 0));

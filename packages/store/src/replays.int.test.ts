@@ -32,7 +32,7 @@ describe('a replay of one delivery', () => {
       replayOf: source.id,
       createdAtMs: time.nowMs,
     });
-    const ofEvent = await listDeliveries(store, { eventId: source.eventId }, 10);
+    const ofEvent = await listDeliveries(store, { eventId: source.eventId }, { limit: 10 });
     expect(ofEvent.items.map((delivery) => delivery.id).sort()).toEqual([source.id, made.deliveryId].sort());
   });
   it('is possible for exactly 30 days after the failure', async () => {
@@ -143,7 +143,7 @@ describe('a bulk replay', () => {
     await deleteSubscription(store, id, time.nowMs, anna);
     expect(await run(second)).toMatchObject({ status: 'failed', replayed: 0 });
     expect(await startReplay(store, { subscriptionId: id, ...ofAll }, time.nowMs, anna)).toBe('no_subscription');
-    const listed = (await listReplays(store, { subscriptionId: id }, 10)).items.map((replay) => replay.id);
+    const listed = (await listReplays(store, { subscriptionId: id }, { limit: 10 })).items.map((replay) => replay.id);
     expect(listed.sort()).toEqual([first, second].sort());
   });
 });

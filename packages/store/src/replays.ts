@@ -64,8 +64,8 @@ export async function replaysOf(
 }
 
 /**
- * Begins a bulk replay of the failed deliveries of an address that were made from `fromMs` to `toMs`, both included; `stepReplay` does the
- * work. Deliveries made after now are never among them, or a replay could feed itself.
+ * Starts a bulk replay of the failed deliveries of an address that were made from `fromMs` to `toMs`, both included; `stepReplay` does the
+ * work. Leaves out deliveries made after `nowMs`, or a replay could replay its own deliveries.
  */
 export async function startReplay(
   store: Store,
@@ -120,8 +120,8 @@ export async function runningReplays(store: Store, partition: number): Promise<s
 
 /**
  * Does the next step of a bulk replay, oldest failures first; returns whether there is more to do. Several processes may do it at
- * once, and it may be repeated after a crash: a step counts once, and a failed delivery is replayed once. One whose event is already on
- * its way to the address again, or has arrived there by a replay, is skipped.
+ * once, and it may be repeated after a crash: a step counts once, and a failed delivery is replayed once. Skips a delivery that already has
+ * a replay which is unfinished or has succeeded.
  */
 export async function stepReplay(store: Store, replayId: string, nowMs: number): Promise<boolean> {
   const prefix = prefixOfId(store, replayId);

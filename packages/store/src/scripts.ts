@@ -1,4 +1,4 @@
-/** The Lua scripts: what each is given, in which order, and what it returns. What it does is said in its file in lua/. */
+/** Declares the Lua scripts: the arguments of each, in order, and its result. Its file in lua/ says what it does. */
 import type { EventRef } from '@posthorn/core';
 import type { Cluster, Redis } from 'ioredis';
 import { HELD_NOW } from './constants.ts';

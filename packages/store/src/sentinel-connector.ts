@@ -2,16 +2,16 @@
 import { type RedisOptions, SentinelConnector } from 'ioredis';
 
 /**
- * ioredis's own connector, but a failover can't end the connection for good. A sentinel's word of a failover that comes while the new
- * master is looked for already, because the old one had closed the connection, would be taken for an order to disconnect.
+ * ioredis's own connector, except that a failover can't end the connection for good. ioredis would take a sentinel's report of a failover
+ * for a call of `disconnect` if it came while the new master is already being looked up, because the old one had closed the connection.
  */
 class LastingSentinelConnector extends SentinelConnector {
   override connect(...args: Parameters<SentinelConnector['connect']>) {
-    // Nothing of the connection before this one is listened to any more.
+    // Removes the listeners of the connection before this one.
     this.disconnect();
     return super.connect(...args);
   }
 }
 
-/** For ioredis's options, which its duplicates share (BullMQ makes some). */
+/** For the options of ioredis, which duplicates of a connection share (BullMQ makes some). */
 export const sentinelConnector = LastingSentinelConnector as unknown as NonNullable<RedisOptions['Connector']>;

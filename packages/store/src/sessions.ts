@@ -1,4 +1,4 @@
-/** Signed-in operators' sessions in Redis, each a text that ends by itself. What is in it is the console's business. */
+/** The sessions of signed-in operators: texts that expire. Their content is left to the console. */
 import { sessionKey } from './keys.ts';
 import type { Store } from './store.ts';
 

@@ -16,7 +16,7 @@ import type { Store } from './store.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
-/** Minutes are kept for an hour, hours for a day, and a little longer, so that the oldest shown is whole. */
+/** Minutes are kept for an hour, hours for a day, and a little longer, so that the oldest one shown is complete. */
 const MINUTE_LIFE_MS = HOUR_MS + 5 * MINUTE_MS;
 const HOUR_LIFE_MS = 25 * HOUR_MS;
 /** Addresses counted in one script: about a millisecond of Redis. */
@@ -25,7 +25,7 @@ const CHUNK = 200;
 const ALIVE_MS = 10_000;
 const FORGET_AFTER_MS = 60_000;
 /** Addresses in each ranking. */
-const RANKED = 10;
+const MAX_RANKED = 10;
 
 /** What one worker has counted since it last added its counts. */
 export interface Counts {
@@ -83,14 +83,14 @@ export interface Period extends Totals {
   fromMs: number;
 }
 
-/** Attempts over a time: the whole, and minute by minute or hour by hour. Durations in milliseconds, null where there are none. */
+/** Attempts over a time: the total, and minute by minute or hour by hour. Durations in milliseconds, null where there are none. */
 export interface AttemptSeries extends Totals {
   attemptMs: { p50: number | null; p99: number | null };
   arrivalMs: { p50: number | null; p99: number | null };
   periods: Period[];
 }
 
-/** The last 60 minutes, or the last 24 hours, the present one included. */
+/** The last 60 minutes, or the last 24 hours, the current one included. */
 export async function readAttempts(store: Store, unit: 'minute' | 'hour', nowMs: number): Promise<AttemptSeries> {
   const [unitMs, count] = unit === 'minute' ? [MINUTE_MS, 60] : [HOUR_MS, 24];
   const numbers = lastOf(unitMs, count, nowMs);
@@ -130,12 +130,12 @@ export async function rankAddresses(
   const hours = lastOf(HOUR_MS, 2, nowMs);
   const rank = async (ranking: 'failing' | 'slow', rankOf: (address: AddressAttempts) => number) => {
     const keys = allPrefixes(store).flatMap((prefix) => hours.map((hour) => rankingKey(prefix, ranking, hour)));
-    const found = await Promise.all(keys.map((key) => store.redis.zrevrange(key, 0, RANKED - 1)));
+    const found = await Promise.all(keys.map((key) => store.redis.zrevrange(key, 0, MAX_RANKED - 1)));
     const ids = [...new Set(found.flat())];
     const addresses = await Promise.all(
       ids.map(async (id) => addressAttempts(id, await readAddressHours(store, id, hours))),
     );
-    return addresses.sort((a, b) => rankOf(b) - rankOf(a)).slice(0, RANKED);
+    return addresses.sort((a, b) => rankOf(b) - rankOf(a)).slice(0, MAX_RANKED);
   };
   const [failing, slow] = await Promise.all([
     rank('failing', ({ failed }) => failed),
@@ -165,14 +165,14 @@ function sum(records: Hash[], field: string): number {
   return records.reduce((total, record) => total + Number(record[field] ?? 0), 0);
 }
 
-/** Of the durations whose buckets are counted in the fields with this first letter. */
+/** Percentiles of the durations whose buckets are the fields with this first letter. */
 function percentiles(records: Hash[], letter: 'd' | 'l'): AttemptSeries['attemptMs'] {
   const fields = new Set(records.flatMap(Object.keys).filter((field) => field.startsWith(letter)));
   const counts = new Map(Array.from(fields, (field) => [Number(field.slice(1)), sum(records, field)]));
   return { p50: durationPercentile(counts, 0.5), p99: durationPercentile(counts, 0.99) };
 }
 
-/** The numbers of the last `count` minutes or hours since 1970, the oldest first, the present one included. */
+/** The numbers of the last `count` minutes or hours since 1970, the oldest first, the current one included. */
 function lastOf(unitMs: number, count: number, nowMs: number): number[] {
   const last = Math.floor(nowMs / unitMs);
   return Array.from({ length: count }, (_, i) => last - count + 1 + i);

@@ -1,4 +1,4 @@
-/** Gives the errors of the Redis client a type: `StorageUnavailable` where Redis is unavailable, as opposed to errors of the program. */
+/** Gives the errors of the Redis client a type: `StorageUnavailable` where Redis is unavailable, as opposed to bugs. */
 import { StorageUnavailable } from '@posthorn/core';
 import type { Cluster, Command, Redis } from 'ioredis';
 
@@ -7,15 +7,7 @@ const WRONG_COMMAND = /^-?(ERR (?!max number of clients)|WRONGTYPE|CROSSSLOT)/;
 /** Messages of the Redis client when it gives up on a command: it has no error classes for most of them. */
 const CLIENT_GAVE_UP =
   /^(Connection is closed|Command aborted due to connection close|Stream isn't writeable|Command timed out|Socket timeout|All sentinels|None of startup nodes|Node is disconnected|Cluster is (disconnect|ended)|Cluster isn't ready|Too many Cluster redirections|Unknown RESP type)/;
-const NETWORK_CODES = new Set([
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'ETIMEDOUT',
-  'EPIPE',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-]);
+const NETWORK_CODES = /^(ECONNREFUSED|ECONNRESET|ETIMEDOUT|EPIPE|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH)$/;
 
 /** `StorageUnavailable` for an error which means that; any other error as it is. */
 export function typedError<E extends Error | null | undefined>(error: E): E | StorageUnavailable {
@@ -31,10 +23,8 @@ function isUnavailable(error: Error): boolean {
       return true;
     case 'StorageUnavailable':
       return false;
-    default: {
-      const { code } = error as NodeJS.ErrnoException;
-      return CLIENT_GAVE_UP.test(error.message) || (code !== undefined && NETWORK_CODES.has(code));
-    }
+    default:
+      return CLIENT_GAVE_UP.test(error.message) || NETWORK_CODES.test((error as NodeJS.ErrnoException).code ?? '');
   }
 }
 

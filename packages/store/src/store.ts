@@ -1,4 +1,4 @@
-/** The handle that every function of this package takes: the connection, how keys are spelled, and what holds for the installation. */
+/** The handle that every function of this package takes: the connection, the key prefix, and the settings of the installation. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { DEFAULT_MAX_ATTEMPTS, DEFAULT_PAUSE_AFTER, StartError, StorageUnavailable } from '@posthorn/core';
 import { Cluster, Redis } from 'ioredis';
@@ -12,16 +12,16 @@ import { sentinelConnector } from './sentinel-connector.ts';
 import { settleConnect } from './settle-connect.ts';
 import { typeErrors } from './storage-errors.ts';
 
-/** Between two tries to join an installation whose Redis does not answer. */
+/** Pause between two attempts to open the store while Redis is unavailable. */
 const START_RETRY_MS = 500;
 
 export interface RedisSettings {
   REDIS_URL: string;
-  /** Some nodes of a Redis Cluster; wins over `REDIS_URL`, which then only says user, password and TLS. */
+  /** Some nodes of a Redis Cluster; wins over `REDIS_URL`, which then only gives user, password and TLS. */
   REDIS_CLUSTER_NODES?: readonly HostAndPort[] | undefined;
-  /** Some sentinels, which say where the master is; `REDIS_URL` then only says user, password, database and TLS. */
+  /** Some sentinels, which say where the master is; `REDIS_URL` then only gives user, password, database and TLS. */
   REDIS_SENTINELS?: readonly HostAndPort[] | undefined;
-  /** The name under which they watch it. */
+  /** The name under which the sentinels watch the master. */
   REDIS_SENTINEL_NAME?: string | undefined;
   REDIS_SENTINEL_PASSWORD?: string | undefined;
 }
@@ -39,19 +39,19 @@ export interface Store {
 }
 
 /**
- * A connection on which a command waits for this long is dead, though nobody has closed it: the machine or the way to it is gone.
+ * A connection on which a command waits for this long is dead although it was not closed: the machine or the network is gone.
  * Longer than BullMQ's blocking reads (10 s), shorter than a job's lock (30 s).
  */
 const SILENCE_MS = 20_000;
 const SENTINEL_TIMEOUT_MS = 2_000;
-/** Longest pause between two tries to reach Redis again, so that work goes on within a second of its return. */
+/** Longest pause between two attempts to reconnect, so that work resumes within a second of the return of Redis. */
 const MAX_RECONNECT_DELAY_MS = 1_000;
 
 /**
- * A connection to Redis or Redis Cluster that reconnects for ever. Its commands, and those of its duplicates, reject with
+ * A connection to Redis or Redis Cluster that never stops reconnecting. Its commands, and those of its duplicates, reject with
  * `StorageUnavailable` while Redis is unavailable.
- * With `failFastAfterMs` a command that gets no answer in that time fails, for those who have a caller waiting; without it,
- * commands wait for as long as Redis is away.
+ * With `failFastAfterMs`, a command without a reply in that time fails, for apps that have a caller waiting; without it, commands wait
+ * until Redis is back.
  */
 export function connectRedis(settings: RedisSettings, options: ConnectOptions = {}): Redis | Cluster {
   const redis = typeErrors(connect(settings, options));
@@ -72,7 +72,7 @@ function connect(settings: RedisSettings, options: ConnectOptions): Redis | Clus
     connectTimeout: 5_000,
     socketTimeout: SILENCE_MS,
     retryStrategy: reconnectDelayMs,
-    // A master that was demoted under us: connect anew. Where sentinels say to whom, the command is repeated there.
+    // The master has become a replica: reconnect. With sentinels, the command is repeated on the new master.
     reconnectOnError: (error: Error) => error.message.startsWith('READONLY') && (sentinels.length > 0 ? 2 : 1),
   };
   if (nodes.length === 0 && sentinels.length === 0) return new Redis(settings.REDIS_URL, common);
@@ -98,9 +98,9 @@ function connect(settings: RedisSettings, options: ConnectOptions): Redis | Clus
     ...(sentinelPassword !== undefined && { sentinelPassword }),
     ...(isTls && { enableTLSForSentinelMode: true, sentinelTLS: {} }),
     sentinelRetryStrategy: reconnectDelayMs,
-    // One that takes connections but does not answer; the next is asked then.
+    // For a sentinel that accepts connections but does not reply. Then the next one is asked.
     sentinelCommandTimeout: SENTINEL_TIMEOUT_MS,
-    // The sentinels tell of a failover, so that a master that is only out of reach is left at once.
+    // The sentinels report a failover, so that a master that is only unreachable is left at once.
     failoverDetector: true,
     Connector: sentinelConnector,
   });
@@ -110,7 +110,7 @@ function reconnectDelayMs(times: number): number {
   return Math.min(times * 50, MAX_RECONNECT_DELAY_MS);
 }
 
-/** The settings of the store, under the names that all apps give them (interface 2). */
+/** The settings of the store, under their names in all apps (interface 2). */
 export interface StoreSettings extends RedisSettings {
   KEY_PREFIX: string;
   PARTITIONS: number;
@@ -120,7 +120,7 @@ export interface StoreSettings extends RedisSettings {
 /**
  * The store of one process. `start` waits until Redis can be used, checks that this process may take part in the installation, and opens
  * the store; nothing may be read or written before `isOpen`, since the data may be that of an installation with other settings.
- * `onWarning` is told why it waits, `onError` of errors after that.
+ * `onWarning` gets the reason while it waits, `onError` the errors after that.
  */
 export function openStore(
   settings: StoreSettings,
@@ -157,7 +157,7 @@ export function openStore(
     isOpen: () => state === 'open',
     /** For errors of other connections to the same Redis. While the store waits for it, one report is enough. */
     onError,
-    /** Rejects unless the store is open, and Redis answers and accepts writes. */
+    /** Rejects unless the store is open and Redis accepts writes. */
     async checkReady(): Promise<void> {
       if (state !== 'open') throw new StorageUnavailable('Redis has not been reached since the start of this process.');
       await redis.hset(installationKey(prefix), 'checked_at', Date.now());
@@ -188,37 +188,37 @@ export function openStore(
 
 /**
  * Checks the server and the keys, and that this process agrees with the installation on the number of partitions, which decides where
- * each key is and so can't change while there are any. The first process to start settles it. Returns warnings; throws `StartError`.
+ * each key is stored and can't change while there are keys. The first process to start sets it. Returns warnings; throws `StartError`.
  */
 async function joinInstallation(store: Store): Promise<string[]> {
   const { redis, prefix, partitions } = store;
-  // First, since it waits for the connection: a Cluster knows none of its servers before.
+  // First, since it waits for the connection: a Cluster client knows none of its servers before.
   await checkKeys(store);
   const warnings = await checkServer(redis);
   const key = installationKey(prefix);
   await redis.hsetnx(key, 'partitions', partitions);
-  const settled = Number(await redis.hget(key, 'partitions'));
-  if (settled !== partitions) {
+  const agreed = Number(await redis.hget(key, 'partitions'));
+  if (agreed !== partitions) {
     throw new StartError(
-      `PARTITIONS is ${partitions}, but the data under KEY_PREFIX "${prefix}" was written with ${settled}. ` +
-        `Set PARTITIONS=${settled}, or choose another KEY_PREFIX.`,
+      `PARTITIONS is ${partitions}, but the data under KEY_PREFIX "${prefix}" was written with ${agreed}. ` +
+        `Set PARTITIONS=${agreed}, or choose another KEY_PREFIX.`,
     );
   }
   return warnings;
 }
 
-/** What the workers go by and the other apps show. */
+/** Rules that the workers apply and the other apps show. */
 export interface Rules {
   maxAttempts: number;
   pauseAfter: number;
 }
 
-/** Tells the other apps the workers' rules. */
+/** Stores the workers' rules for the other apps. */
 export async function announceRules(store: Store, { maxAttempts, pauseAfter }: Rules): Promise<void> {
   await store.redis.hset(installationKey(store.prefix), { max_attempts: maxAttempts, pause_after: pauseAfter });
 }
 
-/** The workers' rules; those of the specification (section 8) as long as no worker has said otherwise. */
+/** The workers' rules; those of the specification (section 8) until a worker has stored its own. */
 export async function readRules(store: Store): Promise<Rules> {
   const { max_attempts: maxAttempts, pause_after: pauseAfter } = await store.redis.hgetall(
     installationKey(store.prefix),

@@ -1,4 +1,4 @@
-/** Keeps subscriptions, and with each write the indexes that ingest and worker rely on, in one step. */
+/** Stores subscriptions; each write updates in one step the indexes that ingest and worker rely on. */
 import {
   AppError,
   type AuditEntry,
@@ -16,7 +16,7 @@ import { laneKey, prefixOfSubscription, subscriptionKey } from './keys.ts';
 import { fieldList, runScript } from './scripts.ts';
 import type { Store } from './store.ts';
 
-/** Each concurrent save costs a call one try, so this many calls at once always succeed. */
+/** Each concurrent save costs a call one try, so this many concurrent calls always succeed. */
 const MAX_TRIES = 20;
 
 /** A subscription with what only Posthorn itself sees. */

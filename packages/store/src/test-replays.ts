@@ -42,4 +42,4 @@ export async function run(replayId: string) {
   return (await loadReplays(store, [replayId]))[0]!;
 }
 export const replaysIn = async (subscriptionId: string) =>
-  (await listDeliveries(store, { subscriptionId }, 250)).items.filter(({ replayOf }) => replayOf !== null);
+  (await listDeliveries(store, { subscriptionId }, { limit: 250 })).items.filter(({ replayOf }) => replayOf !== null);

@@ -17,7 +17,7 @@ import {
 import { runScript } from './scripts.ts';
 import type { Store } from './store.ts';
 
-/** Work that one process at a time does in a partition; two at once would do harmless double work. */
+/** Work that one process at a time does in a partition. If two do, some work is done twice, without harm. */
 export type Duty = 'maintenance' | 'notifier';
 const dutyKeys = { maintenance: maintenanceKey, notifier: notifierKey } as const;
 
@@ -86,9 +86,7 @@ export async function expectedJobs(
   store: Store,
   partition: number,
   status: Extract<DeliveryStatus, 'pending' | 'waiting_for_retry'>,
-  beforeMs: number,
-  offset: number,
-  limit: number,
+  { beforeMs, offset, limit }: { beforeMs: number; offset: number; limit: number },
 ): Promise<{ jobs: DeliveryJob[]; next: number | undefined }> {
   const prefix = partitionPrefix(store, partition);
   const ids = await store.redis.zrangebyscore(byStatusKey(prefix, status), '-inf', beforeMs, 'LIMIT', offset, limit);
