@@ -3,7 +3,7 @@ import { type Environment, parseJson, type Replay, replayableUntilMs } from '@po
 import type * as api from '@posthorn/operator-api';
 import {
   type AuditRecord,
-  heldDeliveries,
+  laneLength,
   type Page,
   type StoredDelivery,
   type StoredEvent,
@@ -29,7 +29,7 @@ export async function serializeSubscription(
     validated: subscription.status === 'active' || subscription.status === 'paused',
     paused: subscription.status === 'paused',
     consecutive_failures: subscription.consecutiveFailures,
-    held_deliveries: await heldDeliveries(store, subscription.id),
+    held_deliveries: await laneLength(store, 'held', subscription.id),
     previous_secret_until: overlaps ? instant(subscription.previousSecretUntilMs) : null,
     created_at: instant(subscription.createdAtMs),
     updated_at: instant(subscription.updatedAtMs),

@@ -25,7 +25,7 @@ export const instantSchema = z
   .refine((text) => utcInstant(text)?.length === 24, 'Not a real instant');
 
 /** The same, as milliseconds since 1970. */
-export const instantMsSchema = instantSchema.transform((text) => Date.parse(utcInstant(text)!));
+export const instantMsSchema = instantSchema.transform((text) => Date.parse(String(utcInstant(text))));
 
 /**
  * The same instant in UTC with milliseconds and `Z`, or undefined where the text names no real instant (30 February, hour 25).

@@ -52,7 +52,7 @@ export function createConsumer(options: ConsumerOptions) {
   const timings = { ...TIMINGS, ...options.timings };
   const worker: Worker<BullData> = new Worker(
     QUEUE_NAME,
-    (job: Job<BullData>, token?: string) => run(worker, options, job, token!),
+    (job: Job<BullData>, token?: string) => run(worker, options, job, token),
     {
       connection: options.redis,
       prefix: options.partitionPrefix,
@@ -132,7 +132,7 @@ async function run(
   worker: Worker<BullData>,
   options: ConsumerOptions,
   job: Job<BullData>,
-  token: string,
+  token: string | undefined,
 ): Promise<void> {
   // Not stored with each job (see job.ts): unlimited tries, the delay from our backoff strategy, no stack traces.
   Object.assign(job.opts, { attempts: Number.MAX_SAFE_INTEGER, backoff: { type: 'schedule' }, stackTraceLimit: 0 });
@@ -149,7 +149,7 @@ async function run(
     case 'failed':
       throw new UnrecoverableError(outcome.reason);
     case 'retry':
-      await options.redis.eval(SET_PRIORITY, 1, worker.toKey(job.id!), RETRY_PRIORITY);
+      await options.redis.eval(SET_PRIORITY, 1, worker.toKey(job.id ?? ''), RETRY_PRIORITY);
       throw new RetryDue(outcome.delayMs, outcome.reason);
     case 'snoozed':
       await job.moveToDelayed(outcome.untilMs, token);

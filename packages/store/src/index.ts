@@ -17,8 +17,8 @@ export {
   loadEvent,
   type StoredEvent,
 } from './events.ts';
-export { type Lane, partitionPrefix } from './keys.ts';
-export { addressesToRelease, endDeliveries, releaseDeliveries, rescueJobs } from './lanes.ts';
+export { type Duty, type Lane, partitionPrefix } from './keys.ts';
+export { addressesToRelease, endDeliveries, laneLength, releaseDeliveries, rescueJobs } from './lanes.ts';
 export { listDeliveries, listReplays, listSubscriptions, readBacklog } from './lists.ts';
 export { type CreatedDelivery, createDeliveries, storeEvent } from './new-deliveries.ts';
 export { addOutageNotice, removeNotices, type WaitingNotice, waitingNotices } from './notices.ts';
@@ -63,7 +63,6 @@ export {
 export {
   changeSubscription,
   deleteSubscription,
-  heldDeliveries,
   loadSubscriptions,
   newSubscription,
   type StoredSubscription,
@@ -73,7 +72,6 @@ export {
 export {
   clearDeletedSubscription,
   closingSubscriptions,
-  type Duty,
   expectedJobs,
   giveUpLease,
   heldBefore,

@@ -58,8 +58,13 @@ export const laneKey = (prefix: string, lane: Lane, subscriptionId: string) => `
 export const laneIndexKey = (prefix: string, lane: Lane) => `${prefix}:release_${lane}`;
 /** Set of the deleted subscriptions that are not cleared away yet. */
 export const closingKey = (prefix: string) => `${prefix}:closing`;
-/** The lease for the partition's maintenance; expires when its holder dies. */
-export const maintenanceKey = (prefix: string) => `${prefix}:housekeeper`;
+/**
+ * Work that one process at a time does in a partition, and the keys of its leases, which expire when their holder dies. If two processes do
+ * it, some work is done twice, without harm.
+ */
+const LEASES = { maintenance: 'housekeeper', notifier: 'notifier' } as const;
+export type Duty = keyof typeof LEASES;
+export const leaseKey = (prefix: string, duty: Duty) => `${prefix}:${LEASES[duty]}`;
 /** Written before WAIT, so that replicas which acknowledge it have everything before it too. */
 export const replicatedKey = (prefix: string) => `${prefix}:replicated`;
 /** One bulk replay. */
@@ -74,8 +79,6 @@ export const replaysOfKey = (prefix: string, firstDeliveryId: string) => `${pref
 export const auditKey = (prefix: string) => `${prefix}:audit`;
 /** Stream of notices that have not been posted yet. */
 export const noticesKey = (prefix: string) => `${prefix}:notices`;
-/** The lease for posting the partition's notices. */
-export const notifierKey = (prefix: string) => `${prefix}:notifier`;
 /** Counts of attempts and their durations in one minute or hour; in the first partition, for the whole installation. */
 export const statsKey = (prefix: string, unit: 'minute' | 'hour', number: number) =>
   `${prefix}:stats:${unit}:${number}`;

@@ -7,7 +7,7 @@ import {
   changeSubscription,
   createDeliveries,
   expectedJobs,
-  heldDeliveries,
+  laneLength,
   releaseDeliveries,
 } from './index.ts';
 import { attempt, begin, deliver, event, loadOne, park, store, subscribe, time } from './test-deliveries.ts';
@@ -76,7 +76,7 @@ describe('parked deliveries of a paused address', () => {
     await changeSubscription(store, subscription.id, (now) => ({ ...now, status: 'paused' }));
     expect(await releaseDeliveries(store, 'parked', subscription.id, 1, time.nowMs)).toEqual([]);
     expect((await Promise.all(ids.map(loadOne))).map(({ status }) => status)).toEqual(['held', 'held', 'held']);
-    expect(await heldDeliveries(store, subscription.id)).toBe(3);
+    expect(await laneLength(store, 'held', subscription.id)).toBe(3);
     expect(await addressesToRelease(store, partitionOf(subscription.id, store.partitions), 'parked')).toEqual([]);
     await changeSubscription(store, subscription.id, (now) => ({ ...now, status: 'active' }));
     const released = await releaseDeliveries(store, 'held', subscription.id, 10, time.nowMs);

@@ -39,6 +39,11 @@ export async function addressesToRelease(store: Store, partition: number, lane: 
   return await store.redis.smembers(laneIndexKey(partitionPrefix(store, partition), lane));
 }
 
+/** How many deliveries of an address wait in a lane. */
+export async function laneLength(store: Store, lane: Lane, subscriptionId: string): Promise<number> {
+  return await store.redis.zcard(laneKey(prefixOfSubscription(store, subscriptionId), lane, subscriptionId));
+}
+
 /**
  * Ends unfinished deliveries of one partition without an attempt; with `onlyHeld`, those that are still held. Returns the
  * jobs they may still have, for the caller to remove.

@@ -7,8 +7,8 @@ import {
   createDeliveries,
   deleteSubscription,
   findMatches,
-  heldDeliveries,
   interruptedFanOuts,
+  laneLength,
   loadEvent,
   saveSubscription,
   storeEvent,
@@ -77,6 +77,6 @@ describe('fan-out', () => {
     await deleteSubscription(store, deleted.id, time.nowMs, { operator: 'anna' });
     const made = await deliver([paused.id, deleted.id]);
     expect(made.map(({ state }) => state).sort()).toEqual(['held', 'none']);
-    expect(await heldDeliveries(store, paused.id)).toBe(1);
+    expect(await laneLength(store, 'held', paused.id)).toBe(1);
   });
 });

@@ -107,9 +107,7 @@ export async function countFailed(
 ): Promise<number> {
   const prefix = prefixOfSubscription(store, subscriptionId);
   const key = failedKey(prefix, subscriptionId);
-  for (let offset: number | undefined = 0; offset !== undefined; ) {
-    offset = await pruneIndex(store, prefix, key, nowMs - store.retentionMs, offset);
-  }
+  await pruneIndex(store, prefix, key, nowMs - store.retentionMs, Number.POSITIVE_INFINITY);
   return await store.redis.zcount(key, fromMs, toMs);
 }
 

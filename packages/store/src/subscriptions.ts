@@ -12,7 +12,7 @@ import {
 } from '@posthorn/core';
 import type { AuditNote } from './audit.ts';
 import { DELETED } from './constants.ts';
-import { laneKey, prefixOfSubscription, subscriptionKey } from './keys.ts';
+import { prefixOfSubscription, subscriptionKey } from './keys.ts';
 import { fieldList, runScript } from './scripts.ts';
 import type { Store } from './store.ts';
 
@@ -116,11 +116,6 @@ export async function loadSubscriptions(
   return await Promise.all(
     ids.map(async (id) => decode(id, await store.redis.hgetall(subscriptionKey(prefixOfSubscription(store, id), id)))),
   );
-}
-
-/** How many deliveries of an address are held. */
-export async function heldDeliveries(store: Store, subscriptionId: string): Promise<number> {
-  return await store.redis.zcard(laneKey(prefixOfSubscription(store, subscriptionId), 'held', subscriptionId));
 }
 
 /** Deletes a subscription at once; `closeSubscription` ends its deliveries and clears the rest. Returns false where there is none. */

@@ -5,21 +5,17 @@ import {
   byStatusKey,
   bySubscriptionKey,
   closingKey,
+  type Duty,
   LANES,
   laneIndexKey,
   laneKey,
-  maintenanceKey,
-  notifierKey,
+  leaseKey,
   partitionPrefix,
   prefixOfSubscription,
   subscriptionKey,
 } from './keys.ts';
 import { runScript } from './scripts.ts';
 import type { Store } from './store.ts';
-
-/** Work that one process at a time does in a partition. If two do, some work is done twice, without harm. */
-export type Duty = 'maintenance' | 'notifier';
-const dutyKeys = { maintenance: maintenanceKey, notifier: notifierKey } as const;
 
 /** Acquires or extends the lease for a duty in a partition for `lifeMs`. Returns whether `holder` has it. */
 export async function holdLease(
@@ -30,29 +26,35 @@ export async function holdLease(
   lifeMs: number,
 ): Promise<boolean> {
   const prefix = partitionPrefix(store, partition);
-  return await runScript(store, 'lease', prefix, { key: dutyKeys[duty](prefix), holder, lifeMs });
+  return await runScript(store, 'lease', prefix, { key: leaseKey(prefix, duty), holder, lifeMs });
 }
 
 /** Releases a lease early, so that another process need not wait for its end. */
 export async function giveUpLease(store: Store, duty: Duty, partition: number, holder: string): Promise<void> {
-  const key = dutyKeys[duty](partitionPrefix(store, partition));
+  const key = leaseKey(partitionPrefix(store, partition), duty);
   if ((await store.redis.get(key)) === holder) await store.redis.del(key);
 }
 
+/** Index entries checked by one script: a few milliseconds of Redis. */
+const PRUNE_CHUNK = 500;
+
 /**
- * Removes the entries whose record has expired from an index of deliveries. Checks those made before `beforeMs`, from `offset` on, at
- * most 500. Returns the offset to continue at, or undefined at the end.
+ * Removes the entries whose record has expired from an index of deliveries. Checks up to `maxChunks` times 500 of those made before
+ * `beforeMs`, oldest first.
  */
 export async function pruneIndex(
   store: Store,
   prefix: string,
   key: string,
   beforeMs: number,
-  offset: number,
-): Promise<number | undefined> {
-  const limit = 500;
-  const { lookedAt, removed } = await runScript(store, 'pruneIndex', prefix, { key, beforeMs, offset, limit });
-  return lookedAt < limit ? undefined : offset + lookedAt - removed;
+  maxChunks: number,
+): Promise<void> {
+  for (let chunk = 0, offset = 0; chunk < maxChunks; chunk++) {
+    const values = { key, beforeMs, offset, limit: PRUNE_CHUNK };
+    const { lookedAt, removed } = await runScript(store, 'pruneIndex', prefix, values);
+    if (lookedAt < PRUNE_CHUNK) return;
+    offset += lookedAt - removed;
+  }
 }
 
 /** Prunes the index of a final status like `pruneIndex`. */
@@ -61,10 +63,10 @@ export async function pruneFinished(
   partition: number,
   status: 'succeeded' | 'failed',
   beforeMs: number,
-  offset: number,
-): Promise<number | undefined> {
+  maxChunks: number,
+): Promise<void> {
   const prefix = partitionPrefix(store, partition);
-  return await pruneIndex(store, prefix, byStatusKey(prefix, status), beforeMs, offset);
+  await pruneIndex(store, prefix, byStatusKey(prefix, status), beforeMs, maxChunks);
 }
 
 /** Held deliveries of a partition made before `beforeMs`, oldest first. */

@@ -14,10 +14,7 @@ export const pruneIndexes = ({ store, clock }: DutyContext): Duty => ({
   everyMs: 10_000,
   async run(partition) {
     for (const status of ['succeeded', 'failed'] as const) {
-      let offset: number | undefined = 0;
-      for (let chunk = 0; chunk < MAX_CHUNKS_PER_RUN && offset !== undefined; chunk++) {
-        offset = await pruneFinished(store, partition, status, clock.now() - store.retentionMs, offset);
-      }
+      await pruneFinished(store, partition, status, clock.now() - store.retentionMs, MAX_CHUNKS_PER_RUN);
     }
   },
 });
