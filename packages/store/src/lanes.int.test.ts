@@ -18,9 +18,9 @@ describe('parking', () => {
     const jobs = [];
     for (let i = 0; i < 3; i++) {
       time.nowMs += 1;
-      const of = event();
-      const [made] = await deliver([subscription.id], of);
-      jobs.push({ deliveryId: made!.deliveryId, generation: 0, subscriptionId: subscription.id, event: eventRef(of) });
+      const sent = event();
+      const [made] = await deliver([subscription.id], sent);
+      jobs.push({ deliveryId: made!.deliveryId, generation: 0, subscriptionId: subscription.id, event: eventRef(sent) });
     }
     for (const job of [...jobs].reverse()) expect(await park(job)).toBe('parked');
     const released = await releaseDeliveries(store, 'parked', subscription.id, 2, time.nowMs);
@@ -36,9 +36,9 @@ describe('a new delivery to an address where many wait', () => {
     const published: Event[] = [];
     const publish = async () => {
       time.nowMs += 1;
-      const of = event();
-      published.push(of);
-      const [made] = await deliver([subscription.id], of);
+      const sent = event();
+      published.push(sent);
+      const [made] = await deliver([subscription.id], sent);
       return made!;
     };
     for (let i = 0; i < 100; i++) {
@@ -69,8 +69,8 @@ describe('parked deliveries of a paused address', () => {
     const subscription = await subscribe();
     const ids: string[] = [];
     for (let i = 0; i < 3; i++) {
-      const [{ deliveryId, ...of }] = (await deliver([subscription.id])) as [CreatedDelivery];
-      await park({ deliveryId, generation: 0, subscriptionId: of.subscriptionId, event: eventRef(event()) });
+      const [{ deliveryId, ...sent }] = (await deliver([subscription.id])) as [CreatedDelivery];
+      await park({ deliveryId, generation: 0, subscriptionId: sent.subscriptionId, event: eventRef(event()) });
       ids.push(deliveryId);
     }
     await changeSubscription(store, subscription.id, (now) => ({ ...now, status: 'paused' }));
@@ -88,11 +88,11 @@ describe('parked deliveries of a paused address', () => {
 
 describe('an overdue retry', () => {
   const retry = async (id: string) => {
-    const of = event();
-    const [made] = await deliver([id], of);
+    const sent = event();
+    const [made] = await deliver([id], sent);
     await attempt(made!.deliveryId, 1, { kind: 'retry', delayMs: 60_000, nextAttemptAtMs: time.nowMs + 60_000 });
     time.nowMs += 1;
-    return { deliveryId: made!.deliveryId, generation: 0, subscriptionId: id, event: eventRef(of) };
+    return { deliveryId: made!.deliveryId, generation: 0, subscriptionId: id, event: eventRef(sent) };
   };
   it('waits in a lane, is released in order of age, and is not overdue again', async () => {
     const subscription = await subscribe();
@@ -137,9 +137,9 @@ describe('first attempts after an outage', () => {
   it('are overdue, unlike those of later events, and leave no due time after a success', async () => {
     const subscription = await subscribe();
     const publish = async () => {
-      const of = event();
-      const [made] = await deliver([subscription.id], of);
-      return { deliveryId: made!.deliveryId, generation: 0, subscriptionId: subscription.id, event: eventRef(of) };
+      const sent = event();
+      const [made] = await deliver([subscription.id], sent);
+      return { deliveryId: made!.deliveryId, generation: 0, subscriptionId: subscription.id, event: eventRef(sent) };
     };
     const [first, second] = [await publish(), await publish()];
     // Less than a minute: a retry would not be overdue yet.

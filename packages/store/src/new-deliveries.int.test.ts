@@ -40,10 +40,10 @@ describe('matching', () => {
 describe('fan-out', () => {
   it('makes and changes nothing when it is repeated', async () => {
     const subscription = await subscribe();
-    const of = event();
-    const [first] = await deliver([subscription.id], of);
+    const sent = event();
+    const [first] = await deliver([subscription.id], sent);
     expect(first?.state).toBe('pending');
-    const again = { ref: eventRef(of), event: of, acceptedAtMs: time.nowMs, subscriptionIds: [subscription.id] };
+    const again = { ref: eventRef(sent), event: sent, acceptedAtMs: time.nowMs, subscriptionIds: [subscription.id] };
     expect((await createDeliveries(store, again))[0]).toEqual(first);
     await attempt(first!.deliveryId, 1, { kind: 'succeeded' });
     expect((await createDeliveries(store, again))[0]?.state).toBe('alreadyQueued');
@@ -51,10 +51,10 @@ describe('fan-out', () => {
   });
   it('keeps the first content of an event and the subscriptions that it matched first', async () => {
     const subscription = await subscribe();
-    const of = event({ dataJson: '{"id":"s","text":"a\\nb"}' });
+    const sent = event({ dataJson: '{"id":"s","text":"a\\nb"}' });
     const stored = {
-      ref: eventRef(of),
-      event: of,
+      ref: eventRef(sent),
+      event: sent,
       acceptedAtMs: time.nowMs,
       subscriptionIds: [subscription.id],
     };
@@ -64,11 +64,11 @@ describe('fan-out', () => {
   });
   it('is listed as interrupted until it is confirmed', async () => {
     const subscription = await subscribe();
-    const of = event();
-    await deliver([subscription.id], of);
+    const sent = event();
+    await deliver([subscription.id], sent);
     expect(await interruptedFanOuts(store, time.nowMs - 1, 10)).toEqual([]);
-    expect(await interruptedFanOuts(store, time.nowMs, 10)).toEqual([eventRef(of)]);
-    await confirmFanOut(store, eventRef(of));
+    expect(await interruptedFanOuts(store, time.nowMs, 10)).toEqual([eventRef(sent)]);
+    await confirmFanOut(store, eventRef(sent));
     expect(await interruptedFanOuts(store, time.nowMs, 10)).toEqual([]);
   });
   it('holds the delivery to a paused address from the start, and makes none to a deleted one', async () => {

@@ -18,39 +18,39 @@ describe('retention', () => {
   const expiryOf = async (key: string) => await store.redis.pexpiretime(key);
   const deliveryKey = (subscriptionId: string, id: string) =>
     `${partitionPrefix(store, partitionOf(subscriptionId, store.partitions))}:delivery:${id}`;
-  const eventKey = (of: Event) =>
-    `${partitionPrefix(store, partitionOf(of.id, store.partitions))}:event:${eventRef(of)}`;
+  const eventKey = (sent: Event) =>
+    `${partitionPrefix(store, partitionOf(sent.id, store.partitions))}:event:${eventRef(sent)}`;
 
   it('keeps a failed delivery and its event for a day longer than it can be replayed', async () => {
     const subscription = await subscribe();
-    const of = event();
-    const [{ deliveryId }] = (await deliver([subscription.id], of)) as [CreatedDelivery];
+    const sent = event();
+    const [{ deliveryId }] = (await deliver([subscription.id], sent)) as [CreatedDelivery];
     time.nowMs += 14 * 3_600_000;
     await attempt(deliveryId, 1, failure);
     // A day longer than it can be replayed, so that one who comes too late is told so.
     const until = time.nowMs + 10 + RETENTION + DAY;
     expect(await expiryOf(deliveryKey(subscription.id, deliveryId))).toBe(until);
-    expect(await expiryOf(eventKey(of))).toBe(until);
+    expect(await expiryOf(eventKey(sent))).toBe(until);
   });
   it('gives a successful delivery the expiry of its event, and an unfinished one none', async () => {
     const subscription = await subscribe();
-    const of = event();
-    const [{ deliveryId }] = (await deliver([subscription.id], of)) as [CreatedDelivery];
+    const sent = event();
+    const [{ deliveryId }] = (await deliver([subscription.id], sent)) as [CreatedDelivery];
     expect(await expiryOf(deliveryKey(subscription.id, deliveryId))).toBe(-1);
     await attempt(deliveryId, 1, { kind: 'succeeded' });
     expect(await expiryOf(deliveryKey(subscription.id, deliveryId))).toBe(time.nowMs + RETENTION);
-    expect(await expiryOf(eventKey(of))).toBe(time.nowMs + RETENTION);
+    expect(await expiryOf(eventKey(sent))).toBe(time.nowMs + RETENTION);
   });
   it('never shortens the life of an event', async () => {
-    const of = event();
-    await storeEvent(store, { ref: eventRef(of), event: of, acceptedAtMs: time.nowMs, subscriptionIds: [] });
-    await keepEvent(store, eventRef(of), time.nowMs + 1_000);
-    expect(await expiryOf(eventKey(of))).toBe(time.nowMs + RETENTION);
+    const sent = event();
+    await storeEvent(store, { ref: eventRef(sent), event: sent, acceptedAtMs: time.nowMs, subscriptionIds: [] });
+    await keepEvent(store, eventRef(sent), time.nowMs + 1_000);
+    expect(await expiryOf(eventKey(sent))).toBe(time.nowMs + RETENTION);
   });
   it('fails held deliveries older than the retention as expired, and they can still be replayed', async () => {
     const subscription = await subscribe({ status: 'paused' });
-    const of = event();
-    const [{ deliveryId }] = (await deliver([subscription.id], of)) as [CreatedDelivery];
+    const sent = event();
+    const [{ deliveryId }] = (await deliver([subscription.id], sent)) as [CreatedDelivery];
     const partition = partitionOf(subscription.id, store.partitions);
     expect(await heldBefore(store, partition, time.nowMs - 1, 10)).toEqual([]);
     const old = await heldBefore(store, partition, time.nowMs, 10);
@@ -62,7 +62,7 @@ describe('retention', () => {
       finishedAtMs: time.nowMs,
     });
     expect(await laneLength(store, 'held', subscription.id)).toBe(0);
-    expect(await expiryOf(eventKey(of))).toBe(time.nowMs + RETENTION + DAY);
+    expect(await expiryOf(eventKey(sent))).toBe(time.nowMs + RETENTION + DAY);
   });
   it('prunes index entries whose delivery has expired, and keeps the others', async () => {
     const subscription = await subscribe();
