@@ -22,6 +22,10 @@ const WITH_ITS_EVENT_MS = 60_000;
 /** A retry that has been due for this long is overdue: it is released at a fixed rate for its address. */
 const OVERDUE_AFTER_MS = 60_000;
 
+/** The fields that decide what a worker has to do for a job, and that an attempt needs. */
+const DELIVERY_FIELDS = ['st', 'g', 'x', 'e', 'c', 'n', 'k'];
+const ADDRESS_FIELDS = ['status', 'url', 'secret', 'previous_secret', 'previous_until'];
+
 type AttemptJob = Pick<DeliveryJob, 'deliveryId' | 'generation' | 'subscriptionId'>;
 
 /** What a worker has to do for a job. */
@@ -56,15 +60,8 @@ export async function beginAttempt(store: Store, job: AttemptJob, nowMs: number,
   const prefix = prefixOfId(store, id);
   for (;;) {
     const [delivery, address] = await Promise.all([
-      store.redis.hmget(deliveryKey(prefix, id), 'st', 'g', 'x', 'e', 'c', 'n', 'k'),
-      store.redis.hmget(
-        subscriptionKey(prefix, subscriptionId),
-        'status',
-        'url',
-        'secret',
-        'previous_secret',
-        'previous_until',
-      ),
+      store.redis.hmget(deliveryKey(prefix, id), ...DELIVERY_FIELDS),
+      store.redis.hmget(subscriptionKey(prefix, subscriptionId), ...ADDRESS_FIELDS),
     ]);
     const [st, newestGeneration, dueAt, eventText, created, attempts, kind] = delivery;
     const event = eventText as EventRef;

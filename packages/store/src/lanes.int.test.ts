@@ -20,7 +20,12 @@ describe('parking', () => {
       time.nowMs += 1;
       const sent = event();
       const [made] = await deliver([subscription.id], sent);
-      jobs.push({ deliveryId: made!.deliveryId, generation: 0, subscriptionId: subscription.id, event: eventRef(sent) });
+      jobs.push({
+        deliveryId: made!.deliveryId,
+        generation: 0,
+        subscriptionId: subscription.id,
+        event: eventRef(sent),
+      });
     }
     for (const job of [...jobs].reverse()) expect(await park(job)).toBe('parked');
     const released = await releaseDeliveries(store, 'parked', subscription.id, 2, time.nowMs);
