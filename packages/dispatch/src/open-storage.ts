@@ -1,7 +1,7 @@
 /** Opens what the functions of this package work with: the store, and the producer of the queue. */
 import { createProducer } from '@posthorn/queue';
 import { openStore, readBacklog as readStored } from '@posthorn/store';
-import type { DispatchContext } from './context.ts';
+import type { DispatchContext, StoreAndQueue } from './context.ts';
 
 /** A caller waits for the response: a command fails if Redis does not reply in this time. */
 const FAIL_FAST_AFTER_MS = 5_000;
@@ -20,7 +20,7 @@ export function openStorage(settings: Parameters<typeof openStore>[0], logger: D
 }
 
 /** Resolves with counts of what is in Redis, jobs included. To be called once the storage is open. */
-export async function readBacklog({ store, producer }: Pick<DispatchContext, 'store' | 'producer'>, nowMs: number) {
+export async function readBacklog({ store, producer }: StoreAndQueue, nowMs: number) {
   const [stored, jobs] = await Promise.all([readStored(store, nowMs), producer.counts()]);
   return { ...stored, jobs: { ...jobs } };
 }
