@@ -12,7 +12,7 @@ export interface AddressState {
   takesEvents: boolean;
 }
 
-/** A new address: nobody has validated it yet. */
+/** A new address, which is not validated yet. */
 export const NEW_ADDRESS: Readonly<AddressState> = {
   status: 'awaiting_validation',
   statusReason: null,

@@ -19,7 +19,7 @@ export const DELETED = 'deleted';
  * it ends the delivery; a failed delivery, so that an operator who replays it too late gets the reason.
  */
 export const GRACE_MS = 86_400_000;
-/** Notices kept in a partition while nobody fetches them. */
+/** Notices kept in a partition; beyond that the oldest are dropped. */
 export const MAX_NOTICES = 100_000;
 /** In place of a generation: the delivery was held, not released. */
 export const HELD_NOW = '-1';
@@ -33,7 +33,7 @@ const text = (value: string) => `'${value}'`;
 const key = (withoutPrefix: string) => `prefix .. '${withoutPrefix}'`;
 /** A delivery's status as it is stored. */
 const status = (name: DeliveryStatus) => text(String(DELIVERY_STATUSES.indexOf(name)));
-/** Constants for words: named by the word in capitals after a prefix. */
+/** A constant for each word, named by the prefix and the word in capitals: 'replay.done' with NOTICE_ is NOTICE_REPLAY_DONE. */
 function words<W extends string>(prefix: string, list: readonly W[], expressionOf: (word: W) => string = text) {
   return Object.fromEntries(list.map((word) => [prefix + word.toUpperCase().replaceAll('.', '_'), expressionOf(word)]));
 }

@@ -2,7 +2,7 @@
 import { newestFirst, type Position } from './page.ts';
 import type { Store } from './store.ts';
 
-/** With `idPrefix`, entries read in one command. */
+/** Entries read by one command of a scan that passes over other ids. */
 const ENTRIES_AT_ONCE = 2_000;
 
 export interface Scan {

@@ -38,7 +38,7 @@ export async function subscribe(change: Partial<StoredSubscription> = {}): Promi
   expect(await saveSubscription(store, made)).toBe(true);
   return (await loadSubscriptions(store, [made.id]))[0]!;
 }
-/** An event of the present. */
+/** An event created now. */
 export function event(change: Partial<Event> = {}): Event {
   const createdAt = new Date(time.nowMs).toISOString();
   return {

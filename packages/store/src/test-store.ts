@@ -1,4 +1,4 @@
-/** For tests: a store of one's own on a real Redis. */
+/** For tests: a separate store on a real Redis. */
 import { testPrefix, testRedisUrl } from '@posthorn/testing';
 import { openStore, type Store } from './store.ts';
 

@@ -1,6 +1,6 @@
 -- Records an attempt and its verdict, once: a second call with the same number changes nothing. Counts consecutive failures and pauses
--- the address at the limit: mirrors `nextAddressState` of packages/core (specification 3.2). Returns {'recorded', 'over' or 'repeated', consecutive failures, 1 where this paused the
--- address, deliveries parked at the address}.
+-- the address at the limit: mirrors `nextAddressState` of packages/core (specification 3.2). Returns {'recorded', 'over' or 'repeated',
+-- consecutive failures, 1 where this paused the address, deliveries parked at the address}.
 local key = KEY_DELIVERY .. id
 local found = call('HMGET', key, 'st', 'n', 's', 'c', 'x')
 local st, sub, created = found[1], found[3], found[4]

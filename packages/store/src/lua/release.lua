@@ -1,5 +1,5 @@
 -- Takes up to `limit` deliveries out of a lane, oldest first. Each gets a new generation, whose job the caller adds next (if it does not,
--- the search for lost jobs does). Nothing leaves the held lane unless the address is active. Deliveries in another lane of an address that
+-- the rescue of lost jobs does). Nothing leaves the held lane unless the address is active. Deliveries in another lane of an address that
 -- is not active are held from now on, and returned with the generation HELD_NOW. An overdue one is due at `dueAtMs`, so its next attempt
 -- is not overdue again.
 -- Returns (delivery, generation, event, attempts recorded)…

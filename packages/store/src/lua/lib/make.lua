@@ -1,7 +1,7 @@
 --@include append
 
--- Makes a delivery that does not exist yet. Returns 'pending' (its first job must be added), 'held', 'alreadyQueued' (it is parked), or 'none' (its
--- subscription is gone, nothing was made).
+-- Makes a delivery that does not exist yet. Returns 'pending' (its first job must be added), 'held', 'alreadyQueued' (it is parked), or
+-- 'none' (its subscription is gone, nothing was made).
 local function make(sub, id, event, kind, nowMs, oldestMs, lifeMs, replayOf)
   local key = KEY_DELIVERY .. id
   local status = call('HGET', KEY_SUBSCRIPTION .. sub, 'status')
@@ -17,7 +17,7 @@ local function make(sub, id, event, kind, nowMs, oldestMs, lifeMs, replayOf)
     call('ZADD', KEY_HELD .. sub, nowMs, id)
     return 'held'
   end
-  -- Where many wait for a slot already, one more job in the queue would only delay other addresses.
+  -- Where many deliveries wait for a slot already, one more job in the queue would only delay other addresses.
   local parked = KEY_PARKED .. sub
   if call('ZCARD', parked) < PARK_NEW_FROM then return 'pending' end
   call('ZADD', parked, nowMs, id)
