@@ -25,6 +25,7 @@ describe('closeSubscription', () => {
     };
     const partitionPrefixes = [0, 1, 2, 3].map((number) => partitionPrefix(store, number));
     const producer = createProducer({ redis: store.redis, partitionPrefixes, onError });
+    await producer.ready();
     const partition = partitionOf(subscription.id, store.partitions);
     const jobs = [pending!, held!].map(({ deliveryId, subscriptionId }) => {
       return { deliveryId, generation: 0, subscriptionId, event: 'event' as EventRef };
