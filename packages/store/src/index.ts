@@ -1,12 +1,7 @@
 /** What the apps may do with what is stored. */
 
-export {
-  type Begun,
-  beginAttempt,
-  parkDelivery,
-  recordAttempt,
-} from './attempts.ts';
-export { type AuditRecord, appendAudit, listAudit } from './audit.ts';
+export * from './attempts.ts';
+export * from './audit.ts';
 export { loadDeliveries, type StoredDelivery } from './delivery-record.ts';
 export {
   confirmFanOut,
@@ -18,38 +13,18 @@ export {
   type StoredEvent,
 } from './events.ts';
 export { type Duty, type Lane, partitionPrefix } from './keys.ts';
-export { addressesToRelease, endDeliveries, laneLength, releaseDeliveries, rescueJobs } from './lanes.ts';
-export { listDeliveries, listReplays, listSubscriptions, readBacklog } from './lists.ts';
+export * from './lanes.ts';
+export * from './lists.ts';
 export { type CreatedDelivery, createDeliveries, storeEvent } from './new-deliveries.ts';
-export { addOutageNotice, removeNotices, type WaitingNotice, waitingNotices } from './notices.ts';
+export * from './notices.ts';
 export { BadCursor, type Page } from './page.ts';
-export { addPublisherUsage, redisCapacity } from './publisher-usage.ts';
-export { loadReachedSites, saveReachedSites } from './reached-sites.ts';
-export {
-  countFailed,
-  loadReplays,
-  replayDelivery,
-  replaysOf,
-  runningReplays,
-  startReplay,
-  stepReplay,
-} from './replays.ts';
-export { createReplicaWait, TooFewReplicas } from './replicas.ts';
+export * from './publisher-usage.ts';
+export * from './reached-sites.ts';
+export * from './replays.ts';
+export * from './replicas.ts';
 export type { ReplayRefusal } from './scripts.ts';
-export { deleteSession, loadSession, saveSession } from './sessions.ts';
-export {
-  type AddressAttempts,
-  type AttemptSeries,
-  addCounts,
-  aliveWorkers,
-  type Counts,
-  deregisterWorker,
-  type Period,
-  rankAddresses,
-  readAddressAttempts,
-  readAttempts,
-  sendHeartbeat,
-} from './stats.ts';
+export * from './sessions.ts';
+export * from './stats.ts';
 export {
   allPartitions,
   announceRules,
@@ -60,15 +35,7 @@ export {
   readRules,
   type Store,
 } from './store.ts';
-export {
-  changeSubscription,
-  deleteSubscription,
-  loadSubscriptions,
-  newSubscription,
-  type StoredSubscription,
-  saveSubscription,
-  sealedSecretsAt,
-} from './subscriptions.ts';
+export * from './subscriptions.ts';
 export {
   clearDeletedSubscription,
   closingSubscriptions,

@@ -3,15 +3,7 @@ import { deliveryId, type EventRef, newReplayId, type Replay, type ReplayStatus 
 import type { AuditNote } from './audit.ts';
 import { keptWhileUnfinishedMs, loadExisting, type StoredDelivery } from './delivery-record.ts';
 import { keepIfExists } from './events.ts';
-import {
-  failedKey,
-  partitionPrefix,
-  prefixOfId,
-  prefixOfSubscription,
-  replayingKey,
-  replayKey,
-  replaysOfKey,
-} from './keys.ts';
+import * as keys from './keys.ts';
 import { streamLimits } from './new-deliveries.ts';
 import { fieldList, type ReplayRefusal, runScript } from './scripts.ts';
 import { pairs, scanSortedSet } from './sorted-set.ts';
@@ -37,7 +29,7 @@ export async function replayDelivery(
   if (!(await keepIfExists(store, event, nowMs + keptWhileUnfinishedMs(store)))) return { refused: 'too_late' };
   const id = deliveryId(event, subscriptionId, nonce);
   const detail = { new_delivery_id: id };
-  const result = await runScript(store, 'replayDelivery', prefixOfId(store, id), {
+  const result = await runScript(store, 'replayDelivery', keys.prefixOfId(store, id), {
     subscriptionId,
     failedId: failed.id,
     firstId: deliveryId(event, subscriptionId),
@@ -58,8 +50,8 @@ export async function replaysOf(
   subscriptionId: string,
 ): Promise<{ id: string; createdAtMs: number }[]> {
   const first = deliveryId(event, subscriptionId);
-  const prefix = prefixOfSubscription(store, subscriptionId);
-  const flat = await store.redis.zrange(replaysOfKey(prefix, first), '0', '-1', 'WITHSCORES');
+  const prefix = keys.prefixOfSubscription(store, subscriptionId);
+  const flat = await store.redis.zrange(keys.replaysOfKey(prefix, first), '0', '-1', 'WITHSCORES');
   return pairs(flat).map(([id, createdAt]) => ({ id, createdAtMs: Number(createdAt) }));
 }
 
@@ -80,7 +72,7 @@ export async function startReplay(
   const from = fromMs === 0 ? null : new Date(fromMs).toISOString();
   const detail = { from, to: new Date(toMs).toISOString(), total };
   const operator = audit.operator ?? '';
-  const result = await runScript(store, 'startReplay', prefixOfId(store, id), {
+  const result = await runScript(store, 'startReplay', keys.prefixOfId(store, id), {
     id,
     subscriptionId,
     nowMs,
@@ -105,15 +97,15 @@ export async function countFailed(
   toMs: number,
   nowMs: number,
 ): Promise<number> {
-  const prefix = prefixOfSubscription(store, subscriptionId);
-  const key = failedKey(prefix, subscriptionId);
+  const prefix = keys.prefixOfSubscription(store, subscriptionId);
+  const key = keys.failedKey(prefix, subscriptionId);
   await pruneIndex(store, prefix, key, nowMs - store.retentionMs, Number.POSITIVE_INFINITY);
   return await store.redis.zcount(key, fromMs, toMs);
 }
 
 /** The running bulk replays of a partition. */
 export async function runningReplays(store: Store, partition: number): Promise<string[]> {
-  return await store.redis.smembers(replayingKey(partitionPrefix(store, partition)));
+  return await store.redis.smembers(keys.replayingKey(keys.partitionPrefix(store, partition)));
 }
 
 /**
@@ -122,15 +114,22 @@ export async function runningReplays(store: Store, partition: number): Promise<s
  * a replay which is unfinished or has succeeded.
  */
 export async function stepReplay(store: Store, replayId: string, nowMs: number): Promise<boolean> {
-  const prefix = prefixOfId(store, replayId);
-  const record = await store.redis.hmget(replayKey(prefix, replayId), 'subscription', 'status', 'cursor', 'from', 'to');
+  const prefix = keys.prefixOfId(store, replayId);
+  const record = await store.redis.hmget(
+    keys.replayKey(prefix, replayId),
+    'subscription',
+    'status',
+    'cursor',
+    'from',
+    'to',
+  );
   const [subscriptionId, status, cursor, from, to] = record;
   if (subscriptionId == null || status !== 'running') {
-    await store.redis.srem(replayingKey(prefix), replayId);
+    await store.redis.srem(keys.replayingKey(prefix), replayId);
     return false;
   }
   const [afterMs, afterId = ''] = cursor?.split(' ') ?? [];
-  const found = await scanSortedSet(store, failedKey(prefix, subscriptionId), {
+  const found = await scanSortedSet(store, keys.failedKey(prefix, subscriptionId), {
     order: 'oldest_first',
     after: afterMs === undefined ? undefined : { ms: Number(afterMs), id: afterId },
     count: STEP,
@@ -174,7 +173,7 @@ async function replayable(store: Store, ids: string[], nowMs: number): Promise<S
 /** Bulk replays by id, in the order of the ids; undefined for an id that has none (any more). */
 export async function loadReplays(store: Store, ids: readonly string[]): Promise<(Replay | undefined)[]> {
   return await Promise.all(
-    ids.map(async (id) => decodeReplay(id, await store.redis.hgetall(replayKey(prefixOfId(store, id), id)))),
+    ids.map(async (id) => decodeReplay(id, await store.redis.hgetall(keys.replayKey(keys.prefixOfId(store, id), id)))),
   );
 }
 

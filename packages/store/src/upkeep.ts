@@ -1,37 +1,25 @@
 /** Maintenance of the stored data: leases, pruning, lost jobs, deleted subscriptions. The loop that calls it is the worker's. */
 import { type DeliveryJob, type DeliveryStatus, isFinished } from '@posthorn/core';
 import { keptWhileUnfinishedMs, loadExisting, type StoredDelivery } from './delivery-record.ts';
-import {
-  byStatusKey,
-  bySubscriptionKey,
-  closingKey,
-  type Duty,
-  LANES,
-  laneIndexKey,
-  laneKey,
-  leaseKey,
-  partitionPrefix,
-  prefixOfSubscription,
-  subscriptionKey,
-} from './keys.ts';
+import * as keys from './keys.ts';
 import { runScript } from './scripts.ts';
 import type { Store } from './store.ts';
 
 /** Acquires or extends the lease for a duty in a partition for `lifeMs`. Returns whether `holder` has it. */
 export async function holdLease(
   store: Store,
-  duty: Duty,
+  duty: keys.Duty,
   partition: number,
   holder: string,
   lifeMs: number,
 ): Promise<boolean> {
-  const prefix = partitionPrefix(store, partition);
-  return await runScript(store, 'lease', prefix, { key: leaseKey(prefix, duty), holder, lifeMs });
+  const prefix = keys.partitionPrefix(store, partition);
+  return await runScript(store, 'lease', prefix, { key: keys.leaseKey(prefix, duty), holder, lifeMs });
 }
 
 /** Releases a lease early, so that another process need not wait for its end. */
-export async function giveUpLease(store: Store, duty: Duty, partition: number, holder: string): Promise<void> {
-  const key = leaseKey(partitionPrefix(store, partition), duty);
+export async function giveUpLease(store: Store, duty: keys.Duty, partition: number, holder: string): Promise<void> {
+  const key = keys.leaseKey(keys.partitionPrefix(store, partition), duty);
   if ((await store.redis.get(key)) === holder) await store.redis.del(key);
 }
 
@@ -65,8 +53,8 @@ export async function pruneFinished(
   beforeMs: number,
   maxChunks: number,
 ): Promise<void> {
-  const prefix = partitionPrefix(store, partition);
-  await pruneIndex(store, prefix, byStatusKey(prefix, status), beforeMs, maxChunks);
+  const prefix = keys.partitionPrefix(store, partition);
+  await pruneIndex(store, prefix, keys.byStatusKey(prefix, status), beforeMs, maxChunks);
 }
 
 /** Held deliveries of a partition made before `beforeMs`, oldest first. */
@@ -76,7 +64,7 @@ export async function heldBefore(
   beforeMs: number,
   limit: number,
 ): Promise<StoredDelivery[]> {
-  const key = byStatusKey(partitionPrefix(store, partition), 'held');
+  const key = keys.byStatusKey(keys.partitionPrefix(store, partition), 'held');
   return await loadExisting(store, await store.redis.zrangebyscore(key, '-inf', beforeMs, 'LIMIT', 0, limit));
 }
 
@@ -90,12 +78,19 @@ export async function expectedJobs(
   status: Extract<DeliveryStatus, 'pending' | 'waiting_for_retry'>,
   { beforeMs, offset, limit }: { beforeMs: number; offset: number; limit: number },
 ): Promise<{ jobs: DeliveryJob[]; next: number | undefined }> {
-  const prefix = partitionPrefix(store, partition);
-  const ids = await store.redis.zrangebyscore(byStatusKey(prefix, status), '-inf', beforeMs, 'LIMIT', offset, limit);
+  const prefix = keys.partitionPrefix(store, partition);
+  const ids = await store.redis.zrangebyscore(
+    keys.byStatusKey(prefix, status),
+    '-inf',
+    beforeMs,
+    'LIMIT',
+    offset,
+    limit,
+  );
   const jobs = await Promise.all(
     (await loadExisting(store, ids)).map(async ({ id, generation, subscriptionId, event, status: actual }) => {
       const scores = (['parked', 'overdue'] as const).map((lane) =>
-        store.redis.zscore(laneKey(prefix, lane, subscriptionId), id),
+        store.redis.zscore(keys.laneKey(prefix, lane, subscriptionId), id),
       );
       const isInLane = (await Promise.all(scores)).some((score) => score !== null);
       return isInLane || actual !== status ? [] : [{ deliveryId: id, generation, subscriptionId, event }];
@@ -106,12 +101,12 @@ export async function expectedJobs(
 
 /** Subscriptions of a partition that were deleted and still have something to clear. */
 export async function closingSubscriptions(store: Store, partition: number): Promise<string[]> {
-  return await store.redis.smembers(closingKey(partitionPrefix(store, partition)));
+  return await store.redis.smembers(keys.closingKey(keys.partitionPrefix(store, partition)));
 }
 
 /** The unfinished deliveries of a subscription, newest first, chunk by chunk through all it has. */
 export async function* unfinishedDeliveries(store: Store, subscriptionId: string): AsyncGenerator<StoredDelivery[]> {
-  const key = bySubscriptionKey(prefixOfSubscription(store, subscriptionId), subscriptionId);
+  const key = keys.bySubscriptionKey(keys.prefixOfSubscription(store, subscriptionId), subscriptionId);
   for (let start = '+'; ; ) {
     const entries = await store.redis.xrevrange(key, start, '-', 'COUNT', 500);
     const last = entries.at(-1);
@@ -124,14 +119,14 @@ export async function* unfinishedDeliveries(store: Store, subscriptionId: string
 
 /** Clears away a deleted subscription whose deliveries have all ended. What retention keeps of them expires by itself. */
 export async function clearDeletedSubscription(store: Store, subscriptionId: string): Promise<void> {
-  const prefix = prefixOfSubscription(store, subscriptionId);
+  const prefix = keys.prefixOfSubscription(store, subscriptionId);
   const clearing = store.redis.multi();
-  for (const lane of LANES) clearing.srem(laneIndexKey(prefix, lane), subscriptionId);
+  for (const lane of keys.LANES) clearing.srem(keys.laneIndexKey(prefix, lane), subscriptionId);
   await clearing
-    .del(...LANES.map((lane) => laneKey(prefix, lane, subscriptionId)))
-    .del(subscriptionKey(prefix, subscriptionId))
-    .srem(closingKey(prefix), subscriptionId)
+    .del(...keys.LANES.map((lane) => keys.laneKey(prefix, lane, subscriptionId)))
+    .del(keys.subscriptionKey(prefix, subscriptionId))
+    .srem(keys.closingKey(prefix), subscriptionId)
     // Its deliveries have ended and outlive the retention by no more than this.
-    .pexpire(bySubscriptionKey(prefix, subscriptionId), keptWhileUnfinishedMs(store))
+    .pexpire(keys.bySubscriptionKey(prefix, subscriptionId), keptWhileUnfinishedMs(store))
     .exec();
 }
