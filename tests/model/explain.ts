@@ -8,6 +8,7 @@ import {
   ended,
   held,
   isOver,
+  hasMissed,
   isOverdue,
   made,
   OVERDUE_PER_SECOND,
@@ -101,11 +102,12 @@ export function explain(model: Model, script: string, [, ...args]: Args, answer:
       return;
     }
     case 'park': {
-      const [id = '', , , nowMs, , beforeMs, onlyOverdue] = args;
-      if (answer === 'no') return;
-      const isLate = isOverdue(deliveries.get(id)!, Number(nowMs), Number(beforeMs));
-      expect(answer).toBe(isLate ? 'overdue' : 'parked');
-      if (!isLate) expect(onlyOverdue).not.toBe('1');
+      const [id = '', , , nowMs, , , beforeMs, onlyOverdue] = args;
+      if (answer === 'superseded') return;
+      const delivery = deliveries.get(id)!;
+      // In between, it depends on whether others of the address are overdue.
+      if (isOverdue(delivery, Number(nowMs), Number(beforeMs))) expect(answer).toBe('overdue');
+      else if (!hasMissed(delivery, Number(nowMs))) expect(answer).toBe(onlyOverdue === '1' ? 'not_overdue' : 'parked');
       return;
     }
     case 'release': {

@@ -11,6 +11,7 @@ const RETENTION_MS = 30 * 86_400_000;
 export const PAUSE_AFTER = 3;
 /** A retry that has been due for longer is overdue; this many of an address are released per second. */
 const OVERDUE_AFTER_MS = 60_000;
+const MISSED_AFTER_MS = 1_000;
 export const OVERDUE_PER_SECOND = 50;
 
 export interface Address {
@@ -103,6 +104,11 @@ export function released(delivery: Delivery): Delivery {
 /** Whether an attempt is overdue; a first attempt only if its delivery was created before the end of an outage. */
 export function isOverdue({ dueAtMs, createdAtMs }: Delivery, nowMs: number, outageEndMs: number): boolean {
   return (dueAtMs ?? createdAtMs) < outageEndMs || (dueAtMs !== null && nowMs - dueAtMs > OVERDUE_AFTER_MS);
+}
+
+/** Whether a retry is overdue while others of its address are. */
+export function hasMissed({ dueAtMs }: Delivery, nowMs: number): boolean {
+  return dueAtMs !== null && nowMs - dueAtMs > MISSED_AFTER_MS;
 }
 
 /** Ends a delivery without an attempt. */

@@ -21,6 +21,8 @@ import type { Store } from './store.ts';
 const WITH_ITS_EVENT_MS = 60_000;
 /** A retry that has been due for this long is overdue: it is released at a fixed rate for its address. */
 const OVERDUE_AFTER_MS = 60_000;
+/** While others of its address are overdue, a retry is so after this. */
+const MISSED_AFTER_MS = 1_000;
 
 /** The fields that decide what a worker has to do for a job, and that an attempt needs. */
 const DELIVERY_FIELDS = ['st', 'g', 'x', 'e', 'c', 'n', 'k'];
@@ -72,9 +74,9 @@ export async function beginAttempt(store: Store, job: AttemptJob, nowMs: number,
     const [addressStatus, url, secret, previousSecret, previousUntil] = address;
     if (addressStatus == null || addressStatus === DELETED) return { kind: 'subscription_deleted' };
     if (addressStatus === 'active') {
-      if (Number(dueAt ?? created) < Math.max(dueBeforeMs, dueAt == null ? 0 : nowMs - OVERDUE_AFTER_MS)) {
+      if (Number(dueAt ?? created) < Math.max(dueBeforeMs, dueAt == null ? 0 : nowMs - MISSED_AFTER_MS)) {
         const lane = await parkDelivery(store, job, nowMs, dueBeforeMs, true);
-        return { kind: lane === 'overdue' ? 'overdue' : 'superseded' };
+        if (lane === 'overdue' || lane === 'superseded') return { kind: lane };
       }
       const { type, environment } = decodeKind(Number(kind));
       return {
@@ -142,7 +144,7 @@ export async function recordAttempt(
 
 /**
  * Parks a delivery that has no free slot in this worker; an overdue one goes into the overdue lane. With `onlyOverdue`, a delivery that is
- * not overdue is left as it is. Returns the lane, or `no` if the delivery was left or has another job now.
+ * not overdue is left as it is. Returns the lane, `not_overdue` if the delivery was left, or `superseded` if it has another job or ended.
  */
 export async function parkDelivery(
   store: Store,
@@ -151,6 +153,15 @@ export async function parkDelivery(
   dueBeforeMs: number,
   onlyOverdue = false,
 ): Promise<ScriptResult<'park'>> {
-  const values = { id, generation, subscriptionId, nowMs, overdueAfterMs: OVERDUE_AFTER_MS, dueBeforeMs, onlyOverdue };
+  const values = {
+    id,
+    generation,
+    subscriptionId,
+    nowMs,
+    overdueAfterMs: OVERDUE_AFTER_MS,
+    missedAfterMs: MISSED_AFTER_MS,
+    dueBeforeMs,
+    onlyOverdue,
+  };
   return await runScript(store, 'park', prefixOfId(store, id), values);
 }

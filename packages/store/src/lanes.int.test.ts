@@ -31,7 +31,7 @@ describe('parking', () => {
     const released = await releaseDeliveries(store, 'parked', subscription.id, 2, time.nowMs);
     expect(released).toEqual(jobs.slice(0, 2).map((job) => ({ ...job, generation: 1, isRetry: false })));
     // The old job of a released delivery may still run: it must neither park nor attempt it again.
-    expect(await park(jobs[0]!)).toBe('no');
+    expect(await park(jobs[0]!)).toBe('superseded');
   });
 });
 
@@ -115,10 +115,17 @@ describe('an overdue retry', () => {
     const [first] = await releaseDeliveries(store, 'overdue', subscription.id, 1, time.nowMs);
     expect(first).toEqual({ ...jobs[0], generation: 1, isRetry: true });
     expect(await begin(jobs[0])).toEqual({ kind: 'superseded' });
-    time.nowMs += 60_000;
+    time.nowMs += 1_000;
     expect(await begin(first!)).toMatchObject({ kind: 'attempt', attemptNumber: 2 });
+    // Workers were busy, and another one still waits.
+    time.nowMs += 1;
+    expect(await begin(first!)).toEqual({ kind: 'overdue' });
+    const again = await releaseDeliveries(store, 'overdue', subscription.id, 1, time.nowMs);
+    expect(again).toEqual([{ ...jobs[0], generation: 2, isRetry: true }]);
     expect(await releaseDeliveries(store, 'overdue', subscription.id, 10, time.nowMs)).toHaveLength(1);
     expect(await addressesToRelease(store, partition, 'overdue')).toEqual([]);
+    time.nowMs += 60_000;
+    expect(await begin(again[0]!)).toMatchObject({ kind: 'attempt', attemptNumber: 2 });
   });
   it('is held if its address is paused meanwhile', async () => {
     const subscription = await subscribe();

@@ -63,8 +63,8 @@ export const scripts = {
     records(reply, 2).map(([deliveryId = '', generation]) => ({ deliveryId, generation: Number(generation) })),
   ),
   park: script(
-    'id generation subscriptionId nowMs:number overdueAfterMs:number dueBeforeMs:number onlyOverdue:flag',
-    oneOf(['parked', 'overdue', 'no']),
+    'id generation subscriptionId nowMs:number overdueAfterMs:number missedAfterMs:number dueBeforeMs:number onlyOverdue:flag',
+    oneOf(['parked', 'overdue', 'not_overdue', 'superseded']),
   ),
   release: script('lane laneKey indexKey subscriptionId limit:number dueAtMs', (reply) =>
     records(reply, 4).map(([deliveryId = '', generation, event, attempts]) => ({
