@@ -9,8 +9,8 @@ interface Console {
 }
 
 /**
- * Returns the console at `POSTHORN_URL` with the token in `POSTHORN_TOKEN`. If these are not set, returns the console of the
- * `npm start` that runs from this checkout; its token is sent to no other console. There is no option for a token, because other
+ * Returns the console at `POSTHORN_URL` with the token in `POSTHORN_TOKEN`. If these are not set, returns the one started by
+ * `npm start` in this checkout; its token is sent to no other console. There is no option for a token, because other
  * users of a machine can read the command line. Throws `UserError`.
  */
 export function findConsole(env: NodeJS.ProcessEnv): Console {
@@ -20,12 +20,12 @@ export function findConsole(env: NodeJS.ProcessEnv): Console {
   if (token !== undefined) return { url, token };
   throw new UserError(
     env.POSTHORN_URL === undefined
-      ? 'No npm start runs from this checkout. Start it, or set POSTHORN_URL and POSTHORN_TOKEN to a console and an operator token.'
+      ? 'Posthorn is not running from this checkout. Run npm start, or set POSTHORN_URL and POSTHORN_TOKEN to a console and an operator token.'
       : 'Set POSTHORN_TOKEN to an operator token of that console.',
   );
 }
 
-/** Returns the console of the `npm start` of this checkout, or undefined if none is running. */
+/** Returns the console started by `npm start` in this checkout, or undefined if none is running. */
 function findNpmStart(env: NodeJS.ProcessEnv): Console | undefined {
   const dir = env.POSTHORN_DIR ?? join(import.meta.dirname, '../../../.posthorn');
   const file = join(dir, 'running.json');
@@ -37,7 +37,7 @@ function findNpmStart(env: NodeJS.ProcessEnv): Console | undefined {
     return { url: urls.console, token: operatorToken };
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
-    throw new UserError(`Cannot read the files of npm start: ${why}. Set POSTHORN_URL and POSTHORN_TOKEN.`, { cause });
+    throw new UserError(`Cannot read the files written by npm start: ${why}. Set POSTHORN_URL and POSTHORN_TOKEN.`, { cause });
   }
 }
 

@@ -26,7 +26,7 @@ interface Change extends Pick<AuditEntry, 'operator' | 'action'> {
 
 /**
  * Changes a subscription together with its audit entry. Resolves with the subscription as it is stored now. Throws `AppError`:
- * `not_found`, `conflict` if others keep changing it meanwhile, and what `next` throws.
+ * `not_found`; `conflict` if concurrent changes keep winning; or whatever `next` throws.
  */
 export async function change(
   { store, clock }: ConsoleContext,

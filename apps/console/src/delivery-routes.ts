@@ -9,7 +9,7 @@ import { missing } from './missing.ts';
 import { requestOf } from './request-of.ts';
 import { serializeDelivery, serializeDeliveryWithAttempts, serializeEvent, serializePage } from './serialize.ts';
 
-/** Deliveries returned with their event; `GET /v1/deliveries?event_id=` returns all, in pages. */
+/** Most deliveries returned with an event; `GET /v1/deliveries?event_id=` returns all, paginated. */
 const MAX_DELIVERIES_WITH_EVENT = 1_000;
 
 const refusals: Record<ReplayRefusal, string> = {
@@ -37,7 +37,7 @@ function readRoutes(api: Api, context: ConsoleContext): void {
   deliveries.get('/v1/deliveries', {
     summary: 'List deliveries, newest first',
     description:
-      'Filters can be combined. `from` and `to` limit the time of creation, both included. A page may have fewer items than its limit.',
+      'Filters can be combined. `from` and `to` limit the time of creation, inclusive. A page may have fewer items than its limit.',
     query: schemas.deliveriesQuerySchema,
     responses: { 200: { description: 'A page of deliveries', schema: schemas.pageOf(schemas.deliverySchema) } },
     async handle({ query: { limit, cursor, ...query } }) {
@@ -69,7 +69,7 @@ function readRoutes(api: Api, context: ConsoleContext): void {
   deliveries.get('/v1/deliveries/{id}/request', {
     summary: 'Read the request that an attempt sends',
     description:
-      'The request as of the start of an attempt, or as of now. It has the present url, and the secrets valid at that time if they are still known.',
+      'The request as of the start of an attempt, or as of now. It uses the current `url` and the secrets valid at that time if they are still known.',
     params: schemas.deliveryParamsSchema,
     query: schemas.requestQuerySchema,
     responses: { 200: { description: 'The request', schema: schemas.requestSchema } },
@@ -100,7 +100,7 @@ function eventRoute(api: Api, { store }: ConsoleContext): void {
   api.tagged('Events').get('/v1/events/{id}', {
     summary: 'Read an event and its deliveries',
     description:
-      'An id is unique within an environment. If both have an event with this id and the query names none, the production event is returned.',
+      'An id is unique within an environment. If both have an event with this id and the query does not name an environment, the production event is returned.',
     params: schemas.eventParamsSchema,
     query: schemas.eventQuerySchema,
     responses: { 200: { description: 'The event', schema: schemas.eventSchema } },

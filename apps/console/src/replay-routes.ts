@@ -13,7 +13,7 @@ export function replayRoutes(api: Api, { store, clock, logger }: ConsoleContext)
   replays.post('/v1/replays', {
     summary: 'Replay every failed delivery of an address in a period',
     description:
-      'In the background, once each, oldest first. `from` and `to` limit the time of creation, both included; without them, there is no limit. A delivery is skipped if its event is on its way to the address again, or has arrived there by a replay.',
+      'In the background, once each, oldest first. `from` and `to` limit the time of creation, inclusive; without them, there is no limit. A delivery is skipped if its event is on its way to the address again, or has arrived there by a replay.',
     body: newReplaySchema,
     responses: { 202: { description: 'The bulk replay', schema: replaySchema } },
     problems: [404, 409],

@@ -32,7 +32,8 @@ export type IngestResult =
 /**
  * Ingests one event from a publisher whose key is for `keyEnvironment` (interface 3). When it resolves, the event, its deliveries and
  * their jobs are stored. Repeatable: with the same id and content it only adds what the first call left out. Throws `AppError` for invalid
- * fields, an environment that the key is not for, too large an event or too few replicas, and `StorageUnavailable`.
+ * fields, an environment that the key is not for, an event that is too large, or too few replicas; rethrows Redis errors
+ * (`StorageUnavailable`).
  */
 export async function ingestEvent(
   context: IngestContext,

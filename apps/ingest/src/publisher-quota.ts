@@ -15,12 +15,12 @@ const EVENT_OVERHEAD_BYTES = 250;
 const DELIVERY_BYTES = 700;
 
 const SAVE_EVERY_MS = 1_000;
-/** How often the usage of a publisher is read that publishes nothing in this process: other processes add to it, and old events expire. */
+/** How often to reread the usage of a publisher that is idle in this process: other processes count it too, and old events expire. */
 const READ_EVERY_MS = 60_000;
 const RETRY_AFTER_S = 60;
 
 interface Usage {
-  /** Last read from Redis: of all processes of ingest. */
+  /** As last read from Redis: the total of all ingest processes. */
   storedBytes: number;
   /** Counted in this process and not yet added to Redis. */
   pendingBytes: number;
@@ -29,7 +29,7 @@ interface Usage {
 
 /**
  * Each process counts what it accepts and adds it to Redis once a second, so together they may exceed a quota by what they accept in
- * that second. While Redis is unavailable, the last known figures count.
+ * that second. While Redis is unavailable, the last known figures apply.
  */
 export function createPublisherQuota(options: {
   store: Store;
@@ -88,7 +88,7 @@ export function createPublisherQuota(options: {
       throw new AppError(
         'quota_exceeded',
         `${publisher} has about ${megabytes(used)} stored in Redis; its quota is ${megabytes(limitBytes)} (PUBLISHER_QUOTA). ` +
-          'Stored events leave after the retention.',
+          'Space is freed as stored events expire.',
         { retryAfterS: RETRY_AFTER_S },
       );
     },

@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import type { Clock, Logger } from '@posthorn/runtime';
 import { addOutageNotice, listSubscriptions, type Store } from '@posthorn/store';
 import type { WorkerMetrics } from './metrics.ts';
-import type { Outage, OutageOptions } from './outage.ts';
+import type { Outage, OutageOptions } from './network-outage.ts';
 import { untilStored } from './until-stored.ts';
 
 export interface OutageAnnouncerContext {

@@ -16,7 +16,7 @@ import { type Begun, beginAttempt, endDeliveries, recordAttempt, type Store } fr
 import type { AttemptCounts } from './counts.ts';
 import type { EventBodies } from './event-bodies.ts';
 import type { WorkerMetrics } from './metrics.ts';
-import type { Outages } from './outage.ts';
+import type { Outages } from './network-outage.ts';
 import type { RequestSigner } from './sign-request.ts';
 import { hostOf, ipOf } from './slot-keys.ts';
 import type { Slot, Slots } from './slots.ts';

@@ -32,7 +32,7 @@ const schema = z
   })
   .superRefine((settings, context) => {
     if (settings.NOTICE_URL !== undefined && settings.NOTICE_SECRET === undefined) {
-      context.addIssue({ code: 'custom', path: ['NOTICE_SECRET'], message: 'is required where NOTICE_URL is set' });
+      context.addIssue({ code: 'custom', path: ['NOTICE_SECRET'], message: 'is required if NOTICE_URL is set' });
     }
   });
 
@@ -40,7 +40,7 @@ export type WorkerSettings = Readonly<z.infer<typeof schema>>;
 
 function checkNoticeUrl(text: string, context: z.RefinementCtx): void {
   const check = checkUrl(text, NOTICE_NETWORKS);
-  if (!check.ok) context.addIssue({ code: 'custom', message: `can not be sent to: ${check.message}` });
+  if (!check.ok) context.addIssue({ code: 'custom', message: `is not an allowed target: ${check.message}` });
 }
 
 /** Reads the worker's settings. Throws `SettingsError`. */

@@ -4,7 +4,7 @@ import { type Clock, createRepeating, type Logger, type Service, version } from 
 import { announceRules, deregisterWorker, type Store, saveReachedSites, sendHeartbeat } from '@posthorn/store';
 import type { WorkerSettings } from './config.ts';
 import type { AttemptCounts } from './counts.ts';
-import type { Outages } from './outage.ts';
+import type { Outages } from './network-outage.ts';
 import type { ReachedSites } from './reached-sites.ts';
 
 export interface HeartbeatContext {

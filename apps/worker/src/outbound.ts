@@ -5,7 +5,7 @@ import { loadReachedSites } from '@posthorn/store';
 import { createOutageAnnouncer, type OutageAnnouncerContext } from './announce-outage.ts';
 import { NOTICE_NETWORKS, type WorkerSettings } from './config.ts';
 import type { AttemptCounts } from './counts.ts';
-import { createOutages } from './outage.ts';
+import { createOutages } from './network-outage.ts';
 import { createReachedSites } from './reached-sites.ts';
 
 export interface OutboundContext extends OutageAnnouncerContext {

@@ -1,4 +1,4 @@
-/** Remembers recently reached sites, one name per domain and one host per network: the witnesses of an outage (outage.ts). */
+/** Remembers recently reached sites, one name per domain and one host per network: the witnesses of an outage (network-outage.ts). */
 import { isIP } from 'node:net';
 import { LRUCache } from 'lru-cache';
 

@@ -1,4 +1,4 @@
-/** The state machine of a subscription's address (specification 3.2): what each event makes of it. */
+/** The state machine of a subscription's address (specification 3.2), and how each event changes it. */
 import { AppError } from './errors.ts';
 import type { StatusReason, SubscriptionStatus } from './subscription.ts';
 
@@ -36,8 +36,8 @@ export type AddressEvent =
   | { kind: 'delivery_succeeded' };
 
 /**
- * The state after an event; the other fields of `now` stay as they are. Returns `now` itself where a paused address is paused.
- * Throws `AppError` `conflict` where an operator may not pause or resume an address with this status.
+ * The state after an event; the other fields of `now` stay as they are. Returns `now` itself if the address is already paused.
+ * Throws `AppError` `conflict` if an operator may not pause or resume an address with this status.
  *
  * | status \ event      | acceptable | refused | unreachable | url_changed         | paused | resumed | delivery_failed      |
  * | ------------------- | ---------- | ------- | ----------- | ------------------- | ------ | ------- | -------------------- |
@@ -46,8 +46,9 @@ export type AddressEvent =
  * | paused              | same       | refused | same        | awaiting_validation | same   | active  | same                 |
  * | refused             | active     | same    | same        | awaiting_validation | throws | throws  | same                 |
  *
- * A delivery that succeeds changes the count alone. The script `recordAttempt` of packages/store mirrors the two events of
- * deliveries, since they must be one step with the record of the attempt; a test there compares the two.
+ * "same" means the same status. A failed delivery still raises the count of consecutive failures; one that succeeds resets it and changes
+ * nothing else. The script `recordAttempt` of packages/store mirrors these two events, since they must be one step with the record of the
+ * attempt; a test there compares the two.
  */
 export function nextAddressState<T extends AddressState>(now: T, event: AddressEvent): T {
   switch (event.kind) {

@@ -11,7 +11,7 @@ const RETRY_AFTER_S = 5;
 export function toAppError(error: unknown): AppError {
   if (error instanceof AppError) return error;
   if (error instanceof StorageUnavailable) return storageUnavailable(error);
-  // Express throws it for a path that it cannot decode.
+  // Express throws a URIError for a path it cannot decode.
   if (error instanceof URIError) return new AppError('not_found', 'No route has this path.', { cause: error });
   return new AppError('internal', 'Internal error; it has been logged.', { cause: error });
 }
@@ -33,7 +33,7 @@ const MAX_FIELD_ERRORS = 20;
 /** A path is truncated to this length, because a key may be as long as the body. */
 const MAX_PATH_LENGTH = 200;
 
-/** Returns the problem document of an error. It lists at most `maxFields` invalid fields and the number of further ones. */
+/** Returns the problem document of an error. It lists at most `maxFields` invalid fields and says how many more there are. */
 export function problemDocument(error: AppError, maxFields = MAX_FIELD_ERRORS): Record<string, unknown> {
   return {
     type: 'about:blank',
@@ -75,7 +75,7 @@ function listFields({ listed, more }: FieldErrors, maxFields: number): FieldErro
   return left === 0 ? listed : [...listed.slice(0, maxFields), rest];
 }
 
-/** Returns the invalid fields of a failed validation with dotted paths: the first `MAX_FIELD_ERRORS`, and the number of further ones. */
+/** Returns the invalid fields of a failed validation with dotted paths: the first `MAX_FIELD_ERRORS`, and how many more there are. */
 export function fieldErrors(error: z.ZodError): FieldErrors {
   const listed: FieldError[] = [];
   let more = 0;

@@ -1,4 +1,4 @@
-/** The request and the result of an attempt. Translates the errors of sockets, TLS and HTTP clients into a few outcomes. */
+/** What is sent, and how it ended: socket, TLS and HTTP errors reduced to a few outcomes. */
 import { IpRefused } from './guarded-lookup.ts';
 import { NameError } from './resolve.ts';
 
@@ -12,9 +12,9 @@ export interface SendRequest {
 }
 
 /**
- * How an attempt ended. A failed attempt is a value, never an exception. `ip` is the address that was connected to or tried last; null if
- * there was none. `isConnected`: whether the connection, with its TLS handshake, was established before the time limit. `detail` is the
- * code of the error: from node:dns for `dns` (`ENOTFOUND`, `ETIMEOUT`, `ESERVFAIL`, …), from the system, from OpenSSL, or from `ResponseError`.
+ * How an attempt ended. A failed attempt is a value, never an exception. `ip`: the IP that was connected to or tried last; null if there
+ * was none. `isConnected`: the connection (and TLS handshake) was established before the timeout. `detail`: the code of the error, from
+ * node:dns (for `dns`: `ENOTFOUND`, `ETIMEOUT`, `ESERVFAIL`, …), the system, OpenSSL or `ResponseError`.
  */
 export type SendResult =
   | { kind: 'responded'; statusCode: number; ip: string | null }
@@ -46,7 +46,7 @@ export class ResponseError extends Error {
 
 const TLS_CODES =
   /^(ERR_TLS|ERR_SSL|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|EPROTO|HOSTNAME_MISMATCH|INVALID_(CA|PURPOSE)|PATH_LENGTH|CRL_|ERROR_IN_C)/;
-/** The system's codes for errors that undici names differently. */
+/** undici messages and their usual codes. */
 const SAME_CODES: Record<string, string> = { 'other side closed': 'ECONNRESET', 'bad upgrade': 'UPGRADE' };
 
 /** Translates an error into a result. */

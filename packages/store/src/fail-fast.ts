@@ -4,8 +4,8 @@ import type { Cluster, Command, Redis } from 'ioredis';
 
 /**
  * A command without a reply for `afterMs` fails. Once Redis has been disconnected for that long, commands fail at once. Without this,
- * ioredis queues commands until it is connected again: forever while a whole Cluster is away, and in ever more memory while no sentinel
- * can be reached, since callers repeat their requests.
+ * ioredis queues unsent commands until it reconnects: indefinitely if a whole Cluster is gone, and in growing memory if no sentinel
+ * replies, because callers retry.
  */
 export function failFast(redis: Redis | Cluster, afterMs: number): void {
   let closedSinceMs = Number.POSITIVE_INFINITY;

@@ -1,5 +1,5 @@
 /**
- * How a Lua script is declared, put together from its files, and given its arguments. What the scripts are is left to scripts.ts.
+ * How a Lua script is declared, put together from its files, and given its arguments. The scripts themselves are declared in scripts.ts.
  *
  * In a file of lua/:
  * - Each argument is a local with the name that its declaration gives it.

@@ -1,4 +1,7 @@
-/** Declares the Lua scripts: the arguments of each, in order, and its result. Its file in lua/ says what it does. */
+/**
+ * Declares the Lua scripts: the arguments of each, in order, and its result. script.ts explains how arguments are written. Each file in lua/
+ * says what its script does.
+ */
 import type { EventRef } from '@posthorn/core';
 import type { Cluster, Redis } from 'ioredis';
 import { HELD_NOW } from './constants.ts';
@@ -16,7 +19,7 @@ const isOne = (reply: unknown) => reply === 1;
 function oneOf<const T extends string>(words: readonly T[]): (reply: unknown) => T {
   return (reply) => {
     const word = words.find((expected) => expected === reply);
-    if (word === undefined) throw new Error(`A script returned ${String(reply)} in place of ${words.join(', ')}`);
+    if (word === undefined) throw new Error(`A script returned ${String(reply)}; expected ${words.join(', ')}`);
     return word;
   };
 }
@@ -24,7 +27,7 @@ const createdState = oneOf(CREATED_STATES);
 const recordedKind = oneOf(['recorded', 'repeated', 'over']);
 
 function list(reply: unknown): readonly unknown[] {
-  if (!Array.isArray(reply)) throw new Error(`A script returned ${String(reply)} in place of a list`);
+  if (!Array.isArray(reply)) throw new Error(`A script returned ${String(reply)}; expected a list`);
   return reply;
 }
 

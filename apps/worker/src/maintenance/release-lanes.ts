@@ -8,8 +8,8 @@ const PARKED_EVERY_MS = 2_000;
 const MAX_PARKED_PER_RUN = 200;
 
 /**
- * Releases held deliveries of each resumed address, or overdue ones, `releasePerSecond` a second. A script takes each delivery out of the
- * lane once, so two processes at once release none twice; for that moment an address may receive twice the rate.
+ * Releases held deliveries of resumed addresses, or overdue deliveries, at `RELEASE_RATE` (`releasePerSecond`) for each address. A script
+ * removes each delivery from the lane once, so two processes never release one twice; while both run, an address may receive twice the rate.
  */
 export const releaseAtRate =
   (lane: 'held' | 'overdue') =>
@@ -27,7 +27,7 @@ export const releaseAtRate =
 /**
  * Releases one parked delivery of each address, in random order so that every address gets a turn. Usually an attempt that ends
  * releases parked deliveries; this finds those parked after the last attempt ended, and those of slow addresses that compete for
- * slots. One is enough: when its attempt ends, it releases the next. Two processes at once release none twice, as above.
+ * slots. One is enough: when its attempt ends, it releases the next. Two processes never release one twice, as above.
  */
 export const releaseParked = (context: DutyContext): Duty => ({
   name: 'release_parked',

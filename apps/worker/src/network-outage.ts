@@ -1,6 +1,6 @@
 /**
  * Distinguishes an outage of this process's own network or name resolution from failures of receivers. docs/decisions (32) says how, and
- * in whose favour it decides if in doubt.
+ * which side gets the benefit of the doubt.
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Probe, ProbeResult, SendResult } from '@posthorn/sender';
@@ -42,7 +42,7 @@ const SILENCE_MS = 4_000;
 /** During an outage, other subscriptions are probed too, once per this many checks: the remembered sites may be gone for good. */
 const CHECKS_BETWEEN_MORE_URLS = 30;
 
-/** Errors of a connection that the other side has not caused. */
+/** Connection errors not caused by the receiver. */
 const UNREACHED = new Set([
   'ETIMEDOUT',
   'ENETUNREACH',
@@ -144,7 +144,7 @@ export function createOutages(options: OutageOptions) {
     // Ends the doubts that are left.
     if (failed !== 'unknown' && (isSilent || doubtsOf(kind).length > 0)) start(failed);
   };
-  /** Runs one round per kind at a time. A doubt that came too late for a round gets another. */
+  /** Runs one round per kind at a time. A doubt that came too late for a round starts another. */
   const runRounds = async (kind: SiteKind, isSilent = false): Promise<void> => {
     if (rounds.has(kind)) return;
     rounds.add(kind);

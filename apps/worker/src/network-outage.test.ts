@@ -1,8 +1,8 @@
-/** Whose failure it is: what is told apart, on which side doubt errs, and what begins and ends an outage. */
+/** Whether a receiver or our network failed: what distinguishes the two, who gets the benefit of the doubt, what begins and ends an outage. */
 import { describe, expect, it } from '@jest/globals';
 import type { SendResult } from '@posthorn/sender';
 import { eventually } from '@posthorn/testing';
-import { createOutages, type Outage } from './outage.ts';
+import { createOutages, type Outage } from './network-outage.ts';
 import { createReachedSites } from './reached-sites.ts';
 
 const noName: SendResult = { kind: 'connection_failed', error: 'dns', detail: 'ETIMEOUT', ip: null };
