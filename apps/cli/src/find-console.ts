@@ -37,7 +37,9 @@ function findNpmStart(env: NodeJS.ProcessEnv): Console | undefined {
     return { url: urls.console, token: operatorToken };
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
-    throw new UserError(`Cannot read the files written by npm start: ${why}. Set POSTHORN_URL and POSTHORN_TOKEN.`, { cause });
+    throw new UserError(`Cannot read the files written by npm start: ${why}. Set POSTHORN_URL and POSTHORN_TOKEN.`, {
+      cause,
+    });
   }
 }
 
