@@ -20,13 +20,7 @@ import { copyTree, REPOSITORY, removeTree } from './tree.ts';
 const BENCHES = 2;
 const say = (line: string) => console.log(line);
 
-const { values: options } = parseArgs({
-  options: {
-    only: { type: 'string', default: ['named', ...Object.keys(UNIT_TARGETS), 'lua'].join(',') },
-    sample: { type: 'string', default: '200' },
-    seed: { type: 'string', default: '1' },
-  },
-});
+const options = readOptions();
 
 const stop = new AbortController();
 for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => stop.abort(new Error(name)));
@@ -51,6 +45,20 @@ try {
   for (const tree of trees) removeTree(tree);
 }
 process.exit(failed ? 1 : 0);
+
+function readOptions() {
+  const only = { type: 'string', default: ['named', ...Object.keys(UNIT_TARGETS), 'lua'].join(',') } as const;
+  const sample = { type: 'string', default: '200' } as const;
+  const seed = { type: 'string', default: '1' } as const;
+  try {
+    return parseArgs({ options: { only, sample, seed } }).values;
+  } catch (error) {
+    console.error(
+      `${(error as Error).message}\nOptions: --only=${only.default} --sample=${sample.default} --seed=${seed.default}`,
+    );
+    process.exit(1);
+  }
+}
 
 async function mutate(name: string): Promise<Outcome[]> {
   if (name === 'named') return await mutateNamed();
