@@ -30,15 +30,11 @@ export const NAMED: readonly Named[] = [
     replacement: 'ATTEMPT_TIMEOUT: durationMs.default(9_000)',
     tests: LIMITS,
   })),
-  // The line's indentation distinguishes the sender of deliveries from that of notices.
-  ...[
-    ['worker', '\n    '],
-    ['console', '\n      '],
-  ].map(([app, indent]) => ({
-    name: `limit of an attempt one second longer than the setting, ${app}`,
-    file: `apps/${app}/src/build.ts`,
-    original: `${indent}timeoutMs: settings.ATTEMPT_TIMEOUT,`,
-    replacement: `${indent}timeoutMs: settings.ATTEMPT_TIMEOUT + 1_000,`,
+  ...['worker/src/outbound.ts', 'console/src/build.ts'].map((file) => ({
+    name: `limit of an attempt one second longer than the setting, ${file}`,
+    file: `apps/${file}`,
+    original: 'timeoutMs: settings.ATTEMPT_TIMEOUT,',
+    replacement: 'timeoutMs: settings.ATTEMPT_TIMEOUT + 1_000,',
     tests: LIMITS,
   })),
   {
@@ -51,8 +47,8 @@ export const NAMED: readonly Named[] = [
   {
     name: "the sender's limit fires one second late",
     file: 'packages/sender/src/sender.ts',
-    original: 'context.timeoutMs);',
-    replacement: 'context.timeoutMs + 1_000);',
+    original: 'context.timeoutMs,',
+    replacement: 'context.timeoutMs + 1_000,',
     tests: ['--selectProjects', 'unit', '--', 'packages/sender/src/limit.test.ts'],
   },
 ];
