@@ -121,7 +121,11 @@ export function explain(model: Model, script: string, [, ...args]: Args, answer:
         expect(isOver(delivery)).toBe(false);
         expect(Number(attempts)).toBe(delivery.attempts);
         if (generation === '-1') set(id, held(delivery, addressOf(delivery)));
-        else set(id, { ...released(delivery), ...(lane === 'overdue' ? { dueAtMs: Number(dueAtMs) } : {}) });
+        else
+          set(id, {
+            ...released(delivery),
+            ...(lane === 'overdue' ? { dueAtMs: Math.max(delivery.dueAtMs ?? 0, Number(dueAtMs)) } : {}),
+          });
       }
       return;
     }

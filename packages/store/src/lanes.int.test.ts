@@ -127,6 +127,15 @@ describe('an overdue retry', () => {
     time.nowMs += 60_000;
     expect(await begin(again[0]!)).toMatchObject({ kind: 'attempt', attemptNumber: 2 });
   });
+  it('keeps the time of its next retry if a slow worker records an attempt while it waits', async () => {
+    const job = await retry((await subscribe()).id);
+    time.nowMs += 3_600_000;
+    expect(await begin(job)).toEqual({ kind: 'overdue' });
+    const dueAtMs = time.nowMs + 300_000;
+    await attempt(job.deliveryId, 2, { kind: 'retry', delayMs: 300_000, nextAttemptAtMs: dueAtMs });
+    const [released] = await releaseDeliveries(store, 'overdue', job.subscriptionId, 1, time.nowMs);
+    expect(await begin(released!)).toEqual({ kind: 'snoozed', dueAtMs });
+  });
   it('is held if its address is paused meanwhile', async () => {
     const subscription = await subscribe();
     const partition = partitionOf(subscription.id, store.partitions);

@@ -69,7 +69,7 @@ export const scripts = {
     'id generation subscriptionId nowMs:number overdueAfterMs:number missedAfterMs:number dueBeforeMs:number onlyOverdue:flag',
     oneOf(['parked', 'overdue', 'not_overdue', 'superseded']),
   ),
-  release: script('lane laneKey indexKey subscriptionId limit:number dueAtMs', (reply) =>
+  release: script('lane laneKey indexKey subscriptionId limit:number dueAtMs:number', (reply) =>
     records(reply, 4).map(([deliveryId = '', generation, event, attempts]) => ({
       deliveryId,
       generation: Number(generation),

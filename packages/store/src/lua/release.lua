@@ -1,7 +1,7 @@
 -- Takes up to `limit` deliveries out of a lane, oldest first. Each gets a new generation, whose job the caller adds next (if it does not,
 -- the rescue of lost jobs does). Nothing leaves the held lane unless the address is active. Deliveries in another lane of an address that
 -- is not active are held from now on, and returned with the generation HELD_NOW. An overdue one is due at `dueAtMs`, so its next attempt
--- is not overdue again.
+-- is not overdue again; but if a slow worker has recorded an attempt meanwhile, the retry keeps its later time.
 -- Returns (delivery, generation, event, attempts recorded)…
 --@include status
 
@@ -14,7 +14,7 @@ end
 local released = {}
 for _, id in ipairs(call('ZRANGE', laneKey, 0, (hold and HOLD_CHUNK or limit) - 1)) do
   local key = KEY_DELIVERY .. id
-  local found = call('HMGET', key, 'st', 'n', 'c', 'e')
+  local found = call('HMGET', key, 'st', 'n', 'c', 'e', 'x')
   local st, attempts, created = found[1], found[2], found[3]
   if st and not isFinished(st) then
     released[#released + 1] = id
@@ -26,7 +26,7 @@ for _, id in ipairs(call('ZRANGE', laneKey, 0, (hold and HOLD_CHUNK or limit) - 
       released[#released + 1] = HELD_NOW
     else
       released[#released + 1] = tostring(call('HINCRBY', key, 'g', 1))
-      if lane == LANE_OVERDUE then call('HSET', key, 'x', dueAtMs) end
+      if lane == LANE_OVERDUE and (tonumber(found[5]) or 0) < dueAtMs then call('HSET', key, 'x', dueAtMs) end
     end
     released[#released + 1] = found[4]
     released[#released + 1] = attempts
