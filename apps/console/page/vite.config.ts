@@ -11,16 +11,5 @@ export default defineConfig({
   server: { proxy: { '/v1': toConsole, '/queues': toConsole, '/docs': toConsole, '/openapi.json': toConsole } },
   build: {
     target: 'es2022',
-    chunkSizeWarningLimit: 1_500,
-    rolldownOptions: {
-      output: {
-        codeSplitting: {
-          groups: [
-            { name: 'charts', test: /node_modules[\\/](recharts|d3-|victory-vendor|@mantine[\\/]charts)/ },
-            { name: 'library', test: /node_modules/ },
-          ],
-        },
-      },
-    },
   },
 });

@@ -1,4 +1,4 @@
-/** The frame of the page (navigation, search, color scheme, signed-in operator) and its routes. */
+/** The frame of the page: navigation, search, color scheme, signed-in operator. */
 import {
   ActionIcon,
   AppShell,
@@ -28,20 +28,12 @@ import {
   IconWebhook,
 } from '@tabler/icons-react';
 import { Link, Outlet, Route, Routes, useLocation } from 'react-router';
-import { AuditPage } from './pages/audit.tsx';
-import { DeliveriesPage } from './pages/deliveries.tsx';
-import { DeliveryPage } from './pages/delivery.tsx';
-import { EventPage } from './pages/event.tsx';
-import { NewSubscriptionPage } from './pages/new-subscription.tsx';
 import { NotFoundPage } from './pages/not-found.tsx';
-import { OverviewPage } from './pages/overview.tsx';
-import { ReplayPage } from './pages/replay.tsx';
-import { ReplaysPage } from './pages/replays.tsx';
 import { SignInPage } from './pages/sign-in.tsx';
-import { SubscriptionPage } from './pages/subscription.tsx';
-import { SubscriptionsPage } from './pages/subscriptions.tsx';
+import { PageBoundary } from './parts/page-boundary.tsx';
 import { SearchBox } from './parts/search-box.tsx';
 import { endSession, useChange, useSession } from './queries.ts';
+import { routes } from './routes.ts';
 import { RequireSession } from './session.tsx';
 
 const sections = [
@@ -68,16 +60,9 @@ export function App() {
           </RequireSession>
         }
       >
-        <Route path="/" element={<OverviewPage />} />
-        <Route path="/subscriptions" element={<SubscriptionsPage />} />
-        <Route path="/subscriptions/new" element={<NewSubscriptionPage />} />
-        <Route path="/subscriptions/:id" element={<SubscriptionPage />} />
-        <Route path="/deliveries" element={<DeliveriesPage />} />
-        <Route path="/deliveries/:id" element={<DeliveryPage />} />
-        <Route path="/events/:id" element={<EventPage />} />
-        <Route path="/replays" element={<ReplaysPage />} />
-        <Route path="/replays/:id" element={<ReplayPage />} />
-        <Route path="/audit" element={<AuditPage />} />
+        {routes.map(({ path, Page }) => (
+          <Route key={path} path={path} element={<Page />} />
+        ))}
         <Route path="*" element={<NotFoundPage />} />
       </Route>
     </Routes>
@@ -144,7 +129,9 @@ function Frame() {
       </AppShell.Navbar>
       <AppShell.Main>
         <Box maw={1180} mx="auto">
-          <Outlet />
+          <PageBoundary path={pathname}>
+            <Outlet />
+          </PageBoundary>
         </Box>
       </AppShell.Main>
     </AppShell>

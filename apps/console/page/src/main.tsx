@@ -1,7 +1,5 @@
 /** Starts the operators' page. */
 import '@mantine/core/styles.css';
-import '@mantine/charts/styles.css';
-import '@mantine/dates/styles.css';
 import '@mantine/notifications/styles.css';
 import './page.css';
 import { MantineProvider } from '@mantine/core';
@@ -13,10 +11,12 @@ import { createRoot } from 'react-dom/client';
 import { BrowserRouter } from 'react-router';
 import { App } from './app.tsx';
 import { queryClient } from './queries.ts';
+import { preloadPage } from './routes.ts';
 import { readable, theme } from './theme.ts';
 
 const root = document.getElementById('root');
 if (root === null) throw new Error('index.html has no element with the id root');
+preloadPage(window.location.pathname);
 createRoot(root).render(
   <StrictMode>
     <MantineProvider theme={theme} cssVariablesResolver={readable} defaultColorScheme="auto">

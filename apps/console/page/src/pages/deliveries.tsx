@@ -1,9 +1,9 @@
 /** All deliveries, newest first, refreshed, filtered by address, event, type, status and time. */
 import { Button, Group, TextInput } from '@mantine/core';
-import { DateTimePicker } from '@mantine/dates';
 import { useDebouncedCallback } from '@mantine/hooks';
 import dayjs from 'dayjs';
 import { PagedList } from '../parts/data-table.tsx';
+import { DateTimePicker } from '../parts/date-time-picker.ts';
 import { DeliveryTable } from '../parts/delivery-table.tsx';
 import { AddressFilter, filterWidth, SelectFilter, useFilters } from '../parts/filters.tsx';
 import { PageBody } from '../parts/layout.tsx';

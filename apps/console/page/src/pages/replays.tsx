@@ -1,7 +1,6 @@
 /** Bulk replays: starts one for an address and a period after showing the number of deliveries, and lists earlier ones. */
 
 import { Group, Select, SimpleGrid, Stack } from '@mantine/core';
-import { DateTimePicker } from '@mantine/dates';
 import type { Replay } from '@posthorn/operator-api';
 import dayjs from 'dayjs';
 import { useState } from 'react';
@@ -9,6 +8,7 @@ import { useNavigate, useSearchParams } from 'react-router';
 import { call } from '../api.ts';
 import { ActionButton } from '../parts/action-button.tsx';
 import { type Column, DataTable, PagedList } from '../parts/data-table.tsx';
+import { DateTimePicker } from '../parts/date-time-picker.ts';
 import { Note, PageBody, PageLink, Section } from '../parts/layout.tsx';
 import { countText } from '../parts/numbers.ts';
 import { Empty } from '../parts/states.tsx';

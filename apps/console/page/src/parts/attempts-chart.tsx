@@ -1,9 +1,12 @@
 /** A stacked chart of succeeded and failed attempts over time. */
-import { BarChart } from '@mantine/charts';
 import { Center } from '@mantine/core';
 import type { Overview } from '@posthorn/operator-api';
 import dayjs from 'dayjs';
+import { lazy, Suspense } from 'react';
 import { Note } from './layout.tsx';
+import { Loading } from './states.tsx';
+
+const StackedBars = lazy(async () => ({ default: (await import('./stacked-bars.tsx')).StackedBars }));
 
 interface AttemptsChartProps {
   series: Overview['last_hour']['series'];
@@ -23,24 +26,12 @@ export function AttemptsChart({ series, unit, height = 190 }: AttemptsChartProps
           <Note>No attempts in {span}.</Note>
         </Center>
       ) : (
-        <BarChart
-          h={height}
-          data={series.map((period) => ({ ...period, time: dayjs(period.from).format('HH:mm') }))}
-          dataKey="time"
-          type="stacked"
-          series={[
-            { name: 'succeeded', label: 'Succeeded', color: 'teal.6' },
-            { name: 'failed', label: 'Failed', color: 'red.6' },
-          ]}
-          tickLine="none"
-          gridAxis="x"
-          withLegend
-          legendProps={{ verticalAlign: 'top', height: 30 }}
-          maxBarWidth={24}
-          xAxisProps={{ minTickGap: 30 }}
-          yAxisProps={{ allowDecimals: false, width: 44 }}
-          barProps={{ isAnimationActive: false }}
-        />
+        <Suspense fallback={<Loading height={height} />}>
+          <StackedBars
+            height={height}
+            data={series.map((period) => ({ ...period, time: dayjs(period.from).format('HH:mm') }))}
+          />
+        </Suspense>
       )}
     </figure>
   );

@@ -34,8 +34,13 @@ export function Loaded<T>({ query, what, children }: LoadedProps<T>) {
     return <Empty title={`No such ${what}`}>It may have been deleted, or it has expired.</Empty>;
   }
   if (query.error) return <Problem title={`The ${what} can't be shown`} error={query.error} retry={query.refetch} />;
+  return <Loading />;
+}
+
+/** Takes the place of content that is being loaded. */
+export function Loading({ height = 160 }: { height?: number }) {
   return (
-    <Center mih={160}>
+    <Center mih={height}>
       <Loader size="sm" role="status" aria-label="Loading" />
     </Center>
   );

@@ -1,0 +1,31 @@
+/** The bars of the chart of attempts. They have a file of their own because the chart library is large: it is loaded when needed. */
+import '@mantine/charts/styles.css';
+import { BarChart } from '@mantine/charts';
+
+interface StackedBarsProps {
+  height: number;
+  data: { time: string; succeeded: number; failed: number }[];
+}
+
+export function StackedBars({ height, data }: StackedBarsProps) {
+  return (
+    <BarChart
+      h={height}
+      data={data}
+      dataKey="time"
+      type="stacked"
+      series={[
+        { name: 'succeeded', label: 'Succeeded', color: 'teal.6' },
+        { name: 'failed', label: 'Failed', color: 'red.6' },
+      ]}
+      tickLine="none"
+      gridAxis="x"
+      withLegend
+      legendProps={{ verticalAlign: 'top', height: 30 }}
+      maxBarWidth={24}
+      xAxisProps={{ minTickGap: 30 }}
+      yAxisProps={{ allowDecimals: false, width: 44 }}
+      barProps={{ isAnimationActive: false }}
+    />
+  );
+}

@@ -1,0 +1,35 @@
+/** The pages and their paths. The code of a page is loaded when it is first opened. */
+import { type ComponentType, lazy } from 'react';
+import { matchPath } from 'react-router';
+
+interface PageRoute {
+  path: string;
+  load: () => Promise<ComponentType>;
+}
+
+/** The pages of signed-in operators. More specific paths win, whatever the order. */
+const pages: PageRoute[] = [
+  { path: '/', load: async () => (await import('./pages/overview.tsx')).OverviewPage },
+  { path: '/subscriptions', load: async () => (await import('./pages/subscriptions.tsx')).SubscriptionsPage },
+  { path: '/subscriptions/new', load: async () => (await import('./pages/new-subscription.tsx')).NewSubscriptionPage },
+  { path: '/subscriptions/:id', load: async () => (await import('./pages/subscription.tsx')).SubscriptionPage },
+  { path: '/deliveries', load: async () => (await import('./pages/deliveries.tsx')).DeliveriesPage },
+  { path: '/deliveries/:id', load: async () => (await import('./pages/delivery.tsx')).DeliveryPage },
+  { path: '/events/:id', load: async () => (await import('./pages/event.tsx')).EventPage },
+  { path: '/replays', load: async () => (await import('./pages/replays.tsx')).ReplaysPage },
+  { path: '/replays/:id', load: async () => (await import('./pages/replay.tsx')).ReplayPage },
+  { path: '/audit', load: async () => (await import('./pages/audit.tsx')).AuditPage },
+];
+
+/** The routes with components that load their code when they are first rendered. */
+export const routes = pages.map(({ path, load }) => ({
+  path,
+  Page: lazy(async () => ({ default: await load() })),
+}));
+
+/** Starts to load the page of a path, so that its code arrives together with the session and not after it. */
+export function preloadPage(pathname: string): void {
+  const page = pages.find(({ path }) => matchPath(path, pathname));
+  // If this fails, rendering the page tries again and shows the error.
+  page?.load().catch(() => undefined);
+}
