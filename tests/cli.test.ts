@@ -39,6 +39,17 @@ async function json(...args: string[]) {
 }
 
 describe('posthorn', () => {
+  it('says why an event was not delivered to an address, and what to do', async () => {
+    const { id } = await on.subscribe(to.url, { environment: 'production' });
+    const { body: event } = await on.publish(sampleEvent());
+    const { code, out, err } = await posthorn(['why', event.id, id]);
+    expect([code, err]).toEqual([0, '']);
+    expect(out).toMatch(/^answer +It receives production events; this is a sandbox event\.$/m);
+    expect(out).toMatch(/^next step +Change its environment/m);
+    expect(out).toContain(`${to.url} (active)`);
+    expect(await json('why', event.id, id)).toMatchObject({ reason: 'other_environment' });
+  });
+
   it('creates, validates, tests, pauses, resumes, changes and deletes subscriptions and rotates their secrets', async () => {
     const created = await json(
       'create',

@@ -6,6 +6,7 @@ import { addInsightCommands } from './insight-commands.ts';
 import { createPrinter } from './print.ts';
 import { addSubscriptionCommands } from './subscription-commands.ts';
 import { UserError } from './user-error.ts';
+import { addWhyCommand } from './why-command.ts';
 
 const program = new Command('posthorn')
   .description('Operates Posthorn. Set POSTHORN_URL and POSTHORN_TOKEN to a console and an operator token.')
@@ -16,6 +17,7 @@ const print = createPrinter(() => program.opts().json);
 addSubscriptionCommands(program, client, print);
 addDeliveryCommands(program, client, print);
 addInsightCommands(program, client, print);
+addWhyCommand(program, client, print);
 
 try {
   await program.parseAsync();

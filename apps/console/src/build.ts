@@ -29,6 +29,7 @@ import type { ConsoleSettings } from './config.ts';
 import type { ConsoleContext } from './context.ts';
 import { cursorProblem } from './cursor-problem.ts';
 import { deliveryRoutes } from './delivery-routes.ts';
+import { explainRoute } from './explain-route.ts';
 import { insightRoutes } from './insight-routes.ts';
 import { CSRF_HEADER, createOperators, SESSION_COOKIE } from './operators.ts';
 import { pageRoutes } from './page-routes.ts';
@@ -115,6 +116,7 @@ function createOperatorApi(context: ConsoleContext): Api {
   subscriptionRoutes(api, context);
   addressRoutes(api, context);
   deliveryRoutes(api, context);
+  explainRoute(api, context);
   replayRoutes(api, context);
   insightRoutes(api, context);
   return api;

@@ -6,6 +6,7 @@ export * from './delivery.ts';
 export * from './durations.ts';
 export * from './errors.ts';
 export * from './event.ts';
+export * from './explain.ts';
 export * from './ids.ts';
 export * from './json.ts';
 export * from './match.ts';

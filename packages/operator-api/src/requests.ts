@@ -78,6 +78,13 @@ export const requestQuerySchema = z.strictObject({
 /** The query of `GET /v1/events/{id}`. */
 export const eventQuerySchema = z.strictObject({ environment: z.enum(ENVIRONMENTS).optional() });
 
+/** The query of `GET /v1/explain`. */
+export const explainQuerySchema = z.strictObject({
+  event_id: eventId,
+  subscription_id: subscriptionId,
+  environment: z.enum(ENVIRONMENTS).optional().describe('Needed only if both environments have an event with this id'),
+});
+
 /** The query of `GET /v1/replays`. */
 export const replaysQuerySchema = z.strictObject({ subscription_id: subscriptionId.optional(), ...page });
 

@@ -5,6 +5,7 @@ import {
   DELIVERY_STATUSES,
   ENVIRONMENTS,
   EVENT_TYPES,
+  EXPLANATIONS,
   FAILURE_REASONS,
   REPLAY_STATUSES,
   SESSION_EVENT_TYPES,
@@ -107,6 +108,33 @@ export const eventSchema = z
   })
   .meta({ id: 'Event' });
 export type PublishedEvent = z.infer<typeof eventSchema>;
+
+export const explanationSchema = z
+  .strictObject({
+    event_id: z.string(),
+    subscription_id: z.string(),
+    reason: z.enum(EXPLANATIONS),
+    answer: z.string().describe('What became of the event at this address, in a sentence or two'),
+    next_step: z.string().nullable().describe('What an operator can do; null: nothing'),
+    since: instant.nullable().describe('Since when it is so; null: not known'),
+    due_at: instant.nullable().describe('When the next attempt is due; null: none is planned'),
+    event: z
+      .strictObject({ type: z.enum(EVENT_TYPES), environment: z.enum(ENVIRONMENTS), accepted_at: instant })
+      .nullable()
+      .describe('Null: no such event is stored'),
+    subscription: z
+      .strictObject({
+        url: z.string(),
+        description: z.string(),
+        status: z.enum(SUBSCRIPTION_STATUSES),
+        status_reason: z.enum(STATUS_REASONS).nullable(),
+      })
+      .nullable()
+      .describe('Null: there is no such subscription'),
+    delivery: deliverySchema.nullable().describe('The newest delivery of the event to the address, replays included'),
+  })
+  .meta({ id: 'Explanation' });
+export type Explanation = z.infer<typeof explanationSchema>;
 
 export const replaySchema = z
   .strictObject({

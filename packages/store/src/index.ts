@@ -12,6 +12,7 @@ export {
   loadEvent,
   type StoredEvent,
 } from './events.ts';
+export { readCase, type StoredCase } from './explain.ts';
 export { type Duty, type Lane, partitionPrefix } from './keys.ts';
 export * from './lanes.ts';
 export * from './lists.ts';

@@ -7,6 +7,7 @@ import type {
   Delivery,
   DeliveryRequest,
   DeliveryWithAttempts,
+  Explanation,
   FailedDeliveries,
   Overview,
   Page,
@@ -109,6 +110,10 @@ export function useEvent(id: string, environment: string | null) {
     },
   });
 }
+
+/** Reads what became of an event at an address; nothing while `query` is undefined. */
+export const useExplanation = (query: QueryParameters | undefined) =>
+  useRead<Explanation>(withQuery('/v1/explain', query ?? {}), { enabled: query !== undefined });
 
 /** Reads the request of an attempt, or the one that would be sent now. */
 export const useRequest = (deliveryId: string, attempt?: number) =>

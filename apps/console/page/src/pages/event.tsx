@@ -7,6 +7,7 @@ import { DeliveryTable } from '../parts/delivery-table.tsx';
 import { Facts, Note, PageBody, PageLink, Section } from '../parts/layout.tsx';
 import { Empty, Loaded } from '../parts/states.tsx';
 import { Instant } from '../parts/time.tsx';
+import { WhyNot } from '../parts/why-not.tsx';
 import { useEvent, useUrls } from '../queries.ts';
 
 export function EventPage() {
@@ -51,6 +52,9 @@ export function EventPage() {
               ) : (
                 <DeliveryTable deliveries={event.deliveries} addresses={urls} />
               )}
+            </Section>
+            <Section title="Why, or why not?">
+              <WhyNot event={event} />
             </Section>
           </Stack>
         )}

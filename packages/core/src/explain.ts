@@ -1,0 +1,254 @@
+/** Explains in a sentence what became of one event at one address, and what to do about it. */
+import { ATTEMPT_ERRORS, type AttemptError, type Delivery, isFinished } from './delivery.ts';
+import type { Environment, EventType } from './event.ts';
+import { topicsOfEvent, topicsOfSubscription } from './match.ts';
+import type { StatusReason, Subscription } from './subscription.ts';
+
+/** What can have become of an event at an address. The first five have a delivery, the others have none. */
+export const EXPLANATIONS = [
+  'delivered',
+  'failed',
+  'waiting_for_retry',
+  'pending',
+  'held',
+  'no_event',
+  'no_subscription',
+  'test_of_another',
+  'other_environment',
+  'other_type',
+  'created_later',
+  'not_validated',
+  'changed_later',
+  'being_made',
+  'no_longer_kept',
+] as const;
+export type ExplanationReason = (typeof EXPLANATIONS)[number];
+
+/** What is known of an event and an address. Times are in milliseconds since 1970. */
+export interface Case {
+  event: CaseEvent | undefined;
+  subscription: CaseSubscription | undefined;
+  /** The newest delivery of the event to the address, replays included. */
+  delivery: Delivery | undefined;
+  /** The lane in which the delivery waits without a job. */
+  lane: 'parked' | 'overdue' | undefined;
+  /** When the address was paused; when the subscription was deleted; its first change after the event was accepted. */
+  pausedAtMs: number | undefined;
+  deletedAtMs: number | undefined;
+  changed: { atMs: number; operator: string | null } | undefined;
+  retentionMs: number;
+  nowMs: number;
+}
+interface CaseEvent {
+  type: EventType;
+  environment: Environment;
+  acceptedAtMs: number;
+  /** Whether the subscription matched the event when that was accepted. */
+  isMatched: boolean;
+}
+type CaseSubscription = Pick<
+  Subscription,
+  'status' | 'statusReason' | 'takesEvents' | 'eventTypes' | 'environment' | 'createdAtMs'
+>;
+
+export interface Explanation {
+  reason: ExplanationReason;
+  answer: string;
+  /** What an operator can do; null where there is nothing to do. */
+  nextStep: string | null;
+  /** Since when it is so; null where that is not known. */
+  sinceMs: number | null;
+  /** When the next attempt is due; null where none is planned. */
+  dueAtMs: number | null;
+}
+
+/** A fan-out that takes longer was interrupted; ingest repeats it within 20 s. */
+const FAN_OUT_MS = 60_000;
+
+/** Explains a case. The first thing that is true decides, in the order in which Posthorn itself decides. */
+export function explain(facts: Case): Explanation {
+  const { delivery } = facts;
+  if (delivery === undefined) return explainAbsence(facts);
+  if (delivery.status === 'held') return explainHeld(facts, delivery);
+  return isFinished(delivery.status) ? explainEnd(delivery) : explainWaiting(facts, delivery);
+}
+
+function explainAbsence(facts: Case): Explanation {
+  const { event, subscription, deletedAtMs, retentionMs, nowMs } = facts;
+  if (!event) {
+    const kept = `Events are kept for ${days(retentionMs)}.`;
+    return because('no_event', `No event with this id is stored: it was never accepted, or it has expired. ${kept}`, {
+      nextStep: 'Compare the id with the one that the publisher sent, and the environment of its key.',
+    });
+  }
+  if (!subscription) {
+    const gone = deletedAtMs === undefined ? 'There is no such subscription (any more).' : undefined;
+    return because('no_subscription', gone ?? `The subscription was deleted at ${at(deletedAtMs)}.`, {
+      sinceMs: deletedAtMs,
+    });
+  }
+  if (!event.isMatched) return explainMismatch(facts, event, subscription);
+  if (nowMs - event.acceptedAtMs < FAN_OUT_MS)
+    return because('being_made', 'The event was accepted just now; its delivery is being made.', {
+      sinceMs: event.acceptedAtMs,
+    });
+  return because('no_longer_kept', 'The event was sent to this address, but its delivery is no longer kept.', {
+    sinceMs: event.acceptedAtMs,
+  });
+}
+
+function explainMismatch(facts: Case, event: CaseEvent, subscription: CaseSubscription): Explanation {
+  const { createdAtMs, environment, eventTypes, takesEvents } = subscription;
+  const [ofAllTypes, ofItsType] = topicsOfEvent(event);
+  const topics = topicsOfSubscription(subscription);
+  if (event.type === 'webhook.test')
+    return because('test_of_another', 'This is a test event. It went to one other address only.', {
+      nextStep: 'Send this address a test delivery of its own.',
+    });
+  if (createdAtMs > event.acceptedAtMs) {
+    const times = `The event was accepted at ${at(event.acceptedAtMs)}, the subscription was created at ${at(createdAtMs)}.`;
+    return because('created_later', `The subscription did not exist yet. ${times}`, { sinceMs: createdAtMs });
+  }
+  if (environment !== 'both' && environment !== event.environment)
+    return because('other_environment', `It receives ${environment} events; this is a ${event.environment} event.`, {
+      nextStep: 'Change its environment to receive such events from now on.',
+    });
+  if (!topics.includes(ofAllTypes) && !topics.includes(ofItsType))
+    return because('other_type', `It did not select ${event.type}. It receives ${[eventTypes].flat().join(', ')}.`, {
+      nextStep: `Add ${event.type} to its event types to receive such events from now on.`,
+    });
+  if (!takesEvents)
+    return because('not_validated', `Its address has never been validated, so it receives no events.${why(facts)}`, {
+      nextStep: 'Validate the address. It receives the events that are accepted after that.',
+    });
+  const { changed } = facts;
+  const by = changed && `, by ${changed.operator ?? 'Posthorn'}`;
+  const when = changed ? ` It was validated or changed later: at ${at(changed.atMs)}${by}.` : '';
+  return because('changed_later', `It matches such events now, but did not when the event was accepted.${when}`, {
+    sinceMs: changed?.atMs,
+  });
+}
+
+function explainHeld(facts: Case, delivery: Delivery): Explanation {
+  const { subscription, pausedAtMs } = facts;
+  const status = subscription?.status;
+  if (status === 'paused') {
+    const since = pausedAtMs === undefined ? '' : ` since ${at(pausedAtMs)}`;
+    const answer = `Held since ${at(heldSinceMs(delivery, pausedAtMs))}, because its address is paused${since}.${why(facts)}`;
+    return because('held', answer, {
+      nextStep: 'Resume the address when its receiver works: held deliveries are sent then.',
+      sinceMs: heldSinceMs(delivery, pausedAtMs),
+    });
+  }
+  const sinceMs = heldSinceMs(delivery);
+  if (status === 'awaiting_validation' || status === 'refused') {
+    const what = status === 'refused' ? 'was refused' : 'is not validated';
+    return because('held', `Held since ${at(sinceMs)}, because its address ${what}.${why(facts)}`, {
+      nextStep: 'Correct the url if it is wrong, then validate the address: held deliveries are sent then.',
+      sinceMs,
+    });
+  }
+  return because('held', 'Its address was resumed. Held deliveries are being released, oldest first.', { sinceMs });
+}
+
+/** A delivery is held from its creation, from its last attempt, or from the pause of its address on. */
+function heldSinceMs({ createdAtMs, attempts }: Delivery, pausedAtMs = 0): number {
+  const last = attempts.at(-1);
+  const own = last === undefined ? createdAtMs : last.startedAtMs + last.durationMs;
+  return Math.max(own, pausedAtMs);
+}
+
+function explainEnd(delivery: Delivery): Explanation {
+  const { status, attemptCount, failureReason, finishedAtMs: sinceMs } = delivery;
+  const time = sinceMs === null ? '' : ` at ${at(sinceMs)}`;
+  if (status === 'succeeded') {
+    const code = delivery.attempts.at(-1)?.statusCode;
+    return because('delivered', `Delivered${time}: attempt ${attemptCount}, response status ${code ?? 'unknown'}.`, {
+      sinceMs,
+    });
+  }
+  const isOfAttempt = ATTEMPT_ERRORS.some((error) => error === failureReason);
+  if (failureReason === 'subscription_deleted')
+    return because('failed', `Failed${time}, because its subscription was deleted.`, { sinceMs });
+  if (failureReason === 'expired')
+    return because('failed', `Failed${time}, because its address was not active for the whole retention.`, {
+      nextStep: 'Replay it once the address is active.',
+      sinceMs,
+    });
+  if (!isOfAttempt)
+    return because('failed', `Ended${time}, without a success: ${failureReason ?? 'unknown'}.`, { sinceMs });
+  const attempts = `${attemptCount} ${attemptCount === 1 ? 'attempt' : 'attempts'}`;
+  return because('failed', `Failed${time}, after ${attempts}. ${lastFailure(delivery)}`, {
+    nextStep: 'Replay it when the receiver works.',
+    sinceMs,
+  });
+}
+
+function explainWaiting({ lane, nowMs }: Case, delivery: Delivery): Explanation {
+  const { attemptCount, maxAttempts, nextAttemptAtMs: dueAtMs, createdAtMs } = delivery;
+  const waits =
+    lane === 'parked'
+      ? 'It waits behind other deliveries to this address, because all slots of the address are taken.'
+      : lane === 'overdue'
+        ? 'It is overdue, and waits in the line of overdue deliveries to this address.'
+        : 'It waits for a worker, or is being sent.';
+  if (attemptCount === 0) return because('pending', `Not attempted yet. ${waits}`, { sinceMs: createdAtMs });
+  const last = delivery.attempts.at(-1);
+  const sinceMs = last && last.startedAtMs + last.durationMs;
+  const next = dueAtMs !== null && dueAtMs > nowMs ? `Attempt ${attemptCount + 1} is due at ${at(dueAtMs)}.` : waits;
+  const answer = `Attempt ${attemptCount} of ${maxAttempts} failed. ${lastFailure(delivery)} ${next}`;
+  return because('waiting_for_retry', answer, {
+    nextStep: 'Nothing, if the receiver works again by then.',
+    sinceMs,
+    dueAtMs,
+  });
+}
+
+const attemptFailures: Record<AttemptError, string> = {
+  timeout: 'No response came within the time limit',
+  redirect: 'The response was a redirect',
+  status: 'The response had an error status',
+  address_blocked: 'The name resolved to a private or local address',
+  dns: 'The name could not be resolved',
+  connection: 'The connection failed',
+  tls: 'The TLS certificate was not valid',
+};
+
+function lastFailure({ attempts }: Delivery): string {
+  const { error = null, statusCode = null } = attempts.at(-1) ?? {};
+  if (error === null) return 'Its last attempt is not known.';
+  return `${attemptFailures[error]}${statusCode === null ? '' : ` (${statusCode})`}.`;
+}
+
+const statusReasons: Record<StatusReason, string> = {
+  private_address: 'The address is private.',
+  local_address: 'The address is local.',
+  redirect: 'It responded to the validation with a redirect.',
+  unreachable: 'It could not be reached at the last validation.',
+  consecutive_failures: 'Too many consecutive deliveries failed.',
+  operator: 'An operator paused it.',
+};
+
+function why({ subscription }: Case): string {
+  return subscription?.statusReason ? ` ${statusReasons[subscription.statusReason]}` : '';
+}
+
+function because(
+  reason: ExplanationReason,
+  answer: string,
+  more: { nextStep?: string; sinceMs?: number | null | undefined; dueAtMs?: number | null } = {},
+): Explanation {
+  const { nextStep = null, sinceMs = null, dueAtMs = null } = more;
+  return { reason, answer, nextStep, sinceMs, dueAtMs };
+}
+
+/** For example `2026-11-22 05:51:13 UTC`. */
+function at(ms: number | undefined): string {
+  return ms === undefined ? 'an unknown time' : `${new Date(ms).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
+}
+
+function days(ms: number): string {
+  const count = Math.round(ms / 86_400_000);
+  if (count < 1) return 'less than a day';
+  return count === 1 ? 'a day' : `${count} days`;
+}

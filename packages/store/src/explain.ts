@@ -1,0 +1,95 @@
+/** Collects what is known of one event and one address, for core's `explain`. */
+import { type Case, deliveryId, ENVIRONMENTS, type Environment, eventRef } from '@posthorn/core';
+import { type AuditRecord, listAudit } from './audit.ts';
+import { loadExisting, type StoredDelivery } from './delivery-record.ts';
+import { findEvents, type StoredEvent, unscopedRef } from './events.ts';
+import { laneKey, prefixOfId } from './keys.ts';
+import { newestFirst } from './page.ts';
+import { replaysOf } from './replays.ts';
+import type { Store } from './store.ts';
+import { loadSubscriptions, type StoredSubscription } from './subscriptions.ts';
+
+/** Audit entries of the subscription that are read: enough for a year of changes, and a few milliseconds. */
+const MAX_ENTRIES = 100;
+
+/** Replays that are looked at; the newest delivery is among them. */
+const MAX_REPLAYS = 10;
+
+/** What decides whether a subscription matches an event. */
+const MATCHING_CHANGES: readonly string[] = ['subscription.updated', 'subscription.validated'];
+
+export type StoredCase = Case & {
+  subscription: StoredSubscription | undefined;
+  delivery: StoredDelivery | undefined;
+};
+
+/**
+ * Reads the case of an event and an address. An id names at most one event in each environment: without `environment`, the one that
+ * has a delivery to this address, then the one that the address is bound to, then the one of production. Reads a bounded part of
+ * the audit trail; what is older than that is left out.
+ */
+export async function readCase(
+  store: Store,
+  eventId: string,
+  subscriptionId: string,
+  environment: Environment | undefined,
+  nowMs: number,
+): Promise<StoredCase> {
+  const [events, [subscription], deliveries] = await Promise.all([
+    findEvents(store, eventId),
+    loadSubscriptions(store, [subscriptionId]),
+    deliveriesOf(store, eventId, subscriptionId),
+  ]);
+  const isWanted = (each: Environment) => environment === undefined || each === environment;
+  const [delivery] = deliveries.filter((each) => isWanted(each.environment));
+  const candidates = events.filter(({ event }) => isWanted(event.environment));
+  const wanted = [delivery?.environment, subscription?.environment, 'production'];
+  const inWanted = wanted.map((each) => candidates.find(({ event }) => event.environment === each));
+  const stored = delivery ? inWanted[0] : (inWanted.find((each) => each !== undefined) ?? candidates[0]);
+  const entries = await listAudit(store, { subscriptionId }, { limit: MAX_ENTRIES }, nowMs);
+  const newest = (action: string) => entries.items.find((entry) => entry.action === action)?.atMs;
+  return {
+    event: stored && caseEvent(stored, subscriptionId),
+    subscription,
+    delivery,
+    lane: delivery && (await laneOf(store, delivery)),
+    pausedAtMs: newest('subscription.paused'),
+    deletedAtMs: newest('subscription.deleted'),
+    changed: stored && firstChange(entries.items, stored.acceptedAtMs),
+    retentionMs: store.retentionMs,
+    nowMs,
+  };
+}
+
+function caseEvent({ event, acceptedAtMs, subscriptionIds }: StoredEvent, subscriptionId: string): Case['event'] {
+  return {
+    type: event.type,
+    environment: event.environment,
+    acceptedAtMs,
+    isMatched: subscriptionIds.includes(subscriptionId),
+  };
+}
+
+/** The deliveries of the events with one id to one address, newest first. Their ids follow from both; so do those of replays. */
+async function deliveriesOf(store: Store, eventId: string, subscriptionId: string): Promise<StoredDelivery[]> {
+  const refs = [...ENVIRONMENTS.map((environment) => eventRef({ id: eventId, environment })), unscopedRef(eventId)];
+  const replays = await Promise.all(refs.map((ref) => replaysOf(store, ref, subscriptionId)));
+  const first = refs.map((ref) => deliveryId(ref, subscriptionId));
+  const found = await loadExisting(store, [
+    ...first,
+    ...replays.flatMap((list) => list.slice(-MAX_REPLAYS)).map(({ id }) => id),
+  ]);
+  return found.sort((a, b) => newestFirst({ ms: a.createdAtMs, id: a.id }, { ms: b.createdAtMs, id: b.id }));
+}
+
+async function laneOf(store: Store, { id, subscriptionId }: StoredDelivery): Promise<Case['lane']> {
+  const prefix = prefixOfId(store, id);
+  const lanes = ['parked', 'overdue'] as const;
+  const scores = await Promise.all(lanes.map((lane) => store.redis.zscore(laneKey(prefix, lane, subscriptionId), id)));
+  return lanes.find((_, i) => scores[i] !== null);
+}
+
+/** Entries are newest first. */
+function firstChange(entries: readonly AuditRecord[], afterMs: number): Case['changed'] {
+  return entries.findLast(({ action, atMs }) => MATCHING_CHANGES.includes(action) && atMs > afterMs);
+}
