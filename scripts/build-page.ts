@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, globSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { brotliCompress, gzip } from 'node:zlib';
 import { explainFileError, root } from './folder.ts';
 
 const page = join(root, 'apps/console/page');
@@ -20,6 +21,7 @@ export async function buildPage(say: (line: string) => void, signal?: AbortSigna
     // Before Vite runs: if the folder can't be written, the file system's own error says more than Vite's.
     fresh = mkdtempSync(`${built}-`);
     await runVite(fresh, signal);
+    await compressFiles(fresh);
     writeFileSync(join(fresh, 'built-from'), digest);
     // Replaces the old build at once, so that nobody is served half of each.
     rmSync(built, { recursive: true, force: true });
@@ -45,10 +47,22 @@ async function runVite(outDir: string, signal: AbortSignal | undefined): Promise
   }
 }
 
+/** Writes a file compressed with brotli and one with gzip beside each text file, at the highest level: the console serves them as they are. */
+async function compressFiles(folder: string): Promise<void> {
+  const compressions = [
+    { extension: '.br', compress: promisify(brotliCompress) },
+    { extension: '.gz', compress: (content: Buffer) => promisify(gzip)(content, { level: 9 }) },
+  ];
+  for (const file of globSync('**/*.{js,css,svg}', { cwd: folder }).map((name) => join(folder, name)))
+    for (const { extension, compress } of compressions)
+      writeFileSync(`${file}${extension}`, await compress(readFileSync(file)));
+}
+
 function digestOfSources(): string {
   const files = [
     ...globSync('{index.html,vite.config.ts,src/**/*,public/**/*}', { cwd: page }).map((file) => join(page, file)),
     join(root, 'package-lock.json'),
+    join(root, 'scripts/build-page.ts'),
   ];
   const hash = createHash('sha256');
   for (const file of files.sort())

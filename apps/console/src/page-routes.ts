@@ -1,7 +1,8 @@
 /** Serves the operators' page: its files, and the page itself for every path that a browser may open. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import express, { Router } from 'express';
+import { Router } from 'express';
+import expressStaticGzip from 'express-static-gzip';
 
 const DIRECTORY = join(import.meta.dirname, '../page/dist');
 const NOT_BUILT =
@@ -11,8 +12,8 @@ const NOT_BUILT =
 export function pageRoutes(): Router {
   const router = Router();
   // The names of these files contain a hash of their content.
-  router.use('/assets', express.static(join(DIRECTORY, 'assets'), { immutable: true, maxAge: '1y', index: false }));
-  router.use(express.static(DIRECTORY, { index: false, maxAge: '1h' }));
+  router.use('/assets', files(join(DIRECTORY, 'assets'), { immutable: true, maxAge: '1y' }));
+  router.use(files(DIRECTORY, { maxAge: '1h' }));
   const index = join(DIRECTORY, 'index.html');
   router.use((request, response, next) => {
     const wantsPage = request.method === 'GET' && request.accepts(['json', 'html']) === 'html';
@@ -21,4 +22,14 @@ export function pageRoutes(): Router {
     else response.status(503).type('text').send(NOT_BUILT);
   });
   return router;
+}
+
+/** Serves a folder, from the compressed files that the build has put beside the others. Without a build there are none. */
+function files(folder: string, caching: { immutable?: boolean; maxAge: string }) {
+  return expressStaticGzip(folder, {
+    enableBrotli: true,
+    orderPreference: ['br', 'gzip'],
+    index: false,
+    serveStatic: { ...caching, index: false },
+  });
 }

@@ -5,10 +5,8 @@ import {
   Box,
   Burger,
   Group,
-  Menu,
   NavLink,
   Text,
-  Tooltip,
   UnstyledButton,
   useComputedColorScheme,
   useMantineColorScheme,
@@ -16,10 +14,8 @@ import {
 import { useDisclosure } from '@mantine/hooks';
 import {
   IconApi,
-  IconChevronDown,
   IconGauge,
   IconHistory,
-  IconLogout,
   IconMoon,
   IconPlayerTrackNext,
   IconSend,
@@ -27,13 +23,12 @@ import {
   IconSun,
   IconWebhook,
 } from '@tabler/icons-react';
+import { lazy, Suspense } from 'react';
 import { Link, Outlet, Route, Routes, useLocation } from 'react-router';
 import { NotFoundPage } from './pages/not-found.tsx';
-import { SignInPage } from './pages/sign-in.tsx';
 import { PageBoundary } from './parts/page-boundary.tsx';
 import { SearchBox } from './parts/search-box.tsx';
-import { endSession, useChange, useSession } from './queries.ts';
-import { routes } from './routes.ts';
+import { routes, SIGN_IN, SignInPage } from './routes.ts';
 import { RequireSession } from './session.tsx';
 
 const sections = [
@@ -49,10 +44,19 @@ const elsewhere = [
   { href: '/docs', label: 'API', icon: IconApi },
 ] as const;
 
+const OperatorMenu = lazy(async () => ({ default: (await import('./parts/operator-menu.tsx')).OperatorMenu }));
+
 export function App() {
   return (
     <Routes>
-      <Route path="/sign-in" element={<SignInPage />} />
+      <Route
+        path={SIGN_IN}
+        element={
+          <PageBoundary path={SIGN_IN}>
+            <SignInPage />
+          </PageBoundary>
+        }
+      />
       <Route
         element={
           <RequireSession>
@@ -104,7 +108,9 @@ function Frame() {
           </Box>
           <Group gap={4} wrap="nowrap">
             <ColorSchemeButton />
-            <OperatorMenu />
+            <Suspense>
+              <OperatorMenu />
+            </Suspense>
           </Group>
         </Group>
       </AppShell.Header>
@@ -143,34 +149,8 @@ function ColorSchemeButton() {
   const isDark = useComputedColorScheme('light') === 'dark';
   const label = isDark ? 'Light colors' : 'Dark colors';
   return (
-    <Tooltip label={label}>
-      <ActionIcon variant="subtle" color="gray" size="lg" aria-label={label} onClick={toggleColorScheme}>
-        {isDark ? <IconSun size={18} /> : <IconMoon size={18} />}
-      </ActionIcon>
-    </Tooltip>
-  );
-}
-
-function OperatorMenu() {
-  const { data: session } = useSession();
-  const signOut = useChange(endSession);
-  return (
-    <Menu position="bottom-end">
-      <Menu.Target>
-        <UnstyledButton px="xs" py={6} aria-label={`Signed in as ${session?.operator}`}>
-          <Group gap={4} wrap="nowrap">
-            <Text size="sm" maw={110} truncate>
-              {session?.operator}
-            </Text>
-            <IconChevronDown size={14} />
-          </Group>
-        </UnstyledButton>
-      </Menu.Target>
-      <Menu.Dropdown>
-        <Menu.Item leftSection={<IconLogout size={16} />} onClick={() => signOut.mutate()}>
-          Sign out
-        </Menu.Item>
-      </Menu.Dropdown>
-    </Menu>
+    <ActionIcon variant="subtle" color="gray" size="lg" aria-label={label} title={label} onClick={toggleColorScheme}>
+      {isDark ? <IconSun size={18} /> : <IconMoon size={18} />}
+    </ActionIcon>
   );
 }

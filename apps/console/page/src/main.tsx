@@ -1,18 +1,24 @@
 /** Starts the operators' page. */
-import '@mantine/core/styles.css';
-import '@mantine/notifications/styles.css';
-import './page.css';
+// The build adds the styles of each component that is used: see vite.config.ts.
+import '@mantine/core/styles/baseline.css';
+import '@mantine/core/styles/default-css-variables.css';
+import '@mantine/core/styles/global.css';
 import { MantineProvider } from '@mantine/core';
-import { ModalsProvider } from '@mantine/modals';
-import { Notifications } from '@mantine/notifications';
 import { QueryClientProvider } from '@tanstack/react-query';
-import { StrictMode } from 'react';
+import { lazy, StrictMode, Suspense } from 'react';
 import { createRoot } from 'react-dom/client';
 import { BrowserRouter } from 'react-router';
 import { App } from './app.tsx';
 import { queryClient } from './queries.ts';
 import { preloadPage } from './routes.ts';
 import { readable, theme } from './theme.ts';
+// The last one, because it overrides.
+import './page.css';
+
+if (import.meta.env.DEV) await import('@mantine/core/styles.css');
+
+/** Not needed before the first paint. */
+const Overlays = lazy(async () => ({ default: (await import('./parts/overlays.tsx')).Overlays }));
 
 const root = document.getElementById('root');
 if (root === null) throw new Error('index.html has no element with the id root');
@@ -22,10 +28,10 @@ createRoot(root).render(
     <MantineProvider theme={theme} cssVariablesResolver={readable} defaultColorScheme="auto">
       <QueryClientProvider client={queryClient}>
         <BrowserRouter>
-          <ModalsProvider labels={{ confirm: 'Yes', cancel: 'Cancel' }}>
-            <Notifications position="bottom-right" />
-            <App />
-          </ModalsProvider>
+          <App />
+          <Suspense>
+            <Overlays />
+          </Suspense>
         </BrowserRouter>
       </QueryClientProvider>
     </MantineProvider>

@@ -21,15 +21,19 @@ const pages: PageRoute[] = [
   { path: '/audit', load: async () => (await import('./pages/audit.tsx')).AuditPage },
 ];
 
+const signIn: PageRoute = { path: '/sign-in', load: async () => (await import('./pages/sign-in.tsx')).SignInPage };
+
+const lazyPage = ({ load }: PageRoute) => lazy(async () => ({ default: await load() }));
+
+export const SIGN_IN = signIn.path;
+export const SignInPage = lazyPage(signIn);
+
 /** The routes with components that load their code when they are first rendered. */
-export const routes = pages.map(({ path, load }) => ({
-  path,
-  Page: lazy(async () => ({ default: await load() })),
-}));
+export const routes = pages.map((page) => ({ path: page.path, Page: lazyPage(page) }));
 
 /** Starts to load the page of a path, so that its code arrives together with the session and not after it. */
 export function preloadPage(pathname: string): void {
-  const page = pages.find(({ path }) => matchPath(path, pathname));
+  const page = [...pages, signIn].find(({ path }) => matchPath(path, pathname));
   // If this fails, rendering the page tries again and shows the error.
   page?.load().catch(() => undefined);
 }

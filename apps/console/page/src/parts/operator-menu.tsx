@@ -1,0 +1,28 @@
+/** The name of the signed-in operator, with a menu to sign out. */
+import { Group, Menu, Text, UnstyledButton } from '@mantine/core';
+import { IconChevronDown, IconLogout } from '@tabler/icons-react';
+import { endSession, useChange, useSession } from '../queries.ts';
+
+export function OperatorMenu() {
+  const { data: session } = useSession();
+  const signOut = useChange(endSession);
+  return (
+    <Menu position="bottom-end">
+      <Menu.Target>
+        <UnstyledButton px="xs" py={6} aria-label={`Signed in as ${session?.operator}`}>
+          <Group gap={4} wrap="nowrap">
+            <Text size="sm" maw={110} truncate>
+              {session?.operator}
+            </Text>
+            <IconChevronDown size={14} />
+          </Group>
+        </UnstyledButton>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Item leftSection={<IconLogout size={16} />} onClick={() => signOut.mutate()}>
+          Sign out
+        </Menu.Item>
+      </Menu.Dropdown>
+    </Menu>
+  );
+}

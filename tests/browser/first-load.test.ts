@@ -1,0 +1,76 @@
+/** What a browser loads before it shows something, how these files are sent, and pages whose code can't be loaded. */
+import { get, type IncomingMessage } from 'node:http';
+import { buffer } from 'node:stream/consumers';
+import { describe, expect, it } from '@jest/globals';
+import { on, signedIn } from './own-visit.ts';
+
+const MAX_FIRST_LOAD_BYTES = 150_000;
+
+async function load(path: string, encoding: string): Promise<{ response: IncomingMessage; bytes: number }> {
+  const headers = { 'accept-encoding': encoding, accept: 'text/html,*/*' };
+  const response = await new Promise<IncomingMessage>((resolve, reject) =>
+    get(`${on.consoleUrl}${path}`, { headers }, resolve).on('error', reject),
+  );
+  return { response, bytes: (await buffer(response)).length };
+}
+
+/** The paths of the scripts and styles that the page names: without them it shows nothing. */
+async function firstFiles(): Promise<string[]> {
+  const html = await (await fetch(on.consoleUrl, { headers: { accept: 'text/html' } })).text();
+  return [...html.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, path]) => path!);
+}
+
+describe('the files of the page', () => {
+  it('are under 150 kB before the first paint', async () => {
+    const paths = await firstFiles();
+    expect(paths.some((path) => path.endsWith('.js'))).toBe(true);
+    expect(paths.some((path) => path.endsWith('.css'))).toBe(true);
+    const loaded = await Promise.all(['/', ...paths].map((path) => load(path, 'gzip, deflate, br')));
+    const bytes = loaded.reduce((sum, file) => sum + file.bytes, 0);
+    expect(bytes).toBeGreaterThan(50_000);
+    expect(bytes).toBeLessThan(MAX_FIRST_LOAD_BYTES);
+  });
+
+  it.each([
+    ['br', 'gzip, deflate, br, zstd'],
+    ['gzip', 'gzip, deflate'],
+    [undefined, 'identity'],
+  ])('are sent as %s to a browser that accepts %s, and kept for a year', async (expected, accepted) => {
+    const path = (await firstFiles()).find((name) => name.endsWith('.js'))!;
+    const { response } = await load(path, accepted);
+    expect(response.statusCode).toBe(200);
+    expect(response.headers['content-encoding']).toBe(expected);
+    expect(response.headers.vary).toContain('Accept-Encoding');
+    expect(response.headers['content-type']).toMatch(/^text\/javascript/);
+    expect(response.headers['cache-control']).toBe('public, max-age=31536000, immutable');
+  });
+
+  it('that do not exist are not found, compressed or not', async () => {
+    for (const accepted of ['br', 'identity']) {
+      const { response } = await load('/assets/none.js', accepted);
+      expect(response.statusCode).toBe(404);
+      expect(response.headers['content-encoding']).toBeUndefined();
+    }
+  });
+});
+
+describe('a page whose code is gone, as after a deployment', () => {
+  it('says so, leaves the other pages usable, and is shown after a reload', async () => {
+    const { page, problems } = await signedIn();
+    const isAudit = /\/assets\/audit-[^/]*\.js$/;
+    await page.route(isAudit, (route) => route.fulfill({ status: 404 }));
+    await page.getByRole('link', { name: 'Audit' }).click();
+    const alert = page.getByRole('alert').filter({ hasText: "This page can't be shown" });
+    await alert.waitFor();
+    await page.getByRole('link', { name: 'Deliveries', exact: true }).click();
+    await page.getByRole('heading', { name: 'Deliveries' }).waitFor();
+    expect(await alert.count()).toBe(0);
+    await page.getByRole('link', { name: 'Audit' }).click();
+    await alert.waitFor();
+    await page.unroute(isAudit);
+    // React reports what it has caught, and the browser the script that it could not load.
+    problems.length = 0;
+    await alert.getByRole('button', { name: 'Try again' }).click();
+    await page.getByRole('heading', { name: 'Audit' }).waitFor();
+  });
+});
