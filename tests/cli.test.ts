@@ -2,7 +2,7 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { deliveriesWith, eventually, type Receiver } from '@posthorn/testing';
+import { deliveriesWith, eventually, isDelivery, type Receiver } from '@posthorn/testing';
 import { ownReceiver, ownWorld } from './own.ts';
 import { OPERATOR_TOKEN, sampleEvent, type World } from './world.ts';
 
@@ -18,11 +18,14 @@ interface Ran {
   out: string;
   err: string;
 }
-function posthorn(args: string[], env: Record<string, string> = {}): Promise<Ran> {
+function posthorn(args: string[], env: Record<string, string> = {}, input = ''): Promise<Ran> {
   const child = spawn(process.execPath, [join(import.meta.dirname, '../apps/cli/src/main.ts'), ...args], {
     env: { PATH: process.env.PATH ?? '', POSTHORN_URL: on.consoleUrl, POSTHORN_TOKEN: OPERATOR_TOKEN, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe'],
   });
+  // A command that does not read its input may end before it is written.
+  child.stdin.on('error', () => undefined);
+  child.stdin.end(input);
   const ran: Ran = { code: null, out: '', err: '' };
   child.stdout.on('data', (text) => {
     ran.out += text;
@@ -103,6 +106,28 @@ describe('posthorn', () => {
     expect(table.split('\n')[0]).toMatch(/^id +created +type +status +attempts +event/);
     expect(table).toContain('failed (status)');
     await on.operate('DELETE', `/v1/subscriptions/${id}`);
+  });
+
+  it('says why a signature is refused, with exit code 1, and reads the body from a file or its input', async () => {
+    const { id } = await on.subscribe(to.url);
+    await on.publish(sampleEvent());
+    const { headers, body } = await eventually('a delivery', async () => to.requests.find(isDelivery));
+    const check = (args: string[], input: string) =>
+      posthorn(['check-signature', id, '--header', String(headers['service-signature']), ...args], {}, input);
+    expect(await check([], body)).toMatchObject({ code: 0, out: expect.stringMatching(/^correct +yes\n/) });
+    const refused = await check([], `${body}\n`);
+    expect(refused).toMatchObject({
+      code: 1,
+      err: '',
+      out: expect.stringContaining('trailing newline  The body ends'),
+    });
+    const escaped = await check(['--json'], `${body.slice(0, -1)}\x1b[2J}`);
+    expect(JSON.parse(escaped.out)).toMatchObject({ correct: false, findings: [{ kind: 'changed_body' }] });
+    expect((await check([], `${body.slice(0, -1)}\x1b[2J}`)).out).not.toContain('\x1b');
+    expect(await check(['--body', '/nowhere'], '')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('Cannot read the body'),
+    });
   });
 
   it('is a command of the installed packages', () => {

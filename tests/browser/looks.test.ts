@@ -45,6 +45,7 @@ beforeAll(async () => {
     'new-subscription': '/subscriptions/new',
     subscription: `/subscriptions/${one.id}`,
     'paused-subscription': `/subscriptions/${other.id}`,
+    'signature-doctor': `/subscriptions/${one.id}/signature`,
     deliveries: '/deliveries',
     'no-deliveries': '/deliveries?status=failed&event_type=session.expired',
     delivery: `/deliveries/${waiting.id}`,

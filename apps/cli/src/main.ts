@@ -4,6 +4,7 @@ import { createClient } from './client.ts';
 import { addDeliveryCommands } from './delivery-commands.ts';
 import { addInsightCommands } from './insight-commands.ts';
 import { createPrinter } from './print.ts';
+import { addSignatureCommands } from './signature-commands.ts';
 import { addSubscriptionCommands } from './subscription-commands.ts';
 import { UserError } from './user-error.ts';
 import { addWhyCommand } from './why-command.ts';
@@ -18,6 +19,7 @@ addSubscriptionCommands(program, client, print);
 addDeliveryCommands(program, client, print);
 addInsightCommands(program, client, print);
 addWhyCommand(program, client, print);
+addSignatureCommands(program, client, print);
 
 try {
   await program.parseAsync();

@@ -36,6 +36,7 @@ import { pageRoutes } from './page-routes.ts';
 import { replayRoutes } from './replay-routes.ts';
 import { securityHeaders } from './security-headers.ts';
 import { sessionRoutes } from './session-routes.ts';
+import { signatureRoutes } from './signature-routes.ts';
 import { subscriptionRoutes } from './subscription-routes.ts';
 
 const noStore: RequestHandler = (_request, response, next) => {
@@ -115,6 +116,7 @@ function createOperatorApi(context: ConsoleContext): Api {
   sessionRoutes(api, context);
   subscriptionRoutes(api, context);
   addressRoutes(api, context);
+  signatureRoutes(api, context);
   deliveryRoutes(api, context);
   explainRoute(api, context);
   replayRoutes(api, context);

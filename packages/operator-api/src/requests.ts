@@ -143,6 +143,17 @@ export const rotationSchema = z.strictObject({ overlap: overlapMs.prefault(DEFAU
 /** The body of `POST /v1/subscriptions/{id}/test`. */
 export const testDeliverySchema = z.strictObject({ environment: z.enum(ENVIRONMENTS).optional() });
 
+/** The largest `body` of a signature check, in characters: more than an event has. */
+const MAX_CHECKED_CHARACTERS = 300_000;
+
+/** The body of `POST /v1/subscriptions/{id}/check-signature`. */
+export const signatureCheckRequestSchema = z.strictObject({
+  header: z.string().min(1).max(4_096).describe('The value of Service-Signature as the receiver saw it'),
+  body: z.string().max(MAX_CHECKED_CHARACTERS).describe('The body as the receiver saw it'),
+  event_id: eventId.optional().describe('The value of Service-Event-Id, if the body does not show it'),
+  received_at: instantMsSchema.optional().describe("The receiver's time when the request arrived, to check its clock"),
+});
+
 /** The body of `POST /v1/replays`. */
 export const newReplaySchema = z
   .strictObject({ subscription_id: subscriptionId, ...period })

@@ -93,6 +93,45 @@ export const requestSchema = z
   .meta({ id: 'DeliveryRequest' });
 export type DeliveryRequest = z.infer<typeof requestSchema>;
 
+const SIGNATURE_FINDINGS = [
+  'malformed_header',
+  'byte_order_mark',
+  'trailing_newline',
+  'surrounding_space',
+  'line_endings',
+  'quoted_body',
+  'reserialized_body',
+  'truncated_body',
+  'changed_body',
+  'unknown_signature',
+  'previous_secret',
+  'clock_off',
+] as const;
+
+export const signatureCheckSchema = z
+  .strictObject({
+    correct: z.boolean().describe('Whether a receiver that has the current secret accepts it'),
+    secret: z.enum(['current', 'previous']).nullable().describe('The secret that signed it; null if unknown'),
+    signed_at: instant.nullable().describe('The time in the header'),
+    clock_off_s: z
+      .int()
+      .nullable()
+      .describe("The receiver's time minus that of the signature, in seconds; null without received_at"),
+    difference: z
+      .strictObject({
+        at: count.describe('Characters from the start of the body'),
+        sent: z.string(),
+        received: z.string(),
+      })
+      .nullable()
+      .describe('The first difference from the body that was sent; null if there is none, or if that body is unknown'),
+    findings: z
+      .array(z.strictObject({ kind: z.enum(SIGNATURE_FINDINGS), message: z.string() }))
+      .describe('Everything that is wrong, and what to do'),
+  })
+  .meta({ id: 'SignatureCheck' });
+export type SignatureCheck = z.infer<typeof signatureCheckSchema>;
+
 export const eventSchema = z
   .strictObject({
     id: z.string(),

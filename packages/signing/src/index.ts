@@ -1,4 +1,5 @@
 /** Signatures of deliveries, and the secrets that they are made with. */
+export { diagnoseSignature, type SignatureDiagnosis } from './diagnose-signature.ts';
 export {
   createSecretBox,
   type EncryptionKeys,

@@ -38,15 +38,33 @@ export function verifySignature(check: {
   nowS: number;
   toleranceS?: number;
 }): boolean {
-  const parts = check.header.split(',');
+  const parsed = parseSignatureHeader(check.header);
+  if (parsed === undefined) return false;
+  if (Math.abs(check.nowS - parsed.timestampS) > (check.toleranceS ?? ADVISED_TOLERANCE_S)) return false;
+  return isSignedWith(parsed, check.secret, check.body);
+}
+
+/** What a signature header holds: its time, and its well-formed signatures of scheme `v1`. */
+export interface SignatureHeader {
+  timestampS: number;
+  signatures: Buffer[];
+}
+
+/** Returns undefined for a header without exactly one time of 1 to 12 digits. Ignores other schemes and malformed signatures. */
+export function parseSignatureHeader(header: string): SignatureHeader | undefined {
+  const parts = header.split(',');
   const valuesOf = (name: string) =>
     parts.flatMap((part) => (part.startsWith(`${name}=`) ? part.slice(name.length + 1) : []));
   const [time = '', ...moreTimes] = valuesOf('t');
-  if (moreTimes.length > 0 || !/^\d{1,12}$/.test(time)) return false;
-  const timestampS = Number(time);
-  if (Math.abs(check.nowS - timestampS) > (check.toleranceS ?? ADVISED_TOLERANCE_S)) return false;
-  const expected = sign(check.secret, timestampS, check.body);
-  return valuesOf('v1').some((hex) => /^[0-9a-f]{64}$/.test(hex) && timingSafeEqual(Buffer.from(hex, 'hex'), expected));
+  if (moreTimes.length > 0 || !/^\d{1,12}$/.test(time)) return undefined;
+  const wellFormed = valuesOf('v1').filter((hex) => /^[0-9a-f]{64}$/.test(hex));
+  return { timestampS: Number(time), signatures: wellFormed.map((hex) => Buffer.from(hex, 'hex')) };
+}
+
+/** Returns whether one of the header's signatures was made with this secret over this body, whenever that was. */
+export function isSignedWith(header: SignatureHeader, secret: string, body: Uint8Array | string): boolean {
+  const expected = sign(secret, header.timestampS, body);
+  return header.signatures.some((signature) => timingSafeEqual(signature, expected));
 }
 
 function sign(secret: string, timestampS: number, body: Uint8Array | string): Buffer {

@@ -13,6 +13,10 @@ const pages: PageRoute[] = [
   { path: '/subscriptions', load: async () => (await import('./pages/subscriptions.tsx')).SubscriptionsPage },
   { path: '/subscriptions/new', load: async () => (await import('./pages/new-subscription.tsx')).NewSubscriptionPage },
   { path: '/subscriptions/:id', load: async () => (await import('./pages/subscription.tsx')).SubscriptionPage },
+  {
+    path: '/subscriptions/:id/signature',
+    load: async () => (await import('./pages/signature-doctor.tsx')).SignatureDoctorPage,
+  },
   { path: '/deliveries', load: async () => (await import('./pages/deliveries.tsx')).DeliveriesPage },
   { path: '/deliveries/:id', load: async () => (await import('./pages/delivery.tsx')).DeliveryPage },
   { path: '/events/:id', load: async () => (await import('./pages/event.tsx')).EventPage },

@@ -13,6 +13,7 @@ import {
   IconPlayerTrackNext,
   IconSend,
   IconShieldCheck,
+  IconStethoscope,
   IconTrash,
   type TablerIcon,
 } from '@tabler/icons-react';
@@ -82,6 +83,9 @@ export function SubscriptionActions({ subscription }: { subscription: Subscripti
             to={`/replays?subscription_id=${id}`}
           >
             Replay failed deliveries
+          </Menu.Item>
+          <Menu.Item leftSection={<IconStethoscope size={16} />} component={Link} to={`/subscriptions/${id}/signature`}>
+            Check a signature
           </Menu.Item>
           <Menu.Divider />
           <Action label="Delete" icon={IconTrash} onClick={confirmDelete} color="red" />
