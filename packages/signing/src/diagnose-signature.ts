@@ -17,7 +17,7 @@ export interface SignatureCase {
   receivedAtS?: number | undefined;
 }
 
-export type SignatureFindingKind =
+type SignatureFindingKind =
   | 'malformed_header'
   | 'byte_order_mark'
   | 'trailing_newline'
@@ -32,7 +32,7 @@ export type SignatureFindingKind =
   | 'clock_off';
 
 /** One thing that is wrong: `message` says what, and what to do. */
-export interface SignatureFinding {
+interface SignatureFinding {
   kind: SignatureFindingKind;
   message: string;
 }
@@ -127,7 +127,7 @@ function clockFinding(offS: number): SignatureFinding {
     offS > 0
       ? ['after', 'Its clock is fast, or the request waited or was sent again from a log.']
       : ['before', 'Its clock is slow.'];
-  const message = `Clock off by ${Math.abs(offS)} s: the receiver got it ${direction} it was signed, and allows ${ADVISED_TOLERANCE_S} s. ${why} Synchronize the receiver's clock.`;
+  const message = `Clock off by ${Math.abs(offS)} s: the receiver's time is ${direction} that of the signature, and receivers allow ${ADVISED_TOLERANCE_S} s. ${why} Synchronize the receiver's clock.`;
   return { kind: 'clock_off', message };
 }
 
