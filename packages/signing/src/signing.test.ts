@@ -154,7 +154,8 @@ describe('secret box', () => {
     const sealed = box.seal('whsec_a', 'sub_1');
     expect(box.seal('whsec_a', 'sub_1')).not.toBe(sealed);
     expect(() => createSecretBox([randomBytes(32)]).open(sealed, 'sub_1')).toThrow(SealBroken);
-    expect(() => box.open(`${sealed.slice(0, -2)}AA`, 'sub_1')).toThrow(SealBroken);
+    const otherEnd = sealed.at(-2) === 'A' ? 'BA' : 'AA';
+    expect(() => box.open(sealed.slice(0, -2) + otherEnd, 'sub_1')).toThrow(SealBroken);
     expect(() => box.open('', 'sub_1')).toThrow(SealBroken);
   });
   it('with several keys the first seals and each opens, so that a key can be replaced while running', () => {
