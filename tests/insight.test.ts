@@ -205,7 +205,7 @@ describe('responses', () => {
     });
     const get = async (path: string) => (await on.operate('GET', path)).body;
     checks(schemas.subscriptionSchema, await get(`/v1/subscriptions/${id}`));
-    checks(schemas.pageOf(schemas.subscriptionSchema), await get('/v1/subscriptions'));
+    checks(schemas.subscriptionsPageSchema, await get('/v1/subscriptions'));
     checks(schemas.addressAttemptsSchema, await get(`/v1/subscriptions/${id}/attempts`));
     checks(schemas.deliveryWithAttemptsSchema, await get(`/v1/deliveries/${failed.id}`));
     checks(schemas.pageOf(schemas.deliverySchema), await get('/v1/deliveries'));

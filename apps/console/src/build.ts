@@ -22,6 +22,7 @@ import {
 } from '@posthorn/runtime';
 import { createOneOffSender, createResolver } from '@posthorn/sender';
 import { createSecretBox } from '@posthorn/signing';
+import { createDirectory } from '@posthorn/store';
 import type { RequestHandler } from 'express';
 import { addressRoutes } from './address-routes.ts';
 import { bullBoardRoutes } from './bull-board.ts';
@@ -58,6 +59,7 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
   const api = createOperatorApi({
     settings,
     store,
+    directory: createDirectory(store),
     producer,
     operators,
     probe: createOneOffSender({

@@ -3,13 +3,15 @@ import type { Producer } from '@posthorn/queue';
 import type { Clock, Logger } from '@posthorn/runtime';
 import type { Sender } from '@posthorn/sender';
 import type { SecretBox } from '@posthorn/signing';
-import type { Store } from '@posthorn/store';
+import type { Directory, Store } from '@posthorn/store';
 import type { ConsoleSettings } from './config.ts';
 import type { Operators } from './operators.ts';
 
 export interface ConsoleContext {
   settings: ConsoleSettings;
   store: Store;
+  /** Searches the subscriptions. */
+  directory: Directory;
   producer: Producer;
   operators: Operators;
   /** Sends the request of a validation. */

@@ -15,8 +15,8 @@ import { newSigningSecret } from '@posthorn/signing';
 import {
   countFailed,
   deleteSubscription,
-  listSubscriptions,
   newSubscription,
+  readNames,
   type StoredSubscription,
   saveSubscription,
 } from '@posthorn/store';
@@ -68,12 +68,25 @@ function readRoutes(api: Api, context: ConsoleContext): void {
   const subscriptions = api.tagged('Subscriptions');
 
   subscriptions.get('/v1/subscriptions', {
-    summary: 'List subscriptions, newest first',
+    summary: 'List, search, filter and sort subscriptions',
+    description:
+      'Finds what was stored before the call. A page may be shorter than `limit` if subscriptions change meanwhile.',
     query: schemas.subscriptionsQuerySchema,
-    responses: { 200: { description: 'A page of subscriptions', schema: schemas.pageOf(schemas.subscriptionSchema) } },
-    async handle({ query: { limit, cursor, ...filter } }) {
-      const page = await listSubscriptions(context.store, filter, { limit, cursor });
-      return await serializePage(page, (subscription) => serializeSubscription(context, subscription));
+    responses: { 200: { description: 'A page of subscriptions', schema: schemas.subscriptionsPageSchema } },
+    async handle({ query: { limit, cursor, ...query } }) {
+      const page = await context.directory.find(query, { limit, cursor });
+      const serialized = await serializePage(page, (subscription) => serializeSubscription(context, subscription));
+      return { ...serialized, total: page.total };
+    },
+  });
+
+  // Before the route of one subscription: a path ends at the first route that it matches.
+  subscriptions.get('/v1/subscriptions/lookup', {
+    summary: 'Read the addresses and descriptions of some',
+    query: schemas.lookupQuerySchema,
+    responses: { 200: { description: 'Their names', schema: schemas.subscriptionNamesSchema } },
+    async handle({ query: { ids } }) {
+      return { data: await readNames(context.store, ids) };
     },
   });
 

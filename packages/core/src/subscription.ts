@@ -6,6 +6,10 @@ import { ENVIRONMENTS, type SESSION_EVENT_TYPES } from './event.ts';
 export const SUBSCRIPTION_STATUSES = ['awaiting_validation', 'active', 'paused', 'refused'] as const;
 export type SubscriptionStatus = (typeof SUBSCRIPTION_STATUSES)[number];
 
+/** The orders in which subscriptions can be listed. */
+export const SUBSCRIPTION_SORTS = ['newest', 'url'] as const;
+export type SubscriptionSort = (typeof SUBSCRIPTION_SORTS)[number];
+
 export const STATUS_REASONS = [
   'private_address',
   'local_address',

@@ -13,6 +13,7 @@ import {
   SESSION_EVENT_TYPES,
   SUBSCRIPTION_ENVIRONMENTS,
   SUBSCRIPTION_ID,
+  SUBSCRIPTION_SORTS,
   SUBSCRIPTION_STATUSES,
 } from '@posthorn/core';
 import { z } from 'zod';
@@ -33,6 +34,9 @@ const DEFAULT_PAGE_LIMIT = 50;
 export const MAX_PAGE_LIMIT = 250;
 const EXPECTED_LIMIT = `Expected a whole number from 1 to ${MAX_PAGE_LIMIT}`;
 
+const cursorOf = (maxLength: number) =>
+  z.string().max(maxLength).optional().meta({ description: 'The `next_cursor` of the previous page' });
+
 /** The parameters that every list has. */
 const page = {
   limit: z
@@ -42,14 +46,37 @@ const page = {
     .refine((limit) => limit >= 1 && limit <= MAX_PAGE_LIMIT, EXPECTED_LIMIT)
     .default(DEFAULT_PAGE_LIMIT)
     .meta({ description: `Items per page, 1 to ${MAX_PAGE_LIMIT}` }),
-  cursor: z.string().max(200).optional().meta({ description: 'The `next_cursor` of the previous page' }),
+  cursor: cursorOf(200),
 };
 
 /** The query of `GET /v1/subscriptions`. */
 export const subscriptionsQuerySchema = z.strictObject({
+  q: z
+    .string()
+    .max(200)
+    .optional()
+    .meta({ description: 'Words that each occur in the url, the description or the id, in upper or lower case' }),
   status: z.enum(SUBSCRIPTION_STATUSES).optional(),
   environment: z.enum(SUBSCRIPTION_ENVIRONMENTS).optional(),
+  sort: z
+    .enum(SUBSCRIPTION_SORTS)
+    .default('newest')
+    .meta({ description: '`url` sorts by the address without its scheme' }),
   ...page,
+  // It contains the beginning of an address.
+  cursor: cursorOf(1_000),
+});
+
+/** The most ids of one lookup. */
+export const MAX_LOOKUP_IDS = 250;
+
+/** The query of `GET /v1/subscriptions/lookup`. */
+export const lookupQuerySchema = z.strictObject({
+  ids: z
+    .string()
+    .transform((ids) => ids.split(','))
+    .pipe(z.array(subscriptionId).max(MAX_LOOKUP_IDS))
+    .meta({ description: `Up to ${MAX_LOOKUP_IDS} ids, separated by commas` }),
 });
 
 /** The query of `GET /v1/subscriptions/{id}/failed-deliveries`. */

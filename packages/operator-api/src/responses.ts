@@ -315,3 +315,20 @@ export interface Page<T> {
 export function pageOf<S extends z.ZodType>(item: S) {
   return z.strictObject({ data: z.array(item), next_cursor: z.string().nullable() });
 }
+
+export const subscriptionsPageSchema = pageOf(subscriptionSchema)
+  .extend({ total: count.describe('Subscriptions that match, on all pages') })
+  .meta({ id: 'SubscriptionsPage' });
+export type SubscriptionsPage = z.infer<typeof subscriptionsPageSchema>;
+
+export const subscriptionNameSchema = z
+  .strictObject({ id: z.string(), url: z.string(), description: z.string() })
+  .meta({ id: 'SubscriptionName' });
+export type SubscriptionName = z.infer<typeof subscriptionNameSchema>;
+
+export const subscriptionNamesSchema = z
+  .strictObject({
+    data: z.array(subscriptionNameSchema).describe('In the order of the ids, without those that do not exist'),
+  })
+  .meta({ id: 'SubscriptionNames' });
+export type SubscriptionNames = z.infer<typeof subscriptionNamesSchema>;

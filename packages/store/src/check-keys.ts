@@ -18,6 +18,7 @@ function fixedKeys(store: Store): [key: string, type: string][] {
     [keys.replayingKey(prefix), 'set'],
     [keys.auditKey(prefix), 'stream'],
     [keys.noticesKey(prefix), 'stream'],
+    [keys.subscriptionChangesKey(prefix), 'stream'],
   ];
   const first = keys.partitionPrefix(store, 0);
   return [

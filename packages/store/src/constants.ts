@@ -21,6 +21,8 @@ export const DELETED = 'deleted';
 export const GRACE_MS = 86_400_000;
 /** Notices kept in a partition; beyond that the oldest are dropped. */
 export const MAX_NOTICES = 100_000;
+/** Changes of subscriptions kept in a partition. A console that has not read the oldest one loads all subscriptions again. */
+export const MAX_CHANGES = 1_000;
 /** In place of a generation: the delivery was held, not released. */
 export const HELD_NOW = '-1';
 /** Parked deliveries of a paused address that one script holds. */
@@ -51,6 +53,7 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   KEY_REPLAYS: key(keys.replaysKey('')),
   KEY_REPLAYS_OF: key(keys.replaysOfKey('', '')),
   KEY_SUBSCRIPTION: key(keys.subscriptionKey('', '')),
+  KEY_SUBSCRIPTION_CHANGES: key(keys.subscriptionChangesKey('')),
   KEY_SUBSCRIPTIONS: key(keys.subscriptionsKey('', '')),
   KEY_TOPIC: key(keys.topicKey('', '')),
   KEY_WORKERS: key(keys.workersKey('')),
@@ -71,6 +74,7 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   ...words<NoticeType>('NOTICE_', ['replay.done', 'replay.failed']),
   ...words<AuditAction>('ACTION_', ['subscription.paused']),
   GRACE_MS: String(GRACE_MS),
+  MAX_CHANGES: String(MAX_CHANGES),
   MAX_NOTICES: String(MAX_NOTICES),
   HELD_NOW: text(HELD_NOW),
   HOLD_CHUNK: String(HOLD_CHUNK),

@@ -3,6 +3,7 @@
 export * from './attempts.ts';
 export * from './audit.ts';
 export { loadDeliveries, type StoredDelivery } from './delivery-record.ts';
+export * from './directory.ts';
 export {
   confirmFanOut,
   findEvents,

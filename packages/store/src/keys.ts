@@ -38,6 +38,8 @@ export const deliveryKey = (prefix: string, deliveryId: string) => `${prefix}:de
 export const subscriptionKey = (prefix: string, subscriptionId: string) => `${prefix}:subscription:${subscriptionId}`;
 /** Sorted set of the subscriptions with one status, by creation. Each subscription is in exactly one of them. */
 export const subscriptionsKey = (prefix: string, status: string) => `${prefix}:subscriptions:${status}`;
+/** Stream of the ids of subscriptions that were saved, paused or deleted: consoles follow it (directory.ts). */
+export const subscriptionChangesKey = (prefix: string) => `${prefix}:subscription_changes`;
 /** Set of the subscriptions that listen on one topic (core's match.ts). */
 export const topicKey = (prefix: string, topic: string) => `${prefix}:topic:${topic}`;
 /** Sorted set of the deliveries with one status, by creation. Each delivery is in exactly one of them. */

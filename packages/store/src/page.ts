@@ -95,11 +95,11 @@ export function newestFirst(a: Position, b: Position): number {
   return b.ms - a.ms || (a.id < b.id ? 1 : a.id > b.id ? -1 : 0);
 }
 
-function encodeCursor({ ms, id }: Position): string {
+export function encodeCursor({ ms, id }: Position): string {
   return Buffer.from(`${ms} ${id}`).toString('base64url');
 }
 
-function decodeCursor(cursor: string, idForm: RegExp): Position {
+export function decodeCursor(cursor: string, idForm: RegExp): Position {
   const [, digits, id = ''] =
     /^(\d{1,16}) ([A-Za-z0-9_-]{1,64})$/.exec(Buffer.from(cursor, 'base64url').toString()) ?? [];
   const ms = Number(digits);

@@ -92,6 +92,16 @@ export const scripts = {
     (reply) => reply !== -1,
   ),
   deleteSubscription: script('id nowMs:number retentionMs:number auditEntry:audit', isOne),
+  readChanges: script('position? limit ...statuses(status)', (reply) => {
+    const [changes, counts] = list(reply);
+    return {
+      changes: list(changes).map((entry) => {
+        const [position, fields] = list(entry);
+        return { position: String(position), subscriptionId: String(list(fields)[1]) };
+      }),
+      counts: list(counts).map(Number),
+    };
+  }),
   replayDelivery: script(
     'subscriptionId failedId firstId newId nowMs:number oldestMs lifeMs retentionMs:number auditEntry:audit',
     oneOf([...CREATED_STATES, ...REPLAY_REFUSALS]),

@@ -1,5 +1,6 @@
 -- Removes a subscription from everything but the work of ending its deliveries. Returns 1, or 0 where there is none.
 --@include audit
+--@include announce
 
 local key = KEY_SUBSCRIPTION .. id
 local old = call('HMGET', key, 'status', 'topics')
@@ -10,5 +11,6 @@ call('HSET', key, 'status', DELETED)
 call('ZREM', KEY_SUBSCRIPTIONS .. old[1], id)
 for topic in string.gmatch(old[2] or '', '%S+') do call('SREM', KEY_TOPIC .. topic, id) end
 call('SREM', KEY_RELEASE_HELD, id)
+announce(id)
 audit(nowMs, retentionMs, auditEntry)
 return 1

@@ -25,6 +25,7 @@ end
 --@include status
 --@include fail
 --@include audit
+--@include announce
 
 call('HSET', key, 'n', number, 'a' .. number, attempt)
 -- Another job of the delivery was held while this attempt was in flight.
@@ -45,6 +46,7 @@ call('HSET', subscription, 'status', PAUSED, 'status_reason', REASON_CONSECUTIVE
 call('HINCRBY', subscription, 'revision', 1)
 call('ZADD', KEY_SUBSCRIPTIONS .. PAUSED, address[2], sub)
 call('ZREM', KEY_SUBSCRIPTIONS .. ACTIVE, sub)
+announce(sub)
 notify(nowMs, NOTICE_SUBSCRIPTION_PAUSED, 's', sub, 'w', REASON_CONSECUTIVE_FAILURES)
 local detail = {reason = REASON_CONSECUTIVE_FAILURES, consecutive_failures = failures}
 audit(nowMs, retention, cjson.encode({action = ACTION_SUBSCRIPTION_PAUSED, subscriptionId = sub, detail = detail}))

@@ -1,6 +1,7 @@
 -- Writes a subscription as a whole, and the indexes that follow from it. Returns its new revision, or -1 where its revision is not the
 -- expected one any more ('' for a new subscription). Releases the held deliveries of a subscription that becomes active.
 --@include audit
+--@include announce
 --@include notify
 
 local key = KEY_SUBSCRIPTION .. id
@@ -21,5 +22,6 @@ if oldTopics ~= topics then
   for topic in string.gmatch(topics, '%S+') do call('SADD', KEY_TOPIC .. topic, id) end
 end
 if status == ACTIVE and call('EXISTS', KEY_HELD .. id) == 1 then call('SADD', KEY_RELEASE_HELD, id) end
+announce(id)
 if auditEntry ~= '' then audit(nowMs, retentionMs, auditEntry) end
 return revision

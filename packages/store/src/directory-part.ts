@@ -1,0 +1,123 @@
+/** The subscriptions of one partition, as a console keeps them in memory for its search: loads them, then follows their changes. */
+import {
+  SUBSCRIPTION_ENVIRONMENTS,
+  SUBSCRIPTION_STATUSES,
+  type SubscriptionEnvironment,
+  type SubscriptionStatus,
+} from '@posthorn/core';
+import { DELETED, MAX_CHANGES } from './constants.ts';
+import { subscriptionChangesKey, subscriptionKey, subscriptionsKey } from './keys.ts';
+import { runScript } from './scripts.ts';
+import type { Store } from './store.ts';
+
+/** Records read by one pipeline, and ids read by one command. */
+const RECORDS_AT_ONCE = 500;
+/** More changes than the stream keeps, with what `MAXLEN ~` leaves over. As many as this are not followed one by one. */
+const MAX_FOLLOWED = 2 * MAX_CHANGES;
+/** After this time all subscriptions are loaded again: a process of an earlier version announces no changes. */
+const MAX_AGE_MS = 3_600_000;
+/** The least time between two loads because of a wrong count. */
+const MIN_AGE_MS = 60_000;
+
+/** What a search and the order of the list need of a subscription. Never changed, only replaced. */
+export interface Listed {
+  readonly id: string;
+  /** Url, description and id in lower case, a line each. */
+  readonly text: string;
+  readonly status: SubscriptionStatus;
+  readonly environment: SubscriptionEnvironment;
+  readonly createdAtMs: number;
+}
+
+/** Subscriptions that changed, by id; undefined for one that is gone. */
+export type Changes = Map<string, Listed | undefined>;
+
+/**
+ * Returns a function that brings the partition up to date and adds to `changes` what is new since the last call. Everything that was stored
+ * before the call is in it. Calls must not overlap. A call that fails leaves the rest to the next one. `now` is a monotonic clock.
+ */
+export function followPartition(store: Store, prefix: string, changes: Changes, now: () => number) {
+  let known = new Map<string, Listed>();
+  /** The last entry of the stream that was read; '' for none. */
+  let position: string | undefined;
+  let loadedAtMs = 0;
+
+  const keep = (id: string, listed: Listed | undefined) => {
+    changes.set(id, listed);
+    if (listed) known.set(id, listed);
+    else known.delete(id);
+  };
+
+  async function load(): Promise<void> {
+    // First, so that what changes during the load is read again afterwards.
+    const [last] = await store.redis.xrevrange(subscriptionChangesKey(prefix), '+', '-', 'COUNT', 1);
+    const before = known;
+    const found = new Map<string, Listed>();
+    for (const status of SUBSCRIPTION_STATUSES) {
+      for (let cursor: string | undefined; cursor !== '0'; ) {
+        const key = subscriptionsKey(prefix, status);
+        const [next, flat] = await store.redis.zscan(key, cursor ?? '0', 'COUNT', RECORDS_AT_ONCE);
+        const ids = flat.filter((_, i) => i % 2 === 0);
+        for (const listed of await readListed(store, prefix, ids)) if (listed) found.set(listed.id, listed);
+        cursor = next;
+      }
+    }
+    known = found;
+    for (const id of before.keys()) if (!found.has(id)) changes.set(id, undefined);
+    for (const [id, listed] of found) changes.set(id, listed);
+    position = last?.[0] ?? '';
+    loadedAtMs = now();
+  }
+
+  const countsDiffer = (counts: readonly number[]) => {
+    const own = new Map<string, number>();
+    for (const { status } of known.values()) own.set(status, (own.get(status) ?? 0) + 1);
+    return SUBSCRIPTION_STATUSES.some((status, i) => (own.get(status) ?? 0) !== counts[i]);
+  };
+
+  return async (): Promise<void> => {
+    if (position === undefined || now() - loadedAtMs > MAX_AGE_MS) return await load();
+    const statuses = SUBSCRIPTION_STATUSES.map((status) => ({ status }));
+    const read = await runScript(store, 'readChanges', prefix, { position, limit: MAX_FOLLOWED, statuses });
+    // The entry at our position is gone: later ones may be gone too. So may those before the first one that we see of a stream at its limit.
+    const [first] = read.changes;
+    const isBehind = position === '' ? read.changes.length >= MAX_CHANGES : first?.position !== position;
+    if (isBehind || read.changes.length === MAX_FOLLOWED) return await load();
+    const fresh = read.changes.slice(position === '' ? 0 : 1);
+    const last = fresh.at(-1);
+    if (last === undefined) {
+      // Nothing was announced, so the counts agree unless a process of an earlier version wrote.
+      if (now() - loadedAtMs > MIN_AGE_MS && countsDiffer(read.counts)) await load();
+      return;
+    }
+    const ids = [...new Set(fresh.map(({ subscriptionId }) => subscriptionId))];
+    const listed = await readListed(store, prefix, ids);
+    for (const [i, id] of ids.entries()) keep(id, listed[i]);
+    position = last.position;
+  };
+}
+
+/** Reads subscriptions by id; undefined for one that is gone. */
+async function readListed(store: Store, prefix: string, ids: readonly string[]): Promise<(Listed | undefined)[]> {
+  const listed: (Listed | undefined)[] = [];
+  for (let start = 0; start < ids.length; start += RECORDS_AT_ONCE) {
+    const read = ids.slice(start, start + RECORDS_AT_ONCE).map(async (id) => {
+      const key = subscriptionKey(prefix, id);
+      return toListed(id, await store.redis.hmget(key, 'status', 'environment', 'created_at', 'url', 'description'));
+    });
+    listed.push(...(await Promise.all(read)));
+  }
+  return listed;
+}
+
+function toListed(id: string, [status, environment, createdAt, url, description]: (string | null)[]) {
+  if (!status || status === DELETED) return undefined;
+  return {
+    id,
+    text: `${url ?? ''}\n${description ?? ''}\n${id}`.toLowerCase(),
+    // The words of the lists: 100,000 subscriptions share them.
+    status: SUBSCRIPTION_STATUSES.find((word) => word === status) ?? 'awaiting_validation',
+    environment: SUBSCRIPTION_ENVIRONMENTS.find((word) => word === environment) ?? 'both',
+    createdAtMs: Number(createdAt),
+  };
+}
