@@ -46,6 +46,7 @@ const DOCUMENTED: [name: string, written: string, apps: App[]][] = [
   ['RETRY_DELAYS', '1m,5m,30m,2h,12h', ['worker']],
   ['ATTEMPT_TIMEOUT', '8s', ['worker', 'console']],
   ['PAUSE_AFTER', '20', ['worker']],
+  ['RESPONSE_EXCERPT_BYTES', '1024', ['worker', 'console']],
   ['WORKER_CONCURRENCY', '100', ['worker']],
   ['ADDRESS_CONCURRENCY', '10', ['worker']],
   ['RELEASE_RATE', '50', ['worker']],

@@ -426,6 +426,7 @@ export class System {
       logger,
       retryDelaysMs: RETRY_DELAYS_MS,
       pauseAfter: PAUSE_AFTER,
+      excerptBytes: 1_024,
       giveUp: new AbortController().signal,
       outages: {
         current: () => undefined,

@@ -1,4 +1,5 @@
 /** The console's settings. Nothing else in the console reads the environment. */
+import { DEFAULT_RESPONSE_EXCERPT_BYTES, MAX_RESPONSE_EXCERPT_BYTES } from '@posthorn/core';
 import { durationMs, loadSettings, operatorTokens, parsedBy, sharedSettings, wholeNumber } from '@posthorn/runtime';
 import { parseNameServers, parseNetworks } from '@posthorn/sender';
 import { parseEncryptionKeys } from '@posthorn/signing';
@@ -12,6 +13,7 @@ const schema = z.object({
     'must be 32 bytes in base64, or several keys separated by commas',
   ),
   ATTEMPT_TIMEOUT: durationMs.default(8_000),
+  RESPONSE_EXCERPT_BYTES: wholeNumber(0, MAX_RESPONSE_EXCERPT_BYTES).default(DEFAULT_RESPONSE_EXCERPT_BYTES),
   ALLOWED_PRIVATE_NETWORKS: parsedBy(parseNetworks, 'must be networks in CIDR form separated by commas').default([]),
   DNS_SERVERS: parsedBy(parseNameServers, 'must be IP addresses, with or without a port, separated by commas').default(
     [],

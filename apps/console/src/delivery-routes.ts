@@ -3,7 +3,15 @@ import { AppError, ENVIRONMENTS, type Environment } from '@posthorn/core';
 import { replay } from '@posthorn/dispatch';
 import type { Api } from '@posthorn/http';
 import * as schemas from '@posthorn/operator-api';
-import { findEvents, listDeliveries, loadDeliveries, type ReplayRefusal, replaysOf, type Store } from '@posthorn/store';
+import {
+  findEvents,
+  listDeliveries,
+  loadDeliveries,
+  loadResponses,
+  type ReplayRefusal,
+  replaysOf,
+  type Store,
+} from '@posthorn/store';
 import type { ConsoleContext } from './context.ts';
 import { missing } from './missing.ts';
 import { requestOf } from './request-of.ts';
@@ -61,8 +69,11 @@ function readRoutes(api: Api, context: ConsoleContext): void {
     responses: { 200: { description: 'The delivery', schema: schemas.deliveryWithAttemptsSchema } },
     async handle({ params: { id } }) {
       const delivery = await findDelivery(store, id);
-      const replays = await replaysOf(store, delivery.event, delivery.subscriptionId);
-      return serializeDeliveryWithAttempts(delivery, replays, store.retentionMs);
+      const [replays, responses] = await Promise.all([
+        replaysOf(store, delivery.event, delivery.subscriptionId),
+        loadResponses(store, id),
+      ]);
+      return serializeDeliveryWithAttempts(delivery, responses, replays, store.retentionMs);
     },
   });
 

@@ -1,5 +1,5 @@
 /** Converts records to what the operator API returns (interface 4). */
-import { type Environment, parseJson, type Replay, replayableUntilMs } from '@posthorn/core';
+import { type CameBack, type Environment, parseJson, type Replay, replayableUntilMs } from '@posthorn/core';
 import type * as api from '@posthorn/operator-api';
 import {
   type AuditRecord,
@@ -59,9 +59,10 @@ export function serializeDelivery(delivery: StoredDelivery, retentionMs: number)
   };
 }
 
-/** Serializes a delivery with its attempts, and with the replays of its event to its address. */
+/** Serializes a delivery with its attempts and what came back from them, and with the replays of its event to its address. */
 export function serializeDeliveryWithAttempts(
   delivery: StoredDelivery,
+  responses: ReadonlyMap<number, CameBack>,
   replays: readonly { id: string }[],
   retentionMs: number,
 ): api.DeliveryWithAttempts {
@@ -74,8 +75,31 @@ export function serializeDeliveryWithAttempts(
       outcome: attempt.error === null ? 'succeeded' : 'failed',
       status_code: attempt.statusCode,
       error: attempt.error,
+      ...serializeCameBack(responses.get(attempt.number)),
     })),
     replays: replays.map(({ id }) => id),
+  };
+}
+
+/** Serializes what came back from an attempt or a validation; both are null if it was not kept. */
+export function serializeCameBack(
+  { response, connection }: CameBack = { response: null, connection: null },
+): Pick<api.DeliveryWithAttempts['attempts'][number], 'response' | 'connection'> {
+  const certificate = connection?.certificate;
+  return {
+    response: response && { headers: response.headers, body: response.body, body_truncated: response.isBodyTruncated },
+    connection: connection && {
+      ip: connection.ip,
+      reused: connection.isReused,
+      dns_ms: connection.dnsMs,
+      connect_ms: connection.connectMs,
+      tls_ms: connection.tlsMs,
+      first_byte_ms: connection.firstByteMs,
+      error_code: connection.errorCode,
+      certificate: certificate
+        ? { subject: certificate.subject, issuer: certificate.issuer, valid_to: instant(certificate.validToMs) }
+        : null,
+    },
   };
 }
 

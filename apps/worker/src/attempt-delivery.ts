@@ -1,17 +1,8 @@
 /** Makes one attempt of a delivery: load → sign → send → decide → record. packages/queue translates the outcome for BullMQ. */
-import {
-  type Attempt,
-  type AttemptError,
-  type DeliveryJob,
-  decide,
-  errorOfStatus,
-  eventIdOf,
-  partitionOfId,
-  type Verdict,
-} from '@posthorn/core';
+import { type Attempt, type DeliveryJob, decide, eventIdOf, partitionOfId, type Verdict } from '@posthorn/core';
 import type { JobOutcome, Producer } from '@posthorn/queue';
 import type { Clock, Logger } from '@posthorn/runtime';
-import type { Sender, SendResult } from '@posthorn/sender';
+import { errorOfOutcome, type Sender, type SendResult } from '@posthorn/sender';
 import { type Begun, beginAttempt, endDeliveries, recordAttempt, type Store } from '@posthorn/store';
 import type { AttemptCounts } from './counts.ts';
 import type { EventBodies } from './event-bodies.ts';
@@ -36,6 +27,8 @@ export interface AttemptContext {
   logger: Logger;
   retryDelaysMs: readonly number[];
   pauseAfter: number;
+  /** How much of a failed response's body is kept; 0: nothing that came back is kept. */
+  excerptBytes: number;
   /** Fires when the process stops and can't wait any longer. */
   giveUp: AbortSignal;
 }
@@ -94,7 +87,7 @@ async function sendAndRecord(
   const request = context.signRequest(job.deliveryId, begun, body, startedAtMs);
   const admit = (ip: string) => context.slots.enterIp(slot, ipOf(ip, url));
   context.counts.inFlight += 1;
-  const result = await context.sender.send({ ...request, admit });
+  const result = await context.sender.send({ ...request, admit, excerptBytes: context.excerptBytes });
   context.counts.inFlight -= 1;
   if (result.kind === 'not_admitted') return { outcome: 'no_slot' };
   if (result.kind === 'aborted') return { outcome: { kind: 'snoozed', untilMs: clock.now() } };
@@ -104,7 +97,7 @@ async function sendAndRecord(
     context.metrics.notCounted();
     return { outcome: { kind: 'snoozed', untilMs: clock.now() + AFTER_OUTAGE_MS } };
   }
-  const error = errorOf(result);
+  const error = errorOfOutcome(result);
   const attempt: Attempt = {
     number: begun.attemptNumber,
     startedAtMs,
@@ -116,7 +109,7 @@ async function sendAndRecord(
   const delivery = { id: job.deliveryId, event: begun.event, createdAtMs: begun.createdAtMs };
   const limits = { pauseAfter: context.pauseAfter, maxAttempts: context.retryDelaysMs.length + 1 };
   const recorded = await untilStored(
-    () => recordAttempt(context.store, delivery, attempt, verdict, limits),
+    () => recordAttempt(context.store, delivery, attempt, verdict, limits, result.cameBack),
     context.giveUp,
   );
 
@@ -124,21 +117,6 @@ async function sendAndRecord(
   // `repeated`: an earlier try stored this attempt and its response was lost, so the verdict holds. (If another worker got the job
   // meanwhile, this worker has lost the job's lock, and BullMQ rejects the outcome.)
   return { outcome: recorded.kind === 'over' ? { kind: 'done' } : outcomeOf(verdict), parked: recorded.parked };
-}
-
-function errorOf(result: Exclude<SendResult, { kind: 'aborted' | 'not_admitted' }>): AttemptError | null {
-  switch (result.kind) {
-    case 'responded':
-      return errorOfStatus(result.statusCode);
-    case 'timed_out':
-      return 'timeout';
-    case 'connection_failed':
-      return result.error;
-    case 'address_blocked':
-      return 'address_blocked';
-    default:
-      return result satisfies never;
-  }
 }
 
 function outcomeOf(verdict: Verdict): JobOutcome {

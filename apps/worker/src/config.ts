@@ -1,5 +1,11 @@
 /** The worker's settings. Only this file reads the environment. */
-import { DEFAULT_PAUSE_AFTER, DEFAULT_RETRY_DELAYS_MS, OWN_SECRET } from '@posthorn/core';
+import {
+  DEFAULT_PAUSE_AFTER,
+  DEFAULT_RESPONSE_EXCERPT_BYTES,
+  DEFAULT_RETRY_DELAYS_MS,
+  MAX_RESPONSE_EXCERPT_BYTES,
+  OWN_SECRET,
+} from '@posthorn/core';
 import { durationListMs, durationMs, loadSettings, parsedBy, sharedSettings, wholeNumber } from '@posthorn/runtime';
 import { checkUrl, parseNameServers, parseNetworks } from '@posthorn/sender';
 import { parseEncryptionKeys } from '@posthorn/signing';
@@ -18,6 +24,7 @@ const schema = z
     RETRY_DELAYS: durationListMs.default([...DEFAULT_RETRY_DELAYS_MS]),
     ATTEMPT_TIMEOUT: durationMs.default(8_000),
     PAUSE_AFTER: wholeNumber(1, 1_000_000).default(DEFAULT_PAUSE_AFTER),
+    RESPONSE_EXCERPT_BYTES: wholeNumber(0, MAX_RESPONSE_EXCERPT_BYTES).default(DEFAULT_RESPONSE_EXCERPT_BYTES),
     WORKER_CONCURRENCY: wholeNumber(1, 10_000).default(100),
     ADDRESS_CONCURRENCY: wholeNumber(1, 10_000).default(10),
     HOST_CONCURRENCY: wholeNumber(1, 10_000).optional(),

@@ -61,6 +61,7 @@ beforeEach(async () => {
     logger: createLogger({ app: 'test', level: 'silent' }),
     retryDelaysMs: [],
     pauseAfter: 20,
+    excerptBytes: 1_024,
     giveUp,
   };
   close = async () => {

@@ -1,6 +1,7 @@
 /** What the rest of Posthorn may use of the rules: everything that a module exports. */
 export * from './address-state.ts';
 export * from './audit.ts';
+export * from './came-back.ts';
 export * from './decide.ts';
 export * from './delivery.ts';
 export * from './durations.ts';

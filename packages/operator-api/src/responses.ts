@@ -45,6 +45,37 @@ export const subscriptionWithSecretSchema = subscriptionSchema
   .meta({ id: 'SubscriptionWithSecret' });
 export type SubscriptionWithSecret = z.infer<typeof subscriptionWithSecretSchema>;
 
+/** What came back. It comes from a stranger: show it as text only. */
+const cameBackFields = {
+  response: z
+    .strictObject({
+      headers: z
+        .record(z.string(), z.string())
+        .describe('content-type, content-encoding, retry-after, location, server and x-request-id, if there were any'),
+      body: z
+        .string()
+        .describe('The beginning of the body as text, as far as it had arrived; empty if it is compressed'),
+      body_truncated: z.boolean(),
+    })
+    .nullable()
+    .describe(
+      'Null if it was not kept, or if no response came. It is kept of the first and the last failed attempt, and for at most a day after a success.',
+    ),
+  connection: z
+    .strictObject({
+      ip: z.string().nullable().describe('The IP connected to, or tried last'),
+      reused: z.boolean().describe('An earlier request had opened the connection'),
+      dns_ms: count.nullable(),
+      connect_ms: count.nullable(),
+      tls_ms: count.nullable(),
+      first_byte_ms: count.nullable().describe('From the request to the head of the response'),
+      error_code: z.string().nullable().describe('For example ECONNREFUSED, ENOTFOUND, CERT_HAS_EXPIRED'),
+      certificate: z.strictObject({ subject: z.string(), issuer: z.string(), valid_to: instant }).nullable(),
+    })
+    .nullable()
+    .describe('Null if it was not kept; durations are null for steps that were not made or did not end'),
+};
+
 const deliveryFields = {
   id: z.string(),
   event_id: z.string(),
@@ -76,6 +107,7 @@ export const deliveryWithAttemptsSchema = z
         outcome: z.enum(['succeeded', 'failed']),
         status_code: z.int().nullable(),
         error: z.enum(ATTEMPT_ERRORS).nullable(),
+        ...cameBackFields,
       }),
     ),
     replays: z.array(z.string()).describe("Ids of all replays of this delivery's event to its address, oldest first"),

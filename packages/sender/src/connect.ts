@@ -4,6 +4,7 @@ import { createSecureContext, type TLSSocket, connect as tlsConnect } from 'node
 import { LRUCache } from 'lru-cache';
 import { IpRefused } from './guarded-lookup.ts';
 import type { Target } from './targets.ts';
+import { type OpeningTrace, traceOpening } from './trace-opening.ts';
 
 export interface ConnectOptions {
   /** Resolves and checks: see guarded-lookup.ts. */
@@ -17,6 +18,7 @@ export interface ConnectOptions {
 /** A connection that is being opened. Destroying the socket cancels it. */
 export interface Opening {
   socket: Socket;
+  trace: OpeningTrace;
   /** The address connected to, or tried last. */
   ip(): string | null;
 }
@@ -53,7 +55,6 @@ export function createConnect({ lookup, ca, onConnected }: ConnectOptions): Conn
       autoSelectFamilyAttemptTimeout: ADDRESS_TIMEOUT_MS,
       noDelay: true,
     };
-    let tried: string | null = null;
     const socket: Socket = target.isSecure
       ? tlsConnect({
           ...shared,
@@ -63,9 +64,7 @@ export function createConnect({ lookup, ca, onConnected }: ConnectOptions): Conn
           secureContext,
         })
       : netConnect(shared);
-    socket.on('connectionAttempt', (ip) => {
-      tried = ip;
-    });
+    const trace = traceOpening(socket);
     socket.once('connect', () => onConnected?.(origin, socket.remoteAddress ?? ''));
     if (target.isSecure) (socket as TLSSocket).on('session', (session) => sessions.set(origin, session));
     let isDone = false;
@@ -78,7 +77,7 @@ export function createConnect({ lookup, ca, onConnected }: ConnectOptions): Conn
     // This listener stays: an error after the connection is closed must not end the process.
     socket.on('error', finish);
     socket.once('close', () => finish(Object.assign(new Error('closed'), { code: 'ECONNRESET' })));
-    return { socket, ip: () => socket.remoteAddress ?? tried };
+    return { socket, trace, ip: () => socket.remoteAddress ?? trace.ip };
   };
 }
 

@@ -2,14 +2,17 @@
 import type { Socket } from 'node:net';
 import { LRUCache } from 'lru-cache';
 import { Client } from 'undici';
+import type { Opening } from './connect.ts';
 import { limitResponses, MAX_HEADERS_BYTES, type ResponseLimits } from './response-limits.ts';
 import { ResponseError } from './result.ts';
+import type { OpeningTrace } from './trace-opening.ts';
 
 /** A connection serves one request at a time. */
 export interface Connection {
   readonly origin: string;
   readonly socket: Socket;
   readonly ip: string | null;
+  readonly trace: OpeningTrace;
   readonly client: Client;
   readonly limits: ResponseLimits;
   readonly openedAtMs: number;
@@ -73,11 +76,12 @@ export function createConnections(now: () => number) {
       }
     },
     /** Adds a connection over a socket that has just been opened. */
-    add(origin: string, socket: Socket, ip: string | null): Connection {
+    add(origin: string, { socket, trace }: Pick<Opening, 'socket' | 'trace'>, ip: string | null): Connection {
       const connection: Connection = {
         origin,
         socket,
         ip,
+        trace,
         client: clientOver(origin, socket),
         limits: limitResponses(socket, () => distrusted.set(origin, true)),
         openedAtMs: now(),

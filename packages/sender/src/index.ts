@@ -3,5 +3,5 @@ export { type AllowedNetworks, checkIp, checkUrl, parseNetworks } from './guard.
 export { createOneOffSender } from './one-off-sender.ts';
 export { createProbe, type Probe, type ProbeResult } from './probe.ts';
 export { createResolver, parseNameServers } from './resolve.ts';
-export type { Sender, SendRequest, SendResult } from './result.ts';
+export { errorOfOutcome, type Sender, type SendRequest, type SendResult } from './result.ts';
 export { createSender, type SenderOptions } from './sender.ts';

@@ -3,15 +3,24 @@ import { type ClientRequest, Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import type { Socket } from 'node:net';
 import got, { type Got, type Response } from 'got';
+import { BodyExcerpt, cameBack } from './came-back.ts';
 import { ADDRESS_TIMEOUT_MS } from './connect.ts';
 import { guardedLookup } from './guarded-lookup.ts';
 import { createResolver } from './resolve.ts';
-import { MAX_HEAD_BYTES, MAX_HEADERS_BYTES, MAX_INTERIM_RESPONSES } from './response-limits.ts';
-import { ResponseError, resultOfError, type Sender, type SendRequest, type SendResult } from './result.ts';
+import { MAX_BODY_MS, MAX_HEAD_BYTES, MAX_HEADERS_BYTES, MAX_INTERIM_RESPONSES } from './response-limits.ts';
+import {
+  ResponseError,
+  resultOfError,
+  type Sender,
+  type SendOutcome,
+  type SendRequest,
+  type SendResult,
+} from './result.ts';
 import type { SenderOptions } from './sender.ts';
 import { createTargets } from './targets.ts';
+import { type OpeningTrace, traceOpening } from './trace-opening.ts';
 
-type Finish = (result: SendResult) => void;
+type Finish = (outcome: SendOutcome) => void;
 
 /** A sender that keeps no connections: each request resolves the name again and checks all its addresses. */
 export function createOneOffSender(options: SenderOptions): Sender {
@@ -55,38 +64,47 @@ export function createOneOffSender(options: SenderOptions): Sender {
   };
 }
 
-/** The IP that a socket is connected to, or has tried last. */
-const triedIps = new WeakMap<Socket, string>();
+const openings = new WeakMap<Socket, OpeningTrace>();
 
-/** Makes an agent record the IPs that its sockets try. A request gets its socket only after the first try. */
+/** Makes an agent record how its sockets connect. A request gets its socket only after the first try. */
 function followingAttempts<T extends HttpAgent>(agent: T): T {
   const createConnection = agent.createConnection.bind(agent);
   agent.createConnection = (options, callback) => {
     const socket = createConnection(options, callback) as Socket;
-    socket.on('connectionAttempt', (ip) => triedIps.set(socket, ip));
+    openings.set(socket, traceOpening(socket));
     return socket;
   };
   return agent;
 }
 
-/** Makes one request, which ends with the final status, a failure, a limit or an abort. Its connection ends with it. */
+/**
+ * Makes one request, which ends with the final status, a failure, a limit or an abort. Its connection ends with it. With `excerptBytes` it
+ * ends up to `MAX_BODY_MS` after the status, with the beginning of the body.
+ */
 function post(
   client: Got,
-  { url, headers, body }: SendRequest,
+  { url, headers, body, excerptBytes = 0 }: SendRequest,
   timeoutMs: number,
   inFlight: Set<Finish>,
 ): Promise<SendResult> {
   return new Promise((resolve) => {
     const stream = client.stream.post(url, { headers, body });
     let socket: Socket | undefined;
-    const ip = () => (socket && triedIps.get(socket)) ?? null;
-    const finish: Finish = (result) => {
+    let sentAt = 0;
+    let excerpt: BodyExcerpt | undefined;
+    let firstByteMs: number | null = null;
+    let responded: SendOutcome | undefined;
+    const opening = () => socket && openings.get(socket);
+    const ip = () => opening()?.ip ?? null;
+    const finish: Finish = (ended) => {
       clearTimeout(timer);
       inFlight.delete(finish);
-      resolve(result);
+      const outcome = responded ?? ended;
+      const known = { outcome, excerpt, opening: opening(), isReused: false, firstByteMs };
+      resolve(excerptBytes > 0 ? { ...outcome, cameBack: () => cameBack(known) } : outcome);
       stream.destroy();
     };
-    const timer = setTimeout(
+    let timer = setTimeout(
       () => finish({ kind: 'timed_out', isConnected: socket?.connecting === false, ip: ip() }),
       timeoutMs,
     );
@@ -96,9 +114,31 @@ function post(
       limitHead(request, fail);
       request.once('socket', (assigned) => {
         socket = assigned;
+        sentAt = performance.now();
+        // The request is written once the connection is open.
+        assigned.once(url.startsWith('https:') ? 'secureConnect' : 'connect', () => {
+          sentAt = performance.now();
+        });
       });
     });
-    stream.on('response', ({ statusCode }: Response) => finish({ kind: 'responded', statusCode, ip: ip() }));
+    stream.on('response', ({ statusCode, headers: received }: Response) => {
+      const outcome: SendOutcome = { kind: 'responded', statusCode, ip: ip() };
+      if (excerptBytes === 0) return finish(outcome);
+      responded = outcome;
+      firstByteMs = Math.round(performance.now() - sentAt);
+      const begun = new BodyExcerpt(received, excerptBytes);
+      excerpt = begun;
+      clearTimeout(timer);
+      timer = setTimeout(() => finish(outcome), MAX_BODY_MS);
+      stream.on('data', (chunk: Buffer) => {
+        begun.add(chunk);
+        if (begun.isFull()) finish(outcome);
+      });
+      stream.once('end', () => {
+        begun.end();
+        finish(outcome);
+      });
+    });
     stream.on('upgrade', (_response: unknown, upgraded: Socket) => {
       upgraded.destroy();
       fail(new ResponseError('UPGRADE'));

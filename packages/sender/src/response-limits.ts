@@ -1,5 +1,6 @@
 /** The limits of a response: how much of it is read, and how many interim responses (1xx) may come before it. */
 import type { Socket } from 'node:net';
+import { MAX_RESPONSE_EXCERPT_BYTES } from '@posthorn/core';
 import { ResponseError } from './result.ts';
 
 /** Everything up to the end of the final response's headers, interim responses included. */
@@ -8,7 +9,7 @@ export const MAX_HEAD_BYTES = 32 * 1024;
 export const MAX_HEADERS_BYTES = 16 * 1024;
 export const MAX_INTERIM_RESPONSES = 16;
 /** How much of a body is read, and for how long, so that its connection can be used again. */
-export const MAX_BODY_BYTES = 16 * 1024;
+export const MAX_BODY_BYTES = MAX_RESPONSE_EXCERPT_BYTES;
 export const MAX_BODY_MS = 250;
 
 export type ResponseLimits = ReturnType<typeof limitResponses>;

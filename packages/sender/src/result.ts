@@ -1,4 +1,5 @@
 /** What is sent, and how it ended: socket, TLS and HTTP errors reduced to a few outcomes. */
+import { type AttemptError, type CameBack, errorOfStatus } from '@posthorn/core';
 import { IpRefused } from './guarded-lookup.ts';
 import { NameError } from './resolve.ts';
 
@@ -9,6 +10,8 @@ export interface SendRequest {
   body: string;
   /** Called once the IP is known and before anything is sent to it. If it returns false, the attempt is `not_admitted`. */
   admit?: ((ip: string) => boolean) | undefined;
+  /** How much of the body of a failed response to keep for `cameBack`, in bytes; 0 or undefined: there is no `cameBack`. */
+  excerptBytes?: number | undefined;
 }
 
 /**
@@ -16,13 +19,19 @@ export interface SendRequest {
  * was none. `isConnected`: the connection (and TLS handshake) was established before the timeout. `detail`: the code of the error, from
  * node:dns (for `dns`: `ENOTFOUND`, `ETIMEOUT`, `ESERVFAIL`, …), the system, OpenSSL or `ResponseError`.
  */
-export type SendResult =
+export type SendOutcome =
   | { kind: 'responded'; statusCode: number; ip: string | null }
   | { kind: 'timed_out'; isConnected: boolean; ip: string | null }
   | { kind: 'connection_failed'; error: 'dns' | 'connection' | 'tls'; detail: string; ip: string | null }
   | { kind: 'address_blocked'; reason: 'private_address' | 'local_address'; ip: string | null }
   | { kind: 'not_admitted'; ip: string }
   | { kind: 'aborted' };
+
+/**
+ * An outcome, and with `excerptBytes` what came back. `cameBack` returns what has arrived at the time of the call: nobody waits for a body,
+ * so the later it is called, the more of it there may be.
+ */
+export type SendResult = SendOutcome & { cameBack?: (() => CameBack) | undefined };
 
 /** Sends requests. Every new connection is checked by the address guard. */
 export interface Sender {
@@ -50,11 +59,29 @@ const TLS_CODES =
 const SAME_CODES: Record<string, string> = { 'other side closed': 'ECONNRESET', 'bad upgrade': 'UPGRADE' };
 
 /** Translates an error into a result. */
-export function resultOfError(error: NodeJS.ErrnoException, ip: string | null): SendResult {
+export function resultOfError(error: NodeJS.ErrnoException, ip: string | null): SendOutcome {
   // got wraps the errors of a lookup.
   const cause = error.cause instanceof Error ? error.cause : error;
   if (cause instanceof IpRefused) return cause.result;
   if (cause instanceof NameError) return { kind: 'connection_failed', error: 'dns', detail: cause.code, ip: null };
   const detail = (error.code === 'UND_ERR_SOCKET' && SAME_CODES[error.message]) || (error.code ?? 'UNKNOWN');
   return { kind: 'connection_failed', error: TLS_CODES.test(detail) ? 'tls' : 'connection', detail, ip };
+}
+
+/** Why an attempt with this outcome failed; null if it succeeded. */
+export function errorOfOutcome(
+  outcome: Exclude<SendOutcome, { kind: 'aborted' | 'not_admitted' }>,
+): AttemptError | null {
+  switch (outcome.kind) {
+    case 'responded':
+      return errorOfStatus(outcome.statusCode);
+    case 'timed_out':
+      return 'timeout';
+    case 'connection_failed':
+      return outcome.error;
+    case 'address_blocked':
+      return 'address_blocked';
+    default:
+      return outcome satisfies never;
+  }
 }

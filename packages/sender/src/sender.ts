@@ -1,12 +1,21 @@
 /** Sends deliveries: a POST whose outcome is known with the status line, over kept connections, within one time limit. */
+import { errorOfStatus } from '@posthorn/core';
 import type { Dispatcher } from 'undici';
+import { BodyExcerpt, cameBack, type ResponseHeaders } from './came-back.ts';
 import { type Connect, createConnect, type Opening } from './connect.ts';
 import { type Connection, type Connections, createConnections } from './connections.ts';
 import type { AllowedNetworks } from './guard.ts';
 import { guardedLookup } from './guarded-lookup.ts';
 import { createResolver, type Resolve } from './resolve.ts';
 import { MAX_BODY_BYTES, MAX_BODY_MS } from './response-limits.ts';
-import { ResponseError, resultOfError, type Sender, type SendRequest, type SendResult } from './result.ts';
+import {
+  ResponseError,
+  resultOfError,
+  type Sender,
+  type SendOutcome,
+  type SendRequest,
+  type SendResult,
+} from './result.ts';
 import { createTargets, type Target } from './targets.ts';
 
 export interface SenderOptions {
@@ -71,6 +80,9 @@ class Attempt {
   #connection: Connection | undefined;
   #isReused = false;
   #isSettled = false;
+  #sentAt = 0;
+  #firstByteMs: number | null = null;
+  #excerpt: BodyExcerpt | undefined;
   #bodyLimit: NodeJS.Timeout | undefined;
 
   constructor(context: Context, target: Target, request: SendRequest, resolve: (result: SendResult) => void) {
@@ -100,8 +112,8 @@ class Attempt {
   }
 
   /** Ends the attempt now, with its connection. */
-  end(result: SendResult): void {
-    this.#settle(result);
+  end(outcome: SendOutcome): void {
+    this.#settle(outcome);
     this.#opening?.socket.destroy();
     this.#connection?.socket.destroy();
   }
@@ -110,23 +122,36 @@ class Attempt {
     return this.#connection?.ip ?? this.#opening?.ip() ?? null;
   }
 
-  #settle(result: SendResult): void {
+  #settle(outcome: SendOutcome): void {
     if (this.#isSettled) return;
     this.#isSettled = true;
     clearTimeout(this.#limit);
     this.#context.inFlight.delete(this);
-    this.#resolve(result);
+    this.#resolve(this.#request.excerptBytes ? { ...outcome, cameBack: this.#cameBack(outcome) } : outcome);
+  }
+
+  #cameBack(outcome: SendOutcome) {
+    // What is known at the end of the attempt; the excerpt goes on growing while the body is read.
+    const known = {
+      outcome,
+      excerpt: this.#excerpt,
+      opening: this.#connection?.trace ?? this.#opening?.trace,
+      isReused: this.#isReused,
+      firstByteMs: this.#firstByteMs,
+    };
+    return () => cameBack(known);
   }
 
   #connect(): void {
     this.#isReused = false;
     this.#connection = undefined;
-    this.#opening = this.#context.connect(this.#target, this.#request.admit, (error, socket) => {
+    const opening = this.#context.connect(this.#target, this.#request.admit, (error) => {
       if (this.#isSettled) return;
       const ip = this.#ip();
       if (error) this.end(resultOfError(error, ip));
-      else this.#exchange(this.#context.connections.add(this.#target.origin, socket, ip));
+      else this.#exchange(this.#context.connections.add(this.#target.origin, opening, ip));
     });
+    this.#opening = opening;
   }
 
   #exchange(connection: Connection): void {
@@ -142,12 +167,16 @@ class Attempt {
     connection.client.dispatch(
       { method: 'POST', path: this.#target.path, headers: lines, body },
       {
-        onRequestStart: () => connection.limits.begin(),
+        onRequestStart: () => {
+          this.#sentAt = performance.now();
+          connection.limits.begin();
+        },
         onResponseStart: (controller, statusCode, received) =>
-          this.#onStatus(connection, controller, statusCode, Number(received['content-length'] ?? 0)),
-        // undici requires it. The body is not used, and its limit is in response-limits.ts.
-        onResponseData: () => undefined,
+          this.#onStatus(connection, controller, statusCode, received),
+        // How much is read is limited in response-limits.ts.
+        onResponseData: (_controller, chunk) => this.#excerpt?.add(chunk),
         onResponseEnd: () => {
+          this.#excerpt?.end();
           clearTimeout(this.#bodyLimit);
           this.#context.connections.release(connection);
         },
@@ -160,7 +189,7 @@ class Attempt {
     connection: Connection,
     controller: Dispatcher.DispatchController,
     statusCode: number,
-    bodyBytes: number,
+    headers: ResponseHeaders,
   ): void {
     // Interim responses end in the limits; one that gets here is not framed as such.
     if (statusCode < 200) {
@@ -173,8 +202,11 @@ class Attempt {
       return;
     }
     connection.limits.statusSeen();
+    this.#firstByteMs = Math.round(performance.now() - this.#sentAt);
+    const { excerptBytes } = this.#request;
+    if (excerptBytes && errorOfStatus(statusCode) !== null) this.#excerpt = new BodyExcerpt(headers, excerptBytes);
     this.#settle({ kind: 'responded', statusCode, ip: connection.ip });
-    if (bodyBytes > MAX_BODY_BYTES) connection.socket.destroy();
+    if (Number(headers['content-length'] ?? 0) > MAX_BODY_BYTES) connection.socket.destroy();
     else this.#bodyLimit = setTimeout(() => connection.socket.destroy(), MAX_BODY_MS);
   }
 

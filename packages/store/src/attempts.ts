@@ -1,6 +1,7 @@
 /** Begins and records attempts of deliveries. */
 import {
   type Attempt,
+  type CameBack,
   DEFAULT_MAX_ATTEMPTS,
   DELIVERY_STATUSES,
   type DeliveryJob,
@@ -14,6 +15,7 @@ import { DELETED } from './constants.ts';
 import { encodeAttempt, keptWhileUnfinishedMs } from './delivery-record.ts';
 import { decodeKind, keepEvent } from './events.ts';
 import { deliveryKey, prefixOfId, subscriptionKey } from './keys.ts';
+import { encodeCameBack, RESPONSES_AFTER_SUCCESS_MS } from './responses.ts';
 import { runScript, type ScriptResult } from './scripts.ts';
 import type { Store } from './store.ts';
 
@@ -110,6 +112,7 @@ export type Recorded = ScriptResult<'recordAttempt'>;
 /**
  * Records an attempt with its verdict, and counts the address's consecutive failures, in one step.
  * Extends the event's life first, so that a failed delivery never outlives the event that it would replay.
+ * `cameBack` returns what came back, to be kept if the attempt failed. It is called late, because the body may still be arriving.
  */
 export async function recordAttempt(
   store: Store,
@@ -117,15 +120,22 @@ export async function recordAttempt(
   attempt: Attempt,
   verdict: Verdict,
   limits: { pauseAfter: number; maxAttempts: number },
+  cameBack?: () => CameBack,
 ): Promise<Recorded> {
   const endedAtMs = attempt.startedAtMs + attempt.durationMs;
   const nextAttemptAtMs = verdict.kind === 'retry' ? verdict.nextAttemptAtMs : undefined;
+  let responsesUntilMs: number | undefined;
   let keepUntilMs = endedAtMs + (verdict.kind === 'failed' ? keptWhileUnfinishedMs(store) : store.retentionMs);
   if (verdict.kind === 'succeeded' && endedAtMs - delivery.createdAtMs < WITH_ITS_EVENT_MS) {
     keepUntilMs = delivery.createdAtMs + store.retentionMs;
   } else {
     const eventUntilMs = nextAttemptAtMs === undefined ? keepUntilMs : nextAttemptAtMs + keptWhileUnfinishedMs(store);
     await keepEvent(store, delivery.event, eventUntilMs);
+    responsesUntilMs = eventUntilMs;
+  }
+  if (verdict.kind === 'succeeded') {
+    // Most deliveries succeed at once and have nothing to compare with.
+    responsesUntilMs = attempt.number === 1 ? undefined : Math.min(keepUntilMs, endedAtMs + RESPONSES_AFTER_SUCCESS_MS);
   }
   return await runScript(store, 'recordAttempt', prefixOfId(store, delivery.id), {
     id: delivery.id,
@@ -139,6 +149,8 @@ export async function recordAttempt(
     pauseAfter: limits.pauseAfter,
     maxAttempts: limits.maxAttempts === DEFAULT_MAX_ATTEMPTS ? undefined : limits.maxAttempts,
     retentionMs: store.retentionMs,
+    response: cameBack && responsesUntilMs !== undefined ? encodeCameBack(cameBack()) : undefined,
+    responsesUntilMs,
   });
 }
 

@@ -52,6 +52,7 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   KEY_REPLAYING: key(keys.replayingKey('')),
   KEY_REPLAYS: key(keys.replaysKey('')),
   KEY_REPLAYS_OF: key(keys.replaysOfKey('', '')),
+  KEY_RESPONSES: key(keys.responsesKey('', '')),
   KEY_SUBSCRIPTION: key(keys.subscriptionKey('', '')),
   KEY_SUBSCRIPTION_CHANGES: key(keys.subscriptionChangesKey('')),
   KEY_SUBSCRIPTIONS: key(keys.subscriptionsKey('', '')),

@@ -24,6 +24,7 @@ export * from './publisher-usage.ts';
 export * from './reached-sites.ts';
 export * from './replays.ts';
 export * from './replicas.ts';
+export { loadResponses } from './responses.ts';
 export type { ReplayRefusal } from './scripts.ts';
 export * from './sessions.ts';
 export * from './stats.ts';

@@ -35,6 +35,8 @@ export const eventKey = (prefix: string, event: EventRef) => `${prefix}:event:${
 /** Sorted set of references to events whose fan-out has begun and not been confirmed, by the time it began. */
 export const fanningOutKey = (prefix: string) => `${prefix}:fanning_out`;
 export const deliveryKey = (prefix: string, deliveryId: string) => `${prefix}:delivery:${deliveryId}`;
+/** Hash of what came back from a delivery's first and last failed attempt, and from the success after them, by attempt. */
+export const responsesKey = (prefix: string, deliveryId: string) => `${prefix}:responses:${deliveryId}`;
 export const subscriptionKey = (prefix: string, subscriptionId: string) => `${prefix}:subscription:${subscriptionId}`;
 /** Sorted set of the subscriptions with one status, by creation. Each subscription is in exactly one of them. */
 export const subscriptionsKey = (prefix: string, status: string) => `${prefix}:subscriptions:${status}`;

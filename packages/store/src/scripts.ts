@@ -51,7 +51,7 @@ export const scripts = {
   ),
   hold: script('id generation subscriptionId', isOne),
   recordAttempt: script(
-    'id number:number verdict attempt endedAtMs nextAttemptAtMs? reason? expiresAtMs pauseAfter maxAttempts? retentionMs',
+    'id number:number verdict attempt endedAtMs nextAttemptAtMs? reason? expiresAtMs pauseAfter maxAttempts? retentionMs response? responsesUntilMs?',
     (reply) => {
       const [kind, failures, paused, parked] = list(reply);
       return {

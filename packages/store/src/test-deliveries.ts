@@ -1,6 +1,14 @@
 /** For tests of the store's scripts: a store for each test, its time, and subscriptions, events and attempts in it. */
 import { afterEach, beforeEach, expect } from '@jest/globals';
-import { type Attempt, type DeliveryJob, type Event, eventRef, newEventId, type Verdict } from '@posthorn/core';
+import {
+  type Attempt,
+  type CameBack,
+  type DeliveryJob,
+  type Event,
+  eventRef,
+  newEventId,
+  type Verdict,
+} from '@posthorn/core';
 import {
   beginAttempt,
   createDeliveries,
@@ -59,7 +67,13 @@ export async function deliver(subscriptionIds: string[], sent = event()) {
 export const loadOne = async (id: string) => (await loadDeliveries(store, [id]))[0]!;
 export const failure: Verdict = { kind: 'failed', reason: 'timeout' };
 /** Records an attempt with this outcome. */
-export async function attempt(deliveryId: string, number: number, verdict: Verdict, pauseAfter = 20) {
+export async function attempt(
+  deliveryId: string,
+  number: number,
+  verdict: Verdict,
+  pauseAfter = 20,
+  cameBack?: CameBack,
+) {
   const delivery = await loadOne(deliveryId);
   const made: Attempt = {
     number,
@@ -68,7 +82,8 @@ export async function attempt(deliveryId: string, number: number, verdict: Verdi
     statusCode: verdict.kind === 'succeeded' ? 200 : null,
     error: verdict.kind === 'succeeded' ? null : 'timeout',
   };
-  return await recordAttempt(store, delivery, made, verdict, { pauseAfter, maxAttempts: 6 });
+  const kept = cameBack && (() => cameBack);
+  return await recordAttempt(store, delivery, made, verdict, { pauseAfter, maxAttempts: 6 }, kept);
 }
 
 export const begin = (job: Parameters<typeof beginAttempt>[1], atMs = time.nowMs, dueBeforeMs = 0) =>

@@ -15,6 +15,10 @@ if verdict == VERDICT_SUCCEEDED then
   if found[5] then call('HDEL', key, 'x') end
   if maxAttempts ~= '' then call('HSET', key, 'm', maxAttempts) end
   call('PEXPIREAT', key, expiresAtMs)
+  if responsesUntilMs ~= '' then
+    if response ~= '' then call('HSET', KEY_RESPONSES .. id, number, response) end
+    call('PEXPIREAT', KEY_RESPONSES .. id, responsesUntilMs)
+  end
   call('ZADD', INDEX_SUCCEEDED, created, id)
   call('ZREM', st == PENDING and INDEX_PENDING or st == WAITING_FOR_RETRY and INDEX_WAITING_FOR_RETRY or INDEX_HELD, id)
   local failures = call('HGET', subscription, 'consecutive_failures')
@@ -31,7 +35,12 @@ call('HSET', key, 'n', number, 'a' .. number, attempt)
 -- Another job of the delivery was held while this attempt was in flight.
 if st == HELD then call('ZREM', KEY_HELD .. sub, id) end
 if maxAttempts ~= '' then call('HSET', key, 'm', maxAttempts) end
+-- Kept of the first and the last failed attempt. Each retry extends the expiry; the end of the delivery sets the last one.
+local responses = KEY_RESPONSES .. id
+if response ~= '' then call('HSET', responses, number, response) end
+if number > 2 then call('HDEL', responses, number - 1) end
 if verdict == VERDICT_RETRY then
+  call('PEXPIREAT', responses, responsesUntilMs)
   call('HSET', key, 'st', WAITING_FOR_RETRY, 'x', nextAttemptAtMs)
   move(id, created, st, WAITING_FOR_RETRY)
   return {'recorded', 0, 0, parked}

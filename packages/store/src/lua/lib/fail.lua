@@ -7,6 +7,7 @@ local function fail(id, st, sub, created, reason, nowMs, expiresAtMs, retentionM
   call('HSET', key, 'st', FAILED, 'f', nowMs, 'r', reason)
   call('HDEL', key, 'x')
   call('PEXPIREAT', key, expiresAtMs)
+  call('PEXPIREAT', KEY_RESPONSES .. id, expiresAtMs)
   move(id, created, st, FAILED)
   local failed = KEY_FAILED .. sub
   call('ZADD', failed, created, id)

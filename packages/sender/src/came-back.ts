@@ -1,0 +1,94 @@
+/** Builds what came back from an attempt: bounded, and as text that is safe to show. */
+import { type AttemptConnection, type AttemptResponse, type CameBack, KEPT_HEADERS, plainText } from '@posthorn/core';
+import type { SendOutcome } from './result.ts';
+import type { OpeningTrace } from './trace-opening.ts';
+
+/** Of a header. */
+const MAX_FIELD_CHARS = 256;
+
+export type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
+
+/** Collects the beginning of a body, up to `maxBytes`. */
+export class BodyExcerpt {
+  readonly #maxBytes: number;
+  readonly #headers: ResponseHeaders;
+  readonly #chunks: Buffer[] = [];
+  #bytes = 0;
+  #received = 0;
+  #hasEnded = false;
+
+  constructor(headers: ResponseHeaders, maxBytes: number) {
+    this.#headers = headers;
+    this.#maxBytes = maxBytes;
+  }
+
+  add(chunk: Uint8Array): void {
+    this.#received += chunk.length;
+    if (this.isFull()) return;
+    // A copy: the chunk is a part of a much larger buffer.
+    const kept = Buffer.from(chunk.subarray(0, this.#maxBytes - this.#bytes));
+    this.#bytes += kept.length;
+    this.#chunks.push(kept);
+  }
+
+  end(): void {
+    this.#hasEnded = true;
+  }
+
+  isFull(): boolean {
+    return this.#bytes >= this.#maxBytes;
+  }
+
+  /** Returns what has arrived by now. */
+  response(): AttemptResponse {
+    const headers: Record<string, string> = {};
+    for (const name of KEPT_HEADERS) {
+      const value = this.#headers[name];
+      if (value !== undefined) headers[name] = field(String(value));
+    }
+    const isEncoded = (headers['content-encoding'] ?? 'identity') !== 'identity';
+    return {
+      headers,
+      body: isEncoded ? '' : textOf(Buffer.concat(this.#chunks), this.#maxBytes),
+      isBodyTruncated: !this.#hasEnded || this.#received > this.#bytes,
+    };
+  }
+}
+
+/** What of an attempt is known for `cameBack`. */
+export interface Exchanged {
+  outcome: SendOutcome;
+  excerpt: BodyExcerpt | undefined;
+  /** How the connection was opened; undefined if none was. */
+  opening: OpeningTrace | undefined;
+  isReused: boolean;
+  firstByteMs: number | null;
+}
+
+export function cameBack({ outcome, excerpt, opening, isReused, firstByteMs }: Exchanged): CameBack {
+  const connection: AttemptConnection = {
+    ip: 'ip' in outcome ? outcome.ip : null,
+    isReused,
+    dnsMs: isReused ? null : (opening?.dnsMs ?? null),
+    connectMs: isReused ? null : (opening?.connectMs ?? null),
+    tlsMs: isReused ? null : (opening?.tlsMs ?? null),
+    firstByteMs,
+    errorCode: outcome.kind === 'connection_failed' ? outcome.detail : null,
+    certificate: opening?.certificate ?? null,
+  };
+  return { response: outcome.kind === 'responded' ? (excerpt?.response() ?? null) : null, connection };
+}
+
+/** One line of at most `MAX_FIELD_CHARS`. */
+function field(text: string): string {
+  return plainText(text.slice(0, MAX_FIELD_CHARS))
+    .trim()
+    .replaceAll(/[\n\t]+/g, ' ');
+}
+
+/** The text of a body, without a character that was cut at the end. Replacement characters are longer than what they replace: never more than `maxBytes`. */
+function textOf(body: Buffer, maxBytes: number): string {
+  const text = plainText(new TextDecoder().decode(body, { stream: true }));
+  const bytes = Buffer.from(text);
+  return bytes.length <= maxBytes ? text : new TextDecoder().decode(bytes.subarray(0, maxBytes), { stream: true });
+}
