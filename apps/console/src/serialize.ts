@@ -82,7 +82,7 @@ export function serializeDeliveryWithAttempts(
 }
 
 /** Serializes what came back from an attempt or a validation; both are null if it was not kept. */
-export function serializeCameBack(
+function serializeCameBack(
   { response, connection }: CameBack = { response: null, connection: null },
 ): Pick<api.DeliveryWithAttempts['attempts'][number], 'response' | 'connection'> {
   const certificate = connection?.certificate;
