@@ -64,6 +64,66 @@ describe('the overview', () => {
   });
 });
 
+describe('an address whose attempts fail', () => {
+  const errors = (code: number) => ({ label: String(code), count: expect.any(Number), message: null });
+  it('is failing long before a delivery fails: in its subscription, the overview, metrics and notices', async () => {
+    const env = { RETRY_DELAYS: '1h', NOTICE_URL: notices.url, NOTICE_SECRET };
+    const own = await ownWorld({ env });
+    const well = async () => (await own.operate('GET', '/v1/overview')).body.all_well;
+    await eventually('all to be well', well);
+    const bad = await own.subscribe(failing.url, { description: 'Acme' });
+    expect(bad.health).toMatchObject({ state: 'unknown', verdict: null, error: null });
+    await own.publishBatch(Array.from({ length: 12 }, () => sampleEvent()));
+    const { health } = await eventually('the address to be failing', async () => {
+      const now = await own.subscription(bad.id);
+      return now.health.failed_in_a_row === 12 && now;
+    });
+    expect(health).toMatchObject({
+      state: 'failing',
+      recent: { attempts: 12, succeeded: 0 },
+      last_succeeded_at: null,
+      error: errors(503),
+    });
+    expect(health.verdict).toMatch(/^503 since \d\d:\d\d UTC\.$/);
+    const overview = await eventually('the overview to have it', async () => {
+      const { body } = await own.operate('GET', '/v1/overview');
+      return body.problems.total === 1 && body;
+    });
+    expect(overview).toMatchObject({
+      all_well: false,
+      problems: { items: [{ subscription_id: bad.id, url: failing.url, description: 'Acme', status: 'active', held: 0 }] },
+      incidents: [],
+    });
+    expect(overview.problems.items[0]).toMatchObject({ verdict: health.verdict, failing_since: health.failing_since });
+    const metrics = await (await fetch(`${own.workerUrls[0]}/metrics`)).text();
+    expect(metrics).toMatch(/posthorn_failing_addresses\{[^}]*\} 1/);
+    await eventually('the notice', () => noticesOf('subscription.failing').length === 1);
+    expect(noticesOf('subscription.failing')[0].data).toEqual({
+      subscription_id: bad.id,
+      reason: '503',
+      since: health.failing_since,
+    });
+    failing.answerWith(200);
+    await own.publishBatch(Array.from({ length: 12 }, () => sampleEvent()));
+    await eventually('it to be healthy', async () => (await own.subscription(bad.id)).health.state === 'healthy');
+    expect((await own.subscription(bad.id)).health.error).toBeNull();
+    await eventually('the notice of the end', () => noticesOf('subscription.recovered').length === 1);
+  });
+  it('belongs to an incident with others that broke at the same time', async () => {
+    const own = await ownWorld({ env: { RETRY_DELAYS: '1h' } });
+    const ids: string[] = [];
+    for (const path of ['a', 'b', 'c']) ids.push((await own.subscribe(`${failing.url}${path}`)).id);
+    await own.publishBatch(Array.from({ length: 10 }, () => sampleEvent()));
+    const { incidents, problems } = await eventually('an incident of three', async () => {
+      const { body } = await own.operate('GET', '/v1/overview');
+      return body.incidents[0]?.addresses === 3 && body;
+    });
+    expect(incidents).toMatchObject([{ error_label: '503', host: new URL(failing.url).host }]);
+    expect(incidents[0].subscription_ids.sort()).toEqual(ids.sort());
+    for (const item of problems.items) expect(item.incident).toBe(incidents[0].id);
+  });
+});
+
 describe('the audit trail', () => {
   it('has every change with its operator, its subject and what changed, and no secret', async () => {
     const { id, secret } = await on.subscribe(to.url, { description: 'before' });

@@ -9,7 +9,7 @@ import { csrfSync } from 'csrf-sync';
 import type { Request, RequestHandler, Response } from 'express';
 import session, { type SessionData, Store } from 'express-session';
 import type { ConsoleSettings } from './config.ts';
-import { instant } from './serialize.ts';
+import { instant } from './instant.ts';
 
 declare module 'express-session' {
   interface SessionData {

@@ -1,4 +1,5 @@
 /** The overview: current counts, workers, and the attempts of the last hour and day. */
+import { HEALTH_MINUTES } from '@posthorn/core';
 import { readBacklog } from '@posthorn/dispatch';
 import type * as api from '@posthorn/operator-api';
 import { shareResult } from '@posthorn/runtime';
@@ -15,11 +16,17 @@ import {
   type Store,
 } from '@posthorn/store';
 import type { ConsoleContext } from './context.ts';
-import { instant, serializeSubscription } from './serialize.ts';
+import { instant } from './instant.ts';
+import { readProblems } from './problems.ts';
+import { serializeSubscription } from './serialize.ts';
 
 /** All callers share one overview for this long. */
 const MAX_AGE_MS = 1_000;
 const MAX_PAUSED_SHOWN = 10;
+/** Below this share of successes in the last 15 minutes, not all is well. */
+const WELL_RATE = 0.95;
+/** A delivery that has waited this long for its first attempt means that the workers do not keep up. */
+const LONG_PENDING_MS = 60_000;
 
 /** Returns a reader of the overview. Its cost for Redis does not depend on the number of callers. */
 export function createOverview(context: ConsoleContext): () => Promise<api.Overview> {
@@ -29,7 +36,7 @@ export function createOverview(context: ConsoleContext): () => Promise<api.Overv
 async function readOverview(context: ConsoleContext): Promise<api.Overview> {
   const { store, clock } = context;
   const nowMs = clock.now();
-  const [{ jobs, ...backlog }, workers, hour, day, ranking, paused, rules] = await Promise.all([
+  const [{ jobs, ...backlog }, workers, hour, day, ranking, paused, rules, triage] = await Promise.all([
     readBacklog(context, nowMs),
     aliveWorkers(store, nowMs),
     readAttempts(store, 'minute', nowMs),
@@ -37,9 +44,12 @@ async function readOverview(context: ConsoleContext): Promise<api.Overview> {
     rankAddresses(store, nowMs),
     listSubscriptions(store, { status: 'paused' }, { limit: MAX_PAUSED_SHOWN }),
     readRules(store),
+    readProblems(context, nowMs),
   ]);
   return {
     at: instant(nowMs),
+    all_well: isAllWell(triage, workers, hour, backlog.oldestPendingAgeMs),
+    ...triage,
     deliveries: backlog.deliveries,
     subscriptions: backlog.subscriptions,
     queue: { ...jobs, oldest_pending_age_ms: backlog.oldestPendingAgeMs },
@@ -56,7 +66,12 @@ async function readOverview(context: ConsoleContext): Promise<api.Overview> {
     })),
     last_hour: serializeAttempts(hour),
     last_day: serializeAttempts(day),
-    rules: { max_attempts: rules.maxAttempts, pause_after: rules.pauseAfter, retention_ms: store.retentionMs },
+    rules: {
+      max_attempts: rules.maxAttempts,
+      pause_after: rules.pauseAfter,
+      retention_ms: store.retentionMs,
+      attempt_timeout_ms: rules.attemptTimeoutMs,
+    },
     addresses: {
       since: instant(ranking.sinceMs),
       most_failing: await serializeRanking(store, ranking.failing),
@@ -64,6 +79,26 @@ async function readOverview(context: ConsoleContext): Promise<api.Overview> {
       paused: await Promise.all(paused.items.map((item) => serializeSubscription(context, item))),
     },
   };
+}
+
+/** Whether nothing needs an operator: no problem, no outage, enough successes, and no delivery that waits for its first attempt for long. */
+function isAllWell(
+  { problems, incidents }: Pick<api.Overview, 'problems' | 'incidents'>,
+  workers: Awaited<ReturnType<typeof aliveWorkers>>,
+  { periods }: AttemptSeries,
+  oldestPendingAgeMs: number,
+): boolean {
+  const recent = periods.slice(-HEALTH_MINUTES);
+  const succeeded = recent.reduce((all, period) => all + period.succeeded, 0);
+  const failed = recent.reduce((all, period) => all + period.failed, 0);
+  return (
+    problems.total === 0 &&
+    incidents.length === 0 &&
+    workers.length > 0 &&
+    workers.every(({ outageSinceMs }) => outageSinceMs == null) &&
+    succeeded >= WELL_RATE * (succeeded + failed) &&
+    oldestPendingAgeMs < LONG_PENDING_MS
+  );
 }
 
 /** Returns the attempts to one address over the last 24 hours. */

@@ -11,12 +11,19 @@ import {
   sealedSecretsAt,
 } from '@posthorn/store';
 import type { ConsoleContext } from './context.ts';
+import { serializeHealth } from './health.ts';
+import { instant } from './instant.ts';
 
 /** Serializes a subscription without its secret. */
 export async function serializeSubscription(
-  { store, clock }: ConsoleContext,
+  context: ConsoleContext,
   subscription: StoredSubscription,
 ): Promise<api.Subscription> {
+  const { store, clock } = context;
+  const [held, health] = await Promise.all([
+    laneLength(store, 'held', subscription.id),
+    serializeHealth(context, subscription),
+  ]);
   const overlaps = sealedSecretsAt(subscription, clock.now()).length > 1;
   return {
     id: subscription.id,
@@ -29,7 +36,8 @@ export async function serializeSubscription(
     validated: subscription.status === 'active' || subscription.status === 'paused',
     paused: subscription.status === 'paused',
     consecutive_failures: subscription.consecutiveFailures,
-    held_deliveries: await laneLength(store, 'held', subscription.id),
+    held_deliveries: held,
+    health,
     previous_secret_until: overlaps ? instant(subscription.previousSecretUntilMs) : null,
     created_at: instant(subscription.createdAtMs),
     updated_at: instant(subscription.updatedAtMs),
@@ -156,11 +164,4 @@ export function serializeAudit(entry: AuditRecord): api.AuditEntry {
 /** Serializes a page of a list, item by item. */
 export async function serializePage<T, P>(page: Page<T>, serialize: (item: T) => P | Promise<P>) {
   return { data: await Promise.all(page.items.map(serialize)), next_cursor: page.nextCursor };
-}
-
-/** Returns milliseconds since 1970 as ISO 8601 in UTC; null stays null. */
-export function instant(ms: number): string;
-export function instant(ms: number | null): string | null;
-export function instant(ms: number | null): string | null {
-  return ms === null ? null : new Date(ms).toISOString();
 }

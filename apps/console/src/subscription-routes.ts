@@ -23,9 +23,10 @@ import {
 import { attemptsInFlight } from './attempts-in-flight.ts';
 import { change, findSubscription, subscriptionRoute } from './change-subscription.ts';
 import type { ConsoleContext } from './context.ts';
+import { instant } from './instant.ts';
 import { missing } from './missing.ts';
 import { serializeAddressAttempts } from './overview.ts';
-import { instant, serializePage, serializeSubscription } from './serialize.ts';
+import { serializePage, serializeSubscription } from './serialize.ts';
 
 /** A delete returns after this time even if not all deliveries of a busy address have ended; maintenance ends the rest. */
 const MAX_DELETE_WAIT_MS = 5_000;
@@ -166,6 +167,7 @@ function rotateSecretRoute(api: Api, context: ConsoleContext): void {
           sealedSecret,
           previousSealedSecret: overlap > 0 ? now.sealedSecret : null,
           previousSecretUntilMs: context.clock.now() + overlap,
+          secretRotatedAtMs: context.clock.now(),
         }),
         detail: (_before, after) => ({ previous_secret_until: instant(after.previousSecretUntilMs) }),
       });

@@ -1,5 +1,5 @@
 /** Makes one attempt of a delivery: load → sign → send → decide → record. packages/queue translates the outcome for BullMQ. */
-import { type Attempt, type DeliveryJob, decide, eventIdOf, partitionOfId, type Verdict } from '@posthorn/core';
+import { type Attempt, type DeliveryJob, decide, errorLabel, eventIdOf, partitionOfId, type Verdict } from '@posthorn/core';
 import type { JobOutcome, Producer } from '@posthorn/queue';
 import type { Clock, Logger } from '@posthorn/runtime';
 import { errorOfOutcome, type Sender, type SendResult } from '@posthorn/sender';
@@ -119,6 +119,14 @@ async function sendAndRecord(
   return { outcome: recorded.kind === 'over' ? { kind: 'done' } : outcomeOf(verdict), parked: recorded.parked };
 }
 
+/** The error in words; empty if the attempt succeeded. */
+function labelOf({ error, statusCode }: Attempt, result: SendResult): string {
+  if (error === null) return '';
+  const code =
+    result.kind === 'connection_failed' ? result.detail : result.kind === 'address_blocked' ? result.reason : undefined;
+  return errorLabel(error, statusCode, code);
+}
+
 function outcomeOf(verdict: Verdict): JobOutcome {
   switch (verdict.kind) {
     case 'succeeded':
@@ -158,7 +166,7 @@ function report(
   paused: boolean,
 ): void {
   metrics.attempted(attempt, verdict, begun.createdAtMs);
-  counts.attempted(begun.subscriptionId, attempt, verdict, begun.createdAtMs);
+  counts.attempted({ ...begun, deliveryId: job.deliveryId }, attempt, labelOf(attempt, result));
   logger.info(
     {
       delivery_id: job.deliveryId,

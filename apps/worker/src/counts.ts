@@ -1,9 +1,17 @@
 /** Counts attempts in memory and adds them to the installation's statistics in batches, so that an attempt costs no extra command. */
-import { type Attempt, durationBucket, type Verdict } from '@posthorn/core';
+import { type Attempt, addFailure, addSuccess, durationBucket, newAttemptRun } from '@posthorn/core';
 import type { Clock } from '@posthorn/runtime';
-import { addCounts, type Counts, type Store } from '@posthorn/store';
+import { type AddressCounts, addCounts, type Counts, SLOW_MS, type Store } from '@posthorn/store';
 
 export type AttemptCounts = ReturnType<typeof createAttemptCounts>;
+
+/** The delivery that was attempted, and the address that it went to. */
+export interface Attempted {
+  deliveryId: string;
+  subscriptionId: string;
+  url: string;
+  createdAtMs: number;
+}
 
 export function createAttemptCounts(store: Store, clock: Clock) {
   let counts = noCounts();
@@ -16,17 +24,19 @@ export function createAttemptCounts(store: Store, clock: Clock) {
   return {
     /** Attempts in flight now. */
     inFlight: 0,
-    /** Counts an attempt that was recorded. */
-    attempted(subscriptionId: string, attempt: Attempt, verdict: Verdict, deliveryCreatedAtMs: number): void {
-      const { startedAtMs, durationMs } = attempt;
-      const outcome = verdict.kind === 'succeeded' ? 'succeeded' : 'failed';
+    /** Counts an attempt that was recorded. `label` names the error, if there was one. */
+    attempted({ deliveryId, subscriptionId, url, createdAtMs }: Attempted, attempt: Attempt, label: string): void {
+      const { number: attemptNumber, startedAtMs, durationMs } = attempt;
+      const endedAtMs = startedAtMs + durationMs;
+      const outcome = attempt.error === null ? 'succeeded' : 'failed';
       counts[outcome] += 1;
       increase(counts.attemptBuckets, durationMs);
-      if (outcome === 'succeeded') increase(counts.arrivalBuckets, startedAtMs + durationMs - deliveryCreatedAtMs);
-      const address = counts.addresses.get(subscriptionId) ?? { succeeded: 0, failed: 0, totalMs: 0 };
-      address[outcome] += 1;
+      if (outcome === 'succeeded') increase(counts.arrivalBuckets, endedAtMs - createdAtMs);
+      const address = addressCounts(counts, subscriptionId, url);
       address.totalMs += durationMs;
-      counts.addresses.set(subscriptionId, address);
+      if (durationMs >= SLOW_MS) increase(address.slowBuckets, durationMs);
+      if (outcome === 'succeeded') addSuccess(address, endedAtMs);
+      else addFailure(address, { label, sinceMs: endedAtMs, deliveryId, attemptNumber });
     },
     /** Adds the new counts to the statistics. If that fails, throws and keeps them for the next call. */
     async flush(): Promise<void> {
@@ -36,6 +46,15 @@ export function createAttemptCounts(store: Store, clock: Clock) {
       await save();
     },
   };
+}
+
+/** The counts of an address. If its url has changed, those of the old url are dropped: they would say nothing about the new one. */
+function addressCounts({ addresses }: Counts, subscriptionId: string, url: string): AddressCounts {
+  const known = addresses.get(subscriptionId);
+  if (known?.url === url) return known;
+  const fresh = { ...newAttemptRun(), url, totalMs: 0, slowBuckets: new Map() };
+  addresses.set(subscriptionId, fresh);
+  return fresh;
 }
 
 function noCounts(): Counts {

@@ -12,7 +12,7 @@ export interface HeartbeatContext {
   clock: Clock;
   logger: Logger;
   workerId: string;
-  settings: Pick<WorkerSettings, 'WORKER_CONCURRENCY' | 'RETRY_DELAYS' | 'PAUSE_AFTER'>;
+  settings: Pick<WorkerSettings, 'WORKER_CONCURRENCY' | 'RETRY_DELAYS' | 'PAUSE_AFTER' | 'ATTEMPT_TIMEOUT'>;
   counts: AttemptCounts;
   outages: Pick<Outages, 'current'>;
   reachedSites: ReachedSites;
@@ -33,7 +33,11 @@ export function createHeartbeat(context: HeartbeatContext): Service {
     name: 'heartbeat',
     everyMs: HEARTBEAT_EVERY_MS,
     async onStart() {
-      await announceRules(store, { maxAttempts: settings.RETRY_DELAYS.length + 1, pauseAfter: settings.PAUSE_AFTER });
+      await announceRules(store, {
+        maxAttempts: settings.RETRY_DELAYS.length + 1,
+        pauseAfter: settings.PAUSE_AFTER,
+        attemptTimeoutMs: settings.ATTEMPT_TIMEOUT,
+      });
       await beat();
     },
     async run() {

@@ -1,5 +1,5 @@
 /** Sends notices: each as a log line, a metric and, if `NOTICE_URL` is set, a signed POST that is repeated until it is accepted. */
-import { errorOfStatus, type Notice } from '@posthorn/core';
+import { errorOfStatus, type Notice, type NoticeType } from '@posthorn/core';
 import { type Clock, createRepeating, type Logger } from '@posthorn/runtime';
 import type { Sender } from '@posthorn/sender';
 import { signatureHeader } from '@posthorn/signing';
@@ -32,6 +32,8 @@ const EVERY_MS = 1_000;
 /** Longer than a batch takes. The lease is renewed only while there are notices. */
 const LEASE_MS = 60_000;
 const BATCH = 10;
+/** Notices that need no action: logged as info. */
+const GOOD_NEWS: readonly NoticeType[] = ['replay.done', 'outage.ended', 'subscription.recovered'];
 const MAX_BATCHES_PER_RUN = 20;
 const FIRST_WAIT_MS = 1_000;
 const MAX_WAIT_MS = 60_000;
@@ -106,18 +108,20 @@ function createNotifier(context: NoticeContext, partitions: readonly number[]) {
 
 function logNotice({ logger, metrics }: NoticeContext, notice: Notice): void {
   metrics.notice(notice.type);
-  const level = notice.type === 'replay.done' || notice.type === 'outage.ended' ? 'info' : 'warn';
+  const level = GOOD_NEWS.includes(notice.type) ? 'info' : 'warn';
   logger[level]({ notice: notice.type, notice_id: notice.id, ...subjectOf(notice) }, 'notice.raised');
 }
 
 /** What a notice is about. JSON leaves out the undefined fields. */
-function subjectOf({ subscriptionId, deliveryId, reason, replayId, worker }: Notice) {
+function subjectOf({ subscriptionId, deliveryId, reason, replayId, worker, failures, pauseAfter }: Notice) {
   return {
     subscription_id: subscriptionId || undefined,
     delivery_id: deliveryId ?? undefined,
     reason: reason ?? undefined,
     replay_id: replayId ?? undefined,
     worker: worker ?? undefined,
+    consecutive_failures: failures ?? undefined,
+    pause_after: pauseAfter ?? undefined,
   };
 }
 

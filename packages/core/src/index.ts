@@ -1,5 +1,6 @@
 /** What the rest of Posthorn may use of the rules: everything that a module exports. */
 export * from './address-state.ts';
+export * from './address-verdict.ts';
 export * from './audit.ts';
 export * from './came-back.ts';
 export * from './decide.ts';
@@ -8,7 +9,9 @@ export * from './durations.ts';
 export * from './errors.ts';
 export * from './event.ts';
 export * from './explain.ts';
+export * from './health.ts';
 export * from './ids.ts';
+export * from './incident.ts';
 export * from './json.ts';
 export * from './match.ts';
 export * from './notice.ts';

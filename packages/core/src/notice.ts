@@ -3,6 +3,9 @@
 export const NOTICE_TYPES = [
   'subscription.paused',
   'subscription.refused',
+  'subscription.failing',
+  'subscription.recovered',
+  'subscription.failures',
   'delivery.failed',
   'replay.done',
   'replay.failed',
@@ -20,9 +23,12 @@ export interface Notice {
   subscriptionId: string;
   deliveryId: string | null;
   replayId: string | null;
-  /** Why: a status reason, a failure reason, or what fails in an outage (`dns` or `connection`). */
+  /** Why: a status reason, a failure reason, or what fails in an outage (`dns` or `connection`). Of a failing address: its most frequent error. */
   reason: string | null;
-  /** Of an outage: the worker process as `host:pid`, and when the outage began. */
+  /** Of an outage: the worker process as `host:pid`. Of an outage or a failing address: when it began. */
   worker: string | null;
   sinceMs: number | null;
+  /** Of `subscription.failures`: the failed deliveries in a row, and how many pause the address. */
+  failures: number | null;
+  pauseAfter: number | null;
 }

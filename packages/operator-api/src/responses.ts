@@ -7,6 +7,7 @@ import {
   EVENT_TYPES,
   EXPLANATIONS,
   FAILURE_REASONS,
+  HEALTH_STATES,
   REPLAY_STATUSES,
   SESSION_EVENT_TYPES,
   STATUS_REASONS,
@@ -17,6 +18,35 @@ import { z } from 'zod';
 
 const instant = z.iso.datetime();
 const count = z.int().min(0);
+
+const addressErrorSchema = z
+  .strictObject({
+    label: z.string().describe('The status code, or the error and its code: `500`, `timeout`, `dns ENOTFOUND`'),
+    message: z
+      .string()
+      .nullable()
+      .describe('The start of what the receiver sent with it, as one line of text; null if nothing was kept'),
+    count,
+    since: instant,
+  })
+  .meta({ id: 'AddressError' });
+
+export const healthSchema = z
+  .strictObject({
+    state: z
+      .enum(HEALTH_STATES)
+      .describe(
+        'From attempts. failing: 10 attempts in a row failed, or under half of the last 15 minutes succeeded (of 10 or more). It ends after 10 successes in a row, or with a success once half succeed',
+      ),
+    failing_since: instant.nullable(),
+    failed_in_a_row: count.describe('Failed attempts since the last successful one'),
+    recent: z.strictObject({ attempts: count, succeeded: count }).describe('The last 15 minutes'),
+    last_succeeded_at: instant.nullable(),
+    error: addressErrorSchema.nullable().describe('The most frequent error since the address was last well'),
+    verdict: z.string().nullable().describe('What is wrong, in a sentence; null if nothing is'),
+  })
+  .meta({ id: 'Health' });
+export type Health = z.infer<typeof healthSchema>;
 
 export const subscriptionSchema = z
   .strictObject({
@@ -31,6 +61,7 @@ export const subscriptionSchema = z
     paused: z.boolean(),
     consecutive_failures: count,
     held_deliveries: count,
+    health: healthSchema,
     previous_secret_until: instant
       .nullable()
       .describe('After a rotation: the time until which the previous secret signs too; null if it no longer does'),
@@ -296,9 +327,47 @@ export const addressAttemptsSchema = z
   .meta({ id: 'SubscriptionAttempts' });
 export type AddressAttempts = z.infer<typeof addressAttemptsSchema>;
 
+const problemSchema = z
+  .strictObject({
+    subscription_id: z.string(),
+    url: z.string(),
+    description: z.string(),
+    environment: z.enum(SUBSCRIPTION_ENVIRONMENTS),
+    status: z.enum(SUBSCRIPTION_STATUSES),
+    status_reason: z.enum(STATUS_REASONS).nullable(),
+    failing_since: instant.nullable(),
+    held: count,
+    verdict: z.string().nullable(),
+    error: addressErrorSchema.nullable(),
+    incident: z.string().nullable().describe('The id of the incident that it belongs to'),
+  })
+  .meta({ id: 'AddressProblem' });
+
+const incidentSchema = z
+  .strictObject({
+    id: z.string(),
+    started_at: instant,
+    addresses: count,
+    subscription_ids: z.array(z.string()).describe('Up to 250'),
+    error_label: z.string().nullable().describe('The error of most of them'),
+    host: z.string().nullable().describe('The host of all of them; null if there are several'),
+  })
+  .meta({ id: 'Incident' });
+
 export const overviewSchema = z
   .strictObject({
     at: instant,
+    all_well: z
+      .boolean()
+      .describe(
+        'No problem, workers run and reach receivers, and 95 % of the attempts of the last 15 minutes succeeded',
+      ),
+    problems: z
+      .strictObject({ total: count, items: z.array(problemSchema) })
+      .describe('Failing and paused addresses: up to 50, the worst first'),
+    incidents: z
+      .array(incidentSchema)
+      .describe('Three or more addresses that began to fail within minutes of each other, the newest first'),
     deliveries: z.record(z.enum(DELIVERY_STATUSES), count),
     subscriptions: z.record(z.enum(SUBSCRIPTION_STATUSES), count),
     queue: z.strictObject({
@@ -326,8 +395,15 @@ export const overviewSchema = z
     last_hour: attemptsSchema.describe('Minute by minute'),
     last_day: attemptsSchema.describe('Hour by hour'),
     rules: z
-      .strictObject({ max_attempts: count, pause_after: count, retention_ms: count })
-      .describe('Attempts of a delivery, consecutive failures that pause an address, how long deliveries are kept'),
+      .strictObject({
+        max_attempts: count,
+        pause_after: count,
+        retention_ms: count,
+        attempt_timeout_ms: count.nullable(),
+      })
+      .describe(
+        'Attempts of a delivery, consecutive failures that pause an address, how long deliveries are kept, time limit of an attempt',
+      ),
     addresses: z.strictObject({
       since: instant,
       most_failing: z.array(addressSchema),

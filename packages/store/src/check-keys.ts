@@ -16,6 +16,7 @@ function fixedKeys(store: Store): [key: string, type: string][] {
     [keys.replicatedKey(prefix), 'string'],
     [keys.replaysKey(prefix), 'zset'],
     [keys.replayingKey(prefix), 'set'],
+    [keys.failingKey(prefix), 'zset'],
     [keys.auditKey(prefix), 'stream'],
     [keys.noticesKey(prefix), 'stream'],
     [keys.subscriptionChangesKey(prefix), 'stream'],

@@ -4,6 +4,8 @@ import {
   DELIVERY_STATUSES,
   type DeliveryStatus,
   type FailureReason,
+  HEALTH_MINUTES,
+  HEALTH_RUN,
   type NoticeType,
   REPLAY_STATUSES,
   type StatusReason,
@@ -23,6 +25,10 @@ export const GRACE_MS = 86_400_000;
 export const MAX_NOTICES = 100_000;
 /** Changes of subscriptions kept in a partition. A console that has not read the oldest one loads all subscriptions again. */
 export const MAX_CHANGES = 1_000;
+/** Kinds of errors kept for an address. */
+const MAX_ERROR_LABELS = 20;
+/** An address whose health changes again and again gets a notice of a failing period at most this often. */
+const HEALTH_NOTICE_GAP_MS = 300_000;
 /** In place of a generation: the delivery was held, not released. */
 export const HELD_NOW = '-1';
 /** Parked deliveries of a paused address that one script holds. */
@@ -47,6 +53,8 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   KEY_CLOSING: key(keys.closingKey('')),
   KEY_DELIVERY: key(keys.deliveryKey('', '')),
   KEY_FAILED: key(keys.failedKey('', '')),
+  KEY_FAILING: key(keys.failingKey('')),
+  KEY_HEALTH: key(keys.healthKey('', '')),
   KEY_NOTICES: key(keys.noticesKey('')),
   KEY_REPLAY: key(keys.replayKey('', '')),
   KEY_REPLAYING: key(keys.replayingKey('')),
@@ -73,10 +81,15 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   ...words<StatusReason | FailureReason>('REASON_', ['consecutive_failures', 'subscription_deleted']),
   ...words<NoticeType>('NOTICE_', ['delivery.failed', 'subscription.paused', 'subscription.refused']),
   ...words<NoticeType>('NOTICE_', ['replay.done', 'replay.failed']),
+  ...words<NoticeType>('NOTICE_', ['subscription.failing', 'subscription.recovered', 'subscription.failures']),
   ...words<AuditAction>('ACTION_', ['subscription.paused']),
   GRACE_MS: String(GRACE_MS),
   MAX_CHANGES: String(MAX_CHANGES),
   MAX_NOTICES: String(MAX_NOTICES),
+  HEALTH_MINUTES: String(HEALTH_MINUTES),
+  HEALTH_RUN: String(HEALTH_RUN),
+  MAX_ERROR_LABELS: String(MAX_ERROR_LABELS),
+  HEALTH_NOTICE_GAP_MS: String(HEALTH_NOTICE_GAP_MS),
   HELD_NOW: text(HELD_NOW),
   HOLD_CHUNK: String(HOLD_CHUNK),
   PARK_NEW_FROM: String(PARK_NEW_FROM),

@@ -14,6 +14,7 @@ export {
   type StoredEvent,
 } from './events.ts';
 export { readCase, type StoredCase } from './explain.ts';
+export * from './health.ts';
 export { type Duty, type Lane, partitionPrefix } from './keys.ts';
 export * from './lanes.ts';
 export * from './lists.ts';

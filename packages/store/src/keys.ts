@@ -89,6 +89,10 @@ export const statsKey = (prefix: string, unit: 'minute' | 'hour', number: number
 /** Counts of one address in one hour. */
 export const addressStatsKey = (prefix: string, subscriptionId: string, hour: number) =>
   `${prefix}:stats:address:${subscriptionId}:${hour}`;
+/** Hash of what the attempts of an address say about its health (core's health.ts). */
+export const healthKey = (prefix: string, subscriptionId: string) => `${prefix}:health:${subscriptionId}`;
+/** Sorted set of the failing addresses, by the time since which they fail. */
+export const failingKey = (prefix: string) => `${prefix}:failing`;
 /** Sorted sets of the addresses attempted in one hour: by failed attempts, by mean duration. */
 export const rankingKey = (prefix: string, ranking: 'failing' | 'slow', hour: number) =>
   `${prefix}:stats:${ranking}:${hour}`;

@@ -13,6 +13,7 @@ import {
 } from '@posthorn/core';
 import { loadDeliveries, type StoredDelivery } from './delivery-record.ts';
 import { findEvents } from './events.ts';
+import { countFailing } from './health.ts';
 import {
   allPrefixes,
   byStatusKey,
@@ -102,12 +103,18 @@ export async function listReplays(
 
 /** The numbers of deliveries and subscriptions by status, and the age of the oldest pending delivery. Reads counts only, whatever the volume. */
 export async function readBacklog(store: Store, nowMs: number) {
-  const [deliveries, subscriptions, oldestMs] = await Promise.all([
+  const [deliveries, subscriptions, failingAddresses, oldestMs] = await Promise.all([
     countBy(store, DELIVERY_STATUSES, byStatusKey),
     countBy(store, SUBSCRIPTION_STATUSES, subscriptionsKey),
+    countFailing(store),
     oldestPending(store),
   ]);
-  return { deliveries, subscriptions, oldestPendingAgeMs: oldestMs === undefined ? 0 : Math.max(0, nowMs - oldestMs) };
+  return {
+    deliveries,
+    subscriptions,
+    failingAddresses,
+    oldestPendingAgeMs: oldestMs === undefined ? 0 : Math.max(0, nowMs - oldestMs),
+  };
 }
 
 /** When the oldest pending delivery was made, or undefined where there is none. */

@@ -33,6 +33,8 @@ export async function waitingNotices(
       reason: fields.w || null,
       worker: fields.p ?? null,
       sinceMs: fields.b === undefined ? null : Number(fields.b),
+      failures: fields.n === undefined ? null : Number(fields.n),
+      pauseAfter: fields.l === undefined ? null : Number(fields.l),
     };
   });
 }

@@ -117,7 +117,7 @@ export const scripts = {
   appendAudit: script('nowMs:number retentionMs:number auditEntry:audit', nothing),
   addCounts: script('key lifeMs ...counts(field count)', nothing),
   addAddressCounts: script(
-    'failingKey slowKey lifeMs ...addresses(key subscriptionId succeeded failed totalMs)',
+    'rankingKey slowKey lifeMs healthLifeMs nowMs:number minute:number ...addresses(key subscriptionId succeeded failed totalMs url failedInARow succeededInARow firstFailedAtMs lastSucceededAtMs errors slow)',
     nothing,
   ),
   heartbeat: script('id state nowMs forgetBeforeMs', nothing),

@@ -1,5 +1,5 @@
 /** Statistics that all workers share: counts of attempts by minute, hour and address, and which workers are alive. Estimates only. */
-import { durationPercentile, partitionOf } from '@posthorn/core';
+import { type AttemptRun, durationPercentile, partitionOf } from '@posthorn/core';
 import {
   addressStatsKey,
   allPrefixes,
@@ -24,6 +24,8 @@ const CHUNK = 200;
 /** A worker without a heartbeat for this long is not alive. */
 const ALIVE_MS = 10_000;
 const FORGET_AFTER_MS = 60_000;
+/** A 99th percentile of fewer attempts says little. */
+const MIN_FOR_P99 = 100;
 /** Addresses in each ranking. */
 const MAX_RANKED = 10;
 
@@ -34,8 +36,20 @@ export interface Counts {
   /** Attempts by the bucket of their duration, successes by that of the time since the event was accepted (core's durations.ts). */
   attemptBuckets: Map<number, number>;
   arrivalBuckets: Map<number, number>;
-  addresses: Map<string, { succeeded: number; failed: number; totalMs: number }>;
+  addresses: Map<string, AddressCounts>;
 }
+
+/** The attempts of one worker to one address. */
+export interface AddressCounts extends AttemptRun {
+  /** Counts for an older url than the stored one leave the health alone. */
+  url: string;
+  totalMs: number;
+  /** Attempts that took `SLOW_MS` or longer, by the bucket of their duration. */
+  slowBuckets: Map<number, number>;
+}
+
+/** Only attempts at least this long are counted by duration for each address: too few to cost much, enough for a high percentile. */
+export const SLOW_MS = 1_000;
 
 /** Adds counts to those of the current minute and hour. */
 export async function addCounts(store: Store, counts: Counts, nowMs: number): Promise<void> {
@@ -51,27 +65,63 @@ export async function addCounts(store: Store, counts: Counts, nowMs: number): Pr
   await Promise.all([
     addTo(statsKey(prefix, 'minute', Math.floor(nowMs / MINUTE_MS)), MINUTE_LIFE_MS),
     addTo(statsKey(prefix, 'hour', hour), HOUR_LIFE_MS),
-    addAddressCounts(store, counts, hour),
+    addAddressCounts(store, counts, nowMs),
   ]);
 }
 
-async function addAddressCounts(store: Store, counts: Counts, hour: number): Promise<void> {
+async function addAddressCounts(store: Store, counts: Counts, nowMs: number): Promise<void> {
+  const hour = Math.floor(nowMs / HOUR_MS);
+  const minute = Math.floor(nowMs / MINUTE_MS);
   const partitions = Map.groupBy(counts.addresses, ([id]) => partitionOf(id, store.partitions));
   const scripts: Promise<unknown>[] = [];
   for (const [partition, entries] of partitions) {
     const prefix = partitionPrefix(store, partition);
-    const failingKey = rankingKey(prefix, 'failing', hour);
+    const failingRankingKey = rankingKey(prefix, 'failing', hour);
     const slowKey = rankingKey(prefix, 'slow', hour);
     for (let start = 0; start < entries.length; start += CHUNK) {
-      const addresses = entries.slice(start, start + CHUNK).map(([subscriptionId, { succeeded, failed, totalMs }]) => {
-        const key = addressStatsKey(prefix, subscriptionId, hour);
-        return { key, subscriptionId, succeeded, failed, totalMs: Math.round(totalMs) };
-      });
-      const values = { failingKey, slowKey, lifeMs: HOUR_LIFE_MS, addresses };
+      const addresses = entries.slice(start, start + CHUNK).map(([subscriptionId, one]) => ({
+        key: addressStatsKey(prefix, subscriptionId, hour),
+        subscriptionId,
+        ...encodeAddressCounts(one),
+      }));
+      const values = {
+        rankingKey: failingRankingKey,
+        slowKey,
+        lifeMs: HOUR_LIFE_MS,
+        healthLifeMs: store.retentionMs,
+        nowMs,
+        minute,
+        addresses,
+      };
       scripts.push(runScript(store, 'addAddressCounts', prefix, values));
     }
   }
   await Promise.all(scripts);
+}
+
+function encodeAddressCounts({
+  totalMs,
+  firstFailedAtMs,
+  lastSucceededAtMs,
+  errors,
+  slowBuckets,
+  ...counts
+}: AddressCounts) {
+  const errorList = Array.from(errors.values(), (one) => [
+    one.label,
+    one.count,
+    one.sinceMs,
+    one.deliveryId,
+    one.attemptNumber,
+  ]);
+  return {
+    ...counts,
+    totalMs: Math.round(totalMs),
+    firstFailedAtMs: firstFailedAtMs ?? '',
+    lastSucceededAtMs: lastSucceededAtMs ?? '',
+    errors: errorList.length === 0 ? '' : JSON.stringify(errorList),
+    slow: Array.from(slowBuckets, ([bucket, count]) => `${bucket}:${count}`).join(' '),
+  };
 }
 
 interface Totals {
@@ -102,6 +152,20 @@ export async function readAttempts(store: Store, unit: 'minute' | 'hour', nowMs:
     arrivalMs: percentiles(records, 'l'),
     periods: numbers.map((number, i) => ({ fromMs: number * unitMs, ...totals(records.slice(i, i + 1)) })),
   };
+}
+
+/**
+ * The duration that 99 % of the attempts to an address stayed within, in this hour and the one before; null if it is below `SLOW_MS`, or if
+ * there were fewer than 100.
+ */
+export async function readSlowest(store: Store, subscriptionId: string, nowMs: number): Promise<number | null> {
+  const records = await readAddressHours(store, subscriptionId, lastOf(HOUR_MS, 2, nowMs));
+  const { succeeded, failed } = totals(records);
+  const slow = bucketCounts(records, 'd');
+  const slowCount = [...slow.values()].reduce((all, count) => all + count, 0);
+  if (succeeded + failed < MIN_FOR_P99 || slowCount === 0) return null;
+  const p99 = durationPercentile(slow.set(0, succeeded + failed - slowCount), 0.99);
+  return p99 === null || p99 < SLOW_MS ? null : p99;
 }
 
 /** The attempts to one address, hour by hour over the last 24. */
@@ -167,9 +231,13 @@ function sum(records: Hash[], field: string): number {
 
 /** Percentiles of the durations whose buckets are the fields with this first letter. */
 function percentiles(records: Hash[], letter: 'd' | 'l'): AttemptSeries['attemptMs'] {
-  const fields = new Set(records.flatMap(Object.keys).filter((field) => field.startsWith(letter)));
-  const counts = new Map(Array.from(fields, (field) => [Number(field.slice(1)), sum(records, field)]));
+  const counts = bucketCounts(records, letter);
   return { p50: durationPercentile(counts, 0.5), p99: durationPercentile(counts, 0.99) };
+}
+
+function bucketCounts(records: Hash[], letter: 'd' | 'l'): Map<number, number> {
+  const fields = new Set(records.flatMap(Object.keys).filter((field) => field.startsWith(letter)));
+  return new Map(Array.from(fields, (field) => [Number(field.slice(1)), sum(records, field)]));
 }
 
 /** The numbers of the last `count` minutes or hours since 1970, the oldest first, the current one included. */

@@ -211,21 +211,30 @@ async function joinInstallation(store: Store): Promise<string[]> {
 export interface Rules {
   maxAttempts: number;
   pauseAfter: number;
+  /** Null until a worker of a version that says it has started. */
+  attemptTimeoutMs: number | null;
 }
 
 /** Stores the workers' rules for the other apps. */
-export async function announceRules(store: Store, { maxAttempts, pauseAfter }: Rules): Promise<void> {
-  await store.redis.hset(installationKey(store.prefix), { max_attempts: maxAttempts, pause_after: pauseAfter });
+export async function announceRules(store: Store, rules: Rules): Promise<void> {
+  await store.redis.hset(installationKey(store.prefix), {
+    max_attempts: rules.maxAttempts,
+    pause_after: rules.pauseAfter,
+    attempt_timeout: rules.attemptTimeoutMs ?? '',
+  });
 }
 
 /** The workers' rules; those of the specification (section 8) until a worker has stored its own. */
 export async function readRules(store: Store): Promise<Rules> {
-  const { max_attempts: maxAttempts, pause_after: pauseAfter } = await store.redis.hgetall(
-    installationKey(store.prefix),
-  );
+  const {
+    max_attempts: maxAttempts,
+    pause_after: pauseAfter,
+    attempt_timeout: timeout,
+  } = await store.redis.hgetall(installationKey(store.prefix));
   return {
     maxAttempts: Number(maxAttempts ?? DEFAULT_MAX_ATTEMPTS),
     pauseAfter: Number(pauseAfter ?? DEFAULT_PAUSE_AFTER),
+    attemptTimeoutMs: timeout ? Number(timeout) : null,
   };
 }
 

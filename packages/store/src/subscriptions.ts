@@ -25,6 +25,8 @@ export interface StoredSubscription extends Subscription {
   /** The secret before the last rotation and until when it still signs; null where there is none. */
   previousSealedSecret: string | null;
   previousSecretUntilMs: number;
+  /** When the secret was last rotated; null if it never was, or by an older version. */
+  secretRotatedAtMs: number | null;
   /** Counts writes; a save with an outdated one is refused. */
   revision: string;
 }
@@ -55,6 +57,7 @@ export function newSubscription(
     updatedAtMs: nowMs,
     previousSealedSecret: null,
     previousSecretUntilMs: 0,
+    secretRotatedAtMs: null,
     revision: '',
   };
 }
@@ -139,6 +142,7 @@ function encodeFields(subscription: StoredSubscription): Record<string, string |
     secret: subscription.sealedSecret,
     previous_secret: subscription.previousSealedSecret ?? '',
     previous_until: subscription.previousSecretUntilMs,
+    rotated_at: subscription.secretRotatedAtMs ?? '',
     takes_events: subscription.takesEvents ? 1 : 0,
   };
 }
@@ -160,6 +164,7 @@ function decode(id: string, record: Record<string, string>): StoredSubscription 
     sealedSecret: secret,
     previousSealedSecret: record.previous_secret || null,
     previousSecretUntilMs: Number(record.previous_until),
+    secretRotatedAtMs: record.rotated_at ? Number(record.rotated_at) : null,
     takesEvents: record.takes_events === '1',
     revision,
   };

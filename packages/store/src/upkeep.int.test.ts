@@ -1,5 +1,6 @@
 /** What the scripts keep beside deliveries: leases, workers, statistics of addresses, and what a deletion must remove. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { newAttemptRun } from '@posthorn/core';
 import {
   addCounts,
   aliveWorkers,
@@ -56,7 +57,9 @@ describe('the statistics of addresses', () => {
     failed: 0,
     attemptBuckets: new Map(),
     arrivalBuckets: new Map(),
-    addresses: new Map(addresses),
+    addresses: new Map(
+      addresses.map(([id, address]) => [id, { ...newAttemptRun(), url: '', slowBuckets: new Map(), ...address }]),
+    ),
   });
   it('add up, rank failing and slow addresses, and expire', async () => {
     await addCounts(store, counts([['sub_a', { succeeded: 3, failed: 1, totalMs: 400 }]]), nowMs);

@@ -1,9 +1,110 @@
--- Adds to the counters of addresses in one hour, and ranks the addresses.
-for key, subscriptionId, succeeded, failed, totalMs in addresses do
+-- Adds to the counters of addresses in one hour, ranks the addresses, and keeps their health (core's health.ts), with a notice when a failing
+-- period begins or ends. It begins after HEALTH_RUN failures in a row, or if fewer than half of the attempts of the last HEALTH_MINUTES
+-- succeeded (of at least HEALTH_RUN). It ends after HEALTH_RUN successes in a row, or with a success if at least half of the attempts
+-- that are both recent and since its beginning succeeded. Counts for an older url, or for a deleted subscription, leave the health alone.
+-- Fields of the health: w attempts "minute:succeeded:failed …", q failures in a row, fq the first of them, u successes in a row, ls last
+-- success, e errors by label, since beginning of the failing period, nat newest notice of one, told whether this one had its notice.
+--@include notify
+
+-- The window with new counts, and its attempts and successes: all, and those since a minute.
+local function count(window, minute, succeeded, failed, sinceMinute)
+  local counted, attempts, good, attemptsSince, goodSince = '', 0, 0, 0, 0
+  local function add(m, s, f)
+    counted = counted .. string.format('%d:%d:%d ', m, s, f)
+    attempts, good = attempts + s + f, good + s
+    if m >= sinceMinute then attemptsSince, goodSince = attemptsSince + s + f, goodSince + s end
+  end
+  for m, s, f in string.gmatch(window, '(%d+):(%d+):(%d+)') do
+    m, s, f = tonumber(m), tonumber(s), tonumber(f)
+    if m == minute then
+      succeeded, failed = succeeded + s, failed + f
+    elseif m > minute - HEALTH_MINUTES and m <= minute + 1 then
+      -- The clock of another worker may be a minute ahead.
+      add(m, s, f)
+    end
+  end
+  add(minute, succeeded, failed)
+  return counted, attempts, good, attemptsSince, goodSince
+end
+
+-- Adds errors [label, count, since, delivery, attempt] to those kept. Beyond MAX_ERROR_LABELS, the least frequent one goes.
+local function addErrors(kept, new)
+  local errors = kept and cjson.decode(kept) or {}
+  for _, error in ipairs(cjson.decode(new)) do
+    local found, least
+    for i, old in ipairs(errors) do
+      if old[1] == error[1] then found = i end
+      if not least or old[2] < errors[least][2] then least = i end
+    end
+    if found then
+      error[2], error[3] = error[2] + errors[found][2], math.min(error[3], errors[found][3])
+      errors[found] = error
+    else
+      errors[#errors < MAX_ERROR_LABELS and #errors + 1 or least] = error
+    end
+  end
+  return cjson.encode(errors)
+end
+
+local function mostFrequent(errors)
+  local most
+  for _, error in ipairs(errors and cjson.decode(errors) or {}) do
+    if not most or error[2] > most[2] then most = error end
+  end
+  return most and most[1] or ''
+end
+
+-- A number that may be missing.
+local function or0(value) return tonumber(value) or 0 end
+
+local function keepHealth(sub, succeeded, failed, failedInARow, succeededInARow, firstFailedAtMs, lastSucceededAtMs, errors)
+  local key = KEY_HEALTH .. sub
+  local old = call('HMGET', key, 'w', 'q', 'fq', 'u', 'e', 'since', 'nat', 'told')
+  local row = succeeded > 0 and failedInARow or or0(old[2]) + failed
+  local first = row == 0 and '' or succeeded == 0 and or0(old[2]) > 0 and old[3] or firstFailedAtMs
+  local goodRow = failed > 0 and succeededInARow or or0(old[4]) + succeeded
+  local since = or0(old[6])
+  local window, attempts, good, attemptsSince, goodSince =
+    count(old[1] or '', minute, succeeded, failed, math.floor(since / 60000))
+  call('HSET', key, 'w', window, 'q', row, 'fq', first, 'u', goodRow)
+  if lastSucceededAtMs ~= '' then call('HSET', key, 'ls', lastSucceededAtMs) end
+  local kept = old[5]
+  if errors ~= '' then
+    kept = addErrors(kept, errors)
+    call('HSET', key, 'e', kept)
+  end
+  local begins = since == 0 and (row >= HEALTH_RUN or attempts >= HEALTH_RUN and 2 * good < attempts)
+  local ends = since > 0 and (goodRow >= HEALTH_RUN or row == 0 and 2 * goodSince >= attemptsSince)
+  if begins then
+    since = or0(first ~= '' and first or nowMs)
+    call('HSET', key, 'since', since)
+    call('ZADD', KEY_FAILING, since, sub)
+    call('PERSIST', key)
+  end
+  if since > 0 and not ends and not old[8] and nowMs - or0(old[7]) >= HEALTH_NOTICE_GAP_MS then
+    call('HSET', key, 'told', 1, 'nat', nowMs)
+    notify(nowMs, NOTICE_SUBSCRIPTION_FAILING, 's', sub, 'w', mostFrequent(kept), 'b', since)
+  end
+  if ends then
+    call('ZREM', KEY_FAILING, sub)
+    call('HDEL', key, 'since', 'told')
+    if old[8] then notify(nowMs, NOTICE_SUBSCRIPTION_RECOVERED, 's', sub, 'b', since) end
+  end
+  if kept and (ends or since == 0 and goodRow >= HEALTH_RUN) then call('HDEL', key, 'e') end
+  if since == 0 or ends then call('PEXPIRE', key, healthLifeMs) end
+end
+
+for key, subscriptionId, succeeded, failed, totalMs, url, failedInARow, succeededInARow, firstFailedAtMs, lastSucceededAtMs, errors, slow in addresses do
   local attempts = call('HINCRBY', key, 's', succeeded) + call('HINCRBY', key, 'f', failed)
   call('ZADD', slowKey, call('HINCRBY', key, 'm', totalMs) / attempts, subscriptionId)
+  for bucket, number in string.gmatch(slow, '(%d+):(%d+)') do call('HINCRBY', key, 'd' .. bucket, number) end
   call('PEXPIRE', key, lifeMs)
-  if failed ~= '0' then call('ZINCRBY', failingKey, failed, subscriptionId) end
+  if failed ~= '0' then call('ZINCRBY', rankingKey, failed, subscriptionId) end
+  local subscription = call('HMGET', KEY_SUBSCRIPTION .. subscriptionId, 'status', 'url')
+  if subscription[1] and subscription[1] ~= DELETED and subscription[2] == url then
+    keepHealth(subscriptionId, tonumber(succeeded), tonumber(failed), tonumber(failedInARow), tonumber(succeededInARow),
+      firstFailedAtMs, lastSucceededAtMs, errors)
+  end
 end
-call('PEXPIRE', failingKey, lifeMs)
+call('PEXPIRE', rankingKey, lifeMs)
 call('PEXPIRE', slowKey, lifeMs)

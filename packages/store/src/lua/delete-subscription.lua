@@ -12,5 +12,7 @@ call('ZREM', KEY_SUBSCRIPTIONS .. old[1], id)
 for topic in string.gmatch(old[2] or '', '%S+') do call('SREM', KEY_TOPIC .. topic, id) end
 call('SREM', KEY_RELEASE_HELD, id)
 announce(id)
+call('DEL', KEY_HEALTH .. id)
+call('ZREM', KEY_FAILING, id)
 audit(nowMs, retentionMs, auditEntry)
 return 1

@@ -1,5 +1,5 @@
 -- Records an attempt and its verdict, once: a second call with the same number changes nothing. Counts consecutive failures and pauses
--- the address at the limit: mirrors `nextAddressState` of packages/core (specification 3.2). Returns {'recorded', 'over' or 'repeated',
+-- the address at the limit, with a notice at a quarter, half and three quarters of it: mirrors `nextAddressState` of packages/core (specification 3.2). Returns {'recorded', 'over' or 'repeated',
 -- consecutive failures, 1 where this paused the address, deliveries parked at the address}.
 local key = KEY_DELIVERY .. id
 local found = call('HMGET', key, 'st', 'n', 's', 'c', 'x')
@@ -50,7 +50,16 @@ fail(id, st, sub, created, reason, nowMs, expiresAtMs, retention)
 local address = call('HMGET', subscription, 'status', 'created_at')
 if not address[1] or address[1] == DELETED then return {'recorded', 0, 0, parked} end
 local failures = call('HINCRBY', subscription, 'consecutive_failures', 1)
-if failures < tonumber(pauseAfter) or address[1] ~= ACTIVE then return {'recorded', failures, 0, parked} end
+local limit = tonumber(pauseAfter)
+if address[1] == ACTIVE and failures < limit then
+  for quarter = 1, 3 do
+    if failures == math.floor(limit * quarter / 4) then
+      notify(nowMs, NOTICE_SUBSCRIPTION_FAILURES, 's', sub, 'n', failures, 'l', pauseAfter)
+      break
+    end
+  end
+end
+if failures < limit or address[1] ~= ACTIVE then return {'recorded', failures, 0, parked} end
 call('HSET', subscription, 'status', PAUSED, 'status_reason', REASON_CONSECUTIVE_FAILURES, 'updated_at', nowMs)
 call('HINCRBY', subscription, 'revision', 1)
 call('ZADD', KEY_SUBSCRIPTIONS .. PAUSED, address[2], sub)

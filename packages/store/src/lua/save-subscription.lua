@@ -5,11 +5,18 @@
 --@include notify
 
 local key = KEY_SUBSCRIPTION .. id
-local old = call('HMGET', key, 'revision', 'status', 'topics')
+local old = call('HMGET', key, 'revision', 'status', 'topics', 'url')
 local oldStatus, oldTopics = old[2], old[3] or ''
 if (old[1] or '') ~= expectedRevision or oldStatus == DELETED then return -1 end
 call('HSET', key, 'status', status, 'created_at', createdAtMs, 'topics', topics)
-for field, value in fields do call('HSET', key, field, value) end
+for field, value in fields do
+  call('HSET', key, field, value)
+  -- What is known of the old address says nothing about the new one.
+  if field == 'url' and old[4] and value ~= old[4] then
+    call('DEL', KEY_HEALTH .. id)
+    call('ZREM', KEY_FAILING, id)
+  end
+end
 local revision = call('HINCRBY', key, 'revision', 1)
 if oldStatus ~= status then
   call('ZADD', KEY_SUBSCRIPTIONS .. status, createdAtMs, id)

@@ -1,0 +1,85 @@
+/** Reads the health of addresses, which workers keep with the counts of their attempts (stats.ts). */
+import { type AddressError, type AddressHealth, HEALTH_MINUTES } from '@posthorn/core';
+import { allPrefixes, failingKey, healthKey, prefixOfSubscription, subscriptionsKey } from './keys.ts';
+import { pairs } from './sorted-set.ts';
+import { readPartitions, type Store } from './store.ts';
+
+const MINUTE_MS = 60_000;
+
+/** The health of addresses, in the order of their subscriptions' ids. */
+export async function readHealth(
+  store: Store,
+  subscriptionIds: readonly string[],
+  nowMs: number,
+): Promise<AddressHealth[]> {
+  return await Promise.all(
+    subscriptionIds.map(async (id) =>
+      decodeHealth(await store.redis.hgetall(healthKey(prefixOfSubscription(store, id), id)), nowMs),
+    ),
+  );
+}
+
+/** The number of failing addresses. */
+export async function countFailing(store: Store): Promise<number> {
+  const counts = await readPartitions(store, (prefix) => store.redis.zcard(failingKey(prefix)));
+  return counts.reduce((all, count) => all + count, 0);
+}
+
+/** The number of addresses that are failing or paused. */
+export async function countProblems(store: Store): Promise<number> {
+  const counts = await readPartitions(store, async (prefix) => {
+    const [failing, paused] = [failingKey(prefix), subscriptionsKey(prefix, 'paused')];
+    const [failingCount, pausedCount, both] = await Promise.all([
+      store.redis.zcard(failing),
+      store.redis.zcard(paused),
+      store.redis.zintercard(2, failing, paused),
+    ]);
+    return failingCount + pausedCount - both;
+  });
+  return counts.reduce((all, count) => all + count, 0);
+}
+
+/** The addresses whose failing period began last, up to `limit`, the newest first. */
+export async function listFailing(store: Store, limit: number): Promise<{ subscriptionId: string; sinceMs: number }[]> {
+  const flat = await Promise.all(
+    allPrefixes(store).map((prefix) => store.redis.zrevrange(failingKey(prefix), 0, limit - 1, 'WITHSCORES')),
+  );
+  return flat
+    .flatMap(pairs)
+    .map(([subscriptionId, since]) => ({ subscriptionId, sinceMs: Number(since) }))
+    .sort((a, b) => b.sinceMs - a.sinceMs)
+    .slice(0, limit);
+}
+
+/** Fields: see add-address-counts.lua. */
+function decodeHealth(record: Record<string, string>, nowMs: number): AddressHealth {
+  const { w: window, q: failedInARow = '0', ls: lastSucceeded, e: errors, since } = record;
+  return {
+    state: since ? 'failing' : window === undefined ? 'unknown' : 'healthy',
+    failingSinceMs: since ? Number(since) : null,
+    failedInARow: Number(failedInARow),
+    recent: recentOf(window ?? '', nowMs),
+    lastSucceededAtMs: lastSucceeded ? Number(lastSucceeded) : null,
+    error: errors === undefined ? null : mostFrequent(errors),
+  };
+}
+
+function recentOf(window: string, nowMs: number): AddressHealth['recent'] {
+  const oldest = Math.floor(nowMs / MINUTE_MS) - HEALTH_MINUTES;
+  const recent = { attempts: 0, succeeded: 0 };
+  for (const text of window.split(' ')) {
+    const [minute = 0, succeeded = 0, failed = 0] = text.split(':').map(Number);
+    if (minute <= oldest) continue;
+    recent.attempts += succeeded + failed;
+    recent.succeeded += succeeded;
+  }
+  return recent;
+}
+
+function mostFrequent(errors: string): AddressError | null {
+  const all = JSON.parse(errors) as [string, number, number, string, number][];
+  const [most] = all.sort((a, b) => b[1] - a[1]);
+  if (!most) return null;
+  const [label, count, sinceMs, deliveryId, attemptNumber] = most;
+  return { label, count, sinceMs, deliveryId, attemptNumber };
+}
