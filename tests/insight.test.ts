@@ -72,7 +72,7 @@ describe('an address whose attempts fail', () => {
     const well = async () => (await own.operate('GET', '/v1/overview')).body.all_well;
     await eventually('all to be well', well);
     const bad = await own.subscribe(failing.url, { description: 'Acme' });
-    expect(bad.health).toMatchObject({ state: 'unknown', verdict: null, error: null });
+    expect((await own.subscription(bad.id)).health).toMatchObject({ state: 'unknown', verdict: null, error: null });
     await own.publishBatch(Array.from({ length: 12 }, () => sampleEvent()));
     const { health } = await eventually('the address to be failing', async () => {
       const now = await own.subscription(bad.id);
@@ -91,7 +91,9 @@ describe('an address whose attempts fail', () => {
     });
     expect(overview).toMatchObject({
       all_well: false,
-      problems: { items: [{ subscription_id: bad.id, url: failing.url, description: 'Acme', status: 'active', held: 0 }] },
+      problems: {
+        items: [{ subscription_id: bad.id, url: failing.url, description: 'Acme', status: 'active', held: 0 }],
+      },
       incidents: [],
     });
     expect(overview.problems.items[0]).toMatchObject({ verdict: health.verdict, failing_since: health.failing_since });

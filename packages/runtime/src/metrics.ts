@@ -87,7 +87,12 @@ export function registerBacklog(registry: Registry, isOpen: () => boolean, read:
   gauge('posthorn_deliveries', 'Deliveries kept, by status', ['status'], (now) => now.deliveries);
   gauge('posthorn_subscriptions', 'Subscriptions, by status', ['status'], (now) => now.subscriptions);
   gauge('posthorn_paused_addresses', 'Addresses that are paused', [], (now) => now.subscriptions.paused ?? 0);
-  gauge('posthorn_failing_addresses', 'Addresses whose attempts fail, whatever their status', [], (now) => now.failingAddresses);
+  gauge(
+    'posthorn_failing_addresses',
+    'Addresses whose attempts fail, whatever their status',
+    [],
+    (now) => now.failingAddresses,
+  );
   const oldest = 'Age of the oldest delivery without an attempt; 0 if there is none';
   gauge('posthorn_oldest_pending_age_seconds', oldest, [], (now) => now.oldestPendingAgeMs / 1000);
 }
