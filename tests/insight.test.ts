@@ -65,8 +65,13 @@ describe('the overview', () => {
 });
 
 describe('an address whose attempts fail', () => {
-  const errors = (code: number) => ({ label: String(code), count: expect.any(Number), message: null });
+  const errors = (code: number) => ({
+    label: String(code),
+    count: expect.any(Number),
+    message: 'database is read-only',
+  });
   it('is failing long before a delivery fails: in its subscription, the overview, metrics and notices', async () => {
+    failing.answerWith((_request, response) => response.writeHead(503).end('{"error":"database is read-only"}'));
     const env = { RETRY_DELAYS: '1h', NOTICE_URL: notices.url, NOTICE_SECRET };
     const own = await ownWorld({ env });
     const well = async () => (await own.operate('GET', '/v1/overview')).body.all_well;

@@ -1,7 +1,21 @@
 /** Serializes the health of addresses, with the verdict on each. */
-import { type AddressError, type AddressHealth, UNKNOWN_HEALTH, verdictOn } from '@posthorn/core';
+import {
+  type AddressError,
+  type AddressHealth,
+  type CameBack,
+  responseMessage,
+  UNKNOWN_HEALTH,
+  verdictOn,
+} from '@posthorn/core';
 import type * as api from '@posthorn/operator-api';
-import { readHealth, readRules, readSlowest, type StoredSubscription } from '@posthorn/store';
+import {
+  loadResponses,
+  readHealth,
+  readRules,
+  readSlowest,
+  type Store,
+  type StoredSubscription,
+} from '@posthorn/store';
 import type { ConsoleContext } from './context.ts';
 import { instant } from './instant.ts';
 
@@ -24,6 +38,7 @@ export async function describeHealth(
   p99Ms: number | null,
   nowMs: number,
 ): Promise<api.Health> {
+  const cameBack = health.error && (await loadNewest(store, health.error));
   const verdict = verdictOn(
     {
       status: subscription.status,
@@ -33,7 +48,7 @@ export async function describeHealth(
       previousSecretUntilMs: subscription.previousSecretUntilMs || null,
       p99Ms,
       attemptTimeoutMs: p99Ms === null ? null : (await readRules(store)).attemptTimeoutMs,
-      certificateValidToMs: null,
+      certificateValidToMs: cameBack?.connection?.certificate?.validToMs ?? null,
     },
     nowMs,
   );
@@ -43,11 +58,17 @@ export async function describeHealth(
     failed_in_a_row: health.failedInARow,
     recent: health.recent,
     last_succeeded_at: instant(health.lastSucceededAtMs),
-    error: health.error && serializeError(health.error),
+    error: health.error && {
+      label: health.error.label,
+      message: cameBack?.response ? responseMessage(cameBack.response) : null,
+      count: health.error.count,
+      since: instant(health.error.sinceMs),
+    },
     verdict,
   };
 }
 
-function serializeError({ label, count, sinceMs }: AddressError): api.Health['error'] {
-  return { label, message: null, count, since: instant(sinceMs) };
+/** What came back from the newest attempt that failed like this, if it was kept. */
+async function loadNewest(store: Store, { deliveryId, attemptNumber }: AddressError): Promise<CameBack | undefined> {
+  return (await loadResponses(store, deliveryId)).get(attemptNumber);
 }

@@ -1,5 +1,13 @@
 /** Makes one attempt of a delivery: load → sign → send → decide → record. packages/queue translates the outcome for BullMQ. */
-import { type Attempt, type DeliveryJob, decide, errorLabel, eventIdOf, partitionOfId, type Verdict } from '@posthorn/core';
+import {
+  type Attempt,
+  type DeliveryJob,
+  decide,
+  errorLabel,
+  eventIdOf,
+  partitionOfId,
+  type Verdict,
+} from '@posthorn/core';
 import type { JobOutcome, Producer } from '@posthorn/queue';
 import type { Clock, Logger } from '@posthorn/runtime';
 import { errorOfOutcome, type Sender, type SendResult } from '@posthorn/sender';

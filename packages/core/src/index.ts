@@ -17,5 +17,6 @@ export * from './match.ts';
 export * from './notice.ts';
 export * from './partition.ts';
 export * from './replay.ts';
+export * from './response-message.ts';
 export * from './subscription.ts';
 export * from './time.ts';
