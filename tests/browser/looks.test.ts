@@ -1,6 +1,6 @@
 /** Every page at both widths and in both color schemes: nothing overflows, axe finds nothing serious, and a screenshot is made. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { deliveriesWith, eventually, type Receiver, startReceiver } from '@posthorn/testing';
+import { eventually, isDelivery, type Receiver, startReceiver } from '@posthorn/testing';
 import type { Browser } from 'playwright-core';
 import { sampleEvent, startWorld, type World } from '../world.ts';
 import { type ColorScheme, launchBrowser, openVisit, type Visit } from './browser.ts';
@@ -16,7 +16,10 @@ beforeAll(async () => {
     startWorld({ env: { RETRY_DELAYS: '5ms,1h', PAUSE_AFTER: '3' } }),
     launchBrowser(),
     startReceiver(),
-    startReceiver(deliveriesWith(503)),
+    startReceiver((request, response) => {
+      const headers = { 'content-type': 'application/json', server: 'sample', 'retry-after': '120' };
+      response.writeHead(isDelivery(request) ? 503 : 200, headers).end('{"error":"database is read-only"}');
+    }),
   ]);
   const fields = { description: 'A description that is rather long, as descriptions tend to be' };
   const one = await on.subscribe(good.url, fields);
@@ -34,7 +37,8 @@ beforeAll(async () => {
   // Of the event type with the longest name.
   const longest = 'event_type=session.resubmission_requested';
   const waiting = await eventually('a delivery to wait', async () => {
-    return (await on.deliveries(`subscription_id=${other.id}&status=waiting_for_retry&${longest}`))[0];
+    const found = await on.deliveries(`subscription_id=${other.id}&status=waiting_for_retry&${longest}`);
+    return found.find((delivery: { attempt_count: number }) => delivery.attempt_count === 2);
   });
   await on.operate('POST', `/v1/subscriptions/${other.id}/pause`);
   await on.publish(sampleEvent());

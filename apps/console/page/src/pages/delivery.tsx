@@ -5,6 +5,7 @@ import type { Delivery, DeliveryWithAttempts } from '@posthorn/operator-api';
 import { IconRefresh } from '@tabler/icons-react';
 import { useNavigate, useParams } from 'react-router';
 import { ActionButton } from '../parts/action-button.tsx';
+import { AttemptComparison } from '../parts/attempt-comparison.tsx';
 import { AttemptTimeline } from '../parts/attempt-timeline.tsx';
 import { CodeBlock, Copyable, curlOf, prettyJson } from '../parts/code.tsx';
 import { eventPath } from '../parts/delivery-table.tsx';
@@ -46,7 +47,14 @@ export function DeliveryPage() {
               </Stack>
             </Grid.Col>
             <Grid.Col span={{ base: 12, md: 7 }}>
-              <Request delivery={loaded} />
+              <Stack>
+                {loaded.attempts.length > 1 && (
+                  <Section title="Compare attempts">
+                    <AttemptComparison attempts={loaded.attempts} />
+                  </Section>
+                )}
+                <Request delivery={loaded} />
+              </Stack>
             </Grid.Col>
           </Grid>
         )}

@@ -1,8 +1,11 @@
 /** The attempts of a delivery as a timeline, with what comes next. */
 
-import { Group, Text, Timeline } from '@mantine/core';
+import { Anchor, Box, Group, Text, Timeline } from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
 import type { DeliveryWithAttempts } from '@posthorn/operator-api';
 import { IconCheck, IconClock, IconHandStop, IconPlus, IconX } from '@tabler/icons-react';
+import { type Attempt, isKept } from './attempt-facts.ts';
+import { CameBackDetails, FirstLine } from './came-back.tsx';
 import { Note } from './layout.tsx';
 import { durationText } from './numbers.ts';
 import { failureTexts } from './status.tsx';
@@ -17,7 +20,8 @@ export function AttemptTimeline({ delivery }: { delivery: DeliveryWithAttempts }
           <Instant at={delivery.created_at} />
         </Note>
       </Timeline.Item>
-      {attempts.map(({ number, outcome, status_code, error, started_at, duration_ms }) => {
+      {attempts.map((attempt) => {
+        const { number, outcome, status_code, error, started_at, duration_ms } = attempt;
         const [Icon, color] = outcome === 'succeeded' ? [IconCheck, 'teal.8'] : [IconX, 'red.8'];
         const title = (
           <Group gap="xs">
@@ -31,6 +35,7 @@ export function AttemptTimeline({ delivery }: { delivery: DeliveryWithAttempts }
             <Note>
               <Instant at={started_at} /> · took {durationText(duration_ms)}
             </Note>
+            {isKept(attempt) && <WhatCameBack attempt={attempt} />}
           </Timeline.Item>
         );
       })}
@@ -64,5 +69,23 @@ export function AttemptTimeline({ delivery }: { delivery: DeliveryWithAttempts }
         </Timeline.Item>
       )}
     </Timeline>
+  );
+}
+
+/** The first line of the body, and the rest on request. */
+function WhatCameBack({ attempt }: { attempt: Attempt }) {
+  const [isOpen, { toggle }] = useDisclosure(false);
+  return (
+    <>
+      <FirstLine cameBack={attempt} />
+      <Anchor component="button" type="button" size="sm" onClick={toggle} aria-expanded={isOpen}>
+        What came back from attempt {attempt.number} {isOpen ? '▴' : '▾'}
+      </Anchor>
+      {isOpen && (
+        <Box mt="xs">
+          <CameBackDetails cameBack={attempt} label={`response to attempt ${attempt.number}`} />
+        </Box>
+      )}
+    </>
   );
 }

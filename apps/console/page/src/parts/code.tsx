@@ -50,6 +50,19 @@ export function prettyJson(text: string): string {
   return JSON.stringify(JSON.parse(text, keepDigits as (name: string, value: unknown) => unknown), null, 2);
 }
 
+/** Values in a text that is indented. Each level of nesting makes every line in it longer. */
+const MAX_INDENTED_VALUES = 300;
+
+/** Returns a stranger's JSON indented. Any other text, and JSON with hundreds of lists or objects, is returned as it is. */
+export function indented(text: string): string {
+  if ((text.match(/[[{]/g)?.length ?? 0) > MAX_INDENTED_VALUES) return text;
+  try {
+    return prettyJson(text);
+  } catch {
+    return text;
+  }
+}
+
 /** Returns a curl command that sends a request. */
 export function curlOf(request: { url: string; headers: Record<string, string>; body: string }): string {
   const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
