@@ -1,5 +1,6 @@
 /** The command line as an operator uses it, against a complete Posthorn. */
 import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { deliveriesWith, eventually, isDelivery, type Receiver } from '@posthorn/testing';
@@ -102,9 +103,13 @@ describe('posthorn', () => {
     expect(code).toBe(0);
     expect(JSON.parse(out)).toMatchObject({ status: 'done', total: 3, replayed: 2, skipped: 1 });
     expect(await json('replay', id, '--no-wait')).toMatchObject({ subscription_id: id });
-    const table = (await posthorn(['deliveries', '--status', 'failed'])).out;
-    expect(table.split('\n')[0]).toMatch(/^id +created +type +status +attempts +event/);
+    const table = (await posthorn(['deliveries', '--status', 'failed', '--from', '1h'])).out;
+    expect(table.split('\n')[0]).toMatch(/^id +created +type +status +attempts +event +address +customer/);
     expect(table).toContain('failed (status)');
+    expect(table).toContain(to.url);
+    expect((await json('deliveries', '--from', '1h', '--type', 'session.approved')).data.length).toBeGreaterThan(3);
+    expect((await json('deliveries', '--to', '1h')).data).toEqual([]);
+    expect((await posthorn(['replays', '--subscription', id])).out).toContain(to.url);
     await on.operate('DELETE', `/v1/subscriptions/${id}`);
   });
 
@@ -130,13 +135,87 @@ describe('posthorn', () => {
     });
   });
 
+  it('finds addresses by words, and shows the customer of each', async () => {
+    const one = await on.subscribe(to.url, { description: 'Åkerlund Bank\nsecond line' });
+    await on.subscribe(to.url, { description: `${'x'.repeat(60)}\x1b[2J` });
+    const table = (await posthorn(['list', 'åkerlund', 'bank'])).out;
+    expect(table).toContain(one.id);
+    expect(table).toContain('Åkerlund Bank');
+    expect(table).not.toContain('second line');
+    expect((await posthorn(['list'])).out).toContain(`${'x'.repeat(39)}…`);
+    expect((await json('list', 'no-such-bank')).data).toEqual([]);
+  });
+
+  it('shows the request of a delivery, and a curl command that sends exactly it', async () => {
+    await on.subscribe(to.url);
+    const reference = "it's \\ \u0080\u009b";
+    await on.publish(sampleEvent({ data: { ...sampleEvent().data, reference } }));
+    const first = await eventually('a delivery', async () => to.requests.find(isDelivery));
+    const delivery = String(first.headers['service-delivery-id']);
+    const read = await posthorn(['request', delivery, '--attempt', '1']);
+    expect(read).toMatchObject({ code: 0, err: '' });
+    expect(read.out).toMatch(/^POST +http/);
+    expect(read.out).not.toContain('\u009b');
+    const { out } = await posthorn(['request', delivery, '--curl', '--attempt', '1']);
+    expect(out).not.toContain('\u009b');
+    const env = { PATH: process.env.PATH ?? '', LC_ALL: 'C.UTF-8' };
+    await once(spawn('bash', ['-c', out], { env, stdio: 'ignore' }), 'close');
+    const sent = to.requests.filter(isDelivery);
+    expect(sent).toHaveLength(2);
+    expect(sent[1]!.body).toBe(first.body);
+    expect(sent[1]!.headers['service-signature']).toBe(first.headers['service-signature']);
+  });
+
+  it('makes any call of the API', async () => {
+    const { id } = await on.subscribe(to.url);
+    const path = `/v1/subscriptions/${id}`;
+    const patched = await posthorn(['api', 'PATCH', path, '--body', '{"description":"by hand"}']);
+    expect(JSON.parse(patched.out)).toMatchObject({ id, description: 'by hand' });
+    const piped = await posthorn(['api', 'PATCH', path, '--body', '-'], {}, '{"description":"piped"}');
+    expect(JSON.parse(piped.out)).toMatchObject({ description: 'piped' });
+    expect(await posthorn(['api', 'DELETE', path])).toEqual({ code: 0, out: '', err: '' });
+    expect((await posthorn(['api', 'GET', path])).err).toContain(`(GET ${on.consoleUrl}${path})`);
+    expect((await posthorn(['api', 'PATCH', path, '--body', '{'])).err).toContain('--body: ');
+    expect((await posthorn(['api', 'GET', 'http://x/v1/'])).err).toContain('does not begin with /v1/');
+  });
+
+  it('colors statuses on a terminal only, and prints its version', async () => {
+    await on.subscribe(to.url);
+    expect((await posthorn(['list'])).out).not.toContain('\x1b');
+    expect((await posthorn(['list'], { FORCE_COLOR: '1' })).out).toContain('\x1b[32mactive\x1b[39m');
+    expect((await posthorn(['list'], { FORCE_COLOR: '1', NO_COLOR: '1' })).out).toContain('active');
+    expect(await posthorn(['--version'])).toEqual({
+      code: 0,
+      out: expect.stringMatching(/^\d+\.\d+\.\d+\n$/),
+      err: '',
+    });
+  });
+
+  it('completes commands, options and their values in bash, and prints scripts for zsh and fish', async () => {
+    const script = (await posthorn(['completion', 'bash'])).out;
+    const complete = (...words: string[]) => {
+      const typed = words.map((word) => `'${word}'`).join(' ');
+      const run = `${script}\nCOMP_WORDS=(posthorn ${typed}); COMP_CWORD=${words.length}; _posthorn; echo "\${COMPREPLY[*]}"`;
+      const { stdout, stderr } = spawnSync('bash', ['-c', run], { encoding: 'utf8' });
+      expect(stderr).toBe('');
+      return stdout.trim();
+    };
+    expect(complete('deli')).toBe('deliveries');
+    expect(complete('--json', 'list', '--st')).toBe('--status');
+    expect(complete('list', '--status', 'p')).toBe('paused');
+    expect(complete('list', '--limit', '')).toBe('');
+    expect((await posthorn(['completion', 'zsh'])).out).toContain('compdef _posthorn posthorn');
+    expect((await posthorn(['completion', 'fish'])).out).toContain('complete -c posthorn');
+    expect((await posthorn(['completion', 'tcsh'])).err).toContain('Allowed choices are bash, zsh, fish');
+  });
+
   it('is a command of the installed packages', () => {
     const command = join(import.meta.dirname, '../node_modules/.bin/posthorn');
     const { status, stdout } = spawnSync(command, ['--help'], { encoding: 'utf8' });
     expect([status, stdout]).toEqual([0, expect.stringMatching(/^Usage: posthorn /)]);
   });
 
-  it('prints an error of one or two lines and exits with 1', async () => {
+  it('prints an error of a line or two that names the console and the token that were used, and exits with 1', async () => {
     const refused = async (args: string[], env?: Record<string, string>) => {
       const { code, out, err } = await posthorn(args, env);
       expect([code, out]).toEqual([1, '']);
@@ -149,7 +228,10 @@ describe('posthorn', () => {
     expect(await refused(['list', '--limit', '0'])).toContain('whole number');
     expect(await refused(['list', '--status', 'gone'])).toContain('awaiting_validation');
     expect(await refused(['nonsense'])).toContain('unknown command');
-    expect(await refused(['list'], { POSTHORN_TOKEN: 'wrong' })).toContain('an operator token');
+    expect(await refused(['list', '--limit', '1', '--sort', 'url'], { POSTHORN_TOKEN: 'wrong' })).toBe(
+      `${on.consoleUrl} refused the operator token from POSTHORN_TOKEN. (GET ${on.consoleUrl}/v1/subscriptions)\n`,
+    );
+    expect(await refused(['deliveries', '--from', 'noon'])).toContain('a duration such as 30m');
     expect(await refused(['list'], { POSTHORN_URL: 'http://127.0.0.1:1' })).toContain('Is it running?');
     expect(await refused(['list'], { POSTHORN_URL: to.url })).toContain('Is POSTHORN_URL the address of a console?');
     to.answerWith((_request, response) => response.end('{"data":[{"id":1}]}'));

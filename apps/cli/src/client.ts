@@ -8,6 +8,7 @@ type Query = Record<string, string | number | undefined>;
 
 /** Each call checks the response with `schema`. All throw `UserError`. */
 export interface Client {
+  call<S extends z.ZodType>(schema: S, method: string, path: string, body?: unknown): Promise<z.output<S>>;
   get<S extends z.ZodType>(schema: S, path: string, query?: Query): Promise<z.output<S>>;
   post<S extends z.ZodType>(schema: S, path: string, body?: unknown): Promise<z.output<S>>;
   patch<S extends z.ZodType>(schema: S, path: string, body: unknown): Promise<z.output<S>>;
@@ -27,7 +28,7 @@ export function createClient(env: NodeJS.ProcessEnv): Client {
   let found: ReturnType<typeof findConsole> | undefined;
   const call = async <S extends z.ZodType>(schema: S, method: string, path: string, body?: unknown) => {
     found ??= findConsole(env);
-    const { url, token } = found;
+    const { url, token, tokenFrom } = found;
     const response = await fetch(`${url}${path}`, {
       method,
       headers: { authorization: `Bearer ${token}`, ...(body !== undefined && { 'content-type': 'application/json' }) },
@@ -36,11 +37,14 @@ export function createClient(env: NodeJS.ProcessEnv): Client {
       throw new UserError(`Cannot reach a console at ${url}. Is it running? Is POSTHORN_URL right?`, { cause });
     });
     const content = parseJson(await response.text());
-    if (!response.ok) throw new UserError(describeProblem(response.status, content));
-    return checked(schema, content);
+    const used = `(${method} ${url}${path.split('?')[0]})`;
+    if (response.status === 401) throw new UserError(`${url} refused the operator token from ${tokenFrom}. ${used}`);
+    if (!response.ok) throw new UserError(describeProblem(response.status, content, used));
+    return checked(schema, content, used);
   };
   const get: Client['get'] = (schema, path, query = {}) => call(schema, 'GET', path + search(query));
   return {
+    call,
     get,
     post: (schema, path, body) => call(schema, 'POST', path, body),
     patch: (schema, path, body) => call(schema, 'PATCH', path, body),
@@ -60,11 +64,11 @@ export function createClient(env: NodeJS.ProcessEnv): Client {
 }
 
 /** Returns the content of a response if it has the form of `schema`. A newer console may return more fields: they are kept. */
-function checked<S extends z.ZodType>(schema: S, content: unknown): z.output<S> {
+function checked<S extends z.ZodType>(schema: S, content: unknown, used: string): z.output<S> {
   const issue = schema.safeParse(content).error?.issues.find(({ code }) => code !== 'unrecognized_keys');
   if (issue === undefined) return content as z.output<S>;
   const where = issue.path.length === 0 ? '' : ` at ${issue.path.join('.')}`;
-  throw new UserError(`The response is not that of a console${where}. ${IS_IT_A_CONSOLE}`);
+  throw new UserError(`The response is not that of a console${where}. ${IS_IT_A_CONSOLE} ${used}`);
 }
 
 function search(query: Query): string {
@@ -83,8 +87,12 @@ function parseJson(text: string): unknown {
   }
 }
 
-function describeProblem(status: number, content: unknown): string {
+/** `used` names the call, so that a wrong URL is seen. */
+function describeProblem(status: number, content: unknown, used: string): string {
   const problem = problemSchema.safeParse(content).data;
-  if (!problem) return `The console returned status ${status} without a reason. ${IS_IT_A_CONSOLE}`;
-  return [problem.detail, ...problem.errors.map(({ path, message }) => `  ${path || 'all'}: ${message}`)].join('\n');
+  if (!problem) return `The console returned status ${status} without a reason. ${IS_IT_A_CONSOLE} ${used}`;
+  return [
+    `${problem.detail} ${used}`,
+    ...problem.errors.map(({ path, message }) => `  ${path || 'all'}: ${message}`),
+  ].join('\n');
 }

@@ -1,9 +1,10 @@
 /** The commands for deliveries and their replay, and `show`. */
 import { type CommandUnknownOpts, Option } from '@commander-js/extra-typings';
-import { DELIVERY_STATUSES } from '@posthorn/core';
+import { DELIVERY_STATUSES, ENVIRONMENTS, EVENT_TYPES } from '@posthorn/core';
 import * as schemas from '@posthorn/operator-api';
 import type { Client } from './client.ts';
-import { limitOption } from './options.ts';
+import { customerOf, namesOf } from './names.ts';
+import { fromOption, limitOption, toOption } from './options.ts';
 import type { Printer } from './print.ts';
 import { replayAll } from './replay.ts';
 import { UserError } from './user-error.ts';
@@ -15,6 +16,23 @@ const columns = {
   status: (item: schemas.Delivery) => (item.failure_reason ? `${item.status} (${item.failure_reason})` : item.status),
   attempts: (item: schemas.Delivery) => `${item.attempt_count}/${item.max_attempts}`,
   event: (item: schemas.Delivery) => item.event_id,
+};
+
+function addressColumns(names: Map<string, schemas.SubscriptionName>) {
+  const nameOf = (item: { subscription_id: string }) => names.get(item.subscription_id);
+  return {
+    address: (item: { subscription_id: string }) => nameOf(item)?.url ?? item.subscription_id,
+    customer: (item: { subscription_id: string }) => customerOf(nameOf(item) ?? { description: '' }),
+  };
+}
+
+const replayColumns = {
+  id: (item: schemas.Replay) => item.id,
+  created: (item: schemas.Replay) => item.created_at,
+  status: (item: schemas.Replay) => item.status,
+  replayed: (item: schemas.Replay) => `${item.replayed}/${item.total}`,
+  skipped: (item: schemas.Replay) => item.skipped,
+  operator: (item: schemas.Replay) => item.operator,
 };
 
 /** The list and the schema of each kind of id. Any other id is that of an event. */
@@ -39,24 +57,36 @@ export function addDeliveryCommands(program: CommandUnknownOpts, client: Client,
     .description('list deliveries, newest first')
     .option('--subscription <id>')
     .option('--event <id>')
+    .addOption(new Option('--environment <environment>').choices(ENVIRONMENTS))
+    .addOption(new Option('--type <type>', 'event type').choices(EVENT_TYPES))
     .addOption(new Option('--status <status>').choices(DELIVERY_STATUSES))
-    .option('--from <instant>', 'created at or after, ISO 8601')
-    .option('--to <instant>', 'created at or before, ISO 8601')
+    .addOption(fromOption('created'))
+    .addOption(toOption('created'))
     .addOption(limitOption())
-    .action(async ({ subscription, event, limit, ...filter }) => {
-      const query = { subscription_id: subscription, event_id: event, ...filter };
-      print.list(
-        await client.list(schemas.deliverySchema, '/v1/deliveries', query, limit),
-        columns,
-        'No matching deliveries.',
-      );
+    .action(async ({ subscription, event, type, limit, ...filter }) => {
+      const query = { subscription_id: subscription, event_id: event, event_type: type, ...filter };
+      const deliveries = await client.list(schemas.deliverySchema, '/v1/deliveries', query, limit);
+      const ids = print.isJson() ? [] : deliveries.map((item) => item.subscription_id);
+      print.list(deliveries, { ...columns, ...addressColumns(await namesOf(client, ids)) }, 'No matching deliveries.');
+    });
+
+  program
+    .command('replays')
+    .description('list bulk replays, newest first')
+    .option('--subscription <id>')
+    .addOption(limitOption())
+    .action(async ({ subscription, limit }) => {
+      const query = { subscription_id: subscription };
+      const replays = await client.list(schemas.replaySchema, '/v1/replays', query, limit);
+      const ids = print.isJson() ? [] : replays.map((item) => item.subscription_id);
+      print.list(replays, { ...replayColumns, ...addressColumns(await namesOf(client, ids)) }, 'No bulk replays.');
     });
 
   program
     .command('replay <id>')
     .description('replay a failed delivery, or all failed deliveries of a subscription')
-    .option('--from <instant>', 'of a subscription: created at or after, ISO 8601')
-    .option('--to <instant>', 'of a subscription: created at or before, ISO 8601')
+    .addOption(fromOption('of a subscription: created'))
+    .addOption(toOption('of a subscription: created'))
     .option('--no-wait', 'do not wait for a bulk replay to end')
     .action(async (id, options) => {
       if (!id.startsWith('sub_')) {

@@ -6,6 +6,8 @@ import { UserError } from './user-error.ts';
 interface Console {
   url: string;
   token: string;
+  /** Where the token comes from, for error messages. */
+  tokenFrom: string;
 }
 
 /**
@@ -16,12 +18,12 @@ interface Console {
 export function findConsole(env: NodeJS.ProcessEnv): Console {
   const running = env.POSTHORN_URL === undefined || env.POSTHORN_TOKEN === undefined ? findNpmStart(env) : undefined;
   const url = (env.POSTHORN_URL ?? running?.url ?? 'http://127.0.0.1:3001').replace(/\/+$/, '');
-  const token = env.POSTHORN_TOKEN ?? (url === running?.url ? running.token : undefined);
-  if (token !== undefined) return { url, token };
+  if (env.POSTHORN_TOKEN !== undefined) return { url, token: env.POSTHORN_TOKEN, tokenFrom: 'POSTHORN_TOKEN' };
+  if (running !== undefined && url === running.url) return running;
   throw new UserError(
     env.POSTHORN_URL === undefined
       ? 'Posthorn is not running from this checkout. Run npm start, or set POSTHORN_URL and POSTHORN_TOKEN to a console and an operator token.'
-      : 'Set POSTHORN_TOKEN to an operator token of that console.',
+      : `Set POSTHORN_TOKEN to an operator token of the console at ${url}.`,
   );
 }
 
@@ -34,7 +36,7 @@ function findNpmStart(env: NodeJS.ProcessEnv): Console | undefined {
     const { pid, urls, keysFile } = readJson(file) as { pid: number; urls?: { console: string }; keysFile?: string };
     if (urls === undefined || keysFile === undefined || !isAlive(pid)) return undefined;
     const { operatorToken } = readJson(keysFile) as { operatorToken: string };
-    return { url: urls.console, token: operatorToken };
+    return { url: urls.console, token: operatorToken, tokenFrom: `npm start (${keysFile})` };
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new UserError(`Cannot read the files written by npm start: ${why}. Set POSTHORN_URL and POSTHORN_TOKEN.`, {

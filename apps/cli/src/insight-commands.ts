@@ -1,8 +1,9 @@
 /** The commands that show the state of the system and its audit trail. */
-import type { CommandUnknownOpts } from '@commander-js/extra-typings';
+import { type CommandUnknownOpts, Option } from '@commander-js/extra-typings';
+import { AUDIT_ACTIONS } from '@posthorn/core';
 import { type AuditEntry, auditEntrySchema, type Overview, overviewSchema } from '@posthorn/operator-api';
 import type { Client } from './client.ts';
-import { limitOption } from './options.ts';
+import { fromOption, limitOption, toOption } from './options.ts';
 import type { Printer } from './print.ts';
 
 const auditColumns = {
@@ -27,9 +28,12 @@ export function addInsightCommands(program: CommandUnknownOpts, client: Client, 
     .description('list who did what, newest first')
     .option('--subscription <id>')
     .option('--operator <name>')
+    .addOption(new Option('--action <action>').choices(AUDIT_ACTIONS))
+    .addOption(fromOption('written'))
+    .addOption(toOption('written'))
     .addOption(limitOption())
-    .action(async ({ subscription, operator, limit }) => {
-      const query = { subscription_id: subscription, operator };
+    .action(async ({ subscription, limit, ...filter }) => {
+      const query = { subscription_id: subscription, ...filter };
       const entries = await client.list(auditEntrySchema, '/v1/audit', query, limit);
       print.list(entries, auditColumns, 'No matching audit entries.');
     });

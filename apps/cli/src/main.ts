@@ -1,9 +1,15 @@
 /** The command line for operators: `npm run posthorn -- …`, `npx posthorn …`. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { styleText } from 'node:util';
 import { Command } from '@commander-js/extra-typings';
+import { addApiCommand } from './api-command.ts';
 import { createClient } from './client.ts';
+import { addCompletionCommand } from './completion-command.ts';
 import { addDeliveryCommands } from './delivery-commands.ts';
 import { addInsightCommands } from './insight-commands.ts';
-import { createPrinter } from './print.ts';
+import { createPrinter, harmless } from './print.ts';
+import { addRequestCommand } from './request-command.ts';
 import { addSignatureCommands } from './signature-commands.ts';
 import { addSubscriptionCommands } from './subscription-commands.ts';
 import { UserError } from './user-error.ts';
@@ -11,6 +17,7 @@ import { addWhyCommand } from './why-command.ts';
 
 const program = new Command('posthorn')
   .description('Operates Posthorn. Set POSTHORN_URL and POSTHORN_TOKEN to a console and an operator token.')
+  .version(readVersion(), '-V, --version', 'print the version')
   .option('--json', 'print JSON, for programs', false)
   .showHelpAfterError('Try posthorn --help.');
 const client = createClient(process.env);
@@ -20,11 +27,19 @@ addDeliveryCommands(program, client, print);
 addInsightCommands(program, client, print);
 addWhyCommand(program, client, print);
 addSignatureCommands(program, client, print);
+addRequestCommand(program, client, print);
+addApiCommand(program, client);
+addCompletionCommand(program);
 
 try {
   await program.parseAsync();
 } catch (error) {
   if (!(error instanceof UserError)) throw error;
-  process.stderr.write(`${error.message}\n`);
+  process.stderr.write(`${styleText('red', harmless(error.message), { stream: process.stderr })}\n`);
   process.exitCode = 1;
+}
+
+/** Returns Posthorn's version, from the root package.json. */
+function readVersion(): string {
+  return JSON.parse(readFileSync(join(import.meta.dirname, '../../../package.json'), 'utf8')).version;
 }

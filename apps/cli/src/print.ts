@@ -1,7 +1,10 @@
 /** The output of the command line: tables and single items for people, JSON for programs. */
+import { styleText } from 'node:util';
 import Table from 'cli-table3';
 
 export interface Printer {
+  /** Whether it prints for programs: what only people see need not be read. */
+  isJson(): boolean;
   /** Prints a table with these columns, or `none` if there are no items. */
   list<T>(items: T[], columns: Record<string, (item: T) => unknown>, none: string): void;
   /** Prints the fields of an item. For people, prints those of `summary` if there is one. */
@@ -19,19 +22,22 @@ const BORDERLESS = { ...Object.fromEntries(BORDERS.split(' ').map((name) => [nam
 export function createPrinter(isJson: () => boolean): Printer {
   const line = (text: string) => void process.stdout.write(`${text}\n`);
   return {
+    isJson,
     list(items, columns, none) {
-      if (isJson()) line(JSON.stringify({ data: items }, null, 2));
+      if (isJson()) line(jsonText({ data: items }));
       else if (items.length === 0) line(none);
       else {
         const style = { head: [], border: [], 'padding-left': 0, 'padding-right': 0 };
-        const table = new Table({ head: Object.keys(columns), chars: BORDERLESS, style });
-        for (const item of items) table.push(Object.values(columns).map((column) => show(column(item))));
+        const head = Object.keys(columns).map((name) => styleText('bold', name));
+        const table = new Table({ head, chars: BORDERLESS, style });
+        for (const item of items)
+          table.push(Object.entries(columns).map(([name, column]) => colored(name, show(column(item)))));
         line(table.toString());
       }
     },
     item(item, summary = item) {
       if (isJson()) {
-        line(JSON.stringify(item, null, 2));
+        line(jsonText(item));
         return;
       }
       const fields: [name: string, value: unknown][] = Object.entries(summary);
@@ -40,11 +46,11 @@ export function createPrinter(isJson: () => boolean): Printer {
         if (isObjects(value)) {
           line(`${name}:`);
           for (const row of value) line(`  ${fieldsInLine(row)}`);
-        } else line(`${name.padEnd(width)}  ${show(value)}`);
+        } else line(`${styleText('bold', name.padEnd(width))}  ${colored(name, show(value))}`);
       }
     },
     say(text) {
-      if (!isJson()) line(text);
+      if (!isJson()) line(harmless(text));
     },
   };
 }
@@ -55,12 +61,41 @@ function isObjects(value: unknown): value is object[] {
 
 function fieldsInLine(row: object): string {
   return Object.entries(row)
-    .map(([name, value]) => `${name}=${show(value)}`)
+    .map(([name, value]) => `${name}=${colored(name, show(value))}`)
     .join(' ');
+}
+
+/** The colors of statuses and outcomes, by their first word. Others have none. */
+const COLORS = new Map<string, Parameters<typeof styleText>[0]>([
+  ...['active', 'succeeded', 'done', 'yes'].map((word) => [word, 'green'] as const),
+  ...['failed', 'refused', 'paused', 'no'].map((word) => [word, 'red'] as const),
+  ...['held', 'waiting_for_retry', 'awaiting_validation', 'running'].map((word) => [word, 'yellow'] as const),
+]);
+const COLORED = new Set(['status', 'outcome', 'correct', 'answer']);
+
+/** Colors a status, unless stdout is not a terminal or NO_COLOR is set. */
+function colored(name: string, text: string): string {
+  const color = COLORED.has(name) ? COLORS.get(text.split(' ', 1)[0] ?? '') : undefined;
+  return color === undefined ? text : styleText(color, text);
 }
 
 function show(value: unknown): string {
   if (value === null || value === undefined || (Array.isArray(value) && value.length === 0)) return '-';
-  if (Array.isArray(value)) return value.join(', ');
-  return typeof value === 'object' ? JSON.stringify(value) : String(value);
+  if (Array.isArray(value)) return value.map((item) => harmless(String(item))).join(', ');
+  return typeof value === 'object' ? jsonText(value, 0) : harmless(String(value));
+}
+
+/** Returns text in which control characters are spelled out, except newlines: they would control the terminal. */
+export function harmless(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to replace
+  return text.replaceAll(/[\x00-\x09\x0b-\x1f\x7f-\x9f]/g, escaped);
+}
+
+/** Returns JSON, indented by `indent`, in which control characters are escaped too that JSON allows as they are. */
+export function jsonText(value: unknown, indent = 2): string {
+  return JSON.stringify(value, null, indent).replaceAll(/[\x7f-\x9f]/g, escaped);
+}
+
+function escaped(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }

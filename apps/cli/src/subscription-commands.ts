@@ -1,9 +1,10 @@
 /** The commands for subscriptions, each one or two calls of the operator API. */
 import { createInterface } from 'node:readline/promises';
 import { type CommandUnknownOpts, Option } from '@commander-js/extra-typings';
-import { ENVIRONMENTS, SUBSCRIPTION_STATUSES } from '@posthorn/core';
+import { ENVIRONMENTS, SUBSCRIPTION_SORTS, SUBSCRIPTION_STATUSES } from '@posthorn/core';
 import * as schemas from '@posthorn/operator-api';
 import type { Client } from './client.ts';
+import { customerOf } from './names.ts';
 import { limitOption, subscriptionEnvironmentOption, typesOption } from './options.ts';
 import type { Printer } from './print.ts';
 import { awaitFirstAttempt } from './replay.ts';
@@ -19,6 +20,7 @@ const columns = {
   failures: (item: schemas.Subscription) => item.consecutive_failures,
   held: (item: schemas.Subscription) => item.held_deliveries,
   url: (item: schemas.Subscription) => item.url,
+  customer: (item: schemas.Subscription) => customerOf(item),
 };
 
 const pathOf = (id: string, action = '') => `/v1/subscriptions/${encodeURIComponent(id)}${action}`;
@@ -31,11 +33,14 @@ export function addSubscriptionCommands(program: CommandUnknownOpts, client: Cli
 function addRecordCommands(program: CommandUnknownOpts, client: Client, print: Printer): void {
   program
     .command('list')
-    .description('list subscriptions')
+    .description('list subscriptions; with words, those whose address, description or id contains each of them')
+    .argument('[words...]')
+    .addOption(new Option('--sort <order>').choices(SUBSCRIPTION_SORTS))
     .addOption(new Option('--status <status>').choices(SUBSCRIPTION_STATUSES))
     .addOption(subscriptionEnvironmentOption())
     .addOption(limitOption())
-    .action(async ({ limit, ...query }) => {
+    .action(async (words, { limit, ...filter }) => {
+      const query = { q: words.length > 0 ? words.join(' ') : undefined, ...filter };
       const items = await client.list(schemas.subscriptionSchema, '/v1/subscriptions', query, limit);
       print.list(items, columns, 'No matching subscriptions. To create one: posthorn create <url>');
     });

@@ -1,0 +1,25 @@
+/** The address and the customer of each subscription in a table of other things. */
+import { MAX_LOOKUP_IDS, type SubscriptionName, subscriptionNamesSchema } from '@posthorn/operator-api';
+import type { Client } from './client.ts';
+
+/** Longer descriptions are cut off in tables. */
+const MAX_CUSTOMER_CHARACTERS = 40;
+
+/** Resolves with the names of subscriptions by id, without those that were deleted. Makes one call for every 250 of them. */
+export async function namesOf(client: Client, ids: Iterable<string>): Promise<Map<string, SubscriptionName>> {
+  const wanted = [...new Set(ids)];
+  const names = new Map<string, SubscriptionName>();
+  for (let first = 0; first < wanted.length; first += MAX_LOOKUP_IDS) {
+    const some = wanted.slice(first, first + MAX_LOOKUP_IDS).join(',');
+    const { data } = await client.get(subscriptionNamesSchema, '/v1/subscriptions/lookup', { ids: some });
+    for (const name of data) names.set(name.id, name);
+  }
+  return names;
+}
+
+/** Returns the beginning of the first line of a description: operators put the customer there. */
+export function customerOf({ description }: Pick<SubscriptionName, 'description'>): string | null {
+  const [line = ''] = description.split('\n');
+  const cut = line.length > MAX_CUSTOMER_CHARACTERS ? `${line.slice(0, MAX_CUSTOMER_CHARACTERS - 1)}…` : line;
+  return cut || null;
+}
