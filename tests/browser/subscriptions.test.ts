@@ -84,7 +84,9 @@ describe('a subscription', () => {
     await drawer.getByText('Attempt 1').waitFor();
     await drawer.getByText('Succeeded').first().waitFor();
     await page.keyboard.press('Escape');
+    await page.getByRole('link', { name: 'webhook.test' }).waitFor();
     await on.publish(sampleEvent());
+    await page.getByRole('button', { name: '1 new' }).click();
     await page.getByRole('link', { name: 'session.approved' }).waitFor();
   });
 

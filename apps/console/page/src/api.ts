@@ -12,6 +12,9 @@ export class ApiError extends Error {
   }
 }
 
+/** After this time without an answer a read is given up. */
+const READ_TIMEOUT_MS = 10_000;
+
 let csrfToken: string | null = null;
 /** Sets the CSRF token that later calls send, unless they are GET. */
 export function setCsrfToken(token: string | null): void {
@@ -34,10 +37,16 @@ export async function callText(method: string, path: string, body?: unknown): Pr
   if (body !== undefined) headers.set('content-type', 'application/json');
   if (method !== 'GET' && csrfToken !== null) headers.set('x-csrf-token', csrfToken);
   const json = body === undefined ? null : JSON.stringify(body);
-  const response = await fetch(path, { method, headers, body: json }).catch(() => {
+  // A change may take as long as it takes; a read that hangs must not delay the next one after it.
+  const signal = method === 'GET' ? AbortSignal.timeout(READ_TIMEOUT_MS) : null;
+  const answer = async () => {
+    const response = await fetch(path, { method, headers, body: json, signal });
+    return { response, text: await response.text() };
+  };
+  const { response, text } = await answer().catch(() => {
+    if (signal?.aborted) throw new ApiError(0, `The console has not answered for ${READ_TIMEOUT_MS / 1_000} s.`);
     throw new ApiError(0, 'Cannot reach the console. Is it running, and are you online?');
   });
-  const text = await response.text();
   if (response.ok) return text;
   throw problemOf(response.status, text);
 }

@@ -44,6 +44,7 @@ const elsewhere = [
   { href: '/docs', label: 'API', icon: IconApi },
 ] as const;
 
+const Freshness = lazy(async () => ({ default: (await import('./parts/freshness.tsx')).Freshness }));
 const OperatorMenu = lazy(async () => ({ default: (await import('./parts/operator-menu.tsx')).OperatorMenu }));
 
 export function App() {
@@ -138,6 +139,9 @@ function Frame() {
           <PageBoundary path={pathname}>
             <Outlet />
           </PageBoundary>
+          <Suspense>
+            <Freshness />
+          </Suspense>
         </Box>
       </AppShell.Main>
     </AppShell>

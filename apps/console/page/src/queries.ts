@@ -22,14 +22,12 @@ import {
   QueryCache,
   QueryClient,
   type UseQueryOptions,
-  useInfiniteQuery,
   useMutation,
   useQuery,
 } from '@tanstack/react-query';
 import { ApiError, call, callText, type QueryParameters, setCsrfToken, withQuery } from './api.ts';
-
-/** Interval of refreshing visible data. */
-const LIVE_MS = 2_000;
+import { useLiveList } from './live-list.ts';
+import { LIVE } from './refresh.ts';
 
 const SESSION_KEY = ['session'];
 const exceptSession = { predicate: ({ queryKey }: { queryKey: readonly unknown[] }) => queryKey[0] !== SESSION_KEY[0] };
@@ -89,7 +87,7 @@ function useRead<T>(path: string, options: Partial<UseQueryOptions<T>> = {}) {
   return useQuery({
     queryKey: [path],
     queryFn: () => call<T>('GET', path),
-    refetchInterval: LIVE_MS,
+    ...(options.refetchInterval === false ? {} : LIVE),
     ...options,
   });
 }
@@ -127,23 +125,10 @@ export const useFailedCount = (subscriptionId: string | null, range: QueryParame
     refetchInterval: false,
   });
 
-/** Reads a list page by page. It is refreshed while only its first page is loaded. */
-function useList<T>(path: string, query: QueryParameters) {
-  return useInfiniteQuery({
-    queryKey: [path, query],
-    queryFn: ({ pageParam }) => call<Page<T>>('GET', withQuery(path, { ...query, cursor: pageParam })),
-    initialPageParam: null as string | null,
-    getNextPageParam: (page) => page.next_cursor,
-    select: ({ pages }) => pages.flatMap(({ data }) => data),
-    placeholderData: keepPreviousData,
-    refetchInterval: ({ state }) => ((state.data?.pages.length ?? 0) > 1 ? false : LIVE_MS),
-  });
-}
-
-export const useSubscriptions = (query: QueryParameters) => useList<Subscription>('/v1/subscriptions', query);
-export const useDeliveries = (query: QueryParameters) => useList<Delivery>('/v1/deliveries', query);
-export const useReplays = () => useList<Replay>('/v1/replays', {});
-export const useAudit = (query: QueryParameters) => useList<AuditEntry>('/v1/audit', query);
+export const useSubscriptions = (query: QueryParameters) => useLiveList<Subscription>('/v1/subscriptions', query);
+export const useDeliveries = (query: QueryParameters) => useLiveList<Delivery>('/v1/deliveries', query);
+export const useReplays = () => useLiveList<Replay>('/v1/replays', {});
+export const useAudit = (query: QueryParameters) => useLiveList<AuditEntry>('/v1/audit', query);
 
 /** Reads the newest 250 subscriptions, for selection. */
 export const useAddresses = () =>

@@ -1,10 +1,11 @@
 /** One subscription: its state, its attempts and its newest deliveries. */
 
-import { Alert, Progress, SimpleGrid, Stack, Text } from '@mantine/core';
+import { Alert, Group, Progress, SimpleGrid, Stack, Text } from '@mantine/core';
 import type { Subscription } from '@posthorn/operator-api';
 import { useParams } from 'react-router';
 import { AttemptsChart } from '../parts/attempts-chart.tsx';
 import { Copyable } from '../parts/code.tsx';
+import { ShowChanges } from '../parts/data-table.tsx';
 import { DeliveryTable } from '../parts/delivery-table.tsx';
 import { Facts, FigureCard, PageBody, PageLink, Section } from '../parts/layout.tsx';
 import { countText, durationText, percentText } from '../parts/numbers.ts';
@@ -111,7 +112,12 @@ function ConsecutiveFailures({ count }: { count: number }) {
 
 function RecentDeliveries({ subscription: { id, status } }: { subscription: Subscription }) {
   const recent = useDeliveries({ subscription_id: id, limit: RECENT });
-  const more = <PageLink to={`/deliveries?subscription_id=${id}`}>All deliveries</PageLink>;
+  const more = (
+    <Group gap="sm" role="status">
+      <ShowChanges list={recent} />
+      <PageLink to={`/deliveries?subscription_id=${id}`}>All deliveries</PageLink>
+    </Group>
+  );
   const next =
     status === 'active' ? 'Send a test, or wait for the first event.' : 'Nothing is sent until the address is active.';
   return (

@@ -49,7 +49,23 @@ export function DataTable<T extends { id: string }>({ columns, rows, hideHeaders
   );
 }
 
-/** A list read page by page: its rows, or `empty`, and a button that loads the next page. */
+interface Changes {
+  /** What the list has besides the rows on screen, for example `12 new`. */
+  changes: string | null;
+  showNewest: () => unknown;
+}
+
+/** A button that says what the list has besides the rows on screen, and shows it. */
+export function ShowChanges({ list: { changes, showNewest } }: { list: Changes }) {
+  if (changes === null) return null;
+  return (
+    <Button size="compact-sm" radius="xl" onClick={() => showNewest()}>
+      {changes}
+    </Button>
+  );
+}
+
+/** A list read page by page: its rows, or `empty`, a button that shows what is new, and one that loads the next page. */
 export function PagedList<T>({
   list,
   what,
@@ -57,7 +73,11 @@ export function PagedList<T>({
   empty,
   children,
 }: {
-  list: Query<T[]> & { hasNextPage: boolean; isFetchingNextPage: boolean; fetchNextPage: () => unknown };
+  list: Query<T[]> & {
+    hasNextPage: boolean;
+    isFetchingNextPage: boolean;
+    fetchNextPage: () => unknown;
+  } & Changes;
   what: string;
   title?: string;
   empty: ReactNode;
@@ -65,6 +85,10 @@ export function PagedList<T>({
 }) {
   return (
     <>
+      {/* Of a fixed height, so that the rows do not move when something is new. */}
+      <Center h={26} mt={-10} mb={-14} pos="sticky" top={62} style={{ zIndex: 2 }} role="status">
+        <ShowChanges list={list} />
+      </Center>
       <Section title={title} flush>
         <Loaded query={list} what={what}>
           {(rows) => (rows.length === 0 ? empty : children(rows))}

@@ -1,0 +1,43 @@
+/** Lists that are read page by page. The rows on screen stay where they are; what is newer is counted until the user wants to see it. */
+import type { Page } from '@posthorn/operator-api';
+import { keepPreviousData, useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useEffect } from 'react';
+import { useNavigationType } from 'react-router';
+import { call, type QueryParameters, withQuery } from './api.ts';
+import { changesText, compareRows } from './live-rows.ts';
+import { LIVE } from './refresh.ts';
+
+/**
+ * `data` are the rows on screen, refreshed in place as long as they are on the first page. `changes` says in words what the list has
+ * besides them, or is null; `showNewest` shows it. After the back button the list is as the user left it.
+ */
+export function useLiveList<T extends { id: string }>(path: string, query: QueryParameters) {
+  const queryClient = useQueryClient();
+  const isBack = useNavigationType() === 'POP';
+  const queryKey = [path, query];
+  const read = (cursor: string | null) => call<Page<T>>('GET', withQuery(path, { ...query, cursor }));
+  const list = useInfiniteQuery({
+    queryKey,
+    queryFn: ({ pageParam }) => read(pageParam),
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => page.next_cursor,
+    select: ({ pages }) => pages.flatMap(({ data }) => data),
+    placeholderData: keepPreviousData,
+    refetchOnMount: isBack ? false : 'always',
+    refetchOnReconnect: false,
+    refetchOnWindowFocus: false,
+  });
+  const isShown = list.data !== undefined && !list.isPlaceholderData;
+  const newest = useQuery({ queryKey: [...queryKey, 'newest'], queryFn: () => read(null), enabled: isShown, ...LIVE });
+
+  const isNewer = isShown && newest.data !== undefined && newest.dataUpdatedAt >= list.dataUpdatedAt;
+  const live = isNewer ? compareRows(list.data, !list.hasNextPage, newest.data) : null;
+  const showNewest = () => queryClient.setQueryData(queryKey, { pages: [newest.data], pageParams: [null] });
+  // Nobody reads an empty list: its first rows appear by themselves.
+  const isFirst = live !== null && live.rows.length === 0 && live.added > 0;
+  const { refetch } = list;
+  useEffect(() => {
+    if (isFirst) void refetch();
+  }, [isFirst, refetch]);
+  return { ...list, data: live?.rows ?? list.data, changes: live && changesText(live), showNewest };
+}

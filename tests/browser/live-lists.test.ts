@@ -1,0 +1,107 @@
+/** Lists under traffic, and data that the console does not refresh any more. */
+import { describe, expect, it } from '@jest/globals';
+import { eventually } from '@posthorn/testing';
+import type { Page } from 'playwright-core';
+import { ownReceiver } from '../own.ts';
+import { sampleEvent } from '../world.ts';
+import { on, ownSubscription, signedIn } from './own-visit.ts';
+
+const publish = (count: number) => on.publishBatch(Array.from({ length: count }, () => sampleEvent()));
+
+/** The deliveries in the table, from top to bottom. */
+async function shownDeliveries(page: Page): Promise<string[]> {
+  const links = page.getByRole('table', { name: 'Deliveries' }).locator('a[href^="/deliveries/"]');
+  return await links.evaluateAll((found) => found.map((link) => String(link.getAttribute('href'))));
+}
+
+/** The page with the deliveries of an address of its own, which has two. */
+async function visitWithTwo() {
+  const to = await ownReceiver();
+  const { id } = await ownSubscription(to);
+  await publish(2);
+  await eventually('both deliveries', async () => (await on.deliveries(`subscription_id=${id}`)).length === 2);
+  const opened = await signedIn();
+  await opened.page.goto(`/deliveries?subscription_id=${id}`);
+  await opened.page.getByRole('row').nth(2).waitFor();
+  return { ...opened, to, id };
+}
+
+describe('a list', () => {
+  it('keeps its rows in place under traffic, and says how many are new until the user wants to see them', async () => {
+    const { page, accessibilityFindings, screenshot } = await visitWithTwo();
+    const before = await shownDeliveries(page);
+    const top = await page.getByRole('row').nth(1).boundingBox();
+    await publish(3);
+    const button = page.getByRole('button', { name: '3 new' });
+    await button.waitFor();
+    expect(await shownDeliveries(page)).toEqual(before);
+    expect(await page.getByRole('row').nth(1).boundingBox()).toEqual(top);
+    expect(await accessibilityFindings()).toEqual([]);
+    await screenshot('new-deliveries');
+    await button.click();
+    await eventually('five rows', async () => (await shownDeliveries(page)).length === 5);
+    expect((await shownDeliveries(page)).slice(3)).toEqual(before);
+    await button.waitFor({ state: 'hidden' });
+  });
+
+  it('is as the user left it after the back button', async () => {
+    const { page } = await visitWithTwo();
+    const before = await shownDeliveries(page);
+    await page.locator(`a[href="${before[1]}"]`).first().click();
+    await page.waitForURL(`**${before[1]}`);
+    await publish(1);
+    await page.goBack();
+    await page.getByRole('button', { name: '1 new' }).waitFor();
+    expect(await shownDeliveries(page)).toEqual(before);
+  });
+
+  it('refreshes its rows in place, and shows the first one by itself', async () => {
+    const to = await ownReceiver((request, response) => {
+      response.writeHead(request.headers['service-delivery-id'] === undefined ? 200 : 500).end();
+    });
+    const { id } = await ownSubscription(to);
+    const { page } = await signedIn();
+    await page.goto(`/deliveries?subscription_id=${id}`);
+    await page.getByText('No matching deliveries').waitFor();
+    await on.operate('POST', `/v1/subscriptions/${id}/pause`);
+    await publish(1);
+    const row = page.getByRole('row').nth(1);
+    await row.getByText('Held', { exact: true }).waitFor();
+    await on.operate('POST', `/v1/subscriptions/${id}/resume`);
+    await row.getByText('Failed', { exact: true }).waitFor();
+    expect(await shownDeliveries(page)).toHaveLength(1);
+  });
+});
+
+describe('data that is not refreshed any more', () => {
+  it('is marked within 3 s with the time of the last answer, until the console answers again', async () => {
+    const { page, accessibilityFindings, screenshot } = await signedIn();
+    const mark = page.getByRole('status').filter({ hasText: 'Out of date: last answer at' });
+    await page.clock.install();
+    await page.goto('/subscriptions');
+    await page.getByRole('heading', { name: 'Subscriptions' }).waitFor();
+    await page.waitForResponse((response) => response.url().includes('/v1/subscriptions'));
+    expect(await mark.count()).toBe(0);
+
+    // The console does not answer any more. The clock of the page stands still meanwhile, so that only its own time counts.
+    let hanging = 0;
+    await page.route('**/v1/subscriptions*', () => {
+      hanging += 1;
+    });
+    const now = await page.evaluate(() => Date.now());
+    await page.clock.pauseAt(now + 1_000);
+    await page.clock.runFor(3_000);
+    await mark.getByText('The console has not answered since.').waitFor();
+    const at = Date.parse(String(await mark.locator('time').getAttribute('datetime')));
+    expect(at).toBeLessThanOrEqual(now + 1_000);
+    expect(hanging).toBeGreaterThan(0);
+    // The checks themselves need a clock that runs.
+    await page.clock.resume();
+    await screenshot('out-of-date');
+    expect(await accessibilityFindings()).toEqual([]);
+
+    // This also lets the calls go that hang.
+    await page.unroute('**/v1/subscriptions*');
+    await mark.waitFor({ state: 'hidden' });
+  });
+});
