@@ -186,6 +186,58 @@ describe('pause', () => {
     expect(await on.subscription(id)).toMatchObject({ held_deliveries: 0, consecutive_failures: 0 });
   });
 
+  it('a resume into a dead receiver costs one attempt of one held delivery; a test delivery tells when to try again', async () => {
+    const on = await ownWorld({ workers: 2, env: { PAUSE_AFTER: '1', RETRY_DELAYS: '1ms', PARTITIONS: '3' } });
+    const to = await ownReceiver();
+    const { id } = await on.subscribe(to.url);
+    const path = `/v1/subscriptions/${id}`;
+    const untilPaused = () => eventually('the pause', async () => (await on.subscription(id)).paused);
+    to.answerWith((_request, response) => response.writeHead(500).end());
+    await on.publish(sampleEvent());
+    await untilPaused();
+    for (let i = 0; i < 5; i++) await on.publish(sampleEvent());
+    const before = to.requests.length;
+    expect((await on.operate('POST', `${path}/resume`)).body).toMatchObject({
+      status: 'active',
+      resuming: true,
+      consecutive_failures: 0,
+      last_resume: { outcome: 'trying' },
+    });
+    await untilPaused();
+    const again = await on.subscription(id);
+    expect(again).toMatchObject({
+      status_reason: 'consecutive_failures',
+      consecutive_failures: 1,
+      resuming: false,
+      last_resume: { outcome: 'failed', delivery_id: expect.any(String) },
+    });
+    await eventually('its retry to be held', async () => (await on.subscription(id)).held_deliveries === 5);
+    const counts = (await on.deliveries('status=held')).map((one: { attempt_count: number }) => one.attempt_count);
+    expect(counts.toSorted()).toEqual([0, 0, 0, 0, 1]);
+    expect(to.requests.length).toBe(before + 1);
+
+    to.answerWith(200);
+    const test = await on.operate('POST', `${path}/test`);
+    expect(test.status).toBe(202);
+    expect(await finished(on, test.body.id)).toMatchObject({ status: 'succeeded', attempt_count: 1 });
+    expect(await on.subscription(id)).toMatchObject({ paused: true, held_deliveries: 5 });
+
+    await on.operate('POST', `${path}/resume`);
+    await eventually('all to succeed', async () => (await on.deliveries('status=succeeded')).length === 6);
+    const trial = (await on.subscription(id)).last_resume;
+    expect(trial).toMatchObject({ outcome: 'succeeded' });
+    expect(trial.delivery_id).not.toBe(again.last_resume.delivery_id);
+    const { body: audit } = await on.operate('GET', `/v1/audit?subscription_id=${id}`);
+    const actions = audit.data.map((entry: { action: string }) => entry.action);
+    expect(actions.slice(0, 5)).toEqual([
+      'subscription.resume_succeeded',
+      'subscription.resumed',
+      'subscription.tested',
+      'subscription.resume_failed',
+      'subscription.resumed',
+    ]);
+  });
+
   it('holds a due retry, which continues with its attempts after a resume', async () => {
     const clock = fakeClock(Date.now());
     const on = await ownWorld({ clock, env: { RETRY_DELAYS: '1h,1h' } });

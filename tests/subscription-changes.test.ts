@@ -154,6 +154,8 @@ describe('a deletion', () => {
     for (const name of [
       'topic:sandbox:all',
       'subscriptions:paused',
+      'subscriptions:resuming',
+      'resuming',
       'release_held',
       'release_parked',
       'release_overdue',

@@ -11,7 +11,10 @@ import {
   isOver,
   isOverdue,
   made,
+  needsTrial,
   OVERDUE_PER_SECOND,
+  open,
+  operations,
   released,
   replayRefusal,
 } from './rules.ts';
@@ -79,8 +82,8 @@ export function explain(model: Model, script: string, [, ...args]: Args, answer:
       // The error before a retry is not among the arguments, and makes no difference.
       const error = kind === 'succeeded' ? null : ((reason || 'status') as AttemptError);
       const before = addressOf(delivery);
-      const next = attempted(delivery, before, { number: Number(number), error, endedAtMs: Number(endedAt) });
-      const paused = next.address.status === 'paused' && before.status === 'active';
+      const next = attempted(id, delivery, before, { number: Number(number), error, endedAtMs: Number(endedAt) });
+      const paused = next.address.status === 'paused' && before.status === 'active' && !before.resuming;
       expect((answer as unknown[]).slice(0, 3)).toEqual([next.answer, expect.any(Number), paused ? 1 : 0]);
       if (next.answer === 'recorded' && kind === 'retry') expect(Number(nextAt)).toBe(next.delivery.dueAtMs);
       if (paused) model.pauses += 1;
@@ -129,10 +132,32 @@ export function explain(model: Model, script: string, [, ...args]: Args, answer:
       }
       return;
     }
+    case 'sendTrial': {
+      const [subscriptionId = '', nowMs] = args;
+      const address = addresses.get(subscriptionId)!;
+      const [kind, id = '', , , attempts] = answer as string[];
+      const trial = address.trial === null ? undefined : deliveries.get(address.trial);
+      const ofAddress = [...deliveries].filter(([, one]) => one.address === subscriptionId);
+      const heldOnes = ofAddress.filter(([, one]) => one.status === 'held').map(([, one]) => one);
+      if (kind === 'sent') {
+        expect(needsTrial(address, trial, Number(nowMs))).toBe(true);
+        const oldest = heldOnes.sort((a, b) => a.createdAtMs - b.createdAtMs).slice(0, 100);
+        expect(deliveries.get(id)).toMatchObject({ address: subscriptionId, status: 'held' });
+        expect(Number(attempts)).toBe(Math.min(...oldest.map((one) => one.attempts)));
+        set(id, released(deliveries.get(id)!));
+        addresses.set(subscriptionId, { ...address, trial: id });
+      } else if (kind === 'waiting') {
+        expect(needsTrial(address, trial, Number(nowMs)) && heldOnes.length > 0).toBe(false);
+      } else if (address.resuming) {
+        expect(heldOnes).toEqual([]);
+        addresses.set(subscriptionId, open(address));
+      }
+      return;
+    }
     case 'replayDelivery': {
       const [address = '', of = '', first = '', id = '', nowMs = ''] = args;
       const refusal = replayRefusal(deliveries.get(of)!, addresses.get(address)!, Number(nowMs));
-      expect(answer).toBe(refusal ?? 'pending');
+      expect(answer).toBe(refusal ?? (addresses.get(address)!.resuming ? 'held' : 'pending'));
       if (refusal === undefined) replay(of, first, id, nowMs);
       return;
     }
@@ -141,7 +166,7 @@ export function explain(model: Model, script: string, [, ...args]: Args, answer:
       const nowMs = args[5]!;
       for (const [of = '', first = '', id = ''] of groups(3, args.slice(9))) {
         const failed = deliveries.get(of)!;
-        const refusal = replayRefusal(failed, { status: 'active', reason: null, failures: 0 }, Number(nowMs));
+        const refusal = replayRefusal(failed, { ...addressOf(failed), status: 'active' }, Number(nowMs));
         const newest = [...(model.replays.get(first) ?? [])]
           .sort((a, b) => a.createdAtMs - b.createdAtMs || (a.id < b.id ? -1 : 1))
           .at(-1);
@@ -153,13 +178,19 @@ export function explain(model: Model, script: string, [, ...args]: Args, answer:
     }
     case 'saveSubscription':
       if (answer !== -1 && addresses.has(args[0]!)) {
-        const next = model.operation(addresses.get(args[0]!)!);
+        const before = addresses.get(args[0]!)!;
+        const next = model.operation(before)!;
         expect(next).toBeDefined();
-        addresses.set(args[0]!, next!);
+        const needsNoTrial = next.resuming && !before.resuming && answer === 'active';
+        if (needsNoTrial) {
+          const ofAddress = [...deliveries.values()].filter(({ address }) => address === args[0]);
+          expect(ofAddress.filter(({ status }) => status === 'held')).toEqual([]);
+        }
+        addresses.set(args[0]!, needsNoTrial ? open(next) : next);
       }
       return;
     case 'deleteSubscription':
-      if (answer === 1) addresses.set(args[0]!, { status: 'deleted', reason: null, failures: 0 });
+      if (answer === 1) addresses.set(args[0]!, { ...operations.url_changed(), status: 'deleted' });
       return;
     default:
       // The other scripts change nothing that the rules cover.

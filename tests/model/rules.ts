@@ -16,6 +16,9 @@ export const OVERDUE_PER_SECOND = 50;
 
 export interface Address {
   status: 'active' | 'paused' | 'awaiting_validation' | 'refused' | 'deleted';
+  /** Resumed, and nothing but its trial is sent yet: the one delivery that was chosen, or none yet. */
+  resuming: boolean;
+  trial: string | null;
   reason: StatusReason | null;
   failures: number;
 }
@@ -33,13 +36,16 @@ export interface Delivery {
 
 export const isOver = ({ status }: Delivery) => status === 'succeeded' || status === 'failed';
 
+/** Whether every delivery may be sent to it. */
+const isOpen = ({ status, resuming }: Address) => status === 'active' && !resuming;
+
 /** Makes a new delivery; none for a deleted address. */
 export function made(eventId: string, to: string, address: Address, nowMs: number): Delivery | undefined {
   if (address.status === 'deleted') return undefined;
   return {
     eventId,
     address: to,
-    status: address.status === 'active' ? 'pending' : 'held',
+    status: isOpen(address) ? 'pending' : 'held',
     attempts: 0,
     dueAtMs: null,
     createdAtMs: nowMs,
@@ -54,12 +60,14 @@ function waits(delivery: Delivery | undefined): boolean {
 }
 
 /** Whether an attempt may begin now. */
-export function mayBegin(delivery: Delivery, address: Address, nowMs: number): boolean {
-  return waits(delivery) && address.status === 'active' && (delivery.dueAtMs ?? 0) <= nowMs;
+export function mayBegin(id: string, delivery: Delivery, address: Address, nowMs: number): boolean {
+  const isAllowed = isOpen(address) || (address.resuming && address.trial === id);
+  return waits(delivery) && isAllowed && (delivery.dueAtMs ?? 0) <= nowMs;
 }
 
 /** Ends an attempt. A repeated attempt, or one after the end of its delivery, changes nothing. */
 export function attempted(
+  id: string,
   delivery: Delivery,
   address: Address,
   attempt: { number: number; error: AttemptError | null; endedAtMs: number },
@@ -68,30 +76,49 @@ export function attempted(
   if (attempt.number !== delivery.attempts + 1) return { answer: 'repeated', delivery, address };
   const attempts = attempt.number;
   const { error, endedAtMs } = attempt;
+  const isTrial = address.resuming && address.trial === id;
   const over = { ...delivery, attempts, dueAtMs: null, endedAtMs };
   if (error === null) {
-    const reset = address.status === 'deleted' ? address : { ...address, failures: 0 };
+    const reset = address.status === 'deleted' ? address : isTrial ? open(address) : { ...address, failures: 0 };
     return { answer: 'recorded', delivery: { ...over, status: 'succeeded' }, address: reset };
   }
   const delayMs = RETRY_DELAYS_MS[attempts - 1];
   if (delayMs !== undefined) {
     const waiting = { ...delivery, attempts, status: 'waiting_for_retry' as const, dueAtMs: endedAtMs + delayMs };
-    return { answer: 'recorded', delivery: waiting, address };
+    return { answer: 'recorded', delivery: waiting, address: isTrial ? shut(address) : address };
   }
   const failed = { ...over, status: 'failed' as const, reason: error };
-  return { answer: 'recorded', delivery: failed, address: deliveryFailed(address) };
+  return { answer: 'recorded', delivery: failed, address: isTrial ? shut(address) : deliveryFailed(address) };
 }
 
+/** A failed delivery counts only against an address that everything is sent to. */
 function deliveryFailed(address: Address): Address {
-  if (address.status === 'deleted') return address;
+  if (!isOpen(address)) return address;
   const failures = address.failures + 1;
-  const pauses = address.status === 'active' && failures >= PAUSE_AFTER;
-  return pauses ? { status: 'paused', reason: 'consecutive_failures', failures } : { ...address, failures };
+  return failures >= PAUSE_AFTER
+    ? { ...address, status: 'paused', reason: 'consecutive_failures', failures }
+    : { ...address, failures };
+}
+
+/** A trial succeeded, or nothing waits that could be one. */
+export const open = (address: Address): Address => ({
+  ...address,
+  status: 'active',
+  resuming: false,
+  reason: null,
+  failures: 0,
+});
+/** A trial failed: paused as before. */
+const shut = (address: Address): Address => ({ ...address, status: 'paused', resuming: false });
+
+/** Whether a trial is still needed: there is none, or it is held again, over, or waits for a retry. */
+export function needsTrial(address: Address, trial: Delivery | undefined, nowMs: number): boolean {
+  return address.resuming && !(waits(trial) && (trial?.dueAtMs ?? 0) <= nowMs + 60_000);
 }
 
 /** Holds a delivery, if its address exists and is not active. */
 export function held(delivery: Delivery, address: Address): Delivery | undefined {
-  if (isOver(delivery) || address.status === 'active' || address.status === 'deleted') return undefined;
+  if (isOver(delivery) || isOpen(address) || address.status === 'deleted') return undefined;
   return { ...delivery, status: 'held', dueAtMs: null };
 }
 
@@ -128,15 +155,27 @@ const isInUse = ({ status }: Address) => status === 'active' || status === 'paus
 /** The effect of operators and validations on an address that is not deleted; undefined if the operation is refused. */
 export const operations = {
   paused: (now: Address): Address | undefined => {
-    if (now.status === 'active') return { ...now, status: 'paused', reason: 'operator' };
+    if (now.status === 'active') return { ...now, status: 'paused', resuming: false, reason: 'operator' };
     return now.status === 'paused' ? now : undefined;
   },
   resumed: (now: Address): Address | undefined =>
-    isInUse(now) ? { status: 'active', reason: null, failures: 0 } : undefined,
-  url_changed: (): Address => ({ status: 'awaiting_validation', reason: null, failures: 0 }),
+    now.resuming
+      ? now
+      : now.status === 'paused'
+        ? { ...now, status: 'active', resuming: true, trial: null }
+        : isInUse(now)
+          ? { ...now, reason: null, failures: 0 }
+          : undefined,
+  url_changed: (): Address => ({
+    status: 'awaiting_validation',
+    resuming: false,
+    trial: null,
+    reason: null,
+    failures: 0,
+  }),
   acceptable: (now: Address): Address =>
-    now.status === 'paused' ? now : { status: 'active', reason: null, failures: now.failures },
-  refused: (now: Address): Address => ({ ...now, status: 'refused', reason: 'redirect' }),
+    now.status === 'paused' || now.resuming ? now : { ...now, status: 'active', reason: null },
+  refused: (now: Address): Address => ({ ...now, status: 'refused', resuming: false, reason: 'redirect' }),
   unreachable: (now: Address): Address => ({ ...now, reason: 'unreachable' }),
 } as const;
 export type Operation = keyof typeof operations;

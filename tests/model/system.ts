@@ -72,7 +72,9 @@ export class System {
   readonly clock: FakeClock = fakeClock(Date.now());
   readonly broker = createBroker(() => this.clock.now());
   readonly model: Model = {
-    addresses: new Map(ADDRESSES.map((id) => [id, { status: 'active', reason: null, failures: 0 }])),
+    addresses: new Map(
+      ADDRESSES.map((id) => [id, { status: 'active', resuming: false, trial: null, reason: null, failures: 0 }]),
+    ),
     deliveries: new Map(),
     replays: new Map(),
     operation: () => undefined,
@@ -311,8 +313,9 @@ export class System {
     );
     for (const [id, address] of addresses) {
       const [found] = await loadSubscriptions(this.raw, [id]);
-      const expected = address.status === 'deleted' ? undefined : [address.status, address.reason, address.failures];
-      expect(found && [found.status, found.statusReason, found.consecutiveFailures]).toEqual(expected);
+      const expected =
+        address.status === 'deleted' ? undefined : [address.status, address.resuming, address.reason, address.failures];
+      expect(found && [found.status, found.resuming, found.statusReason, found.consecutiveFailures]).toEqual(expected);
     }
     await this.checkIndexes();
   }
@@ -344,7 +347,15 @@ export class System {
   async comeToRest(): Promise<void> {
     for (let i = 0; i < WORKERS; i++) this.kill(i);
     const left = async () => {
-      const keys = ['closing', 'release_held', 'release_parked', 'release_overdue', 'replaying', 'fanning_out'];
+      const keys = [
+        'closing',
+        'release_held',
+        'release_parked',
+        'release_overdue',
+        'replaying',
+        'resuming',
+        'fanning_out',
+      ];
       const partitionPrefixes = Array.from({ length: PARTITIONS }, (_, i) => partitionPrefix(this.raw, i));
       const all = partitionPrefixes.flatMap((partitionPrefix) => keys.map((key) => `${partitionPrefix}:${key}`));
       const there = await Promise.all(all.map((key) => this.raw.redis.exists(key)));
@@ -450,10 +461,10 @@ export class System {
       // An attempt begins by the rules, unless its process was stopped after it had read the record.
       if (!task.stoodStill) {
         const now = this.clock.now();
-        expect([delivery, mayBegin(delivery, this.model.addresses.get(delivery.address)!, now)]).toEqual([
+        expect([
           delivery,
-          true,
-        ]);
+          mayBegin(job.deliveryId, delivery, this.model.addresses.get(delivery.address)!, now),
+        ]).toEqual([delivery, true]);
       }
       const twice = this.inFlight.some(({ deliveryId }) => deliveryId === job.deliveryId);
       expect([job.deliveryId, twice && !this.disturbed.has(job.deliveryId)]).toEqual([job.deliveryId, false]);

@@ -85,7 +85,7 @@ function addActionCommands(program: CommandUnknownOpts, client: Client, print: P
   for (const [name, description] of [
     ['validate', 'validate the address'],
     ['pause', 'pause the address: its deliveries are held'],
-    ['resume', 'resume the address: its held deliveries are sent'],
+    ['resume', 'resume the address: one held delivery goes first, the others follow if it succeeds'],
   ] as const) {
     program
       .command(`${name} <subscription>`)

@@ -49,7 +49,9 @@ function statusRoutes(api: Api, context: ConsoleContext): void {
 
   subscriptions.post('/v1/subscriptions/{id}/resume', {
     ...action,
-    summary: 'Resume it: consecutive failures are reset, held deliveries are sent',
+    summary: 'Resume it: one held delivery is sent first, the others follow if it succeeds',
+    description:
+      'While that delivery is on its way, `resuming` is true and all others stay held. If it succeeds, the consecutive failures are reset and the held deliveries are sent. If its attempt fails, the address is paused again, and `last_resume` says so. If nothing is held, the address is active at once.',
     async handle({ params: { id }, caller }) {
       const resumed = await change(context, id, {
         operator: caller,
@@ -72,7 +74,7 @@ function testRoute(api: Api, context: ConsoleContext): void {
     ...action,
     summary: 'Send it a test delivery',
     description:
-      'Sends an event of type webhook.test with sample data to this address only, whatever types it selected.',
+      'Sends an event of type webhook.test with sample data to this address only, whatever types it selected, also while it is paused.',
     body: testDeliverySchema,
     optionalBody: true,
     responses: { 202: { description: 'The delivery', schema: deliverySchema } },

@@ -26,6 +26,7 @@ export async function serializeSubscription(
     laneLength(store, 'held', subscription.id),
     serializeHealth(context, subscription),
   ]);
+  const { resuming, lastResume } = subscription;
   const overlaps = sealedSecretsAt(subscription, clock.now()).length > 1;
   return {
     id: subscription.id,
@@ -34,10 +35,16 @@ export async function serializeSubscription(
     environment: subscription.environment,
     description: subscription.description,
     status: subscription.status,
-    status_reason: subscription.statusReason,
+    status_reason: resuming ? null : subscription.statusReason,
     validated: subscription.status === 'active' || subscription.status === 'paused',
     paused: subscription.status === 'paused',
-    consecutive_failures: subscription.consecutiveFailures,
+    resuming,
+    last_resume: lastResume && {
+      at: instant(lastResume.atMs),
+      outcome: lastResume.outcome,
+      delivery_id: lastResume.deliveryId,
+    },
+    consecutive_failures: resuming ? 0 : subscription.consecutiveFailures,
     held_deliveries: held,
     health,
     previous_secret_until: overlaps ? instant(subscription.previousSecretUntilMs) : null,

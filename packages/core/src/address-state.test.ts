@@ -15,17 +15,21 @@ const failed = { kind: 'delivery_failed', pauseAfter: PAUSE_AFTER } as const;
 const refused = { kind: 'refused', reason: 'redirect' } as const;
 const awaiting: AddressState = {
   status: 'awaiting_validation',
+  resuming: false,
   statusReason: null,
   consecutiveFailures: 1,
   takesEvents: false,
 };
 const active: AddressState = { ...awaiting, status: 'active', takesEvents: true };
 const paused: AddressState = { ...active, status: 'paused', statusReason: 'operator' };
+/** Paused by failures before; its trial is not over. */
+const resuming: AddressState = { ...active, resuming: true, statusReason: 'consecutive_failures' };
 const denied: AddressState = { ...active, status: 'refused', statusReason: 'private_address' };
 
 it('a new address awaits validation and takes no events', () => {
   expect(NEW_ADDRESS).toEqual({
     status: 'awaiting_validation',
+    resuming: false,
     statusReason: null,
     consecutiveFailures: 0,
     takesEvents: false,
@@ -33,43 +37,59 @@ it('a new address awaits validation and takes no events', () => {
 });
 
 describe('each event in each status (specification 3.2)', () => {
-  const again = { status: 'awaiting_validation', statusReason: null, consecutiveFailures: 0 } as const;
+  const again = { status: 'awaiting_validation', resuming: false, statusReason: null, consecutiveFailures: 0 } as const;
   const toActive = { status: 'active', statusReason: null, takesEvents: true } as const;
-  const toRefused = { status: 'refused', statusReason: 'redirect' } as const;
-  const toPaused = { status: 'paused', statusReason: 'operator' } as const;
-  const resumed = { status: 'active', statusReason: null, consecutiveFailures: 0 } as const;
+  const toRefused = { status: 'refused', resuming: false, statusReason: 'redirect' } as const;
+  const toPaused = { status: 'paused', resuming: false, statusReason: 'operator' } as const;
+  const cleared = { resuming: false, statusReason: null, consecutiveFailures: 0 } as const;
+  const toResuming = { status: 'active', resuming: true } as const;
+  const back = { status: 'paused', resuming: false } as const;
   const unreachable = { statusReason: 'unreachable' } as const;
   const [same, counted, reset] = [{}, { consecutiveFailures: 2 }, { consecutiveFailures: 0 }];
   it.each<[AddressState, AddressEvent, Partial<AddressState>]>([
     [awaiting, { kind: 'acceptable' }, toActive],
     [active, { kind: 'acceptable' }, toActive],
     [paused, { kind: 'acceptable' }, same],
+    [resuming, { kind: 'acceptable' }, same],
     [denied, { kind: 'acceptable' }, toActive],
     [awaiting, refused, toRefused],
     [active, refused, toRefused],
     [paused, refused, toRefused],
+    [resuming, refused, toRefused],
     [denied, refused, toRefused],
     [awaiting, { kind: 'unreachable' }, unreachable],
     [active, { kind: 'unreachable' }, unreachable],
     [paused, { kind: 'unreachable' }, unreachable],
+    [resuming, { kind: 'unreachable' }, unreachable],
     [denied, { kind: 'unreachable' }, unreachable],
     [awaiting, { kind: 'url_changed' }, again],
     [active, { kind: 'url_changed' }, again],
     [paused, { kind: 'url_changed' }, again],
+    [resuming, { kind: 'url_changed' }, again],
     [denied, { kind: 'url_changed' }, again],
     [active, { kind: 'paused' }, toPaused],
     [paused, { kind: 'paused' }, same],
     [{ ...paused, statusReason: 'consecutive_failures' }, { kind: 'paused' }, same],
-    [active, { kind: 'resumed' }, resumed],
-    [paused, { kind: 'resumed' }, resumed],
-    [awaiting, failed, counted],
+    [resuming, { kind: 'paused' }, toPaused],
+    [active, { kind: 'resumed' }, cleared],
+    [paused, { kind: 'resumed' }, toResuming],
+    [resuming, { kind: 'resumed' }, same],
+    [awaiting, failed, same],
     [active, failed, counted],
-    [paused, failed, counted],
-    [denied, failed, counted],
+    [paused, failed, same],
+    [resuming, failed, same],
+    [denied, failed, same],
     [awaiting, { kind: 'delivery_succeeded' }, reset],
     [active, { kind: 'delivery_succeeded' }, reset],
     [paused, { kind: 'delivery_succeeded' }, reset],
+    [resuming, { kind: 'delivery_succeeded' }, reset],
     [denied, { kind: 'delivery_succeeded' }, reset],
+    [active, { kind: 'trial_succeeded' }, same],
+    [paused, { kind: 'trial_succeeded' }, same],
+    [resuming, { kind: 'trial_succeeded' }, cleared],
+    [active, { kind: 'trial_failed' }, same],
+    [paused, { kind: 'trial_failed' }, same],
+    [resuming, { kind: 'trial_failed' }, back],
   ])('%j after %j', (now, event, change) => {
     expect(nextAddressState(now, event)).toEqual({ ...now, ...change });
   });
@@ -83,6 +103,9 @@ describe('each event in each status (specification 3.2)', () => {
       conflict('Only a paused address can be resumed; this one is awaiting_validation. Validate it.'),
     );
     expect(() => nextAddressState(denied, { kind: 'resumed' })).toThrow(AppError);
+  });
+  it('a resume of an address that is resuming changes nothing', () => {
+    expect(nextAddressState(resuming, { kind: 'resumed' })).toBe(resuming);
   });
   it('a pause of a paused address changes nothing, and fields that are not of the state stay', () => {
     expect(nextAddressState(paused, { kind: 'paused' })).toBe(paused);
@@ -103,11 +126,17 @@ describe('consecutive failures', () => {
       consecutiveFailures: PAUSE_AFTER,
     });
   });
-  it('are counted in every status, and pause at the next failure once the address is active', () => {
-    const counted = fail(denied, PAUSE_AFTER + 1);
-    expect(counted.status).toBe('refused');
-    const validated = nextAddressState(counted, { kind: 'acceptable' });
-    expect(nextAddressState(validated, failed).status).toBe('paused');
+  it('are counted only while the address is active, and never beyond the limit', () => {
+    expect(fail(denied, PAUSE_AFTER + 1)).toEqual(denied);
+    expect(fail(fresh, PAUSE_AFTER + 1)).toEqual(fail(fresh, PAUSE_AFTER));
+    // The limit was lowered.
+    const counted = { ...fresh, consecutiveFailures: PAUSE_AFTER + 4 };
+    expect(fail(counted, 1)).toMatchObject({ status: 'paused', consecutiveFailures: PAUSE_AFTER });
+  });
+  it('are shown again after a resume whose trial failed', () => {
+    const limit = fail(fresh, PAUSE_AFTER);
+    const tried = nextAddressState(limit, { kind: 'resumed' });
+    expect(nextAddressState(tried, { kind: 'trial_failed' })).toEqual(limit);
   });
 });
 
@@ -121,6 +150,8 @@ describe('every sequence of events', () => {
     { kind: 'resumed' },
     failed,
     { kind: 'delivery_succeeded' },
+    { kind: 'trial_succeeded' },
+    { kind: 'trial_failed' },
   );
   /** The states that a new address goes through; an event that is refused leaves it as it is. */
   function statesAfter(events: AddressEvent[]): AddressState[] {
@@ -153,10 +184,13 @@ describe('every sequence of events', () => {
   it('keeps status and count consistent', () => {
     fc.assert(
       fc.property(fc.array(event, { maxLength: 30 }), (events) => {
-        for (const { status, statusReason, consecutiveFailures } of statesAfter(events)) {
+        for (const { status, resuming, statusReason, consecutiveFailures } of statesAfter(events)) {
           expect(SUBSCRIPTION_STATUSES).toContain(status);
           expect(consecutiveFailures).toBeGreaterThanOrEqual(0);
-          if (statusReason === 'operator' || statusReason === 'consecutive_failures') expect(status).toBe('paused');
+          expect(consecutiveFailures).toBeLessThanOrEqual(PAUSE_AFTER);
+          if (resuming) expect(status).toBe('active');
+          else if (statusReason === 'operator' || statusReason === 'consecutive_failures')
+            expect(status).toBe('paused');
         }
       }),
     );

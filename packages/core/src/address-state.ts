@@ -4,9 +4,17 @@ import type { StatusReason, SubscriptionStatus } from './subscription.ts';
 
 export interface AddressState {
   status: SubscriptionStatus;
-  /** Why it has its status, or why its last validation left it as it was; null where there is nothing to explain. */
+  /**
+   * Whether it was resumed and its trial is not over: one held delivery goes first, all others are held until it succeeds. Only an active
+   * address can be resuming.
+   */
+  resuming: boolean;
+  /**
+   * Why it has its status, or why its last validation left it as it was; null where there is nothing to explain. While it is resuming: why
+   * it was paused.
+   */
   statusReason: StatusReason | null;
-  /** Deliveries that failed since the last success, resume or new url. */
+  /** Deliveries that failed while it was active, since the last success, resume or new url. A resume counts once its trial has succeeded. */
   consecutiveFailures: number;
   /** Whether events are kept for it: from its first successful validation on, whatever its status. */
   takesEvents: boolean;
@@ -15,6 +23,7 @@ export interface AddressState {
 /** A new address, which is not validated yet. */
 export const NEW_ADDRESS: Readonly<AddressState> = {
   status: 'awaiting_validation',
+  resuming: false,
   statusReason: null,
   consecutiveFailures: 0,
   takesEvents: false,
@@ -33,29 +42,34 @@ export type AddressEvent =
   | { kind: 'paused' | 'resumed' }
   /** A delivery ended after its last attempt. `pauseAfter` is the number of consecutive failures that pauses an address. */
   | { kind: 'delivery_failed'; pauseAfter: number }
-  | { kind: 'delivery_succeeded' };
+  | { kind: 'delivery_succeeded' }
+  /** The trial of a resume had its attempt; it has also succeeded if nothing was held. */
+  | { kind: 'trial_succeeded' | 'trial_failed' };
 
 /**
- * The state after an event; the other fields of `now` stay as they are. Returns `now` itself if the address is already paused.
- * Throws `AppError` `conflict` if an operator may not pause or resume an address with this status.
+ * The state after an event; the other fields of `now` stay as they are. Returns `now` itself if the address is already paused, or already
+ * resuming. Throws `AppError` `conflict` if an operator may not pause or resume an address with this status.
  *
- * | status \ event      | acceptable | refused | unreachable | url_changed         | paused | resumed | delivery_failed      |
- * | ------------------- | ---------- | ------- | ----------- | ------------------- | ------ | ------- | -------------------- |
- * | awaiting_validation | active     | refused | same        | same                | throws | throws  | same                 |
- * | active              | same       | refused | same        | awaiting_validation | paused | same    | paused, at the limit |
- * | paused              | same       | refused | same        | awaiting_validation | same   | active  | same                 |
- * | refused             | active     | same    | same        | awaiting_validation | throws | throws  | same                 |
+ * | status \ event      | acceptable | refused | url_changed         | paused | resumed  | delivery_failed      | trial_succeeded | trial_failed |
+ * | ------------------- | ---------- | ------- | ------------------- | ------ | -------- | -------------------- | --------------- | ------------ |
+ * | awaiting_validation | active     | refused | same                | throws | throws   | same                 | same            | same         |
+ * | active              | same       | refused | awaiting_validation | paused | same     | paused, at the limit | same            | same         |
+ * | active, resuming    | same       | refused | awaiting_validation | paused | same     | same                 | active          | paused       |
+ * | paused              | same       | refused | awaiting_validation | same   | resuming | same                 | same            | same         |
+ * | refused             | active     | same    | awaiting_validation | throws | throws   | same                 | same            | same         |
  *
- * "same" means the same status. A failed delivery still raises the count of consecutive failures; one that succeeds resets it and changes
- * nothing else. The script `recordAttempt` of packages/store mirrors these two events, since they must be one step with the record of the
- * attempt; a test there compares the two.
+ * "same" means the same status; `unreachable` changes none. A failed delivery raises the count of consecutive failures, up to the limit,
+ * only while the address is active and not resuming; one that succeeds resets it and changes nothing else. The script `recordAttempt` of
+ * packages/store mirrors the last three events, since they must be one step with the record of the attempt; a test there compares the two.
  */
 export function nextAddressState<T extends AddressState>(now: T, event: AddressEvent): T {
   switch (event.kind) {
     case 'acceptable':
-      return now.status === 'paused' ? now : { ...now, status: 'active', statusReason: null, takesEvents: true };
+      return now.status === 'paused' || now.resuming
+        ? now
+        : { ...now, status: 'active', statusReason: null, takesEvents: true };
     case 'refused':
-      return { ...now, status: 'refused', statusReason: event.reason };
+      return { ...now, status: 'refused', resuming: false, statusReason: event.reason };
     case 'unreachable':
       return { ...now, statusReason: 'unreachable' };
     case 'url_changed':
@@ -63,22 +77,32 @@ export function nextAddressState<T extends AddressState>(now: T, event: AddressE
       return { ...now, ...NEW_ADDRESS, takesEvents: now.takesEvents };
     case 'paused':
       if (now.status === 'paused') return now;
-      if (now.status === 'active') return { ...now, status: 'paused', statusReason: 'operator' };
+      if (now.status === 'active') return { ...now, status: 'paused', resuming: false, statusReason: 'operator' };
       throw new AppError('conflict', `Only an active address can be paused; this one is ${now.status}.`);
     case 'resumed':
-      if (now.status === 'paused' || now.status === 'active')
-        return { ...now, status: 'active', statusReason: null, consecutiveFailures: 0 };
-      throw new AppError('conflict', `Only a paused address can be resumed; this one is ${now.status}. Validate it.`);
+      return resumed(now);
     case 'delivery_failed': {
-      const consecutiveFailures = now.consecutiveFailures + 1;
-      const pauses = now.status === 'active' && consecutiveFailures >= event.pauseAfter;
-      return pauses
+      if (now.status !== 'active' || now.resuming) return now;
+      const consecutiveFailures = Math.min(now.consecutiveFailures + 1, event.pauseAfter);
+      return consecutiveFailures === event.pauseAfter
         ? { ...now, status: 'paused', statusReason: 'consecutive_failures', consecutiveFailures }
         : { ...now, consecutiveFailures };
     }
     case 'delivery_succeeded':
       return { ...now, consecutiveFailures: 0 };
+    case 'trial_succeeded':
+      return now.resuming ? { ...now, resuming: false, statusReason: null, consecutiveFailures: 0 } : now;
+    case 'trial_failed':
+      return now.resuming ? { ...now, status: 'paused', resuming: false } : now;
     default:
       return event satisfies never;
   }
+}
+
+/** The reason and the count of a paused address are kept until the trial has succeeded, because its failure brings them back. */
+function resumed<T extends AddressState>(now: T): T {
+  if (now.resuming) return now;
+  if (now.status === 'paused') return { ...now, status: 'active', resuming: true };
+  if (now.status === 'active') return { ...now, statusReason: null, consecutiveFailures: 0 };
+  throw new AppError('conflict', `Only a paused address can be resumed; this one is ${now.status}. Validate it.`);
 }

@@ -2,6 +2,7 @@
 
 export const NOTICE_TYPES = [
   'subscription.paused',
+  'subscription.resume_failed',
   'subscription.refused',
   'subscription.failing',
   'subscription.recovered',

@@ -30,7 +30,18 @@ export interface Subscription extends AddressState {
   description: string;
   createdAtMs: number;
   updatedAtMs: number;
+  /** The last resume, since its last change of status by an operator or a validation; null where there was none. */
+  lastResume: LastResume | null;
 }
+
+/** How the last resume went. `deliveryId` is its trial; null while none is chosen, or if nothing was held. */
+export interface LastResume {
+  atMs: number;
+  outcome: ResumeOutcome;
+  deliveryId: string | null;
+}
+export const RESUME_OUTCOMES = ['trying', 'succeeded', 'failed'] as const;
+export type ResumeOutcome = (typeof RESUME_OUTCOMES)[number];
 type SessionEventType = (typeof SESSION_EVENT_TYPES)[number];
 
 export const SUBSCRIPTION_ENVIRONMENTS = [...ENVIRONMENTS, 'both'] as const;

@@ -7,3 +7,4 @@ export { openStorage, readBacklog } from './open-storage.ts';
 export { release } from './release.ts';
 export { replay } from './replay.ts';
 export { rescue } from './rescue.ts';
+export { sendTrial } from './send-trial.ts';

@@ -9,6 +9,7 @@ import {
   FAILURE_REASONS,
   HEALTH_STATES,
   REPLAY_STATUSES,
+  RESUME_OUTCOMES,
   SESSION_EVENT_TYPES,
   STATUS_REASONS,
   SUBSCRIPTION_ENVIRONMENTS,
@@ -59,6 +60,19 @@ export const subscriptionSchema = z
     status_reason: z.enum(STATUS_REASONS).nullable(),
     validated: z.boolean(),
     paused: z.boolean(),
+    resuming: z
+      .boolean()
+      .describe(
+        'After a resume: one held delivery is sent first, all others stay held until it succeeds. The status is active.',
+      ),
+    last_resume: z
+      .strictObject({
+        at: instant,
+        outcome: z.enum(RESUME_OUTCOMES),
+        delivery_id: z.string().nullable().describe('The delivery that is sent first; null if nothing was held'),
+      })
+      .nullable()
+      .describe('The last resume; null if there was none since an operator or a validation last changed the status'),
     consecutive_failures: count,
     held_deliveries: count,
     health: healthSchema,

@@ -9,12 +9,13 @@ import {
   type EventRef,
   type EventType,
   isFinished,
+  TEST_EVENT_TYPE,
   type Verdict,
 } from '@posthorn/core';
 import { DELETED } from './constants.ts';
 import { encodeAttempt, keptWhileUnfinishedMs } from './delivery-record.ts';
 import { decodeKind, keepEvent } from './events.ts';
-import { deliveryKey, prefixOfId, subscriptionKey } from './keys.ts';
+import { deliveryKey, prefixOfId, RESUMING, subscriptionKey } from './keys.ts';
 import { encodeCameBack, RESPONSES_AFTER_SUCCESS_MS } from './responses.ts';
 import { runScript, type ScriptResult } from './scripts.ts';
 import type { Store } from './store.ts';
@@ -28,7 +29,7 @@ const MISSED_AFTER_MS = 1_000;
 
 /** The fields that decide what a worker has to do for a job, and that an attempt needs. */
 const DELIVERY_FIELDS = ['st', 'g', 'x', 'e', 'c', 'n', 'k'];
-const ADDRESS_FIELDS = ['status', 'url', 'secret', 'previous_secret', 'previous_until'];
+const ADDRESS_FIELDS = ['status', 'url', 'secret', 'previous_secret', 'previous_until', 'trial'];
 
 type AttemptJob = Pick<DeliveryJob, 'deliveryId' | 'generation' | 'subscriptionId'>;
 
@@ -56,7 +57,8 @@ export type Begun =
   | { kind: 'subscription_deleted' };
 
 /**
- * Decides what a worker has to do for a job. Holds the delivery if its address is not active, and moves it to the overdue lane if its attempt is overdue.
+ * Decides what a worker has to do for a job. Holds the delivery if its address is not active (unless it is the
+ * trial of a resume, or a test delivery), and moves it to the overdue lane if its attempt is overdue.
  * Whatever was due before `dueBeforeMs` is overdue, also a first attempt.
  */
 export async function beginAttempt(store: Store, job: AttemptJob, nowMs: number, dueBeforeMs = 0): Promise<Begun> {
@@ -73,14 +75,14 @@ export async function beginAttempt(store: Store, job: AttemptJob, nowMs: number,
     if (status === undefined || isFinished(status)) return { kind: 'over' };
     if (Number(newestGeneration ?? 0) !== generation) return { kind: 'superseded' };
     if (dueAt != null && Number(dueAt) > nowMs) return { kind: 'snoozed', dueAtMs: Number(dueAt) };
-    const [addressStatus, url, secret, previousSecret, previousUntil] = address;
+    const [addressStatus, url, secret, previousSecret, previousUntil, trial] = address;
     if (addressStatus == null || addressStatus === DELETED) return { kind: 'subscription_deleted' };
-    if (addressStatus === 'active') {
+    const { type, environment } = decodeKind(Number(kind));
+    if (mayPass(addressStatus, trial === id, type)) {
       if (Number(dueAt ?? created) < Math.max(dueBeforeMs, dueAt == null ? 0 : nowMs - MISSED_AFTER_MS)) {
         const lane = await parkDelivery(store, job, nowMs, dueBeforeMs, true);
         if (lane === 'overdue' || lane === 'superseded') return { kind: lane };
       }
-      const { type, environment } = decodeKind(Number(kind));
       return {
         kind: 'attempt',
         attemptNumber: Number(attempts) + 1,
@@ -95,12 +97,18 @@ export async function beginAttempt(store: Store, job: AttemptJob, nowMs: number,
         previousSecretUntilMs: Number(previousUntil),
       };
     }
-    // The address was not active when it was read: the script holds the delivery unless that has changed. Then read again.
+    // It must not be sent by what was read: the script holds the delivery unless that has changed. Then read again.
     if (await runScript(store, 'hold', prefix, { id, generation, subscriptionId })) {
       await keepEvent(store, event, Number(created) + keptWhileUnfinishedMs(store));
       return { kind: 'held' };
     }
   }
+}
+
+/** Whether a delivery may be sent to an address with this stored status; lib/may-pass.lua asks the same. */
+function mayPass(addressStatus: string, isTrial: boolean, type: EventType): boolean {
+  if (addressStatus === 'active' || (addressStatus === RESUMING && isTrial)) return true;
+  return (addressStatus === 'paused' || addressStatus === RESUMING) && type === TEST_EVENT_TYPE;
 }
 
 /**

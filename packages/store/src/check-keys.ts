@@ -8,8 +8,11 @@ function fixedKeys(store: Store): [key: string, type: string][] {
   const ofPartition = (prefix: string): [string, string][] => [
     [keys.fanningOutKey(prefix), 'zset'],
     ...DELIVERY_STATUSES.map((status): [string, string] => [keys.byStatusKey(prefix, status), 'zset']),
-    ...SUBSCRIPTION_STATUSES.map((status): [string, string] => [keys.subscriptionsKey(prefix, status), 'zset']),
+    ...SUBSCRIPTION_STATUSES.flatMap((status) => keys.subscriptionsKeys(prefix, status)).map(
+      (key): [string, string] => [key, 'zset'],
+    ),
     ...keys.LANES.map((lane): [string, string] => [keys.laneIndexKey(prefix, lane), 'set']),
+    [keys.resumingKey(prefix), 'set'],
     [keys.closingKey(prefix), 'set'],
     [keys.leaseKey(prefix, 'maintenance'), 'string'],
     [keys.leaseKey(prefix, 'notifier'), 'string'],

@@ -3,13 +3,18 @@ import {
   type AuditAction,
   DELIVERY_STATUSES,
   type DeliveryStatus,
+  ENVIRONMENTS,
+  EVENT_TYPES,
   type FailureReason,
   HEALTH_MINUTES,
   HEALTH_RUN,
   type NoticeType,
   REPLAY_STATUSES,
+  RESUME_OUTCOMES,
+  type ResumeOutcome,
   type StatusReason,
   type SubscriptionStatus,
+  TEST_EVENT_TYPE,
   type Verdict,
 } from '@posthorn/core';
 import * as keys from './keys.ts';
@@ -31,6 +36,10 @@ const MAX_ERROR_LABELS = 20;
 const HEALTH_NOTICE_GAP_MS = 300_000;
 /** In place of a generation: the delivery was held, not released. */
 export const HELD_NOW = '-1';
+/** The trial of a resume is chosen among this many of the oldest held deliveries. */
+const MAX_TRIAL_CHOICE = 100;
+/** A trial that is due later than this waits for a retry, and another one is chosen; clocks differ by less. */
+const MAX_TRIAL_WAIT_MS = 60_000;
 /** Parked deliveries of a paused address that one script holds. */
 const HOLD_CHUNK = 500;
 /** Where an address has this many parked deliveries, a new one is parked at once. */
@@ -61,6 +70,7 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   KEY_REPLAYS: key(keys.replaysKey('')),
   KEY_REPLAYS_OF: key(keys.replaysOfKey('', '')),
   KEY_RESPONSES: key(keys.responsesKey('', '')),
+  KEY_RESUMING: key(keys.resumingKey('')),
   KEY_SUBSCRIPTION: key(keys.subscriptionKey('', '')),
   KEY_SUBSCRIPTION_CHANGES: key(keys.subscriptionChangesKey('')),
   KEY_SUBSCRIPTIONS: key(keys.subscriptionsKey('', '')),
@@ -77,12 +87,18 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   ...words<Verdict['kind']>('VERDICT_', ['succeeded', 'retry']),
   ...words<SubscriptionStatus>('', ['active', 'paused', 'refused']),
   DELETED: text(DELETED),
+  RESUMING: text(keys.RESUMING),
+  TYPE_TEST: String(EVENT_TYPES.indexOf(TEST_EVENT_TYPE)),
+  ENVIRONMENT_COUNT: String(ENVIRONMENTS.length),
+  ...words<ResumeOutcome>('OUTCOME_', RESUME_OUTCOMES),
   ...words('REPLAY_', REPLAY_STATUSES),
   ...words<StatusReason | FailureReason>('REASON_', ['consecutive_failures', 'subscription_deleted']),
   ...words<NoticeType>('NOTICE_', ['delivery.failed', 'subscription.paused', 'subscription.refused']),
+  ...words<NoticeType>('NOTICE_', ['subscription.resume_failed']),
   ...words<NoticeType>('NOTICE_', ['replay.done', 'replay.failed']),
   ...words<NoticeType>('NOTICE_', ['subscription.failing', 'subscription.recovered', 'subscription.failures']),
   ...words<AuditAction>('ACTION_', ['subscription.paused']),
+  ...words<AuditAction>('ACTION_', ['subscription.resume_succeeded', 'subscription.resume_failed']),
   GRACE_MS: String(GRACE_MS),
   MAX_CHANGES: String(MAX_CHANGES),
   MAX_NOTICES: String(MAX_NOTICES),
@@ -91,6 +107,8 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   MAX_ERROR_LABELS: String(MAX_ERROR_LABELS),
   HEALTH_NOTICE_GAP_MS: String(HEALTH_NOTICE_GAP_MS),
   HELD_NOW: text(HELD_NOW),
+  MAX_TRIAL_CHOICE: String(MAX_TRIAL_CHOICE),
+  MAX_TRIAL_WAIT_MS: String(MAX_TRIAL_WAIT_MS),
   HOLD_CHUNK: String(HOLD_CHUNK),
   PARK_NEW_FROM: String(PARK_NEW_FROM),
 };

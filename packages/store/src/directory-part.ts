@@ -6,10 +6,12 @@ import {
   type SubscriptionStatus,
 } from '@posthorn/core';
 import { DELETED, MAX_CHANGES } from './constants.ts';
-import { subscriptionChangesKey, subscriptionKey, subscriptionsKey } from './keys.ts';
+import { RESUMING, subscriptionChangesKey, subscriptionKey, subscriptionsKey } from './keys.ts';
 import { runScript } from './scripts.ts';
 import type { Store } from './store.ts';
 
+/** The statuses as they are stored, the first ones in the order of `SUBSCRIPTION_STATUSES`. */
+const STORED_STATUSES = [...SUBSCRIPTION_STATUSES, RESUMING];
 /** Records read by one pipeline, and ids read by one command. */
 const RECORDS_AT_ONCE = 500;
 /** More changes than the stream keeps, with what `MAXLEN ~` leaves over. As many as this are not followed one by one. */
@@ -53,7 +55,7 @@ export function followPartition(store: Store, prefix: string, changes: Changes, 
     const [last] = await store.redis.xrevrange(subscriptionChangesKey(prefix), '+', '-', 'COUNT', 1);
     const before = known;
     const found = new Map<string, Listed>();
-    for (const status of SUBSCRIPTION_STATUSES) {
+    for (const status of STORED_STATUSES) {
       for (let cursor: string | undefined; cursor !== '0'; ) {
         const key = subscriptionsKey(prefix, status);
         const [next, flat] = await store.redis.zscan(key, cursor ?? '0', 'COUNT', RECORDS_AT_ONCE);
@@ -72,12 +74,15 @@ export function followPartition(store: Store, prefix: string, changes: Changes, 
   const countsDiffer = (counts: readonly number[]) => {
     const own = new Map<string, number>();
     for (const { status } of known.values()) own.set(status, (own.get(status) ?? 0) + 1);
-    return SUBSCRIPTION_STATUSES.some((status, i) => (own.get(status) ?? 0) !== counts[i]);
+    const resuming = counts[SUBSCRIPTION_STATUSES.length] ?? 0;
+    return SUBSCRIPTION_STATUSES.some(
+      (status, i) => (own.get(status) ?? 0) !== (counts[i] ?? 0) + (status === 'active' ? resuming : 0),
+    );
   };
 
   return async (): Promise<void> => {
     if (position === undefined || now() - loadedAtMs > MAX_AGE_MS) return await load();
-    const statuses = SUBSCRIPTION_STATUSES.map((status) => ({ status }));
+    const statuses = STORED_STATUSES.map((status) => ({ status }));
     const read = await runScript(store, 'readChanges', prefix, { position, limit: MAX_FOLLOWED, statuses });
     // The entry at our position is gone: later ones may be gone too. So may those before the first one that we see of a stream at its limit.
     const [first] = read.changes;
@@ -116,7 +121,8 @@ function toListed(id: string, [status, environment, createdAt, url, description]
     id,
     text: `${url ?? ''}\n${description ?? ''}\n${id}`.toLowerCase(),
     // The words of the lists: 100,000 subscriptions share them.
-    status: SUBSCRIPTION_STATUSES.find((word) => word === status) ?? 'awaiting_validation',
+    status:
+      status === RESUMING ? 'active' : (SUBSCRIPTION_STATUSES.find((word) => word === status) ?? 'awaiting_validation'),
     environment: SUBSCRIPTION_ENVIRONMENTS.find((word) => word === environment) ?? 'both',
     createdAtMs: Number(createdAt),
   };

@@ -1,5 +1,5 @@
 /** Spells every key that Posthorn itself keeps in Redis (BullMQ's own are under `queuePrefix`). docs/architecture.md has the table. */
-import { type EventRef, partitionOf, partitionOfId } from '@posthorn/core';
+import { type EventRef, partitionOf, partitionOfId, type SubscriptionStatus } from '@posthorn/core';
 
 interface Partitioned {
   /** KEY_PREFIX. */
@@ -38,10 +38,15 @@ export const deliveryKey = (prefix: string, deliveryId: string) => `${prefix}:de
 /** Hash of what came back from a delivery's first and last failed attempt, and from the success after them, by attempt. */
 export const responsesKey = (prefix: string, deliveryId: string) => `${prefix}:responses:${deliveryId}`;
 export const subscriptionKey = (prefix: string, subscriptionId: string) => `${prefix}:subscription:${subscriptionId}`;
-/** Sorted set of the subscriptions with one status, by creation. Each subscription is in exactly one of them. */
+/** Sorted set of the subscriptions with one stored status (`resuming` is one), by creation. Each subscription is in exactly one of them. */
 export const subscriptionsKey = (prefix: string, status: string) => `${prefix}:subscriptions:${status}`;
 /** Stream of the ids of subscriptions that were saved, paused or deleted: consoles follow it (directory.ts). */
 export const subscriptionChangesKey = (prefix: string) => `${prefix}:subscription_changes`;
+/** The stored status of an active address that is resuming: every script that asks for an active address holds its deliveries. */
+export const RESUMING = 'resuming';
+/** The sorted sets of the subscriptions with one status. */
+export const subscriptionsKeys = (prefix: string, status: SubscriptionStatus) =>
+  (status === 'active' ? [status, RESUMING] : [status]).map((stored) => subscriptionsKey(prefix, stored));
 /** Set of the subscriptions that listen on one topic (core's match.ts). */
 export const topicKey = (prefix: string, topic: string) => `${prefix}:topic:${topic}`;
 /** Sorted set of the deliveries with one status, by creation. Each delivery is in exactly one of them. */
@@ -60,6 +65,8 @@ export type Lane = (typeof LANES)[number];
 export const laneKey = (prefix: string, lane: Lane, subscriptionId: string) => `${prefix}:${lane}:${subscriptionId}`;
 /** Set of the subscriptions that have deliveries to release from a lane. */
 export const laneIndexKey = (prefix: string, lane: Lane) => `${prefix}:release_${lane}`;
+/** Set of the subscriptions that are resuming: maintenance sends the trial of each. */
+export const resumingKey = (prefix: string) => `${prefix}:resuming`;
 /** Set of the deleted subscriptions that are not cleared away yet. */
 export const closingKey = (prefix: string) => `${prefix}:closing`;
 /**

@@ -2,7 +2,7 @@
 import type { DeliveryJob, EventRef, FailureReason } from '@posthorn/core';
 import { keptWhileUnfinishedMs } from './delivery-record.ts';
 import { keepEvent } from './events.ts';
-import { type Lane, laneIndexKey, laneKey, partitionPrefix, prefixOfSubscription } from './keys.ts';
+import { type Lane, laneIndexKey, laneKey, partitionPrefix, prefixOfSubscription, resumingKey } from './keys.ts';
 import { runScript } from './scripts.ts';
 import type { Store } from './store.ts';
 
@@ -37,6 +37,21 @@ export async function releaseDeliveries(
 /** The addresses of a partition that have deliveries to release from a lane. */
 export async function addressesToRelease(store: Store, partition: number, lane: Lane): Promise<string[]> {
   return await store.redis.smembers(laneIndexKey(partitionPrefix(store, partition), lane));
+}
+
+/** The addresses of a partition that are resuming. */
+export async function resumingAddresses(store: Store, partition: number): Promise<string[]> {
+  return await store.redis.smembers(resumingKey(partitionPrefix(store, partition)));
+}
+
+/**
+ * Takes the trial of an address that is resuming out of the held lane; the caller adds the job that it returns. Returns undefined if there
+ * is nothing to send: a trial is on its way, or the address is not resuming any more. If nothing is held, the address becomes active.
+ */
+export async function takeTrial(store: Store, subscriptionId: string, nowMs: number): Promise<ReleasedJob | undefined> {
+  const values = { subscriptionId, nowMs, retentionMs: store.retentionMs };
+  const job = await runScript(store, 'sendTrial', prefixOfSubscription(store, subscriptionId), values);
+  return job && { ...job, subscriptionId };
 }
 
 /** How many deliveries of an address wait in a lane. */

@@ -22,7 +22,7 @@ import {
   laneKey,
   prefixOfSubscription,
   replaysKey,
-  subscriptionsKey,
+  subscriptionsKeys,
 } from './keys.ts';
 import {
   type Filter,
@@ -83,7 +83,7 @@ export async function listSubscriptions(
   request: PageRequest,
 ): Promise<Page<StoredSubscription>> {
   const statuses = filter.status === undefined ? SUBSCRIPTION_STATUSES : [filter.status];
-  const keys = allPrefixes(store).flatMap((prefix) => statuses.map((status) => subscriptionsKey(prefix, status)));
+  const keys = allPrefixes(store).flatMap((prefix) => statuses.flatMap((status) => subscriptionsKeys(prefix, status)));
   const { status, environment } = filter;
   const source = sortedSetSource(store, SUBSCRIPTION_ID, keys);
   const isWanted = (subscription: Subscription) => matches(subscription, { status, environment });
@@ -104,8 +104,8 @@ export async function listReplays(
 /** The numbers of deliveries and subscriptions by status, and the age of the oldest pending delivery. Reads counts only, whatever the volume. */
 export async function readBacklog(store: Store, nowMs: number) {
   const [deliveries, subscriptions, failingAddresses, oldestMs] = await Promise.all([
-    countBy(store, DELIVERY_STATUSES, byStatusKey),
-    countBy(store, SUBSCRIPTION_STATUSES, subscriptionsKey),
+    countBy(store, DELIVERY_STATUSES, (prefix, status) => [byStatusKey(prefix, status)]),
+    countBy(store, SUBSCRIPTION_STATUSES, subscriptionsKeys),
     countFailing(store),
     oldestPending(store),
   ]);
@@ -129,12 +129,12 @@ async function oldestPending(store: Store): Promise<number | undefined> {
 async function countBy<S extends string>(
   store: Store,
   statuses: readonly S[],
-  keyOf: (prefix: string, status: string) => string,
+  keysOf: (prefix: string, status: S) => string[],
 ): Promise<Record<S, number>> {
   const counts = await Promise.all(
     statuses.map(async (status) => {
-      const each = await readPartitions(store, (prefix) => store.redis.zcard(keyOf(prefix, status)));
-      return [status, each.reduce((sum, n) => sum + n, 0)] as const;
+      const sizes = allPrefixes(store).flatMap((prefix) => keysOf(prefix, status).map((key) => store.redis.zcard(key)));
+      return [status, (await Promise.all(sizes)).reduce((sum, n) => sum + n, 0)] as const;
     }),
   );
   return Object.fromEntries(counts) as Record<S, number>;

@@ -24,6 +24,7 @@ function oneOf<const T extends string>(words: readonly T[]): (reply: unknown) =>
   };
 }
 const createdState = oneOf(CREATED_STATES);
+const trialKind = oneOf(['sent', 'waiting', 'over']);
 const recordedKind = oneOf(['recorded', 'repeated', 'over']);
 
 function list(reply: unknown): readonly unknown[] {
@@ -78,6 +79,16 @@ export const scripts = {
       isRetry: attempts !== '0',
     })),
   ),
+  sendTrial: script('subscriptionId nowMs:number retentionMs:number', (reply) => {
+    const [kind, deliveryId, generation, event, attempts] = list(reply).map(String);
+    if (trialKind(kind) !== 'sent') return undefined;
+    return {
+      deliveryId: String(deliveryId),
+      generation: Number(generation),
+      event: event as EventRef,
+      isRetry: attempts !== '0',
+    };
+  }),
   rescue: script('...jobs(deliveryId generation)', (reply) =>
     records(reply, 5).map(([deliveryId = '', generation, event, subscriptionId = '', dueAt]) => ({
       deliveryId,

@@ -2,8 +2,10 @@
 import {
   AppError,
   type AuditEntry,
+  type LastResume,
   NEW_ADDRESS,
   newSubscriptionId,
+  RESUME_OUTCOMES,
   type StatusReason,
   type Subscription,
   type SubscriptionEnvironment,
@@ -12,7 +14,7 @@ import {
 } from '@posthorn/core';
 import type { AuditNote } from './audit.ts';
 import { DELETED } from './constants.ts';
-import { prefixOfSubscription, subscriptionKey } from './keys.ts';
+import { prefixOfSubscription, RESUMING, subscriptionKey } from './keys.ts';
 import { fieldList, runScript } from './scripts.ts';
 import type { Store } from './store.ts';
 
@@ -55,6 +57,7 @@ export function newSubscription(
     ...NEW_ADDRESS,
     createdAtMs: nowMs,
     updatedAtMs: nowMs,
+    lastResume: null,
     previousSealedSecret: null,
     previousSecretUntilMs: 0,
     secretRotatedAtMs: null,
@@ -64,7 +67,8 @@ export function newSubscription(
 
 /**
  * Saves a subscription read before, or a new one. Returns whether it was saved: not if it has been changed or deleted meanwhile.
- * The workers count `consecutiveFailures`, so that is written only with `resetFailures`.
+ * The workers count `consecutiveFailures`, so that is written only with `resetFailures`. `lastResume` is written by scripts alone. A
+ * subscription saved as `resuming` has its trial sent by maintenance; if nothing of it waits outside the queue, it becomes active at once.
  */
 export async function saveSubscription(
   store: Store,
@@ -77,7 +81,7 @@ export async function saveSubscription(
   return await runScript(store, 'saveSubscription', prefixOfSubscription(store, id), {
     id,
     expectedRevision: subscription.revision,
-    status: subscription.status,
+    status: subscription.resuming ? RESUMING : subscription.status,
     createdAtMs: subscription.createdAtMs,
     topics: subscription.takesEvents ? topicsOfSubscription(subscription).join(' ') : '',
     nowMs: subscription.updatedAtMs,
@@ -156,11 +160,13 @@ function decode(id: string, record: Record<string, string>): StoredSubscription 
     eventTypes: types === 'all' ? types : (types.split(' ') as Exclude<Subscription['eventTypes'], 'all'>),
     environment: record.environment as SubscriptionEnvironment,
     description,
-    status: status as SubscriptionStatus,
+    status: status === RESUMING ? 'active' : (status as SubscriptionStatus),
+    resuming: status === RESUMING,
     statusReason: (record.status_reason as StatusReason | '' | undefined) || null,
     consecutiveFailures: Number(record.consecutive_failures ?? 0),
     createdAtMs: Number(record.created_at),
     updatedAtMs: Number(record.updated_at),
+    lastResume: decodeLastResume(record),
     sealedSecret: secret,
     previousSealedSecret: record.previous_secret || null,
     previousSecretUntilMs: Number(record.previous_until),
@@ -168,4 +174,11 @@ function decode(id: string, record: Record<string, string>): StoredSubscription 
     takesEvents: record.takes_events === '1',
     revision,
   };
+}
+
+/** A trial that an older version left behind when it changed the status counts as none. */
+function decodeLastResume(record: Record<string, string>): LastResume | null {
+  const outcome = RESUME_OUTCOMES.find((known) => known === record.resume_outcome);
+  if (outcome === undefined || (outcome === 'trying' && record.status !== RESUMING)) return null;
+  return { atMs: Number(record.resume_at), outcome, deliveryId: record.trial ?? null };
 }

@@ -12,6 +12,7 @@ import { pruneIndexes } from './prune-indexes.ts';
 import { releaseAtRate, releaseParked } from './release-lanes.ts';
 import { rescueLostJobs } from './rescue-lost-jobs.ts';
 import { runReplays } from './run-replays.ts';
+import { sendTrials } from './send-trials.ts';
 
 export interface MaintenanceContext extends DutyContext {
   registry: Registry;
@@ -28,6 +29,7 @@ const DUTIES = [
   releaseAtRate('held'),
   releaseAtRate('overdue'),
   releaseParked,
+  sendTrials,
   runReplays,
   closeDeleted,
   rescueLostJobs,

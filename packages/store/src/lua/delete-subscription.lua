@@ -14,5 +14,6 @@ call('SREM', KEY_RELEASE_HELD, id)
 announce(id)
 call('DEL', KEY_HEALTH .. id)
 call('ZREM', KEY_FAILING, id)
+call('SREM', KEY_RESUMING, id)
 audit(nowMs, retentionMs, auditEntry)
 return 1

@@ -1,12 +1,13 @@
--- Holds a delivery whose address was not active when the worker looked, if it still is not. Returns 1 where the delivery is held now, 0
+-- Holds a delivery that was not to be sent to its address when the worker looked, if it still is not. Returns 1 where the delivery is held now, 0
 -- where the job must look again.
 --@include status
+--@include may-pass
 
 local key = KEY_DELIVERY .. id
-local found = call('HMGET', key, 'st', 'g', 'c')
+local found = call('HMGET', key, 'st', 'g', 'c', 'k')
 if not found[1] or isFinished(found[1]) or (found[2] or '0') ~= generation then return 0 end
-local status = call('HGET', KEY_SUBSCRIPTION .. subscriptionId, 'status')
-if not status or status == DELETED or status == ACTIVE then return 0 end
+local address = call('HMGET', KEY_SUBSCRIPTION .. subscriptionId, 'status', 'trial')
+if not address[1] or address[1] == DELETED or mayPass(address[1], address[2], id, found[4]) then return 0 end
 if found[1] ~= HELD then
   call('HSET', key, 'st', HELD)
   call('HDEL', key, 'x')

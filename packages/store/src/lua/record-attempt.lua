@@ -1,5 +1,6 @@
 -- Records an attempt and its verdict, once: a second call with the same number changes nothing. Counts consecutive failures and pauses
--- the address at the limit, with a notice at a quarter, half and three quarters of it: mirrors `nextAddressState` of packages/core (specification 3.2). Returns {'recorded', 'over' or 'repeated',
+-- the address at the limit, with a notice at a quarter, half and three quarters of it; ends the resume whose trial this is: mirrors
+-- `nextAddressState` of packages/core (specification 3.2). Returns {'recorded', 'over' or 'repeated',
 -- consecutive failures, 1 where this paused the address, deliveries parked at the address}.
 local key = KEY_DELIVERY .. id
 local found = call('HMGET', key, 'st', 'n', 's', 'c', 'x')
@@ -21,16 +22,22 @@ if verdict == VERDICT_SUCCEEDED then
   end
   call('ZADD', INDEX_SUCCEEDED, created, id)
   call('ZREM', st == PENDING and INDEX_PENDING or st == WAITING_FOR_RETRY and INDEX_WAITING_FOR_RETRY or INDEX_HELD, id)
-  local failures = call('HGET', subscription, 'consecutive_failures')
-  if failures and failures ~= '0' then call('HSET', subscription, 'consecutive_failures', 0) end
-  return {'recorded', 0, 0, parked}
+  local address = call('HMGET', subscription, 'consecutive_failures', 'status', 'trial')
+  if address[1] and address[1] ~= '0' then call('HSET', subscription, 'consecutive_failures', 0) end
+  if address[2] ~= RESUMING or address[3] ~= id then return {'recorded', 0, 0, parked} end
 end
 
 --@include status
 --@include fail
 --@include audit
 --@include announce
+--@include end-resume
 
+local nowMs, retention = tonumber(endedAtMs), tonumber(retentionMs)
+if verdict == VERDICT_SUCCEEDED then
+  endResume(sub, OUTCOME_SUCCEEDED, nowMs, retention)
+  return {'recorded', 0, 0, parked}
+end
 call('HSET', key, 'n', number, 'a' .. number, attempt)
 -- Another job of the delivery was held while this attempt was in flight.
 if st == HELD then call('ZREM', KEY_HELD .. sub, id) end
@@ -43,23 +50,24 @@ if verdict == VERDICT_RETRY then
   call('PEXPIREAT', responses, responsesUntilMs)
   call('HSET', key, 'st', WAITING_FOR_RETRY, 'x', nextAttemptAtMs)
   move(id, created, st, WAITING_FOR_RETRY)
-  return {'recorded', 0, 0, parked}
+else
+  fail(id, st, sub, created, reason, nowMs, expiresAtMs, retention)
 end
-local nowMs, retention = tonumber(endedAtMs), tonumber(retentionMs)
-fail(id, st, sub, created, reason, nowMs, expiresAtMs, retention)
-local address = call('HMGET', subscription, 'status', 'created_at')
-if not address[1] or address[1] == DELETED then return {'recorded', 0, 0, parked} end
-local failures = call('HINCRBY', subscription, 'consecutive_failures', 1)
-local limit = tonumber(pauseAfter)
-if address[1] == ACTIVE and failures < limit then
+local address = call('HMGET', subscription, 'status', 'created_at', 'trial', 'consecutive_failures')
+local failures, limit = tonumber(address[4]) or 0, tonumber(pauseAfter)
+if address[1] == RESUMING and address[3] == id then endResume(sub, OUTCOME_FAILED, nowMs, retention) end
+if verdict == VERDICT_RETRY or address[1] ~= ACTIVE then return {'recorded', failures, 0, parked} end
+failures = math.min(failures + 1, limit)
+call('HSET', subscription, 'consecutive_failures', failures)
+if failures < limit then
   for quarter = 1, 3 do
     if failures == math.floor(limit * quarter / 4) then
       notify(nowMs, NOTICE_SUBSCRIPTION_FAILURES, 's', sub, 'n', failures, 'l', pauseAfter)
       break
     end
   end
+  return {'recorded', failures, 0, parked}
 end
-if failures < limit or address[1] ~= ACTIVE then return {'recorded', failures, 0, parked} end
 call('HSET', subscription, 'status', PAUSED, 'status_reason', REASON_CONSECUTIVE_FAILURES, 'updated_at', nowMs)
 call('HINCRBY', subscription, 'revision', 1)
 call('ZADD', KEY_SUBSCRIPTIONS .. PAUSED, address[2], sub)

@@ -1,22 +1,25 @@
 -- Takes up to `limit` deliveries out of a lane, oldest first. Each gets a new generation, whose job the caller adds next (if it does not,
 -- the rescue of lost jobs does). Nothing leaves the held lane unless the address is active. Deliveries in another lane of an address that
--- is not active are held from now on, and returned with the generation HELD_NOW. An overdue one is due at `dueAtMs`, so its next attempt
+-- is not active are held from now on, and returned with the generation HELD_NOW, except its trial and test deliveries (lib/may-pass.lua). An overdue one is due at `dueAtMs`, so its next attempt
 -- is not overdue again; but if a slow worker has recorded an attempt meanwhile, the retry keeps its later time.
 -- Returns (delivery, generation, event, attempts recorded)…
 --@include status
+--@include may-pass
 
-local status = call('HGET', KEY_SUBSCRIPTION .. subscriptionId, 'status')
-local hold = lane ~= LANE_HELD and status and status ~= ACTIVE and status ~= DELETED
+local address = call('HMGET', KEY_SUBSCRIPTION .. subscriptionId, 'status', 'trial')
+local status = address[1]
+local holdsOthers = lane ~= LANE_HELD and status and status ~= ACTIVE and status ~= DELETED
 if lane == LANE_HELD and status ~= ACTIVE then
   call('SREM', indexKey, subscriptionId)
   return {}
 end
 local released = {}
-for _, id in ipairs(call('ZRANGE', laneKey, 0, (hold and HOLD_CHUNK or limit) - 1)) do
+for _, id in ipairs(call('ZRANGE', laneKey, 0, (holdsOthers and HOLD_CHUNK or limit) - 1)) do
   local key = KEY_DELIVERY .. id
-  local found = call('HMGET', key, 'st', 'n', 'c', 'e', 'x')
+  local found = call('HMGET', key, 'st', 'n', 'c', 'e', 'x', 'k')
   local st, attempts, created = found[1], found[2], found[3]
   if st and not isFinished(st) then
+    local hold = holdsOthers and not mayPass(status, address[2], id, found[6])
     released[#released + 1] = id
     if hold then
       call('HSET', key, 'st', HELD)

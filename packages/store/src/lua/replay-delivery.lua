@@ -7,7 +7,8 @@ local failed = call('HMGET', KEY_DELIVERY .. failedId, 'st', 'f', 'e', 'k')
 if not failed[1] then return 'gone' end
 if failed[1] ~= FAILED then return 'not_failed' end
 if nowMs > failed[2] + retentionMs then return 'too_late' end
-if call('HGET', KEY_SUBSCRIPTION .. subscriptionId, 'status') ~= ACTIVE then return 'not_active' end
+local status = call('HGET', KEY_SUBSCRIPTION .. subscriptionId, 'status')
+if status ~= ACTIVE and status ~= RESUMING then return 'not_active' end
 local state = replay(subscriptionId, failedId, failed, firstId, newId, nowMs, oldestMs, lifeMs)
 audit(nowMs, retentionMs, auditEntry)
 return state

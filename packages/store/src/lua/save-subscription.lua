@@ -1,5 +1,6 @@
--- Writes a subscription as a whole, and the indexes that follow from it. Returns its new revision, or -1 where its revision is not the
--- expected one any more ('' for a new subscription). Releases the held deliveries of a subscription that becomes active.
+-- Writes a subscription as a whole, and the indexes that follow from it. Returns its status as stored, or -1 where its revision is not the
+-- expected one any more ('' for a new subscription). Releases the held deliveries of a subscription that becomes active. One
+-- that is to be resuming becomes active at once if none of its deliveries is in a lane.
 --@include audit
 --@include announce
 --@include notify
@@ -8,6 +9,9 @@ local key = KEY_SUBSCRIPTION .. id
 local old = call('HMGET', key, 'revision', 'status', 'topics', 'url')
 local oldStatus, oldTopics = old[2], old[3] or ''
 if (old[1] or '') ~= expectedRevision or oldStatus == DELETED then return -1 end
+local isResumed = status == RESUMING and oldStatus ~= RESUMING
+local needsNoTrial = isResumed and call('EXISTS', KEY_HELD .. id, KEY_PARKED .. id, KEY_OVERDUE .. id) == 0
+if needsNoTrial then status = ACTIVE end
 call('HSET', key, 'status', status, 'created_at', createdAtMs, 'topics', topics)
 for field, value in fields do
   call('HSET', key, field, value)
@@ -17,13 +21,17 @@ for field, value in fields do
     call('ZREM', KEY_FAILING, id)
   end
 end
-local revision = call('HINCRBY', key, 'revision', 1)
+call('HINCRBY', key, 'revision', 1)
 if oldStatus ~= status then
   call('ZADD', KEY_SUBSCRIPTIONS .. status, createdAtMs, id)
   if oldStatus then call('ZREM', KEY_SUBSCRIPTIONS .. oldStatus, id) end
   if status == PAUSED then notify(nowMs, NOTICE_SUBSCRIPTION_PAUSED, 's', id, 'w', statusReason) end
   if status == REFUSED then notify(nowMs, NOTICE_SUBSCRIPTION_REFUSED, 's', id, 'w', statusReason) end
 end
+if oldStatus and oldStatus ~= status then call('HDEL', key, 'trial', 'resume_at', 'resume_outcome') end
+if isResumed then call('HSET', key, 'resume_at', nowMs, 'resume_outcome', needsNoTrial and OUTCOME_SUCCEEDED or OUTCOME_TRYING) end
+if needsNoTrial then call('HSET', key, 'status_reason', '', 'consecutive_failures', 0) end
+if status == RESUMING then call('SADD', KEY_RESUMING, id) elseif oldStatus == RESUMING then call('SREM', KEY_RESUMING, id) end
 if oldTopics ~= topics then
   for topic in string.gmatch(oldTopics, '%S+') do call('SREM', KEY_TOPIC .. topic, id) end
   for topic in string.gmatch(topics, '%S+') do call('SADD', KEY_TOPIC .. topic, id) end
@@ -31,4 +39,4 @@ end
 if status == ACTIVE and call('EXISTS', KEY_HELD .. id) == 1 then call('SADD', KEY_RELEASE_HELD, id) end
 announce(id)
 if auditEntry ~= '' then audit(nowMs, retentionMs, auditEntry) end
-return revision
+return status

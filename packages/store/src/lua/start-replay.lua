@@ -3,7 +3,7 @@
 
 local status = call('HGET', KEY_SUBSCRIPTION .. subscriptionId, 'status')
 if not status or status == DELETED then return 'no_subscription' end
-if status ~= ACTIVE then return 'not_active' end
+if status ~= ACTIVE and status ~= RESUMING then return 'not_active' end
 call('HSET', KEY_REPLAY .. id, 'subscription', subscriptionId, 'status', REPLAY_RUNNING)
 for field, value in fields do call('HSET', KEY_REPLAY .. id, field, value) end
 call('SADD', KEY_REPLAYING, id)

@@ -26,7 +26,7 @@ export function SubscriptionPage() {
     <PageBody
       title={data?.url ?? 'Subscription'}
       heading={data?.url}
-      badge={data && <StatusBadge status={data.status} />}
+      badge={data && <StatusBadge status={data.resuming ? 'resuming' : data.status} />}
       back={{ to: '/subscriptions', label: 'Subscriptions' }}
       actions={data && <SubscriptionActions subscription={data} />}
     >
@@ -46,6 +46,13 @@ function Content({ subscription }: { subscription: Subscription }) {
         <Alert color={alerts[status].color} title={alerts[status].title}>
           {reason && statusTexts[reason]}
           {held > 0 && ` ${countText(held)} ${held === 1 ? 'delivery is' : 'deliveries are'} held, not lost.`}
+          <FailedResume resume={subscription.last_resume} />
+        </Alert>
+      )}
+      {subscription.resuming && (
+        <Alert color="blue" title="Resuming: one held delivery goes first">
+          If it succeeds, {held > 0 && `the ${countText(held)} held and `}all new deliveries follow. If it fails, the
+          address is paused again and they stay held. <ResumeDelivery resume={subscription.last_resume} />
         </Alert>
       )}
       <SimpleGrid cols={{ base: 2, md: 4 }} spacing="sm">
@@ -87,9 +94,27 @@ function Content({ subscription }: { subscription: Subscription }) {
   );
 }
 
+/** Says that the last resume failed, and links the delivery that was sent. */
+function FailedResume({ resume }: { resume: Subscription['last_resume'] }) {
+  if (resume?.outcome !== 'failed') return null;
+  return (
+    <Text size="sm" mt={4}>
+      The last resume, <Instant at={resume.at} />, failed: one delivery was sent and failed. No other was sent.{' '}
+      <ResumeDelivery resume={resume} />
+    </Text>
+  );
+}
+
+function ResumeDelivery({ resume }: { resume: Subscription['last_resume'] }) {
+  if (!resume?.delivery_id) return null;
+  return <PageLink to={`/deliveries/${resume.delivery_id}`}>Open that delivery</PageLink>;
+}
+
 /** The number of consecutive failures, and how close it is to the number that pauses the address. */
-function ConsecutiveFailures({ count }: { count: number }) {
+function ConsecutiveFailures({ count: counted }: { count: number }) {
   const pauseAfter = useOverview().data?.rules.pause_after ?? 20;
+  // An older version counted beyond the limit.
+  const count = Math.min(counted, pauseAfter);
   const value = (
     <>
       {count}{' '}

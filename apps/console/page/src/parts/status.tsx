@@ -3,12 +3,13 @@
 import { Badge } from '@mantine/core';
 import type { Delivery, Replay, Subscription } from '@posthorn/operator-api';
 
-type Status = Subscription['status'] | Delivery['status'] | Replay['status'];
+type Status = Subscription['status'] | 'resuming' | Delivery['status'] | Replay['status'];
 
 export const looks: Record<Status, { color: string; label: string }> = {
   awaiting_validation: { color: 'gray', label: 'Awaiting validation' },
   active: { color: 'teal', label: 'Active' },
   paused: { color: 'orange', label: 'Paused' },
+  resuming: { color: 'blue', label: 'Resuming' },
   refused: { color: 'red', label: 'Refused' },
   pending: { color: 'blue', label: 'Pending' },
   waiting_for_retry: { color: 'yellow', label: 'Waiting for retry' },

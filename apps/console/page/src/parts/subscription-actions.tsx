@@ -37,7 +37,7 @@ export function SubscriptionActions({ subscription }: { subscription: Subscripti
   const path = `/v1/subscriptions/${id}`;
   const validate = usePost(`${path}/validate`, { done: 'The address was validated.' });
   const pause = usePost(`${path}/pause`, { done: 'Paused. Deliveries are held from now on.' });
-  const resume = usePost(`${path}/resume`, { done: 'Resumed. Held deliveries are sent now.' });
+  const resume = usePost(`${path}/resume`, { done: 'Resumed. If deliveries are held, one goes first.' });
   const test = usePost<Delivery>(`${path}/test`);
   const remove = useChange(() => call('DELETE', path), { done: 'Deleted.', onDone: () => navigate('/subscriptions') });
   const confirmDelete = () =>
@@ -55,7 +55,9 @@ export function SubscriptionActions({ subscription }: { subscription: Subscripti
     });
   return (
     <>
-      {status === 'active' && <ActionButton label="Send test" icon={IconSend} change={test} variant="default" />}
+      {(status === 'active' || status === 'paused') && (
+        <ActionButton label="Send test" icon={IconSend} change={test} variant="default" />
+      )}
       {status === 'paused' && <ActionButton label="Resume" icon={IconPlayerPlay} change={resume} />}
       {(status === 'awaiting_validation' || status === 'refused') && (
         <ActionButton label="Validate" icon={IconShieldCheck} change={validate} />

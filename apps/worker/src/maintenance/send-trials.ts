@@ -1,0 +1,15 @@
+/** Maintenance duty: sends the trial of each address that is resuming, and replaces a trial that came to nothing. */
+import { sendTrial } from '@posthorn/dispatch';
+import { resumingAddresses } from '@posthorn/store';
+import type { Duty, DutyContext } from './duty.ts';
+
+/** A script chooses the trial and stores it in the same step, so of two processes at once one sends it. */
+export const sendTrials = (context: DutyContext): Duty => ({
+  name: 'send_trials',
+  everyMs: 500,
+  async run(partition) {
+    for (const subscriptionId of await resumingAddresses(context.store, partition)) {
+      await sendTrial(context, subscriptionId, context.clock.now());
+    }
+  },
+});

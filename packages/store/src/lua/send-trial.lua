@@ -1,0 +1,46 @@
+-- Sends the trial of an address that is resuming: of the oldest held deliveries, the one with the fewest attempts. A trial that was held
+-- again, has ended or is gone is replaced; so is one that waits for a retry, whose attempt a process recorded that knows no trials. With
+-- nothing left in a lane, the address becomes active. Returns {'sent', delivery, generation, event, attempts recorded}, {'waiting'} for the
+-- result of a trial or for other duties to hold what is in another lane, or {'over'} if the address is not resuming any more.
+--@include status
+--@include end-resume
+
+local key = KEY_SUBSCRIPTION .. subscriptionId
+local address = call('HMGET', key, 'status', 'trial')
+if address[1] ~= RESUMING then
+  call('SREM', KEY_RESUMING, subscriptionId)
+  return {'over'}
+end
+if address[2] then
+  local trial = call('HMGET', KEY_DELIVERY .. address[2], 'st', 'x')
+  if trial[1] == SUCCEEDED then
+    endResume(subscriptionId, OUTCOME_SUCCEEDED, nowMs, retentionMs)
+    return {'over'}
+  end
+  local isOnItsWay = trial[1] == PENDING or trial[1] == WAITING_FOR_RETRY
+  if isOnItsWay and (tonumber(trial[2]) or 0) - nowMs <= MAX_TRIAL_WAIT_MS then return {'waiting'} end
+end
+local lane = KEY_HELD .. subscriptionId
+local chosen, record
+local held = call('ZRANGE', lane, 0, MAX_TRIAL_CHOICE - 1)
+for _, id in ipairs(held) do
+  local found = call('HMGET', KEY_DELIVERY .. id, 'st', 'n', 'c', 'e')
+  if found[1] ~= HELD then
+    call('ZREM', lane, id)
+  elseif not record or tonumber(found[2]) < tonumber(record[2]) then
+    chosen, record = id, found
+  end
+end
+if not record then
+  local isEmpty = call('EXISTS', lane, KEY_PARKED .. subscriptionId, KEY_OVERDUE .. subscriptionId) == 0
+  if not isEmpty then return {'waiting'} end
+  call('HDEL', key, 'trial')
+  endResume(subscriptionId, OUTCOME_SUCCEEDED, nowMs, retentionMs)
+  return {'over'}
+end
+local st = record[2] == '0' and PENDING or WAITING_FOR_RETRY
+call('HSET', key, 'trial', chosen)
+call('HSET', KEY_DELIVERY .. chosen, 'st', st)
+move(chosen, record[3], HELD, st)
+call('ZREM', lane, chosen)
+return {'sent', chosen, tostring(call('HINCRBY', KEY_DELIVERY .. chosen, 'g', 1)), record[4], record[2]}

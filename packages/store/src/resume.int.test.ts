@@ -1,0 +1,281 @@
+/** A resume sends one held delivery first, its trial; what happens to all others depends on it. */
+import { describe, expect, it } from '@jest/globals';
+import { eventRef, nextAddressState, partitionOf, type Verdict } from '@posthorn/core';
+import {
+  addressesToRelease,
+  changeSubscription,
+  deleteSubscription,
+  endDeliveries,
+  laneLength,
+  listSubscriptions,
+  loadSubscriptions,
+  type ReleasedJob,
+  readBacklog,
+  releaseDeliveries,
+  resumingAddresses,
+  takeTrial,
+  waitingNotices,
+} from './index.ts';
+import { byStatusKey, deliveryKey, laneKey, partitionPrefix } from './keys.ts';
+import { attempt, begin, deliver, event, failure, loadOne, park, store, subscribe, time } from './test-deliveries.ts';
+
+type Change = 'paused' | 'resumed' | 'url_changed' | 'acceptable';
+const change = (id: string, kind: Change) =>
+  changeSubscription(store, id, (now) => ({ ...nextAddressState(now, { kind }), updatedAtMs: time.nowMs }));
+const stateOf = async (id: string) => (await loadSubscriptions(store, [id]))[0]!;
+const retry = (): Verdict => ({ kind: 'retry', delayMs: 300_000, nextAttemptAtMs: time.nowMs + 300_000 });
+const partition = (id: string) => partitionOf(id, store.partitions);
+const trialOf = (id: string) => takeTrial(store, id, time.nowMs);
+
+/** An address that is paused by a failure, and `count` deliveries that it holds, oldest first. */
+async function pausedWith(count: number) {
+  const { id } = await subscribe();
+  const [failed] = await deliver([id]);
+  await attempt(failed!.deliveryId, 1, failure, 1);
+  const held: string[] = [];
+  for (let i = 0; i < count; i++) {
+    time.nowMs += 1;
+    const [made] = await deliver([id]);
+    expect(made!.state).toBe('held');
+    held.push(made!.deliveryId);
+  }
+  return { id, held };
+}
+async function resumedWith(count: number) {
+  const { id, held } = await pausedWith(count);
+  await change(id, 'resumed');
+  return { id, held, trial: (await trialOf(id)) as ReleasedJob };
+}
+
+describe('a resume', () => {
+  it('sends one held delivery and holds everything else until that one succeeds', async () => {
+    const { id, held } = await pausedWith(3);
+    await change(id, 'resumed');
+    expect(await stateOf(id)).toMatchObject({
+      status: 'active',
+      resuming: true,
+      lastResume: { atMs: time.nowMs, outcome: 'trying', deliveryId: null },
+    });
+    expect(await resumingAddresses(store, partition(id))).toEqual([id]);
+    const trial = await trialOf(id);
+    expect(trial).toMatchObject({ deliveryId: held[0], generation: 1, subscriptionId: id, isRetry: false });
+    expect(await trialOf(id)).toBeUndefined();
+    expect(await releaseDeliveries(store, 'held', id, 10, time.nowMs)).toEqual([]);
+    time.nowMs += 1;
+    const [meanwhile] = await deliver([id]);
+    expect(meanwhile!.state).toBe('held');
+    expect(await begin(trial!)).toMatchObject({ kind: 'attempt', attemptNumber: 1 });
+    await attempt(trial!.deliveryId, 1, { kind: 'succeeded' });
+    expect(await stateOf(id)).toMatchObject({
+      status: 'active',
+      resuming: false,
+      statusReason: null,
+      consecutiveFailures: 0,
+      lastResume: { outcome: 'succeeded', deliveryId: held[0] },
+    });
+    expect(await resumingAddresses(store, partition(id))).toEqual([]);
+    expect(await addressesToRelease(store, partition(id), 'held')).toEqual([id]);
+    const released = await releaseDeliveries(store, 'held', id, 10, time.nowMs);
+    expect(released.map(({ deliveryId }) => deliveryId)).toEqual([held[1], held[2], meanwhile!.deliveryId]);
+  });
+
+  it.each([
+    ['is retried', retry],
+    ['fails', () => failure],
+  ])('pauses the address again if its trial %s; what is held stays untouched', async (_, verdict) => {
+    const { id, held, trial } = await resumedWith(3);
+    const before = await Promise.all(held.slice(1).map(loadOne));
+    const recorded = await attempt(trial.deliveryId, 1, verdict(), 1);
+    expect(recorded).toMatchObject({ kind: 'recorded', paused: false });
+    expect(await stateOf(id)).toMatchObject({
+      status: 'paused',
+      resuming: false,
+      statusReason: 'consecutive_failures',
+      consecutiveFailures: 1,
+      lastResume: { outcome: 'failed', deliveryId: trial.deliveryId },
+    });
+    expect(await Promise.all(held.slice(1).map(loadOne))).toEqual(before);
+    expect(await trialOf(id)).toBeUndefined();
+    expect(await laneLength(store, 'held', id)).toBe(2);
+    const notices = await waitingNotices(store, partition(id), 10, {});
+    expect(notices.filter(({ type }) => type === 'subscription.resume_failed')).toMatchObject([
+      { subscriptionId: id, deliveryId: trial.deliveryId, reason: 'consecutive_failures' },
+    ]);
+  });
+
+  it('tries the delivery with the fewest attempts, the oldest of them, among the first 100', async () => {
+    const { id } = await subscribe();
+    const made: string[] = [];
+    for (let i = 0; i < 102; i++) {
+      time.nowMs += 1;
+      const [{ deliveryId } = { deliveryId: '' }] = await deliver([id]);
+      made.push(deliveryId);
+      for (let number = 1; number <= (i === 100 ? 1 : i === 60 || i === 70 ? 2 : 3) && i < 101; number++)
+        await attempt(deliveryId, number, { kind: 'retry', delayMs: 1, nextAttemptAtMs: time.nowMs + 1 });
+    }
+    await change(id, 'paused');
+    time.nowMs += 10;
+    for (const deliveryId of made)
+      expect(await begin({ deliveryId, generation: 0, subscriptionId: id })).toEqual({ kind: 'held' });
+    await change(id, 'resumed');
+    expect(await trialOf(id)).toMatchObject({ deliveryId: made[60], isRetry: true });
+  });
+
+  it('needs no trial if nothing waits in a lane', async () => {
+    const { id } = await pausedWith(0);
+    await change(id, 'resumed');
+    expect(await stateOf(id)).toMatchObject({
+      status: 'active',
+      resuming: false,
+      statusReason: null,
+      consecutiveFailures: 0,
+      lastResume: { outcome: 'succeeded', deliveryId: null },
+    });
+    expect((await deliver([id]))[0]!.state).toBe('pending');
+  });
+
+  it('waits until parked deliveries are held, and tries one of them', async () => {
+    const { id } = await subscribe();
+    const sent = event();
+    const [made] = await deliver([id], sent);
+    const job = { deliveryId: made!.deliveryId, generation: 0, subscriptionId: id, event: eventRef(sent) };
+    expect(await park(job)).toBe('parked');
+    await change(id, 'paused');
+    await change(id, 'resumed');
+    expect((await stateOf(id)).resuming).toBe(true);
+    expect(await trialOf(id)).toBeUndefined();
+    expect(await releaseDeliveries(store, 'parked', id, 1, time.nowMs)).toEqual([]);
+    expect(await trialOf(id)).toMatchObject({ deliveryId: made!.deliveryId, generation: 1 });
+  });
+
+  it('ends if the last held delivery is gone before a trial', async () => {
+    const { id, held } = await pausedWith(1);
+    await change(id, 'resumed');
+    const { event: ref } = await loadOne(held[0]!);
+    await endDeliveries(store, partition(id), [{ id: held[0]!, event: ref }], 'expired', time.nowMs);
+    expect(await trialOf(id)).toBeUndefined();
+    expect(await stateOf(id)).toMatchObject({ status: 'active', resuming: false });
+    expect(await resumingAddresses(store, partition(id))).toEqual([]);
+  });
+
+  it('asked for again while it is resuming changes nothing', async () => {
+    const { id, trial } = await resumedWith(2);
+    const before = await stateOf(id);
+    expect(await changeSubscription(store, id, (now) => nextAddressState(now, { kind: 'resumed' }))).toMatchObject({
+      lastResume: before.lastResume,
+      resuming: true,
+    });
+    expect(await trialOf(id)).toBeUndefined();
+    expect(before.lastResume?.deliveryId).toBe(trial.deliveryId);
+  });
+
+  it('is listed and counted as active', async () => {
+    const { id } = await resumedWith(1);
+    const { items } = await listSubscriptions(store, { status: 'active' }, { limit: 10 });
+    expect(items.map((item) => item.id)).toEqual([id]);
+    expect((await listSubscriptions(store, { status: 'paused' }, { limit: 10 })).items).toEqual([]);
+    expect((await listSubscriptions(store, {}, { limit: 10 })).items).toHaveLength(1);
+    expect((await readBacklog(store, time.nowMs)).subscriptions).toMatchObject({ active: 1, paused: 0 });
+  });
+});
+
+describe('a trial', () => {
+  it('that finds no slot is parked and released, not held', async () => {
+    const { id, trial } = await resumedWith(2);
+    expect(await park(trial)).toBe('parked');
+    expect(await trialOf(id)).toBeUndefined();
+    const released = await releaseDeliveries(store, 'parked', id, 1, time.nowMs);
+    expect(released).toMatchObject([{ deliveryId: trial.deliveryId, generation: 2 }]);
+    expect(await begin(released[0]!)).toMatchObject({ kind: 'attempt' });
+  });
+  it('that is overdue after an outage is released, not held', async () => {
+    const { id, trial } = await resumedWith(2);
+    expect(await begin(trial, time.nowMs, time.nowMs + 1)).toEqual({ kind: 'overdue' });
+    expect(await trialOf(id)).toBeUndefined();
+    const [released] = await releaseDeliveries(store, 'overdue', id, 1, time.nowMs);
+    expect(released).toMatchObject({ deliveryId: trial.deliveryId });
+    expect(await begin(released!)).toMatchObject({ kind: 'attempt' });
+  });
+  it('is replaced if a worker that knows no trials has held it', async () => {
+    const { id, held, trial } = await resumedWith(2);
+    // What the script of an older version writes.
+    const prefix = partitionPrefix(store, partition(id));
+    await store.redis.hset(deliveryKey(prefix, trial.deliveryId), { st: '2' });
+    await store.redis.zrem(byStatusKey(prefix, 'pending'), trial.deliveryId);
+    await store.redis.zadd(byStatusKey(prefix, 'held'), 0, trial.deliveryId);
+    await store.redis.zadd(laneKey(prefix, 'held', id), 0, trial.deliveryId);
+    expect(await trialOf(id)).toMatchObject({ deliveryId: held[0], generation: 2 });
+  });
+  it('is replaced if it ended without an attempt', async () => {
+    const { id, held, trial } = await resumedWith(2);
+    await endDeliveries(store, partition(id), [{ id: trial.deliveryId, event: trial.event }], 'expired', time.nowMs);
+    expect(await trialOf(id)).toMatchObject({ deliveryId: held[1] });
+  });
+  it('of an address that an operator has paused is held, and its result does not count', async () => {
+    const { id, trial } = await resumedWith(2);
+    await change(id, 'paused');
+    expect(await stateOf(id)).toMatchObject({ status: 'paused', statusReason: 'operator', lastResume: null });
+    await attempt(trial.deliveryId, 1, { kind: 'succeeded' });
+    expect(await stateOf(id)).toMatchObject({ status: 'paused', statusReason: 'operator' });
+    await change(id, 'resumed');
+    const next = await trialOf(id);
+    expect(next).toBeDefined();
+    await change(id, 'paused');
+    expect(await begin(next!)).toEqual({ kind: 'held' });
+  });
+  it('of an earlier resume says nothing about a later one', async () => {
+    const { id, held, trial } = await resumedWith(2);
+    await change(id, 'paused');
+    await change(id, 'resumed');
+    expect(await trialOf(id)).toMatchObject({ deliveryId: held[1] });
+    await attempt(trial.deliveryId, 1, retry());
+    expect(await stateOf(id)).toMatchObject({ resuming: true, lastResume: { outcome: 'trying', deliveryId: held[1] } });
+  });
+  it('is held if the url changes meanwhile, and the resume is over', async () => {
+    const { id, trial } = await resumedWith(2);
+    await change(id, 'url_changed');
+    expect(await stateOf(id)).toMatchObject({ status: 'awaiting_validation', resuming: false, lastResume: null });
+    expect(await resumingAddresses(store, partition(id))).toEqual([]);
+    expect(await begin(trial)).toEqual({ kind: 'held' });
+    await change(id, 'acceptable');
+    expect(await releaseDeliveries(store, 'held', id, 10, time.nowMs)).toHaveLength(2);
+  });
+  it('ends with its subscription', async () => {
+    const { id, trial } = await resumedWith(2);
+    await deleteSubscription(store, id, time.nowMs, { operator: 'anna' });
+    expect(await resumingAddresses(store, partition(id))).toEqual([]);
+    expect(await trialOf(id)).toBeUndefined();
+    expect(await begin(trial)).toEqual({ kind: 'subscription_deleted' });
+    await attempt(trial.deliveryId, 1, { kind: 'succeeded' });
+    expect(await stateOf(id)).toBeUndefined();
+  });
+  it('is taken once by processes that ask at the same time', async () => {
+    const { id } = await pausedWith(5);
+    await change(id, 'resumed');
+    const taken = await Promise.all(Array.from({ length: 10 }, () => trialOf(id)));
+    expect(taken.filter((job) => job !== undefined)).toHaveLength(1);
+    expect(await laneLength(store, 'held', id)).toBe(4);
+  });
+});
+
+describe('a test delivery', () => {
+  it.each(['paused', 'resuming'])('is sent while the address is %s', async (state) => {
+    const { id } = state === 'paused' ? await pausedWith(1) : await resumedWith(1);
+    const sent = event({ type: 'webhook.test' });
+    const [made] = await deliver([id], sent);
+    expect(made!.state).toBe('pending');
+    const job = { deliveryId: made!.deliveryId, generation: 0, subscriptionId: id, event: eventRef(sent) };
+    expect(await begin(job)).toMatchObject({ kind: 'attempt' });
+    expect(await park(job)).toBe('parked');
+    const [released] = await releaseDeliveries(store, 'parked', id, 1, time.nowMs);
+    expect(await begin(released!)).toMatchObject({ kind: 'attempt' });
+    const before = await stateOf(id);
+    await attempt(made!.deliveryId, 1, failure, 1);
+    expect(await stateOf(id)).toEqual(before);
+  });
+  it('is held while a new url awaits its validation', async () => {
+    const { id } = await pausedWith(1);
+    await change(id, 'url_changed');
+    expect((await deliver([id], event({ type: 'webhook.test' })))[0]!.state).toBe('held');
+  });
+});
