@@ -15,6 +15,8 @@ import type {
   Replay,
   Session,
   Subscription,
+  SubscriptionName,
+  SubscriptionsPage,
 } from '@posthorn/operator-api';
 import {
   keepPreviousData,
@@ -23,11 +25,16 @@ import {
   QueryClient,
   type UseQueryOptions,
   useMutation,
+  useQueries,
   useQuery,
 } from '@tanstack/react-query';
 import { ApiError, call, callText, type QueryParameters, setCsrfToken, withQuery } from './api.ts';
 import { useLiveList } from './live-list.ts';
+import { loadName } from './name-loader.ts';
 import { LIVE } from './refresh.ts';
+
+/** Names change rarely; a change on this page reads them again at once. */
+const NAME_FRESH_MS = 60_000;
 
 const SESSION_KEY = ['session'];
 const exceptSession = { predicate: ({ queryKey }: { queryKey: readonly unknown[] }) => queryKey[0] !== SESSION_KEY[0] };
@@ -93,7 +100,8 @@ function useRead<T>(path: string, options: Partial<UseQueryOptions<T>> = {}) {
 }
 
 export const useOverview = () => useRead<Overview>('/v1/overview');
-export const useSubscription = (id: string) => useRead<Subscription>(`/v1/subscriptions/${id}`);
+export const useSubscription = (id: string | null) =>
+  useRead<Subscription>(`/v1/subscriptions/${id}`, { enabled: id !== null });
 export const useAddressAttempts = (id: string) => useRead<AddressAttempts>(`/v1/subscriptions/${id}/attempts`);
 export const useDelivery = (id: string) => useRead<DeliveryWithAttempts>(`/v1/deliveries/${id}`);
 export const useReplay = (id: string) => useRead<Replay>(`/v1/replays/${id}`);
@@ -130,13 +138,39 @@ export const useDeliveries = (query: QueryParameters) => useLiveList<Delivery>('
 export const useReplays = () => useLiveList<Replay>('/v1/replays', {});
 export const useAudit = (query: QueryParameters) => useLiveList<AuditEntry>('/v1/audit', query);
 
-/** Reads the newest 250 subscriptions, for selection. */
-export const useAddresses = () =>
-  useRead<Page<Subscription>>('/v1/subscriptions?limit=250', { refetchInterval: false, staleTime: 30_000 });
+/** Reads the first subscriptions that match, for selection. */
+export const useSearch = (q: string, limit: number) =>
+  useRead<SubscriptionsPage>(withQuery('/v1/subscriptions', { q, limit, sort: 'url' }), {
+    placeholderData: keepPreviousData,
+    refetchInterval: false,
+    staleTime: 10_000,
+  });
 
-/** Returns the URLs of these subscriptions by id. */
-export function useUrls(): Map<string, string> {
-  return new Map((useAddresses().data?.data ?? []).map(({ id, url }) => [id, url]));
+/** Reads how many subscriptions match. */
+export const useSubscriptionCount = (query: QueryParameters) =>
+  useRead<SubscriptionsPage>(withQuery('/v1/subscriptions', { ...query, limit: 1 }), {
+    placeholderData: keepPreviousData,
+  }).data?.total;
+
+/** Returns the names of these subscriptions by id, as soon as they are loaded. A deleted one has none. */
+export function useNames(ids: readonly string[]): Map<string, SubscriptionName> {
+  return useQueries({
+    queries: [...new Set(ids)].map((id) => ({
+      queryKey: ['name', id],
+      queryFn: () => loadName(id),
+      staleTime: NAME_FRESH_MS,
+    })),
+    combine: byId,
+  });
+}
+
+function byId(results: { data: SubscriptionName | null | undefined }[]): Map<string, SubscriptionName> {
+  return new Map(results.flatMap(({ data }) => (data ? [[data.id, data] as const] : [])));
+}
+
+/** Returns the URLs of these subscriptions by id, as soon as they are loaded. */
+export function useUrls(ids: readonly string[]): Map<string, string> {
+  return new Map(Array.from(useNames(ids), ([id, { url }]) => [id, url]));
 }
 
 interface ChangeOptions<T> {

@@ -32,7 +32,7 @@ const actionOptions = Object.entries(actions).map(([value, label]) => ({ value, 
 export function AuditPage() {
   const filters = useFilters(['subscription_id', 'action']);
   const list = useAudit(filters.filter);
-  const urls = useUrls();
+  const urls = useUrls((list.data ?? []).flatMap(({ subscription_id }) => subscription_id ?? []));
   const empty = <Empty title="No matching audit entries">Every change is recorded here.</Empty>;
   return (
     <PageBody title="Audit">

@@ -21,7 +21,7 @@ export function DeliveriesPage() {
   const { filter, set, clear } = filters;
   const isFiltered = names.some((name) => filter[name]);
   const list = useDeliveries(filter);
-  const urls = useUrls();
+  const urls = useUrls((list.data ?? []).map(({ subscription_id }) => subscription_id));
   const setEventId = useDebouncedCallback((value: string) => set('event_id', value.trim()), 300);
   const time = (name: 'from' | 'to', label: string) => (
     <DateTimePicker

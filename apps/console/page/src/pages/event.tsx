@@ -14,7 +14,7 @@ export function EventPage() {
   const { id = '' } = useParams();
   const [search] = useSearchParams();
   const loaded = useEvent(id, search.get('environment'));
-  const urls = useUrls();
+  const urls = useUrls((loaded.data?.event.deliveries ?? []).map(({ subscription_id }) => subscription_id));
   const type = loaded.data?.event.type;
   return (
     <PageBody

@@ -1,12 +1,13 @@
 /** Bulk replays: starts one for an address and a period after showing the number of deliveries, and lists earlier ones. */
 
-import { Group, Select, SimpleGrid, Stack } from '@mantine/core';
+import { Group, SimpleGrid, Stack } from '@mantine/core';
 import type { Replay } from '@posthorn/operator-api';
 import dayjs from 'dayjs';
 import { useState } from 'react';
 import { useNavigate, useSearchParams } from 'react-router';
 import { call } from '../api.ts';
 import { ActionButton } from '../parts/action-button.tsx';
+import { AddressPicker } from '../parts/address-picker.tsx';
 import { type Column, DataTable, PagedList } from '../parts/data-table.tsx';
 import { DateTimePicker } from '../parts/date-time-picker.ts';
 import { Note, PageBody, PageLink, Section } from '../parts/layout.tsx';
@@ -14,11 +15,11 @@ import { countText } from '../parts/numbers.ts';
 import { Empty } from '../parts/states.tsx';
 import { StatusBadge } from '../parts/status.tsx';
 import { Instant } from '../parts/time.tsx';
-import { useAddresses, useChange, useFailedCount, useReplays, useUrls } from '../queries.ts';
+import { useChange, useFailedCount, useReplays, useSubscription, useUrls } from '../queries.ts';
 
 export function ReplaysPage() {
   const list = useReplays();
-  const urls = useUrls();
+  const urls = useUrls((list.data ?? []).map(({ subscription_id }) => subscription_id));
   const columns: Column<Replay>[] = [
     {
       header: 'Address',
@@ -58,7 +59,7 @@ function NewReplay() {
   const [subscriptionId, setSubscriptionId] = useState(search.get('subscription_id'));
   const [from, setFrom] = useState<string | null>(null);
   const [to, setTo] = useState<string | null>(null);
-  const addresses = useAddresses();
+  const address = useSubscription(subscriptionId);
   const navigate = useNavigate();
   const instant = (value: string | null) => (value === null ? undefined : dayjs(value).toISOString());
   const range = { from: instant(from), to: instant(to) };
@@ -66,21 +67,12 @@ function NewReplay() {
   const start = useChange(() => call<Replay>('POST', '/v1/replays', { subscription_id: subscriptionId, ...range }), {
     onDone: ({ id }) => navigate(`/replays/${id}`),
   });
-  const chosen = addresses.data?.data.find(({ id }) => id === subscriptionId);
   const count = failed.data?.count;
-  const isActive = chosen === undefined || chosen.status === 'active';
+  const isActive = address.data?.status === 'active';
   return (
     <Stack>
       <SimpleGrid cols={{ base: 1, sm: 3 }} spacing="sm">
-        <Select
-          label="Address"
-          placeholder="Choose"
-          data={(addresses.data?.data ?? []).map(({ id, url }) => ({ value: id, label: url }))}
-          value={subscriptionId}
-          onChange={setSubscriptionId}
-          searchable
-          nothingFoundMessage="No matching addresses"
-        />
+        <AddressPicker label="Address" placeholder="Choose" value={subscriptionId} onChange={setSubscriptionId} />
         <DateTimePicker label="Created from" placeholder="The beginning" value={from} onChange={setFrom} />
         <DateTimePicker label="Created until" placeholder="Now" value={to} onChange={setTo} />
       </SimpleGrid>
@@ -92,9 +84,9 @@ function NewReplay() {
         />
         <Note aria-live="polite">
           {subscriptionId === null && 'Choose an address to see the number of failed deliveries.'}
-          {subscriptionId !== null && !isActive && 'The address is not active: resume or validate it first.'}
-          {subscriptionId !== null && isActive && count === 0 && 'No failed deliveries in this period.'}
-          {failed.error?.message}
+          {address.data && !isActive && 'The address is not active: resume or validate it first.'}
+          {isActive && count === 0 && 'No failed deliveries in this period.'}
+          {address.error?.message ?? failed.error?.message}
         </Note>
       </Group>
     </Stack>

@@ -1,19 +1,25 @@
-/** All subscriptions, filtered by status and environment. */
-import { Button, Group } from '@mantine/core';
+/** All subscriptions: searched, filtered by status and environment, sorted, page by page. */
+import { Button, Group, Select } from '@mantine/core';
 import type { Subscription } from '@posthorn/operator-api';
 import { IconPlus } from '@tabler/icons-react';
 import { Link } from 'react-router';
 import { type Column, DataTable, PagedList } from '../parts/data-table.tsx';
-import { SelectFilter, useFilters } from '../parts/filters.tsx';
+import { filterWidth, SelectFilter, useFilters } from '../parts/filters.tsx';
 import { Note, PageBody, PageLink } from '../parts/layout.tsx';
 import { countText } from '../parts/numbers.ts';
+import { SearchField } from '../parts/search-field.tsx';
 import { Empty } from '../parts/states.tsx';
 import { StatusBadge, statusOptions } from '../parts/status.tsx';
 import { environmentLabels, environments, typesText } from '../parts/subscription-fields.tsx';
 import { Ago } from '../parts/time.tsx';
-import { useSubscriptions } from '../queries.ts';
+import { useSubscriptionCount, useSubscriptions } from '../queries.ts';
 
 const statuses = statusOptions(['awaiting_validation', 'active', 'paused', 'refused']);
+
+const orders = [
+  { value: 'newest', label: 'Newest first' },
+  { value: 'url', label: 'By address' },
+];
 
 const columns: Column<Subscription>[] = [
   {
@@ -59,26 +65,55 @@ const columns: Column<Subscription>[] = [
 ];
 
 export function SubscriptionsPage() {
-  const filters = useFilters(['status', 'environment'], false);
-  const list = useSubscriptions(filters.filter);
+  const filters = useFilters(['status', 'environment', 'sort'], false);
+  const search = useFilters(['q']);
+  const query = { ...filters.filter, ...search.filter };
+  const isFiltered = Boolean(query.q || query.status || query.environment);
+  const list = useSubscriptions(query);
+  const total = useSubscriptionCount(query);
   const create = (
     <Button component={Link} to="/subscriptions/new" leftSection={<IconPlus size={16} />}>
       New subscription
     </Button>
   );
-  const empty =
-    filters.filter.status || filters.filter.environment ? (
-      <Empty title="No matching subscriptions">Choose another status or environment.</Empty>
-    ) : (
-      <Empty title="No subscriptions yet" action={create}>
-        A subscription says which events go to which address.
-      </Empty>
-    );
+  const empty = isFiltered ? (
+    <Empty title="No matching subscriptions">Change or clear the search and the filters.</Empty>
+  ) : (
+    <Empty title="No subscriptions yet" action={create}>
+      A subscription says which events go to which address.
+    </Empty>
+  );
   return (
     <PageBody title="Subscriptions" actions={create}>
       <Group gap="sm">
+        <SearchField
+          aria-label="Search subscriptions"
+          placeholder="Address, description or id"
+          value={search.filter.q}
+          onChange={(q) => search.set('q', q)}
+          w={{ base: '100%', xs: 290 }}
+        />
         <SelectFilter filters={filters} name="status" label="Status" data={statuses} widthPx={200} />
         <SelectFilter filters={filters} name="environment" label="Environment" data={environments} widthPx={200} />
+        <Select
+          aria-label="Order"
+          data={orders}
+          value={filters.filter.sort ?? 'newest'}
+          onChange={(sort) => filters.set('sort', sort === 'newest' ? null : sort)}
+          allowDeselect={false}
+          w={filterWidth(150)}
+        />
+        {isFiltered && (
+          <Button variant="subtle" onClick={filters.clear}>
+            Clear
+          </Button>
+        )}
+        {total !== undefined && list.data !== undefined && (
+          <Note aria-live="polite">
+            {total === 1 ? '1 subscription' : `${countText(total)} subscriptions`}
+            {list.data.length < total && `, the first ${countText(list.data.length)} are shown`}
+          </Note>
+        )}
       </Group>
       <PagedList list={list} what="list of subscriptions" empty={empty}>
         {(subscriptions) => (

@@ -1,7 +1,7 @@
 /** The filters of a list. They are kept in the URL, so that a link and the back button show the same list. */
 import { Select, type SelectProps } from '@mantine/core';
 import { useSearchParams } from 'react-router';
-import { useUrls } from '../queries.ts';
+import { AddressPicker } from './address-picker.tsx';
 
 type Filters<N extends string> = ReturnType<typeof useFilters<N>>;
 
@@ -49,11 +49,16 @@ export function SelectFilter<N extends string>({ filters, name, label, widthPx, 
   );
 }
 
-/** Filters a list by its subscription. A chosen subscription that is not among the newest is shown by its id. */
+/** Filters a list by its subscription. */
 export function AddressFilter({ filters }: { filters: Filters<'subscription_id'> }) {
-  const urls = useUrls();
-  const chosen = filters.filter.subscription_id;
-  const ids = chosen === null || urls.has(chosen) ? [...urls.keys()] : [...urls.keys(), chosen];
-  const data = ids.map((value) => ({ value, label: urls.get(value) ?? value }));
-  return <SelectFilter filters={filters} name="subscription_id" label="Address" data={data} searchable widthPx={290} />;
+  return (
+    <AddressPicker
+      aria-label="Address"
+      placeholder="Any address"
+      value={filters.filter.subscription_id}
+      onChange={(id) => filters.set('subscription_id', id)}
+      clearable
+      w={filterWidth(290)}
+    />
+  );
 }

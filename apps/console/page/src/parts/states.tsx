@@ -53,6 +53,12 @@ export function Problem({ title, error, retry }: { title: string; error: Error; 
       <Text size="sm" mb="xs">
         {error.message}
       </Text>
+      {error instanceof ApiError &&
+        Object.entries(error.fields).map(([name, message]) => (
+          <Text key={name} size="sm" mb="xs">
+            <b>{name}</b>: {message}
+          </Text>
+        ))}
       <Button size="xs" variant="default" onClick={() => retry()}>
         Try again
       </Button>

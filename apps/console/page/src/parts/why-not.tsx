@@ -1,29 +1,24 @@
 /** Asks what became of an event at an address, and shows the answer. */
-import { Alert, Autocomplete, Group, Text } from '@mantine/core';
+import { Alert, Group, Text } from '@mantine/core';
 import type { Explanation, PublishedEvent } from '@posthorn/operator-api';
-import { useState } from 'react';
 import { useSearchParams } from 'react-router';
-import { useExplanation, useUrls } from '../queries.ts';
+import { useExplanation } from '../queries.ts';
+import { AddressPicker } from './address-picker.tsx';
 import { Note, PageLink } from './layout.tsx';
 import { Loaded } from './states.tsx';
 import { Countdown } from './time.tsx';
 
 /** The name of the query parameter with the chosen subscription, so that a link shows the same answer. */
 const CHOSEN = 'why';
-const SUBSCRIPTION_ID = /^sub_[A-Za-z0-9_-]{22}$/;
 
 export function WhyNot({ event }: { event: Pick<PublishedEvent, 'id' | 'environment'> }) {
   const [search, setSearch] = useSearchParams();
   const chosen = search.get(CHOSEN);
-  const urls = useUrls();
-  const [text, setText] = useState(chosen ?? '');
-  const choose = (value: string) => {
-    setText(value);
-    const id = [...urls].find(([id, url]) => optionOf(id, url) === value)?.[0] ?? value.trim();
+  const choose = (id: string | null) => {
     setSearch(
       (now) => {
-        if (SUBSCRIPTION_ID.test(id)) now.set(CHOSEN, id);
-        else now.delete(CHOSEN);
+        if (id === null) now.delete(CHOSEN);
+        else now.set(CHOSEN, id);
         return now;
       },
       { replace: true },
@@ -31,14 +26,13 @@ export function WhyNot({ event }: { event: Pick<PublishedEvent, 'id' | 'environm
   };
   return (
     <>
-      <Autocomplete
+      <AddressPicker
         label="Address"
         description="Choose an address, or paste the id of a subscription."
         placeholder="https://… or sub_…"
-        data={[...urls].map(([id, url]) => optionOf(id, url))}
-        limit={20}
-        value={text}
+        value={chosen}
         onChange={choose}
+        clearable
         maw={640}
         mb={chosen === null ? 0 : 'sm'}
       />
@@ -46,9 +40,6 @@ export function WhyNot({ event }: { event: Pick<PublishedEvent, 'id' | 'environm
     </>
   );
 }
-
-/** Several subscriptions may have the same url. */
-const optionOf = (id: string, url: string) => `${url} (${id})`;
 
 function Answer({ event, subscriptionId }: { event: Parameters<typeof WhyNot>[0]['event']; subscriptionId: string }) {
   const { id: event_id, environment } = event;

@@ -1,0 +1,167 @@
+/** The page in a real browser beside 10,000 other subscriptions: finding one, choosing one, and seeing its address everywhere. */
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import { newSubscription, saveSubscription } from '@posthorn/store';
+import { deliveriesWith, eventually } from '@posthorn/testing';
+import { ownReceiver, ownStore } from '../own.ts';
+import { sampleEvent } from '../world.ts';
+import type { Visit } from './browser.ts';
+import { on, ownSubscription, signedIn, visit } from './own-visit.ts';
+
+const OTHERS = 10_000;
+const PAUSED = 70;
+const HOUR_MS = 3_600_000;
+
+/** Subscriptions that get no event of these tests, and that every list shows before those of the tests. */
+beforeAll(async () => {
+  const store = await ownStore(on);
+  const firstMs = Date.now() + HOUR_MS;
+  await Promise.all(
+    Array.from({ length: OTHERS }, async (_, i) => {
+      const fields = { url: `https://hooks-${i}.example/in`, description: `Customer ${i}`, sealedSecret: 'sealed' };
+      const made = newSubscription(
+        { ...fields, eventTypes: ['session.expired'], environment: 'production' },
+        firstMs + i,
+      );
+      const status = i < PAUSED ? 'paused' : 'active';
+      expect(await saveSubscription(store, { ...made, status, takesEvents: true })).toBe(true);
+    }),
+  );
+});
+
+/** A subscription with three failed deliveries. */
+async function zebra() {
+  const to = await ownReceiver(deliveriesWith(500));
+  const { id } = await ownSubscription(to);
+  await on.operate('PATCH', `/v1/subscriptions/${id}`, { description: 'Zebra GmbH' });
+  await on.publishBatch(Array.from({ length: 3 }, () => sampleEvent()));
+  await eventually('all to fail', async () => {
+    return (await on.deliveries(`subscription_id=${id}&status=failed`)).length === 3;
+  });
+  return { to, id };
+}
+
+/** Checks accessibility and takes a screenshot in both color schemes. */
+async function look({ accessibilityFindings, screenshot, showIn }: Visit, name: string) {
+  for (const scheme of ['light', 'dark'] as const) {
+    await showIn(scheme);
+    expect(await accessibilityFindings()).toEqual([]);
+    await screenshot(name);
+  }
+}
+
+describe('among 10,000 subscriptions', () => {
+  it('the list is searched, filtered, sorted and paged, and a link shows the same list', async () => {
+    const { to, id } = await zebra();
+    const operator = await signedIn();
+    const { page } = operator;
+    await page.goto('/subscriptions');
+    await page.getByText('10,001 subscriptions, the first 50 are shown').waitFor();
+    await look(operator, 'directory');
+    const rows = page.getByRole('table', { name: 'Subscriptions' }).locator('tbody tr');
+    await page.getByRole('button', { name: 'Show more' }).click();
+    await page.getByText('the first 100 are shown').waitFor();
+    expect(await rows.count()).toBe(100);
+
+    const field = page.getByLabel('Search subscriptions');
+    for (const q of ['zebra', new URL(to.url).host, id, 'GMBH zeb']) {
+      await field.fill(q);
+      await page.waitForURL((url) => url.searchParams.get('q') === q);
+      await page.getByText('1 subscription', { exact: true }).waitFor();
+      await rows.getByRole('link', { name: to.url }).waitFor();
+    }
+    await page.reload();
+    await rows.getByRole('link', { name: to.url }).waitFor();
+    expect(await field.inputValue()).toBe('GMBH zeb');
+    await field.fill('no such customer');
+    await page.getByText('No matching subscriptions').waitFor();
+    await page.getByRole('button', { name: 'Clear', exact: true }).click();
+    await page.getByText('10,001 subscriptions').waitFor();
+    expect(await field.inputValue()).toBe('');
+
+    await page.getByRole('combobox', { name: 'Status' }).click();
+    await page.getByRole('option', { name: 'Paused' }).click();
+    await page.getByText('70 subscriptions, the first 50 are shown').waitFor();
+    await page.getByRole('combobox', { name: 'Order' }).click();
+    await page.getByRole('option', { name: 'By address' }).click();
+    await rows.first().getByRole('link', { name: 'https://hooks-0.example/in' }).waitFor();
+    await page.getByRole('button', { name: 'Show more' }).click();
+    await rows.last().getByRole('link', { name: 'https://hooks-9.example/in' }).waitFor();
+    expect(await rows.count()).toBe(PAUSED);
+  });
+
+  it('a status that does not exist is explained', async () => {
+    const { page } = await signedIn();
+    await page.goto('/subscriptions?status=bogus');
+    await page.getByText('status: Expected one of "awaiting_validation"|"active"').waitFor();
+    await page.getByRole('button', { name: 'Clear', exact: true }).click();
+    await page.getByText('10,001 subscriptions').or(page.getByText('10,000 subscriptions')).waitFor();
+  });
+
+  it('lists show addresses, and pickers find any of them', async () => {
+    const { to, id } = await zebra();
+    const operator = await signedIn();
+    const { page } = operator;
+    await page.goto('/deliveries');
+    await page.getByRole('cell', { name: to.url }).first().waitFor();
+    expect(await page.getByRole('cell', { name: id }).count()).toBe(0);
+    const picker = page.getByRole('combobox', { name: 'Address' });
+    await picker.click();
+    await page.getByText('20 of 10,001: type a part of the address or the description').waitFor();
+    await picker.fill('customer 777');
+    await page.getByRole('option', { name: 'https://hooks-7770.example/in' }).waitFor();
+    await page.getByRole('option', { name: 'https://hooks-777.example/in' }).click();
+    await page.getByText('No matching deliveries').waitFor();
+    expect(await picker.inputValue()).toBe('https://hooks-777.example/in');
+    await picker.click();
+    await picker.fill('zebra');
+    await page.getByRole('option', { name: to.url }).click();
+    await page.waitForURL(`**/deliveries?subscription_id=${id}`);
+    await page.reload();
+    await eventually('the address in the field', async () => (await picker.inputValue()) === to.url);
+    await page.getByRole('link', { name: 'Audit' }).click();
+    await page.getByRole('link', { name: to.url }).first().waitFor();
+  });
+
+  it('a bulk replay starts only for an address that is chosen and shown', async () => {
+    const { to, id } = await zebra();
+    const operator = await signedIn();
+    const { page } = operator;
+    await page.goto('/replays');
+    await page.getByText('Choose an address to see').waitFor();
+    expect(await page.getByRole('button', { name: 'Replay', exact: true }).isDisabled()).toBe(true);
+    const picker = page.getByRole('combobox', { name: 'Address' });
+    await page.goto(`/replays?subscription_id=${id}`);
+    await page.getByRole('button', { name: 'Replay 3 failed deliveries' }).waitFor();
+    expect(await picker.inputValue()).toBe(to.url);
+    await picker.click();
+    await picker.fill('hooks-7.');
+    await page.getByRole('option', { name: 'https://hooks-7.example/in' }).click();
+    await page.getByText('The address is not active').waitFor();
+    await page.goto('/replays?subscription_id=sub_AAAAAAAAAAAAAAAAAAAAAA');
+    await page.getByText('There is no such subscription.').waitFor();
+    expect(await page.getByRole('button', { name: 'Replay', exact: true }).isDisabled()).toBe(true);
+    await picker.click();
+    await picker.fill('zebra');
+    await page.getByRole('option', { name: to.url }).waitFor();
+    await look(operator, 'address-picker');
+    await page.getByRole('option', { name: to.url }).click();
+    await page.getByRole('button', { name: 'Replay 3 failed deliveries' }).click();
+    await page.waitForURL('**/replays/rpl_*');
+    await page.getByRole('link', { name: 'Bulk replays' }).first().click();
+    await page.getByRole('link', { name: to.url }).waitFor();
+  });
+
+  it('a narrow screen has room for the search, the filters and the list', async () => {
+    const { to } = await zebra();
+    const operator = await visit({ width: 'narrow' });
+    const { page } = operator;
+    await page.goto('/subscriptions');
+    await operator.signIn();
+    await page.getByLabel('Search subscriptions').fill('customer 4242');
+    await page.getByRole('link', { name: 'https://hooks-4242.example/in' }).waitFor();
+    await look(operator, 'directory');
+    expect(await operator.overflow()).toBe(0);
+    await page.getByLabel('Search subscriptions').fill('zebra');
+    await page.getByRole('link', { name: to.url }).waitFor();
+  });
+});
