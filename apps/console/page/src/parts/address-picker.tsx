@@ -37,7 +37,7 @@ export function AddressPicker({ value, onChange, ...select }: AddressPickerProps
     if (SUBSCRIPTION_ID.test(id) && id !== value) onChange(id);
   };
   // The field shows the label of the chosen option only if it is among the options.
-  if (value !== null && !ids.includes(value)) ids.unshift(value);
+  if (value !== null && !ids.includes(value)) ids.push(value);
   if (chosen) names.set(chosen.id, chosen);
   const items = ids.map((id) => ({ value: id, label: names.get(id)?.url ?? id }));
   const total = found.data?.total ?? 0;
