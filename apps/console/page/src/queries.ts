@@ -10,7 +10,6 @@ import type {
   Explanation,
   FailedDeliveries,
   Overview,
-  Page,
   PublishedEvent,
   Replay,
   Session,
