@@ -65,3 +65,64 @@ describe('what came back', () => {
     expect(await on.redis.keys(`${on.prefix}:*responses*`)).toEqual([]);
   });
 });
+
+describe('a validation', () => {
+  it('shows what came back until the url changes, and lists leave the response out', async () => {
+    const on = await ownWorld();
+    const to = await ownReceiver((_request, response) => {
+      response.writeHead(500, { server: 'sample', 'x-other': 'no' }).end(`${BODY}\x1b[2J`);
+    });
+    const made = await on.operate('POST', '/v1/subscriptions', {
+      url: to.url,
+      event_types: 'all',
+      environment: 'both',
+    });
+    expect(made.body.last_validation).toBe(null);
+    const path = `/v1/subscriptions/${made.body.id}`;
+    const validation = {
+      at: expect.any(String),
+      outcome: 'acceptable',
+      status_code: 500,
+      error: 'status',
+      response: { headers: { server: 'sample' }, body: `${BODY}\ufffd[2J`, body_truncated: false },
+      connection: { ip: '127.0.0.1', reused: false, error_code: null },
+    };
+    expect((await on.operate('POST', `${path}/validate`)).body).toMatchObject({
+      status: 'active',
+      last_validation: validation,
+    });
+    expect((await on.operate('GET', path)).body.last_validation).toMatchObject(validation);
+    const [listed] = (await on.operate('GET', '/v1/subscriptions')).body.data;
+    expect(listed.last_validation).toMatchObject({ ...validation, response: null });
+    await on.operate('POST', `${path}/pause`);
+    expect((await on.operate('POST', `${path}/validate`)).body).toMatchObject({
+      status: 'paused',
+      last_validation: validation,
+    });
+
+    await to.close();
+    expect((await on.operate('POST', `${path}/validate`)).body.last_validation).toMatchObject({
+      outcome: 'unreachable',
+      status_code: null,
+      error: 'connection',
+      response: null,
+      connection: { error_code: 'ECONNREFUSED' },
+    });
+    const changed = await on.operate('PATCH', path, { url: `${to.url}/new` });
+    expect(changed.body).toMatchObject({ status: 'awaiting_validation', last_validation: null });
+  });
+  it('keeps nothing that came back with RESPONSE_EXCERPT_BYTES=0', async () => {
+    const on = await ownWorld({ env: { RESPONSE_EXCERPT_BYTES: '0' } });
+    const to = await ownReceiver(302);
+    const { id } = (
+      await on.operate('POST', '/v1/subscriptions', { url: to.url, event_types: 'all', environment: 'both' })
+    ).body;
+    expect((await on.operate('POST', `/v1/subscriptions/${id}/validate`)).body.last_validation).toMatchObject({
+      outcome: 'refused',
+      status_code: 302,
+      error: 'redirect',
+      response: null,
+      connection: null,
+    });
+  });
+});

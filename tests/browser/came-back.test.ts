@@ -67,3 +67,23 @@ describe('two attempts side by side', () => {
     await compared.getByText('Nothing that is known changed.').waitFor();
   });
 });
+
+describe('a validation', () => {
+  it('shows what came back as text', async () => {
+    const to = await ownReceiver();
+    const { id } = await ownSubscription(to);
+    to.answerWith((_request, response) => void response.writeHead(401, { server: 'gateway' }).end(MARKUP));
+    const { page, accessibilityFindings, overflow } = await signedIn();
+    await page.goto(`/subscriptions/${id}`);
+    await page.getByRole('button', { name: 'More' }).click();
+    await page.getByRole('menuitem', { name: 'Validate again' }).click();
+    const shown = page.getByRole('region', { name: 'Last validation' });
+    await shown.getByText('The address is acceptable: status 401').waitFor();
+    await shown.getByText('gateway').waitFor();
+    const body = page.getByRole('region', { name: 'response to the validation' });
+    expect(await body.textContent()).toBe(MARKUP);
+    expect(await shown.locator('b, img').count()).toBe(0);
+    expect(await accessibilityFindings()).toEqual([]);
+    expect(await overflow()).toBe(0);
+  });
+});

@@ -18,7 +18,7 @@ import {
 import type { ConsoleContext } from './context.ts';
 import { instant } from './instant.ts';
 import { readProblems } from './problems.ts';
-import { serializeSubscription } from './serialize.ts';
+import { serializeListedSubscription } from './serialize.ts';
 
 /** All callers share one overview for this long. */
 const MAX_AGE_MS = 1_000;
@@ -76,7 +76,7 @@ async function readOverview(context: ConsoleContext): Promise<api.Overview> {
       since: instant(ranking.sinceMs),
       most_failing: await serializeRanking(store, ranking.failing),
       slowest: await serializeRanking(store, ranking.slow),
-      paused: await Promise.all(paused.items.map((item) => serializeSubscription(context, item))),
+      paused: await Promise.all(paused.items.map((item) => serializeListedSubscription(context, item))),
     },
   };
 }

@@ -1,5 +1,12 @@
 /** Converts records to what the operator API returns (interface 4). */
-import { type CameBack, type Environment, parseJson, type Replay, replayableUntilMs } from '@posthorn/core';
+import {
+  type CameBack,
+  type Environment,
+  parseJson,
+  type Replay,
+  replayableUntilMs,
+  type Validation,
+} from '@posthorn/core';
 import type * as api from '@posthorn/operator-api';
 import {
   type AuditRecord,
@@ -47,10 +54,25 @@ export async function serializeSubscription(
     consecutive_failures: resuming ? 0 : subscription.consecutiveFailures,
     held_deliveries: held,
     health,
+    last_validation: subscription.lastValidation && serializeValidation(subscription.lastValidation),
     previous_secret_until: overlaps ? instant(subscription.previousSecretUntilMs) : null,
     created_at: instant(subscription.createdAtMs),
     updated_at: instant(subscription.updatedAtMs),
   };
+}
+
+/** Serializes a subscription for lists: without what came back from its validation, which can be long. */
+export async function serializeListedSubscription(
+  ...args: Parameters<typeof serializeSubscription>
+): Promise<api.Subscription> {
+  const serialized = await serializeSubscription(...args);
+  const { last_validation: validation } = serialized;
+  return { ...serialized, last_validation: validation && { ...validation, response: null } };
+}
+
+function serializeValidation(validation: Validation): api.Validation {
+  const { atMs, outcome, statusCode, error } = validation;
+  return { at: instant(atMs), outcome, status_code: statusCode, error, ...serializeCameBack(validation) };
 }
 
 /** Serializes a delivery for lists. */

@@ -26,7 +26,7 @@ import type { ConsoleContext } from './context.ts';
 import { instant } from './instant.ts';
 import { missing } from './missing.ts';
 import { serializeAddressAttempts } from './overview.ts';
-import { serializePage, serializeSubscription } from './serialize.ts';
+import { serializeListedSubscription, serializePage, serializeSubscription } from './serialize.ts';
 
 /** A delete returns after this time even if not all deliveries of a busy address have ended; maintenance ends the rest. */
 const MAX_DELETE_WAIT_MS = 5_000;
@@ -76,7 +76,9 @@ function readRoutes(api: Api, context: ConsoleContext): void {
     responses: { 200: { description: 'A page of subscriptions', schema: schemas.subscriptionsPageSchema } },
     async handle({ query: { limit, cursor, ...query } }) {
       const page = await context.directory.find(query, { limit, cursor });
-      const serialized = await serializePage(page, (subscription) => serializeSubscription(context, subscription));
+      const serialized = await serializePage(page, (subscription) =>
+        serializeListedSubscription(context, subscription),
+      );
       return { ...serialized, total: page.total };
     },
   });
@@ -118,7 +120,7 @@ function updateRoute(api: Api, context: ConsoleContext): void {
           if (patch.url !== undefined || patch.environment !== undefined) checkAddress(context, url, environment);
           const patched = { ...now, url, environment, description, eventTypes: patch.event_types ?? now.eventTypes };
           urlChanged = url !== now.url;
-          return urlChanged ? nextAddressState(patched, { kind: 'url_changed' }) : patched;
+          return urlChanged ? nextAddressState({ ...patched, lastValidation: null }, { kind: 'url_changed' }) : patched;
         },
         detail: differences,
       });

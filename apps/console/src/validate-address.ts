@@ -1,6 +1,6 @@
 /** Validates an address when an operator requests it (specification 1 and 3.2): probe → decide. */
-import { type AddressFinding, AppError, errorOfStatus, nextAddressState } from '@posthorn/core';
-import type { SendResult } from '@posthorn/sender';
+import { type AddressFinding, AppError, errorOfStatus, nextAddressState, type Validation } from '@posthorn/core';
+import { errorOfOutcome, type SendResult } from '@posthorn/sender';
 import type { StoredSubscription } from '@posthorn/store';
 import { change, findSubscription } from './change-subscription.ts';
 import type { ConsoleContext } from './context.ts';
@@ -10,7 +10,7 @@ const MAX_VALIDATIONS = 100;
 let validationsInFlight = 0;
 
 /**
- * Checks the address of a subscription and stores its new state (core's address-state.ts). Throws `AppError`: `not_found`, `conflict` if
+ * Checks the address of a subscription and stores its new state (core's address-state.ts) with what came back. Throws `AppError`: `not_found`, `conflict` if
  * the subscription changed meanwhile, `too_many_requests`.
  */
 export async function validateSubscription(
@@ -19,14 +19,16 @@ export async function validateSubscription(
   operator: string,
 ): Promise<StoredSubscription> {
   const { url } = await findSubscription(context, id);
-  const finding = await examine(context, url);
+  const result = await examine(context, url);
+  const finding = findingOf(result);
+  const lastValidation = validationOf(result, finding, context.clock.now());
   return await change(context, id, {
     operator,
     action: 'subscription.validated',
     next(now) {
       if (now.url !== url) throw new AppError('conflict', 'The url changed during the validation. Validate again.');
       // A copy, so that each validation has its audit entry, even one that changes nothing.
-      return { ...nextAddressState(now, finding) };
+      return { ...nextAddressState(now, finding), lastValidation };
     },
     detail: (_before, { status, statusReason }) => ({ status, reason: statusReason }),
   });
@@ -36,7 +38,7 @@ export async function validateSubscription(
  * Sends one POST with body `{}` and no `Service-*` header. It has a connection of its own, so that the name is resolved and all its IPs
  * are checked.
  */
-async function examine({ probe }: ConsoleContext, url: string): Promise<AddressFinding> {
+async function examine({ probe, settings }: ConsoleContext, url: string): Promise<SendResult> {
   if (validationsInFlight >= MAX_VALIDATIONS) {
     throw new AppError('too_many_requests', `${MAX_VALIDATIONS} validations are in flight. Try again in a moment.`, {
       retryAfterS: 1,
@@ -44,7 +46,12 @@ async function examine({ probe }: ConsoleContext, url: string): Promise<AddressF
   }
   validationsInFlight += 1;
   try {
-    return findingOf(await probe.send({ url, headers: { 'content-type': 'application/json' }, body: '{}' }));
+    return await probe.send({
+      url,
+      headers: { 'content-type': 'application/json' },
+      body: '{}',
+      excerptBytes: settings.RESPONSE_EXCERPT_BYTES,
+    });
   } finally {
     validationsInFlight -= 1;
   }
@@ -66,4 +73,14 @@ function findingOf(result: SendResult): AddressFinding {
     default:
       return result satisfies never;
   }
+}
+
+function validationOf(result: SendResult, { kind: outcome }: AddressFinding, atMs: number): Validation {
+  return {
+    atMs,
+    outcome,
+    statusCode: result.kind === 'responded' ? result.statusCode : null,
+    error: result.kind === 'aborted' || result.kind === 'not_admitted' ? null : errorOfOutcome(result),
+    ...(result.cameBack?.() ?? { response: null, connection: null }),
+  };
 }

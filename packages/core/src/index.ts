@@ -20,3 +20,4 @@ export * from './replay.ts';
 export * from './response-message.ts';
 export * from './subscription.ts';
 export * from './time.ts';
+export * from './validation.ts';

@@ -14,6 +14,7 @@ import {
   STATUS_REASONS,
   SUBSCRIPTION_ENVIRONMENTS,
   SUBSCRIPTION_STATUSES,
+  VALIDATION_OUTCOMES,
 } from '@posthorn/core';
 import { z } from 'zod';
 
@@ -49,6 +50,51 @@ export const healthSchema = z
   .meta({ id: 'Health' });
 export type Health = z.infer<typeof healthSchema>;
 
+/** What came back. It comes from a stranger: show it as text only. */
+const cameBackFields = {
+  response: z
+    .strictObject({
+      headers: z
+        .record(z.string(), z.string())
+        .describe('content-type, content-encoding, retry-after, location, server and x-request-id, if there were any'),
+      body: z
+        .string()
+        .describe('The beginning of the body as text, as far as it had arrived; empty if it is compressed'),
+      body_truncated: z.boolean(),
+    })
+    .nullable()
+    .describe(
+      'Null if it was not kept, or if no response came. It is kept of the first and the last failed attempt, and for at most a day after a success. Lists of subscriptions leave it out.',
+    ),
+  connection: z
+    .strictObject({
+      ip: z.string().nullable().describe('The IP connected to, or tried last'),
+      reused: z.boolean().describe('An earlier request had opened the connection'),
+      dns_ms: count.nullable(),
+      connect_ms: count.nullable(),
+      tls_ms: count.nullable(),
+      first_byte_ms: count.nullable().describe('From the request to the head of the response'),
+      error_code: z.string().nullable().describe('For example ECONNREFUSED, ENOTFOUND, CERT_HAS_EXPIRED'),
+      certificate: z.strictObject({ subject: z.string(), issuer: z.string(), valid_to: instant }).nullable(),
+    })
+    .nullable()
+    .describe('Null if it was not kept; durations are null for steps that were not made or did not end'),
+};
+
+export const validationSchema = z
+  .strictObject({
+    at: instant,
+    outcome: z.enum(VALIDATION_OUTCOMES),
+    status_code: z.int().nullable(),
+    error: z
+      .enum(ATTEMPT_ERRORS)
+      .nullable()
+      .describe('Why a delivery with this result would fail: an acceptable address may still respond with an error'),
+    ...cameBackFields,
+  })
+  .meta({ id: 'Validation' });
+export type Validation = z.infer<typeof validationSchema>;
+
 export const subscriptionSchema = z
   .strictObject({
     id: z.string(),
@@ -76,6 +122,7 @@ export const subscriptionSchema = z
     consecutive_failures: count,
     held_deliveries: count,
     health: healthSchema,
+    last_validation: validationSchema.nullable().describe('The newest validation of its url, and what came back'),
     previous_secret_until: instant
       .nullable()
       .describe('After a rotation: the time until which the previous secret signs too; null if it no longer does'),
@@ -89,37 +136,6 @@ export const subscriptionWithSecretSchema = subscriptionSchema
   .extend({ secret: z.string().describe('The signing secret; shown this once') })
   .meta({ id: 'SubscriptionWithSecret' });
 export type SubscriptionWithSecret = z.infer<typeof subscriptionWithSecretSchema>;
-
-/** What came back. It comes from a stranger: show it as text only. */
-const cameBackFields = {
-  response: z
-    .strictObject({
-      headers: z
-        .record(z.string(), z.string())
-        .describe('content-type, content-encoding, retry-after, location, server and x-request-id, if there were any'),
-      body: z
-        .string()
-        .describe('The beginning of the body as text, as far as it had arrived; empty if it is compressed'),
-      body_truncated: z.boolean(),
-    })
-    .nullable()
-    .describe(
-      'Null if it was not kept, or if no response came. It is kept of the first and the last failed attempt, and for at most a day after a success.',
-    ),
-  connection: z
-    .strictObject({
-      ip: z.string().nullable().describe('The IP connected to, or tried last'),
-      reused: z.boolean().describe('An earlier request had opened the connection'),
-      dns_ms: count.nullable(),
-      connect_ms: count.nullable(),
-      tls_ms: count.nullable(),
-      first_byte_ms: count.nullable().describe('From the request to the head of the response'),
-      error_code: z.string().nullable().describe('For example ECONNREFUSED, ENOTFOUND, CERT_HAS_EXPIRED'),
-      certificate: z.strictObject({ subject: z.string(), issuer: z.string(), valid_to: instant }).nullable(),
-    })
-    .nullable()
-    .describe('Null if it was not kept; durations are null for steps that were not made or did not end'),
-};
 
 const deliveryFields = {
   id: z.string(),

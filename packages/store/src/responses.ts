@@ -47,7 +47,7 @@ function encodeConnection(connection: AttemptConnection): NonNullable<Encoded['c
   };
 }
 
-function decodeCameBack(text: string): CameBack {
+export function decodeCameBack(text: string): CameBack {
   const { r, c } = JSON.parse(text) as Encoded;
   const [dnsMs = null, connectMs = null, tlsMs = null, firstByteMs = null] = c?.t ?? [];
   return {

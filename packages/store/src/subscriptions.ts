@@ -2,6 +2,7 @@
 import {
   AppError,
   type AuditEntry,
+  type CameBack,
   type LastResume,
   NEW_ADDRESS,
   newSubscriptionId,
@@ -11,10 +12,12 @@ import {
   type SubscriptionEnvironment,
   type SubscriptionStatus,
   topicsOfSubscription,
+  type Validation,
 } from '@posthorn/core';
 import type { AuditNote } from './audit.ts';
 import { DELETED } from './constants.ts';
 import { prefixOfSubscription, RESUMING, subscriptionKey } from './keys.ts';
+import { decodeCameBack, encodeCameBack } from './responses.ts';
 import { fieldList, runScript } from './scripts.ts';
 import type { Store } from './store.ts';
 
@@ -29,6 +32,8 @@ export interface StoredSubscription extends Subscription {
   previousSecretUntilMs: number;
   /** When the secret was last rotated; null if it never was, or by an older version. */
   secretRotatedAtMs: number | null;
+  /** The newest validation of its url; null if there was none, or by an older version. */
+  lastValidation: Validation | null;
   /** Counts writes; a save with an outdated one is refused. */
   revision: string;
 }
@@ -61,6 +66,7 @@ export function newSubscription(
     previousSealedSecret: null,
     previousSecretUntilMs: 0,
     secretRotatedAtMs: null,
+    lastValidation: null,
     revision: '',
   };
 }
@@ -147,6 +153,7 @@ function encodeFields(subscription: StoredSubscription): Record<string, string |
     previous_secret: subscription.previousSealedSecret ?? '',
     previous_until: subscription.previousSecretUntilMs,
     rotated_at: subscription.secretRotatedAtMs ?? '',
+    last_validation: subscription.lastValidation ? encodeValidation(subscription.lastValidation) : '',
     takes_events: subscription.takesEvents ? 1 : 0,
   };
 }
@@ -172,6 +179,7 @@ function decode(id: string, record: Record<string, string>): StoredSubscription 
     previousSecretUntilMs: Number(record.previous_until),
     secretRotatedAtMs: record.rotated_at ? Number(record.rotated_at) : null,
     takesEvents: record.takes_events === '1',
+    lastValidation: record.last_validation ? decodeValidation(record.last_validation) : null,
     revision,
   };
 }
@@ -181,4 +189,13 @@ function decodeLastResume(record: Record<string, string>): LastResume | null {
   const outcome = RESUME_OUTCOMES.find((known) => known === record.resume_outcome);
   if (outcome === undefined || (outcome === 'trying' && record.status !== RESUMING)) return null;
   return { atMs: Number(record.resume_at), outcome, deliveryId: record.trial ?? null };
+}
+
+function encodeValidation({ response, connection, ...found }: Validation): string {
+  return JSON.stringify([found, encodeCameBack({ response, connection })]);
+}
+
+function decodeValidation(text: string): Validation {
+  const [found, cameBack] = JSON.parse(text) as [Omit<Validation, keyof CameBack>, string];
+  return { ...found, ...decodeCameBack(cameBack) };
 }

@@ -18,6 +18,7 @@ export const theme = createTheme({
     DateTimePicker: { defaultProps: { valueFormat: 'D MMM YYYY, HH:mm', clearable: true } },
     Drawer: { defaultProps: closable },
     Modal: { defaultProps: closable },
+    Notification: { defaultProps: closable },
     NavLink: { styles: { root: { borderRadius: 'var(--mantine-radius-md)' } } },
     Table: {
       defaultProps: { horizontalSpacing: 'md', verticalSpacing: 7, tabularNums: true },

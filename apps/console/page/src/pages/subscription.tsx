@@ -14,6 +14,7 @@ import { StatusBadge, statusTexts } from '../parts/status.tsx';
 import { SubscriptionActions } from '../parts/subscription-actions.tsx';
 import { environmentLabels } from '../parts/subscription-fields.tsx';
 import { Instant } from '../parts/time.tsx';
+import { ValidationResult } from '../parts/validation.tsx';
 import { useAddressAttempts, useDeliveries, useOverview, useSubscription } from '../queries.ts';
 
 const RECENT = 10;
@@ -84,6 +85,11 @@ function Content({ subscription }: { subscription: Subscription }) {
           }}
         />
       </Section>
+      {subscription.last_validation && (
+        <Section title="Last validation">
+          <ValidationResult validation={subscription.last_validation} />
+        </Section>
+      )}
       <Section title="Attempts, last 24 hours">
         <Loaded query={attempts} what="chart">
           {({ series }) => <AttemptsChart series={series} unit="hour" height={160} />}

@@ -35,7 +35,7 @@ export function SubscriptionActions({ subscription }: { subscription: Subscripti
   const [isEditing, edit] = useDisclosure(false);
   const [isRotating, rotate] = useDisclosure(false);
   const path = `/v1/subscriptions/${id}`;
-  const validate = usePost(`${path}/validate`, { done: 'The address was validated.' });
+  const validate = usePost(`${path}/validate`, { done: 'The address was validated: see what came back below.' });
   const pause = usePost(`${path}/pause`, { done: 'Paused. Deliveries are held from now on.' });
   const resume = usePost(`${path}/resume`, { done: 'Resumed. If deliveries are held, one goes first.' });
   const test = usePost<Delivery>(`${path}/test`);
