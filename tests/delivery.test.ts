@@ -186,6 +186,41 @@ describe('pause', () => {
     expect(await on.subscription(id)).toMatchObject({ held_deliveries: 0, consecutive_failures: 0 });
   });
 
+  it('"try now" makes the next attempt of a delivery at once, unless its address is paused; it counts as the next attempt', async () => {
+    const on = await ownWorld({ env: { RETRY_DELAYS: '1h,2h', PARTITIONS: '2' } });
+    const to = await ownReceiver();
+    const { id } = await on.subscribe(to.url);
+    to.answerWith((_request, response) => response.writeHead(500).end());
+    const { body } = await on.publish(sampleEvent());
+    const delivery = await onlyDelivery(on, body.id);
+    const path = `/v1/deliveries/${delivery.id}/try-now`;
+    const attempts = (count: number) =>
+      eventually(`attempt ${count}`, async () => {
+        const now = await on.delivery(delivery.id);
+        return now.attempt_count === count && now;
+      });
+    await attempts(1);
+    await on.operate('POST', `/v1/subscriptions/${id}/pause`);
+    expect((await on.operate('POST', path)).body.detail).toBe(
+      'Its address is not active: resume or validate it first.',
+    );
+    await on.operate('POST', `/v1/subscriptions/${id}/resume`);
+    const calls = await Promise.all([on.operate('POST', path), on.operate('POST', path)]);
+    expect(calls.map(({ status }) => status).toSorted()).toEqual([202, 409]);
+    const { attempts: made, next_attempt_at: next } = await attempts(2);
+    expect(Date.parse(next)).toBe(Date.parse(made[1].started_at) + made[1].duration_ms + 2 * 3_600_000);
+    to.answerWith(200);
+    expect((await on.operate('POST', path)).status).toBe(202);
+    expect(await finished(on, delivery.id)).toMatchObject({ status: 'succeeded', attempt_count: 3 });
+    expect((await on.operate('POST', path)).body.detail).toBe(
+      'Only a delivery that waits for a retry can be tried now.',
+    );
+    const { body: audit } = await on.operate('GET', `/v1/audit?action=delivery.tried_now`);
+    expect(audit.data.map((entry: { delivery_id: string }) => entry.delivery_id)).toEqual([delivery.id, delivery.id]);
+    const jobs = () => on.redis.keys(`${on.prefix}:*:deliveries:dlv_*`);
+    await eventually('no job to be left', async () => (await jobs()).length === 0);
+  });
+
   it('a resume into a dead receiver costs one attempt of one held delivery; a test delivery tells when to try again', async () => {
     const on = await ownWorld({ workers: 2, env: { PAUSE_AFTER: '1', RETRY_DELAYS: '1ms', PARTITIONS: '3' } });
     const to = await ownReceiver();

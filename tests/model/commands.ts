@@ -83,6 +83,12 @@ export const commands: fc.Arbitrary<Command>[] = [
     (on, [which, after]) => on.replay(which, after),
     (on) => [...on.model.deliveries.values()].some(({ status }) => status === 'failed'),
   ),
+  happening(
+    'tryNow',
+    fc.tuple(somewhere, steps),
+    (on, [which, after]) => on.tryNow(which, after),
+    (on) => on.model.deliveries.size > 0,
+  ),
   happening('replayAll', address, (on, which) => on.replayAll(which)),
   // The first address is never deleted and the second one rarely, so that a deletion does not end most stories.
   happening(

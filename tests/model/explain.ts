@@ -17,6 +17,7 @@ import {
   operations,
   released,
   replayRefusal,
+  tryNowRefusal,
 } from './rules.ts';
 
 /** The state that should be stored. */
@@ -27,6 +28,8 @@ export interface Model {
   replays: Map<string, { id: string; createdAtMs: number }[]>;
   /** The effect of the current operation on an address. */
   operation: (address: Address) => Address | undefined;
+  /** Attempts that an operator asked for before their time: delivery and number. */
+  triedNow: Set<string>;
   /** Number of pauses by the rules so far. */
   pauses: number;
 }
@@ -130,6 +133,16 @@ export function explain(model: Model, script: string, [, ...args]: Args, answer:
             ...(lane === 'overdue' ? { dueAtMs: Math.max(delivery.dueAtMs ?? 0, Number(dueAtMs)) } : {}),
           });
       }
+      return;
+    }
+    case 'tryNow': {
+      const [id = '', nowMs] = args;
+      const delivery = deliveries.get(id)!;
+      const [kind] = answer as string[];
+      expect(kind).toBe(tryNowRefusal(id, delivery, addressOf(delivery), Number(nowMs)) ?? 'tried');
+      if (kind !== 'tried') return;
+      set(id, { ...delivery, dueAtMs: Number(nowMs) });
+      model.triedNow.add(`${id} ${delivery.attempts + 1}`);
       return;
     }
     case 'sendTrial': {

@@ -150,6 +150,13 @@ export function replayRefusal(delivery: Delivery, address: Address, nowMs: numbe
   return address.status === 'active' ? undefined : 'not_active';
 }
 
+/** Returns why the next attempt of a delivery can't be made at once; undefined if it can. */
+export function tryNowRefusal(id: string, delivery: Delivery, address: Address, nowMs: number) {
+  if (delivery.status !== 'waiting_for_retry') return 'not_waiting';
+  if (!isOpen(address) && !(address.resuming && address.trial === id)) return 'not_active';
+  return (delivery.dueAtMs ?? 0) > nowMs ? undefined : 'already_due';
+}
+
 const isInUse = ({ status }: Address) => status === 'active' || status === 'paused';
 
 /** The effect of operators and validations on an address that is not deleted; undefined if the operation is refused. */

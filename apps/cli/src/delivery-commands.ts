@@ -83,6 +83,13 @@ export function addDeliveryCommands(program: CommandUnknownOpts, client: Client,
     });
 
   program
+    .command('try-now <id>')
+    .description('make the next attempt of a delivery that waits for a retry now; it counts as the next attempt')
+    .action(async (id) => {
+      print.item(await client.post(schemas.deliverySchema, `/v1/deliveries/${encodeURIComponent(id)}/try-now`));
+    });
+
+  program
     .command('replay <id>')
     .description('replay a failed delivery, or all failed deliveries of a subscription')
     .addOption(fromOption('of a subscription: created'))

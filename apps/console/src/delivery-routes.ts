@@ -1,6 +1,6 @@
 /** Routes for deliveries, their replay, and events (interface 4). */
 import { AppError, ENVIRONMENTS, type Environment } from '@posthorn/core';
-import { replay } from '@posthorn/dispatch';
+import { replay, tryNow } from '@posthorn/dispatch';
 import type { Api } from '@posthorn/http';
 import * as schemas from '@posthorn/operator-api';
 import {
@@ -11,6 +11,7 @@ import {
   type ReplayRefusal,
   replaysOf,
   type Store,
+  type TryNowRefusal,
 } from '@posthorn/store';
 import type { ConsoleContext } from './context.ts';
 import { missing } from './missing.ts';
@@ -27,9 +28,16 @@ const refusals: Record<ReplayRefusal, string> = {
   not_active: 'Its address is not active: resume or validate it first.',
 };
 
+const tryNowRefusals: Record<TryNowRefusal, string> = {
+  not_waiting: 'Only a delivery that waits for a retry can be tried now.',
+  not_active: 'Its address is not active: resume or validate it first.',
+  already_due: 'Its next attempt is due already.',
+};
+
 export function deliveryRoutes(api: Api, context: ConsoleContext): void {
   readRoutes(api, context);
   replayRoute(api, context);
+  tryNowRoute(api, context);
   eventRoute(api, context);
 }
 
@@ -103,6 +111,25 @@ function replayRoute(api: Api, context: ConsoleContext): void {
       if ('refused' in made) throw new AppError('conflict', refusals[made.refused]);
       logger.info({ delivery_id: made.deliveryId, replay_of: id, operator: caller }, 'delivery.replayed');
       return serializeDelivery(await findDelivery(store, made.deliveryId), store.retentionMs);
+    },
+  });
+}
+
+function tryNowRoute(api: Api, context: ConsoleContext): void {
+  const { store, clock, logger } = context;
+  api.tagged('Deliveries').post('/v1/deliveries/{id}/try-now', {
+    summary: 'Make the next attempt of a waiting delivery now',
+    description:
+      'For a delivery with status waiting_for_retry whose receiver works again. It counts as the next attempt; if it fails, the delay after it is that of the schedule.',
+    params: schemas.deliveryParamsSchema,
+    responses: { 202: { description: 'The delivery; its attempt is due', schema: schemas.deliverySchema } },
+    problems: [409],
+    async handle({ params: { id }, caller }) {
+      const { subscriptionId } = await findDelivery(store, id);
+      const refused = await tryNow(context, id, caller, clock.now());
+      if (refused) throw new AppError('conflict', tryNowRefusals[refused]);
+      logger.info({ delivery_id: id, subscription_id: subscriptionId, operator: caller }, 'delivery.tried_now');
+      return serializeDelivery(await findDelivery(store, id), store.retentionMs);
     },
   });
 }

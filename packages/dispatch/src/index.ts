@@ -8,3 +8,4 @@ export { release } from './release.ts';
 export { replay } from './replay.ts';
 export { rescue } from './rescue.ts';
 export { sendTrial } from './send-trial.ts';
+export { tryNow } from './try-now.ts';

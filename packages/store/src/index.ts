@@ -26,7 +26,7 @@ export * from './reached-sites.ts';
 export * from './replays.ts';
 export * from './replicas.ts';
 export { loadResponses } from './responses.ts';
-export type { ReplayRefusal } from './scripts.ts';
+export type { ReplayRefusal, TryNowRefusal } from './scripts.ts';
 export * from './sessions.ts';
 export * from './stats.ts';
 export {
@@ -40,6 +40,7 @@ export {
   type Store,
 } from './store.ts';
 export * from './subscriptions.ts';
+export { makeDueNow } from './try-now.ts';
 export {
   clearDeletedSubscription,
   closingSubscriptions,

@@ -13,6 +13,9 @@ export type CreatedState = (typeof CREATED_STATES)[number];
 const REPLAY_REFUSALS = ['gone', 'not_failed', 'too_late', 'not_active'] as const;
 export type ReplayRefusal = (typeof REPLAY_REFUSALS)[number];
 
+const TRY_NOW_REFUSALS = ['not_waiting', 'not_active', 'already_due'] as const;
+export type TryNowRefusal = (typeof TRY_NOW_REFUSALS)[number];
+
 const nothing = () => undefined;
 const isOne = (reply: unknown) => reply === 1;
 
@@ -25,6 +28,7 @@ function oneOf<const T extends string>(words: readonly T[]): (reply: unknown) =>
 }
 const createdState = oneOf(CREATED_STATES);
 const trialKind = oneOf(['sent', 'waiting', 'over']);
+const triedNow = oneOf(['tried', ...TRY_NOW_REFUSALS]);
 const recordedKind = oneOf(['recorded', 'repeated', 'over']);
 
 function list(reply: unknown): readonly unknown[] {
@@ -88,6 +92,12 @@ export const scripts = {
       event: event as EventRef,
       isRetry: attempts !== '0',
     };
+  }),
+  tryNow: script('id nowMs:number retentionMs:number auditEntry:audit', (reply) => {
+    const [kind, generation, event, subscriptionId] = list(reply);
+    const refused = triedNow(kind);
+    if (refused !== 'tried') return { refused };
+    return { generation: Number(generation), event: event as EventRef, subscriptionId: String(subscriptionId) };
   }),
   rescue: script('...jobs(deliveryId generation)', (reply) =>
     records(reply, 5).map(([deliveryId = '', generation, event, subscriptionId = '', dueAt]) => ({

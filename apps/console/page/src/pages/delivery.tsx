@@ -2,7 +2,7 @@
 
 import { Grid, Stack, Tabs } from '@mantine/core';
 import type { Delivery, DeliveryWithAttempts } from '@posthorn/operator-api';
-import { IconRefresh } from '@tabler/icons-react';
+import { IconPlayerPlay, IconRefresh } from '@tabler/icons-react';
 import { useNavigate, useParams } from 'react-router';
 import { ActionButton } from '../parts/action-button.tsx';
 import { AttemptComparison } from '../parts/attempt-comparison.tsx';
@@ -22,16 +22,23 @@ export function DeliveryPage() {
     done: 'Replayed: this is the new delivery.',
     onDone: (created) => navigate(`/deliveries/${created.id}`),
   });
+  const tryNow = usePost<Delivery>(`/v1/deliveries/${id}/try-now`, { done: 'The next attempt is made now.' });
   const { data } = delivery;
   const isReplayable =
     data?.status === 'failed' && data.replayable_until !== null && Date.parse(data.replayable_until) > Date.now();
+  const isWaiting = data?.status === 'waiting_for_retry' && Date.parse(data.next_attempt_at ?? '') > Date.now();
   return (
     <PageBody
       title={data ? `${data.event_type} delivery` : 'Delivery'}
       heading={data?.event_type ?? 'Delivery'}
       badge={data && <StatusBadge status={data.status} />}
       back={{ to: '/deliveries', label: 'Deliveries' }}
-      actions={isReplayable && <ActionButton label="Replay" icon={IconRefresh} change={replay} />}
+      actions={
+        <>
+          {isReplayable && <ActionButton label="Replay" icon={IconRefresh} change={replay} />}
+          {isWaiting && <ActionButton label="Try now" icon={IconPlayerPlay} change={tryNow} />}
+        </>
+      }
     >
       <Loaded query={delivery} what="delivery">
         {(loaded) => (

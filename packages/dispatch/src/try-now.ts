@@ -1,0 +1,20 @@
+/** Try now: an operator has the next attempt of a delivery made before its time (decision 36). */
+import { partitionOfId } from '@posthorn/core';
+import { makeDueNow, type TryNowRefusal } from '@posthorn/store';
+import type { StoreAndQueue } from './context.ts';
+
+/** Makes the next attempt of a delivery due now. Returns why not, or undefined if it is on its way. The delayed job is replaced. */
+export async function tryNow(
+  { store, producer }: StoreAndQueue,
+  deliveryId: string,
+  operator: string,
+  nowMs: number,
+): Promise<TryNowRefusal | undefined> {
+  const job = await makeDueNow(store, deliveryId, nowMs, { operator });
+  if ('refused' in job) return job.refused;
+  const partition = partitionOfId(deliveryId, store.partitions);
+  await producer.add(partition, [job]);
+  // It would find itself superseded when it is due.
+  await producer.remove(partition, [{ deliveryId, generation: job.generation - 1 }]);
+  return undefined;
+}

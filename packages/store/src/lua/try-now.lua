@@ -1,0 +1,18 @@
+-- Makes the next attempt of a delivery due at once, under a new generation whose job the caller adds next (if it does not, the rescue of
+-- lost jobs does). Returns {'tried', generation, event, subscription}, or why not: {'not_waiting'}, {'not_active'}, or {'already_due'}.
+--@include audit
+--@include may-pass
+
+local key = KEY_DELIVERY .. id
+local found = call('HMGET', key, 'st', 'x', 's', 'e', 'k')
+local sub = found[3]
+if found[1] ~= WAITING_FOR_RETRY then return {'not_waiting'} end
+local address = call('HMGET', KEY_SUBSCRIPTION .. sub, 'status', 'trial')
+if not address[1] or not mayPass(address[1], address[2], id, found[5]) then return {'not_active'} end
+if (tonumber(found[2]) or 0) <= nowMs then return {'already_due'} end
+call('HSET', key, 'x', nowMs)
+-- A slow worker may have recorded an attempt while the delivery waited in a lane.
+call('ZREM', KEY_PARKED .. sub, id)
+call('ZREM', KEY_OVERDUE .. sub, id)
+audit(nowMs, retentionMs, auditEntry)
+return {'tried', tostring(call('HINCRBY', key, 'g', 1)), found[4], sub}
