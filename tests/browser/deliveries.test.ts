@@ -76,7 +76,7 @@ describe('a delivery', () => {
     await page.waitForURL(`**/deliveries/${delivery.id}`);
     await page.getByText('Response has an error status').first().waitFor();
     await page.getByText('Failed permanently').waitFor();
-    expect(await page.getByText('Attempt 2').count()).toBe(1);
+    expect(await page.locator('.mantine-Timeline-item').filter({ hasText: 'Attempt 2' }).count()).toBe(1);
 
     // The content of a body is shown as text, whatever it contains.
     const body = await page.getByRole('region', { name: 'body' }).textContent();
