@@ -29,14 +29,18 @@ const TRANSITIONS_END = `Promise.allSettled(
 export type Visit = Awaited<ReturnType<typeof openVisit>>;
 
 /** A user with a browser of their own at a console. `problems` are errors in the page and violations of its security policy. */
-export async function openVisit(browser: Browser, consoleUrl: string, options: { width?: keyof typeof WIDTHS } = {}) {
-  const { width = 'wide' } = options;
+export async function openVisit(
+  browser: Browser,
+  consoleUrl: string,
+  options: { width?: keyof typeof WIDTHS; timezoneId?: string } = {},
+) {
+  const { width = 'wide', timezoneId = 'UTC' } = options;
   let colorScheme: ColorScheme = 'light';
   const context = await browser.newContext({
     viewport: WIDTHS[width],
     colorScheme,
     baseURL: consoleUrl,
-    timezoneId: 'UTC',
+    timezoneId,
     reducedMotion: 'reduce',
   });
   context.setDefaultTimeout(HUNG_MS);

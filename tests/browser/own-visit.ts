@@ -39,8 +39,8 @@ export async function visit(options: Parameters<typeof openVisit>[2] = {}): Prom
 }
 
 /** A visit of an operator, at the overview. */
-export async function signedIn(): Promise<Visit> {
-  const opened = await visit();
+export async function signedIn(options: Parameters<typeof visit>[0] = {}): Promise<Visit> {
+  const opened = await visit(options);
   const [name, value] = sessionCookie.split('=') as [string, string];
   await opened.context.addCookies([{ name, value, url: on.consoleUrl }]);
   await opened.page.goto('/');

@@ -11,7 +11,7 @@ import {
   useComputedColorScheme,
   useMantineColorScheme,
 } from '@mantine/core';
-import { useDisclosure } from '@mantine/hooks';
+import { useDisclosure, useHotkeys } from '@mantine/hooks';
 import {
   IconApi,
   IconGauge,
@@ -74,9 +74,17 @@ export function App() {
   );
 }
 
+/** The `/` and Ctrl-K keys go to the search field. */
+function focusSearch(): void {
+  document.querySelector<HTMLInputElement>('search input')?.focus();
+}
+
 function Frame() {
   const [opened, { toggle, close }] = useDisclosure(false);
   const { pathname } = useLocation();
+  useHotkeys([['/', focusSearch]]);
+  // Also while another field has the focus.
+  useHotkeys([['mod+K', focusSearch]], []);
   const isActive = (to: string) => (to === '/' ? pathname === '/' : pathname.startsWith(to));
   return (
     <AppShell
@@ -84,6 +92,9 @@ function Frame() {
       navbar={{ width: 208, breakpoint: 'sm', collapsed: { mobile: !opened } }}
       padding={{ base: 'sm', sm: 'lg' }}
     >
+      <a href="#content" className="skip-link">
+        Skip to the content
+      </a>
       <AppShell.Header>
         <Group h="100%" px="md" gap="sm" wrap="nowrap" justify="space-between">
           <Group gap="sm" wrap="nowrap">
@@ -134,7 +145,7 @@ function Frame() {
           ))}
         </Box>
       </AppShell.Navbar>
-      <AppShell.Main>
+      <AppShell.Main id="content" tabIndex={-1}>
         <Box maw={1180} mx="auto">
           <PageBoundary path={pathname}>
             <Outlet />

@@ -10,7 +10,7 @@ import { ActionButton } from '../parts/action-button.tsx';
 import { AddressPicker } from '../parts/address-picker.tsx';
 import { type Column, DataTable, PagedList } from '../parts/data-table.tsx';
 import { DateTimePicker } from '../parts/date-time-picker.ts';
-import { Note, PageBody, PageLink, Section } from '../parts/layout.tsx';
+import { Note, PageBody, RowLink, Section } from '../parts/layout.tsx';
 import { countText } from '../parts/numbers.ts';
 import { Empty } from '../parts/states.tsx';
 import { StatusBadge } from '../parts/status.tsx';
@@ -24,9 +24,9 @@ export function ReplaysPage() {
     {
       header: 'Address',
       cell: ({ id, subscription_id }) => (
-        <PageLink to={`/replays/${id}`} truncate>
+        <RowLink to={`/replays/${id}`} truncate>
           {urls.get(subscription_id) ?? subscription_id}
-        </PageLink>
+        </RowLink>
       ),
     },
     { header: 'Status', width: 110, cell: ({ status }) => <StatusBadge status={status} /> },

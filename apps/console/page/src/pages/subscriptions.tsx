@@ -5,7 +5,7 @@ import { IconPlus } from '@tabler/icons-react';
 import { Link } from 'react-router';
 import { type Column, DataTable, PagedList } from '../parts/data-table.tsx';
 import { filterWidth, SelectFilter, useFilters } from '../parts/filters.tsx';
-import { Note, PageBody, PageLink } from '../parts/layout.tsx';
+import { Note, PageBody, RowLink } from '../parts/layout.tsx';
 import { countText } from '../parts/numbers.ts';
 import { SearchField } from '../parts/search-field.tsx';
 import { Empty } from '../parts/states.tsx';
@@ -26,9 +26,9 @@ const columns: Column<Subscription>[] = [
     header: 'Address',
     cell: ({ id, url, description }) => (
       <>
-        <PageLink to={`/subscriptions/${id}`} fw={500} truncate title={url}>
+        <RowLink to={`/subscriptions/${id}`} fw={500} truncate title={url}>
           {url}
-        </PageLink>
+        </RowLink>
         {description && (
           <Note size="xs" truncate>
             {description}

@@ -2,8 +2,9 @@
 
 import { Text } from '@mantine/core';
 import type { Delivery } from '@posthorn/operator-api';
+import { Fragment } from 'react';
 import { type Column, DataTable } from './data-table.tsx';
-import { Note, PageLink } from './layout.tsx';
+import { Note, PageLink, RowLink } from './layout.tsx';
 import { failureTexts, StatusBadge } from './status.tsx';
 import { Countdown, Instant } from './time.tsx';
 
@@ -26,11 +27,16 @@ export function DeliveryTable({ deliveries, addresses }: { deliveries: Delivery[
     {
       header: 'Event type',
       width: addresses && { base: 'auto', md: 200 },
-      cell: ({ id, event_type, replay_of, created_at }) => (
+      cell: ({ id, event_type, replay_of, created_at, subscription_id }) => (
         <>
-          <PageLink to={`/deliveries/${id}`} fw={500} style={{ overflowWrap: 'break-word' }}>
-            {event_type}
-          </PageLink>
+          <RowLink to={`/deliveries/${id}`} fw={500} style={{ overflowWrap: 'break-word' }}>
+            <EventType type={event_type} />
+          </RowLink>
+          {addresses && (
+            <Text size="xs" truncate hiddenFrom="md">
+              {addresses.get(subscription_id) ?? subscription_id}
+            </Text>
+          )}
           {replay_of && <Note size="xs">replay</Note>}
           <Note size="xs" hiddenFrom="xs">
             <Instant at={created_at} />
@@ -40,11 +46,11 @@ export function DeliveryTable({ deliveries, addresses }: { deliveries: Delivery[
     },
     {
       header: 'Status',
-      width: 170,
+      width: { base: 140, sm: 170 },
       cell: ({ status, failure_reason, next_attempt_at }) => (
         <>
           <StatusBadge status={status} />
-          <Note size="xs" visibleFrom="sm">
+          <Note size="xs">
             {failure_reason && failureTexts[failure_reason]}
             {next_attempt_at && (
               <>
@@ -80,4 +86,16 @@ export function DeliveryTable({ deliveries, addresses }: { deliveries: Delivery[
     },
   ];
   return <DataTable aria-label="Deliveries" columns={columns} rows={deliveries} highlightOnHover />;
+}
+
+/** A type that is too long for its column breaks after a dot or an underscore. */
+function EventType({ type }: { type: string }) {
+  return type.split(/(?<=[._])/).map((part, index) => (
+    // The parts of a type never change their places.
+    // biome-ignore lint/suspicious/noArrayIndexKey: see above
+    <Fragment key={index}>
+      {part}
+      <wbr />
+    </Fragment>
+  ));
 }

@@ -1,13 +1,17 @@
 /** The filters of a list. They are kept in the URL, so that a link and the back button show the same list. */
 import { Select, type SelectProps } from '@mantine/core';
-import { useSearchParams } from 'react-router';
+import { useEffect } from 'react';
+import { useLocation, useSearchParams } from 'react-router';
 import { AddressPicker } from './address-picker.tsx';
+import { rememberSearch } from './list-search.ts';
 
 type Filters<N extends string> = ReturnType<typeof useFilters<N>>;
 
 /** With `replace`, a change adds no entry to the browser history. */
 export function useFilters<N extends string>(names: readonly N[], replace = true) {
   const [search, setSearch] = useSearchParams();
+  const { pathname, search: text } = useLocation();
+  useEffect(() => rememberSearch(pathname, text), [pathname, text]);
   return {
     filter: Object.fromEntries(names.map((name) => [name, search.get(name)])) as Record<N, string | null>,
     set(name: N, value: string | null): void {

@@ -3,6 +3,7 @@ import { Anchor, type AnchorProps, Box, Group, Paper, Stack, Text, type TextProp
 import type { ReactNode } from 'react';
 import { useEffect } from 'react';
 import { Link } from 'react-router';
+import { asLeft } from './list-search.ts';
 
 /** Secondary text. */
 export function Note({ size = 'sm', ...text }: TextProps & { 'aria-live'?: 'polite'; children: ReactNode }) {
@@ -12,6 +13,11 @@ export function Note({ size = 'sm', ...text }: TextProps & { 'aria-live'?: 'poli
 /** A link to another page. If it is truncated, set `title` to show the whole text on hover. */
 export function PageLink(link: AnchorProps & { to: string; title?: string; children: ReactNode }) {
   return <Anchor component={Link} size="sm" {...(link.truncate && { display: 'block' })} {...link} />;
+}
+
+/** The link of a table's row. The whole row can be clicked, also to open it in another tab (page.css). */
+export function RowLink(link: Omit<Parameters<typeof PageLink>[0], 'className'>) {
+  return <PageLink {...link} className="row-link" />;
 }
 
 interface PageBodyProps {
@@ -35,7 +41,7 @@ export function PageBody({ title, heading, badge, back, actions, children }: Pag
     <Stack gap="lg">
       <Box>
         {back && (
-          <PageLink to={back.to} c="dimmed">
+          <PageLink to={asLeft(back.to)} c="dimmed">
             ← {back.label}
           </PageLink>
         )}

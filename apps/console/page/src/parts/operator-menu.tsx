@@ -1,10 +1,12 @@
-/** The name of the signed-in operator, with a menu to sign out. */
+/** The name of the signed-in operator, with a menu: time zone, sign out. */
 import { Group, Menu, Text, UnstyledButton } from '@mantine/core';
-import { IconChevronDown, IconLogout } from '@tabler/icons-react';
+import { IconChevronDown, IconClock, IconLogout } from '@tabler/icons-react';
 import { endSession, useChange, useSession } from '../queries.ts';
+import { useUtc } from './time.tsx';
 
 export function OperatorMenu() {
   const { data: session } = useSession();
+  const [isUtc, setUtc] = useUtc();
   const signOut = useChange(endSession);
   return (
     <Menu position="bottom-end">
@@ -19,6 +21,9 @@ export function OperatorMenu() {
         </UnstyledButton>
       </Menu.Target>
       <Menu.Dropdown>
+        <Menu.Item leftSection={<IconClock size={16} />} onClick={() => setUtc(!isUtc)}>
+          {isUtc ? 'Times in local time' : 'Times in UTC'}
+        </Menu.Item>
         <Menu.Item leftSection={<IconLogout size={16} />} onClick={() => signOut.mutate()}>
           Sign out
         </Menu.Item>

@@ -89,7 +89,7 @@ export function SubscriptionForm({ initial, submitLabel, onSubmit, onCancel }: S
           required
           {...form.getInputProps('url')}
         />
-        <Input.Wrapper label="Environment" labelElement="div">
+        <Input.Wrapper label="Environment" labelElement="div" labelProps={{ display: 'block', mb: 4 }}>
           <SegmentedControl data={environments} aria-label="Environment" {...form.getInputProps('environment')} />
         </Input.Wrapper>
         <Radio.Group

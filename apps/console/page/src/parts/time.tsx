@@ -1,11 +1,25 @@
 /** Shows instants. The exact instant is in the tooltip. */
-import { Tooltip } from '@mantine/core';
+import { Text, Tooltip } from '@mantine/core';
+import { useLocalStorage } from '@mantine/hooks';
 import dayjs from 'dayjs';
 import relativeTime from 'dayjs/plugin/relativeTime';
+import utc from 'dayjs/plugin/utc';
 import { useEffect, useState } from 'react';
 import { durationText } from './numbers.ts';
 
 dayjs.extend(relativeTime);
+dayjs.extend(utc);
+
+/** Whether instants are shown in UTC, and a function to change it. Kept in the browser; by default they are in its zone. */
+export function useUtc() {
+  return useLocalStorage({ key: 'posthorn-utc', defaultValue: false, getInitialValueInEffect: false });
+}
+
+/** Returns the short name of the browser's zone at an instant, for example `CET` or `GMT+2`. */
+function zoneName(at: string): string {
+  const parts = new Intl.DateTimeFormat('en-GB', { timeZoneName: 'short' }).formatToParts(new Date(at));
+  return parts.find(({ type }) => type === 'timeZoneName')?.value ?? '';
+}
 
 /** Returns the current time and updates it at an interval. */
 function useNow(everyMs: number): number {
@@ -27,10 +41,19 @@ function Time({ at, text }: { at: string; text: string }) {
   );
 }
 
-/** Shows for example `21 Nov, 08:23:11`. */
+/** Shows for example `21 Nov, 08:23:11 CET`. In a narrow column the zone is on the next line. */
 export function Instant({ at }: { at: string }) {
-  const sameYear = dayjs(at).year() === dayjs().year();
-  return <Time at={at} text={dayjs(at).format(sameYear ? 'D MMM, HH:mm:ss' : 'D MMM YYYY, HH:mm')} />;
+  const [isUtc] = useUtc();
+  const instant = isUtc ? dayjs.utc(at) : dayjs(at);
+  const sameYear = instant.year() === dayjs().year();
+  return (
+    <>
+      <Time at={at} text={instant.format(sameYear ? 'D MMM, HH:mm:ss' : 'D MMM YYYY, HH:mm')} />{' '}
+      <Text span size="xs" c="dimmed" style={{ whiteSpace: 'nowrap' }}>
+        {isUtc ? 'UTC' : zoneName(at)}
+      </Text>
+    </>
+  );
 }
 
 /** Shows for example `3 minutes ago`. */

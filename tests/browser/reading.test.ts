@@ -1,0 +1,77 @@
+/** Finding one's way on the page: keys, rows that are links, links back, times with a zone. */
+import { describe, expect, it } from '@jest/globals';
+import { eventually } from '@posthorn/testing';
+import { ownReceiver } from '../own.ts';
+import { sampleEvent } from '../world.ts';
+import { on, ownSubscription, signedIn } from './own-visit.ts';
+
+async function ownDelivery() {
+  const to = await ownReceiver();
+  const { id } = await ownSubscription(to);
+  await on.publish(sampleEvent());
+  const [delivery] = await eventually('the delivery', async () => {
+    const found = await on.deliveries(`subscription_id=${id}&status=succeeded`);
+    return found.length > 0 && found;
+  });
+  return { to, id, delivery };
+}
+
+describe('the keyboard', () => {
+  it('reaches the search field with / and Ctrl-K, and the content with the first link', async () => {
+    const { page } = await signedIn();
+    const search = page.getByRole('search').getByRole('textbox');
+    for (const keys of ['/', 'Control+k']) {
+      await page.keyboard.press(keys);
+      await page.locator('search input:focus').waitFor();
+      expect(await search.inputValue()).toBe('');
+      await search.blur();
+    }
+    await page.goto('/deliveries');
+    await page.getByRole('heading', { name: 'Deliveries' }).waitFor();
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await page.locator('#content:focus').waitFor();
+  });
+});
+
+describe('a row', () => {
+  it('is a link as a whole, and the link back leads to the list with its filters', async () => {
+    const { id, delivery } = await ownDelivery();
+    const { page } = await signedIn();
+    const list = `/deliveries?subscription_id=${id}&status=succeeded`;
+    await page.goto(list);
+    // The link covers the cell, so the click is not checked to reach the cell itself.
+    await page.getByRole('cell', { name: '1 of' }).click({ force: true });
+    await page.waitForURL(`**/deliveries/${delivery.id}`);
+    await page.getByRole('link', { name: '← Deliveries' }).click();
+    await page.waitForURL(`**${list}`);
+    await page.getByRole('row').nth(1).getByRole('link', { name: delivery.event_id }).click();
+    await page.waitForURL('**/events/**');
+  });
+
+  it('shows the address on a narrow screen', async () => {
+    const { to } = await ownDelivery();
+    const { page, overflow } = await signedIn();
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.goto('/deliveries');
+    await page.getByRole('row').nth(1).getByText(to.url).filter({ visible: true }).waitFor();
+    expect(await overflow()).toBe(0);
+  });
+});
+
+describe('a time', () => {
+  it('carries its zone, and is in UTC if the operator prefers that', async () => {
+    const { delivery } = await ownDelivery();
+    const { page } = await signedIn({ timezoneId: 'Asia/Kolkata' });
+    await page.goto('/deliveries');
+    const row = page.getByRole('row').nth(1);
+    await row.getByText('GMT+5:30').filter({ visible: true }).waitFor();
+    await page.getByRole('button', { name: /^Signed in as/ }).click();
+    await page.getByRole('menuitem', { name: 'Times in UTC' }).click();
+    const clockTime = new Date(delivery.created_at).toISOString().slice(11, 19);
+    await row.getByText(clockTime).filter({ visible: true }).waitFor();
+    await row.getByText('UTC').filter({ visible: true }).waitFor();
+    await page.reload();
+    await row.getByText('UTC').filter({ visible: true }).waitFor();
+  });
+});
