@@ -102,6 +102,12 @@ describe('posthorn', () => {
     const { code, out } = await posthorn(['--json', 'replay', id]);
     expect(code).toBe(0);
     expect(JSON.parse(out)).toMatchObject({ status: 'done', total: 3, replayed: 2, skipped: 1 });
+    const replay = await json('replay', id, '--type', 'session.approved', '--error', 'status', '--follow');
+    expect(replay).toMatchObject({ subscription_id: id, filter: { event_type: 'session.approved', error: 'status' } });
+    const ofFirst = await json('deliveries', '--replay', JSON.parse(out).id);
+    expect(ofFirst.data).toHaveLength(2);
+    const refused = await posthorn(['cancel', replay.id]);
+    expect([refused.code, refused.err]).toEqual([1, expect.stringContaining('none of its deliveries waits')]);
     expect(await json('replay', id, '--no-wait')).toMatchObject({ subscription_id: id });
     const table = (await posthorn(['deliveries', '--status', 'failed', '--from', '1h'])).out;
     expect(table.split('\n')[0]).toMatch(/^id +created +type +status +attempts +event +address +customer/);

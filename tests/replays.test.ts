@@ -91,6 +91,121 @@ describe('a replay', () => {
     expect(listed.body.data.map((replay: { id: string }) => replay.id)).toEqual([again.body.id, started.body.id]);
   });
 
+  it('covers, in bulk, only the types, errors and times of failure that were asked for', async () => {
+    const to = await ownReceiver(deliveriesWith(500));
+    const { id } = await on.subscribe(to.url);
+    await on.publishBatch([
+      sampleEvent({ type: 'session.approved' }),
+      sampleEvent({ type: 'session.declined' }),
+      sampleEvent({ type: 'session.declined' }),
+    ]);
+    await eventually('all to fail', async () => (await failedOf(id)).length === 3);
+    const count = async (query: string) =>
+      (await on.operate('GET', `/v1/subscriptions/${id}/failed-deliveries?${query}`)).body;
+    expect(await count('event_type=session.declined')).toEqual({ subscription_id: id, count: 2, is_complete: true });
+    expect((await count('error=timeout')).count).toBe(0);
+    const failedAt = (await failedOf(id)).map(({ finished_at }: { finished_at: string }) => finished_at).sort();
+    const after = new Date(Date.parse(failedAt[2]) + 1).toISOString();
+    expect((await count(`failed_from=${after}`)).count).toBe(0);
+    expect((await count(`failed_from=${failedAt[0]}&failed_to=${failedAt[2]}`)).count).toBe(3);
+    to.answerWith(200);
+    const filter = { event_type: 'session.declined', error: 'status', failed_from: null, failed_to: failedAt[2] };
+    const { failed_from: _, ...asked } = filter;
+    const { body } = await on.operate('POST', '/v1/replays', { subscription_id: id, ...asked });
+    expect(body).toMatchObject({ total: 2, filter, canary: false, batch_id: null });
+    expect(await done(body.id)).toMatchObject({ status: 'done', total: 2, replayed: 2, skipped: 0 });
+    const outcome = await eventually('its outcome', async () => {
+      const { outcome } = (await on.operate('GET', `/v1/replays/${body.id}`)).body;
+      return outcome.waiting === 0 && outcome;
+    });
+    expect(outcome).toEqual({ delivered: 2, failed: 0, cancelled: 0, waiting: 0, unknown: 0 });
+    const made = await on.deliveries(`replay_id=${body.id}`);
+    expect(made.map(({ event_type }: { event_type: string }) => event_type)).toEqual([
+      'session.declined',
+      'session.declined',
+    ]);
+    for (const bad of ['replay_id=x', `replay_id=${id}`])
+      expect((await on.operate('GET', `/v1/deliveries?${bad}`)).status).toBe(422);
+    const status = async (fields: unknown) =>
+      (await on.operate('POST', '/v1/replays', { subscription_id: id, ...(fields as object) })).status;
+    expect(await status({ error: 'none' })).toBe(422);
+    expect(await status({ event_type: 'none' })).toBe(422);
+    expect(await status({ canary: 1 })).toBe(422);
+    expect(await status({ failed_from: after, failed_to: failedAt[0] })).toBe(422);
+  });
+
+  it('ends, in bulk, what had no attempt when it is cancelled, and sends the rest once', async () => {
+    const own = await ownWorld({ env: { RETRY_DELAYS: '5ms', PAUSE_AFTER: '1000', ADDRESS_CONCURRENCY: '2' } });
+    const to = await ownReceiver(deliveriesWith(500));
+    const { id } = await own.subscribe(to.url);
+    await own.publishBatch(Array.from({ length: 40 }, () => sampleEvent()));
+    await eventually('all to fail', async () => {
+      return (await own.deliveries(`subscription_id=${id}&status=failed&limit=250`)).length === 40;
+    });
+    const before = to.requests.length;
+    const answer = Promise.withResolvers<void>();
+    to.answerWith((_, response) => void answer.promise.then(() => response.end()));
+    const { body } = await own.operate('POST', '/v1/replays', { subscription_id: id });
+    await to.received(before + 1);
+    const cancelled = await own.operate('POST', `/v1/replays/${body.id}/cancel`);
+    expect([cancelled.status, cancelled.body.status]).toEqual([200, 'cancelled']);
+    const look = async () => (await own.operate('GET', `/v1/replays/${body.id}`)).body;
+    const inFlight = await eventually('the others to end', async () => {
+      const { replayed, outcome } = await look();
+      return outcome.cancelled > 0 && outcome.cancelled === replayed - (to.requests.length - before) && outcome.waiting;
+    });
+    answer.resolve();
+    const { replayed, outcome } = await eventually('it to end', async () => {
+      const replay = await look();
+      return replay.outcome.waiting === 0 && replay;
+    });
+    expect(outcome).toEqual({ delivered: inFlight, failed: 0, cancelled: replayed - inFlight, waiting: 0, unknown: 0 });
+    const sent = to.requests.slice(before).map((request) => header(request, 'service-delivery-id'));
+    expect(sent.length).toBe(inFlight);
+    const [first] = await own.deliveries(`replay_id=${body.id}&status=failed&limit=1`);
+    expect(first).toMatchObject({ failure_reason: 'cancelled', attempt_count: 0 });
+    const again = await own.operate('POST', `/v1/replays/${body.id}/cancel`);
+    expect([again.status, again.body.detail]).toEqual([409, 'It is cancelled already.']);
+    const continued = await own.operate('POST', `/v1/replays/${body.id}/continue`);
+    expect(continued.status).toBe(409);
+    const audited = (await own.operate('GET', '/v1/audit?action=replay.cancelled')).body.data;
+    expect(audited).toMatchObject([{ operator: 'tests', replay_id: body.id, subscription_id: id }]);
+    // What was cancelled is replayed by the next one.
+    const next = (await own.operate('POST', '/v1/replays', { subscription_id: id })).body;
+    await eventually('the next one to deliver all others', async () => {
+      const { status, outcome } = (await own.operate('GET', `/v1/replays/${next.id}`)).body;
+      return status === 'done' && outcome.delivered === 40 - inFlight;
+    });
+  });
+
+  it('halts, in bulk, when an attempt of its canary fails, and goes on when an operator continues it', async () => {
+    const to = await ownReceiver(deliveriesWith(500));
+    const { id } = await on.subscribe(to.url);
+    await publishFailing(id, 20);
+    const before = to.requests.length;
+    const start = async () => (await on.operate('POST', '/v1/replays', { subscription_id: id, canary: true })).body;
+    const look = async (replayId: string) => (await on.operate('GET', `/v1/replays/${replayId}`)).body;
+    const first = await start();
+    expect(first).toMatchObject({ status: 'canary', canary: true, total: 20 });
+    await eventually('it to halt', async () => (await look(first.id)).status === 'halted');
+    await eventually('its five to fail', async () => (await look(first.id)).outcome.failed === 5);
+    // Two attempts of each, and of no other.
+    expect(to.requests.length - before).toBe(10);
+    to.answerWith(200);
+    expect((await on.operate('POST', `/v1/replays/${first.id}/continue`)).body.status).toBe('running');
+    await eventually('the others to arrive', async () => {
+      const { status, outcome } = await look(first.id);
+      return status === 'done' && outcome.delivered === 15 && outcome.failed === 5;
+    });
+    const second = await start();
+    await eventually('the five to arrive', async () => {
+      const { status, outcome } = await look(second.id);
+      return status === 'done' && outcome.delivered === 5;
+    });
+    expect((await on.operate('POST', '/v1/replays/rpl_AAAAAAAAAAAAAAAAAAAAAAAAAA/cancel')).status).toBe(404);
+    expect((await on.operate('POST', '/v1/replays/rpl_AAAAAAAAAAAAAAAAAAAAAAAAAA/continue')).status).toBe(404);
+  });
+
   it('is refused, in bulk, for a paused or unknown subscription and for a bad time range', async () => {
     const to = await ownReceiver();
     const { id } = await on.subscribe(to.url);

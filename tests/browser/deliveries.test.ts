@@ -165,11 +165,46 @@ describe('a bulk replay', () => {
     await page.getByRole('option', { name: to.url }).click();
     await page.getByRole('button', { name: 'Replay 30 failed deliveries' }).click();
     await page.waitForURL('**/replays/rpl_*');
-    await page.getByText('Done: 30 replayed.').waitFor();
-    expect(await page.getByRole('progressbar').getAttribute('aria-valuenow')).toBe('100');
+    // The canary of 5 first, then the others, until all have arrived.
+    await page.getByText('Done: all 30 delivered.').waitFor();
+    expect(await page.getByRole('progressbar', { name: 'Progress' }).getAttribute('aria-valuenow')).toBe('100');
     await to.received(before + 30);
     await screenshot('replay-done');
-    await page.getByRole('link', { name: 'Bulk replays' }).first().click();
+    await page.getByRole('link', { name: 'Delivered' }).click();
+    await page.waitForURL('**/deliveries?replay_id=rpl_*');
+    await page.getByText('Made by bulk replay').waitFor();
+    await eventually('exactly its deliveries', async () => {
+      return (await page.getByRole('table').getByText('Succeeded').count()) === 30;
+    });
+    await page.goto('/replays');
     await page.getByRole('cell', { name: '30 of 30' }).waitFor();
+    await page.getByRole('cell', { name: '30 delivered', exact: true }).waitFor();
+  });
+  it('halts when its canary fails, and is continued and cancelled with a button', async () => {
+    const to = await ownReceiver(deliveriesWith(500));
+    const { id } = await ownSubscription(to);
+    await on.publishBatch(Array.from({ length: 12 }, () => sampleEvent()));
+    await eventually('all to fail', async () => {
+      return (await on.deliveries(`subscription_id=${id}&status=failed&limit=250`)).length === 12;
+    });
+    const { page, screenshot } = await signedIn();
+    await page.goto(`/replays?subscription_id=${id}`);
+    await page.getByRole('combobox', { name: 'Error' }).click();
+    await page.getByRole('option', { name: 'The connection failed' }).click();
+    await page.getByText('No failed deliveries match.').waitFor();
+    await screenshot('replay-filters');
+    await page.getByRole('combobox', { name: 'Error' }).click();
+    await page.getByRole('option', { name: 'Response has an error status' }).click();
+    await page.getByRole('button', { name: 'Replay 12 failed deliveries' }).click();
+    await page.getByText('Halted: an attempt of the canary failed.').waitFor();
+    await screenshot('replay-halted');
+    const answer = Promise.withResolvers<void>();
+    to.answerWith((_, response) => void answer.promise.then(() => response.end()));
+    await page.getByRole('button', { name: 'Continue' }).click();
+    await toast(page, 'The replay goes on.');
+    await page.getByText('Sending:').waitFor();
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.getByText('Cancelled after 12 of 12.').waitFor();
+    answer.resolve();
   });
 });

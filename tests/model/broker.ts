@@ -46,11 +46,14 @@ export function createBroker(now: () => number) {
           await pass();
           return jobs.filter((job) => !entries.has(idOf(job)));
         },
-        async remove(_partition, jobs) {
+        async remove<J extends Parameters<typeof idOf>[0]>(_partition: number, jobs: readonly J[]) {
+          const taken: J[] = [];
           for (const job of jobs) {
             await pass();
             if (entries.get(idOf(job))?.token === undefined) entries.delete(idOf(job));
+            else taken.push(job);
           }
+          return taken;
         },
         // The order of due jobs is not modelled.
         advanceRetries: async () => undefined,

@@ -368,6 +368,7 @@ export class System {
         'release_parked',
         'release_overdue',
         'replaying',
+        'replays_active',
         'resuming',
         'fanning_out',
       ];

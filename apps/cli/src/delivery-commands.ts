@@ -1,10 +1,10 @@
 /** The commands for deliveries and their replay, and `show`. */
 import { type CommandUnknownOpts, Option } from '@commander-js/extra-typings';
-import { DELIVERY_STATUSES, ENVIRONMENTS, EVENT_TYPES } from '@posthorn/core';
+import { DELIVERY_STATUSES, ENVIRONMENTS, EVENT_TYPES, FAILURE_REASONS } from '@posthorn/core';
 import * as schemas from '@posthorn/operator-api';
 import type { Client } from './client.ts';
 import { customerOf, namesOf } from './names.ts';
-import { fromOption, limitOption, toOption } from './options.ts';
+import { failedFromOption, failedToOption, fromOption, limitOption, toOption } from './options.ts';
 import type { Printer } from './print.ts';
 import { replayAll } from './replay.ts';
 import { UserError } from './user-error.ts';
@@ -32,6 +32,9 @@ const replayColumns = {
   status: (item: schemas.Replay) => item.status,
   replayed: (item: schemas.Replay) => `${item.replayed}/${item.total}`,
   skipped: (item: schemas.Replay) => item.skipped,
+  delivered: (item: schemas.Replay) => item.outcome.delivered,
+  failed: (item: schemas.Replay) => item.outcome.failed,
+  waiting: (item: schemas.Replay) => item.outcome.waiting,
   operator: (item: schemas.Replay) => item.operator,
 };
 
@@ -59,12 +62,13 @@ export function addDeliveryCommands(program: CommandUnknownOpts, client: Client,
     .option('--event <id>')
     .addOption(new Option('--environment <environment>').choices(ENVIRONMENTS))
     .addOption(new Option('--type <type>', 'event type').choices(EVENT_TYPES))
+    .option('--replay <id>', 'made by this bulk replay')
     .addOption(new Option('--status <status>').choices(DELIVERY_STATUSES))
     .addOption(fromOption('created'))
     .addOption(toOption('created'))
     .addOption(limitOption())
-    .action(async ({ subscription, event, type, limit, ...filter }) => {
-      const query = { subscription_id: subscription, event_id: event, event_type: type, ...filter };
+    .action(async ({ subscription, event, type, replay, limit, ...filter }) => {
+      const query = { subscription_id: subscription, event_id: event, event_type: type, replay_id: replay, ...filter };
       const deliveries = await client.list(schemas.deliverySchema, '/v1/deliveries', query, limit);
       const ids = print.isJson() ? [] : deliveries.map((item) => item.subscription_id);
       print.list(deliveries, { ...columns, ...addressColumns(await namesOf(client, ids)) }, 'No matching deliveries.');
@@ -94,7 +98,13 @@ export function addDeliveryCommands(program: CommandUnknownOpts, client: Client,
     .description('replay a failed delivery, or all failed deliveries of a subscription')
     .addOption(fromOption('of a subscription: created'))
     .addOption(toOption('of a subscription: created'))
-    .option('--no-wait', 'do not wait for a bulk replay to end')
+    .addOption(new Option('--type <type>', 'of a subscription: with this event type').choices(EVENT_TYPES))
+    .addOption(new Option('--error <error>', 'of a subscription: failed for this reason').choices(FAILURE_REASONS))
+    .addOption(failedFromOption())
+    .addOption(failedToOption())
+    .option('--canary', 'of a subscription: send 5 first, and the others only when these have arrived')
+    .option('--no-wait', 'do not wait until a bulk replay has made its deliveries')
+    .option('--follow', 'wait until the deliveries of a bulk replay have ended, retries included')
     .action(async (id, options) => {
       if (!id.startsWith('sub_')) {
         print.item(await client.post(schemas.deliverySchema, `/v1/deliveries/${encodeURIComponent(id)}/replay`));
@@ -103,5 +113,23 @@ export function addDeliveryCommands(program: CommandUnknownOpts, client: Client,
       const replay = await replayAll(client, id, options);
       print.item(replay);
       if (replay.status === 'failed') throw new UserError('The subscription was deleted during the replay.');
+      if (replay.status === 'halted')
+        throw new UserError(
+          `An attempt of the canary failed: see "posthorn deliveries --replay ${replay.id}", then "posthorn continue" or "posthorn cancel".`,
+        );
+    });
+
+  program
+    .command('cancel <replay>')
+    .description('cancel a bulk replay: what has had no attempt yet is not sent')
+    .action(async (id) => {
+      print.item(await client.post(schemas.replaySchema, `/v1/replays/${encodeURIComponent(id)}/cancel`));
+    });
+
+  program
+    .command('continue <replay>')
+    .description('continue a bulk replay that its canary has halted')
+    .action(async (id) => {
+      print.item(await client.post(schemas.replaySchema, `/v1/replays/${encodeURIComponent(id)}/continue`));
     });
 }

@@ -63,6 +63,7 @@ function readRoutes(api: Api, context: ConsoleContext): void {
         environment: query.environment,
         eventType: query.event_type,
         status: query.status,
+        replayId: query.replay_id,
         fromMs: query.from,
         toMs: query.to,
       };

@@ -13,7 +13,7 @@ import * as schemas from '@posthorn/operator-api';
 import { checkUrl } from '@posthorn/sender';
 import { newSigningSecret } from '@posthorn/signing';
 import {
-  countFailed,
+  countCovered,
   deleteSubscription,
   newSubscription,
   readNames,
@@ -26,6 +26,7 @@ import type { ConsoleContext } from './context.ts';
 import { instant } from './instant.ts';
 import { missing } from './missing.ts';
 import { serializeAddressAttempts } from './overview.ts';
+import { replayScopeOf } from './replay-scope.ts';
 import { serializeListedSubscription, serializePage, serializeSubscription } from './serialize.ts';
 
 /** A delete returns after this time even if not all deliveries of a busy address have ended; maintenance ends the rest. */
@@ -198,11 +199,12 @@ function statisticsRoutes(api: Api, context: ConsoleContext): void {
     params: schemas.subscriptionParamsSchema,
     query: schemas.failedDeliveriesQuerySchema,
     responses: {
-      200: { description: 'Failed deliveries that were created in the period', schema: schemas.failedDeliveriesSchema },
+      200: { description: 'Failed deliveries that match', schema: schemas.failedDeliveriesSchema },
     },
-    async handle({ params: { id }, query: { from = 0, to = Number.MAX_SAFE_INTEGER } }) {
+    async handle({ params: { id }, query }) {
       await findSubscription(context, id);
-      return { subscription_id: id, count: await countFailed(store, id, from, to, clock.now()) };
+      const { count, isComplete } = await countCovered(store, replayScopeOf(id, query, clock.now()), clock.now());
+      return { subscription_id: id, count, is_complete: isComplete };
     },
   });
 }

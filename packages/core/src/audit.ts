@@ -14,6 +14,8 @@ export const AUDIT_ACTIONS = [
   'delivery.replayed',
   'delivery.tried_now',
   'replay.started',
+  'replay.cancelled',
+  'replay.continued',
   'session.started',
   'session.ended',
 ] as const;

@@ -15,7 +15,7 @@ export const ATTEMPT_ERRORS = ['timeout', 'redirect', 'status', 'address_blocked
 export type AttemptError = (typeof ATTEMPT_ERRORS)[number];
 
 /** Why a failed delivery failed: the error of its last attempt, or what ended it without one. */
-export const FAILURE_REASONS = [...ATTEMPT_ERRORS, 'expired', 'subscription_deleted'] as const;
+export const FAILURE_REASONS = [...ATTEMPT_ERRORS, 'expired', 'subscription_deleted', 'cancelled'] as const;
 export type FailureReason = (typeof FAILURE_REASONS)[number];
 
 /** One HTTP request of a delivery, numbered from 1. */

@@ -10,6 +10,7 @@ export const NOTICE_TYPES = [
   'delivery.failed',
   'replay.done',
   'replay.failed',
+  'replay.halted',
   'outage.started',
   'outage.ended',
 ] as const;

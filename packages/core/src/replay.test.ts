@@ -3,7 +3,7 @@ import { expect, it } from '@jest/globals';
 import { REPLAY_STATUSES, replayableUntilMs } from './index.ts';
 
 it('statuses are those of the interface', () => {
-  expect(REPLAY_STATUSES).toEqual(['running', 'done', 'failed']);
+  expect(REPLAY_STATUSES).toEqual(['running', 'done', 'failed', 'canary', 'halted', 'cancelled']);
 });
 
 it('a delivery can be replayed for as long as the retention after it failed', () => {

@@ -1,4 +1,5 @@
 /** Makes, tests, replays, releases and rescues deliveries, and closes subscriptions: always the record first, then the job. */
+export { stepCancellation } from './cancel-replay.ts';
 export { closeSubscription } from './close-subscription.ts';
 export type { DispatchContext } from './context.ts';
 export { finishFanOuts, makeDeliveries } from './make-deliveries.ts';

@@ -1,11 +1,13 @@
 /** What the operator API accepts: parameters of paths, queries and bodies. */
 import {
   AUDIT_ACTIONS,
+  CANARY_DELIVERIES,
   DELIVERY_ID,
   DELIVERY_STATUSES,
   ENVIRONMENTS,
   EVENT_ID,
   EVENT_TYPES,
+  FAILURE_REASONS,
   instantMsSchema,
   OWN_SECRET,
   parseDurationMs,
@@ -19,6 +21,7 @@ import {
 import { z } from 'zod';
 
 const subscriptionId = z.string().regex(SUBSCRIPTION_ID, 'Expected the id of a subscription');
+const replayId = z.string().regex(REPLAY_ID, 'Expected the id of a bulk replay');
 const eventId = z.string().regex(EVENT_ID, 'Expected the id of an event');
 
 export const subscriptionParamsSchema = z.object({ id: subscriptionId });
@@ -28,6 +31,15 @@ export const replayParamsSchema = z.object({ id: z.string().regex(REPLAY_ID) });
 
 /** A period in milliseconds since 1970, both ends included. */
 const period = { from: instantMsSchema.optional(), to: instantMsSchema.optional() };
+
+/** Which failed deliveries a bulk replay covers. */
+const replayScope = {
+  ...period,
+  event_type: z.enum(EVENT_TYPES).optional(),
+  error: z.enum(FAILURE_REASONS).optional().meta({ description: 'The `failure_reason` of the failed deliveries' }),
+  failed_from: instantMsSchema.optional().meta({ description: 'Failed at or after' }),
+  failed_to: instantMsSchema.optional().meta({ description: 'Failed at or before' }),
+};
 
 const DEFAULT_PAGE_LIMIT = 50;
 /** The largest `limit` of a list. */
@@ -80,7 +92,7 @@ export const lookupQuerySchema = z.strictObject({
 });
 
 /** The query of `GET /v1/subscriptions/{id}/failed-deliveries`. */
-export const failedDeliveriesQuerySchema = z.strictObject(period);
+export const failedDeliveriesQuerySchema = z.strictObject(replayScope);
 
 /** The query of `GET /v1/deliveries`. */
 export const deliveriesQuerySchema = z.strictObject({
@@ -89,6 +101,7 @@ export const deliveriesQuerySchema = z.strictObject({
   environment: z.enum(ENVIRONMENTS).optional(),
   event_type: z.enum(EVENT_TYPES).optional(),
   status: z.enum(DELIVERY_STATUSES).optional(),
+  replay_id: replayId.optional().meta({ description: 'Only the deliveries that this bulk replay made' }),
   ...period,
   ...page,
 });
@@ -183,10 +196,23 @@ export const signatureCheckRequestSchema = z.strictObject({
 
 /** The body of `POST /v1/replays`. */
 export const newReplaySchema = z
-  .strictObject({ subscription_id: subscriptionId, ...period })
+  .strictObject({
+    subscription_id: subscriptionId,
+    ...replayScope,
+    canary: z
+      .boolean()
+      .default(false)
+      .meta({
+        description: `Send ${CANARY_DELIVERIES} deliveries first, and go on only when all of them have arrived`,
+      }),
+  })
   .refine(({ from, to }) => from === undefined || to === undefined || from <= to, {
     path: ['to'],
     message: 'Expected an instant that is not before from',
+  })
+  .refine(({ failed_from: from, failed_to: to }) => from === undefined || to === undefined || from <= to, {
+    path: ['failed_to'],
+    message: 'Expected an instant that is not before failed_from',
   });
 
 /** The body of `POST /v1/session`. */

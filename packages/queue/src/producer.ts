@@ -54,9 +54,13 @@ export function createProducer(options: {
       const found = await Promise.all(jobs.map((job) => options.redis.exists(queue.toKey(jobId(job)))));
       return jobs.filter((_, i) => found[i] === 0);
     },
-    /** Removes the jobs that no worker has taken. */
-    async remove(partition: number, jobs: readonly Pick<DeliveryJob, 'deliveryId' | 'generation'>[]): Promise<void> {
-      await Promise.all(jobs.map((job) => queueOf(partition).remove(jobId(job))));
+    /** Removes the jobs that no worker has taken. Returns those that a worker has. */
+    async remove<J extends Pick<DeliveryJob, 'deliveryId' | 'generation'>>(
+      partition: number,
+      jobs: readonly J[],
+    ): Promise<J[]> {
+      const removed = await Promise.all(jobs.map((job) => queueOf(partition).remove(jobId(job))));
+      return jobs.filter((_, i) => removed[i] === 0);
     },
     /** Moves up to `limit` retries that wait behind first attempts, oldest first, ahead of them. Does nothing if no first attempt waits. */
     async advanceRetries(partition: number, limit: number): Promise<void> {

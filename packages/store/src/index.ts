@@ -23,6 +23,8 @@ export * from './notices.ts';
 export { BadCursor, type Page } from './page.ts';
 export * from './publisher-usage.ts';
 export * from './reached-sites.ts';
+export * from './replay-count.ts';
+export * from './replay-decisions.ts';
 export * from './replays.ts';
 export * from './replicas.ts';
 export { loadResponses } from './responses.ts';

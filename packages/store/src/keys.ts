@@ -82,7 +82,13 @@ export const replicatedKey = (prefix: string) => `${prefix}:replicated`;
 export const replayKey = (prefix: string, replayId: string) => `${prefix}:replay:${replayId}`;
 /** Sorted set of the bulk replays by creation. */
 export const replaysKey = (prefix: string) => `${prefix}:replays`;
-/** Set of the bulk replays that are running. */
+/** Stream of the deliveries that a bulk replay made, in order. */
+export const replayDeliveriesKey = (prefix: string, replayId: string) => `${prefix}:replay_deliveries:${replayId}`;
+/**
+ * Set of the bulk replays that maintenance works on. Earlier versions used `replaying`, and their workers still do; they know neither filters
+ * nor canaries, so replays begin here.
+ */
+export const activeReplaysKey = (prefix: string) => `${prefix}:replays_active`;
 export const replayingKey = (prefix: string) => `${prefix}:replaying`;
 /** Sorted set of the replays of one event to one address, by creation; named after the first delivery of the two. */
 export const replaysOfKey = (prefix: string, firstDeliveryId: string) => `${prefix}:replays_of:${firstDeliveryId}`;

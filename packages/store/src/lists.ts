@@ -20,7 +20,9 @@ import {
   bySubscriptionKey,
   failedKey,
   laneKey,
+  prefixOfId,
   prefixOfSubscription,
+  replayDeliveriesKey,
   replaysKey,
   subscriptionsKeys,
 } from './keys.ts';
@@ -40,7 +42,10 @@ import { readPartitions, type Store } from './store.ts';
 import { loadSubscriptions, type StoredSubscription } from './subscriptions.ts';
 
 export type DeliveryFilter = TimeRange &
-  Filter<Delivery, 'subscriptionId' | 'eventId' | 'environment' | 'eventType' | 'status'>;
+  Filter<Delivery, 'subscriptionId' | 'eventId' | 'environment' | 'eventType' | 'status'> & {
+    /** Only those that this bulk replay made. */
+    replayId?: string | undefined;
+  };
 
 /** Ids of other addresses that a list passes over at most: some tens of milliseconds in all. */
 const MAX_PASSED_OVER = 100_000;
@@ -51,7 +56,7 @@ export async function listDeliveries(
   filter: DeliveryFilter,
   request: PageRequest,
 ): Promise<Page<StoredDelivery>> {
-  const { fromMs = Number.NEGATIVE_INFINITY, toMs = Number.POSITIVE_INFINITY, ...values } = filter;
+  const { fromMs = Number.NEGATIVE_INFINITY, toMs = Number.POSITIVE_INFINITY, replayId: _, ...values } = filter;
   const isWanted = (delivery: StoredDelivery) =>
     matches(delivery, values) && delivery.createdAtMs >= fromMs && delivery.createdAtMs <= toMs;
   return await readPage(await sourceOf(store, filter), (ids) => loadDeliveries(store, ids), isWanted, request);
@@ -59,7 +64,11 @@ export async function listDeliveries(
 
 /** The index with the fewest candidates for a filter. */
 async function sourceOf(store: Store, filter: DeliveryFilter): Promise<Source> {
-  const { subscriptionId, eventId, status } = filter;
+  const { subscriptionId, eventId, status, replayId } = filter;
+  if (replayId !== undefined) {
+    const key = replayDeliveriesKey(prefixOfId(store, replayId), replayId);
+    return streamSource(store, key, filter);
+  }
   if (eventId !== undefined) return eventSource(store, eventId);
   const sorted = (keys: string[], idPrefix?: string) => sortedSetSource(store, DELIVERY_ID, keys, filter, idPrefix);
   if (subscriptionId === undefined) {
@@ -93,7 +102,7 @@ export async function listSubscriptions(
 /** A page of bulk replays, newest first. Throws `BadCursor`. */
 export async function listReplays(
   store: Store,
-  filter: Filter<Replay, 'subscriptionId'>,
+  filter: Filter<Replay, 'subscriptionId' | 'batchId'>,
   request: PageRequest,
 ): Promise<Page<Replay>> {
   const source = sortedSetSource(store, REPLAY_ID, allPrefixes(store).map(replaysKey));

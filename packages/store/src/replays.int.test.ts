@@ -2,6 +2,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { partitionOf } from '@posthorn/core';
 import {
+  activeReplays,
   addressesToRelease,
   changeSubscription,
   deleteSubscription,
@@ -10,7 +11,6 @@ import {
   loadReplays,
   releaseDeliveries,
   replayDelivery,
-  runningReplays,
   startReplay,
   stepReplay,
 } from './index.ts';
@@ -73,7 +73,7 @@ describe('a bulk replay', () => {
     expect(await run(replayId)).toMatchObject({ status: 'done', total: 3, replayed: 3, skipped: 0, operator: 'anna' });
     expect((await replaysIn(wanted.id)).map(({ replayOf }) => replayOf).sort()).toEqual(ids.slice(1, 4).sort());
     expect(await replaysIn(other.id)).toEqual([]);
-    expect(await runningReplays(store, partitionOf(wanted.id, store.partitions))).toEqual([]);
+    expect(await activeReplays(store, partitionOf(wanted.id, store.partitions))).toEqual([]);
   });
   it('parks its deliveries, which wait for slots of their address only', async () => {
     const { id } = await subscribe();

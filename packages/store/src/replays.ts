@@ -1,14 +1,26 @@
 /** Replays: an operator's new deliveries of failed ones, one by one or all of an address in the background. */
-import { deliveryId, type EventRef, newReplayId, type Replay, type ReplayStatus } from '@posthorn/core';
+import {
+  CANARY_DELIVERIES,
+  deliveryId,
+  EVENT_TYPES,
+  type EventRef,
+  FAILURE_REASONS,
+  isCovered,
+  judgeCanary,
+  newReplayId,
+  type Replay,
+  type ReplayFilter,
+  type ReplayStatus,
+} from '@posthorn/core';
 import type { AuditNote } from './audit.ts';
 import { keptWhileUnfinishedMs, loadExisting, type StoredDelivery } from './delivery-record.ts';
 import { keepIfExists } from './events.ts';
 import * as keys from './keys.ts';
 import { streamLimits } from './new-deliveries.ts';
+import { countCovered } from './replay-count.ts';
 import { fieldList, type ReplayRefusal, runScript } from './scripts.ts';
 import { pairs, scanSortedSet } from './sorted-set.ts';
 import type { Store } from './store.ts';
-import { pruneIndex } from './upkeep.ts';
 
 /** Deliveries replayed in one script: a few milliseconds of Redis. */
 const STEP = 100;
@@ -55,30 +67,43 @@ export async function replaysOf(
   return pairs(flat).map(([id, createdAt]) => ({ id, createdAtMs: Number(createdAt) }));
 }
 
+/** What a bulk replay covers: the failed deliveries of an address that were made from `fromMs` to `toMs`, both included. */
+export interface ReplayScope {
+  subscriptionId: string;
+  fromMs: number;
+  toMs: number;
+  /** Absent: all of them. */
+  filter?: ReplayFilter;
+}
+
 /**
- * Starts a bulk replay of the failed deliveries of an address that were made from `fromMs` to `toMs`, both included; `stepReplay` does the
- * work. Leaves out deliveries made after `nowMs`, or a replay could replay its own deliveries.
+ * Starts a bulk replay; `stepReplay` does the work. Leaves out deliveries made after `nowMs`, or a replay could replay its own deliveries.
+ * With `canary` it makes `CANARY_DELIVERIES` first, and goes on only when all of them are delivered.
  */
 export async function startReplay(
   store: Store,
-  wanted: { subscriptionId: string; fromMs: number; toMs: number },
+  wanted: ReplayScope & { canary?: boolean; batchId?: string | undefined },
   nowMs: number,
   audit: AuditNote,
 ): Promise<Replay | 'no_subscription' | 'not_active'> {
-  const { subscriptionId, fromMs } = wanted;
+  const { subscriptionId, fromMs, canary = false, batchId } = wanted;
   const toMs = Math.min(wanted.toMs, nowMs);
   const id = newReplayId(subscriptionId);
-  const total = await countFailed(store, subscriptionId, fromMs, toMs, nowMs);
+  const { count: total } = await countCovered(store, { ...wanted, toMs }, nowMs);
+  const filter = fieldsOfFilter(wanted.filter);
   const from = fromMs === 0 ? null : new Date(fromMs).toISOString();
-  const detail = { from, to: new Date(toMs).toISOString(), total };
-  const operator = audit.operator ?? '';
+  const detail = { from, to: new Date(toMs).toISOString(), total, ...filter, ...(canary && { canary }) };
+  const counts = { total, replayed: 0, skipped: 0, counted: 0, delivered: 0, failed: 0, cancelled: 0 };
+  const times = { from: fromMs, to: toMs, created_at: nowMs };
+  const given = { ...filter, ...(canary && { canary: 1 }), ...(batchId !== undefined && { batch: batchId }) };
   const result = await runScript(store, 'startReplay', keys.prefixOfId(store, id), {
     id,
     subscriptionId,
+    isCanary: canary,
     nowMs,
     retentionMs: store.retentionMs,
     auditEntry: { ...audit, action: 'replay.started', subscriptionId, replayId: id, detail },
-    fields: fieldList({ from: fromMs, to: toMs, total, replayed: 0, skipped: 0, created_at: nowMs, operator }),
+    fields: fieldList({ ...times, ...counts, ...given, operator: audit.operator ?? '' }),
   });
   if (result !== 'started') return result;
   const [replay] = await loadReplays(store, [id]);
@@ -86,69 +111,40 @@ export async function startReplay(
   return replay;
 }
 
-/**
- * Counts the failed deliveries of an address that were made in a time range: what a bulk replay would look at. First removes those
- * whose record has expired from the index.
- */
-export async function countFailed(
-  store: Store,
-  subscriptionId: string,
-  fromMs: number,
-  toMs: number,
-  nowMs: number,
-): Promise<number> {
-  const prefix = keys.prefixOfSubscription(store, subscriptionId);
-  const key = keys.failedKey(prefix, subscriptionId);
-  await pruneIndex(store, prefix, key, nowMs - store.retentionMs, Number.POSITIVE_INFINITY);
-  return await store.redis.zcount(key, fromMs, toMs);
-}
-
-/** The running bulk replays of a partition. */
-export async function runningReplays(store: Store, partition: number): Promise<string[]> {
-  return await store.redis.smembers(keys.replayingKey(keys.partitionPrefix(store, partition)));
+/** The bulk replays of a partition that maintenance works on. */
+export async function activeReplays(store: Store, partition: number): Promise<string[]> {
+  const prefix = keys.partitionPrefix(store, partition);
+  return await store.redis.sunion(keys.activeReplaysKey(prefix), keys.replayingKey(prefix));
 }
 
 /**
- * Does the next step of a bulk replay, oldest failures first; returns whether there is more to do. Several processes may do it at
+ * Does the next step of a bulk replay, oldest failures first; returns whether there is more to do now. Several processes may do it at
  * once, and it may be repeated after a crash: a step counts once, and a failed delivery is replayed once. Skips a delivery that already has
  * a replay which is unfinished or has succeeded.
  */
 export async function stepReplay(store: Store, replayId: string, nowMs: number): Promise<boolean> {
   const prefix = keys.prefixOfId(store, replayId);
-  const record = await store.redis.hmget(
-    keys.replayKey(prefix, replayId),
-    'subscription',
-    'status',
-    'cursor',
-    'from',
-    'to',
-  );
-  const [subscriptionId, status, cursor, from, to] = record;
-  if (subscriptionId == null || status !== 'running') {
-    await store.redis.srem(keys.replayingKey(prefix), replayId);
+  const [[replay], cursor] = await Promise.all([
+    loadReplays(store, [replayId]),
+    store.redis.hget(keys.replayKey(prefix, replayId), 'cursor'),
+  ]);
+  if (replay?.status !== 'running' && replay?.status !== 'canary') {
+    // What is cancelled stays until its deliveries have ended.
+    if (replay?.status === 'cancelled') await store.redis.srem(keys.replayingKey(prefix), replayId);
+    else await removeActive(store, prefix, replayId);
     return false;
   }
-  const [afterMs, afterId = ''] = cursor?.split(' ') ?? [];
-  const found = await scanSortedSet(store, keys.failedKey(prefix, subscriptionId), {
-    order: 'oldest_first',
-    after: afterMs === undefined ? undefined : { ms: Number(afterMs), id: afterId },
-    count: STEP,
-    fromMs: Number(from),
-    toMs: Number(to),
-  });
-  const last = found.at(-1);
-  const isLast = found.length < STEP;
-  const candidates = await replayable(
-    store,
-    found.map(({ id }) => id),
-    nowMs,
-  );
+  const missing = replay.status === 'canary' ? CANARY_DELIVERIES - replay.replayed : Number.POSITIVE_INFINITY;
+  if (missing <= 0) return await endCanary(store, replayId, nowMs);
+  const { subscriptionId } = replay;
+  const found = await findNext(store, replay, cursor, missing);
+  const candidates = await replayable(store, found.covered, nowMs);
   const isDone = await runScript(store, 'stepReplay', prefix, {
     id: replayId,
     cursor: cursor ?? undefined,
-    nextCursor: last ? `${last.ms} ${last.id}` : (cursor ?? undefined),
-    isLast,
-    lookedAt: found.length,
+    nextCursor: found.nextCursor ?? undefined,
+    isLast: found.isLast,
+    lookedAt: found.lookedAt,
     nowMs,
     ...streamLimits(store, nowMs),
     retentionMs: store.retentionMs,
@@ -158,12 +154,63 @@ export async function stepReplay(store: Store, replayId: string, nowMs: number):
       newId: deliveryId(event, subscriptionId, replayId),
     })),
   });
-  return !isDone || !isLast;
+  return !isDone || !found.isLast;
+}
+
+/** One command per set: a bulk replay without a record is in one of them only by mistake. */
+async function removeActive(store: Store, prefix: string, replayId: string): Promise<void> {
+  await Promise.all(
+    [keys.replayingKey(prefix), keys.activeReplaysKey(prefix)].map((key) => store.redis.srem(key, replayId)),
+  );
+}
+
+/** The next failed deliveries that a replay covers, at most `limit` of them, and where the step after them begins. */
+async function findNext(store: Store, replay: Replay, cursor: string | null, limit: number) {
+  const [afterMs, afterId = ''] = cursor?.split(' ') ?? [];
+  const key = keys.failedKey(keys.prefixOfId(store, replay.id), replay.subscriptionId);
+  const found = await scanSortedSet(store, key, {
+    order: 'oldest_first',
+    after: afterMs === undefined ? undefined : { ms: Number(afterMs), id: afterId },
+    count: STEP,
+    fromMs: replay.fromMs,
+    toMs: replay.toMs,
+  });
+  const existing = await loadExisting(
+    store,
+    found.map(({ id }) => id),
+  );
+  const covered = existing.filter((failed) => isCovered(replay.filter, failed));
+  const isCut = covered.length > limit;
+  const upTo = isCut ? found.findIndex(({ id }) => id === covered[limit]?.id) : found.length;
+  const others = new Set(existing.filter((failed) => !covered.includes(failed)).map(({ id }) => id));
+  const looked = found.slice(0, upTo);
+  const last = looked.at(-1);
+  return {
+    covered: isCut ? covered.slice(0, limit) : covered,
+    lookedAt: looked.filter(({ id }) => !others.has(id)).length,
+    nextCursor: last ? `${last.ms} ${last.id}` : cursor,
+    isLast: !isCut && found.length < STEP,
+  };
+}
+
+/** Lets a bulk replay go on or halts it, once its canary allows a verdict. Returns whether it goes on now. */
+async function endCanary(store: Store, replayId: string, nowMs: number): Promise<boolean> {
+  const prefix = keys.prefixOfId(store, replayId);
+  const entries = await store.redis.xrange(keys.replayDeliveriesKey(prefix, replayId), '-', '+');
+  const verdict = judgeCanary(
+    await loadExisting(
+      store,
+      entries.map(([, [, id = '']]) => id),
+    ),
+  );
+  if (verdict === undefined) return false;
+  const hasPassed = verdict === 'passed';
+  const values = { id: replayId, hasPassed, nowMs, retentionMs: store.retentionMs };
+  return (await runScript(store, 'judgeReplay', prefix, values)) && hasPassed;
 }
 
 /** The deliveries whose event still exists. Extends its life first, so that the new delivery finds it. */
-async function replayable(store: Store, ids: string[], nowMs: number): Promise<StoredDelivery[]> {
-  const deliveries = await loadExisting(store, ids);
+async function replayable(store: Store, deliveries: StoredDelivery[], nowMs: number): Promise<StoredDelivery[]> {
   const exists = await Promise.all(
     deliveries.map(({ event }) => keepIfExists(store, event, nowMs + keptWhileUnfinishedMs(store))),
   );
@@ -179,17 +226,53 @@ export async function loadReplays(store: Store, ids: readonly string[]): Promise
 
 function decodeReplay(id: string, record: Record<string, string>): Replay | undefined {
   if (record.subscription === undefined) return undefined;
+  const count = (name: string) => Number(record[name] ?? 0);
+  const [delivered, failed, cancelled] = [count('delivered'), count('failed'), count('cancelled')];
+  const [replayed, counted] = [count('replayed'), count('counted')];
   return {
     id,
     subscriptionId: record.subscription,
     fromMs: Number(record.from),
     toMs: Number(record.to),
+    filter: filterOfFields(record),
+    batchId: record.batch ?? null,
+    canary: record.canary !== undefined,
     status: record.status as ReplayStatus,
-    total: Number(record.total),
-    replayed: Number(record.replayed),
-    skipped: Number(record.skipped),
+    total: count('total'),
+    replayed,
+    skipped: count('skipped'),
+    outcome: {
+      delivered,
+      failed,
+      cancelled,
+      waiting: counted - delivered - failed - cancelled,
+      unknown: replayed - counted,
+    },
     createdAtMs: Number(record.created_at),
     finishedAtMs: record.finished_at === undefined ? null : Number(record.finished_at),
     operator: record.operator ?? '',
+  };
+}
+
+const FILTER_FIELDS = { eventType: 'event_type', error: 'error', failedFromMs: 'failed_from', failedToMs: 'failed_to' };
+
+/** The fields of a filter in a replay's record. */
+function fieldsOfFilter(filter: Partial<ReplayFilter> = {}): Record<string, string | number> {
+  const fields: [string, string | number | null | undefined][] = [
+    [FILTER_FIELDS.eventType, filter.eventType],
+    [FILTER_FIELDS.error, filter.error],
+    [FILTER_FIELDS.failedFromMs, filter.failedFromMs],
+    [FILTER_FIELDS.failedToMs, filter.failedToMs],
+  ];
+  return Object.fromEntries(fields.filter((field): field is [string, string | number] => field[1] != null));
+}
+
+function filterOfFields(record: Record<string, string>): ReplayFilter {
+  const time = (text: string | undefined) => (text === undefined ? null : Number(text));
+  return {
+    eventType: EVENT_TYPES.find((type) => type === record[FILTER_FIELDS.eventType]) ?? null,
+    error: FAILURE_REASONS.find((reason) => reason === record[FILTER_FIELDS.error]) ?? null,
+    failedFromMs: time(record[FILTER_FIELDS.failedFromMs]),
+    failedToMs: time(record[FILTER_FIELDS.failedToMs]),
   };
 }

@@ -2,7 +2,7 @@
  * Declares the Lua scripts: the arguments of each, in order, and its result. script.ts explains how arguments are written. Each file in lua/
  * says what its script does.
  */
-import type { EventRef } from '@posthorn/core';
+import { type EventRef, REPLAY_STATUSES } from '@posthorn/core';
 import type { Cluster, Redis } from 'ioredis';
 import { HELD_NOW } from './constants.ts';
 import { composeScript, encodeArguments, type Script, script, type Values } from './script.ts';
@@ -128,11 +128,24 @@ export const scripts = {
     oneOf([...CREATED_STATES, ...REPLAY_REFUSALS]),
   ),
   startReplay: script(
-    'id subscriptionId nowMs:number retentionMs:number auditEntry:audit ...fields(field value)',
+    'id subscriptionId isCanary:flag nowMs:number retentionMs:number auditEntry:audit ...fields(field value)',
     oneOf(['started', 'no_subscription', 'not_active']),
   ),
   stepReplay: script(
     'id cursor? nextCursor? isLast:flag lookedAt nowMs:number oldestMs lifeMs retentionMs:number ...candidates(failedId firstId newId)',
+    isOne,
+  ),
+  judgeReplay: script('id hasPassed:flag nowMs:number retentionMs:number', isOne),
+  continueReplay: script(
+    'id nowMs:number lifeMs retentionMs:number auditEntry:audit',
+    oneOf(['continued', 'gone', ...REPLAY_STATUSES]),
+  ),
+  cancelReplay: script(
+    'id nowMs:number lifeMs:number retentionMs:number auditEntry:audit',
+    oneOf(['now_cancelled', 'gone', ...REPLAY_STATUSES]),
+  ),
+  endCancelled: script(
+    'id swept? nextSwept? isLast:flag taken nowMs:number expiresAtMs retentionMs:number ...deliveries(deliveryId generation)',
     isOne,
   ),
   appendAudit: script('nowMs:number retentionMs:number auditEntry:audit', nothing),

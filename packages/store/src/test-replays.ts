@@ -31,8 +31,11 @@ export async function failed(subscriptionId: string): Promise<string> {
 }
 export const ofAll = { fromMs: 0, toMs: Number.MAX_SAFE_INTEGER };
 /** Starts a bulk replay; resolves with its id. */
-export async function start(subscriptionId: string, range = ofAll): Promise<string> {
-  const replay = await startReplay(store, { subscriptionId, ...range }, time.nowMs, anna);
+export async function start(
+  subscriptionId: string,
+  range: Partial<Parameters<typeof startReplay>[1]> = {},
+): Promise<string> {
+  const replay = await startReplay(store, { subscriptionId, ...ofAll, ...range }, time.nowMs, anna);
   if (typeof replay === 'string') throw new Error(replay);
   return replay.id;
 }

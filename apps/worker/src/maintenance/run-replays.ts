@@ -1,24 +1,27 @@
-/** Maintenance duty: works through bulk replays. */
-import { runningReplays, stepReplay } from '@posthorn/store';
+/** Maintenance duty: works through bulk replays and their cancellations. */
+import { stepCancellation } from '@posthorn/dispatch';
+import { activeReplays, stepReplay } from '@posthorn/store';
 import type { Duty, DutyContext } from './duty.ts';
 
-/** Each step covers up to 100 failed deliveries. */
+/** Each step covers up to 100 failed deliveries, or 200 of a cancelled replay. */
 const MAX_STEPS_PER_RUN = 20;
 
 /**
  * Takes the running replays in turns, so that a large one does not delay the others. A step counts only if the replay's cursor is still
  * where the step began, so two processes at once replay nothing twice.
  */
-export const runReplays = ({ store, clock }: DutyContext): Duty => ({
+export const runReplays = ({ store, producer, clock }: DutyContext): Duty => ({
   name: 'run_replays',
   everyMs: 1_000,
   async run(partition) {
-    let running = await runningReplays(store, partition);
+    let running = await activeReplays(store, partition);
     for (let steps = 0; running.length > 0 && steps < MAX_STEPS_PER_RUN; ) {
       const unfinished: string[] = [];
       for (const id of running) {
         steps += 1;
-        if (await stepReplay(store, id, clock.now())) unfinished.push(id);
+        const isUnfinished =
+          (await stepReplay(store, id, clock.now())) || (await stepCancellation({ store, producer }, id, clock.now()));
+        if (isUnfinished) unfinished.push(id);
       }
       running = unfinished;
     }

@@ -3,7 +3,7 @@
 -- `nextAddressState` of packages/core (specification 3.2). Returns {'recorded', 'over' or 'repeated',
 -- consecutive failures, 1 where this paused the address, deliveries parked at the address}.
 local key = KEY_DELIVERY .. id
-local found = call('HMGET', key, 'st', 'n', 's', 'c', 'x')
+local found = call('HMGET', key, 'st', 'n', 's', 'c', 'x', 'b')
 local st, sub, created = found[1], found[3], found[4]
 if not st or st == SUCCEEDED or st == FAILED then return {'over', 0, 0, 0} end
 local parked = call('ZCARD', KEY_PARKED .. sub)
@@ -22,6 +22,8 @@ if verdict == VERDICT_SUCCEEDED then
   end
   call('ZADD', INDEX_SUCCEEDED, created, id)
   call('ZREM', st == PENDING and INDEX_PENDING or st == WAITING_FOR_RETRY and INDEX_WAITING_FOR_RETRY or INDEX_HELD, id)
+  local replayKey = found[6] and KEY_REPLAY .. found[6]
+  if replayKey and call('EXISTS', replayKey) == 1 then call('HINCRBY', replayKey, 'delivered', 1) end
   local address = call('HMGET', subscription, 'consecutive_failures', 'status', 'trial')
   if address[1] and address[1] ~= '0' then call('HSET', subscription, 'consecutive_failures', 0) end
   if address[2] ~= RESUMING or address[3] ~= id then return {'recorded', 0, 0, parked} end

@@ -3,17 +3,19 @@
 -- of them puts nothing into the queue ahead of other addresses. Returns 1 where the step was done now, else 0.
 --@include replay
 --@include notify
+--@include replay-end
 
 local key = KEY_REPLAY .. id
 local record = call('HMGET', key, 'subscription', 'status', 'cursor')
-if record[2] ~= REPLAY_RUNNING or (record[3] or '') ~= cursor then return 0 end
+if (record[2] ~= REPLAY_RUNNING and record[2] ~= REPLAY_CANARY) or (record[3] or '') ~= cursor then return 0 end
 local sub, replayed = record[1], 0
 local status = call('HGET', KEY_SUBSCRIPTION .. sub, 'status')
 call('HSET', key, 'cursor', nextCursor)
 if not status or status == DELETED then
-  call('HSET', key, 'status', REPLAY_FAILED, 'finished_at', nowMs)
   notify(nowMs, NOTICE_REPLAY_FAILED, 's', sub, 'r', id, 'w', REASON_SUBSCRIPTION_DELETED)
+  endReplay(id, REPLAY_FAILED, nowMs, retentionMs)
 else
+  local list = KEY_REPLAY_DELIVERIES .. id
   for failedId, firstId, newId in candidates do
     local failed = call('HMGET', KEY_DELIVERY .. failedId, 'st', 'f', 'e', 'k')
     local newest = call('ZRANGE', KEY_REPLAYS_OF .. firstId, -1, -1)[1]
@@ -24,15 +26,19 @@ else
         call('ZADD', KEY_PARKED .. sub, nowMs, newId)
         call('SADD', KEY_RELEASE_PARKED, sub)
       end
+      call('HSET', KEY_DELIVERY .. newId, 'b', id)
+      append(list, nowMs, 0, 'd', newId)
       replayed = replayed + 1
     end
   end
+  if replayed > 0 then call('PEXPIRE', list, lifeMs) end
+  -- Beside workers of an earlier version: what they make is in 'replayed', but not in 'counted', because its outcome is not counted.
+  call('HINCRBY', key, 'counted', replayed)
   local all = call('HINCRBY', key, 'replayed', replayed) + call('HINCRBY', key, 'skipped', lookedAt - replayed)
   if not isLast then return 1 end
-  call('HSET', key, 'status', REPLAY_DONE, 'finished_at', nowMs, 'total', all)
+  call('HSET', key, 'total', all)
   notify(nowMs, NOTICE_REPLAY_DONE, 's', sub, 'r', id)
+  endReplay(id, REPLAY_DONE, nowMs, retentionMs)
 end
 call('HDEL', key, 'cursor')
-call('SREM', KEY_REPLAYING, id)
-call('PEXPIREAT', key, nowMs + retentionMs)
 return 1

@@ -24,6 +24,8 @@ const actions: Record<AuditEntry['action'], string> = {
   'subscription.tested': 'Sent a test',
   'delivery.replayed': 'Replayed a delivery',
   'replay.started': 'Started a bulk replay',
+  'replay.cancelled': 'Cancelled a bulk replay',
+  'replay.continued': 'Continued a bulk replay',
   'session.started': 'Signed in',
   'session.ended': 'Signed out',
 };

@@ -1,5 +1,5 @@
 /** All deliveries, newest first, refreshed, filtered by address, event, type, status and time. */
-import { Button, Group, TextInput } from '@mantine/core';
+import { Button, Group, Pill, TextInput } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
 import dayjs from 'dayjs';
 import { PagedList } from '../parts/data-table.tsx';
@@ -14,7 +14,7 @@ import { useDeliveries, useUrls } from '../queries.ts';
 
 const statuses = statusOptions(['pending', 'waiting_for_retry', 'held', 'succeeded', 'failed']);
 const eventTypes = [...sessionEventTypes, 'webhook.test'];
-const names = ['subscription_id', 'event_id', 'event_type', 'status', 'from', 'to'] as const;
+const names = ['subscription_id', 'event_id', 'event_type', 'status', 'from', 'to', 'replay_id'] as const;
 
 export function DeliveriesPage() {
   const filters = useFilters(names);
@@ -56,6 +56,11 @@ export function DeliveriesPage() {
         />
         {time('from', 'Created from')}
         {time('to', 'Created until')}
+        {filter.replay_id && (
+          <Pill withRemoveButton onRemove={() => set('replay_id', null)}>
+            Made by bulk replay {filter.replay_id}
+          </Pill>
+        )}
         {isFiltered && (
           <Button variant="subtle" onClick={clear}>
             Clear

@@ -1,6 +1,6 @@
 /** Bulk replays: starts one for an address and a period after showing the number of deliveries, and lists earlier ones. */
 
-import { Group, SimpleGrid, Stack } from '@mantine/core';
+import { Checkbox, Group, Select, SimpleGrid, Stack } from '@mantine/core';
 import type { Replay } from '@posthorn/operator-api';
 import dayjs from 'dayjs';
 import { useState } from 'react';
@@ -13,9 +13,15 @@ import { DateTimePicker } from '../parts/date-time-picker.ts';
 import { Note, PageBody, RowLink, Section } from '../parts/layout.tsx';
 import { countText } from '../parts/numbers.ts';
 import { Empty } from '../parts/states.tsx';
-import { StatusBadge } from '../parts/status.tsx';
+import { failureTexts, StatusBadge } from '../parts/status.tsx';
+import { sessionEventTypes } from '../parts/subscription-fields.tsx';
 import { Instant } from '../parts/time.tsx';
 import { useChange, useFailedCount, useReplays, useSubscription, useUrls } from '../queries.ts';
+
+const eventTypes = [...sessionEventTypes, 'webhook.test'];
+const errors = Object.entries(failureTexts)
+  .filter(([value]) => value !== 'subscription_deleted')
+  .map(([value, label]) => ({ value, label }));
 
 export function ReplaysPage() {
   const list = useReplays();
@@ -36,6 +42,7 @@ export function ReplaysPage() {
       visibleFrom: 'sm',
       cell: ({ replayed, total }) => `${countText(replayed)} of ${countText(total)}`,
     },
+    { header: 'Outcome', width: 240, visibleFrom: 'md', cell: ({ outcome }) => outcomeText(outcome) },
     { header: 'Operator', width: 130, visibleFrom: 'md', cell: ({ operator }) => operator },
     { header: 'Started', width: 170, visibleFrom: 'xs', cell: ({ created_at }) => <Instant at={created_at} /> },
   ];
@@ -54,28 +61,74 @@ export function ReplaysPage() {
   );
 }
 
+function outcomeText({ delivered, failed, waiting }: Replay['outcome']): string {
+  const parts = [
+    `${countText(delivered)} delivered`,
+    failed > 0 && `${countText(failed)} failed`,
+    waiting > 0 && `${countText(waiting)} waiting`,
+  ];
+  return parts.filter(Boolean).join(', ');
+}
+
 function NewReplay() {
   const [search] = useSearchParams();
   const [subscriptionId, setSubscriptionId] = useState(search.get('subscription_id'));
   const [from, setFrom] = useState<string | null>(null);
   const [to, setTo] = useState<string | null>(null);
+  const [failedFrom, setFailedFrom] = useState<string | null>(null);
+  const [failedTo, setFailedTo] = useState<string | null>(null);
+  const [eventType, setEventType] = useState<string | null>(null);
+  const [error, setError] = useState<string | null>(null);
+  const [canary, setCanary] = useState(true);
   const address = useSubscription(subscriptionId);
   const navigate = useNavigate();
   const instant = (value: string | null) => (value === null ? undefined : dayjs(value).toISOString());
-  const range = { from: instant(from), to: instant(to) };
-  const failed = useFailedCount(subscriptionId, range);
-  const start = useChange(() => call<Replay>('POST', '/v1/replays', { subscription_id: subscriptionId, ...range }), {
-    onDone: ({ id }) => navigate(`/replays/${id}`),
-  });
+  const scope = {
+    from: instant(from),
+    to: instant(to),
+    failed_from: instant(failedFrom),
+    failed_to: instant(failedTo),
+    event_type: eventType ?? undefined,
+    error: error ?? undefined,
+  };
+  const failed = useFailedCount(subscriptionId, scope);
+  const start = useChange(
+    () => call<Replay>('POST', '/v1/replays', { subscription_id: subscriptionId, ...scope, canary }),
+    { onDone: ({ id }) => navigate(`/replays/${id}`) },
+  );
   const count = failed.data?.count;
   const isActive = address.data?.status === 'active';
   return (
     <Stack>
       <SimpleGrid cols={{ base: 1, sm: 3 }} spacing="sm">
         <AddressPicker label="Address" placeholder="Choose" value={subscriptionId} onChange={setSubscriptionId} />
-        <DateTimePicker label="Created from" placeholder="The beginning" value={from} onChange={setFrom} />
-        <DateTimePicker label="Created until" placeholder="Now" value={to} onChange={setTo} />
+        <Select
+          label="Event type"
+          placeholder="Any event type"
+          data={eventTypes}
+          value={eventType}
+          onChange={setEventType}
+          clearable
+        />
+        <Select label="Error" placeholder="Any error" data={errors} value={error} onChange={setError} clearable />
       </SimpleGrid>
+      <SimpleGrid cols={{ base: 1, xs: 2, md: 4 }} spacing="sm">
+        <DateTimePicker label="Created from" placeholder="The beginning" value={from} onChange={setFrom} clearable />
+        <DateTimePicker label="Created until" placeholder="Now" value={to} onChange={setTo} clearable />
+        <DateTimePicker
+          label="Failed from"
+          placeholder="The beginning"
+          value={failedFrom}
+          onChange={setFailedFrom}
+          clearable
+        />
+        <DateTimePicker label="Failed until" placeholder="Now" value={failedTo} onChange={setFailedTo} clearable />
+      </SimpleGrid>
+      <Checkbox
+        label="Send 5 first, and the others only when all 5 have arrived"
+        checked={canary}
+        onChange={(event) => setCanary(event.currentTarget.checked)}
+      />
       <Group>
         <ActionButton
           label={count ? `Replay ${countText(count)} failed ${count === 1 ? 'delivery' : 'deliveries'}` : 'Replay'}
@@ -85,7 +138,7 @@ function NewReplay() {
         <Note aria-live="polite">
           {subscriptionId === null && 'Choose an address to see the number of failed deliveries.'}
           {address.data && !isActive && 'The address is not active: resume or validate it first.'}
-          {isActive && count === 0 && 'No failed deliveries in this period.'}
+          {isActive && count === 0 && 'No failed deliveries match.'}
           {address.error?.message ?? failed.error?.message}
         </Note>
       </Group>

@@ -18,6 +18,9 @@ export const looks: Record<Status, { color: string; label: string }> = {
   failed: { color: 'red', label: 'Failed' },
   running: { color: 'blue', label: 'Running' },
   done: { color: 'teal', label: 'Done' },
+  canary: { color: 'blue', label: 'Canary' },
+  halted: { color: 'orange', label: 'Halted' },
+  cancelled: { color: 'gray', label: 'Cancelled' },
 };
 
 /** Returns the statuses with their labels, for selection. */
@@ -55,4 +58,5 @@ export const failureTexts: Record<NonNullable<Delivery['failure_reason']>, strin
   tls: 'The TLS certificate is not valid',
   expired: 'Held for too long',
   subscription_deleted: 'The subscription was deleted',
+  cancelled: 'Its bulk replay was cancelled',
 };

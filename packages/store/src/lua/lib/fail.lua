@@ -1,5 +1,6 @@
 --@include status
 --@include notify
+--@include outcome
 
 -- Ends a delivery as failed.
 local function fail(id, st, sub, created, reason, nowMs, expiresAtMs, retentionMs)
@@ -13,5 +14,9 @@ local function fail(id, st, sub, created, reason, nowMs, expiresAtMs, retentionM
   call('ZADD', failed, created, id)
   call('ZREMRANGEBYSCORE', failed, '-inf', nowMs - 2 * retentionMs - GRACE_MS)
   call('PEXPIREAT', failed, expiresAtMs)
-  if reason ~= REASON_SUBSCRIPTION_DELETED then notify(nowMs, NOTICE_DELIVERY_FAILED, 's', sub, 'd', id, 'w', reason) end
+  local replayId = call('HGET', key, 'b')
+  if replayId then countOutcome(replayId, reason == REASON_CANCELLED and 'cancelled' or 'failed') end
+  if reason ~= REASON_SUBSCRIPTION_DELETED and reason ~= REASON_CANCELLED then
+    notify(nowMs, NOTICE_DELIVERY_FAILED, 's', sub, 'd', id, 'w', reason)
+  end
 end

@@ -1,0 +1,27 @@
+/** Reads from a request which failed deliveries a bulk replay covers. */
+import type { EventType, FailureReason } from '@posthorn/core';
+import type { ReplayScope } from '@posthorn/store';
+
+interface ScopeFields {
+  from?: number | undefined;
+  to?: number | undefined;
+  event_type?: EventType | undefined;
+  error?: FailureReason | undefined;
+  failed_from?: number | undefined;
+  failed_to?: number | undefined;
+}
+
+/** The scope of a bulk replay of one address, up to now. */
+export function replayScopeOf(subscriptionId: string, fields: ScopeFields, nowMs: number): ReplayScope {
+  return {
+    subscriptionId,
+    fromMs: fields.from ?? 0,
+    toMs: fields.to ?? nowMs,
+    filter: {
+      eventType: fields.event_type ?? null,
+      error: fields.error ?? null,
+      failedFromMs: fields.failed_from ?? null,
+      failedToMs: fields.failed_to ?? null,
+    },
+  };
+}

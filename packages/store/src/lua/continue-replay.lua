@@ -1,0 +1,14 @@
+-- Lets a bulk replay go on that its canary has halted, or whose canary still waits. Returns 'continued', 'gone', or the status that
+-- does not allow it.
+--@include audit
+
+local key = KEY_REPLAY .. id
+local status = call('HGET', key, 'status')
+if not status then return 'gone' end
+if status ~= REPLAY_HALTED and status ~= REPLAY_CANARY then return status end
+call('HSET', key, 'status', REPLAY_RUNNING)
+call('SADD', KEY_REPLAYS_ACTIVE, id)
+call('PERSIST', key)
+call('PEXPIRE', KEY_REPLAY_DELIVERIES .. id, lifeMs)
+audit(nowMs, retentionMs, auditEntry)
+return 'continued'

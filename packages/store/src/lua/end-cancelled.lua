@@ -1,0 +1,27 @@
+-- One step of a cancellation: ends those of a bulk replay's deliveries that have had no attempt and no newer job, and moves on. `taken`
+-- says how many others a worker has in flight: a later sweep looks at them again. Returns 1 where another step is to be done at once.
+--@include status
+--@include fail
+--@include replay-end
+
+local key = KEY_REPLAY .. id
+local record = call('HMGET', key, 'status', 'swept')
+if record[1] ~= REPLAY_CANCELLED or (record[2] or '') ~= swept then return 0 end
+for deliveryId, generation in deliveries do
+  local found = call('HMGET', KEY_DELIVERY .. deliveryId, 'st', 's', 'c', 'g', 'n')
+  local st, sub = found[1], found[2]
+  if st and not isFinished(st) and found[5] == '0' and (found[4] or '0') == generation then
+    fail(deliveryId, st, sub, found[3], REASON_CANCELLED, nowMs, expiresAtMs, retentionMs)
+    call('ZREM', KEY_HELD .. sub, deliveryId)
+    call('ZREM', KEY_PARKED .. sub, deliveryId)
+    call('ZREM', KEY_OVERDUE .. sub, deliveryId)
+  end
+end
+local takenInAll = call('HINCRBY', key, 'taken', taken)
+if not isLast then
+  call('HSET', key, 'swept', nextSwept)
+  return 1
+end
+call('HDEL', key, 'swept', 'taken')
+if takenInAll == 0 then endReplay(id, REPLAY_CANCELLED, call('HGET', key, 'finished_at'), retentionMs) end
+return 0

@@ -1,0 +1,16 @@
+-- Applies the verdict on the canary of a bulk replay: it goes on, or halts until an operator decides. Returns 1 where that changed it.
+--@include notify
+
+local key = KEY_REPLAY .. id
+local record = call('HMGET', key, 'status', 'subscription')
+if record[1] ~= REPLAY_CANARY then return 0 end
+if hasPassed then
+  call('HSET', key, 'status', REPLAY_RUNNING)
+  return 1
+end
+call('HSET', key, 'status', REPLAY_HALTED)
+call('SREM', KEY_REPLAYS_ACTIVE, id)
+call('PEXPIREAT', key, nowMs + retentionMs)
+call('PEXPIREAT', KEY_REPLAY_DELIVERIES .. id, nowMs + retentionMs)
+notify(nowMs, NOTICE_REPLAY_HALTED, 's', record[2], 'r', id)
+return 1
