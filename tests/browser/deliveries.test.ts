@@ -31,21 +31,49 @@ describe('the overview', () => {
     expect(await page.getByRole('alert').count()).toBe(1);
     expect(await accessibilityFindings()).toEqual([]);
   });
-  it('shows attempts and paused addresses, refreshes by itself, and links to them', async () => {
+  it('says that all is well, then which address is paused, refreshes by itself, and links to it', async () => {
     const to = await ownReceiver();
     const { id } = await ownSubscription(to);
     const { page } = await signedIn();
-    await page.getByText('None is paused.').waitFor();
+    await page.getByText('All is well').waitFor();
     await on.operate('POST', `/v1/subscriptions/${id}/pause`);
     await on.publish(sampleEvent());
     await page.getByText('1 held').waitFor();
     await page.getByRole('table', { name: 'Workers' }).getByText('of 100').waitFor();
-    await page.getByRole('table', { name: 'Paused addresses' }).getByRole('link', { name: to.url }).click();
+    const attention = page.getByRole('region', { name: 'Needs attention' });
+    await attention.getByText('Paused by an operator.').waitFor();
+    await attention.getByRole('link', { name: to.url }).click();
     await page.waitForURL(`**/subscriptions/${id}`);
     await page.goBack();
     await page.getByRole('link', { name: /^Held/ }).click();
     await page.waitForURL('**/deliveries?status=held');
     await page.getByRole('row').getByText('Held').first().waitFor();
+  });
+  it('shows a failing address with its customer, its error as text and one button, and the address shows the verdict', async () => {
+    const body = '{"error":"<b>disk</b> full"}';
+    const to = await ownReceiver((_request, response) => response.writeHead(500).end(body));
+    const { id } = await on.subscribe(to.url, { description: 'Acme, since 2019' });
+    atEnd(() => on.operate('DELETE', `/v1/subscriptions/${id}`));
+    await on.publishBatch(Array.from({ length: 10 }, () => sampleEvent()));
+    const { page, accessibilityFindings } = await signedIn();
+    const attention = page.getByRole('region', { name: 'Needs attention' });
+    await attention.getByText('500, “<b>disk</b> full”, 20 times since').waitFor();
+    await attention.getByText('Acme, since 2019').waitFor();
+    await attention.getByText('Failing', { exact: true }).waitFor();
+    await page.getByText('Only 0').first().waitFor();
+    expect(await accessibilityFindings()).toEqual([]);
+    await attention.getByRole('link', { name: to.url }).click();
+    await page
+      .getByRole('alert')
+      .filter({ hasText: /^500 since .* UTC\./ })
+      .waitFor();
+    await page.getByText('20 failed attempts in a row. No attempt has succeeded yet.').waitFor();
+    expect(await accessibilityFindings()).toEqual([]);
+    await page.goBack();
+    to.answerWith(200);
+    await attention.getByRole('button', { name: 'Send test' }).click();
+    await page.waitForURL('**/deliveries/dlv_*');
+    await page.getByText('Succeeded').first().waitFor();
   });
 });
 

@@ -24,6 +24,8 @@ beforeAll(async () => {
   const fields = { description: 'A description that is rather long, as descriptions tend to be' };
   const one = await on.subscribe(good.url, fields);
   const other = await on.subscribe(bad.url);
+  // Three addresses that fail at once are an incident.
+  for (const path of ['one', 'two']) await on.subscribe(`${bad.url}${path}`, fields);
   await on.operate('POST', '/v1/subscriptions', {
     url: `https://example.com/${'a-very-long-path/'.repeat(8)}`,
     event_types: ['session.approved', 'session.declined'],
@@ -40,6 +42,7 @@ beforeAll(async () => {
     const found = await on.deliveries(`subscription_id=${other.id}&status=waiting_for_retry&${longest}`);
     return found.find((delivery: { attempt_count: number }) => delivery.attempt_count === 2);
   });
+  await eventually('an incident', async () => (await on.operate('GET', '/v1/overview')).body.incidents.length === 1);
   await on.operate('POST', `/v1/subscriptions/${other.id}/pause`);
   await on.publish(sampleEvent());
   const replay = (await on.operate('POST', '/v1/replays', { subscription_id: one.id })).body;

@@ -1,7 +1,7 @@
-/** The overview: attempts over time, waiting deliveries, workers, and the addresses with problems. */
+/** The overview: first what needs an operator, then attempts over time, then deliveries, queue and workers. */
 
-import { Alert, Group, SegmentedControl, SimpleGrid, Stack } from '@mantine/core';
-import type { Overview, Subscription } from '@posthorn/operator-api';
+import { Alert, Group, SegmentedControl, SimpleGrid, Stack, Text } from '@mantine/core';
+import type { Overview } from '@posthorn/operator-api';
 import { IconAlertTriangle } from '@tabler/icons-react';
 import { type ReactNode, useState } from 'react';
 import { AttemptsChart } from '../parts/attempts-chart.tsx';
@@ -11,6 +11,7 @@ import { countText, durationText, percentText } from '../parts/numbers.ts';
 import { Loaded } from '../parts/states.tsx';
 import { looks, StatusBadge } from '../parts/status.tsx';
 import { Ago, Instant } from '../parts/time.tsx';
+import { Triage } from '../parts/triage.tsx';
 import { useOverview } from '../queries.ts';
 
 type Worker = Overview['workers'][number];
@@ -20,11 +21,6 @@ const workerColumns: Column<Worker>[] = [
   { header: 'Process', cell: ({ host, pid }) => <span className="mono">{`${host}:${pid}`}</span> },
   { header: 'In flight', cell: ({ in_flight, concurrency }) => `${in_flight} of ${concurrency}` },
   { header: 'Started', cell: ({ started_at }) => <Ago at={started_at} /> },
-];
-
-const pausedColumns: Column<Subscription>[] = [
-  { header: 'Address', cell: ({ id, url }) => <AddressLink id={id} url={url} /> },
-  { header: 'Held', width: 150, ta: 'right', cell: ({ held_deliveries }) => `${countText(held_deliveries)} held` },
 ];
 
 const rankingColumns = (header: string, figure: (address: Ranked) => string): Column<Ranked>[] => [
@@ -88,6 +84,8 @@ function Content({ overview }: { overview: Overview }) {
           </Alert>
         );
       })}
+      <Triage overview={overview} />
+      <Attempts overview={overview} />
       <SimpleGrid cols={{ base: 2, sm: 3, lg: 5 }} spacing="sm">
         {(['succeeded', 'pending', 'waiting_for_retry', 'held', 'failed'] as const).map((status) => (
           <FigureCard
@@ -98,20 +96,6 @@ function Content({ overview }: { overview: Overview }) {
             to={`/deliveries?status=${status}`}
           />
         ))}
-      </SimpleGrid>
-      <Attempts overview={overview} />
-      <SimpleGrid cols={{ base: 1, md: 2 }}>
-        <Section title="Queue">
-          <SimpleGrid cols={2} spacing="sm">
-            <Figure label="Waiting for a worker" value={countText(queue.waiting)} hint={`${queue.active} in flight`} />
-            <Figure
-              label="Oldest pending delivery"
-              value={durationText(queue.oldest_pending_age_ms || null)}
-              hint={`${queue.delayed} due later`}
-            />
-          </SimpleGrid>
-        </Section>
-        <Panel title="Workers" columns={workerColumns} rows={workers} layout="auto" none="No worker is running." />
       </SimpleGrid>
       <SimpleGrid cols={{ base: 1, md: 2 }}>
         <Panel
@@ -127,20 +111,28 @@ function Content({ overview }: { overview: Overview }) {
           none="No attempts in the last hour or two."
         />
       </SimpleGrid>
-      <Panel
-        title="Paused addresses"
-        columns={pausedColumns}
-        rows={addresses.paused}
-        hideHeaders
-        none="None is paused."
-        aside={
-          addresses.paused.length > 0 && (
-            <PageLink to="/subscriptions?status=paused">All {overview.subscriptions.paused}</PageLink>
-          )
-        }
-      />
+      <SimpleGrid cols={{ base: 1, md: 2 }}>
+        <Section title="Queue">
+          <SimpleGrid cols={2} spacing="sm">
+            <Figure label="Waiting for a worker" value={countText(queue.waiting)} hint={`${queue.active} in flight`} />
+            <Figure
+              label="Oldest pending delivery"
+              value={durationText(queue.oldest_pending_age_ms || null)}
+              hint={`${queue.delayed} due later`}
+            />
+          </SimpleGrid>
+        </Section>
+        <Panel title="Workers" columns={workerColumns} rows={workers} layout="auto" none="No worker is running." />
+      </SimpleGrid>
     </Stack>
   );
+}
+
+/** Below this success rate, the figure is red. */
+const BAD_RATE = 0.95;
+
+function isBad(rate: number | null): boolean {
+  return rate !== null && rate < BAD_RATE;
 }
 
 function Attempts({ overview }: { overview: Overview }) {
@@ -163,7 +155,17 @@ function Attempts({ overview }: { overview: Overview }) {
       <SimpleGrid cols={{ base: 2, sm: 4 }} spacing="sm" mb="md">
         <Figure
           label="Success rate"
-          value={percentText(attempts.success_rate)}
+          value={
+            <Text
+              inherit
+              component="span"
+              {...(isBad(attempts.success_rate) && {
+                c: 'light-dark(var(--mantine-color-red-9), var(--mantine-color-red-4))',
+              })}
+            >
+              {percentText(attempts.success_rate)}
+            </Text>
+          }
           hint={`of ${countText(attempts.attempts)} attempts`}
         />
         <Durations label="Median attempt time" ms={attempts.attempt_ms} />

@@ -7,10 +7,11 @@ import { AttemptsChart } from '../parts/attempts-chart.tsx';
 import { Copyable } from '../parts/code.tsx';
 import { ShowChanges } from '../parts/data-table.tsx';
 import { DeliveryTable } from '../parts/delivery-table.tsx';
+import { ErrorLine } from '../parts/health.tsx';
 import { Facts, FigureCard, PageBody, PageLink, Section } from '../parts/layout.tsx';
 import { countText, durationText, percentText } from '../parts/numbers.ts';
 import { Empty, Loaded } from '../parts/states.tsx';
-import { StatusBadge, statusTexts } from '../parts/status.tsx';
+import { AddressBadges, statusTexts } from '../parts/status.tsx';
 import { SubscriptionActions } from '../parts/subscription-actions.tsx';
 import { environmentLabels } from '../parts/subscription-fields.tsx';
 import { Instant } from '../parts/time.tsx';
@@ -27,7 +28,14 @@ export function SubscriptionPage() {
     <PageBody
       title={data?.url ?? 'Subscription'}
       heading={data?.url}
-      badge={data && <StatusBadge status={data.resuming ? 'resuming' : data.status} />}
+      badge={
+        data && (
+          <AddressBadges
+            status={data.resuming ? 'resuming' : data.status}
+            isFailing={data.health.state === 'failing'}
+          />
+        )
+      }
       back={{ to: '/subscriptions', label: 'Subscriptions' }}
       actions={data && <SubscriptionActions subscription={data} />}
     >
@@ -43,6 +51,9 @@ function Content({ subscription }: { subscription: Subscription }) {
   const attempts = useAddressAttempts(id);
   return (
     <Stack>
+      {status !== 'paused' || subscription.health.state === 'failing' ? (
+        <HealthAlert health={subscription.health} />
+      ) : null}
       {(status !== 'active' || reason) && (
         <Alert color={alerts[status].color} title={alerts[status].title}>
           {reason && statusTexts[reason]}
@@ -114,6 +125,27 @@ function FailedResume({ resume }: { resume: Subscription['last_resume'] }) {
 function ResumeDelivery({ resume }: { resume: Subscription['last_resume'] }) {
   if (!resume?.delivery_id) return null;
   return <PageLink to={`/deliveries/${resume.delivery_id}`}>Open that delivery</PageLink>;
+}
+
+/** The verdict on the address, its most frequent error, and when an attempt last succeeded. */
+function HealthAlert({ health }: { health: Subscription['health'] }) {
+  const { state, verdict, error, last_succeeded_at: lastSucceeded, failed_in_a_row: failed } = health;
+  if (verdict === null) return null;
+  return (
+    <Alert color={state === 'failing' ? 'red' : 'yellow'} title={verdict}>
+      <ErrorLine error={error} />
+      <Text size="sm">
+        {failed > 0 && `${countText(failed)} failed ${failed === 1 ? 'attempt' : 'attempts'} in a row. `}
+        {lastSucceeded ? (
+          <>
+            Last success: <Instant at={lastSucceeded} />.
+          </>
+        ) : (
+          'No attempt has succeeded yet.'
+        )}
+      </Text>
+    </Alert>
+  );
 }
 
 /** The number of consecutive failures, and how close it is to the number that pauses the address. */

@@ -9,7 +9,7 @@ import { Note, PageBody, RowLink } from '../parts/layout.tsx';
 import { countText } from '../parts/numbers.ts';
 import { SearchField } from '../parts/search-field.tsx';
 import { Empty } from '../parts/states.tsx';
-import { StatusBadge, statusOptions } from '../parts/status.tsx';
+import { AddressBadges, statusOptions } from '../parts/status.tsx';
 import { environmentLabels, environments, typesText } from '../parts/subscription-fields.tsx';
 import { Ago } from '../parts/time.tsx';
 import { useSubscriptionCount, useSubscriptions } from '../queries.ts';
@@ -37,7 +37,11 @@ const columns: Column<Subscription>[] = [
       </>
     ),
   },
-  { header: 'Status', width: { base: 150, sm: 185 }, cell: ({ status }) => <StatusBadge status={status} /> },
+  {
+    header: 'Status',
+    width: { base: 150, sm: 185 },
+    cell: ({ status, health }) => <AddressBadges status={status} isFailing={health.state === 'failing'} />,
+  },
   {
     header: 'Environment',
     width: 120,

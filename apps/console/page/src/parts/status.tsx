@@ -1,6 +1,6 @@
 /** Badges for the statuses of subscriptions, deliveries and bulk replays, and their reasons in words. */
 
-import { Badge } from '@mantine/core';
+import { Badge, Group } from '@mantine/core';
 import type { Delivery, Replay, Subscription } from '@posthorn/operator-api';
 
 type Status = Subscription['status'] | 'resuming' | Delivery['status'] | Replay['status'];
@@ -34,6 +34,20 @@ export function StatusBadge({ status }: { status: Status }) {
     <Badge color={color} variant="light" radius="sm" tt="none" fw={550} miw="max-content">
       {label}
     </Badge>
+  );
+}
+
+/** The status of a subscription, and whether its attempts fail. */
+export function AddressBadges({ status, isFailing }: { status: Status; isFailing: boolean }) {
+  return (
+    <Group gap={6}>
+      <StatusBadge status={status} />
+      {isFailing && (
+        <Badge color="red" variant="light" radius="sm" tt="none" fw={550} miw="max-content">
+          Failing
+        </Badge>
+      )}
+    </Group>
   );
 }
 

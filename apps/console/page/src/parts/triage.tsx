@@ -1,0 +1,142 @@
+/** What needs an operator: incidents, and each failing or paused address with its error and one action. */
+import { Alert, Box, Group, Paper, Stack, Text } from '@mantine/core';
+import type { Delivery, Overview } from '@posthorn/operator-api';
+import { IconAlertTriangle, IconCircleCheck, IconPlayerPlay, IconSend } from '@tabler/icons-react';
+import { useNavigate } from 'react-router';
+import { usePost } from '../queries.ts';
+import { ActionButton } from './action-button.tsx';
+import { ErrorLine } from './health.tsx';
+import { Note, PageLink, Section } from './layout.tsx';
+import { countText, durationText, percentText } from './numbers.ts';
+import { AddressBadges, statusTexts } from './status.tsx';
+import { Instant } from './time.tsx';
+
+/** From these values on, the API no longer says that all is well. */
+const WELL_RATE = 0.95;
+const LONG_PENDING_MS = 60_000;
+
+type Problem = Overview['problems']['items'][number];
+type Incident = Overview['incidents'][number];
+
+export function Triage({ overview }: { overview: Overview }) {
+  const { all_well: isAllWell, problems, incidents } = overview;
+  if (isAllWell) {
+    return (
+      <Paper withBorder px="md" py="xs">
+        <Group gap="xs">
+          <IconCircleCheck size={18} color="var(--mantine-color-teal-text)" aria-hidden />
+          <Text size="sm">All is well: no address fails or is paused.</Text>
+        </Group>
+      </Paper>
+    );
+  }
+  return (
+    <>
+      {incidents.map((incident) => (
+        <IncidentAlert key={incident.id} incident={incident} />
+      ))}
+      <Traffic overview={overview} />
+      {problems.total > 0 && <Problems problems={problems} />}
+    </>
+  );
+}
+
+/** What is wrong with the traffic as a whole. */
+function Traffic({ overview: { last_hour, queue } }: { overview: Overview }) {
+  const recent = last_hour.series.slice(-15);
+  const succeeded = recent.reduce((sum, minute) => sum + minute.succeeded, 0);
+  const attempts = recent.reduce((sum, minute) => sum + minute.failed, succeeded);
+  return (
+    <>
+      {succeeded < WELL_RATE * attempts && (
+        <Alert
+          color="orange"
+          icon={<IconAlertTriangle />}
+          title={`Only ${percentText(succeeded / attempts)} of the attempts of the last 15 minutes succeeded`}
+        >
+          {countText(attempts - succeeded)} of {countText(attempts)} failed.
+        </Alert>
+      )}
+      {queue.oldest_pending_age_ms >= LONG_PENDING_MS && (
+        <Alert
+          color="orange"
+          icon={<IconAlertTriangle />}
+          title={`A delivery has waited ${durationText(queue.oldest_pending_age_ms)} for its first attempt`}
+        >
+          The workers do not keep up, or one address has too much to do.
+        </Alert>
+      )}
+    </>
+  );
+}
+
+function IncidentAlert({ incident }: { incident: Incident }) {
+  const { addresses, started_at, error_label, host } = incident;
+  const title = (
+    <>
+      {countText(addresses)} addresses at once, since <Instant at={started_at} />
+    </>
+  );
+  return (
+    <Alert color="red" icon={<IconAlertTriangle />} title={title}>
+      {host === null ? 'They are on different hosts: probably our side.' : `All are on ${host}: probably that host.`}
+      {error_label !== null && ` Most of them: ${error_label}.`}
+    </Alert>
+  );
+}
+
+function Problems({ problems: { total, items } }: Pick<Overview, 'problems'>) {
+  const aside = total > items.length && <Note>{`The worst ${items.length} of ${countText(total)}`}</Note>;
+  return (
+    <Section title="Needs attention" aside={aside} flush>
+      <Stack component="ul" gap={0} m={0} p={0} style={{ listStyle: 'none' }}>
+        {items.map((problem) => (
+          <ProblemRow key={problem.subscription_id} problem={problem} />
+        ))}
+      </Stack>
+    </Section>
+  );
+}
+
+function ProblemRow({ problem }: { problem: Problem }) {
+  const { subscription_id: id, url, description, status, status_reason: reason, verdict, error, held } = problem;
+  const isFailing = problem.failing_since !== null;
+  return (
+    <Box component="li" px="md" py="sm" style={{ borderTop: '1px solid var(--mantine-color-default-border)' }}>
+      <Group justify="space-between" gap="sm" align="flex-start">
+        <Box miw={0} style={{ flex: '1 1 260px' }}>
+          <Group gap="xs" mb={2}>
+            <Text component="div" fw={600} maw="100%" miw={0}>
+              <PageLink to={`/subscriptions/${id}`} truncate title={url} fw={600}>
+                {url}
+              </PageLink>
+            </Text>
+            <AddressBadges status={status} isFailing={isFailing} />
+          </Group>
+          {description && <Note size="xs">{description}</Note>}
+          <Text size="sm">{verdict ?? (reason && statusTexts[reason])}</Text>
+          {isFailing && <ErrorLine error={error} />}
+        </Box>
+        <Group gap="md">
+          {held > 0 && <PageLink to={`/deliveries?subscription_id=${id}&status=held`}>{countText(held)} held</PageLink>}
+          {status === 'paused' && <ResumeButton id={id} />}
+          {status === 'active' && <TestButton id={id} />}
+        </Group>
+      </Group>
+    </Box>
+  );
+}
+
+function ResumeButton({ id }: { id: string }) {
+  const resume = usePost(`/v1/subscriptions/${id}/resume`, { done: 'Resumed.' });
+  return <ActionButton label="Resume" icon={IconPlayerPlay} change={resume} variant="default" />;
+}
+
+/** Sends a test delivery and opens it, to see whether the receiver works again. */
+function TestButton({ id }: { id: string }) {
+  const navigate = useNavigate();
+  const test = usePost<Delivery>(`/v1/subscriptions/${id}/test`, {
+    onDone: (delivery) => navigate(`/deliveries/${delivery.id}`),
+  });
+  return <ActionButton label="Send test" icon={IconSend} change={test} variant="default" />;
+}
