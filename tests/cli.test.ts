@@ -54,6 +54,18 @@ describe('posthorn', () => {
     expect(await json('why', event.id, id)).toMatchObject({ reason: 'other_environment' });
   });
 
+  it('finds events by session, reference or user', async () => {
+    const data = { id: 'ses\u001b[31m-1', status: 'approved', reference: 'order 7' };
+    const { body: event } = await on.publish(sampleEvent({ data }));
+    const { code, out, err } = await posthorn(['timeline', 'order 7']);
+    expect([code, err]).toEqual([0, '']);
+    expect(out).toContain(event.id);
+    // What a publisher chose can't steer the terminal.
+    expect(out).not.toContain('\u001b[31m');
+    expect((await json('timeline', 'order 7', '--by', 'reference')).data).toMatchObject([{ id: event.id }]);
+    expect((await posthorn(['timeline', 'order 7', '--by', 'user'])).out).toBe('No event has this value.\n');
+  });
+
   it('creates, validates, tests, pauses, resumes, changes and deletes subscriptions and rotates their secrets', async () => {
     const created = await json(
       'create',

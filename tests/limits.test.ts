@@ -41,6 +41,7 @@ const DOCUMENTED: [name: string, written: string, apps: App[]][] = [
   ['LOG_LEVEL', 'info', ALL],
   ['PUBLISHER_RATE_LIMIT', '0', ['ingest']],
   ['PUBLISHER_QUOTA', '50%', ['ingest']],
+  ['EVENT_SEARCH', 'on', ['ingest']],
   ['ACK_REPLICAS', '0', ['ingest']],
   ['MAX_EVENT_BYTES', '262144', ['ingest']],
   ['RETRY_DELAYS', '1m,5m,30m,2h,12h', ['worker']],

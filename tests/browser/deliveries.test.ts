@@ -159,13 +159,13 @@ describe('a delivery', () => {
       [id, `subscriptions/${id}`],
       [event.id, `events/${event.id}`],
     ] as const) {
-      await page.getByRole('textbox', { name: 'Go to an id' }).fill(wanted);
+      await page.getByRole('textbox', { name: 'Search' }).fill(wanted);
       await page.keyboard.press('Enter');
       await page.waitForURL(`**/${path}`);
     }
-    await page.getByRole('textbox', { name: 'Go to an id' }).fill('nonsense');
+    await page.getByRole('textbox', { name: 'Search' }).fill('nonsense');
     await page.keyboard.press('Enter');
-    await page.getByText('No such event').waitFor();
+    await page.getByText('No event has this value').waitFor();
     await page.goto('/deliveries');
     await page.getByRole('textbox', { name: 'Event id' }).fill(event.id);
     await page.waitForURL(`**/deliveries?event_id=${event.id}`);

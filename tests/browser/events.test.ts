@@ -1,5 +1,7 @@
 /** The page in a real browser: events. */
 import { describe, expect, it } from '@jest/globals';
+import { eventually } from '@posthorn/testing';
+import type { Page } from 'playwright-core';
 import { ownReceiver } from '../own.ts';
 import { sampleEvent } from '../world.ts';
 import { on, ownSubscription, signedIn, visit } from './own-visit.ts';
@@ -45,5 +47,63 @@ describe('an event', () => {
     expect(await narrow.overflow()).toBe(0);
     expect(await narrow.accessibilityFindings()).toEqual([]);
     await narrow.screenshot('why');
+  });
+});
+
+describe('the search', () => {
+  const data = { id: 'ses-42', status: 'approved', reference: '<b>order</b> 7', metadata: { user_id: 'anna@x' } };
+  const search = async (page: Page, text: string) => {
+    await page.getByRole('textbox', { name: 'Search' }).fill(text);
+    await page.keyboard.press('Enter');
+  };
+
+  it('finds the timeline of a session, a reference and a user, and goes to an event by its id', async () => {
+    const to = await ownReceiver();
+    await ownSubscription(to);
+    const publish = async (change: object) => (await on.publish(sampleEvent({ data, ...change }))).body.id as string;
+    const arrived = (eventId: string) =>
+      eventually('arrived', async () => (await on.deliveries(`event_id=${eventId}`))[0].status === 'succeeded');
+    await arrived(await publish({ created_at: '2026-01-02T00:00:00Z' }));
+    const ownId = await publish({ id: 'order-7', created_at: '2026-01-01T00:00:00Z', type: 'session.submitted' });
+    await arrived(ownId);
+    const { page, accessibilityFindings, showIn, screenshot } = await signedIn();
+    const items = page.getByRole('list', { name: 'Timeline' }).getByRole('listitem');
+    for (const value of [data.id, data.reference, data.metadata.user_id]) {
+      await search(page, value);
+      await page.getByRole('heading', { name: `Search for ${value}` }).waitFor();
+      await items.nth(1).waitFor();
+      expect(await items.count()).toBe(2);
+    }
+    // The event and its delivery came after those of the later event.
+    expect(await items.nth(0).getByText('Out of order').count()).toBe(2);
+    expect(await items.nth(1).getByText('Out of order').count()).toBe(0);
+    for (const scheme of ['light', 'dark'] as const) {
+      await showIn(scheme);
+      expect(await accessibilityFindings()).toEqual([]);
+      await screenshot('search');
+    }
+    await page.getByRole('combobox', { name: 'Field' }).click();
+    await page.getByRole('option', { name: 'Session id' }).click();
+    await page.getByText('No event has this value').waitFor();
+    await search(page, new URL(to.url).host);
+    await page.getByRole('table', { name: 'Subscriptions' }).getByRole('link', { name: to.url }).waitFor();
+    await search(page, ownId);
+    await page.waitForURL('**/events/order-7');
+    await page.getByRole('link', { name: data.id }).click();
+    await page.waitForURL('**/search?q=ses-42&by=session_id');
+    await items.nth(1).getByRole('link', { name: to.url }).click();
+    await page.waitForURL('**/deliveries/dlv_*');
+  });
+
+  it('fits a narrow screen, with a session id of 256 characters', async () => {
+    await on.publish(sampleEvent({ data: { ...data, id: 'x'.repeat(256), reference: 'narrow' } }));
+    const narrow = await visit({ width: 'narrow' });
+    await narrow.page.goto('/');
+    await narrow.signIn();
+    await narrow.page.goto('/search?q=narrow');
+    await narrow.page.getByRole('list', { name: 'Timeline' }).getByRole('listitem').first().waitFor();
+    expect(await narrow.overflow()).toBe(0);
+    expect(await narrow.accessibilityFindings()).toEqual([]);
+    await narrow.screenshot('search');
   });
 });

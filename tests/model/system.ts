@@ -127,6 +127,7 @@ export class System {
       producer: this.broker.producerFor(process.pass),
       logger,
       clock: this.clock,
+      isSearchOn: true,
       maxEventBytes: 1_000,
       onReplicas: undefined,
     };

@@ -12,6 +12,7 @@ import { createPrinter, harmless } from './print.ts';
 import { addRequestCommand } from './request-command.ts';
 import { addSignatureCommands } from './signature-commands.ts';
 import { addSubscriptionCommands } from './subscription-commands.ts';
+import { addTimelineCommand } from './timeline-command.ts';
 import { UserError } from './user-error.ts';
 import { addWhyCommand } from './why-command.ts';
 
@@ -25,6 +26,7 @@ const print = createPrinter(() => program.opts().json);
 addSubscriptionCommands(program, client, print);
 addDeliveryCommands(program, client, print);
 addInsightCommands(program, client, print);
+addTimelineCommand(program, client, print);
 addWhyCommand(program, client, print);
 addSignatureCommands(program, client, print);
 addRequestCommand(program, client, print);

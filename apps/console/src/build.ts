@@ -39,6 +39,7 @@ import { securityHeaders } from './security-headers.ts';
 import { sessionRoutes } from './session-routes.ts';
 import { signatureRoutes } from './signature-routes.ts';
 import { subscriptionRoutes } from './subscription-routes.ts';
+import { timelineRoute } from './timeline-route.ts';
 
 const noStore: RequestHandler = (_request, response, next) => {
   response.set('Cache-Control', 'no-store');
@@ -121,6 +122,7 @@ function createOperatorApi(context: ConsoleContext): Api {
   signatureRoutes(api, context);
   deliveryRoutes(api, context);
   explainRoute(api, context);
+  timelineRoute(api, context);
   replayRoutes(api, context);
   insightRoutes(api, context);
   return api;

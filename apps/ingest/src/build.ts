@@ -19,13 +19,14 @@ import {
   registerBacklog,
   systemClock,
 } from '@posthorn/runtime';
-import { createReplicaWait } from '@posthorn/store';
+import { announceSearch, createReplicaWait } from '@posthorn/store';
 import type { IngestSettings } from './config.ts';
 import { measureRequests } from './metrics.ts';
 import { createPublisherQuota } from './publisher-quota.ts';
 import { type PublisherContext, publisherRoutes } from './routes.ts';
 
 const SWEEP_EVERY_MS = 5_000;
+const ANNOUNCE_EVERY_MS = 60_000;
 
 /** Builds ingest. It connects to nothing before its services start. */
 export function buildIngest(settings: IngestSettings, clock: Clock = systemClock): App<ApiService> {
@@ -46,6 +47,7 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
     logger,
     clock,
     maxEventBytes: settings.MAX_EVENT_BYTES,
+    isSearchOn: settings.EVENT_SEARCH === 'on',
     onReplicas: settings.ACK_REPLICAS > 0 ? createReplicaWait(store, settings.ACK_REPLICAS) : undefined,
     quota,
     rateLimit: limitPerSecond({
@@ -83,9 +85,17 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
     run: () => finishFanOuts(context, clock.now()),
     logger,
   });
+  const announce = () => announceSearch(store, context.isSearchOn);
+  const announcement = createRepeating({
+    name: 'event search',
+    everyMs: ANNOUNCE_EVERY_MS,
+    run: announce,
+    onStart: announce,
+    logger,
+  });
   return {
     http,
-    services: [storage, sweep, quota.service],
+    services: [storage, sweep, quota.service, announcement],
     logger,
     graceMs: settings.SHUTDOWN_GRACE,
     describe: http.describe,

@@ -10,6 +10,7 @@ const schema = z.object({
   PUBLISHER_QUOTA: parsedBy(parseQuota, 'must be 0, a percentage such as 50%, or a size such as 2gb').default({
     share: 0.5,
   }),
+  EVENT_SEARCH: z.enum(['on', 'off'], 'must be on or off').default('on'),
   ACK_REPLICAS: wholeNumber(0, 100).default(0),
   MAX_EVENT_BYTES: wholeNumber(256, 16 * 1024 * 1024).default(262_144),
 });

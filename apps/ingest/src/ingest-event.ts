@@ -10,6 +10,7 @@ import {
   parseJson,
   publishedEventSchema,
   type SubscriptionEnvironment,
+  searchTermsOf,
   utcInstant,
 } from '@posthorn/core';
 import { type DispatchContext, makeDeliveries } from '@posthorn/dispatch';
@@ -20,6 +21,8 @@ import { findMatches, storeEvent, TooFewReplicas } from '@posthorn/store';
 export interface IngestContext extends DispatchContext {
   clock: Clock;
   maxEventBytes: number;
+  /** Whether new events are added to the search index (`EVENT_SEARCH`). */
+  isSearchOn: boolean;
   /** Resolves once enough replicas have acknowledged all writes; undefined if `ACK_REPLICAS` is 0. */
   onReplicas: (() => Promise<void>) | undefined;
 }
@@ -41,11 +44,15 @@ export async function ingestEvent(
   keyEnvironment: SubscriptionEnvironment,
 ): Promise<IngestResult> {
   const nowMs = context.clock.now();
-  const { event, hadId, hadCreatedAt } = parseEvent(input, nowMs, context.maxEventBytes);
+  const { event, searchTerms, hadId, hadCreatedAt } = parseEvent(input, nowMs, context.maxEventBytes);
   checkEnvironment(event.environment, keyEnvironment);
   const subscriptionIds = await findMatches(context.store, event);
   const stored = { ref: eventRef(event), event, acceptedAtMs: nowMs, subscriptionIds };
-  const result = await storeEvent(context.store, stored, { withDeliveries: true, isNewId: !hadId });
+  const result = await storeEvent(context.store, stored, {
+    withDeliveries: true,
+    isNewId: !hadId,
+    searchTerms: context.isSearchOn ? searchTerms : [],
+  });
   const isNew = 'created' in result;
   if (!isNew && !isSameEvent(result.kept.event, event, hadCreatedAt)) return { kind: 'conflict', event };
   const deliveries = await (isNew
@@ -83,7 +90,12 @@ function parseEvent(input: unknown, nowMs: number, maxBytes: number) {
   if (Buffer.byteLength(eventBody(event)) > maxBytes) {
     throw new AppError('body_too_large', `The event is larger than ${maxBytes} bytes.`);
   }
-  return { event, hadId: id !== undefined, hadCreatedAt: created_at !== undefined };
+  return {
+    event,
+    searchTerms: searchTermsOf(parsed.data.data),
+    hadId: id !== undefined,
+    hadCreatedAt: created_at !== undefined,
+  };
 }
 
 function checkEnvironment(environment: Environment, keyEnvironment: SubscriptionEnvironment): void {

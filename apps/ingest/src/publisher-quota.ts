@@ -11,6 +11,8 @@ export type PublisherQuota = ReturnType<typeof createPublisherQuota>;
 
 /** Memory that an event takes besides its text: key, expiry, index entries (docs/figures.md). */
 const EVENT_OVERHEAD_BYTES = 250;
+/** Memory of the entries of an event in the search index, at most. */
+const SEARCH_BYTES = 100;
 /** Memory of a pending delivery with its job and index entries. */
 const DELIVERY_BYTES = 700;
 
@@ -95,7 +97,7 @@ export function createPublisherQuota(options: {
     /** Counts an accepted event. */
     count(publisher: string, eventBytes: number, deliveries: number): void {
       const usage = usages.get(publisher);
-      if (usage) usage.pendingBytes += eventBytes + EVENT_OVERHEAD_BYTES + deliveries * DELIVERY_BYTES;
+      if (usage) usage.pendingBytes += eventBytes + EVENT_OVERHEAD_BYTES + SEARCH_BYTES + deliveries * DELIVERY_BYTES;
     },
     /** Adds the counts to Redis, once a second. */
     service: createRepeating({

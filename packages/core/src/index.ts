@@ -18,6 +18,8 @@ export * from './notice.ts';
 export * from './partition.ts';
 export * from './replay.ts';
 export * from './response-message.ts';
+export * from './search-terms.ts';
 export * from './subscription.ts';
 export * from './time.ts';
+export * from './timeline.ts';
 export * from './validation.ts';

@@ -12,6 +12,7 @@ import {
   OWN_SECRET,
   parseDurationMs,
   REPLAY_ID,
+  SEARCH_FIELDS,
   SESSION_EVENT_TYPES,
   SUBSCRIPTION_ENVIRONMENTS,
   SUBSCRIPTION_ID,
@@ -117,6 +118,25 @@ export const requestQuerySchema = z.strictObject({
 
 /** The query of `GET /v1/events/{id}`. */
 export const eventQuerySchema = z.strictObject({ environment: z.enum(ENVIRONMENTS).optional() });
+
+const searchValue = z.string().min(1).max(2_000);
+/** The parameters of which `GET /v1/timeline` takes exactly one. */
+const SEARCH_PARAMETERS = ['q', ...SEARCH_FIELDS] as const;
+
+/** The query of `GET /v1/timeline`. */
+export const timelineQuerySchema = z
+  .strictObject({
+    q: searchValue.optional().describe('A session, reference or user id'),
+    session_id: searchValue.optional().describe('`data.id`'),
+    reference: searchValue.optional().describe('`data.reference`'),
+    user_id: searchValue.optional().describe('`data.metadata.user_id`'),
+    environment: z.enum(ENVIRONMENTS).optional(),
+    limit: page.limit.describe(`The newest events, 1 to ${MAX_PAGE_LIMIT}`),
+  })
+  .refine((query) => SEARCH_PARAMETERS.filter((name) => query[name] !== undefined).length === 1, {
+    path: ['session_id'],
+    message: `Expected exactly one of ${SEARCH_PARAMETERS.join(', ')}`,
+  });
 
 /** The query of `GET /v1/explain`. */
 export const explainQuerySchema = z.strictObject({

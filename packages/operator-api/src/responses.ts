@@ -241,6 +241,37 @@ export const eventSchema = z
   .meta({ id: 'Event' });
 export type PublishedEvent = z.infer<typeof eventSchema>;
 
+export const timelineSchema = z
+  .strictObject({
+    data: z
+      .array(
+        z.strictObject({
+          id: z.string(),
+          type: z.enum(EVENT_TYPES),
+          environment: z.enum(ENVIRONMENTS),
+          created_at: instant,
+          accepted_at: instant,
+          session_id: z.string(),
+          session_status: z.string(),
+          reference: z.string().nullable(),
+          user_id: z.string().nullable(),
+          out_of_order: z.boolean().describe('It was accepted after a later event of its session'),
+          deliveries: z.array(
+            z.strictObject({
+              ...deliveryFields,
+              out_of_order: z.boolean().describe('It arrived after a later event of its session at the same address'),
+            }),
+          ),
+          more_deliveries: z.boolean().describe('The event has more deliveries than are listed here'),
+        }),
+      )
+      .describe('Newest first, by the time of acceptance'),
+    has_more: z.boolean().describe('There are, or may be, older events that match'),
+    search: z.enum(['on', 'off']).describe('off: new events are not indexed (EVENT_SEARCH)'),
+  })
+  .meta({ id: 'Timeline' });
+export type Timeline = z.infer<typeof timelineSchema>;
+
 export const explanationSchema = z
   .strictObject({
     event_id: z.string(),

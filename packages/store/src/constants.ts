@@ -73,6 +73,7 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   KEY_REPLAYS_OF: key(keys.replaysOfKey('', '')),
   KEY_RESPONSES: key(keys.responsesKey('', '')),
   KEY_RESUMING: key(keys.resumingKey('')),
+  KEY_SEARCH: key(keys.searchKey('', '')),
   KEY_SUBSCRIPTION: key(keys.subscriptionKey('', '')),
   KEY_SUBSCRIPTION_CHANGES: key(keys.subscriptionChangesKey('')),
   KEY_SUBSCRIPTIONS: key(keys.subscriptionsKey('', '')),

@@ -2,6 +2,7 @@
 
 export * from './attempts.ts';
 export * from './audit.ts';
+export { deliveriesOfEvent } from './deliveries-of-event.ts';
 export { loadDeliveries, type StoredDelivery } from './delivery-record.ts';
 export * from './directory.ts';
 export {
@@ -29,6 +30,7 @@ export * from './replays.ts';
 export * from './replicas.ts';
 export { loadResponses } from './responses.ts';
 export type { ReplayRefusal, TryNowRefusal } from './scripts.ts';
+export * from './search-index.ts';
 export * from './sessions.ts';
 export * from './stats.ts';
 export {

@@ -114,6 +114,8 @@ export const workersKey = (prefix: string) => `${prefix}:workers`;
 export const workersSeenKey = (prefix: string) => `${prefix}:workers_seen`;
 /** Sorted set of the sites that workers reached lately, by time; in the first partition. */
 export const reachedKey = (prefix: string) => `${prefix}:reached`;
+/** List of entries of the search index: those of one slice of time whose terms have one first byte of their hash. */
+export const searchKey = (prefix: string, sliceAndBucket: string) => `${prefix}:search:${sliceAndBucket}`;
 /** A signed-in operator's session. */
 export const sessionKey = (keyPrefix: string, sessionId: string) => `${keyPrefix}:session:${sessionId}`;
 /** Hash of what a publisher has stored: bytes by thirtieths of the retention. */

@@ -1,5 +1,5 @@
 /** Stores events and makes their deliveries. */
-import { deliveryId, type EventRef, partitionOf } from '@posthorn/core';
+import { deliveryId, type EventRef, partitionOf, type SearchTerm } from '@posthorn/core';
 import { GRACE_MS } from './constants.ts';
 import { keptWhileUnfinishedMs } from './delivery-record.ts';
 import {
@@ -13,6 +13,7 @@ import {
 } from './events.ts';
 import { eventKey, fanningOutKey, partitionPrefix } from './keys.ts';
 import { type CreatedState, runScript } from './scripts.ts';
+import { searchEntries } from './search-index.ts';
 import type { Store } from './store.ts';
 
 /** Deliveries made by one script: a few milliseconds of Redis. */
@@ -28,12 +29,12 @@ export interface CreatedDelivery {
  * Stores an event unless its id is taken in its environment, and makes those of its deliveries that are in the same partition, in one
  * step. With one partition these are all of them. Returns the event stored before, or the deliveries made. Until `confirmFanOut`,
  * an event whose other deliveries are still to be made is in the list that `interruptedFanOuts` reads. With `isNewId` the id was
- * just made, so no event stored before can have it.
+ * just made, so no event stored before can have it. The event is added to the search index under `searchTerms`.
  */
 export async function storeEvent(
   store: Store,
   stored: StoredEvent,
-  options: { withDeliveries?: boolean; isNewId?: boolean } = {},
+  options: { withDeliveries?: boolean; isNewId?: boolean; searchTerms?: readonly SearchTerm[] } = {},
 ): Promise<{ kept: StoredEvent } | { created: CreatedDelivery[] }> {
   const { ref, event, acceptedAtMs, subscriptionIds } = stored;
   const partition = partitionOf(event.id, store.partitions);
@@ -50,6 +51,7 @@ export async function storeEvent(
     kind: encodeKind(event),
     nowMs: acceptedAtMs,
     ...streamLimits(store, acceptedAtMs),
+    ...searchEntries(store, stored, options.searchTerms ?? []),
     deliveries,
   });
   if ('stored' in result) return { kept: decodeEvent(result.isUnscoped ? unscopedRef(event.id) : ref, result.stored) };

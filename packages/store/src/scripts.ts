@@ -44,7 +44,7 @@ function records(reply: unknown, size: number): string[][] {
 
 export const scripts = {
   storeEvent: script(
-    'eventKey unscopedKey? text expiresAtMs fanningOutKey? event kind nowMs oldestMs lifeMs ...deliveries(subscriptionId deliveryId)',
+    'eventKey unscopedKey? text expiresAtMs fanningOutKey? event kind nowMs oldestMs lifeMs search searchUntilMs ...deliveries(subscriptionId deliveryId)',
     (reply): { stored: string; isUnscoped: boolean } | { states: CreatedState[] } => {
       const [stored, ...rest] = list(reply);
       if (stored === '') return { states: rest.map(createdState) };

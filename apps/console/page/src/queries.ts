@@ -16,6 +16,7 @@ import type {
   Subscription,
   SubscriptionName,
   SubscriptionsPage,
+  Timeline,
 } from '@posthorn/operator-api';
 import {
   keepPreviousData,
@@ -115,6 +116,9 @@ export function useEvent(id: string, environment: string | null) {
     },
   });
 }
+
+/** Reads the timeline of a session, a reference or a user. */
+export const useTimeline = (query: QueryParameters) => useRead<Timeline>(withQuery('/v1/timeline', query));
 
 /** Reads what became of an event at an address; nothing while `query` is undefined. */
 export const useExplanation = (query: QueryParameters | undefined) =>

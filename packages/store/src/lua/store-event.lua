@@ -7,6 +7,11 @@ local unscoped = unscopedKey ~= '' and call('GET', unscopedKey)
 if unscoped and tonumber(string.match(unscoped, '^%w+'), 36) % 2 == kind % 2 then return {unscoped, 'unscoped'} end
 if not call('SET', eventKey, text, 'NX', 'PXAT', expiresAtMs) then return {call('GET', eventKey)} end
 if fanningOutKey ~= '' then call('ZADD', fanningOutKey, nowMs, event) end
+-- Pairs of a list of the search index and an entry. All entries of a list are of one slice of time, so it expires as a whole.
+for list, entry in string.gmatch(search, '(%S+) (%S+)') do
+  local key = KEY_SEARCH .. list
+  if call('RPUSH', key, entry) == 1 then call('PEXPIREAT', key, searchUntilMs) end
+end
 local reply = {''}
 for subscriptionId, deliveryId in deliveries do
   reply[#reply + 1] = make(subscriptionId, deliveryId, event, kind, nowMs, oldestMs, lifeMs, '')

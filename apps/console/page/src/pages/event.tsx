@@ -5,6 +5,7 @@ import { useParams, useSearchParams } from 'react-router';
 import { CodeBlock, Copyable, prettyJson } from '../parts/code.tsx';
 import { DeliveryTable } from '../parts/delivery-table.tsx';
 import { Facts, Note, PageBody, PageLink, Section } from '../parts/layout.tsx';
+import { searchPath } from '../parts/session-timeline.tsx';
 import { Empty, Loaded } from '../parts/states.tsx';
 import { Instant } from '../parts/time.tsx';
 import { WhyNot } from '../parts/why-not.tsx';
@@ -38,6 +39,9 @@ export function EventPage() {
                         {other}
                       </PageLink>
                     )),
+                  Session: (
+                    <PageLink to={searchPath('session_id', String(event.data.id))}>{String(event.data.id)}</PageLink>
+                  ),
                   'Created at the publisher': <Instant at={event.created_at} />,
                   Accepted: <Instant at={event.accepted_at} />,
                 }}

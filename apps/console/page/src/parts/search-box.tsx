@@ -1,14 +1,18 @@
-/** Opens the page of the id that the user enters. */
+/** Opens the page of the id that the user enters, or searches for anything else. */
 import { TextInput } from '@mantine/core';
 import { IconSearch } from '@tabler/icons-react';
 import { useState } from 'react';
 import { useNavigate } from 'react-router';
+import { withQuery } from '../api.ts';
 
 /** Returns the path for an id. An id without a known prefix is that of an event, because publishers choose those. */
 export function pageOfId(id: string): string {
   const section = { sub_: 'subscriptions', dlv_: 'deliveries', rpl_: 'replays' }[id.slice(0, 4)] ?? 'events';
   return `/${section}/${encodeURIComponent(id)}`;
 }
+
+/** An id that Posthorn made. Any other text may be the id of an event, an address, a session, a reference or a user. */
+const OWN_ID = /^(sub|dlv|rpl|evt)_[\w-]+$/;
 
 export function SearchBox() {
   const [text, setText] = useState('');
@@ -18,15 +22,15 @@ export function SearchBox() {
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          const id = text.trim();
-          if (id === '') return;
+          const entered = text.trim();
+          if (entered === '') return;
           setText('');
-          navigate(pageOfId(id));
+          navigate(OWN_ID.test(entered) ? pageOfId(entered) : withQuery('/search', { q: entered }));
         }}
       >
         <TextInput
-          aria-label="Go to an id"
-          placeholder="Any id: evt_…, dlv_…, sub_…"
+          aria-label="Search"
+          placeholder="Any id, address, session, user …"
           leftSection={<IconSearch size={16} />}
           value={text}
           onChange={(event) => setText(event.currentTarget.value)}

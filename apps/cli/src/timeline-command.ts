@@ -1,0 +1,46 @@
+/** The command `timeline`: the events and deliveries of a session, a reference or a user. */
+import { type CommandUnknownOpts, Option } from '@commander-js/extra-typings';
+import { ENVIRONMENTS } from '@posthorn/core';
+import { MAX_PAGE_LIMIT, type Timeline, timelineSchema } from '@posthorn/operator-api';
+import type { Client } from './client.ts';
+import { limitOption } from './options.ts';
+import type { Printer } from './print.ts';
+
+/** The parameter of the API for each choice of `--by`. */
+const PARAMETERS = { any: 'q', session: 'session_id', reference: 'reference', user: 'user_id' } as const;
+
+type Item = Timeline['data'][number];
+const late = (isLate: boolean) => (isLate ? ' (out of order)' : '');
+const columns = {
+  accepted: (item: Item) => `${item.accepted_at}${late(item.out_of_order)}`,
+  type: (item: Item) => item.type,
+  environment: (item: Item) => item.environment,
+  session: (item: Item) => printable(item.session_id),
+  deliveries: (item: Item) => item.deliveries.map((each) => `${each.status}${late(each.out_of_order)}`),
+  event: (item: Item) => item.id,
+};
+
+export function addTimelineCommand(program: CommandUnknownOpts, client: Client, print: Printer): void {
+  program
+    .command('timeline <value>')
+    .description('find events by session id, reference or user id, newest first')
+    .addOption(
+      new Option('--by <field>', 'what the value is')
+        .choices(Object.keys(PARAMETERS) as (keyof typeof PARAMETERS)[])
+        .default('any' as const),
+    )
+    .addOption(new Option('--environment <environment>').choices(ENVIRONMENTS))
+    .addOption(limitOption())
+    .action(async (value, { by, environment, limit }) => {
+      const query = { [PARAMETERS[by]]: value, environment, limit: Math.min(limit, MAX_PAGE_LIMIT) };
+      const { data, has_more, search } = await client.get(timelineSchema, '/v1/timeline', query);
+      const off = search === 'off' ? ' Ingest does not index events (EVENT_SEARCH is off).' : '';
+      print.list(data, columns, `No event has this value.${off}`);
+      if (has_more) print.say('There may be older events that match.');
+    });
+}
+
+/** Publishers choose session ids: control characters could steer the terminal. */
+function printable(text: string): string {
+  return text.replace(/\p{Cc}/gu, '\u{fffd}');
+}

@@ -1,0 +1,57 @@
+/** What an event can be found by besides its id: its session, the publisher's reference, and the user. */
+import type { Event } from './event.ts';
+import { parseJson } from './json.ts';
+
+/** The parameters of a search. They stand for `data.id`, `data.reference` and `data.metadata.user_id`. */
+export const SEARCH_FIELDS = ['session_id', 'reference', 'user_id'] as const;
+export type SearchField = (typeof SEARCH_FIELDS)[number];
+
+export interface SearchTerm {
+  field: SearchField;
+  value: string;
+}
+
+/** The session that an event is about, as far as a search or a timeline shows it. */
+export interface SessionFacts {
+  sessionId: string;
+  status: string;
+  reference: string | null;
+  userId: string | null;
+}
+
+/** Reads the session of an event, the data of which was valid when it was accepted. */
+export function sessionFacts({ dataJson }: Pick<Event, 'dataJson'>): SessionFacts {
+  return factsOf(parseJson(dataJson) as Snapshot);
+}
+
+type Snapshot = Record<string, unknown> & { metadata?: unknown };
+
+function factsOf(data: Snapshot): SessionFacts {
+  const metadata = data.metadata as Record<string, unknown> | undefined;
+  return {
+    sessionId: String(data.id),
+    status: String(data.status),
+    reference: textOf(data.reference),
+    userId: textOf(metadata?.user_id),
+  };
+}
+
+/** The terms that an event with this valid `data` is found by. */
+export function searchTermsOf(data: Snapshot): SearchTerm[] {
+  const { sessionId, reference, userId } = factsOf(data);
+  const values = { session_id: sessionId, reference, user_id: userId };
+  return SEARCH_FIELDS.flatMap((field) => {
+    const value = values[field];
+    return value === null ? [] : [{ field, value }];
+  });
+}
+
+/** Whether an event has one of the terms. */
+export function hasTerm({ dataJson }: Pick<Event, 'dataJson'>, terms: readonly SearchTerm[]): boolean {
+  const own = searchTermsOf(parseJson(dataJson) as Snapshot);
+  return terms.some((term) => own.some(({ field, value }) => field === term.field && value === term.value));
+}
+
+function textOf(value: unknown): string | null {
+  return typeof value === 'string' && value !== '' ? value : null;
+}

@@ -1,0 +1,21 @@
+/** Loads the deliveries of one stored event, with their replays, without an index: their ids follow from the event and its subscriptions. */
+import { deliveryId } from '@posthorn/core';
+import { loadExisting, type StoredDelivery } from './delivery-record.ts';
+import type { StoredEvent } from './events.ts';
+import { replaysOf } from './replays.ts';
+import type { Store } from './store.ts';
+
+/** At most `limit` deliveries: subscription by subscription, the first delivery and then its replays. `hasMore`: there may be more. */
+export async function deliveriesOfEvent(
+  store: Store,
+  { ref, subscriptionIds }: StoredEvent,
+  limit: number,
+): Promise<{ deliveries: StoredDelivery[]; hasMore: boolean }> {
+  const looked = subscriptionIds.slice(0, limit);
+  const ids = await Promise.all(
+    looked.map(async (id) => [deliveryId(ref, id), ...(await replaysOf(store, ref, id)).map((replay) => replay.id)]),
+  );
+  const all = ids.flat();
+  const deliveries = await loadExisting(store, all.slice(0, limit));
+  return { deliveries, hasMore: all.length > limit || looked.length < subscriptionIds.length };
+}

@@ -1,0 +1,153 @@
+/**
+ * The search index: finds events by the terms of core's search-terms.ts.
+ *
+ * A term is hashed; its first byte chooses a list, the next three mark the entry in it. A list holds the entries of many terms, for one day
+ * (or hour) of acceptance, so that an entry takes about 30 bytes and no key of its own, and whole lists expire. A search reads the lists of the
+ * term, newest first, and then the events themselves, whose terms decide: two terms with the same mark cost a look, and are told apart.
+ */
+import { createHash } from 'node:crypto';
+import { type Environment, type Event, type EventRef, eventRef, hasTerm, type SearchTerm } from '@posthorn/core';
+import { GRACE_MS } from './constants.ts';
+import { loadEvent, type StoredEvent } from './events.ts';
+import { allPrefixes, installationKey, searchKey } from './keys.ts';
+import type { Store } from './store.ts';
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+/** From this retention on, a slice is a day: there are then 8 to some hundred of them. */
+const DAILY_FROM_MS = 7 * DAY_MS;
+/** Entries read by one command: 60 kB, less than a millisecond of Redis. */
+const CHUNK = 2_000;
+/** Commands sent at once. */
+const LISTS_AT_ONCE = 512;
+/** Entries that one search looks at, those of other terms included: some tens of milliseconds. */
+const MAX_LOOKED_AT = 200_000;
+/** Events loaded at once. */
+const EVENTS_AT_ONCE = 20;
+
+/** The part of the index that a moment belongs to. The unit is part of the name, so that a change of `RETENTION` mixes no slices. */
+function slices({ retentionMs }: Store) {
+  const [unit, sliceMs] = retentionMs >= DAILY_FROM_MS ? (['d', DAY_MS] as const) : (['h', HOUR_MS] as const);
+  // As long as an event that fails after its last retry, or that is held, is kept. One that is replayed later outlives its entries.
+  const lifeMs = retentionMs + 2 * Math.min(retentionMs, GRACE_MS);
+  return {
+    nameOf: (number: number) => `${unit}${number}`,
+    numberAt: (ms: number) => Math.floor(ms / sliceMs),
+    untilMs: (number: number) => (number + 1) * sliceMs + lifeMs,
+    oldestAt: (nowMs: number) => Math.floor((nowMs - lifeMs) / sliceMs),
+  };
+}
+
+function hashOf({ field, value }: SearchTerm): { bucket: string; mark: string } {
+  const digest = createHash('sha256').update(`${field}\n${value}`).digest();
+  return { bucket: digest.toString('hex', 0, 1), mark: digest.toString('base64url', 1, 4) };
+}
+
+/** What the script `storeEvent` needs to index an event: pairs of a list and an entry, and when a new list expires. */
+export function searchEntries(store: Store, { event, acceptedAtMs }: StoredEvent, terms: readonly SearchTerm[]) {
+  const { nameOf, numberAt, untilMs } = slices(store);
+  const number = numberAt(acceptedAtMs);
+  const pairs = terms.map((term) => {
+    const { bucket, mark } = hashOf(term);
+    return `${nameOf(number)}:${bucket} ${mark}${encodeEvent(event)}`;
+  });
+  return { search: pairs.join(' '), searchUntilMs: untilMs(number) };
+}
+
+/** The ids that Posthorn makes, which are most, as 22 characters. */
+const OWN_ID = /^evt_([0-9a-f]{8})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{12})$/;
+
+/** The first letter of the environment, in capitals before a packed id, and the id. */
+function encodeEvent({ id, environment }: Pick<Event, 'id' | 'environment'>): string {
+  const letter = environment === 'sandbox' ? 's' : 'p';
+  const hex = OWN_ID.exec(id)?.slice(1).join('');
+  return hex === undefined ? letter + id : letter.toUpperCase() + Buffer.from(hex, 'hex').toString('base64url');
+}
+
+function decodeEvent(text: string): { id: string; environment: Environment } {
+  const letter = text.slice(0, 1);
+  const environment = letter.toLowerCase() === 's' ? 'sandbox' : 'production';
+  if (letter === letter.toLowerCase()) return { id: text.slice(1), environment };
+  const hex = Buffer.from(text.slice(1), 'base64url').toString('hex');
+  const id = `evt_${[hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-')}`;
+  return { id, environment };
+}
+
+/**
+ * The newest `limit` events, newest first, that have one of the terms. `hasMore`: there are more, or there may be, since the search ended
+ * after `MAX_LOOKED_AT` entries.
+ */
+export async function searchEvents(
+  store: Store,
+  terms: readonly SearchTerm[],
+  environment: Environment | undefined,
+  limit: number,
+  nowMs: number,
+): Promise<{ events: StoredEvent[]; hasMore: boolean }> {
+  const { nameOf, numberAt, oldestAt } = slices(store);
+  const hashes = terms.map(hashOf);
+  const prefixes = allPrefixes(store);
+  const slicesAtOnce = Math.max(1, Math.floor(LISTS_AT_ONCE / (prefixes.length * terms.length)));
+  const found = new Map<EventRef, StoredEvent>();
+  const budget = { left: MAX_LOOKED_AT };
+  // One slice more: the clock of another process may be ahead.
+  let newest = numberAt(nowMs) + 1;
+  for (; newest >= oldestAt(nowMs) && found.size <= limit && budget.left > 0; newest -= slicesAtOnce) {
+    const numbers = Array.from({ length: slicesAtOnce }, (_, i) => newest - i);
+    const lists = numbers.flatMap((number) =>
+      prefixes.flatMap((prefix) =>
+        hashes.map(({ bucket, mark }) => ({ key: searchKey(prefix, `${nameOf(number)}:${bucket}`), mark })),
+      ),
+    );
+    const marked = await Promise.all(lists.map(({ key, mark }) => readMarked(store, key, mark, limit, budget)));
+    await addEvents(store, marked.flat(), terms, environment, found);
+  }
+  const events = [...found.values()].sort((a, b) => b.acceptedAtMs - a.acceptedAtMs || (a.ref < b.ref ? 1 : -1));
+  return { events: events.slice(0, limit), hasMore: events.length > limit || budget.left <= 0 };
+}
+
+/** The newest entries of a list with a mark, more than `limit` if there are: without the mark, newest first. */
+async function readMarked(
+  store: Store,
+  key: string,
+  mark: string,
+  limit: number,
+  budget: { left: number },
+): Promise<string[]> {
+  const marked: string[] = [];
+  // From the end: entries that are added meanwhile move others into the next chunk, where they are found again, never out of it.
+  for (let end = -1; marked.length <= limit && budget.left > 0; end -= CHUNK) {
+    const entries = await store.redis.lrange(key, end - CHUNK + 1, end);
+    budget.left -= entries.length;
+    for (const entry of entries.reverse()) if (entry.startsWith(mark)) marked.push(entry.slice(mark.length));
+    if (entries.length < CHUNK) break;
+  }
+  return marked;
+}
+
+async function addEvents(
+  store: Store,
+  entries: string[],
+  terms: readonly SearchTerm[],
+  environment: Environment | undefined,
+  found: Map<EventRef, StoredEvent>,
+): Promise<void> {
+  const wanted = [...new Set(entries)]
+    .map(decodeEvent)
+    .filter((event) => (environment === undefined || event.environment === environment) && !found.has(eventRef(event)));
+  for (let start = 0; start < wanted.length; start += EVENTS_AT_ONCE) {
+    const refs = wanted.slice(start, start + EVENTS_AT_ONCE).map(eventRef);
+    const loaded = await Promise.all(refs.map((ref) => loadEvent(store, ref)));
+    for (const stored of loaded) if (stored && hasTerm(stored.event, terms)) found.set(stored.ref, stored);
+  }
+}
+
+/** Says to the console whether ingest indexes events (`EVENT_SEARCH`). */
+export async function announceSearch(store: Store, isOn: boolean): Promise<void> {
+  await store.redis.hset(installationKey(store.prefix), 'event_search', isOn ? 'on' : 'off');
+}
+
+/** Whether new events are indexed, as far as ingest has said. */
+export async function isSearchOn(store: Store): Promise<boolean> {
+  return (await store.redis.hget(installationKey(store.prefix), 'event_search')) === 'on';
+}
