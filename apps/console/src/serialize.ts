@@ -21,8 +21,6 @@ import type { ConsoleContext } from './context.ts';
 import { serializeHealth } from './health.ts';
 import { instant } from './instant.ts';
 
-export { instant };
-
 /** Serializes a subscription without its secret. */
 export async function serializeSubscription(
   context: ConsoleContext,

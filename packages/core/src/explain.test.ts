@@ -12,6 +12,7 @@ const event: NonNullable<Case['event']> = {
 };
 const subscription: NonNullable<Case['subscription']> = {
   status: 'active',
+  resuming: false,
   statusReason: null,
   takesEvents: true,
   eventTypes: 'all',
@@ -174,5 +175,7 @@ describe('explain, with a delivery', () => {
     const refused = { ...subscription, status: 'refused', statusReason: 'redirect' } as const;
     expect(ofDelivery({ status: 'held' }, { subscription: refused }).answer).toMatch(/was refused. It responded/);
     expect(ofDelivery({ status: 'held' }).answer).toMatch(/being released/);
+    const resuming = { ...subscription, resuming: true };
+    expect(ofDelivery({ status: 'held' }, { subscription: resuming }).answer).toMatch(/One held delivery is sent first/);
   });
 });

@@ -48,7 +48,7 @@ interface CaseEvent {
 }
 type CaseSubscription = Pick<
   Subscription,
-  'status' | 'statusReason' | 'takesEvents' | 'eventTypes' | 'environment' | 'createdAtMs'
+  'status' | 'resuming' | 'statusReason' | 'takesEvents' | 'eventTypes' | 'environment' | 'createdAtMs'
 >;
 
 export interface Explanation {
@@ -148,7 +148,10 @@ function explainHeld(facts: Case, delivery: Delivery): Explanation {
       sinceMs,
     });
   }
-  return because('held', 'Its address was resumed. Held deliveries are being released, oldest first.', { sinceMs });
+  const answer = subscription?.resuming
+    ? 'Its address was resumed. One held delivery is sent first; the others follow if it succeeds.'
+    : 'Its address was resumed. Held deliveries are being released, oldest first.';
+  return because('held', answer, { sinceMs });
 }
 
 /** A delivery is held from its creation, from its last attempt, or from the pause of its address on. */
