@@ -63,7 +63,7 @@ export function explain(model: Model, script: string, [, ...args]: Args, answer:
   switch (script) {
     case 'storeEvent': {
       const [taken, ...states] = answer as string[];
-      if (taken === '') make(args[5]!, args[7]!, args.slice(10), states);
+      if (taken === '') make(args[5]!, args[7]!, args.slice(12), states);
       return;
     }
     case 'createDeliveries':

@@ -108,7 +108,7 @@ describe('a bulk replay', () => {
       { from: Date.parse(earlier), to: Date.parse(earlier) },
     ],
   ])('the time %j is read as %j', (time, ms) => {
-    expect(newReplaySchema.parse({ subscription_id, ...time })).toEqual({ subscription_id, ...ms });
+    expect(newReplaySchema.parse({ subscription_id, ...time })).toEqual({ subscription_id, canary: false, ...ms });
   });
 
   it.each([
