@@ -176,6 +176,8 @@ describe('explain, with a delivery', () => {
     expect(ofDelivery({ status: 'held' }, { subscription: refused }).answer).toMatch(/was refused. It responded/);
     expect(ofDelivery({ status: 'held' }).answer).toMatch(/being released/);
     const resuming = { ...subscription, resuming: true };
-    expect(ofDelivery({ status: 'held' }, { subscription: resuming }).answer).toMatch(/One held delivery is sent first/);
+    expect(ofDelivery({ status: 'held' }, { subscription: resuming }).answer).toMatch(
+      /One held delivery is sent first/,
+    );
   });
 });

@@ -128,7 +128,9 @@ function ProblemRow({ problem }: { problem: Problem }) {
 }
 
 function ResumeButton({ id }: { id: string }) {
-  const resume = usePost(`/v1/subscriptions/${id}/resume`, { done: 'Resumed. If deliveries are held, one goes first.' });
+  const resume = usePost(`/v1/subscriptions/${id}/resume`, {
+    done: 'Resumed. If deliveries are held, one goes first.',
+  });
   return <ActionButton label="Resume" icon={IconPlayerPlay} change={resume} variant="default" />;
 }
 
