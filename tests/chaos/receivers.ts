@@ -20,7 +20,7 @@ export interface Receivers {
   url: string;
   paths: { path: string; kind: Kind }[];
   arrivals: Arrival[];
-  /** From now on, receivers that flap, hang or reset respond well; those that fail continue to fail. */
+  /** From now on, all respond well: a resume sends one delivery at a time to a receiver that fails. */
   calm(): void;
   close(): Promise<void>;
 }
@@ -41,7 +41,7 @@ export async function startReceivers(random: Random): Promise<Receivers> {
 
   const answer = (path: string, response: ServerResponse): boolean => {
     const kind = kinds.get(path) ?? 'good';
-    const calmed = isCalm && kind !== 'failing' && kind !== 'slow' ? 'good' : kind;
+    const calmed = isCalm && kind !== 'slow' ? 'good' : kind;
     switch (calmed) {
       case 'good':
         response.end();
