@@ -191,6 +191,10 @@ describe('notices', () => {
     await eventually('the notice of the bulk replay', () =>
       noticesOf('replay.done').find((one) => one.data.replay_id === replay.id),
     );
+    await eventually('both to arrive again', async () => {
+      const { outcome } = (await on.operate('GET', `/v1/replays/${replay.id}`)).body;
+      return outcome.delivered === 2;
+    });
     failing.answerWith((_request, response) => response.writeHead(302, { location: '/' }).end());
     await on.operate('POST', `/v1/subscriptions/${id}/validate`);
     await eventually('the notice of the refusal', () => noticesOf('subscription.refused').length === 1);

@@ -50,3 +50,11 @@ export const curl: Program = {
   apt: [{ package: 'curl', executable: 'usr/bin/curl' }],
   install: { dnf: 'curl', brew: 'curl' },
 };
+
+export const promtool: Program = {
+  name: 'promtool',
+  title: 'promtool',
+  commands: ['promtool'],
+  apt: [{ package: 'prometheus', executable: 'usr/bin/promtool' }],
+  install: { dnf: 'golang-github-prometheus', brew: 'prometheus' },
+};

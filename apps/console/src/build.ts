@@ -1,5 +1,5 @@
 /** Builds a console process from its settings. */
-import { openStorage, readBacklog } from '@posthorn/dispatch';
+import { openStorage, readInstallation } from '@posthorn/dispatch';
 import {
   type Api,
   type ApiService,
@@ -16,7 +16,7 @@ import {
   type Clock,
   createLogger,
   createMetrics,
-  registerBacklog,
+  registerInstallation,
   systemClock,
   version,
 } from '@posthorn/runtime';
@@ -54,7 +54,7 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
   }
   const { storage, store, producer } = openStorage(settings, logger);
   const registry = createMetrics('console');
-  registerBacklog(registry, storage.isOpen, () => readBacklog({ store, producer }, clock.now()));
+  registerInstallation(registry, storage.isOpen, () => readInstallation({ store, producer }, clock.now));
   const failures = createAuthFailures({ registry, logger });
   const operators = createOperators({ store, settings, failures, clock });
   const api = createOperatorApi({

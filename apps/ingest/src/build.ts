@@ -1,5 +1,5 @@
 /** Builds an ingest process from its settings. */
-import { finishFanOuts, openStorage, readBacklog } from '@posthorn/dispatch';
+import { finishFanOuts, openStorage, readInstallation } from '@posthorn/dispatch';
 import {
   type ApiService,
   createApi,
@@ -16,7 +16,7 @@ import {
   createLogger,
   createMetrics,
   createRepeating,
-  registerBacklog,
+  registerInstallation,
   systemClock,
 } from '@posthorn/runtime';
 import { announceSearch, createReplicaWait } from '@posthorn/store';
@@ -58,7 +58,7 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
     }),
   };
 
-  registerBacklog(registry, storage.isOpen, () => readBacklog({ store, producer }, clock.now()));
+  registerInstallation(registry, storage.isOpen, () => readInstallation({ store, producer }, clock.now));
   const authenticate = requireBearer(settings.PUBLISHER_KEYS, createAuthFailures({ registry, logger }));
   const api = createApi({
     title: 'Posthorn publisher API',

@@ -1,7 +1,7 @@
 /** Limits what each publisher may store in Redis, so that none can fill it for all. */
 import { AppError } from '@posthorn/core';
 import { type Clock, createRepeating, type Logger } from '@posthorn/runtime';
-import { addPublisherUsage, redisCapacity, type Store } from '@posthorn/store';
+import { addPublisherUsage, readServerState, type Store } from '@posthorn/store';
 import { Gauge, type Registry } from 'prom-client';
 
 /** `PUBLISHER_QUOTA`: a share of the memory of Redis, or bytes. */
@@ -61,13 +61,13 @@ export function createPublisherQuota(options: {
 
   const readCapacity = async (nowMs: number) => {
     if (!quota || !('share' in quota) || nowMs - capacityReadAtMs < READ_EVERY_MS) return;
-    const capacity = await redisCapacity(store);
-    if (capacity === undefined && capacityReadAtMs === Number.NEGATIVE_INFINITY) {
+    const { capacityBytes } = await readServerState(store, clock.now);
+    if (capacityBytes === null && capacityReadAtMs === Number.NEGATIVE_INFINITY) {
       logger.warn(
         'Redis does not report its memory limit, so PUBLISHER_QUOTA takes effect only if it is set in bytes.',
       );
     }
-    limitBytes = capacity === undefined ? Number.POSITIVE_INFINITY : quota.share * capacity;
+    limitBytes = capacityBytes === null ? Number.POSITIVE_INFINITY : quota.share * capacityBytes;
     capacityReadAtMs = nowMs;
   };
   const save = async () => {

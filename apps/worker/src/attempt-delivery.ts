@@ -173,7 +173,7 @@ function report(
   result: SendResult,
   paused: boolean,
 ): void {
-  metrics.attempted(attempt, verdict, begun.createdAtMs);
+  metrics.attempted(attempt, verdict, begun);
   counts.attempted({ ...begun, deliveryId: job.deliveryId }, attempt, labelOf(attempt, result));
   logger.info(
     {

@@ -1,7 +1,7 @@
 /** Builds a worker process from its settings. */
 import { randomUUID } from 'node:crypto';
 import { StorageUnavailable } from '@posthorn/core';
-import { readBacklog } from '@posthorn/dispatch';
+import { readInstallation } from '@posthorn/dispatch';
 import { createApi, serveApi } from '@posthorn/http';
 import { type ConsumerTimings, createProducer, isJobGone } from '@posthorn/queue';
 import {
@@ -10,7 +10,7 @@ import {
   createLogger,
   createMetrics,
   type Logger,
-  registerBacklog,
+  registerInstallation,
   type Service,
   systemClock,
 } from '@posthorn/runtime';
@@ -115,7 +115,7 @@ function buildBase(settings: WorkerSettings, clock: Clock) {
   queueRedis.on('error', onError);
   const producer = createProducer({ redis: queueRedis, partitionPrefixes, onError });
   const registry = createMetrics('worker');
-  registerBacklog(registry, storage.isOpen, () => readBacklog({ store, producer }, clock.now()));
+  registerInstallation(registry, storage.isOpen, () => readInstallation({ store, producer }, clock.now));
   const metrics = createWorkerMetrics(registry);
   const counts = createAttemptCounts(store, clock);
   return { clock, logger, storage, store, onError, queueRedis, producer, registry, metrics, counts };

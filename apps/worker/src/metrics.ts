@@ -24,9 +24,25 @@ export function createWorkerMetrics(registry: Registry) {
     buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 60, 300, 1800, 7200, 43_200],
     registers,
   });
+  const firstAttempt = new Histogram({
+    name: 'posthorn_first_attempt_delay_seconds',
+    help: 'From acceptance of the event to the start of the first attempt: the part of the latency that no receiver causes',
+    buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800],
+    registers,
+  });
+  const lateness = new Histogram({
+    name: 'posthorn_retry_lateness_seconds',
+    help: 'From the time at which a retry was due to its start',
+    buckets: [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200],
+    registers,
+  });
   const failed = counter('posthorn_deliveries_failed_total', 'Deliveries that failed for good, by reason', ['reason']);
   const paused = counter('posthorn_addresses_paused_total', 'Addresses paused after consecutive failures');
   const notices = counter('posthorn_notices_total', 'Notices sent, by type', ['type']);
+  const givenUp = counter(
+    'posthorn_notices_given_up_total',
+    'Notices dropped because NOTICE_URL accepted none for a day',
+  );
   const notCounted = counter(
     'posthorn_attempts_not_counted_total',
     'Attempts not counted because this worker could not reach anything',
@@ -37,16 +53,23 @@ export function createWorkerMetrics(registry: Registry) {
     registers,
   });
   return {
-    attempted(attempt: Attempt, verdict: Verdict, createdAtMs: number): void {
+    attempted(
+      attempt: Attempt,
+      verdict: Verdict,
+      { createdAtMs, dueAtMs }: { createdAtMs: number; dueAtMs: number | null },
+    ): void {
       const outcome = attempt.error ?? 'succeeded';
       attempts.inc({ outcome });
       duration.observe({ outcome }, attempt.durationMs / 1000);
+      if (attempt.number === 1) firstAttempt.observe((attempt.startedAtMs - createdAtMs) / 1000);
+      else if (dueAtMs !== null) lateness.observe((attempt.startedAtMs - dueAtMs) / 1000);
       if (verdict.kind === 'succeeded')
         arrival.observe((attempt.startedAtMs + attempt.durationMs - createdAtMs) / 1000);
     },
     failed: (reason: FailureReason) => failed.inc({ reason }),
     paused: () => paused.inc(),
     notice: (type: NoticeType) => notices.inc({ type }),
+    noticeGivenUp: () => givenUp.inc(),
     /** Counts an attempt that failed because of an outage of this process. */
     notCounted: () => notCounted.inc(),
     outage: (isOn: boolean) => outage.set(Number(isOn)),

@@ -19,7 +19,7 @@ export interface NoticeContext {
   store: Store;
   clock: Clock;
   logger: Logger;
-  metrics: Pick<WorkerMetrics, 'notice'>;
+  metrics: Pick<WorkerMetrics, 'notice' | 'noticeGivenUp'>;
   /** Names this process in the lease. */
   holder: string;
   /** Where notices are posted, and the secret that signs them. Without it, a notice is only a log line and a metric. */
@@ -145,6 +145,7 @@ async function postNotice(context: NoticeContext, notice: WaitingNotice): Promis
     status_code: result.kind === 'responded' ? result.statusCode : undefined,
   };
   if (nowMs - notice.atMs > GIVE_UP_AFTER_MS) {
+    context.metrics.noticeGivenUp();
     context.logger.error(line, 'notice.given_up');
     return true;
   }

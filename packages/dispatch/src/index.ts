@@ -4,7 +4,7 @@ export { closeSubscription } from './close-subscription.ts';
 export type { DispatchContext } from './context.ts';
 export { finishFanOuts, makeDeliveries } from './make-deliveries.ts';
 export { makeTestDelivery } from './make-test-delivery.ts';
-export { openStorage, readBacklog } from './open-storage.ts';
+export { openStorage, readBacklog, readInstallation } from './open-storage.ts';
 export { release } from './release.ts';
 export { replay } from './replay.ts';
 export { rescue } from './rescue.ts';

@@ -1,6 +1,6 @@
 /** Opens what the functions of this package work with: the store, and the producer of the queue. */
 import { createProducer } from '@posthorn/queue';
-import { openStore, readBacklog as readStored } from '@posthorn/store';
+import { aliveWorkers, openStore, readServerState, readBacklog as readStored } from '@posthorn/store';
 import type { DispatchContext, StoreAndQueue } from './context.ts';
 
 /** A caller waits for the response: a command fails if Redis does not reply in this time. */
@@ -23,4 +23,14 @@ export function openStorage(settings: Parameters<typeof openStore>[0], logger: D
 export async function readBacklog({ store, producer }: StoreAndQueue, nowMs: number) {
   const [stored, jobs] = await Promise.all([readStored(store, nowMs), producer.counts()]);
   return { ...stored, jobs: { ...jobs } };
+}
+
+/** Resolves with all that metrics say about the whole installation. To be called once the storage is open. */
+export async function readInstallation({ store, producer }: StoreAndQueue, now: () => number) {
+  const [backlog, workers, server] = await Promise.all([
+    readBacklog({ store, producer }, now()),
+    aliveWorkers(store, now()),
+    readServerState(store, now),
+  ]);
+  return { ...backlog, ...server, workers: workers.length };
 }

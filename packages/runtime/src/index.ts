@@ -1,7 +1,7 @@
 /** What makes a process: settings, logs, metrics, services that start and stop. */
 export { type Clock, systemClock } from './clock.ts';
 export { createLogger, type Logger } from './logger.ts';
-export { createMetrics, registerBacklog } from './metrics.ts';
+export { createMetrics, registerInstallation } from './metrics.ts';
 export { createRepeating } from './repeating.ts';
 export { type App, runApp, type Service, stopServices } from './service.ts';
 export {

@@ -1,12 +1,12 @@
-/** The metrics that every app has: those of its process, and the backlog in Redis. */
+/** The metrics that every app has: those of its process, and those of the whole installation, read from Redis. */
 import { StorageUnavailable } from '@posthorn/core';
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { version } from './settings.ts';
 import { shareResult } from './shared-result.ts';
 import { TimeLimitExceeded, withTimeLimit } from './time-limit.ts';
 
-/** Time limit for reading the backlog. It is shorter than that of a scrape, so that the other metrics still arrive in time. */
-const BACKLOG_TIMEOUT_MS = 1_500;
+/** Time limit for reading from Redis. It is shorter than that of a scrape, so that the other metrics still arrive in time. */
+const READ_TIMEOUT_MS = 1_500;
 
 /** Returns a registry with the metrics of the process itself. */
 export function createMetrics(app: string): Registry {
@@ -22,8 +22,8 @@ export function createMetrics(app: string): Registry {
   return registry;
 }
 
-/** Counts of what is in Redis. Every process reports the same. */
-export interface Backlog {
+/** The state of the whole installation. Every process reports the same, but for its own clock. */
+export interface Installation {
   /** Jobs by state of the queue. */
   jobs: Record<string, number>;
   deliveries: Record<string, number>;
@@ -32,19 +32,30 @@ export interface Backlog {
   failingAddresses: number;
   /** Age of the oldest delivery without an attempt; 0 if there is none. */
   oldestPendingAgeMs: number;
+  /** Workers with a recent heartbeat. */
+  workers: number;
+  /** Memory that the Redis servers use and may use; null where they do not report it. */
+  usedBytes: number | null;
+  capacityBytes: number | null;
+  /** This process's clock minus that of Redis. */
+  clockOffsetMs: number;
 }
 
 /**
- * Registers gauges of the backlog, which is read from Redis once per scrape. A scrape lacks them if the storage is not open yet, or Redis
+ * Registers gauges of the installation, which is read from Redis once per scrape. A scrape lacks them if the storage is not open yet, or Redis
  * does not reply in time.
  */
-export function registerBacklog(registry: Registry, isOpen: () => boolean, read: () => Promise<Backlog>): void {
+export function registerInstallation(
+  registry: Registry,
+  isOpen: () => boolean,
+  read: () => Promise<Installation>,
+): void {
   // All gauges and scrapes share a read that is in progress, so that reads do not pile up while Redis is unavailable.
   const readOnce = shareResult(read, 0);
-  const backlog = async (): Promise<Backlog | undefined> => {
+  const installation = async (): Promise<Installation | undefined> => {
     if (!isOpen()) return undefined;
     try {
-      return await withTimeLimit(BACKLOG_TIMEOUT_MS, readOnce());
+      return await withTimeLimit(READ_TIMEOUT_MS, readOnce());
     } catch (error) {
       if (error instanceof TimeLimitExceeded || error instanceof StorageUnavailable) return undefined;
       throw error;
@@ -55,7 +66,7 @@ export function registerBacklog(registry: Registry, isOpen: () => boolean, read:
     help: '1 if Redis replied in time for this scrape; otherwise 0, and metrics read from Redis are absent',
     registers: [registry],
     async collect() {
-      this.set((await backlog()) ? 1 : 0);
+      this.set((await installation()) ? 1 : 0);
     },
   });
   /** A gauge with one sample per label value, or one sample without a label. */
@@ -63,7 +74,7 @@ export function registerBacklog(registry: Registry, isOpen: () => boolean, read:
     name: string,
     help: string,
     labelNames: [string] | [],
-    read: (now: Backlog) => Record<string, number> | number,
+    read: (now: Installation) => Record<string, number> | number | null,
   ) => {
     const [label = ''] = labelNames;
     new Gauge({
@@ -72,12 +83,13 @@ export function registerBacklog(registry: Registry, isOpen: () => boolean, read:
       labelNames,
       registers: [registry],
       async collect() {
-        const now = await backlog();
+        const now = await installation();
         this.reset();
         // Without labels, `reset` leaves a sample of 0.
         this.remove({});
         if (!now) return;
         const values = read(now);
+        if (values === null) return;
         if (typeof values === 'number') this.set(values);
         else for (const [value, count] of Object.entries(values)) this.set({ [label]: value }, count);
       },
@@ -95,4 +107,18 @@ export function registerBacklog(registry: Registry, isOpen: () => boolean, read:
   );
   const oldest = 'Age of the oldest delivery without an attempt; 0 if there is none';
   gauge('posthorn_oldest_pending_age_seconds', oldest, [], (now) => now.oldestPendingAgeMs / 1000);
+  gauge('posthorn_workers', 'Workers with a heartbeat in the last 10 seconds', [], (now) => now.workers);
+  gauge('posthorn_redis_memory_used_bytes', 'Memory that Redis uses, all masters together', [], (now) => now.usedBytes);
+  gauge(
+    'posthorn_redis_memory_capacity_bytes',
+    'Memory that Redis may use: maxmemory, or that of its machines; absent where Redis does not report it',
+    [],
+    (now) => now.capacityBytes,
+  );
+  gauge(
+    'posthorn_clock_offset_seconds',
+    'The clock of this process minus that of Redis',
+    [],
+    (now) => now.clockOffsetMs / 1000,
+  );
 }

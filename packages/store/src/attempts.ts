@@ -43,6 +43,8 @@ export type Begun =
       environment: Environment;
       subscriptionId: string;
       createdAtMs: number;
+      /** Null for a first attempt that was never postponed. */
+      dueAtMs: number | null;
       url: string;
       sealedSecret: string;
       previousSealedSecret: string | null;
@@ -91,6 +93,7 @@ export async function beginAttempt(store: Store, job: AttemptJob, nowMs: number,
         environment,
         subscriptionId,
         createdAtMs: Number(created),
+        dueAtMs: dueAt == null ? null : Number(dueAt),
         url: url ?? '',
         sealedSecret: secret ?? '',
         previousSealedSecret: previousSecret || null,

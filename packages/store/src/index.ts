@@ -31,6 +31,7 @@ export * from './replicas.ts';
 export { loadResponses } from './responses.ts';
 export type { ReplayRefusal, TryNowRefusal } from './scripts.ts';
 export * from './search-index.ts';
+export { readServerState, type ServerState } from './server-state.ts';
 export * from './sessions.ts';
 export * from './stats.ts';
 export {

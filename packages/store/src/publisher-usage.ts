@@ -1,5 +1,4 @@
 /** Counts the bytes that each publisher has stored, by time. The quota is left to ingest. */
-import { masters, readInfo } from './check-server.ts';
 import { publisherUsageKey } from './keys.ts';
 import type { Store } from './store.ts';
 
@@ -28,16 +27,4 @@ export async function addPublisherUsage(
   const outdated = counts.filter(isOutdated).map(([number]) => number);
   if (outdated.length > 0) await store.redis.hdel(key, ...outdated);
   return counts.filter((entry) => !isOutdated(entry)).reduce((sum, [, count]) => sum + Number(count), 0);
-}
-
-/** The memory that all masters may use, in bytes; undefined if a server does not report it. */
-export async function redisCapacity(store: Store): Promise<number | undefined> {
-  let total = 0;
-  for (const server of masters(store.redis)) {
-    const info = await readInfo(server);
-    const capacity = Number(info?.get('maxmemory') ?? 0) || Number(info?.get('total_system_memory') ?? 0);
-    if (!capacity) return undefined;
-    total += capacity;
-  }
-  return total;
 }

@@ -1,0 +1,42 @@
+/** What the Redis servers report about themselves, for metrics: their memory and their clock. */
+import { masters, readInfo } from './check-server.ts';
+import type { Store } from './store.ts';
+
+export interface ServerState {
+  /** Memory used by all masters, in bytes; null if a server does not report it. */
+  usedBytes: number | null;
+  /** Memory that all masters may use (`maxmemory`, or that of their machines), in bytes; null if a server does not report it. */
+  capacityBytes: number | null;
+  /** This process's clock minus that of Redis; with several masters, the largest difference. Includes half a round trip at most. */
+  clockOffsetMs: number;
+}
+
+/** Reads memory and clock of every master. */
+export async function readServerState(store: Store, now: () => number): Promise<ServerState> {
+  const servers = await Promise.all(
+    masters(store.redis).map(async (server) => {
+      const sentAtMs = now();
+      const [seconds, microseconds] = await server.time();
+      const redisMs = Number(seconds) * 1000 + Number(microseconds) / 1000;
+      const clockOffsetMs = (sentAtMs + now()) / 2 - redisMs;
+      const info = await readInfo(server);
+      const capacity = Number(info?.get('maxmemory') ?? 0) || Number(info?.get('total_system_memory') ?? 0);
+      return {
+        usedBytes: Number(info?.get('used_memory') ?? 0) || null,
+        capacityBytes: capacity || null,
+        clockOffsetMs,
+      };
+    }),
+  );
+  const offsets = servers.map(({ clockOffsetMs }) => clockOffsetMs);
+  return {
+    usedBytes: sumIfKnown(servers.map(({ usedBytes }) => usedBytes)),
+    capacityBytes: sumIfKnown(servers.map(({ capacityBytes }) => capacityBytes)),
+    clockOffsetMs: offsets.reduce((most, one) => (Math.abs(one) > Math.abs(most) ? one : most), 0),
+  };
+}
+
+/** Null if any is unknown: a sum of some servers would look like the whole. */
+function sumIfKnown(values: (number | null)[]): number | null {
+  return values.reduce<number | null>((sum, one) => (sum === null || one === null ? null : sum + one), 0);
+}
