@@ -215,7 +215,10 @@ describe('pause', () => {
     expect((await on.operate('POST', path)).body.detail).toBe(
       'Only a delivery that waits for a retry can be tried now.',
     );
-    const { body: audit } = await on.operate('GET', `/v1/audit?action=delivery.tried_now`);
+    const { body: audit } = await on.operate(
+      'GET',
+      `/v1/audit?action=delivery.tried_now&subscription_id=${delivery.subscription_id}`,
+    );
     expect(audit.data.map((entry: { delivery_id: string }) => entry.delivery_id)).toEqual([delivery.id, delivery.id]);
     const jobs = () => on.redis.keys(`${on.prefix}:*:deliveries:dlv_*`);
     await eventually('no job to be left', async () => (await jobs()).length === 0);

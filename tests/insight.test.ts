@@ -165,6 +165,15 @@ describe('the audit trail', () => {
       description: { from: 'before', to: 'after' },
       event_types: { from: 'all', to: ['session.expired'] },
     });
+    expect(body.data[0]).toMatchObject({ summary: `Deleted the subscription to ${to.url}.`, detail: { url: to.url } });
+    expect(body.data[8].summary).toBe(
+      'Created the subscription for all event types in both environments. Description: “before”.',
+    );
+    for (const target of [test.id, replay.id]) {
+      const found = await on.operate('GET', `/v1/audit?target=${target}&actor=operator&operator=tests`);
+      expect(found.body.data).toHaveLength(1);
+    }
+    expect((await on.operate('GET', `/v1/audit?target=${id}&actor=posthorn`)).body.data).toEqual([]);
     for (const hidden of [secret, rotated, OPERATOR_TOKEN]) expect(JSON.stringify(body)).not.toContain(hidden);
     const first = await on.operate('GET', `/v1/audit?subscription_id=${id}&limit=4`);
     const second = await on.operate(
@@ -172,7 +181,16 @@ describe('the audit trail', () => {
       `/v1/audit?subscription_id=${id}&limit=250&cursor=${first.body.next_cursor}`,
     );
     expect([...first.body.data, ...second.body.data]).toEqual(body.data);
-    for (const query of ['subscription_id=x', 'action=nothing', 'from=never', 'cursor=%21', 'limit=0', 'colour=red']) {
+    for (const query of [
+      'subscription_id=x',
+      'action=nothing',
+      'actor=me',
+      'target=x',
+      'from=never',
+      'cursor=%21',
+      'limit=0',
+      'colour=red',
+    ]) {
       expect((await on.operate('GET', `/v1/audit?${query}`)).status).toBe(422);
     }
   });

@@ -132,6 +132,6 @@ describe('a subscription', () => {
     await page.waitForURL('**/subscriptions');
     expect((await on.operate('GET', `/v1/subscriptions/${id}`)).status).toBe(404);
     await page.getByRole('link', { name: 'Audit' }).click();
-    await page.getByRole('cell', { name: 'Deleted a subscription' }).first().waitFor();
+    await page.getByRole('cell', { name: 'Deleted the subscription' }).first().waitFor();
   });
 });

@@ -273,7 +273,7 @@ export class System {
     const { process, store } = this.processStore(steps);
     const producer = this.broker.producerFor(process.pass);
     process.run(undefined, async () => {
-      await tryNow({ store, producer }, among[which % among.length]!, 'model', this.clock.now());
+      await tryNow({ store, producer }, among[which % among.length]!, { operator: 'model' }, this.clock.now());
     });
     await this.settle();
     process.dead = true;

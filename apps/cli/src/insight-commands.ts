@@ -1,6 +1,6 @@
 /** The commands that show the state of the system and its audit trail. */
 import { type CommandUnknownOpts, Option } from '@commander-js/extra-typings';
-import { AUDIT_ACTIONS } from '@posthorn/core';
+import { AUDIT_ACTIONS, AUDIT_ACTORS } from '@posthorn/core';
 import { type AuditEntry, auditEntrySchema, type Overview, overviewSchema } from '@posthorn/operator-api';
 import type { Client } from './client.ts';
 import { fromOption, limitOption, toOption } from './options.ts';
@@ -11,7 +11,7 @@ const auditColumns = {
   operator: (item: AuditEntry) => item.operator ?? 'posthorn',
   action: (item: AuditEntry) => item.action,
   about: (item: AuditEntry) => item.delivery_id ?? item.replay_id ?? item.subscription_id,
-  detail: (item: AuditEntry) => (Object.keys(item.detail).length === 0 ? null : item.detail),
+  summary: (item: AuditEntry) => item.summary,
 };
 
 export function addInsightCommands(program: CommandUnknownOpts, client: Client, print: Printer): void {
@@ -28,6 +28,8 @@ export function addInsightCommands(program: CommandUnknownOpts, client: Client, 
     .description('list who did what, newest first')
     .option('--subscription <id>')
     .option('--operator <name>')
+    .addOption(new Option('--actor <actor>', 'an operator, or Posthorn itself').choices(AUDIT_ACTORS))
+    .option('--target <id>', 'a subscription, a delivery or a bulk replay')
     .addOption(new Option('--action <action>').choices(AUDIT_ACTIONS))
     .addOption(fromOption('written'))
     .addOption(toOption('written'))

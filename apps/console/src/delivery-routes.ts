@@ -127,7 +127,7 @@ function tryNowRoute(api: Api, context: ConsoleContext): void {
     problems: [409],
     async handle({ params: { id }, caller }) {
       const { subscriptionId } = await findDelivery(store, id);
-      const refused = await tryNow(context, id, caller, clock.now());
+      const refused = await tryNow(context, id, { operator: caller, subscriptionId }, clock.now());
       if (refused) throw new AppError('conflict', tryNowRefusals[refused]);
       logger.info({ delivery_id: id, subscription_id: subscriptionId, operator: caller }, 'delivery.tried_now');
       return serializeDelivery(await findDelivery(store, id), store.retentionMs);

@@ -11,11 +11,12 @@ export function insightRoutes(api: Api, context: ConsoleContext): void {
 
   api.tagged('Audit').get('/v1/audit', {
     summary: 'List the audit trail, newest first',
-    description: 'Entries are kept for RETENTION.',
+    description:
+      'Entries are kept for RETENTION. Filters can be combined; `from` and `to` are inclusive. A call looks at some thousands of entries at most, so a page may have fewer items than its limit: go on while there is a `next_cursor`.',
     query: auditQuerySchema,
     responses: { 200: { description: 'A page of entries', schema: pageOf(auditEntrySchema) } },
-    async handle({ query: { subscription_id: subscriptionId, operator, action, from, to, limit, cursor } }) {
-      const filter = { subscriptionId, operator, action, fromMs: from, toMs: to };
+    async handle({ query: { subscription_id: subscriptionId, from, to, limit, cursor, ...values } }) {
+      const filter = { subscriptionId, ...values, fromMs: from, toMs: to };
       return await serializePage(await listAudit(store, filter, { limit, cursor }, clock.now()), serializeAudit);
     },
   });

@@ -37,6 +37,7 @@ export function createOperators(options: {
 }) {
   const { store, settings, failures, clock } = options;
   const { OPERATOR_TOKENS: tokens, SESSION_LIFETIME: sessionLifeMs } = settings;
+  const names = tokens.map(({ name }) => name);
   const find = createKeyring(tokens);
   /** Returns a key for each encryption key. Sessions that were started with an older key stay valid. */
   const derive = (purpose: string) =>
@@ -86,6 +87,9 @@ export function createOperators(options: {
   };
 
   return {
+    /** The names of all operators. */
+    names,
+
     /** Sets `request.session`. Must come before the other middleware. */
     withSession: ((request, response, next) =>
       (request.secure ? sessionOverHttps : sessionOverHttp)(request, response, next)) satisfies RequestHandler,
@@ -125,14 +129,14 @@ export function createOperators(options: {
       Object.assign(request.session, { operator, fingerprint, endsAtMs });
       const csrfToken = csrf.generateToken(request, true);
       await settled((done) => request.session.save(done));
-      return { operator, csrf_token: csrfToken, expires_at: instant(endsAtMs) };
+      return { operator, operators: names, csrf_token: csrfToken, expires_at: instant(endsAtMs) };
     },
 
     /** Returns the session of this request, or undefined if it has a token instead. */
     signedIn(request: Request): Session | undefined {
       const valid = bearerOf(request) === undefined ? validSession(request) : undefined;
       const csrf_token = request.session.csrfToken ?? '';
-      return valid && { operator: valid.name, csrf_token, expires_at: instant(valid.endsAtMs) };
+      return valid && { operator: valid.name, operators: names, csrf_token, expires_at: instant(valid.endsAtMs) };
     },
 
     /** Deletes the session of this request, in Redis and in the browser. */

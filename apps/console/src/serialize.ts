@@ -5,6 +5,7 @@ import {
   parseJson,
   type Replay,
   replayableUntilMs,
+  summarizeAudit,
   type Validation,
 } from '@posthorn/core';
 import type * as api from '@posthorn/operator-api';
@@ -195,6 +196,7 @@ export function serializeAudit(entry: AuditRecord): api.AuditEntry {
     subscription_id: entry.subscriptionId ?? null,
     delivery_id: entry.deliveryId ?? null,
     replay_id: entry.replayId ?? null,
+    summary: summarizeAudit(entry, entry.atMs),
     detail: entry.detail ?? {},
   };
 }

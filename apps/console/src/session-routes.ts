@@ -26,7 +26,8 @@ export function sessionRoutes(api: Api, { store, operators, clock }: ConsoleCont
     summary: 'Read the session',
     responses: { 200: { description: 'The session, or the operator of the token', schema: sessionSchema } },
     async handle({ request, caller }) {
-      return operators.signedIn(request) ?? { operator: caller, csrf_token: null, expires_at: null };
+      const bearer = { operator: caller, operators: operators.names, csrf_token: null, expires_at: null };
+      return operators.signedIn(request) ?? bearer;
     },
   });
 

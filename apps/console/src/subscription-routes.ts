@@ -131,13 +131,17 @@ function updateRoute(api: Api, context: ConsoleContext): void {
   });
 }
 
-function deleteRoute(api: Api, { store, clock, producer, logger }: ConsoleContext): void {
+function deleteRoute(api: Api, context: ConsoleContext): void {
+  const { store, clock, producer, logger } = context;
   api.tagged('Subscriptions').delete('/v1/subscriptions/{id}', {
     summary: 'Delete it; its unfinished deliveries end as failed',
     params: schemas.subscriptionParamsSchema,
     responses: { 204: { description: 'The subscription was deleted' } },
     async handle({ params: { id }, caller }) {
-      if (!(await deleteSubscription(store, id, clock.now(), { operator: caller }))) missing('subscription');
+      const { url } = await findSubscription(context, id);
+      // The audit trail names the address also when nothing else knows it any more.
+      const by = { operator: caller, detail: { url } };
+      if (!(await deleteSubscription(store, id, clock.now(), by))) missing('subscription');
       logger.info({ subscription_id: id, operator: caller }, 'subscription.deleted');
       const closing = closeSubscription({ store, producer }, id, clock.now()).catch((err: unknown) => {
         logger.warn({ err, subscription_id: id }, 'subscription.close_interrupted');

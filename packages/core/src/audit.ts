@@ -21,6 +21,10 @@ export const AUDIT_ACTIONS = [
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
+/** Who acts: an operator, or Posthorn itself. */
+export const AUDIT_ACTORS = ['operator', 'posthorn'] as const;
+export type AuditActor = (typeof AUDIT_ACTORS)[number];
+
 export interface AuditEntry {
   action: AuditAction;
   /** The operator's name; null for an action of Posthorn itself. */

@@ -2,6 +2,7 @@
 export * from './address-state.ts';
 export * from './address-verdict.ts';
 export * from './audit.ts';
+export * from './audit-summary.ts';
 export * from './came-back.ts';
 export * from './decide.ts';
 export * from './delivery.ts';

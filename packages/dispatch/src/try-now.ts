@@ -7,10 +7,10 @@ import type { StoreAndQueue } from './context.ts';
 export async function tryNow(
   { store, producer }: StoreAndQueue,
   deliveryId: string,
-  operator: string,
+  by: Parameters<typeof makeDueNow>[3],
   nowMs: number,
 ): Promise<TryNowRefusal | undefined> {
-  const job = await makeDueNow(store, deliveryId, nowMs, { operator });
+  const job = await makeDueNow(store, deliveryId, nowMs, by);
   if ('refused' in job) return job.refused;
   const partition = partitionOfId(deliveryId, store.partitions);
   await producer.add(partition, [job]);

@@ -1,6 +1,7 @@
 /** What the operator API accepts: parameters of paths, queries and bodies. */
 import {
   AUDIT_ACTIONS,
+  AUDIT_ACTORS,
   CANARY_DELIVERIES,
   DELIVERY_ID,
   DELIVERY_STATUSES,
@@ -148,11 +149,23 @@ export const explainQuerySchema = z.strictObject({
 /** The query of `GET /v1/replays`. */
 export const replaysQuerySchema = z.strictObject({ subscription_id: subscriptionId.optional(), ...page });
 
+/** An id that Posthorn made: a prefix that says of what, and the rest. */
+const AUDIT_TARGET = /^[a-z]{3}_[\w-]{1,100}$/;
+
 /** The query of `GET /v1/audit`. */
 export const auditQuerySchema = z.strictObject({
   subscription_id: subscriptionId.optional(),
-  operator: z.string().max(64).optional(),
+  operator: z.string().max(64).optional().meta({ description: 'The name of an operator' }),
+  actor: z
+    .enum(AUDIT_ACTORS)
+    .optional()
+    .meta({ description: '`posthorn`: only what Posthorn did by itself; `operator`: only what operators did' }),
   action: z.enum(AUDIT_ACTIONS).optional(),
+  target: z
+    .string()
+    .regex(AUDIT_TARGET, 'Expected the id of a subscription, a delivery or a bulk replay')
+    .optional()
+    .meta({ description: 'The id of a subscription, a delivery or a bulk replay that the entry names' }),
   ...period,
   ...page,
 });

@@ -360,6 +360,7 @@ export const auditEntrySchema = z
     subscription_id: z.string().nullable(),
     delivery_id: z.string().nullable(),
     replay_id: z.string().nullable(),
+    summary: z.string().describe('What was done, in plain words; times in it are in UTC'),
     detail: z.record(z.string(), z.unknown()),
   })
   .meta({ id: 'AuditEntry' });
@@ -368,6 +369,7 @@ export type AuditEntry = z.infer<typeof auditEntrySchema>;
 export const sessionSchema = z
   .strictObject({
     operator: z.string(),
+    operators: z.array(z.string()).describe('The names of all operators that have a token now'),
     csrf_token: z
       .string()
       .nullable()

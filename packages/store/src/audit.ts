@@ -1,5 +1,5 @@
 /** The audit trail in Redis: one stream per partition, written in one step with the change, read newest first. */
-import type { AuditEntry } from '@posthorn/core';
+import type { AuditActor, AuditEntry } from '@posthorn/core';
 import { auditKey, partitionPrefix } from './keys.ts';
 import {
   type Filter,
@@ -22,7 +22,13 @@ export interface AuditRecord extends AuditEntry {
   atMs: number;
 }
 
-export type AuditFilter = TimeRange & Filter<AuditRecord, 'subscriptionId' | 'operator' | 'action'>;
+export type AuditFilter = TimeRange &
+  Filter<AuditRecord, 'subscriptionId' | 'operator' | 'action'> & {
+    /** The id of a subscription, a delivery or a bulk replay that the entry names. */
+    target?: string | undefined;
+    /** Only what an operator did, or only what Posthorn did by itself. */
+    actor?: AuditActor | undefined;
+  };
 
 /** Writes an audit entry that belongs to no change of a subscription: a sign-in, for example. */
 export async function appendAudit(store: Store, auditEntry: AuditEntry, nowMs: number): Promise<void> {
@@ -41,9 +47,17 @@ export async function listAudit(
     fromMs: Math.max(0, filter.fromMs ?? 0, nowMs - store.retentionMs),
     toMs: Math.max(0, filter.toMs ?? Number.MAX_SAFE_INTEGER),
   };
-  const { subscriptionId, operator, action } = filter;
-  const isWanted = (entry: AuditRecord) => matches(entry, { subscriptionId, operator, action });
+  const { subscriptionId, operator, action, target, actor } = filter;
+  const isWanted = (entry: AuditRecord) =>
+    matches(entry, { subscriptionId, operator, action }) &&
+    (target === undefined || targetsOf(entry).includes(target)) &&
+    (actor === undefined || actor === (entry.operator === null ? 'posthorn' : 'operator'));
   return await readPage(auditSource(store, range), decodeAll, isWanted, request);
+}
+
+/** The ids that an entry names. A replayed delivery is followed by the new one. */
+function targetsOf({ subscriptionId, deliveryId, replayId, detail }: AuditRecord): unknown[] {
+  return [subscriptionId, deliveryId, replayId, detail?.new_delivery_id];
 }
 
 /** The entries of all partitions' streams, newest first. The item of a candidate is its id and its JSON. */

@@ -1,7 +1,15 @@
 /** Notices and the audit trail: what a change writes, and who reads it. */
 import { describe, expect, it } from '@jest/globals';
 import { type Attempt, partitionOf } from '@posthorn/core';
-import { appendAudit, changeSubscription, listAudit, recordAttempt, removeNotices, waitingNotices } from './index.ts';
+import {
+  type AuditFilter,
+  appendAudit,
+  changeSubscription,
+  listAudit,
+  recordAttempt,
+  removeNotices,
+  waitingNotices,
+} from './index.ts';
 import { loadOne, store, subscribe, time } from './test-deliveries.ts';
 import { deliverTo, failed, run, start } from './test-replays.ts';
 import { RETENTION } from './test-store.ts';
@@ -87,5 +95,60 @@ describe('audit trail', () => {
     expect(await filtered({ fromMs: time.nowMs, toMs: time.nowMs })).toBe(1);
     time.nowMs += RETENTION + 1;
     expect(await filtered({})).toBe(0);
+  });
+
+  it('is filtered by what an entry is about and by who acted', async () => {
+    const one = await subscribe();
+    const by = { operator: 'anna', subscriptionId: one.id };
+    const [failed, made] = [`dlv_${'a'.repeat(22)}`, `dlv_${'b'.repeat(22)}`];
+    const detail = { new_delivery_id: made };
+    await appendAudit(store, { ...by, action: 'delivery.replayed', deliveryId: failed, detail }, time.nowMs);
+    await appendAudit(store, { ...by, action: 'replay.started', replayId: 'rpl_x' }, time.nowMs);
+    await appendAudit(store, { ...by, operator: null, action: 'subscription.paused' }, time.nowMs);
+    const actions = async (filter: AuditFilter) =>
+      (await listAudit(store, filter, { limit: 50 }, time.nowMs)).items.map(({ action }) => action);
+    expect(await actions({ target: failed })).toEqual(['delivery.replayed']);
+    expect(await actions({ target: made })).toEqual(['delivery.replayed']);
+    expect(await actions({ target: 'rpl_x' })).toEqual(['replay.started']);
+    expect(await actions({ target: one.id })).toHaveLength(3);
+    expect(await actions({ target: one.id, actor: 'posthorn' })).toEqual(['subscription.paused']);
+    expect(await actions({ target: one.id, actor: 'operator' })).toHaveLength(2);
+    expect(await actions({ actor: 'posthorn', operator: 'anna' })).toEqual([]);
+  });
+
+  it('is read in bounded parts by a filter that matches hardly anything, and its pages miss and repeat nothing', async () => {
+    const wanted = new Set<string>();
+    for (let i = 0; i < 12_000; i++) {
+      if (i % 10 === 0) time.nowMs += 1;
+      const operator = i % 4_000 === 17 ? 'rare' : 'anna';
+      const entry = { operator, action: 'session.started', detail: { i } } as const;
+      // Nobody waits for each one: the last one comes after all others.
+      const written = appendAudit(store, entry, time.nowMs);
+      if (i % 500 === 499 || operator === 'rare') await written;
+      if (operator === 'rare') wanted.add(`${i}`);
+    }
+    let commands = 0;
+    const xrevrange = (...args: Parameters<typeof store.redis.xrevrange>) => {
+      commands += 1;
+      return store.redis.xrevrange(...args);
+    };
+    const redis = new Proxy(store.redis, {
+      get: (target, name) => (name === 'xrevrange' ? xrevrange : Reflect.get(target, name)),
+    });
+    const found: string[] = [];
+    let calls = 0;
+    for (let cursor: string | undefined; ; ) {
+      commands = 0;
+      const page = await listAudit({ ...store, redis }, { operator: 'rare' }, { limit: 1, cursor }, time.nowMs);
+      // Each call looks at about 5,000 entries, in parts of up to 500.
+      expect(commands).toBeGreaterThan(0);
+      expect(commands).toBeLessThan(25 * store.partitions);
+      calls += 1;
+      found.push(...page.items.map(({ detail }) => `${detail?.i}`));
+      if (page.nextCursor === null) break;
+      cursor = page.nextCursor;
+    }
+    expect(found.sort()).toEqual([...wanted].sort());
+    expect(calls).toBeLessThanOrEqual(wanted.size + 3);
   });
 });

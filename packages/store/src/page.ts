@@ -37,6 +37,8 @@ export interface Source {
  * cursor, instead of a long wait.
  */
 const MAX_LOOKED_AT = 5_000;
+/** Candidates that are read at once at most. A filter that rejects most of them is then not read in thousands of small steps. */
+const MAX_CHUNK = 500;
 
 /** Reads a page from a source of ids, loading the items behind them. Throws `BadCursor`. */
 export async function readPage<T extends { id: string }>(
@@ -51,8 +53,9 @@ export async function readPage<T extends { id: string }>(
     items: [...items.values()],
     nextCursor: end === undefined ? null : encodeCursor(end),
   });
+  let count = limit + 1;
   for (let lookedAt = 0; lookedAt < MAX_LOOKED_AT; ) {
-    const candidates = await source.read(after, limit + 1);
+    const candidates = await source.read(after, count);
     const loaded = await load(candidates.map(({ item }) => item));
     for (const [i, candidate] of candidates.entries()) {
       const item = loaded[i];
@@ -63,8 +66,9 @@ export async function readPage<T extends { id: string }>(
       }
       after = candidate;
     }
-    if (candidates.length <= limit) return pageUpTo(undefined);
+    if (candidates.length < count) return pageUpTo(undefined);
     lookedAt += candidates.length;
+    count = Math.max(count, Math.min(2 * count, MAX_CHUNK));
   }
   return pageUpTo(after);
 }

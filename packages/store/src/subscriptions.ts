@@ -14,7 +14,6 @@ import {
   topicsOfSubscription,
   type Validation,
 } from '@posthorn/core';
-import type { AuditNote } from './audit.ts';
 import { DELETED } from './constants.ts';
 import { prefixOfSubscription, RESUMING, subscriptionKey } from './keys.ts';
 import { decodeCameBack, encodeCameBack } from './responses.ts';
@@ -131,8 +130,16 @@ export async function loadSubscriptions(
   );
 }
 
-/** Deletes a subscription at once; `closeSubscription` ends its deliveries and clears the rest. Returns false where there is none. */
-export async function deleteSubscription(store: Store, id: string, nowMs: number, by: AuditNote): Promise<boolean> {
+/**
+ * Deletes a subscription at once; `closeSubscription` ends its deliveries and clears the rest. `by` also has the detail of the audit entry.
+ * Returns false where there is none.
+ */
+export async function deleteSubscription(
+  store: Store,
+  id: string,
+  nowMs: number,
+  by: Pick<AuditEntry, 'operator' | 'detail'>,
+): Promise<boolean> {
   return await runScript(store, 'deleteSubscription', prefixOfSubscription(store, id), {
     id,
     nowMs,

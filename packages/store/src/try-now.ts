@@ -1,6 +1,5 @@
 /** Makes the next attempt of a delivery due before its time. */
-import type { DeliveryJob } from '@posthorn/core';
-import type { AuditNote } from './audit.ts';
+import type { AuditEntry, DeliveryJob } from '@posthorn/core';
 import { prefixOfId } from './keys.ts';
 import { runScript, type TryNowRefusal } from './scripts.ts';
 import type { Store } from './store.ts';
@@ -13,7 +12,7 @@ export async function makeDueNow(
   store: Store,
   deliveryId: string,
   nowMs: number,
-  by: AuditNote,
+  by: Pick<AuditEntry, 'operator' | 'subscriptionId'>,
 ): Promise<DeliveryJob | { refused: TryNowRefusal }> {
   const made = await runScript(store, 'tryNow', prefixOfId(store, deliveryId), {
     id: deliveryId,

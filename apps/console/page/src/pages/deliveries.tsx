@@ -1,15 +1,14 @@
 /** All deliveries, newest first, refreshed, filtered by address, event, type, status and time. */
 import { Button, Group, Pill, TextInput } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
-import dayjs from 'dayjs';
 import { PagedList } from '../parts/data-table.tsx';
-import { DateTimePicker } from '../parts/date-time-picker.ts';
 import { DeliveryTable } from '../parts/delivery-table.tsx';
 import { AddressFilter, filterWidth, SelectFilter, useFilters } from '../parts/filters.tsx';
 import { PageBody } from '../parts/layout.tsx';
 import { Empty } from '../parts/states.tsx';
 import { statusOptions } from '../parts/status.tsx';
 import { sessionEventTypes } from '../parts/subscription-fields.tsx';
+import { TimeFilter } from '../parts/time-filter.tsx';
 import { useDeliveries, useUrls } from '../queries.ts';
 
 const statuses = statusOptions(['pending', 'waiting_for_retry', 'held', 'succeeded', 'failed']);
@@ -23,15 +22,6 @@ export function DeliveriesPage() {
   const list = useDeliveries(filter);
   const urls = useUrls((list.data ?? []).map(({ subscription_id }) => subscription_id));
   const setEventId = useDebouncedCallback((value: string) => set('event_id', value.trim()), 300);
-  const time = (name: 'from' | 'to', label: string) => (
-    <DateTimePicker
-      aria-label={label}
-      placeholder={label}
-      value={filter[name] ? dayjs(filter[name]).format('YYYY-MM-DD HH:mm:ss') : null}
-      onChange={(value) => set(name, value ? dayjs(value).toISOString() : null)}
-      w={filterWidth(200)}
-    />
-  );
   const none = list.hasNextPage ? (
     <Empty title="No matches among the newest deliveries">Load older deliveries with the button below.</Empty>
   ) : (
@@ -54,8 +44,8 @@ export function DeliveriesPage() {
           onChange={(event) => setEventId(event.currentTarget.value)}
           w={filterWidth(230)}
         />
-        {time('from', 'Created from')}
-        {time('to', 'Created until')}
+        <TimeFilter label="Created from" value={filter.from} onChange={(from) => set('from', from)} />
+        <TimeFilter label="Created until" value={filter.to} onChange={(to) => set('to', to)} />
         {filter.replay_id && (
           <Pill withRemoveButton onRemove={() => set('replay_id', null)}>
             Made by bulk replay {filter.replay_id}

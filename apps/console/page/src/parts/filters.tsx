@@ -12,18 +12,22 @@ export function useFilters<N extends string>(names: readonly N[], replace = true
   const [search, setSearch] = useSearchParams();
   const { pathname, search: text } = useLocation();
   useEffect(() => rememberSearch(pathname, text), [pathname, text]);
-  return {
-    filter: Object.fromEntries(names.map((name) => [name, search.get(name)])) as Record<N, string | null>,
-    set(name: N, value: string | null): void {
-      setSearch(
-        (now) => {
+  /** Sets several filters at once: of changes one after the other, the router would keep only the last. */
+  const setAll = (values: Partial<Record<N, string | null>>): void =>
+    setSearch(
+      (now) => {
+        for (const [name, value] of Object.entries<string | null | undefined>(values)) {
           if (value) now.set(name, value);
           else now.delete(name);
-          return now;
-        },
-        { replace },
-      );
-    },
+        }
+        return now;
+      },
+      { replace },
+    );
+  return {
+    filter: Object.fromEntries(names.map((name) => [name, search.get(name)])) as Record<N, string | null>,
+    setAll,
+    set: (name: N, value: string | null) => setAll({ [name]: value } as Partial<Record<N, string | null>>),
     clear: () => setSearch({}, { replace }),
   };
 }
