@@ -131,6 +131,28 @@ describe('posthorn', () => {
     await on.operate('DELETE', `/v1/subscriptions/${id}`);
   });
 
+  it('replays the failed deliveries of several addresses, and follows all of them', async () => {
+    to.answerWith(deliveriesWith(500));
+    const ids = [(await on.subscribe(to.url)).id, (await on.subscribe(`${to.url}other`)).id];
+    await on.publishBatch(Array.from({ length: 3 }, () => sampleEvent()));
+    await eventually('all to fail', async () => (await on.deliveries('status=failed')).length === 6);
+    const addresses = ids.flatMap((id) => ['--address', id]);
+    const failing = await posthorn(['replay', ...addresses, '--canary', '--follow']);
+    expect([failing.code, failing.err]).toEqual([0, '']);
+    expect(failing.out).toMatch(/^status +done$/m);
+    expect(failing.out).toContain(`address=${to.url}other status=done replayed=3/3 delivered=0 failed=3`);
+    to.answerWith(200);
+    const batch = await json('replay', ...addresses, '--follow');
+    expect(batch).toMatchObject({ addresses: 2, status: 'done', total: 12, replayed: 6, outcome: { delivered: 6 } });
+    expect((await json('replays', '--batch', batch.id)).data).toHaveLength(2);
+    expect((await json('cancel', batch.id)).replays).toHaveLength(2);
+    expect((await json('show', batch.id)).id).toBe(batch.id);
+    const refused = await posthorn(['replay', '--address', ids[0]!, '--address', 'x']);
+    expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('subscription_ids.1: Expected the id') });
+    for (const args of [['replay'], ['replay', ids[0]!, '--address', ids[1]!]])
+      expect((await posthorn(args)).err).toBe('Pass either one id, or --address.\n');
+  });
+
   it('says why a signature is refused, with exit code 1, and reads the body from a file or its input', async () => {
     const { id } = await on.subscribe(to.url);
     await on.publish(sampleEvent());

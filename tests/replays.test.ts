@@ -221,6 +221,82 @@ describe('a replay', () => {
   });
 });
 
+describe('a batch of bulk replays', () => {
+  it('replays the failed deliveries of several addresses, and shows the outcome of all as one', async () => {
+    const receivers = [await ownReceiver(deliveriesWith(500)), await ownReceiver(deliveriesWith(500))];
+    const [one, other] = [await on.subscribe(receivers[0]!.url), await on.subscribe(receivers[1]!.url)];
+    await publishFailing(one.id, 7);
+    await eventually('the other to fail', async () => (await failedOf(other.id)).length === 7);
+    receivers[0]!.answerWith(200);
+    const wanted = { subscription_ids: [other.id, one.id], error: 'timeout', canary: true };
+    const started = await on.operate('POST', '/v1/replays', { ...wanted, error: undefined });
+    expect(started.status).toBe(202);
+    expect(started.body).toMatchObject({ addresses: 2, canary: true, total: 14, operator: 'tests', finished_at: null });
+    expect(started.body.replays).toMatchObject([
+      { subscription_id: other.id, batch_id: started.body.id, total: 7 },
+      { subscription_id: one.id, batch_id: started.body.id, total: 7 },
+    ]);
+    const look = async () => (await on.operate('GET', `/v1/replay-batches/${started.body.id}`)).body;
+    const halted = await eventually('one to arrive and the other to halt', async () => {
+      const batch = await look();
+      return batch.status === 'halted' && batch.outcome.delivered === 7 && batch.outcome.failed === 5 && batch;
+    });
+    expect(halted).toMatchObject({ total: 14, replayed: 12, skipped: 0, outcome: { waiting: 0 }, finished_at: null });
+    const cancelled = await on.operate('POST', `/v1/replay-batches/${started.body.id}/cancel`);
+    expect([cancelled.status, cancelled.body.status]).toEqual([200, 'done']);
+    expect(cancelled.body.replays.map(({ status }: { status: string }) => status)).toEqual(['cancelled', 'done']);
+    const listed = await on.operate('GET', `/v1/replays?batch_id=${started.body.id}&limit=1`);
+    expect([listed.body.data.length, listed.body.next_cursor]).toEqual([1, expect.any(String)]);
+    const none = await on.operate('POST', '/v1/replays', wanted);
+    expect(
+      await eventually('the next to end', async () => {
+        const { body } = await on.operate('GET', `/v1/replay-batches/${none.body.id}`);
+        return body.status === 'done' && body;
+      }),
+    ).toMatchObject({ total: 0, replayed: 0, filter: { error: 'timeout' } });
+    for (const [method, path] of [
+      ['GET', ''],
+      ['POST', '/cancel'],
+    ] as const)
+      expect((await on.operate(method, `/v1/replay-batches/rpb_AAAAAAAAAAAAAAAAAAAAAAAAAA${path}`)).status).toBe(404);
+    expect((await on.operate('GET', '/v1/replays?batch_id=x')).status).toBe(422);
+  });
+
+  it('is refused as a whole, naming each address that can not be replayed', async () => {
+    const to = await ownReceiver(deliveriesWith(500));
+    const sandbox = (await on.subscribe(to.url, { environment: 'sandbox' })).id;
+    const production = (await on.subscribe(to.url, { environment: 'production' })).id;
+    const both = (await on.subscribe(to.url)).id;
+    const paused = (await on.subscribe(to.url)).id;
+    await on.operate('POST', `/v1/subscriptions/${paused}/pause`);
+    const none = 'sub_AAAAAAAAAAAAAAAAAAAAAA';
+    const problems = async (body: object) => {
+      const answer = await on.operate('POST', '/v1/replays', body);
+      expect([answer.status, answer.body.code]).toEqual([422, 'invalid_fields']);
+      return answer.body.errors.map(({ path, message }: { path: string; message: string }) => `${path}: ${message}`);
+    };
+    expect(await problems({ subscription_ids: [both, sandbox, none, production, paused] })).toEqual([
+      'subscription_ids.2: There is no such subscription',
+      'subscription_ids.3: It is for production, subscription_ids.1 for sandbox: replay them separately',
+      'subscription_ids.4: The address is not active: resume or validate it first',
+    ]);
+    expect(await problems({ subscription_ids: [both, sandbox, both] })).toEqual([
+      'subscription_ids.2: The same as subscription_ids.0',
+    ]);
+    expect(await problems({ subscription_ids: [both, 'x'] })).toEqual([
+      'subscription_ids.1: Expected the id of a subscription',
+    ]);
+    const either = ['subscription_id: Expected either subscription_id or subscription_ids'];
+    expect(await problems({})).toEqual(either);
+    expect(await problems({ subscription_id: both, subscription_ids: [sandbox] })).toEqual(either);
+    expect(await problems({ subscription_ids: Array.from({ length: 51 }, () => both) })).toEqual([
+      'subscription_ids: Too big: expected array to have <=50 items',
+    ]);
+    expect((await problems({ subscription_ids: [] }))[0]).toMatch(/^subscription_ids: Too small/);
+    expect((await on.operate('GET', '/v1/replays')).body.data).toEqual([]);
+  });
+});
+
 describe('a test delivery', () => {
   it('goes to one address only, whatever its types, with a snapshot marked as a sample', async () => {
     const [to, other] = [await ownReceiver(), await ownReceiver()];

@@ -370,6 +370,7 @@ export class System {
         'release_overdue',
         'replaying',
         'replays_active',
+        'replay_batches_active',
         'resuming',
         'fanning_out',
       ];

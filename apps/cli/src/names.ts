@@ -23,3 +23,12 @@ export function customerOf({ description }: Pick<SubscriptionName, 'description'
   const cut = line.length > MAX_CUSTOMER_CHARACTERS ? `${line.slice(0, MAX_CUSTOMER_CHARACTERS - 1)}…` : line;
   return cut || null;
 }
+
+/** The columns of items that belong to an address: its url, and its customer. */
+export function addressColumns(names: Map<string, SubscriptionName>) {
+  const nameOf = (item: { subscription_id: string }) => names.get(item.subscription_id);
+  return {
+    address: (item: { subscription_id: string }) => nameOf(item)?.url ?? item.subscription_id,
+    customer: (item: { subscription_id: string }) => customerOf(nameOf(item) ?? { description: '' }),
+  };
+}

@@ -17,9 +17,9 @@ export const toOption = (of: string) =>
 
 /** The same for the time at which deliveries failed. */
 export const failedFromOption = () =>
-  new Option('--failed-from <time>', 'of a subscription: failed at or after').argParser(instantOf);
+  new Option('--failed-from <time>', 'in bulk: failed at or after').argParser(instantOf);
 export const failedToOption = () =>
-  new Option('--failed-to <time>', 'of a subscription: failed at or before').argParser(instantOf);
+  new Option('--failed-to <time>', 'in bulk: failed at or before').argParser(instantOf);
 
 function instantOf(text: string): string {
   const agoMs = parseDurationMs(text);

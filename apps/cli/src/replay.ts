@@ -1,10 +1,13 @@
-/** Follows work that takes time: a bulk replay, with a progress bar, and the first attempt of a delivery. */
+/** Starts bulk replays, and follows work that takes time: a bulk replay, with a progress bar, and the first attempt of a delivery. */
 import { setTimeout as wait } from 'node:timers/promises';
 import * as schemas from '@posthorn/operator-api';
 import { Presets, SingleBar } from 'cli-progress';
 import type { Client } from './client.ts';
 
 const POLL_INTERVAL_MS = 250;
+
+/** One address, or several. */
+export type Addresses = { subscription_id: string } | { subscription_ids: string[] };
 
 /** What a bulk replay covers, in the words of the command line. */
 export interface ReplayOptions {
@@ -21,17 +24,34 @@ export interface ReplayOptions {
   follow?: true | undefined;
 }
 
+export function isBatch(replay: schemas.StartedReplay): replay is schemas.ReplayBatch {
+  return 'replays' in replay;
+}
+
+/** The path of a bulk replay or a batch. */
+export function pathOf(id: string): string {
+  return `/v1/${id.startsWith('rpb_') ? 'replay-batches' : 'replays'}/${encodeURIComponent(id)}`;
+}
+
+/** The body of a call that starts or rehearses a bulk replay. */
+export function bodyOf(
+  addresses: Addresses,
+  { wait: _, follow: __, type, failedFrom, failedTo, ...rest }: ReplayOptions,
+) {
+  return { ...addresses, ...rest, event_type: type, failed_from: failedFrom, failed_to: failedTo };
+}
+
 /**
- * Starts a bulk replay. With `wait`, shows its progress until it has made its deliveries or was halted; with `follow`, until they have
- * ended. Returns its latest state.
+ * Starts a bulk replay, or a batch of them. With `wait`, shows its progress until it has made its deliveries or was halted; with `follow`,
+ * until they have ended. Returns its latest state.
  */
 export async function replayAll(
   client: Client,
-  subscriptionId: string,
-  { wait: untilMade, follow: untilEnded, type, failedFrom, failedTo, ...rest }: ReplayOptions,
-): Promise<schemas.Replay> {
-  const scope = { ...rest, event_type: type, failed_from: failedFrom, failed_to: failedTo };
-  let replay = await client.post(schemas.replaySchema, '/v1/replays', { subscription_id: subscriptionId, ...scope });
+  addresses: Addresses,
+  options: ReplayOptions,
+): Promise<schemas.StartedReplay> {
+  let replay = await client.post(schemas.startedReplaySchema, '/v1/replays', bodyOf(addresses, options));
+  const { wait: untilMade, follow: untilEnded } = options;
   if (!untilMade) return replay;
   // On stderr, and only on a terminal, so that stdout holds nothing but the result.
   const bar = new SingleBar(
@@ -50,7 +70,7 @@ export async function replayAll(
   bar.start(replay.total, 0, { skipped: 0, delivered: 0, failed: 0 });
   while (isGoingOn()) {
     await wait(POLL_INTERVAL_MS);
-    replay = await client.get(schemas.replaySchema, `/v1/replays/${replay.id}`);
+    replay = await client.get(schemas.startedReplaySchema, pathOf(replay.id));
     bar.setTotal(Math.max(replay.total, done()));
     const { delivered, failed } = replay.outcome;
     bar.update(done(), { skipped: replay.skipped, delivered, failed });

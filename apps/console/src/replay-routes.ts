@@ -1,15 +1,36 @@
 /** Routes for bulk replays (interface 4). Maintenance in the workers does the replaying. */
 import { AppError, type ReplayStatus } from '@posthorn/core';
 import type { Api } from '@posthorn/http';
-import { newReplaySchema, pageOf, replayParamsSchema, replaySchema, replaysQuerySchema } from '@posthorn/operator-api';
-import { cancelReplay, continueReplay, listReplays, loadReplays, type Store, startReplay } from '@posthorn/store';
+import {
+  newReplaySchema,
+  pageOf,
+  replayBatchParamsSchema,
+  replayBatchSchema,
+  replayParamsSchema,
+  replaySchema,
+  replaysQuerySchema,
+  startedReplaySchema,
+} from '@posthorn/operator-api';
+import {
+  cancelBatch,
+  cancelReplay,
+  continueReplay,
+  listReplays,
+  loadBatch,
+  loadReplays,
+  type Store,
+  startBatch,
+  startReplay,
+} from '@posthorn/store';
 import type { ConsoleContext } from './context.ts';
 import { missing } from './missing.ts';
+import { loadAddresses, serializeBatch } from './replay-batch.ts';
 import { replayScopeOf } from './replay-scope.ts';
 import { serializePage, serializeReplay } from './serialize.ts';
 
 export function replayRoutes(api: Api, context: ConsoleContext): void {
   startRoutes(api, context);
+  batchRoutes(api, context);
   decisionRoutes(api, context);
 }
 
@@ -24,14 +45,26 @@ function startRoutes(api: Api, { store, clock, logger }: ConsoleContext): void {
   replays.post('/v1/replays', {
     summary: 'Replay every failed delivery of an address in a period',
     description:
-      'In the background, once each, oldest first. `from` and `to` limit the time of creation, `failed_from` and `failed_to` that of the failure, all inclusive; without them, there is no limit. `event_type` and `error` select further. With `canary`, the first 5 deliveries have to arrive before the others are made. A delivery is skipped if its event is on its way to the address again, or has arrived there by a replay.',
+      'In the background, once each, oldest first. `from` and `to` limit the time of creation, `failed_from` and `failed_to` that of the failure, all inclusive; without them, there is no limit. `event_type` and `error` select further. With `canary`, the first 5 deliveries of an address have to arrive before its others are made. A delivery is skipped if its event is on its way to the address again, or has arrived there by a replay. `subscription_ids` starts one bulk replay for each address, or none if one of them can not be replayed: the response is then a batch.',
     body: newReplaySchema,
-    responses: { 202: { description: 'The bulk replay', schema: replaySchema } },
+    responses: {
+      202: { description: 'The bulk replay, or the batch', schema: startedReplaySchema },
+    },
     problems: [404, 409],
     async handle({ body, caller }) {
       const nowMs = clock.now();
-      const wanted = { ...replayScopeOf(body.subscription_id, body, nowMs), canary: body.canary };
-      const replay = await startReplay(store, wanted, nowMs, { operator: caller });
+      const wanted = { ...replayScopeOf(body, nowMs), canary: body.canary };
+      const { subscription_id: subscriptionId, subscription_ids: subscriptionIds = [] } = body;
+      if (subscriptionId === undefined) {
+        await loadAddresses(store, subscriptionIds, { onlyActive: true });
+        const batch = await startBatch(store, { ...wanted, subscriptionIds }, nowMs, caller);
+        logger.info(
+          { batch_id: batch.id, addresses: subscriptionIds.length, operator: caller },
+          'replay_batch.started',
+        );
+        return await serializeBatch(store, batch);
+      }
+      const replay = await startReplay(store, { ...wanted, subscriptionId }, nowMs, { operator: caller });
       if (replay === 'no_subscription') missing('subscription');
       if (replay === 'not_active')
         throw new AppError('conflict', 'The address is not active: resume or validate it first.');
@@ -45,8 +78,9 @@ function startRoutes(api: Api, { store, clock, logger }: ConsoleContext): void {
     summary: 'List bulk replays, newest first',
     query: replaysQuerySchema,
     responses: { 200: { description: 'A page of bulk replays', schema: pageOf(replaySchema) } },
-    async handle({ query: { subscription_id: subscriptionId, limit, cursor } }) {
-      return await serializePage(await listReplays(store, { subscriptionId }, { limit, cursor }), serializeReplay);
+    async handle({ query: { subscription_id: subscriptionId, batch_id: batchId, limit, cursor } }) {
+      const page = await listReplays(store, { subscriptionId, batchId }, { limit, cursor });
+      return await serializePage(page, serializeReplay);
     },
   });
 
@@ -56,6 +90,35 @@ function startRoutes(api: Api, { store, clock, logger }: ConsoleContext): void {
     responses: { 200: { description: 'The bulk replay', schema: replaySchema } },
     async handle({ params: { id } }) {
       return serializeReplay(await findReplay(store, id));
+    },
+  });
+}
+
+function batchRoutes(api: Api, { store, clock, logger }: ConsoleContext): void {
+  const replays = api.tagged('Bulk replays');
+  const ofBatch = {
+    params: replayBatchParamsSchema,
+    responses: { 200: { description: 'The batch', schema: replayBatchSchema } },
+  };
+  const readBatch = async (id: string) =>
+    await serializeBatch(store, (await loadBatch(store, id)) ?? missing('batch of bulk replays'));
+
+  replays.get('/v1/replay-batches/{id}', {
+    ...ofBatch,
+    summary: 'Read a batch: the bulk replays of several addresses with their progress as one',
+    async handle({ params: { id } }) {
+      return await readBatch(id);
+    },
+  });
+
+  replays.post('/v1/replay-batches/{id}/cancel', {
+    ...ofBatch,
+    summary: 'Cancel a batch',
+    description: 'Cancels each of its bulk replays that is not over. May be repeated.',
+    async handle({ params: { id }, caller }) {
+      if (!(await cancelBatch(store, id, clock.now(), caller))) missing('batch of bulk replays');
+      logger.info({ batch_id: id, operator: caller }, 'replay_batch.cancelled');
+      return await readBatch(id);
     },
   });
 }

@@ -11,10 +11,9 @@ interface ScopeFields {
   failed_to?: number | undefined;
 }
 
-/** The scope of a bulk replay of one address, up to now. */
-export function replayScopeOf(subscriptionId: string, fields: ScopeFields, nowMs: number): ReplayScope {
+/** The scope of a bulk replay, of whichever address, up to now. */
+export function replayScopeOf(fields: ScopeFields, nowMs: number): Required<Omit<ReplayScope, 'subscriptionId'>> {
   return {
-    subscriptionId,
     fromMs: fields.from ?? 0,
     toMs: fields.to ?? nowMs,
     filter: {

@@ -165,16 +165,8 @@ export function serializeReplay(replay: Replay): api.Replay {
   return {
     id: replay.id,
     subscription_id: replay.subscriptionId,
-    from: replay.fromMs === 0 ? null : instant(replay.fromMs),
-    to: instant(replay.toMs),
-    filter: {
-      event_type: replay.filter.eventType,
-      error: replay.filter.error,
-      failed_from: instant(replay.filter.failedFromMs),
-      failed_to: instant(replay.filter.failedToMs),
-    },
+    ...serializeReplayScope(replay),
     batch_id: replay.batchId,
-    canary: replay.canary,
     status: replay.status,
     total: replay.total,
     replayed: replay.replayed,
@@ -183,6 +175,26 @@ export function serializeReplay(replay: Replay): api.Replay {
     operator: replay.operator,
     created_at: instant(replay.createdAtMs),
     finished_at: instant(replay.finishedAtMs),
+  };
+}
+
+/** Serializes what a bulk replay, or each of a batch, covers. */
+export function serializeReplayScope({
+  fromMs,
+  toMs,
+  filter,
+  canary,
+}: Pick<Replay, 'fromMs' | 'toMs' | 'filter' | 'canary'>) {
+  return {
+    from: fromMs === 0 ? null : instant(fromMs),
+    to: instant(toMs),
+    filter: {
+      event_type: filter.eventType,
+      error: filter.error,
+      failed_from: instant(filter.failedFromMs),
+      failed_to: instant(filter.failedToMs),
+    },
+    canary,
   };
 }
 

@@ -207,7 +207,8 @@ function statisticsRoutes(api: Api, context: ConsoleContext): void {
     },
     async handle({ params: { id }, query }) {
       await findSubscription(context, id);
-      const { count, isComplete } = await countCovered(store, replayScopeOf(id, query, clock.now()), clock.now());
+      const scope = { subscriptionId: id, ...replayScopeOf(query, clock.now()) };
+      const { count, isComplete } = await countCovered(store, scope, clock.now());
       return { subscription_id: id, count, is_complete: isComplete };
     },
   });

@@ -9,6 +9,8 @@ export const SUBSCRIPTION_ID = /^sub_[A-Za-z0-9_-]{22}$/;
 export const DELIVERY_ID = /^dlv_[A-Za-z0-9_-]{26}$/;
 /** A bulk replay. */
 export const REPLAY_ID = /^rpl_[A-Za-z0-9_-]{26}$/;
+/** Bulk replays of several addresses that were started together. */
+export const REPLAY_BATCH_ID = /^rpb_[A-Za-z0-9_-]{26}$/;
 
 /** A new event id: `evt_` and a UUIDv7, so that ids made later sort later. */
 export function newEventId(nowMs: number): string {
@@ -64,13 +66,18 @@ export function newReplayId(subscriptionId: string): string {
   return `rpl_${hashText(subscriptionId)}${randomBytes(15).toString('base64url')}`;
 }
 
+/** A new id of a batch of bulk replays; carries the partition hash of its first subscription. */
+export function newReplayBatchId(subscriptionId: string): string {
+  return `rpb_${hashText(subscriptionId)}${randomBytes(15).toString('base64url')}`;
+}
+
 function hashText(subscriptionId: string): string {
   const hash = Buffer.alloc(4);
   hash.writeUInt32BE(partitionHash(subscriptionId));
   return hash.toString('base64url');
 }
 
-/** The partition of a delivery or of a bulk replay, read from its id: always that of its subscription. */
+/** The partition of a delivery, a bulk replay or a batch, read from its id: always that of its (first) subscription. */
 export function partitionOfId(id: string, partitions: number): number {
   return Buffer.from(id.slice(4, 10), 'base64url').readUInt32BE() % partitions;
 }

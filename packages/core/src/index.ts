@@ -18,6 +18,7 @@ export * from './match.ts';
 export * from './notice.ts';
 export * from './partition.ts';
 export * from './replay.ts';
+export * from './replay-batch.ts';
 export * from './response-message.ts';
 export * from './search-terms.ts';
 export * from './subscription.ts';

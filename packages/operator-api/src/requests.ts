@@ -10,8 +10,10 @@ import {
   EVENT_TYPES,
   FAILURE_REASONS,
   instantMsSchema,
+  MAX_BATCH_ADDRESSES,
   OWN_SECRET,
   parseDurationMs,
+  REPLAY_BATCH_ID,
   REPLAY_ID,
   SEARCH_FIELDS,
   SESSION_EVENT_TYPES,
@@ -30,6 +32,7 @@ export const subscriptionParamsSchema = z.object({ id: subscriptionId });
 export const deliveryParamsSchema = z.object({ id: z.string().regex(DELIVERY_ID) });
 export const eventParamsSchema = z.object({ id: eventId });
 export const replayParamsSchema = z.object({ id: z.string().regex(REPLAY_ID) });
+export const replayBatchParamsSchema = z.object({ id: z.string().regex(REPLAY_BATCH_ID) });
 
 /** A period in milliseconds since 1970, both ends included. */
 const period = { from: instantMsSchema.optional(), to: instantMsSchema.optional() };
@@ -147,7 +150,15 @@ export const explainQuerySchema = z.strictObject({
 });
 
 /** The query of `GET /v1/replays`. */
-export const replaysQuerySchema = z.strictObject({ subscription_id: subscriptionId.optional(), ...page });
+export const replaysQuerySchema = z.strictObject({
+  subscription_id: subscriptionId.optional(),
+  batch_id: z
+    .string()
+    .regex(REPLAY_BATCH_ID, 'Expected the id of a batch of bulk replays')
+    .optional()
+    .meta({ description: 'Only the replays of this batch' }),
+  ...page,
+});
 
 /** An id that Posthorn made: a prefix that says of what, and the rest. */
 const AUDIT_TARGET = /^[a-z]{3}_[\w-]{1,100}$/;
@@ -227,16 +238,22 @@ export const signatureCheckRequestSchema = z.strictObject({
   received_at: instantMsSchema.optional().describe("The receiver's time when the request arrived, to check its clock"),
 });
 
-/** The body of `POST /v1/replays`. */
+/** Which deliveries of which addresses are replayed: the body of `POST /v1/replays` and of `POST /v1/replays/rehearse`. */
 export const newReplaySchema = z
   .strictObject({
-    subscription_id: subscriptionId,
+    subscription_id: subscriptionId.optional().meta({ description: 'The address; or several in `subscription_ids`' }),
+    subscription_ids: z
+      .array(subscriptionId)
+      .min(1)
+      .max(MAX_BATCH_ADDRESSES)
+      .optional()
+      .meta({ description: `1 to ${MAX_BATCH_ADDRESSES} addresses: one bulk replay of each, started together` }),
     ...replayScope,
     canary: z
       .boolean()
       .default(false)
       .meta({
-        description: `Send ${CANARY_DELIVERIES} deliveries first, and go on only when all of them have arrived`,
+        description: `Send ${CANARY_DELIVERIES} deliveries of each address first, and go on only when all of them have arrived`,
       }),
   })
   .refine(({ from, to }) => from === undefined || to === undefined || from <= to, {
@@ -246,6 +263,15 @@ export const newReplaySchema = z
   .refine(({ failed_from: from, failed_to: to }) => from === undefined || to === undefined || from <= to, {
     path: ['failed_to'],
     message: 'Expected an instant that is not before failed_from',
+  })
+  .superRefine(({ subscription_id: one, subscription_ids: several = [] }, context) => {
+    const refuse = (path: (string | number)[], message: string) => context.addIssue({ code: 'custom', path, message });
+    if ((one === undefined) === (several.length === 0))
+      refuse(['subscription_id'], 'Expected either subscription_id or subscription_ids');
+    for (const [i, id] of several.entries()) {
+      const first = several.indexOf(id);
+      if (first < i) refuse(['subscription_ids', i], `The same as subscription_ids.${first}`);
+    }
   });
 
 /** The body of `POST /v1/session`. */

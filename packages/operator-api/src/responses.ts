@@ -299,48 +299,72 @@ export const explanationSchema = z
   .meta({ id: 'Explanation' });
 export type Explanation = z.infer<typeof explanationSchema>;
 
+const replayScopeFields = {
+  from: instant.nullable().describe('Null: from the beginning'),
+  to: instant,
+  filter: z.strictObject({
+    event_type: z.enum(EVENT_TYPES).nullable(),
+    error: z.enum(FAILURE_REASONS).nullable(),
+    failed_from: instant.nullable(),
+    failed_to: instant.nullable(),
+  }),
+  canary: z.boolean().describe('Whether its first deliveries decide if it goes on'),
+};
+
+const replayProgressFields = {
+  status: z
+    .enum(REPLAY_STATUSES)
+    .describe(
+      '`canary`: waits for the outcome of its first deliveries; `halted`: one of them had a failed attempt, so continue or cancel it; `done`: all deliveries are made, and `outcome` says what became of them; `failed`: its subscription was deleted',
+    ),
+  total: count.describe('Failed deliveries found; at the end this is replayed + skipped'),
+  replayed: count,
+  skipped: count.describe(
+    'Not replayed: another replay is in progress or has succeeded, or the delivery failed too long ago',
+  ),
+  outcome: z
+    .strictObject({
+      delivered: count,
+      failed: count.describe('Failed again'),
+      cancelled: count.describe('Ended by the cancellation before their first attempt'),
+      waiting: count.describe('Not ended: in the queue, in flight, held, or waiting for a retry'),
+      unknown: count.describe('Made by an earlier version of Posthorn, which did not count'),
+    })
+    .describe('What became of the deliveries that were made; the sum is `replayed`'),
+  operator: z.string(),
+  created_at: instant,
+  finished_at: instant.nullable().describe('When it stopped making deliveries'),
+};
+
 export const replaySchema = z
   .strictObject({
     id: z.string(),
     subscription_id: z.string(),
-    from: instant.nullable().describe('Null: from the beginning'),
-    to: instant,
-    filter: z.strictObject({
-      event_type: z.enum(EVENT_TYPES).nullable(),
-      error: z.enum(FAILURE_REASONS).nullable(),
-      failed_from: instant.nullable(),
-      failed_to: instant.nullable(),
-    }),
     batch_id: z
       .string()
       .nullable()
       .describe('The same for the replays of several addresses that were started together'),
-    canary: z.boolean().describe('Whether its first deliveries decide if it goes on'),
-    status: z
-      .enum(REPLAY_STATUSES)
-      .describe(
-        '`canary`: waits for the outcome of its first deliveries; `halted`: one of them had a failed attempt, so continue or cancel it; `done`: all deliveries are made, and `outcome` says what became of them; `failed`: its subscription was deleted',
-      ),
-    total: count.describe('Failed deliveries found; at the end this is replayed + skipped'),
-    replayed: count,
-    skipped: count.describe(
-      'Not replayed: another replay is in progress or has succeeded, or the delivery failed too long ago',
-    ),
-    outcome: z
-      .strictObject({
-        delivered: count,
-        failed: count.describe('Failed again'),
-        cancelled: count.describe('Ended by the cancellation before their first attempt'),
-        waiting: count.describe('Not ended: in the queue, in flight, held, or waiting for a retry'),
-        unknown: count.describe('Made by an earlier version of Posthorn, which did not count'),
-      })
-      .describe('What became of the deliveries that were made; the sum is `replayed`'),
-    operator: z.string(),
-    created_at: instant,
-    finished_at: instant.nullable().describe('When it stopped making deliveries'),
+    ...replayScopeFields,
+    ...replayProgressFields,
   })
   .meta({ id: 'Replay' });
 export type Replay = z.infer<typeof replaySchema>;
+
+export const replayBatchSchema = z
+  .strictObject({
+    id: z.string(),
+    addresses: count,
+    ...replayScopeFields,
+    ...replayProgressFields,
+    replays: z.array(replaySchema).describe('Those that are started and still stored, in the order of the addresses'),
+  })
+  .describe('Bulk replays of several addresses that were started together; the counts are sums')
+  .meta({ id: 'ReplayBatch' });
+export type ReplayBatch = z.infer<typeof replayBatchSchema>;
+
+/** What a start of bulk replays returns: one replay, or a batch for several addresses. */
+export const startedReplaySchema = z.union([replaySchema, replayBatchSchema]);
+export type StartedReplay = z.infer<typeof startedReplaySchema>;
 
 export const failedDeliveriesSchema = z
   .strictObject({

@@ -21,6 +21,7 @@ function fixedKeys(store: Store): [key: string, type: string][] {
     [keys.replayingKey(prefix), 'set'],
     [keys.failingKey(prefix), 'zset'],
     [keys.activeReplaysKey(prefix), 'set'],
+    [keys.activeBatchesKey(prefix), 'set'],
     [keys.auditKey(prefix), 'stream'],
     [keys.noticesKey(prefix), 'stream'],
     [keys.subscriptionChangesKey(prefix), 'stream'],

@@ -66,6 +66,8 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   KEY_HEALTH: key(keys.healthKey('', '')),
   KEY_NOTICES: key(keys.noticesKey('')),
   KEY_REPLAY: key(keys.replayKey('', '')),
+  KEY_REPLAY_BATCH: key(keys.replayBatchKey('', '')),
+  KEY_REPLAY_BATCHES_ACTIVE: key(keys.activeBatchesKey('')),
   KEY_REPLAY_DELIVERIES: key(keys.replayDeliveriesKey('', '')),
   KEY_REPLAYING: key(keys.replayingKey('')),
   KEY_REPLAYS: key(keys.replaysKey('')),

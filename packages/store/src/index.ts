@@ -24,6 +24,7 @@ export * from './notices.ts';
 export { BadCursor, type Page } from './page.ts';
 export * from './publisher-usage.ts';
 export * from './reached-sites.ts';
+export * from './replay-batches.ts';
 export * from './replay-count.ts';
 export * from './replay-decisions.ts';
 export * from './replays.ts';

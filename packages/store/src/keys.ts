@@ -25,7 +25,7 @@ export function prefixOfSubscription(store: Partitioned, subscriptionId: string)
   return partitionPrefix(store, partitionOf(subscriptionId, store.partitions));
 }
 
-/** The partition prefix of a delivery or a bulk replay, whose id says where its subscription lives. */
+/** The partition prefix of a delivery, a bulk replay or a batch, whose id says where its subscription lives. */
 export function prefixOfId(store: Partitioned, id: string): string {
   return partitionPrefix(store, partitionOfId(id, store.partitions));
 }
@@ -90,6 +90,10 @@ export const replayDeliveriesKey = (prefix: string, replayId: string) => `${pref
  */
 export const activeReplaysKey = (prefix: string) => `${prefix}:replays_active`;
 export const replayingKey = (prefix: string) => `${prefix}:replaying`;
+/** The bulk replays of several addresses that were started together. */
+export const replayBatchKey = (prefix: string, batchId: string) => `${prefix}:replay_batch:${batchId}`;
+/** Set of the batches of which not every replay has been started, or cancelled, for certain. */
+export const activeBatchesKey = (prefix: string) => `${prefix}:replay_batches_active`;
 /** Sorted set of the replays of one event to one address, by creation; named after the first delivery of the two. */
 export const replaysOfKey = (prefix: string, firstDeliveryId: string) => `${prefix}:replays_of:${firstDeliveryId}`;
 /** Stream of audit entries. */

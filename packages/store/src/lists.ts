@@ -36,6 +36,7 @@ import {
   type Source,
   type TimeRange,
 } from './page.ts';
+import { loadBatch } from './replay-batches.ts';
 import { loadReplays, replaysOf } from './replays.ts';
 import { pairs, scanSortedSet } from './sorted-set.ts';
 import { readPartitions, type Store } from './store.ts';
@@ -105,9 +106,23 @@ export async function listReplays(
   filter: Filter<Replay, 'subscriptionId' | 'batchId'>,
   request: PageRequest,
 ): Promise<Page<Replay>> {
-  const source = sortedSetSource(store, REPLAY_ID, allPrefixes(store).map(replaysKey));
+  const { batchId } = filter;
+  const source =
+    batchId == null
+      ? sortedSetSource(store, REPLAY_ID, allPrefixes(store).map(replaysKey))
+      : batchSource(store, batchId);
   const isWanted = (replay: Replay) => matches(replay, filter);
   return await readPage(source, (ids) => loadReplays(store, ids), isWanted, request);
+}
+
+/** The replays of a batch, from its record. */
+function batchSource(store: Store, batchId: string): Source {
+  const read: Source['read'] = async (after, count) => {
+    const { members = [], createdAtMs = 0 } = (await loadBatch(store, batchId)) ?? {};
+    const candidates = members.map(({ replayId: id }) => ({ ms: createdAtMs, id, item: id }));
+    return newestAfter(candidates, after, count);
+  };
+  return { idForm: REPLAY_ID, read };
 }
 
 /** The numbers of deliveries and subscriptions by status, and the age of the oldest pending delivery. Reads counts only, whatever the volume. */

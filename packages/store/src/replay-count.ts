@@ -14,12 +14,13 @@ export const MAX_COUNTED = 50_000;
 
 /**
  * Counts what a bulk replay covers. First removes deliveries whose record has expired from the index. With a filter it reads the oldest
- * `MAX_COUNTED` failed deliveries; `isComplete` is false where there are more, and the count is then too low.
+ * `maxCounted` failed deliveries; `isComplete` is false where there are more, and the count is then too low.
  */
 export async function countCovered(
   store: Store,
   { subscriptionId, fromMs, toMs, filter }: ReplayScope,
   nowMs: number,
+  maxCounted = MAX_COUNTED,
 ): Promise<{ count: number; isComplete: boolean }> {
   const prefix = keys.prefixOfSubscription(store, subscriptionId);
   const key = keys.failedKey(prefix, subscriptionId);
@@ -28,7 +29,7 @@ export async function countCovered(
   if (!isFiltered) return { count: await store.redis.zcount(key, fromMs, toMs), isComplete: true };
   let count = 0;
   let after: { ms: number; id: string } | undefined;
-  for (let lookedAt = 0; lookedAt < MAX_COUNTED; lookedAt += CHUNK) {
+  for (let lookedAt = 0; lookedAt < maxCounted; lookedAt += CHUNK) {
     const found = await scanSortedSet(store, key, { order: 'oldest_first', after, count: CHUNK, fromMs, toMs });
     const records = await Promise.all(
       found.map(({ id }) => store.redis.hmget(keys.deliveryKey(prefix, id), 'k', 'r', 'f')),

@@ -76,33 +76,42 @@ export interface ReplayScope {
   filter?: ReplayFilter;
 }
 
+interface WantedReplay extends ReplayScope {
+  canary?: boolean;
+  /** Part of a batch: it begins in any case, once for its id. `isCancelled`: it begins as cancelled. */
+  accepted?: { replayId: string; batchId: string; isCancelled: boolean; maxCounted: number };
+}
+
 /**
  * Starts a bulk replay; `stepReplay` does the work. Leaves out deliveries made after `nowMs`, or a replay could replay its own deliveries.
  * With `canary` it makes `CANARY_DELIVERIES` first, and goes on only when all of them are delivered.
  */
 export async function startReplay(
   store: Store,
-  wanted: ReplayScope & { canary?: boolean; batchId?: string | undefined },
+  wanted: WantedReplay,
   nowMs: number,
   audit: AuditNote,
 ): Promise<Replay | 'no_subscription' | 'not_active'> {
-  const { subscriptionId, fromMs, canary = false, batchId } = wanted;
+  const { subscriptionId, fromMs, canary = false, accepted } = wanted;
   const toMs = Math.min(wanted.toMs, nowMs);
-  const id = newReplayId(subscriptionId);
-  const { count: total } = await countCovered(store, { ...wanted, toMs }, nowMs);
+  const id = accepted?.replayId ?? newReplayId(subscriptionId);
+  const { count: total } = await countCovered(store, { ...wanted, toMs }, nowMs, accepted?.maxCounted);
   const filter = fieldsOfFilter(wanted.filter);
   const from = fromMs === 0 ? null : new Date(fromMs).toISOString();
-  const detail = { from, to: new Date(toMs).toISOString(), total, ...filter, ...(canary && { canary }) };
+  const batch = accepted && { batch: accepted.batchId };
+  const detail = { from, to: new Date(toMs).toISOString(), total, ...filter, ...(canary && { canary }), ...batch };
+  const action = accepted?.isCancelled ? 'replay.cancelled' : 'replay.started';
   const counts = { total, replayed: 0, skipped: 0, counted: 0, delivered: 0, failed: 0, cancelled: 0 };
   const times = { from: fromMs, to: toMs, created_at: nowMs };
-  const given = { ...filter, ...(canary && { canary: 1 }), ...(batchId !== undefined && { batch: batchId }) };
+  const given = { ...filter, ...(canary && { canary: 1 }), ...batch };
   const result = await runScript(store, 'startReplay', keys.prefixOfId(store, id), {
     id,
     subscriptionId,
-    isCanary: canary,
+    status: accepted?.isCancelled ? 'cancelled' : canary ? 'canary' : 'running',
+    isAccepted: accepted !== undefined,
     nowMs,
     retentionMs: store.retentionMs,
-    auditEntry: { ...audit, action: 'replay.started', subscriptionId, replayId: id, detail },
+    auditEntry: { ...audit, action, subscriptionId, replayId: id, detail },
     fields: fieldList({ ...times, ...counts, ...given, operator: audit.operator ?? '' }),
   });
   if (result !== 'started') return result;

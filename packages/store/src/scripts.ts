@@ -128,9 +128,12 @@ export const scripts = {
     oneOf([...CREATED_STATES, ...REPLAY_REFUSALS]),
   ),
   startReplay: script(
-    'id subscriptionId isCanary:flag nowMs:number retentionMs:number auditEntry:audit ...fields(field value)',
+    'id subscriptionId status isAccepted:flag nowMs:number retentionMs:number auditEntry:audit ...fields(field value)',
     oneOf(['started', 'no_subscription', 'not_active']),
   ),
+  saveReplayBatch: script('id text expiresAtMs', nothing),
+  cancelReplayBatch: script('id cancellation', oneOf(['cancelled', 'gone'])),
+  closeReplayBatch: script('id cancellation?', isOne),
   stepReplay: script(
     'id cursor? nextCursor? isLast:flag lookedAt nowMs:number oldestMs lifeMs retentionMs:number ...candidates(failedId firstId newId)',
     isOne,

@@ -1,6 +1,6 @@
-/** Maintenance duty: works through bulk replays and their cancellations. */
+/** Maintenance duty: starts the bulk replays of batches that a console has left, and works through bulk replays and their cancellations. */
 import { stepCancellation } from '@posthorn/dispatch';
-import { activeReplays, stepReplay } from '@posthorn/store';
+import { activeBatches, activeReplays, stepBatch, stepReplay } from '@posthorn/store';
 import type { Duty, DutyContext } from './duty.ts';
 
 /** Each step covers up to 100 failed deliveries, or 200 of a cancelled replay. */
@@ -14,6 +14,7 @@ export const runReplays = ({ store, producer, clock }: DutyContext): Duty => ({
   name: 'run_replays',
   everyMs: 1_000,
   async run(partition) {
+    for (const id of await activeBatches(store, partition)) await stepBatch(store, id, clock.now());
     let running = await activeReplays(store, partition);
     for (let steps = 0; running.length > 0 && steps < MAX_STEPS_PER_RUN; ) {
       const unfinished: string[] = [];

@@ -1,12 +1,22 @@
--- Begins a bulk replay. Returns 'started', 'no_subscription' or 'not_active'.
+-- Begins a bulk replay with this status, once. One that is accepted already, as part of a batch, begins whatever its address is by now: its
+-- first step finds out. One that begins as cancelled makes no deliveries. Returns 'started', 'no_subscription' or 'not_active'.
 --@include audit
 
-local status = call('HGET', KEY_SUBSCRIPTION .. subscriptionId, 'status')
-if not status or status == DELETED then return 'no_subscription' end
-if status ~= ACTIVE and status ~= RESUMING then return 'not_active' end
-call('HSET', KEY_REPLAY .. id, 'subscription', subscriptionId, 'status', isCanary and REPLAY_CANARY or REPLAY_RUNNING)
-for field, value in fields do call('HSET', KEY_REPLAY .. id, field, value) end
-call('SADD', KEY_REPLAYS_ACTIVE, id)
+local key = KEY_REPLAY .. id
+if call('EXISTS', key) == 1 then return 'started' end
+if not isAccepted then
+  local address = call('HGET', KEY_SUBSCRIPTION .. subscriptionId, 'status')
+  if not address or address == DELETED then return 'no_subscription' end
+  if address ~= ACTIVE and address ~= RESUMING then return 'not_active' end
+end
+call('HSET', key, 'subscription', subscriptionId, 'status', status)
+for field, value in fields do call('HSET', key, field, value) end
+if status == REPLAY_CANCELLED then
+  call('HSET', key, 'finished_at', nowMs)
+  call('PEXPIREAT', key, nowMs + retentionMs)
+else
+  call('SADD', KEY_REPLAYS_ACTIVE, id)
+end
 call('ZADD', KEY_REPLAYS, nowMs, id)
 call('ZREMRANGEBYSCORE', KEY_REPLAYS, '-inf', nowMs - 2 * retentionMs)
 audit(nowMs, retentionMs, auditEntry)

@@ -1,0 +1,103 @@
+/** The commands for replays: of one delivery, and bulk replays of one address or several. */
+import { type CommandUnknownOpts, Option } from '@commander-js/extra-typings';
+import { EVENT_TYPES, FAILURE_REASONS } from '@posthorn/core';
+import * as schemas from '@posthorn/operator-api';
+import type { Client } from './client.ts';
+import { addressColumns, namesOf } from './names.ts';
+import { failedFromOption, failedToOption, fromOption, limitOption, toOption } from './options.ts';
+import type { Printer } from './print.ts';
+import { isBatch, pathOf, replayAll } from './replay.ts';
+import { UserError } from './user-error.ts';
+
+const columns = {
+  id: (item: schemas.Replay) => item.id,
+  created: (item: schemas.Replay) => item.created_at,
+  status: (item: schemas.Replay) => item.status,
+  replayed: (item: schemas.Replay) => `${item.replayed}/${item.total}`,
+  skipped: (item: schemas.Replay) => item.skipped,
+  delivered: (item: schemas.Replay) => item.outcome.delivered,
+  failed: (item: schemas.Replay) => item.outcome.failed,
+  waiting: (item: schemas.Replay) => item.outcome.waiting,
+  operator: (item: schemas.Replay) => item.operator,
+};
+
+export function addReplayCommands(program: CommandUnknownOpts, client: Client, print: Printer): void {
+  program
+    .command('replays')
+    .description('list bulk replays, newest first')
+    .option('--subscription <id>')
+    .option('--batch <id>', 'started together for several addresses')
+    .addOption(limitOption())
+    .action(async ({ subscription, batch, limit }) => {
+      const query = { subscription_id: subscription, batch_id: batch };
+      const replays = await client.list(schemas.replaySchema, '/v1/replays', query, limit);
+      const ids = print.isJson() ? [] : replays.map((item) => item.subscription_id);
+      print.list(replays, { ...columns, ...addressColumns(await namesOf(client, ids)) }, 'No bulk replays.');
+    });
+  addReplayCommand(program, client, print);
+
+  program
+    .command('cancel <replay>')
+    .description('cancel a bulk replay, or a batch: what has had no attempt yet is not sent')
+    .action(async (id) => {
+      await printReplay(client, print, await client.post(schemas.startedReplaySchema, `${pathOf(id)}/cancel`));
+    });
+
+  program
+    .command('continue <replay>')
+    .description('continue a bulk replay that its canary has halted')
+    .action(async (id) => {
+      print.item(await client.post(schemas.replaySchema, `/v1/replays/${encodeURIComponent(id)}/continue`));
+    });
+}
+
+function addReplayCommand(program: CommandUnknownOpts, client: Client, print: Printer): void {
+  program
+    .command('replay [id]')
+    .description('replay a failed delivery, or all failed deliveries of one subscription or several')
+    .option('--address <subscription>', 'a subscription; repeat it for more', (id, ids: string[]) => [...ids, id], [])
+    .addOption(fromOption('in bulk: created'))
+    .addOption(toOption('in bulk: created'))
+    .addOption(new Option('--type <type>', 'in bulk: with this event type').choices(EVENT_TYPES))
+    .addOption(new Option('--error <error>', 'in bulk: failed for this reason').choices(FAILURE_REASONS))
+    .addOption(failedFromOption())
+    .addOption(failedToOption())
+    .option('--canary', 'in bulk: send 5 to an address first, and the others only when these have arrived')
+    .option('--no-wait', 'do not wait until a bulk replay has made its deliveries')
+    .option('--follow', 'wait until the deliveries of a bulk replay have ended, retries included')
+    .action(async (id, { address: ids, ...options }) => {
+      if ((id === undefined) === (ids.length === 0)) throw new UserError('Pass either one id, or --address.');
+      if (id !== undefined && !id.startsWith('sub_')) {
+        print.item(await client.post(schemas.deliverySchema, `/v1/deliveries/${encodeURIComponent(id)}/replay`));
+        return;
+      }
+      const addresses = id === undefined ? { subscription_ids: ids } : { subscription_id: id };
+      const replay = await replayAll(client, addresses, options);
+      await printReplay(client, print, replay);
+      for (const one of isBatch(replay) ? replay.replays : [replay]) refuseToCallItWell(one);
+    });
+}
+
+/** Prints a bulk replay; for people, a batch with one line for each of its replays. */
+async function printReplay(client: Client, print: Printer, replay: schemas.StartedReplay): Promise<void> {
+  if (!isBatch(replay)) {
+    print.item(replay);
+    return;
+  }
+  const ids = print.isJson() ? [] : replay.replays.map((item) => item.subscription_id);
+  const { address } = addressColumns(await namesOf(client, ids));
+  const replays = replay.replays.map((one) => {
+    const { id, status, replayed, total, outcome } = one;
+    return { id, address: address(one), status, replayed: `${replayed}/${total}`, ...outcome };
+  });
+  print.item(replay, { ...replay, replays });
+}
+
+/** Throws `UserError` if a bulk replay has stopped before its end, so that the exit code says it. */
+function refuseToCallItWell({ id, status }: schemas.Replay): void {
+  if (status === 'failed') throw new UserError('The subscription was deleted during the replay.');
+  if (status === 'halted')
+    throw new UserError(
+      `An attempt of the canary failed: see "posthorn deliveries --replay ${id}", then "posthorn continue" or "posthorn cancel".`,
+    );
+}
