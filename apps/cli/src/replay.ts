@@ -34,10 +34,7 @@ export function pathOf(id: string): string {
 }
 
 /** The body of a call that starts or rehearses a bulk replay. */
-export function bodyOf(
-  addresses: Addresses,
-  { wait: _, follow: __, type, failedFrom, failedTo, ...rest }: ReplayOptions,
-) {
+function bodyOf(addresses: Addresses, { wait: _, follow: __, type, failedFrom, failedTo, ...rest }: ReplayOptions) {
   return { ...addresses, ...rest, event_type: type, failed_from: failedFrom, failed_to: failedTo };
 }
 
