@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { deliveriesWith, eventually, isDelivery, type Receiver } from '@posthorn/testing';
 import { ownReceiver, ownWorld } from './own.ts';
+import { runPosthorn } from './run-posthorn.ts';
 import { OPERATOR_TOKEN, sampleEvent, type World } from './world.ts';
 
 let on: World;
@@ -14,28 +15,8 @@ beforeEach(async () => {
   to = await ownReceiver();
 });
 
-interface Ran {
-  code: number | null;
-  out: string;
-  err: string;
-}
-function posthorn(args: string[], env: Record<string, string> = {}, input = ''): Promise<Ran> {
-  const child = spawn(process.execPath, [join(import.meta.dirname, '../apps/cli/src/main.ts'), ...args], {
-    env: { PATH: process.env.PATH ?? '', POSTHORN_URL: on.consoleUrl, POSTHORN_TOKEN: OPERATOR_TOKEN, ...env },
-    stdio: ['pipe', 'pipe', 'pipe'],
-  });
-  // A command that does not read its input may end before it is written.
-  child.stdin.on('error', () => undefined);
-  child.stdin.end(input);
-  const ran: Ran = { code: null, out: '', err: '' };
-  child.stdout.on('data', (text) => {
-    ran.out += text;
-  });
-  child.stderr.on('data', (text) => {
-    ran.err += text;
-  });
-  return new Promise((resolve) => child.once('close', (code) => resolve({ ...ran, code })));
-}
+const posthorn = (args: string[], env?: Record<string, string>, input?: string) =>
+  runPosthorn(on.consoleUrl, args, env, input);
 async function json(...args: string[]) {
   const { code, out, err } = await posthorn([...args, '--json']);
   expect([code, err]).toEqual([0, '']);

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { styleText } from 'node:util';
 import { Command } from '@commander-js/extra-typings';
 import { addApiCommand } from './api-command.ts';
+import { addApplyCommand } from './apply-command.ts';
 import { createClient } from './client.ts';
 import { addCompletionCommand } from './completion-command.ts';
 import { addDeliveryCommands } from './delivery-commands.ts';
@@ -32,6 +33,7 @@ addTimelineCommand(program, client, print);
 addWhyCommand(program, client, print);
 addSignatureCommands(program, client, print);
 addRequestCommand(program, client, print);
+addApplyCommand(program, client, print);
 addApiCommand(program, client);
 addCompletionCommand(program);
 

@@ -1,9 +1,9 @@
 /** The commands for subscriptions, each one or two calls of the operator API. */
-import { createInterface } from 'node:readline/promises';
 import { type CommandUnknownOpts, Option } from '@commander-js/extra-typings';
 import { ENVIRONMENTS, SUBSCRIPTION_SORTS, SUBSCRIPTION_STATUSES } from '@posthorn/core';
 import * as schemas from '@posthorn/operator-api';
 import type { Client } from './client.ts';
+import { confirm } from './confirm.ts';
 import { customerOf } from './names.ts';
 import { limitOption, subscriptionEnvironmentOption, typesOption } from './options.ts';
 import type { Printer } from './print.ts';
@@ -115,12 +115,4 @@ function addActionCommands(program: CommandUnknownOpts, client: Client, print: P
       const delivery = await client.post(schemas.deliverySchema, pathOf(id, '/test'), { environment });
       print.item(wait ? await awaitFirstAttempt(client, delivery.id, ATTEMPT_WAIT_MS) : delivery);
     });
-}
-
-async function confirm(question: string): Promise<boolean> {
-  if (!process.stdin.isTTY) throw new UserError('Not an interactive terminal; pass --yes.');
-  const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  const reply = await terminal.question(`${question} [y/N] `);
-  terminal.close();
-  return /^y(es)?$/i.test(reply.trim());
 }

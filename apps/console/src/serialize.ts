@@ -36,6 +36,7 @@ export async function serializeSubscription(
   const overlaps = sealedSecretsAt(subscription, clock.now()).length > 1;
   return {
     id: subscription.id,
+    key: subscription.key,
     url: subscription.url,
     event_types: subscription.eventTypes,
     environment: subscription.environment,

@@ -6,6 +6,7 @@ import {
   newSubscriptionId,
   nextAddressState,
   type SubscriptionEnvironment,
+  subscriptionIdOfKey,
 } from '@posthorn/core';
 import { closeSubscription } from '@posthorn/dispatch';
 import type { Api } from '@posthorn/http';
@@ -15,6 +16,7 @@ import { newSigningSecret } from '@posthorn/signing';
 import {
   countCovered,
   deleteSubscription,
+  loadSubscriptions,
   newSubscription,
   readNames,
   type StoredSubscription,
@@ -49,21 +51,30 @@ function createRoute(api: Api, context: ConsoleContext): void {
     responses: {
       201: { description: 'The subscription and its secret', schema: schemas.subscriptionWithSecretSchema },
     },
+    problems: [409],
     async handle({ body, caller }) {
-      const { url, environment, event_types: eventTypes, description = '', secret = newSigningSecret() } = body;
+      const { key, url, environment, event_types: eventTypes, description = '', secret = newSigningSecret() } = body;
       checkAddress(context, url, environment);
-      const id = newSubscriptionId();
+      const id = key === undefined ? newSubscriptionId() : subscriptionIdOfKey(key);
       const sealedSecret = context.secretBox.seal(secret, id);
-      const fields = { id, url, eventTypes, environment, description, sealedSecret };
+      const fields = { id, key: key ?? null, url, eventTypes, environment, description, sealedSecret };
       const created = newSubscription(fields, context.clock.now());
-      const detail = { url, event_types: eventTypes, environment, description };
+      const detail = { ...(key !== undefined && { key }), url, event_types: eventTypes, environment, description };
       const audit: AuditEntry = { operator: caller, action: 'subscription.created', detail };
-      if (!(await saveSubscription(context.store, created, { audit })))
-        throw new Error(`The new subscription ${id} could not be saved`);
+      if (!(await saveSubscription(context.store, created, { audit }))) throw await keyInUse(context, id);
       context.logger.info({ subscription_id: id, operator: caller }, 'subscription.created');
       return { ...(await serializeSubscription(context, created)), secret };
     },
   });
+}
+
+/** The error for a key whose subscription exists, or was deleted a moment ago. */
+async function keyInUse({ store }: ConsoleContext, id: string): Promise<AppError> {
+  const [existing] = await loadSubscriptions(store, [id]);
+  const message = existing
+    ? `The subscription ${id} has this key.`
+    : `The subscription ${id} with this key was deleted, and its deliveries are still being ended. Try again soon.`;
+  return new AppError('conflict', message);
 }
 
 function readRoutes(api: Api, context: ConsoleContext): void {

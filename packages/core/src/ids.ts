@@ -44,6 +44,15 @@ export function newSubscriptionId(): string {
   return `sub_${randomBytes(16).toString('base64url')}`;
 }
 
+/** A name that the operators chose for a subscription, so that `posthorn apply` finds it again. */
+export const SUBSCRIPTION_KEY = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
+
+/** The id of the subscription with this key: always the same, so a second one with the key can't be created. */
+export function subscriptionIdOfKey(key: string): string {
+  const hash = createHash('sha256').update(`subscription key\n${key}`).digest();
+  return `sub_${hash.subarray(0, 16).toString('base64url')}`;
+}
+
 /**
  * The id of the delivery that one event makes to one subscription: the same every time, so that a repeated publish can only
  * fill gaps. `replayNonce` sets a replay's delivery apart from the first one.

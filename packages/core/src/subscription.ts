@@ -23,6 +23,8 @@ export type StatusReason = (typeof STATUS_REASONS)[number];
 /** Everything stored of a subscription but its sealed secrets. */
 export interface Subscription extends AddressState {
   id: string;
+  /** The name that the operators chose for it; its id follows from it. Null for most. */
+  key: string | null;
   url: string;
   /** `'all'` or a non-empty selection of the session types; `webhook.test` goes to one address on request, whatever it selected. */
   eventTypes: 'all' | SessionEventType[];

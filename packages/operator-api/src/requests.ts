@@ -19,6 +19,7 @@ import {
   SESSION_EVENT_TYPES,
   SUBSCRIPTION_ENVIRONMENTS,
   SUBSCRIPTION_ID,
+  SUBSCRIPTION_KEY,
   SUBSCRIPTION_SORTS,
   SUBSCRIPTION_STATUSES,
 } from '@posthorn/core';
@@ -196,6 +197,11 @@ const eventTypes = z.union(
 
 /** The body of `POST /v1/subscriptions` (interface 4). It does not check whether the address is allowed: packages/sender does. */
 export const newSubscriptionSchema = z.strictObject({
+  key: z
+    .string()
+    .regex(SUBSCRIPTION_KEY, 'Expected 1 to 64 letters, digits, ".", "_" or "-", the first one a letter or digit')
+    .optional()
+    .meta({ description: 'A name of your own. Its id follows from it, so no two subscriptions have the same key' }),
   url,
   event_types: eventTypes,
   environment: z.enum(SUBSCRIPTION_ENVIRONMENTS),
@@ -205,7 +211,7 @@ export const newSubscriptionSchema = z.strictObject({
 
 /** The body of `PATCH /v1/subscriptions/{id}`. */
 export const subscriptionPatchSchema = newSubscriptionSchema
-  .omit({ secret: true })
+  .omit({ secret: true, key: true })
   .partial()
   .refine((patch) => Object.keys(patch).length > 0, 'Expected at least one field to change');
 

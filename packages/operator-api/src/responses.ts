@@ -98,6 +98,7 @@ export type Validation = z.infer<typeof validationSchema>;
 export const subscriptionSchema = z
   .strictObject({
     id: z.string(),
+    key: z.string().nullable().describe('The name chosen when it was created; null if none was'),
     url: z.string(),
     event_types: z.union([z.literal('all'), z.array(z.enum(SESSION_EVENT_TYPES))]),
     environment: z.enum(SUBSCRIPTION_ENVIRONMENTS),

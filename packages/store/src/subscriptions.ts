@@ -51,6 +51,7 @@ export function sealedSecretsAt(
 export function newSubscription(
   fields: Pick<Subscription, 'url' | 'eventTypes' | 'environment' | 'description'> & {
     id?: string;
+    key?: string | null;
     sealedSecret: string;
   },
   nowMs: number,
@@ -58,6 +59,7 @@ export function newSubscription(
   return {
     ...fields,
     id: fields.id ?? newSubscriptionId(),
+    key: fields.key ?? null,
     ...NEW_ADDRESS,
     createdAtMs: nowMs,
     updatedAtMs: nowMs,
@@ -150,6 +152,7 @@ export async function deleteSubscription(
 
 function encodeFields(subscription: StoredSubscription): Record<string, string | number> {
   return {
+    ...(subscription.key !== null && { key: subscription.key }),
     url: subscription.url,
     event_types: subscription.eventTypes === 'all' ? 'all' : subscription.eventTypes.join(' '),
     environment: subscription.environment,
@@ -170,6 +173,7 @@ function decode(id: string, record: Record<string, string>): StoredSubscription 
   if (status === undefined || status === DELETED) return undefined;
   return {
     id,
+    key: record.key ?? null,
     url,
     eventTypes: types === 'all' ? types : (types.split(' ') as Exclude<Subscription['eventTypes'], 'all'>),
     environment: record.environment as SubscriptionEnvironment,

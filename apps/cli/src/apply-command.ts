@@ -1,0 +1,144 @@
+/** The command `apply`: makes the subscriptions what a file says. */
+import type { CommandUnknownOpts } from '@commander-js/extra-typings';
+import { type Subscription, subscriptionSchema, subscriptionWithSecretSchema } from '@posthorn/operator-api';
+import { type Change, planChanges } from './apply-plan.ts';
+import type { Client } from './client.ts';
+import { confirm } from './confirm.ts';
+import type { Printer } from './print.ts';
+import { readSubscriptionsFile, type Wanted } from './subscriptions-file.ts';
+import { UserError } from './user-error.ts';
+
+/** The exit code of a dry run that found differences. */
+const DIFFERS = 2;
+
+interface Options {
+  file: string;
+  dryRun?: true | undefined;
+  prune?: true | undefined;
+  validate?: true | undefined;
+  yes?: true | undefined;
+}
+
+export function addApplyCommand(program: CommandUnknownOpts, client: Client, print: Printer): void {
+  program
+    .command('apply')
+    .description('make the subscriptions what a YAML file says; a second run changes nothing')
+    .requiredOption('-f, --file <path>', 'the file; - for the standard input')
+    .option('--dry-run', `only show what would change; exit code ${DIFFERS} if something would`)
+    .option('--prune', 'delete subscriptions with a key that the file does not have')
+    .option('--validate', 'validate the addresses that are new or changed')
+    .option('--yes', 'delete without asking for confirmation')
+    .action((options: Options) => apply(client, print, options));
+}
+
+async function apply(client: Client, print: Printer, options: Options): Promise<void> {
+  const wanted = readSubscriptionsFile(options.file);
+  const secrets = readSecrets(wanted);
+  const present = await client.list(subscriptionSchema, '/v1/subscriptions', {}, Number.MAX_SAFE_INTEGER);
+  const changes = planChanges(wanted, present, options.prune === true);
+  if (options.dryRun) {
+    showChanges(print, changes);
+    if (changes.length > 0) process.exitCode = DIFFERS;
+    return;
+  }
+  const deletions = changes.filter(({ change }) => change === 'delete').length;
+  if (deletions > 0 && !options.yes) {
+    if (!print.isJson()) showChanges(print, changes);
+    if (!(await confirm(`Delete ${deletions} of them?`))) throw new UserError('Nothing was changed.');
+  }
+  const done: Done[] = [];
+  const showDone = () => print.list(done, doneColumns, 'Nothing to change.');
+  try {
+    for (const change of changes) done.push(await carryOut(client, change, secrets, options.validate === true));
+  } catch (error) {
+    // The secrets of new ones are not shown again.
+    if (done.length > 0) showDone();
+    if (!(error instanceof UserError)) throw error;
+    const what = `${done.length} of ${changes.length} changes were made; the next run makes the others.`;
+    throw new UserError(`${error.message}\n${what}`, { cause: error });
+  }
+  showDone();
+}
+
+interface Row {
+  change: Change['change'];
+  key: string | null;
+  id: string | null;
+  url: string;
+  fields: string[];
+}
+interface Done extends Row {
+  status: string | null;
+  secret: string | null;
+}
+const columns = {
+  change: (row: Row) => row.change,
+  key: (row: Row) => row.key,
+  id: (row: Row) => row.id,
+  url: (row: Row) => row.url,
+  fields: (row: Row) => row.fields,
+};
+const doneColumns = { ...columns, status: (row: Done) => row.status, secret: (row: Done) => row.secret };
+function showChanges(print: Printer, changes: Change[]): void {
+  print.list(changes.map(rowOf), columns, 'Nothing to change.');
+}
+
+function rowOf(change: Change): Row {
+  if (change.change === 'create') {
+    const { key = null, url } = change.wanted;
+    return { change: 'create', key, id: null, url, fields: [] };
+  }
+  const { key, id, url } = change.present;
+  const fields = change.change === 'update' ? Object.entries(change.fields).map(describe) : [];
+  return { change: change.change, key, id, url, fields };
+}
+
+function describe([field, { from, to }]: [string, { from: unknown; to: unknown }]): string {
+  return `${field}: ${JSON.stringify(from)} → ${JSON.stringify(to)}`;
+}
+
+async function carryOut(
+  client: Client,
+  change: Change,
+  secrets: Map<Wanted, string>,
+  validate: boolean,
+): Promise<Done> {
+  const row = rowOf(change);
+  const at = (id: string, action = '') => `/v1/subscriptions/${id}${action}`;
+  const finish = async (subscription: Subscription, mayValidate: boolean, secret: string | null): Promise<Done> => {
+    const { id } = subscription;
+    const now = validate && mayValidate ? await client.post(subscriptionSchema, at(id, '/validate')) : subscription;
+    return { ...row, id, url: now.url, status: now.status, secret };
+  };
+  switch (change.change) {
+    case 'create': {
+      const { secret_env: secretName, id: _, ...fields } = change.wanted;
+      const secret = secrets.get(change.wanted);
+      const created = await client.post(subscriptionWithSecretSchema, '/v1/subscriptions', { ...fields, secret });
+      return await finish(created, true, secretName === undefined ? created.secret : null);
+    }
+    case 'update': {
+      const fields = Object.fromEntries(Object.entries(change.fields).map(([field, { to }]) => [field, to]));
+      const updated = await client.patch(subscriptionSchema, at(change.present.id), fields);
+      return await finish(updated, 'url' in fields, null);
+    }
+    case 'delete':
+      await client.delete(at(change.present.id));
+      return { ...row, status: null, secret: null };
+    default:
+      return change satisfies never;
+  }
+}
+
+/** The secrets that new subscriptions get, from the environment; read before anything is changed. */
+function readSecrets(wanted: readonly Wanted[]): Map<Wanted, string> {
+  const secrets = new Map<Wanted, string>();
+  for (const entry of wanted) {
+    if (entry.secret_env === undefined) continue;
+    const secret = process.env[entry.secret_env];
+    if (!secret)
+      throw new UserError(`${entry.secret_env} is not set; ${entry.key ?? entry.id} names it as its secret_env.`);
+    secrets.set(entry, secret);
+  }
+  return secrets;
+}

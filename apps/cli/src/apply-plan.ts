@@ -1,0 +1,64 @@
+/** Compares the subscriptions that should exist with those that do. */
+import type { Subscription } from '@posthorn/operator-api';
+import { identityOf, type Wanted } from './subscriptions-file.ts';
+import { UserError } from './user-error.ts';
+
+const FIELDS = ['url', 'event_types', 'environment', 'description'] as const;
+type Field = (typeof FIELDS)[number];
+
+export type Change =
+  | { change: 'create'; wanted: Wanted }
+  | { change: 'update'; present: Subscription; fields: Partial<Record<Field, { from: unknown; to: unknown }>> }
+  | { change: 'delete'; present: Subscription };
+
+/**
+ * The changes that make `present` what is `wanted`: updates, then new ones, then, if `prune` is set, those whose key is not wanted any
+ * more. A subscription without a key is never deleted. Throws `UserError` where a new one would receive the same events at the same
+ * address as one without a key.
+ */
+export function planChanges(wanted: readonly Wanted[], present: readonly Subscription[], prune: boolean): Change[] {
+  const byIdentity = new Map(
+    present.flatMap((one) => [[one.id, one] as const, ...(one.key ? [[one.key, one] as const] : [])]),
+  );
+  const updates: Change[] = [];
+  const creations: Change[] = [];
+  const problems: string[] = [];
+  for (const entry of wanted) {
+    const found = byIdentity.get(identityOf(entry));
+    if (found) {
+      const fields = differences(entry, found);
+      if (Object.keys(fields).length > 0) updates.push({ change: 'update', present: found, fields });
+    } else if (entry.id !== undefined) problems.push(`There is no subscription ${entry.id}.`);
+    else {
+      const twin = present.find((one) => one.key === null && one.url === entry.url && overlap(one, entry));
+      if (twin) problems.push(twinProblem(entry, twin));
+      creations.push({ change: 'create', wanted: entry });
+    }
+  }
+  if (problems.length > 0) throw new UserError(`${problems.join('\n')}\nNothing was changed.`);
+  const kept = new Set(wanted.map(identityOf));
+  const unwanted = present.filter(({ key, id }) => key !== null && !kept.has(key) && !kept.has(id));
+  return [
+    ...updates,
+    ...creations,
+    ...(prune ? unwanted : []).map((one): Change => ({ change: 'delete', present: one })),
+  ];
+}
+
+function twinProblem({ key, url }: Wanted, { id }: Subscription): string {
+  return `${key}: ${id}, which has no key, already receives events at ${url}. Write "id: ${id}" in place of the key, or delete that subscription.`;
+}
+
+function overlap(one: Pick<Subscription, 'environment'>, other: Pick<Wanted, 'environment'>): boolean {
+  return one.environment === 'both' || other.environment === 'both' || one.environment === other.environment;
+}
+
+function differences(wanted: Wanted, present: Subscription) {
+  const changed = FIELDS.filter((field) => canonical(wanted[field]) !== canonical(present[field]));
+  return Object.fromEntries(changed.map((field) => [field, { from: present[field], to: wanted[field] }]));
+}
+
+/** Event types are a selection: their order says nothing. */
+function canonical(value: string | readonly string[]): string {
+  return JSON.stringify(typeof value === 'string' ? value : [...value].sort());
+}

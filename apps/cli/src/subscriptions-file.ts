@@ -1,0 +1,65 @@
+/** Reads the file of `posthorn apply`: the subscriptions that should exist. */
+import { readFileSync } from 'node:fs';
+import { SUBSCRIPTION_ID } from '@posthorn/core';
+import { newSubscriptionSchema } from '@posthorn/operator-api';
+import { LineCounter, parseDocument } from 'yaml';
+import { z } from 'zod';
+import { UserError } from './user-error.ts';
+
+const fields = newSubscriptionSchema.omit({ key: true, secret: true }).extend({
+  event_types: newSubscriptionSchema.shape.event_types.default('all'),
+  environment: newSubscriptionSchema.shape.environment.default('both'),
+  description: newSubscriptionSchema.shape.description.default(''),
+  secret_env: z.string().min(1).optional(),
+});
+const entrySchema = fields
+  .extend({
+    key: newSubscriptionSchema.shape.key,
+    id: z.string().regex(SUBSCRIPTION_ID, 'Expected the id of a subscription').optional(),
+  })
+  .refine(({ key, id }) => (key === undefined) !== (id === undefined), 'Expected either key or id');
+const fileSchema = z.strictObject({ subscriptions: z.array(entrySchema).max(10_000) });
+
+/** A subscription that should exist: found by its key, or by its id if it was created without a key. */
+export type Wanted = z.output<typeof entrySchema>;
+
+/** What identifies a subscription in the file. */
+export const identityOf = ({ key, id }: Pick<Wanted, 'key' | 'id'>): string => key ?? id ?? '';
+
+/** Reads and checks the file, or the standard input for `-`. Throws `UserError` that names the line of each mistake. */
+export function readSubscriptionsFile(path: string): Wanted[] {
+  const lines = new LineCounter();
+  const document = parseDocument(readText(path), { lineCounter: lines });
+  if (document.errors.length > 0)
+    throw new UserError(`${path}: ${document.errors.map(({ message }) => message).join('\n')}`);
+  const parsed = fileSchema.safeParse(document.toJS() ?? {});
+  const lineOf = (at: readonly PropertyKey[]): string => {
+    for (let length = at.length; length >= 0; length--) {
+      const range = (document.getIn(at.slice(0, length), true) as { range?: [number] } | undefined)?.range;
+      if (range) return `${path}:${lines.linePos(range[0]).line}`;
+    }
+    return path;
+  };
+  if (parsed.error) {
+    const mistakes = parsed.error.issues.map(
+      (issue) => `${lineOf(issue.path)}: ${issue.path.join('.')}: ${issue.message}`,
+    );
+    throw new UserError(mistakes.join('\n'));
+  }
+  const wanted = parsed.data.subscriptions;
+  const seen = new Set<string>();
+  for (const [i, entry] of wanted.entries()) {
+    const identity = identityOf(entry);
+    if (seen.has(identity)) throw new UserError(`${lineOf(['subscriptions', i])}: ${identity} occurs twice.`);
+    seen.add(identity);
+  }
+  return wanted;
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path === '-' ? 0 : path, 'utf8');
+  } catch (cause) {
+    throw new UserError(`Cannot read ${path}: ${(cause as Error).message}`, { cause });
+  }
+}

@@ -1,0 +1,131 @@
+/** `posthorn apply`: subscriptions become what a file says, and a second run changes nothing. */
+import { beforeEach, expect, it } from '@jest/globals';
+import type { Receiver } from '@posthorn/testing';
+import { ownReceiver, ownWorld } from './own.ts';
+import { runPosthorn } from './run-posthorn.ts';
+import type { World } from './world.ts';
+
+let on: World;
+let to: Receiver;
+beforeEach(async () => {
+  on = await ownWorld();
+  to = await ownReceiver();
+});
+
+const SECRET = 'a-secret-from-the-environment';
+/** Applies a file; JSON is valid YAML. */
+const apply = (subscriptions: unknown, ...options: string[]) =>
+  runPosthorn(on.consoleUrl, ['apply', '-f', '-', ...options], { ACME_SECRET: SECRET }, text(subscriptions));
+const text = (subscriptions: unknown) =>
+  typeof subscriptions === 'string' ? subscriptions : JSON.stringify({ subscriptions });
+const stored = async () => (await on.operate('GET', '/v1/subscriptions?sort=url')).body.data;
+const audit = async () => (await on.operate('GET', '/v1/audit')).body.data;
+
+it('creates, validates and changes what differs; a second run changes nothing', async () => {
+  const file = [
+    {
+      key: 'acme',
+      url: `${to.url}/a`,
+      environment: 'sandbox',
+      event_types: ['session.approved'],
+      secret_env: 'ACME_SECRET',
+    },
+    { key: 'beta', url: `${to.url}/b` },
+  ];
+  const first = await apply(file, '--validate');
+  expect([first.code, first.err]).toEqual([0, '']);
+  expect(first.out).toMatch(/create +acme/);
+  // Generated secrets are shown once; those of the environment never.
+  expect(first.out).toMatch(/whsec_/);
+  expect(first.out).not.toContain(SECRET);
+  expect(await stored()).toMatchObject([
+    { key: 'acme', environment: 'sandbox', event_types: ['session.approved'], description: '', status: 'active' },
+    { key: 'beta', environment: 'both', event_types: 'all', status: 'active' },
+  ]);
+  const entries = (await audit()).length;
+  expect(await apply(file)).toEqual({ code: 0, out: 'Nothing to change.\n', err: '' });
+  expect(await audit()).toHaveLength(entries);
+
+  file[0]!.environment = 'both';
+  const dry = await apply(file, '--dry-run');
+  expect(dry.code).toBe(2);
+  expect(dry.out).toMatch(/update +acme.*environment: "sandbox" → "both"/);
+  expect(await audit()).toHaveLength(entries);
+  expect((await apply(file)).code).toBe(0);
+  expect(await stored()).toMatchObject([{ environment: 'both' }, {}]);
+  expect((await apply(file, '--dry-run')).code).toBe(0);
+});
+
+it('deletes only what has a key that the file no longer has, only with --prune, and only after a confirmation', async () => {
+  const { id } = await on.subscribe(`${to.url}/by-hand`);
+  const [acme, beta] = ['acme', 'beta'].map((key) => ({ key, url: `${to.url}/${key}` }));
+  await apply([acme, beta]);
+  expect((await apply([acme])).out).toBe('Nothing to change.\n');
+  expect(await apply([acme], '--prune')).toMatchObject({ code: 1, err: expect.stringContaining('pass --yes') });
+  expect(await stored()).toHaveLength(3);
+  expect(await apply([acme], '--prune', '--yes')).toMatchObject({
+    code: 0,
+    out: expect.stringMatching(/delete +beta/),
+  });
+  expect((await stored()).map((one: { id: string; key: string | null }) => one.key ?? one.id).sort()).toEqual(
+    ['acme', id].sort(),
+  );
+});
+
+it('adopts a subscription without a key by its id, and refuses to create its twin', async () => {
+  const { id } = await on.subscribe(to.url, { environment: 'production', description: 'by hand' });
+  expect(await apply([{ key: 'acme', url: to.url, environment: 'sandbox' }], '--dry-run')).toMatchObject({ code: 2 });
+  const twin = await apply([
+    { key: 'acme', url: to.url },
+    { key: 'new', url: `${to.url}/new` },
+  ]);
+  expect(twin).toMatchObject({ code: 1, err: expect.stringContaining(`Write "id: ${id}" in place of the key`) });
+  expect(await stored()).toHaveLength(1);
+  expect((await apply([{ id, url: to.url, description: 'from the file' }])).code).toBe(0);
+  expect(await stored()).toMatchObject([
+    { id, key: null, environment: 'both', description: 'from the file', status: 'active' },
+  ]);
+});
+
+it('names the line of each mistake and changes nothing', async () => {
+  for (const [file, message] of [
+    ['subscriptions:\n  - key: acme\n    url: https://a.example\n    environment: moon\n', '-:4: subscriptions.0.environment: '],
+    ['subscriptions:\n  - url: https://a.example\n', '-:2: subscriptions.0: Expected either key or id'],
+    ['subscriptions:\n  - key: a\n    url: https://a.example\n    colour: red\n', 'colour'],
+    [
+      'subscriptions:\n  - {key: a, url: https://a.example}\n  - {key: a, url: https://b.example}\n',
+      '-:3: a occurs twice',
+    ],
+    ['subscriptions:\n  - {key: a, url: https://a.example, secret_env: NOT_SET}\n', 'NOT_SET is not set'],
+    ['subscriptions: [', 'at line 1'],
+    ['subscriptions:\n  - {id: sub_AAAAAAAAAAAAAAAAAAAAAA, url: https://a.example}\n', 'There is no subscription sub_'],
+  ] as const) {
+    const { code, err } = await apply(file);
+    expect([code, err]).toEqual([1, expect.stringContaining(message)]);
+  }
+  expect(await stored()).toEqual([]);
+});
+
+it('goes on where a run stopped', async () => {
+  const [good, bad] = [
+    { key: 'good', url: `${to.url}/good` },
+    { key: 'bad', url: 'http://10.0.0.1/' },
+  ];
+  const stopped = await apply([good, bad]);
+  expect(stopped).toMatchObject({ code: 1, err: expect.stringContaining('1 of 2 changes were made') });
+  expect(stopped.out).toContain('whsec_');
+  expect(await stored()).toMatchObject([{ key: 'good' }]);
+  const next = await apply([good, { ...bad, url: `${to.url}/bad` }]);
+  expect(next.out).toMatch(/create +bad/);
+  expect(next.out).not.toMatch(/create +good/);
+});
+
+it('a key belongs to one subscription', async () => {
+  const create = () =>
+    on.operate('POST', '/v1/subscriptions', { key: 'acme', url: to.url, event_types: 'all', environment: 'both' });
+  const [first, second] = await Promise.all([create(), create()]);
+  expect([first.status, second.status].sort()).toEqual([201, 409]);
+  const [{ id }] = await stored();
+  expect((await on.operate('PATCH', `/v1/subscriptions/${id}`, { key: 'other' })).status).toBe(422);
+  expect((await on.operate('DELETE', `/v1/subscriptions/${id}`)).status).toBe(204);
+});
