@@ -89,7 +89,10 @@ it('adopts a subscription without a key by its id, and refuses to create its twi
 
 it('names the line of each mistake and changes nothing', async () => {
   for (const [file, message] of [
-    ['subscriptions:\n  - key: acme\n    url: https://a.example\n    environment: moon\n', '-:4: subscriptions.0.environment: '],
+    [
+      'subscriptions:\n  - key: acme\n    url: https://a.example\n    environment: moon\n',
+      '-:4: subscriptions.0.environment: ',
+    ],
     ['subscriptions:\n  - url: https://a.example\n', '-:2: subscriptions.0: Expected either key or id'],
     ['subscriptions:\n  - key: a\n    url: https://a.example\n    colour: red\n', 'colour'],
     [
