@@ -67,6 +67,8 @@ describe('posthorn', () => {
     expect(await json('test', id)).toMatchObject({ event_type: 'webhook.test', status: 'succeeded', attempt_count: 1 });
     expect((await json('pause', id)).data).toMatchObject([{ status: 'paused', status_reason: 'operator' }]);
     expect((await json('list', '--status', 'paused')).data).toMatchObject([{ id }]);
+    expect((await json('subscriptions', '--sort', 'worst')).data).toMatchObject([{ id }]);
+    expect((await json('subscriptions', '--health', 'failing')).data).toEqual([]);
     expect((await json('resume', id)).data).toMatchObject([{ status: 'active' }]);
     expect((await json('rotate', id, '--overlap', '1h')).secret).not.toBe(created.secret);
     expect(await json('update', id, '--types', 'all')).toMatchObject({ event_types: 'all' });
@@ -224,6 +226,7 @@ describe('posthorn', () => {
     expect(complete('deli')).toBe('deliveries');
     expect(complete('--json', 'list', '--st')).toBe('--status');
     expect(complete('list', '--status', 'p')).toBe('paused');
+    expect(complete('subscriptions', '--health', 'f')).toBe('failing');
     expect(complete('list', '--limit', '')).toBe('');
     expect((await posthorn(['completion', 'zsh'])).out).toContain('compdef _posthorn posthorn');
     expect((await posthorn(['completion', 'fish'])).out).toContain('complete -c posthorn');

@@ -1,11 +1,13 @@
 /** What operators see: overview, audit trail, notices; and that responses match the API's document. */
 import { beforeEach, describe, expect, it } from '@jest/globals';
+import { addFailure, deliveryId, eventRef, newAttemptRun, newEventId } from '@posthorn/core';
 import * as schemas from '@posthorn/operator-api';
 import { verifySignature } from '@posthorn/signing';
+import { addCounts, newSubscription, saveSubscription } from '@posthorn/store';
 import { deliveriesWith, eventually, isDelivery, type Receiver } from '@posthorn/testing';
 import type { z } from 'zod';
-import { ownReceiver, ownWorld } from './own.ts';
-import { OPERATOR_TOKEN, sampleEvent, type World } from './world.ts';
+import { ownProcess, ownReceiver, ownStore, ownWorld } from './own.ts';
+import { apiClients, OPERATOR_TOKEN, sampleEvent, type World } from './world.ts';
 
 const NOTICE_SECRET = 'a-secret-for-notices-0123456789';
 let on: World;
@@ -128,6 +130,63 @@ describe('an address whose attempts fail', () => {
     expect(incidents).toMatchObject([{ error_label: '503', host: new URL(failing.url).host }]);
     expect(incidents[0].subscription_ids.sort()).toEqual(ids.sort());
     for (const item of problems.items) expect(item.incident).toBe(incidents[0].id);
+  });
+  it('enters and leaves the list of failing ones of every console process, the worst first', async () => {
+    const own = await ownWorld({ env: { RETRY_DELAYS: '1h' } });
+    const other = apiClients('', (await ownProcess('console', { ...own.env, LOG_LEVEL: 'info' }).ready).url);
+    const failingOnes = async ({ operate }: Pick<World, 'operate'>) => {
+      const { body } = await operate('GET', '/v1/subscriptions?health=failing&sort=worst');
+      expect(schemas.subscriptionsPageSchema.safeParse(body).error).toBeUndefined();
+      return body.data.map(({ id }: { id: string }) => id);
+    };
+    const [well, bad] = [await own.subscribe(to.url), await own.subscribe(`${failing.url}bad`)];
+    expect([await failingOnes(own), await failingOnes(other)]).toEqual([[], []]);
+    await own.publishBatch(Array.from({ length: 10 }, () => sampleEvent()));
+    await eventually('both consoles to list it', async () => {
+      const lists = [await failingOnes(own), await failingOnes(other)];
+      return lists.every((ids) => ids[0] === bad.id);
+    });
+    const healthy = (await other.operate('GET', '/v1/subscriptions?health=healthy')).body;
+    expect(healthy).toMatchObject({ total: 1, data: [{ id: well.id, health: { state: 'healthy' } }] });
+    failing.answerWith(500);
+    const worse = await own.subscribe(`${failing.url}worse`);
+    await own.publishBatch(Array.from({ length: 100 }, () => sampleEvent()));
+    await eventually('both, the one that has failed longer first', async () => {
+      const [first, second] = await failingOnes(other);
+      return first === bad.id && second === worse.id;
+    });
+    failing.answerWith(200);
+    await own.publishBatch(Array.from({ length: 10 }, () => sampleEvent()));
+    await eventually('both to be empty', async () => {
+      return (await failingOnes(own)).length + (await failingOnes(other)).length === 0;
+    });
+    const refused = await other.operate('GET', '/v1/subscriptions?health=dead');
+    expect([refused.status, refused.body.errors[0].path]).toEqual([422, 'health']);
+  });
+  it('is shown by the overview if it is among the worst of all, however many have begun to fail since', async () => {
+    const store = await ownStore(on);
+    const fail = async (failures: number, atMs: number) => {
+      const fields = { url: failing.url, description: '', sealedSecret: 'sealed' };
+      const made = newSubscription({ ...fields, eventTypes: 'all', environment: 'production' }, atMs);
+      expect(await saveSubscription(store, { ...made, status: 'active', takesEvents: true })).toBe(true);
+      const run = newAttemptRun();
+      const delivery = deliveryId(eventRef({ id: newEventId(atMs), environment: 'production' }), made.id);
+      const failure = { label: '503', sinceMs: atMs, deliveryId: delivery, attemptNumber: 1 };
+      for (let i = 0; i < failures; i++) addFailure(run, failure);
+      return [made.id, { ...run, url: failing.url, totalMs: 0, slowBuckets: new Map() }] as const;
+    };
+    const nowMs = Date.now();
+    const worst = await fail(100, nowMs - 3_600_000);
+    const others = await Promise.all(Array.from({ length: 220 }, (_, i) => fail(10, nowMs - i)));
+    const addresses = new Map([worst, ...others]);
+    const counts = { succeeded: 0, failed: 0, attemptBuckets: new Map(), arrivalBuckets: new Map(), addresses };
+    await addCounts(store, counts, nowMs);
+    const { problems } = await eventually('all to be counted', async () => {
+      const { body } = await on.operate('GET', '/v1/overview');
+      return body.problems.total === 221 && body;
+    });
+    expect(problems.items[0].subscription_id).toBe(worst[0]);
+    expect(problems.items).toHaveLength(50);
   });
 });
 

@@ -89,6 +89,30 @@ describe('among 10,000 subscriptions', () => {
     expect(await rows.count()).toBe(PAUSED);
   });
 
+  it('the overview leads to all that fail, the worst first', async () => {
+    const to = await ownReceiver(deliveriesWith(503));
+    const { id } = await ownSubscription(to);
+    await on.publishBatch(Array.from({ length: 10 }, () => sampleEvent()));
+    await eventually('the address to be failing', async () => (await on.subscription(id)).health.state === 'failing');
+    const operator = await signedIn();
+    const { page } = operator;
+    await page.getByRole('link', { name: 'All failing' }).click();
+    await page.waitForURL('**/subscriptions?health=failing&sort=worst');
+    const rows = page.getByRole('table', { name: 'Subscriptions' }).locator('tbody tr');
+    await rows.first().getByText('Failing').waitFor();
+    await rows.getByRole('link', { name: to.url }).waitFor();
+    await look(operator, 'directory-failing');
+    await page.getByRole('combobox', { name: 'Health' }).click();
+    await page.getByRole('option', { name: 'No attempts yet' }).click();
+    await page.getByText('10,000 subscriptions').waitFor();
+    // The worst of those without attempts are the paused ones.
+    await rows.first().getByText('Paused').waitFor();
+    await page.getByRole('combobox', { name: 'Order' }).click();
+    await page.getByRole('option', { name: 'Newest first' }).click();
+    await rows.first().getByText('Active').waitFor();
+    to.answerWith(200);
+  });
+
   it('a status that does not exist is explained', async () => {
     const { page } = await signedIn();
     await page.goto('/subscriptions?status=bogus');

@@ -23,8 +23,11 @@ export function addCompletionCommand(program: CommandUnknownOpts): void {
 }
 
 function completables(program: CommandUnknownOpts): Completable[] {
-  return program.commands.map((command) => ({
-    name: command.name(),
+  const named = program.commands.flatMap((command) => {
+    return [command.name(), ...command.aliases()].map((name) => ({ name, command }));
+  });
+  return named.map(({ name, command }) => ({
+    name,
     description: command.description(),
     options: [...command.options, ...program.options].flatMap((option) =>
       option.long

@@ -1,6 +1,6 @@
 /** The commands for subscriptions, each one or two calls of the operator API. */
 import { type CommandUnknownOpts, Option } from '@commander-js/extra-typings';
-import { ENVIRONMENTS, SUBSCRIPTION_SORTS, SUBSCRIPTION_STATUSES } from '@posthorn/core';
+import { ENVIRONMENTS, HEALTH_STATES, SUBSCRIPTION_SORTS, SUBSCRIPTION_STATUSES } from '@posthorn/core';
 import * as schemas from '@posthorn/operator-api';
 import type { Client } from './client.ts';
 import { confirm } from './confirm.ts';
@@ -17,6 +17,7 @@ const columns = {
   id: (item: schemas.Subscription) => item.id,
   status: (item: schemas.Subscription) => (item.status_reason ? `${item.status} (${item.status_reason})` : item.status),
   environment: (item: schemas.Subscription) => item.environment,
+  health: (item: schemas.Subscription) => item.health.state,
   failures: (item: schemas.Subscription) => item.consecutive_failures,
   held: (item: schemas.Subscription) => item.held_deliveries,
   url: (item: schemas.Subscription) => item.url,
@@ -33,10 +34,12 @@ export function addSubscriptionCommands(program: CommandUnknownOpts, client: Cli
 function addRecordCommands(program: CommandUnknownOpts, client: Client, print: Printer): void {
   program
     .command('list')
+    .alias('subscriptions')
     .description('list subscriptions; with words, those whose address, description or id contains each of them')
     .argument('[words...]')
     .addOption(new Option('--sort <order>').choices(SUBSCRIPTION_SORTS))
     .addOption(new Option('--status <status>').choices(SUBSCRIPTION_STATUSES))
+    .addOption(new Option('--health <state>', 'from its attempts').choices(HEALTH_STATES))
     .addOption(subscriptionEnvironmentOption())
     .addOption(limitOption())
     .action(async (words, { limit, ...filter }) => {

@@ -19,26 +19,54 @@ import {
 import type { ConsoleContext } from './context.ts';
 import { instant } from './instant.ts';
 
-/** Returns the health of an address as the API shows it. */
-export async function serializeHealth(context: ConsoleContext, subscription: StoredSubscription): Promise<api.Health> {
+/** Returns the health of addresses as the API shows it, in their order. Takes two round trips to Redis, however many there are. */
+export async function serializeHealth(
+  context: ConsoleContext,
+  subscriptions: readonly StoredSubscription[],
+): Promise<api.Health[]> {
   const { store, clock } = context;
   const nowMs = clock.now();
-  const [[health = UNKNOWN_HEALTH], p99Ms] = await Promise.all([
-    readHealth(store, [subscription.id], nowMs),
-    readSlowest(store, subscription.id, nowMs),
+  const ids = subscriptions.map(({ id }) => id);
+  const [healths, slowest] = await Promise.all([
+    readHealth(store, ids, nowMs),
+    Promise.all(ids.map((id) => readSlowest(store, id, nowMs))),
   ]);
-  return await describeHealth(context, subscription, health, p99Ms, nowMs);
+  const found = subscriptions.map((subscription, i) => ({
+    subscription,
+    health: healths[i] ?? UNKNOWN_HEALTH,
+    p99Ms: slowest[i] ?? null,
+  }));
+  return await describeHealth(store, found, nowMs);
 }
 
-/** Serializes a health that has been read. `p99Ms`: what 99 % of its attempts stay within, if that is slow. */
+/** The health of an address as it was read. */
+export interface FoundHealth {
+  subscription: StoredSubscription;
+  health: AddressHealth;
+  /** What 99 % of its attempts stay within, if that is slow and was read. */
+  p99Ms: number | null;
+}
+
+/** Serializes healths that have been read, in their order, with the verdicts. Takes one round trip to Redis. */
 export async function describeHealth(
-  { store }: ConsoleContext,
-  subscription: StoredSubscription,
-  health: AddressHealth,
-  p99Ms: number | null,
+  store: Store,
+  found: readonly FoundHealth[],
   nowMs: number,
-): Promise<api.Health> {
-  const cameBack = health.error && (await loadNewest(store, health.error));
+): Promise<api.Health[]> {
+  const isSlow = found.some(({ p99Ms }) => p99Ms !== null);
+  const [rules, ...cameBack] = await Promise.all([
+    isSlow ? readRules(store) : null,
+    ...found.map(({ health }) => health.error && loadNewest(store, health.error)),
+  ]);
+  return found.map((one, i) => serializeFound(one, cameBack[i], rules?.attemptTimeoutMs ?? null, nowMs));
+}
+
+function serializeFound(
+  { subscription, health, p99Ms }: FoundHealth,
+  cameBack: CameBack | null | undefined,
+  attemptTimeoutMs: number | null,
+  nowMs: number,
+): api.Health {
   const verdict = verdictOn(
     {
       status: subscription.status,
@@ -47,7 +75,7 @@ export async function describeHealth(
       rotatedAtMs: subscription.secretRotatedAtMs,
       previousSecretUntilMs: subscription.previousSecretUntilMs || null,
       p99Ms,
-      attemptTimeoutMs: p99Ms === null ? null : (await readRules(store)).attemptTimeoutMs,
+      attemptTimeoutMs,
       certificateValidToMs: cameBack?.connection?.certificate?.validToMs ?? null,
     },
     nowMs,

@@ -7,7 +7,6 @@ import {
   type AddressAttempts,
   type AttemptSeries,
   aliveWorkers,
-  listSubscriptions,
   loadSubscriptions,
   rankAddresses,
   readAddressAttempts,
@@ -18,10 +17,12 @@ import {
 import type { ConsoleContext } from './context.ts';
 import { instant } from './instant.ts';
 import { readProblems } from './problems.ts';
-import { serializeListedSubscription } from './serialize.ts';
+import { serializeListedSubscriptions } from './serialize.ts';
 
 /** All callers share one overview for this long. */
 const MAX_AGE_MS = 1_000;
+/** The newest paused addresses: those that are read, and those that are shown as such. */
+const MAX_PAUSED_READ = 100;
 const MAX_PAUSED_SHOWN = 10;
 /** Below this share of successes in the last 15 minutes, not all is well. */
 const WELL_RATE = 0.95;
@@ -34,17 +35,17 @@ export function createOverview(context: ConsoleContext): () => Promise<api.Overv
 }
 
 async function readOverview(context: ConsoleContext): Promise<api.Overview> {
-  const { store, clock } = context;
+  const { store, directory, clock } = context;
   const nowMs = clock.now();
-  const [{ jobs, ...backlog }, workers, hour, day, ranking, paused, rules, triage] = await Promise.all([
+  const paused = await directory.find({ status: 'paused', sort: 'newest' }, { limit: MAX_PAUSED_READ });
+  const [{ jobs, ...backlog }, workers, hour, day, ranking, rules, triage] = await Promise.all([
     readBacklog(context, nowMs),
     aliveWorkers(store, nowMs),
     readAttempts(store, 'minute', nowMs),
     readAttempts(store, 'hour', nowMs),
     rankAddresses(store, nowMs),
-    listSubscriptions(store, { status: 'paused' }, { limit: MAX_PAUSED_SHOWN }),
     readRules(store),
-    readProblems(context, nowMs),
+    readProblems(context, paused.items, nowMs),
   ]);
   return {
     at: instant(nowMs),
@@ -76,7 +77,7 @@ async function readOverview(context: ConsoleContext): Promise<api.Overview> {
       since: instant(ranking.sinceMs),
       most_failing: await serializeRanking(store, ranking.failing),
       slowest: await serializeRanking(store, ranking.slow),
-      paused: await Promise.all(paused.items.map((item) => serializeListedSubscription(context, item))),
+      paused: await serializeListedSubscriptions(context, paused.items.slice(0, MAX_PAUSED_SHOWN)),
     },
   };
 }

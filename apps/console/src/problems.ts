@@ -1,54 +1,51 @@
 /** What needs an operator: the failing and paused addresses, the worst first, and the incidents that they belong to. */
-import { type AddressHealth, findIncidents, UNKNOWN_HEALTH } from '@posthorn/core';
+import { findIncidents, UNKNOWN_HEALTH } from '@posthorn/core';
 import type * as api from '@posthorn/operator-api';
 import {
   countProblems,
   laneLength,
   listFailing,
-  listSubscriptions,
-  loadSubscriptions,
   readHealth,
+  type Store,
   type StoredSubscription,
 } from '@posthorn/store';
 import type { ConsoleContext } from './context.ts';
-import { describeHealth } from './health.ts';
+import { describeHealth, type FoundHealth } from './health.ts';
 import { instant } from './instant.ts';
 
 const MAX_SHOWN = 50;
 /** The newest failing addresses, among which incidents are looked for. */
 const MAX_FAILING = 1_000;
-/** The addresses whose records are read: the newest failing and the newest paused ones. */
+/** The failing addresses whose records are read: the worst of all. */
 const MAX_FAILING_READ = 200;
-const MAX_PAUSED_READ = 100;
 /** Ids in an incident. */
 const MAX_IDS = 250;
 
 /** An address with a problem, as it was read. */
-interface Candidate {
-  subscription: StoredSubscription;
-  health: AddressHealth;
+interface Candidate extends FoundHealth {
   held: number;
 }
 
-/** Reads the problems and incidents. The cost has a limit, however many addresses fail. */
+/** Reads the problems and incidents. `paused` are paused addresses. The cost has a limit, however many addresses fail. */
 export async function readProblems(
   context: ConsoleContext,
+  paused: StoredSubscription[],
   nowMs: number,
 ): Promise<Pick<api.Overview, 'problems' | 'incidents'>> {
-  const { store } = context;
-  const [total, failing, paused] = await Promise.all([
+  const { store, directory } = context;
+  const [total, failing, worstFailing] = await Promise.all([
     countProblems(store),
     listFailing(store, MAX_FAILING),
-    listSubscriptions(store, { status: 'paused' }, { limit: MAX_PAUSED_READ }),
+    directory.find({ health: 'failing', sort: 'worst' }, { limit: MAX_FAILING_READ }),
   ]);
-  const failingIds = failing.slice(0, MAX_FAILING_READ).map(({ subscriptionId }) => subscriptionId);
-  const candidates = await readCandidates(context, failingIds, paused.items, nowMs);
+  const candidates = await readCandidates(store, [...worstFailing.items, ...paused], nowMs);
   const incidents = findIncidents(failing);
   const incidentOf = new Map(incidents.flatMap(({ id, subscriptionIds }) => subscriptionIds.map((sub) => [sub, id])));
   const worst = candidates.sort((a, b) => severity(b) - severity(a)).slice(0, MAX_SHOWN);
-  const items = worst.map((candidate) => serializeProblem(context, candidate, incidentOf, nowMs));
+  const healths = await describeHealth(store, worst, nowMs);
+  const items = worst.map((candidate, i) => serializeProblem(candidate, healths[i], incidentOf));
   return {
-    problems: { total, items: await Promise.all(items) },
+    problems: { total, items },
     incidents: incidents.map(({ id, startedAtMs, subscriptionIds }) => ({
       id,
       started_at: instant(startedAtMs),
@@ -65,38 +62,29 @@ function severity({ held, health }: Candidate): number {
 }
 
 async function readCandidates(
-  { store }: ConsoleContext,
-  failingIds: string[],
-  paused: StoredSubscription[],
+  store: Store,
+  subscriptions: readonly StoredSubscription[],
   nowMs: number,
 ): Promise<Candidate[]> {
-  const pausedIds = new Set(paused.map(({ id }) => id));
-  const failing = await loadSubscriptions(
-    store,
-    failingIds.filter((id) => !pausedIds.has(id)),
-  );
-  const subscriptions = [...failing, ...paused].filter((subscription) => subscription !== undefined);
-  const healths = await readHealth(
-    store,
-    subscriptions.map(({ id }) => id),
-    nowMs,
-  );
-  return await Promise.all(
-    subscriptions.map(async (subscription, i) => ({
-      subscription,
-      health: healths[i] ?? UNKNOWN_HEALTH,
-      held: await laneLength(store, 'held', subscription.id),
-    })),
-  );
+  // One may be failing and paused.
+  const byId = new Map(subscriptions.map((subscription) => [subscription.id, subscription]));
+  const [healths, held] = await Promise.all([
+    readHealth(store, [...byId.keys()], nowMs),
+    Promise.all(Array.from(byId.keys(), (id) => laneLength(store, 'held', id))),
+  ]);
+  return Array.from(byId.values(), (subscription, i) => ({
+    subscription,
+    health: healths[i] ?? UNKNOWN_HEALTH,
+    p99Ms: null,
+    held: held[i] ?? 0,
+  }));
 }
 
-async function serializeProblem(
-  context: ConsoleContext,
-  { subscription, health, held }: Candidate,
+function serializeProblem(
+  { subscription, held }: Candidate,
+  health: api.Health | undefined,
   incidentOf: ReadonlyMap<string, string>,
-  nowMs: number,
-): Promise<api.Overview['problems']['items'][number]> {
-  const { verdict, error, failing_since } = await describeHealth(context, subscription, health, null, nowMs);
+): api.Overview['problems']['items'][number] {
   return {
     subscription_id: subscription.id,
     url: subscription.url,
@@ -104,10 +92,10 @@ async function serializeProblem(
     environment: subscription.environment,
     status: subscription.status,
     status_reason: subscription.statusReason,
-    failing_since,
+    failing_since: health?.failing_since ?? null,
     held,
-    verdict,
-    error,
+    verdict: health?.verdict ?? null,
+    error: health?.error ?? null,
     incident: incidentOf.get(subscription.id) ?? null,
   };
 }

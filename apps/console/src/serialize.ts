@@ -27,13 +27,50 @@ export async function serializeSubscription(
   context: ConsoleContext,
   subscription: StoredSubscription,
 ): Promise<api.Subscription> {
+  const [serialized] = await serializeSubscriptions(context, [subscription]);
+  if (serialized === undefined) throw new Error('A list of one has no first item');
+  return serialized;
+}
+
+/**
+ * Serializes subscriptions for lists, in their order: without what came back from their validations, which can be long. Takes two round trips
+ * to Redis, however many there are.
+ */
+export async function serializeListedSubscriptions(
+  context: ConsoleContext,
+  subscriptions: readonly StoredSubscription[],
+): Promise<api.Subscription[]> {
+  const serialized = await serializeSubscriptions(context, subscriptions);
+  return serialized.map(({ last_validation: validation, ...rest }) => ({
+    ...rest,
+    last_validation: validation && { ...validation, response: null },
+  }));
+}
+
+async function serializeSubscriptions(
+  context: ConsoleContext,
+  subscriptions: readonly StoredSubscription[],
+): Promise<api.Subscription[]> {
   const { store, clock } = context;
-  const [held, health] = await Promise.all([
-    laneLength(store, 'held', subscription.id),
-    serializeHealth(context, subscription),
+  const [held, healths] = await Promise.all([
+    Promise.all(subscriptions.map(({ id }) => laneLength(store, 'held', id))),
+    serializeHealth(context, subscriptions),
   ]);
+  const nowMs = clock.now();
+  return healths.flatMap((health, i) => {
+    const subscription = subscriptions[i];
+    return subscription ? [serializeRead(subscription, held[i] ?? 0, health, nowMs)] : [];
+  });
+}
+
+function serializeRead(
+  subscription: StoredSubscription,
+  held: number,
+  health: api.Health,
+  nowMs: number,
+): api.Subscription {
   const { resuming, lastResume } = subscription;
-  const overlaps = sealedSecretsAt(subscription, clock.now()).length > 1;
+  const overlaps = sealedSecretsAt(subscription, nowMs).length > 1;
   return {
     id: subscription.id,
     key: subscription.key,
@@ -59,15 +96,6 @@ export async function serializeSubscription(
     created_at: instant(subscription.createdAtMs),
     updated_at: instant(subscription.updatedAtMs),
   };
-}
-
-/** Serializes a subscription for lists: without what came back from its validation, which can be long. */
-export async function serializeListedSubscription(
-  ...args: Parameters<typeof serializeSubscription>
-): Promise<api.Subscription> {
-  const serialized = await serializeSubscription(...args);
-  const { last_validation: validation } = serialized;
-  return { ...serialized, last_validation: validation && { ...validation, response: null } };
 }
 
 function serializeValidation(validation: Validation): api.Validation {

@@ -29,7 +29,7 @@ import { instant } from './instant.ts';
 import { missing } from './missing.ts';
 import { serializeAddressAttempts } from './overview.ts';
 import { replayScopeOf } from './replay-scope.ts';
-import { serializeListedSubscription, serializePage, serializeSubscription } from './serialize.ts';
+import { serializeListedSubscriptions, serializeSubscription } from './serialize.ts';
 
 /** A delete returns after this time even if not all deliveries of a busy address have ended; maintenance ends the rest. */
 const MAX_DELETE_WAIT_MS = 5_000;
@@ -87,11 +87,11 @@ function readRoutes(api: Api, context: ConsoleContext): void {
     query: schemas.subscriptionsQuerySchema,
     responses: { 200: { description: 'A page of subscriptions', schema: schemas.subscriptionsPageSchema } },
     async handle({ query: { limit, cursor, ...query } }) {
-      const page = await context.directory.find(query, { limit, cursor });
-      const serialized = await serializePage(page, (subscription) =>
-        serializeListedSubscription(context, subscription),
-      );
-      return { ...serialized, total: page.total };
+      const { items, nextCursor, total } = await context.directory.find(query, { limit, cursor });
+      const data = await serializeListedSubscriptions(context, items);
+      // The health of one may have just changed.
+      const wanted = data.filter(({ health }) => query.health === undefined || query.health === health.state);
+      return { data: wanted, next_cursor: nextCursor, total };
     },
   });
 

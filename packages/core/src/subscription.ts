@@ -6,8 +6,11 @@ import { ENVIRONMENTS, type SESSION_EVENT_TYPES } from './event.ts';
 export const SUBSCRIPTION_STATUSES = ['awaiting_validation', 'active', 'paused', 'refused'] as const;
 export type SubscriptionStatus = (typeof SUBSCRIPTION_STATUSES)[number];
 
-/** The orders in which subscriptions can be listed. */
-export const SUBSCRIPTION_SORTS = ['newest', 'url'] as const;
+/**
+ * The orders in which subscriptions can be listed. `worst`: failing ones first, those with the most failed attempts (by powers of ten) before
+ * others, then those that have failed longest; then paused ones, then the rest, both newest first.
+ */
+export const SUBSCRIPTION_SORTS = ['newest', 'url', 'worst'] as const;
 export type SubscriptionSort = (typeof SUBSCRIPTION_SORTS)[number];
 
 export const STATUS_REASONS = [

@@ -9,6 +9,7 @@ import {
   EVENT_ID,
   EVENT_TYPES,
   FAILURE_REASONS,
+  HEALTH_STATES,
   instantMsSchema,
   MAX_BATCH_ADDRESSES,
   OWN_SECRET,
@@ -76,10 +77,11 @@ export const subscriptionsQuerySchema = z.strictObject({
     .meta({ description: 'Words that each occur in the url, the description or the id, in upper or lower case' }),
   status: z.enum(SUBSCRIPTION_STATUSES).optional(),
   environment: z.enum(SUBSCRIPTION_ENVIRONMENTS).optional(),
-  sort: z
-    .enum(SUBSCRIPTION_SORTS)
-    .default('newest')
-    .meta({ description: '`url` sorts by the address without its scheme' }),
+  health: z.enum(HEALTH_STATES).optional().meta({ description: 'The `state` of its health' }),
+  sort: z.enum(SUBSCRIPTION_SORTS).default('newest').meta({
+    description:
+      '`url` sorts by the address without its scheme. `worst` begins with the failing ones: those with the most failed attempts (by powers of ten) first, then those that have failed longest. Paused ones follow, then all others.',
+  }),
   ...page,
   // It contains the beginning of an address.
   cursor: cursorOf(1_000),

@@ -1,22 +1,27 @@
 /** The subscriptions of one partition, as a console keeps them in memory for its search: loads them, then follows their changes. */
 import {
+  HEALTH_STATES,
+  type HealthState,
   SUBSCRIPTION_ENVIRONMENTS,
   SUBSCRIPTION_STATUSES,
   type SubscriptionEnvironment,
   type SubscriptionStatus,
 } from '@posthorn/core';
 import { DELETED, MAX_CHANGES } from './constants.ts';
-import { RESUMING, subscriptionChangesKey, subscriptionKey, subscriptionsKey } from './keys.ts';
+import { RESUMING, subscriptionChangesKey, subscriptionsKey } from './keys.ts';
 import { runScript } from './scripts.ts';
 import type { Store } from './store.ts';
 
 /** The statuses as they are stored, the first ones in the order of `SUBSCRIPTION_STATUSES`. */
 const STORED_STATUSES = [...SUBSCRIPTION_STATUSES, RESUMING];
-/** Records read by one pipeline, and ids read by one command. */
+/** Records read by one script: one or two milliseconds of Redis. */
 const RECORDS_AT_ONCE = 500;
 /** More changes than the stream keeps, with what `MAXLEN ~` leaves over. As many as this are not followed one by one. */
 const MAX_FOLLOWED = 2 * MAX_CHANGES;
-/** After this time all subscriptions are loaded again: a process of an earlier version announces no changes. */
+/**
+ * After this time all subscriptions are loaded again: a process of an earlier version announces no changes, and neither does the health of an
+ * address that expires because nothing has been sent to it for the retention.
+ */
 const MAX_AGE_MS = 3_600_000;
 /** The least time between two loads because of a wrong count. */
 const MIN_AGE_MS = 60_000;
@@ -29,6 +34,11 @@ export interface Listed {
   readonly status: SubscriptionStatus;
   readonly environment: SubscriptionEnvironment;
   readonly createdAtMs: number;
+  readonly health: HealthState;
+  /** Since when it fails; 0 if it does not. */
+  readonly failingSinceMs: number;
+  /** Its place in the order `worst`: digits of its failed attempts plus 1 if it fails, 1 if it is paused, otherwise 0. */
+  readonly severity: number;
 }
 
 /** Subscriptions that changed, by id; undefined for one that is gone. */
@@ -73,11 +83,16 @@ export function followPartition(store: Store, prefix: string, changes: Changes, 
 
   const countsDiffer = (counts: readonly number[]) => {
     const own = new Map<string, number>();
-    for (const { status } of known.values()) own.set(status, (own.get(status) ?? 0) + 1);
-    const resuming = counts[SUBSCRIPTION_STATUSES.length] ?? 0;
-    return SUBSCRIPTION_STATUSES.some(
+    let ownFailing = 0;
+    for (const { status, health } of known.values()) {
+      own.set(status, (own.get(status) ?? 0) + 1);
+      if (health === 'failing') ownFailing += 1;
+    }
+    const [resuming = 0, failing = 0] = counts.slice(SUBSCRIPTION_STATUSES.length);
+    const statusesDiffer = SUBSCRIPTION_STATUSES.some(
       (status, i) => (own.get(status) ?? 0) !== (counts[i] ?? 0) + (status === 'active' ? resuming : 0),
     );
+    return statusesDiffer || ownFailing !== failing;
   };
 
   return async (): Promise<void> => {
@@ -106,24 +121,27 @@ export function followPartition(store: Store, prefix: string, changes: Changes, 
 async function readListed(store: Store, prefix: string, ids: readonly string[]): Promise<(Listed | undefined)[]> {
   const listed: (Listed | undefined)[] = [];
   for (let start = 0; start < ids.length; start += RECORDS_AT_ONCE) {
-    const read = ids.slice(start, start + RECORDS_AT_ONCE).map(async (id) => {
-      const key = subscriptionKey(prefix, id);
-      return toListed(id, await store.redis.hmget(key, 'status', 'environment', 'created_at', 'url', 'description'));
-    });
-    listed.push(...(await Promise.all(read)));
+    const some = ids.slice(start, start + RECORDS_AT_ONCE);
+    const found = await runScript(store, 'readListed', prefix, { ids: some.map((id) => ({ id })) });
+    listed.push(...found.map((record, i) => toListed(some[i] ?? '', record)));
   }
   return listed;
 }
 
-function toListed(id: string, [status, environment, createdAt, url, description]: (string | null)[]) {
-  if (!status || status === DELETED) return undefined;
+function toListed(id: string, record: string[]): Listed | undefined {
+  const [stored = '', environment, createdAt, url, description, health, failingSince, failed = ''] = record;
+  if (stored === '' || stored === DELETED) return undefined;
+  // The words of the lists: 100,000 subscriptions share them.
+  const status =
+    stored === RESUMING ? 'active' : (SUBSCRIPTION_STATUSES.find((word) => word === stored) ?? 'awaiting_validation');
   return {
     id,
-    text: `${url ?? ''}\n${description ?? ''}\n${id}`.toLowerCase(),
-    // The words of the lists: 100,000 subscriptions share them.
-    status:
-      status === RESUMING ? 'active' : (SUBSCRIPTION_STATUSES.find((word) => word === status) ?? 'awaiting_validation'),
+    text: `${url}\n${description}\n${id}`.toLowerCase(),
+    status,
     environment: SUBSCRIPTION_ENVIRONMENTS.find((word) => word === environment) ?? 'both',
     createdAtMs: Number(createdAt),
+    health: HEALTH_STATES.find((word) => word === health) ?? 'unknown',
+    failingSinceMs: Number(failingSince),
+    severity: health === 'failing' ? 1 + failed.length : status === 'paused' ? 1 : 0,
   };
 }

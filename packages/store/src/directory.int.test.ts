@@ -1,5 +1,6 @@
 /** The directory of subscriptions: what a search finds, in which order, and that it follows every change. */
 import { describe, expect, it } from '@jest/globals';
+import { HEALTH_STATES } from '@posthorn/core';
 import { MAX_CHANGES } from './constants.ts';
 import {
   BadCursor,
@@ -10,8 +11,15 @@ import {
   readNames,
   type SubscriptionQuery,
 } from './index.ts';
-import { partitionPrefix, prefixOfSubscription, subscriptionChangesKey, subscriptionKey } from './keys.ts';
-import { attempt, deliver, failure, store, subscribe, time } from './test-deliveries.ts';
+import {
+  failingKey,
+  healthKey,
+  partitionPrefix,
+  prefixOfSubscription,
+  subscriptionChangesKey,
+  subscriptionKey,
+} from './keys.ts';
+import { attempt, deliver, failure, report, store, subscribe, time } from './test-deliveries.ts';
 
 const HOUR = 3_600_000;
 
@@ -80,6 +88,50 @@ describe('a search', () => {
     expect(found).toEqual(expected.map(({ id }) => id));
   });
 
+  it('orders by what is worst: failing by the number of failures and since when, then paused, then the rest', async () => {
+    const made = new Map<string, { id: string; url: string }>();
+    const add = async (name: string, attempts: string, status: 'active' | 'paused' = 'active') => {
+      made.set(name, await subscribe({ url: `https://${name}.example/` }));
+      time.nowMs += 1;
+      if (attempts !== '') await report(made.get(name)!, attempts);
+      if (status === 'paused') await changeSubscription(store, made.get(name)!.id, (now) => ({ ...now, status }));
+    };
+    await add('well', '..');
+    await add('paused', '.', 'paused');
+    await add('failing-long', 'x'.repeat(10));
+    await add('failing-short', 'x'.repeat(99));
+    await add('failing-often', 'x'.repeat(100));
+    await add('failing-and-paused', 'x'.repeat(101), 'paused');
+    await add('unknown', '');
+    await add('paused-later', '', 'paused');
+    const directory = createDirectory(store);
+    const nameOf = new Map(Array.from(made, ([name, { id }]) => [id, name]));
+    const worst = [
+      'failing-often',
+      'failing-and-paused',
+      'failing-long',
+      'failing-short',
+      'paused-later',
+      'paused',
+      'unknown',
+      'well',
+    ];
+    expect((await idsOf(directory, { sort: 'worst' })).map((id) => nameOf.get(id))).toEqual(worst);
+    const paged: (string | undefined)[] = [];
+    for (let cursor: string | undefined; paged.length < worst.length; ) {
+      const page = await directory.find({ sort: 'worst' }, { limit: 1, cursor });
+      paged.push(...page.items.map(({ id }) => nameOf.get(id)));
+      cursor = page.nextCursor ?? undefined;
+    }
+    expect(paged).toEqual(worst);
+    expect((await idsOf(directory, { health: 'failing', status: 'paused' })).map((id) => nameOf.get(id))).toEqual([
+      'failing-and-paused',
+    ]);
+    // Nine times as many failures do not move it, one more does.
+    await report(made.get('failing-short')!, 'x');
+    expect(nameOf.get((await idsOf(directory, { sort: 'worst' }))[0]!)).toBe('failing-short');
+  });
+
   it('continues after a subscription that was deleted meanwhile, and refuses a cursor of another list', async () => {
     const urls = ['https://a.example/', 'https://b.example/', 'https://c.example/'];
     const made = [];
@@ -91,11 +143,12 @@ describe('a search', () => {
     expect((await directory.find({ sort: 'url' }, { limit: 2, cursor })).items.map(({ id }) => id)).toEqual([
       made[2]!.id,
     ]);
-    for (const sort of ['newest', 'url'] as const) {
+    for (const sort of ['newest', 'url', 'worst'] as const) {
       const bad = directory.find({ sort }, { limit: 2, cursor: 'bm90aGluZw' });
       await expect(bad).rejects.toThrow(BadCursor);
     }
-    await expect(directory.find({ sort: 'newest' }, { limit: 2, cursor })).rejects.toThrow(BadCursor);
+    for (const sort of ['newest', 'worst'] as const)
+      await expect(directory.find({ sort }, { limit: 2, cursor })).rejects.toThrow(BadCursor);
   });
 });
 
@@ -116,6 +169,46 @@ describe('the directory', () => {
     await deleteSubscription(store, b.id, time.nowMs, { operator: 'tests' });
     expect(await idsOf(directory)).toEqual([a.id]);
     expect(await idsOf(directory, { status: 'paused', sort: 'url' })).toEqual([]);
+  });
+
+  it('follows the health of an address: its first attempt, a failing period, its end, and a new url', async () => {
+    const directory = createDirectory(store);
+    const one = await subscribe();
+    const states = async () => {
+      const all = await Promise.all(
+        HEALTH_STATES.map(async (health) => [health, (await idsOf(directory, { health })).length] as const),
+      );
+      return all.flatMap(([health, count]) => (count === 0 ? [] : [health]));
+    };
+    expect(await states()).toEqual(['unknown']);
+    await report(one, 'xxxxxxxxx');
+    expect(await states()).toEqual(['healthy']);
+    await report(one, 'x');
+    expect(await states()).toEqual(['failing']);
+    await report(one, '..........');
+    expect(await states()).toEqual(['healthy']);
+    await report(one, 'xxxxxxxxxx');
+    expect(await states()).toEqual(['failing']);
+    await changeSubscription(store, one.id, (now) => ({ ...now, url: 'https://moved.example/' }));
+    expect(await states()).toEqual(['unknown']);
+  });
+
+  it('reads nothing for attempts that change neither the health nor the order', async () => {
+    const one = await subscribe();
+    const stream = subscriptionChangesKey(prefixOfSubscription(store, one.id));
+    const announced = async (attempts: string) => {
+      const before = await store.redis.xlen(stream);
+      for (const some of attempts.match(/.{1,5}/g) ?? []) await report(one, some);
+      return (await store.redis.xlen(stream)) - before;
+    };
+    expect(await announced('.....')).toBe(1);
+    expect(await announced('.'.repeat(50))).toBe(0);
+    expect(await announced('x'.repeat(10))).toBe(1);
+    expect(await announced('x'.repeat(85))).toBe(0);
+    expect(await announced('x'.repeat(5))).toBe(1);
+    expect(await announced('.'.repeat(5))).toBe(0);
+    expect(await announced('.'.repeat(5))).toBe(1);
+    expect(await announced('.x'.repeat(4))).toBe(0);
   });
 
   it('finds what was stored before the search began, while other searches run', async () => {
@@ -158,6 +251,12 @@ describe('the directory', () => {
     const directory = createDirectory(store, () => nowMs);
     const [a, b] = [await subscribe(), await subscribe()];
     expect(await idsOf(directory)).toHaveLength(2);
+    const prefix = prefixOfSubscription(store, b.id);
+    await store.redis.hset(healthKey(prefix, b.id), 'w', '1:0:10 ', 'since', 600_000);
+    await store.redis.zadd(failingKey(prefix), 600_000, b.id);
+    expect(await idsOf(directory, { health: 'failing' })).toEqual([]);
+    nowMs += 61_000;
+    expect(await idsOf(directory, { health: 'failing' })).toEqual([b.id]);
     const silently = async (id: string, work: () => Promise<unknown>) => {
       const key = subscriptionChangesKey(prefixOfSubscription(store, id));
       const [last] = await store.redis.xrevrange(key, '+', '-', 'COUNT', 1);
@@ -168,7 +267,7 @@ describe('the directory', () => {
     await silently(a.id, () => deleteSubscription(store, a.id, time.nowMs, { operator: 'tests' }));
     nowMs += 61_000;
     expect((await directory.find({ sort: 'newest' }, { limit: 9 })).total).toBe(1);
-    await store.redis.hset(subscriptionKey(prefixOfSubscription(store, b.id), b.id), 'url', 'https://moved.example/');
+    await store.redis.hset(subscriptionKey(prefix, b.id), 'url', 'https://moved.example/');
     expect(await idsOf(directory, { q: 'moved' })).toEqual([]);
     nowMs += HOUR + 1;
     expect(await idsOf(directory, { q: 'moved' })).toEqual([b.id]);

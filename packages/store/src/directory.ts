@@ -2,7 +2,7 @@
  * The directory of all subscriptions, which each console process keeps in memory: searches, filters and sorts them without an index in Redis.
  * It is loaded at its first use. Before each search it reads what has changed since, so a search finds what was stored before it began.
  */
-import { SUBSCRIPTION_ID, type Subscription, type SubscriptionSort } from '@posthorn/core';
+import { type HealthState, SUBSCRIPTION_ID, type Subscription, type SubscriptionSort } from '@posthorn/core';
 import { type Changes, followPartition, type Listed } from './directory-part.ts';
 import { mergeInTurns, sortInTurns, visitInTurns } from './in-turns.ts';
 import { allPrefixes, prefixOfSubscription, subscriptionKey } from './keys.ts';
@@ -22,6 +22,7 @@ import { loadSubscriptions, type StoredSubscription } from './subscriptions.ts';
 export interface SubscriptionQuery extends Filter<Subscription, 'status' | 'environment'> {
   /** Words that each occur in the url, the description or the id, in upper or lower case. */
   q?: string | undefined;
+  health?: HealthState | undefined;
   sort: SubscriptionSort;
 }
 
@@ -39,15 +40,18 @@ interface Order {
   toCursor(place: Place): string;
   fromCursor(cursor: string): Place;
 }
-type Place = Pick<Listed, 'id' | 'text' | 'createdAtMs'>;
+type Place = Pick<Listed, 'id' | 'text' | 'createdAtMs' | 'severity' | 'failingSinceMs'>;
+
+/** What a cursor does not say of its place, because its order does not need it. */
+const NOWHERE = { text: '', createdAtMs: 0, severity: 0, failingSinceMs: 0 };
 
 const ORDERS: Record<SubscriptionSort, Order> = {
   newest: {
-    compare: (a, b) => newestFirst({ ms: a.createdAtMs, id: a.id }, { ms: b.createdAtMs, id: b.id }),
+    compare: compareCreation,
     toCursor: ({ id, createdAtMs }) => encodeCursor({ ms: createdAtMs, id }),
     fromCursor(cursor) {
       const { ms, id } = decodeCursor(cursor, SUBSCRIPTION_ID);
-      return { id, text: '', createdAtMs: ms };
+      return { ...NOWHERE, id, createdAtMs: ms };
     },
   },
   url: {
@@ -59,10 +63,32 @@ const ORDERS: Record<SubscriptionSort, Order> = {
     fromCursor(cursor) {
       const [, id = '', key = ''] = /^(\S+) (.*)$/s.exec(Buffer.from(cursor, 'base64url').toString()) ?? [];
       if (!SUBSCRIPTION_ID.test(id)) throw new BadCursor('Not a cursor of this list');
-      return { id, text: `//${key}`, createdAtMs: 0 };
+      return { ...NOWHERE, id, text: `//${key}` };
+    },
+  },
+  worst: {
+    compare: (a, b) => b.severity - a.severity || a.failingSinceMs - b.failingSinceMs || compareCreation(a, b),
+    toCursor({ id, createdAtMs, severity, failingSinceMs }) {
+      return Buffer.from(`${severity} ${failingSinceMs} ${createdAtMs} ${id}`).toString('base64url');
+    },
+    fromCursor(cursor) {
+      const text = Buffer.from(cursor, 'base64url').toString();
+      const [, severity, failingSince, createdAt, id = ''] = /^(\d{1,2}) (\d{1,15}) (\d{1,15}) (\S+)$/.exec(text) ?? [];
+      if (!SUBSCRIPTION_ID.test(id)) throw new BadCursor('Not a cursor of this list');
+      return {
+        id,
+        text: '',
+        createdAtMs: Number(createdAt),
+        severity: Number(severity),
+        failingSinceMs: Number(failingSince),
+      };
     },
   },
 };
+
+function compareCreation(a: Place, b: Place): number {
+  return newestFirst({ ms: a.createdAtMs, id: a.id }, { ms: b.createdAtMs, id: b.id });
+}
 
 /** The beginning of an address without its scheme. */
 function urlKey({ text }: Place): string {
@@ -110,13 +136,14 @@ export function createDirectory(store: Store, now: () => number = () => performa
   }
 
   return {
-    async find({ q = '', sort, status, environment }, { limit, cursor }) {
+    async find({ q = '', sort, status, environment, health }, { limit, cursor }) {
       const order = ORDERS[sort];
       const after = cursor === undefined ? undefined : order.fromCursor(cursor);
       const words = q.toLowerCase().split(/\s+/);
       const isWanted = (listed: Listed) =>
         (status === undefined || status === listed.status) &&
         (environment === undefined || environment === listed.environment) &&
+        (health === undefined || health === listed.health) &&
         words.every((word) => listed.text.includes(word));
       const page: Listed[] = [];
       let total = 0;

@@ -1,8 +1,7 @@
 /** The health of addresses, as the script that adds workers' counts keeps it, and the notices that come with it. */
 import { describe, expect, it } from '@jest/globals';
-import { addFailure, addSuccess, newAttemptRun, partitionOf } from '@posthorn/core';
+import { addFailure, newAttemptRun, partitionOf } from '@posthorn/core';
 import {
-  type AddressCounts,
   addCounts,
   changeSubscription,
   countFailing,
@@ -11,25 +10,11 @@ import {
   listFailing,
   readHealth,
   readSlowest,
-  type StoredSubscription,
   waitingNotices,
 } from './index.ts';
-import { attempt, deliver, failure, store, subscribe, time } from './test-deliveries.ts';
+import { attempt, deliver, failure, report, store, subscribe, time } from './test-deliveries.ts';
 
 const MINUTE = 60_000;
-/** Reports attempts like a worker: `x` is a failed one (500), `t` a timeout, `.` a success; each takes 10 ms. */
-async function report({ id, url }: Pick<StoredSubscription, 'id' | 'url'>, attempts: string, slowBuckets = new Map()) {
-  const run: AddressCounts = { ...newAttemptRun(), url, totalMs: 0, slowBuckets };
-  for (const one of attempts) {
-    time.nowMs += 10;
-    const label = one === 't' ? 'timeout' : '500';
-    if (one === '.') addSuccess(run, time.nowMs);
-    else addFailure(run, { label, sinceMs: time.nowMs, deliveryId: 'dlv_1', attemptNumber: 1 });
-  }
-  const addresses = new Map([[id, run]]);
-  const counts = { succeeded: 0, failed: 0, attemptBuckets: new Map(), arrivalBuckets: new Map(), addresses };
-  await addCounts(store, counts, time.nowMs);
-}
 const healthOf = async ({ id }: { id: string }) => (await readHealth(store, [id], time.nowMs))[0]!;
 const noticesOf = async ({ id }: { id: string }) =>
   (await waitingNotices(store, partitionOf(id, store.partitions), 100, {})).map(({ type, reason, sinceMs }) => ({
@@ -95,6 +80,19 @@ describe('the health of an address', () => {
     expect(await countFailing(store)).toBe(0);
     const [key] = await store.redis.keys(`${store.prefix}:*:health:*`);
     expect(await store.redis.pttl(key!)).toBeGreaterThan(0);
+  });
+  it('begins no failing period because of failures before the last one ended', async () => {
+    const one = await subscribe();
+    await report(one, 'x'.repeat(100));
+    await report(one, '..........');
+    time.nowMs += MINUTE;
+    for (const attempts of ['..........', 'x', '.', 'x', '.']) {
+      await report(one, attempts);
+      expect((await healthOf(one)).state).toBe('healthy');
+    }
+    expect((await healthOf(one)).recent).toEqual({ attempts: 124, succeeded: 22 });
+    await report(one, '.xxxxxxxxx.xxxxx');
+    expect((await healthOf(one)).state).toBe('failing');
   });
   it('ends a failing period with the first success of an address that is attempted rarely', async () => {
     const one = await subscribe();

@@ -2,7 +2,7 @@
 import { type AddressError, type AddressHealth, HEALTH_MINUTES } from '@posthorn/core';
 import { allPrefixes, failingKey, healthKey, prefixOfSubscription, subscriptionsKey } from './keys.ts';
 import { pairs } from './sorted-set.ts';
-import { readPartitions, type Store } from './store.ts';
+import { type Store, sumPartitions } from './store.ts';
 
 const MINUTE_MS = 60_000;
 
@@ -21,13 +21,12 @@ export async function readHealth(
 
 /** The number of failing addresses. */
 export async function countFailing(store: Store): Promise<number> {
-  const counts = await readPartitions(store, (prefix) => store.redis.zcard(failingKey(prefix)));
-  return counts.reduce((all, count) => all + count, 0);
+  return await sumPartitions(store, (prefix) => store.redis.zcard(failingKey(prefix)));
 }
 
 /** The number of addresses that are failing or paused. */
 export async function countProblems(store: Store): Promise<number> {
-  const counts = await readPartitions(store, async (prefix) => {
+  return await sumPartitions(store, async (prefix) => {
     const [failing, paused] = [failingKey(prefix), subscriptionsKey(prefix, 'paused')];
     const [failingCount, pausedCount, both] = await Promise.all([
       store.redis.zcard(failing),
@@ -36,7 +35,6 @@ export async function countProblems(store: Store): Promise<number> {
     ]);
     return failingCount + pausedCount - both;
   });
-  return counts.reduce((all, count) => all + count, 0);
 }
 
 /** The addresses whose failing period began last, up to `limit`, the newest first. */

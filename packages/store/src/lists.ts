@@ -39,7 +39,7 @@ import {
 import { loadBatch } from './replay-batches.ts';
 import { loadReplays, replaysOf } from './replays.ts';
 import { pairs, scanSortedSet } from './sorted-set.ts';
-import { readPartitions, type Store } from './store.ts';
+import { readPartitions, type Store, sumPartitions } from './store.ts';
 import { loadSubscriptions, type StoredSubscription } from './subscriptions.ts';
 
 export type DeliveryFilter = TimeRange &
@@ -157,8 +157,11 @@ async function countBy<S extends string>(
 ): Promise<Record<S, number>> {
   const counts = await Promise.all(
     statuses.map(async (status) => {
-      const sizes = allPrefixes(store).flatMap((prefix) => keysOf(prefix, status).map((key) => store.redis.zcard(key)));
-      return [status, (await Promise.all(sizes)).reduce((sum, n) => sum + n, 0)] as const;
+      const count = await sumPartitions(store, async (prefix) => {
+        const sizes = await Promise.all(keysOf(prefix, status).map((key) => store.redis.zcard(key)));
+        return sizes.reduce((sum, size) => sum + size, 0);
+      });
+      return [status, count] as const;
     }),
   );
   return Object.fromEntries(counts) as Record<S, number>;

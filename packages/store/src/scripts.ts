@@ -123,6 +123,7 @@ export const scripts = {
       counts: list(counts).map(Number),
     };
   }),
+  readListed: script('...ids(id)', (reply) => records(reply, 8)),
   replayDelivery: script(
     'subscriptionId failedId firstId newId nowMs:number oldestMs lifeMs retentionMs:number auditEntry:audit',
     oneOf([...CREATED_STATES, ...REPLAY_REFUSALS]),

@@ -243,6 +243,11 @@ export async function readPartitions<T>(store: Store, read: (prefix: string) => 
   return (await Promise.all(allPrefixes(store).map(read))).flat() as T[];
 }
 
+/** The sum of a count over all partitions. */
+export async function sumPartitions(store: Store, count: (prefix: string) => Promise<number>): Promise<number> {
+  return (await readPartitions(store, count)).reduce((sum, one) => sum + one, 0);
+}
+
 /** The numbers of all partitions. */
 export function allPartitions(store: Store): number[] {
   return Array.from({ length: store.partitions }, (_, partition) => partition);

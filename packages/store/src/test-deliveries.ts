@@ -2,14 +2,19 @@
 import { afterEach, beforeEach, expect } from '@jest/globals';
 import {
   type Attempt,
+  addFailure,
+  addSuccess,
   type CameBack,
   type DeliveryJob,
   type Event,
   eventRef,
+  newAttemptRun,
   newEventId,
   type Verdict,
 } from '@posthorn/core';
 import {
+  type AddressCounts,
+  addCounts,
   beginAttempt,
   createDeliveries,
   loadDeliveries,
@@ -84,6 +89,24 @@ export async function attempt(
   };
   const kept = cameBack && (() => cameBack);
   return await recordAttempt(store, delivery, made, verdict, { pauseAfter, maxAttempts: 6 }, kept);
+}
+
+/** Reports attempts like a worker: `x` is a failed one (500), `t` a timeout, `.` a success; each takes 10 ms. */
+export async function report(
+  { id, url }: Pick<StoredSubscription, 'id' | 'url'>,
+  attempts: string,
+  slowBuckets = new Map(),
+) {
+  const run: AddressCounts = { ...newAttemptRun(), url, totalMs: 0, slowBuckets };
+  for (const one of attempts) {
+    time.nowMs += 10;
+    const label = one === 't' ? 'timeout' : '500';
+    if (one === '.') addSuccess(run, time.nowMs);
+    else addFailure(run, { label, sinceMs: time.nowMs, deliveryId: 'dlv_1', attemptNumber: 1 });
+  }
+  const addresses = new Map([[id, run]]);
+  const counts = { succeeded: 0, failed: 0, attemptBuckets: new Map(), arrivalBuckets: new Map(), addresses };
+  await addCounts(store, counts, time.nowMs);
 }
 
 export const begin = (job: Parameters<typeof beginAttempt>[1], atMs = time.nowMs, dueBeforeMs = 0) =>

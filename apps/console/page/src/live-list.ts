@@ -9,19 +9,21 @@ import { LIVE } from './refresh.ts';
 
 /**
  * `data` are the rows on screen, refreshed in place as long as they are on the first page. `changes` says in words what the list has
- * besides them, or is null; `showNewest` shows it. After the back button the list is as the user left it.
+ * besides them, or is null; `showNewest` shows it. `total` is how many match in all, for lists that say so. After the back button the list is
+ * as the user left it.
  */
 export function useLiveList<T extends { id: string }>(path: string, query: QueryParameters) {
   const queryClient = useQueryClient();
   const isBack = useNavigationType() === 'POP';
   const queryKey = [path, query];
-  const read = (cursor: string | null) => call<Page<T>>('GET', withQuery(path, { ...query, cursor }));
+  const read = (cursor: string | null) =>
+    call<Page<T> & { total?: number }>('GET', withQuery(path, { ...query, cursor }));
   const list = useInfiniteQuery({
     queryKey,
     queryFn: ({ pageParam }) => read(pageParam),
     initialPageParam: null as string | null,
     getNextPageParam: (page) => page.next_cursor,
-    select: ({ pages }) => pages.flatMap(({ data }) => data),
+    select: ({ pages }) => ({ rows: pages.flatMap(({ data }) => data), total: pages.at(-1)?.total }),
     placeholderData: keepPreviousData,
     refetchOnMount: isBack ? false : 'always',
     refetchOnReconnect: false,
@@ -31,7 +33,7 @@ export function useLiveList<T extends { id: string }>(path: string, query: Query
   const newest = useQuery({ queryKey: [...queryKey, 'newest'], queryFn: () => read(null), enabled: isShown, ...LIVE });
 
   const isNewer = isShown && newest.data !== undefined && newest.dataUpdatedAt >= list.dataUpdatedAt;
-  const live = isNewer ? compareRows(list.data, !list.hasNextPage, newest.data) : null;
+  const live = isNewer ? compareRows(list.data.rows, !list.hasNextPage, newest.data) : null;
   const showNewest = () => queryClient.setQueryData(queryKey, { pages: [newest.data], pageParams: [null] });
   // Nobody reads an empty list: its first rows appear by themselves.
   const isFirst = live !== null && live.rows.length === 0 && live.added > 0;
@@ -39,5 +41,6 @@ export function useLiveList<T extends { id: string }>(path: string, query: Query
   useEffect(() => {
     if (isFirst) void refetch();
   }, [isFirst, refetch]);
-  return { ...list, data: live?.rows ?? list.data, changes: live && changesText(live), showNewest };
+  const total = isNewer ? newest.data.total : list.data?.total;
+  return { ...list, data: live?.rows ?? list.data?.rows, total, changes: live && changesText(live), showNewest };
 }

@@ -149,12 +149,6 @@ export const useSearch = (q: string, limit: number) =>
     staleTime: 10_000,
   });
 
-/** Reads how many subscriptions match. */
-export const useSubscriptionCount = (query: QueryParameters) =>
-  useRead<SubscriptionsPage>(withQuery('/v1/subscriptions', { ...query, limit: 1 }), {
-    placeholderData: keepPreviousData,
-  }).data?.total;
-
 /** Returns the names of these subscriptions by id, as soon as they are loaded. A deleted one has none. */
 export function useNames(ids: readonly string[]): Map<string, SubscriptionName> {
   return useQueries({

@@ -1,18 +1,21 @@
 -- Adds to the counters of addresses in one hour, ranks the addresses, and keeps their health (core's health.ts), with a notice when a failing
 -- period begins or ends. It begins after HEALTH_RUN failures in a row, or if fewer than half of the attempts of the last HEALTH_MINUTES
 -- succeeded (of at least HEALTH_RUN). It ends after HEALTH_RUN successes in a row, or with a success if at least half of the attempts
--- that are both recent and since its beginning succeeded. Counts for an older url, or for a deleted subscription, leave the health alone.
+-- that are both recent and since its beginning succeeded; then the rate counts anew, from the next minute on. Counts for an older url, or for a deleted subscription, leave the health alone.
+-- What moves an address in a directory is announced: its first attempt, the begin and the end, and each digit more of its failed attempts.
 -- Fields of the health: w attempts "minute:succeeded:failed …", q failures in a row, fq the first of them, u successes in a row, ls last
--- success, e errors by label, since beginning of the failing period, nat newest notice of one, told whether this one had its notice.
+-- success, e errors by label, since beginning of the failing period, nat newest notice of one, told whether this one had its notice, ok the
+-- minute in which the last one ended.
+--@include announce
+--@include error-total
 --@include notify
 
--- The window with new counts, and its attempts and successes: all, and those since a minute.
+-- The window with new counts, and its attempts and successes since a minute.
 local function count(window, minute, succeeded, failed, sinceMinute)
-  local counted, attempts, good, attemptsSince, goodSince = '', 0, 0, 0, 0
+  local counted, attempts, good = '', 0, 0
   local function add(m, s, f)
     counted = counted .. string.format('%d:%d:%d ', m, s, f)
-    attempts, good = attempts + s + f, good + s
-    if m >= sinceMinute then attemptsSince, goodSince = attemptsSince + s + f, goodSince + s end
+    if m >= sinceMinute then attempts, good = attempts + s + f, good + s end
   end
   for m, s, f in string.gmatch(window, '(%d+):(%d+):(%d+)') do
     m, s, f = tonumber(m), tonumber(s), tonumber(f)
@@ -24,7 +27,7 @@ local function count(window, minute, succeeded, failed, sinceMinute)
     end
   end
   add(minute, succeeded, failed)
-  return counted, attempts, good, attemptsSince, goodSince
+  return counted, attempts, good
 end
 
 -- Adds errors [label, count, since, delivery, attempt] to those kept. Beyond MAX_ERROR_LABELS, the least frequent one goes.
@@ -54,18 +57,20 @@ local function mostFrequent(errors)
   return most and most[1] or ''
 end
 
+local function digits(number) return #string.format('%d', number) end
+
 -- A number that may be missing.
 local function or0(value) return tonumber(value) or 0 end
 
 local function keepHealth(sub, succeeded, failed, failedInARow, succeededInARow, firstFailedAtMs, lastSucceededAtMs, errors)
   local key = KEY_HEALTH .. sub
-  local old = call('HMGET', key, 'w', 'q', 'fq', 'u', 'e', 'since', 'nat', 'told')
+  local old = call('HMGET', key, 'w', 'q', 'fq', 'u', 'e', 'since', 'nat', 'told', 'ok')
   local row = succeeded > 0 and failedInARow or or0(old[2]) + failed
   local first = row == 0 and '' or succeeded == 0 and or0(old[2]) > 0 and old[3] or firstFailedAtMs
   local goodRow = failed > 0 and succeededInARow or or0(old[4]) + succeeded
   local since = or0(old[6])
-  local window, attempts, good, attemptsSince, goodSince =
-    count(old[1] or '', minute, succeeded, failed, math.floor(since / 60000))
+  local sinceMinute = since > 0 and math.floor(since / 60000) or or0(old[9]) + 1
+  local window, attempts, good = count(old[1] or '', minute, succeeded, failed, sinceMinute)
   call('HSET', key, 'w', window, 'q', row, 'fq', first, 'u', goodRow)
   if lastSucceededAtMs ~= '' then call('HSET', key, 'ls', lastSucceededAtMs) end
   local kept = old[5]
@@ -74,7 +79,7 @@ local function keepHealth(sub, succeeded, failed, failedInARow, succeededInARow,
     call('HSET', key, 'e', kept)
   end
   local begins = since == 0 and (row >= HEALTH_RUN or attempts >= HEALTH_RUN and 2 * good < attempts)
-  local ends = since > 0 and (goodRow >= HEALTH_RUN or row == 0 and 2 * goodSince >= attemptsSince)
+  local ends = since > 0 and (goodRow >= HEALTH_RUN or row == 0 and 2 * good >= attempts)
   if begins then
     since = or0(first ~= '' and first or nowMs)
     call('HSET', key, 'since', since)
@@ -85,9 +90,11 @@ local function keepHealth(sub, succeeded, failed, failedInARow, succeededInARow,
     call('HSET', key, 'told', 1, 'nat', nowMs)
     notify(nowMs, NOTICE_SUBSCRIPTION_FAILING, 's', sub, 'w', mostFrequent(kept), 'b', since)
   end
+  if not old[1] or begins or ends or since > 0 and digits(errorTotal(kept)) ~= digits(errorTotal(old[5])) then announce(sub) end
   if ends then
     call('ZREM', KEY_FAILING, sub)
     call('HDEL', key, 'since', 'told')
+    call('HSET', key, 'ok', minute)
     if old[8] then notify(nowMs, NOTICE_SUBSCRIPTION_RECOVERED, 's', sub, 'b', since) end
   end
   if kept and (ends or since == 0 and goodRow >= HEALTH_RUN) then call('HDEL', key, 'e') end

@@ -12,13 +12,20 @@ import { Empty } from '../parts/states.tsx';
 import { AddressBadges, statusOptions } from '../parts/status.tsx';
 import { environmentLabels, environments, typesText } from '../parts/subscription-fields.tsx';
 import { Ago } from '../parts/time.tsx';
-import { useSubscriptionCount, useSubscriptions } from '../queries.ts';
+import { useSubscriptions } from '../queries.ts';
 
 const statuses = statusOptions(['awaiting_validation', 'active', 'paused', 'refused']);
 
 const orders = [
   { value: 'newest', label: 'Newest first' },
   { value: 'url', label: 'By address' },
+  { value: 'worst', label: 'Worst first' },
+];
+
+const healths = [
+  { value: 'failing', label: 'Failing' },
+  { value: 'healthy', label: 'Healthy' },
+  { value: 'unknown', label: 'No attempts yet' },
 ];
 
 const columns: Column<Subscription>[] = [
@@ -69,12 +76,12 @@ const columns: Column<Subscription>[] = [
 ];
 
 export function SubscriptionsPage() {
-  const filters = useFilters(['status', 'environment', 'sort'], false);
+  const filters = useFilters(['status', 'health', 'environment', 'sort'], false);
   const search = useFilters(['q']);
   const query = { ...filters.filter, ...search.filter };
-  const isFiltered = Boolean(query.q || query.status || query.environment);
+  const isFiltered = Boolean(query.q || query.status || query.health || query.environment);
   const list = useSubscriptions(query);
-  const total = useSubscriptionCount(query);
+  const { total } = list;
   const create = (
     <Button component={Link} to="/subscriptions/new" leftSection={<IconPlus size={16} />}>
       New subscription
@@ -95,10 +102,11 @@ export function SubscriptionsPage() {
           placeholder="Address, description or id"
           value={search.filter.q}
           onChange={(q) => search.set('q', q)}
-          w={{ base: '100%', xs: 290 }}
+          w={{ base: '100%', xs: 280 }}
         />
-        <SelectFilter filters={filters} name="status" label="Status" data={statuses} widthPx={200} />
-        <SelectFilter filters={filters} name="environment" label="Environment" data={environments} widthPx={200} />
+        <SelectFilter filters={filters} name="status" label="Status" data={statuses} widthPx={185} />
+        <SelectFilter filters={filters} name="health" label="Health" data={healths} widthPx={150} />
+        <SelectFilter filters={filters} name="environment" label="Environment" data={environments} widthPx={175} />
         <Select
           aria-label="Order"
           data={orders}

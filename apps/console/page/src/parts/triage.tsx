@@ -86,7 +86,14 @@ function IncidentAlert({ incident }: { incident: Incident }) {
 }
 
 function Problems({ problems: { total, items } }: Pick<Overview, 'problems'>) {
-  const aside = total > items.length && <Note>{`The worst ${items.length} of ${countText(total)}`}</Note>;
+  const aside = (
+    <Group gap="sm">
+      {total > items.length && <Note>{`The worst ${items.length} of ${countText(total)}`}</Note>}
+      {items.some(({ failing_since }) => failing_since !== null) && (
+        <PageLink to="/subscriptions?health=failing&sort=worst">All failing</PageLink>
+      )}
+    </Group>
+  );
   return (
     <Section title="Needs attention" aside={aside} flush>
       <Stack component="ul" gap={0} m={0} p={0} style={{ listStyle: 'none' }}>
