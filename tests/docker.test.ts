@@ -100,14 +100,6 @@ describe('docker-compose.yml', () => {
     const given = { ...required, ...optional };
     expect(load[app](environmentOf(app, given))).toEqual(load[app]({ ...given, HOST: HOST!, PORT: PORT! }));
   });
-  it('passes on every setting in the README', () => {
-    const table = read('README.md').split(/^\| Setting .*$/m)[1]!;
-    const firstCells = table.split('\n').flatMap((row) => (row.startsWith('|') ? [row.split('|')[1]!] : []));
-    const named = firstCells.flatMap((cell) => [...cell.matchAll(/`([A-Z][A-Z_]+)`/g)].map((match) => match[1]!));
-    expect(named.length).toBeGreaterThan(25);
-    const taken = apps.flatMap((app) => Object.keys(services[app]!.environment));
-    expect(named.filter((name) => !taken.includes(name) && !name.endsWith('_FILE'))).toEqual([]);
-  });
   it('names missing variables, and gives no app the secrets of another', () => {
     const text = read('docker-compose.yml');
     for (const name of Object.keys(required)) {

@@ -1,21 +1,52 @@
 /** Ingest's settings. Only this file reads the environment. */
-import { loadSettings, parsedBy, publisherKeys, sharedSettings, wholeNumber } from '@posthorn/runtime';
+import { loadSettings, parsedBy, publisherKeys, setting, sharedSettings, wholeNumber } from '@posthorn/runtime';
 import { z } from 'zod';
 import type { Quota } from './publisher-quota.ts';
 
-const schema = z.object({
+/** Exported for docs/settings.md, which is generated from it. */
+export const ingestSettings = z.object({
   ...sharedSettings(3000),
-  PUBLISHER_KEYS: publisherKeys,
-  PUBLISHER_RATE_LIMIT: wholeNumber(0, 1_000_000).default(0),
-  PUBLISHER_QUOTA: parsedBy(parseQuota, 'must be 0, a percentage such as 50%, or a size such as 2gb').default({
-    share: 0.5,
-  }),
-  EVENT_SEARCH: z.enum(['on', 'off'], 'must be on or off').default('on'),
-  ACK_REPLICAS: wholeNumber(0, 100).default(0),
-  MAX_EVENT_BYTES: wholeNumber(256, 16 * 1024 * 1024).default(262_144),
+  PUBLISHER_KEYS: setting(
+    publisherKeys,
+    'Secrets',
+    'required',
+    '`name:environment:key,…` with environment `sandbox`, `production` or `both`; each key at least 24 characters',
+  ),
+  PUBLISHER_RATE_LIMIT: setting(
+    wholeNumber(0, 1_000_000).default(0),
+    'Publishers',
+    '`0`',
+    'maximum events per second for each publisher key; `0` is off',
+  ),
+  PUBLISHER_QUOTA: setting(
+    parsedBy(parseQuota, 'must be 0, a percentage such as 50%, or a size such as 2gb').default({
+      share: 0.5,
+    }),
+    'Publishers',
+    '`50%`',
+    "how much one publisher may have stored within the retention: a share of Redis's memory or a size (`2gb`); `0` is off",
+  ),
+  EVENT_SEARCH: setting(
+    z.enum(['on', 'off'], 'must be on or off').default('on'),
+    'Publishers',
+    '`on`',
+    '`on` or `off`: whether new events are found by session id, reference and user id',
+  ),
+  ACK_REPLICAS: setting(
+    wholeNumber(0, 100).default(0),
+    'Redis',
+    '`0`',
+    'replicas that must acknowledge an event before it is accepted: [Redis in production](redis.md)',
+  ),
+  MAX_EVENT_BYTES: setting(
+    wholeNumber(256, 16 * 1024 * 1024).default(262_144),
+    'Publishers',
+    '`262144`',
+    'maximum size of an event',
+  ),
 });
 
-export type IngestSettings = Readonly<z.infer<typeof schema>>;
+export type IngestSettings = Readonly<z.infer<typeof ingestSettings>>;
 
 const UNITS = ['b', 'kb', 'mb', 'gb'];
 
@@ -30,5 +61,5 @@ function parseQuota(text: string): Quota | null | undefined {
 
 /** Reads ingest's settings. Throws `SettingsError`. */
 export function loadIngestSettings(env: NodeJS.ProcessEnv): IngestSettings {
-  return loadSettings(schema, env);
+  return loadSettings(ingestSettings, env);
 }

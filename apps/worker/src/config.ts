@@ -6,7 +6,15 @@ import {
   MAX_RESPONSE_EXCERPT_BYTES,
   OWN_SECRET,
 } from '@posthorn/core';
-import { durationListMs, durationMs, loadSettings, parsedBy, sharedSettings, wholeNumber } from '@posthorn/runtime';
+import {
+  durationListMs,
+  durationMs,
+  loadSettings,
+  parsedBy,
+  setting,
+  sharedSettings,
+  wholeNumber,
+} from '@posthorn/runtime';
 import { checkUrl, parseNameServers, parseNetworks } from '@posthorn/sender';
 import { parseEncryptionKeys } from '@posthorn/signing';
 import { z } from 'zod';
@@ -14,28 +22,88 @@ import { z } from 'zod';
 /** Notices may be sent to any network, since whoever installs Posthorn chooses `NOTICE_URL`. */
 export const NOTICE_NETWORKS = parseNetworks('0.0.0.0/0,::/0');
 
-const schema = z
+/** Exported for docs/settings.md, which is generated from it. */
+export const workerSettings = z
   .object({
     ...sharedSettings(3002),
-    SECRET_ENCRYPTION_KEY: parsedBy(
-      parseEncryptionKeys,
-      'must be 32 bytes in base64, or several keys separated by commas',
+    SECRET_ENCRYPTION_KEY: setting(
+      parsedBy(parseEncryptionKeys, 'must be 32 bytes in base64, or several keys separated by commas'),
+      'Secrets',
+      'required',
+      '32 bytes in base64 that encrypt signing secrets (`openssl rand -base64 32`); several keys: [secrets](secrets.md)',
     ),
-    RETRY_DELAYS: durationListMs.default([...DEFAULT_RETRY_DELAYS_MS]),
-    ATTEMPT_TIMEOUT: durationMs.default(8_000),
-    PAUSE_AFTER: wholeNumber(1, 1_000_000).default(DEFAULT_PAUSE_AFTER),
-    RESPONSE_EXCERPT_BYTES: wholeNumber(0, MAX_RESPONSE_EXCERPT_BYTES).default(DEFAULT_RESPONSE_EXCERPT_BYTES),
-    WORKER_CONCURRENCY: wholeNumber(1, 10_000).default(100),
-    ADDRESS_CONCURRENCY: wholeNumber(1, 10_000).default(10),
-    HOST_CONCURRENCY: wholeNumber(1, 10_000).optional(),
-    RELEASE_RATE: wholeNumber(1, 10_000).default(50),
-    ALLOWED_PRIVATE_NETWORKS: parsedBy(parseNetworks, 'must be networks in CIDR form separated by commas').default([]),
-    DNS_SERVERS: parsedBy(
-      parseNameServers,
-      'must be IP addresses, with or without a port, separated by commas',
-    ).default([]),
-    NOTICE_URL: z.string().superRefine(checkNoticeUrl).optional(),
-    NOTICE_SECRET: z.string().regex(OWN_SECRET, 'must be 16 to 256 printable ASCII characters').optional(),
+    RETRY_DELAYS: setting(
+      durationListMs.default([...DEFAULT_RETRY_DELAYS_MS]),
+      'Delivery',
+      '`1m,5m,30m,2h,12h`',
+      'the pauses before the second and each further attempt',
+    ),
+    ATTEMPT_TIMEOUT: setting(
+      durationMs.default(8_000),
+      'Delivery',
+      '`8s`',
+      'time limit of an attempt; also of a validation by the console',
+    ),
+    PAUSE_AFTER: setting(
+      wholeNumber(1, 1_000_000).default(DEFAULT_PAUSE_AFTER),
+      'Delivery',
+      '`20`',
+      'consecutive failed deliveries after which an address is paused',
+    ),
+    RESPONSE_EXCERPT_BYTES: setting(
+      wholeNumber(0, MAX_RESPONSE_EXCERPT_BYTES).default(DEFAULT_RESPONSE_EXCERPT_BYTES),
+      'Delivery',
+      '`1024`',
+      'bytes kept of the response to a failed attempt or a validation, up to 16384; `0` keeps nothing that came back',
+    ),
+    WORKER_CONCURRENCY: setting(
+      wholeNumber(1, 10_000).default(100),
+      'Delivery',
+      '`100`',
+      'maximum attempts in flight per worker',
+    ),
+    ADDRESS_CONCURRENCY: setting(
+      wholeNumber(1, 10_000).default(10),
+      'Delivery',
+      '`10`',
+      'maximum attempts in flight per worker to one address',
+    ),
+    HOST_CONCURRENCY: setting(
+      wholeNumber(1, 10_000).optional(),
+      'Delivery',
+      'as `ADDRESS_CONCURRENCY`',
+      'maximum attempts in flight per worker to one host, and to one IP; addresses known to be fast do not count',
+    ),
+    RELEASE_RATE: setting(
+      wholeNumber(1, 10_000).default(50),
+      'Delivery',
+      '`50`',
+      'held and overdue deliveries released per second to one address',
+    ),
+    ALLOWED_PRIVATE_NETWORKS: setting(
+      parsedBy(parseNetworks, 'must be networks in CIDR form separated by commas').default([]),
+      'Addresses',
+      'none',
+      'CIDRs that the address guard allows, for development',
+    ),
+    DNS_SERVERS: setting(
+      parsedBy(parseNameServers, 'must be IP addresses, with or without a port, separated by commas').default([]),
+      'Addresses',
+      'those of the system',
+      'name servers for receivers, `ip` or `ip:port`, separated by commas',
+    ),
+    NOTICE_URL: setting(
+      z.string().superRefine(checkNoticeUrl).optional(),
+      'Operators',
+      'none',
+      'URL to POST notices to: pauses, refusals, failed deliveries, failing addresses, bulk replays, outages',
+    ),
+    NOTICE_SECRET: setting(
+      z.string().regex(OWN_SECRET, 'must be 16 to 256 printable ASCII characters').optional(),
+      'Operators',
+      'none; required with `NOTICE_URL`',
+      'the secret that signs notices, 16 to 256 printable ASCII characters',
+    ),
   })
   .superRefine((settings, context) => {
     if (settings.NOTICE_URL !== undefined && settings.NOTICE_SECRET === undefined) {
@@ -43,7 +111,7 @@ const schema = z
     }
   });
 
-export type WorkerSettings = Readonly<z.infer<typeof schema>>;
+export type WorkerSettings = Readonly<z.infer<typeof workerSettings>>;
 
 function checkNoticeUrl(text: string, context: z.RefinementCtx): void {
   const check = checkUrl(text, NOTICE_NETWORKS);
@@ -52,5 +120,5 @@ function checkNoticeUrl(text: string, context: z.RefinementCtx): void {
 
 /** Reads the worker's settings. Throws `SettingsError`. */
 export function loadWorkerSettings(env: NodeJS.ProcessEnv): WorkerSettings {
-  return loadSettings(schema, env);
+  return loadSettings(workerSettings, env);
 }

@@ -5,13 +5,18 @@ export { createMetrics, registerInstallation } from './metrics.ts';
 export { createRepeating } from './repeating.ts';
 export { type App, runApp, type Service, stopServices } from './service.ts';
 export {
+  documentedSettings,
   durationListMs,
   durationMs,
   loadSettings,
+  mayBeInFile,
   operatorTokens,
   parsedBy,
   publisherKeys,
+  SETTING_GROUPS,
+  type SettingDoc,
   type SharedSettings,
+  setting,
   sharedSettings,
   version,
   wholeNumber,

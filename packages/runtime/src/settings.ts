@@ -152,29 +152,140 @@ const networks = parsedBy((text) => {
   return list;
 }, 'must be networks in CIDR form separated by commas, such as 10.0.0.0/8');
 
+/** The sections of docs/settings.md, in order. */
+export const SETTING_GROUPS = [
+  'Secrets',
+  'Redis',
+  'HTTP',
+  'Publishers',
+  'Delivery',
+  'Addresses',
+  'Operators',
+  'Processes',
+] as const;
+
+/** What docs/settings.md says about a setting. */
+export interface SettingDoc {
+  group: (typeof SETTING_GROUPS)[number];
+  /** What it means. Markdown; one line. */
+  means: string;
+  /** The default as it would be written, or what applies without it. */
+  default: string;
+}
+
+const docs = z.registry<SettingDoc>();
+
+/** Returns the schema of a setting with its documentation. */
+export function setting<S extends z.ZodType>(
+  schema: S,
+  group: SettingDoc['group'],
+  shownDefault: string,
+  means: string,
+): S {
+  docs.add(schema, { group, means, default: shownDefault });
+  return schema;
+}
+
+/** The documentation of each setting of an app, by name. Throws for a setting that has none. */
+export function documentedSettings(schema: z.ZodObject): Map<string, SettingDoc> {
+  return new Map(
+    Object.entries(schema.shape).map(([name, one]) => {
+      const doc = docs.get(one);
+      if (doc === undefined) throw new Error(`The setting ${name} has no documentation: declare it with setting().`);
+      return [name, doc];
+    }),
+  );
+}
+
+/** Whether a setting may be in a file instead. */
+export const mayBeInFile = (name: string): boolean => SECRET_SETTINGS.has(name);
+
 /** Returns the schemas of the settings that all apps have (interface 2). `defaultPort` differs by app. */
 export function sharedSettings(defaultPort: number) {
   return {
-    REDIS_URL: redisUrl.default('redis://127.0.0.1:6379'),
-    REDIS_CLUSTER_NODES: hostsAndPorts.optional(),
-    REDIS_SENTINELS: hostsAndPorts.optional(),
-    REDIS_SENTINEL_NAME: z.string().default('mymaster'),
-    REDIS_SENTINEL_PASSWORD: z.string().optional(),
-    KEY_PREFIX: z
-      .string()
-      .regex(/^[A-Za-z0-9._:-]{1,64}$/, 'must be 1 to 64 of A-Z a-z 0-9 . _ : -')
-      .default('posthorn'),
-    PARTITIONS: wholeNumber(1, 256).default(1),
-    HOST: z.string().default('127.0.0.1'),
-    PORT: wholeNumber(0, 65_535).default(defaultPort),
-    OPERATIONS_PORT: wholeNumber(0, 65_535).optional(),
-    MAX_CLIENT_CONNECTIONS: wholeNumber(1, 10_000).default(5_000),
-    TRUSTED_PROXIES: networks.default([]),
-    RETENTION: durationMs.default(30 * 86_400_000),
-    SHUTDOWN_GRACE: durationMs.default(20_000),
-    LOG_LEVEL: z
-      .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], 'must be a level of pino')
-      .default('info'),
+    REDIS_URL: setting(
+      redisUrl.default('redis://127.0.0.1:6379'),
+      'Redis',
+      '`redis://127.0.0.1:6379`',
+      'Redis 7 or Valkey, with `noeviction` and `appendfsync always`; `rediss://` for TLS',
+    ),
+    REDIS_CLUSTER_NODES: setting(
+      hostsAndPorts.optional(),
+      'Redis',
+      'none',
+      'some nodes of a Redis Cluster, `host:port,…`; `REDIS_URL` then only sets user, password and TLS',
+    ),
+    REDIS_SENTINELS: setting(
+      hostsAndPorts.optional(),
+      'Redis',
+      'none',
+      'some sentinels, `host:port,…`; `REDIS_URL` then only sets user, password, database and TLS',
+    ),
+    REDIS_SENTINEL_NAME: setting(
+      z.string().default('mymaster'),
+      'Redis',
+      '`mymaster`',
+      'the name under which the sentinels watch the master',
+    ),
+    REDIS_SENTINEL_PASSWORD: setting(z.string().optional(), 'Redis', 'none', 'the password of the sentinels'),
+    KEY_PREFIX: setting(
+      z
+        .string()
+        .regex(/^[A-Za-z0-9._:-]{1,64}$/, 'must be 1 to 64 of A-Z a-z 0-9 . _ : -')
+        .default('posthorn'),
+      'Redis',
+      '`posthorn`',
+      'the beginning of all keys; several installations may share a Redis',
+    ),
+    PARTITIONS: setting(
+      wholeNumber(1, 256).default(1),
+      'Redis',
+      '`1`',
+      'into how many parts the data are divided, for a Redis Cluster; it cannot change after the first start',
+    ),
+    HOST: setting(z.string().default('127.0.0.1'), 'HTTP', '`127.0.0.1`', 'the address to listen on'),
+    PORT: setting(
+      wholeNumber(0, 65_535).default(defaultPort),
+      'HTTP',
+      '`3000` ingest, `3001` console, `3002` worker',
+      'the port to listen on',
+    ),
+    OPERATIONS_PORT: setting(
+      wholeNumber(0, 65_535).optional(),
+      'HTTP',
+      'none',
+      'a separate port for `/healthz`, `/readyz` and `/metrics`, which need not be public',
+    ),
+    MAX_CLIENT_CONNECTIONS: setting(
+      wholeNumber(1, 10_000).default(5_000),
+      'HTTP',
+      '`5000`',
+      'maximum connections from one client IP (IPv6: from one /64)',
+    ),
+    TRUSTED_PROXIES: setting(
+      networks.default([]),
+      'HTTP',
+      'none',
+      'CIDRs of the proxies whose `X-Forwarded-*` headers are trusted; `MAX_CLIENT_CONNECTIONS` does not apply to them',
+    ),
+    RETENTION: setting(
+      durationMs.default(30 * 86_400_000),
+      'Delivery',
+      '`30d`',
+      'how long deliveries are kept and failed ones can be replayed',
+    ),
+    SHUTDOWN_GRACE: setting(
+      durationMs.default(20_000),
+      'Processes',
+      '`20s`',
+      'time limit for finishing work in flight on SIGTERM',
+    ),
+    LOG_LEVEL: setting(
+      z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], 'must be a level of pino').default('info'),
+      'Processes',
+      '`info`',
+      'the least important level that is logged: `trace`, `debug`, `info`, `warn`, `error`, `fatal` or `silent`',
+    ),
   };
 }
 

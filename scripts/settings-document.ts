@@ -1,0 +1,54 @@
+/** The text of docs/settings.md, from the schemas of the apps' settings. */
+import { documentedSettings, mayBeInFile, SETTING_GROUPS, type SettingDoc } from '@posthorn/runtime';
+import type { z } from 'zod';
+import { consoleSettings } from '../apps/console/src/config.ts';
+import { ingestSettings } from '../apps/ingest/src/config.ts';
+import { workerSettings } from '../apps/worker/src/config.ts';
+
+/** The schema of each app. */
+export const SETTINGS: Record<string, z.ZodObject> = {
+  ingest: ingestSettings,
+  worker: workerSettings,
+  console: consoleSettings,
+};
+
+interface Row extends SettingDoc {
+  name: string;
+  apps: string[];
+}
+
+/** The text of docs/settings.md. */
+export function settingsDocument(): string {
+  const rows = new Map<string, Row>();
+  for (const [app, schema] of Object.entries(SETTINGS)) {
+    for (const [name, doc] of documentedSettings(schema)) {
+      const row = rows.get(name);
+      if (row) row.apps.push(app);
+      else rows.set(name, { ...doc, name, apps: [app] });
+    }
+  }
+  const sections = SETTING_GROUPS.map((group) => {
+    const members = [...rows.values()].filter((row) => row.group === group);
+    return [
+      `## ${group}`,
+      '',
+      '| Setting | Default | Apps | |',
+      '| --- | --- | --- | --- |',
+      ...members.map(line),
+    ].join('\n');
+  });
+  return `${INTRODUCTION}\n${sections.join('\n\n')}\n`;
+}
+
+const INTRODUCTION = `<!-- Written by \`npm run settings-doc\` from the schemas in apps/*/src/config.ts. Change those. -->
+
+# Settings
+
+Every process reads its settings from the environment once, at its start. An invalid or missing one ends it with exit code 1 and a message that names each variable. Durations are a number and
+\`ms\`, \`s\`, \`m\`, \`h\` or \`d\`. A blank variable counts as not set. A setting marked with * may be in a file instead: \`<NAME>_FILE\` is its path, and a list may then have one entry per line.
+`;
+
+function line({ name, apps, default: shown, means }: Row): string {
+  const where = apps.length === Object.keys(SETTINGS).length ? 'all' : apps.join(', ');
+  return `| \`${name}\`${mayBeInFile(name) ? ' *' : ''} | ${shown} | ${where} | ${means} |`;
+}
