@@ -27,6 +27,11 @@ const idOf = ({ deliveryId, generation }: Pick<DeliveryJob, 'deliveryId' | 'gene
 
 export function createBroker(now: () => number) {
   const entries = new Map<string, Entry>();
+  const add = (job: DeliveryJob, delayMs: number) => {
+    const id = idOf(job);
+    if (entries.has(id)) return;
+    entries.set(id, { job, dueAtMs: now() + delayMs, token: undefined, lostAtMs: 0, failed: false });
+  };
   const live = () => [...entries.values()].filter(({ failed }) => !failed);
   return {
     /** The producer of a process. Each operation on one job passes the process's gate, so that the process may stop before it. */
@@ -37,9 +42,7 @@ export function createBroker(now: () => number) {
         async add(_partition, jobs) {
           for (const { delayMs = 0, isRetry: _, ...job } of jobs) {
             await pass();
-            const id = idOf(job);
-            if (entries.has(id)) continue;
-            entries.set(id, { job, dueAtMs: now() + delayMs, token: undefined, lostAtMs: 0, failed: false });
+            add(job, delayMs);
           }
         },
         async missing(_partition, jobs) {
@@ -61,6 +64,10 @@ export function createBroker(now: () => number) {
         counts: async () => ({ waiting: 0, active: 0, delayed: 0, failed: 0 }),
         close: async () => undefined,
       };
+    },
+    /** Adds first jobs, as the scripts that make deliveries do in the same step. */
+    addFirst: (jobs: readonly DeliveryJob[]) => {
+      for (const job of jobs) add(job, 0);
     },
     /** Takes the job that has been due for longest and that no worker has. */
     take(): TakenJob | undefined {

@@ -1,6 +1,6 @@
 /** Maps each script that Redis has run to a step of the rules: the model takes the same step, and the result must be the same. */
 import { expect } from '@jest/globals';
-import type { AttemptError, FailureReason } from '@posthorn/core';
+import type { AttemptError, DeliveryJob, EventRef, FailureReason } from '@posthorn/core';
 import {
   type Address,
   attempted,
@@ -35,6 +35,17 @@ export interface Model {
 }
 
 type Args = readonly string[];
+
+/** The deliveries that got their first job in the step that made them. */
+export function firstJobs(script: string, [, ...args]: Args, answer: unknown): DeliveryJob[] {
+  const jobs = (event: string | undefined, pairs: Args, states: readonly unknown[]) =>
+    groups(2, pairs).flatMap(([subscriptionId = '', deliveryId = ''], i) =>
+      states[i] === 'pending' ? [{ deliveryId, generation: 0, subscriptionId, event: event as EventRef }] : [],
+    );
+  if (script === 'storeEvent') return jobs(args[5], args.slice(13), (answer as unknown[]).slice(1));
+  return script === 'createDeliveries' ? jobs(args[0], args.slice(5), answer as unknown[]) : [];
+}
+
 const groups = (size: number, flat: Args) =>
   Array.from({ length: flat.length / size }, (_, i) => flat.slice(i * size, (i + 1) * size));
 
@@ -63,7 +74,7 @@ export function explain(model: Model, script: string, [, ...args]: Args, answer:
   switch (script) {
     case 'storeEvent': {
       const [taken, ...states] = answer as string[];
-      if (taken === '') make(args[5]!, args[7]!, args.slice(12), states);
+      if (taken === '') make(args[5]!, args[7]!, args.slice(13), states);
       return;
     }
     case 'createDeliveries':
@@ -194,7 +205,8 @@ export function explain(model: Model, script: string, [, ...args]: Args, answer:
         const before = addresses.get(args[0]!)!;
         const next = model.operation(before)!;
         expect(next).toBeDefined();
-        const needsNoTrial = next.resuming && !before.resuming && answer === 'active';
+        const [status] = answer as unknown[];
+        const needsNoTrial = next.resuming && !before.resuming && status === 'active';
         if (needsNoTrial) {
           const ofAddress = [...deliveries.values()].filter(({ address }) => address === args[0]);
           expect(ofAddress.filter(({ status }) => status === 'held')).toEqual([]);

@@ -7,9 +7,11 @@ import type { SendResult } from '@posthorn/sender';
 import { createSecretBox, newSigningSecret } from '@posthorn/signing';
 import {
   changeSubscription,
+  createMatcher,
   deleteSubscription,
   loadDeliveries,
   loadSubscriptions,
+  type Matcher,
   newSubscription,
   partitionPrefix,
   type Store,
@@ -28,7 +30,7 @@ import { createWorkerMetrics } from '../../apps/worker/src/metrics.ts';
 import { createRequestSigner } from '../../apps/worker/src/sign-request.ts';
 import { Slots } from '../../apps/worker/src/slots.ts';
 import { AFTER_ERROR_MS, createBroker } from './broker.ts';
-import { explain, type Model } from './explain.ts';
+import { explain, firstJobs, type Model } from './explain.ts';
 import { activity, createProcess, never, type Process, storeOf, type Task } from './processes.ts';
 import {
   isOver,
@@ -92,10 +94,13 @@ export class System {
   private readonly taken = new Set<string>();
   private readonly workers: Worker[];
   private readonly raw: Store;
+  /** Of a long-lived ingest process, which never reads again because of the time. */
+  private readonly matcher: Matcher;
   private nonce = 0;
 
   constructor(store: Store) {
     this.raw = store;
+    this.matcher = createMatcher(store, () => 0);
     this.workers = Array.from({ length: WORKERS }, () => this.newWorker());
   }
 
@@ -125,6 +130,7 @@ export class System {
     const context: IngestContext = {
       store,
       producer: this.broker.producerFor(process.pass),
+      matcher: this.matcher,
       logger,
       clock: this.clock,
       isSearchOn: true,
@@ -435,6 +441,7 @@ export class System {
     if (!script) return;
     try {
       explain(this.model, script, args.flat().map(String), answer);
+      this.broker.addFirst(firstJobs(script, args.flat().map(String), answer));
     } catch (error) {
       activity.failure ??= error;
     }

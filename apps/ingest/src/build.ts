@@ -19,7 +19,7 @@ import {
   registerInstallation,
   systemClock,
 } from '@posthorn/runtime';
-import { announceSearch, createReplicaWait } from '@posthorn/store';
+import { announceSearch, createMatcher, createReplicaWait } from '@posthorn/store';
 import type { IngestSettings } from './config.ts';
 import { measureRequests } from './metrics.ts';
 import { createPublisherQuota } from './publisher-quota.ts';
@@ -44,6 +44,7 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
   const context: PublisherContext = {
     store,
     producer,
+    matcher: createMatcher(store),
     logger,
     clock,
     maxEventBytes: settings.MAX_EVENT_BYTES,

@@ -16,9 +16,10 @@ import {
 import { type DispatchContext, makeDeliveries } from '@posthorn/dispatch';
 import { fieldErrors } from '@posthorn/http';
 import type { Clock } from '@posthorn/runtime';
-import { findMatches, storeEvent, TooFewReplicas } from '@posthorn/store';
+import { findMatches, type Match, type Matcher, storeEvent, TooFewReplicas } from '@posthorn/store';
 
 export interface IngestContext extends DispatchContext {
+  matcher: Matcher;
   clock: Clock;
   maxEventBytes: number;
   /** Whether new events are added to the search index (`EVENT_SEARCH`). */
@@ -26,6 +27,9 @@ export interface IngestContext extends DispatchContext {
   /** Resolves once enough replicas have acknowledged all writes; undefined if `ACK_REPLICAS` is 0. */
   onReplicas: (() => Promise<void>) | undefined;
 }
+
+/** After so many matches that were outdated at once, an event goes to the subscriptions that it matched when it arrived. */
+const MAX_CHECKED_MATCHES = 2;
 
 /** `deliveries`: how many the event has. `conflict`: the id belongs to an event with other content in the same environment. */
 export type IngestResult =
@@ -44,15 +48,10 @@ export async function ingestEvent(
   keyEnvironment: SubscriptionEnvironment,
 ): Promise<IngestResult> {
   const nowMs = context.clock.now();
-  const { event, searchTerms, hadId, hadCreatedAt } = parseEvent(input, nowMs, context.maxEventBytes);
+  const parsed = parseEvent(input, nowMs, context.maxEventBytes);
+  const { event, hadCreatedAt } = parsed;
   checkEnvironment(event.environment, keyEnvironment);
-  const subscriptionIds = await findMatches(context.store, event);
-  const stored = { ref: eventRef(event), event, acceptedAtMs: nowMs, subscriptionIds };
-  const result = await storeEvent(context.store, stored, {
-    withDeliveries: true,
-    isNewId: !hadId,
-    searchTerms: context.isSearchOn ? searchTerms : [],
-  });
+  const { stored, result } = await matchAndStore(context, parsed, nowMs);
   const isNew = 'created' in result;
   if (!isNew && !isSameEvent(result.kept.event, event, hadCreatedAt)) return { kind: 'conflict', event };
   const deliveries = await (isNew
@@ -60,6 +59,25 @@ export async function ingestEvent(
     : makeDeliveries(context, result.kept));
   await untilReplicated(context);
   return { kind: isNew ? 'accepted' : 'duplicate', event, deliveries };
+}
+
+/** Matches an event and stores it. Where subscriptions change meanwhile, again. */
+async function matchAndStore(
+  { store, matcher, isSearchOn }: IngestContext,
+  { event, hadId, searchTerms }: ReturnType<typeof parseEvent>,
+  acceptedAtMs: number,
+) {
+  const ref = eventRef(event);
+  const options = { withDeliveries: true, isNewId: !hadId, searchTerms: isSearchOn ? searchTerms : [] };
+  let match: Match | undefined;
+  for (let tries = 0; tries < MAX_CHECKED_MATCHES; tries++) {
+    match = await matcher.match(event, match);
+    const stored = { ref, event, acceptedAtMs, subscriptionIds: match.subscriptionIds };
+    const result = await storeEvent(store, stored, { ...options, match });
+    if (result !== 'outdated') return { stored, result };
+  }
+  const stored = { ref, event, acceptedAtMs, subscriptionIds: await findMatches(store, event) };
+  return { stored, result: await storeEvent(store, stored, options) };
 }
 
 async function untilReplicated({ onReplicas }: IngestContext): Promise<void> {

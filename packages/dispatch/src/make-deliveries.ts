@@ -1,5 +1,4 @@
 /** Fan-out: makes the deliveries of a stored event and their first jobs, and finishes interrupted fan-outs. */
-import { partitionOf } from '@posthorn/core';
 import {
   type CreatedDelivery,
   confirmFanOut,
@@ -11,30 +10,28 @@ import {
 import type { DispatchContext } from './context.ts';
 
 /**
- * Makes the deliveries of a stored event, except those in `created`, and adds the first jobs of all of them. Returns the event's
+ * Makes the deliveries of a stored event with their first jobs, except those in `created`, which have theirs. Returns the event's
  * number of deliveries. Repeatable: the ids of a delivery and of its job follow from the event and the subscription.
  * Throws the error of Redis.
  */
 export async function makeDeliveries(
-  { store, producer, logger }: DispatchContext,
+  { store, logger }: Pick<DispatchContext, 'store' | 'logger'>,
   stored: StoredEvent,
   created: readonly CreatedDelivery[] = [],
 ): Promise<number> {
-  const done = new Set(created.map(({ subscriptionId }) => subscriptionId));
-  const missing = stored.subscriptionIds.filter((id) => !done.has(id));
-  const deliveries = [
-    ...created,
-    ...(missing.length > 0 ? await createDeliveries(store, { ...stored, subscriptionIds: missing }) : []),
-  ];
-  const jobs = deliveries
-    .filter(({ state }) => state === 'pending')
-    .map(({ deliveryId, subscriptionId }) => ({ deliveryId, generation: 0, subscriptionId, event: stored.ref }));
-  const byPartition = Map.groupBy(jobs, ({ subscriptionId }) => partitionOf(subscriptionId, store.partitions));
-  await Promise.all([...byPartition].map(([partition, added]) => producer.add(partition, added)));
-  // Everything is stored, so the caller does not wait for this. If it fails, the fan-out is repeated later and changes nothing.
-  if (missing.length > 0)
+  let count = countMade(created);
+  if (created.length < stored.subscriptionIds.length) {
+    const done = new Set(created.map(({ subscriptionId }) => subscriptionId));
+    const subscriptionIds = stored.subscriptionIds.filter((id) => !done.has(id));
+    count += countMade(await createDeliveries(store, { ...stored, subscriptionIds }));
+    // Everything is stored, so the caller does not wait for this. If it fails, the fan-out is repeated later and changes nothing.
     confirmFanOut(store, stored.ref).catch((err: unknown) => logger.warn({ err }, 'fan_out.confirm_failed'));
-  return deliveries.filter(({ state }) => state !== 'none').length;
+  }
+  return count;
+}
+
+function countMade(deliveries: readonly CreatedDelivery[]): number {
+  return deliveries.reduce((count, { state }) => count + Number(state !== 'none'), 0);
 }
 
 /** A fan-out that is not confirmed for this long was interrupted. */

@@ -1,5 +1,5 @@
 /** Opens what the functions of this package work with: the store, and the producer of the queue. */
-import { createProducer } from '@posthorn/queue';
+import { createProducer, FIRST_JOB_LUA } from '@posthorn/queue';
 import { aliveWorkers, openStore, readServerState, readBacklog as readStored } from '@posthorn/store';
 import type { DispatchContext, StoreAndQueue } from './context.ts';
 
@@ -12,6 +12,7 @@ export function openStorage(settings: Parameters<typeof openStore>[0], logger: D
     failFastAfterMs: FAIL_FAST_AFTER_MS,
     onError: (err) => logger.warn({ err }, 'redis.failed'),
     onWarning: (text) => logger.warn({}, text),
+    firstJobLua: FIRST_JOB_LUA,
     beforeOpen: () => producer.ready(),
   });
   const { store, partitionPrefixes, onError } = storage;

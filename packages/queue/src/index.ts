@@ -1,4 +1,5 @@
 /** The public interface of the queue. */
+
 export {
   type Consumer,
   type ConsumerOptions,
@@ -7,4 +8,5 @@ export {
   isJobGone,
   type JobOutcome,
 } from './consumer.ts';
+export { FIRST_JOB_LUA } from './first-job.ts';
 export { createProducer, type Producer } from './producer.ts';

@@ -17,6 +17,7 @@ function fixedKeys(store: Store): [key: string, type: string][] {
     [keys.leaseKey(prefix, 'maintenance'), 'string'],
     [keys.leaseKey(prefix, 'notifier'), 'string'],
     [keys.replicatedKey(prefix), 'string'],
+    [keys.topicsVersionKey(prefix), 'string'],
     [keys.replaysKey(prefix), 'zset'],
     [keys.replayingKey(prefix), 'set'],
     [keys.failingKey(prefix), 'zset'],

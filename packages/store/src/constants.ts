@@ -81,6 +81,7 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   KEY_SUBSCRIPTION_CHANGES: key(keys.subscriptionChangesKey('')),
   KEY_SUBSCRIPTIONS: key(keys.subscriptionsKey('', '')),
   KEY_TOPIC: key(keys.topicKey('', '')),
+  KEY_TOPICS_VERSION: key(keys.topicsVersionKey('')),
   KEY_WORKERS: key(keys.workersKey('')),
   KEY_WORKERS_SEEN: key(keys.workersSeenKey('')),
   ...words('KEY_', keys.LANES, (lane) => key(keys.laneKey('', lane, ''))),

@@ -20,7 +20,7 @@ export interface StoredEvent {
   event: Event;
   acceptedAtMs: number;
   /** The subscriptions it was matched to: a repeated publish goes to the same ones. */
-  subscriptionIds: string[];
+  subscriptionIds: readonly string[];
 }
 
 /** The subscriptions, of all partitions, that an event matches now. Reads two sets per partition, whatever the number of subscriptions. */

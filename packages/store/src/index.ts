@@ -19,6 +19,7 @@ export * from './health.ts';
 export { type Duty, type Lane, partitionPrefix } from './keys.ts';
 export * from './lanes.ts';
 export * from './lists.ts';
+export { createMatcher, type Match, type Matcher } from './matcher.ts';
 export { type CreatedDelivery, createDeliveries, storeEvent } from './new-deliveries.ts';
 export * from './notices.ts';
 export { BadCursor, type Page } from './page.ts';

@@ -49,6 +49,8 @@ export const subscriptionsKeys = (prefix: string, status: SubscriptionStatus) =>
   (status === 'active' ? [status, RESUMING] : [status]).map((stored) => subscriptionsKey(prefix, stored));
 /** Set of the subscriptions that listen on one topic (core's match.ts). */
 export const topicKey = (prefix: string, topic: string) => `${prefix}:topic:${topic}`;
+/** Counter of the changes to topics, in this partition and in others: ingest keeps what it has matched as long as it stays the same. */
+export const topicsVersionKey = (prefix: string) => `${prefix}:topics_version`;
 /** Sorted set of the deliveries with one status, by creation. Each delivery is in exactly one of them. */
 export const byStatusKey = (prefix: string, status: string) => `${prefix}:by_status:${status}`;
 /** Stream of a subscription's deliveries in the order they were made: a third of a sorted set's memory. */

@@ -12,12 +12,24 @@ import {
   unscopedRef,
 } from './events.ts';
 import { eventKey, fanningOutKey, partitionPrefix } from './keys.ts';
+import type { Match } from './matcher.ts';
 import { type CreatedState, runScript } from './scripts.ts';
 import { searchEntries } from './search-index.ts';
 import type { Store } from './store.ts';
 
 /** Deliveries made by one script: a few milliseconds of Redis. */
 const CHUNK = 200;
+
+/** What `storeEvent` may be told. */
+interface StoreOptions {
+  withDeliveries?: boolean;
+  isNewId?: boolean;
+  searchTerms?: readonly SearchTerm[];
+  match?: Match | undefined;
+}
+
+/** The event stored before, or the deliveries that were made. */
+type Stored = { kept: StoredEvent } | { created: CreatedDelivery[] };
 
 export interface CreatedDelivery {
   deliveryId: string;
@@ -29,13 +41,24 @@ export interface CreatedDelivery {
  * Stores an event unless its id is taken in its environment, and makes those of its deliveries that are in the same partition, in one
  * step. With one partition these are all of them. Returns the event stored before, or the deliveries made. Until `confirmFanOut`,
  * an event whose other deliveries are still to be made is in the list that `interruptedFanOuts` reads. With `isNewId` the id was
- * just made, so no event stored before can have it. The event is added to the search index under `searchTerms`.
+ * just made, so no event stored before can have it. The event is added to the search index under `searchTerms`. With `match`, of which
+ * `stored.subscriptionIds` are, nothing is stored if a subscription was changed since: returns 'outdated'.
  */
 export async function storeEvent(
   store: Store,
   stored: StoredEvent,
-  options: { withDeliveries?: boolean; isNewId?: boolean; searchTerms?: readonly SearchTerm[] } = {},
-): Promise<{ kept: StoredEvent } | { created: CreatedDelivery[] }> {
+  options?: StoreOptions & { match?: undefined },
+): Promise<Stored>;
+export async function storeEvent(
+  store: Store,
+  stored: StoredEvent,
+  options: StoreOptions,
+): Promise<Stored | 'outdated'>;
+export async function storeEvent(
+  store: Store,
+  stored: StoredEvent,
+  options: StoreOptions = {},
+): Promise<Stored | 'outdated'> {
   const { ref, event, acceptedAtMs, subscriptionIds } = stored;
   const partition = partitionOf(event.id, store.partitions);
   const prefix = prefixOfEvent(store, ref);
@@ -52,8 +75,10 @@ export async function storeEvent(
     nowMs: acceptedAtMs,
     ...streamLimits(store, acceptedAtMs),
     ...searchEntries(store, stored, options.searchTerms ?? []),
+    topicsVersion: options.match?.versions[partition],
     deliveries,
   });
+  if (result === 'outdated') return result;
   if ('stored' in result) return { kept: decodeEvent(result.isUnscoped ? unscopedRef(event.id) : ref, result.stored) };
   const created = withStates(deliveries, result.states);
   await keepForHeld(store, stored, created);

@@ -7,7 +7,7 @@ import type { Cluster, Redis } from 'ioredis';
 import { HELD_NOW } from './constants.ts';
 import { composeScript, encodeArguments, type Script, script, type Values } from './script.ts';
 
-/** `pending`: its first job must be added; `alreadyQueued`: it is parked, or has had its first job; `none`: the subscription is gone. */
+/** `pending`: its first job is in the queue, if the store was opened with one; `alreadyQueued`: it is parked, or has had its first job; `none`: the subscription is gone. */
 const CREATED_STATES = ['pending', 'held', 'alreadyQueued', 'none'] as const;
 export type CreatedState = (typeof CREATED_STATES)[number];
 const REPLAY_REFUSALS = ['gone', 'not_failed', 'too_late', 'not_active'] as const;
@@ -44,10 +44,11 @@ function records(reply: unknown, size: number): string[][] {
 
 export const scripts = {
   storeEvent: script(
-    'eventKey unscopedKey? text expiresAtMs fanningOutKey? event kind nowMs oldestMs lifeMs search searchUntilMs ...deliveries(subscriptionId deliveryId)',
-    (reply): { stored: string; isUnscoped: boolean } | { states: CreatedState[] } => {
+    'eventKey unscopedKey? text expiresAtMs fanningOutKey? event kind nowMs oldestMs lifeMs search searchUntilMs topicsVersion? ...deliveries(subscriptionId deliveryId)',
+    (reply): { stored: string; isUnscoped: boolean } | { states: CreatedState[] } | 'outdated' => {
       const [stored, ...rest] = list(reply);
       if (stored === '') return { states: rest.map(createdState) };
+      if (stored === 'outdated') return stored;
       return { stored: String(stored), isUnscoped: rest[0] === 'unscoped' };
     },
   ),
@@ -110,7 +111,7 @@ export const scripts = {
   ),
   saveSubscription: script(
     'id expectedRevision status createdAtMs topics nowMs:number retentionMs:number auditEntry:audit? statusReason? ...fields(field value)',
-    (reply) => reply !== -1,
+    (reply) => (reply === -1 ? { isSaved: false } : { isSaved: true, isTopicChange: isOne(list(reply)[1]) }),
   ),
   deleteSubscription: script('id nowMs:number retentionMs:number auditEntry:audit', isOne),
   readChanges: script('position? limit ...statuses(status)', (reply) => {
@@ -179,11 +180,13 @@ export function fieldList(
 
 const texts = new Map<string, string>();
 
-/** Gives a connection one command for each script. Throws where a script's file is missing. */
-export function defineScripts(redis: Redis | Cluster): void {
+/** Gives a connection one command for each script. `firstJobLua` replaces lua/lib/first-job.lua. Throws where a script's file is missing. */
+export function defineScripts(redis: Redis | Cluster, firstJobLua?: string): void {
+  const parts = firstJobLua === undefined ? {} : { 'first-job': firstJobLua };
   for (const [name, script] of Object.entries(scripts)) {
-    const lua = texts.get(name) ?? composeScript(name, script);
-    texts.set(name, lua);
+    const id = `${name} ${firstJobLua ?? ''}`;
+    const lua = texts.get(id) ?? composeScript(name, script, parts);
+    texts.set(id, lua);
     redis.defineCommand(commandName(name), { lua, numberOfKeys: 1 });
   }
 }

@@ -12,10 +12,10 @@ const rejection = (promise: Promise<unknown>) =>
     (error: unknown) => error,
   );
 
-describe.each([true, false])('a closed connection, automatic pipelines %s', (autoPipelining) => {
+describe.each([true, false])('a closed connection, joined writes %s', (joinWrites) => {
   let redis: Redis | Cluster;
   beforeEach(async () => {
-    redis = connectRedis({ REDIS_URL: testRedisUrl() }, { autoPipelining });
+    redis = connectRedis({ REDIS_URL: testRedisUrl() }, { joinWrites });
     await redis.ping();
     redis.disconnect();
   });

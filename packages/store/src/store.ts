@@ -5,6 +5,7 @@ import { Cluster, Redis } from 'ioredis';
 import { checkKeys } from './check-keys.ts';
 import { checkServer } from './check-server.ts';
 import { failFast } from './fail-fast.ts';
+import { joinWrites } from './join-writes.ts';
 import { allPrefixes, installationKey } from './keys.ts';
 import { createOutageReport } from './outage-report.ts';
 import { defineScripts } from './scripts.ts';
@@ -55,19 +56,20 @@ const MAX_RECONNECT_DELAY_MS = 1_000;
  */
 export function connectRedis(settings: RedisSettings, options: ConnectOptions = {}): Redis | Cluster {
   const redis = typeErrors(connect(settings, options));
+  if (options.joinWrites) joinWrites(redis);
   if (options.failFastAfterMs !== undefined) failFast(redis, options.failFastAfterMs);
   return redis;
 }
 
 interface ConnectOptions {
   failFastAfterMs?: number;
-  autoPipelining?: boolean;
+  /** Sends the commands of one turn of the event loop in one write. Not for connections that block. */
+  joinWrites?: boolean;
 }
 
 function connect(settings: RedisSettings, options: ConnectOptions): Redis | Cluster {
   const { REDIS_CLUSTER_NODES: nodes = [], REDIS_SENTINELS: sentinels = [] } = settings;
   const common = {
-    enableAutoPipelining: options.autoPipelining ?? false,
     maxRetriesPerRequest: options.failFastAfterMs === undefined ? null : 1,
     connectTimeout: 5_000,
     socketTimeout: SILENCE_MS,
@@ -85,9 +87,7 @@ function connect(settings: RedisSettings, options: ConnectOptions): Redis | Clus
     ...(isTls && { tls: {} }),
   };
   if (nodes.length > 0) {
-    const { enableAutoPipelining } = common;
-    const options = { enableAutoPipelining, clusterRetryStrategy: reconnectDelayMs, redisOptions };
-    return settleConnect(new Cluster([...nodes], options));
+    return settleConnect(new Cluster([...nodes], { clusterRetryStrategy: reconnectDelayMs, redisOptions }));
   }
   const { REDIS_SENTINEL_NAME: name = 'mymaster', REDIS_SENTINEL_PASSWORD: sentinelPassword } = settings;
   return new Redis({
@@ -128,13 +128,15 @@ export function openStore(
     failFastAfterMs?: number;
     onError: (error: Error) => void;
     onWarning?: (text: string) => void;
+    /** The Lua function `addFirstJob` of the queue. Without it, new deliveries get no job (until maintenance notices). */
+    firstJobLua?: string;
     /** Is awaited before the store opens, once Redis can be used. */
     beforeOpen?: () => Promise<void>;
   },
 ) {
   const { KEY_PREFIX: prefix, PARTITIONS: partitions, RETENTION: retentionMs } = settings;
-  const redis = connectRedis(settings, { ...options, autoPipelining: true });
-  defineScripts(redis);
+  const redis = connectRedis(settings, { ...options, joinWrites: true });
+  defineScripts(redis, options.firstJobLua);
   const store: Store = { redis, prefix, partitions, retentionMs };
   let state: 'waiting' | 'open' | 'stopped' = 'waiting';
   const reportOutage = createOutageReport(settings, (text) => {

@@ -16,6 +16,7 @@ import {
 } from '@posthorn/core';
 import { DELETED } from './constants.ts';
 import { prefixOfSubscription, RESUMING, subscriptionKey } from './keys.ts';
+import { announceTopics } from './matcher.ts';
 import { decodeCameBack, encodeCameBack } from './responses.ts';
 import { fieldList, runScript } from './scripts.ts';
 import type { Store } from './store.ts';
@@ -85,7 +86,8 @@ export async function saveSubscription(
   const { id } = subscription;
   const fields = encodeFields(subscription);
   if (options.resetFailures || subscription.revision === '') fields.consecutive_failures = 0;
-  return await runScript(store, 'saveSubscription', prefixOfSubscription(store, id), {
+  const prefix = prefixOfSubscription(store, id);
+  const saved = await runScript(store, 'saveSubscription', prefix, {
     id,
     expectedRevision: subscription.revision,
     status: subscription.resuming ? RESUMING : subscription.status,
@@ -97,6 +99,8 @@ export async function saveSubscription(
     statusReason: subscription.statusReason ?? undefined,
     fields: fieldList(fields),
   });
+  if (saved.isTopicChange) await announceTopics(store, prefix);
+  return saved.isSaved;
 }
 
 /**
@@ -142,12 +146,15 @@ export async function deleteSubscription(
   nowMs: number,
   by: Pick<AuditEntry, 'operator' | 'detail'>,
 ): Promise<boolean> {
-  return await runScript(store, 'deleteSubscription', prefixOfSubscription(store, id), {
+  const prefix = prefixOfSubscription(store, id);
+  const isDeleted = await runScript(store, 'deleteSubscription', prefix, {
     id,
     nowMs,
     retentionMs: store.retentionMs,
     auditEntry: { ...by, action: 'subscription.deleted', subscriptionId: id },
   });
+  if (isDeleted) await announceTopics(store, prefix);
+  return isDeleted;
 }
 
 function encodeFields(subscription: StoredSubscription): Record<string, string | number> {

@@ -1,5 +1,5 @@
--- Writes a subscription as a whole, and the indexes that follow from it. Returns its status as stored, or -1 where its revision is not the
--- expected one any more ('' for a new subscription). Releases the held deliveries of a subscription that becomes active. One
+-- Writes a subscription as a whole, and the indexes that follow from it. Returns its status as stored, and 1 if its topics have changed; or -1 where
+-- its revision is not the expected one any more ('' for a new subscription). Releases the held deliveries of a subscription that becomes active. One
 -- that is to be resuming becomes active at once if none of its deliveries is in a lane.
 --@include audit
 --@include announce
@@ -35,8 +35,9 @@ if status == RESUMING then call('SADD', KEY_RESUMING, id) elseif oldStatus == RE
 if oldTopics ~= topics then
   for topic in string.gmatch(oldTopics, '%S+') do call('SREM', KEY_TOPIC .. topic, id) end
   for topic in string.gmatch(topics, '%S+') do call('SADD', KEY_TOPIC .. topic, id) end
+  call('INCR', KEY_TOPICS_VERSION)
 end
 if status == ACTIVE and call('EXISTS', KEY_HELD .. id) == 1 then call('SADD', KEY_RELEASE_HELD, id) end
 announce(id)
 if auditEntry ~= '' then audit(nowMs, retentionMs, auditEntry) end
-return status
+return {status, oldTopics ~= topics and 1 or 0}

@@ -1,7 +1,11 @@
--- Stores an event unless its id is taken in its environment, and makes those of its deliveries that live in the same partition.
--- Returns {''} and the state of each delivery, or the text stored before (and 'unscoped' if it is stored under its unscoped key).
+-- Stores an event unless its id is taken in its environment, and makes those of its deliveries that live in the same partition, with
+-- their first jobs.
+-- Returns {''} and the state of each delivery, or the text stored before (and 'unscoped' if it is stored under its unscoped key), or
+-- {'outdated'} where the topics have changed since the event was matched; then nothing is stored.
 --@include make
+--@include first-job
 
+if topicsVersion ~= '' and (call('GET', KEY_TOPICS_VERSION) or '0') ~= topicsVersion then return {'outdated'} end
 local unscoped = unscopedKey ~= '' and call('GET', unscopedKey)
 -- The text begins with the kind in base 36; its lowest digit in base 2 is the environment.
 if unscoped and tonumber(string.match(unscoped, '^%w+'), 36) % 2 == kind % 2 then return {unscoped, 'unscoped'} end
@@ -14,6 +18,8 @@ for list, entry in string.gmatch(search, '(%S+) (%S+)') do
 end
 local reply = {''}
 for subscriptionId, deliveryId in deliveries do
-  reply[#reply + 1] = make(subscriptionId, deliveryId, event, kind, nowMs, oldestMs, lifeMs, '')
+  local state = make(subscriptionId, deliveryId, event, kind, nowMs, oldestMs, lifeMs, '')
+  if state == 'pending' then addFirstJob(deliveryId, subscriptionId, event, nowMs) end
+  reply[#reply + 1] = state
 end
 return reply

@@ -1,0 +1,68 @@
+/** That a script of the store adds the same job as BullMQ would, on a real Redis. */
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import type { EventRef } from '@posthorn/core';
+import { testPrefix, testRedisUrl } from '@posthorn/testing';
+import { Redis } from 'ioredis';
+import { createProducer, FIRST_JOB_LUA } from './index.ts';
+
+const job = { deliveryId: 'dlv_1', generation: 0, subscriptionId: 'sub_1', event: 'evt_1/s' as EventRef };
+const NOW_MS = 1_700_000_000_000;
+
+let redis: Redis;
+let ours: string;
+let theirs: string;
+let producer: ReturnType<typeof createProducer>;
+beforeEach(async () => {
+  redis = new Redis(testRedisUrl());
+  [ours, theirs] = [`${testPrefix()}:{0}`, `${testPrefix()}:{1}`];
+  const onError = (error: Error) => Promise.reject(error);
+  producer = createProducer({ redis, partitionPrefixes: [ours, theirs], onError });
+  await producer.ready();
+});
+afterEach(async () => {
+  await producer.close();
+  for (const prefix of [ours, theirs]) for (const key of await redis.keys(`${prefix}:*`)) await redis.del(key);
+  await redis.quit();
+});
+
+async function addOurs(id = job.deliveryId): Promise<void> {
+  const script = `local call, prefix = redis.call, KEYS[1]\n${FIRST_JOB_LUA}\naddFirstJob(unpack(ARGV))`;
+  await redis.eval(script, 1, ours, id, job.subscriptionId, job.event, NOW_MS);
+}
+const keysOf = async (prefix: string) =>
+  (await redis.keys(`${prefix}:*`)).map((key) => key.slice(prefix.length + ':deliveries:'.length)).sort();
+const hash = (prefix: string) => redis.hgetall(`${prefix}:deliveries:${job.deliveryId}`);
+const waiting = (prefix: string) => redis.lrange(`${prefix}:deliveries:wait`, 0, -1);
+const marker = (prefix: string) => redis.zrange(`${prefix}:deliveries:marker`, 0, -1, 'WITHSCORES');
+
+it('stores what BullMQ stores, but for its stream of events, its counter and the options', async () => {
+  await addOurs();
+  await producer.add(1, [job]);
+  expect(await keysOf(ours)).toEqual((await keysOf(theirs)).filter((key) => key !== 'events' && key !== 'id'));
+  const { opts, timestamp, ...rest } = await hash(theirs);
+  expect(await hash(ours)).toEqual({ ...rest, opts: '{}', timestamp: String(NOW_MS) });
+  expect([opts, timestamp]).toEqual([expect.any(String), expect.any(String)]);
+  expect(await waiting(ours)).toEqual(await waiting(theirs));
+  expect(await marker(ours)).toEqual(await marker(theirs));
+});
+it('adds jobs in the order of BullMQ', async () => {
+  for (const id of ['dlv_1', 'dlv_2']) {
+    await addOurs(id);
+    await producer.add(1, [{ ...job, deliveryId: id }]);
+  }
+  expect(await waiting(ours)).toEqual(await waiting(theirs));
+});
+it('leaves a job that exists as it is', async () => {
+  await producer.add(0, [job]);
+  const before = await hash(ours);
+  await addOurs();
+  expect(await hash(ours)).toEqual(before);
+  expect(await waiting(ours)).toEqual([job.deliveryId]);
+});
+it('wakes no worker of a paused queue, like BullMQ', async () => {
+  for (const queue of producer.queues) await queue.pause();
+  await addOurs();
+  await producer.add(1, [job]);
+  expect(await marker(theirs)).toEqual([]);
+  expect(await marker(ours)).toEqual([]);
+});

@@ -1,0 +1,68 @@
+/** Matches events to subscriptions in memory. The script that stores an event checks that what was read is still current. */
+import type { Environment, EventType } from '@posthorn/core';
+import { findMatches } from './events.ts';
+import { allPrefixes, topicsVersionKey } from './keys.ts';
+import type { Store } from './store.ts';
+
+/**
+ * What was read is read again after this. It bounds how long a change goes unnoticed whose process died before it had told all
+ * partitions, or is of an earlier version, which tells none.
+ */
+const MAX_AGE_MS = 1_000;
+/** A longer result is not kept: reading it costs little compared with the deliveries of its event. */
+const MAX_KEPT_IDS = 1_000;
+
+/** The subscriptions that an event matches, with the version of the topics in each partition from before they were read. */
+export interface Match {
+  readonly subscriptionIds: readonly string[];
+  readonly versions: readonly string[];
+}
+
+export type Matcher = ReturnType<typeof createMatcher>;
+
+/** A matcher of one process. `now` is in milliseconds since any fixed moment. */
+export function createMatcher(store: Store, now: () => number = () => performance.now()) {
+  const kept = new Map<string, { match: Match; readAtMs: number }>();
+  const reading = new Map<string, Promise<Match>>();
+
+  const read = async (event: { type: EventType; environment: Environment }, key: string): Promise<Match> => {
+    const readAtMs = now();
+    // The versions first: a change raises them last.
+    const versions = await readVersions(store);
+    const match = { versions, subscriptionIds: await findMatches(store, event) };
+    if (match.subscriptionIds.length <= MAX_KEPT_IDS) kept.set(key, { match, readAtMs });
+    return match;
+  };
+
+  return {
+    /**
+     * What an event matches, as read within the last second. `storeEvent` refuses it where it is outdated; then pass it as
+     * `outdated`, and it is read again. Throws the error of Redis.
+     */
+    async match(event: { type: EventType; environment: Environment }, outdated?: Match): Promise<Match> {
+      const key = `${event.environment}:${event.type}`;
+      const known = kept.get(key);
+      if (known && known.match !== outdated && now() - known.readAtMs < MAX_AGE_MS) return known.match;
+      const shared = reading.get(key);
+      if (shared) return await shared;
+      const fresh = read(event, key).finally(() => reading.delete(key));
+      reading.set(key, fresh);
+      return await fresh;
+    },
+  };
+}
+
+/** The version of the topics in each partition. It changes when a subscription begins or stops to listen on a topic. */
+async function readVersions(store: Store): Promise<string[]> {
+  const versions = await Promise.all(allPrefixes(store).map((prefix) => store.redis.get(topicsVersionKey(prefix))));
+  return versions.map((version) => version ?? '0');
+}
+
+/**
+ * Tells the other partitions that the topics of a subscription were changed; its own partition knows from the script that changed it. Ingest checks the
+ * version in the partition of each event, so once this resolves, every later event sees the change.
+ */
+export async function announceTopics(store: Store, changedPrefix: string): Promise<void> {
+  const others = allPrefixes(store).filter((prefix) => prefix !== changedPrefix);
+  await Promise.all(others.map((prefix) => store.redis.incr(topicsVersionKey(prefix))));
+}
