@@ -27,7 +27,7 @@ afterEach(async () => {
 
 async function addOurs(id = job.deliveryId): Promise<void> {
   const script = `local call, prefix = redis.call, KEYS[1]\n${FIRST_JOB_LUA}\naddFirstJob(unpack(ARGV))`;
-  await redis.eval(script, 1, ours, id, job.subscriptionId, job.event, NOW_MS);
+  await redis.eval(script, 1, ours, id, job.subscriptionId, job.event, String(NOW_MS));
 }
 const keysOf = async (prefix: string) =>
   (await redis.keys(`${prefix}:*`)).map((key) => key.slice(prefix.length + ':deliveries:'.length)).sort();

@@ -4,7 +4,7 @@ import { QUEUE_NAME } from './job.ts';
 /**
  * The Lua function `addFirstJob(deliveryId, subscriptionId, event, nowMs)` for a script that has `call` and `prefix` (the partition's). It
  * does what BullMQ's `add` does for a job without options, but writes no entries into BullMQ's stream of events, which nobody reads,
- * and keeps no copy of the id in `opts`. A job that exists is left unchanged. `producer.int.test.ts` compares the two, since an update of BullMQ
+ * and keeps no copy of the id in `opts`. A job that exists is left unchanged. `first-job.int.test.ts` compares the two, since an update of BullMQ
  * may change what it stores.
  */
 export const FIRST_JOB_LUA = `

@@ -90,14 +90,9 @@ export function createProducer(options: {
         failed: sum('failed'),
       };
     },
-    /**
-     * Resolves once BullMQ has defined its scripts on the connection. Where the connection pipelines by itself, nothing else may use it
-     * before: ioredis throws outside of any promise if a script joins a pipeline that was begun before the script was defined.
-     */
+    /** Resolves once BullMQ has defined its scripts on the connection. */
     async ready(): Promise<void> {
       await Promise.all(queues.map((queue) => queue.waitUntilReady()));
-      // Its reply comes after every pipeline that was begun before.
-      await options.redis.ping();
     },
     async close(): Promise<void> {
       await Promise.all(queues.map((queue) => queue.close()));
