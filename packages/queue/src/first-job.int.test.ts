@@ -33,7 +33,7 @@ const keysOf = async (prefix: string) =>
   (await redis.keys(`${prefix}:*`)).map((key) => key.slice(prefix.length + ':deliveries:'.length)).sort();
 const hash = (prefix: string) => redis.hgetall(`${prefix}:deliveries:${job.deliveryId}`);
 const waiting = (prefix: string) => redis.lrange(`${prefix}:deliveries:wait`, 0, -1);
-const marker = (prefix: string) => redis.zrange(`${prefix}:deliveries:marker`, 0, -1, 'WITHSCORES');
+const marker = (prefix: string) => redis.zrange(`${prefix}:deliveries:marker`, 0, '-1', 'WITHSCORES');
 
 it('stores what BullMQ stores, but for its stream of events, its counter and the options', async () => {
   await addOurs();
