@@ -29,13 +29,7 @@ export function settingsDocument(): string {
   }
   const sections = SETTING_GROUPS.map((group) => {
     const members = [...rows.values()].filter((row) => row.group === group);
-    return [
-      `## ${group}`,
-      '',
-      '| Setting | Default | Apps | |',
-      '| --- | --- | --- | --- |',
-      ...members.map(line),
-    ].join('\n');
+    return `## ${group}\n\n${table(members.map(cells))}`;
   });
   return `${INTRODUCTION}\n${sections.join('\n\n')}\n`;
 }
@@ -48,7 +42,17 @@ Every process reads its settings from the environment once, at its start. An inv
 \`ms\`, \`s\`, \`m\`, \`h\` or \`d\`. A blank variable counts as not set. A setting marked with * may be in a file instead: \`<NAME>_FILE\` is its path, and a list may then have one entry per line.
 `;
 
-function line({ name, apps, default: shown, means }: Row): string {
+function cells({ name, apps, default: shown, means }: Row): string[] {
   const where = apps.length === Object.keys(SETTINGS).length ? 'all' : apps.join(', ');
-  return `| \`${name}\`${mayBeInFile(name) ? ' *' : ''} | ${shown} | ${where} | ${means} |`;
+  return [`\`${name}\`${mayBeInFile(name) ? ' *' : ''}`, shown, where, means];
+}
+
+/** A Markdown table with aligned columns, as the formatter wants it. */
+function table(rows: string[][]): string {
+  const all = [['Setting', 'Default', 'Apps', ''], ...rows];
+  const widths = [0, 1, 2, 3].map((column) => Math.max(3, ...all.map((row) => row[column]?.length ?? 0)));
+  const line = (row: string[], fill = ' ') =>
+    `| ${row.map((cell, i) => cell.padEnd(widths[i] ?? 0, fill)).join(' | ')} |`;
+  const [head = [], ...body] = all;
+  return [head, widths.map(() => ''), ...body].map((row, i) => line(row, i === 1 ? '-' : ' ')).join('\n');
 }
