@@ -1,6 +1,10 @@
 /** Text to read or copy: ids, secrets, bodies, commands. It is never interpreted as HTML. */
-import { ActionIcon, Box, CopyButton, Group, Text, Tooltip } from '@mantine/core';
+import { ActionIcon, Box, Button, CopyButton, Group, Text, Tooltip } from '@mantine/core';
 import { IconCheck, IconCopy } from '@tabler/icons-react';
+import { memo, useState } from 'react';
+import { jsonTokens, looksLikeJson } from './json-tokens.ts';
+import { countText } from './numbers.ts';
+import './code.css';
 
 function Copy({ value, label }: { value: string; label: string }) {
   return (
@@ -28,18 +32,61 @@ export function Copyable({ value, what }: { value: string; what: string }) {
   );
 }
 
-/** Preformatted text that scrolls. */
+/** Characters that are shown at first: some hundred lines. */
+const MAX_SHOWN = 20_000;
+/** Characters that are shown in color. Each token is an element of the page. */
+const MAX_COLORED = 60_000;
+
+/** Preformatted text that scrolls; JSON is in color. The rest of a very long text is shown on request, and always copied. */
 export function CodeBlock({ text, label, maxHeight = 420 }: { text: string; label: string; maxHeight?: number }) {
+  const [isWhole, setWhole] = useState(false);
+  const shown = isWhole || text.length <= MAX_SHOWN ? text : beginningOf(text, MAX_SHOWN);
   return (
     <Box pos="relative">
       <Box pos="absolute" top={6} right={8} style={{ zIndex: 1 }}>
         <Copy value={text} label={`Copy ${label}`} />
       </Box>
       <Box component="pre" tabIndex={0} role="region" aria-label={label} className="code" mah={maxHeight}>
-        {text}
+        <Colored text={shown} />
       </Box>
+      {shown !== text && (
+        <Group gap="xs" mt={6}>
+          <Text size="xs" c="dimmed">
+            These are the first {countText(shown.length)} of {countText(text.length)} characters.
+          </Text>
+          <Button size="compact-xs" variant="default" onClick={() => setWhole(true)}>
+            Show all
+          </Button>
+        </Group>
+      )}
     </Box>
   );
+}
+
+const Colored = memo(({ text }: { text: string }) => {
+  if (!looksLikeJson(text)) return text;
+  const colored = beginningOf(text, MAX_COLORED);
+  return (
+    <>
+      {jsonTokens(colored).map(({ kind, text: token }, index) =>
+        kind === null ? (
+          token
+        ) : (
+          // biome-ignore lint/suspicious/noArrayIndexKey: tokens have no other identity
+          <span key={index} className={`json-${kind}`}>
+            {token}
+          </span>
+        ),
+      )}
+      {text.slice(colored.length)}
+    </>
+  );
+});
+
+/** Returns at most `length` characters, and no half of a character. */
+function beginningOf(text: string, length: number): string {
+  const isHalf = /[\ud800-\udbff]/.test(text.charAt(length - 1));
+  return text.slice(0, isHalf ? length - 1 : length);
 }
 
 /** Returns indented JSON. Numbers keep their original digits if the browser supports it. */
