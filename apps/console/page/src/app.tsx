@@ -1,11 +1,9 @@
 /** The frame of the page: navigation, search, color scheme, signed-in operator. */
 import {
   ActionIcon,
-  AppShell,
   Box,
   Burger,
   Group,
-  NavLink,
   Text,
   UnstyledButton,
   useComputedColorScheme,
@@ -86,16 +84,18 @@ function Frame() {
   // Also while another field has the focus.
   useHotkeys([['mod+K', focusSearch]], []);
   const isActive = (to: string) => (to === '/' ? pathname === '/' : pathname.startsWith(to));
+  const navLink = (label: string, Icon: (typeof sections)[number]['icon']) => (
+    <>
+      <Icon size={18} stroke={1.6} />
+      {label}
+    </>
+  );
   return (
-    <AppShell
-      header={{ height: 56 }}
-      navbar={{ width: 208, breakpoint: 'sm', collapsed: { mobile: !opened } }}
-      padding={{ base: 'sm', sm: 'lg' }}
-    >
+    <>
       <a href="#content" className="skip-link">
         Skip to the content
       </a>
-      <AppShell.Header>
+      <header className="frame-header">
         <Group h="100%" px="md" gap="sm" wrap="nowrap" justify="space-between">
           <Group gap="sm" wrap="nowrap">
             <Burger
@@ -125,27 +125,22 @@ function Frame() {
             </Suspense>
           </Group>
         </Group>
-      </AppShell.Header>
-      <AppShell.Navbar p="xs" aria-label="Sections">
-        {sections.map(({ to, label, icon: Icon }) => (
-          <NavLink
-            key={to}
-            component={Link}
-            to={to}
-            label={label}
-            leftSection={<Icon size={18} stroke={1.6} />}
-            active={isActive(to)}
-            aria-current={isActive(to) ? 'page' : undefined}
-            onClick={close}
-          />
+      </header>
+      <nav className="frame-nav" aria-label="Sections" data-opened={opened}>
+        {sections.map(({ to, label, icon }) => (
+          <Link key={to} to={to} className="nav-link" aria-current={isActive(to) ? 'page' : undefined} onClick={close}>
+            {navLink(label, icon)}
+          </Link>
         ))}
         <Box mt="auto">
-          {elsewhere.map(({ href, label, icon: Icon }) => (
-            <NavLink key={href} component="a" href={href} label={label} leftSection={<Icon size={18} stroke={1.6} />} />
+          {elsewhere.map(({ href, label, icon }) => (
+            <a key={href} href={href} className="nav-link">
+              {navLink(label, icon)}
+            </a>
           ))}
         </Box>
-      </AppShell.Navbar>
-      <AppShell.Main id="content" tabIndex={-1}>
+      </nav>
+      <main className="frame-main" id="content" tabIndex={-1}>
         <Box maw={1180} mx="auto">
           <PageBoundary path={pathname}>
             <Outlet />
@@ -154,8 +149,8 @@ function Frame() {
             <Freshness />
           </Suspense>
         </Box>
-      </AppShell.Main>
-    </AppShell>
+      </main>
+    </>
   );
 }
 

@@ -1,6 +1,5 @@
 /** All reads and changes, with TanStack Query: which reads are refreshed, and which a change invalidates. */
 
-import { notifications } from '@mantine/notifications';
 import type {
   AddressAttempts,
   AuditEntry,
@@ -178,17 +177,22 @@ interface ChangeOptions<T> {
   quiet?: boolean;
 }
 
+/** Its code comes with that of the dialogs, after the first paint. */
+function notify(notification: Parameters<typeof import('@mantine/notifications').notifications.show>[0]): void {
+  void import('./parts/overlays.tsx').then(({ notifications }) => notifications.show(notification));
+}
+
 /** Changes something through the API. Shows an error message, unless `quiet`. */
 export function useChange<T, V = void>(change: (value: V) => Promise<T>, options: ChangeOptions<T> = {}) {
   return useMutation({
     mutationFn: change,
     onSuccess(result) {
       void queryClient.invalidateQueries(exceptSession);
-      if (options.done) notifications.show({ message: options.done, color: 'teal' });
+      if (options.done) notify({ message: options.done, color: 'teal' });
       options.onDone?.(result);
     },
     onError({ message }) {
-      if (!options.quiet) notifications.show({ title: 'The action failed', message, color: 'red', autoClose: 10_000 });
+      if (!options.quiet) notify({ title: 'The action failed', message, color: 'red', autoClose: 10_000 });
     },
   });
 }

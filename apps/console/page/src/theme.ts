@@ -19,7 +19,6 @@ export const theme = createTheme({
     Drawer: { defaultProps: closable },
     Modal: { defaultProps: closable },
     Notification: { defaultProps: closable },
-    NavLink: { styles: { root: { borderRadius: 'var(--mantine-radius-md)' } } },
     Table: {
       defaultProps: { horizontalSpacing: 'md', verticalSpacing: 7, tabularNums: true },
       styles: {

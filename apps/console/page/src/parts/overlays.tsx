@@ -1,7 +1,9 @@
 /** What is shown above every page: notifications and the dialogs that ask for confirmation. */
 import '@mantine/notifications/styles.css';
 import { ModalsProvider } from '@mantine/modals';
-import { Notifications } from '@mantine/notifications';
+import { Notifications, notifications } from '@mantine/notifications';
+
+export { notifications };
 
 export function Overlays() {
   return (
