@@ -65,13 +65,19 @@ export async function overwriteSubscription(
   await redis.hset(`${prefix}:{0}:subscription:${subscriptionId}`, fields);
 }
 
-/** Opens the store of a world with one partition, for what no API writes. */
-export async function ownStore({ env, prefix }: Pick<World, 'env' | 'prefix'>): Promise<Store> {
+/** Opens the store of a world with one partition, for what no API writes. The caller stops it. */
+export async function openOwnStore({ env, prefix }: Pick<World, 'env' | 'prefix'>) {
   const opened = openStore(
     { REDIS_URL: env.REDIS_URL!, KEY_PREFIX: prefix, PARTITIONS: 1, RETENTION: 30 * 86_400_000 },
     { onError: () => undefined },
   );
   await opened.start();
+  return opened;
+}
+
+/** The same, until the end of the test. */
+export async function ownStore(world: Pick<World, 'env' | 'prefix'>): Promise<Store> {
+  const opened = await openOwnStore(world);
   atEnd(() => opened.stop());
   return opened.store;
 }

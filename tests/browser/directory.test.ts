@@ -1,31 +1,18 @@
 /** The page in a real browser beside 10,000 other subscriptions: finding one, choosing one, and seeing its address everywhere. */
 import { beforeAll, describe, expect, it } from '@jest/globals';
-import { newSubscription, saveSubscription } from '@posthorn/store';
 import { deliveriesWith, eventually } from '@posthorn/testing';
 import { ownReceiver, ownStore } from '../own.ts';
 import { sampleEvent } from '../world.ts';
 import type { Visit } from './browser.ts';
+import { addManySubscriptions } from './many-subscriptions.ts';
 import { on, ownSubscription, signedIn, visit } from './own-visit.ts';
 
-const OTHERS = 10_000;
 const PAUSED = 70;
 const HOUR_MS = 3_600_000;
 
 /** Subscriptions that get no event of these tests, and that every list shows before those of the tests. */
 beforeAll(async () => {
-  const store = await ownStore(on);
-  const firstMs = Date.now() + HOUR_MS;
-  await Promise.all(
-    Array.from({ length: OTHERS }, async (_, i) => {
-      const fields = { url: `https://hooks-${i}.example/in`, description: `Customer ${i}`, sealedSecret: 'sealed' };
-      const made = newSubscription(
-        { ...fields, eventTypes: ['session.expired'], environment: 'production' },
-        firstMs + i,
-      );
-      const status = i < PAUSED ? 'paused' : 'active';
-      expect(await saveSubscription(store, { ...made, status, takesEvents: true })).toBe(true);
-    }),
-  );
+  await addManySubscriptions(await ownStore(on), Date.now() + HOUR_MS, PAUSED);
 });
 
 /** A subscription with three failed deliveries. */

@@ -83,7 +83,9 @@ function Frame() {
   useHotkeys([['/', focusSearch]]);
   // Also while another field has the focus.
   useHotkeys([['mod+K', focusSearch]], []);
-  const isActive = (to: string) => (to === '/' ? pathname === '/' : pathname.startsWith(to));
+  // The page of an event is reached from its deliveries.
+  const section = pathname.startsWith('/events/') ? '/deliveries' : pathname;
+  const isActive = (to: string) => (to === '/' ? section === '/' : section.startsWith(to));
   const navLink = (label: string, Icon: (typeof sections)[number]['icon']) => (
     <>
       <Icon size={18} stroke={1.6} />

@@ -9,7 +9,7 @@ import { Note, PageBody, PageLink } from '../parts/layout.tsx';
 import { pageOfId } from '../parts/search-box.tsx';
 import { Empty } from '../parts/states.tsx';
 import { environmentLabels } from '../parts/subscription-fields.tsx';
-import { Instant } from '../parts/time.tsx';
+import { INSTANT_WIDTH, Instant } from '../parts/time.tsx';
 import { TimeFilter } from '../parts/time-filter.tsx';
 import { useAudit, useSession, useUrls } from '../queries.ts';
 
@@ -59,11 +59,11 @@ export function AuditPage() {
         <SelectFilter filters={filters} name="action" label="Action" data={actionOptions} searchable widthPx={210} />
         <TextInput
           aria-label="Id"
-          placeholder="Id of a delivery or a replay"
+          placeholder="Delivery or replay id"
           key={filter.target ?? ''}
           defaultValue={filter.target ?? ''}
           onChange={(event) => setTarget(event.currentTarget.value)}
-          w={filterWidth(240)}
+          w={filterWidth(210)}
         />
         <TimeFilter label="From" value={filter.from} onChange={(from) => set('from', from)} />
         <TimeFilter label="Until" value={filter.to} onChange={(to) => set('to', to)} />
@@ -119,7 +119,7 @@ function withDeleted(urls: Map<string, string>, entries: AuditEntry[]): Map<stri
 /** `urls` are the URLs of subscriptions by id. */
 function columnsOf(urls: Map<string, string>): Column<AuditEntry>[] {
   return [
-    { header: 'When', width: 140, cell: ({ at }) => <Instant at={at} /> },
+    { header: 'When', width: { base: 130, sm: INSTANT_WIDTH }, cell: ({ at }) => <Instant at={at} /> },
     {
       header: 'Who',
       width: 110,

@@ -15,7 +15,7 @@ import { countText } from '../parts/numbers.ts';
 import { Empty } from '../parts/states.tsx';
 import { failureTexts, StatusBadge } from '../parts/status.tsx';
 import { sessionEventTypes } from '../parts/subscription-fields.tsx';
-import { Instant } from '../parts/time.tsx';
+import { INSTANT_WIDTH, Instant } from '../parts/time.tsx';
 import { useChange, useFailedCount, useReplays, useSubscription, useUrls } from '../queries.ts';
 
 const eventTypes = [...sessionEventTypes, 'webhook.test'];
@@ -44,7 +44,12 @@ export function ReplaysPage() {
     },
     { header: 'Outcome', width: 240, visibleFrom: 'md', cell: ({ outcome }) => outcomeText(outcome) },
     { header: 'Operator', width: 130, visibleFrom: 'md', cell: ({ operator }) => operator },
-    { header: 'Started', width: 170, visibleFrom: 'xs', cell: ({ created_at }) => <Instant at={created_at} /> },
+    {
+      header: 'Started',
+      width: INSTANT_WIDTH,
+      visibleFrom: 'xs',
+      cell: ({ created_at }) => <Instant at={created_at} />,
+    },
   ];
   const empty = (
     <Empty title="No bulk replays yet">After an outage of a receiver, replay the deliveries that failed.</Empty>

@@ -50,7 +50,7 @@ function Compared({ first, second }: { first: Attempt; second: Attempt }) {
       <Table layout="fixed" aria-label="Two attempts" className="numbers" verticalSpacing={6}>
         <Table.Thead>
           <Table.Tr>
-            <Table.Th w="30%">Fact</Table.Th>
+            <Table.Th w={{ base: 108, xs: '30%' }}>Fact</Table.Th>
             <Table.Th>Attempt {first.number}</Table.Th>
             <Table.Th>Attempt {second.number}</Table.Th>
           </Table.Tr>

@@ -2,11 +2,11 @@
 
 import { Text } from '@mantine/core';
 import type { Delivery } from '@posthorn/operator-api';
-import { Fragment } from 'react';
+import { Breakable } from './breakable.tsx';
 import { type Column, DataTable } from './data-table.tsx';
 import { Note, PageLink, RowLink } from './layout.tsx';
 import { failureTexts, StatusBadge } from './status.tsx';
-import { Countdown, Instant } from './time.tsx';
+import { Countdown, INSTANT_WIDTH, Instant } from './time.tsx';
 
 /** Returns the path of a delivery's event. Event ids are unique only within an environment. */
 export const eventPath = ({ event_id, environment }: Pick<Delivery, 'event_id' | 'environment'>) =>
@@ -30,7 +30,7 @@ export function DeliveryTable({ deliveries, addresses }: { deliveries: Delivery[
       cell: ({ id, event_type, replay_of, created_at, subscription_id }) => (
         <>
           <RowLink to={`/deliveries/${id}`} fw={500} style={{ overflowWrap: 'break-word' }}>
-            <EventType type={event_type} />
+            <Breakable text={event_type} />
           </RowLink>
           {addresses && (
             <Text size="xs" truncate hiddenFrom="md">
@@ -80,22 +80,10 @@ export function DeliveryTable({ deliveries, addresses }: { deliveries: Delivery[
     },
     {
       header: 'Created',
-      width: 165,
+      width: INSTANT_WIDTH,
       visibleFrom: 'xs',
       cell: ({ created_at }) => <Instant at={created_at} />,
     },
   ];
   return <DataTable aria-label="Deliveries" columns={columns} rows={deliveries} highlightOnHover />;
-}
-
-/** A type that is too long for its column breaks after a dot or an underscore. */
-function EventType({ type }: { type: string }) {
-  return type.split(/(?<=[._])/).map((part, index) => (
-    // The parts of a type never change their places.
-    // biome-ignore lint/suspicious/noArrayIndexKey: see above
-    <Fragment key={index}>
-      {part}
-      <wbr />
-    </Fragment>
-  ));
 }

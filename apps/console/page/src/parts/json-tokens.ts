@@ -1,6 +1,6 @@
 /** Splits JSON into the parts that are shown in different colors. */
 
-export type TokenKind = 'name' | 'string' | 'number' | 'word';
+type TokenKind = 'name' | 'string' | 'number' | 'word';
 
 /** A part of the text; punctuation and whitespace have no kind. */
 export interface Token {

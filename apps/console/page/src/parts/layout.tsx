@@ -3,6 +3,7 @@ import { Anchor, type AnchorProps, Box, Group, Paper, Stack, Text, type TextProp
 import type { ReactNode } from 'react';
 import { useEffect } from 'react';
 import { Link } from 'react-router';
+import { Breakable } from './breakable.tsx';
 import { asLeft } from './list-search.ts';
 
 /** Secondary text. */
@@ -48,7 +49,7 @@ export function PageBody({ title, heading, badge, back, actions, children }: Pag
         <Group justify="space-between" gap="sm" mih={36}>
           <Group gap="sm" miw={0}>
             <Title order={1} size={heading === undefined ? 'h2' : 'h3'} style={{ overflowWrap: 'anywhere' }}>
-              {heading ?? title}
+              <Breakable text={heading ?? title} />
             </Title>
             {badge}
           </Group>

@@ -41,6 +41,9 @@ function Time({ at, text }: { at: string; text: string }) {
   );
 }
 
+/** The width in pixels of a column in which an instant and its zone have room in one line. */
+export const INSTANT_WIDTH = 200;
+
 /** Shows for example `21 Nov, 08:23:11 CET`. In a narrow column the zone is on the next line. */
 export function Instant({ at }: { at: string }) {
   const [isUtc] = useUtc();
