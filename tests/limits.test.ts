@@ -37,6 +37,7 @@ const DOCUMENTED: [name: string, written: string, apps: App[]][] = [
   ['PORT', '3002', ['worker']],
   ['PORT', '3001', ['console']],
   ['RETENTION', '30d', ALL],
+  ['RETENTION_SUCCEEDED', '7d', ALL],
   ['SHUTDOWN_GRACE', '20s', ALL],
   ['LOG_LEVEL', 'info', ALL],
   ['PUBLISHER_RATE_LIMIT', '0', ['ingest']],
@@ -79,6 +80,19 @@ describe('defaults', () => {
       PAUSE_AFTER: 20,
       RETENTION: 30 * 24 * 60 * MINUTE,
     });
+  });
+  it.each(ALL)('%s keeps what has succeeded for at least a day and at most RETENTION', (app) => {
+    const load =
+      (RETENTION_SUCCEEDED: string, RETENTION = '30d') =>
+      () =>
+        settingsOf(app, { RETENTION, RETENTION_SUCCEEDED }).RETENTION_SUCCEEDED;
+    expect(load('24h')()).toBe(86_400_000);
+    expect(load('30d')()).toBe(30 * 86_400_000);
+    expect(load('23h')).toThrow('RETENTION_SUCCEEDED: must be at least 1d');
+    expect(load('721h')).toThrow('RETENTION_SUCCEEDED: must be at most RETENTION');
+    expect(load('8d', '5d')).toThrow('RETENTION_SUCCEEDED: must be at most RETENTION');
+    // The default need not be changed for a shorter RETENTION.
+    expect(load('', '1h')).not.toThrow();
   });
   it.each(ALL)('are listed above for each setting of %s', (app) => {
     const listed = DOCUMENTED.filter(([, , readers]) => readers.includes(app)).map(([name]) => name);

@@ -68,7 +68,13 @@ export async function overwriteSubscription(
 /** Opens the store of a world with one partition, for what no API writes. The caller stops it. */
 export async function openOwnStore({ env, prefix }: Pick<World, 'env' | 'prefix'>) {
   const opened = openStore(
-    { REDIS_URL: env.REDIS_URL!, KEY_PREFIX: prefix, PARTITIONS: 1, RETENTION: 30 * 86_400_000 },
+    {
+      REDIS_URL: env.REDIS_URL!,
+      KEY_PREFIX: prefix,
+      PARTITIONS: 1,
+      RETENTION: 30 * 86_400_000,
+      RETENTION_SUCCEEDED: 7 * 86_400_000,
+    },
     { onError: () => undefined },
   );
   await opened.start();

@@ -7,6 +7,7 @@ import type { AttemptError, DeliveryStatus, FailureReason, StatusReason } from '
 /** Specification 8, repeated here to detect mistakes in the constants of the code. */
 export const RETRY_DELAYS_MS = [60_000, 5 * 60_000, 30 * 60_000, 2 * 3_600_000, 12 * 3_600_000];
 const RETENTION_MS = 30 * 86_400_000;
+const RETENTION_SUCCEEDED_MS = 7 * 86_400_000;
 /** Fewer than the specification's 20, so that a short story can reach it. */
 export const PAUSE_AFTER = 3;
 /** A retry that has been due for longer is overdue; this many of an address are released per second. */
@@ -32,6 +33,12 @@ export interface Delivery {
   createdAtMs: number;
   endedAtMs: number | null;
   reason: FailureReason | null;
+}
+
+/** How long a delivery or a later replay of it needs its event, at least. */
+export function keptUntilMs({ status, createdAtMs, endedAtMs }: Delivery): number {
+  if (status === 'succeeded') return createdAtMs + RETENTION_SUCCEEDED_MS;
+  return (status === 'failed' ? (endedAtMs ?? createdAtMs) : createdAtMs) + RETENTION_MS;
 }
 
 export const isOver = ({ status }: Delivery) => status === 'succeeded' || status === 'failed';

@@ -1,6 +1,14 @@
 /** The real code over a real Redis; the test controls the queue, the receivers, the clock and the death of processes. */
 import { expect } from '@jest/globals';
-import { type AddressEvent, AppError, eventRef, nextAddressState } from '@posthorn/core';
+import {
+  type AddressEvent,
+  AppError,
+  type EventRef,
+  eventIdOf,
+  eventRef,
+  nextAddressState,
+  partitionOf,
+} from '@posthorn/core';
 import { closeSubscription, finishFanOuts, replay, tryNow } from '@posthorn/dispatch';
 import { createLogger, createMetrics } from '@posthorn/runtime';
 import type { SendResult } from '@posthorn/sender';
@@ -29,11 +37,13 @@ import { createDuties } from '../../apps/worker/src/maintenance/maintenance.ts';
 import { createWorkerMetrics } from '../../apps/worker/src/metrics.ts';
 import { createRequestSigner } from '../../apps/worker/src/sign-request.ts';
 import { Slots } from '../../apps/worker/src/slots.ts';
+import { createSucceededEvents } from '../../apps/worker/src/succeeded-events.ts';
 import { AFTER_ERROR_MS, createBroker } from './broker.ts';
 import { explain, firstJobs, type Model } from './explain.ts';
 import { activity, createProcess, never, type Process, storeOf, type Task } from './processes.ts';
 import {
   isOver,
+  keptUntilMs,
   mayBegin,
   type Operation,
   OVERDUE_PER_SECOND,
@@ -175,6 +185,7 @@ export class System {
       try {
         const outcome = await handleJob(this.contextOf(context, task), taken.job);
         this.broker.finish(taken, outcome);
+        await context.succeededEvents.flush();
       } catch (error) {
         // A failed expectation is reported by the test; the consumer would retry after any other error.
         activity.failure ??= error;
@@ -340,6 +351,18 @@ export class System {
       expect(found && [found.status, found.resuming, found.statusReason, found.consecutiveFailures]).toEqual(expected);
     }
     await this.checkIndexes();
+    await this.checkEvents();
+  }
+
+  /** Checks that each event is kept as long as any of its deliveries may need it. */
+  private async checkEvents(): Promise<void> {
+    const byEvent = Map.groupBy(this.model.deliveries, ([, { eventId }]) => eventId);
+    for (const [ref, deliveries] of byEvent) {
+      const prefix = partitionPrefix(this.raw, partitionOf(eventIdOf(ref as EventRef), PARTITIONS));
+      const untilMs = await this.raw.redis.pexpiretime(`${prefix}:event:${ref}`);
+      const neededUntilMs = Math.max(...deliveries.map(([, delivery]) => keptUntilMs(delivery)));
+      expect([ref, Math.min(untilMs, neededUntilMs)]).toEqual([ref, neededUntilMs]);
+    }
   }
 
   private async checkIndexes(): Promise<void> {
@@ -459,6 +482,7 @@ export class System {
       slots: new Slots({ total: 4, perAddress: 2, perHost: 2, now: () => this.clock.now(), shortWaitMs: 0 }),
       metrics,
       counts: createAttemptCounts(store, this.clock),
+      succeededEvents: createSucceededEvents(store, this.clock),
       clock: this.clock,
       logger,
       retryDelaysMs: RETRY_DELAYS_MS,

@@ -1,6 +1,7 @@
 /** The console's settings. Nothing else in the console reads the environment. */
 import { DEFAULT_RESPONSE_EXCERPT_BYTES, MAX_RESPONSE_EXCERPT_BYTES } from '@posthorn/core';
 import {
+  checkShared,
   durationMs,
   loadSettings,
   operatorTokens,
@@ -76,5 +77,5 @@ export type ConsoleSettings = Readonly<z.infer<typeof consoleSettings>>;
 
 /** Reads the console's settings. Throws `SettingsError`. */
 export function loadConsoleSettings(env: NodeJS.ProcessEnv): ConsoleSettings {
-  return loadSettings(consoleSettings, env);
+  return loadSettings(consoleSettings.superRefine(checkShared), env);
 }

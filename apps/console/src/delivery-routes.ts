@@ -47,13 +47,13 @@ async function findDelivery(store: Store, id: string) {
 }
 
 function readRoutes(api: Api, context: ConsoleContext): void {
-  const { store } = context;
+  const { store, clock } = context;
   const deliveries = api.tagged('Deliveries');
 
   deliveries.get('/v1/deliveries', {
     summary: 'List deliveries, newest first',
     description:
-      'Filters can be combined. `from` and `to` limit the time of creation, inclusive. A page may have fewer items than its limit.',
+      'Failed deliveries are kept for `RETENTION` (30 days by default) and a day, succeeded ones for `RETENTION_SUCCEEDED` (7 days). Filters can be combined. `from` and `to` limit the time of creation, inclusive. A page may have fewer items than its limit.',
     query: schemas.deliveriesQuerySchema,
     responses: { 200: { description: 'A page of deliveries', schema: schemas.pageOf(schemas.deliverySchema) } },
     async handle({ query: { limit, cursor, ...query } }) {
@@ -67,7 +67,7 @@ function readRoutes(api: Api, context: ConsoleContext): void {
         fromMs: query.from,
         toMs: query.to,
       };
-      const page = await listDeliveries(store, filter, { limit, cursor });
+      const page = await listDeliveries(store, filter, { limit, cursor }, clock.now());
       return await serializePage(page, (delivery) => serializeDelivery(delivery, store.retentionMs));
     },
   });

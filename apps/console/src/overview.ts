@@ -71,6 +71,7 @@ async function readOverview(context: ConsoleContext): Promise<api.Overview> {
       max_attempts: rules.maxAttempts,
       pause_after: rules.pauseAfter,
       retention_ms: store.retentionMs,
+      retention_succeeded_ms: store.succeededRetentionMs,
       attempt_timeout_ms: rules.attemptTimeoutMs,
     },
     addresses: {

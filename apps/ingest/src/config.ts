@@ -1,5 +1,5 @@
 /** Ingest's settings. Only this file reads the environment. */
-import { loadSettings, parsedBy, publisherKeys, setting, sharedSettings, wholeNumber } from '@posthorn/runtime';
+import { checkShared, loadSettings, parsedBy, publisherKeys, setting, sharedSettings, wholeNumber } from '@posthorn/runtime';
 import { z } from 'zod';
 import type { Quota } from './publisher-quota.ts';
 
@@ -61,5 +61,5 @@ function parseQuota(text: string): Quota | null | undefined {
 
 /** Reads ingest's settings. Throws `SettingsError`. */
 export function loadIngestSettings(env: NodeJS.ProcessEnv): IngestSettings {
-  return loadSettings(ingestSettings, env);
+  return loadSettings(ingestSettings.superRefine(checkShared), env);
 }

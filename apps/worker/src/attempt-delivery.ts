@@ -13,12 +13,13 @@ import type { Clock, Logger } from '@posthorn/runtime';
 import { errorOfOutcome, type Sender, type SendResult } from '@posthorn/sender';
 import { type Begun, beginAttempt, endDeliveries, recordAttempt, type Store } from '@posthorn/store';
 import type { AttemptCounts } from './counts.ts';
-import type { EventBodies } from './event-bodies.ts';
+import type { EventBodies, EventToSend } from './event-bodies.ts';
 import type { WorkerMetrics } from './metrics.ts';
 import type { Outages } from './network-outage.ts';
 import type { RequestSigner } from './sign-request.ts';
 import { hostOf, ipOf } from './slot-keys.ts';
 import type { Slot, Slots } from './slots.ts';
+import type { SucceededEvents } from './succeeded-events.ts';
 import { untilStored } from './until-stored.ts';
 
 export interface AttemptContext {
@@ -31,6 +32,7 @@ export interface AttemptContext {
   outages: Pick<Outages, 'current' | 'endedAtMs' | 'isOurs'>;
   metrics: WorkerMetrics;
   counts: AttemptCounts;
+  succeededEvents: SucceededEvents;
   clock: Clock;
   logger: Logger;
   retryDelaysMs: readonly number[];
@@ -58,7 +60,7 @@ type BegunAttempt = Extract<Begun, { kind: 'attempt' }>;
  */
 export async function attemptDelivery(context: AttemptContext, job: DeliveryJob, slot: Slot): Promise<Attempted> {
   const { store, clock } = context;
-  const [begun, body] = await Promise.all([
+  const [begun, event] = await Promise.all([
     beginAttempt(store, job, clock.now(), context.outages.endedAtMs()),
     context.eventBodies.load(job.event),
   ]);
@@ -73,9 +75,9 @@ export async function attemptDelivery(context: AttemptContext, job: DeliveryJob,
     case 'subscription_deleted':
       return await endWithoutAttempt(context, job, 'subscription_deleted');
     case 'attempt':
-      return body === undefined
+      return event === undefined
         ? await endWithoutAttempt(context, job, 'expired')
-        : await sendAndRecord(context, job, slot, begun, body);
+        : await sendAndRecord(context, job, slot, begun, event);
     default:
       return begun satisfies never;
   }
@@ -86,7 +88,7 @@ async function sendAndRecord(
   job: DeliveryJob,
   slot: Slot,
   begun: BegunAttempt,
-  body: string,
+  { body, positions }: EventToSend,
 ): Promise<Attempted> {
   const { clock } = context;
   const startedAtMs = clock.now();
@@ -121,7 +123,11 @@ async function sendAndRecord(
     context.giveUp,
   );
 
-  if (recorded.kind === 'recorded') report(context, job, begun, attempt, verdict, result, recorded.paused);
+  if (recorded.kind === 'recorded') {
+    report(context, job, begun, attempt, verdict, result, recorded.paused);
+    if (verdict.kind === 'succeeded' && !begun.isReplay)
+      context.succeededEvents.add(begun.event, begun.subscriptionId, positions);
+  }
   // `repeated`: an earlier try stored this attempt and its response was lost, so the verdict holds. (If another worker got the job
   // meanwhile, this worker has lost the job's lock, and BullMQ rejects the outcome.)
   return { outcome: recorded.kind === 'over' ? { kind: 'done' } : outcomeOf(verdict), parked: recorded.parked };

@@ -30,6 +30,7 @@ import { createOutbound } from './outbound.ts';
 import { createResealing } from './reseal-secrets.ts';
 import { createRequestSigner } from './sign-request.ts';
 import { Slots } from './slots.ts';
+import { createSucceededEvents } from './succeeded-events.ts';
 
 /** How soon this worker takes over the work of dead processes. Production uses the defaults; tests use shorter times. */
 export interface WorkerTimings extends ConsumerTimings {
@@ -118,7 +119,8 @@ function buildBase(settings: WorkerSettings, clock: Clock) {
   registerInstallation(registry, storage.isOpen, () => readInstallation({ store, producer }, clock.now));
   const metrics = createWorkerMetrics(registry);
   const counts = createAttemptCounts(store, clock);
-  return { clock, logger, storage, store, onError, queueRedis, producer, registry, metrics, counts };
+  const succeededEvents = createSucceededEvents(store, clock);
+  return { clock, logger, storage, store, onError, queueRedis, producer, registry, metrics, counts, succeededEvents };
 }
 
 function attemptContext(

@@ -7,6 +7,7 @@ import {
   OWN_SECRET,
 } from '@posthorn/core';
 import {
+  checkShared,
   durationListMs,
   durationMs,
   loadSettings,
@@ -105,6 +106,7 @@ export const workerSettings = z
       'the secret that signs notices, 16 to 256 printable ASCII characters',
     ),
   })
+  .superRefine(checkShared)
   .superRefine((settings, context) => {
     if (settings.NOTICE_URL !== undefined && settings.NOTICE_SECRET === undefined) {
       context.addIssue({ code: 'custom', path: ['NOTICE_SECRET'], message: 'is required if NOTICE_URL is set' });

@@ -22,6 +22,7 @@ import { handleJob } from './handle-job.ts';
 import { createWorkerMetrics } from './metrics.ts';
 import { createRequestSigner } from './sign-request.ts';
 import { Slots } from './slots.ts';
+import { createSucceededEvents } from './succeeded-events.ts';
 
 let context: AttemptContext;
 let store: Store;
@@ -57,6 +58,7 @@ beforeEach(async () => {
     outages: { current: () => undefined, endedAtMs: () => 0, isOurs: async () => false },
     metrics: createWorkerMetrics(createMetrics('worker')),
     counts: createAttemptCounts(store, systemClock),
+    succeededEvents: createSucceededEvents(store, systemClock),
     clock: systemClock,
     logger: createLogger({ app: 'test', level: 'silent' }),
     retryDelaysMs: [],

@@ -1,4 +1,4 @@
-/** Every 2 seconds, writes to Redis that this worker is alive, its counts, and the sites that it has reached. */
+/** Every 2 seconds, writes to Redis that this worker is alive, its counts, what has succeeded, and the sites that it has reached. */
 import { hostname } from 'node:os';
 import { type Clock, createRepeating, type Logger, type Service, version } from '@posthorn/runtime';
 import { announceRules, deregisterWorker, type Store, saveReachedSites, sendHeartbeat } from '@posthorn/store';
@@ -6,6 +6,7 @@ import type { WorkerSettings } from './config.ts';
 import type { AttemptCounts } from './counts.ts';
 import type { Outages } from './network-outage.ts';
 import type { ReachedSites } from './reached-sites.ts';
+import type { SucceededEvents } from './succeeded-events.ts';
 
 export interface HeartbeatContext {
   store: Store;
@@ -14,6 +15,7 @@ export interface HeartbeatContext {
   workerId: string;
   settings: Pick<WorkerSettings, 'WORKER_CONCURRENCY' | 'RETRY_DELAYS' | 'PAUSE_AFTER' | 'ATTEMPT_TIMEOUT'>;
   counts: AttemptCounts;
+  succeededEvents: SucceededEvents;
   outages: Pick<Outages, 'current'>;
   reachedSites: ReachedSites;
 }
@@ -22,7 +24,7 @@ const HEARTBEAT_EVERY_MS = 2_000;
 
 /** Publishes the rules and registers the worker at the start. At the stop, adds the last counts and deregisters the worker. */
 export function createHeartbeat(context: HeartbeatContext): Service {
-  const { store, clock, logger, workerId, settings, counts, outages, reachedSites } = context;
+  const { store, clock, logger, workerId, settings, counts, succeededEvents, outages, reachedSites } = context;
   const identity = { id: workerId, host: hostname(), pid: process.pid, version, startedAtMs: clock.now() };
   const beat = () => {
     const outageSinceMs = outages.current()?.startedAtMs ?? null;
@@ -43,10 +45,12 @@ export function createHeartbeat(context: HeartbeatContext): Service {
     async run() {
       await beat();
       await counts.flush();
+      await succeededEvents.flush();
       await saveReachedSites(store, reachedSites.takeUnsaved(clock.now()), clock.now());
     },
     async onStop() {
       await counts.flush();
+      await succeededEvents.flush();
       await deregisterWorker(store, workerId);
     },
     logger,

@@ -51,6 +51,7 @@ const facts: Case = {
   deletedAtMs: undefined,
   changed: undefined,
   retentionMs: 30 * 24 * hour,
+  succeededRetentionMs: 7 * 24 * hour,
   nowMs: acceptedAtMs + 2 * hour,
 };
 const explained = (change: Partial<Case>) => explain({ ...facts, ...change });
@@ -60,7 +61,12 @@ const ofDelivery = (change: Partial<Delivery>, more: Partial<Case> = {}) =>
 describe('explain, without a delivery', () => {
   const changed = { atMs: acceptedAtMs + hour, operator: 'anna' };
   it.each<[string, Partial<Case>, RegExp]>([
-    ['no_event', { event: undefined }, /never accepted, or it has expired. Events are kept for 30 days/],
+    [
+      'no_event',
+      { event: undefined },
+      /never accepted, or it has expired. Events are kept for 30 days, or for 7 days if all their deliveries have succeeded/,
+    ],
+    ['no_event', { event: undefined, succeededRetentionMs: 30 * 24 * hour }, /Events are kept for 30 days\.$/],
     ['no_subscription', { subscription: undefined }, /no such subscription/],
     [
       'no_subscription',

@@ -36,7 +36,9 @@ export interface Case {
   pausedAtMs: number | undefined;
   deletedAtMs: number | undefined;
   changed: { atMs: number; operator: string | null } | undefined;
+  /** How long events are kept, and how long those whose deliveries have all succeeded. */
   retentionMs: number;
+  succeededRetentionMs: number;
   nowMs: number;
 }
 interface CaseEvent {
@@ -74,9 +76,9 @@ export function explain(facts: Case): Explanation {
 }
 
 function explainAbsence(facts: Case): Explanation {
-  const { event, subscription, deletedAtMs, retentionMs, nowMs } = facts;
+  const { event, subscription, deletedAtMs, nowMs } = facts;
   if (!event) {
-    const kept = `Events are kept for ${days(retentionMs)}.`;
+    const kept = keptFor(facts);
     return because('no_event', `No event with this id is stored: it was never accepted, or it has expired. ${kept}`, {
       nextStep: 'Compare the id with the one that the publisher sent, and the environment of its key.',
     });
@@ -248,6 +250,12 @@ function because(
 /** For example `2026-11-22 05:51:13 UTC`. */
 function at(ms: number | undefined): string {
   return ms === undefined ? 'an unknown time' : `${new Date(ms).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
+}
+
+function keptFor({ retentionMs, succeededRetentionMs }: Case): string {
+  const general = `Events are kept for ${days(retentionMs)}`;
+  if (succeededRetentionMs === retentionMs) return `${general}.`;
+  return `${general}, or for ${days(succeededRetentionMs)} if all their deliveries have succeeded or they matched no subscription.`;
 }
 
 function days(ms: number): string {

@@ -515,10 +515,11 @@ export const overviewSchema = z
         max_attempts: count,
         pause_after: count,
         retention_ms: count,
+        retention_succeeded_ms: count,
         attempt_timeout_ms: count.nullable(),
       })
       .describe(
-        'Attempts of a delivery, consecutive failures that pause an address, how long deliveries are kept, time limit of an attempt',
+        'Attempts of a delivery, consecutive failures that pause an address, how long failed deliveries are kept and succeeded ones, time limit of an attempt',
       ),
     addresses: z.strictObject({
       since: instant,

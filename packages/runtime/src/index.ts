@@ -5,6 +5,7 @@ export { createMetrics, registerInstallation } from './metrics.ts';
 export { createRepeating } from './repeating.ts';
 export { type App, runApp, type Service, stopServices } from './service.ts';
 export {
+  checkShared,
   documentedSettings,
   durationListMs,
   durationMs,

@@ -20,6 +20,7 @@ describe('settings', () => {
       HOST: '127.0.0.1',
       PORT: 3000,
       RETENTION: 30 * 86_400_000,
+      RETENTION_SUCCEEDED: 7 * 86_400_000,
       SHUTDOWN_GRACE: 20_000,
       LOG_LEVEL: 'info',
     });

@@ -200,6 +200,22 @@ export function documentedSettings(schema: z.ZodObject): Map<string, SettingDoc>
 /** Whether a setting may be in a file instead. */
 export const mayBeInFile = (name: string): boolean => SECRET_SETTINGS.has(name);
 
+const DAY_MS = 86_400_000;
+
+/** How long what has succeeded is kept; `RETENTION` if that is shorter. */
+const DEFAULT_RETENTION_SUCCEEDED_MS = 7 * DAY_MS;
+
+/** Checks what the schemas of single settings can't: nothing is kept longer for having succeeded. */
+export function checkShared(
+  settings: Pick<SharedSettings, 'RETENTION' | 'RETENTION_SUCCEEDED'>,
+  context: z.RefinementCtx,
+): void {
+  // The default may be longer: then it is RETENTION.
+  if (settings.RETENTION_SUCCEEDED > Math.max(settings.RETENTION, DEFAULT_RETENTION_SUCCEEDED_MS)) {
+    context.addIssue({ code: 'custom', path: ['RETENTION_SUCCEEDED'], message: 'must be at most RETENTION' });
+  }
+}
+
 /** Returns the schemas of the settings that all apps have (interface 2). `defaultPort` differs by app. */
 export function sharedSettings(defaultPort: number) {
   return {
@@ -269,10 +285,16 @@ export function sharedSettings(defaultPort: number) {
       'CIDRs of the proxies whose `X-Forwarded-*` headers are trusted; `MAX_CLIENT_CONNECTIONS` does not apply to them',
     ),
     RETENTION: setting(
-      durationMs.default(30 * 86_400_000),
+      durationMs.default(30 * DAY_MS),
       'Delivery',
       '`30d`',
-      'how long deliveries are kept and failed ones can be replayed',
+      'how long failed deliveries are kept and can be replayed',
+    ),
+    RETENTION_SUCCEEDED: setting(
+      durationMs.refine((ms) => ms >= DAY_MS, 'must be at least 1d').default(DEFAULT_RETENTION_SUCCEEDED_MS),
+      'Delivery',
+      '`7d`',
+      'how long succeeded deliveries are kept, and [events](architecture.md#how-long-data-is-kept) whose deliveries have all succeeded or that matched nobody, with their ids: at least a day, at most `RETENTION`',
     ),
     SHUTDOWN_GRACE: setting(
       durationMs.default(20_000),

@@ -20,15 +20,15 @@ import { encodeCameBack, RESPONSES_AFTER_SUCCESS_MS } from './responses.ts';
 import { runScript, type ScriptResult } from './scripts.ts';
 import type { Store } from './store.ts';
 
-/** A delivery that succeeds this soon expires with its event. */
-const WITH_ITS_EVENT_MS = 60_000;
+/** The life of a delivery that succeeds this soon is counted from its creation. */
+const PROMPT_MS = 60_000;
 /** A retry that has been due for this long is overdue: it is released at a fixed rate for its address. */
 const OVERDUE_AFTER_MS = 60_000;
 /** While others of its address are overdue, a retry is so after this. */
 const MISSED_AFTER_MS = 1_000;
 
 /** The fields that decide what a worker has to do for a job, and that an attempt needs. */
-const DELIVERY_FIELDS = ['st', 'g', 'x', 'e', 'c', 'n', 'k'];
+const DELIVERY_FIELDS = ['st', 'g', 'x', 'e', 'c', 'n', 'k', 'o'];
 const ADDRESS_FIELDS = ['status', 'url', 'secret', 'previous_secret', 'previous_until', 'trial'];
 
 type AttemptJob = Pick<DeliveryJob, 'deliveryId' | 'generation' | 'subscriptionId'>;
@@ -45,6 +45,7 @@ export type Begun =
       createdAtMs: number;
       /** Null for a first attempt that was never postponed. */
       dueAtMs: number | null;
+      isReplay: boolean;
       url: string;
       sealedSecret: string;
       previousSealedSecret: string | null;
@@ -71,7 +72,7 @@ export async function beginAttempt(store: Store, job: AttemptJob, nowMs: number,
       store.redis.hmget(deliveryKey(prefix, id), ...DELIVERY_FIELDS),
       store.redis.hmget(subscriptionKey(prefix, subscriptionId), ...ADDRESS_FIELDS),
     ]);
-    const [st, newestGeneration, dueAt, eventText, created, attempts, kind] = delivery;
+    const [st, newestGeneration, dueAt, eventText, created, attempts, kind, replayOf] = delivery;
     const event = eventText as EventRef;
     const status = st == null ? undefined : DELIVERY_STATUSES[Number(st)];
     if (status === undefined || isFinished(status)) return { kind: 'over' };
@@ -94,6 +95,7 @@ export async function beginAttempt(store: Store, job: AttemptJob, nowMs: number,
         subscriptionId,
         createdAtMs: Number(created),
         dueAtMs: dueAt == null ? null : Number(dueAt),
+        isReplay: replayOf != null,
         url: url ?? '',
         sealedSecret: secret ?? '',
         previousSealedSecret: previousSecret || null,
@@ -135,18 +137,16 @@ export async function recordAttempt(
 ): Promise<Recorded> {
   const endedAtMs = attempt.startedAtMs + attempt.durationMs;
   const nextAttemptAtMs = verdict.kind === 'retry' ? verdict.nextAttemptAtMs : undefined;
+  const keepUntilMs = keptUntilMs(store, verdict, endedAtMs, delivery.createdAtMs);
   let responsesUntilMs: number | undefined;
-  let keepUntilMs = endedAtMs + (verdict.kind === 'failed' ? keptWhileUnfinishedMs(store) : store.retentionMs);
-  if (verdict.kind === 'succeeded' && endedAtMs - delivery.createdAtMs < WITH_ITS_EVENT_MS) {
-    keepUntilMs = delivery.createdAtMs + store.retentionMs;
-  } else {
-    const eventUntilMs = nextAttemptAtMs === undefined ? keepUntilMs : nextAttemptAtMs + keptWhileUnfinishedMs(store);
-    await keepEvent(store, delivery.event, eventUntilMs);
-    responsesUntilMs = eventUntilMs;
-  }
   if (verdict.kind === 'succeeded') {
+    // Until now its event has been kept for RETENTION after the delivery was made, or longer.
+    if (keepUntilMs > delivery.createdAtMs + store.retentionMs) await keepEvent(store, delivery.event, keepUntilMs);
     // Most deliveries succeed at once and have nothing to compare with.
     responsesUntilMs = attempt.number === 1 ? undefined : Math.min(keepUntilMs, endedAtMs + RESPONSES_AFTER_SUCCESS_MS);
+  } else {
+    responsesUntilMs = nextAttemptAtMs === undefined ? keepUntilMs : nextAttemptAtMs + keptWhileUnfinishedMs(store);
+    await keepEvent(store, delivery.event, responsesUntilMs);
   }
   return await runScript(store, 'recordAttempt', prefixOfId(store, delivery.id), {
     id: delivery.id,
@@ -163,6 +163,13 @@ export async function recordAttempt(
     response: cameBack && responsesUntilMs !== undefined ? encodeCameBack(cameBack()) : undefined,
     responsesUntilMs,
   });
+}
+
+/** The end of the delivery's life if it ends with this verdict. */
+function keptUntilMs(store: Store, { kind }: Verdict, endedAtMs: number, createdAtMs: number): number {
+  if (kind !== 'succeeded') return endedAtMs + keptWhileUnfinishedMs(store);
+  const isPrompt = endedAtMs - createdAtMs < PROMPT_MS;
+  return (isPrompt ? createdAtMs : endedAtMs) + store.succeededRetentionMs;
 }
 
 /**

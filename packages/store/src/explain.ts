@@ -57,6 +57,7 @@ export async function readCase(
     deletedAtMs: newest('subscription.deleted'),
     changed: stored && firstChange(entries.items, stored.acceptedAtMs),
     retentionMs: store.retentionMs,
+    succeededRetentionMs: store.succeededRetentionMs,
     nowMs,
   };
 }

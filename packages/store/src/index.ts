@@ -35,6 +35,7 @@ export type { ReplayRefusal, TryNowRefusal } from './scripts.ts';
 export * from './search-index.ts';
 export { readServerState, type ServerState } from './server-state.ts';
 export * from './sessions.ts';
+export { type SucceededDelivery, shortenEvents } from './shorten-events.ts';
 export * from './stats.ts';
 export {
   allPartitions,

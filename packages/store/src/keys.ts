@@ -32,6 +32,8 @@ export function prefixOfId(store: Partitioned, id: string): string {
 
 /** An event's text, in the partition of the event's own id. */
 export const eventKey = (prefix: string, event: EventRef) => `${prefix}:event:${event}`;
+/** String of bits: which of an event's deliveries have succeeded, from the first success to the last. */
+export const eventSucceededKey = (prefix: string, event: EventRef) => `${prefix}:event_succeeded:${event}`;
 /** Sorted set of references to events whose fan-out has begun and not been confirmed, by the time it began. */
 export const fanningOutKey = (prefix: string) => `${prefix}:fanning_out`;
 export const deliveryKey = (prefix: string, deliveryId: string) => `${prefix}:delivery:${deliveryId}`;

@@ -1,7 +1,10 @@
 /** Lists of deliveries and subscriptions, page by page. */
 import { describe, expect, it } from '@jest/globals';
-import { listDeliveries, listSubscriptions, loadDeliveries } from './index.ts';
+import type { Verdict } from '@posthorn/core';
+import { listDeliveries, listSubscriptions, loadDeliveries, unfinishedDeliveries } from './index.ts';
+import { bySubscriptionKey, prefixOfSubscription } from './keys.ts';
 import { attempt, deliver, failure, store, subscribe, time } from './test-deliveries.ts';
+import { DAY } from './test-store.ts';
 
 describe('lists', () => {
   it('return everything once, newest first, page by page, whatever the filter', async () => {
@@ -41,6 +44,68 @@ describe('lists', () => {
     expect(await pages({ fromMs, toMs })).toEqual(newest(between));
     expect(await pages({ eventId: all[0]!.eventId })).toEqual([all[0]!.id]);
     expect(await pages({ eventId: 'evt_none' })).toEqual([]);
+  });
+  it('of an address contain each delivery once that outlives its entry in the stream of the address', async () => {
+    const [a, b] = [await subscribe(), await subscribe()];
+    const startMs = time.nowMs - 20 * DAY;
+    const verdicts: (Verdict | undefined)[] = [
+      undefined,
+      failure,
+      { kind: 'succeeded' },
+      { kind: 'retry', delayMs: 1, nextAttemptAtMs: startMs + 15 * DAY },
+    ];
+    const made: { id: string; createdAtMs: number }[] = [];
+    for (let i = 0; i < 40; i++) {
+      // Several have the same time, also where the stream is cut.
+      time.nowMs = startMs + Math.floor(i / 6) * DAY;
+      const [{ deliveryId } = { deliveryId: '' }] = await deliver([a.id]);
+      await deliver([b.id]);
+      made.push({ id: deliveryId, createdAtMs: time.nowMs });
+    }
+    // All attempts are late: whatever succeeds is still kept.
+    time.nowMs = startMs + 15 * DAY;
+    for (const [i, { id }] of made.entries()) {
+      const verdict = verdicts[i % verdicts.length];
+      if (verdict) await attempt(id, 1, verdict, 1_000);
+    }
+    const cutMs = startMs + 3 * DAY;
+    const stream = bySubscriptionKey(prefixOfSubscription(store, a.id), a.id);
+    const expected = made.toSorted((x, y) => y.createdAtMs - x.createdAtMs).map(({ id }) => id);
+    const pages = async (limit: number, filter: Parameters<typeof listDeliveries>[1] = {}) => {
+      const found: string[] = [];
+      let cursor: string | undefined;
+      do {
+        const page = await listDeliveries(store, { subscriptionId: a.id, ...filter }, { limit, cursor }, time.nowMs);
+        found.push(...page.items.map(({ id }) => id));
+        cursor = page.nextCursor ?? undefined;
+      } while (cursor !== undefined);
+      return found;
+    };
+    const before = await pages(7);
+    expect(before.toSorted()).toEqual(expected.toSorted());
+    // The stream is trimmed node by node, and so in the middle of a millisecond.
+    const entries = await store.redis.xrange(stream, '-', '+');
+    const cut = entries.findIndex(([id]) => id.startsWith(`${cutMs}-`)) + 3;
+    await store.redis.xtrim(stream, 'MINID', entries[cut]![0]);
+    for (const limit of [1, 3, 7, 100]) {
+      const found = await pages(limit);
+      expect(found.toSorted()).toEqual(expected.toSorted());
+      const times = found.map((id) => made.find((one) => one.id === id)!.createdAtMs);
+      expect(times).toEqual(times.toSorted((x, y) => y - x));
+    }
+    const [fromMs, toMs] = [startMs + DAY, startMs + 4 * DAY];
+    const between = made.filter(({ createdAtMs }) => createdAtMs >= fromMs && createdAtMs <= toMs).map(({ id }) => id);
+    expect((await pages(4, { fromMs, toMs })).toSorted()).toEqual(between.toSorted());
+    await store.redis.del(stream);
+    expect((await pages(7)).toSorted()).toEqual(expected.toSorted());
+    const unfinished: string[] = [];
+    for await (const chunk of unfinishedDeliveries(store, a.id)) unfinished.push(...chunk.map(({ id }) => id));
+    expect(unfinished.toSorted()).toEqual(
+      made
+        .filter((_, i) => i % 4 === 0 || i % 4 === 3)
+        .map(({ id }) => id)
+        .sort(),
+    );
   });
   it('filter subscriptions by status and environment', async () => {
     const sandbox = await subscribe({ environment: 'sandbox' });

@@ -17,7 +17,6 @@ import { countFailing } from './health.ts';
 import {
   allPrefixes,
   byStatusKey,
-  bySubscriptionKey,
   failedKey,
   laneKey,
   prefixOfId,
@@ -38,7 +37,8 @@ import {
 } from './page.ts';
 import { loadBatch } from './replay-batches.ts';
 import { loadReplays, replaysOf } from './replays.ts';
-import { pairs, scanSortedSet } from './sorted-set.ts';
+import { pairs } from './sorted-set.ts';
+import { addressSource, sortedSetSource, streamSource } from './sources.ts';
 import { readPartitions, type Store, sumPartitions } from './store.ts';
 import { loadSubscriptions, type StoredSubscription } from './subscriptions.ts';
 
@@ -51,20 +51,21 @@ export type DeliveryFilter = TimeRange &
 /** Ids of other addresses that a list passes over at most: some tens of milliseconds in all. */
 const MAX_PASSED_OVER = 100_000;
 
-/** A page of deliveries. Throws `BadCursor`. */
+/** A page of deliveries. `nowMs` only makes old ones of an address cheaper to find. Throws `BadCursor`. */
 export async function listDeliveries(
   store: Store,
   filter: DeliveryFilter,
   request: PageRequest,
+  nowMs = Number.MAX_SAFE_INTEGER,
 ): Promise<Page<StoredDelivery>> {
   const { fromMs = Number.NEGATIVE_INFINITY, toMs = Number.POSITIVE_INFINITY, replayId: _, ...values } = filter;
   const isWanted = (delivery: StoredDelivery) =>
     matches(delivery, values) && delivery.createdAtMs >= fromMs && delivery.createdAtMs <= toMs;
-  return await readPage(await sourceOf(store, filter), (ids) => loadDeliveries(store, ids), isWanted, request);
+  return await readPage(await sourceOf(store, filter, nowMs), (ids) => loadDeliveries(store, ids), isWanted, request);
 }
 
 /** The index with the fewest candidates for a filter. */
-async function sourceOf(store: Store, filter: DeliveryFilter): Promise<Source> {
+async function sourceOf(store: Store, filter: DeliveryFilter, nowMs: number): Promise<Source> {
   const { subscriptionId, eventId, status, replayId } = filter;
   if (replayId !== undefined) {
     const key = replayDeliveriesKey(prefixOfId(store, replayId), replayId);
@@ -82,7 +83,7 @@ async function sourceOf(store: Store, filter: DeliveryFilter): Promise<Source> {
   // No index has both an address and another status. The index of the status needs no look at the records of other addresses, unless it is long.
   const ofStatus = status && byStatusKey(prefix, status);
   if (ofStatus === undefined || (await store.redis.zcard(ofStatus)) > MAX_PASSED_OVER)
-    return streamSource(store, bySubscriptionKey(prefix, subscriptionId), filter);
+    return addressSource(store, subscriptionId, filter, nowMs);
   return sorted([ofStatus], deliveryIdPrefix(subscriptionId));
 }
 
@@ -165,44 +166,6 @@ async function countBy<S extends string>(
     }),
   );
   return Object.fromEntries(counts) as Record<S, number>;
-}
-
-/** Newest first by (time, id) over several sorted sets at once; only ids that begin with `idPrefix`. */
-function sortedSetSource(
-  store: Store,
-  idForm: RegExp,
-  keys: string[],
-  { fromMs, toMs }: TimeRange = {},
-  idPrefix?: string,
-): Source {
-  const read: Source['read'] = async (after, count) => {
-    const scan = { order: 'newest_first', after, count, fromMs, toMs, idPrefix } as const;
-    const parts = await Promise.all(keys.map((key) => scanSortedSet(store, key, scan)));
-    const candidates = parts.flat().map((entry) => ({ ...entry, item: entry.id }));
-    return newestAfter(candidates, after, count);
-  };
-  return { idForm, read };
-}
-
-/** The second half of a stream entry's id. Redis allows up to 2^64; no millisecond has nearly as many entries as this allows. */
-const STREAM_SEQUENCE = /^\d{1,16}$/;
-
-/** How far the ids of a stream may run ahead of creation times: the clocks of processes differ. */
-const MAX_CLOCK_SKEW_MS = 60_000;
-
-/** Newest first along a subscription's stream. */
-function streamSource(store: Store, key: string, { fromMs = 0, toMs }: TimeRange): Source {
-  const newest = toMs === undefined ? '+' : Math.max(0, Math.ceil(toMs) + MAX_CLOCK_SKEW_MS);
-  const oldest = Math.max(0, Math.floor(fromMs));
-  const read: Source['read'] = async (after, count) => {
-    const start = after ? `(${after.ms}-${after.id}` : newest;
-    const entries = await store.redis.xrevrange(key, start, oldest, 'COUNT', count);
-    return entries.map(([entryId, [, item = '']]) => {
-      const [ms, id = ''] = entryId.split('-');
-      return { ms: Number(ms), id, item };
-    });
-  };
-  return { idForm: STREAM_SEQUENCE, read };
 }
 
 /** The deliveries of the events with one id: their ids follow from the subscriptions that each event was matched to; then their replays. */

@@ -68,7 +68,8 @@ export async function storeEvent(
     eventKey: eventKey(prefix, ref),
     unscopedKey: options.isNewId ? undefined : eventKey(prefix, unscopedRef(event.id)),
     text: encodeEvent(stored),
-    expiresAtMs: acceptedAtMs + store.retentionMs,
+    // What matched nobody has no delivery that could fail.
+    expiresAtMs: acceptedAtMs + (subscriptionIds.length === 0 ? store.succeededRetentionMs : store.retentionMs),
     fanningOutKey: deliveries.length < subscriptionIds.length ? fanningOutKey(prefix) : undefined,
     event: ref,
     kind: encodeKind(event),
@@ -113,10 +114,13 @@ function withStates(deliveries: Omit<CreatedDelivery, 'state'>[], states: readon
   return states.flatMap((state, i) => deliveries.slice(i, i + 1).map((delivery) => ({ ...delivery, state })));
 }
 
-/** The oldest entry of a subscription's stream, and how long the stream lives without a new entry: no delivery lasts longer. */
+/**
+ * The oldest entry of a subscription's stream: older deliveries that are still kept are found elsewhere, since most have succeeded and are gone
+ * (sources.ts). And how long the stream lives without a new entry: no delivery lasts longer.
+ */
 export function streamLimits(store: Store, nowMs: number): { oldestMs: number; lifeMs: number } {
-  const lifeMs = 2 * store.retentionMs + GRACE_MS;
-  return { oldestMs: Math.max(0, nowMs - lifeMs), lifeMs };
+  const oldestMs = nowMs - store.succeededRetentionMs - GRACE_MS;
+  return { oldestMs: Math.max(0, oldestMs), lifeMs: 2 * store.retentionMs + GRACE_MS };
 }
 
 /** A held delivery may last as long as its event, and the event must still exist when the delivery ends. */

@@ -12,7 +12,7 @@ import {
   storeEvent,
 } from './index.ts';
 import { attempt, deliver, event, failure, loadOne, store, subscribe, time } from './test-deliveries.ts';
-import { DAY, RETENTION } from './test-store.ts';
+import { DAY, RETENTION, RETENTION_SUCCEEDED } from './test-store.ts';
 
 describe('retention', () => {
   const expiryOf = async (key: string) => await store.redis.pexpiretime(key);
@@ -32,18 +32,45 @@ describe('retention', () => {
     expect(await expiryOf(deliveryKey(subscription.id, deliveryId))).toBe(until);
     expect(await expiryOf(eventKey(sent))).toBe(until);
   });
-  it('gives a successful delivery the expiry of its event, and an unfinished one none', async () => {
+  it('gives an unfinished delivery no expiry, and its event the whole retention', async () => {
     const subscription = await subscribe();
     const sent = event();
     const [{ deliveryId }] = (await deliver([subscription.id], sent)) as [CreatedDelivery];
     expect(await expiryOf(deliveryKey(subscription.id, deliveryId))).toBe(-1);
-    await attempt(deliveryId, 1, { kind: 'succeeded' });
-    expect(await expiryOf(deliveryKey(subscription.id, deliveryId))).toBe(time.nowMs + RETENTION);
     expect(await expiryOf(eventKey(sent))).toBe(time.nowMs + RETENTION);
   });
-  it('never shortens the life of an event', async () => {
+  it('keeps a succeeded delivery for RETENTION_SUCCEEDED: from its creation if it succeeded within a minute, otherwise from then', async () => {
+    const subscription = await subscribe();
+    const [prompt] = await deliver([subscription.id]);
+    const [late] = await deliver([subscription.id]);
+    const createdAtMs = time.nowMs;
+    time.nowMs += 59_000;
+    await attempt(prompt!.deliveryId, 1, { kind: 'succeeded' });
+    time.nowMs += 3_600_000;
+    await attempt(late!.deliveryId, 1, { kind: 'succeeded' });
+    const untilOf = (made: CreatedDelivery) => expiryOf(deliveryKey(subscription.id, made.deliveryId));
+    expect(await untilOf(prompt!)).toBe(createdAtMs + RETENTION_SUCCEEDED);
+    expect(await untilOf(late!)).toBe(time.nowMs + 10 + RETENTION_SUCCEEDED);
+  });
+  it('keeps the event of a delivery that succeeded after weeks as long as the delivery', async () => {
+    const subscription = await subscribe({ status: 'paused' });
+    const sent = event();
+    const [{ deliveryId }] = (await deliver([subscription.id], sent)) as [CreatedDelivery];
+    time.nowMs += 29 * DAY;
+    await attempt(deliveryId, 1, { kind: 'succeeded' });
+    const untilMs = time.nowMs + 10 + RETENTION_SUCCEEDED;
+    expect(await expiryOf(deliveryKey(subscription.id, deliveryId))).toBe(untilMs);
+    // Held deliveries had extended it by a day.
+    expect(await expiryOf(eventKey(sent))).toBe(Math.max(untilMs, time.nowMs + 2 * DAY));
+  });
+  it('keeps an event that matched nobody for RETENTION_SUCCEEDED', async () => {
     const sent = event();
     await storeEvent(store, { ref: eventRef(sent), event: sent, acceptedAtMs: time.nowMs, subscriptionIds: [] });
+    expect(await expiryOf(eventKey(sent))).toBe(time.nowMs + RETENTION_SUCCEEDED);
+  });
+  it('never shortens the life of an event that is to be kept', async () => {
+    const sent = event();
+    await storeEvent(store, { ref: eventRef(sent), event: sent, acceptedAtMs: time.nowMs, subscriptionIds: ['sub_a'] });
     await keepEvent(store, eventRef(sent), time.nowMs + 1_000);
     expect(await expiryOf(eventKey(sent))).toBe(time.nowMs + RETENTION);
   });

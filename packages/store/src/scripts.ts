@@ -55,6 +55,7 @@ export const scripts = {
   createDeliveries: script('event kind nowMs oldestMs lifeMs ...deliveries(subscriptionId deliveryId)', (reply) =>
     list(reply).map(createdState),
   ),
+  shortenEvents: script('untilMs ...deliveries(event count position)', nothing),
   hold: script('id generation subscriptionId', isOne),
   recordAttempt: script(
     'id number:number verdict attempt endedAtMs nextAttemptAtMs? reason? expiresAtMs pauseAfter maxAttempts? retentionMs response? responsesUntilMs?',

@@ -17,8 +17,10 @@ interface Change {
   id?: string;
   environment?: Environment;
   acceptedAtMs?: number;
+  subscriptionIds?: string[];
 }
-async function keep(data: Record<string, unknown>, { environment = 'sandbox', acceptedAtMs = nowMs, id }: Change = {}) {
+async function keep(data: Record<string, unknown>, change: Change = {}) {
+  const { environment = 'sandbox', acceptedAtMs = nowMs, id, subscriptionIds = [] } = change;
   const event: Event = {
     id: id ?? newEventId(acceptedAtMs),
     type: 'session.approved',
@@ -26,7 +28,7 @@ async function keep(data: Record<string, unknown>, { environment = 'sandbox', ac
     environment,
     dataJson: JSON.stringify({ status: 'approved', ...data }),
   };
-  const stored = { ref: eventRef(event), event, acceptedAtMs, subscriptionIds: [] };
+  const stored = { ref: eventRef(event), event, acceptedAtMs, subscriptionIds };
   await storeEvent(store, stored, { searchTerms: searchTermsOf(JSON.parse(event.dataJson)) });
   return event.id;
 }
@@ -81,7 +83,7 @@ describe('the search index', () => {
 
   it('keeps a list as long as any of its events can be kept without a replay', async () => {
     const acceptedAtMs = nowMs - 20 * DAY;
-    await keep({ id: 's-old' }, { acceptedAtMs });
+    await keep({ id: 's-old' }, { acceptedAtMs, subscriptionIds: ['sub_a'] });
     const [key = ''] = await listKeys();
     const untilMs = (Math.floor(acceptedAtMs / DAY) + 1) * DAY + RETENTION + 2 * DAY;
     expect(await store.redis.pexpiretime(key)).toBe(untilMs);

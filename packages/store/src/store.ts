@@ -36,7 +36,10 @@ export interface Store {
   redis: Redis | Cluster;
   prefix: string;
   partitions: number;
+  /** How long what has failed is kept. */
   retentionMs: number;
+  /** How long what has succeeded is kept: at most `retentionMs`. */
+  succeededRetentionMs: number;
 }
 
 /**
@@ -115,6 +118,8 @@ export interface StoreSettings extends RedisSettings {
   KEY_PREFIX: string;
   PARTITIONS: number;
   RETENTION: number;
+  /** Absent: `RETENTION`. */
+  RETENTION_SUCCEEDED?: number;
 }
 
 /**
@@ -135,9 +140,10 @@ export function openStore(
   },
 ) {
   const { KEY_PREFIX: prefix, PARTITIONS: partitions, RETENTION: retentionMs } = settings;
+  const succeededRetentionMs = Math.min(settings.RETENTION_SUCCEEDED ?? retentionMs, retentionMs);
   const redis = connectRedis(settings, { ...options, joinWrites: true });
   defineScripts(redis, options.firstJobLua);
-  const store: Store = { redis, prefix, partitions, retentionMs };
+  const store: Store = { redis, prefix, partitions, retentionMs, succeededRetentionMs };
   let state: 'waiting' | 'open' | 'stopped' = 'waiting';
   const reportOutage = createOutageReport(settings, (text) => {
     if (state === 'waiting') options.onWarning?.(text);

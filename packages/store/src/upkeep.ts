@@ -2,7 +2,9 @@
 import { type DeliveryJob, type DeliveryStatus, isFinished } from '@posthorn/core';
 import { keptWhileUnfinishedMs, loadExisting, type StoredDelivery } from './delivery-record.ts';
 import * as keys from './keys.ts';
+import type { Position } from './page.ts';
 import { runScript } from './scripts.ts';
+import { addressSource } from './sources.ts';
 import type { Store } from './store.ts';
 
 /** Acquires or extends the lease for a duty in a partition for `lifeMs`. Returns whether `holder` has it. */
@@ -28,7 +30,7 @@ const PRUNE_CHUNK = 500;
 
 /**
  * Removes the entries whose record has expired from an index of deliveries. Checks up to `maxChunks` times 500 of those made before
- * `beforeMs`, oldest first.
+ * `beforeMs`, oldest first, from `offset` on. Returns where the next call goes on: 0 after the last one.
  */
 export async function pruneIndex(
   store: Store,
@@ -36,13 +38,16 @@ export async function pruneIndex(
   key: string,
   beforeMs: number,
   maxChunks: number,
-): Promise<void> {
-  for (let chunk = 0, offset = 0; chunk < maxChunks; chunk++) {
-    const values = { key, beforeMs, offset, limit: PRUNE_CHUNK };
+  offset = 0,
+): Promise<number> {
+  let next = offset;
+  for (let chunk = 0; chunk < maxChunks; chunk++) {
+    const values = { key, beforeMs, offset: next, limit: PRUNE_CHUNK };
     const { lookedAt, removed } = await runScript(store, 'pruneIndex', prefix, values);
-    if (lookedAt < PRUNE_CHUNK) return;
-    offset += lookedAt - removed;
+    if (lookedAt < PRUNE_CHUNK) return 0;
+    next += lookedAt - removed;
   }
+  return next;
 }
 
 /** Prunes the index of a final status like `pruneIndex`. */
@@ -52,9 +57,10 @@ export async function pruneFinished(
   status: 'succeeded' | 'failed',
   beforeMs: number,
   maxChunks: number,
-): Promise<void> {
+  offset = 0,
+): Promise<number> {
   const prefix = keys.partitionPrefix(store, partition);
-  await pruneIndex(store, prefix, keys.byStatusKey(prefix, status), beforeMs, maxChunks);
+  return await pruneIndex(store, prefix, keys.byStatusKey(prefix, status), beforeMs, maxChunks, offset);
 }
 
 /** Held deliveries of a partition made before `beforeMs`, oldest first. */
@@ -104,16 +110,21 @@ export async function closingSubscriptions(store: Store, partition: number): Pro
   return await store.redis.smembers(keys.closingKey(keys.partitionPrefix(store, partition)));
 }
 
+/** Deliveries of a subscription read at once. */
+const UNFINISHED_CHUNK = 500;
+
 /** The unfinished deliveries of a subscription, newest first, chunk by chunk through all it has. */
 export async function* unfinishedDeliveries(store: Store, subscriptionId: string): AsyncGenerator<StoredDelivery[]> {
-  const key = keys.bySubscriptionKey(keys.prefixOfSubscription(store, subscriptionId), subscriptionId);
-  for (let start = '+'; ; ) {
-    const entries = await store.redis.xrevrange(key, start, '-', 'COUNT', 500);
-    const last = entries.at(-1);
-    if (!last) return;
-    start = `(${last[0]}`;
-    const ids = entries.map(([, [, id = '']]) => id);
-    yield (await loadExisting(store, ids)).filter(({ status }) => !isFinished(status));
+  const source = addressSource(store, subscriptionId, {}, Number.MAX_SAFE_INTEGER);
+  for (let after: Position | undefined; ; ) {
+    const candidates = await source.read(after, UNFINISHED_CHUNK);
+    const deliveries = await loadExisting(
+      store,
+      candidates.map(({ item }) => item),
+    );
+    yield deliveries.filter(({ status }) => !isFinished(status));
+    after = candidates.at(-1);
+    if (after === undefined) return;
   }
 }
 

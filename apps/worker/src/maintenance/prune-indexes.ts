@@ -6,15 +6,24 @@ import type { Duty, DutyContext } from './duty.ts';
 const MAX_CHUNKS_PER_RUN = 20;
 
 /**
- * Removes only entries whose record is gone. Two processes at once shift each other's offsets: an entry that one of them skips is
- * removed by the next run.
+ * Removes only entries whose record is gone. A run goes on where the one before it ended: many may be kept longer than most of their status,
+ * such as those that succeeded when `RETENTION_SUCCEEDED` was longer. Two processes at once shift each other's offsets: an entry that one of
+ * them skips is removed by a later run.
  */
-export const pruneIndexes = ({ store, clock }: DutyContext): Duty => ({
-  name: 'prune_indexes',
-  everyMs: 10_000,
-  async run(partition) {
-    for (const status of ['succeeded', 'failed'] as const) {
-      await pruneFinished(store, partition, status, clock.now() - store.retentionMs, MAX_CHUNKS_PER_RUN);
-    }
-  },
-});
+export const pruneIndexes = ({ store, clock }: DutyContext): Duty => {
+  const indexes = [
+    { status: 'succeeded', keptMs: store.succeededRetentionMs, offsets: new Map<number, number>() },
+    { status: 'failed', keptMs: store.retentionMs, offsets: new Map<number, number>() },
+  ] as const;
+  return {
+    name: 'prune_indexes',
+    everyMs: 10_000,
+    async run(partition) {
+      for (const { status, keptMs, offsets } of indexes) {
+        const [beforeMs, offset] = [clock.now() - keptMs, offsets.get(partition) ?? 0];
+        const next = await pruneFinished(store, partition, status, beforeMs, MAX_CHUNKS_PER_RUN, offset);
+        offsets.set(partition, next);
+      }
+    },
+  };
+};

@@ -1,0 +1,81 @@
+/** How long events and deliveries are kept, by their outcome, with whole apps. */
+import { describe, expect, it } from '@jest/globals';
+import { eventually, fakeClock, isDelivery, type ReceivedRequest } from '@posthorn/testing';
+import { ownReceiver, ownWorld } from './own.ts';
+import { sampleEvent, type World } from './world.ts';
+
+const DAY = 86_400_000;
+
+const refusing = (request: ReceivedRequest) => (isDelivery(request) ? 500 : 200);
+const eventUntil = (on: World, id: string, letter = 's') =>
+  on.redis.pexpiretime(`${on.prefix}:{0}:event:${id}/${letter}`);
+/** Waits until the worker has reported that all deliveries of an event have succeeded. */
+const untilShortened = (on: World, id: string, nowMs: number) =>
+  eventually('the event to expire earlier', async () => {
+    const untilMs = await eventUntil(on, id);
+    return untilMs <= nowMs + 7 * DAY && untilMs;
+  });
+
+describe('an event', () => {
+  it('whose deliveries have all succeeded is kept for 7 days, with its deliveries', async () => {
+    const clock = fakeClock(Date.now());
+    const on = await ownWorld({ clock });
+    const [a, b] = [await ownReceiver(), await ownReceiver()];
+    await on.subscribe(a.url);
+    await on.subscribe(b.url);
+    const { body } = await on.publish(sampleEvent());
+    expect(await untilShortened(on, body.id, clock.now())).toBe(clock.now() + 7 * DAY);
+    const deliveries = await on.deliveries(`event_id=${body.id}`);
+    expect(deliveries).toHaveLength(2);
+    for (const { id } of deliveries)
+      expect(await on.redis.pexpiretime(`${on.prefix}:{0}:delivery:${id}`)).toBe(clock.now() + 7 * DAY);
+  });
+  it('that matched nobody is kept for 7 days', async () => {
+    const clock = fakeClock(Date.now());
+    const on = await ownWorld({ clock });
+    const { body } = await on.publish(sampleEvent());
+    expect(await eventUntil(on, body.id)).toBe(clock.now() + 7 * DAY);
+  });
+  it('with a failed delivery is kept for 31 days, also after others and the replay have succeeded', async () => {
+    const clock = fakeClock(Date.now());
+    const on = await ownWorld({ clock, env: { RETRY_DELAYS: '1ms' } });
+    const [good, bad] = [await ownReceiver(), await ownReceiver((request, to) => to.writeHead(status(request)).end())];
+    let status = refusing;
+    const failing = await on.subscribe(bad.url);
+    await on.subscribe(good.url);
+    const { body } = await on.publish(sampleEvent());
+    const failed = await eventually('it to fail', async () => {
+      clock.advance(1_000);
+      return (await on.deliveries('status=failed'))[0];
+    });
+    const failedAtMs = Date.parse(failed.finished_at);
+    status = () => 200;
+    expect((await on.operate('POST', `/v1/deliveries/${failed.id}/replay`)).status).toBe(201);
+    await eventually('the replay', async () => (await on.deliveries('status=succeeded')).length === 2);
+    // What is reported later has been reported when this one has.
+    const later = await on.publish(sampleEvent());
+    await eventually('the later ones', async () => (await on.deliveries('status=succeeded')).length === 4);
+    await untilShortened(on, later.body.id, clock.now());
+    expect(await eventUntil(on, body.id)).toBeGreaterThanOrEqual(failedAtMs + 31 * DAY);
+    expect(await on.redis.pexpiretime(`${on.prefix}:{0}:delivery:${failed.id}`)).toBe(failedAtMs + 31 * DAY);
+    expect(failed.replayable_until).toBe(new Date(failedAtMs + 30 * DAY).toISOString());
+    expect((await on.subscription(failing.id)).status).toBe('active');
+  });
+  it('is reported by a worker that stops', async () => {
+    const clock = fakeClock(Date.now());
+    const on = await ownWorld({ clock, env: { RETENTION_SUCCEEDED: '24h' } });
+    const to = await ownReceiver();
+    await on.subscribe(to.url);
+    const { body } = await on.publish(sampleEvent());
+    await eventually('success', async () => (await on.deliveries('status=succeeded')).length === 1);
+    await on.stopWorker(0);
+    expect(await eventUntil(on, body.id)).toBe(clock.now() + DAY);
+  });
+  it('can be published again under its id once it is gone', async () => {
+    const on = await ownWorld({ clock: fakeClock(Date.now() - 8 * DAY) });
+    const first = await on.publish(sampleEvent({ id: 'order-1', created_at: '2026-01-01T00:00:00Z' }));
+    const again = await on.publish(sampleEvent({ id: 'order-1', created_at: '2026-01-01T00:00:00Z' }));
+    // Eight days ago nobody matched it, so it has expired at once.
+    expect([first.status, again.status]).toEqual([202, 202]);
+  });
+});
