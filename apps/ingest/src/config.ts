@@ -1,5 +1,13 @@
 /** Ingest's settings. Only this file reads the environment. */
-import { checkShared, loadSettings, parsedBy, publisherKeys, setting, sharedSettings, wholeNumber } from '@posthorn/runtime';
+import {
+  checkShared,
+  loadSettings,
+  parsedBy,
+  publisherKeys,
+  setting,
+  sharedSettings,
+  wholeNumber,
+} from '@posthorn/runtime';
 import { z } from 'zod';
 import type { Quota } from './publisher-quota.ts';
 

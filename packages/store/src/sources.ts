@@ -82,7 +82,7 @@ export function addressSource(store: Store, subscriptionId: string, range: TimeR
 }
 
 /** The time of the oldest entry of a stream; a number larger than any time where there is none. */
-export async function oldestInStream(store: Store, key: string): Promise<number> {
+async function oldestInStream(store: Store, key: string): Promise<number> {
   const [oldest] = await store.redis.xrange(key, '-', '+', 'COUNT', 1);
   return oldest === undefined ? Number.MAX_SAFE_INTEGER : Number(oldest[0].split('-')[0]);
 }
