@@ -11,7 +11,7 @@ import { APP_NAMES, type AppName, choosePorts } from './ports.ts';
 import { claimRun, isAlive, type Run, writeRun } from './run-file.ts';
 import { type Received, startSampleReceiver } from './sample-receiver.ts';
 import { ensureSampleSubscription } from './sample-subscription.ts';
-import { showAddresses, showDelivery } from './show.ts';
+import { SHOWN_HEADERS, showAddresses, showDelivery } from './show.ts';
 
 const keysFile = join(dataDir, 'keys.json');
 const runFile = join(dataDir, 'running.json');
@@ -49,7 +49,7 @@ async function main(): Promise<void> {
   await finishing(buildPage(say, ending.signal));
 
   let first: ((received: Received) => void) | undefined;
-  const receiver = await startSampleReceiver(state.sample?.port ?? 0, (received) => {
+  const receiver = await startSampleReceiver(state.sample?.port ?? 0, SHOWN_HEADERS, (received) => {
     if (first) first(received);
     else
       say(

@@ -5,7 +5,8 @@ import type { Received } from './sample-receiver.ts';
 
 const say = (line = '') => console.log(line);
 
-const SHOWN_HEADERS = [
+/** The headers of a delivery that are printed. */
+export const SHOWN_HEADERS = [
   'user-agent',
   'content-type',
   'service-signature',

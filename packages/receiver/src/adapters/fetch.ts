@@ -1,0 +1,46 @@
+/** Connects a receiver to servers that use the Fetch API: Next.js, Hono, Cloudflare Workers, Deno, Bun. */
+import type { Receiver } from '../receiver.ts';
+import { joinChunks } from './join-chunks.ts';
+
+/** What a runtime offers for work after the response: Cloudflare's and Vercel's context, Hono's `c.executionCtx`. */
+interface Context {
+  waitUntil?: (work: Promise<unknown>) => void;
+}
+
+/** Returns a handler of requests. Where the runtime ends a process after the response, pass its context, so that it waits for the processing. */
+export function fetchHandler(receiver: Receiver) {
+  return async (request: Request, context?: Context): Promise<Response> => {
+    const body = await readBody(request, receiver.maxBodyBytes);
+    const header = (name: string) => request.headers.get(name);
+    const answer =
+      body === 'parsed'
+        ? receiver.bodyLost()
+        : body === 'too_large'
+          ? receiver.tooLarge()
+          : await receiver.receive({ method: request.method, header, body });
+    // In the next turn of the event loop, so that the response is not kept waiting.
+    const processed = new Promise<void>((resolve) => setTimeout(() => resolve(answer.process()), 0));
+    context?.waitUntil?.(processed);
+    // A response of the Fetch API may not have headers of the connection.
+    const { connection: _, ...headers } = answer.headers;
+    return new Response(answer.body, { status: answer.status, headers });
+  };
+}
+
+async function readBody(request: Request, maxBytes: number): Promise<Uint8Array<ArrayBuffer> | 'parsed' | 'too_large'> {
+  if (request.bodyUsed) return 'parsed';
+  if (Number(request.headers.get('content-length') ?? 0) > maxBytes) return 'too_large';
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  const reader = request.body?.getReader();
+  for (;;) {
+    const part = await reader?.read();
+    if (!part || part.done) return joinChunks(chunks, size);
+    size += part.value.length;
+    if (size > maxBytes) {
+      await reader?.cancel();
+      return 'too_large';
+    }
+    chunks.push(part.value);
+  }
+}

@@ -1,0 +1,56 @@
+/** Connects a receiver to node:http, express, connect, and others that use Node's requests. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Receiver, Reply } from '../receiver.ts';
+import { joinChunks } from './join-chunks.ts';
+
+/**
+ * Returns a request listener, which is an express handler too: `app.post('/webhooks', nodeHandler(receiver))`. Nothing before it may parse
+ * the body; `express.raw` may read it.
+ */
+export function nodeHandler(receiver: Receiver) {
+  return async (request: IncomingMessage & { body?: unknown }, response: ServerResponse): Promise<void> => {
+    const body = await readBody(receiver, request);
+    if (body === 'aborted') return;
+    const answer = async (): Promise<Reply> => {
+      if (body === 'too_large') return receiver.tooLarge();
+      if (body === 'parsed') return receiver.bodyLost();
+      const header = (name: string) => request.headers[name]?.toString();
+      return await receiver.receive({ method: request.method ?? '', header, body });
+    };
+    const { status, headers, body: text, process } = await answer();
+    response.writeHead(status, headers);
+    // Also if the sender has gone meanwhile: the event is claimed.
+    if (!response.destroyed) {
+      await new Promise<void>((resolve) => {
+        response.once('close', resolve);
+        response.end(text, resolve);
+      });
+    }
+    if (body === 'too_large') request.destroy();
+    await process();
+  };
+}
+
+async function readBody(
+  { maxBodyBytes }: Receiver,
+  request: IncomingMessage & { body?: unknown },
+): Promise<Uint8Array<ArrayBuffer> | 'too_large' | 'parsed' | 'aborted'> {
+  if (request.body instanceof Uint8Array) return Uint8Array.from(request.body);
+  if (request.body !== undefined || request.readableEnded) return 'parsed';
+  if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) return 'too_large';
+  return await new Promise((resolve) => {
+    const chunks: Uint8Array[] = [];
+    let size = 0;
+    request.on('data', (chunk: Uint8Array) => {
+      size += chunk.length;
+      if (size <= maxBodyBytes) chunks.push(chunk);
+      else {
+        request.pause();
+        resolve('too_large');
+      }
+    });
+    request.once('end', () => resolve(joinChunks(chunks, size)));
+    request.once('close', () => resolve('aborted'));
+    request.once('error', () => resolve('aborted'));
+  });
+}

@@ -1,0 +1,161 @@
+/** What a receiver answers and processes, whatever server it is connected to. */
+import { describe, expect, it } from '@jest/globals';
+import { deliveryHeaders } from '@posthorn/signing';
+import { createReceiver, memoryStore, type ReceiverOptions, type ReceiverStore, type WebhookEvent } from './index.ts';
+
+const SECRET = 'whsec_of_the_receiver';
+const NOW_S = 1_800_000_000;
+
+function eventOf(change: Record<string, unknown> = {}, data: Record<string, unknown> = {}) {
+  return {
+    id: 'evt_1',
+    type: 'session.approved',
+    created_at: '2026-01-01T00:00:00.000Z',
+    environment: 'production',
+    data: { id: 'session-1', status: 'approved', ...data },
+    ...change,
+  };
+}
+
+function receiverWith(change: Partial<ReceiverOptions> = {}) {
+  const processed: WebhookEvent[] = [];
+  const errors: unknown[] = [];
+  const receiver = createReceiver({
+    secrets: SECRET,
+    onEvent: (event) => void processed.push(event),
+    onError: (error) => void errors.push(error),
+    now: () => NOW_S * 1000,
+    ...change,
+  });
+  const post = async (text: string, headers: Record<string, string>) => {
+    const reply = await receiver.receive({
+      method: 'POST',
+      header: (name) => headers[name],
+      body: new TextEncoder().encode(text),
+    });
+    return reply;
+  };
+  const deliver = async (event: object, { secrets = [SECRET], atS = NOW_S } = {}) => {
+    const text = JSON.stringify(event);
+    const { id = '', type = '' } = event as { id?: string; type?: string };
+    const signed = deliveryHeaders({ id: 'dlv_1', eventId: id, eventType: type }, text, secrets, atS);
+    const headers = Object.fromEntries(Object.entries(signed).map(([name, value]) => [name.toLowerCase(), value]));
+    return await post(text, headers);
+  };
+  /** Delivers, and processes after the response as adapters do. Returns the status. */
+  const send = async (...args: Parameters<typeof deliver>) => {
+    const reply = await deliver(...args);
+    await reply.process();
+    return reply.status;
+  };
+  return { receiver, processed, errors, post, deliver, send };
+}
+
+describe('a delivery', () => {
+  it('is answered before it is processed', async () => {
+    const { deliver, processed } = receiverWith();
+    const reply = await deliver(eventOf());
+    expect([reply.status, processed]).toEqual([200, []]);
+    await reply.process();
+    expect(processed).toEqual([eventOf()]);
+  });
+  it('with a wrong, an old or no signature gets 400', async () => {
+    const { send, post, processed } = receiverWith();
+    expect(await send(eventOf(), { secrets: ['whsec_other'] })).toBe(400);
+    for (const atS of [NOW_S - 301, NOW_S + 301]) expect(await send(eventOf(), { atS })).toBe(400);
+    const body = JSON.stringify(eventOf());
+    for (const header of ['', 't=x,v1=zz', `t=${NOW_S}`, `t=${NOW_S},t=${NOW_S},v1=${'0'.repeat(64)}`]) {
+      expect((await post(body, { 'service-signature': header })).status).toBe(400);
+    }
+    expect(processed).toEqual([]);
+  });
+  it('is accepted at the edge of the tolerance, with either secret of a rotation', async () => {
+    const { send } = receiverWith({ secrets: async () => ['whsec_old', SECRET] });
+    expect(await send(eventOf({ id: 'a' }), { atS: NOW_S - 300 })).toBe(200);
+    expect(await send(eventOf({ id: 'b' }), { secrets: ['whsec_new', 'whsec_old'] })).toBe(200);
+  });
+  it('whose signed body is not an event gets 400; an unknown type is accepted', async () => {
+    const { send, processed } = receiverWith();
+    expect(await send({ id: 'x' })).toBe(400);
+    expect(await send([])).toBe(400);
+    expect(await send(eventOf({ type: 'session.of_the_future' }))).toBe(200);
+    expect(processed).toHaveLength(1);
+  });
+  it('is processed once, however often it comes, unless processing failed', async () => {
+    let fails = true;
+    const { send, processed, errors } = receiverWith({
+      onEvent(event) {
+        if (fails) throw new Error('database is read-only');
+        processed.push(event);
+      },
+    });
+    expect(await send(eventOf())).toBe(200);
+    expect(errors).toMatchObject([{ message: 'database is read-only' }]);
+    fails = false;
+    for (let i = 0; i < 3; i++) expect(await send(eventOf())).toBe(200);
+    expect(processed).toHaveLength(1);
+    expect(await send(eventOf({ environment: 'sandbox' }))).toBe(200);
+    expect(processed).toHaveLength(2);
+  });
+  it('gets 503 while too many events are in progress, and while the store is not available', async () => {
+    const { deliver, send } = receiverWith({ maxInProgress: 1 });
+    const first = await deliver(eventOf());
+    expect(await send(eventOf({ id: 'evt_2' }))).toBe(503);
+    await first.process();
+    expect(await send(eventOf({ id: 'evt_2' }))).toBe(200);
+    const unavailable: ReceiverStore = { ...memoryStore(), claim: () => Promise.reject(new Error('no connection')) };
+    expect(await receiverWith({ store: unavailable }).send(eventOf())).toBe(503);
+  });
+});
+
+describe('the order of events', () => {
+  const at = (second: number, id: string) => eventOf({ id, created_at: `2026-01-01T00:00:0${second}.000Z` });
+  it('does not matter: the newest state of a session wins', async () => {
+    const { send, processed } = receiverWith();
+    for (const event of [at(2, 'b'), at(1, 'a'), at(2, 'b2'), at(3, 'c')]) expect(await send(event)).toBe(200);
+    expect(processed.map(({ id }) => id)).toEqual(['b', 'b2', 'c']);
+    expect(await send(eventOf({ id: 'other' }, { id: 'session-2' }))).toBe(200);
+    expect(processed.at(-1)).toMatchObject({ id: 'other' });
+  });
+  it('is left alone on request', async () => {
+    const { send, processed } = receiverWith({ outdated: 'process' });
+    for (const event of [at(2, 'b'), at(1, 'a')]) await send(event);
+    expect(processed.map(({ id }) => id)).toEqual(['b', 'a']);
+  });
+  it('is kept within a session: the next event waits for the one before', async () => {
+    const ended: string[] = [];
+    let release = () => {};
+    const gate = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const { receiver, deliver } = receiverWith({
+      async onEvent({ id }) {
+        if (id === 'a') await gate;
+        ended.push(id);
+      },
+    });
+    const replies = [await deliver(at(1, 'a')), await deliver(at(2, 'b'))];
+    const processing = replies.map((reply) => reply.process());
+    const other = await deliver(eventOf({ id: 'other' }, { id: 'session-2' }));
+    await other.process();
+    expect(ended).toEqual(['other']);
+    release();
+    await receiver.idle();
+    expect(ended).toEqual(['other', 'a', 'b']);
+    await Promise.all(processing);
+  });
+});
+
+it('answers the probe of a validation, and refuses other methods and bodies that are too large', async () => {
+  const { receiver, post } = receiverWith({ maxBodyBytes: 10 });
+  expect((await post('{}', {})).status).toBe(200);
+  expect((await post('{"a":1}', {})).status).toBe(400);
+  expect((await post('x'.repeat(11), {})).status).toBe(413);
+  const get = await receiver.receive({ method: 'GET', header: () => null, body: new Uint8Array() });
+  expect([get.status, get.headers.allow]).toEqual([405, 'POST']);
+});
+
+it('needs a secret, reads at most 1 MiB, and tolerates 300 s unless told otherwise', () => {
+  expect(() => createReceiver({ secrets: [], onEvent: () => undefined })).toThrow('A receiver needs a secret');
+  expect(receiverWith().receiver.maxBodyBytes).toBe(1_048_576);
+});

@@ -1,0 +1,67 @@
+/** Verifies signatures with Web Crypto, which Node, Deno, Bun and edge runtimes have. */
+
+/** How far the time of a signature may be from now, in seconds, unless the receiver says otherwise. */
+export const DEFAULT_TOLERANCE_S = 300;
+
+/** Secrets whose keys are kept. A receiver has one or two; more than this would be one for each call. */
+const MAX_KEYS = 100;
+/** Not every runtime's types have `CryptoKey` as a global. */
+type Key = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
+const keys = new Map<string, Promise<Key>>();
+
+export interface SignatureCheck {
+  /** The value of `Service-Signature`. */
+  header: string;
+  /** During a rotation, the old and the new secret. */
+  secrets: readonly string[];
+  /** The body as it was received: parsed and serialised again, it may differ. */
+  body: Uint8Array<ArrayBuffer>;
+  /** Unix time in seconds. */
+  nowS: number;
+  toleranceS?: number;
+}
+
+/**
+ * Resolves with whether the header has a signature of this body, made with one of the secrets, at most `toleranceS` seconds from now
+ * (specification 5). Malformed headers are not valid; nothing that a caller sends makes it reject.
+ */
+export async function verifySignature(check: SignatureCheck): Promise<boolean> {
+  const { header, secrets, body, nowS, toleranceS = DEFAULT_TOLERANCE_S } = check;
+  const parts = header.split(',');
+  const valuesOf = (name: string) =>
+    parts.flatMap((part) => (part.startsWith(`${name}=`) ? [part.slice(name.length + 1)] : []));
+  const [time = '', ...moreTimes] = valuesOf('t');
+  if (moreTimes.length > 0 || !/^\d{1,12}$/.test(time) || Math.abs(nowS - Number(time)) > toleranceS) return false;
+  const signatures = valuesOf('v1').filter((hex) => /^[0-9a-f]{64}$/.test(hex));
+  const signed = join(new TextEncoder().encode(`${time}.`), body);
+  for (const secret of secrets) {
+    const key = await keyOf(secret);
+    for (const signature of signatures) {
+      // Takes the same time wherever the first difference is.
+      if (await crypto.subtle.verify('HMAC', key, bytesOf(signature), signed)) return true;
+    }
+  }
+  return false;
+}
+
+function keyOf(secret: string): Promise<Key> {
+  let key = keys.get(secret);
+  if (key === undefined) {
+    const algorithm = { name: 'HMAC', hash: 'SHA-256' };
+    key = crypto.subtle.importKey('raw', new TextEncoder().encode(secret), algorithm, false, ['verify']);
+    if (keys.size >= MAX_KEYS) keys.clear();
+    keys.set(secret, key);
+  }
+  return key;
+}
+
+function join(first: Uint8Array, second: Uint8Array): Uint8Array<ArrayBuffer> {
+  const joined = new Uint8Array(first.length + second.length);
+  joined.set(first);
+  joined.set(second, first.length);
+  return joined;
+}
+
+function bytesOf(hex: string): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from({ length: hex.length / 2 }, (_, i) => Number.parseInt(hex.slice(2 * i, 2 * i + 2), 16));
+}

@@ -1,0 +1,55 @@
+/** A receiver's memory in a real Redis: several processes share it. */
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { testPrefix, testRedisUrl } from '@posthorn/testing';
+import { Redis } from 'ioredis';
+import { memoryStore, type ReceiverStore, redisStore } from './stores.ts';
+
+let redis: Redis;
+let prefix: string;
+beforeEach(() => {
+  redis = new Redis(testRedisUrl());
+  prefix = testPrefix();
+});
+afterEach(async () => {
+  for (const key of await redis.keys(`${prefix}*`)) await redis.del(key);
+  redis.disconnect();
+});
+
+const STORES: Record<string, () => ReceiverStore> = {
+  memory: () => memoryStore(),
+  Redis: () => redisStore((...command) => redis.call(...command), { prefix }),
+};
+
+describe.each(Object.keys(STORES))('in %s', (kind) => {
+  it('an event is claimed once, until it is released; a finished one never again', async () => {
+    const store = STORES[kind]!();
+    expect(await Promise.all([store.claim('a'), store.claim('a'), store.claim('b')])).toEqual([true, false, true]);
+    await store.release('a');
+    expect(await store.claim('a')).toBe(true);
+    await store.finish('a');
+    expect(await store.claim('a')).toBe(false);
+  });
+  it('a session only advances', async () => {
+    const store = STORES[kind]!();
+    const at = (second: number) => `2026-01-01T00:00:0${second}.000Z`;
+    const advanced = [];
+    for (const second of [2, 1, 2, 3]) advanced.push(await store.advance('s', at(second)));
+    expect(advanced).toEqual([true, false, true, true]);
+    expect(await store.advance('other', at(1))).toBe(true);
+  });
+});
+
+it('in Redis, a claim ends with its lease, and everything expires', async () => {
+  const store = redisStore((...command) => redis.call(...command), { prefix, leaseMs: 60_000, keepMs: 120_000 });
+  await store.claim('a');
+  expect(await redis.pttl(`${prefix}:event:a`)).toBeLessThanOrEqual(60_000);
+  await store.finish('a');
+  await store.advance('s', '2026-01-01T00:00:00.000Z');
+  for (const key of [`${prefix}:event:a`, `${prefix}:session:s`]) expect(await redis.pttl(key)).toBeGreaterThan(60_000);
+});
+
+it('in memory, the oldest entries make room for new ones', async () => {
+  const store = memoryStore({ maxEntries: 2 });
+  for (const event of ['a', 'b', 'c']) await store.claim(event);
+  expect([await store.claim('c'), await store.claim('a')]).toEqual([false, true]);
+});

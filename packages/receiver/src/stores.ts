@@ -1,0 +1,92 @@
+/** What a receiver remembers: the events it has, and how new its sessions are. In memory, or in Redis for several processes. */
+
+/** Deliveries can be replayed for 30 days. */
+const DEFAULT_KEEP_MS = 31 * 86_400_000;
+/** An event that is claimed for this long without being finished may be processed again: its process has died. */
+const DEFAULT_LEASE_MS = 300_000;
+const DEFAULT_MAX_ENTRIES = 100_000;
+
+export interface ReceiverStore {
+  /** Claims an event for processing. Resolves with false if it is being processed or was. */
+  claim(event: string): Promise<boolean>;
+  /** The event was processed: no claim of it succeeds any more. */
+  finish(event: string): Promise<void>;
+  /** The event was not processed: the next claim succeeds. */
+  release(event: string): Promise<void>;
+  /** Resolves with whether a session has had no event that is newer than `createdAt`, and stores `createdAt` if so. */
+  advance(session: string, createdAt: string): Promise<boolean>;
+}
+
+/**
+ * Remembers the newest `maxEntries` events and sessions in this process. A restart forgets them: then a repeated delivery is processed
+ * again. For several processes, use `redisStore`.
+ */
+export function memoryStore({ maxEntries = DEFAULT_MAX_ENTRIES } = {}): ReceiverStore {
+  const events = new Set<string>();
+  const sessions = new Map<string, string>();
+  const limit = (entries: Set<string> | Map<string, string>) => {
+    for (const oldest of entries.keys()) {
+      if (entries.size <= maxEntries) break;
+      entries.delete(oldest);
+    }
+  };
+  return {
+    async claim(event) {
+      if (events.has(event)) return false;
+      events.add(event);
+      limit(events);
+      return true;
+    },
+    async finish() {},
+    async release(event) {
+      events.delete(event);
+    },
+    async advance(session, createdAt) {
+      const newest = sessions.get(session);
+      if (newest !== undefined && newest > createdAt) return false;
+      // The session that had an event last goes to the end.
+      sessions.delete(session);
+      sessions.set(session, createdAt);
+      limit(sessions);
+      return true;
+    },
+  };
+}
+
+export interface RedisStoreOptions {
+  /** The beginning of all keys. */
+  prefix?: string;
+  /** How long events and sessions are remembered; at least as long as deliveries can be replayed. */
+  keepMs?: number;
+  /** How long an event may take to process. After that, another delivery of it is processed. */
+  leaseMs?: number;
+}
+
+const ADVANCE = `local newest = redis.call('GET', KEYS[1])
+if newest and newest > ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return 1`;
+
+/**
+ * Remembers events and sessions in Redis, for any number of processes. `send` sends one command: `(...command) => redis.call(...command)`
+ * for ioredis, `(...command) => redis.sendCommand(command)` for node-redis.
+ */
+export function redisStore(
+  send: (name: string, ...args: string[]) => Promise<unknown>,
+  { prefix = 'posthorn-receiver', keepMs = DEFAULT_KEEP_MS, leaseMs = DEFAULT_LEASE_MS }: RedisStoreOptions = {},
+): ReceiverStore {
+  const eventKey = (event: string) => `${prefix}:event:${event}`;
+  return {
+    claim: async (event) => (await send('SET', eventKey(event), 'claimed', 'NX', 'PX', String(leaseMs))) !== null,
+    async finish(event) {
+      await send('SET', eventKey(event), 'finished', 'PX', String(keepMs));
+    },
+    async release(event) {
+      await send('DEL', eventKey(event));
+    },
+    async advance(session, createdAt) {
+      const advanced = await send('EVAL', ADVANCE, '1', `${prefix}:session:${session}`, createdAt, String(keepMs));
+      return Number(advanced) === 1;
+    },
+  };
+}

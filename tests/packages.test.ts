@@ -1,0 +1,84 @@
+/** The packages that are published: as npm would deliver them, without anything of this repository. */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from '@jest/globals';
+import { signatureHeader } from '@posthorn/signing';
+import { publint } from 'publint';
+import { formatMessage } from 'publint/utils';
+import { buildPackage, PUBLISHED } from '../scripts/pack/build-package.ts';
+import { ownDir } from './npm-run.ts';
+
+/** Builds and packs a package and installs it, alone, in an empty project. Returns the folder of the project. */
+function installed(name: string): { built: string; project: string } {
+  const dir = ownDir();
+  const built = buildPackage(name, join(dir, 'built'));
+  const project = join(dir, 'project');
+  mkdirSync(project);
+  writeFileSync(join(project, 'package.json'), '{"type":"module"}');
+  const npm = (args: string[]) => execFileSync('npm', args, { cwd: project, encoding: 'utf8' });
+  const tarball = npm(['pack', '--silent', built]).trim().split('\n').at(-1)!;
+  npm(['install', '--silent', '--offline', '--no-audit', '--no-fund', `./${tarball}`]);
+  return { built, project };
+}
+
+it.each(PUBLISHED)('%s has a valid manifest and no dependency', async (name) => {
+  const { built, project } = installed(name);
+  const { messages, pkg } = await publint({ pkgDir: built, strict: true });
+  expect(messages.map((message) => formatMessage(message, pkg!))).toEqual([]);
+  expect(Object.keys(pkg!)).not.toContain('dependencies');
+  const files = execFileSync('npm', ['ls', '--all', '--parseable'], { cwd: project, encoding: 'utf8' });
+  expect(files.trim().split('\n')).toHaveLength(2);
+});
+
+it('receiver runs without type stripping, and its types are complete', () => {
+  const { project } = installed('receiver');
+  const body =
+    '{"id":"e","type":"session.expired","created_at":"2026-01-01T00:00:00.000Z","environment":"sandbox","data":{"id":"s","status":"x"}}';
+  const header = signatureHeader(['secret'], Math.floor(Date.now() / 1000), body);
+  writeFileSync(
+    join(project, 'run.js'),
+    `import { createReceiver, fetchHandler } from '@posthorn/receiver';
+import { nodeHandler } from '@posthorn/receiver/node';
+import { fastifyReceiver } from '@posthorn/receiver/fastify';
+const receiver = createReceiver({ secrets: 'secret', onEvent: (event) => console.log(event.type) });
+const request = new Request('http://localhost/', { method: 'POST', body: ${JSON.stringify(body)}, headers: { 'service-signature': ${JSON.stringify(header)} } });
+console.log((await fetchHandler(receiver)(request)).status, typeof nodeHandler(receiver), typeof fastifyReceiver(receiver, '/'));
+await receiver.idle();
+`,
+  );
+  const out = execFileSync(process.execPath, ['--no-experimental-strip-types', 'run.js'], {
+    cwd: project,
+    encoding: 'utf8',
+  });
+  expect(out).toBe('200 function function\nsession.expired\n');
+  writeFileSync(
+    join(project, 'run.ts'),
+    `import { createReceiver, type WebhookEvent } from '@posthorn/receiver';
+createReceiver({
+  secrets: 'secret',
+  onEvent(event: WebhookEvent) {
+    const type: string = event.type;
+    // @ts-expect-error there is no such type
+    if (event.type === 'session.lost') return;
+    return void type;
+  },
+});
+`,
+  );
+  const tsc = join(import.meta.dirname, '../node_modules/typescript/bin/tsc');
+  // Without the types of Node, as for an edge runtime.
+  const options = [
+    '--noEmit',
+    '--strict',
+    '--module',
+    'nodenext',
+    '--target',
+    'es2022',
+    '--lib',
+    'es2022,dom,dom.iterable',
+    '--types',
+    '',
+  ];
+  execFileSync(process.execPath, [tsc, ...options, 'run.ts'], { cwd: project, encoding: 'utf8' });
+});
