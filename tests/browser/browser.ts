@@ -10,10 +10,16 @@ const SCREENSHOTS = join(import.meta.dirname, '../../.posthorn/screenshots');
 
 export const WIDTHS = { wide: { width: 1280, height: 900 }, narrow: { width: 390, height: 844 } } as const;
 
+/** A name under which the browser reaches this machine: on an address of a private network, some pages load less than elsewhere. */
+export const PUBLIC_NAME = 'posthorn.example';
+
 export async function launchBrowser(): Promise<Browser> {
   const executablePath = process.env.POSTHORN_TEST_CHROMIUM;
   if (!executablePath) throw new Error('No chromium for tests: run them with npm test');
-  return await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+  return await chromium.launch({
+    executablePath,
+    args: ['--no-sandbox', `--host-resolver-rules=MAP ${PUBLIC_NAME} 127.0.0.1`],
+  });
 }
 
 export type ColorScheme = 'light' | 'dark';

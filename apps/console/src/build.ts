@@ -85,7 +85,8 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
       app.use('/v1', noStore);
       // Sessions are in Redis too.
       app.use(['/v1', '/queues'], requireStorage(storage.isOpen), operators.withSession);
-      app.use(api.router, docsRouter(api));
+      const back = { href: '/', label: 'Back to the console' };
+      app.use(api.router, docsRouter(api, { back, icon: '/posthorn.svg' }));
       app.use(bullBoardRoutes(producer, operators.requireViewer));
       app.use('/v1', operators.requireOperator);
       app.use(pageRoutes(), cursorProblem);

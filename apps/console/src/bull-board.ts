@@ -1,4 +1,4 @@
-/** Serves Bull Board to operators, read-only: its buttons would break the schedule of deliveries. */
+/** Serves Bull Board to operators, read-only (its buttons would break the schedule of deliveries) and from this server alone. */
 import { createBullBoard } from '@bull-board/api';
 import { BullMQAdapter } from '@bull-board/api/bullMQAdapter';
 import { ExpressAdapter } from '@bull-board/express';
@@ -7,6 +7,16 @@ import type { Producer } from '@posthorn/queue';
 import { type RequestHandler, Router } from 'express';
 
 const BULL_BOARD_PATH = '/queues';
+
+const FONTS = { 'font-sans': 'system-ui, sans-serif', 'font-mono': 'ui-monospace, monospace' };
+
+const UI_CONFIG = {
+  boardTitle: 'Posthorn',
+  boardLogo: { path: '/posthorn.svg', width: 28, height: 28 },
+  favIcon: { default: '/posthorn.svg', alternative: '/posthorn.svg' },
+  hideDocsLink: true,
+  theme: { light: FONTS, dark: FONTS },
+};
 
 /** Returns a router with the queues of all partitions, behind `guard`. */
 export function bullBoardRoutes(producer: Producer, guard: RequestHandler): Router {
@@ -19,12 +29,30 @@ export function bullBoardRoutes(producer: Producer, guard: RequestHandler): Rout
         new BullMQAdapter(queue, { readOnlyMode: true, ...(several ? { prefix: `partition ${partition} ` } : {}) }),
     ),
     serverAdapter: board,
-    options: { uiConfig: { boardTitle: 'Posthorn' } },
+    options: { uiConfig: UI_CONFIG },
   });
   const router = Router();
-  router.use(BULL_BOARD_PATH, guard, readOnly, board.getRouter());
+  router.use(BULL_BOARD_PATH, guard, readOnly, adaptPage, board.getRouter());
   return router;
 }
+
+/** The element with which Bull Board's page loads its fonts from another server. */
+const FOREIGN_STYLES = /<link [^>]*href="https?:[^>]*>/g;
+
+/** A link above Bull Board, which has no place for one in sight. It has its own background, because Bull Board has two color schemes. */
+const BACK_LINK =
+  '<a href="/" style="position:fixed;top:16px;left:50%;transform:translateX(-50%);z-index:1000;padding:6px 12px;border-radius:8px;background:#3b4fd8;color:#fff;font:14px system-ui,sans-serif;text-decoration:none">← Back to the console</a>';
+
+/**
+ * Removes from Bull Board's page what it would load from elsewhere, because no other server should learn who opens the console, and adds the
+ * link back.
+ */
+const adaptPage: RequestHandler = (_request, response, next) => {
+  const send = response.send.bind(response);
+  const adapted = (page: string) => page.replaceAll(FOREIGN_STYLES, '').replace('<div id="root">', `${BACK_LINK}$&`);
+  response.send = (body) => send(typeof body === 'string' ? adapted(body) : body);
+  next();
+};
 
 const readOnly: RequestHandler = (request, _response, next) => {
   const reads = request.method === 'GET' || request.method === 'HEAD';

@@ -7,15 +7,28 @@ import type { Api } from './api.ts';
 const CONTENT_SECURITY_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-const page = (title: string) => `<!doctype html>
+/** A link above the document. */
+interface BackLink {
+  href: string;
+  label: string;
+}
+
+const STYLES = `.back { display: block; padding: 12px 20px; font: 15px system-ui, sans-serif; }
+.back a { color: #274690; }
+`;
+
+const page = (title: string, icon: string, back: BackLink | undefined) => `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${title}</title>
+<link rel="icon" href="${icon}">
 <link rel="stylesheet" href="/docs/swagger-ui.css">
+<link rel="stylesheet" href="/docs/page.css">
 </head>
 <body>
+${back ? `<nav class="back"><a href="${back.href}">← ${back.label}</a></nav>` : ''}
 <div id="api"></div>
 <script src="/docs/swagger-ui-bundle.js"></script>
 <script src="/docs/show.js"></script>
@@ -30,11 +43,15 @@ const script = `SwaggerUIBundle({
   defaultModelsExpandDepth: 0,
   persistAuthorization: false,
   tryItOutEnabled: true,
+  validatorUrl: null,
 });
 `;
 
-/** Returns a router for both. Call it after all routes are added. */
-export function docsRouter(api: Api): Router {
+/**
+ * Returns a router for both. Call it after all routes are added. The page loads nothing from other servers; `back` links to the app's own
+ * page, whose icon is `icon`.
+ */
+export function docsRouter(api: Api, { back, icon = 'data:,' }: { back?: BackLink; icon?: string } = {}): Router {
   const document = api.document();
   const router = Router();
   router.get('/openapi.json', (_request, response) => void response.json(document));
@@ -42,7 +59,8 @@ export function docsRouter(api: Api): Router {
     response.set('Content-Security-Policy', CONTENT_SECURITY_POLICY);
     next();
   });
-  router.get('/docs', (_request, response) => void response.type('html').send(page(api.title)));
+  router.get('/docs', (_request, response) => void response.type('html').send(page(api.title, icon, back)));
+  router.get('/docs/page.css', (_request, response) => void response.type('css').send(STYLES));
   router.get('/docs/show.js', (_request, response) => void response.type('js').send(script));
   router.use('/docs', express.static(absolutePath(), { index: false, maxAge: '1h' }));
   return router;
