@@ -35,6 +35,7 @@ describe('Bull Board', () => {
     await openSection(page, 'Queues');
     await page.waitForURL('**/queues');
     await page.getByText('deliveries').first().waitFor();
+    await page.getByText('Loading...').waitFor({ state: 'hidden' });
     const headers = { authorization: `Bearer ${OPERATOR_TOKEN}` };
     const html = await (await page.request.get(`${on.consoleUrl}/queues`, { headers })).text();
     expect(html).toContain('<div id="root">');

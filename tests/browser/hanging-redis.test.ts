@@ -1,0 +1,57 @@
+/** The page while Redis hangs: what is on screen stays, and is marked as out of date with the time of the last answer. */
+import { describe, expect, it } from '@jest/globals';
+import { atEnd, ownReceiver, ownWorld } from '../own.ts';
+import { redisServer } from '../redis-servers.ts';
+import { sampleEvent } from '../world.ts';
+import { launchBrowser, openVisit } from './browser.ts';
+
+describe('the page', () => {
+  it.each([
+    ['/', 'Overview', '/v1/overview'],
+    ['/deliveries', 'Deliveries', '/v1/deliveries'],
+  ])(
+    '%s marks its data within 3 s of Redis hanging, keeps it, and removes the mark afterwards',
+    async (path, heading, call) => {
+      const redis = await redisServer();
+      const world = await ownWorld({ redisUrl: redis.url });
+      // The world can only be stopped while Redis answers.
+      atEnd(() => process.kill(redis.pid, 'SIGCONT'));
+      const browser = await launchBrowser();
+      atEnd(() => browser.close());
+      const to = await ownReceiver();
+      await world.subscribe(to.url);
+      await world.publish(sampleEvent());
+      const { page, signIn, problems } = await openVisit(browser, world.consoleUrl);
+      await page.clock.install();
+      await page.goto(`/sign-in?next=${encodeURIComponent(path)}`);
+      await signIn();
+      await page.getByRole('heading', { name: heading, level: 1 }).waitFor();
+      const mark = page.getByRole('status').filter({ hasText: 'Out of date: last answer at' });
+      await page.waitForResponse((response) => response.url().includes(call) && response.status() === 200);
+      await page.getByText('session.approved').or(page.getByText('All is well')).first().waitFor();
+      expect(await mark.count()).toBe(0);
+      expect(problems).toEqual([]);
+
+      const refused = page.waitForResponse((response) => response.url().includes(call) && response.status() === 503);
+      process.kill(redis.pid, 'SIGSTOP');
+      // The clock of the page stands still unless it is moved on: however slow this machine is, the page has 3 s and no more.
+      const stoppedAt = await page.evaluate(() => Date.now());
+      await page.clock.pauseAt(stoppedAt + 500);
+      await page.clock.runFor(2_500);
+      await mark.waitFor();
+      const lastAnswer = Date.parse(String(await mark.locator('time').getAttribute('datetime')));
+      expect(lastAnswer).toBeLessThanOrEqual(stoppedAt + 500);
+      expect(await page.getByText('session.approved').or(page.getByText('All is well')).count()).toBeGreaterThan(0);
+
+      // The console gives up waiting for Redis: the mark stays, with the same time and the reason.
+      await refused;
+      await page.clock.resume();
+      await mark.getByText(/unavailable|Redis|storage/i).waitFor();
+      expect(Date.parse(String(await mark.locator('time').getAttribute('datetime')))).toBe(lastAnswer);
+
+      process.kill(redis.pid, 'SIGCONT');
+      await mark.waitFor({ state: 'hidden' });
+      expect(problems.every((problem) => problem.startsWith('503 '))).toBe(true);
+    },
+  );
+});
