@@ -51,7 +51,9 @@ describe.each(['ingest', 'console'] as const)('the document of %s', (app) => {
   it('is shown by a page that loads nothing from elsewhere', async () => {
     const url = app === 'ingest' ? on.ingestUrls[0] : on.consoleUrl;
     const page = await (await fetch(`${url}/docs`)).text();
-    const addresses = [...page.matchAll(/<(?:script src|link rel="stylesheet" href)="([^"]+)"/g)].map((match) => match[1]!);
+    const addresses = [...page.matchAll(/<(?:script src|link rel="stylesheet" href)="([^"]+)"/g)].map(
+      (match) => match[1]!,
+    );
     expect(addresses.length).toBeGreaterThan(2);
     for (const address of addresses) expect((await fetch(new URL(address, `${url}/`))).status).toBe(200);
     expect(addresses.every((address) => address.startsWith('/docs/'))).toBe(true);
