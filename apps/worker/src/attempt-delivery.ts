@@ -8,10 +8,20 @@ import {
   partitionOfId,
   type Verdict,
 } from '@posthorn/core';
+import type { EndDeliveryJob } from '@posthorn/dispatch';
 import type { JobOutcome, Producer } from '@posthorn/queue';
 import type { Clock, Logger } from '@posthorn/runtime';
 import { errorOfOutcome, type Sender, type SendResult } from '@posthorn/sender';
-import { type Begun, beginAttempt, endDeliveries, recordAttempt, type Store } from '@posthorn/store';
+import {
+  type Begun,
+  beginAttempt,
+  endDeliveries,
+  type FoundJob,
+  type Recorded,
+  recordAttempt,
+  recordSuccess,
+  type Store,
+} from '@posthorn/store';
 import type { AttemptCounts } from './counts.ts';
 import type { EventBodies, EventToSend } from './event-bodies.ts';
 import type { WorkerMetrics } from './metrics.ts';
@@ -49,6 +59,14 @@ export interface Attempted {
   parked?: number;
 }
 
+/** What the consumer hands over with a job. */
+export interface TakenJob {
+  /** What was read when the job was taken. */
+  found?: FoundJob | undefined;
+  /** Ends the job in the same step in which a success is recorded. */
+  end?: EndDeliveryJob | undefined;
+}
+
 /** The job of an attempt that is not counted comes back after this, perhaps to a worker without an outage. */
 export const AFTER_OUTAGE_MS = 1_000;
 
@@ -58,11 +76,16 @@ type BegunAttempt = Extract<Begun, { kind: 'attempt' }>;
  * Makes and records one attempt for the delivery of a job, if one is due (specification 3.1). A failed attempt is an outcome, not an
  * error. An attempt that is aborted because the process stops, or that failed because of an outage of this process, is not counted.
  */
-export async function attemptDelivery(context: AttemptContext, job: DeliveryJob, slot: Slot): Promise<Attempted> {
+export async function attemptDelivery(
+  context: AttemptContext,
+  job: DeliveryJob,
+  slot: Slot,
+  { found, end }: TakenJob = {},
+): Promise<Attempted> {
   const { store, clock } = context;
   const [begun, event] = await Promise.all([
-    beginAttempt(store, job, clock.now(), context.outages.endedAtMs()),
-    context.eventBodies.load(job.event),
+    beginAttempt(store, job, clock.now(), context.outages.endedAtMs(), found),
+    context.eventBodies.load(job.event, found?.event),
   ]);
   switch (begun.kind) {
     case 'over':
@@ -77,7 +100,7 @@ export async function attemptDelivery(context: AttemptContext, job: DeliveryJob,
     case 'attempt':
       return event === undefined
         ? await endWithoutAttempt(context, job, 'expired')
-        : await sendAndRecord(context, job, slot, begun, event);
+        : await sendAndRecord(context, job, slot, begun, event, end);
     default:
       return begun satisfies never;
   }
@@ -89,6 +112,7 @@ async function sendAndRecord(
   slot: Slot,
   begun: BegunAttempt,
   { body, positions }: EventToSend,
+  end: EndDeliveryJob | undefined,
 ): Promise<Attempted> {
   const { clock } = context;
   const startedAtMs = clock.now();
@@ -118,10 +142,14 @@ async function sendAndRecord(
   const verdict = decide(attempt.number, error, context.retryDelaysMs, endedAtMs);
   const delivery = { id: job.deliveryId, event: begun.event, createdAtMs: begun.createdAtMs };
   const limits = { pauseAfter: context.pauseAfter, maxAttempts: context.retryDelaysMs.length + 1 };
-  const recorded = await untilStored(
-    () => recordAttempt(context.store, delivery, attempt, verdict, limits, result.cameBack),
-    context.giveUp,
-  );
+  const knownEvent = context.eventBodies.latest();
+  const record = async (): Promise<Recorded> =>
+    end && verdict.kind === 'succeeded'
+      ? await end((lock) =>
+          recordSuccess(context.store, delivery, attempt, limits, result.cameBack, { ...lock, knownEvent }),
+        )
+      : await recordAttempt(context.store, delivery, attempt, verdict, limits, result.cameBack);
+  const recorded = await untilStored(record, context.giveUp);
 
   if (recorded.kind === 'recorded') {
     report(context, job, begun, attempt, verdict, result, recorded.paused);

@@ -1,13 +1,17 @@
 /** The service that takes jobs from every partition's queue and attempts their deliveries. */
-import { type ConsumerOptions, createConsumer } from '@posthorn/queue';
+import { createDeliveryConsumer } from '@posthorn/dispatch';
+import type { ConsumerTimings } from '@posthorn/queue';
 import type { Service } from '@posthorn/runtime';
 import type { AttemptContext } from './attempt-delivery.ts';
 import { handleJob } from './handle-job.ts';
 
-export interface AttemptsOptions extends Omit<ConsumerOptions, 'partitionPrefix' | 'handle'> {
+export interface AttemptsOptions
+  extends Pick<
+    Parameters<typeof createDeliveryConsumer>[0],
+    'redis' | 'partitionPrefixes' | 'concurrency' | 'giveUp' | 'onError'
+  > {
   context: AttemptContext;
-  /** The prefixes of the partitions' keys. They share `concurrency`. */
-  partitionPrefixes: readonly string[];
+  timings: Partial<ConsumerTimings>;
 }
 
 export interface Attempts extends Service {
@@ -15,24 +19,23 @@ export interface Attempts extends Service {
   setPaused(isPaused: boolean): Promise<void>;
 }
 
-export function createAttempts(options: AttemptsOptions): Attempts {
-  const { context, partitionPrefixes, ...common } = options;
-  const concurrency = Math.ceil(options.concurrency / partitionPrefixes.length);
-  const consumers = partitionPrefixes.map((partitionPrefix) =>
-    createConsumer({ ...common, partitionPrefix, concurrency, handle: (job) => handleJob(context, job) }),
-  );
+export function createAttempts({ context, ...common }: AttemptsOptions): Attempts {
+  const { store, eventBodies, logger } = context;
+  const consumer = createDeliveryConsumer({
+    ...common,
+    store,
+    knownEvent: eventBodies.latest,
+    handle: (job, found, end) => handleJob(context, job, { found, end }),
+  });
   return {
     name: 'attempts',
-    async start() {
-      await Promise.all(consumers.map((consumer) => consumer.start()));
-    },
+    start: () => consumer.start(),
     async setPaused(isPaused) {
-      await Promise.all(consumers.map((consumer) => (isPaused ? consumer.pause() : consumer.resume())));
+      if (isPaused) consumer.pause();
+      else consumer.resume();
     },
     async stop(graceMs) {
-      const ended = await Promise.all(consumers.map((consumer) => consumer.stop(graceMs)));
-      if (ended.includes(false))
-        context.logger.error({ partitions: ended.filter((allEnded) => !allEnded).length }, 'attempts.abandoned');
+      if (!(await consumer.stop(graceMs))) logger.error('attempts.abandoned');
     },
   };
 }

@@ -1,6 +1,6 @@
 /** Loads the bodies to send, and caches them: an event that fans out to many addresses is read from Redis once. */
 import { type EventRef, eventBody } from '@posthorn/core';
-import { loadEvent, type Store } from '@posthorn/store';
+import { decodeEvent, loadEvent, type Store } from '@posthorn/store';
 import { LRUCache } from 'lru-cache';
 
 /** Memory of the cache. */
@@ -22,17 +22,23 @@ export function createEventBodies(store: Store) {
     maxSize: MAX_BYTES,
     sizeCalculation: ({ body, positions }) => 2 * body.length + POSITION_BYTES * positions.size + 200,
   });
+  let latest: EventRef | undefined;
   return {
-    /** Returns an event; undefined if it has expired. */
-    async load(event: EventRef): Promise<EventToSend | undefined> {
+    /** Returns an event; undefined if it has expired. `text`: the event as it is stored, if the caller has read it. */
+    async load(event: EventRef, text?: string): Promise<EventToSend | undefined> {
       const known = kept.get(event);
       if (known) return known;
-      const stored = await loadEvent(store, event);
+      const stored = text === undefined ? await loadEvent(store, event) : decodeEvent(event, text);
       if (!stored) return undefined;
       const positions = new Map(stored.subscriptionIds.map((id, i) => [id, i]));
       const toSend = { body: eventBody(stored.event), positions };
-      if (positions.size > 1) kept.set(event, toSend);
+      if (positions.size > 1) {
+        kept.set(event, toSend);
+        latest = event;
+      }
       return toSend;
     },
+    /** The event that was cached last: most likely the next job's too. */
+    latest: () => latest,
   };
 }

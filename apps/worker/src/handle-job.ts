@@ -3,14 +3,21 @@ import type { DeliveryJob } from '@posthorn/core';
 import { release } from '@posthorn/dispatch';
 import type { JobOutcome } from '@posthorn/queue';
 import { parkDelivery } from '@posthorn/store';
-import { AFTER_OUTAGE_MS, type AttemptContext, type Attempted, attemptDelivery } from './attempt-delivery.ts';
+import {
+  AFTER_OUTAGE_MS,
+  type AttemptContext,
+  type Attempted,
+  attemptDelivery,
+  type TakenJob,
+} from './attempt-delivery.ts';
 import type { Capacity } from './slots.ts';
 
 /**
  * Attempts the delivery of a job if its address, host and IP have a free slot in this process. Otherwise the delivery is parked outside
- * the queue until an attempt that ends, or maintenance, releases it.
+ * the queue until an attempt that ends, or maintenance, releases it. `taken` comes from the consumer; without it everything is read again, and
+ * the caller ends the job.
  */
-export async function handleJob(context: AttemptContext, job: DeliveryJob): Promise<JobOutcome> {
+export async function handleJob(context: AttemptContext, job: DeliveryJob, taken: TakenJob = {}): Promise<JobOutcome> {
   // The queue is paused; this job was fetched before.
   if (context.outages.current()) return { kind: 'snoozed', untilMs: context.clock.now() + AFTER_OUTAGE_MS };
   const slot = await context.slots.acquireSoon(job.subscriptionId);
@@ -18,7 +25,7 @@ export async function handleJob(context: AttemptContext, job: DeliveryJob): Prom
   let attempted: Attempted | undefined;
   let capacities: Capacity[] = [];
   try {
-    attempted = await attemptDelivery(context, job, slot);
+    attempted = await attemptDelivery(context, job, slot, taken);
   } finally {
     capacities = context.slots.release(slot, failedOf(attempted?.outcome), attempted?.parked ?? 0);
   }

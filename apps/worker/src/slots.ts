@@ -64,11 +64,17 @@ export class Slots {
     return this.#acquireOrWait(this.#addresses.memo(subscriptionId));
   }
 
-  /** The same, but if only fast attempts are in the way, waits up to `shortWaitMs` for one of them to end: that costs less than parking. */
-  async acquireSoon(subscriptionId: string): Promise<Slot | undefined> {
+  /**
+   * The same, but if only fast attempts are in the way, waits up to `shortWaitMs` for one of them to end: that costs less than parking.
+   * Returns a promise only if it waits.
+   */
+  acquireSoon(subscriptionId: string): Slot | undefined | Promise<Slot | undefined> {
     const address = this.#addresses.memo(subscriptionId);
-    const isShortWait = this.#refusalOf(address)?.isSoon && this.#shortWaits.size < this.#maxShortWaits;
-    return isShortWait ? await this.#waitForSlot(address) : this.#acquireOrWait(address);
+    const refusal = this.#refusalOf(address);
+    if (!refusal) return this.#acquire(address);
+    if (refusal.isSoon && this.#shortWaits.size < this.#maxShortWaits) return this.#waitForSlot(address);
+    this.#addWaiting(address, refusal.group);
+    return undefined;
   }
 
   /** Whether an attempt to an address can acquire a slot now. */

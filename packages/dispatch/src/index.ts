@@ -1,6 +1,7 @@
-/** Makes, tests, replays, releases and rescues deliveries, and closes subscriptions: always the record first, then the job. */
+/** Makes, tests, replays, releases and rescues deliveries, and closes subscriptions: always the record first, then the job. Consumes their jobs. */
 export { stepCancellation } from './cancel-replay.ts';
 export { closeSubscription } from './close-subscription.ts';
+export { createDeliveryConsumer, type EndDeliveryJob } from './consume.ts';
 export type { DispatchContext } from './context.ts';
 export { finishFanOuts, makeDeliveries } from './make-deliveries.ts';
 export { makeTestDelivery } from './make-test-delivery.ts';

@@ -1,31 +1,56 @@
-/** Takes jobs from one partition's queue and translates their outcomes for BullMQ. */
-import { type DeliveryJob, StorageUnavailable } from '@posthorn/core';
-import { ConnectionClosedError, DelayedError, ErrorCode, type Job, UnrecoverableError, Worker } from 'bullmq';
+/**
+ * Takes jobs from the partitions' queues, as many at once as a process may have in flight, and ends them. It replaces BullMQ's Worker and
+ * works on BullMQ's keys: the end of one job and the taking of the next can be one step with what else is stored (docs/decisions, 45).
+ */
+import { StorageUnavailable } from '@posthorn/core';
 import type { Cluster, Redis } from 'ioredis';
-import { type BullData, fromBullJob, QUEUE_NAME, RETRY_PRIORITY } from './job.ts';
+import { createEndings, errorOfCode, type JobOutcome, typedError } from './endings.ts';
+import { createJobLocks } from './job-locks.ts';
+import { createMarkers } from './markers.ts';
+import { createPartitions, type Partition } from './partitions.ts';
 
-/** The outcome of a job. */
-export type JobOutcome =
-  /** The delivery no longer needs the job: it is removed. */
-  | { kind: 'done' }
-  /** The delivery failed for good: the job is kept among the failed ones for operators to see. */
-  | { kind: 'failed'; reason: string }
-  /** The attempt failed: the next one is due after exactly this delay. */
-  | { kind: 'retry'; delayMs: number; reason: string }
-  /** No attempt counts: the job comes back at this time, in milliseconds since 1970. */
-  | { kind: 'snoozed'; untilMs: number };
+export type { JobOutcome };
 
-export interface ConsumerOptions {
+/** How the next job is locked, if one is to be taken. */
+export interface NextLock {
+  nextToken: string | undefined;
+  lockMs: number;
+  nowMs: number;
+}
+
+/** A job that is locked to this process, and how the next one is locked. */
+export interface LockedJob extends NextLock {
+  jobId: string;
+  token: string;
+}
+
+/** A job that was taken, with what was read in the same step; or when the next one is due (undefined: when one is added). */
+export type Taken<J> = { job: J } | { dueAtMs: number | undefined };
+
+/** `code`: 0, or BullMQ's error code where the job could not be ended. `next` is undefined if none was to be taken. */
+export interface Ended<J> {
+  code: number;
+  next: Taken<J> | undefined;
+}
+
+/** Ends a job by a script of the caller, which also takes the next one. May be repeated after an error. */
+export type EndJob<J> = <E extends Ended<J>>(move: (lock: LockedJob) => Promise<E>) => Promise<E>;
+
+export interface ConsumerOptions<J extends { id: string }> {
   redis: Redis | Cluster;
-  /** The partition's prefix. */
-  partitionPrefix: string;
-  /** Jobs in flight at once. */
+  /** The prefixes of the partitions' keys, in order. */
+  partitionPrefixes: readonly string[];
+  /** Jobs in flight at once, over all partitions. */
   concurrency: number;
-  handle: (job: DeliveryJob) => Promise<JobOutcome>;
+  take: (partition: number, lock: NextLock & { nextToken: string }) => Promise<Taken<J>>;
+  /** Ends a job that is over and takes the next one. */
+  finish: (partition: number, lock: LockedJob) => Promise<Ended<J>>;
+  /** Handles a job. If it calls `end`, the job has ended and the outcome says nothing more; it must not end with another outcome then. */
+  handle: (job: J, end: EndJob<J>) => Promise<JobOutcome>;
   /** Called when the grace of a stop is nearly over: jobs in flight must come to an outcome at once. */
   giveUp: () => void;
   onError: (error: Error) => void;
-  timings?: Partial<ConsumerTimings>;
+  timings?: Partial<ConsumerTimings> | undefined;
 }
 
 /** How soon the queue takes over the jobs of dead or stopping workers. Tests on whole processes use shorter times. */
@@ -39,120 +64,161 @@ export interface ConsumerTimings {
 }
 
 const TIMINGS: ConsumerTimings = { lockMs: 30_000, stalledCheckMs: 15_000, putBackMs: 1_000 };
-
-/** No limit on how often a job is taken over from dead workers: the record of its delivery counts the attempts. */
-const MAX_STALLED = 1_000_000;
-/** Failed jobs kept for Bull Board; the record of a delivery lives longer than its job. */
-const MAX_FAILED_KEPT = 1_000;
 /** A job whose handler throws, because of a bug or of Redis, comes back after this. */
 const AFTER_ERROR_MS = 15_000;
+/** Pause before Redis is asked again after an error. */
+const RETRY_MS = 1_000;
+/** While all slots are taken, a partition that had no job is looked at this often: nobody waits for its marker then. */
+const LOOK_AGAIN_MS = 250;
 
 export type Consumer = ReturnType<typeof createConsumer>;
-export function createConsumer(options: ConsumerOptions) {
+export function createConsumer<J extends { id: string }>(options: ConsumerOptions<J>) {
   const timings = { ...TIMINGS, ...options.timings };
-  const worker: Worker<BullData> = new Worker(
-    QUEUE_NAME,
-    (job: Job<BullData>, token?: string) => run(worker, options, job, token),
-    {
-      connection: options.redis,
-      prefix: options.partitionPrefix,
-      autorun: false,
-      concurrency: options.concurrency,
-      lockDuration: timings.lockMs,
-      stalledInterval: timings.stalledCheckMs,
-      maxStalledCount: MAX_STALLED,
-      removeOnComplete: { count: 0 },
-      removeOnFail: { count: MAX_FAILED_KEPT },
-      runRetryDelay: 1_000,
-      skipVersionCheck: true,
-      settings: {
-        backoffStrategy: (_attempts, _type, error) => (error instanceof RetryDue ? error.delayMs : AFTER_ERROR_MS),
-      },
-    },
-  );
   const onError = (error: unknown) => options.onError(typedError(error));
-  worker.on('error', onError);
+  const partitions = createPartitions(options.partitionPrefixes.length, options.concurrency);
+  const endings = createEndings({ ...options, ...timings, onError });
+  const locks = createJobLocks({ lockMs: timings.lockMs, extend: endings.extendLocks, onError });
+  const markers = createMarkers({ ...options, partitions, onError, canTake, changed: fill });
+  let state: 'new' | 'running' | 'stopping' = 'new';
+  let isPaused = false;
+  let stalledCheck: NodeJS.Timeout | undefined;
+  let lookAgain: NodeJS.Timeout | undefined;
+  const allEnded = Promise.withResolvers<void>();
+
+  function canTake(): boolean {
+    return state === 'running' && !isPaused && partitions.hasRoom();
+  }
+
+  /** Takes jobs until all slots are in use or no partition has any; then waits for markers. */
+  function fill(): void {
+    if (state === 'stopping' && partitions.inUse() === 0) allEnded.resolve();
+    if (state !== 'running' || isPaused) return;
+    for (let next = partitions.next(); next; next = partitions.next()) void take(next);
+    if (partitions.hasRoom()) markers.wait();
+    else lookAgain ??= setTimeout(lookAtEmpty, LOOK_AGAIN_MS);
+  }
+
+  function lookAtEmpty(): void {
+    lookAgain = undefined;
+    if (!partitions.hasRoom()) partitions.doubtEmpty();
+    fill();
+  }
+
+  async function take(partition: Partition): Promise<void> {
+    partition.isTaking = true;
+    const token = locks.newToken();
+    try {
+      const lock = { nextToken: token, lockMs: timings.lockMs, nowMs: Date.now() };
+      const taken = await options.take(partition.index, lock);
+      partition.isTaking = false;
+      begin(partition, taken, token);
+    } catch (error) {
+      if (state !== 'stopping') onError(error);
+      // The partition stays as it is while the pause lasts: nobody else takes from it meanwhile.
+      setTimeout(
+        () => {
+          partition.isTaking = false;
+          fill();
+        },
+        state === 'stopping' ? 0 : RETRY_MS,
+      );
+      return;
+    }
+    fill();
+  }
+
+  /** Runs a job that was taken, or notes that there was none. */
+  function begin(partition: Partition, taken: Taken<J>, token: string): void {
+    if ('dueAtMs' in taken) {
+      partitions.foundEmpty(partition, taken.dueAtMs);
+      return;
+    }
+    partition.state = 'busy';
+    partition.active += 1;
+    locks.add(partition.index, taken.job.id, token);
+    void run(partition, taken.job, token);
+  }
+
+  async function run(partition: Partition, job: J, token: string): Promise<void> {
+    let ended: Ended<J> | undefined;
+    let nextToken: string | undefined;
+    const end: EndJob<J> = async (move) => {
+      const mayTakeNext = state === 'running' && !isPaused && partitions.mayTakeNext(partition);
+      const lockOfNext = mayTakeNext ? locks.newToken() : undefined;
+      const lock = { jobId: job.id, token, nextToken: lockOfNext, lockMs: timings.lockMs, nowMs: Date.now() };
+      const result = await move(lock);
+      [ended, nextToken] = [result, lockOfNext];
+      locks.remove(job.id, token);
+      if (result.code !== 0) onError(errorOfCode(result.code, job.id));
+      return result;
+    };
+    const outcome = await options.handle(job, end).catch((error: unknown): JobOutcome => {
+      onError(error);
+      return { kind: 'retry', delayMs: AFTER_ERROR_MS, reason: 'internal error' };
+    });
+    if (!ended) {
+      const settle = () =>
+        outcome.kind === 'done'
+          ? end((lock) => options.finish(partition.index, lock))
+          : endings.settle(partition.index, job.id, token, outcome);
+      await untilDone(settle);
+      locks.remove(job.id, token);
+    }
+    partition.active -= 1;
+    const { next } = (ended as Ended<J> | undefined) ?? {};
+    if (next && nextToken !== undefined) begin(partition, next, nextToken);
+    fill();
+  }
+
+  /** Repeats while Redis is unavailable. Any other error is reported: the job stays locked until its lock expires, then comes back. */
+  async function untilDone(settle: () => Promise<unknown>): Promise<void> {
+    for (;;) {
+      try {
+        await settle();
+        return;
+      } catch (error) {
+        if (state !== 'stopping') onError(error);
+        if (state === 'stopping' || !(typedError(error) instanceof StorageUnavailable)) return;
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+      }
+    }
+  }
+
   return {
+    /** Starts to take jobs. Throws `StorageUnavailable`. */
     async start(): Promise<void> {
-      await worker.waitUntilReady().catch((error: unknown) => Promise.reject(typedError(error)));
-      worker.run().catch(onError);
+      await endings.ready();
+      if (state !== 'new') return;
+      state = 'running';
+      locks.start();
+      void endings.checkStalled();
+      stalledCheck = setInterval(() => void endings.checkStalled(), timings.stalledCheckMs);
+      fill();
     },
     /** Takes no more jobs until `resume`. Jobs in flight go on, and one that is being fetched may still start. */
-    pause: () => worker.pause(true),
-    async resume(): Promise<void> {
-      // A worker that is closed would start its timers again.
-      if (!worker.closing) await worker.resume();
+    pause(): void {
+      isPaused = true;
+    },
+    resume(): void {
+      isPaused = false;
+      fill();
     },
     /** Takes no new jobs and waits for those in flight, at most `graceMs`; shortly before, makes them give up. Resolves to whether all ended. */
     async stop(graceMs: number): Promise<boolean> {
-      const closed = worker.close().then(() => true);
+      state = 'stopping';
+      clearInterval(stalledCheck);
+      clearTimeout(lookAgain);
+      markers.close();
+      fill();
       const giveUp = setTimeout(options.giveUp, Math.max(0, graceMs - timings.putBackMs));
       const timeUp = Promise.withResolvers<boolean>();
-      const end = setTimeout(() => timeUp.resolve(false), graceMs);
-      const allEnded = await Promise.race([closed, timeUp.promise]);
+      const over = setTimeout(() => timeUp.resolve(false), graceMs);
+      const hasEnded = await Promise.race([allEnded.promise.then(() => true), timeUp.promise]);
       clearTimeout(giveUp);
-      clearTimeout(end);
-      return allEnded;
+      clearTimeout(over);
+      locks.stop();
+      await endings.close();
+      return hasEnded;
     },
   };
-}
-
-/** BullMQ has an error of its own for a connection that was closed. All others of Redis are typed by the connection. */
-function typedError(error: unknown): Error {
-  if (error instanceof ConnectionClosedError) return new StorageUnavailable(error.message, error);
-  return error instanceof Error ? error : new Error(String(error));
-}
-
-const JOB_GONE = new Set<unknown>([ErrorCode.JobNotExist, ErrorCode.JobLockNotExist, ErrorCode.JobLockMismatch]);
-
-/**
- * Whether an error only means that a job is over or that another worker has it: its outcome was sent twice because a connection broke
- * before the response, or its lock expired. Nothing is lost, since the record of the delivery has the outcome.
- */
-export function isJobGone(error: Error): boolean {
-  return JOB_GONE.has((error as { code?: unknown }).code) || error.message.startsWith('could not renew lock');
-}
-
-/** Makes BullMQ retry a job; the backoff strategy returns `delayMs`. */
-class RetryDue extends Error {
-  readonly delayMs: number;
-  constructor(delayMs: number, reason: string) {
-    super(reason);
-    this.delayMs = delayMs;
-  }
-}
-
-/**
- * Sets the priority that an active job has when it comes back. Only if the job still exists, or a hash without a job would be left.
- * BullMQ's own `changePriority` would search all waiting jobs for it.
- */
-const SET_PRIORITY = `if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', KEYS[1], 'priority', ARGV[1]) end`;
-
-async function run(
-  worker: Worker<BullData>,
-  options: ConsumerOptions,
-  job: Job<BullData>,
-  token: string | undefined,
-): Promise<void> {
-  // Not stored with each job (see job.ts): unlimited tries, the delay from our backoff strategy, no stack traces.
-  Object.assign(job.opts, { attempts: Number.MAX_SAFE_INTEGER, backoff: { type: 'schedule' }, stackTraceLimit: 0 });
-  let outcome: JobOutcome;
-  try {
-    outcome = await options.handle(fromBullJob(job));
-  } catch (error) {
-    options.onError(typedError(error));
-    outcome = { kind: 'retry', delayMs: AFTER_ERROR_MS, reason: 'internal error' };
-  }
-  switch (outcome.kind) {
-    case 'done':
-      return;
-    case 'failed':
-      throw new UnrecoverableError(outcome.reason);
-    case 'retry':
-      await options.redis.eval(SET_PRIORITY, 1, worker.toKey(job.id ?? ''), RETRY_PRIORITY);
-      throw new RetryDue(outcome.delayMs, outcome.reason);
-    case 'snoozed':
-      await job.moveToDelayed(outcome.untilMs, token);
-      throw new DelayedError();
-  }
 }

@@ -5,8 +5,9 @@ export {
   type ConsumerOptions,
   type ConsumerTimings,
   createConsumer,
-  isJobGone,
-  type JobOutcome,
+  type EndJob,
+  type LockedJob,
 } from './consumer.ts';
+export { isJobGone, type JobOutcome } from './endings.ts';
 export { FIRST_JOB_LUA } from './first-job.ts';
 export { createProducer, type Producer } from './producer.ts';

@@ -12,12 +12,13 @@ import {
   TEST_EVENT_TYPE,
   type Verdict,
 } from '@posthorn/core';
-import { DELETED } from './constants.ts';
+import { ADDRESS_FIELDS, DELETED, DELIVERY_FIELDS } from './constants.ts';
 import { encodeAttempt, keptWhileUnfinishedMs } from './delivery-record.ts';
 import { decodeKind, keepEvent } from './events.ts';
+import type { EndedJob } from './jobs.ts';
 import { deliveryKey, prefixOfId, RESUMING, subscriptionKey } from './keys.ts';
 import { encodeCameBack, RESPONSES_AFTER_SUCCESS_MS } from './responses.ts';
-import { runScript, type ScriptResult } from './scripts.ts';
+import { type FoundJob, runScript, type ScriptResult } from './scripts.ts';
 import type { Store } from './store.ts';
 
 /** The life of a delivery that succeeds this soon is counted from its creation. */
@@ -26,10 +27,6 @@ const PROMPT_MS = 60_000;
 const OVERDUE_AFTER_MS = 60_000;
 /** While others of its address are overdue, a retry is so after this. */
 const MISSED_AFTER_MS = 1_000;
-
-/** The fields that decide what a worker has to do for a job, and that an attempt needs. */
-const DELIVERY_FIELDS = ['st', 'g', 'x', 'e', 'c', 'n', 'k', 'o'];
-const ADDRESS_FIELDS = ['status', 'url', 'secret', 'previous_secret', 'previous_until', 'trial'];
 
 type AttemptJob = Pick<DeliveryJob, 'deliveryId' | 'generation' | 'subscriptionId'>;
 
@@ -62,16 +59,25 @@ export type Begun =
 /**
  * Decides what a worker has to do for a job. Holds the delivery if its address is not active (unless it is the
  * trial of a resume, or a test delivery), and moves it to the overdue lane if its attempt is overdue.
- * Whatever was due before `dueBeforeMs` is overdue, also a first attempt.
+ * Whatever was due before `dueBeforeMs` is overdue, also a first attempt. `found`: what was read when the job was taken, if that was just now.
  */
-export async function beginAttempt(store: Store, job: AttemptJob, nowMs: number, dueBeforeMs = 0): Promise<Begun> {
+export async function beginAttempt(
+  store: Store,
+  job: AttemptJob,
+  nowMs: number,
+  dueBeforeMs = 0,
+  found?: FoundJob,
+): Promise<Begun> {
   const { deliveryId: id, generation, subscriptionId } = job;
   const prefix = prefixOfId(store, id);
+  let [delivery, address] = [found?.delivery, found?.address];
   for (;;) {
-    const [delivery, address] = await Promise.all([
-      store.redis.hmget(deliveryKey(prefix, id), ...DELIVERY_FIELDS),
-      store.redis.hmget(subscriptionKey(prefix, subscriptionId), ...ADDRESS_FIELDS),
-    ]);
+    if (!delivery || !address) {
+      [delivery, address] = await Promise.all([
+        store.redis.hmget(deliveryKey(prefix, id), ...DELIVERY_FIELDS),
+        store.redis.hmget(subscriptionKey(prefix, subscriptionId), ...ADDRESS_FIELDS),
+      ]);
+    }
     const [st, newestGeneration, dueAt, eventText, created, attempts, kind, replayOf] = delivery;
     const event = eventText as EventRef;
     const status = st == null ? undefined : DELIVERY_STATUSES[Number(st)];
@@ -107,6 +113,7 @@ export async function beginAttempt(store: Store, job: AttemptJob, nowMs: number,
       await keepEvent(store, event, Number(created) + keptWhileUnfinishedMs(store));
       return { kind: 'held' };
     }
+    delivery = undefined;
   }
 }
 
@@ -120,7 +127,14 @@ function mayPass(addressStatus: string, isTrial: boolean, type: EventType): bool
  * `repeated`: this attempt had been recorded already; `over`: the delivery had ended meanwhile. Nothing was changed then. `paused`:
  * whether this failure paused the address. `parked`: deliveries of this address that wait for a slot.
  */
-export type Recorded = ScriptResult<'recordAttempt'>;
+export type Recorded = Pick<ScriptResult<'recordAttempt'>, 'kind' | 'paused' | 'parked'>;
+
+/** A delivery that was attempted. */
+export interface AttemptedDelivery {
+  id: string;
+  event: EventRef;
+  createdAtMs: number;
+}
 
 /**
  * Records an attempt with its verdict, and counts the address's consecutive failures, in one step.
@@ -129,40 +143,83 @@ export type Recorded = ScriptResult<'recordAttempt'>;
  */
 export async function recordAttempt(
   store: Store,
-  delivery: { id: string; event: EventRef; createdAtMs: number },
+  delivery: AttemptedDelivery,
   attempt: Attempt,
   verdict: Verdict,
   limits: { pauseAfter: number; maxAttempts: number },
   cameBack?: () => CameBack,
-): Promise<Recorded> {
+): Promise<ScriptResult<'recordAttempt'>> {
   const endedAtMs = attempt.startedAtMs + attempt.durationMs;
-  const nextAttemptAtMs = verdict.kind === 'retry' ? verdict.nextAttemptAtMs : undefined;
-  const keepUntilMs = keptUntilMs(store, verdict, endedAtMs, delivery.createdAtMs);
-  let responsesUntilMs: number | undefined;
-  if (verdict.kind === 'succeeded') {
-    // Until now its event has been kept for RETENTION after the delivery was made, or longer.
-    if (keepUntilMs > delivery.createdAtMs + store.retentionMs) await keepEvent(store, delivery.event, keepUntilMs);
-    // Most deliveries succeed at once and have nothing to compare with.
-    responsesUntilMs = attempt.number === 1 ? undefined : Math.min(keepUntilMs, endedAtMs + RESPONSES_AFTER_SUCCESS_MS);
-  } else {
-    responsesUntilMs = nextAttemptAtMs === undefined ? keepUntilMs : nextAttemptAtMs + keptWhileUnfinishedMs(store);
-    await keepEvent(store, delivery.event, responsesUntilMs);
-  }
+  const { expiresAtMs, responsesUntilMs } = await keepWhatIsNeeded(store, delivery, attempt, verdict);
   return await runScript(store, 'recordAttempt', prefixOfId(store, delivery.id), {
     id: delivery.id,
     number: attempt.number,
     verdict: verdict.kind,
     attempt: encodeAttempt(attempt, delivery.createdAtMs),
     endedAtMs,
-    nextAttemptAtMs,
+    nextAttemptAtMs: verdict.kind === 'retry' ? verdict.nextAttemptAtMs : undefined,
     reason: verdict.kind === 'failed' ? verdict.reason : undefined,
-    expiresAtMs: keepUntilMs,
+    expiresAtMs,
     pauseAfter: limits.pauseAfter,
     maxAttempts: limits.maxAttempts === DEFAULT_MAX_ATTEMPTS ? undefined : limits.maxAttempts,
     retentionMs: store.retentionMs,
     response: cameBack && responsesUntilMs !== undefined ? encodeCameBack(cameBack()) : undefined,
     responsesUntilMs,
   });
+}
+
+const SUCCEEDED: Verdict = { kind: 'succeeded' };
+
+/**
+ * Records an attempt that succeeded like `recordAttempt`, ends its job, and takes the next one if `lock.nextToken` is given, in one step.
+ * `code`: 0, or BullMQ's error code where the job could not be ended.
+ */
+export async function recordSuccess(
+  store: Store,
+  delivery: AttemptedDelivery,
+  attempt: Attempt,
+  limits: { maxAttempts: number },
+  cameBack: (() => CameBack) | undefined,
+  lock: EndedJob,
+): Promise<ScriptResult<'recordSuccess'>> {
+  const { expiresAtMs, responsesUntilMs } = await keepWhatIsNeeded(store, delivery, attempt, SUCCEEDED);
+  return await runScript(store, 'recordSuccess', prefixOfId(store, delivery.id), {
+    ...lock,
+    id: delivery.id,
+    number: attempt.number,
+    attempt: encodeAttempt(attempt, delivery.createdAtMs),
+    endedAtMs: attempt.startedAtMs + attempt.durationMs,
+    expiresAtMs,
+    maxAttempts: limits.maxAttempts === DEFAULT_MAX_ATTEMPTS ? undefined : limits.maxAttempts,
+    retentionMs: store.retentionMs,
+    response: cameBack && responsesUntilMs !== undefined ? encodeCameBack(cameBack()) : undefined,
+    responsesUntilMs,
+  });
+}
+
+/** Keeps the event for as long as the delivery needs it. Returns how long the delivery, and what came back, are to be kept. */
+async function keepWhatIsNeeded(
+  store: Store,
+  { event, createdAtMs }: AttemptedDelivery,
+  { number, startedAtMs, durationMs }: Attempt,
+  verdict: Verdict,
+): Promise<{ expiresAtMs: number; responsesUntilMs: number | undefined }> {
+  const endedAtMs = startedAtMs + durationMs;
+  const expiresAtMs = keptUntilMs(store, verdict, endedAtMs, createdAtMs);
+  if (verdict.kind === 'succeeded') {
+    // Until now its event has been kept for RETENTION after the delivery was made, or longer.
+    if (expiresAtMs > createdAtMs + store.retentionMs) await keepEvent(store, event, expiresAtMs);
+    // Most deliveries succeed at once and have nothing to compare with.
+    const isFirst = number === 1;
+    return {
+      expiresAtMs,
+      responsesUntilMs: isFirst ? undefined : Math.min(expiresAtMs, endedAtMs + RESPONSES_AFTER_SUCCESS_MS),
+    };
+  }
+  const responsesUntilMs =
+    verdict.kind === 'retry' ? verdict.nextAttemptAtMs + keptWhileUnfinishedMs(store) : expiresAtMs;
+  await keepEvent(store, event, responsesUntilMs);
+  return { expiresAtMs, responsesUntilMs };
 }
 
 /** The end of the delivery's life if it ends with this verdict. */

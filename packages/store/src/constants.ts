@@ -46,6 +46,14 @@ const MAX_TRIAL_WAIT_MS = 60_000;
 const HOLD_CHUNK = 500;
 /** Where an address has this many parked deliveries, a new one is parked at once. */
 const PARK_NEW_FROM = 100;
+/** Retries that one script moves into the queue when they are due, as many as BullMQ's own. */
+const MAX_PROMOTED = 1_000;
+/** A longer event is read by the worker, which caches it: a script that returned it would hold up Redis once for each of its deliveries. */
+const MAX_EVENT_AT_ONCE = 16_384;
+
+/** The fields of a delivery and of its address that decide what a worker has to do for a job, and that an attempt needs. */
+export const DELIVERY_FIELDS = ['st', 'g', 'x', 'e', 'c', 'n', 'k', 'o', 's'];
+export const ADDRESS_FIELDS = ['status', 'url', 'secret', 'previous_secret', 'previous_until', 'trial'];
 
 const text = (value: string) => `'${value}'`;
 /** The beginning of a key, up to its id. */
@@ -69,6 +77,7 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   KEY_FAILING: key(keys.failingKey('')),
   KEY_HEALTH: key(keys.healthKey('', '')),
   KEY_NOTICES: key(keys.noticesKey('')),
+  KEY_QUEUE: key(keys.queueKey('', '')),
   KEY_REPLAY: key(keys.replayKey('', '')),
   KEY_REPLAY_BATCH: key(keys.replayBatchKey('', '')),
   KEY_REPLAY_BATCHES_ACTIVE: key(keys.activeBatchesKey('')),
@@ -91,6 +100,8 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   ...words('KEY_RELEASE_', keys.LANES, (lane) => key(keys.laneIndexKey('', lane))),
   /** Keys of the deliveries with one status; all of them, without the prefix, by status. */
   ...words('INDEX_', ['pending', 'waiting_for_retry', 'held', 'succeeded'], (name) => key(keys.byStatusKey('', name))),
+  DELIVERY_FIELDS: DELIVERY_FIELDS.map(text).join(', '),
+  ADDRESS_FIELDS: ADDRESS_FIELDS.map(text).join(', '),
   DELIVERY_INDEXES: `{${DELIVERY_STATUSES.map((name) => `[${status(name)}] = '${keys.byStatusKey('', name)}'`).join(', ')}}`,
   ...words('', DELIVERY_STATUSES, status),
   ...words<keys.Lane>('LANE_', ['held', 'overdue']),
@@ -122,4 +133,6 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   MAX_TRIAL_WAIT_MS: String(MAX_TRIAL_WAIT_MS),
   HOLD_CHUNK: String(HOLD_CHUNK),
   PARK_NEW_FROM: String(PARK_NEW_FROM),
+  MAX_PROMOTED: String(MAX_PROMOTED),
+  MAX_EVENT_AT_ONCE: String(MAX_EVENT_AT_ONCE),
 };

@@ -7,6 +7,7 @@ export { loadDeliveries, type StoredDelivery } from './delivery-record.ts';
 export * from './directory.ts';
 export {
   confirmFanOut,
+  decodeEvent,
   findEvents,
   findMatches,
   interruptedFanOuts,
@@ -16,6 +17,7 @@ export {
 } from './events.ts';
 export { readCase, type StoredCase } from './explain.ts';
 export * from './health.ts';
+export * from './jobs.ts';
 export { type Duty, type Lane, partitionPrefix } from './keys.ts';
 export * from './lanes.ts';
 export * from './lists.ts';
@@ -31,7 +33,7 @@ export * from './replay-decisions.ts';
 export * from './replays.ts';
 export * from './replicas.ts';
 export { loadResponses } from './responses.ts';
-export type { ReplayRefusal, TryNowRefusal } from './scripts.ts';
+export type { FoundJob, NextJob, ReplayRefusal, TryNowRefusal } from './scripts.ts';
 export * from './search-index.ts';
 export { readServerState, type ServerState } from './server-state.ts';
 export * from './sessions.ts';

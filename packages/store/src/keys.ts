@@ -1,4 +1,4 @@
-/** Spells every key that Posthorn itself keeps in Redis (BullMQ's own are under `queuePrefix`). docs/architecture.md has the table. */
+/** Spells every key in Redis; of BullMQ's own, only how they begin (`queueKey`). docs/architecture.md has the table. */
 import { type EventRef, partitionOf, partitionOfId, type SubscriptionStatus } from '@posthorn/core';
 
 interface Partitioned {
@@ -130,3 +130,7 @@ export const sessionKey = (keyPrefix: string, sessionId: string) => `${keyPrefix
 export const publisherUsageKey = (keyPrefix: string, publisher: string) => `${keyPrefix}:stored:${publisher}`;
 /** Hash of settings of the whole installation: the number of partitions, the attempts allowed. */
 export const installationKey = (keyPrefix: string) => `${keyPrefix}:installation`;
+/** The name of the one queue of BullMQ that each partition has. packages/queue has the same one: jobs.int.test.ts of packages/dispatch compares them. */
+const QUEUE_NAME = 'deliveries';
+/** One of BullMQ's keys, such as `wait`, or that of a job by its id. */
+export const queueKey = (prefix: string, name: string) => `${prefix}:${QUEUE_NAME}:${name}`;

@@ -11,7 +11,19 @@ const files = globSync('**/*.lua', { cwd: folder });
 const sources = new Map(files.map((file) => [file, readFileSync(`${folder}/${file}`, 'utf8')]));
 const allSources = [...sources.values()].join('\n');
 /** What Redis gives to a script and the scripts use. */
-const REDIS_GLOBALS = ['ARGV', 'KEYS', 'cjson', 'ipairs', 'math', 'redis', 'string', 'tonumber', 'tostring', 'type'];
+const REDIS_GLOBALS = [
+  'ARGV',
+  'KEYS',
+  'cjson',
+  'ipairs',
+  'math',
+  'redis',
+  'string',
+  'tonumber',
+  'tostring',
+  'type',
+  'unpack',
+];
 
 function globalsOf(lua: string): string[] {
   const { globals = [] } = parse(lua, { luaVersion: '5.1', scope: true }) as Chunk & { globals?: Identifier[] };

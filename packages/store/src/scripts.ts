@@ -42,6 +42,28 @@ function records(reply: unknown, size: number): string[][] {
   return Array.from({ length: fields.length / size }, (_, i) => fields.slice(i * size, (i + 1) * size));
 }
 
+/** What a script read of a job that it took. `delivery` and `address`: their `DELIVERY_FIELDS` and `ADDRESS_FIELDS`; undefined if the delivery is gone. */
+export interface FoundJob {
+  /** BullMQ's id of the job. */
+  id: string;
+  delivery?: (string | null)[];
+  address?: (string | null)[];
+  /** The event as it is stored; missing if the caller has it, or must read it. */
+  event?: string | undefined;
+}
+
+/** The job that was taken, or when the next one is due (undefined: when one is added). */
+export type NextJob = { job: FoundJob } | { dueAtMs: number | undefined };
+
+function nextJob(reply: unknown): NextJob {
+  const [id, delivery, address, event] = list(reply);
+  if (id === '') return { dueAtMs: delivery === '' ? undefined : Number(delivery) };
+  if (delivery === undefined) return { job: { id: String(id) } };
+  const job: FoundJob = { id: String(id), delivery: list(delivery) as string[], address: list(address) as string[] };
+  if (typeof event === 'string') job.event = event;
+  return { job };
+}
+
 export const scripts = {
   storeEvent: script(
     'eventKey unscopedKey? text expiresAtMs fanningOutKey? event kind nowMs oldestMs lifeMs search searchUntilMs topicsVersion? ...deliveries(subscriptionId deliveryId)',
@@ -66,6 +88,24 @@ export const scripts = {
         consecutiveFailures: Number(failures),
         paused: isOne(paused),
         parked: Number(parked),
+      };
+    },
+  ),
+  takeJob: script('token lockMs nowMs:number knownEvent?', nextJob),
+  finishJob: script('jobId token nextToken? lockMs nowMs:number knownEvent?', (reply) => {
+    const [code, next] = list(reply);
+    return { code: Number(code), next: next ? nextJob(next) : undefined };
+  }),
+  recordSuccess: script(
+    'id number:number attempt endedAtMs:number expiresAtMs maxAttempts? retentionMs:number response? responsesUntilMs? jobId token nextToken? lockMs nowMs:number knownEvent?',
+    (reply) => {
+      const [kind, parked, code, next] = list(reply);
+      return {
+        kind: recordedKind(kind),
+        paused: false,
+        parked: Number(parked),
+        code: Number(code),
+        next: next ? nextJob(next) : undefined,
       };
     },
   ),

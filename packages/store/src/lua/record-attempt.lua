@@ -2,6 +2,8 @@
 -- the address at the limit, with a notice at a quarter, half and three quarters of it; ends the resume whose trial this is: mirrors
 -- `nextAddressState` of packages/core (specification 3.2). Returns {'recorded', 'over' or 'repeated',
 -- consecutive failures, 1 where this paused the address, deliveries parked at the address}.
+--@include succeed
+
 local key = KEY_DELIVERY .. id
 local found = call('HMGET', key, 'st', 'n', 's', 'c', 'x', 'b')
 local st, sub, created = found[1], found[3], found[4]
@@ -11,22 +13,8 @@ if tonumber(found[2]) ~= number - 1 then return {'repeated', 0, 0, parked} end
 local subscription = KEY_SUBSCRIPTION .. sub
 if verdict == VERDICT_SUCCEEDED then
   -- The common case comes first: it needs none of the functions included below, and each would cost time.
-  call('HSET', key, 'st', SUCCEEDED, 'n', number, 'a' .. number, attempt)
-  if st == HELD then call('ZREM', KEY_HELD .. sub, id) end
-  if found[5] then call('HDEL', key, 'x') end
-  if maxAttempts ~= '' then call('HSET', key, 'm', maxAttempts) end
-  call('PEXPIREAT', key, expiresAtMs)
-  if responsesUntilMs ~= '' then
-    if response ~= '' then call('HSET', KEY_RESPONSES .. id, number, response) end
-    call('PEXPIREAT', KEY_RESPONSES .. id, responsesUntilMs)
-  end
-  call('ZADD', INDEX_SUCCEEDED, created, id)
-  call('ZREM', st == PENDING and INDEX_PENDING or st == WAITING_FOR_RETRY and INDEX_WAITING_FOR_RETRY or INDEX_HELD, id)
-  local replayKey = found[6] and KEY_REPLAY .. found[6]
-  if replayKey and call('EXISTS', replayKey) == 1 then call('HINCRBY', replayKey, 'delivered', 1) end
-  local address = call('HMGET', subscription, 'consecutive_failures', 'status', 'trial')
-  if address[1] and address[1] ~= '0' then call('HSET', subscription, 'consecutive_failures', 0) end
-  if address[2] ~= RESUMING or address[3] ~= id then return {'recorded', 0, 0, parked} end
+  local isTrial = succeed(id, found, number, attempt, expiresAtMs, maxAttempts, response, responsesUntilMs)
+  if not isTrial then return {'recorded', 0, 0, parked} end
 end
 
 --@include status

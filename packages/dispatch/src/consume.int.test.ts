@@ -1,0 +1,321 @@
+/** The order in which jobs of a real BullMQ are handed out, and that BullMQ and the scripts of packages/store agree on its keys. */
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { eventRef } from '@posthorn/core';
+import { type Consumer, createConsumer, createProducer, type JobOutcome, type Producer } from '@posthorn/queue';
+import { connectRedis, finishJob, openStore, type Store, takeJob } from '@posthorn/store';
+import { eventually, testPrefix, testRedisUrl } from '@posthorn/testing';
+import { ErrorCode, Worker } from 'bullmq';
+import type { Cluster, Redis } from 'ioredis';
+
+let redis: Redis | Cluster;
+let store: Store;
+let prefixes: string[];
+let close: () => Promise<void>;
+let producer: Producer;
+let consumer: Consumer;
+/** The jobs in the order in which they were handed out. */
+let taken: string[];
+let handle: (id: string) => Promise<JobOutcome>;
+let errors: string[];
+
+const onError = ({ message }: Error) => errors.push(message);
+const jobOf = (deliveryId: string) => ({
+  deliveryId,
+  generation: 0,
+  subscriptionId: 'sub',
+  event: eventRef({ id: 'evt', environment: 'sandbox' }),
+});
+const add = (...ids: string[]) => producer.add(0, ids.map(jobOf));
+/** One of BullMQ's keys of a partition. */
+const key = (name: string, partition = 0) => `${prefixes[partition]}:deliveries:${name}`;
+
+function newConsumer(concurrency: number): Consumer {
+  return createConsumer({
+    redis,
+    partitionPrefixes: prefixes,
+    concurrency,
+    take: (partition, lock) => takeJob(store, partition, { ...lock, knownEvent: undefined }),
+    finish: (partition, lock) => finishJob(store, partition, { ...lock, knownEvent: undefined }),
+    async handle({ id }) {
+      taken.push(id);
+      return await handle(id);
+    },
+    giveUp: () => undefined,
+    onError,
+  });
+}
+
+beforeEach(async () => {
+  const settings = { REDIS_URL: testRedisUrl(), KEY_PREFIX: testPrefix(), PARTITIONS: 3, RETENTION: 3_600_000 };
+  const storage = openStore(settings, { onError });
+  await storage.start();
+  store = storage.store;
+  redis = connectRedis(settings);
+  prefixes = storage.partitionPrefixes;
+  taken = [];
+  errors = [];
+  producer = createProducer({ redis, partitionPrefixes: prefixes, onError });
+  consumer = newConsumer(1);
+  close = async () => {
+    const keys = await store.redis.keys(`${store.prefix}:*`);
+    await store.redis.del(keys);
+    await storage.stop();
+    redis.disconnect();
+  };
+});
+afterEach(async () => {
+  await consumer.stop(5_000);
+  await producer.close();
+  await close();
+});
+
+/** How often a job has been handed out, this time included. */
+const timesTaken = (id: string) => taken.filter((takenId) => takenId === id).length;
+
+/**
+ * Fails an attempt so that its retry is due after 1 ms. BullMQ orders retries by when they are due, in whole milliseconds, so the clock
+ * must move on between two failures: only then is the first to fail also the first to be due.
+ */
+async function failAttempt(): Promise<JobOutcome> {
+  const startedAtMs = Date.now();
+  await eventually('the clock to move on', () => Date.now() > startedAtMs + 1);
+  return { kind: 'retry', delayMs: 1, reason: 'attempt failed' };
+}
+
+/**
+ * Runs four jobs, r1 to r4, whose first attempts fail in this order. The retries of the first three are due while r4 is in flight; then
+ * `meanwhile` runs. `later` decides about every other attempt.
+ */
+async function failFour(
+  meanwhile: () => Promise<void>,
+  later: (id: string) => Promise<JobOutcome> = async () => ({ kind: 'done' }),
+): Promise<void> {
+  handle = async (id) => {
+    if (!id.startsWith('r') || timesTaken(id) > 1) return await later(id);
+    if (id === 'r4') await meanwhile();
+    return await failAttempt();
+  };
+  await add('r1', 'r2', 'r3', 'r4');
+  await consumer.start();
+}
+
+describe('order of jobs', () => {
+  it('puts due retries behind first attempts that came after them', async () => {
+    await failFour(() => add('n1', 'n2'));
+    await eventually('all', () => taken.length === 10);
+    expect(errors).toEqual([]);
+    expect(taken).toEqual(['r1', 'r2', 'r3', 'r4', 'n1', 'n2', 'r1', 'r2', 'r3', 'r4']);
+  });
+
+  it('puts advanced retries before first attempts, oldest first, and behind them again after the next failure', async () => {
+    await failFour(
+      () => add('n1', 'n2', 'n3'),
+      async (id) => {
+        if (id === 'n1') await producer.advanceRetries(0, 2);
+        return id === 'r1' && timesTaken(id) === 2 ? await failAttempt() : { kind: 'done' };
+      },
+    );
+    await eventually('all', () => taken.length === 12);
+    expect(errors).toEqual([]);
+    expect(taken.slice(4)).toEqual(['n1', 'r1', 'r2', 'n2', 'n3', 'r3', 'r4', 'r1']);
+  });
+
+  it('advances no retry if no first attempt waits', async () => {
+    const behind: number[] = [];
+    const countBehind = async () => behind.push(await redis.zcard(key('prioritized')));
+    await failFour(
+      async () => undefined,
+      async () => {
+        if (taken.length === 6) {
+          await countBehind();
+          await producer.advanceRetries(0, 2);
+          await countBehind();
+        }
+        return { kind: 'done' };
+      },
+    );
+    await eventually('all', () => taken.length === 8);
+    expect(errors).toEqual([]);
+    expect(behind[0]).toBeGreaterThan(0);
+    expect(behind[1]).toBe(behind[0]);
+  });
+
+  it('finishes its jobs when paused and takes none until it is resumed, any number of times', async () => {
+    await consumer.start();
+    for (const round of [1, 2]) {
+      const inFlight = Promise.withResolvers<void>();
+      handle = async () => {
+        await inFlight.promise;
+        return { kind: 'done' };
+      };
+      await add(`a${round}`);
+      await eventually('taken', async () => taken.includes(`a${round}`));
+      consumer.pause();
+      await add(`b${round}`);
+      inFlight.resolve();
+      await eventually('ended', async () => (await producer.counts()).active === 0);
+      expect(await producer.counts()).toMatchObject({ waiting: 1 });
+      consumer.resume();
+      await eventually('taken', async () => taken.includes(`b${round}`));
+    }
+    consumer.pause();
+    expect(await consumer.stop(5_000)).toBe(true);
+    consumer.resume();
+    expect([taken, errors]).toEqual([['a1', 'b1', 'a2', 'b2'], []]);
+  });
+
+  it('leaves nothing behind for a job that is removed during its attempt', async () => {
+    handle = async () => {
+      await redis.del(key('r1'));
+      return { kind: 'retry', delayMs: 1, reason: 'attempt failed' };
+    };
+    await add('r1');
+    await consumer.start();
+    // A consumer that is stopping reports no errors, so the stop waits for this one.
+    await eventually('the error', () => errors.length > 0);
+    await consumer.stop(5_000);
+    expect(await redis.exists(key('r1'))).toBe(0);
+    expect(errors).toEqual([expect.stringContaining('Missing key for job r1')]);
+  });
+});
+
+describe('several partitions', () => {
+  it('shares the slots evenly among the partitions that have jobs, whichever had them first', async () => {
+    await consumer.stop(5_000);
+    consumer = newConsumer(4);
+    const held = new Map<string, PromiseWithResolvers<JobOutcome>>();
+    handle = async (id) => {
+      const end = Promise.withResolvers<JobOutcome>();
+      held.set(id, end);
+      return await end.promise;
+    };
+    const inFlight = () => [...held.keys()].sort();
+    const finishOne = (id: string | undefined) => {
+      held.get(id!)!.resolve({ kind: 'done' });
+      held.delete(id!);
+    };
+    await producer.add(
+      0,
+      Array.from({ length: 500 }, (_, i) => jobOf(`a${i}`)),
+    );
+    await consumer.start();
+    await eventually('one partition to use all slots', () => held.size === 4);
+    await producer.add(
+      1,
+      Array.from({ length: 500 }, (_, i) => jobOf(`b${i}`)),
+    );
+    const count = (letter: string) => inFlight().filter((id) => id.startsWith(letter)).length;
+    while (count('b') < 2) {
+      finishOne(inFlight().find((id) => id.startsWith('a')));
+      await eventually('the free slot to be used', () => held.size === 4);
+    }
+    // From now on each partition keeps its half.
+    for (const letter of ['a', 'b']) {
+      finishOne(inFlight().find((id) => id.startsWith(letter)));
+      await eventually('the free slot to be used', () => held.size === 4);
+      expect([count('a'), count('b')]).toEqual([2, 2]);
+    }
+    handle = async () => ({ kind: 'done' });
+    for (const id of inFlight()) finishOne(id);
+    await eventually('all', () => taken.length === 1_000);
+    expect(errors).toEqual([]);
+  });
+
+  it('takes jobs of each partition that are added while all are empty', async () => {
+    handle = async () => ({ kind: 'done' });
+    await consumer.start();
+    for (const partition of [2, 0, 1, 1]) {
+      const id = `p${partition}-${taken.length}`;
+      const before = taken.length;
+      await producer.add(partition, [jobOf(id)]);
+      await eventually('taken', () => taken.length === before + 1);
+    }
+    await eventually('ended', async () => (await producer.counts()).active === 0);
+    expect(errors).toEqual([]);
+  });
+});
+
+describe('BullMQ', () => {
+  it("agrees with the scripts: its workers go on with the same queue, and what they leave is the store's to take", async () => {
+    handle = async (id) => (id === 'bad' ? { kind: 'failed', reason: 'gone' } : { kind: 'done' });
+    const byBull: string[] = [];
+    const options = { connection: redis as Redis, prefix: prefixes[0]!, skipVersionCheck: true };
+    const bull = new Worker('deliveries', async ({ id }) => void byBull.push(String(id)), {
+      ...options,
+      removeOnComplete: { count: 0 },
+    });
+    await add('x1', 'x2');
+    await eventually('taken by BullMQ', () => byBull.length === 2);
+    await bull.close();
+    await add('x3', 'bad');
+    await consumer.start();
+    await eventually('taken', async () => taken.length === 2 && (await producer.counts()).active === 0);
+    expect([byBull, taken, errors]).toEqual([['x1', 'x2'], ['x3', 'bad'], []]);
+    expect(await producer.counts()).toEqual({ waiting: 0, active: 0, delayed: 0, failed: 1 });
+    expect(await redis.hget(key('bad'), 'failedReason')).toBe('gone');
+    const left = (await redis.keys(`${prefixes[0]}:*`)).map((name) => name.slice(prefixes[0]!.length));
+    expect(left.filter((name) => name.includes('lock') || name.includes('x'))).toEqual([]);
+  });
+
+  it('finds the jobs of a consumer that died, and a consumer finds those of a dead worker of BullMQ', async () => {
+    await add('y1');
+    await takeJob(store, 0, { nextToken: 'dead', lockMs: 1, nowMs: Date.now(), knownEvent: undefined });
+    await consumer.stop(5_000);
+    consumer = createConsumer({
+      redis,
+      partitionPrefixes: prefixes,
+      concurrency: 1,
+      take: (partition, lock) => takeJob(store, partition, { ...lock, knownEvent: undefined }),
+      finish: (partition, lock) => finishJob(store, partition, { ...lock, knownEvent: undefined }),
+      handle: async ({ id }) => {
+        taken.push(id);
+        return { kind: 'done' };
+      },
+      giveUp: () => undefined,
+      onError,
+      timings: { lockMs: 30_000, stalledCheckMs: 20, putBackMs: 0 },
+    });
+    await consumer.start();
+    await eventually('taken over', () => taken.includes('y1'));
+    expect(errors).toEqual([]);
+  });
+
+  it('takes no job while operators have paused the queue, or while as many are active as they allow', async () => {
+    handle = async () => ({ kind: 'done' });
+    const [queue] = producer.queues;
+    await queue!.pause();
+    await add('z1');
+    const lock = { nextToken: 'token', lockMs: 1_000, nowMs: Date.now(), knownEvent: undefined };
+    expect(await takeJob(store, 0, lock)).toEqual({ dueAtMs: undefined });
+    await queue!.resume();
+    await queue!.setGlobalConcurrency(1);
+    expect(await takeJob(store, 0, lock)).toEqual({ job: { id: 'z1' } });
+    await add('z2');
+    expect(await takeJob(store, 0, lock)).toEqual({ dueAtMs: undefined });
+    const ended = { ...lock, nextToken: undefined, jobId: 'z1', token: 'token' };
+    expect(await finishJob(store, 0, ended)).toEqual({ code: 0, next: undefined });
+    expect(await takeJob(store, 0, lock)).toEqual({ job: { id: 'z2' } });
+  });
+
+  it('refuses to end a job without its lock, with the codes of BullMQ', async () => {
+    const lock = { nextToken: undefined, lockMs: 60_000, nowMs: Date.now(), knownEvent: undefined };
+    const end = async (token: string) => (await finishJob(store, 0, { ...lock, jobId: 'w1', token })).code;
+    expect(await end('mine')).toBe(ErrorCode.JobNotExist);
+    await add('w1');
+    expect(await end('mine')).toBe(ErrorCode.JobLockNotExist);
+    await takeJob(store, 0, { ...lock, nextToken: 'mine' });
+    expect(await end('other')).toBe(ErrorCode.JobLockMismatch);
+    expect(await producer.counts()).toMatchObject({ active: 1 });
+    expect(await end('mine')).toBe(0);
+    expect(await producer.counts()).toMatchObject({ active: 0, waiting: 0 });
+  });
+
+  it('returns when the next delayed job is due, and hands it out then', async () => {
+    const dueAtMs = Date.now() + 3_600_000;
+    await producer.add(0, [{ ...jobOf('later'), delayMs: 3_600_000 }]);
+    const lock = { nextToken: 'token', lockMs: 1_000, nowMs: Date.now(), knownEvent: undefined };
+    const found = await takeJob(store, 0, lock);
+    expect('dueAtMs' in found && Math.abs((found.dueAtMs ?? 0) - dueAtMs)).toBeLessThan(60_000);
+    expect(await takeJob(store, 0, { ...lock, nowMs: dueAtMs + 60_000 })).toEqual({ job: { id: 'later' } });
+  });
+});

@@ -1,0 +1,32 @@
+/** The consumer of deliveries' jobs: the loop of packages/queue with the scripts of packages/store, which end a job and take the next in one step. */
+import type { DeliveryJob, EventRef } from '@posthorn/core';
+import { type Consumer, type ConsumerOptions, createConsumer, type EndJob, type JobOutcome } from '@posthorn/queue';
+import { deliveryOfJob, type FoundJob, finishJob, type Store, takeJob } from '@posthorn/store';
+
+export type EndDeliveryJob = EndJob<FoundJob>;
+
+export interface DeliveryConsumerOptions
+  extends Pick<
+    ConsumerOptions<FoundJob>,
+    'redis' | 'partitionPrefixes' | 'concurrency' | 'giveUp' | 'onError' | 'timings'
+  > {
+  store: Store;
+  /** The event that this process has in memory, so that taking a job need not read it again. */
+  knownEvent?: () => EventRef | undefined;
+  /** Handles the job of a delivery. `found`: what was read when it was taken. `end` ends the job by a script that records a success too. */
+  handle: (job: DeliveryJob, found: FoundJob, end: EndDeliveryJob) => Promise<JobOutcome>;
+}
+
+/** Takes jobs and has their deliveries handled. A job whose delivery is gone ends at once. */
+export function createDeliveryConsumer(options: DeliveryConsumerOptions): Consumer {
+  const { store, knownEvent, handle, ...common } = options;
+  return createConsumer<FoundJob>({
+    ...common,
+    take: (partition, lock) => takeJob(store, partition, { ...lock, knownEvent: knownEvent?.() }),
+    finish: (partition, lock) => finishJob(store, partition, { ...lock, knownEvent: knownEvent?.() }),
+    async handle(found, end) {
+      const job = deliveryOfJob(found);
+      return job ? await handle(job, found, end) : { kind: 'done' };
+    },
+  });
+}

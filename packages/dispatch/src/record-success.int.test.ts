@@ -1,0 +1,119 @@
+/** A success, the end of its job and the taking of the next one, in one step. */
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { type DeliveryJob, eventRef, partitionOf } from '@posthorn/core';
+import { createProducer, type Producer } from '@posthorn/queue';
+import { changeSubscription, deliveryOfJob, laneLength, recordSuccess, takeJob } from '@posthorn/store';
+import { begin, deliver, event, loadOne, store, subscribe, time } from '../../store/src/test-deliveries.ts';
+import { makeDeliveries } from './make-deliveries.ts';
+
+let producer: Producer;
+let partition: number;
+let subscriptionId: string;
+
+beforeEach(async () => {
+  const onError = (error: Error) => {
+    throw error;
+  };
+  const partitionPrefixes = [0, 1, 2, 3].map((number) => `${store.prefix}:{${number}}`);
+  producer = createProducer({ redis: store.redis, partitionPrefixes, onError });
+  await producer.ready();
+  subscriptionId = (await subscribe()).id;
+  partition = partitionOf(subscriptionId, store.partitions);
+});
+afterEach(() => producer.close());
+
+const lock = (nextToken: string | undefined) => ({
+  nextToken,
+  lockMs: 60_000,
+  nowMs: time.nowMs,
+  knownEvent: undefined,
+});
+const logger = { info: () => undefined, warn: () => undefined };
+
+/** Makes a delivery with its job. */
+async function make(sent = event()): Promise<string> {
+  const [created] = await deliver([subscriptionId], sent);
+  const stored = { ref: eventRef(sent), event: sent, acceptedAtMs: time.nowMs, subscriptionIds: [subscriptionId] };
+  await makeDeliveries({ store, producer, logger }, stored, [created!]);
+  return created!.deliveryId;
+}
+
+async function take(token: string): Promise<DeliveryJob> {
+  const taken = await takeJob(store, partition, { ...lock(token), nextToken: token });
+  if (!('job' in taken)) throw new Error('no job');
+  return deliveryOfJob(taken.job)!;
+}
+
+async function succeed(job: DeliveryJob, token: string, nextToken?: string, number = 1) {
+  const delivery = { id: job.deliveryId, event: job.event, createdAtMs: time.nowMs };
+  const attempt = { number, startedAtMs: time.nowMs, durationMs: 5, statusCode: 200, error: null };
+  const ended = { ...lock(nextToken), jobId: job.deliveryId, token };
+  return await recordSuccess(store, delivery, attempt, { maxAttempts: 6 }, undefined, ended);
+}
+
+it('records the attempt, removes the job and returns the next one with all that its attempt needs', async () => {
+  const [first, second] = [await make(), await make()];
+  const job = await take('one');
+  expect(job).toMatchObject({ deliveryId: first, generation: 0, subscriptionId });
+  const { next, ...ended } = await succeed(job, 'one', 'two');
+  expect(ended).toEqual({ kind: 'recorded', paused: false, parked: 0, code: 0 });
+  expect(await loadOne(first)).toMatchObject({ status: 'succeeded', attemptCount: 1 });
+  if (!next || !('job' in next)) throw new Error('no next job');
+  const nextJob = deliveryOfJob(next.job)!;
+  expect(nextJob.deliveryId).toBe(second);
+  // What was read in the same step begins the same attempt as what is read now.
+  expect(await begin(nextJob)).toMatchObject({ kind: 'attempt', url: 'https://example.com/', attemptNumber: 1 });
+  expect(next.job.address?.slice(0, 2)).toEqual(['active', 'https://example.com/']);
+  expect(await producer.counts()).toMatchObject({ waiting: 0, active: 1 });
+});
+
+it('returns the event with the job if it is in the same partition, short, and not known', async () => {
+  let sent = event();
+  while (partitionOf(sent.id, store.partitions) !== partition) sent = event();
+  await make(sent);
+  const taken = await takeJob(store, partition, { ...lock('a'), nextToken: 'a' });
+  expect('job' in taken && taken.job.event).toContain(sent.dataJson);
+});
+
+it('leaves out an event that is known or long', async () => {
+  for (const [known, dataJson] of [
+    [true, '{"id":"s"}'],
+    [false, `{"id":"${'x'.repeat(20_000)}"}`],
+  ] as const) {
+    let sent = event({ dataJson });
+    while (partitionOf(sent.id, store.partitions) !== partition) sent = event({ dataJson });
+    await make(sent);
+    const knownEvent = known ? eventRef(sent) : undefined;
+    const taken = await takeJob(store, partition, { ...lock('a'), nextToken: 'a', knownEvent });
+    if (!('job' in taken)) throw new Error('no job');
+    expect(taken.job.event).toBeUndefined();
+    expect(deliveryOfJob(taken.job)?.event).toBe(eventRef(sent));
+  }
+});
+
+it('records an attempt once, and says that its job is gone when it is repeated', async () => {
+  await make();
+  const job = await take('one');
+  expect(await succeed(job, 'one')).toMatchObject({ kind: 'recorded', code: 0, next: undefined });
+  expect(await succeed(job, 'one')).toMatchObject({ kind: 'over', code: -1 });
+  expect((await loadOne(job.deliveryId)).attemptCount).toBe(1);
+});
+
+it('records the success of a worker that has lost its lock, and leaves the job to the worker that has it', async () => {
+  await make();
+  const job = await take('other');
+  expect(await succeed(job, 'mine')).toMatchObject({ kind: 'recorded', code: -6 });
+  expect(await producer.counts()).toMatchObject({ active: 1 });
+  expect((await loadOne(job.deliveryId)).status).toBe('succeeded');
+});
+
+it('ends a resume whose trial it is', async () => {
+  const id = await make();
+  const job = await take('one');
+  await changeSubscription(store, subscriptionId, (now) => ({ ...now, status: 'paused' }));
+  const key = `${store.prefix}:{${partition}}:subscription:${subscriptionId}`;
+  await store.redis.hset(key, { status: 'resuming', trial: id });
+  expect(await succeed(job, 'one')).toMatchObject({ kind: 'recorded', code: 0 });
+  expect(await store.redis.hmget(key, 'status', 'resume_outcome')).toEqual(['active', 'succeeded']);
+  expect(await laneLength(store, 'held', subscriptionId)).toBe(0);
+});

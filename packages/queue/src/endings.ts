@@ -1,0 +1,130 @@
+/** How a job ends that is not simply over: BullMQ's own scripts put it back or keep it as failed. Also what BullMQ does for the jobs of dead workers. */
+import { StorageUnavailable } from '@posthorn/core';
+import { ConnectionClosedError, createRedisBackend, ErrorCode, type MinimalJob, type WorkerOptions } from 'bullmq';
+import type { Cluster, Redis } from 'ioredis';
+import { QUEUE_NAME, RETRY_PRIORITY } from './job.ts';
+
+/** The outcome of a job. */
+export type JobOutcome =
+  /** The delivery no longer needs the job: it is removed. */
+  | { kind: 'done' }
+  /** The delivery failed for good: the job is kept among the failed ones for operators to see. */
+  | { kind: 'failed'; reason: string }
+  /** The attempt failed: the next one is due after exactly this delay. */
+  | { kind: 'retry'; delayMs: number; reason: string }
+  /** No attempt counts: the job comes back at this time, in milliseconds since 1970. */
+  | { kind: 'snoozed'; untilMs: number };
+
+/** No limit on how often a job is taken over from dead workers: the record of its delivery counts the attempts. */
+const MAX_STALLED = 1_000_000;
+/** Failed jobs kept for Bull Board; the record of a delivery lives longer than its job. */
+const MAX_FAILED_KEPT = 1_000;
+
+/**
+ * Sets the priority that an active job has when it comes back. Only if the job still exists, or a hash without a job would be left.
+ * BullMQ's own `changePriority` would search all waiting jobs for it.
+ */
+const SET_PRIORITY = `if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', KEYS[1], 'priority', ARGV[1]) end`;
+
+export interface EndingsOptions {
+  redis: Redis | Cluster;
+  partitionPrefixes: readonly string[];
+  lockMs: number;
+  stalledCheckMs: number;
+  onError: (error: unknown) => void;
+}
+
+export function createEndings({ redis, partitionPrefixes, lockMs, stalledCheckMs, onError }: EndingsOptions) {
+  const backends = partitionPrefixes.map((prefix) => {
+    const options: WorkerOptions = {
+      connection: redis,
+      prefix,
+      lockDuration: lockMs,
+      stalledInterval: stalledCheckMs,
+      maxStalledCount: MAX_STALLED,
+      skipVersionCheck: true,
+    };
+    const backend = createRedisBackend(QUEUE_NAME, options);
+    backend.on('error', onError);
+    return backend;
+  });
+  const backendOf = (partition: number) => {
+    const backend = backends[partition];
+    if (!backend) throw new RangeError(`No partition ${partition}: there are ${backends.length}`);
+    return backend;
+  };
+  const checking = new Set<number>();
+  return {
+    /** Resolves once BullMQ has defined its scripts on the connection. Throws `StorageUnavailable`. */
+    async ready(): Promise<void> {
+      const all = Promise.all(backends.map((backend) => backend.waitUntilReady()));
+      await all.catch((error: unknown) => Promise.reject(typedError(error)));
+    },
+    /** Ends a locked job with any outcome but `done`. Throws an error that `isJobGone` knows where the lock is lost. */
+    async settle(
+      partition: number,
+      jobId: string,
+      token: string,
+      outcome: Exclude<JobOutcome, { kind: 'done' }>,
+    ): Promise<void> {
+      const backend = backendOf(partition);
+      const nowMs = Date.now();
+      switch (outcome.kind) {
+        case 'failed': {
+          const fields = { failedReason: outcome.reason, stacktrace: '[]' };
+          // BullMQ reads no more of a job than this.
+          const job = { id: jobId, opts: { attempts: 1 } } as MinimalJob;
+          await backend.moveToFailed(job, outcome.reason, { count: MAX_FAILED_KEPT }, token, false, fields);
+          return;
+        }
+        case 'retry':
+          await redis.eval(SET_PRIORITY, 1, `${partitionPrefixes[partition]}:${QUEUE_NAME}:${jobId}`, RETRY_PRIORITY);
+          await backend.moveToDelayed(jobId, nowMs, outcome.delayMs, token, {
+            fieldsToUpdate: { failedReason: outcome.reason },
+          });
+          return;
+        case 'snoozed':
+          await backend.moveToDelayed(jobId, nowMs, Math.max(0, outcome.untilMs - nowMs), token, { skipAttempt: true });
+          return;
+        default:
+          outcome satisfies never;
+      }
+    },
+    extendLocks: (partition: number, jobIds: string[], tokens: string[]) =>
+      backendOf(partition).extendLocks(jobIds, tokens, lockMs),
+    /** Puts the jobs of dead workers back into the queue. One process at a time does so for a partition. */
+    async checkStalled(): Promise<void> {
+      const check = async (partition: number) => {
+        if (checking.has(partition)) return;
+        checking.add(partition);
+        await backendOf(partition).moveStalledJobsToWait().catch(onError);
+        checking.delete(partition);
+      };
+      await Promise.all(backends.map((_, partition) => check(partition)));
+    },
+    async close(): Promise<void> {
+      await Promise.all(backends.map((backend) => backend.close()));
+    },
+  };
+}
+
+/** BullMQ has an error of its own for a connection that was closed. All others of Redis are typed by the connection. */
+export function typedError(error: unknown): Error {
+  if (error instanceof ConnectionClosedError) return new StorageUnavailable(error.message, error);
+  return error instanceof Error ? error : new Error(String(error));
+}
+
+/** The error of a job that a script of the store could not end; `code` is one of BullMQ's. */
+export function errorOfCode(code: number, jobId: string): Error {
+  return Object.assign(new Error(`Could not end job ${jobId}: ${ErrorCode[code] ?? code}`), { code });
+}
+
+const JOB_GONE = new Set<unknown>([ErrorCode.JobNotExist, ErrorCode.JobLockNotExist, ErrorCode.JobLockMismatch]);
+
+/**
+ * Whether an error only means that a job is over or that another worker has it: its outcome was sent twice because a connection broke
+ * before the response, or its lock expired. Nothing is lost, since the record of the delivery has the outcome.
+ */
+export function isJobGone(error: Error): boolean {
+  return JOB_GONE.has((error as { code?: unknown }).code) || error.message.startsWith('could not renew lock');
+}

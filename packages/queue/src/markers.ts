@@ -1,0 +1,104 @@
+/** Waits for the markers that BullMQ sets when a job is added to an empty queue or is due later. */
+import { Cluster, type Redis } from 'ioredis';
+import type { Partition, Partitions } from './partitions.ts';
+
+/** A reply that is later than the timeout by this is not coming: the connection was lost unnoticed. */
+const OVERDUE_MS = 2_000;
+/** Pause after an error. */
+const RETRY_MS = 1_000;
+
+export interface MarkersOptions {
+  redis: Redis | Cluster;
+  partitionPrefixes: readonly string[];
+  partitions: Partitions;
+  /** Whether a job may be taken now. */
+  canTake: () => boolean;
+  /** Called when a partition is no longer empty. */
+  changed: () => void;
+  onError: (error: unknown) => void;
+}
+
+/**
+ * One connection waits for all partitions. In Redis Cluster a command can't read several of them, so each has one of its own there.
+ * The member of a marker is `0` where jobs wait, and `1` with the time of the next delayed job.
+ */
+export function createMarkers(options: MarkersOptions) {
+  const { partitions, redis } = options;
+  const groups = redis instanceof Cluster ? partitions.all.map((one) => [one]) : [[...partitions.all]];
+  const waits = groups.map((group) => createWait(group, options));
+  return {
+    /** Starts to wait for the partitions of each connection, if all of them are empty. */
+    wait(): void {
+      for (const wait of waits) wait.begin();
+    },
+    close(): void {
+      for (const wait of waits) wait.close();
+    },
+  };
+}
+
+function createWait(group: readonly Partition[], options: MarkersOptions) {
+  const { redis, canTake, changed, onError } = options;
+  const keys = group.map(({ index }) => `${options.partitionPrefixes[index]}:deliveries:marker`);
+  let connection: Redis | Cluster | undefined;
+  let isWaiting = false;
+  let isClosed = false;
+
+  /** Resolves to the reply, or undefined after the timeout. */
+  const pop = async (timeoutMs: number): Promise<[key: string, member: string, score: string] | undefined> => {
+    connection ??= redis instanceof Cluster ? redis.duplicate() : redis.duplicate();
+    if (connection.listenerCount('error') === 0) connection.on('error', onError);
+    const popped = connection.bzpopmin(...keys, timeoutMs / 1000);
+    const overdue = Promise.withResolvers<'overdue'>();
+    const timer = setTimeout(() => overdue.resolve('overdue'), timeoutMs + OVERDUE_MS);
+    try {
+      const first = await Promise.race([popped, overdue.promise]);
+      if (first !== 'overdue') return first ?? undefined;
+    } finally {
+      clearTimeout(timer);
+    }
+    popped.catch(() => undefined);
+    connection?.disconnect();
+    connection = undefined;
+    return undefined;
+  };
+
+  const waitOnce = async () => {
+    const untilMs = Math.min(...group.map(({ askAgainAtMs }) => askAgainAtMs));
+    const popped = await pop(Math.max(1, untilMs - Date.now()));
+    if (popped) await handle(popped);
+    const nowMs = Date.now();
+    for (const partition of group) {
+      if (partition.state === 'empty' && partition.askAgainAtMs <= nowMs) partition.state = 'unknown';
+    }
+  };
+
+  const handle = async ([key, , score]: [string, string, string]) => {
+    const partition = group[keys.indexOf(key)];
+    // Another worker has to hear of the job, if this one may not take it any more.
+    if (!canTake()) await redis.zadd(key, score, score === '0' ? '0' : '1');
+    else if (partition && Number(score) <= Date.now()) partition.state = 'unknown';
+    else if (partition) partition.askAgainAtMs = Math.min(partition.askAgainAtMs, Number(score));
+  };
+
+  return {
+    async begin(): Promise<void> {
+      if (isWaiting || isClosed || group.some(({ state }) => state !== 'empty')) return;
+      isWaiting = true;
+      try {
+        await waitOnce();
+      } catch (error) {
+        if (isClosed) return;
+        onError(error);
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+      } finally {
+        isWaiting = false;
+      }
+      if (!isClosed) changed();
+    },
+    close(): void {
+      isClosed = true;
+      connection?.disconnect();
+    },
+  };
+}

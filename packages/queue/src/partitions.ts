@@ -1,0 +1,69 @@
+/** What a consumer knows of the partitions' queues, and from which one it takes the next job, so that none keeps all slots. */
+
+export interface Partition {
+  readonly index: number;
+  /** `unknown`: it may have jobs; `busy`: it had one when last asked; `empty`: it had none. */
+  state: 'unknown' | 'busy' | 'empty';
+  /** A job is being taken from it. */
+  isTaking: boolean;
+  /** Jobs of it in flight. */
+  active: number;
+  /** When it is to be asked again although no marker came: a delayed job is due, or `ASK_AGAIN_MS` have passed. */
+  askAgainAtMs: number;
+}
+
+/** An empty partition is asked for jobs this often, since the process that took its marker may have died. */
+const ASK_AGAIN_MS = 5_000;
+
+export type Partitions = ReturnType<typeof createPartitions>;
+
+/** `concurrency`: jobs in flight at once, over all partitions. */
+export function createPartitions(count: number, concurrency: number) {
+  const all = Array.from(
+    { length: count },
+    (_, index): Partition => ({ index, state: 'unknown', isTaking: false, active: 0, askAgainAtMs: 0 }),
+  );
+  let last = 0;
+  const inUse = () => all.reduce((sum, { active, isTaking }) => sum + active + Number(isTaking), 0);
+  const share = () => Math.ceil(concurrency / Math.max(1, all.filter(({ state }) => state === 'busy').length));
+  const rotate = (fits: (partition: Partition) => boolean): Partition | undefined => {
+    for (let step = 1; step <= count; step++) {
+      const partition = all[(last + step) % count];
+      if (!partition || partition.isTaking || !fits(partition)) continue;
+      last = partition.index;
+      return partition;
+    }
+    return undefined;
+  };
+  return {
+    all: all as readonly Partition[],
+    /** Slots in use. */
+    inUse,
+    hasRoom: () => inUse() < concurrency,
+    /** The partition to take the next job from; undefined if no slot is free, or none may have a job. */
+    next(): Partition | undefined {
+      if (inUse() >= concurrency) return undefined;
+      const limit = share();
+      return (
+        rotate(({ state }) => state === 'unknown') ?? rotate(({ state, active }) => state === 'busy' && active < limit)
+      );
+    },
+    /**
+     * Whether the end of one of its jobs is to take the next one of the same partition: not beyond its share, not while others are to be asked,
+     * and not if it was empty and its marker is waited for.
+     */
+    mayTakeNext(partition: Partition): boolean {
+      if (partition.state === 'empty' && inUse() < concurrency) return false;
+      if (count === 1) return true;
+      return partition.active <= share() && !all.some(({ state, isTaking }) => state === 'unknown' && !isTaking);
+    },
+    foundEmpty(partition: Partition, dueAtMs: number | undefined): void {
+      partition.state = 'empty';
+      partition.askAgainAtMs = Math.min(dueAtMs ?? Number.POSITIVE_INFINITY, Date.now() + ASK_AGAIN_MS);
+    },
+    /** Empty partitions may have got jobs. */
+    doubtEmpty(): void {
+      for (const partition of all) if (partition.state === 'empty') partition.state = 'unknown';
+    },
+  };
+}

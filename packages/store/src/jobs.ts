@@ -1,0 +1,46 @@
+/** Takes jobs out of BullMQ's queue and ends them, in the same step as what else Redis has to do for their deliveries. */
+import type { DeliveryJob, EventRef } from '@posthorn/core';
+import { partitionPrefix } from './keys.ts';
+import { type FoundJob, type NextJob, runScript, type ScriptResult } from './scripts.ts';
+import type { Store } from './store.ts';
+
+/** How a job that is taken next is locked. */
+export interface NextLock {
+  /** Identifies the lock; undefined: no job is taken. */
+  nextToken: string | undefined;
+  lockMs: number;
+  nowMs: number;
+  /** The event that the worker has in memory. */
+  knownEvent: EventRef | undefined;
+}
+
+/** A job that ends, with the token of its lock. */
+export interface EndedJob extends NextLock {
+  jobId: string;
+  token: string;
+}
+
+/** Takes and locks the next job of a partition. */
+export async function takeJob(
+  store: Store,
+  partition: number,
+  lock: NextLock & { nextToken: string },
+): Promise<NextJob> {
+  return await runScript(store, 'takeJob', partitionPrefix(store, partition), { ...lock, token: lock.nextToken });
+}
+
+/**
+ * Ends the job of a delivery that needs it no longer, and takes the next one of its partition, in one step. `code`: 0, or BullMQ's error code
+ * where the job could not be ended.
+ */
+export async function finishJob(store: Store, partition: number, lock: EndedJob): Promise<ScriptResult<'finishJob'>> {
+  return await runScript(store, 'finishJob', partitionPrefix(store, partition), lock);
+}
+
+/** The delivery of a job that was taken; undefined if it is gone. */
+export function deliveryOfJob({ id, delivery }: FoundJob): DeliveryJob | undefined {
+  if (!delivery) return undefined;
+  const [deliveryId = '', generation = '0'] = id.split('.');
+  const [event, subscriptionId] = [delivery[3] as EventRef, delivery[8] ?? ''];
+  return { deliveryId, generation: Number(generation), subscriptionId, event };
+}

@@ -1,0 +1,21 @@
+-- Ends a delivery as succeeded with its attempt. `found`: its fields st, n, s, c, x, b. Returns whether it was the trial of a resume.
+local function succeed(id, found, number, attempt, expiresAtMs, maxAttempts, response, responsesUntilMs)
+  local key, st, sub = KEY_DELIVERY .. id, found[1], found[3]
+  call('HSET', key, 'st', SUCCEEDED, 'n', number, 'a' .. number, attempt)
+  if st == HELD then call('ZREM', KEY_HELD .. sub, id) end
+  if found[5] then call('HDEL', key, 'x') end
+  if maxAttempts ~= '' then call('HSET', key, 'm', maxAttempts) end
+  call('PEXPIREAT', key, expiresAtMs)
+  if responsesUntilMs ~= '' then
+    if response ~= '' then call('HSET', KEY_RESPONSES .. id, number, response) end
+    call('PEXPIREAT', KEY_RESPONSES .. id, responsesUntilMs)
+  end
+  call('ZADD', INDEX_SUCCEEDED, found[4], id)
+  call('ZREM', st == PENDING and INDEX_PENDING or st == WAITING_FOR_RETRY and INDEX_WAITING_FOR_RETRY or INDEX_HELD, id)
+  local replayKey = found[6] and KEY_REPLAY .. found[6]
+  if replayKey and call('EXISTS', replayKey) == 1 then call('HINCRBY', replayKey, 'delivered', 1) end
+  local subscription = KEY_SUBSCRIPTION .. sub
+  local address = call('HMGET', subscription, 'consecutive_failures', 'status', 'trial')
+  if address[1] and address[1] ~= '0' then call('HSET', subscription, 'consecutive_failures', 0) end
+  return address[2] == RESUMING and address[3] == id
+end
