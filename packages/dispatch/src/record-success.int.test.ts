@@ -4,7 +4,6 @@ import { type DeliveryJob, eventRef, partitionOf } from '@posthorn/core';
 import { createProducer, type Producer } from '@posthorn/queue';
 import { changeSubscription, deliveryOfJob, laneLength, recordSuccess, takeJob } from '@posthorn/store';
 import { begin, deliver, event, loadOne, store, subscribe, time } from '../../store/src/test-deliveries.ts';
-import { makeDeliveries } from './make-deliveries.ts';
 
 let producer: Producer;
 let partition: number;
@@ -28,14 +27,13 @@ const lock = (nextToken: string | undefined) => ({
   nowMs: time.nowMs,
   knownEvent: undefined,
 });
-const logger = { info: () => undefined, warn: () => undefined };
 
 /** Makes a delivery with its job. */
 async function make(sent = event()): Promise<string> {
   const [created] = await deliver([subscriptionId], sent);
-  const stored = { ref: eventRef(sent), event: sent, acceptedAtMs: time.nowMs, subscriptionIds: [subscriptionId] };
-  await makeDeliveries({ store, producer, logger }, stored, [created!]);
-  return created!.deliveryId;
+  const { deliveryId } = created!;
+  await producer.add(partition, [{ deliveryId, generation: 0, subscriptionId, event: eventRef(sent) }]);
+  return deliveryId;
 }
 
 async function take(token: string): Promise<DeliveryJob> {
