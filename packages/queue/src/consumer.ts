@@ -12,7 +12,7 @@ import { createPartitions, type Partition } from './partitions.ts';
 export type { JobOutcome };
 
 /** How the next job is locked, if one is to be taken. */
-export interface NextLock {
+interface NextLock {
   nextToken: string | undefined;
   lockMs: number;
   nowMs: number;
@@ -28,7 +28,7 @@ export interface LockedJob extends NextLock {
 export type Taken<J> = { job: J } | { dueAtMs: number | undefined };
 
 /** `code`: 0, or BullMQ's error code where the job could not be ended. `next` is undefined if none was to be taken. */
-export interface Ended<J> {
+interface Ended<J> {
   code: number;
   next: Taken<J> | undefined;
 }

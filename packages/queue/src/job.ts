@@ -29,7 +29,7 @@ export function jobId(job: Pick<DeliveryJob, 'deliveryId' | 'generation'>): stri
 
 /**
  * Translates a job for BullMQ. Each field stays below 64 bytes (with an event id made by Posthorn), so that Redis stores the job as a
- * listpack in half the memory. For the same reason `attempts` and `backoff` are missing: the consumer sets them on each job it takes.
+ * listpack in half the memory. For the same reason `attempts` and `backoff` are missing: the consumer decides when a job comes back.
  */
 export function toBullJob(job: JobToAdd): { name: string; data: BullData; opts: JobsOptions } {
   const opts: JobsOptions = { jobId: jobId(job) };
@@ -40,10 +40,4 @@ export function toBullJob(job: JobToAdd): { name: string; data: BullData; opts: 
 
 export interface BullData {
   event_id: EventRef;
-}
-
-/** Reads the delivery from a job taken from the queue. */
-export function fromBullJob(job: { id?: string | undefined; name: string; data: BullData }): DeliveryJob {
-  const [deliveryId = '', generation = '0'] = (job.id ?? '').split('.');
-  return { deliveryId, generation: Number(generation), subscriptionId: job.name, event: job.data.event_id };
 }
