@@ -130,6 +130,10 @@ describe('posthorn', () => {
     expect((await json('replays', '--batch', batch.id)).data).toHaveLength(2);
     expect((await json('cancel', batch.id)).replays).toHaveLength(2);
     expect((await json('show', batch.id)).id).toBe(batch.id);
+    const rehearsal = await posthorn(['replay', ...addresses, '--dry-run']);
+    expect(rehearsal.out).toMatch(/^replayed +0\nskipped +12\nsent first +0\ntakes +about 0 s\naddresses:\n/);
+    expect(await json('replay', ids[0]!, '--dry-run')).toMatchObject({ count: 0, skipped: 6 });
+    expect((await json('replays', '--subscription', ids[0]!)).data).toHaveLength(2);
     const refused = await posthorn(['replay', '--address', ids[0]!, '--address', 'x']);
     expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('subscription_ids.1: Expected the id') });
     for (const args of [['replay'], ['replay', ids[0]!, '--address', ids[1]!]])

@@ -297,6 +297,63 @@ describe('a batch of bulk replays', () => {
   });
 });
 
+describe('a rehearsal', () => {
+  it('says how many deliveries a bulk replay would send to whom, for how long, and what speaks against it', async () => {
+    const [bad, good] = [await ownReceiver(deliveriesWith(500)), await ownReceiver(deliveriesWith(500))];
+    const [one, other] = [await on.subscribe(bad.url, { description: 'Acme' }), await on.subscribe(good.url)];
+    await publishFailing(one.id, 4);
+    await eventually('the other to fail', async () => (await failedOf(other.id)).length === 4);
+    good.answerWith(200);
+    const [first] = await failedOf(other.id);
+    await on.operate('POST', `/v1/deliveries/${first.id}/replay`);
+    const body = { subscription_ids: [one.id, other.id], canary: true };
+    const rehearse = async (changed: object = {}) =>
+      await on.operate('POST', '/v1/replays/rehearse', { ...body, ...changed });
+    const { status, body: rehearsal } = await eventually('the attempts to be counted', async () => {
+      const answer = await rehearse();
+      const [ofOne, ofOther] = answer.body.addresses;
+      const isCounted = ofOne.rate_per_s !== null && ofOther.rate_per_s !== null && ofOther.warnings.length === 1;
+      return isCounted && ofOne.warnings.length === 1 && answer;
+    });
+    expect(status).toBe(200);
+    expect(rehearsal).toMatchObject({ count: 7, is_complete: true, canaries: 7, skipped: 1 });
+    const [ofOne, ofOther] = rehearsal.addresses;
+    expect(ofOne).toMatchObject({
+      subscription_id: one.id,
+      url: bad.url,
+      description: 'Acme',
+      status: 'active',
+      count: 4,
+    });
+    expect(ofOne.warnings).toEqual([
+      { kind: 'same_error', message: 'Its attempts still fail as these deliveries did: 500.' },
+    ]);
+    expect(ofOther.warnings).toEqual([
+      { kind: 'under_way', message: '1 are on their way again, or have arrived by a replay: skipped.' },
+    ]);
+    // Two workers with 100 slots each for an address.
+    expect(ofOne.rate_per_s).toBeLessThanOrEqual(200_000);
+    expect(ofOne.expected_s).toBe(Math.ceil(4 / ofOne.rate_per_s));
+    expect(rehearsal.expected_s).toBe(Math.max(ofOne.expected_s, ofOther.expected_s));
+    expect((await on.operate('GET', '/v1/replays')).body.data).toEqual([]);
+    expect((await rehearse({ canary: false, error: 'timeout' })).body).toMatchObject({
+      count: 0,
+      canaries: 0,
+      expected_s: 0,
+    });
+    await on.operate('POST', `/v1/subscriptions/${one.id}/pause`);
+    const alone = { subscription_ids: undefined, subscription_id: one.id };
+    const { addresses } = (await rehearse(alone)).body;
+    expect(addresses[0].warnings.map(({ kind }: { kind: string }) => kind)).toEqual(['not_active', 'same_error']);
+    const none = 'sub_AAAAAAAAAAAAAAAAAAAAAA';
+    expect((await rehearse({ ...alone, subscription_id: none })).status).toBe(404);
+    expect((await rehearse({ subscription_ids: [one.id, none] })).body.errors).toMatchObject([
+      { path: 'subscription_ids.1' },
+    ]);
+    expect((await rehearse({ subscription_ids: undefined })).status).toBe(422);
+  });
+});
+
 describe('a test delivery', () => {
   it('goes to one address only, whatever its types, with a snapshot marked as a sample', async () => {
     const [to, other] = [await ownReceiver(), await ownReceiver()];

@@ -189,8 +189,9 @@ describe('a bulk replay', () => {
     const before = to.requests.length;
     const { page, screenshot } = await signedIn();
     await page.goto('/replays');
-    await page.getByRole('combobox', { name: 'Address' }).click();
+    await page.getByRole('combobox', { name: 'Addresses' }).click();
     await page.getByRole('option', { name: to.url }).click();
+    await page.keyboard.press('Escape');
     await page.getByRole('button', { name: 'Replay 30 failed deliveries' }).click();
     await page.waitForURL('**/replays/rpl_*');
     // The canary of 5 first, then the others, until all have arrived.
@@ -207,6 +208,41 @@ describe('a bulk replay', () => {
     await page.goto('/replays');
     await page.getByRole('cell', { name: '30 of 30' }).waitFor();
     await page.getByRole('cell', { name: '30 delivered', exact: true }).waitFor();
+  });
+  it('of several addresses is rehearsed first, and its outcome is shown as one', async () => {
+    const receivers = [await ownReceiver(deliveriesWith(500)), await ownReceiver(deliveriesWith(500))];
+    const ids = [(await ownSubscription(receivers[0]!)).id, (await ownSubscription(receivers[1]!)).id];
+    await on.publishBatch(Array.from({ length: 8 }, () => sampleEvent()));
+    for (const id of ids)
+      await eventually('all to fail', async () => {
+        return (await on.deliveries(`subscription_id=${id}&status=failed&limit=250`)).length === 8;
+      });
+    receivers[0]!.answerWith(200);
+    const { page, screenshot } = await signedIn();
+    await page.goto(`/replays?${ids.map((id) => `subscription_id=${id}`).join('&')}`);
+    await page.getByRole('button', { name: 'Replay 16 failed deliveries' }).waitFor();
+    await page.getByRole('button', { name: 'Rehearse' }).click();
+    await page.getByText(/^It would send 16 deliveries to 2 addresses, 10 of them first, in about /).waitFor();
+    const rehearsal = page.getByRole('region', { name: 'Rehearsal' });
+    await rehearsal.getByText('Its attempts still fail as these deliveries did: 500.').first().waitFor();
+    await screenshot('replay-rehearsed');
+    // What was rehearsed is not what the form says now.
+    await page.getByRole('checkbox', { name: 'Send 5' }).uncheck();
+    await rehearsal.waitFor({ state: 'hidden' });
+    await page.getByRole('checkbox', { name: 'Send 5' }).check();
+    await page.getByRole('button', { name: 'Replay 16 failed deliveries' }).click();
+    await page.waitForURL('**/replays/rpb_*');
+    await page.getByRole('heading', { name: 'Bulk replay of 2 addresses' }).waitFor();
+    await page.getByText('1 halted, because an attempt of the canary failed').waitFor();
+    await page.getByRole('cell', { name: '8 delivered', exact: true }).waitFor();
+    await screenshot('replay-batch-halted');
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await toast(page, 'Cancelled: nothing else begins.');
+    await page.getByRole('cell', { name: 'Cancelled' }).waitFor();
+    await page.getByRole('link', { name: receivers[1]!.url }).click();
+    await page.getByText('Cancelled after 5 of 8.').waitFor();
+    await page.getByRole('link', { name: 'The other addresses' }).click();
+    await page.waitForURL('**/replays/rpb_*');
   });
   it('halts when its canary fails, and is continued and cancelled with a button', async () => {
     const to = await ownReceiver(deliveriesWith(500));

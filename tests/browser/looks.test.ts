@@ -69,6 +69,9 @@ beforeAll(async () => {
   await on.operate('POST', `/v1/subscriptions/${other.id}/pause`);
   await on.publish(sampleEvent());
   const replay = (await on.operate('POST', '/v1/replays', { subscription_id: one.id })).body;
+  const others = (await on.operate('GET', '/v1/subscriptions?status=active')).body.data.slice(0, 3);
+  const ids = others.map(({ id }: { id: string }) => id);
+  const batch = (await on.operate('POST', '/v1/replays', { subscription_ids: ids })).body;
   const { store, stop } = await openOwnStore(on);
   await addManySubscriptions(store, Date.now() - DAY_MS);
   await stop();
@@ -81,8 +84,9 @@ beforeAll(async () => {
     'no-deliveries': '/deliveries?status=failed&event_type=session.expired',
     delivery: `/deliveries/${waiting.id}`,
     event: `/events/${waiting.event_id}`,
-    'replays-of-address': `/replays?subscription_id=${one.id}`,
+    'replays-of-addresses': `/replays?${ids.map((id: string) => `subscription_id=${id}`).join('&')}`,
     replay: `/replays/${replay.id}`,
+    'replay-batch': `/replays/${batch.id}`,
     'search-result': '/search?q=s-1',
     'not-found': '/nothing/here',
     'no-such-delivery': '/deliveries/dlv_none',

@@ -6,7 +6,7 @@ import type { Client } from './client.ts';
 import { addressColumns, namesOf } from './names.ts';
 import { failedFromOption, failedToOption, fromOption, limitOption, toOption } from './options.ts';
 import type { Printer } from './print.ts';
-import { isBatch, pathOf, replayAll } from './replay.ts';
+import { bodyOf, isBatch, pathOf, replayAll } from './replay.ts';
 import { UserError } from './user-error.ts';
 
 const columns = {
@@ -63,15 +63,21 @@ function addReplayCommand(program: CommandUnknownOpts, client: Client, print: Pr
     .addOption(failedFromOption())
     .addOption(failedToOption())
     .option('--canary', 'in bulk: send 5 to an address first, and the others only when these have arrived')
+    .option('--dry-run', 'in bulk: only say what it would do')
     .option('--no-wait', 'do not wait until a bulk replay has made its deliveries')
     .option('--follow', 'wait until the deliveries of a bulk replay have ended, retries included')
-    .action(async (id, { address: ids, ...options }) => {
+    .action(async (id, { address: ids, dryRun, ...options }) => {
       if ((id === undefined) === (ids.length === 0)) throw new UserError('Pass either one id, or --address.');
       if (id !== undefined && !id.startsWith('sub_')) {
+        if (dryRun) throw new UserError('Only bulk replays can be rehearsed: pass the id of a subscription.');
         print.item(await client.post(schemas.deliverySchema, `/v1/deliveries/${encodeURIComponent(id)}/replay`));
         return;
       }
       const addresses = id === undefined ? { subscription_ids: ids } : { subscription_id: id };
+      if (dryRun) {
+        await rehearse(client, print, bodyOf(addresses, options));
+        return;
+      }
       const replay = await replayAll(client, addresses, options);
       await printReplay(client, print, replay);
       for (const one of isBatch(replay) ? replay.replays : [replay]) refuseToCallItWell(one);
@@ -91,6 +97,23 @@ async function printReplay(client: Client, print: Printer, replay: schemas.Start
     return { id, address: address(one), status, replayed: `${replayed}/${total}`, ...outcome };
   });
   print.item(replay, { ...replay, replays });
+}
+
+/** Prints what a bulk replay would do. */
+async function rehearse(client: Client, print: Printer, body: object): Promise<void> {
+  const rehearsal = await client.post(schemas.rehearsalSchema, '/v1/replays/rehearse', body);
+  const summary = ({ count, is_complete, canaries, skipped, expected_s }: Omit<schemas.Rehearsal, 'addresses'>) => ({
+    replayed: is_complete ? count : `more than ${count}`,
+    skipped,
+    'sent first': canaries,
+    takes: expected_s === null ? 'unknown' : `about ${expected_s} s`,
+  });
+  const addresses = rehearsal.addresses.map((one) => ({
+    address: one.url,
+    ...summary(one),
+    warnings: one.warnings.map(({ message }) => message).join(' '),
+  }));
+  print.item(rehearsal, { ...summary(rehearsal), addresses });
 }
 
 /** Throws `UserError` if a bulk replay has stopped before its end, so that the exit code says it. */

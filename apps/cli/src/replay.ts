@@ -34,7 +34,10 @@ export function pathOf(id: string): string {
 }
 
 /** The body of a call that starts or rehearses a bulk replay. */
-function bodyOf(addresses: Addresses, { wait: _, follow: __, type, failedFrom, failedTo, ...rest }: ReplayOptions) {
+export function bodyOf(
+  addresses: Addresses,
+  { wait: _, follow: __, type, failedFrom, failedTo, ...rest }: ReplayOptions,
+) {
   return { ...addresses, ...rest, event_type: type, failed_from: failedFrom, failed_to: failedTo };
 }
 

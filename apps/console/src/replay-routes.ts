@@ -4,6 +4,7 @@ import type { Api } from '@posthorn/http';
 import {
   newReplaySchema,
   pageOf,
+  rehearsalSchema,
   replayBatchParamsSchema,
   replayBatchSchema,
   replayParamsSchema,
@@ -18,12 +19,14 @@ import {
   listReplays,
   loadBatch,
   loadReplays,
+  loadSubscriptions,
   type Store,
   startBatch,
   startReplay,
 } from '@posthorn/store';
 import type { ConsoleContext } from './context.ts';
 import { missing } from './missing.ts';
+import { rehearse } from './rehearse-replay.ts';
 import { loadAddresses, serializeBatch } from './replay-batch.ts';
 import { replayScopeOf } from './replay-scope.ts';
 import { serializePage, serializeReplay } from './serialize.ts';
@@ -71,6 +74,24 @@ function startRoutes(api: Api, { store, clock, logger }: ConsoleContext): void {
       const line = { replay_id: replay.id, subscription_id: replay.subscriptionId, deliveries: replay.total };
       logger.info({ ...line, operator: caller }, 'replay.started');
       return serializeReplay(replay);
+    },
+  });
+
+  replays.post('/v1/replays/rehearse', {
+    summary: 'Rehearse a bulk replay: what it would do',
+    description:
+      'Takes the body of a start and changes nothing: how many deliveries would go to each address, about how long that takes, and what speaks against it. It looks at up to 10,000 failed deliveries, divided among the addresses.',
+    body: newReplaySchema,
+    responses: { 200: { description: 'What the bulk replay would do', schema: rehearsalSchema } },
+    problems: [404],
+    async handle({ body }) {
+      const nowMs = clock.now();
+      const { subscription_id: subscriptionId, subscription_ids: several = [], canary } = body;
+      const addresses =
+        subscriptionId === undefined
+          ? await loadAddresses(store, several, { onlyActive: false })
+          : (await loadSubscriptions(store, [subscriptionId])).map((found) => found ?? missing('subscription'));
+      return await rehearse(store, addresses, { ...replayScopeOf(body, nowMs), canary }, nowMs);
     },
   });
 

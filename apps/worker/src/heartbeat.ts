@@ -13,7 +13,10 @@ export interface HeartbeatContext {
   clock: Clock;
   logger: Logger;
   workerId: string;
-  settings: Pick<WorkerSettings, 'WORKER_CONCURRENCY' | 'RETRY_DELAYS' | 'PAUSE_AFTER' | 'ATTEMPT_TIMEOUT'>;
+  settings: Pick<
+    WorkerSettings,
+    'WORKER_CONCURRENCY' | 'ADDRESS_CONCURRENCY' | 'RETRY_DELAYS' | 'PAUSE_AFTER' | 'ATTEMPT_TIMEOUT'
+  >;
   counts: AttemptCounts;
   succeededEvents: SucceededEvents;
   outages: Pick<Outages, 'current'>;
@@ -28,7 +31,8 @@ export function createHeartbeat(context: HeartbeatContext): Service {
   const identity = { id: workerId, host: hostname(), pid: process.pid, version, startedAtMs: clock.now() };
   const beat = () => {
     const outageSinceMs = outages.current()?.startedAtMs ?? null;
-    const state = { concurrency: settings.WORKER_CONCURRENCY, inFlight: counts.inFlight, outageSinceMs };
+    const { WORKER_CONCURRENCY: concurrency, ADDRESS_CONCURRENCY: addressConcurrency } = settings;
+    const state = { concurrency, addressConcurrency, inFlight: counts.inFlight, outageSinceMs };
     return sendHeartbeat(store, { ...identity, ...state }, clock.now());
   };
   return createRepeating({

@@ -367,6 +367,47 @@ export type ReplayBatch = z.infer<typeof replayBatchSchema>;
 export const startedReplaySchema = z.union([replaySchema, replayBatchSchema]);
 export type StartedReplay = z.infer<typeof startedReplaySchema>;
 
+/** What an operator should know before a bulk replay starts. */
+export const REPLAY_WARNINGS = ['not_active', 'same_error', 'failing', 'too_late', 'under_way'] as const;
+
+const rehearsedCounts = {
+  count: count.describe('Deliveries that would be replayed'),
+  is_complete: z
+    .boolean()
+    .describe('False if there are more failed deliveries than were looked at: then there may be more'),
+  canaries: count.describe('Deliveries that would be sent first'),
+  expected_s: z
+    .number()
+    .min(0)
+    .nullable()
+    .describe('Seconds that sending would take if the address responds as before; null: unknown'),
+};
+
+export const rehearsalSchema = z
+  .strictObject({
+    ...rehearsedCounts,
+    skipped: count,
+    addresses: z.array(
+      z.strictObject({
+        subscription_id: z.string(),
+        url: z.string(),
+        description: z.string(),
+        status: z.enum(SUBSCRIPTION_STATUSES),
+        ...rehearsedCounts,
+        skipped: count.describe('Failed deliveries that would not be replayed'),
+        rate_per_s: z
+          .number()
+          .nullable()
+          .describe(
+            'Deliveries a second, from the mean duration of its attempts of 24 hours and the slots that it has; null: no attempt',
+          ),
+        warnings: z.array(z.strictObject({ kind: z.enum(REPLAY_WARNINGS), message: z.string() })),
+      }),
+    ),
+  })
+  .meta({ id: 'Rehearsal' });
+export type Rehearsal = z.infer<typeof rehearsalSchema>;
+
 export const failedDeliveriesSchema = z
   .strictObject({
     subscription_id: z.string(),

@@ -255,6 +255,8 @@ export interface WorkerState {
   startedAtMs: number;
   concurrency: number;
   inFlight: number;
+  /** Attempts that it makes to one address at once; missing in the heartbeats of older versions. */
+  addressConcurrency?: number;
   /** When its outage began; missing in the heartbeats of older versions. */
   outageSinceMs?: number | null;
 }

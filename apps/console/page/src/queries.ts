@@ -11,6 +11,7 @@ import type {
   Overview,
   PublishedEvent,
   Replay,
+  ReplayBatch,
   Session,
   Subscription,
   SubscriptionName,
@@ -104,6 +105,7 @@ export const useSubscription = (id: string | null) =>
 export const useAddressAttempts = (id: string) => useRead<AddressAttempts>(`/v1/subscriptions/${id}/attempts`);
 export const useDelivery = (id: string) => useRead<DeliveryWithAttempts>(`/v1/deliveries/${id}`);
 export const useReplay = (id: string) => useRead<Replay>(`/v1/replays/${id}`);
+export const useReplayBatch = (id: string) => useRead<ReplayBatch>(`/v1/replay-batches/${id}`);
 
 /** Reads an event, and the text of the response, in which numbers have their original digits. */
 export function useEvent(id: string, environment: string | null) {
@@ -127,13 +129,29 @@ export const useExplanation = (query: QueryParameters | undefined) =>
 export const useRequest = (deliveryId: string, attempt?: number) =>
   useRead<DeliveryRequest>(withQuery(`/v1/deliveries/${deliveryId}/request`, { attempt }), { refetchInterval: false });
 
-/** Reads the number of failed deliveries that a bulk replay would process. */
-export const useFailedCount = (subscriptionId: string | null, range: QueryParameters) =>
-  useRead<FailedDeliveries>(withQuery(`/v1/subscriptions/${subscriptionId}/failed-deliveries`, range), {
-    enabled: subscriptionId !== null,
-    placeholderData: keepPreviousData,
-    refetchInterval: false,
+/** Reads some addresses, and how many failed deliveries of them a bulk replay would process: none until all are read. */
+export function useReplayCandidates(subscriptionIds: readonly string[], scope: QueryParameters) {
+  const read = <T>(path: string) => ({ queryKey: [path], queryFn: () => call<T>('GET', path) });
+  const addresses = useQueries({
+    queries: subscriptionIds.map((id) => read<Subscription>(`/v1/subscriptions/${id}`)),
+    combine: (results) => ({
+      inactive: results.filter(({ data }) => data && data.status !== 'active').length,
+      error: results.find(({ error }) => error)?.error ?? null,
+    }),
   });
+  const failed = useQueries({
+    queries: subscriptionIds.map((id) =>
+      read<FailedDeliveries>(withQuery(`/v1/subscriptions/${id}/failed-deliveries`, scope)),
+    ),
+    combine: (results) => ({
+      count: results.every(({ data }) => data)
+        ? results.reduce((all, { data }) => all + (data?.count ?? 0), 0)
+        : undefined,
+      error: results.find(({ error }) => error)?.error ?? null,
+    }),
+  });
+  return { inactive: addresses.inactive, count: failed.count, error: addresses.error ?? failed.error };
+}
 
 export const useSubscriptions = (query: QueryParameters) => useLiveList<Subscription>('/v1/subscriptions', query);
 export const useDeliveries = (query: QueryParameters) => useLiveList<Delivery>('/v1/deliveries', query);

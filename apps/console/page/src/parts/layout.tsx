@@ -111,7 +111,7 @@ export function Figure({ label, value, hint }: FigureProps) {
 }
 
 /** A framed figure; with `to` it is a link. */
-export function FigureCard({ to, ...figure }: FigureProps & { to?: string }) {
+export function FigureCard({ to, ...figure }: FigureProps & { to?: string | undefined }) {
   const card = { withBorder: true, p: 'sm', children: <Figure {...figure} /> } as const;
   if (to === undefined) return <Paper {...card} />;
   return <Paper {...card} component={Link} to={to} c="inherit" td="none" />;

@@ -7,12 +7,13 @@ import { withQuery } from '../api.ts';
 
 /** Returns the path for an id. An id without a known prefix is that of an event, because publishers choose those. */
 export function pageOfId(id: string): string {
-  const section = { sub_: 'subscriptions', dlv_: 'deliveries', rpl_: 'replays' }[id.slice(0, 4)] ?? 'events';
+  const section =
+    { sub_: 'subscriptions', dlv_: 'deliveries', rpl_: 'replays', rpb_: 'replays' }[id.slice(0, 4)] ?? 'events';
   return `/${section}/${encodeURIComponent(id)}`;
 }
 
 /** An id that Posthorn made. Any other text may be the id of an event, an address, a session, a reference or a user. */
-const OWN_ID = /^(sub|dlv|rpl|evt)_[\w-]+$/;
+const OWN_ID = /^(sub|dlv|rpl|rpb|evt)_[\w-]+$/;
 
 export function SearchBox() {
   const [text, setText] = useState('');

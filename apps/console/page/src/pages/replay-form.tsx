@@ -1,0 +1,134 @@
+/** The form that starts bulk replays: addresses, filters and a canary. It shows the number of deliveries, and rehearses. */
+import { Checkbox, Group, Select, SimpleGrid, Stack } from '@mantine/core';
+import type { Rehearsal, StartedReplay } from '@posthorn/operator-api';
+import { IconEye } from '@tabler/icons-react';
+import dayjs from 'dayjs';
+import { useState } from 'react';
+import { useNavigate, useSearchParams } from 'react-router';
+import { call } from '../api.ts';
+import { ActionButton } from '../parts/action-button.tsx';
+import { AddressesPicker } from '../parts/addresses-picker.tsx';
+import { DateTimePicker } from '../parts/date-time-picker.ts';
+import { Note } from '../parts/layout.tsx';
+import { countText } from '../parts/numbers.ts';
+import { failureTexts } from '../parts/status.tsx';
+import { sessionEventTypes } from '../parts/subscription-fields.tsx';
+import { useChange, useReplayCandidates } from '../queries.ts';
+import { RehearsalResult } from './replay-rehearsal.tsx';
+
+/** The API accepts no more. */
+const MAX_ADDRESSES = 50;
+
+const eventTypes = [...sessionEventTypes, 'webhook.test'];
+const errors = Object.entries(failureTexts)
+  .filter(([value]) => value !== 'subscription_deleted')
+  .map(([value, label]) => ({ value, label }));
+
+const NO_FILTER = { from: null, to: null, failed_from: null, failed_to: null, event_type: null, error: null };
+type Filter = Record<keyof typeof NO_FILTER, string | null>;
+
+export function ReplayForm() {
+  const [search] = useSearchParams();
+  const [ids, setIds] = useState(search.getAll('subscription_id').slice(0, MAX_ADDRESSES));
+  const [filter, setFilter] = useState<Filter>(NO_FILTER);
+  const [canary, setCanary] = useState(true);
+  return (
+    <Stack>
+      <AddressesPicker
+        label="Addresses"
+        placeholder={ids.length === 0 ? 'Choose one or more' : ''}
+        value={ids}
+        onChange={setIds}
+        maxValues={MAX_ADDRESSES}
+      />
+      <Filters filter={filter} onChange={(change) => setFilter({ ...filter, ...change })} />
+      <Checkbox
+        label="Send 5 to each address first, and the others only when all 5 have arrived"
+        checked={canary}
+        onChange={(event) => setCanary(event.currentTarget.checked)}
+      />
+      <Buttons ids={ids} filter={filter} canary={canary} />
+    </Stack>
+  );
+}
+
+function Filters({ filter, onChange }: { filter: Filter; onChange: (change: Partial<Filter>) => void }) {
+  const field = (name: keyof Filter) => ({
+    value: filter[name],
+    onChange: (value: string | null) => onChange({ [name]: value }),
+    clearable: true,
+  });
+  return (
+    <>
+      <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
+        <Select label="Event type" placeholder="Any event type" data={eventTypes} {...field('event_type')} />
+        <Select label="Error" placeholder="Any error" data={errors} {...field('error')} />
+      </SimpleGrid>
+      <SimpleGrid cols={{ base: 1, xs: 2, md: 4 }} spacing="sm">
+        <DateTimePicker label="Created from" placeholder="The beginning" {...field('from')} />
+        <DateTimePicker label="Created until" placeholder="Now" {...field('to')} />
+        <DateTimePicker label="Failed from" placeholder="The beginning" {...field('failed_from')} />
+        <DateTimePicker label="Failed until" placeholder="Now" {...field('failed_to')} />
+      </SimpleGrid>
+    </>
+  );
+}
+
+/** The filter as the API takes it. */
+function scopeOf({ event_type, error, ...times }: Filter) {
+  const instants = Object.entries(times).map(([name, value]) => [name, value && dayjs(value).toISOString()]);
+  const given = Object.entries({ event_type, error, ...Object.fromEntries(instants) }).filter(([, value]) => value);
+  return Object.fromEntries(given) as Record<string, string>;
+}
+
+function Buttons({ ids, filter, canary }: { ids: string[]; filter: Filter; canary: boolean }) {
+  const [only, another] = ids;
+  const scope = scopeOf(filter);
+  const { inactive, count, error } = useReplayCandidates(ids, scope);
+  const navigate = useNavigate();
+  const addresses = another === undefined ? { subscription_id: only } : { subscription_ids: ids };
+  const body = { ...addresses, ...scope, canary };
+  const start = useChange(() => call<StartedReplay>('POST', '/v1/replays', body), {
+    onDone: ({ id }) => navigate(`/replays/${id}`),
+  });
+  const [rehearsed, setRehearsed] = useState<{ of: string; result: Rehearsal }>();
+  const rehearse = useChange(() => call<Rehearsal>('POST', '/v1/replays/rehearse', body), {
+    onDone: (result) => setRehearsed({ of: JSON.stringify(body), result }),
+  });
+  const isChosen = only !== undefined && error === null;
+  return (
+    <>
+      <Group>
+        <ActionButton
+          label="Rehearse"
+          icon={IconEye}
+          variant="default"
+          change={rehearse}
+          disabled={!isChosen || !count}
+        />
+        <ActionButton
+          label={
+            count && isChosen
+              ? `Replay ${countText(count)} failed ${count === 1 ? 'delivery' : 'deliveries'}`
+              : 'Replay'
+          }
+          change={start}
+          disabled={!isChosen || !count || inactive > 0}
+        />
+        <Note aria-live="polite">
+          {only === undefined && 'Choose an address to see the number of failed deliveries.'}
+          {inactive > 0 && inactiveText(inactive, ids.length)}
+          {isChosen && inactive === 0 && count === 0 && 'No failed deliveries match.'}
+          {error?.message}
+        </Note>
+      </Group>
+      {/* A change of the form makes it out of date. */}
+      {rehearsed?.of === JSON.stringify(body) && <RehearsalResult rehearsal={rehearsed.result} />}
+    </>
+  );
+}
+
+function inactiveText(inactive: number, addresses: number): string {
+  if (addresses === 1) return 'The address is not active: resume or validate it first.';
+  return `${countText(inactive)} of the addresses are not active: resume or validate them first.`;
+}

@@ -1,0 +1,120 @@
+/** What the pages of a bulk replay and of a batch share: progress, outcome, and what they cover. */
+import { Progress, SimpleGrid, Stack, Text } from '@mantine/core';
+import type { StartedReplay } from '@posthorn/operator-api';
+import type { ReactNode } from 'react';
+import { ActionButton } from '../parts/action-button.tsx';
+import { FigureCard, Note, Section } from '../parts/layout.tsx';
+import { countText } from '../parts/numbers.ts';
+import { failureTexts, looks } from '../parts/status.tsx';
+import { Instant } from '../parts/time.tsx';
+import { usePost } from '../queries.ts';
+
+const isMaking = ({ status }: StartedReplay) => status === 'running' || status === 'canary' || status === 'halted';
+
+/** The list of exactly the deliveries that a bulk replay made. There is none for a batch. */
+export function deliveriesOf(replay: StartedReplay, status?: 'succeeded' | 'failed'): string | undefined {
+  if ('replays' in replay) return undefined;
+  return `/deliveries?replay_id=${replay.id}${status ? `&status=${status}` : ''}`;
+}
+
+/** How far a bulk replay is, in a bar and a sentence, and its figures. */
+export function ReplayProgress({ replay, result }: { replay: StartedReplay; result: string }) {
+  const done = replay.replayed + replay.skipped;
+  const share = isMaking(replay) ? done / Math.max(done, replay.total, 1) : 1;
+  return (
+    <>
+      <Section>
+        <Stack gap="xs">
+          <Progress.Root size="xl">
+            <Progress.Section
+              value={100 * share}
+              color={looks[replay.status].color}
+              animated={replay.status === 'running'}
+              aria-label="Progress of the bulk replay"
+            />
+          </Progress.Root>
+          <Text size="sm" aria-live="polite">
+            {result}
+          </Text>
+        </Stack>
+      </Section>
+      <SimpleGrid cols={3} spacing="sm">
+        <FigureCard label="Found" value={countText(replay.total)} />
+        <FigureCard label="Replayed" value={countText(replay.replayed)} to={deliveriesOf(replay)} />
+        <FigureCard label="Skipped" value={countText(replay.skipped)} />
+      </SimpleGrid>
+      <Outcome replay={replay} />
+    </>
+  );
+}
+
+/** What became of the deliveries that were made. */
+function Outcome({ replay }: { replay: StartedReplay }) {
+  const { delivered, failed, waiting, cancelled, unknown } = replay.outcome;
+  const figures = [
+    { label: 'Delivered', count: delivered, to: deliveriesOf(replay, 'succeeded'), color: 'teal' },
+    { label: 'Failed again', count: failed, to: deliveriesOf(replay, 'failed'), color: 'red' },
+    { label: 'Waiting', count: waiting, to: deliveriesOf(replay), color: 'yellow' },
+    ...(cancelled > 0
+      ? [{ label: 'Cancelled', count: cancelled, to: deliveriesOf(replay, 'failed'), color: 'gray' }]
+      : []),
+  ];
+  const total = Math.max(1, delivered + failed + waiting + cancelled);
+  return (
+    <Section title="Outcome">
+      <Stack>
+        <Progress.Root size="md">
+          {figures.map(({ label, count, color }) => (
+            <Progress.Section
+              key={label}
+              value={(100 * count) / total}
+              color={color}
+              aria-label={`${label}: ${countText(count)} of ${countText(replay.replayed)}`}
+            />
+          ))}
+        </Progress.Root>
+        <SimpleGrid cols={{ base: 2, sm: figures.length }} spacing="sm">
+          {figures.map(({ label, count, to }) => (
+            <FigureCard key={label} label={label} value={countText(count)} to={to} />
+          ))}
+        </SimpleGrid>
+        {unknown > 0 && <Note>{countText(unknown)} were made by an earlier version, which did not count.</Note>}
+      </Stack>
+    </Section>
+  );
+}
+
+/** Cancels a bulk replay or a batch, while anything of it can be. `path` is that of the API. */
+export function CancelButton({ replay, path }: { replay: StartedReplay; path: string }) {
+  const cancel = usePost<StartedReplay>(`${path}/cancel`, { done: 'Cancelled: nothing else begins.' });
+  const isOver = !isMaking(replay) && (replay.status !== 'done' || replay.outcome.waiting === 0);
+  return isOver ? null : <ActionButton label="Cancel" variant="default" change={cancel} />;
+}
+
+/** What a bulk replay covers and who started it when, as names and values. */
+export function scopeFacts(replay: StartedReplay): Record<string, ReactNode> {
+  const { from, to, filter, canary, operator, created_at: startedAt, finished_at: endedAt } = replay;
+  return {
+    'Created from': from ? <Instant at={from} /> : 'The beginning',
+    'Created until': <Instant at={to} />,
+    'Event type': filter.event_type,
+    Error: filter.error && failureTexts[filter.error],
+    'Failed from': filter.failed_from && <Instant at={filter.failed_from} />,
+    'Failed until': filter.failed_to && <Instant at={filter.failed_to} />,
+    Canary: canary && 'The first deliveries decide',
+    Operator: operator,
+    Started: <Instant at={startedAt} />,
+    Ended: endedAt ? <Instant at={endedAt} /> : '–',
+  };
+}
+
+/** What became of deliveries, in a few words. */
+export function outcomeText({ delivered, failed, waiting, cancelled }: StartedReplay['outcome']): string {
+  const parts = [
+    `${countText(delivered)} delivered`,
+    failed > 0 && `${countText(failed)} failed`,
+    cancelled > 0 && `${countText(cancelled)} cancelled`,
+    waiting > 0 && `${countText(waiting)} waiting`,
+  ];
+  return parts.filter(Boolean).join(', ');
+}

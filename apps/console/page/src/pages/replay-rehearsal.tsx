@@ -1,0 +1,79 @@
+/** What a bulk replay would do: how many deliveries to whom, for how long, and what speaks against it. */
+import { Box, Group, Paper, Stack, Text } from '@mantine/core';
+import type { Rehearsal } from '@posthorn/operator-api';
+import { IconAlertTriangle } from '@tabler/icons-react';
+import { Note, PageLink } from '../parts/layout.tsx';
+import { countText, durationText } from '../parts/numbers.ts';
+
+type Address = Rehearsal['addresses'][number];
+
+export function RehearsalResult({ rehearsal }: { rehearsal: Rehearsal }) {
+  return (
+    <Paper withBorder component="section" aria-label="Rehearsal">
+      <Box px="md" py="sm" role="status">
+        <Text fw={600} size="sm">
+          {summaryOf(rehearsal)}
+        </Text>
+        <Note size="xs">Nothing has been changed.</Note>
+      </Box>
+      <Stack component="ul" gap={0} m={0} p={0} style={{ listStyle: 'none' }}>
+        {rehearsal.addresses.map((address) => (
+          <AddressRow key={address.subscription_id} address={address} />
+        ))}
+      </Stack>
+    </Paper>
+  );
+}
+
+function AddressRow({ address }: { address: Address }) {
+  const { subscription_id: id, url, description, warnings } = address;
+  return (
+    <Box component="li" px="md" py="xs" style={{ borderTop: '1px solid var(--mantine-color-default-border)' }}>
+      <Group justify="space-between" gap="xs" align="flex-start">
+        <Box miw={0} style={{ flex: '1 1 240px' }}>
+          <PageLink to={`/subscriptions/${id}`} truncate title={url}>
+            {url}
+          </PageLink>
+          {description && (
+            <Note size="xs" lineClamp={1}>
+              {description}
+            </Note>
+          )}
+        </Box>
+        <Text size="sm" className="numbers">
+          {detailsOf(address)}
+        </Text>
+      </Group>
+      {warnings.map(({ kind, message }) => (
+        <Group key={kind} gap={6} wrap="nowrap" align="flex-start" mt={2}>
+          <IconAlertTriangle size={16} color="var(--mantine-color-orange-text)" aria-hidden style={{ flex: 'none' }} />
+          <Text size="sm">{message}</Text>
+        </Group>
+      ))}
+    </Box>
+  );
+}
+
+const moreThan = ({ count, is_complete: isComplete }: Pick<Address, 'count' | 'is_complete'>) =>
+  isComplete ? countText(count) : `more than ${countText(count)}`;
+
+function summaryOf(rehearsal: Rehearsal): string {
+  const { addresses, canaries, expected_s: seconds } = rehearsal;
+  const to = addresses.length === 1 ? 'one address' : `${countText(addresses.length)} addresses`;
+  const first = canaries > 0 ? `, ${countText(canaries)} of them first` : '';
+  const duration = seconds === null ? 'for how long is unknown' : `in about ${durationText(1_000 * seconds)}`;
+  return `It would send ${moreThan(rehearsal)} deliveries to ${to}${first}, ${duration}.`;
+}
+
+function detailsOf(address: Address): string {
+  const { canaries, skipped, expected_s: seconds, rate_per_s: rate } = address;
+  const parts = [
+    `${moreThan(address)} to send`,
+    canaries > 0 && `${canaries} first`,
+    skipped > 0 && `${countText(skipped)} skipped`,
+    seconds === null
+      ? 'duration unknown: no attempt in 24 hours'
+      : seconds > 0 && `${durationText(1_000 * seconds)} at ${rate?.toLocaleString('en')}/s`,
+  ];
+  return parts.filter(Boolean).join(' · ');
+}

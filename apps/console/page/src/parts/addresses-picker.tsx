@@ -1,0 +1,33 @@
+/** Chooses several subscriptions among any number of them. */
+import { MultiSelect, type MultiSelectProps } from '@mantine/core';
+import { useState } from 'react';
+import { SUBSCRIPTION_ID, useAddressOptions } from './address-options.tsx';
+
+interface AddressesPickerProps extends Pick<MultiSelectProps, 'label' | 'placeholder' | 'maxValues'> {
+  /** The ids of the chosen subscriptions. */
+  value: string[];
+  onChange: (ids: string[]) => void;
+}
+
+export function AddressesPicker({ value, onChange, ...select }: AddressesPickerProps) {
+  const [text, setText] = useState('');
+  const type = (typed: string) => {
+    const id = typed.trim();
+    const isNewId = SUBSCRIPTION_ID.test(id) && !value.includes(id);
+    if (isNewId) onChange([...value, id]);
+    setText(isNewId ? '' : typed);
+  };
+  return (
+    <MultiSelect
+      {...select}
+      {...useAddressOptions(text.trim(), value)}
+      value={value}
+      onChange={onChange}
+      searchable
+      hidePickedOptions
+      clearable
+      searchValue={text}
+      onSearchChange={type}
+    />
+  );
+}
