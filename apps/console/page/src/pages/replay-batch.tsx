@@ -41,13 +41,13 @@ function Addresses({ replays }: { replays: Replay[] }) {
   const columns: Column<Replay>[] = [
     {
       header: 'Address',
-      cell: ({ id, subscription_id: subscriptionId, outcome }) => (
+      cell: ({ id, subscription_id: subscriptionId, ...replay }) => (
         <>
           <RowLink to={`/replays/${id}`} truncate title={urls.get(subscriptionId) ?? ''}>
             {urls.get(subscriptionId) ?? subscriptionId}
           </RowLink>
           <Note size="xs" hiddenFrom="sm">
-            {outcomeText(outcome)}
+            {outcomeText(replay)}
           </Note>
         </>
       ),
@@ -59,7 +59,7 @@ function Addresses({ replays }: { replays: Replay[] }) {
       visibleFrom: 'sm',
       cell: ({ replayed, total }) => `${countText(replayed)} of ${countText(total)}`,
     },
-    { header: 'Outcome', width: 280, visibleFrom: 'sm', cell: ({ outcome }) => outcomeText(outcome) },
+    { header: 'Outcome', width: 280, visibleFrom: 'sm', cell: outcomeText },
   ];
   return <DataTable aria-label="Addresses" columns={columns} rows={replays} highlightOnHover />;
 }
@@ -76,7 +76,7 @@ function resultOf({ status, replayed, skipped, total, outcome, replays }: Replay
     status === 'cancelled' ? 'Cancelled.' : '',
     status === 'failed' ? 'Stopped early: the subscriptions were deleted.' : '',
     replayed === 0 && status === 'done' ? 'Done: nothing was replayed.' : '',
-    replayed > 0 ? `${outcomeText(outcome)}.` : '',
+    replayed > 0 ? `${outcomeText({ replayed, outcome })}.` : '',
     skipped > 0 ? `${countText(skipped)} skipped.` : '',
   ];
   return parts.filter((part) => part !== '').join(' ');

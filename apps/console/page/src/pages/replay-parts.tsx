@@ -73,7 +73,7 @@ function Outcome({ replay }: { replay: StartedReplay }) {
             />
           ))}
         </Progress.Root>
-        <SimpleGrid cols={{ base: 2, sm: figures.length }} spacing="sm">
+        <SimpleGrid cols={{ base: figures.length === 3 ? 3 : 2, sm: figures.length }} spacing="sm">
           {figures.map(({ label, count, to }) => (
             <FigureCard key={label} label={label} value={countText(count)} to={to} />
           ))}
@@ -108,8 +108,10 @@ export function scopeFacts(replay: StartedReplay): Record<string, ReactNode> {
   };
 }
 
-/** What became of deliveries, in a few words. */
-export function outcomeText({ delivered, failed, waiting, cancelled }: StartedReplay['outcome']): string {
+/** What became of the deliveries that a bulk replay made, in a few words. */
+export function outcomeText({ replayed, outcome }: Pick<StartedReplay, 'replayed' | 'outcome'>): string {
+  if (replayed === 0) return 'nothing replayed';
+  const { delivered, failed, waiting, cancelled } = outcome;
   const parts = [
     `${countText(delivered)} delivered`,
     failed > 0 && `${countText(failed)} failed`,

@@ -54,6 +54,9 @@ function AddressRow({ address }: { address: Address }) {
   );
 }
 
+/** Returns for example `8 s` or `4 min 12 s`: an estimate has no fractions of a second. */
+const secondsText = (seconds: number) => (seconds < 10 ? `${seconds} s` : durationText(1_000 * seconds));
+
 const moreThan = ({ count, is_complete: isComplete }: Pick<Address, 'count' | 'is_complete'>) =>
   isComplete ? countText(count) : `more than ${countText(count)}`;
 
@@ -61,7 +64,7 @@ function summaryOf(rehearsal: Rehearsal): string {
   const { addresses, canaries, expected_s: seconds } = rehearsal;
   const to = addresses.length === 1 ? 'one address' : `${countText(addresses.length)} addresses`;
   const first = canaries > 0 ? `, ${countText(canaries)} of them first` : '';
-  const duration = seconds === null ? 'for how long is unknown' : `in about ${durationText(1_000 * seconds)}`;
+  const duration = seconds === null ? 'for how long is unknown' : `in about ${secondsText(seconds)}`;
   return `It would send ${moreThan(rehearsal)} deliveries to ${to}${first}, ${duration}.`;
 }
 
@@ -73,7 +76,8 @@ function detailsOf(address: Address): string {
     skipped > 0 && `${countText(skipped)} skipped`,
     seconds === null
       ? 'duration unknown: no attempt in 24 hours'
-      : seconds > 0 && `${durationText(1_000 * seconds)} at ${rate?.toLocaleString('en')}/s`,
+      : seconds > 0 &&
+        `about ${secondsText(seconds)} at ${rate?.toLocaleString('en', { maximumSignificantDigits: 2 })}/s`,
   ];
   return parts.filter(Boolean).join(' · ');
 }

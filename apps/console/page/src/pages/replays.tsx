@@ -16,7 +16,7 @@ export function ReplaysPage() {
   const columns: Column<Replay>[] = [
     {
       header: 'Address',
-      cell: ({ id, subscription_id: subscriptionId, batch_id: batchId, outcome }) => (
+      cell: ({ id, subscription_id: subscriptionId, batch_id: batchId, ...replay }) => (
         <>
           <RowLink to={`/replays/${id}`} truncate title={urls.get(subscriptionId) ?? ''}>
             {urls.get(subscriptionId) ?? subscriptionId}
@@ -27,7 +27,7 @@ export function ReplaysPage() {
             </PageLink>
           )}
           <Note size="xs" hiddenFrom="md">
-            {outcomeText(outcome)}
+            {outcomeText(replay)}
           </Note>
         </>
       ),
@@ -35,12 +35,12 @@ export function ReplaysPage() {
     { header: 'Status', width: 110, cell: ({ status }) => <StatusBadge status={status} /> },
     {
       header: 'Replayed',
-      width: 130,
+      width: 110,
       visibleFrom: 'sm',
       cell: ({ replayed, total }) => `${countText(replayed)} of ${countText(total)}`,
     },
-    { header: 'Outcome', width: 240, visibleFrom: 'md', cell: ({ outcome }) => outcomeText(outcome) },
-    { header: 'Operator', width: 130, visibleFrom: 'md', cell: ({ operator }) => operator },
+    { header: 'Outcome', width: 200, visibleFrom: 'md', cell: outcomeText },
+    { header: 'Operator', width: 110, visibleFrom: 'md', cell: ({ operator }) => operator },
     {
       header: 'Started',
       width: INSTANT_WIDTH,

@@ -25,6 +25,8 @@ export function AddressesPicker({ value, onChange, ...select }: AddressesPickerP
       onChange={onChange}
       searchable
       hidePickedOptions
+      // A line of its own only when there is hardly any room left.
+      styles={{ inputField: { minWidth: 40 } }}
       clearable
       searchValue={text}
       onSearchChange={type}

@@ -14,6 +14,8 @@ import { Instant } from './time.tsx';
 /** From these values on, the API no longer says that all is well. */
 const WELL_RATE = 0.95;
 const LONG_PENDING_MS = 60_000;
+/** Addresses that one bulk replay takes. */
+const MAX_REPLAYED = 50;
 
 type Problem = Overview['problems']['items'][number];
 type Incident = Overview['incidents'][number];
@@ -71,7 +73,8 @@ function Traffic({ overview: { last_hour, queue } }: { overview: Overview }) {
 }
 
 function IncidentAlert({ incident }: { incident: Incident }) {
-  const { addresses, started_at, error_label, host } = incident;
+  const { addresses, subscription_ids: ids, started_at, error_label, host } = incident;
+  const replayed = ids.slice(0, MAX_REPLAYED);
   const title = (
     <>
       {countText(addresses)} addresses at once, since <Instant at={started_at} />
@@ -81,6 +84,15 @@ function IncidentAlert({ incident }: { incident: Incident }) {
     <Alert color="red" icon={<IconAlertTriangle />} title={title}>
       {host === null ? 'They are on different hosts: probably our side.' : `All are on ${host}: probably that host.`}
       {error_label !== null && ` Most of them: ${error_label}.`}
+      <Box mt={4}>
+        <PageLink
+          to={`/replays?${replayed.map((id) => `subscription_id=${id}`).join('&')}`}
+          c="inherit"
+          underline="always"
+        >
+          Replay what failed at {replayed.length < addresses ? `the first ${replayed.length}` : 'them'}
+        </PageLink>
+      </Box>
     </Alert>
   );
 }
