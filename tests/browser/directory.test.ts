@@ -153,11 +153,13 @@ describe('among 10,000 subscriptions', () => {
     await page.goto('/replays?subscription_id=sub_AAAAAAAAAAAAAAAAAAAAAA');
     await page.getByText('There is no such subscription.').waitFor();
     expect(await page.getByRole('button', { name: 'Replay', exact: true }).isDisabled()).toBe(true);
+    await page.goto('/replays');
     await picker.click();
     await picker.fill('zebra');
     await page.getByRole('option', { name: to.url }).waitFor();
     await look(operator, 'address-picker');
     await page.getByRole('option', { name: to.url }).click();
+    await page.keyboard.press('Escape');
     await page.getByRole('button', { name: 'Replay 3 failed deliveries' }).click();
     await page.waitForURL('**/replays/rpl_*');
     await page.getByRole('link', { name: 'Bulk replays' }).first().click();

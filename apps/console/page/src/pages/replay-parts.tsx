@@ -12,7 +12,7 @@ import { usePost } from '../queries.ts';
 const isMaking = ({ status }: StartedReplay) => status === 'running' || status === 'canary' || status === 'halted';
 
 /** The list of exactly the deliveries that a bulk replay made. There is none for a batch. */
-export function deliveriesOf(replay: StartedReplay, status?: 'succeeded' | 'failed'): string | undefined {
+function deliveriesOf(replay: StartedReplay, status?: 'succeeded' | 'failed'): string | undefined {
   if ('replays' in replay) return undefined;
   return `/deliveries?replay_id=${replay.id}${status ? `&status=${status}` : ''}`;
 }
