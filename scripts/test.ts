@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { dataDir, explainFileError, prepareFolder, root } from './folder.ts';
 import { endTreeOnSignals } from './process-tree.ts';
-import { chromium, curl, type Program, promtool, redisServer } from './programs/programs.ts';
+import { chromium, curl, type Program, promtool, python, redisServer } from './programs/programs.ts';
 import { ProgramMissing, providePrograms } from './programs/provide.ts';
 
 /** The programs that each kind of tests needs. With `REDIS_URL`, only tests that break a Redis start their own. */
@@ -10,7 +10,7 @@ const shared = process.env.REDIS_URL ? [] : [redisServer];
 const NEEDS: Record<string, Program[]> = {
   unit: [],
   int: shared,
-  e2e: [redisServer, promtool],
+  e2e: [redisServer, promtool, python],
   browser: [...shared, chromium, curl],
 };
 
@@ -18,7 +18,7 @@ const NEEDS: Record<string, Program[]> = {
 async function prepare(): Promise<{ leftOut: string[]; missing?: string }> {
   prepareFolder(dataDir);
   try {
-    await providePrograms([redisServer, chromium, curl, promtool], { say: console.log });
+    await providePrograms([redisServer, chromium, curl, promtool, python], { say: console.log });
     return { leftOut: [] };
   } catch (error) {
     if (!(error instanceof ProgramMissing)) throw error;

@@ -58,3 +58,11 @@ export const promtool: Program = {
   apt: [{ package: 'prometheus', executable: 'usr/bin/promtool' }],
   install: { dnf: 'golang-github-prometheus', brew: 'prometheus' },
 };
+
+export const python: Program = {
+  name: 'python3',
+  title: 'Python',
+  commands: ['python3'],
+  apt: [{ package: 'python3', executable: 'usr/bin/python3' }],
+  install: { dnf: 'python3', brew: 'python' },
+};

@@ -2,7 +2,7 @@
 import { Alert, Stack, Tabs, Text } from '@mantine/core';
 import { IconKey } from '@tabler/icons-react';
 import { CodeBlock, Copyable } from './code.tsx';
-import { nodeSnippet, pythonSnippet } from './snippets.ts';
+import { SNIPPETS } from './snippets.ts';
 
 export function SecretOnce({ secret }: { secret: string }) {
   return (
@@ -14,17 +14,19 @@ export function SecretOnce({ secret }: { secret: string }) {
         <Text size="sm" fw={500} mb={6}>
           The receiver verifies each delivery with this secret
         </Text>
-        <Tabs defaultValue="node">
+        <Tabs defaultValue="Node.js">
           <Tabs.List>
-            <Tabs.Tab value="node">Node.js</Tabs.Tab>
-            <Tabs.Tab value="python">Python</Tabs.Tab>
+            {SNIPPETS.map(([language]) => (
+              <Tabs.Tab key={language} value={language}>
+                {language}
+              </Tabs.Tab>
+            ))}
           </Tabs.List>
-          <Tabs.Panel value="node" pt="xs">
-            <CodeBlock text={nodeSnippet} label="Node.js code" maxHeight={300} />
-          </Tabs.Panel>
-          <Tabs.Panel value="python" pt="xs">
-            <CodeBlock text={pythonSnippet} label="Python code" maxHeight={300} />
-          </Tabs.Panel>
+          {SNIPPETS.map(([language, code]) => (
+            <Tabs.Panel key={language} value={language} pt="xs">
+              <CodeBlock text={code} label={`${language} code`} maxHeight={300} />
+            </Tabs.Panel>
+          ))}
         </Tabs>
       </div>
     </Stack>

@@ -1,29 +1,19 @@
-/** Code that verifies a delivery, for receivers to copy. */
+/** Code that verifies a delivery, for receivers to copy: the files of packages/receiver/snippets, which tests/snippets.test.ts runs. */
 
-export const nodeSnippet = `import { createHmac, timingSafeEqual } from 'node:crypto';
+import csharp from '../../../../../packages/receiver/snippets/Verify.cs?raw';
+import java from '../../../../../packages/receiver/snippets/Verify.java?raw';
+import go from '../../../../../packages/receiver/snippets/verify.go?raw';
+import node from '../../../../../packages/receiver/snippets/verify.mjs?raw';
+import php from '../../../../../packages/receiver/snippets/verify.php?raw';
+import python from '../../../../../packages/receiver/snippets/verify.py?raw';
+import ruby from '../../../../../packages/receiver/snippets/verify.rb?raw';
 
-/** rawBody: the bytes as received. header: Service-Signature. */
-export function verify(rawBody, header, secret) {
-  const parts = header.split(',').map((part) => part.split('='));
-  const time = parts.find(([name]) => name === 't')?.[1];
-  if (!(Math.abs(Date.now() / 1000 - Number(time)) <= 300)) return false;
-  const expected = createHmac('sha256', secret).update(\`\${time}.\`).update(rawBody).digest();
-  return parts.some(([name, value]) => {
-    const given = Buffer.from(value ?? '', 'hex');
-    return name === 'v1' && given.length === expected.length && timingSafeEqual(given, expected);
-  });
-}`;
-
-export const pythonSnippet = `import hashlib, hmac, time
-
-def verify(raw_body: bytes, header: str, secret: str) -> bool:
-    """raw_body: the bytes as received. header: Service-Signature."""
-    parts = [part.partition("=") for part in header.split(",")]
-    t = next((value for name, _, value in parts if name == "t"), "")
-    if not t.isdecimal() or abs(time.time() - int(t)) > 300:
-        return False
-    expected = hmac.new(secret.encode(), t.encode() + b"." + raw_body, hashlib.sha256).hexdigest()
-    return any(
-        name == "v1" and hmac.compare_digest(value.encode(), expected.encode())
-        for name, _, value in parts
-    )`;
+export const SNIPPETS: [language: string, code: string][] = [
+  ['Node.js', node],
+  ['Python', python],
+  ['Go', go],
+  ['Java', java],
+  ['PHP', php],
+  ['Ruby', ruby],
+  ['C#', csharp],
+];
