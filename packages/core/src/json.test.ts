@@ -38,6 +38,27 @@ describe('parseJson', () => {
       }),
     );
   });
+  it('keeps any number, wherever it is', () => {
+    const digits = fc.stringMatching(/^[0-9]{1,24}$/);
+    const number = fc
+      .tuple(
+        fc.constantFrom('', '-'),
+        fc.constantFrom('0', '1', '10', '907199254740993'),
+        fc.option(digits),
+        fc.option(digits),
+      )
+      .map(([sign, whole, fraction, exponent]) =>
+        [sign, whole, fraction === null ? '' : `.${fraction}`, exponent === null ? '' : `e-${exponent}`].join(''),
+      );
+    const place = fc.constantFrom('[N]', '{"a":N}', '[1,N]', '{"7e5":"x, 8e8","b":N}', 'N');
+    fc.assert(
+      fc.property(number, place, (text, around) => {
+        const json = around.replace('N', text);
+        expect(JSON.stringify(parseJson(json))).toBe(json);
+        expect(JSON.stringify(parseJson(` ${around.replace('N', `\n\t ${text} `)} `))).toBe(json);
+      }),
+    );
+  });
   it('keeps only those numbers as text that a double would change', () => {
     const value = parseJson('{"a":"x","b":true,"c":null,"d":1,"e":[2.5],"raw":1e400}') as Record<string, unknown>;
     expect(value).toMatchObject({ a: 'x', b: true, c: null, d: 1, e: [2.5] });

@@ -10,8 +10,11 @@ export const MAX_JSON_DEPTH = 64;
  */
 const MAX_LOSSLESS_VALUES = 100_000;
 
-/** Text that may hold a number which a double can't carry exactly or would print otherwise; hits inside strings are harmless. */
-const PERHAPS_LOSSY_NUMBER = /[\d.]{16}|\d\.\d*0(?!\d)|\d[eE]|-0|0\.0{6}/;
+/**
+ * Text that may hold a number which a double can't carry exactly or would print otherwise. Hits inside strings are harmless, but slow, so
+ * only what may begin a value counts: UUIDs have an `e` behind a digit.
+ */
+const PERHAPS_LOSSY_NUMBER = /(?:^|[:,[])\s*-?(?:[\d.]{16}|\d+\.\d*0(?!\d)|[\d.]+[eE]|(?<=-)0|0\.0{6})/;
 
 interface RawJson {
   rawJSON: string;
@@ -30,11 +33,11 @@ const lossless = JSON as unknown as {
  * among more than 100,000 values.
  */
 export function parseJson(text: string): unknown {
-  const { isTooDeep, values } = measure(text);
+  const isLossy = PERHAPS_LOSSY_NUMBER.test(text);
+  const { isTooDeep, values } = isLossy || opensMany(text) ? measure(text) : SMALL;
   if (isTooDeep) {
     throw new AppError('invalid_json', `The body nests deeper than ${MAX_JSON_DEPTH} levels.`);
   }
-  const isLossy = PERHAPS_LOSSY_NUMBER.test(text);
   if (isLossy && values > MAX_LOSSLESS_VALUES) {
     const detail = `The body has more than ${MAX_LOSSLESS_VALUES} values, and numbers that a double cannot carry as written. Send fewer events at once.`;
     throw new AppError('invalid_json', detail);
@@ -54,6 +57,21 @@ export function isRawNumber(value: unknown): boolean {
 function keepNumberText(this: unknown, _key: string, value: unknown, context: { source?: string }): unknown {
   if (typeof value !== 'number' || context.source === undefined) return value;
   return String(value) === context.source ? value : lossless.rawJSON(context.source);
+}
+
+/** What `measure` would return for a text that opens few objects and arrays, as far as it matters. */
+const SMALL = { isTooDeep: false, values: 0 };
+
+/** Whether a text has so many opening brackets that it may nest too deep. Far faster than `measure`. */
+function opensMany(text: string): boolean {
+  let count = 0;
+  for (const bracket of ['{', '[']) {
+    for (let at = text.indexOf(bracket); at !== -1; at = text.indexOf(bracket, at + 1)) {
+      count += 1;
+      if (count > MAX_JSON_DEPTH) return true;
+    }
+  }
+  return false;
 }
 
 /** Whether a text nests too deep, and about how many values it has. */

@@ -147,9 +147,17 @@ function middleware<P extends Fields, Q extends Fields, B extends Body>(
     const body = await route.handle({ ...parse(route, request), caller: callerName(response), request, response });
     if (response.headersSent) return;
     if (body === undefined) response.end();
-    else response.json(body);
+    else sendJson(response, body);
   };
   return route.body ? [jsonBody({ maxBytes, optional, admissions }), send] : [send];
+}
+
+/** Like express's `json`, without its settings and its comparison with conditional requests, which take a tenth of a small call. */
+function sendJson(response: Response, body: unknown): void {
+  const text = JSON.stringify(body);
+  response.setHeader('Content-Type', 'application/json; charset=utf-8');
+  response.setHeader('Content-Length', Buffer.byteLength(text));
+  response.end(text);
 }
 
 function parse<P extends Fields, Q extends Fields, B extends Body>(route: Route<P, Q, B>, request: Request) {

@@ -1,5 +1,5 @@
 /** Identifies callers by their key or token. */
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
 import { AppError } from '@posthorn/core';
 import type { Request, RequestHandler, Response } from 'express';
 import type { AuthFailures } from './auth-failures.ts';
@@ -65,5 +65,5 @@ export function callerName(response: Response): string {
 }
 
 function digestOf(text: string): Buffer {
-  return createHash('sha256').update(text).digest();
+  return hash('sha256', text, 'buffer');
 }

@@ -51,8 +51,11 @@ export function createExpress(trustedProxies: readonly string[] = []): Express {
 
 /** Refuses requests with two `Host` headers: a proxy may use the other one (RFC 9112, section 3.2). Node silently uses the first. */
 const requireOneHost: RequestHandler = (request, response, next) => {
-  const hosts = request.headersDistinct.host ?? [];
-  if (hosts.length > 1) {
+  const { rawHeaders } = request;
+  let hosts = 0;
+  // Names and values alternate. `headersDistinct` would copy all of them.
+  for (let i = 0; i < rawHeaders.length; i += 2) if (rawHeaders[i]?.toLowerCase() === 'host') hosts += 1;
+  if (hosts > 1) {
     response.set('Connection', 'close');
     throw new AppError('bad_request', 'The request has more than one Host header.');
   }

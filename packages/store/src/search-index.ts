@@ -5,7 +5,7 @@
  * (or hour) of acceptance, so that an entry takes about 30 bytes and no key of its own, and whole lists expire. A search reads the lists of the
  * term, newest first, and then the events themselves, whose terms decide: two terms with the same mark cost a look, and are told apart.
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { type Environment, type Event, type EventRef, eventRef, hasTerm, type SearchTerm } from '@posthorn/core';
 import { GRACE_MS } from './constants.ts';
 import { loadEvent, type StoredEvent } from './events.ts';
@@ -39,7 +39,7 @@ function slices({ retentionMs }: Store) {
 }
 
 function hashOf({ field, value }: SearchTerm): { bucket: string; mark: string } {
-  const digest = createHash('sha256').update(`${field}\n${value}`).digest();
+  const digest = hash('sha256', `${field}\n${value}`, 'buffer');
   return { bucket: digest.toString('hex', 0, 1), mark: digest.toString('base64url', 1, 4) };
 }
 
@@ -47,9 +47,10 @@ function hashOf({ field, value }: SearchTerm): { bucket: string; mark: string } 
 export function searchEntries(store: Store, { event, acceptedAtMs }: StoredEvent, terms: readonly SearchTerm[]) {
   const { nameOf, numberAt, untilMs } = slices(store);
   const number = numberAt(acceptedAtMs);
+  const [slice, entry] = [nameOf(number), encodeEvent(event)];
   const pairs = terms.map((term) => {
     const { bucket, mark } = hashOf(term);
-    return `${nameOf(number)}:${bucket} ${mark}${encodeEvent(event)}`;
+    return `${slice}:${bucket} ${mark}${entry}`;
   });
   return { search: pairs.join(' '), searchUntilMs: untilMs(number) };
 }
