@@ -26,8 +26,8 @@ export interface BenchProcess {
 export type Bench = Awaited<ReturnType<typeof openBench>>;
 
 /** Starts a fresh Redis with an append-only file. Returns functions that start the measured processes on it. */
-export async function openBench(appendFsync: 'everysec' | 'always' = 'everysec') {
-  const dir = join(root, `.posthorn/bench-${process.pid}`);
+export async function openBench(appendFsync: 'everysec' | 'always' = 'everysec', name = '') {
+  const dir = join(root, `.posthorn/bench-${process.pid}${name.replaceAll(/\W+/g, '-')}`);
   rmSync(dir, { recursive: true, force: true });
   // A benchmark that fails or is interrupted leaves nothing behind.
   process.once('exit', () => {
@@ -63,6 +63,7 @@ export async function openBench(appendFsync: 'everysec' | 'always' = 'everysec')
   return {
     redis,
     redisUrl: server.url,
+    redisPid: server.pid,
     start,
     startApp: (app: 'ingest' | 'worker' | 'console', env: Record<string, string> = {}) =>
       start(`apps/${app}/src/main.ts`, {

@@ -5,8 +5,9 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
+import { compareSystem } from './compare.ts';
 import { benchDeliveries } from './deliveries.ts';
-import { benchFanOut } from './fan-out.ts';
+import { benchFanOut, benchLatency } from './fan-out.ts';
 import { type Health, openBench } from './harness.ts';
 import { benchAckReplicas, benchIngest } from './ingest.ts';
 import { benchIsolation, type Latency } from './isolation.ts';
@@ -14,6 +15,8 @@ import { benchLists } from './lists.ts';
 import { benchMemory } from './memory.ts';
 import { benchOverload, type Overload } from './overload.ts';
 import { benchRecovery } from './recovery.ts';
+import { openTarget, startPlain, startPosthorn } from './systems.ts';
+import { readTarget } from './targets.ts';
 
 const quick = process.argv.includes('--quick');
 const only = process.argv.find((argument) => argument.startsWith('--only='))?.slice('--only='.length);
@@ -84,12 +87,81 @@ if (wants('memory')) {
   console.table(residentMb.map(({ deliveries, mb }) => ({ deliveries, MB: round(mb) })));
 }
 if (wants('fan-out')) {
-  const fanOut = await benchFanOut(bench, size(1_000), rounds);
+  const fanOut = await benchFanOut(bench, [100, size(1_000)], quick ? 3 : 10);
   results.fanOut = fanOut;
-  console.log(`Fan-out of one event to ${size(1_000)} subscriptions`);
+  console.log('Fan-out of one event, ms (median): until all have it, and until the publisher has its response');
+  console.table(
+    fanOut.map(({ size: addresses, plain, posthorn }) => ({
+      addresses,
+      'plain: all have it': round(plain.fanOutMs),
+      'Posthorn: all have it': round(posthorn.fanOutMs),
+      goal: addresses === 100 ? '<= 15' : '',
+      'plain: response': round(plain.fanOutPublishMs),
+      'Posthorn: response': round(posthorn.fanOutPublishMs),
+    })),
+  );
+}
+if (wants('latency')) {
+  const latency = await benchLatency(bench, size(1_000), quick ? 3 : 20);
+  results.latency = latency;
+  const row = ({ p50Ms, p99Ms }: { p50Ms: number; p99Ms: number }) => ({
+    'p50 ms': round(p50Ms, 1),
+    'p99 ms': round(p99Ms, 1),
+  });
+  console.log('From publishing to arrival, 100 events a second');
+  console.table({ plain: row(latency.plain), Posthorn: { ...row(latency.posthorn), goal: 'p50 <= 3' } });
+  console.log(`Responses to single events beside one event to ${size(1_000)} addresses a second`);
+  const { aloneP99Ms, disturbedP99Ms } = latency.beside;
+  console.table({ alone: { 'p99 ms': round(aloneP99Ms, 1) }, beside: { 'p99 ms': round(disturbedP99Ms, 1) } });
+}
+if (wants('compare')) {
+  const sizes = { events: size(20_000), fanOuts: quick ? 3 : 10, seconds: quick ? 3 : 20 };
+  const file = process.argv.find((argument) => argument.startsWith('--target='))?.slice('--target='.length);
+  const target = file === undefined ? undefined : readTarget(file);
+  const comparisons = [];
+  // Each with a Redis of its own: one that has just done other work uses more memory.
+  for (const [name, always] of [
+    ['Posthorn', false],
+    ['Posthorn, always', true],
+    ['plain BullMQ + got', false],
+  ] as const) {
+    const own = await openBench(always ? 'always' : 'everysec', name);
+    const start = name.startsWith('plain') ? startPlain : startPosthorn;
+    const system = await start(own, name, target?.fanOut ?? 100);
+    comparisons.push(await compareSystem(system, sizes));
+    await system.stop();
+    await own.close();
+  }
+  if (target) {
+    const system = await openTarget(bench, target);
+    comparisons.push(await compareSystem(system, sizes));
+    await system.stop();
+  }
+  results.compare = comparisons;
+  console.log('Single events from 20 publishers, one signed delivery each; then a fan-out; then 100 events a second');
+  const goals = {
+    'CPU µs a delivery': '<= 600',
+    'services, MB': '<= 350',
+    'fan-out, ms': '<= 15',
+    'arrival p50, ms': '<= 3',
+  };
   console.table({
-    'publisher waits, ms': { value: round(fanOut.publishMs) },
-    'all have it, ms': { value: round(fanOut.allArrivedMs) },
+    ...Object.fromEntries(
+      comparisons.map((of) => [
+        of.name,
+        {
+          'CPU µs a delivery': round(of.servicesCpuUs + of.storesCpuUs),
+          'of services': round(of.servicesCpuUs),
+          'of stores': round(of.storesCpuUs),
+          'deliveries/s': round(of.deliveriesPerS),
+          'services, MB': round(of.servicesMb),
+          'fan-out, ms': round(of.fanOutMs),
+          'arrival p50, ms': round(of.p50Ms, 1),
+          'p99, ms': round(of.p99Ms, 1),
+        },
+      ]),
+    ),
+    'goal for Posthorn': goals,
   });
 }
 if (wants('lists')) {

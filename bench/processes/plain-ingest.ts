@@ -1,4 +1,7 @@
-/** The baseline of ingest: express, one zod schema, one job per event. No matching, records, idempotence or repeatable fan-out. */
+/**
+ * The baseline of ingest: express, one zod schema, one job per event. No matching, records, idempotence or repeatable fan-out. With
+ * `RECEIVER_URL` an event is for that receiver; events of the type `session.created` get `FAN_OUT` jobs.
+ */
 import { randomUUID } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import { Queue } from 'bullmq';
@@ -6,6 +9,7 @@ import express from 'express';
 import { Redis } from 'ioredis';
 import { z } from 'zod';
 
+const { RECEIVER_URL = 'http://127.0.0.1:9', FAN_OUT = '0' } = process.env as Record<string, string>;
 const queue = new Queue('plain', { connection: new Redis(process.env.REDIS_URL!, { maxRetriesPerRequest: null }) });
 const schema = z.object({
   type: z.string(),
@@ -22,8 +26,17 @@ app.post('/v1/events', express.json(), async (request, response) => {
     environment: parsed.environment,
     data: parsed.data,
   };
-  const data = { url: 'http://127.0.0.1:9/', secret: 'whsec_bench', event };
-  await queue.add('delivery', data, { attempts: 6, backoff: { type: 'custom' } });
+  const jobTo = (i: number) => ({
+    name: 'delivery',
+    data: { url: `${RECEIVER_URL}/${i}`, secret: 'whsec_bench', event },
+    opts: { attempts: 6, backoff: { type: 'custom' } },
+  });
+  if (Number(FAN_OUT) > 0 && event.type === 'session.created') {
+    await queue.addBulk(Array.from({ length: Number(FAN_OUT) }, (_, i) => jobTo(i)));
+  } else {
+    const { name, data, opts } = jobTo(0);
+    await queue.add(name, data, opts);
+  }
   response.status(202).json({ id: event.id });
 });
 const server = app.listen(0, '127.0.0.1', () => {

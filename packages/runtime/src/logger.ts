@@ -20,13 +20,20 @@ export function createLogger(options: { app: string; level: string; destination?
   );
 }
 
+let shared: DestinationStream | undefined;
+
 /**
- * Returns a destination that joins the lines of one turn of the event loop into one write to Node's stdout: a write takes as long as half
+ * Returns the process's destination, which joins the lines of one turn of the event loop into one write to Node's stdout: a write takes as long as half
  * of what ingest or the worker does for a line. An exit writes what is left; SIGKILL loses the lines of the last turn. Pino's own
  * destination is faster but blocks the process for ever if the reader of the log is gone, and the process must still be able to work and to
  * stop.
  */
 function stdout(): DestinationStream {
+  shared ??= openStdout();
+  return shared;
+}
+
+function openStdout(): DestinationStream {
   if (process.stdout.listenerCount('error') === 0) process.stdout.on('error', () => undefined);
   let lines = '';
   const flush = () => {

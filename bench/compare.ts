@@ -1,0 +1,128 @@
+/** Measures systems by the same calls: CPU and deliveries a second under load, memory, a fan-out, and how long an event takes to arrive. */
+import { randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import { descendantsOf } from '../scripts/process-tree.ts';
+import { inParallel, median, percentile, processUsage, until } from './harness.ts';
+import type { System } from './systems.ts';
+
+/** Publishers that wait for their responses. */
+const CONCURRENCY = 20;
+const PER_S = 100;
+/** Time for what happens after an arrival (records, statistics) before the next measurement. */
+const SETTLE_MS = 1_500;
+
+export interface Comparison {
+  name: string;
+  deliveriesPerS: number;
+  servicesCpuUs: number;
+  storesCpuUs: number;
+  servicesMb: number;
+  fanOutMs: number;
+  fanOutPublishMs: number;
+  p50Ms: number;
+  p99Ms: number;
+}
+
+interface Arrived {
+  id: string;
+  atMs: number;
+}
+
+const nowMs = () => performance.timeOrigin + performance.now();
+const newId = () => `bench-${randomUUID()}`;
+
+export async function compareSystem(
+  system: System,
+  sizes: { events: number; fanOuts: number; seconds: number },
+): Promise<Comparison> {
+  await load(system, Math.ceil(sizes.events / 5));
+  const underLoad = await load(system, sizes.events);
+  const fanOuts = await measureFanOut(system, sizes.fanOuts);
+  const ages = await measureLatency(system, sizes.seconds);
+  return {
+    name: system.name,
+    ...underLoad,
+    ...fanOuts,
+    p50Ms: percentile(ages, 0.5),
+    p99Ms: percentile(ages, 0.99),
+  };
+}
+
+/** Publishes events, waits until all have arrived, and counts the CPU of all processes. */
+async function load(system: System, events: number) {
+  await readArrivals(system);
+  const before = await usageOf(system);
+  const startedAtMs = nowMs();
+  await inParallel(events, CONCURRENCY, () => system.publish(newId()));
+  const arrivals = await allArrived(system, events);
+  const seconds = (lastOf(arrivals) - startedAtMs) / 1000;
+  await pause(SETTLE_MS);
+  const after = await usageOf(system);
+  return {
+    deliveriesPerS: events / seconds,
+    servicesCpuUs: (after.services.cpuUs - before.services.cpuUs) / events,
+    storesCpuUs: (after.stores.cpuUs - before.stores.cpuUs) / events,
+    servicesMb: after.services.residentBytes / 1e6,
+  };
+}
+
+/** One event to all addresses, again and again: until the response, and until the last delivery arrives. */
+export async function measureFanOut(system: System, rounds: number) {
+  const [fanOutMs, fanOutPublishMs]: [number[], number[]] = [[], []];
+  await readArrivals(system);
+  for (let round = -1; round < rounds; round++) {
+    const startedAtMs = nowMs();
+    await system.publishToAll(newId());
+    const respondedAtMs = nowMs();
+    const arrivals = await allArrived(system, system.fanOut);
+    await pause(SETTLE_MS / 10);
+    // The first one warms up.
+    if (round < 0) continue;
+    fanOutMs.push(lastOf(arrivals) - startedAtMs);
+    fanOutPublishMs.push(respondedAtMs - startedAtMs);
+  }
+  return { fanOutMs: median(fanOutMs), fanOutPublishMs: median(fanOutPublishMs) };
+}
+
+/** The time from publishing to arrival of each event, at a fixed rate, whether the system keeps up or not. */
+export async function measureLatency(system: System, seconds: number): Promise<number[]> {
+  await readArrivals(system);
+  const sentAtMs = new Map<string, number>();
+  const calls: Promise<void>[] = [];
+  const startedAtMs = nowMs();
+  for (let i = 0; i < seconds * PER_S; i++) {
+    await pause(Math.max(0, startedAtMs + (i * 1000) / PER_S - nowMs()));
+    const id = newId();
+    sentAtMs.set(id, nowMs());
+    calls.push(system.publish(id));
+  }
+  await Promise.all(calls);
+  const arrivals = await allArrived(system, calls.length);
+  return arrivals.map(({ id, atMs }) => atMs - (sentAtMs.get(id) ?? Number.NaN));
+}
+
+async function readArrivals({ receiver }: System): Promise<Arrived[]> {
+  return (await (await fetch(`${receiver.url}/arrivals`)).json()) as Arrived[];
+}
+
+async function allArrived(system: System, count: number): Promise<Arrived[]> {
+  const arrived = async () => Number(await (await fetch(`${system.receiver.url}/count`)).text());
+  await until(`${count} deliveries of ${system.name}`, async () => (await arrived()) >= count);
+  return await readArrivals(system);
+}
+
+function lastOf(arrivals: readonly Arrived[]): number {
+  return arrivals.reduce((last, { atMs }) => Math.max(last, atMs), 0);
+}
+
+async function usageOf({ pids }: System) {
+  const sum = async (roots: readonly number[]) => {
+    const all = new Set(roots.flatMap((pid) => [pid, ...descendantsOf(pid)]));
+    const usages = await Promise.all([...all].map(processUsage));
+    return {
+      cpuUs: usages.reduce((total, { cpuUs }) => total + cpuUs, 0),
+      residentBytes: usages.reduce((total, { residentBytes }) => total + residentBytes, 0),
+    };
+  };
+  return { services: await sum(pids.services), stores: await sum(pids.stores) };
+}

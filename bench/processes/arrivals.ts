@@ -1,0 +1,34 @@
+/**
+ * A receiver for any system. It responds at once, finds the id of the event in the request, and notes when it arrived. `PATTERN`: a regular
+ * expression whose first group is the id, in the body or, with `HEADER`, in that header. GET /arrivals returns what has arrived since
+ * the last such call; GET /count returns how many there are.
+ */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+const { PATTERN, HEADER, HOST = '127.0.0.1', PORT = '0', STATUS = '200' } = process.env as Record<string, string>;
+const pattern = new RegExp(PATTERN ?? '$^');
+let arrivals: { id: string; atMs: number }[] = [];
+const server = createServer((request, response) => {
+  const atMs = performance.timeOrigin + performance.now();
+  if (request.method === 'GET') {
+    response.end(JSON.stringify(request.url === '/count' ? arrivals.length : arrivals));
+    if (request.url !== '/count') arrivals = [];
+    return;
+  }
+  const chunks: Buffer[] = [];
+  request.on('data', (chunk: Buffer) => chunks.push(chunk));
+  request.on('end', () => {
+    response.writeHead(Number(STATUS)).end();
+    const text = HEADER ? String(request.headers[HEADER.toLowerCase()] ?? '') : Buffer.concat(chunks).toString();
+    const id = pattern.exec(text)?.[1];
+    // A call without an id is no delivery: a validation, or a test of the system.
+    if (id !== undefined) arrivals.push({ id, atMs });
+  });
+});
+server.listen(Number(PORT), HOST, () => {
+  const url = `http://${HOST}:${(server.address() as AddressInfo).port}`;
+  console.log(JSON.stringify({ msg: 'ready', url }));
+});
+process.on('SIGTERM', () => process.exit(0));
+process.on('disconnect', () => process.exit(0));

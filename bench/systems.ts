@@ -1,0 +1,100 @@
+/** The systems that `compare` measures by the same calls: Posthorn, a plain one of BullMQ and got, and any other over HTTP. */
+import { randomUUID } from 'node:crypto';
+import { type Bench, type BenchProcess, event400, PUBLISHER_KEY, post, subscribeMany } from './harness.ts';
+import { type CallTemplate, callTo, type Target } from './targets.ts';
+
+/** Where the events of the built-in systems carry their id, as Posthorn and the plain worker send it. */
+const ID_IN_REFERENCE = '"reference":"(bench-[^"]+)"';
+
+export interface System {
+  name: string;
+  /** Publishes an event with this id to one address; resolves when it is accepted. */
+  publish(id: string): Promise<void>;
+  /** The same to `fanOut` addresses. */
+  publishToAll(id: string): Promise<void>;
+  fanOut: number;
+  receiver: BenchProcess;
+  /** Their processes, with all that they have started. */
+  pids: { services: number[]; stores: number[] };
+  stop(): Promise<void>;
+}
+
+export async function startPosthorn(
+  bench: Bench,
+  name: string,
+  fanOut: number,
+  settings: Record<string, string> = {},
+): Promise<System> {
+  const receiver = await bench.start('bench/processes/arrivals.ts', { PATTERN: ID_IN_REFERENCE });
+  const env = { KEY_PREFIX: `bench-${randomUUID()}`, ...settings };
+  const operator = await bench.startApp('console', env);
+  await subscribeMany(operator.url, receiver.url, 1, { event_types: ['session.approved'], environment: 'sandbox' });
+  await subscribeMany(operator.url, receiver.url, fanOut, { event_types: ['session.created'], environment: 'sandbox' });
+  const apps = [operator, await bench.startApp('ingest', env), await bench.startApp('worker', env)];
+  const url = `${apps[1]?.url}/v1/events`;
+  return await started(bench, name, { receiver, apps, url, fanOut });
+}
+
+export async function startPlain(bench: Bench, name: string, fanOut: number): Promise<System> {
+  const receiver = await bench.start('bench/processes/arrivals.ts', { PATTERN: ID_IN_REFERENCE });
+  const env = { RECEIVER_URL: receiver.url, FAN_OUT: String(fanOut) };
+  const apps = [
+    await bench.start('bench/processes/plain-ingest.ts', env),
+    await bench.start('bench/processes/plain-worker.ts'),
+  ];
+  return await started(bench, name, { receiver, apps, url: `${apps[0]?.url}/v1/events`, fanOut });
+}
+
+async function started(
+  bench: Bench,
+  name: string,
+  { receiver, apps, url, fanOut }: { receiver: BenchProcess; apps: BenchProcess[]; url: string; fanOut: number },
+): Promise<System> {
+  const publishTo = (type: string) => async (id: string) => {
+    const event = event400(type);
+    const { status, text } = await post(url, PUBLISHER_KEY, { ...event, data: { ...event.data, reference: id } });
+    if (status !== 202) throw new Error(`${name}: ${status} ${text}`);
+  };
+  return {
+    name,
+    publish: publishTo('session.approved'),
+    publishToAll: publishTo('session.created'),
+    fanOut,
+    receiver,
+    pids: { services: apps.flatMap(({ child }) => child.pid ?? []), stores: [bench.redisPid] },
+    async stop() {
+      for (const one of [...apps, receiver].reverse()) await one.stop();
+      await bench.redis.flushdb();
+    },
+  };
+}
+
+/** A system that runs already; the target says how to call it. */
+export async function openTarget(bench: Bench, target: Target): Promise<System> {
+  const { host, port, pattern, header, status } = target.receiver;
+  const receiver = await bench.start('bench/processes/arrivals.ts', {
+    HOST: host,
+    PORT: String(port),
+    PATTERN: pattern,
+    STATUS: String(status),
+    ...(header === undefined ? {} : { HEADER: header }),
+  });
+  const call = async (template: CallTemplate, id: string, number: number) => {
+    const { url, init } = callTo(template, { id, receiver: receiver.url, i: String(number) });
+    const response = await fetch(url, init);
+    const text = await response.text();
+    if (!response.ok) throw new Error(`${target.name}: ${init.method} ${url} returned ${response.status} ${text}`);
+  };
+  for (const step of target.setUp) {
+    for (let number = 0; number < step.times; number++) await call(step, randomUUID(), number);
+  }
+  return {
+    name: target.name,
+    publish: (id) => call(target.publish, id, 0),
+    publishToAll: (id) => call(target.publishToAll, id, 0),
+    fanOut: target.fanOut,
+    receiver,
+    pids: target.pids,
+    stop: () => receiver.stop(),
+  };
+}
