@@ -77,8 +77,11 @@ async function send({ app, method, path }: Target, id: string, query: string, bo
     },
     ...(body === undefined || method === 'GET' ? {} : { body: body as string }),
   });
-  const text = await response.text();
-  return { status: response.status, text, type: response.headers.get('content-type') ?? '' };
+  const type = response.headers.get('content-type') ?? '';
+  // A stream has no end.
+  if (type === 'text/event-stream') await response.body?.cancel();
+  const text = type === 'text/event-stream' ? '' : await response.text();
+  return { status: response.status, text, type };
 }
 /** Checks that the status is below 500 and that a problem document explains an error. */
 function expectClear(target: Target, answer: Awaited<ReturnType<typeof send>>): void {

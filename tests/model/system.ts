@@ -483,6 +483,7 @@ export class System {
       metrics,
       counts: createAttemptCounts(store, this.clock),
       succeededEvents: createSucceededEvents(store, this.clock),
+      tail: { attempted: () => undefined },
       clock: this.clock,
       logger,
       retryDelaysMs: RETRY_DELAYS_MS,

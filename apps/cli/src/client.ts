@@ -4,10 +4,12 @@ import { z } from 'zod';
 import { findConsole } from './find-console.ts';
 import { UserError } from './user-error.ts';
 
-type Query = Record<string, string | number | undefined>;
+export type Query = Record<string, string | number | undefined>;
 
 /** Each call checks the response with `schema`. All throw `UserError`. */
 export interface Client {
+  /** Resolves with the response of a stream of events, from Last-Event-ID on. */
+  open(path: string, query: Query, lastId: string | undefined): Promise<Response>;
   call<S extends z.ZodType>(schema: S, method: string, path: string, body?: unknown): Promise<z.output<S>>;
   get<S extends z.ZodType>(schema: S, path: string, query?: Query): Promise<z.output<S>>;
   post<S extends z.ZodType>(schema: S, path: string, body?: unknown): Promise<z.output<S>>;
@@ -26,24 +28,36 @@ const problemSchema = z.object({
 /** Returns a client of the console that `findConsole` finds at the first call. */
 export function createClient(env: NodeJS.ProcessEnv): Client {
   let found: ReturnType<typeof findConsole> | undefined;
-  const call = async <S extends z.ZodType>(schema: S, method: string, path: string, body?: unknown) => {
+  const send = async (method: string, path: string, headers: Record<string, string>, body?: string) => {
     found ??= findConsole(env);
     const { url, token, tokenFrom } = found;
-    const response = await fetch(`${url}${path}`, {
-      method,
-      headers: { authorization: `Bearer ${token}`, ...(body !== undefined && { 'content-type': 'application/json' }) },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-    }).catch((cause: unknown) => {
-      throw new UserError(`Cannot reach a console at ${url}. Is it running? Is POSTHORN_URL right?`, { cause });
-    });
-    const content = parseJson(await response.text());
+    const options = { method, headers: { authorization: `Bearer ${token}`, ...headers } };
+    const response = await fetch(`${url}${path}`, { ...options, ...(body !== undefined && { body }) }).catch(
+      (cause: unknown) => {
+        throw new UserError(`Cannot reach a console at ${url}. Is it running? Is POSTHORN_URL right?`, { cause });
+      },
+    );
     const used = `(${method} ${url}${path.split('?')[0]})`;
-    if (response.status === 401) throw new UserError(`${url} refused the operator token from ${tokenFrom}. ${used}`);
-    if (!response.ok) throw new UserError(describeProblem(response.status, content, used));
-    return checked(schema, content, used);
+    if (response.status === 401)
+      throw new UserError(`${url} refused the operator token from ${tokenFrom}. ${used}`, { status: 401 });
+    if (!response.ok) {
+      const { status } = response;
+      throw new UserError(describeProblem(status, parseJson(await response.text()), used), { status });
+    }
+    return { response, used };
+  };
+  const call = async <S extends z.ZodType>(schema: S, method: string, path: string, body?: unknown) => {
+    const json = body === undefined ? undefined : JSON.stringify(body);
+    const headers: Record<string, string> = json === undefined ? {} : { 'content-type': 'application/json' };
+    const { response, used } = await send(method, path, headers, json);
+    return checked(schema, parseJson(await response.text()), used);
   };
   const get: Client['get'] = (schema, path, query = {}) => call(schema, 'GET', path + search(query));
   return {
+    async open(path, query, lastId) {
+      const headers: Record<string, string> = lastId === undefined ? {} : { 'last-event-id': lastId };
+      return (await send('GET', path + search(query), headers)).response;
+    },
     call,
     get,
     post: (schema, path, body) => call(schema, 'POST', path, body),

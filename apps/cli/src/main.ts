@@ -14,6 +14,7 @@ import { addReplayCommands } from './replay-commands.ts';
 import { addRequestCommand } from './request-command.ts';
 import { addSignatureCommands } from './signature-commands.ts';
 import { addSubscriptionCommands } from './subscription-commands.ts';
+import { addTailCommand } from './tail-command.ts';
 import { addTimelineCommand } from './timeline-command.ts';
 import { UserError } from './user-error.ts';
 import { addWhyCommand } from './why-command.ts';
@@ -35,6 +36,7 @@ addSignatureCommands(program, client, print);
 addRequestCommand(program, client, print);
 addApplyCommand(program, client, print);
 addApiCommand(program, client);
+addTailCommand(program, client, print);
 addCompletionCommand(program);
 
 try {

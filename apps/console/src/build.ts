@@ -31,6 +31,7 @@ import type { ConsoleContext } from './context.ts';
 import { cursorProblem } from './cursor-problem.ts';
 import { deliveryRoutes } from './delivery-routes.ts';
 import { explainRoute } from './explain-route.ts';
+import { createFeedHub } from './feed-hub.ts';
 import { insightRoutes } from './insight-routes.ts';
 import { CSRF_HEADER, createOperators, SESSION_COOKIE } from './operators.ts';
 import { pageRoutes } from './page-routes.ts';
@@ -39,6 +40,7 @@ import { securityHeaders } from './security-headers.ts';
 import { sessionRoutes } from './session-routes.ts';
 import { signatureRoutes } from './signature-routes.ts';
 import { subscriptionRoutes } from './subscription-routes.ts';
+import { decodeTailItem, tailRoutes } from './tail-routes.ts';
 import { timelineRoute } from './timeline-route.ts';
 
 const noStore: RequestHandler = (_request, response, next) => {
@@ -57,7 +59,9 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
   registerInstallation(registry, storage.isOpen, () => readInstallation({ store, producer }, clock.now));
   const failures = createAuthFailures({ registry, logger });
   const operators = createOperators({ store, settings, failures, clock });
+  const tail = createFeedHub({ store, feed: 'attempts', decode: decodeTailItem, logger });
   const api = createOperatorApi({
+    tail,
     settings,
     store,
     directory: createDirectory(store),
@@ -92,7 +96,20 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
       app.use(pageRoutes(), cursorProblem);
     },
   });
-  return { http, services: [storage], logger, graceMs: settings.SHUTDOWN_GRACE, describe: http.describe };
+  return {
+    http: {
+      ...http,
+      async stop(graceMs) {
+        // The server waits for all responses: the streams must end first.
+        await tail.stop(graceMs);
+        await http.stop(graceMs);
+      },
+    },
+    services: [storage],
+    logger,
+    graceMs: settings.SHUTDOWN_GRACE,
+    describe: http.describe,
+  };
 }
 
 function createOperatorApi(context: ConsoleContext): Api {
@@ -122,6 +139,7 @@ function createOperatorApi(context: ConsoleContext): Api {
   addressRoutes(api, context);
   signatureRoutes(api, context);
   deliveryRoutes(api, context);
+  tailRoutes(api, context);
   explainRoute(api, context);
   timelineRoute(api, context);
   replayRoutes(api, context);

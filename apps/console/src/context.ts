@@ -5,7 +5,9 @@ import type { Sender } from '@posthorn/sender';
 import type { SecretBox } from '@posthorn/signing';
 import type { Directory, Store } from '@posthorn/store';
 import type { ConsoleSettings } from './config.ts';
+import type { FeedHub } from './feed-hub.ts';
 import type { Operators } from './operators.ts';
+import type { TailItem } from './tail-routes.ts';
 
 export interface ConsoleContext {
   settings: ConsoleSettings;
@@ -17,6 +19,8 @@ export interface ConsoleContext {
   /** Sends the request of a validation. */
   probe: Sender;
   secretBox: SecretBox;
+  /** The attempts, live. */
+  tail: FeedHub<TailItem>;
   clock: Clock;
   logger: Logger;
 }

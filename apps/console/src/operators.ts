@@ -60,9 +60,8 @@ export function createOperators(options: {
     });
   const [sessionOverHttps, sessionOverHttp] = [sessionOver(true), sessionOver(false)];
 
-  /** Returns the operator and the end of the request's session if it is valid. */
-  const validSession = (request: Request) => {
-    const { operator, fingerprint: used, endsAtMs } = request.session;
+  /** Returns the operator and the end of a session if it is valid. */
+  const validSession = ({ operator, fingerprint: used, endsAtMs }: Partial<SessionData>) => {
     if (operator === undefined || used === undefined || endsAtMs === undefined || endsAtMs <= clock.now())
       return undefined;
     const matches = (fingerprint: string) =>
@@ -73,7 +72,7 @@ export function createOperators(options: {
   /** Returns the operator of the request's bearer token, or of its session if it has no token. Counts a wrong token. */
   const authenticate = (request: Request) => {
     const token = bearerOf(request);
-    if (token === undefined) return validSession(request);
+    if (token === undefined) return validSession(request.session);
     const operator = find(token);
     if (!operator) failures.wrongBearer(request);
     return operator;
@@ -134,9 +133,16 @@ export function createOperators(options: {
 
     /** Returns the session of this request, or undefined if it has a token instead. */
     signedIn(request: Request): Session | undefined {
-      const valid = bearerOf(request) === undefined ? validSession(request) : undefined;
+      const valid = bearerOf(request) === undefined ? validSession(request.session) : undefined;
       const csrf_token = request.session.csrfToken ?? '';
       return valid && { operator: valid.name, operators: names, csrf_token, expires_at: instant(valid.endsAtMs) };
+    },
+
+    /** Resolves with whether the caller of a request that was let through is still let through: a session may end. Throws if Redis is unavailable. */
+    async isStillSignedIn(request: Request): Promise<boolean> {
+      if (bearerOf(request) !== undefined) return true;
+      const text = await loadSession(store, request.sessionID);
+      return text !== null && validSession(JSON.parse(text) as SessionData) !== undefined;
     },
 
     /** Deletes the session of this request, in Redis and in the browser. */

@@ -30,6 +30,7 @@ import type { RequestSigner } from './sign-request.ts';
 import { hostOf, ipOf } from './slot-keys.ts';
 import type { Slot, Slots } from './slots.ts';
 import type { SucceededEvents } from './succeeded-events.ts';
+import type { Tail } from './tail.ts';
 import { untilStored } from './until-stored.ts';
 
 export interface AttemptContext {
@@ -43,6 +44,7 @@ export interface AttemptContext {
   metrics: WorkerMetrics;
   counts: AttemptCounts;
   succeededEvents: SucceededEvents;
+  tail: Pick<Tail, 'attempted'>;
   clock: Clock;
   logger: Logger;
   retryDelaysMs: readonly number[];
@@ -199,7 +201,7 @@ async function endWithoutAttempt(
 
 /** Logs an attempt in one wide line and counts it in metrics and statistics. */
 function report(
-  { logger, metrics, counts }: AttemptContext,
+  { logger, metrics, counts, tail }: AttemptContext,
   job: DeliveryJob,
   begun: BegunAttempt,
   attempt: Attempt,
@@ -209,6 +211,8 @@ function report(
 ): void {
   metrics.attempted(attempt, verdict, begun);
   counts.attempted({ ...begun, deliveryId: job.deliveryId }, attempt, labelOf(attempt, result));
+  const status = verdict.kind === 'retry' ? 'waiting_for_retry' : verdict.kind;
+  tail.attempted(job.deliveryId, begun, attempt, status);
   logger.info(
     {
       delivery_id: job.deliveryId,
@@ -222,7 +226,7 @@ function report(
       detail: result.kind === 'connection_failed' ? result.detail : undefined,
       ip: result.kind === 'aborted' ? undefined : (result.ip ?? undefined),
       duration_ms: attempt.durationMs,
-      delivery_status: verdict.kind === 'retry' ? 'waiting_for_retry' : verdict.kind,
+      delivery_status: status,
       next_attempt_at: verdict.kind === 'retry' ? new Date(verdict.nextAttemptAtMs).toISOString() : undefined,
     },
     'delivery.attempted',

@@ -31,6 +31,7 @@ import { createResealing } from './reseal-secrets.ts';
 import { createRequestSigner } from './sign-request.ts';
 import { Slots } from './slots.ts';
 import { createSucceededEvents } from './succeeded-events.ts';
+import { createTail } from './tail.ts';
 
 /** How soon this worker takes over the work of dead processes. Production uses the defaults; tests use shorter times. */
 export interface WorkerTimings extends ConsumerTimings {
@@ -93,6 +94,7 @@ export function buildWorker(
       // With one key only, that key has sealed all secrets.
       ...(settings.SECRET_ENCRYPTION_KEY.length > 1 ? [createResealing({ store, secretBox, logger })] : []),
       outbound.outageChecks,
+      base.tail,
       attempts,
     ],
     logger,
@@ -120,7 +122,9 @@ function buildBase(settings: WorkerSettings, clock: Clock) {
   const metrics = createWorkerMetrics(registry);
   const counts = createAttemptCounts(store, clock);
   const succeededEvents = createSucceededEvents(store, clock);
-  return { clock, logger, storage, store, onError, queueRedis, producer, registry, metrics, counts, succeededEvents };
+  const tail = createTail(store, logger);
+  const counting = { metrics, counts, succeededEvents, tail };
+  return { clock, logger, storage, store, onError, queueRedis, producer, registry, ...counting };
 }
 
 function attemptContext(

@@ -59,6 +59,7 @@ beforeEach(async () => {
     metrics: createWorkerMetrics(createMetrics('worker')),
     counts: createAttemptCounts(store, systemClock),
     succeededEvents: createSucceededEvents(store, systemClock),
+    tail: { attempted: () => undefined },
     clock: systemClock,
     logger: createLogger({ app: 'test', level: 'silent' }),
     retryDelaysMs: [],

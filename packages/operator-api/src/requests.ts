@@ -123,6 +123,17 @@ export const requestQuerySchema = z.strictObject({
     .optional(),
 });
 
+/** The query of `GET /v1/tail`. */
+export const tailQuerySchema = z.strictObject({
+  failed: z
+    .enum(['true', 'false'])
+    .transform((text) => text === 'true')
+    .optional(),
+  subscription_id: subscriptionId.optional(),
+  event_type: z.enum(EVENT_TYPES).optional(),
+  environment: z.enum(ENVIRONMENTS).optional(),
+});
+
 /** The query of `GET /v1/events/{id}`. */
 export const eventQuerySchema = z.strictObject({ environment: z.enum(ENVIRONMENTS).optional() });
 

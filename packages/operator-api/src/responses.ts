@@ -187,6 +187,24 @@ export const requestSchema = z
   .meta({ id: 'DeliveryRequest' });
 export type DeliveryRequest = z.infer<typeof requestSchema>;
 
+export const tailedAttemptSchema = z
+  .strictObject({
+    at: instant,
+    delivery_id: z.string(),
+    event_id: z.string(),
+    event_type: z.enum(EVENT_TYPES),
+    environment: z.enum(ENVIRONMENTS),
+    subscription_id: z.string(),
+    attempt: z.int().min(1),
+    outcome: z.enum(['succeeded', 'failed']),
+    status_code: z.int().nullable(),
+    error: z.enum(ATTEMPT_ERRORS).nullable(),
+    duration_ms: count,
+    delivery_status: z.enum(DELIVERY_STATUSES),
+  })
+  .meta({ id: 'TailedAttempt' });
+export type TailedAttempt = z.infer<typeof tailedAttemptSchema>;
+
 const SIGNATURE_FINDINGS = [
   'malformed_header',
   'byte_order_mark',

@@ -31,6 +31,10 @@ function fixedKeys(store: Store): [key: string, type: string][] {
   return [
     [keys.installationKey(store.prefix), 'hash'],
     [keys.workersKey(first), 'hash'],
+    [keys.tailingKey(first), 'string'],
+    [keys.tailKey(first), 'stream'],
+    [keys.listeningKey(first), 'string'],
+    [keys.publishedKey(first), 'stream'],
     [keys.workersSeenKey(first), 'zset'],
     ...keys.allPrefixes(store).flatMap(ofPartition),
   ];

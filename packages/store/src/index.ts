@@ -51,6 +51,7 @@ export {
   type Store,
 } from './store.ts';
 export * from './subscriptions.ts';
+export * from './tail.ts';
 export { makeDueNow } from './try-now.ts';
 export {
   clearDeletedSubscription,

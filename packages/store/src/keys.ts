@@ -124,6 +124,12 @@ export const workersSeenKey = (prefix: string) => `${prefix}:workers_seen`;
 export const reachedKey = (prefix: string) => `${prefix}:reached`;
 /** List of entries of the search index: those of one slice of time whose terms have one first byte of their hash. */
 export const searchKey = (prefix: string, sliceAndBucket: string) => `${prefix}:search:${sliceAndBucket}`;
+/** Set while a console has listeners of the live tail, and the stream of attempts for them; in the first partition. */
+export const tailingKey = (prefix: string) => `${prefix}:tailing`;
+export const tailKey = (prefix: string) => `${prefix}:tail`;
+/** The same for those who listen to the sandbox: a stream of references to new events. */
+export const listeningKey = (prefix: string) => `${prefix}:listening`;
+export const publishedKey = (prefix: string) => `${prefix}:published`;
 /** A signed-in operator's session. */
 export const sessionKey = (keyPrefix: string, sessionId: string) => `${keyPrefix}:session:${sessionId}`;
 /** Hash of what a publisher has stored: bytes by thirtieths of the retention. */

@@ -1,0 +1,64 @@
+/** The live tail of attempts, as server-sent events. */
+import type { Api } from '@posthorn/http';
+import { type TailedAttempt, tailedAttemptSchema, tailQuerySchema } from '@posthorn/operator-api';
+import { decodeTailEntry } from '@posthorn/store';
+import type { z } from 'zod';
+import type { ConsoleContext } from './context.ts';
+import { sendEventStream } from './event-stream.ts';
+import { instant } from './instant.ts';
+
+const MAX_ITEMS = 200;
+
+export function tailRoutes(api: Api, context: ConsoleContext): void {
+  api.tagged('Deliveries').get('/v1/tail', {
+    summary: 'Watch attempts live',
+    description:
+      'Server-sent events: `attempt` with a TailedAttempt; `gap` with `{"dropped": 12}` where attempts were left out (null: nobody knows whether, or how many); `heartbeat` every 2 s. A process writes at most 500 attempts a second, failed ones first, and begins up to 2 s after the first listener came. After a disconnection, send Last-Event-ID: about 10,000 attempts are kept, for a minute after the last listener left. An operator may open 10 streams.',
+    query: tailQuerySchema,
+    responses: {
+      200: { description: 'A stream of attempts', schema: tailedAttemptSchema, type: 'text/event-stream' },
+    },
+    async handle({ query, ...call }) {
+      await sendEventStream(context, context.tail, 'attempt', {
+        ...call,
+        maxItems: MAX_ITEMS,
+        select: async (items) =>
+          items.flatMap(({ id, entry }) => (entry && matches(entry.attempt, query) ? { id, json: entry.json } : [])),
+      });
+    },
+  });
+}
+
+/** An attempt and its JSON, which all listeners share. */
+export interface TailItem {
+  attempt: TailedAttempt;
+  json: string;
+}
+
+export function decodeTailItem(text: string): TailItem {
+  const entry = decodeTailEntry(text);
+  const attempt: TailedAttempt = {
+    at: instant(entry.startedAtMs),
+    delivery_id: entry.deliveryId,
+    event_id: entry.eventId,
+    event_type: entry.eventType as TailedAttempt['event_type'],
+    environment: entry.environment as TailedAttempt['environment'],
+    subscription_id: entry.subscriptionId,
+    attempt: entry.number,
+    outcome: entry.error === null ? 'succeeded' : 'failed',
+    status_code: entry.statusCode,
+    error: entry.error,
+    duration_ms: entry.durationMs,
+    delivery_status: entry.status as TailedAttempt['delivery_status'],
+  };
+  return { attempt, json: JSON.stringify(attempt) };
+}
+
+function matches(attempt: TailedAttempt, query: z.output<typeof tailQuerySchema>): boolean {
+  return (
+    (!query.failed || attempt.outcome === 'failed') &&
+    (query.subscription_id === undefined || attempt.subscription_id === query.subscription_id) &&
+    (query.event_type === undefined || attempt.event_type === query.event_type) &&
+    (query.environment === undefined || attempt.environment === query.environment)
+  );
+}

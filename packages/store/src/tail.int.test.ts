@@ -1,0 +1,101 @@
+/** Live feeds: what is written while somebody listens, and what readers learn of what is missing. */
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { partitionPrefix, tailingKey, tailKey } from './keys.ts';
+import type { Store } from './store.ts';
+import { announceListeners, createFeedWriter, endOfFeed, FEED_START, readFeed } from './tail.ts';
+import { openTestStore } from './test-store.ts';
+
+let store: Store;
+let close: () => Promise<void>;
+beforeEach(async () => {
+  ({ store, close } = await openTestStore(3));
+});
+afterEach(() => close());
+
+const textsAfter = async (id: string, limit = 1_000) =>
+  (await readFeed(store, 'attempts', id, limit)).records.map(({ text }) => text);
+const streamKey = () => tailKey(partitionPrefix(store, 0));
+
+describe('a feed', () => {
+  it('is not written before a listener is announced, and read again every 8 calls', async () => {
+    const writer = createFeedWriter(store, 'attempts');
+    await writer.write();
+    expect(writer.isWatched()).toBe(false);
+    expect(await store.redis.keys(`${store.prefix}:*`)).not.toContain(streamKey());
+    await announceListeners(store, 'attempts');
+    for (let call = 2; call <= 8; call++) await writer.write();
+    expect(writer.isWatched()).toBe(false);
+    await writer.write();
+    expect(writer.isWatched()).toBe(true);
+    expect(createFeedWriter(store, 'sandbox_events').isWatched()).toBe(false);
+  });
+  it('returns entries in order after any place, with a mark where the first listener came', async () => {
+    await announceListeners(store, 'attempts');
+    const start = await endOfFeed(store, 'attempts');
+    const writer = createFeedWriter(store, 'attempts');
+    for (const text of ['a', 'b', 'c']) writer.add(text, false);
+    await writer.write();
+    await announceListeners(store, 'attempts');
+    expect(await textsAfter(FEED_START)).toEqual([undefined, 'a', 'b', 'c']);
+    const [first, second] = (await readFeed(store, 'attempts', start, 2)).records;
+    expect([first?.text, second?.text]).toEqual(['a', 'b']);
+    expect(await textsAfter(second?.id ?? '')).toEqual(['c']);
+    // Its listeners were away for longer than writers remember.
+    await store.redis.del(tailingKey(partitionPrefix(store, 0)));
+    await announceListeners(store, 'attempts');
+    expect(await textsAfter(second?.id ?? '')).toEqual(['c', undefined]);
+  });
+  it('has at most 125 entries of a call, failed ones first, and says how many were left out', async () => {
+    await announceListeners(store, 'attempts');
+    const writer = createFeedWriter(store, 'attempts');
+    for (let i = 0; i < 150; i++) writer.add('ok', false);
+    for (let i = 0; i < 40; i++) writer.add('failed', true);
+    await writer.write();
+    const { records } = await readFeed(store, 'attempts', await firstId(), 1_000);
+    expect(records.filter(({ text }) => text === 'ok')).toHaveLength(100);
+    expect(records.filter(({ text }) => text === 'failed')).toHaveLength(25);
+    expect(records.map(({ dropped }) => dropped)).toEqual([65, ...Array(124).fill(0)]);
+    await writer.write();
+    expect(await textsAfter(records.at(-1)?.id ?? '')).toEqual([]);
+  });
+  it('says that entries may be missing where a place is gone, and when all are', async () => {
+    await announceListeners(store, 'attempts');
+    const writer = createFeedWriter(store, 'attempts');
+    for (const text of ['a', 'b', 'c']) writer.add(text, false);
+    await writer.write();
+    const start = await firstId();
+    expect(await readFeed(store, 'attempts', start, 10)).toMatchObject({ hasGap: false, isLost: false });
+    await store.redis.xtrim(streamKey(), 'MAXLEN', 2);
+    expect(await readFeed(store, 'attempts', start, 10)).toMatchObject({ hasGap: true, isLost: false });
+    await store.redis.del(streamKey());
+    expect(await readFeed(store, 'attempts', start, 10)).toMatchObject({ hasGap: true, isLost: true });
+    expect(await endOfFeed(store, 'attempts')).toBe(FEED_START);
+    expect(await readFeed(store, 'attempts', FEED_START, 10)).toEqual({ records: [], hasGap: false, isLost: false });
+  });
+  it('keeps about 10,000 attempts and 1,000 events, and ends a minute after its last listener', async () => {
+    await announceListeners(store, 'attempts');
+    await announceListeners(store, 'sandbox_events');
+    for (const [feed, limit] of [
+      ['attempts', 10_000],
+      ['sandbox_events', 1_000],
+    ] as const) {
+      const writer = createFeedWriter(store, feed);
+      for (let call = 0; call < limit / 125 + 8; call++) {
+        for (let i = 0; i < 125; i++) writer.add('x', true);
+        await writer.write();
+      }
+      const { records } = await readFeed(store, feed, FEED_START, 100_000);
+      expect(records.length).toBeGreaterThanOrEqual(limit);
+      expect(records.length).toBeLessThan(limit + 200);
+    }
+    for (const key of await store.redis.keys(`${partitionPrefix(store, 0)}:*`)) {
+      if (!/:(tail|tailing|published|listening)$/.test(key)) continue;
+      const limitMs = /ing$/.test(key) ? 10_000 : 60_000;
+      const leftMs = await store.redis.pttl(key);
+      expect(leftMs).toBeGreaterThan(0);
+      expect(leftMs).toBeLessThanOrEqual(limitMs);
+    }
+  });
+});
+
+const firstId = async () => (await readFeed(store, 'attempts', FEED_START, 1)).records[0]?.id ?? '';

@@ -1,0 +1,147 @@
+/** Live feeds for operators: streams that processes write to only while a console has listeners, in batches. */
+import type { Attempt } from '@posthorn/core';
+import { listeningKey, partitionPrefix, publishedKey, tailingKey, tailKey } from './keys.ts';
+import type { Store } from './store.ts';
+
+/** How long processes write after a console last said that it has listeners. */
+const WATCHED_MS = 10_000;
+/** A stream ends this long after its last entry, and after its last listener. */
+const FEED_LIFE_MS = 60_000;
+/** The interval in which a writer is to be called. */
+export const WRITE_EVERY_MS = 250;
+/** A writer reads once in so many calls whether anyone watches: every 2 s. */
+const LOOK_EVERY_CALLS = 8;
+/** The most entries that one process writes in a call, 500 a second. Those beyond are counted and left out. */
+const MAX_IN_CALL = 125;
+/** Of these, ordinary entries leave this many to preferred ones: failures are seldom, and what operators look for. */
+const FOR_PREFERRED = 25;
+
+/** `attempts`: every attempt that was recorded. `sandbox_events`: every new event of the sandbox. */
+export type Feed = 'attempts' | 'sandbox_events';
+
+/** A feed's key while it has listeners, its stream, and the entries that the stream keeps: for a listener that was disconnected. */
+const FEEDS = {
+  attempts: { watchedKey: tailingKey, streamKey: tailKey, maxEntries: 10_000 },
+  sandbox_events: { watchedKey: listeningKey, streamKey: publishedKey, maxEntries: 1_000 },
+} as const;
+
+const keysOf = (store: Store, feed: Feed) => {
+  const prefix = partitionPrefix(store, 0);
+  return { watched: FEEDS[feed].watchedKey(prefix), stream: FEEDS[feed].streamKey(prefix) };
+};
+
+export interface FeedRecord {
+  /** Its place in the stream. */
+  id: string;
+  /** What the writer wrote; undefined where the first listener came, because nothing was written before. */
+  text: string | undefined;
+  /** Entries that the same writer left out just before it: there were too many. */
+  dropped: number;
+}
+
+export interface FeedPage {
+  records: FeedRecord[];
+  /** Between `afterId` and the first record, others may be missing. */
+  hasGap: boolean;
+  /** The stream has nothing at or after `afterId`: it ended, or another Redis has taken over. Read from the beginning. */
+  isLost: boolean;
+}
+
+/** The text of the entry that says that the first listener came. */
+const BEGINNING = '';
+
+/** The place before the first entry of any stream. */
+export const FEED_START = '0-0';
+
+/** Says that a console has listeners; to be repeated within 10 s. If nobody listened before, adds an entry without text: nothing was written before it. */
+export async function announceListeners(store: Store, feed: Feed): Promise<void> {
+  const { watched, stream } = keysOf(store, feed);
+  const isFirst = (await store.redis.set(watched, 1, 'PX', WATCHED_MS, 'NX')) === 'OK';
+  if (isFirst) await append(store, feed, [BEGINNING], 0);
+  else await store.redis.multi().pexpire(watched, WATCHED_MS).pexpire(stream, FEED_LIFE_MS).exec();
+}
+
+/** Resolves with at most `limit` entries after a place in the stream, the oldest first. */
+export async function readFeed(store: Store, feed: Feed, afterId: string, limit: number): Promise<FeedPage> {
+  const found = await store.redis.xrange(keysOf(store, feed).stream, afterId, '+', 'COUNT', limit + 1);
+  const isThere = found[0]?.[0] === afterId;
+  const records = (isThere ? found.slice(1) : found.slice(0, limit)).map(([id, [, text = '', , dropped]]) => ({
+    id,
+    text: text === BEGINNING ? undefined : text,
+    dropped: Number(dropped),
+  }));
+  const isStart = afterId === FEED_START;
+  return { records, hasGap: !isThere && !isStart, isLost: found.length === 0 && !isStart };
+}
+
+/** Resolves with the place of the newest entry. */
+export async function endOfFeed(store: Store, feed: Feed): Promise<string> {
+  const [newest] = await store.redis.xrevrange(keysOf(store, feed).stream, '+', '-', 'COUNT', 1);
+  return newest?.[0] ?? FEED_START;
+}
+
+/** Collects what a process writes to a feed. */
+export interface FeedWriter {
+  /** Whether anyone watches, as last read. If not, `add` must not be called. */
+  isWatched(): boolean;
+  /** Notes an entry. If there are too many, `preferred` ones are left out last. */
+  add(text: string, preferred: boolean): void;
+  /** Writes what was noted, in one command. To be called every `WRITE_EVERY_MS`. */
+  write(): Promise<void>;
+}
+
+/** A writer costs one read every 2 s while nobody watches. What it can't write is counted, and lost. */
+export function createFeedWriter(store: Store, feed: Feed): FeedWriter {
+  let calls = 0;
+  let isWatched = false;
+  let texts: string[] = [];
+  let dropped = 0;
+  return {
+    isWatched: () => isWatched,
+    add(text, preferred) {
+      if (texts.length < (preferred ? MAX_IN_CALL : MAX_IN_CALL - FOR_PREFERRED)) texts.push(text);
+      else dropped += 1;
+    },
+    async write() {
+      if (calls++ % LOOK_EVERY_CALLS === 0) {
+        isWatched = (await store.redis.exists(keysOf(store, feed).watched)) === 1;
+      }
+      const [written, left] = [texts, dropped];
+      [texts, dropped] = [[], 0];
+      if (written.length === 0) return;
+      try {
+        await append(store, feed, written, left);
+      } catch (error) {
+        dropped += written.length + left;
+        throw error;
+      }
+    },
+  };
+}
+
+async function append(store: Store, feed: Feed, texts: string[], dropped: number): Promise<void> {
+  const { stream } = keysOf(store, feed);
+  const all = store.redis.multi();
+  for (const [i, text] of texts.entries())
+    all.xadd(stream, 'MAXLEN', '~', FEEDS[feed].maxEntries, '*', 'e', text, 'd', i === 0 ? dropped : 0);
+  await all.pexpire(stream, FEED_LIFE_MS).exec();
+}
+
+/** An attempt as it is shown live. */
+export interface TailEntry extends Attempt {
+  deliveryId: string;
+  eventId: string;
+  eventType: string;
+  environment: string;
+  subscriptionId: string;
+  /** The delivery's status after it. */
+  status: string;
+}
+
+export function encodeTailEntry(entry: TailEntry): string {
+  return JSON.stringify(entry);
+}
+
+export function decodeTailEntry(text: string): TailEntry {
+  return JSON.parse(text) as TailEntry;
+}
