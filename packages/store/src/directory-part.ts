@@ -8,7 +8,7 @@ import {
   type SubscriptionStatus,
 } from '@posthorn/core';
 import { DELETED, MAX_CHANGES } from './constants.ts';
-import { RESUMING, subscriptionChangesKey, subscriptionsKey } from './keys.ts';
+import { RESUMING, subscriptionChangesKey } from './keys.ts';
 import { runScript } from './scripts.ts';
 import type { Store } from './store.ts';
 
@@ -26,7 +26,7 @@ const MAX_AGE_MS = 3_600_000;
 /** The least time between two loads because of a wrong count. */
 const MIN_AGE_MS = 60_000;
 
-/** What a search and the order of the list need of a subscription. Never changed, only replaced. */
+/** What a search and the order of the list need of a subscription. Never changed but for its slot, only replaced. */
 export interface Listed {
   readonly id: string;
   /** Url, description and id in lower case, a line each. */
@@ -39,44 +39,48 @@ export interface Listed {
   readonly failingSinceMs: number;
   /** Its place in the order `worst`: digits of its failed attempts plus 1 if it fails, 1 if it is paused, otherwise 0. */
   readonly severity: number;
+  /** Its place in the index, which sets it. */
+  slot: number;
 }
 
-/** Subscriptions that changed, by id; undefined for one that is gone. */
-export type Changes = Map<string, Listed | undefined>;
+/** What changed, by id: the subscription when `changes` was last cleared, and now; undefined where it does not exist. */
+export type Changes = Map<string, { before: Listed | undefined; after: Listed | undefined }>;
 
 /**
  * Returns a function that brings the partition up to date and adds to `changes` what is new since the last call. Everything that was stored
  * before the call is in it. Calls must not overlap. A call that fails leaves the rest to the next one. `now` is a monotonic clock.
  */
 export function followPartition(store: Store, prefix: string, changes: Changes, now: () => number) {
-  let known = new Map<string, Listed>();
+  const known = new Map<string, Listed>();
   /** The last entry of the stream that was read; '' for none. */
   let position: string | undefined;
   let loadedAtMs = 0;
 
-  const keep = (id: string, listed: Listed | undefined) => {
-    changes.set(id, listed);
-    if (listed) known.set(id, listed);
+  const keep = (id: string, after: Listed | undefined) => {
+    const before = known.get(id);
+    if (isSame(before, after)) return;
+    changes.set(id, { before: changes.has(id) ? changes.get(id)?.before : before, after });
+    if (after) known.set(id, after);
     else known.delete(id);
   };
 
   async function load(): Promise<void> {
     // First, so that what changes during the load is read again afterwards.
     const [last] = await store.redis.xrevrange(subscriptionChangesKey(prefix), '+', '-', 'COUNT', 1);
-    const before = known;
-    const found = new Map<string, Listed>();
+    const ids = new Set<string>();
     for (const status of STORED_STATUSES) {
-      for (let cursor: string | undefined; cursor !== '0'; ) {
-        const key = subscriptionsKey(prefix, status);
-        const [next, flat] = await store.redis.zscan(key, cursor ?? '0', 'COUNT', RECORDS_AT_ONCE);
-        const ids = flat.filter((_, i) => i % 2 === 0);
-        for (const listed of await readListed(store, prefix, ids)) if (listed) found.set(listed.id, listed);
-        cursor = next;
-      }
+      let cursor = '0';
+      do {
+        const read = await runScript(store, 'scanListed', prefix, { status, cursor, count: RECORDS_AT_ONCE });
+        for (const listed of read.found.map(toListed)) {
+          if (!listed) continue;
+          ids.add(listed.id);
+          keep(listed.id, listed);
+        }
+        cursor = read.cursor;
+      } while (cursor !== '0');
     }
-    known = found;
-    for (const id of before.keys()) if (!found.has(id)) changes.set(id, undefined);
-    for (const [id, listed] of found) changes.set(id, listed);
+    for (const id of known.keys()) if (!ids.has(id)) keep(id, undefined);
     position = last?.[0] ?? '';
     loadedAtMs = now();
   }
@@ -95,25 +99,31 @@ export function followPartition(store: Store, prefix: string, changes: Changes, 
     return statusesDiffer || ownFailing !== failing;
   };
 
-  return async (): Promise<void> => {
-    if (position === undefined || now() - loadedAtMs > MAX_AGE_MS) return await load();
+  /** Reads what has changed. Returns false if everything must be loaded instead. */
+  async function follow(): Promise<boolean> {
+    if (position === undefined || now() - loadedAtMs > MAX_AGE_MS) return false;
     const statuses = STORED_STATUSES.map((status) => ({ status }));
     const read = await runScript(store, 'readChanges', prefix, { position, limit: MAX_FOLLOWED, statuses });
     // The entry at our position is gone: later ones may be gone too. So may those before the first one that we see of a stream at its limit.
     const [first] = read.changes;
     const isBehind = position === '' ? read.changes.length >= MAX_CHANGES : first?.position !== position;
-    if (isBehind || read.changes.length === MAX_FOLLOWED) return await load();
+    if (isBehind || read.changes.length === MAX_FOLLOWED) return false;
     const fresh = read.changes.slice(position === '' ? 0 : 1);
     const last = fresh.at(-1);
-    if (last === undefined) {
-      // Nothing was announced, so the counts agree unless a process of an earlier version wrote.
-      if (now() - loadedAtMs > MIN_AGE_MS && countsDiffer(read.counts)) await load();
-      return;
-    }
+    // If nothing was announced, the counts agree, unless a process of an earlier version wrote.
+    if (last === undefined) return now() - loadedAtMs <= MIN_AGE_MS || !countsDiffer(read.counts);
     const ids = [...new Set(fresh.map(({ subscriptionId }) => subscriptionId))];
     const listed = await readListed(store, prefix, ids);
     for (const [i, id] of ids.entries()) keep(id, listed[i]);
     position = last.position;
+    return true;
+  }
+
+  return async () => {
+    if (await follow()) return;
+    await load();
+    // One that changed its status meanwhile may have been in none of the lists when they were read.
+    await follow();
   };
 }
 
@@ -121,15 +131,14 @@ export function followPartition(store: Store, prefix: string, changes: Changes, 
 async function readListed(store: Store, prefix: string, ids: readonly string[]): Promise<(Listed | undefined)[]> {
   const listed: (Listed | undefined)[] = [];
   for (let start = 0; start < ids.length; start += RECORDS_AT_ONCE) {
-    const some = ids.slice(start, start + RECORDS_AT_ONCE);
-    const found = await runScript(store, 'readListed', prefix, { ids: some.map((id) => ({ id })) });
-    listed.push(...found.map((record, i) => toListed(some[i] ?? '', record)));
+    const some = ids.slice(start, start + RECORDS_AT_ONCE).map((id) => ({ id }));
+    listed.push(...(await runScript(store, 'readListed', prefix, { ids: some })).map(toListed));
   }
   return listed;
 }
 
-function toListed(id: string, record: string[]): Listed | undefined {
-  const [stored = '', environment, createdAt, url, description, health, failingSince, failed = ''] = record;
+function toListed(record: string[]): Listed | undefined {
+  const [id = '', stored = '', environment, createdAt, url, description, health, failingSince, failed = ''] = record;
   if (stored === '' || stored === DELETED) return undefined;
   // The words of the lists: 100,000 subscriptions share them.
   const status =
@@ -143,5 +152,19 @@ function toListed(id: string, record: string[]): Listed | undefined {
     health: HEALTH_STATES.find((word) => word === health) ?? 'unknown',
     failingSinceMs: Number(failingSince),
     severity: health === 'failing' ? 1 + failed.length : status === 'paused' ? 1 : 0,
+    slot: -1,
   };
+}
+
+function isSame(a: Listed | undefined, b: Listed | undefined): boolean {
+  if (a === undefined || b === undefined) return a === b;
+  return (
+    a.text === b.text &&
+    a.status === b.status &&
+    a.environment === b.environment &&
+    a.createdAtMs === b.createdAtMs &&
+    a.health === b.health &&
+    a.failingSinceMs === b.failingSinceMs &&
+    a.severity === b.severity
+  );
 }

@@ -1,6 +1,6 @@
 /** The directory of subscriptions: what a search finds, in which order, and that it follows every change. */
 import { describe, expect, it } from '@jest/globals';
-import { HEALTH_STATES } from '@posthorn/core';
+import { HEALTH_STATES, SUBSCRIPTION_SORTS } from '@posthorn/core';
 import { MAX_CHANGES } from './constants.ts';
 import {
   BadCursor,
@@ -9,6 +9,7 @@ import {
   type Directory,
   deleteSubscription,
   readNames,
+  type StoredSubscription,
   type SubscriptionQuery,
 } from './index.ts';
 import {
@@ -130,6 +131,35 @@ describe('a search', () => {
     // Nine times as many failures do not move it, one more does.
     await report(made.get('failing-short')!, 'x');
     expect(nameOf.get((await idsOf(directory, { sort: 'worst' }))[0]!)).toBe('failing-short');
+  });
+
+  it('returns everything once if more match than are sorted, with words and without, while some are created and deleted', async () => {
+    const make = (i: number) =>
+      subscribe({
+        url: `https://h${(i * 37) % 1_300}.example/${i % 10 === 0 ? 'tenth' : 'in'}`,
+        createdAtMs: 1_000 + i,
+      });
+    const made = await Promise.all(Array.from({ length: 1_300 }, (_, i) => make(i)));
+    const directory = createDirectory(store);
+    for (const sort of SUBSCRIPTION_SORTS) {
+      for (const q of ['', 'example/in']) {
+        const expected = made.filter(({ url }) => url.includes(q)).map(({ id }) => id);
+        const found: string[] = [];
+        let cursor: string | undefined;
+        let passing: StoredSubscription | undefined;
+        do {
+          const page = await directory.find({ sort, q }, { limit: 250, cursor });
+          expect(page.total).toBe(expected.length + (passing ? 1 : 0));
+          found.push(...page.items.map(({ id }) => id).filter((id) => id !== passing?.id));
+          cursor = page.nextCursor ?? undefined;
+          if (passing) await deleteSubscription(store, passing.id, time.nowMs, { operator: 'tests' });
+          passing = passing ? undefined : await make(651);
+        } while (cursor !== undefined);
+        if (passing) await deleteSubscription(store, passing.id, time.nowMs, { operator: 'tests' });
+        expect(found).toHaveLength(expected.length);
+        expect(new Set(found)).toEqual(new Set(expected));
+      }
+    }
   });
 
   it('continues after a subscription that was deleted meanwhile, and refuses a cursor of another list', async () => {

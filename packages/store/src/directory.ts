@@ -2,22 +2,18 @@
  * The directory of all subscriptions, which each console process keeps in memory: searches, filters and sorts them without an index in Redis.
  * It is loaded at its first use. Before each search it reads what has changed since, so a search finds what was stored before it began.
  */
-import { type HealthState, SUBSCRIPTION_ID, type Subscription, type SubscriptionSort } from '@posthorn/core';
+import type { HealthState, Subscription, SubscriptionSort } from '@posthorn/core';
+import { createDirectoryIndex } from './directory-index.ts';
+import { ORDERS } from './directory-order.ts';
 import { type Changes, followPartition, type Listed } from './directory-part.ts';
-import { mergeInTurns, sortInTurns, visitInTurns } from './in-turns.ts';
+import { changeInTurns, filterInTurns, sortInTurns, visitInTurns, walkInTurns } from './in-turns.ts';
 import { allPrefixes, prefixOfSubscription, subscriptionKey } from './keys.ts';
-import {
-  BadCursor,
-  decodeCursor,
-  encodeCursor,
-  type Filter,
-  matches,
-  newestFirst,
-  type Page,
-  type PageRequest,
-} from './page.ts';
+import { type Filter, matches, type Page, type PageRequest } from './page.ts';
 import type { Store } from './store.ts';
 import { loadSubscriptions, type StoredSubscription } from './subscriptions.ts';
+
+/** Up to this many matches are sorted; of more, the page is looked for in the sorted list of all. */
+const MAX_SORTED = 1_000;
 
 export interface SubscriptionQuery extends Filter<Subscription, 'status' | 'environment'> {
   /** Words that each occur in the url, the description or the id, in upper or lower case. */
@@ -31,77 +27,13 @@ export interface Directory {
   find(query: SubscriptionQuery, request: PageRequest): Promise<Page<StoredSubscription> & { total: number }>;
 }
 
-/** Characters of an address that count for its place in the list; a cursor contains them. */
-const MAX_URL_KEY = 120;
-
-/** An order of the list, and the cursors of places in it. */
-interface Order {
-  compare(a: Place, b: Place): number;
-  toCursor(place: Place): string;
-  fromCursor(cursor: string): Place;
-}
-type Place = Pick<Listed, 'id' | 'text' | 'createdAtMs' | 'severity' | 'failingSinceMs'>;
-
-/** What a cursor does not say of its place, because its order does not need it. */
-const NOWHERE = { text: '', createdAtMs: 0, severity: 0, failingSinceMs: 0 };
-
-const ORDERS: Record<SubscriptionSort, Order> = {
-  newest: {
-    compare: compareCreation,
-    toCursor: ({ id, createdAtMs }) => encodeCursor({ ms: createdAtMs, id }),
-    fromCursor(cursor) {
-      const { ms, id } = decodeCursor(cursor, SUBSCRIPTION_ID);
-      return { ...NOWHERE, id, createdAtMs: ms };
-    },
-  },
-  url: {
-    compare(a, b) {
-      const [x, y] = [urlKey(a), urlKey(b)];
-      return x < y ? -1 : x > y ? 1 : a.id < b.id ? -1 : a.id > b.id ? 1 : 0;
-    },
-    toCursor: (place) => Buffer.from(`${place.id} ${urlKey(place)}`).toString('base64url'),
-    fromCursor(cursor) {
-      const [, id = '', key = ''] = /^(\S+) (.*)$/s.exec(Buffer.from(cursor, 'base64url').toString()) ?? [];
-      if (!SUBSCRIPTION_ID.test(id)) throw new BadCursor('Not a cursor of this list');
-      return { ...NOWHERE, id, text: `//${key}` };
-    },
-  },
-  worst: {
-    compare: (a, b) => b.severity - a.severity || a.failingSinceMs - b.failingSinceMs || compareCreation(a, b),
-    toCursor({ id, createdAtMs, severity, failingSinceMs }) {
-      return Buffer.from(`${severity} ${failingSinceMs} ${createdAtMs} ${id}`).toString('base64url');
-    },
-    fromCursor(cursor) {
-      const text = Buffer.from(cursor, 'base64url').toString();
-      const [, severity, failingSince, createdAt, id = ''] = /^(\d{1,2}) (\d{1,15}) (\d{1,15}) (\S+)$/.exec(text) ?? [];
-      if (!SUBSCRIPTION_ID.test(id)) throw new BadCursor('Not a cursor of this list');
-      return {
-        id,
-        text: '',
-        createdAtMs: Number(createdAt),
-        severity: Number(severity),
-        failingSinceMs: Number(failingSince),
-      };
-    },
-  },
-};
-
-function compareCreation(a: Place, b: Place): number {
-  return newestFirst({ ms: a.createdAtMs, id: a.id }, { ms: b.createdAtMs, id: b.id });
-}
-
-/** The beginning of an address without its scheme. */
-function urlKey({ text }: Place): string {
-  const start = text.indexOf('//') + 2;
-  return text.slice(start, start + MAX_URL_KEY);
-}
-
 /** Returns the directory of a store. `now` is a monotonic clock in milliseconds. */
 export function createDirectory(store: Store, now: () => number = () => performance.now()): Directory {
   const changes: Changes = new Map();
   const partitions = allPrefixes(store).map((prefix) => followPartition(store, prefix, changes, now));
-  /** Each list is replaced, never changed, so a search that goes on in turns keeps its own. */
-  const lists = new Map<SubscriptionSort, readonly Listed[]>([['newest', []]]);
+  const index = createDirectoryIndex<Listed>();
+  /** All subscriptions in each order that is kept. */
+  const lists = new Map<SubscriptionSort, Listed[]>([['newest', []]]);
   /** An order is kept from its first use on. */
   const wanted = new Set<SubscriptionSort>();
 
@@ -116,53 +48,57 @@ export function createDirectory(store: Store, now: () => number = () => performa
   }
 
   async function apply(): Promise<void> {
-    const present = [...changes.values()].filter((listed) => listed !== undefined);
-    const updated = await Promise.all(
-      Array.from(lists, async ([sort, list]) => {
-        const { compare } = ORDERS[sort];
-        const fresh = await sortInTurns(present, compare);
-        return [sort, await mergeInTurns(list, fresh, compare, ({ id }) => changes.has(id))] as const;
-      }),
-    );
-    for (const [sort, list] of updated) lists.set(sort, list);
+    const removed = [...changes.values()].flatMap(({ before }) => before ?? []);
+    const added = [...changes.values()].flatMap(({ after }) => after ?? []);
+    for (const [sort, list] of lists) lists.set(sort, await changeInTurns(list, removed, added, ORDERS[sort].compare));
+    await visitInTurns(removed, (listed) => index.remove(listed));
+    await visitInTurns(added, (listed) => index.add(listed));
     changes.clear();
   }
   const upToDate = oneAfterAnother(update);
 
-  async function listIn(sort: SubscriptionSort): Promise<readonly Listed[]> {
+  /** The matches from a place on, one more than `limit` if there are as many, and how many there are in all. */
+  async function matchesAfter(query: SubscriptionQuery, { limit, cursor }: PageRequest) {
+    const { q = '', sort, status, environment, health } = query;
+    const { compare, fromCursor } = ORDERS[sort];
+    const after = cursor === undefined ? undefined : fromCursor(cursor);
+    const words = q
+      .toLowerCase()
+      .split(/\s+/)
+      .filter((word) => word !== '');
+    const values = { status, environment, health };
+    const isMatch = (listed: Listed) => matches(listed, values) && words.every((word) => listed.text.includes(word));
     wanted.add(sort);
     await upToDate();
-    return lists.get(sort) ?? [];
+    // Until something is awaited the index does not change: the next update begins later.
+    const count = words.length > 0 ? undefined : index.count(values);
+    const candidates = count === undefined || count <= MAX_SORTED ? index.find(values, words) : undefined;
+    const found = candidates && (await filterInTurns(candidates, isMatch));
+    if (found && found.length <= MAX_SORTED) {
+      const next = after === undefined ? found : found.filter((listed) => compare(after, listed) < 0);
+      return { next: next.sort(compare).slice(0, limit + 1), total: found.length };
+    }
+    const seen = new Set<string>();
+    const isNew = (listed: Listed) => isMatch(listed) && seen.size < seen.add(listed.id).size;
+    const next = await walkInTurns(() => lists.get(sort) ?? [], after, compare, isNew, limit + 1);
+    return { next, total: found?.length ?? count ?? 0 };
   }
 
   return {
-    async find({ q = '', sort, status, environment, health }, { limit, cursor }) {
-      const order = ORDERS[sort];
-      const after = cursor === undefined ? undefined : order.fromCursor(cursor);
-      const words = q.toLowerCase().split(/\s+/);
-      const isWanted = (listed: Listed) =>
-        (status === undefined || status === listed.status) &&
-        (environment === undefined || environment === listed.environment) &&
-        (health === undefined || health === listed.health) &&
-        words.every((word) => listed.text.includes(word));
-      const page: Listed[] = [];
-      let total = 0;
-      await visitInTurns(await listIn(sort), (listed) => {
-        if (!isWanted(listed)) return;
-        total += 1;
-        const isNext = page.length <= limit && (after === undefined || order.compare(after, listed) < 0);
-        if (isNext) page.push(listed);
-      });
-      const last = page.length > limit ? page[limit - 1] : undefined;
+    async find(query, request) {
+      const { next, total } = await matchesAfter(query, request);
+      const { limit } = request;
+      const last = next.length > limit ? next[limit - 1] : undefined;
       const loaded = await loadSubscriptions(
         store,
-        page.slice(0, limit).map(({ id }) => id),
+        next.slice(0, limit).map(({ id }) => id),
       );
+      const { sort, status, environment } = query;
       // One that has just changed may not match any more.
       const items = loaded
         .filter((found) => found !== undefined)
         .filter((found) => matches(found, { status, environment }));
-      return { items, nextCursor: last ? order.toCursor(last) : null, total };
+      return { items, nextCursor: last ? ORDERS[sort].toCursor(last) : null, total };
     },
   };
 }

@@ -64,6 +64,9 @@ function nextJob(reply: unknown): NextJob {
   return { job };
 }
 
+/** Of each subscription in a directory; see lua/lib/listed.lua. */
+const LISTED_FIELDS = 9;
+
 export const scripts = {
   storeEvent: script(
     'eventKey unscopedKey? text expiresAtMs fanningOutKey? event kind nowMs oldestMs lifeMs search searchUntilMs topicsVersion? ...deliveries(subscriptionId deliveryId)',
@@ -165,7 +168,11 @@ export const scripts = {
       counts: list(counts).map(Number),
     };
   }),
-  readListed: script('...ids(id)', (reply) => records(reply, 8)),
+  scanListed: script('status cursor count', (reply) => {
+    const [cursor, found] = list(reply);
+    return { cursor: String(cursor), found: records(found, LISTED_FIELDS) };
+  }),
+  readListed: script('...ids(id)', (reply) => records(reply, LISTED_FIELDS)),
   replayDelivery: script(
     'subscriptionId failedId firstId newId nowMs:number oldestMs lifeMs retentionMs:number auditEntry:audit',
     oneOf([...CREATED_STATES, ...REPLAY_REFUSALS]),

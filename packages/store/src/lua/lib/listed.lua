@@ -1,0 +1,13 @@
+--@include error-total
+
+-- Adds what a directory holds of a subscription to a list: id, status ('' if it does not exist), environment, creation, url, description,
+-- health, since when it fails ('' if it does not), and how many attempts have failed since it was last well.
+local function addListed(list, id)
+  local stored = call('HMGET', KEY_SUBSCRIPTION .. id, 'status', 'environment', 'created_at', 'url', 'description')
+  local health = call('HMGET', KEY_HEALTH .. id, 'w', 'since')
+  local state = health[2] and HEALTH_FAILING or health[1] and HEALTH_HEALTHY or HEALTH_UNKNOWN
+  local failed = health[2] and errorTotal(call('HGET', KEY_HEALTH .. id, 'e')) or 0
+  list[#list + 1] = id
+  for i = 1, 5 do list[#list + 1] = stored[i] or '' end
+  list[#list + 1], list[#list + 2], list[#list + 3] = state, health[2] or '', failed
+end
