@@ -22,7 +22,7 @@ const PRESENT = TEXT_BITS + VALUES.length;
 const WORDS = 16;
 
 /** What can be filtered by. */
-export interface Facets {
+interface Facets {
   readonly status: SubscriptionStatus;
   readonly environment: SubscriptionEnvironment;
   readonly health: HealthState;

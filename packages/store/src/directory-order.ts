@@ -7,12 +7,12 @@ import { BadCursor, decodeCursor, encodeCursor, newestFirst } from './page.ts';
 const MAX_URL_KEY = 120;
 
 /** An order of the list, and the cursors of places in it. */
-export interface Order {
+interface Order {
   compare(a: Place, b: Place): number;
   toCursor(place: Place): string;
   fromCursor(cursor: string): Place;
 }
-export type Place = Pick<Listed, 'id' | 'text' | 'createdAtMs' | 'severity' | 'failingSinceMs'>;
+type Place = Pick<Listed, 'id' | 'text' | 'createdAtMs' | 'severity' | 'failingSinceMs'>;
 
 /** What a cursor does not say of its place, because its order does not need it. */
 const NOWHERE = { text: '', createdAtMs: 0, severity: 0, failingSinceMs: 0 };

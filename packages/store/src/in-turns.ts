@@ -13,7 +13,7 @@ export async function visitInTurns<T>(items: readonly T[], visit: (item: T) => v
 }
 
 /** Merges two sorted lists into a new one, without the items of the first that `isDropped` names. */
-export async function mergeInTurns<T>(
+async function mergeInTurns<T>(
   first: readonly T[],
   second: readonly T[],
   compare: (a: T, b: T) => number,
@@ -62,7 +62,7 @@ export async function changeInTurns<T>(
 }
 
 /** The position of the first item of a list for which `isAfter` holds; it holds for all items after that. */
-export function positionIn<T>(list: readonly T[], isAfter: (item: T) => boolean): number {
+function positionIn<T>(list: readonly T[], isAfter: (item: T) => boolean): number {
   let [from, to] = [0, list.length];
   while (from < to) {
     const middle = (from + to) >> 1;
