@@ -81,7 +81,10 @@ function Content({ subscription }: { subscription: Subscription }) {
         />
         <FigureCard label="Mean attempt, 24 hours" value={durationText(attempts.data?.mean_ms)} />
       </SimpleGrid>
-      <Section title="Details">
+      <Section
+        title="Details"
+        aside={<PageLink to={`/audit?subscription_id=${subscription.id}`}>Audit trail</PageLink>}
+      >
         <Facts
           facts={{
             Id: <Copyable value={id} what="id" />,
