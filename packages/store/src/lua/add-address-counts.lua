@@ -30,9 +30,8 @@ local function count(window, minute, succeeded, failed, sinceMinute)
   return counted, attempts, good
 end
 
--- Adds errors [label, count, since, delivery, attempt] to those kept. Beyond MAX_ERROR_LABELS, the least frequent one goes.
-local function addErrors(kept, new)
-  local errors = kept and cjson.decode(kept) or {}
+-- Adds errors [label, count, since, delivery, attempt] (JSON) to those kept. Beyond MAX_ERROR_LABELS, the least frequent one goes.
+local function addErrors(errors, new)
   for _, error in ipairs(cjson.decode(new)) do
     local found, least
     for i, old in ipairs(errors) do
@@ -46,7 +45,6 @@ local function addErrors(kept, new)
       errors[#errors < MAX_ERROR_LABELS and #errors + 1 or least] = error
     end
   end
-  return cjson.encode(errors)
 end
 
 local function mostFrequent(errors)
@@ -73,9 +71,13 @@ local function keepHealth(sub, succeeded, failed, failedInARow, succeededInARow,
   local window, attempts, good = count(old[1] or '', minute, succeeded, failed, sinceMinute)
   call('HSET', key, 'w', window, 'q', row, 'fq', first, 'u', goodRow)
   if lastSucceededAtMs ~= '' then call('HSET', key, 'ls', lastSucceededAtMs) end
-  local kept = old[5]
+  local kept, hasMoreDigits = old[5], false
   if errors ~= '' then
-    kept = addErrors(kept, errors)
+    local all = kept and cjson.decode(kept) or {}
+    local before = errorTotal(all)
+    addErrors(all, errors)
+    hasMoreDigits = digits(errorTotal(all)) ~= digits(before)
+    kept = cjson.encode(all)
     call('HSET', key, 'e', kept)
   end
   local begins = since == 0 and (row >= HEALTH_RUN or attempts >= HEALTH_RUN and 2 * good < attempts)
@@ -90,7 +92,7 @@ local function keepHealth(sub, succeeded, failed, failedInARow, succeededInARow,
     call('HSET', key, 'told', 1, 'nat', nowMs)
     notify(nowMs, NOTICE_SUBSCRIPTION_FAILING, 's', sub, 'w', mostFrequent(kept), 'b', since)
   end
-  if not old[1] or begins or ends or since > 0 and digits(errorTotal(kept)) ~= digits(errorTotal(old[5])) then announce(sub) end
+  if not old[1] or begins or ends or since > 0 and hasMoreDigits then announce(sub) end
   if ends then
     call('ZREM', KEY_FAILING, sub)
     call('HDEL', key, 'since', 'told')

@@ -1,6 +1,6 @@
--- How many attempts failed with the errors that are kept of an address (JSON; see add-address-counts.lua).
+-- How many attempts failed with the errors that are kept of an address (see add-address-counts.lua).
 local function errorTotal(errors)
   local total = 0
-  for _, error in ipairs(errors and cjson.decode(errors) or {}) do total = total + error[2] end
+  for _, error in ipairs(errors) do total = total + error[2] end
   return total
 end

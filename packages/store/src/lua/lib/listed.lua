@@ -6,7 +6,8 @@ local function addListed(list, id)
   local stored = call('HMGET', KEY_SUBSCRIPTION .. id, 'status', 'environment', 'created_at', 'url', 'description')
   local health = call('HMGET', KEY_HEALTH .. id, 'w', 'since')
   local state = health[2] and HEALTH_FAILING or health[1] and HEALTH_HEALTHY or HEALTH_UNKNOWN
-  local failed = health[2] and errorTotal(call('HGET', KEY_HEALTH .. id, 'e')) or 0
+  local errors = health[2] and call('HGET', KEY_HEALTH .. id, 'e')
+  local failed = errors and errorTotal(cjson.decode(errors)) or 0
   list[#list + 1] = id
   for i = 1, 5 do list[#list + 1] = stored[i] or '' end
   list[#list + 1], list[#list + 2], list[#list + 3] = state, health[2] or '', failed
