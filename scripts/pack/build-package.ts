@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { root } from '../folder.ts';
 
 /** The packages that are published. */
-export const PUBLISHED = ['receiver'] as const;
+export const PUBLISHED = ['client', 'receiver'] as const;
 
 /** Returns the folder of the package. `out` is for tests. */
 export function buildPackage(name: string, out = join(root, 'packages', name, 'dist')): string {

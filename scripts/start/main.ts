@@ -2,6 +2,7 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
+import { createPublisher, type PublishedEvent } from '@posthorn/client';
 import { buildPage } from '../build-page.ts';
 import { dataDir, explainFileError, prepareFolder } from '../folder.ts';
 import { answers, startRedis } from '../redis/server.ts';
@@ -126,15 +127,12 @@ async function startApps(redisUrl: string, state: DemoState, ports: Record<AppNa
 }
 
 async function publishExample(ingestUrl: string, key: string): Promise<void> {
-  const response = await fetch(`${ingestUrl}/v1/events`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-    body: JSON.stringify(exampleEvent),
-  });
-  if (response.status !== 202) throw new Error(`The example event was not accepted: ${await response.text()}`);
+  const publisher = createPublisher({ url: ingestUrl, key });
+  await publisher.publish(exampleEvent);
+  await publisher.close();
 }
 
-const exampleEvent = {
+const exampleEvent: PublishedEvent = {
   type: 'session.approved',
   environment: 'sandbox',
   data: {

@@ -1,0 +1,44 @@
+/** Why an event was not published. */
+
+/** The base of all errors of this package. `eventId` is the id of the event, so that it can be published again under it. */
+export class PublishError extends Error {
+  override name = 'PublishError';
+  readonly eventId: string;
+
+  constructor(message: string, eventId: string, options?: ErrorOptions) {
+    super(message, options);
+    this.eventId = eventId;
+  }
+}
+
+/** Posthorn refused the event: it is invalid, its id is taken by another content, or the key does not allow it. A repetition does not help. */
+export class EventRefused extends PublishError {
+  override name = 'EventRefused';
+  readonly status: number;
+  /** The problem document of the response. */
+  readonly problem: unknown;
+
+  constructor(status: number, problem: unknown, eventId: string) {
+    const { detail, errors = [] } = (problem ?? {}) as {
+      detail?: string;
+      errors?: { path: string; message: string }[];
+    };
+    const fields = errors.map(({ path, message }) => `${path}: ${message}`).join('; ');
+    super([detail ?? `Posthorn returned ${status}.`, fields].filter(Boolean).join(' '), eventId);
+    this.status = status;
+    this.problem = problem;
+  }
+}
+
+/** The queue of the client is full. Nothing was sent; wait for `ready()`. */
+export class QueueFull extends PublishError {
+  override name = 'QueueFull';
+}
+
+/**
+ * Posthorn did not confirm the event in time, or the client was closed before. It may have been accepted: publish it again under the same
+ * id and with the same `created_at`.
+ */
+export class NotConfirmed extends PublishError {
+  override name = 'NotConfirmed';
+}

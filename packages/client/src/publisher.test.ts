@@ -1,0 +1,188 @@
+/** What the publisher does with the answers of an ingest, on a real server. */
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { eventually } from '@posthorn/testing';
+import {
+  createPublisher,
+  EventRefused,
+  NotConfirmed,
+  type PublishedEvent,
+  type Publisher,
+  type PublisherOptions,
+  QueueFull,
+} from './index.ts';
+
+interface Call {
+  path: string;
+  key: string | undefined;
+  events: { id: string; created_at: string }[];
+  response: ServerResponse;
+}
+let calls: Call[];
+let answer: (call: Call) => void;
+let url: string;
+let publisher: Publisher;
+const ends: (() => unknown)[] = [];
+
+beforeEach(async () => {
+  calls = [];
+  answer = accept;
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const body = JSON.parse(Buffer.concat(chunks).toString());
+    const path = request.url ?? '';
+    const call = { path, key: request.headers.authorization, events: body.events ?? [body], response };
+    calls.push(call);
+    answer(call);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  ends.push(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+});
+afterEach(async () => {
+  for (const end of ends.splice(0)) await end();
+});
+
+const json = (response: ServerResponse, status: number, content: unknown, headers = {}) =>
+  void response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(content));
+const accepted = (id: string) => ({ status: 202, id, duplicate: false, deliveries: 1 });
+function accept({ path, events, response }: Call): void {
+  const results = events.map(({ id }) => accepted(id));
+  if (path === '/v1/events') json(response, 202, results[0]);
+  else json(response, 200, { results });
+}
+const event = (id?: string): PublishedEvent => ({
+  ...(id !== undefined && { id }),
+  type: 'session.approved',
+  environment: 'sandbox',
+  data: { id: 's', status: 'approved' },
+});
+function start(options: Partial<PublisherOptions> = {}): Publisher {
+  publisher = createPublisher({ url, key: 'secret-key', ...options });
+  ends.unshift(() => publisher.close(0));
+  return publisher;
+}
+
+describe('publishing', () => {
+  it('sends a lone event at once, with an id and a time of its own', async () => {
+    const { id } = await start().publish(event());
+    expect(calls).toMatchObject([{ path: '/v1/events', key: 'Bearer secret-key', events: [{ id }] }]);
+    expect(id).toMatch(/^evt_[0-9a-f-]{36}$/);
+    expect(Date.parse(calls[0]!.events[0]!.created_at)).toBeGreaterThan(0);
+  });
+  it('gathers events in batches of at most 500 while calls are in flight', async () => {
+    start({ concurrency: 1 });
+    const all = await Promise.all(Array.from({ length: 1_101 }, (_, i) => publisher.publish(event(`e${i}`))));
+    expect(all.map(({ id }) => id)).toEqual(Array.from({ length: 1_101 }, (_, i) => `e${i}`));
+    expect(calls.map(({ events }) => events.length)).toEqual([500, 500, 101]);
+    expect(publisher.pending).toBe(0);
+  });
+  it('settles each event of a batch on its own, and repeats only those that may be accepted later', async () => {
+    start();
+    answer = (call) => {
+      if (calls.length > 1) return accept(call);
+      const [good] = call.events;
+      const error = { detail: 'Invalid.', errors: [{ path: 'type', message: 'Expected another' }] };
+      json(
+        call.response,
+        200,
+        { results: [accepted(good!.id), { status: 422, error }, { status: 503, error: {} }] },
+        { 'retry-after': '0' },
+      );
+    };
+    const [good, bad, later] = await Promise.allSettled(['a', 'b', 'c'].map((id) => publisher.publish(event(id))));
+    expect(good).toMatchObject({ value: { id: 'a' } });
+    expect(bad).toMatchObject({
+      reason: { name: 'EventRefused', status: 422, eventId: 'b', message: 'Invalid. type: Expected another' },
+    });
+    expect(later).toMatchObject({ value: { id: 'c' } });
+    expect(calls[1]!.events.map(({ id }) => id)).toEqual(['c']);
+  });
+});
+
+it('sends the events of a batch that is refused as a whole one by one', async () => {
+  answer = (call) => (call.path === '/v1/events' ? accept(call) : json(call.response, 413, { detail: 'too large' }));
+  start();
+  const all = await Promise.all(['a', 'b', 'c'].map((id) => publisher.publish(event(id))));
+  expect(all.map(({ id }) => id)).toEqual(['a', 'b', 'c']);
+  expect(calls.map(({ events }) => events.length)).toEqual([3, 1, 1, 1]);
+});
+
+describe('an event that is not confirmed', () => {
+  it('is repeated with the same id and time after a lost response, a 503 and a 429', async () => {
+    answer = (call) => {
+      if (calls.length === 1) call.response.destroy();
+      else if (calls.length === 2) json(call.response, 503, {}, { 'retry-after': '0' });
+      else if (calls.length === 3) json(call.response, 429, {}, { 'retry-after': '0' });
+      else accept(call);
+    };
+    await start().publish(event());
+    expect(calls).toHaveLength(4);
+    expect(new Set(calls.map(({ events }) => JSON.stringify(events))).size).toBe(1);
+  });
+  it('goes to the next address after a failure', async () => {
+    const unreachable = 'http://127.0.0.1:1';
+    await start({ url: [unreachable, url] }).publish(event('a'));
+    expect(calls).toHaveLength(1);
+  });
+  it('is refused at once if a repetition does not help', async () => {
+    for (const status of [400, 401, 403, 409, 413, 422]) {
+      answer = ({ response }) => json(response, status, { detail: `refused with ${status}` });
+      const failure = await start()
+        .publish(event())
+        .catch((error: unknown) => error);
+      expect(failure).toBeInstanceOf(EventRefused);
+      expect(failure).toMatchObject({ status, message: `refused with ${status}` });
+    }
+  });
+  it('is given up after the time that was set', async () => {
+    answer = ({ response }) => json(response, 503, {}, { 'retry-after': '0' });
+    const failure = await start({ giveUpAfterMs: 30 })
+      .publish(event('a'))
+      .catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(NotConfirmed);
+    expect(failure).toMatchObject({ eventId: 'a' });
+  });
+});
+
+describe('limits', () => {
+  it('refuse events beyond the queue, and tell when there is room', async () => {
+    const held: Call[] = [];
+    answer = (call) => void held.push(call);
+    start({ maxEvents: 2, concurrency: 1, maxBatch: 1 });
+    const first = [publisher.publish(event('a')), publisher.publish(event('b'))];
+    await expect(publisher.publish(event('c'))).rejects.toBeInstanceOf(QueueFull);
+    const room = publisher.ready();
+    await eventually('a call', () => held.length > 0);
+    answer = accept;
+    accept(held[0]!);
+    await room;
+    expect((await publisher.publish(event('c'))).id).toBe('c');
+    await Promise.all(first);
+  });
+});
+
+describe('closing', () => {
+  it('waits for what was published, and takes nothing more', async () => {
+    const one = start().publish(event('a'));
+    const closed = publisher.close();
+    await expect(publisher.publish(event('b'))).rejects.toBeInstanceOf(QueueFull);
+    await closed;
+    expect((await one).id).toBe('a');
+    await publisher.close();
+  });
+  it('ends what is left after its time', async () => {
+    answer = ({ response }) => json(response, 503, {}, { 'retry-after': '600' });
+    const one = start()
+      .publish(event('a'))
+      .catch((error: unknown) => error);
+    await eventually('a call', () => calls.length > 0);
+    await publisher.close(1);
+    expect(await one).toBeInstanceOf(NotConfirmed);
+  });
+});

@@ -1,0 +1,90 @@
+/** One call of the publisher API, and what it says about each event. */
+import { EventRefused, type PublishError } from './errors.ts';
+import type { Accepted } from './event.ts';
+
+export interface SendOptions {
+  url: string;
+  key: string;
+  timeoutMs: number;
+}
+
+/** `again`: the event is not known to be accepted; a repetition may help. `alone`: its batch was refused; send it by itself. */
+export type Outcome = Accepted | PublishError | 'again' | 'alone';
+
+export interface Sent {
+  outcomes: Outcome[];
+  /** What `Retry-After` asks for. */
+  retryAfterMs: number | undefined;
+}
+
+/** Statuses of a batch that may be due to one of its events, or to their number. */
+const REFUSES_BATCH = new Set([400, 409, 413, 422]);
+
+interface Result {
+  status: number;
+  error?: unknown;
+}
+
+/** Sends events in one call and resolves with an outcome for each. Never rejects: an error of the network is an outcome too. */
+export async function sendEvents(
+  { url, key, timeoutMs }: SendOptions,
+  events: readonly { id: string; text: string }[],
+): Promise<Sent> {
+  const [first] = events;
+  const isBatch = events.length > 1;
+  try {
+    const response = await fetch(new URL(isBatch ? '/v1/events/batch' : '/v1/events', url), {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: isBatch ? `{"events":[${events.map(({ text }) => text).join(',')}]}` : (first?.text ?? ''),
+      signal: AbortSignal.timeout(timeoutMs),
+      redirect: 'error',
+    });
+    const content = parseJson(await response.text());
+    const retryAfterMs = retryAfter(response.headers.get('retry-after'));
+    const results = isBatch && response.status === 200 ? resultsOf(content) : undefined;
+    const outcomes = events.map(({ id }, i): Outcome => {
+      if (isBatch && REFUSES_BATCH.has(response.status)) return 'alone';
+      if (results === undefined) return outcomeOf(response.status, content, id);
+      const result = results[i];
+      return result === undefined ? 'again' : outcomeOf(result.status, result.error ?? result, id);
+    });
+    return { outcomes, retryAfterMs };
+  } catch {
+    // No response, or not all of it: whether the events were accepted is unknown, so they are sent again under the same ids.
+    return { outcomes: events.map(() => 'again'), retryAfterMs: undefined };
+  }
+}
+
+function outcomeOf(status: number, content: unknown, id: string): Outcome {
+  if (isAccepted(content) && (status === 200 || status === 202)) {
+    return { id: content.id, duplicate: content.duplicate, deliveries: content.deliveries };
+  }
+  // 408: the request did not arrive in time. 429: too many. Other 4xx stay as they are, however often it is sent.
+  const isFinal = status >= 400 && status < 500 && status !== 408 && status !== 429;
+  return isFinal ? new EventRefused(status, content, id) : 'again';
+}
+
+function isAccepted(content: unknown): content is Accepted {
+  return typeof content === 'object' && content !== null && 'deliveries' in content && 'duplicate' in content;
+}
+
+function resultsOf(content: unknown): Result[] {
+  const { results } = (content ?? {}) as { results?: unknown };
+  return Array.isArray(results) ? results : [];
+}
+
+/** Seconds, or a date. */
+function retryAfter(header: string | null): number | undefined {
+  if (header === null) return undefined;
+  const ms = /^\d+$/.test(header) ? Number(header) * 1000 : Date.parse(header) - Date.now();
+  return Number.isFinite(ms) ? Math.max(0, ms) : undefined;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
