@@ -77,13 +77,24 @@ if (wants('ingest')) {
   });
 }
 if (wants('memory')) {
-  const { pendingBytes, finishedBytes, residentMb } = await benchMemory(bench, size(20_000), size(100_000));
-  results.memory = { pendingBytes, finishedBytes, residentMb };
+  const { pendingBytes, finishedBytes, where, residentMb } = await benchMemory(bench, size(20_000), size(100_000));
+  results.memory = { pendingBytes, finishedBytes, where, residentMb };
   console.log('Memory: one 400-byte event to one address each');
   console.table({
-    'Redis bytes, pending delivery and its event': { bytes: round(pendingBytes), goal: '<= 1500' },
-    'Redis bytes, finished delivery and its event': { bytes: round(finishedBytes), goal: '<= 1000' },
+    'Redis bytes, pending delivery and its event': { bytes: round(pendingBytes), goal: '<= 900' },
+    'Redis bytes, finished delivery and its event': { bytes: round(finishedBytes), goal: '<= 600' },
   });
+  console.log('Where the bytes are, by kind of key, per delivery');
+  const kinds = new Set([...Object.keys(where.pending), ...Object.keys(where.finished)]);
+  const bytes = (of: number | undefined) => round(of ?? 0);
+  console.table(
+    Object.fromEntries(
+      Array.from(kinds, (kind) => [
+        kind,
+        { pending: bytes(where.pending[kind]), finished: bytes(where.finished[kind]) },
+      ]),
+    ),
+  );
   console.log('Resident memory of the worker over a long run');
   console.table(residentMb.map(({ deliveries, mb }) => ({ deliveries, MB: round(mb) })));
 }

@@ -1,6 +1,7 @@
 /** Redis memory of a pending and of a finished delivery with its event, and the memory of a worker over a long run. */
 import { randomUUID } from 'node:crypto';
 import { type Bench, event400, PUBLISHER_KEY, post, processUsage, subscribeMany, until } from './harness.ts';
+import { bytesByKind, rowsOf } from './key-bytes.ts';
 
 /** One event of 400 bytes to one address, `count` times: nothing is shared, so each delivery carries the whole cost of its event. */
 export async function benchMemory(bench: Bench, count: number, longRun: number) {
@@ -20,18 +21,26 @@ export async function benchMemory(bench: Bench, count: number, longRun: number) 
   await publish(2_000);
   const before = await bench.redisBytes();
   await publish(count);
-  const pendingBytes = ((await bench.redisBytes()) - before) / count;
+  const pendingTotal = await bench.redisBytes();
+  const pendingBytes = (pendingTotal - before) / count;
+  const pendingKinds = await bytesByKind(bench.redis);
 
   let worker = await bench.startApp('worker', env);
   await until('the backlog', async () => (await arrived()) >= count + 2_000);
   await worker.stop();
   // What the first 2,000 leave is of the same kind, so the growth since then is divided by the number of all deliveries.
   const afterDrain = await bench.redisBytes();
+  const finishedKinds = await bytesByKind(bench.redis);
   await bench.redis.flushdb();
   await ingest.stop();
   await operator.stop();
   const emptyBytes = await bench.redisBytes();
-  const finishedBytes = (afterDrain - emptyBytes) / (count + 2_000);
+  const all = count + 2_000;
+  const finishedBytes = (afterDrain - emptyBytes) / all;
+  const where = {
+    pending: rowsOf(pendingKinds, pendingTotal - emptyBytes, all),
+    finished: rowsOf(finishedKinds, afterDrain - emptyBytes, all),
+  };
 
   const env2 = { ...env, KEY_PREFIX: `bench-${randomUUID()}` };
   const again = { ingest: await bench.startApp('ingest', env2), operator: await bench.startApp('console', env2) };
@@ -52,5 +61,5 @@ export async function benchMemory(bench: Bench, count: number, longRun: number) 
   }
   for (const one of [worker, again.ingest, again.operator, receiver]) await one.stop();
   await bench.redis.flushdb();
-  return { pendingBytes, finishedBytes, residentMb };
+  return { pendingBytes, finishedBytes, where, residentMb };
 }
