@@ -13,8 +13,7 @@ local function addFirstJob(deliveryId, subscriptionId, event, nowMs)
   local queue = prefix .. ':${QUEUE_NAME}:'
   local key = queue .. deliveryId
   if call('EXISTS', key) == 1 then return end
-  call('HSET', key, 'name', subscriptionId, 'data', '{"event_id":"' .. event .. '"}', 'opts', '{}',
-    'timestamp', nowMs, 'delay', 0, 'priority', 0)
+  call('HSET', key, 'name', subscriptionId, 'data', '{"event_id":"' .. event .. '"}', 'timestamp', nowMs)
   call('LPUSH', queue .. 'wait', deliveryId)
   if isQueueMarked then return end
   -- Wakes the workers, unless the queue is paused or has a limit of its own.

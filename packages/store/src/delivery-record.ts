@@ -75,15 +75,22 @@ function decodeDelivery(id: string, record: Record<string, string>, maxAttempts:
   };
 }
 
-/** Milliseconds after creation, duration (both in base 36), status code, and the number of the error: a few bytes an attempt. */
-export function encodeAttempt(attempt: Attempt, createdAtMs: number): string {
+/** The status code of most attempts that succeed. */
+const OK = 200;
+
+/**
+ * Milliseconds after creation, duration (both in base 36), status code, and the number of the error: a few bytes an attempt. With `isCompact`
+ * the code of a success is left out if it is 200: the record of most deliveries then fits Redis's smaller size class of 128 bytes.
+ */
+export function encodeAttempt(attempt: Attempt, createdAtMs: number, isCompact = false): string {
   const { startedAtMs, durationMs, statusCode, error } = attempt;
-  const parts = [(startedAtMs - createdAtMs).toString(36), durationMs.toString(36), statusCode ?? ''];
-  return [...parts, ...(error === null ? [] : [ATTEMPT_ERRORS.indexOf(error)])].join(',');
+  const times = [(startedAtMs - createdAtMs).toString(36), durationMs.toString(36)];
+  if (error !== null) return [...times, statusCode ?? '', ATTEMPT_ERRORS.indexOf(error)].join(',');
+  return (isCompact && statusCode === OK ? times : [...times, statusCode ?? '']).join(',');
 }
 
-function decodeAttempt(number: number, text: string, createdAtMs: number): Attempt {
-  const [offset = '0', duration = '0', statusCode, error] = text.split(',');
+export function decodeAttempt(number: number, text: string, createdAtMs: number): Attempt {
+  const [offset = '0', duration = '0', statusCode = String(OK), error] = text.split(',');
   return {
     number,
     startedAtMs: createdAtMs + Number.parseInt(offset, 36),

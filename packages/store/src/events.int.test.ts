@@ -51,7 +51,7 @@ describe('an installation', () => {
     const stored = someEvent();
     await storeEvent(before.store, stored);
     expect(await textOf(before.store, stored)).toBe(encodeEvent(stored));
-    await redis.hset(installationKey(prefix), 'event_format', 2);
+    await redis.hset(installationKey(prefix), 'record_format', 2);
     const after = await open(prefix);
     const later = someEvent();
     await storeEvent(after.store, later);

@@ -40,8 +40,8 @@ export interface Store {
   retentionMs: number;
   /** How long what has succeeded is kept: at most `retentionMs`. */
   succeededRetentionMs: number;
-  /** Whether new events are packed (pack-data.ts): no process of the installation is of a version that can't read them. */
-  packsEvents: boolean;
+  /** Whether new records are compact: no process of the installation is of a version that can't read them. */
+  isCompact: boolean;
 }
 
 /**
@@ -145,7 +145,7 @@ export function openStore(
   const succeededRetentionMs = Math.min(settings.RETENTION_SUCCEEDED ?? retentionMs, retentionMs);
   const redis = connectRedis(settings, { ...options, joinWrites: true });
   defineScripts(redis, options.firstJobLua);
-  const store: Store = { redis, prefix, partitions, retentionMs, succeededRetentionMs, packsEvents: false };
+  const store: Store = { redis, prefix, partitions, retentionMs, succeededRetentionMs, isCompact: false };
   let state: 'waiting' | 'open' | 'stopped' = 'waiting';
   const reportOutage = createOutageReport(settings, (text) => {
     if (state === 'waiting') options.onWarning?.(text);
@@ -197,10 +197,10 @@ export function openStore(
 }
 
 /**
- * The format of events in an installation that packs them. One that began with an earlier version has none, since processes of that version may
- * still run; an operator sets it after the upgrade (docs/redis.md).
+ * The format of an installation whose records are compact (decision 45). One that began with an earlier version has no format, since processes of
+ * that version may still run; an operator sets it after the upgrade (docs/redis.md).
  */
-const PACKED_EVENTS = '2';
+const COMPACT_FORMAT = '2';
 
 /**
  * Checks the server and the keys, and that this process agrees with the installation on the number of partitions, which decides where
@@ -213,11 +213,11 @@ async function joinInstallation(store: Store): Promise<string[]> {
   const warnings = await checkServer(redis);
   const key = installationKey(prefix);
   // Two processes may both find nothing; then both write the same.
-  if ((await redis.hlen(key)) === 0) await redis.hsetnx(key, 'event_format', PACKED_EVENTS);
+  if ((await redis.hlen(key)) === 0) await redis.hsetnx(key, 'record_format', COMPACT_FORMAT);
   await redis.hsetnx(key, 'partitions', partitions);
-  const [agreedText, eventFormat] = await redis.hmget(key, 'partitions', 'event_format');
+  const [agreedText, format] = await redis.hmget(key, 'partitions', 'record_format');
   const agreed = Number(agreedText);
-  store.packsEvents = eventFormat === PACKED_EVENTS;
+  store.isCompact = format === COMPACT_FORMAT;
   if (agreed !== partitions) {
     throw new StartError(
       `PARTITIONS is ${partitions}, but the data under KEY_PREFIX "${prefix}" was written with ${agreed}. ` +
