@@ -197,7 +197,7 @@ export function openStore(
 }
 
 /**
- * The format of an installation whose records are compact (decision 45). One that began with an earlier version has no format, since processes of
+ * The format of an installation whose records are compact (decision 47). One that began with an earlier version has no format, since processes of
  * that version may still run; an operator sets it after the upgrade (docs/redis.md).
  */
 const COMPACT_FORMAT = '2';
