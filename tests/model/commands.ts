@@ -89,7 +89,13 @@ export const commands: fc.Arbitrary<Command>[] = [
     (on, [which, after]) => on.tryNow(which, after),
     (on) => on.model.deliveries.size > 0,
   ),
-  happening('replayAll', address, (on, which) => on.replayAll(which)),
+  happening('replayAll', fc.tuple(address, fc.boolean()), (on, [which, canary]) => on.replayAll(which, canary)),
+  happening('replayBatch', fc.tuple(fc.boolean(), steps), (on, [canary, after]) => on.replayBatch(canary, after)),
+  happening(
+    'decide',
+    fc.tuple(somewhere, fc.constantFrom('cancel', 'cancel', 'cancelBatch', 'continue'), steps),
+    (on, [which, what, after]) => on.decide(which, what, after),
+  ),
   // The first address is never deleted and the second one rarely, so that a deletion does not end most stories.
   happening(
     'remove',

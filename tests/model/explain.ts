@@ -200,6 +200,15 @@ export function explain(model: Model, script: string, [, ...args]: Args, answer:
       }
       return;
     }
+    case 'endCancelled': {
+      const nowMs = args[5]!;
+      for (const id of (answer as unknown[]).slice(1).map(String)) {
+        const delivery = deliveries.get(id)!;
+        expect([id, isOver(delivery), delivery.attempts]).toEqual([id, false, 0]);
+        set(id, ended(delivery, 'cancelled', Number(nowMs)));
+      }
+      return;
+    }
     case 'saveSubscription':
       if (answer !== -1 && addresses.has(args[0]!)) {
         const before = addresses.get(args[0]!)!;

@@ -146,7 +146,11 @@ export function hasMissed({ dueAtMs }: Delivery, nowMs: number): boolean {
 }
 
 /** Ends a delivery without an attempt. */
-export function ended(delivery: Delivery, reason: 'expired' | 'subscription_deleted', nowMs: number): Delivery {
+export function ended(
+  delivery: Delivery,
+  reason: 'expired' | 'subscription_deleted' | 'cancelled',
+  nowMs: number,
+): Delivery {
   return { ...delivery, status: 'failed', reason, dueAtMs: null, endedAtMs: nowMs };
 }
 

@@ -3,6 +3,7 @@ import { expect } from '@jest/globals';
 import {
   type AddressEvent,
   AppError,
+  type Delivery,
   type EventRef,
   eventIdOf,
   eventRef,
@@ -14,9 +15,14 @@ import { createLogger, createMetrics } from '@posthorn/runtime';
 import type { SendResult } from '@posthorn/sender';
 import { createSecretBox, newSigningSecret } from '@posthorn/signing';
 import {
+  cancelBatch,
+  cancelReplay,
   changeSubscription,
+  continueReplay,
   createMatcher,
   deleteSubscription,
+  listDeliveries,
+  listReplays,
   loadDeliveries,
   loadSubscriptions,
   type Matcher,
@@ -24,6 +30,7 @@ import {
   partitionPrefix,
   type Store,
   saveSubscription,
+  startBatch,
   startReplay,
 } from '@posthorn/store';
 import type { FakeClock } from '@posthorn/testing';
@@ -296,10 +303,41 @@ export class System {
     process.dead = true;
   }
 
-  async replayAll(address: string): Promise<void> {
+  async replayAll(address: string, canary: boolean): Promise<void> {
     const { store } = this.processStore();
     const nowMs = this.clock.now();
-    await startReplay(store, { subscriptionId: address, fromMs: 0, toMs: nowMs }, nowMs, { operator: 'model' });
+    const wanted = { subscriptionId: address, fromMs: 0, toMs: nowMs, canary };
+    await startReplay(store, wanted, nowMs, { operator: 'model' });
+  }
+
+  /** Replays all failed deliveries of all addresses, with a console that dies after `steps` steps. */
+  async replayBatch(canary: boolean, steps: number): Promise<void> {
+    const { process, store } = this.processStore(steps);
+    const nowMs = this.clock.now();
+    const filter = { eventType: null, error: null, failedFromMs: null, failedToMs: null };
+    const wanted = { subscriptionIds: ADDRESSES, fromMs: 0, toMs: nowMs, filter, canary };
+    process.run(undefined, async () => {
+      await startBatch(store, wanted, nowMs, 'model');
+    });
+    await this.settle();
+    process.dead = true;
+  }
+
+  /** Cancels or continues one of the bulk replays, or cancels its whole batch, with a console that dies after `steps` steps. */
+  async decide(which: number, decision: 'cancel' | 'cancelBatch' | 'continue', steps: number): Promise<void> {
+    const { items } = await listReplays(this.raw, {}, { limit: 20 });
+    const one = items[which % Math.max(1, items.length)];
+    if (!one) return;
+    const { process, store } = this.processStore(steps);
+    const nowMs = this.clock.now();
+    process.run(undefined, async () => {
+      if (decision === 'continue') await continueReplay(store, one.id, nowMs, { operator: 'model' });
+      else if (decision === 'cancel' || one.batchId === null)
+        await cancelReplay(store, one.id, nowMs, { operator: 'model' });
+      else await cancelBatch(store, one.batchId, nowMs, 'model');
+    });
+    await this.settle();
+    process.dead = true;
   }
 
   /** Runs maintenance, workers and receivers for some rounds; receivers respond with `outcome`. */
@@ -423,7 +461,23 @@ export class System {
     await this.checkPromises();
   }
 
+  /** Every bulk replay of which something is left counts the outcome of its deliveries, and has decided about each failed one. */
+  private async checkReplays(): Promise<void> {
+    const { items } = await listReplays(this.raw, {}, { limit: 250 });
+    for (const { id, status, total, replayed, skipped, outcome } of items) {
+      expect(['done', 'failed', 'halted', 'cancelled']).toContain(status);
+      expect([id, outcome.waiting, outcome.unknown]).toEqual([id, 0, 0]);
+      if (status === 'done') expect([id, replayed + skipped]).toEqual([id, total]);
+      const made = await listDeliveries(this.raw, { replayId: id }, { limit: 250 });
+      const count = (wanted: (delivery: Delivery) => boolean) => made.items.filter(wanted).length;
+      // What has succeeded is kept for a shorter time than the replay.
+      expect(outcome.delivered).toBeGreaterThanOrEqual(count((one) => one.status === 'succeeded'));
+      expect(outcome.cancelled).toBe(count((one) => one.failureReason === 'cancelled'));
+    }
+  }
+
   private async checkPromises(): Promise<void> {
+    await this.checkReplays();
     const deliveries = [...this.model.deliveries];
     for (const [eventId, addresses] of this.accepted) {
       for (const address of addresses) {
@@ -440,7 +494,7 @@ export class System {
     for (const one of stored) {
       if (one!.status === 'succeeded') expect(this.taken.has(one!.id)).toBe(true);
       else if (one!.failureReason === 'status' || one!.failureReason === 'timeout') expect(one!.attemptCount).toBe(6);
-      else expect(['expired', 'subscription_deleted']).toContain(one!.failureReason);
+      else expect(['expired', 'subscription_deleted', 'cancelled']).toContain(one!.failureReason);
       for (const [i, attempt] of one!.attempts.slice(1).entries()) {
         const before = one!.attempts[i]!;
         if (this.model.triedNow.has(`${one!.id} ${i + 2}`)) continue;

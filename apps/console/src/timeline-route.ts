@@ -52,33 +52,26 @@ interface LoadedEvent {
 }
 
 function serializeTimeline(loaded: readonly LoadedEvent[], retentionMs: number): schemas.Timeline['data'] {
-  const items = loaded.map(({ stored: { ref, event, acceptedAtMs }, deliveries, more }) => {
-    const facts = sessionFacts(event);
-    const { sessionId } = facts;
-    const createdAtMs = Date.parse(event.createdAt);
-    return {
-      id: ref,
-      event,
-      facts,
-      sessionId,
-      environment: event.environment,
-      createdAtMs,
-      acceptedAtMs,
-      deliveries,
-      more,
-    };
-  });
+  const items = loaded.map(({ stored: { ref: id, event, acceptedAtMs }, ...rest }) => ({
+    ...sessionFacts(event),
+    ...rest,
+    id,
+    event,
+    environment: event.environment,
+    createdAtMs: Date.parse(event.createdAt),
+    acceptedAtMs,
+  }));
   const late = outOfOrder(items);
-  return items.map(({ id: ref, event, facts, acceptedAtMs, deliveries, more }) => ({
+  return items.map(({ id: ref, event, deliveries, more, ...item }) => ({
     id: event.id,
     type: event.type,
     environment: event.environment,
     created_at: event.createdAt,
-    accepted_at: instant(acceptedAtMs),
-    session_id: facts.sessionId,
-    session_status: facts.status,
-    reference: facts.reference,
-    user_id: facts.userId,
+    accepted_at: instant(item.acceptedAtMs),
+    session_id: item.sessionId,
+    session_status: item.status,
+    reference: item.reference,
+    user_id: item.userId,
     out_of_order: late.events.has(ref),
     deliveries: deliveries.map((delivery) => ({
       ...serializeDelivery(delivery, retentionMs),

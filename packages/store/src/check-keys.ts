@@ -23,6 +23,7 @@ function fixedKeys(store: Store): [key: string, type: string][] {
     [keys.failingKey(prefix), 'zset'],
     [keys.activeReplaysKey(prefix), 'set'],
     [keys.activeBatchesKey(prefix), 'set'],
+    [keys.openReplaysKey(prefix), 'zset'],
     [keys.auditKey(prefix), 'stream'],
     [keys.noticesKey(prefix), 'stream'],
     [keys.subscriptionChangesKey(prefix), 'stream'],

@@ -55,6 +55,11 @@ const MAX_EVENT_AT_ONCE = 16_384;
 export const DELIVERY_FIELDS = ['st', 'g', 'x', 'e', 'c', 'n', 'k', 'o', 's'];
 export const ADDRESS_FIELDS = ['status', 'url', 'secret', 'previous_secret', 'previous_until', 'trial'];
 
+/** The outcome of a bulk replay that has not changed for this long may lack deliveries that nobody counted. */
+export const REPLAY_QUIET_MS = 600_000;
+/** Time between two looks over the deliveries of a bulk replay that still wait: retries take hours. */
+export const REPLAY_RECOUNT_MS = 3_600_000;
+
 const text = (value: string) => `'${value}'`;
 /** The beginning of a key, up to its id. */
 const key = (withoutPrefix: string) => `prefix .. '${withoutPrefix}'`;
@@ -85,6 +90,7 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   KEY_REPLAYING: key(keys.replayingKey('')),
   KEY_REPLAYS: key(keys.replaysKey('')),
   KEY_REPLAYS_ACTIVE: key(keys.activeReplaysKey('')),
+  KEY_REPLAYS_OPEN: key(keys.openReplaysKey('')),
   KEY_REPLAYS_OF: key(keys.replaysOfKey('', '')),
   KEY_RESPONSES: key(keys.responsesKey('', '')),
   KEY_RESUMING: key(keys.resumingKey('')),
@@ -121,6 +127,8 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   ...words<AuditAction>('ACTION_', ['subscription.paused']),
   ...words<AuditAction>('ACTION_', ['subscription.resume_succeeded', 'subscription.resume_failed']),
   GRACE_MS: String(GRACE_MS),
+  REPLAY_QUIET_MS: String(REPLAY_QUIET_MS),
+  REPLAY_RECOUNT_MS: String(REPLAY_RECOUNT_MS),
   MAX_CHANGES: String(MAX_CHANGES),
   MAX_NOTICES: String(MAX_NOTICES),
   ...words('HEALTH_', HEALTH_STATES),

@@ -38,9 +38,17 @@ export async function loadExisting(store: Store, ids: readonly string[]): Promis
   return (await loadDeliveries(store, ids)).filter((delivery) => delivery !== undefined);
 }
 
+/** Those of the deliveries that exist which the entries of a stream name. */
+export async function loadEntries(store: Store, entries: readonly [string, string[]][]): Promise<StoredDelivery[]> {
+  return await loadExisting(
+    store,
+    entries.map(([, [, id = '']]) => id),
+  );
+}
+
 /**
  * The fields: e event reference, s subscription, k type and environment, st status, n attempts recorded, g generation of its job, c created,
- * x next attempt, f finished (left out where the end of the last attempt says it), r failure reason, o replay of, m attempts allowed
+ * x next attempt, f finished (left out where the end of the last attempt says it), r failure reason, o replay of, b bulk replay that has not counted it, m attempts allowed
  * (left out where it is the default), a1…aN attempts.
  */
 function decodeDelivery(id: string, record: Record<string, string>, maxAttempts: number): StoredDelivery | undefined {

@@ -94,6 +94,8 @@ export const replayDeliveriesKey = (prefix: string, replayId: string) => `${pref
  */
 export const activeReplaysKey = (prefix: string) => `${prefix}:replays_active`;
 export const replayingKey = (prefix: string) => `${prefix}:replaying`;
+/** Sorted set of the bulk replays that have made their deliveries, by the time at which maintenance looks whether all are counted. */
+export const openReplaysKey = (prefix: string) => `${prefix}:replays_open`;
 /** The bulk replays of several addresses that were started together. */
 export const replayBatchKey = (prefix: string, batchId: string) => `${prefix}:replay_batch:${batchId}`;
 /** Set of the batches of which not every replay has been started, or cancelled, for certain. */

@@ -1,7 +1,7 @@
 /** What an operator decides about a bulk replay that has begun: to continue it after its canary, or to cancel it. */
-import type { DeliveryJob, ReplayStatus } from '@posthorn/core';
+import { type DeliveryJob, isFinished, type ReplayStatus } from '@posthorn/core';
 import type { AuditNote } from './audit.ts';
-import { keptWhileUnfinishedMs, loadExisting, type StoredDelivery } from './delivery-record.ts';
+import { keptWhileUnfinishedMs, loadEntries, type StoredDelivery } from './delivery-record.ts';
 import { keepEvent } from './events.ts';
 import * as keys from './keys.ts';
 import { streamLimits } from './new-deliveries.ts';
@@ -70,17 +70,12 @@ export async function unattempted(store: Store, replayId: string): Promise<Unatt
   if (status !== ('cancelled' satisfies ReplayStatus)) return undefined;
   const key = keys.replayDeliveriesKey(prefix, replayId);
   const entries = await store.redis.xrange(key, swept === null ? '-' : `(${swept}`, '+', 'COUNT', STEP);
-  const existing = await loadExisting(
-    store,
-    entries.map(([, [, id = '']]) => id),
-  );
+  const existing = await loadEntries(store, entries);
   return {
     swept,
     nextSwept: entries.at(-1)?.[0] ?? swept,
     isLast: entries.length < STEP,
-    deliveries: existing.filter(
-      ({ status, attemptCount }) => attemptCount === 0 && status !== 'failed' && status !== 'succeeded',
-    ),
+    deliveries: existing.filter(({ status, attemptCount }) => attemptCount === 0 && !isFinished(status)),
   };
 }
 

@@ -1,6 +1,7 @@
 /** What becomes of a bulk replay's deliveries, its filters, its canary and its cancellation, on a real Redis. */
 import { describe, expect, it } from '@jest/globals';
-import { partitionOf, type ReplayFilter } from '@posthorn/core';
+import { partitionOf, partitionOfId, type ReplayFilter, type Verdict } from '@posthorn/core';
+import { REPLAY_QUIET_MS, REPLAY_RECOUNT_MS } from './constants.ts';
 import {
   activeReplays,
   cancelReplay,
@@ -11,7 +12,9 @@ import {
   endUnattempted,
   listDeliveries,
   loadReplays,
+  openReplays,
   releaseDeliveries,
+  stepRecount,
   stepReplay,
   type Unattempted,
   unattempted,
@@ -93,6 +96,67 @@ describe('the outcome of a bulk replay', () => {
     expect(await activeOf(id)).toEqual([replayId]);
     expect(await run(replayId)).toMatchObject({ status: 'done', replayed: 5, outcome: { unknown: 3, waiting: 2 } });
     expect(await activeOf(id)).toEqual([]);
+  });
+});
+
+describe('deliveries that a worker of an earlier version has ended', () => {
+  /** Ends a delivery as a script does that counts nothing. */
+  const endUncounted = async (id: string, replayId: string, verdict?: Verdict) => {
+    const key = `${store.prefix}:{${partitionOfId(id, store.partitions)}}:delivery:${id}`;
+    await store.redis.hdel(key, 'b');
+    await end(id, verdict);
+    await store.redis.hset(key, 'b', replayId);
+  };
+  const look = async (subscriptionId: string) => {
+    const due = await openReplays(store, partitionOf(subscriptionId, store.partitions), time.nowMs);
+    for (const id of due) while (await stepRecount(store, id, time.nowMs));
+    return due;
+  };
+  it('are counted once the outcome has not changed for ten minutes, each once', async () => {
+    const { id } = await subscribe();
+    await manyFailed(id, 204);
+    const replayId = await start(id);
+    await run(replayId);
+    const made = await listed(replayId);
+    await end(made[0]!, { kind: 'succeeded' });
+    await endUncounted(made[1]!, replayId, { kind: 'succeeded' });
+    await endUncounted(made[2]!, replayId);
+    await endUncounted(made[203]!, replayId);
+    expect(await look(id)).toEqual([]);
+    time.nowMs += REPLAY_QUIET_MS;
+    expect(await look(id)).toEqual([replayId]);
+    expect((await read(replayId)).outcome).toMatchObject({ delivered: 1, failed: 0, waiting: 203 });
+    await end(made[3]!, { kind: 'succeeded' });
+    time.nowMs += REPLAY_QUIET_MS;
+    // It has changed since.
+    await look(id);
+    expect((await read(replayId)).outcome).toMatchObject({ delivered: 2, failed: 0, waiting: 202 });
+    time.nowMs += REPLAY_QUIET_MS;
+    const [first] = await openReplays(store, partitionOf(id, store.partitions), time.nowMs);
+    const steps = await Promise.all(Array.from({ length: 3 }, () => stepRecount(store, first!, time.nowMs)));
+    expect(steps.filter(Boolean)).toEqual([true]);
+    await look(id);
+    expect((await read(replayId)).outcome).toEqual({ delivered: 3, failed: 2, cancelled: 0, waiting: 199, unknown: 0 });
+    time.nowMs += REPLAY_RECOUNT_MS - 1;
+    expect(await look(id)).toEqual([]);
+    for (const made of (await listed(replayId)).slice(4, 203)) await end(made, { kind: 'succeeded' });
+    time.nowMs += 1;
+    expect(await look(id)).toEqual([replayId]);
+    expect((await read(replayId)).outcome).toMatchObject({ delivered: 202, failed: 2, waiting: 0 });
+    time.nowMs += REPLAY_RECOUNT_MS;
+    expect(await look(id)).toEqual([]);
+  });
+  it('do not keep a replay whose record has expired', async () => {
+    const { id } = await subscribe();
+    await failed(id);
+    const replayId = await start(id);
+    await run(replayId);
+    const prefix = `${store.prefix}:{${partitionOf(id, store.partitions)}}`;
+    await store.redis.del(`${prefix}:replay:${replayId}`);
+    time.nowMs += REPLAY_QUIET_MS;
+    expect(await look(id)).toEqual([replayId]);
+    expect(await look(id)).toEqual([]);
+    expect(await store.redis.exists(`${prefix}:replay:${replayId}`)).toBe(0);
   });
 });
 

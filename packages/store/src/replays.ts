@@ -13,7 +13,7 @@ import {
   type ReplayStatus,
 } from '@posthorn/core';
 import type { AuditNote } from './audit.ts';
-import { keptWhileUnfinishedMs, loadExisting, type StoredDelivery } from './delivery-record.ts';
+import { keptWhileUnfinishedMs, loadEntries, loadExisting, type StoredDelivery } from './delivery-record.ts';
 import { keepIfExists } from './events.ts';
 import * as keys from './keys.ts';
 import { streamLimits } from './new-deliveries.ts';
@@ -206,12 +206,7 @@ async function findNext(store: Store, replay: Replay, cursor: string | null, lim
 async function endCanary(store: Store, replayId: string, nowMs: number): Promise<boolean> {
   const prefix = keys.prefixOfId(store, replayId);
   const entries = await store.redis.xrange(keys.replayDeliveriesKey(prefix, replayId), '-', '+');
-  const verdict = judgeCanary(
-    await loadExisting(
-      store,
-      entries.map(([, [, id = '']]) => id),
-    ),
-  );
+  const verdict = judgeCanary(await loadEntries(store, entries));
   if (verdict === undefined) return false;
   const hasPassed = verdict === 'passed';
   const values = { id: replayId, hasPassed, nowMs, retentionMs: store.retentionMs };

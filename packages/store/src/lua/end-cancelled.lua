@@ -1,12 +1,14 @@
 -- One step of a cancellation: ends those of a bulk replay's deliveries that have had no attempt and no newer job, and moves on. `taken`
--- says how many others a worker has in flight: a later sweep looks at them again. Returns 1 where another step is to be done at once.
+-- says how many others a worker has in flight: a later sweep looks at them again. Returns 1 where another step is to be done at once, otherwise
+-- 0, and the ids of the deliveries that it ended.
 --@include status
 --@include fail
 --@include replay-end
 
 local key = KEY_REPLAY .. id
 local record = call('HMGET', key, 'status', 'swept')
-if record[1] ~= REPLAY_CANCELLED or (record[2] or '') ~= swept then return 0 end
+if record[1] ~= REPLAY_CANCELLED or (record[2] or '') ~= swept then return {0} end
+local result = {0}
 for deliveryId, generation in deliveries do
   local found = call('HMGET', KEY_DELIVERY .. deliveryId, 'st', 's', 'c', 'g', 'n')
   local st, sub = found[1], found[2]
@@ -15,13 +17,15 @@ for deliveryId, generation in deliveries do
     call('ZREM', KEY_HELD .. sub, deliveryId)
     call('ZREM', KEY_PARKED .. sub, deliveryId)
     call('ZREM', KEY_OVERDUE .. sub, deliveryId)
+    result[#result + 1] = deliveryId
   end
 end
 local takenInAll = call('HINCRBY', key, 'taken', taken)
 if not isLast then
   call('HSET', key, 'swept', nextSwept)
-  return 1
+  result[1] = 1
+  return result
 end
 call('HDEL', key, 'swept', 'taken')
 if takenInAll == 0 then endReplay(id, REPLAY_CANCELLED, call('HGET', key, 'finished_at'), retentionMs) end
-return 0
+return result

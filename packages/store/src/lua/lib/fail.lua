@@ -15,7 +15,7 @@ local function fail(id, st, sub, created, reason, nowMs, expiresAtMs, retentionM
   call('ZREMRANGEBYSCORE', failed, '-inf', nowMs - 2 * retentionMs - GRACE_MS)
   call('PEXPIREAT', failed, expiresAtMs)
   local replayId = call('HGET', key, 'b')
-  if replayId then countOutcome(replayId, reason == REASON_CANCELLED and 'cancelled' or 'failed') end
+  if replayId then countOutcome(replayId, id, reason == REASON_CANCELLED and 'cancelled' or 'failed') end
   if reason ~= REASON_SUBSCRIPTION_DELETED and reason ~= REASON_CANCELLED then
     notify(nowMs, NOTICE_DELIVERY_FAILED, 's', sub, 'd', id, 'w', reason)
   end

@@ -13,7 +13,10 @@ local function succeed(id, found, number, attempt, expiresAtMs, maxAttempts, res
   call('ZADD', INDEX_SUCCEEDED, found[4], id)
   call('ZREM', st == PENDING and INDEX_PENDING or st == WAITING_FOR_RETRY and INDEX_WAITING_FOR_RETRY or INDEX_HELD, id)
   local replayKey = found[6] and KEY_REPLAY .. found[6]
-  if replayKey and call('EXISTS', replayKey) == 1 then call('HINCRBY', replayKey, 'delivered', 1) end
+  if replayKey and call('EXISTS', replayKey) == 1 then
+    call('HINCRBY', replayKey, 'delivered', 1)
+    call('HDEL', key, 'b')
+  end
   local subscription = KEY_SUBSCRIPTION .. sub
   local address = call('HMGET', subscription, 'consecutive_failures', 'status', 'trial')
   if address[1] and address[1] ~= '0' then call('HSET', subscription, 'consecutive_failures', 0) end
