@@ -87,6 +87,7 @@ describe('among 10,000 subscriptions', () => {
     await page.waitForURL('**/subscriptions?health=failing&sort=worst');
     const rows = page.getByRole('table', { name: 'Subscriptions' }).locator('tbody tr');
     await rows.first().getByText('Failing').waitFor();
+    await rows.first().getByText('503 since').waitFor();
     await rows.getByRole('link', { name: to.url }).waitFor();
     await look(operator, 'directory-failing');
     await page.getByRole('combobox', { name: 'Health' }).click();

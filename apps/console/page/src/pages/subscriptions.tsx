@@ -1,5 +1,5 @@
 /** All subscriptions: searched, filtered by status and environment, sorted, page by page. */
-import { Button, Group, Select } from '@mantine/core';
+import { Button, Group, Select, Text } from '@mantine/core';
 import type { Subscription } from '@posthorn/operator-api';
 import { IconPlus } from '@tabler/icons-react';
 import { Link } from 'react-router';
@@ -31,7 +31,7 @@ const healths = [
 const columns: Column<Subscription>[] = [
   {
     header: 'Address',
-    cell: ({ id, url, description }) => (
+    cell: ({ id, url, description, health: { state, verdict } }) => (
       <>
         <RowLink to={`/subscriptions/${id}`} fw={500} truncate title={url}>
           {url}
@@ -40,6 +40,11 @@ const columns: Column<Subscription>[] = [
           <Note size="xs" truncate>
             {description}
           </Note>
+        )}
+        {state === 'failing' && (
+          <Text size="xs" truncate {...(verdict !== null && { title: verdict })}>
+            {verdict}
+          </Text>
         )}
       </>
     ),
