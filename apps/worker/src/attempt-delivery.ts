@@ -210,7 +210,7 @@ function report(
   paused: boolean,
 ): void {
   metrics.attempted(attempt, verdict, begun);
-  counts.attempted({ ...begun, deliveryId: job.deliveryId }, attempt, labelOf(attempt, result));
+  counts.attempted(job.deliveryId, begun, attempt, labelOf(attempt, result));
   const status = verdict.kind === 'retry' ? 'waiting_for_retry' : verdict.kind;
   tail.attempted(job.deliveryId, begun, attempt, status);
   logger.info(

@@ -5,9 +5,8 @@ import { type AddressCounts, addCounts, type Counts, SLOW_MS, type Store } from 
 
 export type AttemptCounts = ReturnType<typeof createAttemptCounts>;
 
-/** The delivery that was attempted, and the address that it went to. */
+/** The address that an attempt went to, and when its delivery was made. */
 export interface Attempted {
-  deliveryId: string;
   subscriptionId: string;
   url: string;
   createdAtMs: number;
@@ -25,7 +24,12 @@ export function createAttemptCounts(store: Store, clock: Clock) {
     /** Attempts in flight now. */
     inFlight: 0,
     /** Counts an attempt that was recorded. `label` names the error, if there was one. */
-    attempted({ deliveryId, subscriptionId, url, createdAtMs }: Attempted, attempt: Attempt, label: string): void {
+    attempted(
+      deliveryId: string,
+      { subscriptionId, url, createdAtMs }: Attempted,
+      attempt: Attempt,
+      label: string,
+    ): void {
       const { number: attemptNumber, startedAtMs, durationMs } = attempt;
       const endedAtMs = startedAtMs + durationMs;
       const outcome = attempt.error === null ? 'succeeded' : 'failed';

@@ -4,9 +4,18 @@ import { LRUCache } from 'lru-cache';
 
 const privateIps = new LRUCache<string, boolean>({ max: 10_000, memoMethod: (ip) => checkIp(ip, []) !== null });
 
+/** Parsing a URL costs as much as signing a delivery. */
+const parsed = new LRUCache<string, { host: string; port: string }>({
+  max: 10_000,
+  memoMethod(url) {
+    const { host = url, port = '' } = URL.parse(url) ?? {};
+    return { host, port };
+  },
+});
+
 /** The host of a URL, with its port unless it is the default one. */
 export function hostOf(url: string): string {
-  return URL.parse(url)?.host ?? url;
+  return parsed.memo(url).host;
 }
 
 /**
@@ -14,5 +23,5 @@ export function hostOf(url: string): string {
  * run on one machine there.
  */
 export function ipOf(ip: string, url: string): string {
-  return privateIps.memo(ip) ? `${ip} ${URL.parse(url)?.port}` : ip;
+  return privateIps.memo(ip) ? `${ip} ${parsed.memo(url).port}` : ip;
 }

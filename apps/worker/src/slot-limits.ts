@@ -78,18 +78,20 @@ export function createLimits({ total, perAddress, perHost, now }: LimitOptions, 
   const fastHostLimit = Math.max(perHost, atLeastOne(total * FAST_HOST_SHARE));
   const slowHostLimit = atLeastOne(perHost * (1 - NEW_SHARE));
 
-  const isStalled = ({ inFlight }: Address | Group) => {
-    for (const { acquiredAtMs } of inFlight) return now() - acquiredAtMs > SLOW_MS;
+  const isStalled = ({ inFlight }: Address | Group, nowMs: number) => {
+    for (const { acquiredAtMs } of inFlight) return nowMs - acquiredAtMs > SLOW_MS;
     return false;
   };
-  const isSlow = (address: Address) => (address.meanMs ?? 0) > SLOW_MS || isStalled(address);
-  const isFast = (where: Address | Group) => where.meanMs !== undefined && where.meanMs < FAST_MS && !isStalled(where);
+  const isSlow = (address: Address, nowMs = now()) => (address.meanMs ?? 0) > SLOW_MS || isStalled(address, nowMs);
+  const isFast = (where: Address | Group, nowMs: number) =>
+    where.meanMs !== undefined && where.meanMs < FAST_MS && !isStalled(where, nowMs);
 
   /** Slots of addresses that are not slow, except the first slot of each known address. */
   const furtherSlots = () => {
     let slots = 0;
+    const nowMs = now();
     for (const address of busy) {
-      if (!isSlow(address)) slots += address.inFlight.size - (address.meanMs === undefined ? 0 : 1);
+      if (!isSlow(address, nowMs)) slots += address.inFlight.size - (address.meanMs === undefined ? 0 : 1);
     }
     return slots;
   };
@@ -97,13 +99,14 @@ export function createLimits({ total, perAddress, perHost, now }: LimitOptions, 
   const countSlow = () => {
     let count = 0;
     let slots = 0;
+    const nowMs = now();
     for (const address of busy) {
-      if (!isSlow(address)) continue;
+      if (!isSlow(address, nowMs)) continue;
       count += 1;
       slots += address.inFlight.size;
     }
     for (const address of waitingSlow) {
-      if (now() - address.refusedAtMs > WAITING_MS || busy.has(address)) waitingSlow.delete(address);
+      if (nowMs - address.refusedAtMs > WAITING_MS || busy.has(address)) waitingSlow.delete(address);
       else count += 1;
     }
     return { count, slots };
@@ -131,19 +134,20 @@ export function createLimits({ total, perAddress, perHost, now }: LimitOptions, 
     return { free: Math.min(free, first + Math.max(0, furtherLimit - furtherSlots())), waitsFor: 'any' };
   };
 
-  const countsAsFast = (address: Address, group: Group) =>
-    isFast(address) || (address.meanMs === undefined && isFast(group));
+  const countsAsFast = (address: Address, group: Group, nowMs = now()) =>
+    isFast(address, nowMs) || (address.meanMs === undefined && isFast(group, nowMs));
   /** How many more slots of a host or an IP (or of all) the address may acquire. */
   const capacityIn = (group: Group, address: Address): number => {
     if (group === all) return capacityOf(address).free;
-    if (countsAsFast(address, group)) return fastHostLimit - group.inFlight.size;
+    const nowMs = now();
+    if (countsAsFast(address, group, nowMs)) return fastHostLimit - group.inFlight.size;
     let others = 0;
     let isShared = false;
     for (const { address: other } of group.inFlight) {
       if (other !== address) isShared = true;
-      if (!countsAsFast(other, group)) others += 1;
+      if (!countsAsFast(other, group, nowMs)) others += 1;
     }
-    return (isShared && isSlow(address) ? slowHostLimit : perHost) - others;
+    return (isShared && isSlow(address, nowMs) ? slowHostLimit : perHost) - others;
   };
 
   return { capacityOf, capacityIn, countsAsFast, isSlow };
