@@ -8,6 +8,7 @@ import {
   giveUpLease,
   holdLease,
   loadReplays,
+  partitionsWithNotices,
   removeNotices,
   type Store,
   type WaitingNotice,
@@ -92,7 +93,9 @@ function createNotifier(context: NoticeContext, partitions: readonly number[]) {
 
   const canPost = () => performance.now() >= notBeforeMs;
   return async (): Promise<void> => {
+    const withNotices = await partitionsWithNotices(store);
     for (const partition of partitions) {
+      if (!withNotices.has(partition)) continue;
       const [oldest] = await waitingNotices(store, partition, 1, {});
       if (!oldest) continue;
       if (context.isCutOff() && !canPost()) {

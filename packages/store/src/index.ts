@@ -58,9 +58,12 @@ export {
   clearDeletedSubscription,
   closingSubscriptions,
   expectedJobs,
+  freeLeases,
   giveUpLease,
   heldBefore,
   holdLease,
+  partitionsWithNotices,
+  partitionsWithWork,
   pruneFinished,
   unfinishedDeliveries,
 } from './upkeep.ts';

@@ -1,5 +1,6 @@
 /** Maintenance of the stored data: leases, pruning, lost jobs, deleted subscriptions. The loop that calls it is the worker's. */
 import { type DeliveryJob, type DeliveryStatus, isFinished } from '@posthorn/core';
+import { Cluster } from 'ioredis';
 import { keptWhileUnfinishedMs, loadExisting, type StoredDelivery } from './delivery-record.ts';
 import * as keys from './keys.ts';
 import type { Position } from './page.ts';
@@ -23,6 +24,48 @@ export async function holdLease(
 export async function giveUpLease(store: Store, duty: keys.Duty, partition: number, holder: string): Promise<void> {
   const key = keys.leaseKey(keys.partitionPrefix(store, partition), duty);
   if ((await store.redis.get(key)) === holder) await store.redis.del(key);
+}
+
+/**
+ * Those of the partitions whose lease nobody has, or `holder`. One command, except in a Cluster: there it returns all, since asking costs as
+ * much as trying to acquire.
+ */
+export async function freeLeases(
+  store: Store,
+  duty: keys.Duty,
+  partitions: readonly number[],
+  holder: string,
+): Promise<number[]> {
+  if (partitions.length < 2 || store.redis instanceof Cluster) return [...partitions];
+  const holders = await store.redis.mget(
+    partitions.map((number) => keys.leaseKey(keys.partitionPrefix(store, number), duty)),
+  );
+  return partitions.filter((_, i) => holders[i] === null || holders[i] === holder);
+}
+
+/** The partitions in which any of these keys exists. One command if none does, except in a Cluster, where each partition costs one. */
+async function partitionsWith(store: Store, keysOf: (prefix: string) => string[]): Promise<ReadonlySet<number>> {
+  const all = keys.allPrefixes(store).map(keysOf);
+  if (!(store.redis instanceof Cluster) && (await store.redis.exists(all.flat())) === 0) return new Set();
+  const counts = await Promise.all(all.map((some) => store.redis.exists(some)));
+  return new Set(counts.flatMap((count, partition) => (count > 0 ? [partition] : [])));
+}
+
+/** The partitions in which something waits for maintenance: deliveries to release, a trial to send, a bulk replay, retries behind first attempts. */
+export async function partitionsWithWork(store: Store): Promise<ReadonlySet<number>> {
+  return await partitionsWith(store, (prefix) => [
+    ...keys.LANES.map((lane) => keys.laneIndexKey(prefix, lane)),
+    keys.resumingKey(prefix),
+    keys.replayingKey(prefix),
+    keys.activeReplaysKey(prefix),
+    keys.activeBatchesKey(prefix),
+    keys.queueKey(prefix, 'prioritized'),
+  ]);
+}
+
+/** The partitions that have or had notices. */
+export async function partitionsWithNotices(store: Store): Promise<ReadonlySet<number>> {
+  return await partitionsWith(store, (prefix) => [keys.noticesKey(prefix)]);
 }
 
 /** Index entries checked by one script: a few milliseconds of Redis. */

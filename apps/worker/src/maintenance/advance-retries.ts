@@ -7,5 +7,6 @@ const MAX_RETRIES_PER_RUN = 100;
 export const advanceRetries = ({ producer }: DutyContext): Duty => ({
   name: 'advance_retries',
   everyMs: 1_000,
+  onlyWithWork: true,
   run: (partition) => producer.advanceRetries(partition, MAX_RETRIES_PER_RUN),
 });

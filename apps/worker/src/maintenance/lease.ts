@@ -1,6 +1,6 @@
 /** Decides in which partitions this process does maintenance: in those whose lease it holds. */
 import type { Logger } from '@posthorn/runtime';
-import { giveUpLease, holdLease, type Store } from '@posthorn/store';
+import { freeLeases, giveUpLease, holdLease, type Store } from '@posthorn/store';
 
 export interface LeaseOptions {
   store: Store;
@@ -18,6 +18,8 @@ export type Lease = ReturnType<typeof createLease>;
 
 /** A lease that is not renewed expires after this, for example because its process died. */
 const LEASE_MS = 5_000;
+/** A lease that was renewed more recently than this is left alone: with a renewal every second, each is renewed every other time. */
+const RENEW_AFTER_MS = 1_500;
 /** A process in which a duty has not succeeded in a partition for this long hands the lease over. */
 const MAX_FAILING_MS = 300_000;
 /** After handing a lease over, a process leaves it to others for this long: they try to acquire it every second. */
@@ -40,16 +42,15 @@ export function createLease({ store, logger, partitions, holder, duties, elapsed
     leases.delete(partition);
     await giveUpLease(store, 'maintenance', partition, holder);
   };
-  const renew = async (partition: number) => {
-    // Read before the call to Redis: the lease must not last longer here than there.
-    const nowMs = elapsedMs();
-    if (nowMs < (notBeforeMs.get(partition) ?? 0)) return;
+  const renew = async (partition: number, nowMs: number) => {
     const held = current(partition);
     const failing = duties.filter((duty) => nowMs - (held?.succeededAtMs.get(duty) ?? nowMs) > MAX_FAILING_MS);
     if (failing.length > 0) {
       notBeforeMs.set(partition, nowMs + HAND_OVER_MS);
       logger.warn({ partition, duties: failing }, 'maintenance.handed_over');
       await release(partition);
+    } else if (held && nowMs < held.expiresAtMs - LEASE_MS + RENEW_AFTER_MS) {
+      return;
     } else if (await holdLease(store, 'maintenance', partition, holder, LEASE_MS)) {
       const succeededAtMs = held?.succeededAtMs ?? new Map(duties.map((duty) => [duty, nowMs]));
       leases.set(partition, { expiresAtMs: nowMs + LEASE_MS, succeededAtMs });
@@ -64,8 +65,14 @@ export function createLease({ store, logger, partitions, holder, duties, elapsed
     succeeded: (duty: string, partition: number) => void leases.get(partition)?.succeededAtMs.set(duty, elapsedMs()),
     /** Acquires every lease that is free and renews those held. To be called more often than leases expire. */
     async renew(): Promise<void> {
+      // Read before the calls to Redis: a lease must not last longer here than there.
+      const nowMs = elapsedMs();
+      const allowed = partitions.filter((partition) => nowMs >= (notBeforeMs.get(partition) ?? 0));
+      const held = allowed.filter((partition) => current(partition));
+      const others = allowed.filter((partition) => !held.includes(partition));
+      const renewAll = (some: readonly number[]) => Promise.all(some.map((partition) => renew(partition, nowMs)));
       // All at once: one partition that does not respond must not let the leases of the others expire.
-      await Promise.all(partitions.map(renew));
+      await Promise.all([renewAll(held), freeLeases(store, 'maintenance', others, holder).then(renewAll)]);
     },
     /** Releases every lease held. */
     async release(): Promise<void> {

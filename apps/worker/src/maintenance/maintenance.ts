@@ -1,7 +1,7 @@
 /** Runs the maintenance duties: each is a service with its own interval, errors and metrics. */
 import { StorageUnavailable } from '@posthorn/core';
-import { createRepeating, type Service } from '@posthorn/runtime';
-import { allPartitions } from '@posthorn/store';
+import { createRepeating, type Service, shareResult } from '@posthorn/runtime';
+import { allPartitions, partitionsWithWork } from '@posthorn/store';
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { advanceRetries } from './advance-retries.ts';
 import { closeDeleted } from './close-deleted.ts';
@@ -21,6 +21,8 @@ export interface MaintenanceContext extends DutyContext {
 }
 
 const RENEW_EVERY_MS = 1_000;
+/** How long the duties share what was found when one of them looked for work. Shorter than the shortest interval of a duty. */
+const WORK_KNOWN_MS = 400;
 /** A duty that fails in each run is logged once in this time; the metric counts every error. */
 const LOG_EVERY_MS = 10_000;
 
@@ -61,8 +63,9 @@ export function createMaintenance(context: MaintenanceContext): Service[] {
     onStop: lease.release,
     logger,
   });
+  const withWork = shareResult(() => partitionsWithWork(store), WORK_KNOWN_MS);
   const services = duties.map((duty) => {
-    const run = createDutyRunner(duty, partitions, lease, metrics, logger);
+    const run = createDutyRunner(duty, { partitions, lease, withWork, metrics, logger });
     return createRepeating({ name: `maintenance ${duty.name}`, everyMs: duty.everyMs, run, logger });
   });
   return [leaseService, ...services];
@@ -93,14 +96,18 @@ function createMaintenanceMetrics(registry: Registry, countPartitions: () => num
   return { lastSuccess, errors };
 }
 
+interface RunnerContext {
+  partitions: readonly number[];
+  lease: Lease;
+  /** Resolves to the partitions in which something waits. */
+  withWork: () => Promise<ReadonlySet<number>>;
+  metrics: ReturnType<typeof createMaintenanceMetrics>;
+  logger: DutyContext['logger'];
+}
+
 /** One run of a duty over the partitions of this process. An error in one partition does not affect the next. */
-function createDutyRunner(
-  duty: Duty,
-  partitions: readonly number[],
-  lease: Lease,
-  { lastSuccess, errors }: ReturnType<typeof createMaintenanceMetrics>,
-  logger: DutyContext['logger'],
-) {
+function createDutyRunner(duty: Duty, { partitions, lease, withWork, metrics, logger }: RunnerContext) {
+  const { lastSuccess, errors } = metrics;
   const labels = { duty: duty.name };
   let lastLogMs = Number.NEGATIVE_INFINITY;
   const logFailure = (err: unknown, partition: number) => {
@@ -116,7 +123,7 @@ function createDutyRunner(
       if (!lease.holds(partition)) continue;
       runs += 1;
       try {
-        await duty.run(partition);
+        if (!duty.onlyWithWork || (await withWork()).has(partition)) await duty.run(partition);
         lease.succeeded(duty.name, partition);
       } catch (err) {
         failures += 1;

@@ -16,6 +16,7 @@ export const releaseAtRate =
   (context: DutyContext): Duty => ({
     name: `release_${lane}`,
     everyMs: AT_RATE_EVERY_MS,
+    onlyWithWork: true,
     async run(partition) {
       const limit = Math.max(1, Math.round((context.releasePerSecond * AT_RATE_EVERY_MS) / 1000));
       for (const subscriptionId of await addressesToRelease(context.store, partition, lane)) {
@@ -32,6 +33,7 @@ export const releaseAtRate =
 export const releaseParked = (context: DutyContext): Duty => ({
   name: 'release_parked',
   everyMs: PARKED_EVERY_MS,
+  onlyWithWork: true,
   async run(partition) {
     const waiting = await addressesToRelease(context.store, partition, 'parked');
     for (let left = Math.min(waiting.length, MAX_PARKED_PER_RUN); left > 0; left--) {

@@ -13,6 +13,7 @@ const MAX_STEPS_PER_RUN = 20;
 export const runReplays = ({ store, producer, clock }: DutyContext): Duty => ({
   name: 'run_replays',
   everyMs: 1_000,
+  onlyWithWork: true,
   async run(partition) {
     for (const id of await activeBatches(store, partition)) await stepBatch(store, id, clock.now());
     let running = await activeReplays(store, partition);

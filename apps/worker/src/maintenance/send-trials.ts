@@ -7,6 +7,7 @@ import type { Duty, DutyContext } from './duty.ts';
 export const sendTrials = (context: DutyContext): Duty => ({
   name: 'send_trials',
   everyMs: 500,
+  onlyWithWork: true,
   async run(partition) {
     for (const subscriptionId of await resumingAddresses(context.store, partition)) {
       await sendTrial(context, subscriptionId, context.clock.now());
