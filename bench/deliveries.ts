@@ -1,4 +1,7 @@
-/** Deliveries per second and CPU per delivery: one worker process empties a backlog, Posthorn and the plain baseline in turns. */
+/**
+ * Deliveries per second and CPU per delivery: one worker process empties a backlog, the plain baseline and Posthorn with one and with 16
+ * partitions in turns. What a worker costs that has nothing to do.
+ */
 import { randomUUID } from 'node:crypto';
 import { ENVIRONMENTS, SESSION_EVENT_TYPES } from '@posthorn/core';
 import { Queue } from 'bullmq';
@@ -13,19 +16,52 @@ interface Run {
   redisCpuUs: number;
 }
 
-/** Medians of `rounds` runs of `count` deliveries each, for both; Redis's CPU includes adding the deliveries. */
+const PARTITIONS = 16;
+/** How long an idle worker is watched. */
+const IDLE_MS = 10_000;
+
+/** What an idle worker costs. `commandsPerS` includes those that scripts call. */
+interface Idle {
+  cpuPercent: number;
+  commandsPerS: number;
+}
+
+/** Medians of `rounds` runs of `count` deliveries each; Redis's CPU includes adding the deliveries. */
 export async function benchDeliveries(bench: Bench, count: number, rounds: number) {
-  const runs: Record<'plain' | 'posthorn', Run[]> = { plain: [], posthorn: [] };
+  const runs: Record<'plain' | 'posthorn' | 'partitioned', Run[]> = { plain: [], posthorn: [], partitioned: [] };
   for (let round = 0; round < rounds; round++) {
     runs.plain.push(await runPlain(bench, count));
-    runs.posthorn.push(await runPosthorn(bench, count));
+    runs.posthorn.push(await runPosthorn(bench, count, 1));
+    runs.partitioned.push(await runPosthorn(bench, count, PARTITIONS));
   }
   const middle = (of: Run[]): Run => ({
     deliveriesPerS: median(of.map((run) => run.deliveriesPerS)),
     workerCpuUs: median(of.map((run) => run.workerCpuUs)),
     redisCpuUs: median(of.map((run) => run.redisCpuUs)),
   });
-  return { plain: middle(runs.plain), posthorn: middle(runs.posthorn) };
+  return {
+    plain: middle(runs.plain),
+    posthorn: middle(runs.posthorn),
+    partitioned: middle(runs.partitioned),
+    idle: await runIdle(bench),
+  };
+}
+
+async function runIdle(bench: Bench): Promise<Idle> {
+  const env = { KEY_PREFIX: `bench-${randomUUID()}`, PARTITIONS: String(PARTITIONS) };
+  const worker = await bench.startApp('worker', env);
+  const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+  const commands = async () => Number(/total_commands_processed:(\d+)/.exec(await bench.redis.info('stats'))?.[1]);
+  await wait(3_000);
+  const [before, commandsBefore] = [await processUsage(worker.child.pid!), await commands()];
+  await wait(IDLE_MS);
+  const [after, commandsAfter] = [await processUsage(worker.child.pid!), await commands()];
+  await worker.stop();
+  await bench.redis.flushdb();
+  return {
+    cpuPercent: (100 * (after.cpuUs - before.cpuUs)) / (1000 * IDLE_MS),
+    commandsPerS: (commandsAfter - commandsBefore) / (IDLE_MS / 1000),
+  };
 }
 
 async function runPlain(bench: Bench, count: number): Promise<Run> {
@@ -51,9 +87,9 @@ async function runPlain(bench: Bench, count: number): Promise<Run> {
   return run;
 }
 
-async function runPosthorn(bench: Bench, count: number): Promise<Run> {
+async function runPosthorn(bench: Bench, count: number, partitions: number): Promise<Run> {
   const receiver = await bench.start('bench/processes/receiver.ts');
-  const env = { KEY_PREFIX: `bench-${randomUUID()}` };
+  const env = { KEY_PREFIX: `bench-${randomUUID()}`, PARTITIONS: String(partitions) };
   const [ingest, operator] = [await bench.startApp('ingest', env), await bench.startApp('console', env)];
   // Each event goes to one address, as in the plain run: an address gets one event type of one environment.
   const topics = SESSION_EVENT_TYPES.flatMap((type) => ENVIRONMENTS.map((environment) => ({ type, environment })));
