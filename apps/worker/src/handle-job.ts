@@ -21,7 +21,11 @@ export async function handleJob(context: AttemptContext, job: DeliveryJob, taken
   // The queue is paused; this job was fetched before.
   if (context.outages.current()) return { kind: 'snoozed', untilMs: context.clock.now() + AFTER_OUTAGE_MS };
   const slot = await context.slots.acquireSoon(job.subscriptionId);
-  if (!slot) return await park(context, job);
+  if (!slot) {
+    const isCrowded = context.slots.isFullButFast(job.subscriptionId);
+    const parked = await park(context, job);
+    return isCrowded ? { kind: 'done', isCrowded } : parked;
+  }
   let attempted: Attempted | undefined;
   let capacities: Capacity[] = [];
   try {
@@ -42,7 +46,7 @@ function failedOf(outcome: Attempted['outcome'] | undefined): boolean | undefine
   return outcome.kind !== 'done';
 }
 
-async function park(context: AttemptContext, job: DeliveryJob): Promise<JobOutcome> {
+async function park(context: AttemptContext, job: DeliveryJob): Promise<{ kind: 'done' }> {
   const lane = await parkDelivery(context.store, job, context.clock.now(), context.outages.endedAtMs());
   // A slot that was released before the delivery was in the lane could not find it there.
   if (lane === 'parked' && context.slots.canAcquire(job.subscriptionId)) {

@@ -156,6 +156,7 @@ export function createConsumer<J extends { id: string }>(options: ConsumerOption
       onError(error);
       return { kind: 'retry', delayMs: AFTER_ERROR_MS, reason: 'internal error' };
     });
+    if (outcome.kind === 'done' && outcome.isCrowded) partitions.foundCrowded(partition);
     if (!ended) {
       const settle = () =>
         outcome.kind === 'done'

@@ -1,9 +1,12 @@
 /** Waits for the markers that BullMQ sets when a job is added to an empty queue or is due later. */
 import { Cluster, type Redis } from 'ioredis';
+import { QUEUE_NAME } from './job.ts';
 import type { Partition, Partitions } from './partitions.ts';
 
 /** A reply that is later than the timeout by this is not coming: the connection was lost unnoticed. */
 const OVERDUE_MS = 2_000;
+/** Timeout while some partitions are not watched, because they have jobs: they are watched from the next wait on. */
+const PARTIAL_WAIT_MS = 250;
 /** Pause after an error. */
 const RETRY_MS = 1_000;
 
@@ -27,7 +30,7 @@ export function createMarkers(options: MarkersOptions) {
   const groups = redis instanceof Cluster ? partitions.all.map((one) => [one]) : [[...partitions.all]];
   const waits = groups.map((group) => createWait(group, options));
   return {
-    /** Starts to wait for the partitions of each connection, if all of them are empty. */
+    /** Starts to wait for the empty partitions of each connection. */
     wait(): void {
       for (const wait of waits) wait.begin();
     },
@@ -39,13 +42,16 @@ export function createMarkers(options: MarkersOptions) {
 
 function createWait(group: readonly Partition[], options: MarkersOptions) {
   const { redis, canTake, changed, onError } = options;
-  const keys = group.map(({ index }) => `${options.partitionPrefixes[index]}:deliveries:marker`);
+  const keyOf = ({ index }: Partition) => `${options.partitionPrefixes[index]}:${QUEUE_NAME}:marker`;
   let connection: Redis | Cluster | undefined;
   let isWaiting = false;
   let isClosed = false;
 
   /** Resolves to the reply, or undefined after the timeout. */
-  const pop = async (timeoutMs: number): Promise<[key: string, member: string, score: string] | undefined> => {
+  const pop = async (
+    keys: string[],
+    timeoutMs: number,
+  ): Promise<[key: string, member: string, score: string] | undefined> => {
     connection ??= redis instanceof Cluster ? redis.duplicate() : redis.duplicate();
     if (connection.listenerCount('error') === 0) connection.on('error', onError);
     const popped = connection.bzpopmin(...keys, timeoutMs / 1000);
@@ -63,18 +69,20 @@ function createWait(group: readonly Partition[], options: MarkersOptions) {
     return undefined;
   };
 
-  const waitOnce = async () => {
-    const untilMs = Math.min(...group.map(({ askAgainAtMs }) => askAgainAtMs));
-    const popped = await pop(Math.max(1, untilMs - Date.now()));
+  const waitOnce = async (watched: readonly Partition[]) => {
+    const untilMs = Math.min(...watched.map(({ askAgainAtMs }) => askAgainAtMs));
+    const timeoutMs = Math.max(1, untilMs - Date.now());
+    const isPartial = watched.length < group.length;
+    const popped = await pop(watched.map(keyOf), isPartial ? Math.min(timeoutMs, PARTIAL_WAIT_MS) : timeoutMs);
     if (popped) await handle(popped);
     const nowMs = Date.now();
-    for (const partition of group) {
+    for (const partition of watched) {
       if (partition.state === 'empty' && partition.askAgainAtMs <= nowMs) partition.state = 'unknown';
     }
   };
 
   const handle = async ([key, , score]: [string, string, string]) => {
-    const partition = group[keys.indexOf(key)];
+    const partition = group.find((one) => keyOf(one) === key);
     // Another worker has to hear of the job, if this one may not take it any more.
     if (!canTake()) await redis.zadd(key, score, score === '0' ? '0' : '1');
     else if (partition && Number(score) <= Date.now()) partition.state = 'unknown';
@@ -83,10 +91,12 @@ function createWait(group: readonly Partition[], options: MarkersOptions) {
 
   return {
     async begin(): Promise<void> {
-      if (isWaiting || isClosed || group.some(({ state }) => state !== 'empty')) return;
+      const watched = group.filter(({ state }) => state === 'empty');
+      const isUnsure = group.some(({ state, isTaking }) => state === 'unknown' || isTaking);
+      if (isWaiting || isClosed || isUnsure || watched.length === 0) return;
       isWaiting = true;
       try {
-        await waitOnce();
+        await waitOnce(watched);
       } catch (error) {
         if (isClosed) return;
         onError(error);

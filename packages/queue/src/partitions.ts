@@ -10,10 +10,13 @@ export interface Partition {
   active: number;
   /** When it is to be asked again although no marker came: a delayed job is due, or `ASK_AGAIN_MS` have passed. */
   askAgainAtMs: number;
+  /** Until then it gets no more than an even share of the slots: its jobs are for addresses whose attempts take all slots they may have. */
+  crowdedUntilMs: number;
 }
 
 /** An empty partition is asked for jobs this often, since the process that took its marker may have died. */
 const ASK_AGAIN_MS = 5_000;
+const CROWDED_MS = 100;
 
 export type Partitions = ReturnType<typeof createPartitions>;
 
@@ -21,11 +24,19 @@ export type Partitions = ReturnType<typeof createPartitions>;
 export function createPartitions(count: number, concurrency: number) {
   const all = Array.from(
     { length: count },
-    (_, index): Partition => ({ index, state: 'unknown', isTaking: false, active: 0, askAgainAtMs: 0 }),
+    (_, index): Partition => ({
+      index,
+      state: 'unknown',
+      isTaking: false,
+      active: 0,
+      askAgainAtMs: 0,
+      crowdedUntilMs: 0,
+    }),
   );
   let last = 0;
   const inUse = () => all.reduce((sum, { active, isTaking }) => sum + active + Number(isTaking), 0);
-  const share = () => Math.ceil(concurrency / Math.max(1, all.filter(({ state }) => state === 'busy').length));
+  const busyShare = () => Math.ceil(concurrency / Math.max(1, all.filter(({ state }) => state === 'busy').length));
+  const evenShare = Math.ceil(concurrency / count);
   const rotate = (fits: (partition: Partition) => boolean): Partition | undefined => {
     for (let step = 1; step <= count; step++) {
       const partition = all[(last + step) % count];
@@ -43,9 +54,11 @@ export function createPartitions(count: number, concurrency: number) {
     /** The partition to take the next job from; undefined if no slot is free, or none may have a job. */
     next(): Partition | undefined {
       if (inUse() >= concurrency) return undefined;
-      const limit = share();
+      const [share, nowMs] = [busyShare(), Date.now()];
+      const limitOf = ({ crowdedUntilMs }: Partition) => (nowMs < crowdedUntilMs ? evenShare : share);
       return (
-        rotate(({ state }) => state === 'unknown') ?? rotate(({ state, active }) => state === 'busy' && active < limit)
+        rotate(({ state }) => state === 'unknown') ??
+        rotate((partition) => partition.state === 'busy' && partition.active < limitOf(partition))
       );
     },
     /**
@@ -55,11 +68,16 @@ export function createPartitions(count: number, concurrency: number) {
     mayTakeNext(partition: Partition): boolean {
       if (partition.state === 'empty' && inUse() < concurrency) return false;
       if (count === 1) return true;
-      return partition.active <= share() && !all.some(({ state, isTaking }) => state === 'unknown' && !isTaking);
+      const limit = Date.now() < partition.crowdedUntilMs ? evenShare : busyShare();
+      return partition.active <= limit && !all.some(({ state, isTaking }) => state === 'unknown' && !isTaking);
     },
     foundEmpty(partition: Partition, dueAtMs: number | undefined): void {
       partition.state = 'empty';
       partition.askAgainAtMs = Math.min(dueAtMs ?? Number.POSITIVE_INFINITY, Date.now() + ASK_AGAIN_MS);
+    },
+    /** One of its jobs found no slot, and will soon: for a moment the partition gets only its even share. */
+    foundCrowded(partition: Partition): void {
+      partition.crowdedUntilMs = Date.now() + CROWDED_MS;
     },
     /** Empty partitions may have got jobs. */
     doubtEmpty(): void {
