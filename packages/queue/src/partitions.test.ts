@@ -1,0 +1,51 @@
+/** From which partition a consumer takes its next job. */
+import { describe, expect, it } from '@jest/globals';
+import { createPartitions } from './partitions.ts';
+
+/** Takes a job from each partition that is offered, until none is: the first `busy` of them have jobs without end. */
+function fill(partitions: ReturnType<typeof createPartitions>, busy: number): number[] {
+  for (let next = partitions.next(); next; next = partitions.next()) {
+    if (next.index < busy) {
+      next.state = 'busy';
+      next.active += 1;
+    } else {
+      partitions.foundEmpty(next, undefined);
+    }
+  }
+  return partitions.all.map(({ active }) => active);
+}
+
+describe('partitions', () => {
+  it('shares the slots evenly among those that have jobs', () => {
+    expect(fill(createPartitions(4, 12), 4)).toEqual([3, 3, 3, 3]);
+    expect(fill(createPartitions(4, 12), 2)).toEqual([6, 6, 0, 0]);
+    expect(fill(createPartitions(1, 12), 1)).toEqual([12]);
+  });
+
+  it('gives one that is crowded no more than if all had jobs, and watches the others', () => {
+    const partitions = createPartitions(4, 12);
+    const [first] = partitions.all;
+    partitions.foundCrowded(first!);
+    expect(fill(partitions, 1)).toEqual([3, 0, 0, 0]);
+    expect(partitions.hasRoom()).toBe(true);
+    expect(partitions.mayTakeNext(first!)).toBe(true);
+    first!.active += 1;
+    expect(partitions.mayTakeNext(first!)).toBe(false);
+    first!.crowdedUntilMs = 0;
+    expect(fill(partitions, 1)).toEqual([12, 0, 0, 0]);
+  });
+
+  it('lets the end of a job take the next one unless another partition is to be asked, or waits for its marker', () => {
+    const partitions = createPartitions(2, 2);
+    fill(partitions, 1);
+    const [first, second] = partitions.all;
+    expect(partitions.mayTakeNext(first!)).toBe(true);
+    partitions.doubtEmpty();
+    expect(second!.state).toBe('unknown');
+    expect(partitions.mayTakeNext(first!)).toBe(false);
+    first!.active = 1;
+    partitions.foundEmpty(first!, undefined);
+    partitions.foundEmpty(second!, undefined);
+    expect(partitions.mayTakeNext(first!)).toBe(false);
+  });
+});
