@@ -72,6 +72,7 @@ beforeAll(async () => {
   const others = (await on.operate('GET', '/v1/subscriptions?status=active')).body.data.slice(0, 3);
   const ids = others.map(({ id }: { id: string }) => id);
   const batch = (await on.operate('POST', '/v1/replays', { subscription_ids: ids })).body;
+  const erasure = (await on.operate('POST', '/v1/erasures', { session_id: 's-1' })).body;
   const { store, stop } = await openOwnStore(on);
   await addManySubscriptions(store, Date.now() - DAY_MS);
   await stop();
@@ -87,6 +88,7 @@ beforeAll(async () => {
     'replays-of-addresses': `/replays?${ids.map((id: string) => `subscription_id=${id}`).join('&')}`,
     replay: `/replays/${replay.id}`,
     'replay-batch': `/replays/${batch.id}`,
+    erasure: `/erasures/${erasure.id}`,
     'search-result': '/search?q=s-1',
     'not-found': '/nothing/here',
     'no-such-delivery': '/deliveries/dlv_none',

@@ -219,7 +219,14 @@ export class System {
     if (process.stepsLeft !== Number.POSITIVE_INFINITY) return;
     process.stepsLeft = steps;
     const { producer, clock } = context;
-    const duties = createDuties({ store, producer, clock, logger, releasePerSecond: OVERDUE_PER_SECOND });
+    const duties = createDuties({
+      store,
+      producer,
+      clock,
+      logger,
+      secretBox: box,
+      releasePerSecond: OVERDUE_PER_SECOND,
+    });
     process.run(undefined, async () => {
       for (let partition = 0; partition < PARTITIONS; partition++) for (const duty of duties) await duty.run(partition);
     });

@@ -11,7 +11,10 @@ const columns = {
   id: (item: schemas.Delivery) => item.id,
   created: (item: schemas.Delivery) => item.created_at,
   type: (item: schemas.Delivery) => item.event_type,
-  status: (item: schemas.Delivery) => (item.failure_reason ? `${item.status} (${item.failure_reason})` : item.status),
+  status: ({ status, failure_reason: reason, erased }: schemas.Delivery) => {
+    const notes = [reason, erased && reason !== 'erased' && 'erased'].filter(Boolean);
+    return notes.length > 0 ? `${status} (${notes.join(', ')})` : status;
+  },
   attempts: (item: schemas.Delivery) => `${item.attempt_count}/${item.max_attempts}`,
   event: (item: schemas.Delivery) => item.event_id,
 };
@@ -21,6 +24,7 @@ const KINDS = new Map([
   ['sub_', { list: 'subscriptions', schema: schemas.subscriptionSchema }],
   ['dlv_', { list: 'deliveries', schema: schemas.deliveryWithAttemptsSchema }],
   ['rpl_', { list: 'replays', schema: schemas.replaySchema }],
+  ['ers_', { list: 'erasures', schema: schemas.erasureSchema }],
   ['rpb_', { list: 'replay-batches', schema: schemas.replayBatchSchema }],
 ]);
 const EVENTS = { list: 'events', schema: schemas.eventSchema };
@@ -28,7 +32,7 @@ const EVENTS = { list: 'events', schema: schemas.eventSchema };
 export function addDeliveryCommands(program: CommandUnknownOpts, client: Client, print: Printer): void {
   program
     .command('show <id>')
-    .description('show a subscription, delivery, bulk replay, batch or event')
+    .description('show a subscription, delivery, bulk replay, batch, erasure or event')
     .action(async (id) => {
       const { list, schema } = KINDS.get(id.slice(0, 4)) ?? EVENTS;
       print.item(await client.get(schema, `/v1/${list}/${encodeURIComponent(id)}`));

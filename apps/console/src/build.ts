@@ -21,7 +21,7 @@ import {
   version,
 } from '@posthorn/runtime';
 import { createOneOffSender, createResolver } from '@posthorn/sender';
-import { createSecretBox } from '@posthorn/signing';
+import { createFingerprints, createSecretBox } from '@posthorn/signing';
 import { createDirectory } from '@posthorn/store';
 import type { RequestHandler } from 'express';
 import { addressRoutes } from './address-routes.ts';
@@ -30,6 +30,7 @@ import type { ConsoleSettings } from './config.ts';
 import type { ConsoleContext } from './context.ts';
 import { cursorProblem } from './cursor-problem.ts';
 import { deliveryRoutes } from './delivery-routes.ts';
+import { erasureRoutes } from './erasure-routes.ts';
 import { explainRoute } from './explain-route.ts';
 import { createFeedHub } from './feed-hub.ts';
 import { insightRoutes } from './insight-routes.ts';
@@ -74,6 +75,7 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
       resolve: createResolver({ servers: settings.DNS_SERVERS, attemptTimeoutMs: settings.ATTEMPT_TIMEOUT }),
     }),
     secretBox: createSecretBox(settings.SECRET_ENCRYPTION_KEY),
+    fingerprints: createFingerprints(settings.SECRET_ENCRYPTION_KEY),
     clock,
     logger,
   });
@@ -143,6 +145,7 @@ function createOperatorApi(context: ConsoleContext): Api {
   explainRoute(api, context);
   timelineRoute(api, context);
   replayRoutes(api, context);
+  erasureRoutes(api, context);
   insightRoutes(api, context);
   return api;
 }

@@ -2,7 +2,7 @@
 import type { Producer } from '@posthorn/queue';
 import type { Clock, Logger } from '@posthorn/runtime';
 import type { Sender } from '@posthorn/sender';
-import type { SecretBox } from '@posthorn/signing';
+import type { Fingerprints, SecretBox } from '@posthorn/signing';
 import type { Directory, Store } from '@posthorn/store';
 import type { ConsoleSettings } from './config.ts';
 import type { FeedHub } from './feed-hub.ts';
@@ -21,6 +21,8 @@ export interface ConsoleContext {
   secretBox: SecretBox;
   /** The attempts, live. */
   tail: FeedHub<TailItem>;
+  /** Makes the hashes of values that were erased. */
+  fingerprints: Fingerprints;
   clock: Clock;
   logger: Logger;
 }

@@ -25,6 +25,7 @@ const refusals: Record<ReplayRefusal, string> = {
   gone: 'This delivery no longer exists.',
   not_failed: 'Only a failed delivery can be replayed.',
   too_late: 'It failed too long ago to be replayed.',
+  erased: 'Its payload has been erased.',
   not_active: 'Its address is not active: resume or validate it first.',
 };
 

@@ -20,6 +20,7 @@ export async function requestOf(
     loadSubscriptions(store, [delivery.subscriptionId]),
   ]);
   if (!stored || !subscription) throw new AppError('not_found', 'Its event or its subscription no longer exists.');
+  if (stored.erasedAtMs !== undefined) throw new AppError('not_found', 'Its payload has been erased.');
   const atMs = attempt === undefined ? clock.now() : delivery.attempts[attempt - 1]?.startedAtMs;
   if (atMs === undefined) throw new AppError('not_found', 'There is no such attempt.');
   const secrets = sealedSecretsAt(subscription, atMs).map((sealed) => secretBox.open(sealed, subscription.id));

@@ -2,6 +2,7 @@
 import {
   type CameBack,
   type Environment,
+  type Erasure,
   parseJson,
   type Replay,
   replayableUntilMs,
@@ -9,6 +10,7 @@ import {
   type Validation,
 } from '@posthorn/core';
 import type * as api from '@posthorn/operator-api';
+import { SealBroken, type SecretBox } from '@posthorn/signing';
 import {
   type AuditRecord,
   laneLength,
@@ -120,9 +122,10 @@ export function serializeDelivery(delivery: StoredDelivery, retentionMs: number)
     created_at: instant(delivery.createdAtMs),
     finished_at: instant(delivery.finishedAtMs),
     replayable_until:
-      delivery.status === 'failed' && delivery.finishedAtMs !== null
+      delivery.status === 'failed' && delivery.finishedAtMs !== null && !delivery.erased
         ? instant(replayableUntilMs(delivery.finishedAtMs, retentionMs))
         : null,
+    erased: delivery.erased,
   };
 }
 
@@ -172,7 +175,7 @@ function serializeCameBack(
 
 /** Serializes an event as it is delivered, with the time of its acceptance and its deliveries. */
 export function serializeEvent(
-  { event, acceptedAtMs }: StoredEvent,
+  { event, acceptedAtMs, erasedAtMs }: StoredEvent,
   deliveries: readonly StoredDelivery[],
   alsoIn: Environment[],
   retentionMs: number,
@@ -184,6 +187,7 @@ export function serializeEvent(
     environment: event.environment,
     data: parseJson(event.dataJson) as Record<string, unknown>,
     accepted_at: instant(acceptedAtMs),
+    erased_at: instant(erasedAtMs ?? null),
     also_in: alsoIn,
     deliveries: deliveries.map((delivery) => serializeDelivery(delivery, retentionMs)),
   };
@@ -225,6 +229,42 @@ export function serializeReplayScope({
     },
     canary,
   };
+}
+
+/** Serializes an erasure. */
+export function serializeErasure({ secretBox }: Pick<ConsoleContext, 'secretBox'>, erasure: Erasure): api.Erasure {
+  const { id, sealedValue, counts } = erasure;
+  return {
+    id,
+    field: erasure.field,
+    value: sealedValue === undefined ? null : openOrNull(secretBox, sealedValue, id),
+    value_hmac: erasure.valueHmac,
+    environment: erasure.environment ?? null,
+    status: erasure.status,
+    unsent: erasure.unsent,
+    found: { events: counts.events, deliveries: counts.deliveries, unsent: counts.unsent },
+    erased: {
+      events: counts.erasedEvents,
+      deliveries: counts.erasedDeliveries,
+      ended: counts.endedDeliveries,
+      responses: counts.erasedResponses,
+    },
+    operator: erasure.operator,
+    confirmed_by: erasure.confirmedBy,
+    created_at: instant(erasure.createdAtMs),
+    confirmed_at: instant(erasure.confirmedAtMs),
+    finished_at: instant(erasure.finishedAtMs),
+  };
+}
+
+/** The list of erasures must work without the key of one of them. The worker reports the lost key. */
+function openOrNull(secretBox: SecretBox, sealed: string, owner: string): string | null {
+  try {
+    return secretBox.open(sealed, owner);
+  } catch (error) {
+    if (error instanceof SealBroken) return null;
+    throw error;
+  }
 }
 
 /** Serializes an entry of the audit trail. */

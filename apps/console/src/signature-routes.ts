@@ -44,7 +44,7 @@ export function signatureRoutes(api: Api, context: ConsoleContext): void {
 /** Resolves with the bodies of the events with these ids, of both environments. */
 async function bodiesOf(store: Store, eventIds: readonly string[]): Promise<string[]> {
   const found = await Promise.all(eventIds.map((id) => findEvents(store, id)));
-  return found.flat().map(({ event }) => eventBody(event));
+  return found.flat().flatMap(({ event, erasedAtMs }) => (erasedAtMs === undefined ? [eventBody(event)] : []));
 }
 
 /** Returns the values of the first fields `id` in a body, even if it is not JSON any more: the event's may follow one of its `data`. */

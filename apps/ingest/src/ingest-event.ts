@@ -16,7 +16,7 @@ import {
 import { type DispatchContext, makeDeliveries } from '@posthorn/dispatch';
 import { fieldErrors } from '@posthorn/http';
 import type { Clock } from '@posthorn/runtime';
-import { findMatches, type Match, type Matcher, storeEvent, TooFewReplicas } from '@posthorn/store';
+import { findMatches, type Match, type Matcher, type StoredEvent, storeEvent, TooFewReplicas } from '@posthorn/store';
 
 export interface IngestContext extends DispatchContext {
   matcher: Matcher;
@@ -53,7 +53,10 @@ export async function ingestEvent(
   checkEnvironment(event.environment, keyEnvironment);
   const { stored, result } = await matchAndStore(context, parsed, nowMs);
   const isNew = 'created' in result;
-  if (!isNew && !isSameEvent(result.kept.event, event, hadCreatedAt)) return { kind: 'conflict', event };
+  if (!isNew && !isSameEvent(result.kept, event, hadCreatedAt)) return { kind: 'conflict', event };
+  // Its deliveries were made before; none could be sent any more.
+  if (!isNew && result.kept.erasedAtMs !== undefined)
+    return { kind: 'duplicate', event, deliveries: result.kept.subscriptionIds.length };
   const deliveries = await (isNew
     ? makeDeliveries(context, stored, result.created)
     : makeDeliveries(context, result.kept));
@@ -122,11 +125,16 @@ function checkEnvironment(environment: Environment, keyEnvironment: Subscription
   }
 }
 
-/** Compares the content, whatever the order of keys. A repeat without `created_at` matches the time that the first call was given. */
-function isSameEvent(kept: Event, event: Event, hadCreatedAt: boolean): boolean {
+/**
+ * Compares the content, whatever the order of keys. A repeat without `created_at` matches the time that the first call was given. Of an event that
+ * was erased, nothing is left to compare with: any payload matches.
+ */
+function isSameEvent({ event: kept, erasedAtMs }: StoredEvent, event: Event, hadCreatedAt: boolean): boolean {
   return (
     kept.type === event.type &&
     (!hadCreatedAt || kept.createdAt === event.createdAt) &&
-    (kept.dataJson === event.dataJson || isDeepStrictEqual(parseJson(kept.dataJson), parseJson(event.dataJson)))
+    (erasedAtMs !== undefined ||
+      kept.dataJson === event.dataJson ||
+      isDeepStrictEqual(parseJson(kept.dataJson), parseJson(event.dataJson)))
   );
 }

@@ -17,6 +17,7 @@ import {
   beginAttempt,
   endDeliveries,
   type FoundJob,
+  loadEvent,
   type Recorded,
   recordAttempt,
   recordSuccess,
@@ -101,7 +102,7 @@ export async function attemptDelivery(
       return await endWithoutAttempt(context, job, 'subscription_deleted');
     case 'attempt':
       return event === undefined
-        ? await endWithoutAttempt(context, job, 'expired')
+        ? await endWithoutAttempt(context, job, (await loadEvent(store, job.event)) ? 'erased' : 'expired')
         : await sendAndRecord(context, job, slot, begun, event, end);
     default:
       return begun satisfies never;
@@ -187,7 +188,7 @@ function outcomeOf(verdict: Verdict): JobOutcome {
 async function endWithoutAttempt(
   context: AttemptContext,
   job: DeliveryJob,
-  reason: 'expired' | 'subscription_deleted',
+  reason: 'expired' | 'subscription_deleted' | 'erased',
 ): Promise<Attempted> {
   const { store, clock, logger } = context;
   const partition = partitionOfId(job.deliveryId, store.partitions);

@@ -21,7 +21,7 @@ import type { AttemptContext } from './attempt-delivery.ts';
 import { createAttempts } from './attempts.ts';
 import type { WorkerSettings } from './config.ts';
 import { createAttemptCounts } from './counts.ts';
-import { createEventBodies } from './event-bodies.ts';
+import { createEventBodies, createForgetting } from './event-bodies.ts';
 import { createHeartbeat } from './heartbeat.ts';
 import { createMaintenance } from './maintenance/maintenance.ts';
 import { createWorkerMetrics } from './metrics.ts';
@@ -56,8 +56,9 @@ export function buildWorker(
     giveUp: giveUp.signal,
     pauseQueue: (isPaused) => attempts.setPaused(isPaused),
   });
+  const context = attemptContext(settings, { ...base, ...outbound, giveUp: giveUp.signal }, secretBox);
   const attempts = createAttempts({
-    context: attemptContext(settings, { ...base, ...outbound, giveUp: giveUp.signal }, secretBox),
+    context,
     redis: base.queueRedis,
     partitionPrefixes: storage.partitionPrefixes,
     concurrency: settings.WORKER_CONCURRENCY,
@@ -70,6 +71,7 @@ export function buildWorker(
   });
   const maintenance = createMaintenance({
     ...base,
+    secretBox,
     holder: workerId,
     releasePerSecond: settings.RELEASE_RATE,
     jobExpectedAfterMs: timings.jobExpectedAfterMs,
@@ -93,6 +95,7 @@ export function buildWorker(
       ...maintenance,
       // With one key only, that key has sealed all secrets.
       ...(settings.SECRET_ENCRYPTION_KEY.length > 1 ? [createResealing({ store, secretBox, logger })] : []),
+      createForgetting(context.eventBodies, logger),
       outbound.outageChecks,
       base.tail,
       attempts,

@@ -1,10 +1,12 @@
 /** Loads the bodies to send, and caches them: an event that fans out to many addresses is read from Redis once. */
 import { type EventRef, eventBody } from '@posthorn/core';
+import { createRepeating, type Logger, type Service } from '@posthorn/runtime';
 import { decodeEvent, loadEvent, type Store } from '@posthorn/store';
 import { LRUCache } from 'lru-cache';
 
 /** Memory of the cache. */
 const MAX_BYTES = 32 * 1024 * 1024;
+const FORGET_EVERY_MS = 60_000;
 /** Memory of one position. */
 const POSITION_BYTES = 100;
 
@@ -24,12 +26,12 @@ export function createEventBodies(store: Store) {
   });
   let latest: EventRef | undefined;
   return {
-    /** Returns an event; undefined if it has expired. `text`: the event as it is stored, if the caller has read it. */
+    /** Returns an event; undefined if it has expired, or its payload was erased. `text`: the event as it is stored, if the caller has read it. */
     async load(event: EventRef, text?: string): Promise<EventToSend | undefined> {
       const known = kept.get(event);
       if (known) return known;
       const stored = text === undefined ? await loadEvent(store, event) : decodeEvent(event, text);
-      if (!stored) return undefined;
+      if (!stored || stored.erasedAtMs !== undefined) return undefined;
       const positions = new Map(stored.subscriptionIds.map((id, i) => [id, i]));
       const toSend = { body: eventBody(stored.event), positions };
       if (positions.size > 1) {
@@ -40,5 +42,12 @@ export function createEventBodies(store: Store) {
     },
     /** The event that was cached last: most likely the next job's too. */
     latest: () => latest,
+    forgetAll: () => kept.clear(),
   };
+}
+
+/** Forgets the bodies once a minute, so that no process keeps one for long after it was erased. An event that still fans out is read again. */
+export function createForgetting(bodies: Pick<EventBodies, 'forgetAll'>, logger: Logger): Service {
+  const run = async () => bodies.forgetAll();
+  return createRepeating({ name: 'event bodies', everyMs: FORGET_EVERY_MS, run, logger });
 }

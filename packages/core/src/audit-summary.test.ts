@@ -74,6 +74,22 @@ describe('the summary of an audit entry', () => {
       { total: 84, replayed: 5, delivered: 5, failed: 0, waiting: 0 },
       'Continued a bulk replay when 5 of 84 were replayed: 5 delivered.',
     ],
+    [
+      'erasure.started',
+      { field: 'session_id', events: 1, unsent: 'end' },
+      'Confirmed the erasure of the payloads of a session (1 event). Unsent deliveries end.',
+    ],
+    [
+      'erasure.started',
+      { field: 'user_id', unsent: 'deliver' },
+      'Confirmed the erasure of the payloads of a user. Unsent deliveries are sent first.',
+    ],
+    [
+      'erasure.done',
+      { field: 'reference', erased_events: 12, ended_deliveries: 3 },
+      'Erased the payloads of 12 events of a reference. 3 deliveries ended unsent.',
+    ],
+    ['erasure.done', { field: 'event_id', erased_events: 1 }, 'Erased the payload of an event.'],
   ])('of %s with %j', (action, detail, expected) => {
     expect(summary(action, detail)).toBe(expected);
   });

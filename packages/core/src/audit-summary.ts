@@ -24,6 +24,8 @@ const SUMMARIES: Record<AuditAction, (detail: Detail, atMs: number) => string> =
   'replay.started': replayStartedText,
   'replay.cancelled': (detail) => `Cancelled a bulk replay${progressText(detail)}.`,
   'replay.continued': (detail) => `Continued a bulk replay${progressText(detail)}.`,
+  'erasure.started': erasureStartedText,
+  'erasure.done': erasureDoneText,
   'session.started': () => 'Signed in.',
   'session.ended': () => 'Signed out.',
 };
@@ -119,6 +121,30 @@ function progressText({ replayed, total, delivered, failed, waiting }: Detail): 
     isNumber(waiting) && waiting > 0 && `${waiting} waiting`,
   ].filter(Boolean);
   return ` when ${replayed} of ${total} were replayed${outcome.length > 0 ? `: ${outcome.join(', ')}` : ''}`;
+}
+
+const ERASURE_FIELD_NAMES: Readonly<Record<string, string>> = {
+  event_id: 'an event',
+  session_id: 'a session',
+  reference: 'a reference',
+  user_id: 'a user',
+};
+
+function whose(field: unknown): string {
+  return ERASURE_FIELD_NAMES[String(field)] ?? 'a value';
+}
+
+function erasureStartedText({ field, events, unsent }: Detail): string {
+  const found = isNumber(events) ? ` (${countOf(events, 'event', 'events')})` : '';
+  const rest = unsent === 'deliver' ? 'Unsent deliveries are sent first.' : 'Unsent deliveries end.';
+  return `Confirmed the erasure of the payloads of ${whose(field)}${found}. ${rest}`;
+}
+
+function erasureDoneText({ field, erased_events: events, ended_deliveries: ended }: Detail): string {
+  const unsent = isNumber(ended) && ended > 0 ? ` ${countOf(ended, 'delivery', 'deliveries')} ended unsent.` : '';
+  if (field === 'event_id') return `Erased the payload of an event.${unsent}`;
+  const what = isNumber(events) ? ` of ${countOf(events, 'event', 'events')}` : '';
+  return `Erased the payloads${what} of ${whose(field)}.${unsent}`;
 }
 
 function typesText(types: unknown): string {

@@ -16,6 +16,8 @@ export const AUDIT_ACTIONS = [
   'replay.started',
   'replay.cancelled',
   'replay.continued',
+  'erasure.started',
+  'erasure.done',
   'session.started',
   'session.ended',
 ] as const;

@@ -11,5 +11,5 @@ it('considers a delivery finished only when it succeeded or failed', () => {
 it('names the errors of attempts as the interface does, and three more reasons of failed deliveries', () => {
   const errors = ['timeout', 'redirect', 'status', 'address_blocked', 'dns', 'connection', 'tls'];
   expect(ATTEMPT_ERRORS).toEqual(errors);
-  expect(FAILURE_REASONS).toEqual([...errors, 'expired', 'subscription_deleted', 'cancelled']);
+  expect(FAILURE_REASONS).toEqual([...errors, 'expired', 'subscription_deleted', 'cancelled', 'erased']);
 });

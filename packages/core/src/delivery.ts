@@ -15,7 +15,7 @@ export const ATTEMPT_ERRORS = ['timeout', 'redirect', 'status', 'address_blocked
 export type AttemptError = (typeof ATTEMPT_ERRORS)[number];
 
 /** Why a failed delivery failed: the error of its last attempt, or what ended it without one. */
-export const FAILURE_REASONS = [...ATTEMPT_ERRORS, 'expired', 'subscription_deleted', 'cancelled'] as const;
+export const FAILURE_REASONS = [...ATTEMPT_ERRORS, 'expired', 'subscription_deleted', 'cancelled', 'erased'] as const;
 export type FailureReason = (typeof FAILURE_REASONS)[number];
 
 /** One HTTP request of a delivery, numbered from 1. */
@@ -44,6 +44,8 @@ export interface Delivery {
   createdAtMs: number;
   finishedAtMs: number | null;
   attempts: Attempt[];
+  /** The payload of its event, and what came back from its attempts, have been erased. */
+  erased: boolean;
 }
 
 /** A delivery's job: makes a worker read the delivery's record. A job of an older generation than the record's does nothing. */

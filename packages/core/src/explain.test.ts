@@ -34,6 +34,7 @@ const delivery: Delivery = {
   createdAtMs: acceptedAtMs,
   finishedAtMs: null,
   attempts: [],
+  erased: false,
 };
 const failed = {
   number: 1,

@@ -164,6 +164,13 @@ function heldSinceMs({ createdAtMs, attempts }: Delivery, pausedAtMs = 0): numbe
 }
 
 function explainEnd(delivery: Delivery): Explanation {
+  const explanation = explainOutcome(delivery);
+  if (!delivery.erased || delivery.failureReason === 'erased') return explanation;
+  const answer = `${explanation.answer} Its payload has been erased since.`;
+  return { ...explanation, answer, nextStep: null };
+}
+
+function explainOutcome(delivery: Delivery): Explanation {
   const { status, attemptCount, failureReason, finishedAtMs: sinceMs } = delivery;
   const time = sinceMs === null ? '' : ` at ${at(sinceMs)}`;
   if (status === 'succeeded') {
@@ -175,6 +182,8 @@ function explainEnd(delivery: Delivery): Explanation {
   const isOfAttempt = ATTEMPT_ERRORS.some((error) => error === failureReason);
   if (failureReason === 'subscription_deleted')
     return because('failed', `Failed${time}, because its subscription was deleted.`, { sinceMs });
+  if (failureReason === 'erased')
+    return because('failed', `Ended${time} without a success, because its payload was erased.`, { sinceMs });
   if (failureReason === 'expired')
     return because('failed', `Failed${time}, because its address was not active for the whole retention.`, {
       nextStep: 'Replay it once the address is active.',

@@ -12,6 +12,14 @@ export const REPLAY_ID = /^rpl_[A-Za-z0-9_-]{26}$/;
 /** Bulk replays of several addresses that were started together. */
 export const REPLAY_BATCH_ID = /^rpb_[A-Za-z0-9_-]{26}$/;
 
+/** An erasure. */
+export const ERASURE_ID = /^ers_[A-Za-z0-9_-]{22}$/;
+
+/** A new erasure id: `ers_` and 128 random bits. */
+export function newErasureId(): string {
+  return `ers_${randomBytes(16).toString('base64url')}`;
+}
+
 /** A new event id: `evt_` and a UUIDv7, so that ids made later sort later. */
 export function newEventId(nowMs: number): string {
   const time = nowMs.toString(16).padStart(12, '0');

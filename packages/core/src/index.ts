@@ -7,6 +7,7 @@ export * from './came-back.ts';
 export * from './decide.ts';
 export * from './delivery.ts';
 export * from './durations.ts';
+export * from './erasure.ts';
 export * from './errors.ts';
 export * from './event.ts';
 export * from './explain.ts';

@@ -47,7 +47,7 @@ export async function finishFanOuts(context: DispatchContext, nowMs: number): Pr
   const refs = await interruptedFanOuts(context.store, nowMs - INTERRUPTED_AFTER_MS, MAX_EVENTS);
   for (const ref of refs) {
     const stored = await loadEvent(context.store, ref);
-    if (stored) await makeDeliveries(context, stored);
+    if (stored && stored.erasedAtMs === undefined) await makeDeliveries(context, stored);
     else await confirmFanOut(context.store, ref);
   }
   if (refs.length > 0) context.logger.info({ events: refs.length }, 'fan_out.resumed');

@@ -6,6 +6,8 @@ import {
   DELIVERY_ID,
   DELIVERY_STATUSES,
   ENVIRONMENTS,
+  ERASURE_FIELDS,
+  ERASURE_ID,
   EVENT_ID,
   EVENT_TYPES,
   FAILURE_REASONS,
@@ -23,6 +25,7 @@ import {
   SUBSCRIPTION_KEY,
   SUBSCRIPTION_SORTS,
   SUBSCRIPTION_STATUSES,
+  UNSENT_CHOICES,
 } from '@posthorn/core';
 import { z } from 'zod';
 
@@ -291,6 +294,47 @@ export const newReplaySchema = z
       const first = several.indexOf(id);
       if (first < i) refuse(['subscription_ids', i], `The same as subscription_ids.${first}`);
     }
+  });
+
+export const erasureParamsSchema = z.object({ id: z.string().regex(ERASURE_ID) });
+
+const erasureValues = {
+  event_id: eventId.optional().describe('The id of an event'),
+  session_id: searchValue.optional().describe('`data.id`'),
+  reference: searchValue.optional().describe('`data.reference`'),
+  user_id: searchValue.optional().describe('`data.metadata.user_id`'),
+};
+const hasOneErasureValue = (given: { [field in (typeof ERASURE_FIELDS)[number]]?: unknown }) =>
+  ERASURE_FIELDS.filter((field) => given[field] !== undefined).length === 1;
+const unsent = z
+  .enum(UNSENT_CHOICES)
+  .default('end')
+  .describe(
+    'What becomes of deliveries that have not ended. `end`: they end as failed; `deliver`: the payload is erased once all of them have ended',
+  );
+
+/** The body of `POST /v1/erasures`. */
+export const newErasureSchema = z
+  .strictObject({
+    ...erasureValues,
+    environment: z.enum(ENVIRONMENTS).optional().describe('Only events of this environment'),
+    unsent,
+    confirm: z.boolean().default(false).describe('Erase at once. Without it, the events are counted first'),
+  })
+  .refine(hasOneErasureValue, {
+    path: ['session_id'],
+    message: `Expected exactly one of ${ERASURE_FIELDS.join(', ')}`,
+  });
+
+/** The body of `POST /v1/erasures/{id}/confirm`. */
+export const erasureConfirmationSchema = z.strictObject({ unsent });
+
+/** The query of `GET /v1/erasures`. */
+export const erasuresQuerySchema = z
+  .strictObject({ ...erasureValues, ...page })
+  .refine((query) => ERASURE_FIELDS.every((field) => query[field] === undefined) || hasOneErasureValue(query), {
+    path: ['session_id'],
+    message: `Expected at most one of ${ERASURE_FIELDS.join(', ')}`,
   });
 
 /** The body of `POST /v1/session`. */

@@ -4,6 +4,8 @@ import {
   AUDIT_ACTIONS,
   DELIVERY_STATUSES,
   ENVIRONMENTS,
+  ERASURE_FIELDS,
+  ERASURE_STATUSES,
   EVENT_TYPES,
   EXPLANATIONS,
   FAILURE_REASONS,
@@ -14,6 +16,7 @@ import {
   STATUS_REASONS,
   SUBSCRIPTION_ENVIRONMENTS,
   SUBSCRIPTION_STATUSES,
+  UNSENT_CHOICES,
   VALIDATION_OUTCOMES,
 } from '@posthorn/core';
 import { z } from 'zod';
@@ -153,6 +156,7 @@ const deliveryFields = {
   created_at: instant,
   finished_at: instant.nullable(),
   replayable_until: instant.nullable(),
+  erased: z.boolean().describe('The payload of its event has been erased, and what came back from its attempts'),
 };
 
 export const deliverySchema = z.strictObject(deliveryFields).meta({ id: 'Delivery' });
@@ -252,6 +256,7 @@ export const eventSchema = z
     environment: z.enum(ENVIRONMENTS),
     data: z.record(z.string(), z.unknown()),
     accepted_at: instant,
+    erased_at: instant.nullable().describe('When its payload was erased; `data` is empty then. Null: it was not'),
     also_in: z
       .array(z.enum(ENVIRONMENTS))
       .describe('Other environments that have an event with this id: ids are unique within an environment'),
@@ -339,7 +344,7 @@ const replayProgressFields = {
   total: count.describe('Failed deliveries found; at the end this is replayed + skipped'),
   replayed: count,
   skipped: count.describe(
-    'Not replayed: another replay is in progress or has succeeded, or the delivery failed too long ago',
+    'Not replayed: another replay is in progress or has succeeded, the delivery failed too long ago, or its payload was erased',
   ),
   outcome: z
     .strictObject({
@@ -434,6 +439,43 @@ export const failedDeliveriesSchema = z
   })
   .meta({ id: 'FailedDeliveries' });
 export type FailedDeliveries = z.infer<typeof failedDeliveriesSchema>;
+
+export const erasureSchema = z
+  .strictObject({
+    id: z.string(),
+    field: z.enum(ERASURE_FIELDS).describe('What the value is'),
+    value: z.string().nullable().describe('Null as soon as nothing has to be looked for any more'),
+    value_hmac: z
+      .string()
+      .describe('A hash of field and value (HMAC-SHA-256) that stays as proof; the list finds it by the value'),
+    environment: z.enum(ENVIRONMENTS).nullable().describe('Null: both'),
+    status: z
+      .enum(ERASURE_STATUSES)
+      .describe(
+        '`counting`: looks for events; `counted`: confirm or cancel it; `running`: erases; `waiting`: everything is found, some deliveries are to be sent first; `cancelled`: nothing was erased',
+      ),
+    unsent: z.enum(UNSENT_CHOICES).describe('What becomes of deliveries that have not ended'),
+    found: z
+      .strictObject({
+        events: count,
+        deliveries: count.describe('Replays included'),
+        unsent: count.describe('Those that had not ended when the event was found'),
+      })
+      .describe('Final once counted, apart from events that are accepted later'),
+    erased: z.strictObject({
+      events: count,
+      deliveries: count,
+      ended: count.describe('Deliveries that it ended before they were sent'),
+      responses: count.describe('Deliveries whose responses it deleted'),
+    }),
+    operator: z.string(),
+    confirmed_by: z.string().nullable(),
+    created_at: instant,
+    confirmed_at: instant.nullable(),
+    finished_at: instant.nullable(),
+  })
+  .meta({ id: 'Erasure' });
+export type Erasure = z.infer<typeof erasureSchema>;
 
 export const auditEntrySchema = z
   .strictObject({

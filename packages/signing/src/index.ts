@@ -1,5 +1,6 @@
 /** Signatures of deliveries, and the secrets that they are made with. */
 export { diagnoseSignature, type SignatureDiagnosis } from './diagnose-signature.ts';
+export { createFingerprints, type Fingerprints } from './fingerprint.ts';
 export {
   createSecretBox,
   type EncryptionKeys,

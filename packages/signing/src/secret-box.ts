@@ -38,7 +38,7 @@ export interface SecretBox {
 export class SealBroken extends Error {
   override name = 'SealBroken';
   constructor(owner: string) {
-    super(`No key in SECRET_ENCRYPTION_KEY opens the signing secret of ${owner}. Was it sealed with another key?`);
+    super(`No key in SECRET_ENCRYPTION_KEY opens the secret of ${owner}. Was it sealed with another key?`);
   }
 }
 

@@ -201,7 +201,7 @@ describe('secret box', () => {
     const error = new SealBroken('sub_1');
     expect(error.name).toBe('SealBroken');
     expect(error.message).toBe(
-      'No key in SECRET_ENCRYPTION_KEY opens the signing secret of sub_1. Was it sealed with another key?',
+      'No key in SECRET_ENCRYPTION_KEY opens the secret of sub_1. Was it sealed with another key?',
     );
   });
   it('takes keys of exactly 32 bytes in base64', () => {

@@ -31,6 +31,8 @@ function fixedKeys(store: Store): [key: string, type: string][] {
   const first = keys.partitionPrefix(store, 0);
   return [
     [keys.installationKey(store.prefix), 'hash'],
+    [keys.erasuresKey(first), 'zset'],
+    [keys.openErasuresKey(first), 'set'],
     [keys.workersKey(first), 'hash'],
     [keys.tailingKey(first), 'string'],
     [keys.tailKey(first), 'stream'],

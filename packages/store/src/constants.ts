@@ -4,6 +4,7 @@ import {
   DELIVERY_STATUSES,
   type DeliveryStatus,
   ENVIRONMENTS,
+  type ErasureStatus,
   EVENT_TYPES,
   type EventRef,
   type FailureReason,
@@ -36,6 +37,9 @@ export const MAX_CHANGES = 1_000;
 const MAX_ERROR_LABELS = 20;
 /** An address whose health changes again and again gets a notice of a failing period at most this often. */
 const HEALTH_NOTICE_GAP_MS = 300_000;
+/** The field z of a delivery whose payload was erased, and of one whose responses were deleted then. */
+const ERASED = '1';
+export const ERASED_WITH_RESPONSES = '2';
 /** In place of a generation: the delivery was held, not released. */
 export const HELD_NOW = '-1';
 /** The trial of a resume is chosen among this many of the oldest held deliveries. */
@@ -76,6 +80,11 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   KEY_BY_SUBSCRIPTION: key(keys.bySubscriptionKey('', '')),
   KEY_CLOSING: key(keys.closingKey('')),
   KEY_DELIVERY: key(keys.deliveryKey('', '')),
+  KEY_ERASURE: key(keys.erasureKey('', '')),
+  KEY_ERASURE_EVENTS: key(keys.erasureEventsKey('', '')),
+  KEY_ERASURE_PROGRESS: key(keys.erasureProgressKey('', '')),
+  KEY_ERASURES: key(keys.erasuresKey('')),
+  KEY_ERASURES_OPEN: key(keys.openErasuresKey('')),
   KEY_EVENT: key(keys.eventKey('', '' as EventRef)),
   KEY_EVENT_SUCCEEDED: key(keys.eventSucceededKey('', '' as EventRef)),
   KEY_FAILED: key(keys.failedKey('', '')),
@@ -119,7 +128,13 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   ENVIRONMENT_COUNT: String(ENVIRONMENTS.length),
   ...words<ResumeOutcome>('OUTCOME_', RESUME_OUTCOMES),
   ...words('REPLAY_', REPLAY_STATUSES),
-  ...words<StatusReason | FailureReason>('REASON_', ['consecutive_failures', 'subscription_deleted', 'cancelled']),
+  ...words<ErasureStatus>('ERASURE_', ['waiting', 'done', 'cancelled']),
+  ...words<StatusReason | FailureReason>('REASON_', [
+    'consecutive_failures',
+    'subscription_deleted',
+    'cancelled',
+    'erased',
+  ]),
   ...words<NoticeType>('NOTICE_', ['delivery.failed', 'subscription.paused', 'subscription.refused']),
   ...words<NoticeType>('NOTICE_', ['subscription.resume_failed']),
   ...words<NoticeType>('NOTICE_', ['subscription.failing', 'subscription.recovered', 'subscription.failures']),
@@ -136,6 +151,8 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   HEALTH_RUN: String(HEALTH_RUN),
   MAX_ERROR_LABELS: String(MAX_ERROR_LABELS),
   HEALTH_NOTICE_GAP_MS: String(HEALTH_NOTICE_GAP_MS),
+  ERASED: text(ERASED),
+  ERASED_WITH_RESPONSES: text(ERASED_WITH_RESPONSES),
   HELD_NOW: text(HELD_NOW),
   MAX_TRIAL_CHOICE: String(MAX_TRIAL_CHOICE),
   MAX_TRIAL_WAIT_MS: String(MAX_TRIAL_WAIT_MS),

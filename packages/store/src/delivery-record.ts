@@ -8,15 +8,21 @@ import {
   type EventRef,
   eventIdOf,
   FAILURE_REASONS,
+  type FailureReason,
   isFinished,
 } from '@posthorn/core';
-import { GRACE_MS } from './constants.ts';
+import { ERASED_WITH_RESPONSES, GRACE_MS } from './constants.ts';
 import { decodeKind } from './events.ts';
 import { deliveryKey, prefixOfId } from './keys.ts';
 import { readRules, type Store } from './store.ts';
 
 /** A stored delivery, with the reference of its event and the generation of its job. */
-export type StoredDelivery = Delivery & { event: EventRef; generation: number };
+export type StoredDelivery = Delivery & {
+  event: EventRef;
+  generation: number;
+  /** An erasure deleted what had come back from its attempts. */
+  hadResponses: boolean;
+};
 
 /** How long a failed delivery is kept with its event, and how long from now on, at least, the event of an unfinished one. */
 export function keptWhileUnfinishedMs(store: Store): number {
@@ -49,7 +55,7 @@ export async function loadEntries(store: Store, entries: readonly [string, strin
 /**
  * The fields: e event reference, s subscription, k type and environment, st status, n attempts recorded, g generation of its job, c created,
  * x next attempt, f finished (left out where the end of the last attempt says it), r failure reason, o replay of, b bulk replay that has not counted it, m attempts allowed
- * (left out where it is the default), a1…aN attempts.
+ * (left out where it is the default), z erased (ERASED or ERASED_WITH_RESPONSES of constants.ts), a1…aN attempts.
  */
 function decodeDelivery(id: string, record: Record<string, string>, maxAttempts: number): StoredDelivery | undefined {
   const status = DELIVERY_STATUSES[Number(record.st)];
@@ -79,7 +85,9 @@ function decodeDelivery(id: string, record: Record<string, string>, maxAttempts:
     createdAtMs,
     finishedAtMs: record.f !== undefined ? Number(record.f) : ended ? lastAttemptEnd : null,
     attempts,
+    erased: record.z !== undefined || record.r === ('erased' satisfies FailureReason),
     generation: Number(record.g ?? 0),
+    hadResponses: record.z === ERASED_WITH_RESPONSES,
   };
 }
 

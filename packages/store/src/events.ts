@@ -22,6 +22,8 @@ export interface StoredEvent {
   acceptedAtMs: number;
   /** The subscriptions it was matched to: a repeated publish goes to the same ones. */
   subscriptionIds: readonly string[];
+  /** When its payload was erased: `dataJson` is `{}` then. */
+  erasedAtMs?: number;
 }
 
 /** The subscriptions, of all partitions, that an event matches now. Reads two sets per partition, whatever the number of subscriptions. */
@@ -89,7 +91,7 @@ const SUBSCRIPTION_PREFIX = 'sub_';
  * that saves a third of the memory of a small event. With `packs`, `data` is packed, and the line is shorter; earlier versions can't read
  * such an event.
  */
-export function encodeEvent({ event, acceptedAtMs, subscriptionIds }: StoredEvent, packs = false): string {
+export function encodeEvent({ event, acceptedAtMs, subscriptionIds, erasedAtMs }: StoredEvent, packs = false): string {
   const data = packs ? packData(event.dataJson) : event.dataJson;
   const createdAtMs = Date.parse(event.createdAt);
   const isShort = isPacked(data);
@@ -98,6 +100,7 @@ export function encodeEvent({ event, acceptedAtMs, subscriptionIds }: StoredEven
     createdAtMs.toString(36),
     (isShort ? acceptedAtMs - createdAtMs : acceptedAtMs).toString(36),
     subscriptionIds.map((id) => (isShort ? id.slice(SUBSCRIPTION_PREFIX.length) : id)).join(','),
+    ...(erasedAtMs === undefined ? [] : [erasedAtMs.toString(36)]),
   ];
   return `${head.join(' ')}\n${data}`;
 }
@@ -105,7 +108,7 @@ export function encodeEvent({ event, acceptedAtMs, subscriptionIds }: StoredEven
 /** Reads what `encodeEvent` wrote, packed or not. */
 export function decodeEvent(ref: EventRef, text: string): StoredEvent {
   const end = text.indexOf('\n');
-  const [kind = '', created = '', accepted = '', subscriptions = ''] = text.slice(0, end).split(' ');
+  const [kind = '', created = '', accepted = '', subscriptions = '', erased] = text.slice(0, end).split(' ');
   const data = text.slice(end + 1);
   const isShort = isPacked(data);
   const createdAtMs = Number.parseInt(created, 36);
@@ -120,6 +123,7 @@ export function decodeEvent(ref: EventRef, text: string): StoredEvent {
     },
     acceptedAtMs: Number.parseInt(accepted, 36) + (isShort ? createdAtMs : 0),
     subscriptionIds: isShort ? subscriptionIds.map((id) => SUBSCRIPTION_PREFIX + id) : subscriptionIds,
+    ...(erased !== undefined && { erasedAtMs: Number.parseInt(erased, 36) }),
   };
 }
 

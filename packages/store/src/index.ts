@@ -5,6 +5,8 @@ export * from './audit.ts';
 export { deliveriesOfEvent } from './deliveries-of-event.ts';
 export { loadDeliveries, type StoredDelivery } from './delivery-record.ts';
 export * from './directory.ts';
+export * from './erasure-events.ts';
+export * from './erasures.ts';
 export {
   confirmFanOut,
   decodeEvent,

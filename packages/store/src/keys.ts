@@ -102,6 +102,16 @@ export const replayBatchKey = (prefix: string, batchId: string) => `${prefix}:re
 export const activeBatchesKey = (prefix: string) => `${prefix}:replay_batches_active`;
 /** Sorted set of the replays of one event to one address, by creation; named after the first delivery of the two. */
 export const replaysOfKey = (prefix: string, firstDeliveryId: string) => `${prefix}:replays_of:${firstDeliveryId}`;
+/** Hash of one erasure; in the first partition, like the two that follow. */
+export const erasureKey = (prefix: string, erasureId: string) => `${prefix}:erasure:${erasureId}`;
+/** Sorted set of the erasures by creation. */
+export const erasuresKey = (prefix: string) => `${prefix}:erasures`;
+/** Set of the erasures that have not ended. */
+export const openErasuresKey = (prefix: string) => `${prefix}:erasures_open`;
+/** Hash of an erasure's progress in one partition: passes over the events, the cursor of the present one, counts. */
+export const erasureProgressKey = (prefix: string, erasureId: string) => `${prefix}:erasure_progress:${erasureId}`;
+/** Sorted set of the events of one partition that an erasure has found and not erased, by the time of the next look. */
+export const erasureEventsKey = (prefix: string, erasureId: string) => `${prefix}:erasure_events:${erasureId}`;
 /** Stream of audit entries. */
 export const auditKey = (prefix: string) => `${prefix}:audit`;
 /** Stream of notices that have not been posted yet. */

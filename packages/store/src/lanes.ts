@@ -67,7 +67,7 @@ export async function endDeliveries(
   store: Store,
   partition: number,
   deliveries: readonly { id: string; event: EventRef }[],
-  reason: Extract<FailureReason, 'expired' | 'subscription_deleted'>,
+  reason: Extract<FailureReason, 'expired' | 'subscription_deleted' | 'erased'>,
   nowMs: number,
   options: { onlyHeld?: boolean } = {},
 ): Promise<Pick<DeliveryJob, 'deliveryId' | 'generation'>[]> {

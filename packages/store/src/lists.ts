@@ -5,6 +5,8 @@ import {
   type Delivery,
   deliveryId,
   deliveryIdPrefix,
+  ERASURE_ID,
+  type Erasure,
   REPLAY_ID,
   type Replay,
   SUBSCRIPTION_ID,
@@ -12,13 +14,16 @@ import {
   type Subscription,
 } from '@posthorn/core';
 import { loadDeliveries, type StoredDelivery } from './delivery-record.ts';
+import { loadErasures } from './erasures.ts';
 import { findEvents } from './events.ts';
 import { countFailing } from './health.ts';
 import {
   allPrefixes,
   byStatusKey,
+  erasuresKey,
   failedKey,
   laneKey,
+  partitionPrefix,
   prefixOfId,
   prefixOfSubscription,
   replayDeliveriesKey,
@@ -124,6 +129,17 @@ function batchSource(store: Store, batchId: string): Source {
     return newestAfter(candidates, after, count);
   };
   return { idForm: REPLAY_ID, read };
+}
+
+/** A page of erasures, newest first; with `hmacs`, those of the value that has one of these hashes. Throws `BadCursor`. */
+export async function listErasures(
+  store: Store,
+  hmacs: readonly string[] | undefined,
+  request: PageRequest,
+): Promise<Page<Erasure>> {
+  const source = sortedSetSource(store, ERASURE_ID, [erasuresKey(partitionPrefix(store, 0))]);
+  const isWanted = ({ valueHmac }: Erasure) => hmacs === undefined || hmacs.includes(valueHmac);
+  return await readPage(source, (ids) => loadErasures(store, ids), isWanted, request);
 }
 
 /** The numbers of deliveries and subscriptions by status, and the age of the oldest pending delivery. Reads counts only, whatever the volume. */

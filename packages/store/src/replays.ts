@@ -213,12 +213,12 @@ async function endCanary(store: Store, replayId: string, nowMs: number): Promise
   return (await runScript(store, 'judgeReplay', prefix, values)) && hasPassed;
 }
 
-/** The deliveries whose event still exists. Extends its life first, so that the new delivery finds it. */
+/** The deliveries whose event still exists and has its payload. Extends its life first, so that the new delivery finds it. */
 async function replayable(store: Store, deliveries: StoredDelivery[], nowMs: number): Promise<StoredDelivery[]> {
   const exists = await Promise.all(
     deliveries.map(({ event }) => keepIfExists(store, event, nowMs + keptWhileUnfinishedMs(store))),
   );
-  return deliveries.filter((_, i) => exists[i]);
+  return deliveries.filter(({ erased }, i) => exists[i] && !erased);
 }
 
 /** Bulk replays by id, in the order of the ids; undefined for an id that has none (any more). */

@@ -2,7 +2,7 @@
  * Declares the Lua scripts: the arguments of each, in order, and its result. script.ts explains how arguments are written. Each file in lua/
  * says what its script does.
  */
-import { type EventRef, REPLAY_STATUSES } from '@posthorn/core';
+import { ERASURE_STATUSES, type EventRef, REPLAY_STATUSES } from '@posthorn/core';
 import type { Cluster, Redis } from 'ioredis';
 import { HELD_NOW } from './constants.ts';
 import { composeScript, encodeArguments, type Script, script, type Values } from './script.ts';
@@ -10,7 +10,7 @@ import { composeScript, encodeArguments, type Script, script, type Values } from
 /** `pending`: its first job is in the queue, if the store was opened with one; `alreadyQueued`: it is parked, or has had its first job; `none`: the subscription is gone. */
 const CREATED_STATES = ['pending', 'held', 'alreadyQueued', 'none'] as const;
 export type CreatedState = (typeof CREATED_STATES)[number];
-const REPLAY_REFUSALS = ['gone', 'not_failed', 'too_late', 'not_active'] as const;
+const REPLAY_REFUSALS = ['gone', 'not_failed', 'too_late', 'erased', 'not_active'] as const;
 export type ReplayRefusal = (typeof REPLAY_REFUSALS)[number];
 
 const TRY_NOW_REFUSALS = ['not_waiting', 'not_active', 'already_due'] as const;
@@ -202,6 +202,25 @@ export const scripts = {
     'id swept? nextSwept? isLast:flag taken nowMs:number expiresAtMs retentionMs:number ...deliveries(deliveryId generation)',
     (reply) => isOne(list(reply)[0]),
   ),
+  startErasure: script(
+    'id maxOpen:number nowMs:number listedMs:number retentionMs:number auditEntry:audit? ...fields(field value)',
+    isOne,
+  ),
+  advanceErasure: script(
+    'id from to nowMs:number retentionMs:number auditEntry:audit? ...fields(field value)',
+    oneOf(['advanced', 'gone', ...ERASURE_STATUSES]),
+  ),
+  scanEvents: script('cursor run? pattern limit', (reply) => {
+    const [cursor, run, found] = list(reply);
+    return { cursor: String(cursor), run: String(run), keys: list(found).map(String) };
+  }),
+  moveScan: script('id passes cursor? nextCursor? run? lifeMs', isOne),
+  findEvent: script('id event deliveries unsent lifeMs', nothing),
+  eraseDeliveries: script(
+    'endsUnsent:flag nowMs:number expiresAtMs retentionMs:number ...deliveries(id generation)',
+    Number,
+  ),
+  eraseEvent: script('id event text search deliveries ended responses', nothing),
   appendAudit: script('nowMs:number retentionMs:number auditEntry:audit', nothing),
   addCounts: script('key lifeMs ...counts(field count)', nothing),
   addAddressCounts: script(

@@ -25,9 +25,14 @@ const MAX_LOOKED_AT = 200_000;
 /** Events loaded at once. */
 const EVENTS_AT_ONCE = 20;
 
+const SLICE_UNITS = [
+  ['d', DAY_MS],
+  ['h', HOUR_MS],
+] as const;
+
 /** The part of the index that a moment belongs to. The unit is part of the name, so that a change of `RETENTION` mixes no slices. */
 function slices({ retentionMs }: Store) {
-  const [unit, sliceMs] = retentionMs >= DAILY_FROM_MS ? (['d', DAY_MS] as const) : (['h', HOUR_MS] as const);
+  const [unit, sliceMs] = SLICE_UNITS[retentionMs >= DAILY_FROM_MS ? 0 : 1];
   // As long as an event that fails after its last retry, or that is held, is kept. One that is replayed later outlives its entries.
   const lifeMs = retentionMs + 2 * Math.min(retentionMs, GRACE_MS);
   return {
@@ -53,6 +58,19 @@ export function searchEntries(store: Store, { event, acceptedAtMs }: StoredEvent
     return `${slice}:${bucket} ${mark}${entry}`;
   });
   return { search: pairs.join(' '), searchUntilMs: untilMs(number) };
+}
+
+/**
+ * What the script `eraseEvent` needs to remove an event from the index: pairs of a list and an entry, like those of `searchEntries`. A change of
+ * `RETENTION` since then may have changed the unit of the slices, so there is a list of each.
+ */
+export function entriesToRemove({ event, acceptedAtMs }: StoredEvent, terms: readonly SearchTerm[]): string {
+  const lists = SLICE_UNITS.map(([unit, sliceMs]) => `${unit}${Math.floor(acceptedAtMs / sliceMs)}`);
+  const pairs = terms.flatMap((term) => {
+    const { bucket, mark } = hashOf(term);
+    return lists.map((list) => `${list}:${bucket} ${mark}${encodeEvent(event)}`);
+  });
+  return pairs.join(' ');
 }
 
 /** The ids that Posthorn makes, which are most, as 22 characters. */
@@ -139,8 +157,13 @@ async function addEvents(
   for (let start = 0; start < wanted.length; start += EVENTS_AT_ONCE) {
     const refs = wanted.slice(start, start + EVENTS_AT_ONCE).map(eventRef);
     const loaded = await Promise.all(refs.map((ref) => loadEvent(store, ref)));
-    for (const stored of loaded) if (stored && hasTerm(stored.event, terms)) found.set(stored.ref, stored);
+    for (const stored of loaded) if (stored && hasOwnTerm(stored, terms)) found.set(stored.ref, stored);
   }
+}
+
+/** Whether an event that has not been erased has one of the terms. */
+export function hasOwnTerm({ event, erasedAtMs }: StoredEvent, terms: readonly SearchTerm[]): boolean {
+  return erasedAtMs === undefined && hasTerm(event, terms);
 }
 
 /** Says to the console whether ingest indexes events (`EVENT_SEARCH`). */

@@ -12,6 +12,7 @@ import {
 import { useDisclosure, useHotkeys } from '@mantine/hooks';
 import {
   IconApi,
+  IconEraser,
   IconGauge,
   IconHistory,
   IconMoon,
@@ -34,6 +35,7 @@ const sections = [
   { to: '/subscriptions', label: 'Subscriptions', icon: IconWebhook },
   { to: '/deliveries', label: 'Deliveries', icon: IconSend },
   { to: '/replays', label: 'Bulk replays', icon: IconPlayerTrackNext },
+  { to: '/erasures', label: 'Erasures', icon: IconEraser },
   { to: '/audit', label: 'Audit', icon: IconHistory },
 ] as const;
 /** Other pages of the console, for the same session. */

@@ -6,6 +6,7 @@ import type {
   Delivery,
   DeliveryRequest,
   DeliveryWithAttempts,
+  Erasure,
   Explanation,
   FailedDeliveries,
   Overview,
@@ -104,6 +105,7 @@ export const useSubscription = (id: string | null) =>
   useRead<Subscription>(`/v1/subscriptions/${id}`, { enabled: id !== null });
 export const useAddressAttempts = (id: string) => useRead<AddressAttempts>(`/v1/subscriptions/${id}/attempts`);
 export const useDelivery = (id: string) => useRead<DeliveryWithAttempts>(`/v1/deliveries/${id}`);
+export const useErasure = (id: string) => useRead<Erasure>(`/v1/erasures/${id}`);
 export const useReplay = (id: string) => useRead<Replay>(`/v1/replays/${id}`);
 export const useReplayBatch = (id: string) => useRead<ReplayBatch>(`/v1/replay-batches/${id}`);
 
@@ -156,6 +158,7 @@ export function useReplayCandidates(subscriptionIds: readonly string[], scope: Q
 export const useSubscriptions = (query: QueryParameters) => useLiveList<Subscription>('/v1/subscriptions', query);
 export const useDeliveries = (query: QueryParameters) => useLiveList<Delivery>('/v1/deliveries', query);
 export const useReplays = () => useLiveList<Replay>('/v1/replays', {});
+export const useErasures = () => useLiveList<Erasure>('/v1/erasures', {});
 export const useAudit = (query: QueryParameters) => useLiveList<AuditEntry>('/v1/audit', query);
 
 /** Reads the first subscriptions that match, for selection. */

@@ -22,6 +22,8 @@ const pages: PageRoute[] = [
   { path: '/events/:id', load: async () => (await import('./pages/event.tsx')).EventPage },
   { path: '/replays', load: async () => (await import('./pages/replays.tsx')).ReplaysPage },
   { path: '/replays/:id', load: async () => (await import('./pages/replay.tsx')).ReplayPage },
+  { path: '/erasures', load: async () => (await import('./pages/erasures.tsx')).ErasuresPage },
+  { path: '/erasures/:id', load: async () => (await import('./pages/erasure.tsx')).ErasurePage },
   { path: '/search', load: async () => (await import('./pages/search.tsx')).SearchPage },
   { path: '/audit', load: async () => (await import('./pages/audit.tsx')).AuditPage },
 ];

@@ -1,6 +1,7 @@
 /** The form of a maintenance duty: background work that no job does, repeated in each partition. */
 import type { Producer } from '@posthorn/queue';
 import type { Clock, Logger } from '@posthorn/runtime';
+import type { SecretBox } from '@posthorn/signing';
 import type { Store } from '@posthorn/store';
 
 export interface Duty {
@@ -22,6 +23,8 @@ export interface DutyContext {
   producer: Producer;
   clock: Clock;
   logger: Logger;
+  /** Opens the values of erasures. */
+  secretBox: Pick<SecretBox, 'open'>;
   /** Held deliveries released per second to one address. */
   releasePerSecond: number;
   /** A delivery this old must have its job: the process that was about to add it has done so, or died. */

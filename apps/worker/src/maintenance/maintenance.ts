@@ -6,6 +6,7 @@ import { Counter, Gauge, type Registry } from 'prom-client';
 import { advanceRetries } from './advance-retries.ts';
 import { closeDeleted } from './close-deleted.ts';
 import type { Duty, DutyContext } from './duty.ts';
+import { eraseEvents } from './erase-events.ts';
 import { expireHeld } from './expire-held.ts';
 import { createLease, type Lease } from './lease.ts';
 import { pruneIndexes } from './prune-indexes.ts';
@@ -33,6 +34,7 @@ const DUTIES = [
   releaseParked,
   sendTrials,
   runReplays,
+  eraseEvents,
   closeDeleted,
   rescueLostJobs,
   expireHeld,

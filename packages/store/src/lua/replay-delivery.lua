@@ -1,12 +1,13 @@
 -- Makes a new delivery of the event of a failed one (specification 3.1). Returns the state of the new delivery (see lib/make.lua), or why
--- there is none: 'gone', 'not_failed', 'too_late', or 'not_active'.
+-- there is none: 'gone', 'not_failed', 'too_late', 'erased', or 'not_active'.
 --@include replay
 --@include audit
 
-local failed = call('HMGET', KEY_DELIVERY .. failedId, 'st', 'f', 'e', 'k')
+local failed = call('HMGET', KEY_DELIVERY .. failedId, 'st', 'f', 'e', 'k', 'r', 'z')
 if not failed[1] then return 'gone' end
 if failed[1] ~= FAILED then return 'not_failed' end
 if nowMs > failed[2] + retentionMs then return 'too_late' end
+if failed[5] == REASON_ERASED or failed[6] then return 'erased' end
 local status = call('HGET', KEY_SUBSCRIPTION .. subscriptionId, 'status')
 if status ~= ACTIVE and status ~= RESUMING then return 'not_active' end
 local state = replay(subscriptionId, failedId, failed, firstId, newId, nowMs, oldestMs, lifeMs)

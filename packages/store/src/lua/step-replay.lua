@@ -17,10 +17,11 @@ if not status or status == DELETED then
 else
   local list = KEY_REPLAY_DELIVERIES .. id
   for failedId, firstId, newId in candidates do
-    local failed = call('HMGET', KEY_DELIVERY .. failedId, 'st', 'f', 'e', 'k')
+    local failed = call('HMGET', KEY_DELIVERY .. failedId, 'st', 'f', 'e', 'k', 'r', 'z')
     local newest = call('ZRANGE', KEY_REPLAYS_OF .. firstId, -1, -1)[1]
     local newestStatus = newest and call('HGET', KEY_DELIVERY .. newest, 'st')
-    if failed[1] == FAILED and nowMs <= failed[2] + retentionMs and (not newestStatus or newestStatus == FAILED)
+    local isErased = failed[5] == REASON_ERASED or failed[6]
+    if failed[1] == FAILED and not isErased and nowMs <= failed[2] + retentionMs and (not newestStatus or newestStatus == FAILED)
       and call('EXISTS', KEY_DELIVERY .. newId) == 0 then
       if replay(sub, failedId, failed, firstId, newId, nowMs, oldestMs, lifeMs) == 'pending' then
         call('ZADD', KEY_PARKED .. sub, nowMs, newId)

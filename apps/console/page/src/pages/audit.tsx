@@ -29,6 +29,8 @@ const actions: Record<AuditEntry['action'], string> = {
   'replay.started': 'Bulk replay started',
   'replay.cancelled': 'Bulk replay cancelled',
   'replay.continued': 'Bulk replay continued',
+  'erasure.started': 'Erasure confirmed',
+  'erasure.done': 'Erasure done',
   'session.started': 'Signed in',
   'session.ended': 'Signed out',
 };
@@ -153,13 +155,14 @@ function About({ entry, urls }: { entry: AuditEntry; urls: Map<string, string> }
       {text}
     </PageLink>
   );
-  const newId = detail.new_delivery_id;
+  const { new_delivery_id: newId, erasure_id: erasureId } = detail;
   return (
     <>
       {subscriptionId !== null && link(subscriptionId, urls.get(subscriptionId) ?? subscriptionId)}
       {delivery_id !== null && link(delivery_id, `Delivery ${delivery_id}`)}
       {typeof newId === 'string' && link(newId, `Replayed as ${newId}`)}
       {replay_id !== null && link(replay_id, `Bulk replay ${replay_id}`)}
+      {typeof erasureId === 'string' && link(erasureId, `Erasure ${erasureId}`)}
     </>
   );
 }

@@ -10,7 +10,7 @@ import { AttemptTimeline } from '../parts/attempt-timeline.tsx';
 import { CodeBlock, Copyable, curlOf, prettyJson } from '../parts/code.tsx';
 import { eventPath } from '../parts/delivery-table.tsx';
 import { Facts, Note, PageBody, PageLink, Section } from '../parts/layout.tsx';
-import { Loaded } from '../parts/states.tsx';
+import { Empty, Loaded } from '../parts/states.tsx';
 import { StatusBadge } from '../parts/status.tsx';
 import { useDelivery, usePost, useRequest, useSubscription } from '../queries.ts';
 
@@ -60,7 +60,15 @@ export function DeliveryPage() {
                     <AttemptComparison attempts={loaded.attempts} />
                   </Section>
                 )}
-                <Request delivery={loaded} />
+                {loaded.erased ? (
+                  <Section title="Request">
+                    <Empty title="Erased">
+                      Its payload and what came back from its attempts have been erased. It cannot be replayed.
+                    </Empty>
+                  </Section>
+                ) : (
+                  <Request delivery={loaded} />
+                )}
               </Stack>
             </Grid.Col>
           </Grid>

@@ -1,9 +1,11 @@
 /** One event: its body and its deliveries. */
 
-import { Stack } from '@mantine/core';
-import { useParams, useSearchParams } from 'react-router';
+import { Button, Stack } from '@mantine/core';
+import { IconEraser } from '@tabler/icons-react';
+import { Link, useParams, useSearchParams } from 'react-router';
 import { CodeBlock, Copyable, prettyJson } from '../parts/code.tsx';
 import { DeliveryTable } from '../parts/delivery-table.tsx';
+import { erasePath } from '../parts/erasure.ts';
 import { Facts, Note, PageBody, PageLink, Section } from '../parts/layout.tsx';
 import { searchPath } from '../parts/session-timeline.tsx';
 import { Empty, Loaded } from '../parts/states.tsx';
@@ -23,6 +25,18 @@ export function EventPage() {
       heading={type ?? 'Event'}
       badge={type && <Note>event</Note>}
       back={{ to: '/deliveries', label: 'Deliveries' }}
+      actions={
+        loaded.data?.event.erased_at === null && (
+          <Button
+            component={Link}
+            to={erasePath('event_id', id)}
+            variant="default"
+            leftSection={<IconEraser size={16} />}
+          >
+            Erase
+          </Button>
+        )
+      }
     >
       <Loaded query={loaded} what="event">
         {({ event, text }) => (
@@ -39,16 +53,21 @@ export function EventPage() {
                         {other}
                       </PageLink>
                     )),
-                  Session: (
+                  Session: event.erased_at === null && (
                     <PageLink to={searchPath('session_id', String(event.data.id))}>{String(event.data.id)}</PageLink>
                   ),
                   'Created at the publisher': <Instant at={event.created_at} />,
                   Accepted: <Instant at={event.accepted_at} />,
+                  'Payload erased': event.erased_at !== null && <Instant at={event.erased_at} />,
                 }}
               />
             </Section>
             <Section title="Body">
-              <CodeBlock text={bodyOf(text)} label="body" />
+              {event.erased_at === null ? (
+                <CodeBlock text={bodyOf(text)} label="body" />
+              ) : (
+                <Empty title="Erased">An operator had the payload erased. The audit trail says who and when.</Empty>
+              )}
             </Section>
             <Section title={`Deliveries (${event.deliveries.length})`} flush>
               {event.deliveries.length === 0 ? (

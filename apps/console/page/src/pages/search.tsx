@@ -3,6 +3,7 @@ import { Stack } from '@mantine/core';
 import type { Subscription } from '@posthorn/operator-api';
 import { Navigate, useSearchParams } from 'react-router';
 import { type Column, DataTable } from '../parts/data-table.tsx';
+import { erasePath } from '../parts/erasure.ts';
 import { SelectFilter, useFilters } from '../parts/filters.tsx';
 import { Note, PageBody, PageLink, Section } from '../parts/layout.tsx';
 import { SessionTimeline } from '../parts/session-timeline.tsx';
@@ -66,7 +67,14 @@ function Results({ text, by }: { text: string; by: string | undefined }) {
                     : 'Session id, reference and user id are compared as a whole. Events expire with the retention.'}
                 </Empty>
               ) : (
-                <SessionTimeline items={data} addresses={urls} />
+                <>
+                  <SessionTimeline items={data} addresses={urls} />
+                  {by !== undefined && (
+                    <PageLink to={erasePath(by, text)} p="md" display="block">
+                      Erase the payloads with this value
+                    </PageLink>
+                  )}
+                </>
               )}
               {has_more && (
                 <Note size="xs" maw="100%">

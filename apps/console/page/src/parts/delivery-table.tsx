@@ -47,11 +47,12 @@ export function DeliveryTable({ deliveries, addresses }: { deliveries: Delivery[
     {
       header: 'Status',
       width: { base: 140, sm: 170 },
-      cell: ({ status, failure_reason, next_attempt_at }) => (
+      cell: ({ status, failure_reason, next_attempt_at, erased }) => (
         <>
           <StatusBadge status={status} />
           <Note size="xs">
             {failure_reason && failureTexts[failure_reason]}
+            {erased && failure_reason !== 'erased' && <div>Payload erased</div>}
             {next_attempt_at && (
               <>
                 next <Countdown at={next_attempt_at} />

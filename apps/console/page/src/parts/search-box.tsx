@@ -8,12 +8,13 @@ import { withQuery } from '../api.ts';
 /** Returns the path for an id. An id without a known prefix is that of an event, because publishers choose those. */
 export function pageOfId(id: string): string {
   const section =
-    { sub_: 'subscriptions', dlv_: 'deliveries', rpl_: 'replays', rpb_: 'replays' }[id.slice(0, 4)] ?? 'events';
+    { sub_: 'subscriptions', dlv_: 'deliveries', rpl_: 'replays', rpb_: 'replays', ers_: 'erasures' }[id.slice(0, 4)] ??
+    'events';
   return `/${section}/${encodeURIComponent(id)}`;
 }
 
 /** An id that Posthorn made. Any other text may be the id of an event, an address, a session, a reference or a user. */
-const OWN_ID = /^(sub|dlv|rpl|rpb|evt)_[\w-]+$/;
+const OWN_ID = /^(sub|dlv|rpl|rpb|ers|evt)_[\w-]+$/;
 
 export function SearchBox() {
   const [text, setText] = useState('');

@@ -1,9 +1,9 @@
 /** Badges for the statuses of subscriptions, deliveries and bulk replays, and their reasons in words. */
 
 import { Badge, Group } from '@mantine/core';
-import type { Delivery, Replay, Subscription } from '@posthorn/operator-api';
+import type { Delivery, Erasure, Replay, Subscription } from '@posthorn/operator-api';
 
-type Status = Subscription['status'] | 'resuming' | Delivery['status'] | Replay['status'];
+type Status = Subscription['status'] | 'resuming' | Delivery['status'] | Replay['status'] | Erasure['status'];
 
 export const looks: Record<Status, { color: string; label: string }> = {
   awaiting_validation: { color: 'gray', label: 'Awaiting validation' },
@@ -21,6 +21,9 @@ export const looks: Record<Status, { color: string; label: string }> = {
   canary: { color: 'blue', label: 'Canary' },
   halted: { color: 'orange', label: 'Halted' },
   cancelled: { color: 'gray', label: 'Cancelled' },
+  counting: { color: 'blue', label: 'Counting' },
+  counted: { color: 'orange', label: 'Needs confirmation' },
+  waiting: { color: 'yellow', label: 'Waiting' },
 };
 
 /** Returns the statuses with their labels, for selection. */
@@ -73,4 +76,5 @@ export const failureTexts: Record<NonNullable<Delivery['failure_reason']>, strin
   expired: 'Held for too long',
   subscription_deleted: 'The subscription was deleted',
   cancelled: 'Its bulk replay was cancelled',
+  erased: 'Its payload was erased',
 };

@@ -16,7 +16,7 @@ local function fail(id, st, sub, created, reason, nowMs, expiresAtMs, retentionM
   call('PEXPIREAT', failed, expiresAtMs)
   local replayId = call('HGET', key, 'b')
   if replayId then countOutcome(replayId, id, reason == REASON_CANCELLED and 'cancelled' or 'failed') end
-  if reason ~= REASON_SUBSCRIPTION_DELETED and reason ~= REASON_CANCELLED then
+  if reason ~= REASON_SUBSCRIPTION_DELETED and reason ~= REASON_CANCELLED and reason ~= REASON_ERASED then
     notify(nowMs, NOTICE_DELIVERY_FAILED, 's', sub, 'd', id, 'w', reason)
   end
 end

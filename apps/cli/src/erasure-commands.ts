@@ -1,0 +1,90 @@
+/** The commands that erase payloads, and list what was erased. */
+import { setTimeout as wait } from 'node:timers/promises';
+import { type CommandUnknownOpts, Option } from '@commander-js/extra-typings';
+import { ENVIRONMENTS, UNSENT_CHOICES } from '@posthorn/core';
+import { type Erasure, erasureSchema } from '@posthorn/operator-api';
+import type { Client } from './client.ts';
+import { limitOption } from './options.ts';
+import type { Printer } from './print.ts';
+import { UserError } from './user-error.ts';
+
+const POLL_INTERVAL_MS = 250;
+
+const columns = {
+  id: (item: Erasure) => item.id,
+  requested: (item: Erasure) => item.created_at,
+  field: (item: Erasure) => item.field,
+  status: (item: Erasure) => item.status,
+  events: (item: Erasure) => `${item.erased.events}/${item.found.events}`,
+  ended: (item: Erasure) => item.erased.ended,
+  operator: (item: Erasure) => item.confirmed_by ?? item.operator,
+};
+
+interface Values {
+  event?: string | undefined;
+  session?: string | undefined;
+  reference?: string | undefined;
+  user?: string | undefined;
+}
+
+/** The value in the words of the API. The API refuses more than one. */
+const bodyOf = ({ event, session, reference, user }: Values) => ({
+  event_id: event,
+  session_id: session,
+  reference,
+  user_id: user,
+});
+
+export function addErasureCommands(program: CommandUnknownOpts, client: Client, print: Printer): void {
+  program
+    .command('erase')
+    .description('erase the payloads of an event, a session, a reference or a user; without --yes only counts them')
+    .option('--event <id>')
+    .option('--session <id>')
+    .option('--reference <reference>')
+    .option('--user <id>')
+    .addOption(new Option('--environment <environment>').choices(ENVIRONMENTS))
+    .addOption(
+      new Option('--unsent <choice>', 'what becomes of deliveries that have not ended')
+        .choices(UNSENT_CHOICES)
+        .default('end' as const),
+    )
+    .option('--yes', 'erase; this cannot be undone')
+    .option('--no-wait', 'do not wait until it is done')
+    .action(async ({ environment, unsent, yes = false, wait: untilDone, ...values }) => {
+      const body = { ...bodyOf(values), environment, unsent, confirm: yes };
+      const started = await client.post(erasureSchema, '/v1/erasures', body);
+      const erasure = untilDone ? await untilSettled(client, started) : started;
+      if (yes) {
+        print.item(erasure);
+        return;
+      }
+      // Counted only: it must not wait for a confirmation that nobody gives.
+      const end = erasure.status === 'counted' || erasure.status === 'counting' ? 'cancel' : undefined;
+      print.item(end ? await client.post(erasureSchema, `/v1/erasures/${erasure.id}/cancel`) : erasure);
+      print.say('Nothing was erased. Repeat the command with --yes to erase.');
+    });
+
+  program
+    .command('erasures')
+    .description('list erasures, newest first; with a value, those of this value')
+    .option('--event <id>')
+    .option('--session <id>')
+    .option('--reference <reference>')
+    .option('--user <id>')
+    .addOption(limitOption())
+    .action(async ({ limit, ...values }) => {
+      print.list(await client.list(erasureSchema, '/v1/erasures', bodyOf(values), limit), columns, 'No erasures.');
+    });
+}
+
+/** Waits until an erasure needs a decision, has ended, or waits for deliveries. */
+async function untilSettled(client: Client, started: Erasure): Promise<Erasure> {
+  let erasure = started;
+  while (erasure.status === 'counting' || erasure.status === 'running') {
+    await wait(POLL_INTERVAL_MS);
+    erasure = await client.get(erasureSchema, `/v1/erasures/${erasure.id}`);
+  }
+  if (erasure.status === 'cancelled') throw new UserError('Another operator cancelled it.');
+  return erasure;
+}

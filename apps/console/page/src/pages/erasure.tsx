@@ -1,0 +1,144 @@
+/** One erasure: what it has found, its confirmation, and what it has erased. */
+
+import { Alert, Button, Checkbox, Group, Radio, SimpleGrid, Stack, Text } from '@mantine/core';
+import type { Erasure } from '@posthorn/operator-api';
+import { IconEraser } from '@tabler/icons-react';
+import { useState } from 'react';
+import { useParams } from 'react-router';
+import { call } from '../api.ts';
+import { ActionButton } from '../parts/action-button.tsx';
+import { Copyable } from '../parts/code.tsx';
+import { erasureFields, unsentTexts } from '../parts/erasure.ts';
+import { Facts, FigureCard, Note, PageBody, Section } from '../parts/layout.tsx';
+import { countText } from '../parts/numbers.ts';
+import { Loaded } from '../parts/states.tsx';
+import { StatusBadge } from '../parts/status.tsx';
+import { Instant } from '../parts/time.tsx';
+import { useChange, useErasure, usePost } from '../queries.ts';
+
+export function ErasurePage() {
+  const { id = '' } = useParams();
+  const erasure = useErasure(id);
+  return (
+    <PageBody
+      title="Erasure"
+      back={{ to: '/erasures', label: 'Erasures' }}
+      badge={erasure.data && <StatusBadge status={erasure.data.status} />}
+    >
+      <Loaded query={erasure} what="erasure">
+        {(data) => <Content erasure={data} />}
+      </Loaded>
+    </PageBody>
+  );
+}
+
+function Content({ erasure }: { erasure: Erasure }) {
+  const { found, erased, status } = erasure;
+  const isOpen = status === 'counting' || status === 'counted';
+  return (
+    <Stack>
+      <Section>
+        <Text size="sm" aria-live="polite">
+          {stateOf(erasure)}
+        </Text>
+      </Section>
+      <SimpleGrid cols={{ base: 2, sm: 4 }} spacing="sm">
+        <FigureCard label="Events found" value={countText(found.events)} />
+        {isOpen ? (
+          <>
+            <FigureCard label="Their deliveries" value={countText(found.deliveries)} />
+            <FigureCard label="Not sent yet" value={countText(found.unsent)} />
+          </>
+        ) : (
+          <>
+            <FigureCard label="Payloads erased" value={countText(erased.events)} />
+            <FigureCard label="Deliveries ended unsent" value={countText(erased.ended)} />
+            <FigureCard label="Responses deleted" value={countText(erased.responses)} />
+          </>
+        )}
+      </SimpleGrid>
+      {status === 'counted' && <Confirmation erasure={erasure} />}
+      <Section title="Details">
+        <Facts
+          facts={{
+            Id: <Copyable value={erasure.id} what="id" />,
+            [erasureFields[erasure.field]]: erasure.value ?? 'Not kept',
+            'Hash of the value': <Copyable value={erasure.value_hmac} what="hash" />,
+            Environment: erasure.environment ?? 'both',
+            'Unsent deliveries': !isOpen && unsentTexts[erasure.unsent],
+            Operator: erasure.operator,
+            'Confirmed by': erasure.confirmed_by,
+            Requested: <Instant at={erasure.created_at} />,
+            Confirmed: erasure.confirmed_at && <Instant at={erasure.confirmed_at} />,
+            Ended: erasure.finished_at && <Instant at={erasure.finished_at} />,
+          }}
+        />
+      </Section>
+      {!isOpen && (
+        <Note size="xs">
+          Files of Redis (append-only file, snapshots, backups) keep old bytes until they are rewritten: see
+          docs/erasure.md.
+        </Note>
+      )}
+    </Stack>
+  );
+}
+
+function Confirmation({ erasure: { id, found } }: { erasure: Erasure }) {
+  const [unsent, setUnsent] = useState<string>('end');
+  const [isSure, setIsSure] = useState(false);
+  const confirm = useChange(() => call<Erasure>('POST', `/v1/erasures/${id}/confirm`, { unsent }), {
+    done: 'Confirmed: the payloads are being erased.',
+  });
+  const cancel = usePost<Erasure>(`/v1/erasures/${id}/cancel`, { done: 'Cancelled.' });
+  const payloads = `${countText(found.events)} ${found.events === 1 ? 'payload' : 'payloads'}`;
+  return (
+    <Alert color="red" variant="light" title="This cannot be undone" icon={<IconEraser size={18} />}>
+      <Stack gap="sm">
+        {found.unsent > 0 && (
+          <Radio.Group
+            label={`${countText(found.unsent)} ${found.unsent === 1 ? 'delivery has' : 'deliveries have'} not ended`}
+            value={unsent}
+            onChange={setUnsent}
+          >
+            <Stack gap={6} mt={6}>
+              <Radio value="end" label={unsentTexts.end} />
+              <Radio value="deliver" label={unsentTexts.deliver} />
+            </Stack>
+          </Radio.Group>
+        )}
+        <Checkbox
+          label="The value below is the one that was asked for"
+          checked={isSure}
+          onChange={(event) => setIsSure(event.currentTarget.checked)}
+        />
+        <Group>
+          <Button color="red" disabled={!isSure} loading={confirm.isPending} onClick={() => confirm.mutate()}>
+            {found.events === 0 ? 'Erase what arrives until now' : `Erase ${payloads}`}
+          </Button>
+          <ActionButton label="Cancel" variant="default" change={cancel} />
+        </Group>
+      </Stack>
+    </Alert>
+  );
+}
+
+function stateOf({ status, found, erased }: Erasure): string {
+  const events = found.events === 1 ? '1 event' : `${countText(found.events)} events`;
+  switch (status) {
+    case 'counting':
+      return 'Looking through all stored events. This takes seconds to minutes.';
+    case 'counted':
+      return found.events === 0
+        ? 'No stored event has this value.'
+        : `${events} found. Nothing is erased until you confirm it; without that it is cancelled after an hour.`;
+    case 'running':
+      return `${countText(erased.events)} of ${events} erased. A last pass over all events begins a minute after the confirmation.`;
+    case 'waiting':
+      return `${countText(erased.events)} of ${events} erased. The others follow when all their deliveries have ended.`;
+    case 'done':
+      return `Done: ${erased.events === 1 ? 'the payload of 1 event is' : `the payloads of ${countText(erased.events)} events are`} erased.`;
+    case 'cancelled':
+      return 'Cancelled: nothing was erased.';
+  }
+}

@@ -1,0 +1,19 @@
+/** What the pages of erasures share: the names of the fields, and the link that begins one. */
+import type { Erasure } from '@posthorn/operator-api';
+
+export const erasureFields: Record<Erasure['field'], string> = {
+  session_id: 'Session id',
+  user_id: 'User id',
+  reference: 'Reference',
+  event_id: 'Event id',
+};
+
+export const unsentTexts: Record<Erasure['unsent'], string> = {
+  end: 'End them: nothing more is sent',
+  deliver: 'Send them first, then erase',
+};
+
+/** Returns the path of the form with a value filled in. */
+export function erasePath(field: string, value: string): string {
+  return `/erasures?${new URLSearchParams({ field, value })}`;
+}

@@ -1,0 +1,145 @@
+/** Routes for erasures. Maintenance in the workers finds and erases the events. */
+import { AppError, ERASURE_FIELDS, type ErasureField, type ErasureStatus } from '@posthorn/core';
+import type { Api } from '@posthorn/http';
+import * as schemas from '@posthorn/operator-api';
+import {
+  cancelErasure,
+  confirmErasure,
+  listErasures,
+  loadErasures,
+  MAX_OPEN_ERASURES,
+  type Store,
+  startErasure,
+} from '@posthorn/store';
+import type { ConsoleContext } from './context.ts';
+import { missing } from './missing.ts';
+import { serializeErasure, serializePage } from './serialize.ts';
+
+export function erasureRoutes(api: Api, context: ConsoleContext): void {
+  startRoute(api, context);
+  readRoutes(api, context);
+  decisionRoutes(api, context);
+}
+
+async function findErasure(store: Store, id: string) {
+  const [erasure = missing('erasure')] = await loadErasures(store, [id]);
+  return erasure;
+}
+
+/** The one value that was given. */
+function givenValue(
+  given: { [field in ErasureField]?: string | undefined },
+): { field: ErasureField; value: string } | undefined {
+  for (const field of ERASURE_FIELDS) {
+    const value = given[field];
+    if (value !== undefined) return { field, value };
+  }
+  return undefined;
+}
+
+/** What the hash of a value is made of: the same value of another field has another one. */
+const hashed = ({ field, value }: { field: ErasureField; value: string }) => `${field}\n${value}`;
+
+function startRoute(api: Api, context: ConsoleContext): void {
+  const { store, secretBox, fingerprints, clock, logger } = context;
+  api.tagged('Erasures').post('/v1/erasures', {
+    summary: 'Erase the payloads of an event, a session, a reference or a user',
+    description:
+      'Takes exactly one of `event_id`, `session_id`, `reference` and `user_id`, and compares whole values. Without `confirm`, it counts what it would erase and then waits for a confirmation, for an hour. It works in the background. Deliveries and event ids stay known; the payload, the entries of the search index and what came back from attempts do not.',
+    body: schemas.newErasureSchema,
+    responses: { 202: { description: 'The erasure', schema: schemas.erasureSchema } },
+    problems: [409],
+    async handle({ body, caller }) {
+      const wanted = givenValue(body);
+      if (!wanted) throw new Error('The schema requires a value');
+      const { environment, unsent, confirm: isConfirmed } = body;
+      const seal = (id: string) => secretBox.seal(wanted.value, id);
+      const request = { field: wanted.field, environment, unsent, isConfirmed, seal };
+      const valueHmac = fingerprints.of(hashed(wanted));
+      const erasure = await startErasure(store, { ...request, valueHmac }, clock.now(), { operator: caller });
+      if (!erasure)
+        throw new AppError(
+          'conflict',
+          `${MAX_OPEN_ERASURES} erasures have not ended. Confirm or cancel those that are counted, or wait.`,
+        );
+      const line = { erasure_id: erasure.id, status: erasure.status, field: erasure.field, value_hmac: valueHmac };
+      logger.info({ ...line, operator: caller }, 'erasure.requested');
+      return serializeErasure(context, erasure);
+    },
+  });
+}
+
+function readRoutes(api: Api, context: ConsoleContext): void {
+  const { store, fingerprints } = context;
+  const erasures = api.tagged('Erasures');
+
+  erasures.get('/v1/erasures', {
+    summary: 'List erasures, newest first',
+    description:
+      'With a value, lists the erasures of that value: the proof that it was erased, as long as the key that made the hash is in SECRET_ENCRYPTION_KEY.',
+    query: schemas.erasuresQuerySchema,
+    responses: { 200: { description: 'A page of erasures', schema: schemas.pageOf(schemas.erasureSchema) } },
+    async handle({ query: { limit, cursor, ...given } }) {
+      const wanted = givenValue(given);
+      const page = await listErasures(store, wanted && fingerprints.all(hashed(wanted)), { limit, cursor });
+      return await serializePage(page, (erasure) => serializeErasure(context, erasure));
+    },
+  });
+
+  erasures.get('/v1/erasures/{id}', {
+    summary: 'Read one with its progress',
+    params: schemas.erasureParamsSchema,
+    responses: { 200: { description: 'The erasure', schema: schemas.erasureSchema } },
+    async handle({ params: { id } }) {
+      return serializeErasure(context, await findErasure(store, id));
+    },
+  });
+}
+
+/** Why an erasure in this status can be neither confirmed nor cancelled. */
+const over: Record<ErasureStatus, string> = {
+  counting: 'It was changed at the same time. Try again.',
+  counted: 'It was changed at the same time. Try again.',
+  running: 'It is confirmed already.',
+  waiting: 'It is confirmed already.',
+  done: 'It is done.',
+  cancelled: 'It is cancelled: nobody confirmed it within an hour, or an operator cancelled it.',
+};
+
+function decisionRoutes(api: Api, context: ConsoleContext): void {
+  const { store, clock, logger } = context;
+  const erasures = api.tagged('Erasures');
+
+  erasures.post('/v1/erasures/{id}/confirm', {
+    summary: 'Confirm it: the events are erased',
+    description: 'It cannot be undone. Events that are accepted up to this moment are erased too.',
+    params: schemas.erasureParamsSchema,
+    body: schemas.erasureConfirmationSchema,
+    optionalBody: true,
+    responses: { 200: { description: 'The erasure', schema: schemas.erasureSchema } },
+    problems: [409],
+    async handle({ params: { id }, body: { unsent }, caller }) {
+      const erasure = await findErasure(store, id);
+      const result = await confirmErasure(store, erasure, unsent, clock.now(), { operator: caller });
+      if (result === 'gone') missing('erasure');
+      if (result !== 'advanced') throw new AppError('conflict', over[result]);
+      const line = { erasure_id: id, status: 'running', field: erasure.field, value_hmac: erasure.valueHmac };
+      logger.info({ ...line, operator: caller }, 'erasure.confirmed');
+      return serializeErasure(context, await findErasure(store, id));
+    },
+  });
+
+  erasures.post('/v1/erasures/{id}/cancel', {
+    summary: 'Cancel one that is not confirmed',
+    params: schemas.erasureParamsSchema,
+    responses: { 200: { description: 'The erasure', schema: schemas.erasureSchema } },
+    problems: [409],
+    async handle({ params: { id }, caller }) {
+      const result = await cancelErasure(store, await findErasure(store, id), clock.now());
+      if (result === 'gone') missing('erasure');
+      if (result !== 'advanced') throw new AppError('conflict', over[result]);
+      logger.info({ erasure_id: id, operator: caller }, 'erasure.cancelled');
+      return serializeErasure(context, await findErasure(store, id));
+    },
+  });
+}

@@ -1,0 +1,484 @@
+/** The duty that erases: what it finds and erases, in which order, and what it leaves for later; also if it dies between any two steps. */
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import {
+  type CameBack,
+  deliveryId,
+  type ErasureField,
+  type Event,
+  eventRef,
+  newEventId,
+  partitionOf,
+  searchTermsOf,
+  type UnsentChoice,
+  type Verdict,
+} from '@posthorn/core';
+import { finishFanOuts, makeDeliveries, replay } from '@posthorn/dispatch';
+import { createProducer, type Producer } from '@posthorn/queue';
+import { createSecretBox } from '@posthorn/signing';
+import {
+  beginAttempt,
+  cancelErasure,
+  confirmErasure,
+  erasureProgress,
+  listAudit,
+  loadDeliveries,
+  loadErasures,
+  loadEvent,
+  loadResponses,
+  MAX_OPEN_ERASURES,
+  newSubscription,
+  openErasures,
+  openStore,
+  partitionPrefix,
+  recordAttempt,
+  type Store,
+  saveSubscription,
+  searchEvents,
+  startErasure,
+  storeEvent,
+} from '@posthorn/store';
+import { fakeClock, testPrefix, testRedisUrl } from '@posthorn/testing';
+import { createEventBodies } from '../event-bodies.ts';
+import type { DutyContext } from './duty.ts';
+import { eraseEvents } from './erase-events.ts';
+
+const PARTITIONS = 3;
+const box = createSecretBox([Buffer.alloc(32, 5)]);
+const logger = { info() {}, warn() {}, error() {} } as unknown as DutyContext['logger'];
+const onError = (error: Error) => {
+  throw error;
+};
+const anna = { operator: 'anna' };
+
+let store: Store;
+let producer: Producer;
+let clock: ReturnType<typeof fakeClock>;
+let close: () => Promise<void>;
+let context: DutyContext & { store: Store };
+beforeEach(async () => {
+  const settings = { REDIS_URL: testRedisUrl(), KEY_PREFIX: testPrefix(), PARTITIONS, RETENTION: 30 * 86_400_000 };
+  const opened = openStore(settings, { onError });
+  await opened.start();
+  ({ store } = opened);
+  clock = fakeClock(Date.now());
+  producer = createProducer({ redis: store.redis, partitionPrefixes: opened.partitionPrefixes, onError });
+  await producer.ready();
+  context = { store, producer, clock, logger, secretBox: box, releasePerSecond: 50 };
+  close = async () => {
+    const keys = await store.redis.keys(`${store.prefix}:*`);
+    if (keys.length > 0) await store.redis.del(keys);
+    await producer.close();
+    await opened.stop();
+  };
+});
+afterEach(() => close());
+
+async function subscribe(status: 'active' | 'paused' = 'active'): Promise<string> {
+  const fresh = newSubscription(
+    { url: 'https://example.com/', eventTypes: 'all', environment: 'both', description: '', sealedSecret: 'sealed' },
+    clock.now(),
+  );
+  expect(await saveSubscription(store, { ...fresh, status, takesEvents: true })).toBe(true);
+  return fresh.id;
+}
+
+const PERSON = 'Zoë "Q" Ångström';
+const data = { id: 'ses-1', status: 'approved', reference: 'ref 1', metadata: { user_id: PERSON, name: PERSON } };
+async function publish(subscriptionIds: string[], change: Partial<Event> & { data?: object } = {}) {
+  const { data: payload = data, ...fields } = change;
+  const event: Event = {
+    id: newEventId(clock.now()),
+    type: 'session.approved',
+    createdAt: new Date(clock.now()).toISOString(),
+    environment: 'sandbox',
+    dataJson: JSON.stringify(payload),
+    ...fields,
+  };
+  const stored = { ref: eventRef(event), event, acceptedAtMs: clock.now(), subscriptionIds };
+  await storeEvent(store, stored, { searchTerms: searchTermsOf(JSON.parse(event.dataJson)) });
+  await makeDeliveries(context, stored);
+  await new Promise((resolve) => setImmediate(resolve));
+  return stored;
+}
+const came: CameBack = {
+  response: { headers: {}, body: `unknown person ${PERSON}`, isBodyTruncated: false },
+  connection: null,
+};
+/** Records the next attempt of a delivery. */
+async function attempt(id: string, verdict: Verdict): Promise<void> {
+  const [delivery] = await loadDeliveries(store, [id]);
+  const isOk = verdict.kind === 'succeeded';
+  const made = {
+    number: delivery!.attemptCount + 1,
+    startedAtMs: clock.now(),
+    durationMs: 5,
+    statusCode: isOk ? 200 : 500,
+    error: isOk ? null : ('status' as const),
+  };
+  await recordAttempt(
+    store,
+    delivery!,
+    made,
+    verdict,
+    { pauseAfter: 20, maxAttempts: 6 },
+    isOk ? undefined : () => came,
+  );
+}
+const failed: Verdict = { kind: 'failed', reason: 'status' };
+const load = async (id: string) => (await loadDeliveries(store, [id]))[0];
+
+async function start(field: ErasureField, value: string, unsent: UnsentChoice = 'end', isConfirmed = true) {
+  const request = { field, environment: undefined, unsent, valueHmac: 'hmac', isConfirmed };
+  const erasure = await startErasure(store, { ...request, seal: (id) => box.seal(value, id) }, clock.now(), anna);
+  return erasure!;
+}
+const stateOf = async (id: string) => (await loadErasures(store, [id]))[0]!;
+/** Runs the duty once in each partition. */
+async function runOnce(duty = eraseEvents(context)) {
+  for (let partition = 0; partition < PARTITIONS; partition++) await duty.run(partition);
+}
+/** Runs the duty until the erasure has this status. The scan goes over the keys of all tests of the run. */
+async function runUntil(id: string, ...statuses: string[]) {
+  for (let runs = 0; runs < 500; runs++) {
+    const erasure = await stateOf(id);
+    if (statuses.includes(erasure.status)) return erasure;
+    await runOnce();
+    if (erasure.confirmedAtMs !== null) clock.advance(61_000);
+  }
+  throw new Error(`Still ${(await stateOf(id)).status}`);
+}
+
+/** Runs the duty until this many passes over the events are done, and once more. */
+async function runPasses(id: string, passes: number) {
+  while ((await erasureProgress(store, id)).passes < passes) await runOnce();
+  await runOnce();
+}
+
+/** Everything stored under the prefix, as text: keys and values of every type, and the events as they are read. */
+async function everything(): Promise<string> {
+  const parts: string[] = [];
+  for (const key of await store.redis.keys(`${store.prefix}:*`)) {
+    const type = await store.redis.type(key);
+    const value =
+      type === 'string'
+        ? await store.redis.get(key)
+        : type === 'hash'
+          ? await store.redis.hgetall(key)
+          : type === 'list'
+            ? await store.redis.lrange(key, 0, -1)
+            : type === 'set'
+              ? await store.redis.smembers(key)
+              : type === 'zset'
+                ? await store.redis.zrange(key, '0', '-1', 'WITHSCORES')
+                : await store.redis.xrange(key, '-', '+');
+    parts.push(key, JSON.stringify(value));
+    const [, ref] = /:event:(.+)$/.exec(key) ?? [];
+    if (ref) parts.push((await loadEvent(store, ref as ReturnType<typeof eventRef>))?.event.dataJson ?? '');
+  }
+  return parts.join('\n');
+}
+/** A value as it stands inside of JSON inside of JSON, or alone. */
+const formsOf = (value: string) => {
+  const once = JSON.stringify(value).slice(1, -1);
+  return [
+    value,
+    once,
+    JSON.stringify(once).slice(1, -1),
+    Buffer.from(value).toString('base64'),
+    encodeURIComponent(value),
+  ];
+};
+async function expectNowhere(...values: string[]) {
+  const text = await everything();
+  for (const value of values) for (const form of formsOf(value)) expect(text).not.toContain(form);
+}
+
+describe('an erasure', () => {
+  it.each([
+    ['session_id', 'ses-1'],
+    ['reference', 'ref 1'],
+    ['user_id', PERSON],
+    ['event_id', 'order:1~a'],
+  ] as const)('by %s erases the payload everywhere, and nothing else', async (field, value) => {
+    const [a, b] = [await subscribe(), await subscribe('paused')];
+    const { ref } = await publish([a, b], { id: 'order:1~a' });
+    await attempt(deliveryId(ref, a), failed);
+    const other = await publish([a], { data: { id: 'ses-2', status: 'x', reference: 'ses-1', metadata: {} } });
+    expect(await everything()).toContain('unknown person');
+    const { id } = await start(field, value);
+    const done = await runUntil(id, 'done');
+    expect(done).toMatchObject({
+      sealedValue: undefined,
+      counts: {
+        events: 1,
+        deliveries: 2,
+        unsent: 1,
+        erasedEvents: 1,
+        erasedDeliveries: 2,
+        endedDeliveries: 1,
+        erasedResponses: 1,
+      },
+    });
+    await expectNowhere(PERSON, 'ref 1');
+    expect(await loadEvent(store, ref)).toMatchObject({ erasedAtMs: expect.any(Number), event: { dataJson: '{}' } });
+    expect(await load(deliveryId(ref, a))).toMatchObject({ status: 'failed', failureReason: 'status', erased: true });
+    expect(await load(deliveryId(ref, b))).toMatchObject({ status: 'failed', failureReason: 'erased', erased: true });
+    expect(await loadResponses(store, deliveryId(ref, a))).toEqual(new Map());
+    // No entry of the search index names it any more; those of the other event are left.
+    expect(JSON.stringify(await everything())).not.toMatch(/"[A-Za-z0-9_-]{4}sorder:1~a"/);
+    const found = await searchEvents(store, [{ field: 'session_id', value: 'ses-2' }], undefined, 10, clock.now());
+    expect(found.events.map((one) => one.ref)).toEqual([other.ref]);
+    expect((await loadEvent(store, other.ref))?.erasedAtMs).toBeUndefined();
+    expect(await load(deliveryId(other.ref, a))).toMatchObject({ status: 'pending', erased: false });
+    expect(await openErasures(store)).toEqual([]);
+  });
+
+  it('counts first, and erases nothing until it is confirmed', async () => {
+    const a = await subscribe();
+    const { ref } = await publish([a]);
+    await publish([a], { environment: 'production' });
+    const { id } = await start('user_id', PERSON, 'end', false);
+    const counted = await runUntil(id, 'counted');
+    expect(counted.counts).toMatchObject({ events: 2, deliveries: 2, unsent: 2, erasedEvents: 0 });
+    await runOnce();
+    expect((await loadEvent(store, ref))?.erasedAtMs).toBeUndefined();
+    expect(await confirmErasure(store, counted, 'end', clock.now(), { operator: 'ben' })).toBe('advanced');
+    expect(await confirmErasure(store, counted, 'end', clock.now(), { operator: 'ben' })).toBe('running');
+    expect(await cancelErasure(store, counted, clock.now())).toBe('running');
+    await runUntil(id, 'done');
+    const { items } = await listAudit(store, {}, { limit: 10 }, clock.now());
+    const detail = {
+      erasure_id: id,
+      field: 'user_id',
+      value_hmac: 'hmac',
+      unsent: 'end',
+      environment: 'both',
+      events: 2,
+    };
+    expect(items).toEqual([
+      expect.objectContaining({
+        action: 'erasure.done',
+        operator: 'ben',
+        detail: expect.objectContaining({ ...detail, erased_events: 2, ended_deliveries: 2 }),
+      }),
+      expect.objectContaining({ action: 'erasure.started', operator: 'ben', detail: expect.objectContaining(detail) }),
+    ]);
+    expect(JSON.stringify(items)).not.toContain('Zo');
+  });
+
+  it('is cancelled if nobody confirms it within an hour, and forgets what it has found', async () => {
+    await publish([await subscribe()]);
+    const { id } = await start('user_id', PERSON, 'end', false);
+    await runUntil(id, 'counted');
+    clock.advance(3_600_001);
+    expect(await runUntil(id, 'cancelled')).toMatchObject({ sealedValue: undefined, counts: { events: 1 } });
+    expect(await store.redis.keys(`${store.prefix}:*:erasure_*:${id}`)).toEqual([]);
+    expect(await openErasures(store)).toEqual([]);
+  });
+
+  it('keeps to one environment, if one is given', async () => {
+    const a = await subscribe();
+    const [sandbox, production] = [await publish([a]), await publish([a], { environment: 'production' })];
+    const request = { field: 'session_id', environment: 'production', unsent: 'end', valueHmac: 'h' } as const;
+    const seal = (id: string) => box.seal('ses-1', id);
+    const erasure = await startErasure(store, { ...request, seal, isConfirmed: true }, clock.now(), anna);
+    await runUntil(erasure!.id, 'done');
+    expect((await loadEvent(store, sandbox.ref))?.erasedAtMs).toBeUndefined();
+    expect((await loadEvent(store, production.ref))?.erasedAtMs).toBeDefined();
+  });
+
+  it('also erases an event that was being accepted when it was confirmed', async () => {
+    const a = await subscribe();
+    const { id } = await start('user_id', PERSON);
+    await runPasses(id, 1);
+    expect((await stateOf(id)).status).toBe('running');
+    const late = await publish([a]);
+    await runOnce();
+    expect((await loadEvent(store, late.ref))?.erasedAtMs).toBeUndefined();
+    clock.advance(61_000);
+    await runUntil(id, 'done');
+    expect((await loadEvent(store, late.ref))?.erasedAtMs).toBeDefined();
+  });
+
+  it('lets unsent deliveries be sent first, if asked to: it waits until all of them have ended', async () => {
+    const [a, b] = [await subscribe(), await subscribe('paused')];
+    const { ref } = await publish([a, b]);
+    const { id } = await start('session_id', 'ses-1', 'deliver');
+    const waiting = await runUntil(id, 'waiting');
+    expect(waiting).toMatchObject({ sealedValue: undefined, counts: { events: 1, unsent: 2, erasedEvents: 0 } });
+    await attempt(deliveryId(ref, a), failed);
+    clock.advance(11_000);
+    await runOnce();
+    expect(await load(deliveryId(ref, a))).toMatchObject({ erased: false });
+    expect((await loadEvent(store, ref))?.erasedAtMs).toBeUndefined();
+    await attempt(deliveryId(ref, b), { kind: 'succeeded' });
+    clock.advance(11_000);
+    const done = await runUntil(id, 'done');
+    expect(done.counts).toMatchObject({ erasedEvents: 1, erasedDeliveries: 2, endedDeliveries: 0, erasedResponses: 1 });
+    expect(await load(deliveryId(ref, b))).toMatchObject({ status: 'succeeded', erased: true });
+    await expectNowhere(PERSON, 'ref 1');
+  });
+
+  it('waits for the outcome of an attempt in flight, and ends the delivery before its retry', async () => {
+    const a = await subscribe();
+    const { ref } = await publish([a]);
+    const id = deliveryId(ref, a);
+    const prefix = partitionPrefix(store, partitionOf(a, PARTITIONS));
+    // A worker has taken the job: it holds the job's lock.
+    await store.redis.set(`${prefix}:deliveries:${id}:lock`, 'token');
+    const erasure = await start('session_id', 'ses-1');
+    clock.advance(61_000);
+    await runPasses(erasure.id, 2);
+    expect(await load(id)).toMatchObject({ status: 'pending', erased: false });
+    await attempt(id, { kind: 'retry', delayMs: 60_000, nextAttemptAtMs: clock.now() + 60_000 });
+    await store.redis.del(`${prefix}:deliveries:${id}:lock`);
+    await runUntil(erasure.id, 'done');
+    expect(await load(id)).toMatchObject({ status: 'failed', failureReason: 'erased', attemptCount: 1, erased: true });
+    expect(
+      await producer.missing(partitionOf(a, PARTITIONS), [
+        { deliveryId: id, generation: 0, subscriptionId: a, event: ref },
+      ]),
+    ).toHaveLength(1);
+    await expectNowhere(PERSON);
+  });
+
+  it('waits for a fan-out that is not confirmed', async () => {
+    const ids = await Promise.all(Array.from({ length: 8 }, () => subscribe()));
+    const stored = await publish(ids);
+    await store.redis.zadd(
+      `${partitionPrefix(store, partitionOf(stored.event.id, PARTITIONS))}:fanning_out`,
+      clock.now(),
+      stored.ref,
+    );
+    const { id } = await start('session_id', 'ses-1');
+    clock.advance(61_000);
+    await runPasses(id, 2);
+    expect((await loadEvent(store, stored.ref))?.erasedAtMs).toBeUndefined();
+    await finishFanOuts({ ...context, logger: { info() {}, warn() {} } }, clock.now());
+    expect((await runUntil(id, 'done')).counts).toMatchObject({ erasedEvents: 1, endedDeliveries: 8 });
+  });
+
+  it('begins a pass again after a restart of Redis: a cursor of another server would miss events', async () => {
+    await publish([await subscribe()]);
+    const { id } = await start('session_id', 'ses-1', 'end', false);
+    const progress = `${partitionPrefix(store, 0)}:erasure_progress:${id}`;
+    // As if another server had given the cursor, after the place of every event.
+    await store.redis.hset(progress, { cursor: '0', run: 'another' });
+    await eraseEvents(context).run(0);
+    const run = await store.redis.hget(progress, 'run');
+    expect(run === null || run !== 'another').toBe(true);
+    expect((await runUntil(id, 'counted')).counts.events).toBe(1);
+  });
+
+  it('is refused while too many have not ended', async () => {
+    for (let i = 0; i < MAX_OPEN_ERASURES; i++) expect(await start('session_id', `s${i}`, 'end', false)).toBeDefined();
+    expect(await start('session_id', 'one more')).toBeUndefined();
+  });
+
+  it('does not stop others if its value cannot be opened, and fails the run', async () => {
+    const { ref } = await publish([await subscribe()]);
+    const request = { field: 'session_id', environment: undefined, unsent: 'end', valueHmac: 'h' } as const;
+    await startErasure(store, { ...request, seal: () => 'v1.broken', isConfirmed: true }, clock.now(), anna);
+    const { id } = await start('session_id', 'ses-1');
+    clock.advance(61_000);
+    while ((await stateOf(id)).status !== 'done') {
+      await expect(eraseEvents(context).run(0)).rejects.toThrow('opens the secret of ers_');
+      for (const partition of [1, 2]) await eraseEvents(context).run(partition);
+    }
+    expect((await loadEvent(store, ref))?.erasedAtMs).toBeDefined();
+  });
+});
+
+describe('after an erasure', () => {
+  it('no replay is made of its deliveries, and the worker sends nothing that was made in spite of it', async () => {
+    const a = await subscribe();
+    const { ref } = await publish([a]);
+    const id = deliveryId(ref, a);
+    await attempt(id, failed);
+    const bodies = createEventBodies(store);
+    await runUntil((await start('session_id', 'ses-1')).id, 'done');
+    expect(await replay(context, (await load(id))!, 'anna', clock.now())).toEqual({ refused: 'erased' });
+    expect(await bodies.load(ref)).toBeUndefined();
+    const begun = await beginAttempt(store, { deliveryId: id, generation: 0, subscriptionId: a }, clock.now());
+    expect(begun).toEqual({ kind: 'over' });
+  });
+
+  it('a body that a worker had read before is forgotten', async () => {
+    const { ref } = await publish([await subscribe(), await subscribe()]);
+    const bodies = createEventBodies(store);
+    expect((await bodies.load(ref))?.body).toContain('ses-1');
+    await runUntil((await start('session_id', 'ses-1')).id, 'done');
+    bodies.forgetAll();
+    expect(await bodies.load(ref)).toBeUndefined();
+  });
+});
+
+describe('a process that dies between any two steps of an erasure', () => {
+  /** The context of a process that dies before its step number `steps`. */
+  function dying(steps: number): DutyContext {
+    let left = steps;
+    const step = () => {
+      left -= 1;
+      if (left < 0) throw new Error('died');
+    };
+    const redis = new Proxy(store.redis, {
+      get(target, name: string) {
+        const value = Reflect.get(target, name) as unknown;
+        if (typeof value !== 'function') return value;
+        return async (...args: unknown[]) => {
+          step();
+          return await value.apply(target, args);
+        };
+      },
+    });
+    const remove: Producer['remove'] = async (...args) => {
+      step();
+      return await producer.remove(...args);
+    };
+    return { ...context, store: { ...store, redis }, producer: { ...producer, remove } };
+  }
+
+  it('leaves work that the next one does, and everything counts once', async () => {
+    const [a, b, c] = [await subscribe(), await subscribe(), await subscribe('paused')];
+    let hasDied = true;
+    for (let steps = 0; hasDied; steps += 1) {
+      const value = `session ${steps}`;
+      const { ref } = await publish([a, b, c], { data: { ...data, id: value } });
+      await attempt(deliveryId(ref, a), { kind: 'succeeded' });
+      await attempt(deliveryId(ref, b), failed);
+      const { id } = await start('session_id', value);
+      let duty = eraseEvents(dying(steps));
+      hasDied = false;
+      for (let runs = 0; (await stateOf(id)).status !== 'done'; runs++) {
+        if (runs > 500) throw new Error(`Not done after it died before step ${steps}`);
+        await runOnce(duty).catch((error: Error) => {
+          if (error.message !== 'died') throw error;
+          hasDied = true;
+          duty = eraseEvents(context);
+        });
+        clock.advance(61_000);
+      }
+      // Whatever was left of the end of the work.
+      await runOnce();
+      expect([steps, (await stateOf(id)).counts]).toEqual([
+        steps,
+        {
+          events: 1,
+          deliveries: 3,
+          unsent: 1,
+          erasedEvents: 1,
+          erasedDeliveries: 3,
+          endedDeliveries: 1,
+          erasedResponses: 1,
+        },
+      ]);
+      const { items } = await listAudit(store, { action: 'erasure.done' }, { limit: 1 }, clock.now());
+      expect(items[0]?.detail).toMatchObject({ erasure_id: id });
+      await expectNowhere(PERSON, value);
+      // The next one has as many steps.
+      await store.redis.del(await store.redis.keys(`${store.prefix}:*:event:*`));
+    }
+    const { items } = await listAudit(store, { action: 'erasure.done' }, { limit: 250 }, clock.now());
+    expect(new Set(items.map(({ detail }) => detail?.erasure_id)).size).toBe(items.length);
+  });
+});

@@ -1,0 +1,72 @@
+/** Maintenance duty: finds and erases the events of erasures, and moves each erasure on to its next status. */
+import { type Erasure, nextErasureStatus, passesNeeded } from '@posthorn/core';
+import { eraseFoundEvent } from '@posthorn/dispatch';
+import {
+  erasureProgress,
+  eventsToErase,
+  findNextEvents,
+  loadErasures,
+  openErasures,
+  removeOpenErasure,
+  scanningPartitions,
+  settleErasure,
+} from '@posthorn/store';
+import type { Duty, DutyContext } from './duty.ts';
+
+/** Steps of all scans in one run, each over 1,000 keys; shared by the open erasures. */
+const MAX_SCAN_STEPS = 20;
+/** Events erased in one run, and their deliveries; shared by the open erasures. */
+const MAX_EVENTS = 100;
+const MAX_DELIVERIES = 1_000;
+
+/**
+ * Each step may be repeated after a crash and done by two processes at once: a scan moves its cursor only from where it began, an event
+ * counts once, and a status changes once.
+ */
+export const eraseEvents = ({ store, producer, secretBox, clock, logger }: DutyContext): Duty => {
+  /** Erases what has been found in the partition, oldest look first. */
+  const erase = async (erasure: Erasure, partition: number, shares: number) => {
+    const limit = Math.ceil(MAX_EVENTS / shares);
+    let left = Math.ceil(MAX_DELIVERIES / shares);
+    for (const event of await eventsToErase(store, partition, erasure.id, clock.now(), limit)) {
+      if (left <= 0) return;
+      left -= 1 + (await eraseFoundEvent({ store, producer }, erasure, event, clock.now()));
+    }
+  };
+  const find = async ({ sealedValue, ...erasure }: Erasure, partition: number, shares: number) => {
+    if (sealedValue === undefined || !scanningPartitions(store).includes(partition)) return;
+    const needed = passesNeeded({ sealedValue, ...erasure }, clock.now());
+    const erased = { ...erasure, value: secretBox.open(sealedValue, erasure.id) };
+    for (let step = 0; step < Math.ceil(MAX_SCAN_STEPS / shares); step++) {
+      if (!(await findNextEvents(store, erased, partition, needed, clock.now()))) return;
+    }
+  };
+  const settle = async (id: string) => {
+    const { passes, left } = await erasureProgress(store, id);
+    // After the progress: these counts have everything that was done by then.
+    const [erasure] = await loadErasures(store, [id]);
+    const next = erasure && nextErasureStatus(erasure, passes, left, clock.now());
+    if (!next || !(await settleErasure(store, erasure, next, clock.now()))) return;
+    const { field, valueHmac: value_hmac, counts } = erasure;
+    const line = { erasure_id: id, status: next, field, value_hmac, events: counts.erasedEvents };
+    logger.info({ ...line, operator: erasure.confirmedBy ?? erasure.operator }, 'erasure.advanced');
+  };
+  const work = async (id: string, partition: number, shares: number) => {
+    const [erasure] = await loadErasures(store, [id]);
+    if (!erasure) return await removeOpenErasure(store, id);
+    if (erasure.status === 'running' || erasure.status === 'waiting') await erase(erasure, partition, shares);
+    await find(erasure, partition, shares);
+    if (partition === 0) await settle(id);
+  };
+  return {
+    name: 'erase_events',
+    everyMs: 500,
+    async run(partition) {
+      const ids = await openErasures(store);
+      const results = await Promise.allSettled(ids.map((id) => work(id, partition, ids.length)));
+      // One that fails, for example because its value was sealed with a lost key, does not stop the others.
+      const failed = results.find((result) => result.status === 'rejected');
+      if (failed) throw failed.reason;
+    },
+  };
+};

@@ -1,0 +1,18 @@
+-- Changes the status of an erasure that has one of the statuses in `from` (each between two spaces). The value goes as soon as nothing has to be
+-- looked for; an erasure that has ended expires. Returns 'advanced', 'gone', or the status that does not allow it.
+--@include audit
+
+local key = KEY_ERASURE .. id
+local status = call('HGET', key, 'status')
+if not status then return 'gone' end
+if not string.find(from, ' ' .. status .. ' ', 1, true) then return status end
+call('HSET', key, 'status', to)
+for field, value in fields do call('HSET', key, field, value) end
+local hasEnded = to == ERASURE_DONE or to == ERASURE_CANCELLED
+if hasEnded or to == ERASURE_WAITING then call('HDEL', key, 'sealed') end
+if hasEnded then
+  call('SREM', KEY_ERASURES_OPEN, id)
+  call('PEXPIREAT', key, nowMs + retentionMs)
+end
+if auditEntry ~= '' then audit(nowMs, retentionMs, auditEntry) end
+return 'advanced'

@@ -1,0 +1,9 @@
+-- Notes an event that an erasure has found, and counts it once.
+local events, progress = KEY_ERASURE_EVENTS .. id, KEY_ERASURE_PROGRESS .. id
+if call('ZADD', events, 'NX', 0, event) == 1 then
+  call('HINCRBY', progress, 'events', 1)
+  call('HINCRBY', progress, 'deliveries', deliveries)
+  call('HINCRBY', progress, 'unsent_found', unsent)
+end
+call('PEXPIRE', events, lifeMs)
+call('PEXPIRE', progress, lifeMs)

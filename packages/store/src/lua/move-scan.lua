@@ -1,0 +1,12 @@
+-- Moves the cursor of an erasure's pass over the events on, or ends the pass, unless another process has done so already. Returns whether it did.
+local key = KEY_ERASURE_PROGRESS .. id
+local found = call('HMGET', key, 'passes', 'cursor')
+if (found[1] or '0') ~= passes or (found[2] or '') ~= cursor then return 0 end
+if nextCursor == '' then
+  call('HINCRBY', key, 'passes', 1)
+  call('HDEL', key, 'cursor', 'run')
+else
+  call('HSET', key, 'cursor', nextCursor, 'run', run)
+end
+call('PEXPIRE', key, lifeMs)
+return 1

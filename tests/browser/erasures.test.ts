@@ -1,0 +1,63 @@
+/** The page in a real browser: erasures. */
+import { expect, it } from '@jest/globals';
+import { eventually, isDelivery } from '@posthorn/testing';
+import { ownReceiver } from '../own.ts';
+import { sampleEvent } from '../world.ts';
+import { on, ownSubscription, signedIn } from './own-visit.ts';
+
+it('an event is counted, erased after a confirmation, and says so with its deliveries', async () => {
+  const to = await ownReceiver();
+  const { id: subscriptionId } = await ownSubscription(to);
+  const data = { id: 'ses-1', status: 'approved', metadata: { name: 'Zoë <b>Ångström</b>' } };
+  const { body: event } = await on.publish(sampleEvent({ data }));
+  await to.received(1, isDelivery);
+  const { page, accessibilityFindings, showIn, screenshot, overflow } = await signedIn();
+  await page.goto(`/events/${event.id}`);
+  await page.getByText('Ångström').first().waitFor();
+  await page.getByRole('link', { name: 'Erase' }).click();
+  const value = page.getByRole('textbox', { name: 'Value' });
+  expect(await value.inputValue()).toBe(event.id);
+  await page.getByRole('button', { name: 'Count' }).click();
+  await page.getByText('1 event found').waitFor();
+  const erase = page.getByRole('button', { name: 'Erase 1 payload' });
+  expect(await erase.isDisabled()).toBe(true);
+  for (const scheme of ['light', 'dark'] as const) {
+    await showIn(scheme);
+    await screenshot('confirm-erasure');
+    expect(await accessibilityFindings()).toEqual([]);
+  }
+  expect(await overflow()).toBe(0);
+  await page.getByRole('checkbox', { name: 'The value below' }).check();
+  await erase.click();
+  await page.getByText('Done: the payload of 1 event is erased.').waitFor();
+  await screenshot('erased');
+  await page.goto(`/events/${event.id}`);
+  await page.getByText('An operator had the payload erased.').waitFor();
+  await page.getByText('Payload erased').first().waitFor();
+  expect(await page.getByText('Ångström').count()).toBe(0);
+  await screenshot('erased-event');
+  const [delivery] = await on.deliveries(`subscription_id=${subscriptionId}`);
+  await page.goto(`/deliveries/${delivery.id}`);
+  await page.getByText('It cannot be replayed.').waitFor();
+  await page.goto('/audit');
+  await page.getByText('Erased the payload of an event.').first().waitFor();
+  await page
+    .getByRole('link', { name: /^Erasure ers_/ })
+    .first()
+    .click();
+  await page.getByText('Hash of the value').waitFor();
+});
+
+it('a value without an event is cancelled, and nothing is erased', async () => {
+  const { page } = await signedIn();
+  await page.goto('/erasures?field=user_id&value=nobody');
+  await page.getByRole('button', { name: 'Count' }).click();
+  await page.getByText('No stored event has this value.').waitFor();
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  await page.getByText('Cancelled: nothing was erased.').waitFor();
+  await eventually('the list', async () => {
+    await page.goto('/erasures');
+    await page.getByRole('table', { name: 'Erasures' }).waitFor();
+    return (await page.getByRole('link', { name: 'User id' }).count()) > 0;
+  });
+});
