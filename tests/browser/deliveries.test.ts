@@ -172,7 +172,7 @@ describe('a delivery', () => {
     await page.getByRole('combobox', { name: 'Status' }).click();
     await page.getByRole('option', { name: 'Failed' }).click();
     await page.getByText('No matching deliveries').waitFor();
-    await page.getByRole('button', { name: 'Clear' }).click();
+    await page.getByRole('button', { name: 'Clear', exact: true }).click();
     await page.waitForURL('**/deliveries');
   });
 });

@@ -1,12 +1,12 @@
 /** The audit trail: who did what, when, to which subscription or delivery. */
 
-import { Button, Group, Select, Stack, Table, Text, TextInput } from '@mantine/core';
-import { useDebouncedCallback } from '@mantine/hooks';
+import { Button, Group, Select, Stack, Table, Text } from '@mantine/core';
 import type { AuditEntry } from '@posthorn/operator-api';
 import { type Column, DataTable, PagedList } from '../parts/data-table.tsx';
 import { AddressFilter, filterWidth, SelectFilter, useFilters } from '../parts/filters.tsx';
 import { Note, PageBody, PageLink } from '../parts/layout.tsx';
 import { pageOfId } from '../parts/search-box.tsx';
+import { SearchField } from '../parts/search-field.tsx';
 import { Empty } from '../parts/states.tsx';
 import { environmentLabels } from '../parts/subscription-fields.tsx';
 import { INSTANT_WIDTH, Instant } from '../parts/time.tsx';
@@ -46,7 +46,6 @@ export function AuditPage() {
   const list = useAudit(filter);
   const entries = list.data ?? [];
   const urls = useUrls(entries.flatMap(({ subscription_id }) => subscription_id ?? []));
-  const setTarget = useDebouncedCallback((value: string) => set('target', value.trim()), 300);
   const none = list.hasNextPage ? (
     <Empty title="No matches among the newest entries">Load older entries with the button below.</Empty>
   ) : (
@@ -59,13 +58,12 @@ export function AuditPage() {
         <AddressFilter filters={filters} />
         <ActorFilter filters={filters} entries={entries} />
         <SelectFilter filters={filters} name="action" label="Action" data={actionOptions} searchable widthPx={210} />
-        <TextInput
+        <SearchField
           aria-label="Id"
           placeholder="Delivery or replay id"
-          key={filter.target ?? ''}
-          defaultValue={filter.target ?? ''}
-          onChange={(event) => setTarget(event.currentTarget.value)}
-          w={filterWidth(210)}
+          value={filter.target}
+          onChange={(target) => set('target', target)}
+          w={filterWidth(230)}
         />
         <TimeFilter label="From" value={filter.from} onChange={(from) => set('from', from)} />
         <TimeFilter label="Until" value={filter.to} onChange={(to) => set('to', to)} />

@@ -1,10 +1,10 @@
 /** All deliveries, newest first, refreshed, filtered by address, event, type, status and time. */
-import { Button, Group, Pill, TextInput } from '@mantine/core';
-import { useDebouncedCallback } from '@mantine/hooks';
+import { Button, Group, Pill } from '@mantine/core';
 import { PagedList } from '../parts/data-table.tsx';
 import { DeliveryTable } from '../parts/delivery-table.tsx';
 import { AddressFilter, filterWidth, SelectFilter, useFilters } from '../parts/filters.tsx';
 import { PageBody } from '../parts/layout.tsx';
+import { SearchField } from '../parts/search-field.tsx';
 import { Empty } from '../parts/states.tsx';
 import { statusOptions } from '../parts/status.tsx';
 import { sessionEventTypes } from '../parts/subscription-fields.tsx';
@@ -21,7 +21,6 @@ export function DeliveriesPage() {
   const isFiltered = names.some((name) => filter[name]);
   const list = useDeliveries(filter);
   const urls = useUrls((list.data ?? []).map(({ subscription_id }) => subscription_id));
-  const setEventId = useDebouncedCallback((value: string) => set('event_id', value.trim()), 300);
   const none = list.hasNextPage ? (
     <Empty title="No matches among the newest deliveries">Load older deliveries with the button below.</Empty>
   ) : (
@@ -36,12 +35,11 @@ export function DeliveriesPage() {
         <AddressFilter filters={filters} />
         <SelectFilter filters={filters} name="status" label="Status" data={statuses} widthPx={170} />
         <SelectFilter filters={filters} name="event_type" label="Event type" data={eventTypes} widthPx={230} />
-        <TextInput
+        <SearchField
           aria-label="Event id"
           placeholder="Event id"
-          key={filter.event_id ?? ''}
-          defaultValue={filter.event_id ?? ''}
-          onChange={(event) => setEventId(event.currentTarget.value)}
+          value={filter.event_id}
+          onChange={(id) => set('event_id', id)}
           w={filterWidth(230)}
         />
         <TimeFilter label="Created from" value={filter.from} onChange={(from) => set('from', from)} />
