@@ -128,4 +128,78 @@ describe('a bulk replay', () => {
     const counts = await Promise.all(chains.map((key) => redis.zcard(key)));
     expect(counts.every((count) => count === 1)).toBe(true);
   });
+
+  it('of several addresses is completed when the console is killed while it starts it; its cancellation, when the worker is', async () => {
+    const EVENTS = 40;
+    const ADDRESSES = 6;
+    const server = await redisServer();
+    const way = await ownProxy(server.port);
+    const env: Record<string, string> = {
+      ...worldEnv('posthorn', server.url),
+      LOG_LEVEL: 'info',
+      RETRY_DELAYS: '5ms',
+      PAUSE_AFTER: '1000000',
+      ADDRESS_CONCURRENCY: '2',
+      ATTEMPT_TIMEOUT: '60s',
+    };
+    const slow = { ...env, REDIS_URL: `redis://127.0.0.1:${way.port}` };
+    const ingest = ownProcess('ingest', env);
+    const operator = ownProcess('console', slow);
+    const first = ownProcess('eager-worker', env);
+    const { publishBatch, subscribe } = apiClients((await ingest.ready).url, (await operator.ready).url);
+    const to = await ownReceiver(deliveriesWith(500));
+    const ids: string[] = [];
+    for (let i = 0; i < ADDRESSES; i++) ids.push((await subscribe(`${to.url}${i}`)).id);
+    await publishBatch(Array.from({ length: EVENTS }, () => sampleEvent()));
+    const redis = ownClient({ REDIS_URL: server.url });
+    const key = (name: string) => `${env.KEY_PREFIX}:{0}:${name}`;
+    const total = EVENTS * ADDRESSES;
+    await eventually('all to fail', async () => (await redis.zcard(key('by_status:failed'))) === total, HUNG_AFTER_MS);
+    first.child.kill('SIGKILL');
+    await first.ended;
+    const answer = Promise.withResolvers<void>();
+    to.answerWith((_, response) => void answer.promise.then(() => response.end()));
+    const before = to.requests.length;
+    // So slow that the console is killed between the starts of two replays.
+    way.delay(300);
+    const { url } = await operator.ready;
+    const body = JSON.stringify({ subscription_ids: ids });
+    const headers = { authorization: `Bearer ${OPERATOR_TOKEN}`, 'content-type': 'application/json' };
+    const call = fetch(`${url}/v1/replays`, { method: 'POST', headers, body }).catch(() => undefined);
+    await eventually('the first to have started', async () => (await redis.zcard(key('replays'))) > 0);
+    operator.child.kill('SIGKILL');
+    expect(await call).toBeUndefined();
+    expect(await redis.scard(key('replay_batches_active'))).toBe(1);
+    expect(await redis.zcard(key('replays'))).toBeLessThan(ADDRESSES);
+    way.delay(0);
+    const second = ownProcess('eager-worker', slow);
+    const { operate } = apiClients('', (await ownProcess('console', env).ready).url);
+    const [{ batch_id: batchId }] = (await operate('GET', '/v1/replays')).body.data;
+    const look = async () => (await operate('GET', `/v1/replay-batches/${batchId}`)).body;
+    await eventually('all to be made', async () => (await look()).status === 'done', HUNG_AFTER_MS);
+    expect(await look()).toMatchObject({ addresses: ADDRESSES, total, replayed: total, skipped: 0 });
+    await to.received(before + 1);
+    way.delay(150);
+    expect((await operate('POST', `/v1/replay-batches/${batchId}/cancel`)).body.status).toBe('cancelled');
+    await eventually('the cancellation to have begun', async () => (await look()).outcome.cancelled > 0, HUNG_AFTER_MS);
+    second.child.kill('SIGKILL');
+    await second.ended;
+    expect((await look()).outcome.waiting).toBeGreaterThan(0);
+    ownProcess('eager-worker', env);
+    answer.resolve();
+    const { outcome } = await eventually(
+      'nothing to wait',
+      async () => {
+        const batch = await look();
+        return batch.outcome.waiting === 0 && batch;
+      },
+      HUNG_AFTER_MS,
+    );
+    expect(outcome).toMatchObject({ failed: 0, unknown: 0, cancelled: total - outcome.delivered });
+    // Of what was cancelled, only what the killed worker had in flight was sent.
+    const sent = new Set(to.requests.slice(before).map((request) => request.headers['service-delivery-id']));
+    expect(outcome.delivered).toBeLessThanOrEqual(sent.size);
+    expect(sent.size - outcome.delivered).toBeLessThanOrEqual(2 * ADDRESSES);
+    await eventually('no work to be left', async () => (await redis.exists(key('replays_active'))) === 0);
+  });
 });

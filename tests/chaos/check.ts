@@ -104,6 +104,7 @@ export async function check(evidence: {
     if (detail.consecutive_failures !== RULES.pauseAfter)
       fault(`${subscription_id} was paused at ${detail.consecutive_failures} failures`);
   }
+  const replays = await checkReplays(cast, fault);
   await checkLeftovers(cast, fault);
   for (const complaint of cast.complaints()) fault(`unexpected in the log of ${complaint}`);
 
@@ -120,6 +121,7 @@ export async function check(evidence: {
       'failed for good': failed,
       lost: pairs - delivered - failed,
       'replays made': deliveries.filter(({ replay_of }) => replay_of !== null).length,
+      ...replays,
       'requests received': receivers.arrivals.length,
       'arrived twice or more': [...taken.values()].filter((count) => count > 1).length,
       'attempts recorded': attempts,
@@ -144,7 +146,8 @@ async function checkAttempts(
   for (const delivery of deliveries) {
     attempts += delivery.attempt_count;
     if (delivery.attempt_count > most) fault(`${delivery.id} had ${delivery.attempt_count} attempts`);
-    if (delivery.status === 'failed' && delivery.attempt_count !== most)
+    const expected = delivery.failure_reason === 'cancelled' ? 0 : most;
+    if (delivery.status === 'failed' && delivery.attempt_count !== expected)
       fault(`${delivery.id} failed after ${delivery.attempt_count}`);
     if (delivery.attempt_count > 0 && !requests.has(delivery.id) && delivery.status === 'succeeded')
       fault(`${delivery.id} succeeded without a request`);
@@ -167,6 +170,20 @@ async function checkAttempts(
 
 async function read(cast: Cast, id: string): Promise<{ attempts: { started_at: string; duration_ms: number }[] }> {
   return (await callUntilAnswered(cast, 'console', 'GET', `/v1/deliveries/${id}`, undefined, 0)).body;
+}
+
+/** Checks that every bulk replay has ended or waits for an operator, and knows what became of its deliveries. */
+async function checkReplays(cast: Cast, fault: (text: string) => void): Promise<Record<string, number>> {
+  const figures: Record<string, number> = {};
+  for (const { id, status, replayed, outcome } of await listAll(cast, '/v1/replays')) {
+    figures[`bulk replays ${status}`] = (figures[`bulk replays ${status}`] ?? 0) + 1;
+    figures['deliveries cancelled'] = (figures['deliveries cancelled'] ?? 0) + outcome.cancelled;
+    if (!['done', 'halted', 'cancelled'].includes(status)) fault(`the bulk replay ${id} is ${status}`);
+    const { delivered, failed, cancelled, waiting, unknown } = outcome;
+    if (waiting !== 0 || unknown !== 0 || delivered + failed + cancelled !== replayed)
+      fault(`the bulk replay ${id} made ${replayed} deliveries: ${JSON.stringify(outcome)}`);
+  }
+  return figures;
 }
 
 /** Checks that no work is left, and that every key is an expected one. */

@@ -178,7 +178,19 @@ async function breakThings(
     'replay all of an address': async () => {
       const { id } = chance.pick(subscriptions.filter(({ path }) => !path.startsWith('/good')));
       await operate(`/v1/subscriptions/${id}/resume`);
-      await operate('/v1/replays', { subscription_id: id });
+      await operate('/v1/replays', { subscription_id: id, canary: chance.between(0, 1) === 1 });
+    },
+    'replay all of several addresses': async () => {
+      const ids = subscriptions.filter(({ path }) => !path.startsWith('/good')).map(({ id }) => id);
+      for (const id of ids) await operate(`/v1/subscriptions/${id}/resume`);
+      await operate('/v1/replays', { subscription_ids: ids });
+    },
+    'cancel a bulk replay': async () => {
+      const answer = await callOnce(cast, 'console', 'GET', '/v1/replays?limit=5', undefined, 0);
+      const replays: { id: string; batch_id: string | null }[] = answer?.body?.data ?? [];
+      if (replays.length === 0) return;
+      const { id, batch_id: batchId } = chance.pick(replays);
+      await operate(batchId === null ? `/v1/replays/${id}/cancel` : `/v1/replay-batches/${batchId}/cancel`);
     },
   };
   if (!suspend) delete things['suspend a worker'];
@@ -213,7 +225,9 @@ async function untilQuiet(cast: Cast, say: (line: string) => void): Promise<numb
     const { pending, waiting_for_retry, held } = body.deliveries;
     const { waiting, active, delayed } = body.queue;
     const running = await callUntilAnswered(cast, 'console', 'GET', '/v1/replays', undefined, 0);
-    const isReplaying = running.body.data.some((replay: { status: string }) => replay.status === 'running');
+    const isReplaying = running.body.data.some(({ status }: { status: string }) =>
+      ['running', 'canary'].includes(status),
+    );
     const open = pending + waiting_for_retry + held + waiting + active + delayed;
     if (open === 0 && !isReplaying) return Date.now() - startedAt;
     const paused = await callUntilAnswered(

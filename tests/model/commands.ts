@@ -91,6 +91,24 @@ export const commands: fc.Arbitrary<Command>[] = [
   ),
   happening('replayAll', fc.tuple(address, fc.boolean()), (on, [which, canary]) => on.replayAll(which, canary)),
   happening('replayBatch', fc.tuple(fc.boolean(), steps), (on, [canary, after]) => on.replayBatch(canary, after)),
+  // Steps that hardly ever follow one another by chance: a worker sends a delivery of a bulk replay while that is cancelled.
+  happening(
+    'cancelHalfway',
+    fc.tuple(address, worker, outcome, steps, fc.nat(2)),
+    async (on, [which, sender, what, after]) => {
+      const all = Number.MAX_SAFE_INTEGER;
+      await on.publish(on.published++, all);
+      await on.live(8, 'error');
+      if (on.model.addresses.get(which)!.status === 'paused') await on.operate(which, 'resumed');
+      await on.replayAll(which, false);
+      for (let run = 0; run < 2; run++) await on.maintain(sender, all);
+      while (await on.take(sender, all));
+      await on.decide(0, 'cancel', after);
+      await on.maintain(sender, all);
+      while (on.inFlight.length > 0) await on.answer(0, what);
+    },
+    (_on, [, , , , rarely]) => rarely === 0,
+  ),
   happening(
     'decide',
     fc.tuple(somewhere, fc.constantFrom('cancel', 'cancel', 'cancelBatch', 'continue'), steps),

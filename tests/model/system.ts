@@ -502,6 +502,9 @@ export class System {
       if (one!.status === 'succeeded') expect(this.taken.has(one!.id)).toBe(true);
       else if (one!.failureReason === 'status' || one!.failureReason === 'timeout') expect(one!.attemptCount).toBe(6);
       else expect(['expired', 'subscription_deleted', 'cancelled']).toContain(one!.failureReason);
+      // A cancellation ends only what was never sent; a worker that died may have sent it.
+      if (one!.failureReason === 'cancelled' && !this.disturbed.has(one!.id))
+        expect(this.taken.has(one!.id)).toBe(false);
       for (const [i, attempt] of one!.attempts.slice(1).entries()) {
         const before = one!.attempts[i]!;
         if (this.model.triedNow.has(`${one!.id} ${i + 2}`)) continue;
