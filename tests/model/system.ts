@@ -153,6 +153,7 @@ export class System {
       isSearchOn: true,
       maxEventBytes: 1_000,
       onReplicas: undefined,
+      sandboxFeed: { published: () => undefined },
     };
     const there = ADDRESSES.filter((id) => this.model.addresses.get(id)!.status !== 'deleted');
     const event = {

@@ -14,10 +14,15 @@ interface StreamEvent {
 }
 
 /**
- * Yields the events of a stream, except heartbeats, without an end. Says on stderr what is missing, and when the stream is interrupted. Throws
+ * Yields the events of a stream, except heartbeats, without an end. Calls `onOpen` at each connection. Says on stderr what is missing, and when the stream is interrupted. Throws
  * `UserError` if the console refuses the call, or is not reached the first time.
  */
-export async function* followEvents(client: Client, path: string, query: Query): AsyncGenerator<StreamEvent> {
+export async function* followEvents(
+  client: Client,
+  path: string,
+  query: Query,
+  onOpen: () => void = () => undefined,
+): AsyncGenerator<StreamEvent> {
   let lastId: string | undefined;
   let isInterrupted = false;
   for (let isFirst = true; ; isFirst = false) {
@@ -26,6 +31,7 @@ export async function* followEvents(client: Client, path: string, query: Query):
       if (isFirst || !mayPass) throw error;
       return undefined;
     });
+    if (response) onOpen();
     if (response && isInterrupted) say('Connected again.');
     isInterrupted &&= response === undefined;
     for await (const { id, event, data } of response ? messagesOf(response) : []) {

@@ -1,6 +1,4 @@
 /** The command line for operators: `npm run posthorn -- …`, `npx posthorn …`. */
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { styleText } from 'node:util';
 import { Command } from '@commander-js/extra-typings';
 import { addApiCommand } from './api-command.ts';
@@ -10,6 +8,7 @@ import { addCompletionCommand } from './completion-command.ts';
 import { addDeliveryCommands } from './delivery-commands.ts';
 import { addErasureCommands } from './erasure-commands.ts';
 import { addInsightCommands } from './insight-commands.ts';
+import { addListenCommand } from './listen-command.ts';
 import { createPrinter, harmless } from './print.ts';
 import { addReplayCommands } from './replay-commands.ts';
 import { addRequestCommand } from './request-command.ts';
@@ -18,6 +17,7 @@ import { addSubscriptionCommands } from './subscription-commands.ts';
 import { addTailCommand } from './tail-command.ts';
 import { addTimelineCommand } from './timeline-command.ts';
 import { UserError } from './user-error.ts';
+import { readVersion } from './version.ts';
 import { addWhyCommand } from './why-command.ts';
 
 const program = new Command('posthorn')
@@ -39,6 +39,7 @@ addRequestCommand(program, client, print);
 addApplyCommand(program, client, print);
 addApiCommand(program, client);
 addTailCommand(program, client, print);
+addListenCommand(program, client, print);
 addCompletionCommand(program);
 
 try {
@@ -47,9 +48,4 @@ try {
   if (!(error instanceof UserError)) throw error;
   process.stderr.write(`${styleText('red', harmless(error.message), { stream: process.stderr })}\n`);
   process.exitCode = 1;
-}
-
-/** Returns Posthorn's version, from the root package.json. */
-function readVersion(): string {
-  return JSON.parse(readFileSync(join(import.meta.dirname, '../../../package.json'), 'utf8')).version;
 }

@@ -22,7 +22,7 @@ import {
 } from '@posthorn/runtime';
 import { createOneOffSender, createResolver } from '@posthorn/sender';
 import { createFingerprints, createSecretBox } from '@posthorn/signing';
-import { createDirectory } from '@posthorn/store';
+import { createDirectory, decodePublished } from '@posthorn/store';
 import type { RequestHandler } from 'express';
 import { addressRoutes } from './address-routes.ts';
 import { bullBoardRoutes } from './bull-board.ts';
@@ -34,6 +34,7 @@ import { erasureRoutes } from './erasure-routes.ts';
 import { explainRoute } from './explain-route.ts';
 import { createFeedHub } from './feed-hub.ts';
 import { insightRoutes } from './insight-routes.ts';
+import { listenRoutes } from './listen-routes.ts';
 import { CSRF_HEADER, createOperators, SESSION_COOKIE } from './operators.ts';
 import { pageRoutes } from './page-routes.ts';
 import { replayRoutes } from './replay-routes.ts';
@@ -61,8 +62,10 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
   const failures = createAuthFailures({ registry, logger });
   const operators = createOperators({ store, settings, failures, clock });
   const tail = createFeedHub({ store, feed: 'attempts', decode: decodeTailItem, logger });
+  const published = createFeedHub({ store, feed: 'sandbox_events', decode: decodePublished, logger });
   const api = createOperatorApi({
     tail,
+    published,
     settings,
     store,
     directory: createDirectory(store),
@@ -103,7 +106,7 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
       ...http,
       async stop(graceMs) {
         // The server waits for all responses: the streams must end first.
-        await tail.stop(graceMs);
+        await Promise.all([tail.stop(graceMs), published.stop(graceMs)]);
         await http.stop(graceMs);
       },
     },
@@ -142,6 +145,7 @@ function createOperatorApi(context: ConsoleContext): Api {
   signatureRoutes(api, context);
   deliveryRoutes(api, context);
   tailRoutes(api, context);
+  listenRoutes(api, context);
   explainRoute(api, context);
   timelineRoute(api, context);
   replayRoutes(api, context);

@@ -3,7 +3,7 @@ import type { Producer } from '@posthorn/queue';
 import type { Clock, Logger } from '@posthorn/runtime';
 import type { Sender } from '@posthorn/sender';
 import type { Fingerprints, SecretBox } from '@posthorn/signing';
-import type { Directory, Store } from '@posthorn/store';
+import type { Directory, PublishedEntry, Store } from '@posthorn/store';
 import type { ConsoleSettings } from './config.ts';
 import type { FeedHub } from './feed-hub.ts';
 import type { Operators } from './operators.ts';
@@ -23,6 +23,8 @@ export interface ConsoleContext {
   tail: FeedHub<TailItem>;
   /** Makes the hashes of values that were erased. */
   fingerprints: Fingerprints;
+  /** New events of the sandbox, live. */
+  published: FeedHub<PublishedEntry>;
   clock: Clock;
   logger: Logger;
 }

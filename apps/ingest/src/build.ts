@@ -24,6 +24,7 @@ import type { IngestSettings } from './config.ts';
 import { measureRequests } from './metrics.ts';
 import { createPublisherQuota } from './publisher-quota.ts';
 import { type PublisherContext, publisherRoutes } from './routes.ts';
+import { createSandboxFeed } from './sandbox-feed.ts';
 
 const SWEEP_EVERY_MS = 5_000;
 const ANNOUNCE_EVERY_MS = 60_000;
@@ -41,7 +42,9 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
     clock,
     logger,
   });
+  const sandboxFeed = createSandboxFeed(store, logger);
   const context: PublisherContext = {
+    sandboxFeed,
     store,
     producer,
     matcher: createMatcher(store),
@@ -96,7 +99,7 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
   });
   return {
     http,
-    services: [storage, sweep, quota.service, announcement],
+    services: [storage, sweep, quota.service, sandboxFeed, announcement],
     logger,
     graceMs: settings.SHUTDOWN_GRACE,
     describe: http.describe,

@@ -17,6 +17,7 @@ import { type DispatchContext, makeDeliveries } from '@posthorn/dispatch';
 import { fieldErrors } from '@posthorn/http';
 import type { Clock } from '@posthorn/runtime';
 import { findMatches, type Match, type Matcher, type StoredEvent, storeEvent, TooFewReplicas } from '@posthorn/store';
+import type { SandboxFeed } from './sandbox-feed.ts';
 
 export interface IngestContext extends DispatchContext {
   matcher: Matcher;
@@ -26,6 +27,7 @@ export interface IngestContext extends DispatchContext {
   isSearchOn: boolean;
   /** Resolves once enough replicas have acknowledged all writes; undefined if `ACK_REPLICAS` is 0. */
   onReplicas: (() => Promise<void>) | undefined;
+  sandboxFeed: Pick<SandboxFeed, 'published'>;
 }
 
 /** After so many matches that were outdated at once, an event goes to the subscriptions that it matched when it arrived. */
@@ -57,6 +59,7 @@ export async function ingestEvent(
   // Its deliveries were made before; none could be sent any more.
   if (!isNew && result.kept.erasedAtMs !== undefined)
     return { kind: 'duplicate', event, deliveries: result.kept.subscriptionIds.length };
+  if (isNew) context.sandboxFeed.published(event);
   const deliveries = await (isNew
     ? makeDeliveries(context, stored, result.created)
     : makeDeliveries(context, result.kept));

@@ -1,7 +1,7 @@
 /** Writes attempts to the live tail, in batches and only while an operator watches. An attempt costs no command of its own. */
 import { type Attempt, type EventRef, eventIdOf } from '@posthorn/core';
 import { createRepeating, type Logger, type Service } from '@posthorn/runtime';
-import { createFeedWriter, encodeTailEntry, type Store, WRITE_EVERY_MS } from '@posthorn/store';
+import { createFeedWriter, encodeTailEntry, type Store } from '@posthorn/store';
 
 export interface Tail extends Service {
   /** Notes an attempt that was recorded. `status` is the delivery's status after it. */
@@ -19,7 +19,7 @@ interface Attempted {
 export function createTail(store: Store, logger: Logger): Tail {
   const feed = createFeedWriter(store, 'attempts');
   return {
-    ...createRepeating({ name: 'tail', everyMs: WRITE_EVERY_MS, run: feed.write, logger }),
+    ...createRepeating({ name: 'tail', everyMs: feed.everyMs, run: feed.write, logger }),
     attempted(deliveryId, { event, eventType, environment, subscriptionId }, attempt, status) {
       if (!feed.isWatched()) return;
       const delivery = { deliveryId, eventId: eventIdOf(event), eventType, environment, subscriptionId };

@@ -137,6 +137,9 @@ export const tailQuerySchema = z.strictObject({
   environment: z.enum(ENVIRONMENTS).optional(),
 });
 
+/** The query of `GET /v1/listen`. */
+export const listenQuerySchema = z.strictObject({ event_type: z.enum(EVENT_TYPES).optional() });
+
 /** The query of `GET /v1/events/{id}`. */
 export const eventQuerySchema = z.strictObject({ environment: z.enum(ENVIRONMENTS).optional() });
 

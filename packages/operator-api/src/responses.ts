@@ -209,6 +209,16 @@ export const tailedAttemptSchema = z
   .meta({ id: 'TailedAttempt' });
 export type TailedAttempt = z.infer<typeof tailedAttemptSchema>;
 
+export const listenedEventSchema = z
+  .strictObject({
+    id: z.string(),
+    type: z.enum(EVENT_TYPES),
+    created_at: instant,
+    body: z.string().describe('The bytes that an attempt would send, to be signed as they are'),
+  })
+  .meta({ id: 'ListenedEvent' });
+export type ListenedEvent = z.infer<typeof listenedEventSchema>;
+
 const SIGNATURE_FINDINGS = [
   'malformed_header',
   'byte_order_mark',

@@ -5,7 +5,8 @@ import type { Service } from './service.ts';
 
 export interface RepeatingOptions {
   name: string;
-  everyMs: number;
+  /** A function is called before each pause. */
+  everyMs: number | (() => number);
   run: () => Promise<unknown>;
   /** Runs when the service starts, before the repetition begins. An error fails the start. */
   onStart?: () => Promise<unknown>;
@@ -24,7 +25,7 @@ export function createRepeating({ name, everyMs, run, onStart, onStop, logger }:
   let repetition: Promise<void> | undefined;
   const repeat = async () => {
     for (;;) {
-      await wait(everyMs, undefined, { signal }).catch(() => undefined);
+      await wait(typeof everyMs === 'function' ? everyMs() : everyMs, undefined, { signal }).catch(() => undefined);
       if (signal.aborted) return;
       try {
         await run();

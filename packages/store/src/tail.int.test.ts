@@ -17,16 +17,20 @@ const textsAfter = async (id: string, limit = 1_000) =>
 const streamKey = () => tailKey(partitionPrefix(store, 0));
 
 describe('a feed', () => {
-  it('is not written before a listener is announced, and read again every 8 calls', async () => {
+  it('is looked at every 2 s until a listener is announced, then written every 250 ms until none is', async () => {
     const writer = createFeedWriter(store, 'attempts');
     await writer.write();
     expect(writer.isWatched()).toBe(false);
     expect(await store.redis.keys(`${store.prefix}:*`)).not.toContain(streamKey());
     await announceListeners(store, 'attempts');
-    for (let call = 2; call <= 8; call++) await writer.write();
-    expect(writer.isWatched()).toBe(false);
+    expect(writer.everyMs()).toBe(2_000);
     await writer.write();
+    expect([writer.isWatched(), writer.everyMs()]).toEqual([true, 250]);
+    await store.redis.del(tailingKey(partitionPrefix(store, 0)));
+    for (let call = 1; call < 8; call++) await writer.write();
     expect(writer.isWatched()).toBe(true);
+    await writer.write();
+    expect(writer.isWatched()).toBe(false);
     expect(createFeedWriter(store, 'sandbox_events').isWatched()).toBe(false);
   });
   it('returns entries in order after any place, with a mark where the first listener came', async () => {

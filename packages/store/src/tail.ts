@@ -1,5 +1,5 @@
 /** Live feeds for operators: streams that processes write to only while a console has listeners, in batches. */
-import type { Attempt } from '@posthorn/core';
+import type { Attempt, EventRef } from '@posthorn/core';
 import { listeningKey, partitionPrefix, publishedKey, tailingKey, tailKey } from './keys.ts';
 import type { Store } from './store.ts';
 
@@ -7,10 +7,11 @@ import type { Store } from './store.ts';
 const WATCHED_MS = 10_000;
 /** A stream ends this long after its last entry, and after its last listener. */
 const FEED_LIFE_MS = 60_000;
-/** The interval in which a writer is to be called. */
-export const WRITE_EVERY_MS = 250;
-/** A writer reads once in so many calls whether anyone watches: every 2 s. */
-const LOOK_EVERY_CALLS = 8;
+/** The interval of a writer while somebody watches. */
+const WRITE_EVERY_MS = 250;
+/** The interval in which it reads whether anyone watches, and the same in calls while somebody does. */
+const LOOK_EVERY_MS = 2_000;
+const LOOK_EVERY_CALLS = LOOK_EVERY_MS / WRITE_EVERY_MS;
 /** The most entries that one process writes in a call, 500 a second. Those beyond are counted and left out. */
 const MAX_IN_CALL = 125;
 /** Of these, ordinary entries leave this many to preferred ones: failures are seldom, and what operators look for. */
@@ -86,7 +87,9 @@ export interface FeedWriter {
   isWatched(): boolean;
   /** Notes an entry. If there are too many, `preferred` ones are left out last. */
   add(text: string, preferred: boolean): void;
-  /** Writes what was noted, in one command. To be called every `WRITE_EVERY_MS`. */
+  /** Returns after how many milliseconds `write` is to be called again. */
+  everyMs(): number;
+  /** Writes what was noted, in one command. */
   write(): Promise<void>;
 }
 
@@ -98,12 +101,13 @@ export function createFeedWriter(store: Store, feed: Feed): FeedWriter {
   let dropped = 0;
   return {
     isWatched: () => isWatched,
+    everyMs: () => (isWatched ? WRITE_EVERY_MS : LOOK_EVERY_MS),
     add(text, preferred) {
       if (texts.length < (preferred ? MAX_IN_CALL : MAX_IN_CALL - FOR_PREFERRED)) texts.push(text);
       else dropped += 1;
     },
     async write() {
-      if (calls++ % LOOK_EVERY_CALLS === 0) {
+      if (!isWatched || ++calls % LOOK_EVERY_CALLS === 0) {
         isWatched = (await store.redis.exists(keysOf(store, feed).watched)) === 1;
       }
       const [written, left] = [texts, dropped];
@@ -144,4 +148,18 @@ export function encodeTailEntry(entry: TailEntry): string {
 
 export function decodeTailEntry(text: string): TailEntry {
   return JSON.parse(text) as TailEntry;
+}
+
+/** A new event of the sandbox. Its content stays where it is stored, so that it ends with it. */
+export interface PublishedEntry {
+  ref: EventRef;
+  eventType: string;
+}
+
+export function encodePublished(entry: PublishedEntry): string {
+  return JSON.stringify(entry);
+}
+
+export function decodePublished(text: string): PublishedEntry {
+  return JSON.parse(text) as PublishedEntry;
 }

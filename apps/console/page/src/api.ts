@@ -51,6 +51,18 @@ export async function callText(method: string, path: string, body?: unknown): Pr
   throw problemOf(response.status, text);
 }
 
+/** Resolves with the body of a stream of events, from the event after `lastId` on. Throws `ApiError`. */
+export async function open(
+  path: string,
+  lastId: string | undefined,
+  signal: AbortSignal,
+): Promise<ReadableStream<Uint8Array<ArrayBuffer>>> {
+  const headers = new Headers(lastId === undefined ? {} : { 'last-event-id': lastId });
+  const response = await fetch(path, { headers, signal });
+  if (response.ok && response.body) return response.body;
+  throw problemOf(response.status, await response.text());
+}
+
 /** Returns the parsed response. Throws `ApiError`. */
 export async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
   const text = await callText(method, path, body);

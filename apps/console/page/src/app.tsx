@@ -11,6 +11,7 @@ import {
 } from '@mantine/core';
 import { useDisclosure, useHotkeys } from '@mantine/hooks';
 import {
+  IconActivity,
   IconApi,
   IconEraser,
   IconGauge,
@@ -34,6 +35,7 @@ const sections = [
   { to: '/', label: 'Overview', icon: IconGauge },
   { to: '/subscriptions', label: 'Subscriptions', icon: IconWebhook },
   { to: '/deliveries', label: 'Deliveries', icon: IconSend },
+  { to: '/tail', label: 'Live', icon: IconActivity },
   { to: '/replays', label: 'Bulk replays', icon: IconPlayerTrackNext },
   { to: '/erasures', label: 'Erasures', icon: IconEraser },
   { to: '/audit', label: 'Audit', icon: IconHistory },

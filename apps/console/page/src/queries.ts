@@ -41,13 +41,13 @@ const SESSION_KEY = ['session'];
 const exceptSession = { predicate: ({ queryKey }: { queryKey: readonly unknown[] }) => queryKey[0] !== SESSION_KEY[0] };
 
 /** The session has ended: show the sign-in page, which then returns to the current page. */
-function onError(error: unknown): void {
+export function onApiError(error: unknown): void {
   if (error instanceof ApiError && error.status === 401) queryClient.setQueryData(SESSION_KEY, null);
 }
 
 export const queryClient: QueryClient = new QueryClient({
-  queryCache: new QueryCache({ onError }),
-  mutationCache: new MutationCache({ onError }),
+  queryCache: new QueryCache({ onError: onApiError }),
+  mutationCache: new MutationCache({ onError: onApiError }),
   defaultOptions: {
     queries: {
       // A client error is not retried, because the result would be the same.

@@ -18,6 +18,7 @@ const pages: PageRoute[] = [
     load: async () => (await import('./pages/signature-doctor.tsx')).SignatureDoctorPage,
   },
   { path: '/deliveries', load: async () => (await import('./pages/deliveries.tsx')).DeliveriesPage },
+  { path: '/tail', load: async () => (await import('./pages/tail.tsx')).TailPage },
   { path: '/deliveries/:id', load: async () => (await import('./pages/delivery.tsx')).DeliveryPage },
   { path: '/events/:id', load: async () => (await import('./pages/event.tsx')).EventPage },
   { path: '/replays', load: async () => (await import('./pages/replays.tsx')).ReplaysPage },

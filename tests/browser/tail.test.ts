@@ -1,0 +1,95 @@
+/** The live tail on the page. */
+import { describe, expect, it } from '@jest/globals';
+import { deliveriesWith, eventually } from '@posthorn/testing';
+import type { Page, Route } from 'playwright-core';
+import { ownReceiver } from '../own.ts';
+import { sampleEvent } from '../world.ts';
+import { on, ownSubscription, signedIn } from './own-visit.ts';
+
+const rowsOf = (page: Page) => page.getByRole('table', { name: 'Attempts' }).locator('tbody tr');
+
+/** Publishes until a row is shown: workers look every 2 s whether anyone watches. */
+async function firstRow(page: Page): Promise<void> {
+  await eventually('a row', async () => {
+    await on.publish(sampleEvent());
+    return (await rowsOf(page).count()) > 0;
+  });
+}
+
+describe('the live tail', () => {
+  it.each(['wide', 'narrow'] as const)(
+    'shows attempts in a %s window, filters them, and can be paused',
+    async (width) => {
+      const [good, bad] = [await ownReceiver(), await ownReceiver(deliveriesWith(500))];
+      const [fine, failing] = [await ownSubscription(good), await ownSubscription(bad)];
+      const { page, overflow, accessibilityFindings, screenshot, showIn } = await signedIn({ width });
+      await page.goto('/tail');
+      await page.getByText('Waiting for attempts').waitFor();
+      await firstRow(page);
+      await page.getByText('Succeeded').first().waitFor();
+      await page
+        .locator('label')
+        .filter({ hasText: /^Failed$/ })
+        .click();
+      await page.waitForURL('**/tail?failed=true');
+      await firstRow(page);
+      expect(await page.getByRole('table').getByText('Succeeded').count()).toBe(0);
+      await page.getByText('500').first().waitFor();
+      await page.getByText(bad.url).locator('visible=true').first().waitFor();
+
+      await page.getByRole('button', { name: 'Pause' }).click();
+      const before = await rowsOf(page).allTextContents();
+      await on.publish(sampleEvent());
+      await page.getByRole('button', { name: /^Continue, \d+ new$/ }).waitFor();
+      expect(await rowsOf(page).allTextContents()).toEqual(before);
+      for (const scheme of ['light', 'dark'] as const) {
+        await showIn(scheme);
+        await screenshot('tail-paused');
+        expect(await accessibilityFindings()).toEqual([]);
+        expect(await overflow()).toBe(0);
+      }
+      await page.getByRole('button', { name: /^Continue/ }).click();
+      await eventually('more rows', async () => (await rowsOf(page).count()) > before.length);
+
+      await page.goto(`/tail?subscription_id=${fine.id}`);
+      await firstRow(page);
+      expect(await page.getByRole('table').getByText('Failed').count()).toBe(0);
+      await rowsOf(page).first().click();
+      await page.waitForURL('**/deliveries/dlv_*');
+      expect((await on.delivery(page.url().split('/').at(-1) ?? '')).subscription_id).toBe(fine.id);
+      expect(failing.id).not.toBe(fine.id);
+    },
+  );
+
+  it('says that the stream is not alive, and continues by itself', async () => {
+    await ownSubscription(await ownReceiver());
+    const { page } = await signedIn();
+    // The first call gets no answer, until it is cut.
+    const cut = Promise.withResolvers<void>();
+    const answerLate = async (route: Route) => {
+      await cut.promise;
+      await route.abort();
+    };
+    await page.route('**/v1/tail*', answerLate, { times: 1 });
+    await page.goto('/tail');
+    await page.getByText('Out of date: last answer at').waitFor();
+    cut.resolve();
+    await page.getByText('Out of date: last answer at').waitFor({ state: 'hidden' });
+    await firstRow(page);
+    expect(await page.getByText('may be missing').count()).toBe(0);
+  });
+
+  it('leads to the sign-in when the session has ended', async () => {
+    const { page, context } = await signedIn();
+    await page.goto('/tail');
+    await page.getByText('Waiting for attempts').waitFor();
+    await context.clearCookies();
+    // The stream ends within 2 s when the session is gone.
+    const keys = await on.redis.keys(`${on.prefix}:session:*`);
+    const values = await Promise.all(keys.map((key) => on.redis.get(key)));
+    await on.redis.del(...keys);
+    await page.waitForURL('**/sign-in?next=%2Ftail');
+    // For the tests after this one.
+    await Promise.all(keys.map((key, i) => on.redis.set(key, values[i] ?? '')));
+  });
+});
