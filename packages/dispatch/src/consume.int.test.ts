@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { eventRef } from '@posthorn/core';
 import { type Consumer, createConsumer, createProducer, type JobOutcome, type Producer } from '@posthorn/queue';
-import { connectRedis, finishJob, openStore, type Store, takeJob } from '@posthorn/store';
+import { connectRedis, finishJob, type NextJob, openStore, type Store, takeJobs } from '@posthorn/store';
 import { eventually, testPrefix, testRedisUrl } from '@posthorn/testing';
 import { ErrorCode, Worker } from 'bullmq';
 import type { Cluster, Redis } from 'ioredis';
@@ -26,6 +26,10 @@ const jobOf = (deliveryId: string) => ({
   event: eventRef({ id: 'evt', environment: 'sandbox' }),
 });
 const add = (...ids: string[]) => producer.add(0, ids.map(jobOf));
+async function takeOne(lock: Omit<Parameters<typeof takeJobs>[2], 'limit'>): Promise<NextJob> {
+  const [taken] = await takeJobs(store, 0, { ...lock, limit: 1 });
+  return taken!;
+}
 /** One of BullMQ's keys of a partition. */
 const key = (name: string, partition = 0) => `${prefixes[partition]}:deliveries:${name}`;
 
@@ -34,7 +38,7 @@ function newConsumer(concurrency: number): Consumer {
     redis,
     partitionPrefixes: prefixes,
     concurrency,
-    take: (partition, lock) => takeJob(store, partition, { ...lock, knownEvent: undefined }),
+    take: (partition, lock) => takeJobs(store, partition, { ...lock, knownEvent: undefined }),
     finish: (partition, lock) => finishJob(store, partition, { ...lock, knownEvent: undefined }),
     async handle({ id }) {
       taken.push(id);
@@ -98,6 +102,43 @@ async function failFour(
   await add('r1', 'r2', 'r3', 'r4');
   await consumer.start();
 }
+
+describe('several jobs taken at once', () => {
+  it('are in their order, and the last result says when the next is due if none is left', async () => {
+    await add('z1', 'z2', 'z3');
+    await producer.add(0, [{ ...jobOf('later'), delayMs: 60_000 }]);
+    const lock = { nextToken: 'a', lockMs: 30_000, nowMs: Date.now(), knownEvent: undefined };
+    expect(await takeJobs(store, 0, { ...lock, limit: 2 })).toEqual([{ job: { id: 'z1' } }, { job: { id: 'z2' } }]);
+    expect(await redis.zrange(key('marker'), 0, '-1', 'WITHSCORES')).toContain('0');
+    expect(await takeJobs(store, 0, { ...lock, limit: 2 })).toEqual([
+      { job: { id: 'z3' } },
+      { dueAtMs: expect.any(Number) },
+    ]);
+    expect(await redis.lrange(key('active'), 0, -1)).toEqual(['z3', 'z2', 'z1']);
+    expect(await redis.get(key('z2:lock'))).toBe('a');
+  });
+  it('use no more slots than there are', async () => {
+    let inFlight = 0;
+    let most = 0;
+    const release = Promise.withResolvers<void>();
+    handle = async () => {
+      inFlight += 1;
+      most = Math.max(most, inFlight);
+      await release.promise;
+      inFlight -= 1;
+      return { kind: 'done' };
+    };
+    await add(...Array.from({ length: 40 }, (_, i) => `n${i}`));
+    consumer = newConsumer(20);
+    await consumer.start();
+    await eventually('all slots in use', () => inFlight === 20);
+    release.resolve();
+    await eventually('all to be handled', () => taken.length === 40);
+    expect(most).toBe(20);
+    expect(taken).toEqual(Array.from({ length: 40 }, (_, i) => `n${i}`));
+    expect(errors).toEqual([]);
+  });
+});
 
 describe('order of jobs', () => {
   it('puts due retries behind first attempts that came after them', async () => {
@@ -259,13 +300,13 @@ describe('BullMQ', () => {
 
   it('finds the jobs of a consumer that died, and a consumer finds those of a dead worker of BullMQ', async () => {
     await add('y1');
-    await takeJob(store, 0, { nextToken: 'dead', lockMs: 1, nowMs: Date.now(), knownEvent: undefined });
+    await takeOne({ nextToken: 'dead', lockMs: 1, nowMs: Date.now(), knownEvent: undefined });
     await consumer.stop(5_000);
     consumer = createConsumer({
       redis,
       partitionPrefixes: prefixes,
       concurrency: 1,
-      take: (partition, lock) => takeJob(store, partition, { ...lock, knownEvent: undefined }),
+      take: (partition, lock) => takeJobs(store, partition, { ...lock, knownEvent: undefined }),
       finish: (partition, lock) => finishJob(store, partition, { ...lock, knownEvent: undefined }),
       handle: async ({ id }) => {
         taken.push(id);
@@ -286,15 +327,15 @@ describe('BullMQ', () => {
     await queue!.pause();
     await add('z1');
     const lock = { nextToken: 'token', lockMs: 1_000, nowMs: Date.now(), knownEvent: undefined };
-    expect(await takeJob(store, 0, lock)).toEqual({ dueAtMs: undefined });
+    expect(await takeOne(lock)).toEqual({ dueAtMs: undefined });
     await queue!.resume();
     await queue!.setGlobalConcurrency(1);
-    expect(await takeJob(store, 0, lock)).toEqual({ job: { id: 'z1' } });
+    expect(await takeOne(lock)).toEqual({ job: { id: 'z1' } });
     await add('z2');
-    expect(await takeJob(store, 0, lock)).toEqual({ dueAtMs: undefined });
+    expect(await takeOne(lock)).toEqual({ dueAtMs: undefined });
     const ended = { ...lock, nextToken: undefined, jobId: 'z1', token: 'token' };
     expect(await finishJob(store, 0, ended)).toEqual({ code: 0, next: undefined });
-    expect(await takeJob(store, 0, lock)).toEqual({ job: { id: 'z2' } });
+    expect(await takeOne(lock)).toEqual({ job: { id: 'z2' } });
   });
 
   it('refuses to end a job without its lock, with the codes of BullMQ', async () => {
@@ -303,7 +344,7 @@ describe('BullMQ', () => {
     expect(await end('mine')).toBe(ErrorCode.JobNotExist);
     await add('w1');
     expect(await end('mine')).toBe(ErrorCode.JobLockNotExist);
-    await takeJob(store, 0, { ...lock, nextToken: 'mine' });
+    await takeOne({ ...lock, nextToken: 'mine' });
     expect(await end('other')).toBe(ErrorCode.JobLockMismatch);
     expect(await producer.counts()).toMatchObject({ active: 1 });
     expect(await end('mine')).toBe(0);
@@ -314,8 +355,8 @@ describe('BullMQ', () => {
     const dueAtMs = Date.now() + 3_600_000;
     await producer.add(0, [{ ...jobOf('later'), delayMs: 3_600_000 }]);
     const lock = { nextToken: 'token', lockMs: 1_000, nowMs: Date.now(), knownEvent: undefined };
-    const found = await takeJob(store, 0, lock);
+    const found = await takeOne(lock);
     expect('dueAtMs' in found && Math.abs((found.dueAtMs ?? 0) - dueAtMs)).toBeLessThan(60_000);
-    expect(await takeJob(store, 0, { ...lock, nowMs: dueAtMs + 60_000 })).toEqual({ job: { id: 'later' } });
+    expect(await takeOne({ ...lock, nowMs: dueAtMs + 60_000 })).toEqual({ job: { id: 'later' } });
   });
 });

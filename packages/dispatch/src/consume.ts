@@ -1,7 +1,7 @@
 /** The consumer of deliveries' jobs: the loop of packages/queue with the scripts of packages/store, which end a job and take the next in one step. */
 import type { DeliveryJob, EventRef } from '@posthorn/core';
 import { type Consumer, type ConsumerOptions, createConsumer, type EndJob, type JobOutcome } from '@posthorn/queue';
-import { deliveryOfJob, type FoundJob, finishJob, type Store, takeJob } from '@posthorn/store';
+import { deliveryOfJob, type FoundJob, finishJob, type Store, takeJobs } from '@posthorn/store';
 
 export type EndDeliveryJob = EndJob<FoundJob>;
 
@@ -22,7 +22,7 @@ export function createDeliveryConsumer(options: DeliveryConsumerOptions): Consum
   const { store, knownEvent, handle, ...common } = options;
   return createConsumer<FoundJob>({
     ...common,
-    take: (partition, lock) => takeJob(store, partition, { ...lock, knownEvent: knownEvent?.() }),
+    take: (partition, lock) => takeJobs(store, partition, { ...lock, knownEvent: knownEvent?.() }),
     finish: (partition, lock) => finishJob(store, partition, { ...lock, knownEvent: knownEvent?.() }),
     async handle(found, end) {
       const job = deliveryOfJob(found);

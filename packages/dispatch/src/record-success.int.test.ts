@@ -1,8 +1,16 @@
 /** A success, the end of its job and the taking of the next one, in one step. */
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
-import { type DeliveryJob, eventRef, partitionOf } from '@posthorn/core';
+import { type DeliveryJob, type EventRef, eventRef, partitionOf } from '@posthorn/core';
 import { createProducer, type Producer } from '@posthorn/queue';
-import { changeSubscription, decodeEvent, deliveryOfJob, laneLength, recordSuccess, takeJob } from '@posthorn/store';
+import {
+  changeSubscription,
+  decodeEvent,
+  deliveryOfJob,
+  laneLength,
+  type NextJob,
+  recordSuccess,
+  takeJobs,
+} from '@posthorn/store';
 import { begin, deliver, event, loadOne, store, subscribe, time } from '../../store/src/test-deliveries.ts';
 
 let producer: Producer;
@@ -36,8 +44,13 @@ async function make(sent = event()): Promise<string> {
   return deliveryId;
 }
 
+async function takeOne(token: string, knownEvent?: EventRef): Promise<NextJob> {
+  const [taken] = await takeJobs(store, partition, { ...lock(token), nextToken: token, knownEvent, limit: 1 });
+  return taken!;
+}
+
 async function take(token: string): Promise<DeliveryJob> {
-  const taken = await takeJob(store, partition, { ...lock(token), nextToken: token });
+  const taken = await takeOne(token);
   if (!('job' in taken)) throw new Error('no job');
   return deliveryOfJob(taken.job)!;
 }
@@ -69,7 +82,7 @@ it('returns the event with the job if it is in the same partition, short, and no
   let sent = event();
   while (partitionOf(sent.id, store.partitions) !== partition) sent = event();
   await make(sent);
-  const taken = await takeJob(store, partition, { ...lock('a'), nextToken: 'a' });
+  const taken = await takeOne('a');
   const text = ('job' in taken && taken.job.event) || '';
   expect(decodeEvent(eventRef(sent), text).event).toEqual(sent);
 });
@@ -83,7 +96,7 @@ it('leaves out an event that is known or long', async () => {
     while (partitionOf(sent.id, store.partitions) !== partition) sent = event({ dataJson });
     await make(sent);
     const knownEvent = known ? eventRef(sent) : undefined;
-    const taken = await takeJob(store, partition, { ...lock('a'), nextToken: 'a', knownEvent });
+    const taken = await takeOne('a', knownEvent);
     if (!('job' in taken)) throw new Error('no job');
     expect(taken.job.event).toBeUndefined();
     expect(deliveryOfJob(taken.job)?.event).toBe(eventRef(sent));

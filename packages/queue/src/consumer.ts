@@ -42,7 +42,8 @@ export interface ConsumerOptions<J extends { id: string }> {
   partitionPrefixes: readonly string[];
   /** Jobs in flight at once, over all partitions. */
   concurrency: number;
-  take: (partition: number, lock: NextLock & { nextToken: string }) => Promise<Taken<J>>;
+  /** Takes at most `limit` jobs. If fewer wait, the last one in the result says when the next is due. */
+  take: (partition: number, lock: NextLock & { nextToken: string; limit: number }) => Promise<Taken<J>[]>;
   /** Ends a job that is over and takes the next one. */
   finish: (partition: number, lock: LockedJob) => Promise<Ended<J>>;
   /** Handles a job. If it calls `end`, the job has ended and the outcome says nothing more; it must not end with another outcome then. */
@@ -105,19 +106,19 @@ export function createConsumer<J extends { id: string }>(options: ConsumerOption
   }
 
   async function take(partition: Partition): Promise<void> {
-    partition.isTaking = true;
+    const limit = partitions.reserve(partition);
     const token = locks.newToken();
     try {
-      const lock = { nextToken: token, lockMs: timings.lockMs, nowMs: Date.now() };
+      const lock = { nextToken: token, lockMs: timings.lockMs, nowMs: Date.now(), limit };
       const taken = await options.take(partition.index, lock);
-      partition.isTaking = false;
-      begin(partition, taken, token);
+      partition.taking = 0;
+      for (const one of taken) begin(partition, one, token);
     } catch (error) {
       if (state !== 'stopping') onError(error);
       // The partition stays as it is while the pause lasts: nobody else takes from it meanwhile.
       setTimeout(
         () => {
-          partition.isTaking = false;
+          partition.taking = 0;
           fill();
         },
         state === 'stopping' ? 0 : RETRY_MS,

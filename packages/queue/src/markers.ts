@@ -92,7 +92,7 @@ function createWait(group: readonly Partition[], options: MarkersOptions) {
   return {
     async begin(): Promise<void> {
       const watched = group.filter(({ state }) => state === 'empty');
-      const isUnsure = group.some(({ state, isTaking }) => state === 'unknown' || isTaking);
+      const isUnsure = group.some(({ state, taking }) => state === 'unknown' || taking > 0);
       if (isWaiting || isClosed || isUnsure || watched.length === 0) return;
       isWaiting = true;
       try {

@@ -35,6 +35,25 @@ describe('partitions', () => {
     expect(fill(partitions, 1)).toEqual([12, 0, 0, 0]);
   });
 
+  it('takes up to 16 jobs at once, no more than there are slots, and an even share while others are to be asked', () => {
+    const one = createPartitions(1, 40);
+    const [only] = one.all;
+    expect([one.reserve(only!), one.inUse()]).toEqual([16, 16]);
+    only!.taking = 0;
+    only!.active = 35;
+    expect([one.reserve(only!), one.inUse()]).toEqual([5, 40]);
+
+    const four = createPartitions(4, 40);
+    const [first, ...others] = four.all;
+    expect(four.reserve(first!)).toBe(10);
+    first!.taking = 0;
+    for (const other of others) four.foundEmpty(other, undefined);
+    expect(four.reserve(first!)).toBe(16);
+    first!.taking = 0;
+    four.foundCrowded(first!);
+    expect(four.reserve(first!)).toBe(10);
+  });
+
   it('lets the end of a job take the next one unless another partition is to be asked, or waits for its marker', () => {
     const partitions = createPartitions(2, 2);
     fill(partitions, 1);

@@ -4,8 +4,8 @@ export interface Partition {
   readonly index: number;
   /** `unknown`: it may have jobs; `busy`: it had one when last asked; `empty`: it had none. */
   state: 'unknown' | 'busy' | 'empty';
-  /** A job is being taken from it. */
-  isTaking: boolean;
+  /** The number of jobs that are being taken from it, if so many wait. */
+  taking: number;
   /** Jobs of it in flight. */
   active: number;
   /** When it is to be asked again although no marker came: a delayed job is due, or `ASK_AGAIN_MS` have passed. */
@@ -18,29 +18,25 @@ export interface Partition {
 const ASK_AGAIN_MS = 5_000;
 const CROWDED_MS = 100;
 
+/** Jobs taken at once: few enough that several workers share those of one event, and that the first one starts soon. */
+const MAX_AT_ONCE = 16;
+
 export type Partitions = ReturnType<typeof createPartitions>;
 
 /** `concurrency`: jobs in flight at once, over all partitions. */
 export function createPartitions(count: number, concurrency: number) {
   const all = Array.from(
     { length: count },
-    (_, index): Partition => ({
-      index,
-      state: 'unknown',
-      isTaking: false,
-      active: 0,
-      askAgainAtMs: 0,
-      crowdedUntilMs: 0,
-    }),
+    (_, index): Partition => ({ index, state: 'unknown', taking: 0, active: 0, askAgainAtMs: 0, crowdedUntilMs: 0 }),
   );
   let last = 0;
-  const inUse = () => all.reduce((sum, { active, isTaking }) => sum + active + Number(isTaking), 0);
+  const inUse = () => all.reduce((sum, { active, taking }) => sum + active + taking, 0);
   const busyShare = () => Math.ceil(concurrency / Math.max(1, all.filter(({ state }) => state === 'busy').length));
   const evenShare = Math.ceil(concurrency / count);
   const rotate = (fits: (partition: Partition) => boolean): Partition | undefined => {
     for (let step = 1; step <= count; step++) {
       const partition = all[(last + step) % count];
-      if (!partition || partition.isTaking || !fits(partition)) continue;
+      if (!partition || partition.taking > 0 || !fits(partition)) continue;
       last = partition.index;
       return partition;
     }
@@ -61,6 +57,13 @@ export function createPartitions(count: number, concurrency: number) {
         rotate((partition) => partition.state === 'busy' && partition.active < limitOf(partition))
       );
     },
+    /** Reserves slots for the jobs that are to be taken from a partition now: an even share while others are to be asked too. Returns how many. */
+    reserve(partition: Partition): number {
+      const areOthersUnknown = all.some((other) => other !== partition && other.state === 'unknown');
+      const share = areOthersUnknown || Date.now() < partition.crowdedUntilMs ? evenShare : busyShare();
+      partition.taking = Math.max(1, Math.min(MAX_AT_ONCE, concurrency - inUse(), share - partition.active));
+      return partition.taking;
+    },
     /**
      * Whether the end of one of its jobs is to take the next one of the same partition: not beyond its share, not while others are to be asked,
      * and not if it was empty and its marker is waited for.
@@ -69,7 +72,7 @@ export function createPartitions(count: number, concurrency: number) {
       if (partition.state === 'empty' && inUse() < concurrency) return false;
       if (count === 1) return true;
       const limit = Date.now() < partition.crowdedUntilMs ? evenShare : busyShare();
-      return partition.active <= limit && !all.some(({ state, isTaking }) => state === 'unknown' && !isTaking);
+      return partition.active <= limit && !all.some(({ state, taking }) => state === 'unknown' && taking === 0);
     },
     foundEmpty(partition: Partition, dueAtMs: number | undefined): void {
       partition.state = 'empty';

@@ -20,13 +20,13 @@ export interface EndedJob extends NextLock {
   token: string;
 }
 
-/** Takes and locks the next job of a partition. */
-export async function takeJob(
+/** Takes and locks the next jobs of a partition, at most `limit`. If fewer wait, the last one in the result says when the next is due. */
+export async function takeJobs(
   store: Store,
   partition: number,
-  lock: NextLock & { nextToken: string },
-): Promise<NextJob> {
-  return await runScript(store, 'takeJob', partitionPrefix(store, partition), { ...lock, token: lock.nextToken });
+  lock: NextLock & { nextToken: string; limit: number },
+): Promise<NextJob[]> {
+  return await runScript(store, 'takeJobs', partitionPrefix(store, partition), { ...lock, token: lock.nextToken });
 }
 
 /**

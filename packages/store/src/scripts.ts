@@ -94,7 +94,7 @@ export const scripts = {
       };
     },
   ),
-  takeJob: script('token lockMs nowMs:number knownEvent?', nextJob),
+  takeJobs: script('token lockMs nowMs:number knownEvent? limit:number', (reply) => list(reply).map(nextJob)),
   finishJob: script('jobId token nextToken? lockMs nowMs:number knownEvent?', (reply) => {
     const [code, next] = list(reply);
     return { code: Number(code), next: next ? nextJob(next) : undefined };

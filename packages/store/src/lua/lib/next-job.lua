@@ -33,14 +33,17 @@ local function takeJob(token, lockMs, nowMs)
     return false, next and string.format('%.0f', math.floor(tonumber(next) / 0x1000)) or ''
   end
   call('SET', KEY_QUEUE .. id .. ':lock', token, 'PX', lockMs)
-  -- A worker that waits for jobs takes the marker. It wakes the next one.
-  if call('EXISTS', wait, prioritized) > 0 then call('ZADD', KEY_QUEUE .. 'marker', 0, '0') end
   return id
+end
+
+-- A worker that waits for jobs takes the marker. If jobs are left, it wakes the next worker.
+local function wakeNext()
+  if call('EXISTS', KEY_QUEUE .. 'wait', KEY_QUEUE .. 'prioritized') > 0 then call('ZADD', KEY_QUEUE .. 'marker', 0, '0') end
 end
 
 -- Takes the next job and reads what its attempt needs: {id, fields of the delivery, fields of its address, text of its event}. The event is missing if
 -- it is `knownEvent`, long, or in another partition. Returns {'', when the next delayed job is due} if no job waits, {id} if its delivery is gone.
-local function nextJob(token, lockMs, nowMs, knownEvent)
+local function readNext(token, lockMs, nowMs, knownEvent)
   local id, dueAtMs = takeJob(token, lockMs, nowMs)
   if not id then return {'', dueAtMs} end
   local found = call('HMGET', KEY_DELIVERY .. string.match(id, '^[^.]+'), DELIVERY_FIELDS)
@@ -51,4 +54,11 @@ local function nextJob(token, lockMs, nowMs, knownEvent)
     text = call('GET', KEY_EVENT .. event)
   end
   return {id, found, call('HMGET', KEY_SUBSCRIPTION .. sub, ADDRESS_FIELDS), text}
+end
+
+-- The same, and wakes the next worker.
+local function nextJob(token, lockMs, nowMs, knownEvent)
+  local job = readNext(token, lockMs, nowMs, knownEvent)
+  if job[1] ~= '' then wakeNext() end
+  return job
 end
