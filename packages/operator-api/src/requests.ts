@@ -196,7 +196,7 @@ export const auditQuerySchema = z.strictObject({
     .string()
     .regex(AUDIT_TARGET, 'Expected the id of a subscription, a delivery or a bulk replay')
     .optional()
-    .meta({ description: 'The id of a subscription, a delivery or a bulk replay that the entry names' }),
+    .meta({ description: 'The id of a subscription, a delivery, a bulk replay or an erasure that the entry names' }),
   ...period,
   ...page,
 });

@@ -24,7 +24,7 @@ export interface AuditRecord extends AuditEntry {
 
 export type AuditFilter = TimeRange &
   Filter<AuditRecord, 'subscriptionId' | 'operator' | 'action'> & {
-    /** The id of a subscription, a delivery or a bulk replay that the entry names. */
+    /** The id of a subscription, a delivery, a bulk replay or an erasure that the entry names. */
     target?: string | undefined;
     /** Only what an operator did, or only what Posthorn did by itself. */
     actor?: AuditActor | undefined;
@@ -57,7 +57,7 @@ export async function listAudit(
 
 /** The ids that an entry names. A replayed delivery is followed by the new one. */
 function targetsOf({ subscriptionId, deliveryId, replayId, detail }: AuditRecord): unknown[] {
-  return [subscriptionId, deliveryId, replayId, detail?.new_delivery_id];
+  return [subscriptionId, deliveryId, replayId, detail?.new_delivery_id, detail?.erasure_id];
 }
 
 /** The entries of all partitions' streams, newest first. The item of a candidate is its id and its JSON. */

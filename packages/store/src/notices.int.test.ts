@@ -109,6 +109,9 @@ describe('audit trail', () => {
       (await listAudit(store, filter, { limit: 50 }, time.nowMs)).items.map(({ action }) => action);
     expect(await actions({ target: failed })).toEqual(['delivery.replayed']);
     expect(await actions({ target: made })).toEqual(['delivery.replayed']);
+    const erasure = { erasure_id: 'ers_x' };
+    await appendAudit(store, { operator: 'anna', action: 'erasure.done', detail: erasure }, time.nowMs);
+    expect(await actions({ target: 'ers_x' })).toEqual(['erasure.done']);
     expect(await actions({ target: 'rpl_x' })).toEqual(['replay.started']);
     expect(await actions({ target: one.id })).toHaveLength(3);
     expect(await actions({ target: one.id, actor: 'posthorn' })).toEqual(['subscription.paused']);
