@@ -1,4 +1,4 @@
-/** Events per second and publish latency of ingest: plain, with 3 of 3 subscriptions matching, with 3 of 10,000, and with a replica. */
+/** Events per second and publish latency of ingest: plain, with 1 of 1 and 3 of 3 subscriptions matching, with 3 of 10,000, and with a replica. */
 import { randomUUID } from 'node:crypto';
 import {
   type Bench,
@@ -24,25 +24,39 @@ const CONCURRENCY = 20;
 export async function benchIngest(bench: Bench, count: number, rounds: number, manySubscriptions: number) {
   const receiver = await bench.start('bench/processes/receiver.ts');
   const plain = await bench.start('bench/processes/plain-ingest.ts');
+  const single = await withSubscriptions(bench, receiver.url, 0, {}, 1);
   const few = await withSubscriptions(bench, receiver.url, 0);
   const many = await withSubscriptions(bench, receiver.url, manySubscriptions);
-  const runs: Record<'plain' | 'none' | 'three' | 'threeOfMany', Figures[]> = {
+  const runs: Record<'plain' | 'none' | 'one' | 'three' | 'threeOfMany', Figures[]> = {
     plain: [],
     none: [],
+    one: [],
     three: [],
     threeOfMany: [],
   };
   for (let round = 0; round < rounds; round++) {
     runs.plain.push(await publish(plain, count, 'session.approved'));
     runs.none.push(await publish(few.ingest, count, 'session.expired'));
+    runs.one.push(await publish(single.ingest, count, 'session.approved'));
     runs.three.push(await publish(few.ingest, count, 'session.approved'));
     runs.threeOfMany.push(await publish(many.ingest, count, 'session.approved'));
   }
-  for (const one of [plain, receiver, few.ingest, few.operator, many.ingest, many.operator]) await one.stop();
+  for (const one of [
+    plain,
+    receiver,
+    single.ingest,
+    single.operator,
+    few.ingest,
+    few.operator,
+    many.ingest,
+    many.operator,
+  ])
+    await one.stop();
   await bench.redis.flushdb();
   return {
     plain: middleOf(runs.plain),
     noMatch: middleOf(runs.none),
+    oneOfOne: middleOf(runs.one),
     threeOfThree: middleOf(runs.three),
     threeOfMany: middleOf(runs.threeOfMany),
   };
@@ -80,10 +94,14 @@ async function withSubscriptions(
   receiverUrl: string,
   others: number,
   settings: Record<string, string> = {},
+  matching = 3,
 ) {
   const env = { KEY_PREFIX: `bench-${randomUUID()}`, ...settings };
   const [ingest, operator] = [await bench.startApp('ingest', env), await bench.startApp('console', env)];
-  await subscribeMany(operator.url, receiverUrl, 3, { event_types: ['session.approved'], environment: 'sandbox' });
+  await subscribeMany(operator.url, receiverUrl, matching, {
+    event_types: ['session.approved'],
+    environment: 'sandbox',
+  });
   await subscribeMany(operator.url, receiverUrl, others, {
     event_types: ['session.declined'],
     environment: 'production',

@@ -69,6 +69,7 @@ if (wants('ingest')) {
   console.table({
     'plain: express, zod, one job': row(figures.plain),
     'Posthorn, no match': row(figures.noMatch),
+    'Posthorn, 1 of 1 subscription matches': { ...row(figures.oneOfOne), goal: 'events/s >= plain' },
     'Posthorn, 3 of 3 subscriptions match': row(figures.threeOfThree),
     [`Posthorn, 3 of ${many + 3} match`]: row(figures.threeOfMany),
     'Posthorn, 3 of 3 match, a replica beside it': row(replicated.waitsNot),
