@@ -12,6 +12,8 @@ export interface WayToRedis {
   restore(): void;
   /** Breaks every connection in the middle of its next reply of at least this many bytes. */
   cutWithin(leastBytes?: number): void;
+  /** How many replies have been broken off. */
+  brokenOff(): number;
   /** Forwards nothing any more over the existing connections, without closing them; new ones work. */
   swallow(): void;
   /** From now on, everything is forwarded with this delay, in each direction. */
@@ -26,6 +28,7 @@ export async function startProxy(targetPort: number): Promise<WayToRedis> {
   let swallowed = new Set<Socket>();
   let cutWithin = new Set<Socket>();
   let leastBytes = 0;
+  let brokenOff = 0;
   const server = createServer((client) => {
     if (isCut) {
       client.destroy();
@@ -42,6 +45,7 @@ export async function startProxy(targetPort: number): Promise<WayToRedis> {
       from.on('data', (chunk) => {
         if (swallowed.has(from)) return;
         if (from === target && cutWithin.has(from) && chunk.length >= leastBytes) {
+          brokenOff += 1;
           to.write(chunk.subarray(0, chunk.length >> 1));
           from.destroy();
           return;
@@ -74,6 +78,7 @@ export async function startProxy(targetPort: number): Promise<WayToRedis> {
       leastBytes = least;
       cutWithin = new Set(sockets);
     },
+    brokenOff: () => brokenOff,
     swallow() {
       swallowed = new Set(sockets);
     },
