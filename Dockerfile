@@ -22,6 +22,8 @@ COPY packages/signing/package.json packages/signing/
 COPY packages/runtime/package.json packages/runtime/
 COPY packages/http/package.json packages/http/
 COPY packages/operator-api/package.json packages/operator-api/
+COPY packages/client/package.json packages/client/
+COPY packages/receiver/package.json packages/receiver/
 COPY packages/testing/package.json packages/testing/
 # In one layer, so that the image does not contain what is removed: npm's cache, and a compiler that `valibot` could use but does not need.
 RUN npm ci --omit=dev && rm -rf /root/.npm node_modules/typescript node_modules/@typescript

@@ -131,7 +131,7 @@ describe('a subscription', () => {
     await page.getByRole('button', { name: 'Delete it' }).click();
     await page.waitForURL('**/subscriptions');
     expect((await on.operate('GET', `/v1/subscriptions/${id}`)).status).toBe(404);
-    await page.getByRole('link', { name: 'Audit' }).click();
+    await page.getByRole('link', { name: 'Audit', exact: true }).click();
     await page.getByRole('cell', { name: 'Deleted the subscription' }).first().waitFor();
   });
 });

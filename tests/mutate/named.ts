@@ -26,8 +26,8 @@ export const NAMED: readonly Named[] = [
   ...['worker', 'console'].map((app) => ({
     name: `\`ATTEMPT_TIMEOUT\` 8 s → 9 s, ${app}`,
     file: `apps/${app}/src/config.ts`,
-    original: 'ATTEMPT_TIMEOUT: durationMs.default(8_000)',
-    replacement: 'ATTEMPT_TIMEOUT: durationMs.default(9_000)',
+    original: 'durationMs.default(8_000)',
+    replacement: 'durationMs.default(9_000)',
     tests: LIMITS,
   })),
   ...['worker/src/outbound.ts', 'console/src/build.ts'].map((file) => ({
