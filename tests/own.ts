@@ -3,6 +3,7 @@ import { afterEach } from '@jest/globals';
 import { connectRedis, openStore, type Store } from '@posthorn/store';
 import { type Receiver, startReceiver, testPrefix, testRedisUrl } from '@posthorn/testing';
 import { startProxy, type WayToRedis } from './chaos/proxy.ts';
+import { expectDocumented } from './documented.ts';
 import { type Process, startProcess } from './processes.ts';
 import { apiClients, removeKeys, startWorld, type World, type WorldOptions, worldEnv } from './world.ts';
 
@@ -22,9 +23,13 @@ export async function ownWorld(options?: WorldOptions): Promise<World> {
   return world;
 }
 
+/** A receiver. At the end of the test, the deliveries that it got must be what the documents in docs/wire say. */
 export async function ownReceiver(...args: Parameters<typeof startReceiver>): Promise<Receiver> {
   const receiver = await startReceiver(...args);
-  atEnd(() => receiver.close());
+  atEnd(async () => {
+    await receiver.close();
+    expectDocumented(receiver.requests);
+  });
   return receiver;
 }
 

@@ -10,6 +10,7 @@ import {
   limitPerSecond,
   requireStorage,
   serveApi,
+  webhooks,
 } from '@posthorn/http';
 import {
   type App,
@@ -138,6 +139,7 @@ function createOperatorApi(context: ConsoleContext): Api {
       },
     },
     guards: [operators.requireOperator, limitCalls(rateLimit)],
+    webhooks: webhooks(),
   });
   sessionRoutes(api, context);
   subscriptionRoutes(api, context);

@@ -9,6 +9,7 @@ import {
   requireBearer,
   requireStorage,
   serveApi,
+  webhooks,
 } from '@posthorn/http';
 import {
   type App,
@@ -69,6 +70,7 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
     description: 'Accepts events and delivers each to every matching subscription.',
     security: { key: { type: 'http', scheme: 'bearer', description: 'A publisher key' } },
     guards: [authenticate, requireStorage(storage.isOpen)],
+    webhooks: webhooks(),
   });
   publisherRoutes(api, context);
   const http = serveApi({

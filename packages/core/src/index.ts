@@ -5,6 +5,7 @@ export * from './audit.ts';
 export * from './audit-summary.ts';
 export * from './came-back.ts';
 export * from './decide.ts';
+export * from './delivered-event.ts';
 export * from './delivery.ts';
 export * from './durations.ts';
 export * from './erasure.ts';

@@ -88,6 +88,8 @@ export function createApi(options: {
   security: NonNullable<ZodOpenApiComponentsObject['securitySchemes']>;
   /** Middleware that runs first on routes that are not open. */
   guards?: RequestHandler[];
+  /** What the service sends to others. */
+  webhooks?: ZodOpenApiPathsObject;
 }) {
   const { title, description, guards = [] } = options;
   const router = Router();
@@ -126,8 +128,9 @@ export function createApi(options: {
         openapi: '3.1.0',
         info: { title, version, description, license: { name: 'MIT', identifier: 'MIT' } },
         servers: [{ url: '/' }],
-        tags: [...tags].map((name) => ({ name })),
+        tags: [...tags, ...(options.webhooks ? ['Deliveries to receivers'] : [])].map((name) => ({ name })),
         paths: paths as ZodOpenApiPathsObject,
+        ...(options.webhooks && { webhooks: options.webhooks }),
         components: { securitySchemes: options.security },
       }),
   };

@@ -8,3 +8,4 @@ export { type Admission, jsonBody } from './json-body.ts';
 export { fieldErrors, problemDocument, requireStorage, toAppError } from './problems.ts';
 export { limitCalls, limitPerSecond, type RateLimit } from './rate-limit.ts';
 export { type ApiService, serveApi } from './serve-api.ts';
+export { asyncApi, jsonSchemaOf, webhooks } from './wire-documents.ts';

@@ -1,0 +1,28 @@
+/** docs/wire is what the schemas say, and its examples are valid. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from '@jest/globals';
+import { EVENT_TYPES } from '@posthorn/core';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { root } from './folder.ts';
+import { wireFiles } from './wire-files.ts';
+
+const folder = join(root, 'docs/wire');
+
+describe('docs/wire', () => {
+  it('is up to date: npm run wire-documents', () => {
+    const files = wireFiles();
+    expect(readdirSync(folder).sort()).toEqual(Object.keys(files).sort());
+    for (const [file, text] of Object.entries(files)) {
+      expect([file, JSON.parse(readFileSync(join(folder, file), 'utf8'))]).toEqual([file, JSON.parse(text)]);
+    }
+  });
+  it.each(EVENT_TYPES)('has a valid schema with a valid example for %s', (type) => {
+    const schema = JSON.parse(readFileSync(join(folder, `${type}.schema.json`), 'utf8'));
+    const validate = new Ajv2020({ strict: true }).compile(schema);
+    expect(schema.examples).toHaveLength(1);
+    for (const example of schema.examples) expect([validate(example), validate.errors]).toEqual([true, null]);
+    expect(validate({ ...schema.examples[0], type: 'session.lost' })).toBe(false);
+    expect(validate({ ...schema.examples[0], data: {} })).toBe(false);
+  });
+});
