@@ -50,11 +50,12 @@ export function addErasureCommands(program: CommandUnknownOpts, client: Client, 
         .default('end' as const),
     )
     .option('--yes', 'erase; this cannot be undone')
-    .option('--no-wait', 'do not wait until it is done')
+    .option('--no-wait', 'with --yes: do not wait until it is done')
     .action(async ({ environment, unsent, yes = false, wait: untilDone, ...values }) => {
       const body = { ...bodyOf(values), environment, unsent, confirm: yes };
       const started = await client.post(erasureSchema, '/v1/erasures', body);
-      const erasure = untilDone ? await untilSettled(client, started) : started;
+      // Without --yes it is the count that is wanted.
+      const erasure = untilDone || !yes ? await untilSettled(client, started) : started;
       if (yes) {
         print.item(erasure);
         return;
