@@ -2,6 +2,7 @@
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { SESSION_EVENT_TYPES } from '@posthorn/core';
 import { eventually } from '@posthorn/testing';
 import {
   createPublisher,
@@ -185,4 +186,13 @@ describe('closing', () => {
     await publisher.close(1);
     expect(await one).toBeInstanceOf(NotConfirmed);
   });
+});
+
+it('takes each event type that Posthorn accepts, and no other: the package has a copy, since it depends on nothing', async () => {
+  start();
+  for (const type of SESSION_EVENT_TYPES) await publisher.publish({ ...event(), type });
+  expect(calls).toHaveLength(SESSION_EVENT_TYPES.length);
+  // The compiler checks the other direction: this does not compile if the package has a type that Posthorn lacks.
+  const isAccepted = (type: PublishedEvent['type']) => SESSION_EVENT_TYPES.includes(type);
+  expect(isAccepted(event().type)).toBe(true);
 });

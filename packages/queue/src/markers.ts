@@ -52,6 +52,7 @@ function createWait(group: readonly Partition[], options: MarkersOptions) {
     keys: string[],
     timeoutMs: number,
   ): Promise<[key: string, member: string, score: string] | undefined> => {
+    // Two calls for the compiler: the types of the two methods have nothing in common.
     connection ??= redis instanceof Cluster ? redis.duplicate() : redis.duplicate();
     if (connection.listenerCount('error') === 0) connection.on('error', onError);
     const popped = connection.bzpopmin(...keys, timeoutMs / 1000);

@@ -33,6 +33,9 @@ export function createPartitions(count: number, concurrency: number) {
   const inUse = () => all.reduce((sum, { active, taking }) => sum + active + taking, 0);
   const busyShare = () => Math.ceil(concurrency / Math.max(1, all.filter(({ state }) => state === 'busy').length));
   const evenShare = Math.ceil(concurrency / count);
+  /** The slots that a partition may have. `busy` spares a caller that asks for several the calculation. */
+  const shareOf = ({ crowdedUntilMs }: Partition, nowMs = Date.now(), busy = busyShare()) =>
+    nowMs < crowdedUntilMs ? evenShare : busy;
   const rotate = (fits: (partition: Partition) => boolean): Partition | undefined => {
     for (let step = 1; step <= count; step++) {
       const partition = all[(last + step) % count];
@@ -51,16 +54,15 @@ export function createPartitions(count: number, concurrency: number) {
     next(): Partition | undefined {
       if (inUse() >= concurrency) return undefined;
       const [share, nowMs] = [busyShare(), Date.now()];
-      const limitOf = ({ crowdedUntilMs }: Partition) => (nowMs < crowdedUntilMs ? evenShare : share);
       return (
         rotate(({ state }) => state === 'unknown') ??
-        rotate((partition) => partition.state === 'busy' && partition.active < limitOf(partition))
+        rotate((partition) => partition.state === 'busy' && partition.active < shareOf(partition, nowMs, share))
       );
     },
     /** Reserves slots for the jobs that are to be taken from a partition now: an even share while others are to be asked too. Returns how many. */
     reserve(partition: Partition): number {
       const areOthersUnknown = all.some((other) => other !== partition && other.state === 'unknown');
-      const share = areOthersUnknown || Date.now() < partition.crowdedUntilMs ? evenShare : busyShare();
+      const share = areOthersUnknown ? evenShare : shareOf(partition);
       partition.taking = Math.max(1, Math.min(MAX_AT_ONCE, concurrency - inUse(), share - partition.active));
       return partition.taking;
     },
@@ -71,8 +73,9 @@ export function createPartitions(count: number, concurrency: number) {
     mayTakeNext(partition: Partition): boolean {
       if (partition.state === 'empty' && inUse() < concurrency) return false;
       if (count === 1) return true;
-      const limit = Date.now() < partition.crowdedUntilMs ? evenShare : busyShare();
-      return partition.active <= limit && !all.some(({ state, taking }) => state === 'unknown' && taking === 0);
+      return (
+        partition.active <= shareOf(partition) && !all.some(({ state, taking }) => state === 'unknown' && taking === 0)
+      );
     },
     foundEmpty(partition: Partition, dueAtMs: number | undefined): void {
       partition.state = 'empty';

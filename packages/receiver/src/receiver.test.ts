@@ -1,7 +1,15 @@
 /** What a receiver answers and processes, whatever server it is connected to. */
 import { describe, expect, it } from '@jest/globals';
+import * as core from '@posthorn/core';
 import { deliveryHeaders } from '@posthorn/signing';
-import { createReceiver, memoryStore, type ReceiverOptions, type ReceiverStore, type WebhookEvent } from './index.ts';
+import {
+  createReceiver,
+  memoryStore,
+  type ReceiverOptions,
+  type ReceiverStore,
+  SESSION_EVENT_TYPES,
+  type WebhookEvent,
+} from './index.ts';
 
 const SECRET = 'whsec_of_the_receiver';
 const NOW_S = 1_800_000_000;
@@ -158,4 +166,8 @@ it('answers the probe of a validation, and refuses other methods and bodies that
 it('needs a secret, reads at most 1 MiB, and tolerates 300 s unless told otherwise', () => {
   expect(() => createReceiver({ secrets: [], onEvent: () => undefined })).toThrow('A receiver needs a secret');
   expect(receiverWith().receiver.maxBodyBytes).toBe(1_048_576);
+});
+
+it('knows the event types that Posthorn has: the package has a copy, since it depends on nothing', () => {
+  expect(SESSION_EVENT_TYPES).toEqual(core.SESSION_EVENT_TYPES);
 });
