@@ -6,7 +6,7 @@ import { documentedSettings } from '@posthorn/runtime';
 import { root } from './folder.ts';
 import { SETTINGS, settingsDocument } from './settings-document.ts';
 
-it('docs/settings.md is up to date: npm run settings-doc', () => {
+it('docs/settings.md is up to date: npm run generate-docs', () => {
   expect(readFileSync(join(root, 'docs/settings.md'), 'utf8')).toBe(settingsDocument());
 });
 

@@ -34,7 +34,7 @@ export function settingsDocument(): string {
   return `${INTRODUCTION}\n${sections.join('\n\n')}\n`;
 }
 
-const INTRODUCTION = `<!-- Written by \`npm run settings-doc\` from the schemas in apps/*/src/config.ts. Change those. -->
+const INTRODUCTION = `<!-- Written by \`npm run generate-docs\` from the schemas in apps/*/src/config.ts. Change those. -->
 
 # Settings
 

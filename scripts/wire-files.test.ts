@@ -10,7 +10,7 @@ import { wireFiles } from './wire-files.ts';
 const folder = join(root, 'docs/wire');
 
 describe('docs/wire', () => {
-  it('is up to date: npm run wire-documents', () => {
+  it('is up to date: npm run generate-docs', () => {
     const files = wireFiles();
     expect(readdirSync(folder).sort()).toEqual(Object.keys(files).sort());
     for (const [file, text] of Object.entries(files)) {
