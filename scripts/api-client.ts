@@ -12,15 +12,21 @@ export interface CallOptions {
   token: string;
   /** A string is sent as it is, anything else as JSON. */
   body?: unknown;
+  headers?: Record<string, string>;
   signal?: AbortSignal;
 }
 
 /** Sends one request and resolves with the response, whatever its status; a JSON body is parsed. */
-export async function callApi(method: string, url: string, { token, body, signal }: CallOptions): Promise<Answer> {
+export async function callApi(method: string, url: string, options: CallOptions): Promise<Answer> {
+  const { token, body, headers, signal } = options;
   const hasBody = body !== undefined;
   const response = await fetch(url, {
     method,
-    headers: { authorization: `Bearer ${token}`, ...(hasBody ? { 'content-type': 'application/json' } : {}) },
+    headers: {
+      authorization: `Bearer ${token}`,
+      ...(hasBody ? { 'content-type': 'application/json' } : {}),
+      ...headers,
+    },
     ...(hasBody ? { body: typeof body === 'string' ? body : JSON.stringify(body) } : {}),
     ...(signal ? { signal } : {}),
   });

@@ -52,6 +52,7 @@ const DOCUMENTED: [name: string, written: string, apps: App[]][] = [
   ['WORKER_CONCURRENCY', '100', ['worker']],
   ['ADDRESS_CONCURRENCY', '10', ['worker']],
   ['RELEASE_RATE', '50', ['worker']],
+  ['SEND_TRACEPARENT', 'off', ['worker']],
   ['NOTICE_URL', 'none', ['worker']],
   ['NOTICE_SECRET', 'none', ['worker']],
   ['ALLOWED_PRIVATE_NETWORKS', 'none', ['worker', 'console']],

@@ -554,6 +554,7 @@ export class System {
       retryDelaysMs: RETRY_DELAYS_MS,
       pauseAfter: PAUSE_AFTER,
       excerptBytes: 1_024,
+      sendsTraceparent: false,
       giveUp: new AbortController().signal,
       outages: {
         current: () => undefined,

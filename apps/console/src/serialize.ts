@@ -175,7 +175,7 @@ function serializeCameBack(
 
 /** Serializes an event as it is delivered, with the time of its acceptance and its deliveries. */
 export function serializeEvent(
-  { event, acceptedAtMs, erasedAtMs }: StoredEvent,
+  { event, acceptedAtMs, erasedAtMs, trace }: StoredEvent,
   deliveries: readonly StoredDelivery[],
   alsoIn: Environment[],
   retentionMs: number,
@@ -189,6 +189,7 @@ export function serializeEvent(
     accepted_at: instant(acceptedAtMs),
     erased_at: instant(erasedAtMs ?? null),
     also_in: alsoIn,
+    trace_id: trace?.traceId ?? null,
     deliveries: deliveries.map((delivery) => serializeDelivery(delivery, retentionMs)),
   };
 }

@@ -11,6 +11,7 @@ import {
   publishedEventSchema,
   type SubscriptionEnvironment,
   searchTermsOf,
+  type TraceContext,
   utcInstant,
 } from '@posthorn/core';
 import { type DispatchContext, makeDeliveries } from '@posthorn/dispatch';
@@ -40,7 +41,7 @@ export type IngestResult =
 
 /**
  * Ingests one event from a publisher whose key is for `keyEnvironment` (interface 3). When it resolves, the event, its deliveries and
- * their jobs are stored. Repeatable: with the same id and content it only adds what the first call left out. Throws `AppError` for invalid
+ * their jobs are stored, and the trace that it belongs to. Repeatable: with the same id and content it only adds what the first call left out. Throws `AppError` for invalid
  * fields, an environment that the key is not for, an event that is too large, or too few replicas; rethrows Redis errors
  * (`StorageUnavailable`).
  */
@@ -48,12 +49,13 @@ export async function ingestEvent(
   context: IngestContext,
   input: unknown,
   keyEnvironment: SubscriptionEnvironment,
+  trace?: TraceContext,
 ): Promise<IngestResult> {
   const nowMs = context.clock.now();
   const parsed = parseEvent(input, nowMs, context.maxEventBytes);
   const { event, hadCreatedAt } = parsed;
   checkEnvironment(event.environment, keyEnvironment);
-  const { stored, result } = await matchAndStore(context, parsed, nowMs);
+  const { stored, result } = await matchAndStore(context, parsed, nowMs, trace);
   const isNew = 'created' in result;
   if (!isNew && !isSameEvent(result.kept, event, hadCreatedAt)) return { kind: 'conflict', event };
   // Its deliveries were made before; none could be sent any more.
@@ -72,17 +74,18 @@ async function matchAndStore(
   { store, matcher, isSearchOn }: IngestContext,
   { event, hadId, searchTerms }: ReturnType<typeof parseEvent>,
   acceptedAtMs: number,
+  trace: TraceContext | undefined,
 ) {
   const ref = eventRef(event);
   const options = { withDeliveries: true, isNewId: !hadId, searchTerms: isSearchOn ? searchTerms : [] };
   let match: Match | undefined;
   for (let tries = 0; tries < MAX_CHECKED_MATCHES; tries++) {
     match = await matcher.match(event, match);
-    const stored = { ref, event, acceptedAtMs, subscriptionIds: match.subscriptionIds };
+    const stored = { ref, event, acceptedAtMs, trace, subscriptionIds: match.subscriptionIds };
     const result = await storeEvent(store, stored, { ...options, match });
     if (result !== 'outdated') return { stored, result };
   }
-  const stored = { ref, event, acceptedAtMs, subscriptionIds: await findMatches(store, event) };
+  const stored = { ref, event, acceptedAtMs, trace, subscriptionIds: await findMatches(store, event) };
   return { stored, result: await storeEvent(store, stored, options) };
 }
 

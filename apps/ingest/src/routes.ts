@@ -1,6 +1,7 @@
 /** The routes of the publisher API (interface 3): publish one event, or a batch. */
-import { AppError, publishedEventSchema } from '@posthorn/core';
+import { AppError, parseTraceparent, publishedEventSchema, type TraceContext } from '@posthorn/core';
 import { type Api, createBudget, principalOf, problemDocument, type RateLimit, toAppError } from '@posthorn/http';
+import type { Request, Response } from 'express';
 import { z } from 'zod';
 import type { IngestSettings } from './config.ts';
 import { type IngestContext, type IngestResult, ingestEvent } from './ingest-event.ts';
@@ -68,9 +69,9 @@ export function publisherRoutes(api: Api, context: PublisherContext): void {
       200: { description: 'Accepted before; nothing new was created', schema: acceptedSchema },
     },
     problems: [403, 409],
-    async handle({ body, caller, response }) {
+    async handle({ body, caller, request, response }) {
       await context.rateLimit?.consume(caller);
-      const { status, ...accepted } = await publish(context, principalOf<PublisherKey>(response), body);
+      const { status, ...accepted } = await publish(context, callOf(request, response), body);
       response.status(status);
       return accepted;
     },
@@ -84,10 +85,10 @@ export function publisherRoutes(api: Api, context: PublisherContext): void {
     admission: { budget, weigh: (bytes) => Math.min(MAX_BATCH_EVENTS, Math.ceil(bytes / MIN_EVENT_BYTES) || 1) },
     responses: { 200: { description: 'A result for each event', schema: batchResultsSchema } },
     problems: [403, 409],
-    async handle({ body, caller, response }) {
+    async handle({ body, caller, request, response }) {
       await context.rateLimit?.consume(caller, body.events.length);
-      const publisher = principalOf<PublisherKey>(response);
-      const results = await inOrderById(body.events, (event) => publishInBatch(context, publisher, event));
+      const call = callOf(request, response);
+      const results = await inOrderById(body.events, (event) => publishInBatch(context, call, event));
       if (results.every(({ status }) => status === 503)) {
         throw new AppError('unavailable', 'None of the events was accepted; retry shortly.', { retryAfterS: 5 });
       }
@@ -99,11 +100,22 @@ export function publisherRoutes(api: Api, context: PublisherContext): void {
 
 type BatchResult = Awaited<ReturnType<typeof publish>> | AppError;
 
+/** Who calls, and the span that the call belongs to, if the publisher sent one. */
+interface Call {
+  publisher: PublisherKey;
+  trace: TraceContext | undefined;
+}
+
+function callOf({ headers }: Request, response: Response): Call {
+  return { publisher: principalOf<PublisherKey>(response), trace: parseTraceparent(headers.traceparent) };
+}
+
 /** Ingests an event and returns the fields of the response. Throws `AppError` if the event is not accepted. */
-async function publish(context: PublisherContext, publisher: PublisherKey, event: unknown) {
+async function publish(context: PublisherContext, call: Call, event: unknown) {
+  const { publisher, trace } = call;
   context.quota.check(publisher.name);
-  const result = await ingestEvent(context, event, publisher.environment);
-  logIngested(context, publisher, result);
+  const result = await ingestEvent(context, event, publisher.environment, trace);
+  logIngested(context, call, result);
   const { id, dataJson } = result.event;
   if (result.kind === 'conflict') {
     throw new AppError('conflict', `An event with the id ${id} and other content was accepted before.`);
@@ -114,17 +126,16 @@ async function publish(context: PublisherContext, publisher: PublisherKey, event
   return { status: duplicate ? 200 : 202, id, duplicate, deliveries };
 }
 
-async function publishInBatch(
-  context: PublisherContext,
-  publisher: PublisherKey,
-  event: unknown,
-): Promise<BatchResult> {
+async function publishInBatch(context: PublisherContext, call: Call, event: unknown): Promise<BatchResult> {
   try {
-    return await publish(context, publisher, event);
+    return await publish(context, call, event);
   } catch (thrown) {
     const error = toAppError(thrown);
-    if (error.status >= 500)
-      context.logger.warn({ err: error.cause, publisher: publisher.name }, 'event.ingest_failed');
+    if (error.status >= 500) {
+      const { publisher, trace } = call;
+      const line = { err: error.cause, publisher: publisher.name, trace_id: trace?.traceId };
+      context.logger.warn(line, 'event.ingest_failed');
+    }
     return error;
   }
 }
@@ -164,7 +175,7 @@ function serializeResults(results: readonly BatchResult[]) {
 }
 
 /** Logs an event in one wide line. */
-function logIngested({ logger }: IngestContext, publisher: PublisherKey, result: IngestResult): void {
+function logIngested({ logger }: IngestContext, { publisher, trace }: Call, result: IngestResult): void {
   const { id, type, environment } = result.event;
   logger.info(
     {
@@ -174,6 +185,7 @@ function logIngested({ logger }: IngestContext, publisher: PublisherKey, result:
       publisher: publisher.name,
       outcome: result.kind,
       deliveries: result.kind === 'conflict' ? undefined : result.deliveries,
+      trace_id: trace?.traceId,
     },
     'event.ingested',
   );

@@ -5,7 +5,9 @@ import {
   decide,
   errorLabel,
   eventIdOf,
+  formatTraceparent,
   partitionOfId,
+  type TraceContext,
   type Verdict,
 } from '@posthorn/core';
 import type { EndDeliveryJob } from '@posthorn/dispatch';
@@ -52,6 +54,8 @@ export interface AttemptContext {
   pauseAfter: number;
   /** How much of a failed response's body is kept; 0: nothing that came back is kept. */
   excerptBytes: number;
+  /** Whether receivers get the header `traceparent`. */
+  sendsTraceparent: boolean;
   /** Fires when the process stops and can't wait any longer. */
   giveUp: AbortSignal;
 }
@@ -99,7 +103,7 @@ export async function attemptDelivery(
     case 'snoozed':
       return { outcome: { kind: 'snoozed', untilMs: begun.dueAtMs } };
     case 'subscription_deleted':
-      return await endWithoutAttempt(context, job, 'subscription_deleted');
+      return await endWithoutAttempt(context, job, 'subscription_deleted', event);
     case 'attempt':
       return event === undefined
         ? await endWithoutAttempt(context, job, (await loadEvent(store, job.event)) ? 'erased' : 'expired')
@@ -114,15 +118,17 @@ async function sendAndRecord(
   job: DeliveryJob,
   slot: Slot,
   begun: BegunAttempt,
-  { body, positions }: EventToSend,
+  event: EventToSend,
   end: EndDeliveryJob | undefined,
 ): Promise<Attempted> {
   const { clock } = context;
+  const { body, positions, trace } = event;
   const startedAtMs = clock.now();
   const { url } = begun;
   if (!context.slots.enterHost(slot, hostOf(url))) return { outcome: 'no_slot' };
   const request = context.signRequest(job.deliveryId, begun, body, startedAtMs);
   const admit = (ip: string) => context.slots.enterIp(slot, ipOf(ip, url));
+  if (context.sendsTraceparent && trace) request.headers.traceparent = formatTraceparent(trace);
   context.counts.inFlight += 1;
   const result = await context.sender.send({ ...request, admit, excerptBytes: context.excerptBytes });
   context.counts.inFlight -= 1;
@@ -155,7 +161,7 @@ async function sendAndRecord(
   const recorded = await untilStored(record, context.giveUp);
 
   if (recorded.kind === 'recorded') {
-    report(context, job, begun, attempt, verdict, result, recorded.paused);
+    report(context, job, begun, attempt, verdict, result, { paused: recorded.paused, trace });
     if (verdict.kind === 'succeeded' && !begun.isReplay)
       context.succeededEvents.add(begun.event, begun.subscriptionId, positions);
   }
@@ -189,12 +195,13 @@ async function endWithoutAttempt(
   context: AttemptContext,
   job: DeliveryJob,
   reason: 'expired' | 'subscription_deleted' | 'erased',
+  event?: EventToSend,
 ): Promise<Attempted> {
   const { store, clock, logger } = context;
   const partition = partitionOfId(job.deliveryId, store.partitions);
   await endDeliveries(store, partition, [{ id: job.deliveryId, event: job.event }], reason, clock.now());
   logger.warn(
-    { delivery_id: job.deliveryId, event_id: eventIdOf(job.event), reason },
+    { delivery_id: job.deliveryId, event_id: eventIdOf(job.event), reason, trace_id: event?.trace?.traceId },
     'delivery.ended_without_attempt',
   );
   return { outcome: { kind: 'done' } };
@@ -208,7 +215,7 @@ function report(
   attempt: Attempt,
   verdict: Verdict,
   result: SendResult,
-  paused: boolean,
+  { paused, trace }: { paused: boolean; trace: TraceContext | undefined },
 ): void {
   metrics.attempted(attempt, verdict, begun);
   counts.attempted(job.deliveryId, begun, attempt, labelOf(attempt, result));
@@ -229,6 +236,7 @@ function report(
       duration_ms: attempt.durationMs,
       delivery_status: status,
       next_attempt_at: verdict.kind === 'retry' ? new Date(verdict.nextAttemptAtMs).toISOString() : undefined,
+      trace_id: trace?.traceId,
     },
     'delivery.attempted',
   );

@@ -148,6 +148,7 @@ function attemptContext(
     retryDelaysMs: settings.RETRY_DELAYS,
     pauseAfter: settings.PAUSE_AFTER,
     excerptBytes: settings.RESPONSE_EXCERPT_BYTES,
+    sendsTraceparent: settings.SEND_TRACEPARENT === 'on',
   };
 }
 

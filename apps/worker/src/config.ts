@@ -81,6 +81,12 @@ export const workerSettings = z
       '`50`',
       'held and overdue deliveries released per second to one address',
     ),
+    SEND_TRACEPARENT: setting(
+      z.enum(['on', 'off'], 'must be on or off').default('off'),
+      'Tracing',
+      '`off`',
+      '`on` or `off`: whether receivers get the header `traceparent` of deliveries whose event has a trace',
+    ),
     ALLOWED_PRIVATE_NETWORKS: setting(
       parsedBy(parseNetworks, 'must be networks in CIDR form separated by commas').default([]),
       'Addresses',

@@ -1,5 +1,5 @@
 /** Loads the bodies to send, and caches them: an event that fans out to many addresses is read from Redis once. */
-import { type EventRef, eventBody } from '@posthorn/core';
+import { type EventRef, eventBody, type TraceContext } from '@posthorn/core';
 import { createRepeating, type Logger, type Service } from '@posthorn/runtime';
 import { decodeEvent, loadEvent, type Store } from '@posthorn/store';
 import { LRUCache } from 'lru-cache';
@@ -15,6 +15,8 @@ export interface EventToSend {
   body: string;
   /** The subscriptions that the event was matched to, each with its position among them. */
   positions: ReadonlyMap<string, number>;
+  /** The trace that its attempts continue. */
+  trace?: TraceContext | undefined;
 }
 
 export type EventBodies = ReturnType<typeof createEventBodies>;
@@ -33,7 +35,7 @@ export function createEventBodies(store: Store) {
       const stored = text === undefined ? await loadEvent(store, event) : decodeEvent(event, text);
       if (!stored || stored.erasedAtMs !== undefined) return undefined;
       const positions = new Map(stored.subscriptionIds.map((id, i) => [id, i]));
-      const toSend = { body: eventBody(stored.event), positions };
+      const toSend = { body: eventBody(stored.event), positions, trace: stored.trace };
       if (positions.size > 1) {
         kept.set(event, toSend);
         latest = event;

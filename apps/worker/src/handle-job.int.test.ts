@@ -65,6 +65,7 @@ beforeEach(async () => {
     retryDelaysMs: [],
     pauseAfter: 20,
     excerptBytes: 1_024,
+    sendsTraceparent: false,
     giveUp,
   };
   close = async () => {

@@ -26,4 +26,5 @@ export * from './search-terms.ts';
 export * from './subscription.ts';
 export * from './time.ts';
 export * from './timeline.ts';
+export * from './trace-context.ts';
 export * from './validation.ts';

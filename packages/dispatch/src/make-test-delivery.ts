@@ -1,5 +1,5 @@
 /** A test delivery: an event of its own, for one address (specification 1). */
-import { AppError, deliveryId, type Environment, eventRef, newTestEvent } from '@posthorn/core';
+import { AppError, deliveryId, type Environment, eventRef, newTestEvent, type TraceContext } from '@posthorn/core';
 import { appendAudit, type StoredSubscription, storeEvent } from '@posthorn/store';
 import type { DispatchContext } from './context.ts';
 import { makeDeliveries } from './make-deliveries.ts';
@@ -15,6 +15,7 @@ export async function makeTestDelivery(
   environment: Environment | undefined,
   operator: string,
   nowMs: number,
+  trace?: TraceContext,
 ): Promise<string> {
   if (status !== 'active' && status !== 'paused') {
     throw new AppError(
@@ -31,7 +32,7 @@ export async function makeTestDelivery(
   const ref = eventRef(event);
   const id = deliveryId(ref, subscriptionId);
   await appendAudit(context.store, { operator, action: 'subscription.tested', subscriptionId, deliveryId: id }, nowMs);
-  const stored = { ref, event, acceptedAtMs: nowMs, subscriptionIds: [subscriptionId] };
+  const stored = { ref, event, acceptedAtMs: nowMs, trace, subscriptionIds: [subscriptionId] };
   await storeEvent(context.store, stored, { isNewId: true });
   await makeDeliveries(context, stored);
   return id;

@@ -1,5 +1,12 @@
 /** Turns errors into responses: RFC 9457 problem details, the same for all HTTP APIs. */
-import { AppError, errorCodes, type FieldError, type FieldErrors, StorageUnavailable } from '@posthorn/core';
+import {
+  AppError,
+  errorCodes,
+  type FieldError,
+  type FieldErrors,
+  parseTraceparent,
+  StorageUnavailable,
+} from '@posthorn/core';
 import type { Logger } from '@posthorn/runtime';
 import type { ErrorRequestHandler, RequestHandler } from 'express';
 import type { z } from 'zod';
@@ -49,7 +56,9 @@ export function problemDocument(error: AppError, maxFields = MAX_FIELD_ERRORS): 
 export function problemHandler(logger: Logger): ErrorRequestHandler {
   return (thrown, request, response, next) => {
     const error = toAppError(thrown);
-    const line = { err: error.cause ?? error, method: request.method, path: request.path, status: error.status };
+    const { method, path, headers } = request;
+    const trace = parseTraceparent(headers.traceparent);
+    const line = { err: error.cause ?? error, method, path, status: error.status, trace_id: trace?.traceId };
     if (error.status === 500) logger.error(line, 'request.failed');
     else if (error.status === 503) logger.warn(line, 'request.rejected');
     if (response.headersSent) {

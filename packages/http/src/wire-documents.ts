@@ -4,7 +4,7 @@ import { version } from '@posthorn/runtime';
 import { z } from 'zod';
 import { createSchema, type ZodOpenApiPathsObject } from 'zod-openapi';
 
-const HEADERS: Record<string, { description: string; pattern?: RegExp }> = {
+const HEADERS: Record<string, { description: string; pattern?: RegExp; isOptional?: true }> = {
   'Service-Signature': {
     description:
       't=<unix seconds>,v1=<hex>: HMAC-SHA256 over `<t>.<raw body>`, keyed with the secret of the subscription; during a rotation, two v1',
@@ -13,14 +13,20 @@ const HEADERS: Record<string, { description: string; pattern?: RegExp }> = {
   'Service-Event': { description: 'The event type' },
   'Service-Event-Id': { description: 'The id of the event' },
   'Service-Delivery-Id': { description: 'The id of the delivery' },
+  traceparent: {
+    description:
+      'W3C Trace Context: the trace of the event, if there is one and the installation sends it (`SEND_TRACEPARENT`)',
+    pattern: /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/,
+    isOptional: true,
+  },
 };
 
 const headersSchema = z.object(
   Object.fromEntries(
-    Object.entries(HEADERS).map(([name, { description, pattern }]) => [
-      name,
-      (pattern ? z.string().regex(pattern) : z.string()).describe(description),
-    ]),
+    Object.entries(HEADERS).map(([name, { description, pattern, isOptional }]) => {
+      const schema = (pattern ? z.string().regex(pattern) : z.string()).describe(description);
+      return [name, isOptional ? schema.optional() : schema];
+    }),
   ),
 );
 

@@ -270,6 +270,10 @@ export const eventSchema = z
     also_in: z
       .array(z.enum(ENVIRONMENTS))
       .describe('Other environments that have an event with this id: ids are unique within an environment'),
+    trace_id: z
+      .string()
+      .nullable()
+      .describe('The trace that its attempts and replays belong to; null if it was accepted without one'),
     deliveries: z.array(deliverySchema).describe('Up to 1,000, newest first; the list of deliveries has all'),
   })
   .meta({ id: 'Event' });

@@ -161,6 +161,7 @@ export const SETTING_GROUPS = [
   'Delivery',
   'Addresses',
   'Operators',
+  'Tracing',
   'Processes',
 ] as const;
 

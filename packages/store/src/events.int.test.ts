@@ -2,7 +2,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { eventRef } from '@posthorn/core';
 import { testPrefix, testRedisUrl } from '@posthorn/testing';
-import { encodeEvent, prefixOfEvent } from './events.ts';
+import { decodeEvent, encodeEvent, prefixOfEvent } from './events.ts';
 import { connectRedis, findEvents, loadEvent, openStore, type Store, storeEvent } from './index.ts';
 import { eventKey, installationKey } from './keys.ts';
 import { event, store, time } from './test-deliveries.ts';
@@ -31,6 +31,40 @@ describe('an event', () => {
     await store.redis.set(eventKey(prefixOfEvent(store, stored.ref), stored.ref), encodeEvent(stored));
     expect(await loadEvent(store, stored.ref)).toEqual(stored);
     expect(await storeEvent(store, stored)).toEqual({ kept: stored });
+  });
+});
+
+describe('the trace of an event', () => {
+  const trace = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331', flags: 1 };
+
+  it('is stored with it in at most 35 characters, and survives the erasure of its payload', async () => {
+    const stored = { ...someEvent(), trace };
+    await storeEvent(store, stored);
+    expect(await loadEvent(store, stored.ref)).toEqual(stored);
+    const { trace: _, ...without } = stored;
+    for (const packs of [false, true]) {
+      expect(encodeEvent(stored, packs).length - encodeEvent(without, packs).length).toBeLessThanOrEqual(35);
+      const erased = { ...stored, erasedAtMs: time.nowMs + 5 };
+      expect(decodeEvent(stored.ref, encodeEvent(erased, packs))).toEqual(erased);
+    }
+  });
+  it('that an event was accepted with stays when its id is published again within another trace', async () => {
+    const stored = { ...someEvent(), trace };
+    await storeEvent(store, stored);
+    const again = { ...stored, trace: { ...trace, traceId: 'f'.repeat(32) } };
+    expect(await storeEvent(store, again)).toEqual({ kept: stored });
+  });
+  it('is ignored by processes of the release before, which read everything else', () => {
+    const stored = { ...someEvent(), trace };
+    const { trace: _, ...without } = stored;
+    for (const packs of [false, true]) {
+      const fieldsOf = (text: string) => text.slice(0, text.indexOf('\n')).split(' ');
+      const [fields, known] = [fieldsOf(encodeEvent(stored, packs)), fieldsOf(encodeEvent(without, packs))];
+      expect(fields).toHaveLength(known.length);
+      // That release reads the third field as a number in base 36, and all others as they are.
+      expect(Number.parseInt(fields[2]!, 36)).toBe(Number.parseInt(known[2]!, 36));
+      expect(fields.toSpliced(2, 1)).toEqual(known.toSpliced(2, 1));
+    }
   });
 });
 

@@ -8,6 +8,7 @@ import {
   eventIdOf,
   eventRef,
   partitionOf,
+  type TraceContext,
   topicsOfEvent,
 } from '@posthorn/core';
 import { eventKey, fanningOutKey, partitionPrefix, topicKey } from './keys.ts';
@@ -24,6 +25,8 @@ export interface StoredEvent {
   subscriptionIds: readonly string[];
   /** When its payload was erased: `dataJson` is `{}` then. */
   erasedAtMs?: number;
+  /** The trace that it belongs to: its attempts and replays continue it. */
+  trace?: TraceContext | undefined;
 }
 
 /** The subscriptions, of all partitions, that an event matches now. Reads two sets per partition, whatever the number of subscriptions. */
@@ -85,20 +88,23 @@ export async function keepIfExists(store: Store, event: EventRef, untilMs: numbe
 
 /** All ids of subscriptions begin with this, so it is not stored. */
 const SUBSCRIPTION_PREFIX = 'sub_';
+const BEFORE_TRACE = '~';
 
 /**
  * One line of what is not in `data`, then `data` itself. The envelope of the body is rebuilt from it (core's `eventBody`):
  * that saves a third of the memory of a small event. With `packs`, `data` is packed, and the line is shorter; earlier versions can't read
- * such an event.
+ * such an event. The trace follows the time of acceptance, after a character that ends the number for versions that know no trace.
  */
-export function encodeEvent({ event, acceptedAtMs, subscriptionIds, erasedAtMs }: StoredEvent, packs = false): string {
+export function encodeEvent(stored: StoredEvent, packs = false): string {
+  const { event, acceptedAtMs, subscriptionIds, erasedAtMs, trace } = stored;
   const data = packs ? packData(event.dataJson) : event.dataJson;
   const createdAtMs = Date.parse(event.createdAt);
   const isShort = isPacked(data);
   const head = [
     encodeKind(event).toString(36),
     createdAtMs.toString(36),
-    (isShort ? acceptedAtMs - createdAtMs : acceptedAtMs).toString(36),
+    (isShort ? acceptedAtMs - createdAtMs : acceptedAtMs).toString(36) +
+      (trace ? BEFORE_TRACE + encodeTrace(trace) : ''),
     subscriptionIds.map((id) => (isShort ? id.slice(SUBSCRIPTION_PREFIX.length) : id)).join(','),
     ...(erasedAtMs === undefined ? [] : [erasedAtMs.toString(36)]),
   ];
@@ -113,6 +119,7 @@ export function decodeEvent(ref: EventRef, text: string): StoredEvent {
   const isShort = isPacked(data);
   const createdAtMs = Number.parseInt(created, 36);
   const subscriptionIds = subscriptions === '' ? [] : subscriptions.split(',');
+  const [acceptedAt = '', trace] = accepted.split(BEFORE_TRACE);
   return {
     ref,
     event: {
@@ -121,9 +128,28 @@ export function decodeEvent(ref: EventRef, text: string): StoredEvent {
       createdAt: new Date(createdAtMs).toISOString(),
       dataJson: isShort ? unpackData(data) : data,
     },
-    acceptedAtMs: Number.parseInt(accepted, 36) + (isShort ? createdAtMs : 0),
+    acceptedAtMs: Number.parseInt(acceptedAt, 36) + (isShort ? createdAtMs : 0),
     subscriptionIds: isShort ? subscriptionIds.map((id) => SUBSCRIPTION_PREFIX + id) : subscriptionIds,
     ...(erased !== undefined && { erasedAtMs: Number.parseInt(erased, 36) }),
+    ...(trace !== undefined && { trace: decodeTrace(trace) }),
+  };
+}
+
+const TRACE_ID_BYTES = 16;
+const SPAN_ID_BYTES = 8;
+
+/** A trace in 34 characters. */
+function encodeTrace({ traceId, spanId, flags }: TraceContext): string {
+  return Buffer.concat([Buffer.from(traceId + spanId, 'hex'), Buffer.of(flags)]).toString('base64url');
+}
+
+function decodeTrace(text: string): TraceContext {
+  const bytes = Buffer.from(text, 'base64url');
+  const flagsAt = TRACE_ID_BYTES + SPAN_ID_BYTES;
+  return {
+    traceId: bytes.toString('hex', 0, TRACE_ID_BYTES),
+    spanId: bytes.toString('hex', TRACE_ID_BYTES, flagsAt),
+    flags: bytes[flagsAt] ?? 0,
   };
 }
 

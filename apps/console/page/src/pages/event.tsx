@@ -58,6 +58,7 @@ export function EventPage() {
                   ),
                   'Created at the publisher': <Instant at={event.created_at} />,
                   Accepted: <Instant at={event.accepted_at} />,
+                  Trace: event.trace_id !== null && <Copyable value={event.trace_id} what="trace id" />,
                   'Payload erased': event.erased_at !== null && <Instant at={event.erased_at} />,
                 }}
               />

@@ -1,0 +1,32 @@
+/** The trace that an event belongs to: W3C Trace Context, level 2, as far as Posthorn needs it. */
+
+/** The place of a span in a trace. Every part is valid: it came from `parseTraceparent` or from the tracer. */
+export interface TraceContext {
+  /** 32 hexadecimal digits, not all zero. */
+  traceId: string;
+  /** 16 hexadecimal digits, not all zero. */
+  spanId: string;
+  /** 8 bits; the lowest says that the trace is sampled. */
+  flags: number;
+}
+
+const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.{0,200})?$/;
+/** The version that this code knows. A later one may append fields. */
+const VERSION = '00';
+const FORBIDDEN_VERSION = 'ff';
+const ZEROS = /^0+$/;
+
+/** Reads the header `traceparent`. Returns undefined if there is none or if it is invalid: then the caller's trace is not continued. */
+export function parseTraceparent(header: unknown): TraceContext | undefined {
+  if (typeof header !== 'string') return undefined;
+  const [, version, traceId = '', spanId = '', flags = '', more] = TRACEPARENT.exec(header) ?? [];
+  if (version === undefined || version === FORBIDDEN_VERSION || (version === VERSION && more !== undefined))
+    return undefined;
+  if (ZEROS.test(traceId) || ZEROS.test(spanId)) return undefined;
+  return { traceId, spanId, flags: Number.parseInt(flags, 16) };
+}
+
+/** The value of the header `traceparent`. */
+export function formatTraceparent({ traceId, spanId, flags }: TraceContext): string {
+  return `${VERSION}-${traceId}-${spanId}-${flags.toString(16).padStart(2, '0')}`;
+}
