@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { ENVIRONMENTS, SESSION_EVENT_TYPES } from '@posthorn/core';
 import { Queue } from 'bullmq';
-import { type Bench, event400, median, PUBLISHER_KEY, post, processUsage, subscribeMany, until } from './harness.ts';
+import { type Bench, event400, median, processUsage, publishMany, subscribeMany, until } from './harness.ts';
 
 /** The number of combinations of event type and environment, so that each event matches exactly one address. */
 const ADDRESSES = SESSION_EVENT_TYPES.length * ENVIRONMENTS.length;
@@ -97,11 +97,9 @@ async function runPosthorn(bench: Bench, count: number, partitions: number): Pro
     await subscribeMany(operator.url, receiver.url, 1, { event_types: [type], environment });
   }
   const cpuBefore = await bench.redisCpuUs();
-  for (let sent = 0; sent < count; sent += 500) {
-    const events = Array.from({ length: 500 }, (_, i) => ({ ...event400(), ...topics[i % topics.length]! }));
-    const answer = await post(`${ingest.url}/v1/events/batch`, PUBLISHER_KEY, { events });
-    if (!answer.text.includes('"deliveries":1')) throw new Error(answer.text.slice(0, 500));
-  }
+  const eventAt = (i: number) => ({ ...event400(), ...topics[i % topics.length]! });
+  const deliveries = await publishMany(ingest.url, count, eventAt);
+  if (deliveries !== count) throw new Error(`${count} events have ${deliveries} deliveries.`);
   const run = await drain(bench, count, receiver.url, () => bench.startApp('worker', env), cpuBefore);
   for (const one of [ingest, operator, receiver]) await one.stop();
   await bench.redis.flushdb();

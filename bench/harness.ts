@@ -2,6 +2,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { type Accepted, createPublisher, type PublishedEvent, type Publisher } from '@posthorn/client';
 import { connectRedis } from '@posthorn/store';
 import { callApi, type Operate, subscribe as subscribeWith } from '../scripts/api-client.ts';
 import { root } from '../scripts/folder.ts';
@@ -12,6 +13,7 @@ import { startScript, stopChild } from '../scripts/script-process.ts';
 /** Longer than the grace period of the apps. */
 const STOP_LIMIT_MS = 60_000;
 const ENCRYPTION_KEY = Buffer.alloc(32, 1).toString('base64');
+export type EventType = PublishedEvent['type'];
 export const PUBLISHER_KEY = 'bench-publisher-key-0123456789';
 export const OPERATOR_TOKEN = 'bench-operator-token-0123456789';
 
@@ -149,7 +151,7 @@ export async function inParallel(
 }
 
 /** A typical event. Its body as delivered has about 400 bytes, depending on the length of its type. */
-export function event400(type = 'session.approved') {
+export function event400(type: EventType = 'session.approved'): PublishedEvent {
   const metadata = { user_id: 'u_8731', note: 'x'.repeat(60) };
   const data = {
     id: '3f1c9a52-7d0e-4b8e-9a67-2f6f0f3f5c11',
@@ -164,17 +166,30 @@ export function event400(type = 'session.approved') {
 }
 
 /** A small event that contains the time at which it is sent, or planned to be sent. */
-export function timedEvent(type: string, sentAtMs = Date.now()) {
+export function timedEvent(type: EventType, sentAtMs = Date.now()): PublishedEvent {
   return { type, environment: 'sandbox', data: { id: 's', status: 'x', sent_at: sentAtMs } };
 }
 
-/** Publishes `count` timed events in batches of 500, four at a time. */
-export async function publishMany(ingestUrl: string, type: string, count: number): Promise<void> {
-  await inParallel(count / 500, 4, () =>
-    post(`${ingestUrl}/v1/events/batch`, PUBLISHER_KEY, {
-      events: Array.from({ length: 500 }, () => timedEvent(type)),
-    }),
-  );
+/** Publishes `count` events in batches of at most 500, four at a time; returns how many deliveries they have together. */
+export async function publishMany(
+  ingestUrl: string,
+  count: number,
+  eventAt: (i: number) => PublishedEvent,
+): Promise<number> {
+  const publisher = createPublisher({ url: ingestUrl, key: PUBLISHER_KEY });
+  const accepting: Promise<Accepted>[] = [];
+  for (let i = 0; i < count; i++) {
+    await publisher.ready();
+    accepting.push(publisher.publish(eventAt(i)));
+  }
+  const accepted = await Promise.all(accepting);
+  await publisher.close();
+  return accepted.reduce((sum, { deliveries }) => sum + deliveries, 0);
+}
+
+/** A publisher whose every event is a call of its own, sent at once. */
+export function singlePublisher(ingestUrl: string): Publisher {
+  return createPublisher({ url: ingestUrl, key: PUBLISHER_KEY, maxBatch: 1, concurrency: 1_000 });
 }
 
 export async function post(url: string, key: string, body: unknown): Promise<{ status: number; text: string }> {

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import {
   type Bench,
+  type EventType,
   event400,
   inParallel,
   median,
@@ -112,7 +113,7 @@ async function withSubscriptions(
 async function publish(
   at: { url: string; child: { pid?: number | undefined } },
   count: number,
-  type: string,
+  type: EventType,
 ): Promise<Figures> {
   const send = async () => {
     const { status, text } = await post(`${at.url}/v1/events`, PUBLISHER_KEY, event400(type));

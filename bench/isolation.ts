@@ -3,11 +3,10 @@ import { randomUUID } from 'node:crypto';
 import {
   type Bench,
   type BenchProcess,
-  PUBLISHER_KEY,
   percentile,
-  post,
   publishMany,
   readArrivals,
+  singlePublisher,
   subscribe,
   timedEvent,
 } from './harness.ts';
@@ -116,15 +115,16 @@ async function measure(
   const badType = backlog + burst > 0 || isRare ? 'session.expired' : 'session.approved';
   for (const path of bad) await listen(path, badType);
   const worker = await bench.startApp('worker', env);
-  await publishMany(ingest.url, 'session.expired', backlog);
+  await publishMany(ingest.url, backlog, () => timedEvent('session.expired'));
   const read = async () => (await readArrivals(receiver)).map(({ ageMs }) => ageMs);
+  const publisher = singlePublisher(ingest.url);
   const publishFor = async (ms: number) => {
     const sent: Promise<unknown>[] = [];
     let count = 0;
     for (const endsAt = Date.now() + ms; Date.now() < endsAt; ) {
-      sent.push(post(`${ingest.url}/v1/events`, PUBLISHER_KEY, timedEvent('session.approved')));
+      sent.push(publisher.publish(timedEvent('session.approved')));
       if (isRare && count++ % EVENTS_PER_S === 0) {
-        sent.push(post(`${ingest.url}/v1/events`, PUBLISHER_KEY, timedEvent('session.expired')));
+        sent.push(publisher.publish(timedEvent('session.expired')));
       }
       await new Promise((resolve) => setTimeout(resolve, 1_000 / EVENTS_PER_S));
     }
@@ -134,9 +134,10 @@ async function measure(
   await publishFor(seconds * 1_000);
   await read();
   await beforeMeasured?.();
-  await Promise.all([publishFor(seconds * 1_000), publishMany(ingest.url, 'session.expired', burst)]);
+  await Promise.all([publishFor(seconds * 1_000), publishMany(ingest.url, burst, () => timedEvent('session.expired'))]);
   await new Promise((resolve) => setTimeout(resolve, 1_000));
   const ages = await read();
+  await publisher.close();
   for (const one of [worker, operator, ingest, receiver]) await one.stop();
   await bench.redis.flushdb();
   return { p50Ms: percentile(ages, 0.5), p99Ms: percentile(ages, 0.99), arrivals: ages.length };

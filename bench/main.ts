@@ -5,6 +5,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
+import { readArguments, stopWith } from '../scripts/arguments.ts';
 import { compareSystem } from './compare.ts';
 import { benchDeliveries } from './deliveries.ts';
 import { benchDirectory, type DirectoryFigures } from './directory.ts';
@@ -19,15 +20,34 @@ import { benchRecovery } from './recovery.ts';
 import { openTarget, startPlain, startPosthorn } from './systems.ts';
 import { readTarget } from './targets.ts';
 
-const quick = process.argv.includes('--quick');
-const only = process.argv.find((argument) => argument.startsWith('--only='))?.slice('--only='.length);
+const PARTS = [
+  'deliveries',
+  'ingest',
+  'memory',
+  'fan-out',
+  'latency',
+  'compare',
+  'lists',
+  'directory',
+  'isolation',
+  'recovery',
+  'overload',
+] as const;
+type Part = (typeof PARTS)[number];
+const { quick, always, only, target } = readArguments({
+  quick: { type: 'boolean', default: false },
+  always: { type: 'boolean', default: false },
+  only: { type: 'string' },
+  target: { type: 'string' },
+});
+if (only !== undefined && !PARTS.some((part) => part === only)) stopWith(`--only takes one of ${PARTS.join(', ')}.`);
 const size = (full: number) => (quick ? full / 10 : full);
 const rounds = quick ? 1 : 5;
-const wants = (name: string) => only === undefined || only === name;
+const wants = (name: Part) => only === undefined || only === name;
 const round = (value: number, digits = 0) => Number(value.toFixed(digits));
 
 console.log(`Node ${process.version}, ${cpus().length} cores. The machine may be noisy: compare the ratios.\n`);
-const bench = await openBench(process.argv.includes('--always') ? 'always' : 'everysec');
+const bench = await openBench(always ? 'always' : 'everysec');
 const results: Record<string, unknown> = { node: process.version, cores: cpus().length, at: new Date().toISOString() };
 
 if (wants('deliveries')) {
@@ -128,8 +148,7 @@ if (wants('latency')) {
 }
 if (wants('compare')) {
   const sizes = { events: size(20_000), fanOuts: quick ? 3 : 10, seconds: quick ? 3 : 20 };
-  const file = process.argv.find((argument) => argument.startsWith('--target='))?.slice('--target='.length);
-  const target = file === undefined ? undefined : readTarget(file);
+  const other = target === undefined ? undefined : readTarget(target);
   const comparisons = [];
   // Each with a Redis of its own: one that has just done other work uses more memory.
   for (const [name, always] of [
@@ -139,13 +158,13 @@ if (wants('compare')) {
   ] as const) {
     const own = await openBench(always ? 'always' : 'everysec', name);
     const start = name.startsWith('plain') ? startPlain : startPosthorn;
-    const system = await start(own, name, target?.fanOut ?? 100);
+    const system = await start(own, name, other?.fanOut ?? 100);
     comparisons.push(await compareSystem(system, sizes));
     await system.stop();
     await own.close();
   }
-  if (target) {
-    const system = await openTarget(bench, target);
+  if (other) {
+    const system = await openTarget(bench, other);
     comparisons.push(await compareSystem(system, sizes));
     await system.stop();
   }

@@ -1,6 +1,6 @@
 /** Redis memory of a pending and of a finished delivery with its event, and the memory of a worker over a long run. */
 import { randomUUID } from 'node:crypto';
-import { type Bench, event400, PUBLISHER_KEY, post, processUsage, subscribeMany, until } from './harness.ts';
+import { type Bench, event400, processUsage, publishMany, subscribeMany, until } from './harness.ts';
 import { bytesByKind, rowsOf } from './key-bytes.ts';
 
 /** One event of 400 bytes to one address, `count` times: nothing is shared, so each delivery carries the whole cost of its event. */
@@ -9,13 +9,7 @@ export async function benchMemory(bench: Bench, count: number, longRun: number) 
   const env = { KEY_PREFIX: 'posthorn', ADDRESS_CONCURRENCY: '100' };
   const [ingest, operator] = [await bench.startApp('ingest', env), await bench.startApp('console', env)];
   await subscribeMany(operator.url, receiver.url, 1);
-  const publish = async (events: number) => {
-    for (let sent = 0; sent < events; sent += 500) {
-      await post(`${ingest.url}/v1/events/batch`, PUBLISHER_KEY, {
-        events: Array.from({ length: 500 }, () => event400()),
-      });
-    }
-  };
+  const publish = (events: number) => publishMany(ingest.url, events, () => event400());
   const arrived = async () => Number(await (await fetch(`${receiver.url}/count`)).text());
   // BullMQ's stream of events first grows to its limit, so that it is not counted.
   await publish(2_000);
@@ -49,11 +43,7 @@ export async function benchMemory(bench: Bench, count: number, longRun: number) 
   const residentMb: { deliveries: number; mb: number }[] = [];
   const base = await arrived();
   for (let done = 0; done < longRun; ) {
-    for (let sent = 0; sent < 10_000; sent += 500) {
-      await post(`${again.ingest.url}/v1/events/batch`, PUBLISHER_KEY, {
-        events: Array.from({ length: 500 }, () => event400()),
-      });
-    }
+    await publishMany(again.ingest.url, 10_000, () => event400());
     done += 10_000;
     const target = base + done;
     await until('a part of the long run', async () => (await arrived()) >= target);

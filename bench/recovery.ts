@@ -6,13 +6,14 @@ import { openStore, recordAttempt, type Store, storeEvent } from '@posthorn/stor
 import {
   type Arrival,
   type Bench,
+  type EventType,
   type Health,
   OPERATOR_TOKEN,
-  PUBLISHER_KEY,
   percentile,
   post,
   publishMany,
   readArrivals,
+  singlePublisher,
   subscribe,
   timedEvent,
   until,
@@ -106,7 +107,7 @@ async function resume(bench: Bench, count: number): Promise<Recovery['resumed']>
   const operate = (action: string) =>
     post(`${on.operator.url}/v1/subscriptions/${id}/${action}`, OPERATOR_TOKEN, undefined);
   await operate('pause');
-  await publishMany(on.ingest.url, 'session.expired', count);
+  await publishMany(on.ingest.url, count, () => timedEvent('session.expired'));
   const worker = await bench.startApp('worker', on.env);
   const health = watchHealth([worker, on.ingest, on.operator]);
   await operate('resume');
@@ -147,6 +148,7 @@ async function open(bench: Bench) {
   );
   await opened.start();
   const { store, partitionPrefixes } = opened;
+  const publisher = singlePublisher(ingest.url);
   const producer = createProducer({ redis: store.redis, partitionPrefixes, onError });
   return {
     env,
@@ -161,7 +163,7 @@ async function open(bench: Bench) {
       }
       return ids;
     },
-    publish: (type: string) => post(`${ingest.url}/v1/events`, PUBLISHER_KEY, timedEvent(type)),
+    publish: (type: EventType) => publisher.publish(timedEvent(type)),
     /** Makes deliveries whose first attempt has failed, with the functions that ingest and worker use. */
     async makeRetries(subscriptionIds: string[], count: number, dueAtMs: number): Promise<void> {
       const jobs = await Promise.all(
@@ -189,6 +191,7 @@ async function open(bench: Bench) {
       return arrived;
     },
     async close(): Promise<void> {
+      await publisher.close();
       await producer.close();
       await opened.stop();
       for (const one of [ingest, operator, receiver]) await one.stop();

@@ -1,6 +1,14 @@
 /** The systems that `compare` measures by the same calls: Posthorn, a plain one of BullMQ and got, and any other over HTTP. */
 import { randomUUID } from 'node:crypto';
-import { type Bench, type BenchProcess, event400, PUBLISHER_KEY, post, subscribeMany } from './harness.ts';
+import {
+  type Bench,
+  type BenchProcess,
+  type EventType,
+  event400,
+  PUBLISHER_KEY,
+  post,
+  subscribeMany,
+} from './harness.ts';
 import { type CallTemplate, callTo, type Target } from './targets.ts';
 
 /** Where the events of the built-in systems carry their id, as Posthorn and the plain worker send it. */
@@ -50,7 +58,7 @@ async function started(
   name: string,
   { receiver, apps, url, fanOut }: { receiver: BenchProcess; apps: BenchProcess[]; url: string; fanOut: number },
 ): Promise<System> {
-  const publishTo = (type: string) => async (id: string) => {
+  const publishTo = (type: EventType) => async (id: string) => {
     const event = event400(type);
     const { status, text } = await post(url, PUBLISHER_KEY, { ...event, data: { ...event.data, reference: id } });
     if (status !== 202) throw new Error(`${name}: ${status} ${text}`);

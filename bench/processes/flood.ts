@@ -1,6 +1,6 @@
 /** Publishes single events over many connections, after each response or at a fixed rate, and prints the responses that it got. */
 import { connect, type Socket } from 'node:net';
-import { event400, PUBLISHER_KEY, percentile } from '../harness.ts';
+import { type EventType, event400, PUBLISHER_KEY, percentile } from '../harness.ts';
 import type { Told } from '../overload.ts';
 
 const { INGEST_URL, CONNECTIONS, SECONDS, PER_S } = process.env as Record<string, string>;
@@ -11,7 +11,7 @@ const WITH_DELIVERY = 50;
 const DEPTH = 2;
 const LAST_ANSWERS_MS = 15_000;
 
-const request = (type: string) => {
+const request = (type: EventType) => {
   const body = JSON.stringify(event400(type));
   const head = [
     'POST /v1/events HTTP/1.1',

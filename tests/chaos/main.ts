@@ -2,20 +2,23 @@
  * `npm run chaos`: kills and disconnects processes for some minutes and reports whether anything was lost. `--seed=`, `--minutes=`,
  * `--events=` (a second).
  */
+import { readArguments, readNumber } from '../../scripts/arguments.ts';
 import { endTreeOnSignals } from '../../scripts/process-tree.ts';
 import { runChaos } from './run.ts';
 
 endTreeOnSignals();
 
-const option = (name: string, otherwise: number) =>
-  Number(process.argv.find((argument) => argument.startsWith(`--${name}=`))?.split('=')[1] ?? otherwise);
-
-const seed = option('seed', Date.now() % 1_000_000);
+const given = readArguments({
+  seed: { type: 'string', default: String(Date.now() % 1_000_000) },
+  minutes: { type: 'string', default: '3' },
+  events: { type: 'string', default: '40' },
+});
+const seed = readNumber('seed', given.seed);
 console.log(`seed ${seed}`);
 const { figures, faults } = await runChaos({
   seed,
-  breakMs: option('minutes', 3) * 60_000,
-  eventsPerS: option('events', 40),
+  breakMs: readNumber('minutes', given.minutes) * 60_000,
+  eventsPerS: readNumber('events', given.events),
   suspend: true,
   eager: false,
   leastEvents: 0,

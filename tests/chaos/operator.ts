@@ -1,27 +1,30 @@
-/** Calls of an operator and of publishers that do not give up: a failed call is repeated, at whichever process responds. */
+/** Calls of an operator who does not give up: a failed call is repeated, at whichever process responds. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { type Answer, callApi } from '../../scripts/api-client.ts';
-import { OPERATOR_TOKEN, PUBLISHER_KEY } from '../world.ts';
-import type { AppName, Cast } from './cast.ts';
+import { OPERATOR_TOKEN } from '../world.ts';
+import type { Cast } from './cast.ts';
 
-const CALL_LIMIT_MS = 15_000;
+/** How long a call may take, in milliseconds. */
+export const CALL_LIMIT_MS = 15_000;
 
 type CallAnswer = Pick<Answer, 'status' | 'body'>;
 
-/** Calls an app once; resolves with undefined if there was no response. */
+/** Calls a console once; resolves with undefined if there was no response. */
 export async function callOnce(
   cast: Cast,
-  app: Extract<AppName, 'ingest' | 'console'>,
   method: string,
   path: string,
   body: unknown,
   choice: number,
 ): Promise<CallAnswer | undefined> {
-  const members = cast.members.filter((member) => member.app === app);
+  const members = cast.members.filter(({ app }) => app === 'console');
   const { url } = members[choice % members.length]!;
   try {
-    const token = app === 'ingest' ? PUBLISHER_KEY : OPERATOR_TOKEN;
-    return await callApi(method, url + path, { token, body, signal: AbortSignal.timeout(CALL_LIMIT_MS) });
+    return await callApi(method, url + path, {
+      token: OPERATOR_TOKEN,
+      body,
+      signal: AbortSignal.timeout(CALL_LIMIT_MS),
+    });
   } catch {
     // Down, disconnected, or stopped halfway: the caller tries again.
     return undefined;
@@ -30,9 +33,9 @@ export async function callOnce(
 
 /** Calls until the response is not a 5xx. */
 export async function callUntilAnswered(...args: Parameters<typeof callOnce>): Promise<CallAnswer> {
-  const [cast, app, method, path, body, choice] = args;
+  const [cast, method, path, body, choice] = args;
   for (let attempt = 0; ; attempt++) {
-    const answer = await callOnce(cast, app, method, path, body, choice + attempt);
+    const answer = await callOnce(cast, method, path, body, choice + attempt);
     if (answer && answer.status < 500) return answer;
     await wait(200);
   }
@@ -42,7 +45,7 @@ export async function callUntilAnswered(...args: Parameters<typeof callOnce>): P
 export async function listAll(cast: Cast, path: string): Promise<CallAnswer['body'][]> {
   const items: CallAnswer['body'][] = [];
   for (let cursor = ''; ; ) {
-    const { body } = await callUntilAnswered(cast, 'console', 'GET', `${path}?limit=250${cursor}`, undefined, 0);
+    const { body } = await callUntilAnswered(cast, 'GET', `${path}?limit=250${cursor}`, undefined, 0);
     items.push(...body.data);
     if (body.next_cursor === null) return items;
     cursor = `&cursor=${body.next_cursor}`;

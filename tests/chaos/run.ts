@@ -1,9 +1,11 @@
 /** One chaos run: publish while things break, restore everything, wait until no work is left, check. */
 import { setTimeout as wait } from 'node:timers/promises';
+import { createPublisher } from '@posthorn/client';
 import { type Operate, subscribe } from '../../scripts/api-client.ts';
+import { PUBLISHER_KEY } from '../world.ts';
 import { type Cast, chaosDir, type Member, startCast, untilReady } from './cast.ts';
 import { type Checked, check, type Published } from './check.ts';
-import { callOnce, callUntilAnswered } from './operator.ts';
+import { CALL_LIMIT_MS, callOnce, callUntilAnswered } from './operator.ts';
 import { type Random, random } from './random.ts';
 import { type Receivers, startReceivers } from './receivers.ts';
 
@@ -21,6 +23,7 @@ export interface ChaosOptions {
 }
 
 const TYPES = ['session.created', 'session.approved', 'session.declined', 'session.expired'] as const;
+const ENVIRONMENTS = ['sandbox', 'production'] as const;
 /** After the last crash, a dead worker's job may wait up to 45 s. Nothing else waits longer for its next step, except on a busy machine. */
 const STUCK_AFTER_MS = 180_000;
 /** Longer than the lock of a job, so that another worker takes over a job that the suspended worker still considers its own. */
@@ -62,7 +65,7 @@ export interface ChaosSubscription {
 }
 
 async function subscribeAll(cast: Cast, receivers: Receivers, chance: Random): Promise<ChaosSubscription[]> {
-  const operate: Operate = (method, path, body) => callUntilAnswered(cast, 'console', method, path, body, 0);
+  const operate: Operate = (method, path, body) => callUntilAnswered(cast, method, path, body, 0);
   const subscriptions: ChaosSubscription[] = [];
   for (const { path } of receivers.paths) {
     const types = TYPES.filter(() => chance.next() < 0.5);
@@ -73,7 +76,7 @@ async function subscribeAll(cast: Cast, receivers: Receivers, chance: Random): P
   return subscriptions;
 }
 
-/** Publishers that repeat a call without a response, as a good publisher does. */
+/** Two publishers, each with its own first choice of ingest. They repeat an event until it is accepted, so the result of every event is known. */
 async function publish(
   cast: Cast,
   published: Map<string, Published>,
@@ -81,37 +84,27 @@ async function publish(
   { eventsPerS, leastEvents, seed }: ChaosOptions,
   chance: Random,
 ): Promise<void> {
-  const running = new Set<Promise<void>>();
+  const urls = cast.members.filter(({ app }) => app === 'ingest').map(({ url }) => url);
+  const publishers = [urls, urls.toReversed()].map((url) =>
+    createPublisher({ url, key: PUBLISHER_KEY, timeoutMs: CALL_LIMIT_MS, giveUpAfterMs: 3_600_000 }),
+  );
+  const running: Promise<unknown>[] = [];
   for (let i = 0; isBreaking() || i < leastEvents; i++) {
     const event = {
       id: `evt_chaos_${seed}_${i}`,
       type: chance.pick(TYPES),
-      environment: chance.pick(['sandbox', 'production']),
+      environment: chance.pick(ENVIRONMENTS),
       created_at: new Date().toISOString(),
       data: { id: `s-${i}`, status: 'x', note: 'n'.repeat(chance.between(0, 300)) },
     };
-    const one: Published = { type: event.type, accepted: false, tries: 0 };
+    const one: Published = { type: event.type, accepted: false, duplicate: false };
     published.set(event.id, one);
-    const choice = chance.between(0, 1);
-    const work = (async () => {
-      // Until it is accepted, so that the result of every try is known.
-      for (;;) {
-        one.tries += 1;
-        const answer = await callOnce(cast, 'ingest', 'POST', '/v1/events', event, choice + one.tries);
-        if (answer?.status === 202 || answer?.status === 200) {
-          one.accepted = true;
-          return;
-        }
-        if (answer && answer.status < 500)
-          throw new Error(`Published and got ${answer.status}: ${JSON.stringify(answer.body)}`);
-        await wait(300);
-      }
-    })();
-    running.add(work);
-    void work.finally(() => running.delete(work));
+    const accepting = chance.pick(publishers).publish(event);
+    running.push(accepting.then(({ duplicate }) => Object.assign(one, { accepted: true, duplicate })));
     await wait(1_000 / eventsPerS);
   }
   await Promise.all(running);
+  for (const publisher of publishers) await publisher.close();
 }
 
 /** Breaks something about once a second. Resolves with how often each thing was done. */
@@ -130,7 +123,7 @@ async function breakThings(
     const downMs = chance.between(200, 2_000);
     later.push(wait(downMs).then(() => cast.start(member)));
   };
-  const operate = (path: string, body?: unknown) => callOnce(cast, 'console', 'POST', path, body, 0);
+  const operate = (path: string, body?: unknown) => callOnce(cast, 'POST', path, body, 0);
   const things: Record<string, () => Promise<unknown> | undefined> = {
     'suspend a worker': async () => {
       const member = alive('worker').length > 1 ? chance.pick(alive('worker')) : undefined;
@@ -168,7 +161,7 @@ async function breakThings(
       else subscription.secrets.push('unknown');
     },
     'replay one': async () => {
-      const failed = await callOnce(cast, 'console', 'GET', '/v1/deliveries?status=failed&limit=20', undefined, 0);
+      const failed = await callOnce(cast, 'GET', '/v1/deliveries?status=failed&limit=20', undefined, 0);
       const [one] = failed?.body?.data ?? [];
       if (!one) return;
       // The latest failed delivery is usually at an address that is paused by now.
@@ -186,7 +179,7 @@ async function breakThings(
       await operate('/v1/replays', { subscription_ids: ids });
     },
     'cancel a bulk replay': async () => {
-      const answer = await callOnce(cast, 'console', 'GET', '/v1/replays?limit=5', undefined, 0);
+      const answer = await callOnce(cast, 'GET', '/v1/replays?limit=5', undefined, 0);
       const replays: { id: string; batch_id: string | null }[] = answer?.body?.data ?? [];
       if (replays.length === 0) return;
       const { id, batch_id: batchId } = chance.pick(replays);
@@ -221,25 +214,18 @@ async function untilQuiet(cast: Cast, say: (line: string) => void): Promise<numb
   let least = Number.POSITIVE_INFINITY;
   let progressAt = startedAt;
   for (let round = 0; ; round++) {
-    const { body } = await callUntilAnswered(cast, 'console', 'GET', '/v1/overview', undefined, 0);
+    const { body } = await callUntilAnswered(cast, 'GET', '/v1/overview', undefined, 0);
     const { pending, waiting_for_retry, held } = body.deliveries;
     const { waiting, active, delayed } = body.queue;
-    const running = await callUntilAnswered(cast, 'console', 'GET', '/v1/replays', undefined, 0);
+    const running = await callUntilAnswered(cast, 'GET', '/v1/replays', undefined, 0);
     const isReplaying = running.body.data.some(({ status }: { status: string }) =>
       ['running', 'canary'].includes(status),
     );
     const open = pending + waiting_for_retry + held + waiting + active + delayed;
     if (open === 0 && !isReplaying) return Date.now() - startedAt;
-    const paused = await callUntilAnswered(
-      cast,
-      'console',
-      'GET',
-      '/v1/subscriptions?status=paused&limit=250',
-      undefined,
-      0,
-    );
+    const paused = await callUntilAnswered(cast, 'GET', '/v1/subscriptions?status=paused&limit=250', undefined, 0);
     for (const { id } of paused.body.data) {
-      await callUntilAnswered(cast, 'console', 'POST', `/v1/subscriptions/${id}/resume`, undefined, 0);
+      await callUntilAnswered(cast, 'POST', `/v1/subscriptions/${id}/resume`, undefined, 0);
     }
     if (round % 20 === 0) say(`  pending ${pending}, waiting ${waiting_for_retry}, held ${held}`);
     if (open < least) [least, progressAt] = [open, Date.now()];
