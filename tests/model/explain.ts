@@ -38,12 +38,12 @@ type Args = readonly string[];
 
 /** The deliveries that got their first job in the step that made them. */
 export function firstJobs(script: string, [, ...args]: Args, answer: unknown): DeliveryJob[] {
-  const jobs = (event: string | undefined, pairs: Args, states: readonly unknown[]) =>
-    groups(2, pairs).flatMap(([subscriptionId = '', deliveryId = ''], i) =>
+  const jobs = (event: string | undefined, deliveries: Args[], states: readonly unknown[]) =>
+    deliveries.flatMap(([subscriptionId = '', deliveryId = ''], i) =>
       states[i] === 'pending' ? [{ deliveryId, generation: 0, subscriptionId, event: event as EventRef }] : [],
     );
-  if (script === 'storeEvent') return jobs(args[5], args.slice(13), (answer as unknown[]).slice(1));
-  return script === 'createDeliveries' ? jobs(args[0], args.slice(5), answer as unknown[]) : [];
+  if (script === 'storeEvent') return jobs(args[5], groups(3, args.slice(14)), (answer as unknown[]).slice(1));
+  return script === 'createDeliveries' ? jobs(args[0], groups(2, args.slice(6)), answer as unknown[]) : [];
 }
 
 const groups = (size: number, flat: Args) =>
@@ -54,8 +54,8 @@ export function explain(model: Model, script: string, [, ...args]: Args, answer:
   const { addresses, deliveries } = model;
   const addressOf = (delivery: Delivery) => addresses.get(delivery.address)!;
   const set = (id: string, delivery: Delivery | undefined) => delivery && deliveries.set(id, delivery);
-  const make = (eventId: string, nowMs: string, pairs: Args, states: readonly unknown[]) => {
-    for (const [i, [address, id]] of groups(2, pairs).entries()) {
+  const make = (eventId: string, nowMs: string, pairs: Args[], states: readonly unknown[]) => {
+    for (const [i, [address, id]] of pairs.entries()) {
       if (deliveries.has(id!)) {
         expect(['pending', 'held', 'alreadyQueued']).toContain(states[i]);
         continue;
@@ -74,11 +74,11 @@ export function explain(model: Model, script: string, [, ...args]: Args, answer:
   switch (script) {
     case 'storeEvent': {
       const [taken, ...states] = answer as string[];
-      if (taken === '') make(args[5]!, args[7]!, args.slice(13), states);
+      if (taken === '') make(args[5]!, args[7]!, groups(3, args.slice(14)), states);
       return;
     }
     case 'createDeliveries':
-      make(args[0]!, args[2]!, args.slice(5), answer as string[]);
+      make(args[0]!, args[2]!, groups(2, args.slice(6)), answer as string[]);
       return;
     case 'hold': {
       const delivery = deliveries.get(args[0]!)!;

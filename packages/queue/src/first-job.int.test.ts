@@ -47,6 +47,17 @@ it('stores what BullMQ stores, but for its stream of events, its counter and the
   expect(await waiting(ours)).toEqual(await waiting(theirs));
   expect(await marker(ours)).toEqual(await marker(theirs));
 });
+it('adds jobs to the queues of several partitions, wakes the workers of each, and names the partition of the event', async () => {
+  const script = `local call, prefix = redis.call, KEYS[1]\n${FIRST_JOB_LUA}
+    addFirstJob(ARGV[2], ARGV[3], ARGV[4], ARGV[5]) prefix = ARGV[1] addFirstJob(ARGV[2], ARGV[3], ARGV[4], ARGV[5], 7)`;
+  await redis.eval(script, 1, ours, theirs, job.deliveryId, job.subscriptionId, job.event, NOW_MS);
+  expect(await waiting(ours)).toEqual([job.deliveryId]);
+  expect(await waiting(theirs)).toEqual([job.deliveryId]);
+  expect(await marker(ours)).toEqual(['0', '0']);
+  expect(await marker(theirs)).toEqual(['0', '0']);
+  expect(await hash(theirs)).toEqual({ ...(await hash(ours)), p: '7' });
+  expect(await producer.queues[1]?.getJob(job.deliveryId)).toMatchObject({ name: job.subscriptionId });
+});
 it('adds jobs in the order of BullMQ', async () => {
   for (const id of ['dlv_1', 'dlv_2']) {
     await addOurs(id);

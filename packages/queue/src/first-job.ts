@@ -2,25 +2,27 @@
 import { QUEUE_NAME } from './job.ts';
 
 /**
- * The Lua function `addFirstJob(deliveryId, subscriptionId, event, nowMs)` for a script that has `call` and `prefix` (the partition's). It
- * does what BullMQ's `add` does for a job without options, but writes no entries into BullMQ's stream of events, which nobody reads,
- * and keeps no copy of the id in `opts`. A job that exists is left unchanged. `first-job.int.test.ts` compares the two, since an update of BullMQ
- * may change what it stores.
+ * The Lua function `addFirstJob(deliveryId, subscriptionId, event, nowMs, eventPartition)` for a script that has `call` and `prefix` (that of the
+ * delivery's partition, which may change between two calls). It does what BullMQ's `add` does for a job without options, but writes no entries into
+ * BullMQ's stream of events, which nobody reads, and keeps no copy of the id in `opts`. `eventPartition`, if given, becomes the field `p`: the number of the
+ * partition in which the script that takes the job may read its event. A job that exists is left unchanged. `first-job.int.test.ts`
+ * compares the two, since an update of BullMQ may change what it stores.
  */
 export const FIRST_JOB_LUA = `
-local isQueueMarked = false
-local function addFirstJob(deliveryId, subscriptionId, event, nowMs)
+local marked = {}
+local function addFirstJob(deliveryId, subscriptionId, event, nowMs, eventPartition)
   local queue = prefix .. ':${QUEUE_NAME}:'
   local key = queue .. deliveryId
   if call('EXISTS', key) == 1 then return end
   call('HSET', key, 'name', subscriptionId, 'data', '{"event_id":"' .. event .. '"}', 'timestamp', nowMs)
+  if eventPartition then call('HSET', key, 'p', eventPartition) end
   call('LPUSH', queue .. 'wait', deliveryId)
-  if isQueueMarked then return end
+  if marked[prefix] then return end
   -- Wakes the workers, unless the queue is paused or has a limit of its own.
   local limits = call('HMGET', queue .. 'meta', 'paused', 'concurrency')
   if not limits[1] and (not limits[2] or call('LLEN', queue .. 'active') < tonumber(limits[2])) then
     call('ZADD', queue .. 'marker', 0, '0')
   end
-  isQueueMarked = true
+  marked[prefix] = true
 end
 `;

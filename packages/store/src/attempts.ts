@@ -185,6 +185,7 @@ export async function recordSuccess(
   const { expiresAtMs, responsesUntilMs } = await keepWhatIsNeeded(store, delivery, attempt, SUCCEEDED);
   return await runScript(store, 'recordSuccess', prefixOfId(store, delivery.id), {
     ...lock,
+    spansPartitions: store.spansPartitions,
     id: delivery.id,
     number: attempt.number,
     attempt: encodeAttempt(attempt, delivery.createdAtMs, store.isCompact),

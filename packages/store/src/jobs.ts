@@ -26,7 +26,9 @@ export async function takeJobs(
   partition: number,
   lock: NextLock & { nextToken: string; limit: number },
 ): Promise<NextJob[]> {
-  return await runScript(store, 'takeJobs', partitionPrefix(store, partition), { ...lock, token: lock.nextToken });
+  const { spansPartitions } = store;
+  const values = { ...lock, token: lock.nextToken, spansPartitions };
+  return await runScript(store, 'takeJobs', partitionPrefix(store, partition), values);
 }
 
 /**
@@ -34,7 +36,10 @@ export async function takeJobs(
  * where the job could not be ended.
  */
 export async function finishJob(store: Store, partition: number, lock: EndedJob): Promise<ScriptResult<'finishJob'>> {
-  return await runScript(store, 'finishJob', partitionPrefix(store, partition), lock);
+  return await runScript(store, 'finishJob', partitionPrefix(store, partition), {
+    ...lock,
+    spansPartitions: store.spansPartitions,
+  });
 }
 
 /** The delivery of a job that was taken; undefined if it is gone. */

@@ -1,6 +1,6 @@
 /** Which deliveries an event gets, and what a repeated or interrupted fan-out leaves. */
 import { describe, expect, it } from '@jest/globals';
-import { type Event, eventRef } from '@posthorn/core';
+import { type Event, eventRef, partitionOf } from '@posthorn/core';
 import {
   changeSubscription,
   confirmFanOut,
@@ -70,6 +70,23 @@ describe('fan-out', () => {
     expect(await interruptedFanOuts(store, time.nowMs, 10)).toEqual([eventRef(sent)]);
     await confirmFanOut(store, eventRef(sent));
     expect(await interruptedFanOuts(store, time.nowMs, 10)).toEqual([]);
+  });
+  it('is one step on one Redis, over all partitions', async () => {
+    const subscriptions = await Promise.all(Array.from({ length: 20 }, () => subscribe()));
+    const subscriptionIds = subscriptions.map(({ id }) => id);
+    expect(new Set(subscriptionIds.map((id) => partitionOf(id, store.partitions))).size).toBeGreaterThan(1);
+    const sent = event();
+    const stored = { ref: eventRef(sent), event: sent, acceptedAtMs: time.nowMs, subscriptionIds };
+    const result = await storeEvent(store, stored, { withDeliveries: true });
+    expect('created' in result && result.created.map(({ subscriptionId }) => subscriptionId)).toEqual(subscriptionIds);
+    expect(await interruptedFanOuts(store, time.nowMs, 10)).toEqual([]);
+    // A repeat, as a publisher's, finds nothing to do.
+    expect((await createDeliveries(store, stored)).map(({ state }) => state)).toEqual(Array(20).fill('pending'));
+    // Each is where its id says.
+    const made = 'created' in result ? result.created : [];
+    for (const { deliveryId, subscriptionId } of made) {
+      expect(await loadOne(deliveryId)).toMatchObject({ status: 'pending', subscriptionId });
+    }
   });
   it('holds the delivery to a paused address from the start, and makes none to a deleted one', async () => {
     const paused = await subscribe({ status: 'paused' });

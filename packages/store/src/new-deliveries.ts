@@ -38,8 +38,8 @@ export interface CreatedDelivery {
 }
 
 /**
- * Stores an event unless its id is taken in its environment, and makes those of its deliveries that are in the same partition, in one
- * step. With one partition these are all of them. Returns the event stored before, or the deliveries made. Until `confirmFanOut`,
+ * Stores an event unless its id is taken in its environment, and makes its deliveries, in one step; in Redis Cluster only those that are in the
+ * same partition. Returns the event stored before, or the deliveries made. Until `confirmFanOut`,
  * an event whose other deliveries are still to be made is in the list that `interruptedFanOuts` reads. With `isNewId` the id was
  * just made, so no event stored before can have it. The event is added to the search index under `searchTerms`. With `match`, of which
  * `stored.subscriptionIds` are, nothing is stored if a subscription was changed since: returns 'outdated'.
@@ -62,8 +62,7 @@ export async function storeEvent(
   const { ref, event, acceptedAtMs, subscriptionIds } = stored;
   const partition = partitionOf(event.id, store.partitions);
   const prefix = prefixOfEvent(store, ref);
-  const here = subscriptionIds.filter((id) => partitionOf(id, store.partitions) === partition).slice(0, CHUNK);
-  const deliveries = options.withDeliveries ? here.map((id) => deliveryTo(id, ref)) : [];
+  const deliveries = options.withDeliveries ? deliveriesWith(store, stored, partition) : [];
   const result = await runScript(store, 'storeEvent', prefix, {
     eventKey: eventKey(prefix, ref),
     unscopedKey: options.isNewId ? undefined : eventKey(prefix, unscopedRef(event.id)),
@@ -77,6 +76,7 @@ export async function storeEvent(
     ...streamLimits(store, acceptedAtMs),
     ...searchEntries(store, stored, options.searchTerms ?? []),
     topicsVersion: options.match?.versions[partition],
+    eventPartition: partition,
     deliveries,
   });
   if (result === 'outdated') return result;
@@ -90,13 +90,19 @@ export async function storeEvent(
 export async function createDeliveries(store: Store, stored: StoredEvent): Promise<CreatedDelivery[]> {
   const { ref, event, acceptedAtMs: nowMs, subscriptionIds } = stored;
   const values = { event: ref, kind: encodeKind(event), nowMs, ...streamLimits(store, nowMs) };
+  const eventPartition = partitionOf(event.id, store.partitions);
   const createIn = async (partition: number, ids: string[]) => {
     const prefix = partitionPrefix(store, partition);
     const created: CreatedDelivery[] = [];
+    const elsewhere = store.spansPartitions && partition !== eventPartition ? eventPartition : undefined;
     // One chunk after the other: Redis would run all that it has received from a connection before it serves the next one.
     for (let start = 0; start < ids.length; start += CHUNK) {
       const deliveries = ids.slice(start, start + CHUNK).map((id) => deliveryTo(id, ref));
-      const states = await runScript(store, 'createDeliveries', prefix, { ...values, deliveries });
+      const states = await runScript(store, 'createDeliveries', prefix, {
+        ...values,
+        eventPartition: elsewhere,
+        deliveries,
+      });
       created.push(...withStates(deliveries, states));
     }
     return created;
@@ -107,12 +113,24 @@ export async function createDeliveries(store: Store, stored: StoredEvent): Promi
   return created;
 }
 
+/** The deliveries that one script can make with the event itself, which is in `partition`: on one Redis any, in a Cluster those of that partition. */
+function deliveriesWith(store: Store, { ref, subscriptionIds }: StoredEvent, partition: number) {
+  const homes = subscriptionIds.map((id) => partitionOf(id, store.partitions));
+  const deliveries = subscriptionIds.map((id, i) => {
+    const home = homes[i] === partition ? undefined : partitionPrefix(store, homes[i] ?? partition);
+    return { ...deliveryTo(id, ref), home };
+  });
+  return deliveries.filter(({ home }) => store.spansPartitions || home === undefined).slice(0, CHUNK);
+}
+
 function deliveryTo(subscriptionId: string, event: EventRef) {
   return { subscriptionId, deliveryId: deliveryId(event, subscriptionId) };
 }
 
 function withStates(deliveries: Omit<CreatedDelivery, 'state'>[], states: readonly CreatedState[]): CreatedDelivery[] {
-  return states.flatMap((state, i) => deliveries.slice(i, i + 1).map((delivery) => ({ ...delivery, state })));
+  return states.flatMap((state, i) =>
+    deliveries.slice(i, i + 1).map(({ deliveryId, subscriptionId }) => ({ deliveryId, subscriptionId, state })),
+  );
 }
 
 /**

@@ -39,7 +39,7 @@ export interface Script<S, T> {
 /**
  * Declares a script. `declaration` names its arguments in the order in which they are sent, such as
  * `'id nowMs:number isLast:flag reason? ...deliveries(subscriptionId deliveryId)'`: text (or a number that Lua only passes on), a number that
- * Lua calculates with, true or false, text that is empty where the caller passes undefined, and any number of groups. `entry:audit` is an entry of
+ * Lua calculates with, true or false, text that is empty where the caller passes undefined, and any number of groups (of text). `entry:audit` is an entry of
  * the audit trail, sent as JSON.
  */
 export function script<S extends string, T>(declaration: S, decode: (reply: unknown) => T): Script<S, T> {
@@ -48,7 +48,7 @@ export function script<S extends string, T>(declaration: S, decode: (reply: unkn
   return {
     declaration,
     single: Array.from(words, ([, name = '', kind = '']) => ({ name, kind })),
-    rest: name === undefined ? undefined : { name, group: group.split(' ') },
+    rest: name === undefined ? undefined : { name, group: group.replaceAll('?', '').split(' ') },
     decode,
   };
 }

@@ -69,7 +69,7 @@ const LISTED_FIELDS = 9;
 
 export const scripts = {
   storeEvent: script(
-    'eventKey unscopedKey? text expiresAtMs fanningOutKey? event kind nowMs oldestMs lifeMs search searchUntilMs topicsVersion? ...deliveries(subscriptionId deliveryId)',
+    'eventKey unscopedKey? text expiresAtMs fanningOutKey? event kind nowMs oldestMs lifeMs search searchUntilMs topicsVersion? eventPartition ...deliveries(subscriptionId deliveryId home?)',
     (reply): { stored: string; isUnscoped: boolean } | { states: CreatedState[] } | 'outdated' => {
       const [stored, ...rest] = list(reply);
       if (stored === '') return { states: rest.map(createdState) };
@@ -77,8 +77,9 @@ export const scripts = {
       return { stored: String(stored), isUnscoped: rest[0] === 'unscoped' };
     },
   ),
-  createDeliveries: script('event kind nowMs oldestMs lifeMs ...deliveries(subscriptionId deliveryId)', (reply) =>
-    list(reply).map(createdState),
+  createDeliveries: script(
+    'event kind nowMs oldestMs lifeMs eventPartition? ...deliveries(subscriptionId deliveryId)',
+    (reply) => list(reply).map(createdState),
   ),
   shortenEvents: script('untilMs ...deliveries(event count position)', nothing),
   hold: script('id generation subscriptionId', isOne),
@@ -94,13 +95,15 @@ export const scripts = {
       };
     },
   ),
-  takeJobs: script('token lockMs nowMs:number knownEvent? limit:number', (reply) => list(reply).map(nextJob)),
-  finishJob: script('jobId token nextToken? lockMs nowMs:number knownEvent?', (reply) => {
+  takeJobs: script('token lockMs nowMs:number knownEvent? spansPartitions:flag limit:number', (reply) =>
+    list(reply).map(nextJob),
+  ),
+  finishJob: script('jobId token nextToken? lockMs nowMs:number knownEvent? spansPartitions:flag', (reply) => {
     const [code, next] = list(reply);
     return { code: Number(code), next: next ? nextJob(next) : undefined };
   }),
   recordSuccess: script(
-    'id number:number attempt endedAtMs:number expiresAtMs maxAttempts? retentionMs:number response? responsesUntilMs? jobId token nextToken? lockMs nowMs:number knownEvent?',
+    'id number:number attempt endedAtMs:number expiresAtMs maxAttempts? retentionMs:number response? responsesUntilMs? jobId token nextToken? lockMs nowMs:number knownEvent? spansPartitions:flag',
     (reply) => {
       const [kind, parked, code, next] = list(reply);
       return {

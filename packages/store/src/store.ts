@@ -36,6 +36,8 @@ export interface Store {
   redis: Redis | Cluster;
   prefix: string;
   partitions: number;
+  /** Whether one script may use keys of several partitions: in Redis Cluster they are in different slots. */
+  spansPartitions: boolean;
   /** How long what has failed is kept. */
   retentionMs: number;
   /** How long what has succeeded is kept: at most `retentionMs`. */
@@ -145,7 +147,9 @@ export function openStore(
   const succeededRetentionMs = Math.min(settings.RETENTION_SUCCEEDED ?? retentionMs, retentionMs);
   const redis = connectRedis(settings, { ...options, joinWrites: true });
   defineScripts(redis, options.firstJobLua);
-  const store: Store = { redis, prefix, partitions, retentionMs, succeededRetentionMs, isCompact: false };
+  const spansPartitions = partitions > 1 && !(redis instanceof Cluster);
+  const lives = { retentionMs, succeededRetentionMs };
+  const store: Store = { redis, prefix, partitions, spansPartitions, ...lives, isCompact: false };
   let state: 'waiting' | 'open' | 'stopped' = 'waiting';
   const reportOutage = createOutageReport(settings, (text) => {
     if (state === 'waiting') options.onWarning?.(text);

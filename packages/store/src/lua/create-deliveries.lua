@@ -1,6 +1,7 @@
 -- Makes the deliveries of one event to subscriptions of one partition, with their first jobs. A delivery that exists is left alone, so a repeat fills gaps.
 -- Returns the state of each: 'pending' (its first job is in the queue), 'held', 'alreadyQueued' (in a lane, or past its first job), or 'none'
 -- (no such subscription any more).
+-- `eventPartition` is empty if it is theirs.
 --@include make
 --@include first-job
 
@@ -11,7 +12,7 @@ for subscriptionId, deliveryId in deliveries do
     and not call('ZSCORE', KEY_OVERDUE .. subscriptionId, deliveryId)
   local state = not found[1] and make(subscriptionId, deliveryId, event, kind, nowMs, oldestMs, lifeMs, '')
     or found[1] == HELD and 'held' or first and 'pending' or 'alreadyQueued'
-  if state == 'pending' then addFirstJob(deliveryId, subscriptionId, event, nowMs) end
+  if state == 'pending' then addFirstJob(deliveryId, subscriptionId, event, nowMs, eventPartition ~= '' and eventPartition) end
   reply[#reply + 1] = state
 end
 return reply

@@ -2,4 +2,4 @@
 --@include end-job
 --@include next-job
 
-return {endJob(jobId, token), nextToken ~= '' and nextJob(nextToken, lockMs, nowMs, knownEvent)}
+return {endJob(jobId, token), nextToken ~= '' and nextJob(nextToken, lockMs, nowMs, knownEvent, spansPartitions)}

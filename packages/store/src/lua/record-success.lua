@@ -19,10 +19,10 @@ else
   end
 end
 if not isTrial then
-  return {kind, parked, endJob(jobId, token), nextToken ~= '' and nextJob(nextToken, lockMs, nowMs, knownEvent)}
+  return {kind, parked, endJob(jobId, token), nextToken ~= '' and nextJob(nextToken, lockMs, nowMs, knownEvent, spansPartitions)}
 end
 
 -- Few attempts are trials: the functions included below would cost the others time.
 --@include end-resume
 endResume(sub, OUTCOME_SUCCEEDED, endedAtMs, retentionMs)
-return {kind, parked, endJob(jobId, token), nextToken ~= '' and nextJob(nextToken, lockMs, nowMs, knownEvent)}
+return {kind, parked, endJob(jobId, token), nextToken ~= '' and nextJob(nextToken, lockMs, nowMs, knownEvent, spansPartitions)}

@@ -1,5 +1,5 @@
--- Stores an event unless its id is taken in its environment, and makes those of its deliveries that live in the same partition, with
--- their first jobs.
+-- Stores an event unless its id is taken in its environment, and makes deliveries of it with their first jobs. `home` is the prefix of a delivery's
+-- partition, empty if it is the event's.
 -- Returns {''} and the state of each delivery, or the text stored before (and 'unscoped' if it is stored under its unscoped key), or
 -- {'outdated'} where the topics have changed since the event was matched; then nothing is stored.
 --@include make
@@ -16,10 +16,12 @@ for list, entry in string.gmatch(search, '(%S+) (%S+)') do
   local key = KEY_SEARCH .. list
   if call('RPUSH', key, entry) == 1 then call('PEXPIREAT', key, searchUntilMs) end
 end
-local reply = {''}
-for subscriptionId, deliveryId in deliveries do
+local reply, eventPrefix = {''}, prefix
+for subscriptionId, deliveryId, home in deliveries do
+  -- Everything below uses the keys of this partition.
+  prefix = home ~= '' and home or eventPrefix
   local state = make(subscriptionId, deliveryId, event, kind, nowMs, oldestMs, lifeMs, '')
-  if state == 'pending' then addFirstJob(deliveryId, subscriptionId, event, nowMs) end
+  if state == 'pending' then addFirstJob(deliveryId, subscriptionId, event, nowMs, home ~= '' and eventPartition) end
   reply[#reply + 1] = state
 end
 return reply

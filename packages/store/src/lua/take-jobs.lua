@@ -4,7 +4,7 @@
 
 local taken = {}
 for i = 1, limit do
-  local job = readNext(token, lockMs, nowMs, knownEvent)
+  local job = readNext(token, lockMs, nowMs, knownEvent, spansPartitions)
   taken[i] = job
   if job[1] == '' then return taken end
   if job[4] then knownEvent = job[2][4] end

@@ -41,24 +41,31 @@ local function wakeNext()
   if call('EXISTS', KEY_QUEUE .. 'wait', KEY_QUEUE .. 'prioritized') > 0 then call('ZADD', KEY_QUEUE .. 'marker', 0, '0') end
 end
 
+-- The text of the event of a job; false if it is long, or in another partition that the job does not name or that a script may not use from here.
+local function readEvent(jobId, event, spansPartitions)
+  local own = prefix
+  local partition = spansPartitions and call('HGET', KEY_QUEUE .. jobId, 'p')
+  if partition then prefix = string.gsub(own, '%d+}$', partition .. '}') end
+  local text = call('GETRANGE', KEY_EVENT .. event, 0, MAX_EVENT_AT_ONCE)
+  prefix = own
+  return text ~= '' and #text <= MAX_EVENT_AT_ONCE and text
+end
+
 -- Takes the next job and reads what its attempt needs: {id, fields of the delivery, fields of its address, text of its event}. The event is missing if
--- it is `knownEvent`, long, or in another partition. Returns {'', when the next delayed job is due} if no job waits, {id} if its delivery is gone.
-local function readNext(token, lockMs, nowMs, knownEvent)
+-- it is `knownEvent`, or readEvent does not return it. Returns {'', when the next delayed job is due} if no job waits, {id} if its delivery is gone.
+local function readNext(token, lockMs, nowMs, knownEvent, spansPartitions)
   local id, dueAtMs = takeJob(token, lockMs, nowMs)
   if not id then return {'', dueAtMs} end
   local found = call('HMGET', KEY_DELIVERY .. string.match(id, '^[^.]+'), DELIVERY_FIELDS)
   local event, sub = found[4], found[9]
   if not sub then return {id} end
-  local text = false
-  if event ~= knownEvent and call('STRLEN', KEY_EVENT .. event) <= MAX_EVENT_AT_ONCE then
-    text = call('GET', KEY_EVENT .. event)
-  end
+  local text = event ~= knownEvent and readEvent(id, event, spansPartitions)
   return {id, found, call('HMGET', KEY_SUBSCRIPTION .. sub, ADDRESS_FIELDS), text}
 end
 
 -- The same, and wakes the next worker.
-local function nextJob(token, lockMs, nowMs, knownEvent)
-  local job = readNext(token, lockMs, nowMs, knownEvent)
+local function nextJob(token, lockMs, nowMs, knownEvent, spansPartitions)
+  local job = readNext(token, lockMs, nowMs, knownEvent, spansPartitions)
   if job[1] ~= '' then wakeNext() end
   return job
 end
