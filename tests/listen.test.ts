@@ -1,10 +1,10 @@
 /** `posthorn listen`: events of the sandbox reach a receiver under development, signed as workers sign them. */
 import { once } from 'node:events';
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { verifySignature } from '@posthorn/signing';
 import { eventually, isDelivery, type ReceivedRequest } from '@posthorn/testing';
 import { ownCli, ownStream } from './live.ts';
 import { ownReceiver, ownWorld } from './own.ts';
+import { isSigned } from './signed.ts';
 import { OPERATOR_TOKEN, sampleEvent, type World } from './world.ts';
 
 let on: World;
@@ -24,7 +24,7 @@ async function until(forwarded: () => boolean, change: Record<string, unknown> =
 }
 
 const check = ({ headers, body }: ReceivedRequest, secret: string) =>
-  verifySignature({ header: String(headers['service-signature']), body, secret, nowS: Date.now() / 1_000 });
+  isSigned({ header: String(headers['service-signature']), body, secret, nowS: Date.now() / 1_000 });
 
 describe('posthorn listen', () => {
   it('forwards what a worker would send, without a subscription, with a secret that it prints once', async () => {
@@ -34,7 +34,7 @@ describe('posthorn listen', () => {
     const secret = /the secret (whsec_\S+)\./.exec(cli.errors())?.[1] ?? '';
     expect(cli.errors().split(secret)).toHaveLength(2);
     for (const request of local.requests) {
-      expect([check(request, secret), check(request, `${secret}x`)]).toEqual([true, false]);
+      expect([await check(request, secret), await check(request, `${secret}x`)]).toEqual([true, false]);
     }
 
     // The same event, as a worker sends it.

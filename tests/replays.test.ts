@@ -1,8 +1,8 @@
 /** Replays of one delivery and of all failed deliveries of an address, and test deliveries. */
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { verifySignature } from '@posthorn/signing';
 import { deliveriesWith, eventually, isDelivery, type ReceivedRequest } from '@posthorn/testing';
 import { ownReceiver, ownWorld } from './own.ts';
+import { isSigned } from './signed.ts';
 import { sampleEvent, type World } from './world.ts';
 
 let on: World;
@@ -40,7 +40,7 @@ describe('a replay', () => {
     expect(header(again!, 'service-delivery-id')).toBe(replayed.body.id);
     expect(header(again!, 'service-event-id')).toBe(failed.event_id);
     const now = { header: header(again!, 'service-signature'), secret, body: again!.body, nowS: Date.now() / 1000 };
-    expect(verifySignature(now)).toBe(true);
+    expect(await isSigned(now)).toBe(true);
     const event = (await on.operate('GET', `/v1/events/${failed.event_id}`)).body;
     expect(event.deliveries.map((delivery: { id: string }) => delivery.id)).toEqual([replayed.body.id, failed.id]);
     expect((await on.delivery(failed.id)).replays).toEqual([replayed.body.id]);
@@ -371,7 +371,7 @@ describe('a test delivery', () => {
       data: { reference: 'sample', metadata: { sample: 'true' } },
     });
     const signed = { header: header(request!, 'service-signature'), secret, body: request!.body };
-    expect(verifySignature({ ...signed, nowS: Date.now() / 1000 })).toBe(true);
+    expect(await isSigned({ ...signed, nowS: Date.now() / 1000 })).toBe(true);
     expect(other.requests.filter(isDelivery)).toEqual([]);
     const test = (fields?: unknown) => on.operate('POST', `/v1/subscriptions/${id}/test`, fields);
     expect((await test({ environment: 'sandbox' })).body.errors).toMatchObject([{ path: 'environment' }]);

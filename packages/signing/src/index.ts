@@ -9,4 +9,4 @@ export {
   SealBroken,
   type SecretBox,
 } from './secret-box.ts';
-export { ADVISED_TOLERANCE_S, deliveryHeaders, signatureHeader, verifySignature } from './signature.ts';
+export { ADVISED_TOLERANCE_S, deliveryHeaders, signatureHeader } from './signature.ts';

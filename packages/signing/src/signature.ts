@@ -1,4 +1,4 @@
-/** Signs deliveries, and verifies signatures as receivers do. */
+/** Signs deliveries, and reads the signatures of others for the signature doctor. */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
 /** The tolerance that receivers are advised to allow, in seconds. */
@@ -28,20 +28,6 @@ export function deliveryHeaders(
     'Service-Event-Id': delivery.eventId,
     'Service-Delivery-Id': delivery.id,
   };
-}
-
-/** Returns whether a header has a signature of this body with this secret that was made at most `toleranceS` seconds from `nowS`. */
-export function verifySignature(check: {
-  header: string;
-  secret: string;
-  body: Uint8Array | string;
-  nowS: number;
-  toleranceS?: number;
-}): boolean {
-  const parsed = parseSignatureHeader(check.header);
-  if (parsed === undefined) return false;
-  if (Math.abs(check.nowS - parsed.timestampS) > (check.toleranceS ?? ADVISED_TOLERANCE_S)) return false;
-  return isSignedWith(parsed, check.secret, check.body);
 }
 
 /** What a signature header holds: its time, and its well-formed signatures of scheme `v1`. */

@@ -4,14 +4,12 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import Stripe from 'stripe';
 import {
-  ADVISED_TOLERANCE_S,
   createSecretBox,
   deliveryHeaders,
   newSigningSecret,
   parseEncryptionKeys,
   SealBroken,
   signatureHeader,
-  verifySignature,
 } from './index.ts';
 
 const nowS = 1_700_000_000;
@@ -25,30 +23,14 @@ describe('signature', () => {
     expect(event.id).toBe('evt_1');
     expect(() => Stripe.webhooks.constructEvent(`${body} `, signatureHeader([secret], t, body), secret)).toThrow();
   });
-  it('during a rotation both secrets verify, by stripe and by us, the new one first', () => {
+  it('during a rotation both secrets verify, the new one first', () => {
     const [fresh, old] = [newSigningSecret(), newSigningSecret()];
     const t = Math.floor(Date.now() / 1000);
     const header = signatureHeader([fresh, old], t, body);
     for (const secret of [fresh, old]) {
-      expect(verifySignature({ header, secret, body, nowS: t })).toBe(true);
       Stripe.webhooks.constructEvent(body, header, secret);
     }
     expect(header.split(',')[1]).toBe(signatureHeader([fresh], t, body).split(',')[1]);
-  });
-  it('is refused when any byte of the body, the time or the signature differs', () => {
-    const secret = newSigningSecret();
-    const header = signatureHeader([secret], nowS, body);
-    const bytes = Buffer.from(body);
-    fc.assert(
-      fc.property(fc.nat(bytes.length - 1), fc.integer({ min: 1, max: 255 }), (at, flip) => {
-        const tampered = Buffer.from(bytes);
-        tampered[at]! ^= flip;
-        expect(verifySignature({ header, secret, body: tampered, nowS })).toBe(false);
-      }),
-    );
-    expect(verifySignature({ header: header.replace(`t=${nowS}`, `t=${nowS + 1}`), secret, body, nowS })).toBe(false);
-    expect(verifySignature({ header: header.slice(0, -1), secret, body, nowS })).toBe(false);
-    expect(verifySignature({ header, secret: newSigningSecret(), body, nowS })).toBe(false);
   });
   it('is what the interface says, to the byte: HMAC-SHA256 in hex over the time, a dot and the body', () => {
     // Made with: printf '1700000000.{"id":"evt_1"}' | openssl dgst -sha256 -hmac whsec_test
@@ -66,70 +48,6 @@ describe('signature', () => {
       'Service-Delivery-Id': 'dlv_1',
     });
   });
-  it('may stand beside signatures of other schemes, and of other secrets', () => {
-    const secret = newSigningSecret();
-    const [t, v1] = signatureHeader([secret], nowS, body).split(',') as [string, string];
-    for (const header of [`${t},v0=00,${v1}`, `${v1},${t}`, `${t},other,${v1}`, `${t},v1=${'0'.repeat(64)},${v1}`]) {
-      expect([header, verifySignature({ header, secret, body, nowS })]).toEqual([header, true]);
-    }
-  });
-  it('is refused where its parts are not exactly as they should be', () => {
-    const secret = newSigningSecret();
-    const [t, v1] = signatureHeader([secret], nowS, body).split(',') as [string, string];
-    const hex = v1.slice(3);
-    for (const header of [
-      `${t},v0=${hex}`,
-      `${t},xv1=${hex}`,
-      `x${t},${v1}`,
-      `${t},v1=${hex}\n`,
-      `${t}\n,${v1}`,
-      `${t},v1=${hex}00`,
-      `${t},v1=00${hex}`,
-      `${t},v1=${hex.toUpperCase()}`,
-      `t= ${nowS},${v1}`,
-      `t=${nowS}x,${v1}`,
-      `t=+${nowS},${v1}`,
-      `t=${nowS}.0,${v1}`,
-      `t=${'0'.repeat(3)}${nowS},${v1}`,
-      `${t},${t},${v1}`,
-      v1,
-      t,
-    ]) {
-      expect([header, verifySignature({ header, secret, body, nowS })]).toEqual([header, false]);
-    }
-  });
-  it('is made over the time as it stands in the header, which has at most 12 digits', () => {
-    const secret = newSigningSecret();
-    const t = 999_999_999_999;
-    const check = { header: signatureHeader([secret], t, body), secret, body };
-    expect(verifySignature({ ...check, nowS: t })).toBe(true);
-    const late = { header: signatureHeader([secret], t + 1, body), secret, body };
-    expect(verifySignature({ ...late, nowS: t + 1 })).toBe(false);
-  });
-  it('is refused outside the tolerance that the receiver chose', () => {
-    const secret = newSigningSecret();
-    const check = { header: signatureHeader([secret], nowS, body), secret, body, toleranceS: 10 };
-    expect([10, 11, -10, -11].map((offS) => verifySignature({ ...check, nowS: nowS + offS }))).toEqual([
-      true,
-      false,
-      true,
-      false,
-    ]);
-  });
-  it('is refused outside the tolerance, which is 300 seconds', () => {
-    const secret = newSigningSecret();
-    const header = signatureHeader([secret], nowS, body);
-    expect(ADVISED_TOLERANCE_S).toBe(300);
-    expect(verifySignature({ header, secret, body, nowS: nowS + 300 })).toBe(true);
-    expect(verifySignature({ header, secret, body, nowS: nowS + 301 })).toBe(false);
-    expect(verifySignature({ header, secret, body, nowS: nowS - 301 })).toBe(false);
-  });
-  it.each(['', 't=1', 'v1=aa', 't=x,v1=00', `t=${nowS},t=${nowS},v1=${'0'.repeat(64)}`, '=,=,='])(
-    'the header %j is refused',
-    (header) => {
-      expect(verifySignature({ header, secret: 'whsec_x', body, nowS })).toBe(false);
-    },
-  );
 });
 
 describe('a signing secret', () => {
