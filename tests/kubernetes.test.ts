@@ -1,7 +1,6 @@
 /** The Helm chart: rendered for each topology, checked against the schemas of Kubernetes, and read by the apps themselves. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { BlockList, isIPv6 } from 'node:net';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { checkIp } from '@posthorn/sender';
@@ -18,12 +17,21 @@ import {
   deploymentOf,
   helm,
   ofKind,
-  type PodSpec,
   render,
   settingsIn,
   topologies,
   type Values,
 } from './kubernetes/chart.ts';
+import { expectHardened, expectReferences } from './kubernetes/expectations.ts';
+import {
+  blocksOf,
+  contains,
+  edgeOf,
+  type NetworkPolicy,
+  networkOf,
+  reachOf,
+  textOf,
+} from './kubernetes/network-policy.ts';
 import { loadSchemas, type Manifest, type Schemas } from './kubernetes/schemas.ts';
 import { newDir } from './redis-servers.ts';
 
@@ -59,48 +67,6 @@ function containerOf(manifests: Manifest[], app: App): Container {
 }
 
 const envOf = (container: Container) => Object.fromEntries(container.env.map(({ name, value }) => [name, value]));
-
-interface IpBlock {
-  cidr: string;
-  except?: string[];
-}
-interface NetworkPolicy extends Manifest {
-  spec: {
-    podSelector: { matchLabels: Record<string, string> };
-    egress: { to?: { ipBlock?: IpBlock }[]; ports?: { port: number; protocol: string }[] }[];
-  };
-}
-
-interface Network {
-  base: string;
-  bits: number;
-}
-
-function networkOf(cidr: string): Network {
-  const [base = '', bits] = cidr.split('/');
-  return { base, bits: Number(bits) };
-}
-
-const familyOf = (ip: string) => (isIPv6(ip) ? 'ipv6' : 'ipv4');
-
-/** A list that has the addresses of some networks. */
-function listOf(cidrs: readonly string[]): BlockList {
-  const list = new BlockList();
-  for (const { base, bits } of cidrs.map(networkOf)) list.addSubnet(base, bits, familyOf(base));
-  return list;
-}
-
-const contains = (cidr: string, ip: string) =>
-  familyOf(networkOf(cidr).base) === familyOf(ip) && listOf([cidr]).check(ip, familyOf(ip));
-
-/** Returns whether a policy lets its pods open a connection to any port of an address. */
-function reachOf(policy: NetworkPolicy): (ip: string) => boolean {
-  const blocks = policy.spec.egress
-    .filter(({ ports }) => ports === undefined)
-    .flatMap(({ to = [] }) => to.flatMap(({ ipBlock }) => ipBlock ?? []))
-    .map(({ cidr, except = [] }) => [listOf([cidr]), listOf(except)] as const);
-  return (ip) => blocks.some(([all, except]) => all.check(ip, familyOf(ip)) && !except.check(ip, familyOf(ip)));
-}
 
 function describeChart(command: string): void {
   let validatorOf: Schemas;
@@ -190,7 +156,10 @@ function describeChart(command: string): void {
     it('runs every pod without privileges, and gives it time to stop', () => {
       for (const app of APPS) {
         const deployment = deploymentOf(rendered(values), app);
-        if (deployment !== undefined) expectHardened(app, deployment, settingsIn(deployment, app, secrets));
+        if (deployment === undefined) continue;
+        expectHardened(app, deployment, settingsIn(deployment, app, secrets));
+        const [{ env }] = deployment.spec.template.spec.containers;
+        for (const { value = '' } of env) expect(Object.values(secrets)).not.toContain(value);
       }
     });
   });
@@ -370,113 +339,6 @@ function describeChart(command: string): void {
     const of = (chart: string) => execFileSync(command, args(chart), { encoding: 'utf8', stdio: 'pipe' });
     expect(of(join(dir, `posthorn-${version}.tgz`))).toBe(of(CHART));
   });
-}
-
-/** The networks that a policy names. */
-const blocksOf = (policy: NetworkPolicy) =>
-  policy.spec.egress.flatMap(({ to = [] }) =>
-    to.flatMap(({ ipBlock }) => (ipBlock ? [ipBlock.cidr, ...(ipBlock.except ?? [])] : [])),
-  );
-
-/** The first or last address of a network, or one of its neighbours. */
-function edgeOf(cidr: string, step: number, atEnd: boolean): string {
-  const { base, bits } = networkOf(cidr);
-  const family = familyOf(base);
-  const size = family === 'ipv6' ? 128n : 32n;
-  const edge = atEnd ? numberOf(base) + (1n << (size - BigInt(bits))) - 1n : numberOf(base);
-  return textOf((edge + BigInt(step) + (1n << size)) % (1n << size), family);
-}
-
-function numberOf(ip: string): bigint {
-  if (!isIPv6(ip)) return ip.split('.').reduce((value, part) => value * 256n + BigInt(part), 0n);
-  const [head = [], tail = []] = ip.split('::').map((half) => half.split(':').filter((group) => group !== ''));
-  const groups = [...head, ...Array<string>(8 - head.length - tail.length).fill('0'), ...tail];
-  return groups.reduce((value, group) => value * 65_536n + BigInt(`0x${group}`), 0n);
-}
-
-function textOf(value: bigint, family: 'ipv4' | 'ipv6'): string {
-  const [count, bits, base, separator] = family === 'ipv6' ? ([8, 16, 16, ':'] as const) : ([4, 8, 10, '.'] as const);
-  const part = (i: number) => (value >> BigInt(bits * (count - 1 - i))) & ((1n << BigInt(bits)) - 1n);
-  return Array.from({ length: count }, (_part, i) => part(i).toString(base)).join(separator);
-}
-
-/** Selectors select the pods of one app, ports and volumes exist, and nothing is scaled or called that is not there. */
-function expectReferences(manifests: Manifest[]): void {
-  const deployments = ofKind<Deployment>(manifests, 'Deployment');
-  const names = (kind: string) => ofKind(manifests, kind).map(({ metadata }) => metadata.name);
-  const selected = (selector: Record<string, string>) =>
-    deployments.filter(({ spec }) =>
-      Object.entries(selector).every(([label, value]) => spec.template.metadata.labels[label] === value),
-    );
-  for (const deployment of deployments) {
-    const { spec } = deployment.spec.template;
-    const [container] = spec.containers;
-    expect(selected(deployment.spec.selector.matchLabels)).toEqual([deployment]);
-    const ports = container.ports.map(({ name }) => name);
-    expect(new Set(container.ports.map(({ containerPort }) => containerPort)).size).toBe(ports.length);
-    for (const probe of ['startupProbe', 'livenessProbe', 'readinessProbe'] as const) {
-      expect(container[probe].httpGet).toEqual({
-        path: probe === 'readinessProbe' ? '/readyz' : '/healthz',
-        port: 'operations',
-      });
-      expect(ports).toContain('operations');
-    }
-    expect(container.volumeMounts.map(({ name }) => name).sort()).toEqual(spec.volumes.map(({ name }) => name).sort());
-    const variables = container.env.map(({ name }) => name);
-    expect(new Set(variables).size).toBe(variables.length);
-    for (const { labelSelector } of spec.topologySpreadConstraints ?? [])
-      expect(selected(labelSelector.matchLabels)).toEqual([deployment]);
-    if (spec.serviceAccountName !== undefined) expect(names('ServiceAccount')).toContain(spec.serviceAccountName);
-  }
-  for (const kind of ['PodDisruptionBudget', 'NetworkPolicy', 'Service', 'PodMonitor']) {
-    for (const { spec } of ofKind<Manifest & { spec: Record<string, never> }>(manifests, kind)) {
-      const selector =
-        kind === 'Service'
-          ? spec.selector
-          : (spec[kind === 'NetworkPolicy' ? 'podSelector' : 'selector'] as never as { matchLabels: object })
-              .matchLabels;
-      expect([kind, selected(selector as never).length]).toEqual([
-        kind,
-        kind === 'PodMonitor' ? deployments.length : 1,
-      ]);
-    }
-  }
-  for (const kind of ['ScaledObject', 'HorizontalPodAutoscaler']) {
-    for (const { spec } of ofKind<Manifest & { spec: { scaleTargetRef: { name: string } } }>(manifests, kind))
-      expect(names('Deployment')).toContain(spec.scaleTargetRef.name);
-  }
-  const backends = JSON.stringify([...ofKind(manifests, 'Ingress'), ...ofKind(manifests, 'HTTPRoute')]).matchAll(
-    /"(?:service":\{"name|backendRefs":\[\{"name)":"([^"]+)"/g,
-  );
-  const called = [...backends].map(([, name]) => name);
-  expect(called).toHaveLength(names('Ingress').length + names('HTTPRoute').length);
-  for (const name of called) expect(names('Service')).toContain(name);
-}
-
-/** What the restricted profile of Kubernetes demands, and more: see docs/kubernetes.md. */
-function expectHardened(app: App, deployment: Deployment, settings: Readonly<Record<string, unknown>>): void {
-  const spec: PodSpec = deployment.spec.template.spec;
-  const [container] = spec.containers;
-  expect(spec).toMatchObject({ automountServiceAccountToken: false, enableServiceLinks: false });
-  expect(spec.securityContext).toMatchObject({ runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } });
-  expect(container.securityContext).toEqual({
-    allowPrivilegeEscalation: false,
-    readOnlyRootFilesystem: true,
-    capabilities: { drop: ['ALL'] },
-  });
-  const drainSeconds = container.lifecycle?.preStop.sleep.seconds ?? 0;
-  expect(spec.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(
-    drainSeconds + Number(settings.SHUTDOWN_GRACE) / 1000 + 5,
-  );
-  expect(container.command).toEqual(['node', `apps/${app}/src/main.ts`]);
-  const ports = Object.fromEntries(container.ports.map(({ name, containerPort }) => [name, containerPort]));
-  expect(ports).toEqual(
-    app === 'worker' ? { operations: settings.PORT } : { http: settings.PORT, operations: settings.OPERATIONS_PORT },
-  );
-  expect(settings.HOST).toBe('0.0.0.0');
-  // Secrets are in files.
-  const shown = JSON.stringify(container.env.map(({ value = '' }) => value));
-  for (const secret of Object.values(secrets)) expect(shown).not.toContain(secret);
 }
 
 if ('command' in found) describeChart(found.command);
