@@ -27,7 +27,7 @@ export const topologies: Record<string, Values> = {
   ),
 };
 
-export interface EnvVar {
+interface EnvVar {
   name: string;
   value?: string;
 }
