@@ -53,6 +53,7 @@ const DOCUMENTED: [name: string, written: string, apps: App[]][] = [
   ['ADDRESS_CONCURRENCY', '10', ['worker']],
   ['RELEASE_RATE', '50', ['worker']],
   ['SEND_TRACEPARENT', 'off', ['worker']],
+  ['ROLLBACK_WINDOW', '1d', ['worker']],
   ['NOTICE_URL', 'none', ['worker']],
   ['NOTICE_SECRET', 'none', ['worker']],
   ['ALLOWED_PRIVATE_NETWORKS', 'none', ['worker', 'console']],

@@ -241,12 +241,12 @@ describe('apps that wait for their Redis', () => {
   }, 120_000);
 
   it('wait if Redis refuses what a service does at its start, and continue once it does not', async () => {
-    const rights = ['on', '>pw', '~posthorn:*', '&*', '+@all', '-hset'];
+    const rights = ['on', '>pw', '~posthorn:*', '&*', '+@all', '-zadd'];
     const { url } = await redisServer(await freePort(), ['--user', 'posthorn', ...rights]);
     const env = { ...worldEnv('posthorn', url.replace('//', '//posthorn:pw@')), LOG_LEVEL: 'info' };
     const worker = ownProcess('worker', env);
     await reportsOutage(worker, 'service.start_retried');
-    await ownClient({ REDIS_URL: url }).call('ACL', 'SETUSER', 'posthorn', '+hset');
+    await ownClient({ REDIS_URL: url }).call('ACL', 'SETUSER', 'posthorn', '+zadd');
     await worker.ready;
     expect(said(worker, '"msg":"ready"')).toHaveLength(1);
   }, 120_000);

@@ -227,6 +227,7 @@ export class System {
       logger,
       secretBox: box,
       releasePerSecond: OVERDUE_PER_SECOND,
+      rollbackWindowMs: 0,
     });
     process.run(undefined, async () => {
       for (let partition = 0; partition < PARTITIONS; partition++) for (const duty of duties) await duty.run(partition);

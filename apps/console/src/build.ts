@@ -1,4 +1,5 @@
 /** Builds a console process from its settings. */
+import { randomUUID } from 'node:crypto';
 import { openStorage, readInstallation } from '@posthorn/dispatch';
 import {
   type Api,
@@ -17,6 +18,7 @@ import {
   type Clock,
   createLogger,
   createMetrics,
+  exitAtOnce,
   registerInstallation,
   systemClock,
   version,
@@ -57,7 +59,10 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
   if (settings.ALLOWED_PRIVATE_NETWORKS.length > 0) {
     logger.warn('ALLOWED_PRIVATE_NETWORKS is set: the address guard lets those networks through. Not for production.');
   }
-  const { storage, store, producer } = openStorage(settings, logger);
+  const { storage, store, producer } = openStorage(settings, logger, {
+    identity: { id: randomUUID(), app: 'console', version },
+    onMismatch: (error) => exitAtOnce(logger, error),
+  });
   const registry = createMetrics('console');
   registerInstallation(registry, storage.isOpen, () => readInstallation({ store, producer }, clock.now));
   const failures = createAuthFailures({ registry, logger });

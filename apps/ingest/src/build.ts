@@ -1,4 +1,5 @@
 /** Builds an ingest process from its settings. */
+import { randomUUID } from 'node:crypto';
 import { finishFanOuts, openStorage, readInstallation } from '@posthorn/dispatch';
 import {
   type ApiService,
@@ -17,8 +18,10 @@ import {
   createLogger,
   createMetrics,
   createRepeating,
+  exitAtOnce,
   registerInstallation,
   systemClock,
+  version,
 } from '@posthorn/runtime';
 import { announceSearch, createMatcher, createReplicaWait } from '@posthorn/store';
 import type { IngestSettings } from './config.ts';
@@ -33,7 +36,10 @@ const ANNOUNCE_EVERY_MS = 60_000;
 /** Builds ingest. It connects to nothing before its services start. */
 export function buildIngest(settings: IngestSettings, clock: Clock = systemClock): App<ApiService> {
   const logger = createLogger({ app: 'ingest', level: settings.LOG_LEVEL });
-  const { storage, store, producer } = openStorage(settings, logger);
+  const { storage, store, producer } = openStorage(settings, logger, {
+    identity: { id: randomUUID(), app: 'ingest', version },
+    onMismatch: (error) => exitAtOnce(logger, error),
+  });
   const registry = createMetrics('ingest');
   const quota = createPublisherQuota({
     store,

@@ -9,10 +9,12 @@ import {
   type Clock,
   createLogger,
   createMetrics,
+  exitAtOnce,
   type Logger,
   registerInstallation,
   type Service,
   systemClock,
+  version,
 } from '@posthorn/runtime';
 import { createSecretBox, type SecretBox } from '@posthorn/signing';
 import { connectRedis, openStore } from '@posthorn/store';
@@ -45,9 +47,9 @@ export function buildWorker(
   clock: Clock = systemClock,
   timings: Partial<WorkerTimings> = {},
 ): App {
-  const base = buildBase(settings, clock);
-  const { logger, storage, store, registry, onError } = base;
   const workerId = randomUUID();
+  const base = buildBase(settings, clock, workerId);
+  const { logger, storage, store, registry, onError } = base;
   const secretBox = createSecretBox(settings.SECRET_ENCRYPTION_KEY);
   const giveUp = new AbortController();
   const outbound = createOutbound({
@@ -74,6 +76,7 @@ export function buildWorker(
     secretBox,
     holder: workerId,
     releasePerSecond: settings.RELEASE_RATE,
+    rollbackWindowMs: settings.ROLLBACK_WINDOW,
     jobExpectedAfterMs: timings.jobExpectedAfterMs,
   });
   const http = buildHttp(settings, registry, storage.checkReady, logger);
@@ -107,7 +110,7 @@ export function buildWorker(
 }
 
 /** Builds what all parts of the worker share: log, metrics, and the connections to Redis. */
-function buildBase(settings: WorkerSettings, clock: Clock) {
+function buildBase(settings: WorkerSettings, clock: Clock, workerId: string) {
   const logger = createLogger({ app: 'worker', level: settings.LOG_LEVEL });
   if (settings.ALLOWED_PRIVATE_NETWORKS.length > 0) {
     logger.warn('ALLOWED_PRIVATE_NETWORKS is set: the address guard lets those networks through. Not for production.');
@@ -115,6 +118,8 @@ function buildBase(settings: WorkerSettings, clock: Clock) {
   const storage = openStore(settings, {
     onError: (err) => logger.warn({ err }, 'redis.failed'),
     onWarning: (text) => logger.warn(text),
+    identity: { id: workerId, app: 'worker', version },
+    onMismatch: (error) => exitAtOnce(logger, error),
   });
   const { store, partitionPrefixes, onError } = storage;
   const queueRedis = connectRedis(settings);

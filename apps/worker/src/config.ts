@@ -87,6 +87,12 @@ export const workerSettings = z
       '`off`',
       '`on` or `off`: whether receivers get the header `traceparent` of deliveries whose event has a trace',
     ),
+    ROLLBACK_WINDOW: setting(
+      durationMs.default(86_400_000),
+      'Processes',
+      '`1d`',
+      'how long after an [upgrade](upgrades.md) the data stay readable by the release before',
+    ),
     ALLOWED_PRIVATE_NETWORKS: setting(
       parsedBy(parseNetworks, 'must be networks in CIDR form separated by commas').default([]),
       'Addresses',

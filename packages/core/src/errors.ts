@@ -60,9 +60,15 @@ export class AppError extends Error {
   }
 }
 
-/** Why a process can't start, with a message for the person who starts it. */
+/** Why a process can't start, or go on, with a message for the person who starts it, and the exit code of the process. */
 export class StartError extends Error {
   override name = 'StartError';
+  readonly exitCode: number;
+
+  constructor(message: string, exitCode = 1) {
+    super(message);
+    this.exitCode = exitCode;
+  }
 }
 
 /**

@@ -1,14 +1,26 @@
 /** Opens what the functions of this package work with: the store, and the producer of the queue. */
+import type { StartError } from '@posthorn/core';
 import { createProducer, FIRST_JOB_LUA } from '@posthorn/queue';
-import { aliveWorkers, openStore, readServerState, readBacklog as readStored } from '@posthorn/store';
+import {
+  aliveWorkers,
+  openStore,
+  type ProcessIdentity,
+  readServerState,
+  readBacklog as readStored,
+} from '@posthorn/store';
 import type { DispatchContext, StoreAndQueue } from './context.ts';
 
 /** A caller waits for the response: a command fails if Redis does not reply in this time. */
 const FAIL_FAST_AFTER_MS = 5_000;
 
-/** Opens the storage of an app that serves callers. Nothing is sent to Redis before `storage` starts. */
-export function openStorage(settings: Parameters<typeof openStore>[0], logger: DispatchContext['logger']) {
+/** Opens the storage of an app that serves callers. Nothing is sent to Redis before `storage` starts. `onMismatch`: see `openStore`. */
+export function openStorage(
+  settings: Parameters<typeof openStore>[0],
+  logger: DispatchContext['logger'],
+  options: { identity: ProcessIdentity; onMismatch: (error: StartError) => void },
+) {
   const storage = openStore(settings, {
+    ...options,
     failFastAfterMs: FAIL_FAST_AFTER_MS,
     onError: (err) => logger.warn({ err }, 'redis.failed'),
     onWarning: (text) => logger.warn({}, text),

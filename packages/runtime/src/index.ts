@@ -3,7 +3,7 @@ export { type Clock, systemClock } from './clock.ts';
 export { createLogger, type Logger } from './logger.ts';
 export { createMetrics, registerInstallation } from './metrics.ts';
 export { createRepeating } from './repeating.ts';
-export { type App, runApp, type Service, stopServices } from './service.ts';
+export { type App, exitAtOnce, runApp, type Service, stopServices } from './service.ts';
 export {
   checkShared,
   documentedSettings,

@@ -29,7 +29,8 @@ export interface App<Http extends Service = Service> {
 
 /**
  * Runs an app until SIGTERM, SIGINT or the end of its supervisor, then stops it and exits. The exit code is 0 if all work was finished,
- * and 1 if the app could not start, had an unexpected error, or did not stop within `graceMs`. A second signal exits at once.
+ * that of a `StartError`, and 1 if the app could not start for another reason, had an unexpected error, or did not stop within `graceMs`. A second
+ * signal exits at once.
  */
 export async function runApp(build: () => App | Promise<App>): Promise<void> {
   let app: App;
@@ -38,7 +39,7 @@ export async function runApp(build: () => App | Promise<App>): Promise<void> {
   } catch (error) {
     const text = error instanceof StartError ? error.message : error instanceof Error ? error.stack : String(error);
     process.stderr.write(`${text}\n`);
-    process.exit(1);
+    process.exit(exitCodeOf(error));
   }
   const { http, services, logger } = app;
   const started: Service[] = [];
@@ -72,8 +73,20 @@ export async function runApp(build: () => App | Promise<App>): Promise<void> {
     if (stopping) return;
     if (err instanceof StartError) process.stderr.write(`${err.message}\n`);
     else logger.fatal({ err }, 'process.start_failed');
-    await stop({ reason: 'start failed' }, 1);
+    await stop({ reason: 'start failed' }, exitCodeOf(err));
   }
+}
+
+function exitCodeOf(error: unknown): number {
+  return error instanceof StartError ? error.exitCode : 1;
+}
+
+/**
+ * Ends the process at once, as a crash does: for one that must not touch the stored data any more. What it was doing is repeated by others.
+ */
+export function exitAtOnce(logger: Logger, err: StartError): void {
+  logger.fatal({ err }, 'process.must_not_continue');
+  logger.flush(() => process.exit(exitCodeOf(err)));
 }
 
 /** Starts a service. Retries while Redis is unavailable: it may fail again after storage has opened. */

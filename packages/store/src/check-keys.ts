@@ -43,8 +43,11 @@ function fixedKeys(store: Store): [key: string, type: string][] {
   ];
 }
 
-/** Throws `StartError` naming a key that exists with another type than Posthorn's: every command on it would fail. */
-export async function checkKeys(store: Store): Promise<void> {
+/**
+ * Throws `StartError` naming a key that exists with another type than Posthorn's: every command on it would fail. Returns whether none of
+ * these keys exists.
+ */
+export async function checkKeys(store: Store): Promise<{ isEmpty: boolean }> {
   const expected = fixedKeys(store);
   const types = await Promise.all(expected.map(([key]) => store.redis.type(key)));
   for (const [i, [key, type]] of expected.entries()) {
@@ -55,4 +58,5 @@ export async function checkKeys(store: Store): Promise<void> {
         `Choose another KEY_PREFIX, or remove the key if nobody needs it (redis-cli DEL '${key}').`,
     );
   }
+  return { isEmpty: types.every((type) => type === 'none') };
 }

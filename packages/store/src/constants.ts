@@ -20,6 +20,7 @@ import {
   TEST_EVENT_TYPE,
   type Verdict,
 } from '@posthorn/core';
+import { FIRST_FORMAT } from './formats.ts';
 import * as keys from './keys.ts';
 
 /** The status that a subscription's key has between its deletion and the end of its last delivery. */
@@ -160,4 +161,5 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   PARK_NEW_FROM: String(PARK_NEW_FROM),
   MAX_PROMOTED: String(MAX_PROMOTED),
   MAX_EVENT_AT_ONCE: String(MAX_EVENT_AT_ONCE),
+  FIRST_FORMAT: String(FIRST_FORMAT),
 };

@@ -1,10 +1,9 @@
-/** How events are stored: packed where every process can read that, and as before where not. */
+/** How events are stored: packed. */
 import { describe, expect, it } from '@jest/globals';
 import { eventRef } from '@posthorn/core';
-import { testPrefix, testRedisUrl } from '@posthorn/testing';
 import { decodeEvent, encodeEvent, prefixOfEvent } from './events.ts';
-import { connectRedis, findEvents, loadEvent, openStore, type Store, storeEvent } from './index.ts';
-import { eventKey, installationKey } from './keys.ts';
+import { findEvents, loadEvent, type Store, storeEvent } from './index.ts';
+import { eventKey } from './keys.ts';
 import { event, store, time } from './test-deliveries.ts';
 
 const dataJson =
@@ -65,35 +64,5 @@ describe('the trace of an event', () => {
       expect(Number.parseInt(fields[2]!, 36)).toBe(Number.parseInt(known[2]!, 36));
       expect(fields.toSpliced(2, 1)).toEqual(known.toSpliced(2, 1));
     }
-  });
-});
-
-describe('an installation', () => {
-  const open = async (prefix: string) => {
-    const opened = openStore(
-      { REDIS_URL: testRedisUrl(), KEY_PREFIX: prefix, PARTITIONS: 1, RETENTION: 86_400_000 },
-      { onError: () => undefined },
-    );
-    await opened.start();
-    return opened;
-  };
-  it('that began with an earlier version stores events as that version does, until an operator allows more', async () => {
-    const prefix = testPrefix();
-    const redis = connectRedis({ REDIS_URL: testRedisUrl() });
-    await redis.hset(installationKey(prefix), 'partitions', 1);
-    const before = await open(prefix);
-    const stored = someEvent();
-    await storeEvent(before.store, stored);
-    expect(await textOf(before.store, stored)).toBe(encodeEvent(stored));
-    await redis.hset(installationKey(prefix), 'record_format', 2);
-    const after = await open(prefix);
-    const later = someEvent();
-    await storeEvent(after.store, later);
-    expect(await textOf(after.store, later)).toBe(encodeEvent(later, true));
-    // Processes that have not been restarted read it too.
-    expect(await loadEvent(before.store, later.ref)).toEqual(later);
-    for (const opened of [before, after]) await opened.stop();
-    for (const key of await redis.keys(`${prefix}:*`)) await redis.del(key);
-    redis.disconnect();
   });
 });

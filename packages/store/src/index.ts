@@ -18,6 +18,7 @@ export {
   type StoredEvent,
 } from './events.ts';
 export { readCase, type StoredCase } from './explain.ts';
+export type { FormatRange } from './formats.ts';
 export * from './health.ts';
 export * from './jobs.ts';
 export { type Duty, type Lane, partitionPrefix } from './keys.ts';
@@ -28,6 +29,7 @@ export { type CreatedDelivery, createDeliveries, storeEvent } from './new-delive
 export * from './notices.ts';
 export { BadCursor, type Page } from './page.ts';
 export * from './publisher-usage.ts';
+export { advanceFormat, type FormatState, readFormat } from './raise-format.ts';
 export * from './reached-sites.ts';
 export * from './replay-batches.ts';
 export * from './replay-count.ts';
@@ -53,6 +55,7 @@ export {
   readRules,
   type Store,
 } from './store.ts';
+export type { ProcessIdentity, StoredFormat } from './stored-format.ts';
 export * from './subscriptions.ts';
 export * from './tail.ts';
 export { makeDueNow } from './try-now.ts';

@@ -66,7 +66,7 @@ export async function storeEvent(
   const result = await runScript(store, 'storeEvent', prefix, {
     eventKey: eventKey(prefix, ref),
     unscopedKey: options.isNewId ? undefined : eventKey(prefix, unscopedRef(event.id)),
-    text: encodeEvent(stored, store.isCompact),
+    text: encodeEvent(stored, true),
     // What matched nobody has no delivery that could fail.
     expiresAtMs: acceptedAtMs + (subscriptionIds.length === 0 ? store.succeededRetentionMs : store.retentionMs),
     fanningOutKey: deliveries.length < subscriptionIds.length ? fanningOutKey(prefix) : undefined,

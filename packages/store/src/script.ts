@@ -4,6 +4,7 @@
  * In a file of lua/:
  * - Each argument is a local with the name that its declaration gives it.
  * - `for subscriptionId, deliveryId in deliveries do` reads the groups of a rest argument, once.
+ * - `storedFormat` is the stored format to write (formats.ts), as a number; only files that name it are sent it.
  * - `call` is `redis.call`; `prefix` is the partition's prefix, the one declared key.
  * - A word in capitals is a constant of constants.ts. Its value is written in its place, so it costs nothing at run time.
  * - `--@include name` puts lua/lib/name.lua in its place, once. Comments have lines of their own.
@@ -62,7 +63,12 @@ export function composeScript(name: string, script: AnyScript, parts: Readonly<R
     /'[^'\n]*'|\b[A-Z][A-Z_]+\b/g,
     (word) => CONSTANTS[word] ?? word,
   );
-  return preambleOf(script) + body;
+  return preambleOf(script, takesFormat(body)) + body;
+}
+
+/** Whether a script, or what it includes, names `storedFormat`: then that is its first argument. */
+export function takesFormat(lua: string): boolean {
+  return /\bstoredFormat\b/.test(lua);
 }
 
 function readLua(path: string, included: Set<string>, parts: Readonly<Record<string, string>>): string {
@@ -74,18 +80,20 @@ function readLua(path: string, included: Set<string>, parts: Readonly<Record<str
 }
 
 /** Binds the names of the arguments. */
-function preambleOf({ single, rest }: AnyScript): string {
+function preambleOf({ single, rest }: AnyScript, takesFormat: boolean): string {
   // A local table is faster to read than a global one.
   const lines = ['local call, prefix, argv = redis.call, KEYS[1], ARGV'];
+  const first = takesFormat ? 2 : 1;
+  if (takesFormat) lines.push('local storedFormat = tonumber(argv[1])');
   for (const [i, { name, kind }] of single.entries()) {
-    const value = `argv[${i + 1}]`;
+    const value = `argv[${i + first}]`;
     lines.push(
       `local ${name} = ${kind === ':number' ? `tonumber(${value})` : kind === ':flag' ? `${value} == '1'` : value}`,
     );
   }
   if (rest) {
     const values = rest.group.map((_, i) => `argv[at + ${i + 1 - rest.group.length}]`).join(', ');
-    lines.push(`local at = ${single.length}`);
+    lines.push(`local at = ${single.length + first - 1}`);
     lines.push(`local function ${rest.name}() at = at + ${rest.group.length} return ${values} end`);
   }
   return `${lines.join('\n')}\n`;

@@ -5,7 +5,9 @@
 import { ERASURE_STATUSES, type EventRef, REPLAY_STATUSES } from '@posthorn/core';
 import type { Cluster, Redis } from 'ioredis';
 import { HELD_NOW } from './constants.ts';
-import { composeScript, encodeArguments, type Script, script, type Values } from './script.ts';
+import { FIRST_FORMAT } from './formats.ts';
+import { composeScript, encodeArguments, type Script, script, takesFormat, type Values } from './script.ts';
+import type { StoredFormat } from './stored-format.ts';
 
 /** `pending`: its first job is in the queue, if the store was opened with one; `alreadyQueued`: it is parked, or has had its first job; `none`: the subscription is gone. */
 const CREATED_STATES = ['pending', 'held', 'alreadyQueued', 'none'] as const;
@@ -236,6 +238,25 @@ export const scripts = {
     return { lookedAt: lookedAt ?? 0, removed: removed ?? 0 };
   }),
   lease: script('key holder lifeMs', isOne),
+  joinInstallation: script('id? state isEmpty:flag partitions oldest:number newest:number version', (reply) => {
+    const [format, raisedBy, oldestStored, partitions] = list(reply).map(String);
+    return {
+      format: Number(format),
+      raisedBy: raisedBy || undefined,
+      oldestStored: Number(oldestStored),
+      partitions: Number(partitions),
+    };
+  }),
+  readInstallation: script('', (reply) => {
+    const [nowMs, format, oldestStored, fields] = list(reply);
+    return {
+      nowMs: Number(nowMs),
+      format: Number(format),
+      oldestStored: Number(oldestStored),
+      fields: new Map(records(fields, 2).map(([field = '', value = '']) => [field, value])),
+    };
+  }),
+  raiseFormat: script('from:number registrations version', isOne),
 };
 
 type Scripts = typeof scripts;
@@ -250,28 +271,37 @@ export function fieldList(
 }
 
 const texts = new Map<string, string>();
+/** The scripts of each connection that are sent the stored format. */
+const withFormat = new WeakMap<Redis | Cluster, Set<string>>();
 
 /** Gives a connection one command for each script. `firstJobLua` replaces lua/lib/first-job.lua. Throws where a script's file is missing. */
 export function defineScripts(redis: Redis | Cluster, firstJobLua?: string): void {
   const parts = firstJobLua === undefined ? {} : { 'first-job': firstJobLua };
+  const taking = new Set<string>();
+  withFormat.set(redis, taking);
   for (const [name, script] of Object.entries(scripts)) {
     const id = `${name} ${firstJobLua ?? ''}`;
     const lua = texts.get(id) ?? composeScript(name, script, parts);
     texts.set(id, lua);
+    if (takesFormat(lua)) taking.add(name);
     redis.defineCommand(commandName(name), { lua, numberOfKeys: 1 });
   }
 }
 
-/** Runs a script on the partition whose keys begin with `prefix`. */
+/** Runs a script on the partition whose keys begin with `prefix`. Rejects with `StartError` if this process can't read what is stored any more. */
 export async function runScript<N extends ScriptName>(
-  store: { redis: Redis | Cluster },
+  store: { redis: Redis | Cluster; format?: StoredFormat },
   name: N,
   prefix: string,
   values: Values<Scripts[N]['declaration']>,
 ): Promise<ScriptResult<N>> {
   const script: Script<Scripts[N]['declaration'], unknown> = scripts[name];
   const commands = store.redis as unknown as Record<string, (...args: (string | number)[]) => Promise<unknown>>;
-  const reply = await commands[commandName(name)]!(prefix, ...encodeArguments(script, values));
+  const unconfirmed = store.format?.confirm();
+  if (unconfirmed) await unconfirmed;
+  const args = encodeArguments(script, values);
+  if (withFormat.get(store.redis)?.has(name)) args.unshift(store.format?.current() ?? FIRST_FORMAT);
+  const reply = await commands[commandName(name)]!(prefix, ...args);
   return script.decode(reply) as ScriptResult<N>;
 }
 

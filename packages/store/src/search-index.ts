@@ -168,10 +168,13 @@ export function hasOwnTerm({ event, erasedAtMs }: StoredEvent, terms: readonly S
 
 /** Says to the console whether ingest indexes events (`EVENT_SEARCH`). */
 export async function announceSearch(store: Store, isOn: boolean): Promise<void> {
-  await store.redis.hset(installationKey(store.prefix), 'event_search', isOn ? 'on' : 'off');
+  await store.redis.hset(installationKey(store.prefix), 'indexes_events', isOn ? 'on' : 'off');
 }
 
 /** Whether new events are indexed, as far as ingest has said. */
 export async function isSearchOn(store: Store): Promise<boolean> {
-  return (await store.redis.hget(installationKey(store.prefix), 'event_search')) === 'on';
+  const key = installationKey(store.prefix);
+  // Release 0.1.0 writes `event_search`.
+  const [said, saidBefore] = await store.redis.hmget(key, 'indexes_events', 'event_search');
+  return (said ?? saidBefore) === 'on';
 }

@@ -274,9 +274,13 @@ export async function deregisterWorker(store: Store, id: string): Promise<void> 
 }
 
 /** The workers that are alive. */
-export async function aliveWorkers(store: Store, nowMs: number): Promise<(WorkerState & { seenAtMs: number })[]> {
+export async function aliveWorkers(
+  store: Store,
+  nowMs: number,
+  withinMs = ALIVE_MS,
+): Promise<(WorkerState & { seenAtMs: number })[]> {
   const prefix = partitionPrefix(store, 0);
-  const flat = await store.redis.zrangebyscore(workersSeenKey(prefix), nowMs - ALIVE_MS, '+inf', 'WITHSCORES');
+  const flat = await store.redis.zrangebyscore(workersSeenKey(prefix), nowMs - withinMs, '+inf', 'WITHSCORES');
   if (flat.length === 0) return [];
   const seen = pairs(flat);
   const texts = await store.redis.hmget(workersKey(prefix), ...seen.map(([id]) => id));

@@ -11,6 +11,7 @@ describe('storage failures', () => {
     new ReplyError('UNBLOCKED force unblock from blocking operation'),
     new ReplyError('EXECABORT Transaction discarded because of previous errors.'),
     new ReplyError('ERR max number of clients reached'),
+    new ReplyError("ERR The user executing the script can't run this command or subcommand script"),
     new Error('Connection is closed.'),
     new Error('Command timed out'),
     Object.assign(new Error('Command aborted due to connection close'), { name: 'AbortError' }),

@@ -3,7 +3,8 @@ import { StorageUnavailable } from '@posthorn/core';
 import type { Cluster, Command, Redis } from 'ioredis';
 
 /** Replies of Redis to a command that is itself wrong. Every other error reply is about the server's state, which passes. */
-const WRONG_COMMAND = /^-?(ERR (?!max number of clients)|WRONGTYPE|CROSSSLOT)/;
+const WRONG_COMMAND =
+  /^-?(ERR (?!max number of clients|The user executing the script can't run|ACL failure in script)|WRONGTYPE|CROSSSLOT)/;
 /** Messages of the Redis client when it gives up on a command: it has no error classes for most of them. */
 const CLIENT_GAVE_UP =
   /^(Connection is closed|Command aborted due to connection close|Stream isn't writeable|Command timed out|Socket timeout|All sentinels|None of startup nodes|Node is disconnected|Cluster is (disconnect|ended)|Cluster isn't ready|Too many Cluster redirections|Unknown RESP type)/;

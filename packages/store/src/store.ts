@@ -5,6 +5,7 @@ import { Cluster, Redis } from 'ioredis';
 import { checkKeys } from './check-keys.ts';
 import { checkServer } from './check-server.ts';
 import { failFast } from './fail-fast.ts';
+import { type FormatRange, READABLE } from './formats.ts';
 import { joinWrites } from './join-writes.ts';
 import { allPrefixes, installationKey } from './keys.ts';
 import { createOutageReport } from './outage-report.ts';
@@ -12,9 +13,12 @@ import { defineScripts } from './scripts.ts';
 import { sentinelConnector } from './sentinel-connector.ts';
 import { settleConnect } from './settle-connect.ts';
 import { typeErrors } from './storage-errors.ts';
+import { createStoredFormat, type ProcessIdentity, type StoredFormat } from './stored-format.ts';
 
 /** Pause between two attempts to open the store while Redis is unavailable. */
 const START_RETRY_MS = 500;
+/** A process that can't deregister in this time stops without. */
+const LEAVE_TIMEOUT_MS = 1_000;
 
 export interface RedisSettings {
   REDIS_URL: string;
@@ -42,8 +46,8 @@ export interface Store {
   retentionMs: number;
   /** How long what has succeeded is kept: at most `retentionMs`. */
   succeededRetentionMs: number;
-  /** Whether new records are compact: no process of the installation is of a version that can't read them. */
-  isCompact: boolean;
+  /** The format in which this process writes. */
+  format: StoredFormat;
 }
 
 /**
@@ -141,15 +145,23 @@ export function openStore(
     firstJobLua?: string;
     /** Is awaited before the store opens, once Redis can be used. */
     beforeOpen?: () => Promise<void>;
+    /** The process that opens it; undefined for tools and tests, which are not registered. */
+    identity?: ProcessIdentity;
+    /** Gets the reason when this process can't read what is stored any more. It must stop at once, without further commands. */
+    onMismatch?: (error: StartError) => void;
+    /** For tests: what this process reads. */
+    formats?: FormatRange;
   },
 ) {
   const { KEY_PREFIX: prefix, PARTITIONS: partitions, RETENTION: retentionMs } = settings;
   const succeededRetentionMs = Math.min(settings.RETENTION_SUCCEEDED ?? retentionMs, retentionMs);
   const redis = connectRedis(settings, { ...options, joinWrites: true });
   defineScripts(redis, options.firstJobLua);
+  const { identity, formats = READABLE, onMismatch = () => undefined } = options;
+  const stored = createStoredFormat({ redis, prefix, partitions }, formats, identity, onMismatch);
   const spansPartitions = partitions > 1 && !(redis instanceof Cluster);
   const lives = { retentionMs, succeededRetentionMs };
-  const store: Store = { redis, prefix, partitions, spansPartitions, ...lives, isCompact: false };
+  const store: Store = { redis, prefix, partitions, spansPartitions, ...lives, format: stored.format };
   let state: 'waiting' | 'open' | 'stopped' = 'waiting';
   const reportOutage = createOutageReport(settings, (text) => {
     if (state === 'waiting') options.onWarning?.(text);
@@ -174,16 +186,17 @@ export function openStore(
     /** Rejects unless the store is open and Redis accepts writes. */
     async checkReady(): Promise<void> {
       if (state !== 'open') throw new StorageUnavailable('Redis has not been reached since the start of this process.');
-      await redis.hset(installationKey(prefix), 'checked_at', Date.now());
+      await redis.hset(installationKey(prefix), 'ready_at', Date.now());
     },
     /** Resolves once the store is open or stopped. Throws `StartError` where it must not be opened. */
     async start(): Promise<void> {
       while (state === 'waiting') {
         try {
-          const warnings = await joinInstallation(store);
+          const warnings = await joinInstallation(store, stored.join);
           await options.beforeOpen?.();
           if (state !== 'waiting') return;
           state = 'open';
+          void stored.keepUp(options.onError);
           for (const warning of warnings) options.onWarning?.(warning);
         } catch (error) {
           if (state !== 'waiting') return;
@@ -195,33 +208,24 @@ export function openStore(
     },
     async stop(): Promise<void> {
       state = 'stopped';
+      if (redis.status === 'ready')
+        await Promise.race([stored.leave(), wait(LEAVE_TIMEOUT_MS, undefined, { ref: false })]);
       redis.disconnect();
     },
   };
 }
 
 /**
- * The format of an installation whose records are compact (decision 47). One that began with an earlier version has no format, since processes of
- * that version may still run; an operator sets it after the upgrade (docs/redis.md).
+ * Checks the server and the keys, and that this process agrees with the installation on the stored format and on the number of partitions, which
+ * decides where each key is stored and can't change while there are keys. The first process to start sets it. Returns warnings; throws
+ * `StartError`.
  */
-const COMPACT_FORMAT = '2';
-
-/**
- * Checks the server and the keys, and that this process agrees with the installation on the number of partitions, which decides where
- * each key is stored and can't change while there are keys. The first process to start sets it. Returns warnings; throws `StartError`.
- */
-async function joinInstallation(store: Store): Promise<string[]> {
+async function joinInstallation(store: Store, join: (isEmpty: boolean) => Promise<number>): Promise<string[]> {
   const { redis, prefix, partitions } = store;
   // First, since it waits for the connection: a Cluster client knows none of its servers before.
-  await checkKeys(store);
+  const { isEmpty } = await checkKeys(store);
   const warnings = await checkServer(redis);
-  const key = installationKey(prefix);
-  // Two processes may both find nothing; then both write the same.
-  if ((await redis.hlen(key)) === 0) await redis.hsetnx(key, 'record_format', COMPACT_FORMAT);
-  await redis.hsetnx(key, 'partitions', partitions);
-  const [agreedText, format] = await redis.hmget(key, 'partitions', 'record_format');
-  const agreed = Number(agreedText);
-  store.isCompact = format === COMPACT_FORMAT;
+  const agreed = await join(isEmpty);
   if (agreed !== partitions) {
     throw new StartError(
       `PARTITIONS is ${partitions}, but the data under KEY_PREFIX "${prefix}" was written with ${agreed}. ` +
@@ -250,11 +254,13 @@ export async function announceRules(store: Store, rules: Rules): Promise<void> {
 
 /** The workers' rules; those of the specification (section 8) until a worker has stored its own. */
 export async function readRules(store: Store): Promise<Rules> {
-  const {
-    max_attempts: maxAttempts,
-    pause_after: pauseAfter,
-    attempt_timeout: timeout,
-  } = await store.redis.hgetall(installationKey(store.prefix));
+  const key = installationKey(store.prefix);
+  const [maxAttempts, pauseAfter, timeout] = await store.redis.hmget(
+    key,
+    'max_attempts',
+    'pause_after',
+    'attempt_timeout',
+  );
   return {
     maxAttempts: Number(maxAttempts ?? DEFAULT_MAX_ATTEMPTS),
     pauseAfter: Number(pauseAfter ?? DEFAULT_PAUSE_AFTER),

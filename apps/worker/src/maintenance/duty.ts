@@ -27,6 +27,8 @@ export interface DutyContext {
   secretBox: Pick<SecretBox, 'open'>;
   /** Held deliveries released per second to one address. */
   releasePerSecond: number;
+  /** For how long after an upgrade the data stay readable by the release before. */
+  rollbackWindowMs: number;
   /** A delivery this old must have its job: the process that was about to add it has done so, or died. */
   jobExpectedAfterMs?: number | undefined;
 }

@@ -63,7 +63,7 @@ beforeEach(async () => {
   clock = fakeClock(Date.now());
   producer = createProducer({ redis: store.redis, partitionPrefixes: opened.partitionPrefixes, onError });
   await producer.ready();
-  context = { store, producer, clock, logger, secretBox: box, releasePerSecond: 50 };
+  context = { store, producer, clock, logger, secretBox: box, releasePerSecond: 50, rollbackWindowMs: 0 };
   close = async () => {
     const keys = await store.redis.keys(`${store.prefix}:*`);
     if (keys.length > 0) await store.redis.del(keys);

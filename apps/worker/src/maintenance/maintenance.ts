@@ -10,6 +10,7 @@ import { eraseEvents } from './erase-events.ts';
 import { expireHeld } from './expire-held.ts';
 import { createLease, type Lease } from './lease.ts';
 import { pruneIndexes } from './prune-indexes.ts';
+import { raiseFormat } from './raise-format.ts';
 import { releaseAtRate, releaseParked } from './release-lanes.ts';
 import { rescueLostJobs } from './rescue-lost-jobs.ts';
 import { runReplays } from './run-replays.ts';
@@ -39,6 +40,7 @@ const DUTIES = [
   rescueLostJobs,
   expireHeld,
   pruneIndexes,
+  raiseFormat,
 ];
 
 export const createDuties = (context: DutyContext): Duty[] => DUTIES.map((create) => create(context));

@@ -1,0 +1,20 @@
+-- Registers a process in the record of the installation, and creates the record if this is the first process of all; then the format is
+-- the newest. The key is the record itself. A process that can't read what is stored does not register.
+-- Returns the format, who raised it, the oldest stored format, and the number of partitions. Works while Redis is full, once the record exists.
+--@include format-of
+
+if isEmpty and call('EXISTS', prefix) == 0 then
+  call('HSET', prefix, 'partitions', partitions, 'oldest_format', newest)
+  setFormat(newest, version)
+end
+if call('HEXISTS', prefix, 'partitions') == 0 then call('HSET', prefix, 'partitions', partitions) end
+local format = formatOf('format')
+local oldestStored = formatOf('oldest_format')
+if id ~= '' and format <= newest and oldestStored >= oldest then
+  local process = cjson.decode(state)
+  process.seenAtMs = redisMs()
+  if redis.pcall('HSET', prefix, 'process:' .. id, cjson.encode(process)) == 1 then
+    call('HINCRBY', prefix, 'registrations', 1)
+  end
+end
+return {format, call('HGET', prefix, 'raised_by') or '', oldestStored, call('HGET', prefix, 'partition_count') or call('HGET', prefix, 'partitions')}

@@ -1,0 +1,18 @@
+-- A format in the record of the installation; release 0.1.0 has stored none.
+local function formatOf(field)
+  return tonumber(call('HGET', prefix, field) or FIRST_FORMAT)
+end
+
+local function redisMs()
+  local time = call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+-- Puts a format in force. Release 0.1.0 knows no formats, but compares `partitions` with its setting: from the second format on, it finds
+-- no number there and refuses to start.
+local function setFormat(format, release)
+  call('HSET', prefix, 'format', format, 'raised_by', release)
+  if format == FIRST_FORMAT or call('HEXISTS', prefix, 'partition_count') == 1 then return end
+  call('HSET', prefix, 'partition_count', call('HGET', prefix, 'partitions'))
+  call('HSET', prefix, 'partitions', 'see docs/upgrades.md: this data needs a later release')
+end

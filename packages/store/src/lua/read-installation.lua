@@ -1,0 +1,4 @@
+-- Returns the time of Redis and all fields of the record of the installation. The key is the record itself.
+--@include format-of
+
+return {redisMs(), formatOf('format'), formatOf('oldest_format'), call('HGETALL', prefix)}
