@@ -66,7 +66,7 @@ describe('posthorn listen', () => {
     await local.received(1, ({ headers }) => headers['service-event-id'] === 'last');
     const ids = local.requests.map(({ headers }) => headers['service-event-id']);
     expect(ids.filter((id) => !String(id).startsWith('evt_'))).toEqual(['of-sandbox', 'last']);
-    expect(local.requests.every((request) => check(request, secret))).toBe(true);
+    for (const request of local.requests) expect(await check(request, secret)).toBe(true);
     expect(cli.errors()).toContain('Signed with your secret.');
     expect(cli.errors() + cli.out()).not.toContain(secret);
   });
