@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { deliveriesWith, eventually, isDelivery, type Receiver } from '@posthorn/testing';
+import { root } from '../scripts/folder.ts';
 import { ownReceiver, ownWorld } from './own.ts';
 import { runPosthorn } from './run-posthorn.ts';
 import { OPERATOR_TOKEN, sampleEvent, type World } from './world.ts';
@@ -33,6 +34,15 @@ describe('posthorn', () => {
     expect(out).toMatch(/^next step +Change its environment/m);
     expect(out).toContain(`${to.url} (active)`);
     expect(await json('why', event.id, id)).toMatchObject({ reason: 'other_environment' });
+  });
+
+  it('ends without an error when nobody reads its output any more', () => {
+    const command = `${process.execPath} ${join(root, 'apps/cli/src/main.ts')} completion bash`;
+    const { status, stderr } = spawnSync('bash', ['-c', `exec 3> >(true); wait $!; ${command} >&3`], {
+      encoding: 'utf8',
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    expect([status, stderr]).toEqual([0, '']);
   });
 
   it('finds events by session, reference or user', async () => {

@@ -42,6 +42,11 @@ addTailCommand(program, client, print);
 addListenCommand(program, client, print);
 addCompletionCommand(program);
 
+// Whoever read the output has enough of it, as in `posthorn deliveries | head`.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+  process.exit(0);
+});
 try {
   await program.parseAsync();
 } catch (error) {
