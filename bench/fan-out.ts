@@ -1,23 +1,43 @@
 /**
- * Fan-out of one event: time until the publisher gets its response, and until the last delivery arrives, beside the plain system; and what other
- * publishers notice of large ones.
+ * Fan-out of one event: time until the publisher gets its response, and until the last delivery arrives, beside the plain system and beside the
+ * same requests with nothing else; and what other publishers notice of large ones.
  */
 
+import { createSender, parseNetworks } from '@posthorn/sender';
 import { measureFanOut, measureLatency } from './compare.ts';
-import { type Bench, percentile } from './harness.ts';
-import { type System, startPlain, startPosthorn } from './systems.ts';
+import { type Bench, event400, inParallel, percentile } from './harness.ts';
+import { ID_IN_REFERENCE, type System, startPlain, startPosthorn } from './systems.ts';
 
 /** Pause between two large events of the disturbing publisher. */
 const DISTURB_EVERY_MS = 1_000;
+/** As many as a worker has slots. */
+const MAX_IN_FLIGHT = 100;
 
 export async function benchFanOut(bench: Bench, sizes: readonly number[], rounds: number) {
   const results = [];
   for (const size of sizes) {
+    const requests = await measureRequests(bench, size, rounds);
     const plain = await measured(await startPlain(bench, 'plain', size), rounds);
     const posthorn = await measured(await startPosthorn(bench, 'Posthorn', size), rounds);
-    results.push({ size, plain, posthorn });
+    results.push({ size, requests, plain, posthorn });
   }
   return results;
+}
+
+/** No system can be faster: this process sends the requests at once, over open connections, and stores nothing. */
+async function measureRequests(bench: Bench, size: number, rounds: number) {
+  const receiver = await bench.start('bench/processes/arrivals.ts', { PATTERN: ID_IN_REFERENCE });
+  const sender = createSender({ allowedNetworks: parseNetworks('127.0.0.0/8'), timeoutMs: 60_000, userAgent: 'bench' });
+  const event = event400('session.created');
+  const headers = { 'content-type': 'application/json' };
+  const publishToAll = async (id: string) => {
+    const body = JSON.stringify({ ...event, data: { ...event.data, reference: id } });
+    await inParallel(size, MAX_IN_FLIGHT, (i) => sender.send({ url: `${receiver.url}/${i}`, headers, body }));
+  };
+  const figures = await measureFanOut({ name: 'the requests alone', publishToAll, fanOut: size, receiver }, rounds);
+  sender.close();
+  await receiver.stop();
+  return figures;
 }
 
 async function measured(system: System, rounds: number) {

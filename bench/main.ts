@@ -123,8 +123,9 @@ if (wants('fan-out')) {
   results.fanOut = fanOut;
   console.log('Fan-out of one event, ms (median): until all have it, and until the publisher has its response');
   console.table(
-    fanOut.map(({ size: addresses, plain, posthorn }) => ({
+    fanOut.map(({ size: addresses, requests, plain, posthorn }) => ({
       addresses,
+      'the requests alone': round(requests.fanOutMs),
       'plain: all have it': round(plain.fanOutMs),
       'Posthorn: all have it': round(posthorn.fanOutMs),
       goal: addresses === 100 ? '<= 15' : '',

@@ -12,7 +12,7 @@ import {
 import { type CallTemplate, callTo, type Target } from './targets.ts';
 
 /** Where the events of the built-in systems carry their id, as Posthorn and the plain worker send it. */
-const ID_IN_REFERENCE = '"reference":"(bench-[^"]+)"';
+export const ID_IN_REFERENCE = '"reference":"(bench-[^"]+)"';
 
 export interface System {
   name: string;

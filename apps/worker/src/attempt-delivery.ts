@@ -132,6 +132,7 @@ async function sendAndRecord(
   context.counts.inFlight += 1;
   const result = await context.sender.send({ ...request, admit, excerptBytes: context.excerptBytes });
   context.counts.inFlight -= 1;
+  context.slots.answered(slot);
   if (result.kind === 'not_admitted') return { outcome: 'no_slot' };
   if (result.kind === 'aborted') return { outcome: { kind: 'snoozed', untilMs: clock.now() } };
 

@@ -5,6 +5,8 @@ export interface Slot {
   readonly address: Address;
   readonly acquiredAtMs: number;
   readonly groups: Set<Group>;
+  /** When its outcome was known, and the host and IP that it has left since. */
+  answered?: { atMs: number; groups: readonly Group[] };
 }
 
 export interface Address {

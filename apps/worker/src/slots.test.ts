@@ -145,6 +145,19 @@ describe('slots of one host', () => {
     expect(countOf('tenant-10', { host: 'shared.test', most: 1 })).toBe(1);
     expect(slots.release(taken[1]!, false, 0)).toEqual([{ subscriptionId: 'tenant-11', deliveries: 1 }]);
   });
+  it('are free once an attempt has its outcome; what waits is released when that is recorded', () => {
+    const taken = names('tenant', 11).flatMap((id) =>
+      acquireAll(id, { host: 'shared.test', ip: '192.0.2.1', most: 1 }),
+    );
+    expect(taken).toHaveLength(10);
+    clock.advance(200);
+    slots.answered(taken[0]!);
+    slots.answered(taken[0]!);
+    const [next] = acquireAll('tenant-11', { host: 'shared.test', ip: '192.0.2.1', most: 1 });
+    expect(countOf('tenant-12', { host: 'shared.test', most: 1 })).toBe(0);
+    slots.answered(next!);
+    expect(slots.release(taken[0]!, false, 0)).toEqual([{ subscriptionId: 'tenant-10', deliveries: 1 }]);
+  });
   it('puts an address that still waits at the end of the line when it gives its slot to another one', () => {
     const taken = names('tenant', 12).flatMap((id) => acquireAll(id, { host: 'shared.test', most: 1 }));
     clock.advance(200);
@@ -219,6 +232,17 @@ describe('a job that finds no slot', () => {
     // Its delivery is parked, and has the next slot.
     clock.advance(20);
     expect(slots.release(taken[1]!, false, 0)).toEqual([{ subscriptionId: 'tenant-101', deliveries: 1 }]);
+  });
+  it('gets the slot of an attempt that has its outcome, before that is recorded, and how long recording takes does not make an address slow', async () => {
+    const taken = names('tenant', 70).flatMap((id) => acquireAll(id, { ...shared, most: 1 }));
+    const first = slots.acquireSoon('tenant-100');
+    slots.answered(taken[0]!);
+    expect((await first)!.address.id).toBe('tenant-100');
+    for (const slot of taken) slots.answered(slot);
+    clock.advance(8_000);
+    releaseAll(taken);
+    expect(countOf('tenant-0', { host: 'own.test' })).toBe(10);
+    expect(names('tenant', 70).flatMap((id) => acquireAll(id, { ...shared, most: 1 })).length).toBeGreaterThan(50);
   });
   it('does not wait if too many do', async () => {
     names('tenant', 70).map((id) => acquireAll(id, { ...shared, most: 1 }));

@@ -105,6 +105,16 @@ export class Slots {
     return this.#enter(slot, group);
   }
 
+  /** The attempt has its outcome, which is to be recorded: its host and its IP are free for others. */
+  answered(slot: Slot): void {
+    slot.answered ??= {
+      atMs: this.#now(),
+      groups: hostAndIpOf(slot.address).filter((group) => slot.groups.has(group)),
+    };
+    for (const group of slot.answered.groups) leave(slot, group);
+    this.#endShortWaits();
+  }
+
   /**
    * Ends the attempt: it failed, or it did not, or (undefined) it was not made. `parked`: how many deliveries of its address are parked.
    * Returns the addresses whose parked deliveries may acquire slots now.
@@ -113,8 +123,8 @@ export class Slots {
     const { address } = slot;
     if (!address.inFlight.delete(slot)) return [];
     if (address.inFlight.size === 0) this.#busy.delete(address);
-    const groups = [...slot.groups];
-    for (const group of groups) leave(slot, group);
+    const groups = [...slot.groups, ...(slot.answered?.groups ?? [])];
+    for (const group of slot.groups) leave(slot, group);
     if (failed !== undefined) this.#learn(slot, failed, groups);
     this.#endShortWaits();
     const woken = new Set(groups.flatMap((group) => this.#wakeWaiting(group)));
@@ -138,8 +148,8 @@ export class Slots {
   }
 
   /** Updates the moving means after an attempt. */
-  #learn({ address, acquiredAtMs }: Slot, failed: boolean, groups: readonly Group[]): void {
-    const tookMs = this.#now() - acquiredAtMs;
+  #learn({ address, acquiredAtMs, answered }: Slot, failed: boolean, groups: readonly Group[]): void {
+    const tookMs = (answered?.atMs ?? this.#now()) - acquiredAtMs;
     for (const where of [address, ...groups]) {
       where.meanMs = where.meanMs === undefined ? tookMs : where.meanMs + WEIGHT * (tookMs - where.meanMs);
     }

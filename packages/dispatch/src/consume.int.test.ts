@@ -33,19 +33,19 @@ async function takeOne(lock: Omit<Parameters<typeof takeJobs>[2], 'limit'>): Pro
 /** One of BullMQ's keys of a partition. */
 const key = (name: string, partition = 0) => `${prefixes[partition]}:deliveries:${name}`;
 
+function optionsOf(concurrency: number) {
+  return { redis, partitionPrefixes: prefixes, concurrency, giveUp: () => undefined, onError };
+}
+
 function newConsumer(concurrency: number): Consumer {
   return createConsumer({
-    redis,
-    partitionPrefixes: prefixes,
-    concurrency,
+    ...optionsOf(concurrency),
     take: (partition, lock) => takeJobs(store, partition, { ...lock, knownEvent: undefined }),
     finish: (partition, lock) => finishJob(store, partition, { ...lock, knownEvent: undefined }),
     async handle({ id }) {
       taken.push(id);
       return await handle(id);
     },
-    giveUp: () => undefined,
-    onError,
   });
 }
 
@@ -116,6 +116,62 @@ describe('several jobs taken at once', () => {
     ]);
     expect(await redis.lrange(key('active'), 0, -1)).toEqual(['z3', 'z2', 'z1']);
     expect(await redis.get(key('z2:lock'))).toBe('a');
+  });
+  it('start before those end that are over meanwhile, however soon', async () => {
+    const ids = Array.from({ length: 20 }, (_, i) => `b${i}`);
+    const order: string[] = [];
+    const secondTaking = Promise.withResolvers<void>();
+    let takings = 0;
+    await consumer.stop(5_000);
+    consumer = createConsumer({
+      ...optionsOf(100),
+      timings: { burstMs: 60_000 },
+      async take(partition, lock) {
+        const found = await takeJobs(store, partition, { ...lock, knownEvent: undefined });
+        if (partition !== 0) return found;
+        takings += 1;
+        if (takings === 2) await secondTaking.promise;
+        return found;
+      },
+      finish: (partition, lock) => {
+        order.push(`ends ${lock.jobId}`);
+        return finishJob(store, partition, { ...lock, knownEvent: undefined });
+      },
+      async handle({ id }) {
+        order.push(`starts ${id}`);
+        if (order.length === 16) setImmediate(secondTaking.resolve);
+        return { kind: 'done' };
+      },
+    });
+    await add(...ids);
+    await consumer.start();
+    await eventually('all ended', () => order.length === 40);
+    expect(order.slice(0, 20)).toEqual(ids.map((id) => `starts ${id}`));
+  });
+  it('end although the next taking hangs', async () => {
+    const ids = Array.from({ length: 17 }, (_, i) => `b${i}`);
+    const hangs = Promise.withResolvers<void>();
+    const ended: string[] = [];
+    let takings = 0;
+    await consumer.stop(5_000);
+    consumer = createConsumer({
+      ...optionsOf(100),
+      async take(partition, lock) {
+        if (partition === 0) takings += 1;
+        if (partition === 0 && takings === 2) await hangs.promise;
+        return await takeJobs(store, partition, { ...lock, knownEvent: undefined });
+      },
+      finish: (partition, lock) => {
+        ended.push(lock.jobId);
+        return finishJob(store, partition, { ...lock, knownEvent: undefined });
+      },
+      handle: async () => ({ kind: 'done' }),
+    });
+    await add(...ids);
+    await consumer.start();
+    await eventually('those taken before ended', () => ended.length >= 16);
+    hangs.resolve();
+    await eventually('all ended', () => ended.length === 17);
   });
   it('use no more slots than there are', async () => {
     let inFlight = 0;

@@ -4,6 +4,7 @@
  */
 import { StorageUnavailable } from '@posthorn/core';
 import type { Cluster, Redis } from 'ioredis';
+import { createBurst } from './burst.ts';
 import { createEndings, errorOfCode, type JobOutcome, typedError } from './endings.ts';
 import { createJobLocks } from './job-locks.ts';
 import { createMarkers } from './markers.ts';
@@ -62,9 +63,11 @@ export interface ConsumerTimings {
   stalledCheckMs: number;
   /** The last part of the grace of a stop, in which jobs that gave up are put back. */
   putBackMs: number;
+  /** How long the end of a job waits at most while more jobs of a burst are being taken. */
+  burstMs: number;
 }
 
-const TIMINGS: ConsumerTimings = { lockMs: 30_000, stalledCheckMs: 15_000, putBackMs: 1_000 };
+const TIMINGS: ConsumerTimings = { lockMs: 30_000, stalledCheckMs: 15_000, putBackMs: 1_000, burstMs: 10 };
 /** A job whose handler throws, because of a bug or of Redis, comes back after this. */
 const AFTER_ERROR_MS = 15_000;
 /** Pause before Redis is asked again after an error. */
@@ -79,6 +82,7 @@ export function createConsumer<J extends { id: string }>(options: ConsumerOption
   const partitions = createPartitions(options.partitionPrefixes.length, options.concurrency);
   const endings = createEndings({ ...options, ...timings, onError });
   const locks = createJobLocks({ lockMs: timings.lockMs, extend: endings.extendLocks, onError });
+  const burst = createBurst(timings.burstMs);
   const markers = createMarkers({ ...options, partitions, onError, canTake, changed: fill });
   let state: 'new' | 'running' | 'stopping' = 'new';
   let isPaused = false;
@@ -108,10 +112,13 @@ export function createConsumer<J extends { id: string }>(options: ConsumerOption
   async function take(partition: Partition): Promise<void> {
     const limit = partitions.reserve(partition);
     const token = locks.newToken();
+    const isBurst = partition.state === 'busy' && limit > 1;
+    if (isBurst) burst.begin();
     try {
       const lock = { nextToken: token, lockMs: timings.lockMs, nowMs: Date.now(), limit };
       const taken = await options.take(partition.index, lock);
       partition.taking = 0;
+      if (taken.length === limit) partitions.tookAll(partition);
       for (const one of taken) begin(partition, one, token);
     } catch (error) {
       if (state !== 'stopping') onError(error);
@@ -124,6 +131,8 @@ export function createConsumer<J extends { id: string }>(options: ConsumerOption
         state === 'stopping' ? 0 : RETRY_MS,
       );
       return;
+    } finally {
+      if (isBurst) void burst.taken();
     }
     fill();
   }
@@ -144,6 +153,7 @@ export function createConsumer<J extends { id: string }>(options: ConsumerOption
     let ended: Ended<J> | undefined;
     let nextToken: string | undefined;
     const end: EndJob<J> = async (move) => {
+      await burst.over();
       const mayTakeNext = state === 'running' && !isPaused && partitions.mayTakeNext(partition);
       const lockOfNext = mayTakeNext ? locks.newToken() : undefined;
       const lock = { jobId: job.id, token, nextToken: lockOfNext, lockMs: timings.lockMs, nowMs: Date.now() };

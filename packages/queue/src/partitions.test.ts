@@ -54,6 +54,24 @@ describe('partitions', () => {
     expect(four.reserve(first!)).toBe(10);
   });
 
+  it('takes twice as many at once each time a partition has as many, up to 64, and 16 again once it was empty', () => {
+    const partitions = createPartitions(1, 1_000);
+    const [only] = partitions.all;
+    const reserve = () => {
+      const count = partitions.reserve(only!);
+      only!.taking = 0;
+      return count;
+    };
+    const sizes = Array.from({ length: 4 }, () => {
+      const size = reserve();
+      partitions.tookAll(only!);
+      return size;
+    });
+    expect(sizes).toEqual([16, 32, 64, 64]);
+    partitions.foundEmpty(only!, undefined);
+    expect(reserve()).toBe(16);
+  });
+
   it('lets the end of a job take the next one unless another partition is to be asked, or waits for its marker', () => {
     const partitions = createPartitions(2, 2);
     fill(partitions, 1);

@@ -10,6 +10,8 @@ export interface Partition {
   active: number;
   /** When it is to be asked again although no marker came: a delayed job is due, or `ASK_AGAIN_MS` have passed. */
   askAgainAtMs: number;
+  /** How many jobs are taken from it at once. */
+  atOnce: number;
   /** Until then it gets no more than an even share of the slots: its jobs are for addresses whose attempts take all slots they may have. */
   crowdedUntilMs: number;
 }
@@ -18,8 +20,12 @@ export interface Partition {
 const ASK_AGAIN_MS = 5_000;
 const CROWDED_MS = 100;
 
-/** Jobs taken at once: few enough that several workers share those of one event, and that the first one starts soon. */
-const MAX_AT_ONCE = 16;
+/**
+ * Jobs taken at once: few at first, so that several workers share those of one event and the first one starts soon; twice as many each time while a
+ * partition has as many. 64 take Redis about a millisecond.
+ */
+const FIRST_AT_ONCE = 16;
+const MAX_AT_ONCE = 64;
 
 export type Partitions = ReturnType<typeof createPartitions>;
 
@@ -27,7 +33,15 @@ export type Partitions = ReturnType<typeof createPartitions>;
 export function createPartitions(count: number, concurrency: number) {
   const all = Array.from(
     { length: count },
-    (_, index): Partition => ({ index, state: 'unknown', taking: 0, active: 0, askAgainAtMs: 0, crowdedUntilMs: 0 }),
+    (_, index): Partition => ({
+      index,
+      state: 'unknown',
+      taking: 0,
+      active: 0,
+      askAgainAtMs: 0,
+      atOnce: FIRST_AT_ONCE,
+      crowdedUntilMs: 0,
+    }),
   );
   let last = 0;
   const inUse = () => all.reduce((sum, { active, taking }) => sum + active + taking, 0);
@@ -63,7 +77,7 @@ export function createPartitions(count: number, concurrency: number) {
     reserve(partition: Partition): number {
       const areOthersUnknown = all.some((other) => other !== partition && other.state === 'unknown');
       const share = areOthersUnknown ? evenShare : shareOf(partition);
-      partition.taking = Math.max(1, Math.min(MAX_AT_ONCE, concurrency - inUse(), share - partition.active));
+      partition.taking = Math.max(1, Math.min(partition.atOnce, concurrency - inUse(), share - partition.active));
       return partition.taking;
     },
     /**
@@ -79,7 +93,12 @@ export function createPartitions(count: number, concurrency: number) {
     },
     foundEmpty(partition: Partition, dueAtMs: number | undefined): void {
       partition.state = 'empty';
+      partition.atOnce = FIRST_AT_ONCE;
       partition.askAgainAtMs = Math.min(dueAtMs ?? Number.POSITIVE_INFINITY, Date.now() + ASK_AGAIN_MS);
+    },
+    /** It had as many jobs as were to be taken. */
+    tookAll(partition: Partition): void {
+      partition.atOnce = Math.min(MAX_AT_ONCE, 2 * partition.atOnce);
     },
     /** One of its jobs found no slot, and will soon: for a moment the partition gets only its even share. */
     foundCrowded(partition: Partition): void {

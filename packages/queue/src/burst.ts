@@ -1,0 +1,36 @@
+/** Lets the requests of a burst leave first: while more jobs are being taken, those whose attempts are over wait to be ended. */
+
+/** After so many turns of the event loop, the requests of jobs that were just taken are written, if their connections are open. */
+const TURNS = 3;
+
+/**
+ * Ends that are sent while jobs are being taken would be executed by Redis before the next jobs are taken, and cost this process time between two
+ * requests. No end waits for longer than `maxWaitMs`.
+ */
+export function createBurst(maxWaitMs: number) {
+  let ends: PromiseWithResolvers<void> | undefined;
+  let limit: NodeJS.Timeout | undefined;
+  let taking = 0;
+  const end = () => {
+    clearTimeout(limit);
+    ends?.resolve();
+    ends = undefined;
+  };
+  return {
+    /** Jobs are being taken, and there are likely more than one. */
+    begin(): void {
+      taking += 1;
+      if (ends) return;
+      ends = Promise.withResolvers();
+      limit = setTimeout(end, maxWaitMs);
+    },
+    /** They were taken, or could not be. */
+    async taken(): Promise<void> {
+      for (let turn = 0; turn < TURNS; turn++) await new Promise(setImmediate);
+      taking -= 1;
+      if (taking === 0) end();
+    },
+    /** Resolves when no burst is being taken, or it takes too long; undefined if there is none. */
+    over: (): Promise<void> | undefined => ends?.promise,
+  };
+}
