@@ -10,6 +10,7 @@ import {
   type NextJob,
   openStore,
   recordSuccess,
+  type Store,
   storeEvent,
   takeJobs,
 } from '@posthorn/store';
@@ -59,11 +60,33 @@ async function take(token: string): Promise<DeliveryJob> {
   return deliveryOfJob(taken.job)!;
 }
 
-async function succeed(job: DeliveryJob, token: string, nextToken?: string, number = 1) {
+/** Takes all waiting jobs of all addresses in these partitions. */
+async function takeAll(partitions: Iterable<number>, limit: number): Promise<DeliveryJob[]> {
+  const all: DeliveryJob[] = [];
+  for (const each of partitions) {
+    const taken = await takeJobs(store, each, { ...lock('token'), nextToken: 'token', limit });
+    for (const one of taken) if ('job' in one) all.push(deliveryOfJob(one.job)!);
+  }
+  return all;
+}
+
+/** The store, and the names of the scripts that it is told to run. */
+function observedStore(): { observed: Store; scripts: string[] } {
+  const scripts: string[] = [];
+  const redis = new Proxy(store.redis, {
+    get(target, name: string) {
+      if (name.startsWith('script_')) scripts.push(name);
+      return Reflect.get(target, name) as unknown;
+    },
+  });
+  return { observed: { ...store, redis }, scripts };
+}
+
+async function succeed(job: DeliveryJob, token: string, nextToken?: string, number = 1, by = store) {
   const delivery = { id: job.deliveryId, event: job.event, createdAtMs: time.nowMs };
   const attempt = { number, startedAtMs: time.nowMs, durationMs: 5, statusCode: 200, error: null };
   const ended = { ...lock(nextToken), jobId: job.deliveryId, token };
-  return await recordSuccess(store, delivery, attempt, { maxAttempts: 6 }, undefined, ended);
+  return await recordSuccess(by, delivery, attempt, { maxAttempts: 6 }, undefined, ended);
 }
 
 it('records the attempt, removes the job and returns the next one with all that its attempt needs', async () => {
@@ -131,6 +154,75 @@ it('leaves out an event that is known or long', async () => {
     expect(taken.job.event).toBeUndefined();
     expect(deliveryOfJob(taken.job)?.event).toBe(eventRef(sent));
   }
+});
+
+it('records what succeeds in one turn of the event loop with one script for sixteen, in any partition', async () => {
+  const ids = [subscriptionId, ...(await Promise.all(Array.from({ length: 7 }, async () => (await subscribe()).id)))];
+  const partitions = new Set(ids.map((id) => partitionOf(id, store.partitions)));
+  expect(partitions.size).toBeGreaterThan(1);
+  for (let i = 0; i < 3; i++) {
+    const sent = event();
+    for (const { deliveryId, subscriptionId: id } of await deliver(ids, sent)) {
+      const job = { deliveryId, generation: 0, subscriptionId: id, event: eventRef(sent) };
+      await producer.add(partitionOf(id, store.partitions), [job]);
+    }
+  }
+  const jobs = await takeAll(partitions, 100);
+  expect(jobs).toHaveLength(24);
+  const { observed, scripts } = observedStore();
+  const ended = await Promise.all(jobs.map((job) => succeed(job, 'token', undefined, 1, observed)));
+  expect(scripts).toEqual(['script_recordSuccesses', 'script_recordSuccesses']);
+  expect(ended).toEqual(Array(24).fill({ kind: 'recorded', paused: false, parked: 0, code: 0, next: undefined }));
+  for (const { deliveryId } of jobs) expect(await loadOne(deliveryId)).toMatchObject({ status: 'succeeded' });
+  expect(await producer.counts()).toEqual({ waiting: 0, active: 0, delayed: 0, failed: 0 });
+});
+
+it('records the others if one of them can not be recorded', async () => {
+  for (let i = 0; i < 3; i++) await make();
+  const [first, broken, last] = await takeAll([partition], 3);
+  if (!first || !broken || !last) throw new Error('no jobs');
+  await store.redis.set(`${store.prefix}:{${partition}}:delivery:${broken.deliveryId}`, 'not a hash');
+  const ended = await Promise.allSettled([first, broken, last].map((job) => succeed(job, 'token')));
+  expect(ended).toMatchObject([
+    { status: 'fulfilled' },
+    { status: 'rejected', reason: { message: expect.stringContaining('WRONGTYPE') } },
+    { status: 'fulfilled', value: { kind: 'recorded', code: 0 } },
+  ]);
+  for (const { deliveryId } of [first, last]) expect(await loadOne(deliveryId)).toMatchObject({ attemptCount: 1 });
+  expect(await producer.counts()).toMatchObject({ active: 1 });
+});
+
+it('gives an event that several jobs have to each of them', async () => {
+  const ids = [subscriptionId];
+  while (ids.length < 3) {
+    const { id } = await subscribe();
+    if (partitionOf(id, store.partitions) === partition) ids.push(id);
+  }
+  let sent = event();
+  while (partitionOf(sent.id, store.partitions) !== partition) sent = event();
+  for (const { deliveryId, subscriptionId: id } of await deliver(ids, sent)) {
+    await producer.add(partition, [{ deliveryId, generation: 0, subscriptionId: id, event: eventRef(sent) }]);
+  }
+  const taken = await takeJobs(store, partition, { ...lock('a'), nextToken: 'a', limit: 3 });
+  const texts = taken.map((one) => 'job' in one && one.job.event);
+  expect(decodeEvent(eventRef(sent), texts[0] || '').event).toEqual(sent);
+  expect(texts).toEqual([texts[0], texts[0], texts[0]]);
+});
+
+it('wakes another worker for retries that have become due', async () => {
+  const marker = () => store.redis.zrange(`${store.prefix}:{${partition}}:deliveries:marker`, 0, '-1');
+  const ids = [await make(), await make()];
+  const [first, second] = await takeAll([partition], 3);
+  expect([first?.deliveryId, second?.deliveryId]).toEqual(ids);
+  for (const deliveryId of ['r1', 'r2']) {
+    const job = { deliveryId, generation: 0, subscriptionId, event: first!.event };
+    await producer.add(partition, [{ ...job, delayMs: 1_000 }]);
+  }
+  await store.redis.del(`${store.prefix}:{${partition}}:deliveries:marker`);
+  time.nowMs = Date.now() + 60_000;
+  // The first retry is taken next, the second one is left.
+  expect((await succeed(first!, 'token', 'next')).next).toMatchObject({ job: { id: 'r1' } });
+  expect(await marker()).toEqual(['0']);
 });
 
 it('records an attempt once, and says that its job is gone when it is repeated', async () => {

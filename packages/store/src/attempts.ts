@@ -20,6 +20,7 @@ import { deliveryKey, prefixOfId, RESUMING, subscriptionKey } from './keys.ts';
 import { encodeCameBack, RESPONSES_AFTER_SUCCESS_MS } from './responses.ts';
 import { type FoundJob, runScript, type ScriptResult } from './scripts.ts';
 import type { Store } from './store.ts';
+import { type EndedSuccess, recordTogether } from './successes.ts';
 
 /** The life of a delivery that succeeds this soon is counted from its creation. */
 const PROMPT_MS = 60_000;
@@ -171,8 +172,8 @@ export async function recordAttempt(
 const SUCCEEDED: Verdict = { kind: 'succeeded' };
 
 /**
- * Records an attempt that succeeded like `recordAttempt`, ends its job, and takes the next one if `lock.nextToken` is given, in one step.
- * `code`: 0, or BullMQ's error code where the job could not be ended.
+ * Records an attempt that succeeded like `recordAttempt`, ends its job, and takes the next one of its partition if `lock.nextToken` is given, in one
+ * step: one script for all successes of one turn of the event loop. `code`: 0, or BullMQ's error code where the job could not be ended.
  */
 export async function recordSuccess(
   store: Store,
@@ -181,20 +182,19 @@ export async function recordSuccess(
   limits: { maxAttempts: number },
   cameBack: (() => CameBack) | undefined,
   lock: EndedJob,
-): Promise<ScriptResult<'recordSuccess'>> {
+): Promise<EndedSuccess> {
   const { expiresAtMs, responsesUntilMs } = await keepWhatIsNeeded(store, delivery, attempt, SUCCEEDED);
-  return await runScript(store, 'recordSuccess', prefixOfId(store, delivery.id), {
-    ...lock,
-    spansPartitions: store.spansPartitions,
+  return await recordTogether(store, {
+    prefix: prefixOfId(store, delivery.id),
     id: delivery.id,
     number: attempt.number,
     attempt: encodeAttempt(attempt, delivery.createdAtMs, true),
     endedAtMs: attempt.startedAtMs + attempt.durationMs,
     expiresAtMs,
-    maxAttempts: limits.maxAttempts === DEFAULT_MAX_ATTEMPTS ? undefined : limits.maxAttempts,
-    retentionMs: store.retentionMs,
+    maxAttempts: limits.maxAttempts,
     response: cameBack && responsesUntilMs !== undefined ? encodeCameBack(cameBack()) : undefined,
     responsesUntilMs,
+    lock,
   });
 }
 

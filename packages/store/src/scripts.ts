@@ -4,7 +4,7 @@
  */
 import { ERASURE_STATUSES, type EventRef, REPLAY_STATUSES } from '@posthorn/core';
 import type { Cluster, Redis } from 'ioredis';
-import { HELD_NOW } from './constants.ts';
+import { DELIVERY_FIELDS, HELD_NOW } from './constants.ts';
 import { FIRST_FORMAT } from './formats.ts';
 import { composeScript, encodeArguments, type Script, script, takesFormat, type Values } from './script.ts';
 import type { StoredFormat } from './stored-format.ts';
@@ -32,6 +32,8 @@ const createdState = oneOf(CREATED_STATES);
 const trialKind = oneOf(['sent', 'waiting', 'over']);
 const triedNow = oneOf(['tried', ...TRY_NOW_REFUSALS]);
 const recordedKind = oneOf(['recorded', 'repeated', 'over']);
+
+const EVENT_FIELD = DELIVERY_FIELDS.indexOf('e');
 
 function list(reply: unknown): readonly unknown[] {
   if (!Array.isArray(reply)) throw new Error(`A script returned ${String(reply)}; expected a list`);
@@ -66,6 +68,20 @@ function nextJob(reply: unknown): NextJob {
   return { job };
 }
 
+/** A script returns an event once: gives it to the other jobs of that event too. */
+function withEvents<T>(results: T[], nextOf: (result: T) => NextJob | undefined): T[] {
+  const texts = new Map<unknown, string>();
+  for (const result of results) {
+    const next = nextOf(result);
+    if (!next || !('job' in next)) continue;
+    const { job } = next;
+    const event = job.delivery?.[EVENT_FIELD];
+    if (job.event === undefined) job.event = texts.get(event);
+    else texts.set(event, job.event);
+  }
+  return results;
+}
+
 /** Of each subscription in a directory; see lua/lib/listed.lua. */
 const LISTED_FIELDS = 9;
 
@@ -98,24 +114,28 @@ export const scripts = {
     },
   ),
   takeJobs: script('token lockMs nowMs:number knownEvent? spansPartitions:flag limit:number', (reply) =>
-    list(reply).map(nextJob),
+    withEvents(list(reply).map(nextJob), (next) => next),
   ),
   finishJob: script('jobId token nextToken? lockMs nowMs:number knownEvent? spansPartitions:flag', (reply) => {
     const [code, next] = list(reply);
     return { code: Number(code), next: next ? nextJob(next) : undefined };
   }),
-  recordSuccess: script(
-    'id number:number attempt endedAtMs:number expiresAtMs maxAttempts? retentionMs:number response? responsesUntilMs? jobId token nextToken? lockMs nowMs:number knownEvent? spansPartitions:flag',
-    (reply) => {
-      const [kind, parked, code, next] = list(reply);
-      return {
-        kind: recordedKind(kind),
-        paused: false,
-        parked: Number(parked),
-        code: Number(code),
-        next: next ? nextJob(next) : undefined,
-      };
-    },
+  recordSuccesses: script(
+    'maxAttempts? retentionMs:number lockMs nowMs:number knownEvent? spansPartitions:flag ...successes(home? id number attempt endedAtMs expiresAtMs response? responsesUntilMs? jobId token nextToken?)',
+    (reply) =>
+      withEvents(
+        list(reply).map((ended) => {
+          const [kind, parked, code, next] = list(ended);
+          return {
+            kind: recordedKind(kind),
+            paused: false,
+            parked: Number(parked),
+            code: Number(code),
+            next: next ? nextJob(next) : undefined,
+          };
+        }),
+        ({ next }) => next,
+      ),
   ),
   endDeliveries: script('reason nowMs:number expiresAtMs retentionMs:number onlyHeld:flag ...deliveries(id)', (reply) =>
     records(reply, 2).map(([deliveryId = '', generation]) => ({ deliveryId, generation: Number(generation) })),

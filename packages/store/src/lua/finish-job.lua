@@ -2,4 +2,5 @@
 --@include end-job
 --@include next-job
 
-return {endJob(jobId, token), nextToken ~= '' and nextJob(nextToken, lockMs, nowMs, knownEvent, spansPartitions)}
+local known = {[knownEvent] = true}
+return {endJob(jobId, token), nextToken ~= '' and nextJob(nextToken, lockMs, nowMs, known, spansPartitions)}

@@ -14,18 +14,29 @@ local function promote(ids)
   end
 end
 
+-- Puts retries that are due into the queue, once for each partition, and returns whether a job may be taken. Operators may have paused the queue in Bull
+-- Board, or set how many jobs may be active.
+local queues = {}
+local function mayTake(nowMs)
+  local queue = queues[prefix]
+  if not queue then
+    local meta = call('HMGET', KEY_QUEUE .. 'meta', 'paused', 'concurrency')
+    local due = call('ZRANGEBYSCORE', KEY_QUEUE .. 'delayed', 0, (nowMs + 1) * 0x1000 - 1, 'LIMIT', 0, MAX_PROMOTED)
+    if #due > 0 then promote(due) end
+    queue = {isPaused = meta[1], maxActive = tonumber(meta[2]), hasDue = #due > 0}
+    queues[prefix] = queue
+  end
+  return not queue.isPaused and not (queue.maxActive and call('LLEN', KEY_QUEUE .. 'active') >= queue.maxActive)
+end
+
 -- Takes the next job and locks it, as BullMQ's moveToActive does, without its stream of events and without writing to the job. Returns its id, or
 -- false and the time at which the next delayed job is due, if there is one.
 local function takeJob(token, lockMs, nowMs)
-  local wait, prioritized, active = KEY_QUEUE .. 'wait', KEY_QUEUE .. 'prioritized', KEY_QUEUE .. 'active'
-  -- Operators may have paused the queue in Bull Board, or set how many jobs may be active.
-  local meta = call('HMGET', KEY_QUEUE .. 'meta', 'paused', 'concurrency')
-  local due = call('ZRANGEBYSCORE', KEY_QUEUE .. 'delayed', 0, (nowMs + 1) * 0x1000 - 1, 'LIMIT', 0, MAX_PROMOTED)
-  if #due > 0 then promote(due) end
-  if meta[1] or meta[2] and call('LLEN', active) >= tonumber(meta[2]) then return false, '' end
-  local id = call('RPOPLPUSH', wait, active)
+  local active = KEY_QUEUE .. 'active'
+  if not mayTake(nowMs) then return false, '' end
+  local id = call('RPOPLPUSH', KEY_QUEUE .. 'wait', active)
   if not id then
-    id = call('ZPOPMIN', prioritized)[1]
+    id = call('ZPOPMIN', KEY_QUEUE .. 'prioritized')[1]
     if id then call('LPUSH', active, id) else call('DEL', KEY_QUEUE .. 'pc') end
   end
   if not id then
@@ -36,7 +47,7 @@ local function takeJob(token, lockMs, nowMs)
   return id
 end
 
--- A worker that waits for jobs takes the marker. If jobs are left, it wakes the next worker.
+-- If jobs are left, wakes a worker that waits for the marker.
 local function wakeNext()
   if call('EXISTS', KEY_QUEUE .. 'wait', KEY_QUEUE .. 'prioritized') > 0 then call('ZADD', KEY_QUEUE .. 'marker', 0, '0') end
 end
@@ -52,20 +63,24 @@ local function readEvent(jobId, event, spansPartitions)
 end
 
 -- Takes the next job and reads what its attempt needs: {id, fields of the delivery, fields of its address, text of its event}. The event is missing if
--- it is `knownEvent`, or readEvent does not return it. Returns {'', when the next delayed job is due} if no job waits, {id} if its delivery is gone.
-local function readNext(token, lockMs, nowMs, knownEvent, spansPartitions)
+-- it is in `known`, as it is from then on, or readEvent does not return it. Returns {'', when the next delayed job is due} if no job waits, {id} if its
+-- delivery is gone.
+local function readNext(token, lockMs, nowMs, known, spansPartitions)
   local id, dueAtMs = takeJob(token, lockMs, nowMs)
   if not id then return {'', dueAtMs} end
   local found = call('HMGET', KEY_DELIVERY .. string.match(id, '^[^.]+'), DELIVERY_FIELDS)
   local event, sub = found[4], found[9]
   if not sub then return {id} end
-  local text = event ~= knownEvent and readEvent(id, event, spansPartitions)
+  local text = not known[event] and readEvent(id, event, spansPartitions)
+  if text then known[event] = true end
   return {id, found, call('HMGET', KEY_SUBSCRIPTION .. sub, ADDRESS_FIELDS), text}
 end
 
--- The same, and wakes the next worker.
-local function nextJob(token, lockMs, nowMs, knownEvent, spansPartitions)
-  local job = readNext(token, lockMs, nowMs, knownEvent, spansPartitions)
-  if job[1] ~= '' then wakeNext() end
+-- The same at the end of a job. Whoever adds a job, and whoever takes the marker, sets the marker if jobs are left; so it is only missing where retries
+-- have become due, or where fewer jobs were active for a moment than operators allow.
+local function nextJob(token, lockMs, nowMs, known, spansPartitions)
+  local job = readNext(token, lockMs, nowMs, known, spansPartitions)
+  local queue = queues[prefix]
+  if job[1] ~= '' and (queue.hasDue or queue.maxActive) then wakeNext() end
   return job
 end
