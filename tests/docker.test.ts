@@ -48,6 +48,16 @@ const optional: Env = {
   TRUSTED_PROXIES: '10.0.0.0/8',
   SHUTDOWN_GRACE: '5s',
   LOG_LEVEL: 'debug',
+  OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318',
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://collector:4318/v1/traces',
+  OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
+  OTEL_EXPORTER_OTLP_HEADERS: 'api-key=word',
+  OTEL_TRACES_EXPORTER: 'console',
+  OTEL_TRACES_SAMPLER: 'parentbased_traceidratio',
+  OTEL_TRACES_SAMPLER_ARG: '0.25',
+  OTEL_SERVICE_NAME: 'other',
+  OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test',
+  OTEL_SDK_DISABLED: 'true',
 };
 
 /** Interpolates `${NAME}`, `${NAME:-default}` and `${NAME:?message}` like compose, from the inside out. Throws what compose prints. */

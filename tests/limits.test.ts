@@ -64,6 +64,15 @@ const DOCUMENTED: [name: string, written: string, apps: App[]][] = [
   ['MAX_CLIENT_CONNECTIONS', '5000', ALL],
   ['TRUSTED_PROXIES', 'none', ALL],
   ['REQUIRE_HTTPS', 'production', ['console']],
+  ['OTEL_EXPORTER_OTLP_ENDPOINT', 'none', ALL],
+  ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'none', ALL],
+  ['OTEL_EXPORTER_OTLP_PROTOCOL', 'http/protobuf', ALL],
+  ['OTEL_EXPORTER_OTLP_HEADERS', 'none', ALL],
+  ['OTEL_TRACES_EXPORTER', 'none', ALL],
+  ['OTEL_TRACES_SAMPLER', 'parentbased_always_on', ALL],
+  ['OTEL_TRACES_SAMPLER_ARG', '1', ALL],
+  ['OTEL_RESOURCE_ATTRIBUTES', 'none', ALL],
+  ['OTEL_SDK_DISABLED', 'false', ALL],
 ];
 
 describe('defaults', () => {

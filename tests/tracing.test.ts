@@ -1,10 +1,15 @@
 /** The trace of an event: from the publisher's call through every attempt, in logs, in the operator API and, if configured, at receivers. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from '@jest/globals';
-import { eventually, isDelivery } from '@posthorn/testing';
+import { type CollectedSpan, eventually, isDelivery, startCollector } from '@posthorn/testing';
 import { callApi } from '../scripts/api-client.ts';
-import { ownApps, ownEnv, ownReceiver } from './own.ts';
+import { root } from '../scripts/folder.ts';
+import { atEnd, ownApps, ownEnv, ownProcess, ownReceiver } from './own.ts';
 import type { Process } from './processes.ts';
-import { PUBLISHER_KEY, sampleEvent } from './world.ts';
+import { ENCRYPTION_KEY, OPERATOR_TOKEN, PUBLISHER_KEY, sampleEvent } from './world.ts';
 
 const TRACE_ID = '0af7651916cd43dd8448eb211c80319c';
 const TRACEPARENT = `00-${TRACE_ID}-b7ad6b7169203331-01`;
@@ -51,18 +56,349 @@ describe('the trace of a publisher, without a tracer in Posthorn', () => {
     const headers = (await to.received(3, isDelivery)).map((request) => request.headers.traceparent);
     expect(headers.sort()).toEqual([TRACEPARENT, TRACEPARENT, undefined]);
   });
-  it.each(['00-0-0-01', `${TRACEPARENT}, ${TRACEPARENT}`, `${TRACEPARENT}${'-a'.repeat(4_000)}`, '\u00ff', '"}\\'])(
-    'is ignored if it is invalid, and the event is accepted: %j',
-    async (traceparent) => {
-      const apps = await ownApps(ownEnv({ SEND_TRACEPARENT: 'on' }));
-      const to = await ownReceiver();
-      await apps.subscribe(to.url);
-      const { status, body } = await publishWithin(apps.ingestUrl, traceparent);
-      expect(status).toBe(202);
-      const [request] = await to.received(1, isDelivery);
-      expect(request?.headers.traceparent).toBeUndefined();
-      expect((await apps.operate('GET', `/v1/events/${body.id}`)).body).toMatchObject({ trace_id: null });
-      expect(linesOf(apps.ingest, 'event.ingested')[0]).not.toHaveProperty('trace_id');
-    },
-  );
+  it.each([
+    ['too short', '00-0-0-01'],
+    ['there are two', `${TRACEPARENT}, ${TRACEPARENT}`],
+    ['very long', `${TRACEPARENT}${'-a'.repeat(4_000)}`],
+    ['not ASCII', '\u00ff'],
+    ['made to break JSON', '"}\\'],
+  ])('is ignored if it is invalid, and the event is accepted: %s', async (_, traceparent) => {
+    const apps = await ownApps(ownEnv({ SEND_TRACEPARENT: 'on' }));
+    const to = await ownReceiver();
+    await apps.subscribe(to.url);
+    const { status, body } = await publishWithin(apps.ingestUrl, traceparent);
+    expect(status).toBe(202);
+    const [request] = await to.received(1, isDelivery);
+    expect(request?.headers.traceparent).toBeUndefined();
+    expect((await apps.operate('GET', `/v1/events/${body.id}`)).body).toMatchObject({ trace_id: null });
+    expect(linesOf(apps.ingest, 'event.ingested')[0]).not.toHaveProperty('trace_id');
+  });
+});
+
+/** The kinds of a span in OTLP. */
+const [INTERNAL, CLIENT, PRODUCER] = [1, 3, 4];
+const ERROR = 2;
+
+async function ownCollector() {
+  const collector = await startCollector();
+  atEnd(() => collector.close());
+  return collector;
+}
+
+/** Settings that export each span soon. */
+const tracingTo = (collector: { url: string }) => ({
+  OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+  OTEL_BSP_SCHEDULE_DELAY: '10',
+});
+
+type Apps = Awaited<ReturnType<typeof ownApps>>;
+
+/** Stops all processes like a deployment: then every span that has ended is exported. */
+async function stopAll({ ingest, worker, operator }: Apps): Promise<void> {
+  for (const { child, ended } of [ingest, worker, operator]) {
+    child.kill('SIGTERM');
+    expect(await ended).toBe(0);
+  }
+}
+
+const named = (spans: readonly CollectedSpan[], name: string) => spans.filter((span) => span.name === name);
+
+describe('tracing', () => {
+  it('makes one trace of the call of the publisher, every attempt and the replay', async () => {
+    const collector = await ownCollector();
+    const apps = await ownApps(ownEnv({ RETRY_DELAYS: '1ms', ...tracingTo(collector) }));
+    const to = await ownReceiver((request, response) => response.writeHead(isDelivery(request) ? 500 : 200).end());
+    const { id: subscriptionId, secret } = await apps.subscribe(`${to.url}?token=word-in-the-query`);
+    const { body } = await publishWithin(apps.ingestUrl, TRACEPARENT);
+    const [failed] = await eventually('the delivery to fail', async () => {
+      const found = await apps.deliveries('status=failed');
+      return found.length === 1 && found;
+    });
+    to.answerWith(200);
+    const operatorTrace = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
+    const replayed = await callApi('POST', `${(await apps.operator.ready).url}/v1/deliveries/${failed.id}/replay`, {
+      token: OPERATOR_TOKEN,
+      headers: { traceparent: operatorTrace },
+    });
+    await eventually('the replay to arrive', async () => (await apps.deliveries('status=succeeded')).length === 1);
+    await stopAll(apps);
+
+    const { spans } = collector;
+    expect(new Set(spans.map(({ traceId }) => traceId))).toEqual(new Set([TRACE_ID]));
+    const [published] = named(spans, 'publish session.approved');
+    expect(published).toMatchObject({
+      parentSpanId: 'b7ad6b7169203331',
+      kind: PRODUCER,
+      status: 0,
+      attributes: {
+        'messaging.system': 'posthorn',
+        'messaging.operation.name': 'publish',
+        'messaging.operation.type': 'send',
+        'messaging.destination.name': 'session.approved',
+        'messaging.message.id': body.id,
+        'posthorn.publisher': 'tests',
+        'posthorn.outcome': 'accepted',
+        'posthorn.deliveries': 1,
+      },
+      resource: { 'service.name': 'posthorn-ingest' },
+    });
+    const attempts = named(spans, 'deliver session.approved').sort((a, b) => Number(a.startNs - b.startNs));
+    expect(attempts).toHaveLength(3);
+    for (const { parentSpanId, kind, resource, attributes, startNs, endNs } of attempts) {
+      expect({ parentSpanId, kind }).toEqual({ parentSpanId: published?.spanId, kind: CLIENT });
+      expect(resource).toMatchObject({ 'service.name': 'posthorn-worker' });
+      expect(attributes).toMatchObject({
+        'messaging.system': 'posthorn',
+        'messaging.message.id': body.id,
+        'http.request.method': 'POST',
+        'url.full': to.url,
+        'server.address': '127.0.0.1',
+        'server.port': to.port,
+        'posthorn.subscription.id': subscriptionId,
+      });
+      expect(endNs).toBeGreaterThanOrEqual(startNs);
+    }
+    const shown = attempts.map(({ status, attributes }) => [
+      status,
+      attributes['http.response.status_code'],
+      attributes['error.type'],
+      attributes['http.request.resend_count'],
+      attributes['posthorn.delivery.id'],
+      attributes['posthorn.replay'],
+    ]);
+    expect(shown).toEqual([
+      [ERROR, 500, '500', undefined, failed.id, undefined],
+      [ERROR, 500, '500', 1, failed.id, undefined],
+      [0, 200, undefined, undefined, replayed.body.id, true],
+    ]);
+    const [replay] = named(spans, 'replay session.approved');
+    expect(replay).toMatchObject({
+      parentSpanId: published?.spanId,
+      kind: PRODUCER,
+      links: [{ traceId: 'a'.repeat(32), spanId: 'b'.repeat(16) }],
+      resource: { 'service.name': 'posthorn-console' },
+    });
+    expect(spans).toHaveLength(5);
+
+    const lines = [
+      [linesOf(apps.ingest, 'event.ingested'), [published]],
+      [linesOf(apps.worker, 'delivery.attempted'), attempts],
+      [linesOf(apps.operator, 'delivery.replayed'), [replay]],
+    ] as const;
+    for (const [logged, made] of lines) {
+      expect(logged.map(({ trace_id, span_id }) => [trace_id, span_id])).toEqual(
+        made.map((span) => [TRACE_ID, span?.spanId]),
+      );
+    }
+    const exported = Buffer.concat(collector.requests.map((request) => request.body)).toString('latin1');
+    for (const text of [
+      'word-in-the-query',
+      PUBLISHER_KEY,
+      OPERATOR_TOKEN,
+      ENCRYPTION_KEY,
+      secret,
+      'status=failed',
+      's-1',
+    ]) {
+      expect(exported).not.toContain(text);
+    }
+  });
+
+  it('begins a trace where the publisher has none; receivers get the span of the attempt with SEND_TRACEPARENT=on', async () => {
+    const collector = await ownCollector();
+    const apps = await ownApps(
+      ownEnv({ ...tracingTo(collector), SEND_TRACEPARENT: 'on', OTEL_RESOURCE_ATTRIBUTES: 'team=a' }),
+    );
+    const to = await ownReceiver();
+    const { id } = await apps.subscribe(to.url);
+    const { body } = await apps.publish(sampleEvent());
+    await to.received(1, isDelivery);
+    await apps.operate('POST', `/v1/subscriptions/${id}/test`);
+    const requests = await to.received(2, isDelivery);
+    await eventually('two successes', async () => (await apps.deliveries('status=succeeded')).length === 2);
+    const { trace_id: traceId } = (await apps.operate('GET', `/v1/events/${body.id}`)).body;
+    await stopAll(apps);
+    for (const [i, type] of ['session.approved', 'webhook.test'].entries()) {
+      const [published] = named(collector.spans, `publish ${type}`);
+      const [attempt] = named(collector.spans, `deliver ${type}`);
+      expect(published).toMatchObject({ parentSpanId: '', kind: PRODUCER, resource: { team: 'a' } });
+      expect(attempt).toMatchObject({ traceId: published?.traceId, parentSpanId: published?.spanId });
+      expect(requests[i]?.headers.traceparent).toBe(`00-${attempt?.traceId}-${attempt?.spanId}-01`);
+    }
+    expect(named(collector.spans, 'publish session.approved')[0]?.traceId).toBe(traceId);
+    expect(new Set(collector.spans.map((span) => span.traceId)).size).toBe(2);
+  });
+
+  it('has a span for each event of a batch, with its error if it is refused', async () => {
+    const collector = await ownCollector();
+    const apps = await ownApps(ownEnv(tracingTo(collector)));
+    const taken = sampleEvent({ id: 'evt-taken' });
+    const events = [taken, { ...taken, type: 'session.declined' }, sampleEvent({ type: 'nonsense' }), taken];
+    await publishWithin(apps.ingestUrl, TRACEPARENT, '/v1/events/batch', { events });
+    await stopAll(apps);
+    const shown = collector.spans.map(({ name, parentSpanId, status, attributes }) => [
+      name,
+      parentSpanId,
+      status,
+      attributes['error.type'] ?? attributes['posthorn.outcome'],
+    ]);
+    const parent = 'b7ad6b7169203331';
+    expect(shown.map((span) => span.join(' ')).sort()).toEqual([
+      `publish ${parent} ${ERROR} invalid_fields`,
+      `publish session.approved ${parent} 0 accepted`,
+      `publish session.approved ${parent} 0 duplicate`,
+      `publish session.declined ${parent} ${ERROR} conflict`,
+    ]);
+  });
+
+  it('has a span for an attempt without response, for trying it now, and for a bulk replay', async () => {
+    const collector = await ownCollector();
+    const apps = await ownApps(ownEnv({ ...tracingTo(collector), RETRY_DELAYS: '1h' }));
+    const to = await ownReceiver((request, response) => {
+      if (isDelivery(request)) response.destroy();
+      else response.end();
+    });
+    const { id: subscriptionId } = await apps.subscribe(to.url);
+    await publishWithin(apps.ingestUrl, TRACEPARENT);
+    const [waiting] = await eventually('the first attempt', async () => {
+      const found = await apps.deliveries('status=waiting_for_retry');
+      return found.length === 1 && found;
+    });
+    expect((await apps.operate('POST', `/v1/deliveries/${waiting.id}/try-now`)).status).toBe(202);
+    await eventually('the second attempt', async () => (await apps.deliveries('status=failed')).length === 1);
+    expect((await apps.operate('POST', '/v1/replays', { subscription_id: subscriptionId })).status).toBe(202);
+    await stopAll(apps);
+    expect(named(collector.spans, 'deliver session.approved').length).toBeGreaterThanOrEqual(2);
+    for (const span of named(collector.spans, 'deliver session.approved'))
+      expect(span).toMatchObject({ traceId: TRACE_ID, status: ERROR, attributes: { 'error.type': 'connection' } });
+    expect(named(collector.spans, 'try_now session.approved')).toMatchObject([{ traceId: TRACE_ID, kind: INTERNAL }]);
+    const [bulk] = named(collector.spans, 'replay');
+    expect(bulk).toMatchObject({ parentSpanId: '', kind: INTERNAL });
+    expect(linesOf(apps.operator, 'replay.started')).toMatchObject([
+      { trace_id: bulk?.traceId, span_id: bulk?.spanId },
+    ]);
+  });
+
+  it('leaves to the publisher which of its traces are sampled, and takes a ratio of those that it begins', async () => {
+    const collector = await ownCollector();
+    const sampler = { OTEL_TRACES_SAMPLER: 'parentbased_traceidratio', OTEL_TRACES_SAMPLER_ARG: '0' };
+    const apps = await ownApps(ownEnv({ ...tracingTo(collector), ...sampler }));
+    const to = await ownReceiver();
+    await apps.subscribe(to.url);
+    const unsampled = `00-${'c'.repeat(32)}-${'d'.repeat(16)}-00`;
+    const published = [await publishWithin(apps.ingestUrl, unsampled), await apps.publish(sampleEvent())];
+    published.push(await publishWithin(apps.ingestUrl, TRACEPARENT));
+    await eventually('three attempts in the log', () => linesOf(apps.worker, 'delivery.attempted').length === 3);
+    const logged = new Map(linesOf(apps.worker, 'delivery.attempted').map((line) => [line.event_id, line]));
+    const [traced, untraced, sampled] = published.map(({ body }) => logged.get(body.id));
+    expect(traced).toMatchObject({ trace_id: 'c'.repeat(32) });
+    expect(traced).not.toHaveProperty('span_id');
+    expect(untraced).not.toHaveProperty('trace_id');
+    expect(sampled).toMatchObject({ trace_id: TRACE_ID });
+    const { body } = await apps.operate('GET', `/v1/events/${published[1]?.body.id}`);
+    expect(body).toMatchObject({ trace_id: null });
+    await stopAll(apps);
+    expect(collector.spans.map(({ traceId, name }) => [traceId, name])).toEqual([
+      [TRACE_ID, 'publish session.approved'],
+      [TRACE_ID, 'deliver session.approved'],
+    ]);
+  });
+
+  it('sends JSON and headers from a file, if the settings say so', async () => {
+    const collector = await ownCollector();
+    const folder = mkdtempSync(join(tmpdir(), 'posthorn-'));
+    atEnd(() => rmSync(folder, { recursive: true }));
+    const file = join(folder, 'headers');
+    writeFileSync(file, 'x-api-key=word-for-the-collector');
+    const json = { OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json', OTEL_EXPORTER_OTLP_HEADERS_FILE: file };
+    const ingest = ownProcess('ingest', ownEnv({ ...tracingTo(collector), ...json, OTEL_SERVICE_NAME: 'other' }));
+    await publishWithin((await ingest.ready).url, TRACEPARENT);
+    ingest.child.kill('SIGTERM');
+    expect(await ingest.ended).toBe(0);
+    expect(collector.spans).toMatchObject([{ traceId: TRACE_ID, resource: { 'service.name': 'other' } }]);
+    expect(collector.requests[0]).toMatchObject({
+      path: '/v1/traces',
+      headers: { 'x-api-key': 'word-for-the-collector', 'content-type': 'application/json' },
+    });
+    expect(ingest.output.join()).not.toContain('word-for-the-collector');
+  });
+
+  it('takes bounded memory and delays nothing while the collector hangs, nor the stop', async () => {
+    const collector = await ownCollector();
+    collector.answerWith(() => undefined);
+    const [QUEUE, BATCH] = [10, 5];
+    const apps = await ownApps(
+      ownEnv({
+        ...tracingTo(collector),
+        OTEL_BSP_MAX_QUEUE_SIZE: String(QUEUE),
+        OTEL_BSP_MAX_EXPORT_BATCH_SIZE: String(BATCH),
+        OTEL_BSP_EXPORT_TIMEOUT: '3600000',
+        OTEL_EXPORTER_OTLP_TIMEOUT: '3600000',
+      }),
+    );
+    const to = await ownReceiver();
+    await apps.subscribe(to.url);
+    await apps.publishBatch(Array.from({ length: 60 }, () => sampleEvent()));
+    await to.received(60, isDelivery);
+    await eventually('all successes', async () => (await apps.deliveries('status=succeeded&limit=100')).length === 60);
+    await stopAll(apps);
+    for (const service of ['posthorn-ingest', 'posthorn-worker']) {
+      const received = collector.spans.filter(({ resource }) => resource['service.name'] === service).length;
+      expect(received).toBeGreaterThanOrEqual(1);
+      expect(received).toBeLessThanOrEqual(BATCH + QUEUE);
+    }
+    expect(linesOf(apps.worker, 'tracing.flush_failed')).toHaveLength(1);
+  });
+
+  it('says in the log that the collector fails, and goes on', async () => {
+    const collector = await ownCollector();
+    collector.answerWith((response) => response.writeHead(400).end('no'));
+    const apps = await ownApps(ownEnv(tracingTo(collector)));
+    const to = await ownReceiver();
+    await apps.subscribe(to.url);
+    await apps.publish(sampleEvent());
+    await to.received(1, isDelivery);
+    await eventually('a line in each log', () =>
+      [apps.ingest, apps.worker].every((process) => linesOf(process, 'tracing.failed').length === 1),
+    );
+    await stopAll(apps);
+  });
+});
+
+describe('a process', () => {
+  const apps = ['ingest', 'worker', 'console'] as const;
+  const loaded = async (app: (typeof apps)[number], change: Record<string, string>) => {
+    const watcher = pathToFileURL(join(root, 'tests/watch-modules.ts')).href;
+    const process = ownProcess(app, ownEnv({ NODE_OPTIONS: `--import=${watcher}`, ...change }));
+    await process.ready;
+    // prom-client loads the package of the API, which does nothing by itself.
+    return linesOf(process, 'module.loaded').filter(({ url }) => !String(url).includes('/@opentelemetry/api/')).length;
+  };
+  it.each(apps)('of %s loads nothing of the SDK of OpenTelemetry unless tracing is on', async (app) => {
+    const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' };
+    expect(await loaded(app, {})).toBe(0);
+    expect(await loaded(app, { ...endpoint, OTEL_SDK_DISABLED: 'true' })).toBe(0);
+    expect(await loaded(app, { ...endpoint, OTEL_TRACES_EXPORTER: 'none' })).toBe(0);
+    expect(await loaded(app, endpoint)).toBeGreaterThan(10);
+  });
+  it('refuses settings of OpenTelemetry that it does not support, by name and without their values', async () => {
+    const process = ownProcess(
+      'ingest',
+      ownEnv({
+        OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc',
+        OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4317',
+        OTEL_EXPORTER_OTLP_HEADERS: 'hunter2',
+        OTEL_TRACES_EXPORTER: 'zipkin',
+        OTEL_TRACES_SAMPLER: 'xray',
+        OTEL_TRACES_SAMPLER_ARG: '2',
+      }),
+    );
+    expect(await process.ended).toBe(1);
+    const said = process.output.join('\n');
+    expect(said).toContain('OTEL_EXPORTER_OTLP_PROTOCOL: must be http/protobuf or http/json');
+    expect(said).toContain('OTEL_EXPORTER_OTLP_ENDPOINT: must be an http or https URL');
+    for (const name of ['OTLP_HEADERS', 'TRACES_EXPORTER', 'TRACES_SAMPLER', 'TRACES_SAMPLER_ARG'])
+      expect(said).toContain(`${name}: must be`);
+    expect(said).not.toContain('hunter2');
+  });
 });

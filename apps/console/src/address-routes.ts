@@ -1,5 +1,5 @@
 /** Routes for the address of a subscription: validate, pause, resume, test (specification 3.2, interface 4). */
-import { AppError, nextAddressState } from '@posthorn/core';
+import { AppError, nextAddressState, TEST_EVENT_TYPE } from '@posthorn/core';
 import { makeTestDelivery } from '@posthorn/dispatch';
 import type { Api } from '@posthorn/http';
 import { deliverySchema, testDeliverySchema } from '@posthorn/operator-api';
@@ -7,6 +7,7 @@ import { loadDeliveries } from '@posthorn/store';
 import { change, findSubscription, subscriptionRoute } from './change-subscription.ts';
 import type { ConsoleContext } from './context.ts';
 import { serializeDelivery, serializeSubscription } from './serialize.ts';
+import { actionOf, traced } from './traces.ts';
 import { validateSubscription } from './validate-address.ts';
 
 /** Each action is refused with 409 in some statuses of the address. */
@@ -69,7 +70,7 @@ function statusRoutes(api: Api, context: ConsoleContext): void {
 }
 
 function testRoute(api: Api, context: ConsoleContext): void {
-  const { store, clock } = context;
+  const { store, clock, logger } = context;
   api.tagged('Subscriptions').post('/v1/subscriptions/{id}/test', {
     ...action,
     summary: 'Send it a test delivery',
@@ -78,9 +79,14 @@ function testRoute(api: Api, context: ConsoleContext): void {
     body: testDeliverySchema,
     optionalBody: true,
     responses: { 202: { description: 'The delivery', schema: deliverySchema } },
-    async handle({ params: { id }, body: { environment }, caller }) {
+    async handle({ params: { id }, body: { environment }, caller, request }) {
       const subscription = await findSubscription(context, id);
-      const deliveryId = await makeTestDelivery(context, subscription, environment, caller, clock.now());
+      const publication = actionOf(request, 'publish', true, TEST_EVENT_TYPE);
+      const deliveryId = await traced(context, publication, async (trace, fields) => {
+        const made = await makeTestDelivery(context, subscription, environment, caller, clock.now(), trace);
+        logger.info({ delivery_id: made, subscription_id: id, operator: caller, ...fields }, 'subscription.tested');
+        return made;
+      });
       const [delivery] = await loadDeliveries(store, [deliveryId]);
       if (!delivery) throw new AppError('conflict', 'The subscription was deleted meanwhile.');
       return serializeDelivery(delivery, store.retentionMs);

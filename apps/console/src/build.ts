@@ -18,6 +18,7 @@ import {
   type Clock,
   createLogger,
   createMetrics,
+  createTracing,
   exitAtOnce,
   registerInstallation,
   systemClock,
@@ -59,6 +60,7 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
   if (settings.ALLOWED_PRIVATE_NETWORKS.length > 0) {
     logger.warn('ALLOWED_PRIVATE_NETWORKS is set: the address guard lets those networks through. Not for production.');
   }
+  const tracing = createTracing({ app: 'console', version, settings, logger });
   const { storage, store, producer } = openStorage(settings, logger, {
     identity: { id: randomUUID(), app: 'console', version },
     onMismatch: (error) => exitAtOnce(logger, error),
@@ -85,6 +87,7 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
     }),
     secretBox: createSecretBox(settings.SECRET_ENCRYPTION_KEY),
     fingerprints: createFingerprints(settings.SECRET_ENCRYPTION_KEY),
+    tracing,
     clock,
     logger,
   });
@@ -116,7 +119,7 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
         await http.stop(graceMs);
       },
     },
-    services: [storage],
+    services: [...(tracing ? [tracing] : []), storage],
     logger,
     graceMs: settings.SHUTDOWN_GRACE,
     describe: http.describe,

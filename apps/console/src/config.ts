@@ -8,6 +8,7 @@ import {
   parsedBy,
   setting,
   sharedSettings,
+  tracingSettings,
   wholeNumber,
 } from '@posthorn/runtime';
 import { parseNameServers, parseNetworks } from '@posthorn/sender';
@@ -17,6 +18,7 @@ import { z } from 'zod';
 /** Exported for docs/settings.md, which is generated from it. */
 export const consoleSettings = z.object({
   ...sharedSettings(3001),
+  ...tracingSettings(),
   OPERATOR_TOKENS: setting(
     operatorTokens,
     'Secrets',

@@ -1,6 +1,6 @@
 /** What the console's routes share: storage, settings and services. */
 import type { Producer } from '@posthorn/queue';
-import type { Clock, Logger } from '@posthorn/runtime';
+import type { Clock, Logger, Tracing } from '@posthorn/runtime';
 import type { Sender } from '@posthorn/sender';
 import type { Fingerprints, SecretBox } from '@posthorn/signing';
 import type { Directory, PublishedEntry, Store } from '@posthorn/store';
@@ -25,6 +25,8 @@ export interface ConsoleContext {
   fingerprints: Fingerprints;
   /** New events of the sandbox, live. */
   published: FeedHub<PublishedEntry>;
+  /** Undefined if tracing is off. */
+  tracing: Tracing | undefined;
   clock: Clock;
   logger: Logger;
 }

@@ -17,6 +17,7 @@ import type { ConsoleContext } from './context.ts';
 import { missing } from './missing.ts';
 import { requestOf } from './request-of.ts';
 import { serializeDelivery, serializeDeliveryWithAttempts, serializeEvent, serializePage } from './serialize.ts';
+import { actionOn, traced } from './traces.ts';
 
 /** Most deliveries returned with an event; `GET /v1/deliveries?event_id=` returns all, paginated. */
 const MAX_DELIVERIES_WITH_EVENT = 1_000;
@@ -108,11 +109,17 @@ function replayRoute(api: Api, context: ConsoleContext): void {
     params: schemas.deliveryParamsSchema,
     responses: { 201: { description: 'The new delivery', schema: schemas.deliverySchema } },
     problems: [409],
-    async handle({ params: { id }, caller }) {
-      const made = await replay(context, await findDelivery(store, id), caller, clock.now());
-      if ('refused' in made) throw new AppError('conflict', refusals[made.refused]);
-      logger.info({ delivery_id: made.deliveryId, replay_of: id, operator: caller }, 'delivery.replayed');
-      return serializeDelivery(await findDelivery(store, made.deliveryId), store.retentionMs);
+    async handle({ params: { id }, caller, request }) {
+      const failed = await findDelivery(store, id);
+      const action = await actionOn(context, failed, request, 'replay', true);
+      const deliveryId = await traced(context, action, async (_trace, fields) => {
+        const made = await replay(context, failed, caller, clock.now());
+        if ('refused' in made) throw new AppError('conflict', refusals[made.refused]);
+        const line = { delivery_id: made.deliveryId, replay_of: id, operator: caller, ...fields };
+        logger.info(line, 'delivery.replayed');
+        return made.deliveryId;
+      });
+      return serializeDelivery(await findDelivery(store, deliveryId), store.retentionMs);
     },
   });
 }
@@ -126,11 +133,16 @@ function tryNowRoute(api: Api, context: ConsoleContext): void {
     params: schemas.deliveryParamsSchema,
     responses: { 202: { description: 'The delivery; its attempt is due', schema: schemas.deliverySchema } },
     problems: [409],
-    async handle({ params: { id }, caller }) {
-      const { subscriptionId } = await findDelivery(store, id);
-      const refused = await tryNow(context, id, { operator: caller, subscriptionId }, clock.now());
-      if (refused) throw new AppError('conflict', tryNowRefusals[refused]);
-      logger.info({ delivery_id: id, subscription_id: subscriptionId, operator: caller }, 'delivery.tried_now');
+    async handle({ params: { id }, caller, request }) {
+      const delivery = await findDelivery(store, id);
+      const { subscriptionId } = delivery;
+      const action = await actionOn(context, delivery, request, 'try_now', false);
+      await traced(context, action, async (_trace, fields) => {
+        const refused = await tryNow(context, id, { operator: caller, subscriptionId }, clock.now());
+        if (refused) throw new AppError('conflict', tryNowRefusals[refused]);
+        const line = { delivery_id: id, subscription_id: subscriptionId, operator: caller, ...fields };
+        logger.info(line, 'delivery.tried_now');
+      });
       return serializeDelivery(await findDelivery(store, id), store.retentionMs);
     },
   });

@@ -30,6 +30,7 @@ import { rehearse } from './rehearse-replay.ts';
 import { loadAddresses, serializeBatch } from './replay-batch.ts';
 import { replayScopeOf } from './replay-scope.ts';
 import { serializePage, serializeReplay } from './serialize.ts';
+import { actionOf, traced } from './traces.ts';
 
 export function replayRoutes(api: Api, context: ConsoleContext): void {
   startRoutes(api, context);
@@ -42,7 +43,8 @@ async function findReplay(store: Store, id: string) {
   return replay;
 }
 
-function startRoutes(api: Api, { store, clock, logger }: ConsoleContext): void {
+function startRoutes(api: Api, context: ConsoleContext): void {
+  const { store, clock, logger } = context;
   const replays = api.tagged('Bulk replays');
 
   replays.post('/v1/replays', {
@@ -54,27 +56,28 @@ function startRoutes(api: Api, { store, clock, logger }: ConsoleContext): void {
       202: { description: 'The bulk replay, or the batch', schema: startedReplaySchema },
     },
     problems: [404, 409],
-    async handle({ body, caller }) {
-      const nowMs = clock.now();
-      const wanted = { ...replayScopeOf(body, nowMs), canary: body.canary };
-      const { subscription_id: subscriptionId, subscription_ids: subscriptionIds = [] } = body;
-      if (subscriptionId === undefined) {
-        await loadAddresses(store, subscriptionIds, { onlyActive: true });
-        const batch = await startBatch(store, { ...wanted, subscriptionIds }, nowMs, caller);
-        logger.info(
-          { batch_id: batch.id, addresses: subscriptionIds.length, operator: caller },
-          'replay_batch.started',
-        );
-        return await serializeBatch(store, batch);
-      }
-      const replay = await startReplay(store, { ...wanted, subscriptionId }, nowMs, { operator: caller });
-      if (replay === 'no_subscription') missing('subscription');
-      if (replay === 'not_active')
-        throw new AppError('conflict', 'The address is not active: resume or validate it first.');
-      const line = { replay_id: replay.id, subscription_id: replay.subscriptionId, deliveries: replay.total };
-      logger.info({ ...line, operator: caller }, 'replay.started');
-      return serializeReplay(replay);
-    },
+    handle: ({ body, caller, request }) =>
+      traced(context, actionOf(request, 'replay', false), async (_trace, fields) => {
+        const nowMs = clock.now();
+        const wanted = { ...replayScopeOf(body, nowMs), canary: body.canary };
+        const { subscription_id: subscriptionId, subscription_ids: subscriptionIds = [] } = body;
+        if (subscriptionId === undefined) {
+          await loadAddresses(store, subscriptionIds, { onlyActive: true });
+          const batch = await startBatch(store, { ...wanted, subscriptionIds }, nowMs, caller);
+          logger.info(
+            { batch_id: batch.id, addresses: subscriptionIds.length, operator: caller, ...fields },
+            'replay_batch.started',
+          );
+          return await serializeBatch(store, batch);
+        }
+        const replay = await startReplay(store, { ...wanted, subscriptionId }, nowMs, { operator: caller });
+        if (replay === 'no_subscription') missing('subscription');
+        if (replay === 'not_active')
+          throw new AppError('conflict', 'The address is not active: resume or validate it first.');
+        const line = { replay_id: replay.id, subscription_id: replay.subscriptionId, deliveries: replay.total };
+        logger.info({ ...line, operator: caller, ...fields }, 'replay.started');
+        return serializeReplay(replay);
+      }),
   });
 
   replays.post('/v1/replays/rehearse', {

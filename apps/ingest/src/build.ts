@@ -18,6 +18,7 @@ import {
   createLogger,
   createMetrics,
   createRepeating,
+  createTracing,
   exitAtOnce,
   registerInstallation,
   systemClock,
@@ -36,6 +37,7 @@ const ANNOUNCE_EVERY_MS = 60_000;
 /** Builds ingest. It connects to nothing before its services start. */
 export function buildIngest(settings: IngestSettings, clock: Clock = systemClock): App<ApiService> {
   const logger = createLogger({ app: 'ingest', level: settings.LOG_LEVEL });
+  const tracing = createTracing({ app: 'ingest', version, settings, logger });
   const { storage, store, producer } = openStorage(settings, logger, {
     identity: { id: randomUUID(), app: 'ingest', version },
     onMismatch: (error) => exitAtOnce(logger, error),
@@ -56,6 +58,7 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
     producer,
     matcher: createMatcher(store),
     logger,
+    tracing,
     clock,
     maxEventBytes: settings.MAX_EVENT_BYTES,
     isSearchOn: settings.EVENT_SEARCH === 'on',
@@ -107,7 +110,7 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
   });
   return {
     http,
-    services: [storage, sweep, quota.service, sandboxFeed, announcement],
+    services: [...(tracing ? [tracing] : []), storage, sweep, quota.service, sandboxFeed, announcement],
     logger,
     graceMs: settings.SHUTDOWN_GRACE,
     describe: http.describe,

@@ -6,6 +6,7 @@ import {
   publisherKeys,
   setting,
   sharedSettings,
+  tracingSettings,
   wholeNumber,
 } from '@posthorn/runtime';
 import { z } from 'zod';
@@ -14,6 +15,7 @@ import type { Quota } from './publisher-quota.ts';
 /** Exported for docs/settings.md, which is generated from it. */
 export const ingestSettings = z.object({
   ...sharedSettings(3000),
+  ...tracingSettings(),
   PUBLISHER_KEYS: setting(
     publisherKeys,
     'Secrets',

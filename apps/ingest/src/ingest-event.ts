@@ -16,7 +16,7 @@ import {
 } from '@posthorn/core';
 import { type DispatchContext, makeDeliveries } from '@posthorn/dispatch';
 import { fieldErrors } from '@posthorn/http';
-import type { Clock } from '@posthorn/runtime';
+import type { Clock, Tracing } from '@posthorn/runtime';
 import { findMatches, type Match, type Matcher, type StoredEvent, storeEvent, TooFewReplicas } from '@posthorn/store';
 import type { SandboxFeed } from './sandbox-feed.ts';
 
@@ -29,6 +29,8 @@ export interface IngestContext extends DispatchContext {
   /** Resolves once enough replicas have acknowledged all writes; undefined if `ACK_REPLICAS` is 0. */
   onReplicas: (() => Promise<void>) | undefined;
   sandboxFeed: Pick<SandboxFeed, 'published'>;
+  /** Undefined if tracing is off. */
+  tracing?: Tracing | undefined;
 }
 
 /** After so many matches that were outdated at once, an event goes to the subscriptions that it matched when it arrived. */

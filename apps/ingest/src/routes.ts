@@ -5,6 +5,7 @@ import type { Request, Response } from 'express';
 import { z } from 'zod';
 import type { IngestSettings } from './config.ts';
 import { type IngestContext, type IngestResult, ingestEvent } from './ingest-event.ts';
+import { endWith } from './publish-span.ts';
 import type { PublisherQuota } from './publisher-quota.ts';
 
 type PublisherKey = IngestSettings['PUBLISHER_KEYS'][number];
@@ -112,10 +113,13 @@ function callOf({ headers }: Request, response: Response): Call {
 
 /** Ingests an event and returns the fields of the response. Throws `AppError` if the event is not accepted. */
 async function publish(context: PublisherContext, call: Call, event: unknown) {
-  const { publisher, trace } = call;
+  const { publisher } = call;
   context.quota.check(publisher.name);
-  const result = await ingestEvent(context, event, publisher.environment, trace);
-  logIngested(context, call, result);
+  const span = context.tracing?.startSpan('producer', 'publish', call.trace);
+  const trace = span?.context ?? call.trace;
+  const ingesting = ingestEvent(context, event, publisher.environment, trace);
+  const result = await (span ? endWith(span, publisher.name, ingesting) : ingesting);
+  logIngested(context, { publisher, trace }, result, span?.context.spanId);
   const { id, dataJson } = result.event;
   if (result.kind === 'conflict') {
     throw new AppError('conflict', `An event with the id ${id} and other content was accepted before.`);
@@ -175,7 +179,12 @@ function serializeResults(results: readonly BatchResult[]) {
 }
 
 /** Logs an event in one wide line. */
-function logIngested({ logger }: IngestContext, { publisher, trace }: Call, result: IngestResult): void {
+function logIngested(
+  { logger }: IngestContext,
+  { publisher, trace }: Call,
+  result: IngestResult,
+  spanId: string | undefined,
+): void {
   const { id, type, environment } = result.event;
   logger.info(
     {
@@ -186,6 +195,7 @@ function logIngested({ logger }: IngestContext, { publisher, trace }: Call, resu
       outcome: result.kind,
       deliveries: result.kind === 'conflict' ? undefined : result.deliveries,
       trace_id: trace?.traceId,
+      span_id: spanId,
     },
     'event.ingested',
   );

@@ -12,7 +12,7 @@ import {
 } from '@posthorn/core';
 import type { EndDeliveryJob } from '@posthorn/dispatch';
 import type { JobOutcome, Producer } from '@posthorn/queue';
-import type { Clock, Logger } from '@posthorn/runtime';
+import type { Clock, Logger, Span, Tracing } from '@posthorn/runtime';
 import { errorOfOutcome, type Sender, type SendResult } from '@posthorn/sender';
 import {
   type Begun,
@@ -25,6 +25,7 @@ import {
   recordSuccess,
   type Store,
 } from '@posthorn/store';
+import { endAttemptSpan, startAttemptSpan } from './attempt-span.ts';
 import type { AttemptCounts } from './counts.ts';
 import type { EventBodies, EventToSend } from './event-bodies.ts';
 import type { WorkerMetrics } from './metrics.ts';
@@ -56,6 +57,8 @@ export interface AttemptContext {
   excerptBytes: number;
   /** Whether receivers get the header `traceparent`. */
   sendsTraceparent: boolean;
+  /** Undefined if tracing is off. */
+  tracing?: Tracing | undefined;
   /** Fires when the process stops and can't wait any longer. */
   giveUp: AbortSignal;
 }
@@ -122,26 +125,34 @@ async function sendAndRecord(
   end: EndDeliveryJob | undefined,
 ): Promise<Attempted> {
   const { clock } = context;
-  const { body, positions, trace } = event;
+  const { body, positions } = event;
   const startedAtMs = clock.now();
   const { url } = begun;
   if (!context.slots.enterHost(slot, hostOf(url))) return { outcome: 'no_slot' };
   const request = context.signRequest(job.deliveryId, begun, body, startedAtMs);
   const admit = (ip: string) => context.slots.enterIp(slot, ipOf(ip, url));
+  const span = startAttemptSpan(context.tracing, event.trace, begun);
+  const trace = span?.context ?? event.trace;
   if (context.sendsTraceparent && trace) request.headers.traceparent = formatTraceparent(trace);
   context.counts.inFlight += 1;
   const result = await context.sender.send({ ...request, admit, excerptBytes: context.excerptBytes });
   context.counts.inFlight -= 1;
   context.slots.answered(slot);
   if (result.kind === 'not_admitted') return { outcome: 'no_slot' };
-  if (result.kind === 'aborted') return { outcome: { kind: 'snoozed', untilMs: clock.now() } };
+  if (result.kind === 'aborted') {
+    if (span) endAttemptSpan(span, job, begun, result, 'aborted');
+    return { outcome: { kind: 'snoozed', untilMs: clock.now() } };
+  }
+  const endedAt = span && performance.now();
 
   const endedAtMs = clock.now();
   if (await context.outages.isOurs(result, url, startedAtMs)) {
     context.metrics.notCounted();
+    if (span) endAttemptSpan(span, job, begun, result, 'outage', endedAt);
     return { outcome: { kind: 'snoozed', untilMs: clock.now() + AFTER_OUTAGE_MS } };
   }
   const error = errorOfOutcome(result);
+  if (span) endAttemptSpan(span, job, begun, result, error, endedAt);
   const attempt: Attempt = {
     number: begun.attemptNumber,
     startedAtMs,
@@ -162,7 +173,7 @@ async function sendAndRecord(
   const recorded = await untilStored(record, context.giveUp);
 
   if (recorded.kind === 'recorded') {
-    report(context, job, begun, attempt, verdict, result, { paused: recorded.paused, trace });
+    report(context, job, begun, attempt, verdict, result, { paused: recorded.paused, trace, span });
     if (verdict.kind === 'succeeded' && !begun.isReplay)
       context.succeededEvents.add(begun.event, begun.subscriptionId, positions);
   }
@@ -216,7 +227,7 @@ function report(
   attempt: Attempt,
   verdict: Verdict,
   result: SendResult,
-  { paused, trace }: { paused: boolean; trace: TraceContext | undefined },
+  { paused, trace, span }: { paused: boolean; trace: TraceContext | undefined; span: Span | undefined },
 ): void {
   metrics.attempted(attempt, verdict, begun);
   counts.attempted(job.deliveryId, begun, attempt, labelOf(attempt, result));
@@ -238,6 +249,7 @@ function report(
       delivery_status: status,
       next_attempt_at: verdict.kind === 'retry' ? new Date(verdict.nextAttemptAtMs).toISOString() : undefined,
       trace_id: trace?.traceId,
+      span_id: span?.context.spanId,
     },
     'delivery.attempted',
   );

@@ -9,6 +9,7 @@ import {
   type Clock,
   createLogger,
   createMetrics,
+  createTracing,
   exitAtOnce,
   type Logger,
   registerInstallation,
@@ -83,6 +84,7 @@ export function buildWorker(
   return {
     http,
     services: [
+      ...(base.tracing ? [base.tracing] : []),
       storage,
       closeAtStop(() => {
         outbound.close();
@@ -115,6 +117,7 @@ function buildBase(settings: WorkerSettings, clock: Clock, workerId: string) {
   if (settings.ALLOWED_PRIVATE_NETWORKS.length > 0) {
     logger.warn('ALLOWED_PRIVATE_NETWORKS is set: the address guard lets those networks through. Not for production.');
   }
+  const tracing = createTracing({ app: 'worker', version, settings, logger });
   const storage = openStore(settings, {
     onError: (err) => logger.warn({ err }, 'redis.failed'),
     onWarning: (text) => logger.warn(text),
@@ -132,7 +135,7 @@ function buildBase(settings: WorkerSettings, clock: Clock, workerId: string) {
   const succeededEvents = createSucceededEvents(store, clock);
   const tail = createTail(store, logger);
   const counting = { metrics, counts, succeededEvents, tail };
-  return { clock, logger, storage, store, onError, queueRedis, producer, registry, ...counting };
+  return { clock, logger, tracing, storage, store, onError, queueRedis, producer, registry, ...counting };
 }
 
 function attemptContext(

@@ -14,6 +14,7 @@ import {
   parsedBy,
   setting,
   sharedSettings,
+  tracingSettings,
   wholeNumber,
 } from '@posthorn/runtime';
 import { checkUrl, parseNameServers, parseNetworks } from '@posthorn/sender';
@@ -27,6 +28,7 @@ export const NOTICE_NETWORKS = parseNetworks('0.0.0.0/0,::/0');
 export const workerSettings = z
   .object({
     ...sharedSettings(3002),
+    ...tracingSettings(),
     SECRET_ENCRYPTION_KEY: setting(
       parsedBy(parseEncryptionKeys, 'must be 32 bytes in base64, or several keys separated by commas'),
       'Secrets',

@@ -1,0 +1,90 @@
+/** The settings of tracing: the standard ones of OpenTelemetry that Posthorn acts on or checks. The SDK itself reads all others. */
+import { z } from 'zod';
+import { setting } from './settings.ts';
+
+const httpUrl = z
+  .string()
+  .refine((text) => ['http:', 'https:'].includes(URL.parse(text)?.protocol ?? ''), 'must be an http or https URL');
+
+const SAMPLERS = [
+  'always_on',
+  'always_off',
+  'traceidratio',
+  'parentbased_always_on',
+  'parentbased_always_off',
+  'parentbased_traceidratio',
+] as const;
+
+/** The schemas of these settings, which all apps have. */
+export function tracingSettings() {
+  return {
+    OTEL_EXPORTER_OTLP_ENDPOINT: setting(
+      httpUrl.optional(),
+      'Tracing',
+      'none',
+      'the base URL of a collector, such as `http://collector:4318`: turns [tracing](tracing.md) on',
+    ),
+    OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: setting(
+      httpUrl.optional(),
+      'Tracing',
+      'none',
+      'the same as the complete URL for traces',
+    ),
+    OTEL_EXPORTER_OTLP_PROTOCOL: setting(
+      z.enum(['http/protobuf', 'http/json'], 'must be http/protobuf or http/json').default('http/protobuf'),
+      'Tracing',
+      '`http/protobuf`',
+      '`http/protobuf` or `http/json`',
+    ),
+    OTEL_EXPORTER_OTLP_HEADERS: setting(
+      z
+        .string()
+        .regex(/^[^=,]+=[^,]*(,[^=,]+=[^,]*)*$/, 'must be name=value,name=value')
+        .optional(),
+      'Tracing',
+      'none',
+      'headers for the collector, `name=value,…`',
+    ),
+    OTEL_TRACES_EXPORTER: setting(
+      z.enum(['otlp', 'console', 'none'], 'must be otlp, console or none').optional(),
+      'Tracing',
+      '`none`; `otlp` if there is an endpoint',
+      '`otlp`, `console` (spans on stdout, for a first look) or `none`',
+    ),
+    OTEL_TRACES_SAMPLER: setting(
+      z.enum(SAMPLERS, `must be one of ${SAMPLERS.join(', ')}`).default('parentbased_always_on'),
+      'Tracing',
+      '`parentbased_always_on`',
+      'which traces are sampled; with `parentbased_…`, the publisher decides for those that it begins',
+    ),
+    OTEL_TRACES_SAMPLER_ARG: setting(
+      z
+        .string()
+        .regex(/^(0(\.\d+)?|1(\.0+)?)$/, 'must be a number from 0 to 1')
+        .default('1'),
+      'Tracing',
+      '`1`',
+      'the ratio of `traceidratio` and `parentbased_traceidratio`',
+    ),
+    OTEL_SERVICE_NAME: setting(
+      z.string().optional(),
+      'Tracing',
+      '`posthorn-ingest`, `posthorn-worker`, `posthorn-console`',
+      'the name of the service in traces',
+    ),
+    OTEL_RESOURCE_ATTRIBUTES: setting(
+      z.string().optional(),
+      'Tracing',
+      'none',
+      'attributes of the process in traces, `name=value,…`',
+    ),
+    OTEL_SDK_DISABLED: setting(
+      z.enum(['true', 'false'], 'must be true or false').default('false'),
+      'Tracing',
+      '`false`',
+      '`true` turns tracing off',
+    ),
+  };
+}
+
+export type TracingSettings = z.infer<z.ZodObject<ReturnType<typeof tracingSettings>>>;
