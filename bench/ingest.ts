@@ -90,7 +90,8 @@ function middleOf(runs: readonly Figures[]): Figures {
   };
 }
 
-async function withSubscriptions(
+/** An ingest process, and subscriptions of which `matching` match. */
+export async function withSubscriptions(
   bench: Bench,
   receiverUrl: string,
   others: number,
@@ -110,7 +111,8 @@ async function withSubscriptions(
   return { ingest, operator };
 }
 
-async function publish(
+/** Publishes `count` events, after a tenth as many to warm up. */
+export async function publish(
   at: { url: string; child: { pid?: number | undefined } },
   count: number,
   type: EventType,

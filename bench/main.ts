@@ -19,6 +19,7 @@ import { benchOverload, type Overload } from './overload.ts';
 import { benchRecovery } from './recovery.ts';
 import { openTarget, startPlain, startPosthorn } from './systems.ts';
 import { readTarget } from './targets.ts';
+import { benchTracing, type TracingCost } from './tracing.ts';
 
 const PARTS = [
   'deliveries',
@@ -32,6 +33,7 @@ const PARTS = [
   'isolation',
   'recovery',
   'overload',
+  'tracing',
 ] as const;
 type Part = (typeof PARTS)[number];
 const { quick, always, only, target } = readArguments({
@@ -95,6 +97,20 @@ if (wants('ingest')) {
     'Posthorn, 3 of 3 match, a replica beside it': row(replicated.waitsNot),
     'Posthorn, 3 of 3 match, the replica waited for (ACK_REPLICAS=1)': row(replicated.waits),
   });
+}
+if (wants('tracing')) {
+  const { off, tenth, all } = await benchTracing(bench, size(8_000), size(10_000), rounds);
+  results.tracing = { off, tenth, all };
+  console.log('Tracing: CPU in µs, one address for each event (median of runs)');
+  const row = (figure: keyof TracingCost) => ({
+    off: round(off[figure]),
+    'a tenth sampled': round(tenth[figure]),
+    'ratio to off ': round(tenth[figure] / off[figure], 3),
+    'all sampled': round(all[figure]),
+    'ratio to off': round(all[figure] / off[figure], 3),
+    goal: '<= 1.05',
+  });
+  console.table({ 'ingest, per event': row('ingestCpuUs'), 'worker, per delivery': row('workerCpuUs') });
 }
 if (wants('memory')) {
   const { pendingBytes, finishedBytes, where, residentMb } = await benchMemory(bench, size(20_000), size(100_000));
