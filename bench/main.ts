@@ -13,6 +13,7 @@ import { benchFanOut, benchLatency } from './fan-out.ts';
 import { type Health, openBench } from './harness.ts';
 import { benchAckReplicas, benchIngest } from './ingest.ts';
 import { benchIsolation, type Latency } from './isolation.ts';
+import { benchKilled, type Killed } from './killed.ts';
 import { benchLists } from './lists.ts';
 import { benchMemory } from './memory.ts';
 import { benchOverload, type Overload } from './overload.ts';
@@ -315,6 +316,27 @@ if (wants('recovery')) {
       'most in a second': resumed.mostInASecond,
       ...health(resumed),
     },
+  });
+}
+if (wants('recovery') || only === 'killed') {
+  const killed = await benchKilled(bench);
+  results.killed = killed;
+  const row = (of: Killed) => ({
+    accepted: of.accepted,
+    lost: of.lost,
+    'not arrived yet': of.unfinished,
+    'all processes ready after s': round(of.startedMs / 1_000, 1),
+    'first of them arrives after s': round(of.firstMs / 1_000, 1),
+    'last of them arrives after s': round(of.allDoneMs / 1_000, 1),
+    'responded to twice': of.sentTwice,
+  });
+  console.log(
+    'All processes killed (SIGKILL) at 1,000 events a second and started again at once; times since the kill',
+  );
+  console.table({
+    plain: row(killed.plain),
+    Posthorn: row(killed.posthorn),
+    goal: { lost: 0, 'last of them arrives after s': '<= 5' },
   });
 }
 if (wants('overload')) {

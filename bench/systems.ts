@@ -24,43 +24,70 @@ export interface System {
   receiver: BenchProcess;
   /** Their processes, with all that they have started. */
   pids: { services: number[]; stores: number[] };
+  /** Kills all processes at once and starts them again; resolves when all are ready. Only of systems that the bench starts itself. */
+  restart?(): Promise<void>;
   stop(): Promise<void>;
 }
+
+interface SystemOptions {
+  settings?: Record<string, string>;
+  /** The time that the receiver takes to respond. */
+  delayMs?: number;
+}
+
+const startReceiver = (bench: Bench, delayMs: number | undefined) =>
+  bench.start('bench/processes/arrivals.ts', {
+    PATTERN: ID_IN_REFERENCE,
+    ...(delayMs === undefined ? {} : { DELAY_MS: String(delayMs) }),
+  });
 
 export async function startPosthorn(
   bench: Bench,
   name: string,
   fanOut: number,
-  settings: Record<string, string> = {},
+  { settings = {}, delayMs }: SystemOptions = {},
 ): Promise<System> {
-  const receiver = await bench.start('bench/processes/arrivals.ts', { PATTERN: ID_IN_REFERENCE });
+  const receiver = await startReceiver(bench, delayMs);
   const env = { KEY_PREFIX: `bench-${randomUUID()}`, ...settings };
-  const operator = await bench.startApp('console', env);
-  await subscribeMany(operator.url, receiver.url, 1, { event_types: ['session.approved'], environment: 'sandbox' });
-  await subscribeMany(operator.url, receiver.url, fanOut, { event_types: ['session.created'], environment: 'sandbox' });
-  const apps = [operator, await bench.startApp('ingest', env), await bench.startApp('worker', env)];
-  const url = `${apps[1]?.url}/v1/events`;
-  return await started(bench, name, { receiver, apps, url, fanOut });
+  const starts = (['ingest', 'worker', 'console'] as const).map((app) => () => bench.startApp(app, env));
+  return await started(bench, name, { receiver, starts, fanOut }, async ([, , operator]) => {
+    const url = String(operator?.url);
+    await subscribeMany(url, receiver.url, 1, { event_types: ['session.approved'], environment: 'sandbox' });
+    await subscribeMany(url, receiver.url, fanOut, { event_types: ['session.created'], environment: 'sandbox' });
+  });
 }
 
-export async function startPlain(bench: Bench, name: string, fanOut: number): Promise<System> {
-  const receiver = await bench.start('bench/processes/arrivals.ts', { PATTERN: ID_IN_REFERENCE });
+export async function startPlain(
+  bench: Bench,
+  name: string,
+  fanOut: number,
+  { delayMs }: Pick<SystemOptions, 'delayMs'> = {},
+): Promise<System> {
+  const receiver = await startReceiver(bench, delayMs);
   const env = { RECEIVER_URL: receiver.url, FAN_OUT: String(fanOut) };
-  const apps = [
-    await bench.start('bench/processes/plain-ingest.ts', env),
-    await bench.start('bench/processes/plain-worker.ts'),
+  const starts = [
+    () => bench.start('bench/processes/plain-ingest.ts', env),
+    () => bench.start('bench/processes/plain-worker.ts'),
   ];
-  return await started(bench, name, { receiver, apps, url: `${apps[0]?.url}/v1/events`, fanOut });
+  return await started(bench, name, { receiver, starts, fanOut });
 }
 
+type Started = Pick<System, 'receiver' | 'fanOut'> & { starts: readonly (() => Promise<BenchProcess>)[] };
+
+/** The first process is the one that takes events. */
 async function started(
   bench: Bench,
   name: string,
-  { receiver, apps, url, fanOut }: { receiver: BenchProcess; apps: BenchProcess[]; url: string; fanOut: number },
+  { receiver, starts, fanOut }: Started,
+  setUp: (apps: BenchProcess[]) => Promise<void> = async () => undefined,
 ): Promise<System> {
+  const startAll = () => Promise.all(starts.map((start) => start()));
+  let apps = await startAll();
+  await setUp(apps);
   const publishTo = (type: EventType) => async (id: string) => {
     const event = event400(type);
-    const { status, text } = await post(url, PUBLISHER_KEY, { ...event, data: { ...event.data, reference: id } });
+    const body = { ...event, data: { ...event.data, reference: id } };
+    const { status, text } = await post(`${apps[0]?.url}/v1/events`, PUBLISHER_KEY, body);
     if (status !== 202) throw new Error(`${name}: ${status} ${text}`);
   };
   return {
@@ -69,7 +96,13 @@ async function started(
     publishToAll: publishTo('session.created'),
     fanOut,
     receiver,
-    pids: { services: apps.flatMap(({ child }) => child.pid ?? []), stores: [bench.redisPid] },
+    get pids() {
+      return { services: apps.flatMap(({ child }) => child.pid ?? []), stores: [bench.redisPid] };
+    },
+    async restart() {
+      for (const { child } of apps) child.kill('SIGKILL');
+      apps = await startAll();
+    },
     async stop() {
       for (const one of [...apps, receiver].reverse()) await one.stop();
       await bench.redis.flushdb();

@@ -96,11 +96,11 @@ export async function startSentinels(
 
 /** Posthorn on a Redis of its own, with one subscription. */
 export async function system(change: Record<string, string>, options?: AppsOptions) {
-  const env = { ...worldEnv('posthorn', 'redis://127.0.0.1'), LOG_LEVEL: 'info', ...change };
+  const env: Record<string, string> = { ...worldEnv('posthorn', 'redis://127.0.0.1'), LOG_LEVEL: 'info', ...change };
   const apps = await ownApps(env, options);
   const to = await ownReceiver();
   await apps.subscribe(to.url);
-  return { ...apps, to };
+  return { ...apps, to, env };
 }
 
 /** Publishes until an event is accepted, while ingest refuses. */

@@ -1,12 +1,19 @@
 /**
- * A receiver for any system. It responds at once, finds the id of the event in the request, and notes when it arrived. `PATTERN`: a regular
- * expression whose first group is the id, in the body or, with `HEADER`, in that header. GET /arrivals returns what has arrived since
+ * A receiver for any system. It responds after `DELAY_MS` (default: at once), finds the id of the event in the request, and notes when it arrived,
+ * unless the caller is gone before the response. `PATTERN`: a regular expression whose first group is the id, in the body or, with `HEADER`, in that header. GET /arrivals returns what has arrived since
  * the last such call; GET /count returns how many there are.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-const { PATTERN, HEADER, HOST = '127.0.0.1', PORT = '0', STATUS = '200' } = process.env as Record<string, string>;
+const {
+  PATTERN,
+  HEADER,
+  HOST = '127.0.0.1',
+  PORT = '0',
+  STATUS = '200',
+  DELAY_MS,
+} = process.env as Record<string, string>;
 const pattern = new RegExp(PATTERN ?? '$^');
 let arrivals: { id: string; atMs: number }[] = [];
 const server = createServer((request, response) => {
@@ -18,12 +25,17 @@ const server = createServer((request, response) => {
   }
   const chunks: Buffer[] = [];
   request.on('data', (chunk: Buffer) => chunks.push(chunk));
-  request.on('end', () => {
+  const respond = () => {
+    if (response.destroyed) return;
     response.writeHead(Number(STATUS)).end();
     const text = HEADER ? String(request.headers[HEADER.toLowerCase()] ?? '') : Buffer.concat(chunks).toString();
     const id = pattern.exec(text)?.[1];
     // A call without an id is no delivery: a validation, or a test of the system.
     if (id !== undefined) arrivals.push({ id, atMs });
+  };
+  request.on('end', () => {
+    if (DELAY_MS === undefined) respond();
+    else setTimeout(respond, Number(DELAY_MS));
   });
 });
 server.listen(Number(PORT), HOST, () => {

@@ -14,7 +14,7 @@ export interface ChaosOptions {
   /** How long disturbances last. */
   breakMs: number;
   eventsPerS: number;
-  /** Whether workers are also suspended for longer than a job's lock, which takes more than half a minute. */
+  /** Whether workers are also suspended: for some seconds, about as long as others need to take over, and for longer than a job's lock. */
   suspend: boolean;
   /** Whether workers take over the jobs of a dead one sooner; the minimum number of published events. */
   eager: boolean;
@@ -24,7 +24,7 @@ export interface ChaosOptions {
 
 const TYPES = ['session.created', 'session.approved', 'session.declined', 'session.expired'] as const;
 const ENVIRONMENTS = ['sandbox', 'production'] as const;
-/** After the last crash, a dead worker's job may wait up to 45 s. Nothing else waits longer for its next step, except on a busy machine. */
+/** A job whose lock nobody has a lease for may wait up to 45 s. Nothing else waits longer for its next step, except on a busy machine. */
 const STUCK_AFTER_MS = 180_000;
 /** Longer than the lock of a job, so that another worker takes over a job that the suspended worker still considers its own. */
 const SUSPEND_MS = 33_000;
@@ -132,6 +132,13 @@ async function breakThings(
       child.kill('SIGSTOP');
       later.push(wait(SUSPEND_MS).then(() => child.kill('SIGCONT')));
     },
+    'suspend a worker for seconds': async () => {
+      const member = alive('worker').length > 1 ? chance.pick(alive('worker')) : undefined;
+      if (!member) return;
+      const { child } = member.process;
+      child.kill('SIGSTOP');
+      later.push(wait(chance.between(2_000, 8_000)).then(() => child.kill('SIGCONT')));
+    },
     'kill a worker': async () => {
       const member = alive('worker').length > 1 ? chance.pick(alive('worker')) : undefined;
       if (member) await cast.kill(member).then(() => restartLater(member));
@@ -186,7 +193,10 @@ async function breakThings(
       await operate(batchId === null ? `/v1/replays/${id}/cancel` : `/v1/replay-batches/${batchId}/cancel`);
     },
   };
-  if (!suspend) delete things['suspend a worker'];
+  if (!suspend) {
+    delete things['suspend a worker'];
+    delete things['suspend a worker for seconds'];
+  }
   // Each at least once.
   const agenda = Object.keys(things);
   while (agenda.length > 0 || Date.now() < endsAt) {

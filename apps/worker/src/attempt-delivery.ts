@@ -11,7 +11,7 @@ import {
   type Verdict,
 } from '@posthorn/core';
 import type { EndDeliveryJob } from '@posthorn/dispatch';
-import type { JobOutcome, Producer } from '@posthorn/queue';
+import type { Claim, JobOutcome, Producer } from '@posthorn/queue';
 import type { Clock, Logger, Span, Tracing } from '@posthorn/runtime';
 import { errorOfOutcome, type Sender, type SendResult } from '@posthorn/sender';
 import {
@@ -75,6 +75,8 @@ export interface TakenJob {
   found?: FoundJob | undefined;
   /** Ends the job in the same step in which a success is recorded. */
   end?: EndDeliveryJob | undefined;
+  /** Says whether the job is still this worker's: one that was suspended may have lost it. */
+  claim?: Claim | undefined;
 }
 
 /** The job of an attempt that is not counted comes back after this, perhaps to a worker without an outage. */
@@ -90,9 +92,10 @@ export async function attemptDelivery(
   context: AttemptContext,
   job: DeliveryJob,
   slot: Slot,
-  { found, end }: TakenJob = {},
+  taken: TakenJob = {},
 ): Promise<Attempted> {
   const { store, clock } = context;
+  const { found } = taken;
   const [begun, event] = await Promise.all([
     beginAttempt(store, job, clock.now(), context.outages.endedAtMs(), found),
     context.eventBodies.load(job.event, found?.event),
@@ -110,7 +113,7 @@ export async function attemptDelivery(
     case 'attempt':
       return event === undefined
         ? await endWithoutAttempt(context, job, (await loadEvent(store, job.event)) ? 'erased' : 'expired')
-        : await sendAndRecord(context, job, slot, begun, event, end);
+        : await sendAndRecord(context, job, slot, begun, event, taken);
     default:
       return begun satisfies never;
   }
@@ -122,7 +125,7 @@ async function sendAndRecord(
   slot: Slot,
   begun: BegunAttempt,
   event: EventToSend,
-  end: EndDeliveryJob | undefined,
+  { end, claim }: TakenJob,
 ): Promise<Attempted> {
   const { clock } = context;
   const { body, positions } = event;
@@ -134,8 +137,9 @@ async function sendAndRecord(
   const span = startAttemptSpan(context.tracing, event.trace, begun);
   const trace = span?.context ?? event.trace;
   if (context.sendsTraceparent && trace) request.headers.traceparent = formatTraceparent(trace);
+  const mayStart = claim && (() => claim.isSure());
   context.counts.inFlight += 1;
-  const result = await context.sender.send({ ...request, admit, excerptBytes: context.excerptBytes });
+  const result = await context.sender.send({ ...request, admit, mayStart, excerptBytes: context.excerptBytes });
   context.counts.inFlight -= 1;
   context.slots.answered(slot);
   if (result.kind === 'not_admitted') return { outcome: 'no_slot' };
@@ -161,6 +165,9 @@ async function sendAndRecord(
     error,
   };
   const verdict = decide(attempt.number, error, context.retryDelaysMs, endedAtMs);
+  // A failure must not be recorded while another worker makes the same attempt: its success would not count then.
+  if (verdict.kind !== 'succeeded' && claim && !(await untilStored(() => claim.confirm(), context.giveUp)))
+    return { outcome: { kind: 'snoozed', untilMs: clock.now() } };
   const delivery = { id: job.deliveryId, event: begun.event, createdAtMs: begun.createdAtMs };
   const limits = { pauseAfter: context.pauseAfter, maxAttempts: context.retryDelaysMs.length + 1 };
   const knownEvent = context.eventBodies.latest();

@@ -25,7 +25,8 @@ export function createAttempts({ context, ...common }: AttemptsOptions): Attempt
     ...common,
     store,
     knownEvent: eventBodies.latest,
-    handle: (job, found, end) => handleJob(context, job, { found, end }),
+    onTakenOver: (jobs) => logger.warn({ jobs }, 'jobs.taken_over'),
+    handle: (job, found, end, claim) => handleJob(context, job, { found, end, claim }),
   });
   return {
     name: 'attempts',

@@ -1,20 +1,21 @@
 /** Deliveries that find no free slot, on a real Redis. */
-import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { type Event, eventRef, newEventId } from '@posthorn/core';
 import { createProducer, type Producer } from '@posthorn/queue';
 import { createLogger, createMetrics, systemClock } from '@posthorn/runtime';
-import { createSender } from '@posthorn/sender';
+import { createSender, parseNetworks } from '@posthorn/sender';
 import { createSecretBox } from '@posthorn/signing';
 import {
   connectRedis,
   laneLength,
+  loadDeliveries,
   newSubscription,
   openStore,
   type Store,
   saveSubscription,
   storeEvent,
 } from '@posthorn/store';
-import { testPrefix, testRedisUrl } from '@posthorn/testing';
+import { startReceiver, testPrefix, testRedisUrl } from '@posthorn/testing';
 import type { AttemptContext } from './attempt-delivery.ts';
 import { createAttemptCounts } from './counts.ts';
 import { createEventBodies } from './event-bodies.ts';
@@ -79,9 +80,9 @@ beforeEach(async () => {
 afterEach(() => close());
 
 /** Stores an active subscription and a delivery to it. Returns the delivery's first job. */
-async function pendingJob() {
+async function pendingJob(url = 'https://example.com/') {
   const nowMs = Date.now();
-  const fields = { url: 'https://example.com/', eventTypes: 'all', environment: 'both', description: '' } as const;
+  const fields = { url, eventTypes: 'all', environment: 'both', description: '' } as const;
   const fresh = newSubscription({ ...fields, sealedSecret: 'sealed' }, nowMs);
   await saveSubscription(store, { ...fresh, status: 'active', takesEvents: true });
   const event: Event = {
@@ -115,4 +116,57 @@ it('releases a delivery again if its slot became free before it was in the lane'
   expect(await handled).toEqual({ kind: 'done' });
   expect(await laneLength(store, 'parked', job.subscriptionId)).toBe(0);
   expect(await producer.counts()).toMatchObject({ waiting: 1 });
+});
+
+describe('a worker that was suspended', () => {
+  const lost = { isSure: () => false, confirm: async () => false };
+  const receivers: Awaited<ReturnType<typeof startReceiver>>[] = [];
+  afterEach(async () => {
+    for (const receiver of receivers.splice(0)) await receiver.close();
+  });
+  /** A delivery to a receiver of its own that can be reached. */
+  async function reachableJob(status: number) {
+    const receiver = await startReceiver(status);
+    receivers.push(receiver);
+    context = {
+      ...context,
+      sender: createSender({ timeoutMs: 60_000, userAgent: 'test', allowedNetworks: parseNetworks('127.0.0.0/8') }),
+      signRequest: () => ({ url: receiver.url, headers: {}, body: '{}' }),
+    };
+    return { receiver, job: await pendingJob(receiver.url) };
+  }
+  const attemptsOf = async ({ deliveryId }: { deliveryId: string }) =>
+    (await loadDeliveries(store, [deliveryId]))[0]?.attempts.length;
+
+  it('sends nothing for a job that it may have lost, records nothing, and puts it back', async () => {
+    const { receiver, job } = await reachableJob(200);
+    expect(await handleJob(context, job, { claim: lost })).toMatchObject({ kind: 'snoozed' });
+    expect(receiver.requests).toEqual([]);
+    expect(await attemptsOf(job)).toBe(0);
+  });
+
+  it('records what became of an attempt that was under way: a success always, a failure only if the job is still its own', async () => {
+    let isSure = true;
+    const suspended = { isSure: () => isSure, confirm: async () => false };
+    for (const [status, attempts] of [
+      [200, 1],
+      [500, 0],
+    ] as const) {
+      const { receiver, job } = await reachableJob(status);
+      receiver.answerWith((_request, response) => {
+        isSure = false;
+        response.writeHead(status).end();
+      });
+      isSure = true;
+      const outcome = await handleJob(context, job, { claim: suspended });
+      expect(outcome.kind).toBe(status === 200 ? 'done' : 'snoozed');
+      expect(receiver.requests).toHaveLength(1);
+      expect([status, await attemptsOf(job)]).toEqual([status, attempts]);
+    }
+    const { job } = await reachableJob(500);
+    expect(await handleJob(context, job, { claim: { isSure: () => true, confirm: async () => true } })).toMatchObject({
+      kind: 'failed',
+    });
+    expect(await attemptsOf(job)).toBe(1);
+  });
 });

@@ -1,8 +1,25 @@
 /** The order in which jobs of a real BullMQ are handed out, and that BullMQ and the scripts of packages/store agree on its keys. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { eventRef } from '@posthorn/core';
-import { type Consumer, createConsumer, createProducer, type JobOutcome, type Producer } from '@posthorn/queue';
-import { connectRedis, finishJob, type NextJob, openStore, type Store, takeJobs } from '@posthorn/store';
+import {
+  type Consumer,
+  type ConsumerOptions,
+  createConsumer,
+  createProducer,
+  type JobOutcome,
+  type Producer,
+} from '@posthorn/queue';
+import {
+  connectRedis,
+  type FoundJob,
+  finishJob,
+  type NextJob,
+  openStore,
+  partitionsWithWorkers,
+  type Store,
+  takeJobs,
+  watchWorkers,
+} from '@posthorn/store';
 import { eventually, testPrefix, testRedisUrl } from '@posthorn/testing';
 import { ErrorCode, Worker } from 'bullmq';
 import type { Cluster, Redis } from 'ioredis';
@@ -34,11 +51,20 @@ async function takeOne(lock: Omit<Parameters<typeof takeJobs>[2], 'limit'>): Pro
 const key = (name: string, partition = 0) => `${prefixes[partition]}:deliveries:${name}`;
 
 function optionsOf(concurrency: number) {
-  return { redis, partitionPrefixes: prefixes, concurrency, giveUp: () => undefined, onError };
+  return {
+    redis,
+    partitionPrefixes: prefixes,
+    concurrency,
+    watch: (partition: number, watch: Parameters<typeof watchWorkers>[2]) => watchWorkers(store, partition, watch),
+    findWatched: () => partitionsWithWorkers(store),
+    onTakenOver: () => undefined,
+    giveUp: () => undefined,
+    onError,
+  };
 }
 
-function newConsumer(concurrency: number): Consumer {
-  return createConsumer({
+function newConsumer(concurrency: number, options: Partial<ConsumerOptions<FoundJob>> = {}): Consumer {
+  return createConsumer<FoundJob>({
     ...optionsOf(concurrency),
     take: (partition, lock) => takeJobs(store, partition, { ...lock, knownEvent: undefined }),
     finish: (partition, lock) => finishJob(store, partition, { ...lock, knownEvent: undefined }),
@@ -46,6 +72,7 @@ function newConsumer(concurrency: number): Consumer {
       taken.push(id);
       return await handle(id);
     },
+    ...options,
   });
 }
 
@@ -358,20 +385,7 @@ describe('BullMQ', () => {
     await add('y1');
     await takeOne({ nextToken: 'dead', lockMs: 1, nowMs: Date.now(), knownEvent: undefined });
     await consumer.stop(5_000);
-    consumer = createConsumer({
-      redis,
-      partitionPrefixes: prefixes,
-      concurrency: 1,
-      take: (partition, lock) => takeJobs(store, partition, { ...lock, knownEvent: undefined }),
-      finish: (partition, lock) => finishJob(store, partition, { ...lock, knownEvent: undefined }),
-      handle: async ({ id }) => {
-        taken.push(id);
-        return { kind: 'done' };
-      },
-      giveUp: () => undefined,
-      onError,
-      timings: { lockMs: 30_000, stalledCheckMs: 20, putBackMs: 0 },
-    });
+    consumer = newConsumer(1, { timings: { stalledCheckMs: 20 } });
     await consumer.start();
     await eventually('taken over', () => taken.includes('y1'));
     expect(errors).toEqual([]);

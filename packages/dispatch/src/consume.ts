@@ -1,20 +1,38 @@
 /** The consumer of deliveries' jobs: the loop of packages/queue with the scripts of packages/store, which end a job and take the next in one step. */
 import type { DeliveryJob, EventRef } from '@posthorn/core';
-import { type Consumer, type ConsumerOptions, createConsumer, type EndJob, type JobOutcome } from '@posthorn/queue';
-import { deliveryOfJob, type FoundJob, finishJob, type Store, takeJobs } from '@posthorn/store';
+import {
+  type Claim,
+  type Consumer,
+  type ConsumerOptions,
+  createConsumer,
+  type EndJob,
+  type JobOutcome,
+} from '@posthorn/queue';
+import {
+  deliveryOfJob,
+  type FoundJob,
+  finishJob,
+  partitionsWithWorkers,
+  type Store,
+  takeJobs,
+  watchWorkers,
+} from '@posthorn/store';
 
 export type EndDeliveryJob = EndJob<FoundJob>;
 
 export interface DeliveryConsumerOptions
   extends Pick<
     ConsumerOptions<FoundJob>,
-    'redis' | 'partitionPrefixes' | 'concurrency' | 'giveUp' | 'onError' | 'timings'
+    'redis' | 'partitionPrefixes' | 'concurrency' | 'giveUp' | 'onError' | 'onTakenOver' | 'timings'
   > {
   store: Store;
   /** The event that this process has in memory, so that taking a job need not read it again. */
   knownEvent?: () => EventRef | undefined;
-  /** Handles the job of a delivery. `found`: what was read when it was taken. `end` ends the job by a script that records a success too. */
-  handle: (job: DeliveryJob, found: FoundJob, end: EndDeliveryJob) => Promise<JobOutcome>;
+  /**
+   * Handles the job of a delivery. `found`: what was read when it was taken. `end` ends the job by a script that records a success too. No attempt may
+   * start unless `claim` is sure.
+   */
+  handle: (job: DeliveryJob, found: FoundJob, end: EndDeliveryJob, claim: Claim) => Promise<JobOutcome>;
 }
 
 /** Takes jobs and has their deliveries handled. A job whose delivery is gone ends at once. */
@@ -24,9 +42,11 @@ export function createDeliveryConsumer(options: DeliveryConsumerOptions): Consum
     ...common,
     take: (partition, lock) => takeJobs(store, partition, { ...lock, knownEvent: knownEvent?.() }),
     finish: (partition, lock) => finishJob(store, partition, { ...lock, knownEvent: knownEvent?.() }),
-    async handle(found, end) {
+    watch: (partition, watch) => watchWorkers(store, partition, watch),
+    findWatched: () => partitionsWithWorkers(store),
+    async handle(found, end, claim) {
       const job = deliveryOfJob(found);
-      return job ? await handle(job, found, end) : { kind: 'done' };
+      return job ? await handle(job, found, end, claim) : { kind: 'done' };
     },
   });
 }

@@ -7,6 +7,7 @@ import type { Cluster, Redis } from 'ioredis';
 import { createBurst } from './burst.ts';
 import { createEndings, errorOfCode, type JobOutcome, typedError } from './endings.ts';
 import { createJobLocks } from './job-locks.ts';
+import { type Claim, createLeases, type LeasesOptions } from './leases.ts';
 import { createMarkers } from './markers.ts';
 import { createPartitions, type Partition } from './partitions.ts';
 
@@ -37,7 +38,8 @@ interface Ended<J> {
 /** Ends a job by a script of the caller, which also takes the next one. May be repeated after an error. */
 export type EndJob<J> = <E extends Ended<J>>(move: (lock: LockedJob) => Promise<E>) => Promise<E>;
 
-export interface ConsumerOptions<J extends { id: string }> {
+export interface ConsumerOptions<J extends { id: string }>
+  extends Pick<LeasesOptions, 'watch' | 'findWatched' | 'onTakenOver' | 'clocks'> {
   redis: Redis | Cluster;
   /** The prefixes of the partitions' keys, in order. */
   partitionPrefixes: readonly string[];
@@ -47,8 +49,11 @@ export interface ConsumerOptions<J extends { id: string }> {
   take: (partition: number, lock: NextLock & { nextToken: string; limit: number }) => Promise<Taken<J>[]>;
   /** Ends a job that is over and takes the next one. */
   finish: (partition: number, lock: LockedJob) => Promise<Ended<J>>;
-  /** Handles a job. If it calls `end`, the job has ended and the outcome says nothing more; it must not end with another outcome then. */
-  handle: (job: J, end: EndJob<J>) => Promise<JobOutcome>;
+  /**
+   * Handles a job. If it calls `end`, the job has ended and the outcome says nothing more; it must not end with another outcome then. What
+   * must not happen twice starts only while `claim` is sure; otherwise the job is put back (`snoozed`), which fails if another worker has it.
+   */
+  handle: (job: J, end: EndJob<J>, claim: Claim) => Promise<JobOutcome>;
   /** Called when the grace of a stop is nearly over: jobs in flight must come to an outcome at once. */
   giveUp: () => void;
   onError: (error: Error) => void;
@@ -57,9 +62,14 @@ export interface ConsumerOptions<J extends { id: string }> {
 
 /** How soon the queue takes over the jobs of dead or stopping workers. Tests on whole processes use shorter times. */
 export interface ConsumerTimings {
-  /** How long a job stays locked to its worker. Longer than any attempt; renewed at half of it. The jobs of a dead worker wait for its end. */
+  /** Interval at which a worker renews its lease on its jobs. After four of them without a renewal, others take the jobs over. */
+  renewMs: number;
+  /**
+   * How long a job stays locked to its worker. Longer than any attempt; renewed at half of it. The jobs of a dead worker that has no lease, one of an earlier
+   * version, wait for its end.
+   */
   lockMs: number;
-  /** How often the queue looks for jobs of dead workers. */
+  /** How often the queue looks for jobs whose lock has expired. */
   stalledCheckMs: number;
   /** The last part of the grace of a stop, in which jobs that gave up are put back. */
   putBackMs: number;
@@ -67,7 +77,13 @@ export interface ConsumerTimings {
   burstMs: number;
 }
 
-const TIMINGS: ConsumerTimings = { lockMs: 30_000, stalledCheckMs: 15_000, putBackMs: 1_000, burstMs: 10 };
+const TIMINGS: ConsumerTimings = {
+  renewMs: 1_000,
+  lockMs: 30_000,
+  stalledCheckMs: 15_000,
+  putBackMs: 1_000,
+  burstMs: 10,
+};
 /** A job whose handler throws, because of a bug or of Redis, comes back after this. */
 const AFTER_ERROR_MS = 15_000;
 /** Pause before Redis is asked again after an error. */
@@ -83,6 +99,13 @@ export function createConsumer<J extends { id: string }>(options: ConsumerOption
   const endings = createEndings({ ...options, ...timings, onError });
   const locks = createJobLocks({ lockMs: timings.lockMs, extend: endings.extendLocks, onError });
   const burst = createBurst(timings.burstMs);
+  const leases = createLeases({
+    ...options,
+    partitions: options.partitionPrefixes.length,
+    hasJobs: (partition) => (partitions.all[partition]?.active ?? 0) > 0,
+    renewMs: timings.renewMs,
+    onError,
+  });
   const markers = createMarkers({ ...options, partitions, onError, canTake, changed: fill });
   let state: 'new' | 'running' | 'stopping' = 'new';
   let isPaused = false;
@@ -111,10 +134,11 @@ export function createConsumer<J extends { id: string }>(options: ConsumerOption
 
   async function take(partition: Partition): Promise<void> {
     const limit = partitions.reserve(partition);
-    const token = locks.newToken();
     const isBurst = partition.state === 'busy' && limit > 1;
     if (isBurst) burst.begin();
     try {
+      if (!leases.isSure(partition.index)) await leases.ensure(partition.index);
+      const token = leases.newToken(partition.index);
       const lock = { nextToken: token, lockMs: timings.lockMs, nowMs: Date.now(), limit };
       const taken = await options.take(partition.index, lock);
       partition.taking = 0;
@@ -146,16 +170,17 @@ export function createConsumer<J extends { id: string }>(options: ConsumerOption
     partition.state = 'busy';
     partition.active += 1;
     locks.add(partition.index, taken.job.id, token);
-    void run(partition, taken.job, token);
+    void run(partition, taken.job, token, leases.claim(partition.index, token));
   }
 
-  async function run(partition: Partition, job: J, token: string): Promise<void> {
+  async function run(partition: Partition, job: J, token: string, claim: Claim): Promise<void> {
     let ended: Ended<J> | undefined;
     let nextToken: string | undefined;
     const end: EndJob<J> = async (move) => {
       await burst.over();
-      const mayTakeNext = state === 'running' && !isPaused && partitions.mayTakeNext(partition);
-      const lockOfNext = mayTakeNext ? locks.newToken() : undefined;
+      const mayTakeNext =
+        state === 'running' && !isPaused && leases.isSure(partition.index) && partitions.mayTakeNext(partition);
+      const lockOfNext = mayTakeNext ? leases.newToken(partition.index) : undefined;
       const lock = { jobId: job.id, token, nextToken: lockOfNext, lockMs: timings.lockMs, nowMs: Date.now() };
       const result = await move(lock);
       [ended, nextToken] = [result, lockOfNext];
@@ -163,7 +188,7 @@ export function createConsumer<J extends { id: string }>(options: ConsumerOption
       if (result.code !== 0) onError(errorOfCode(result.code, job.id));
       return result;
     };
-    const outcome = await options.handle(job, end).catch((error: unknown): JobOutcome => {
+    const outcome = await options.handle(job, end, claim).catch((error: unknown): JobOutcome => {
       onError(error);
       return { kind: 'retry', delayMs: AFTER_ERROR_MS, reason: 'internal error' };
     });
@@ -203,6 +228,7 @@ export function createConsumer<J extends { id: string }>(options: ConsumerOption
       if (state !== 'new') return;
       state = 'running';
       locks.start();
+      leases.start();
       void endings.checkStalled();
       stalledCheck = setInterval(() => void endings.checkStalled(), timings.stalledCheckMs);
       fill();
@@ -229,6 +255,7 @@ export function createConsumer<J extends { id: string }>(options: ConsumerOption
       clearTimeout(giveUp);
       clearTimeout(over);
       locks.stop();
+      leases.stop();
       await endings.close();
       return hasEnded;
     },

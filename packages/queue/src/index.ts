@@ -10,4 +10,5 @@ export {
 } from './consumer.ts';
 export { isJobGone, type JobOutcome } from './endings.ts';
 export { FIRST_JOB_LUA } from './first-job.ts';
+export type { Claim } from './leases.ts';
 export { createProducer, type Producer } from './producer.ts';

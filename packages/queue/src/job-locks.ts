@@ -1,5 +1,4 @@
 /** The locks of the jobs in flight: while they are renewed, no other worker takes the jobs over. */
-import { randomBytes } from 'node:crypto';
 
 interface Lock {
   partition: number;
@@ -16,8 +15,6 @@ export interface JobLocksOptions {
 
 export function createJobLocks({ lockMs, extend, onError }: JobLocksOptions) {
   const held = new Map<string, Lock>();
-  const owner = randomBytes(9).toString('base64url');
-  let number = 0;
   let timer: NodeJS.Timeout | undefined;
 
   /** Renews the locks that are older than a quarter of their life. */
@@ -38,8 +35,6 @@ export function createJobLocks({ lockMs, extend, onError }: JobLocksOptions) {
     }
   };
   return {
-    /** A new token: one for each job that is taken, so that a job which this process takes twice has two. */
-    newToken: (): string => `${owner}:${number++}`,
     add(partition: number, jobId: string, token: string): void {
       held.set(jobId, { partition, token, renewedAtMs: Date.now() });
     },

@@ -10,6 +10,8 @@ export interface SendRequest {
   body: string;
   /** Called once the IP is known and before anything is sent to it. If it returns false, the attempt is `not_admitted`. */
   admit?: ((ip: string) => boolean) | undefined;
+  /** Called just before the request is written. If it returns false, nothing is sent and the attempt is `aborted`. */
+  mayStart?: (() => boolean) | undefined;
   /** How much of the body of a failed response to keep for `cameBack`, in bytes; 0 or undefined: there is no `cameBack`. */
   excerptBytes?: number | undefined;
 }

@@ -147,3 +147,38 @@ describe.each(senderKinds)('%s: a sender', (kind) => {
     expect(await from.send(post(receiver.url))).toEqual({ kind: 'aborted' });
   });
 });
+
+describe('an attempt that must not start any more', () => {
+  it('sends nothing, whether over a new connection or a kept one, and is aborted', async () => {
+    const receiver = await testReceiver();
+    const sender = testSender();
+    let mayStart = false;
+    const send = () => sender.send({ ...post(receiver.url), mayStart: () => mayStart });
+    expect(await send()).toEqual({ kind: 'aborted' });
+    mayStart = true;
+    expect(await send()).toEqual(responded());
+    await receiver.received(1);
+    mayStart = false;
+    expect(await send()).toEqual({ kind: 'aborted' });
+    mayStart = true;
+    expect(await send()).toEqual(responded());
+    expect(receiver.requests).toHaveLength(2);
+  });
+
+  it('is asked when the connection is there, not before: it may take long', async () => {
+    const receiver = await testReceiver();
+    let isConnected = false;
+    const sender = testSender({
+      onConnected() {
+        isConnected = true;
+      },
+    });
+    const asked: boolean[] = [];
+    const mayStart = () => {
+      asked.push(isConnected);
+      return true;
+    };
+    expect(await sender.send({ ...post(receiver.url), mayStart })).toEqual(responded());
+    expect(asked).toEqual([true]);
+  });
+});

@@ -167,7 +167,12 @@ class Attempt {
     connection.client.dispatch(
       { method: 'POST', path: this.#target.path, headers: lines, body },
       {
-        onRequestStart: () => {
+        onRequestStart: (controller) => {
+          if (this.#request.mayStart?.() === false) {
+            this.#settle({ kind: 'aborted' });
+            controller.abort(new ResponseError('CLOSED'));
+            return;
+          }
           this.#sentAt = performance.now();
           connection.limits.begin();
         },

@@ -17,6 +17,8 @@ function fixedKeys(store: Store): [key: string, type: string][] {
     [keys.leaseKey(prefix, 'maintenance'), 'string'],
     [keys.leaseKey(prefix, 'notifier'), 'string'],
     [keys.replicatedKey(prefix), 'string'],
+    [keys.workingKey(prefix), 'hash'],
+    [keys.workingCheckedKey(prefix), 'string'],
     [keys.topicsVersionKey(prefix), 'string'],
     [keys.replaysKey(prefix), 'zset'],
     [keys.replayingKey(prefix), 'set'],

@@ -110,6 +110,8 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   KEY_SUBSCRIPTIONS: key(keys.subscriptionsKey('', '')),
   KEY_TOPIC: key(keys.topicKey('', '')),
   KEY_TOPICS_VERSION: key(keys.topicsVersionKey('')),
+  KEY_WORKING: key(keys.workingKey('')),
+  KEY_WORKING_CHECKED: key(keys.workingCheckedKey('')),
   KEY_WORKERS: key(keys.workersKey('')),
   KEY_WORKERS_SEEN: key(keys.workersSeenKey('')),
   ...words('KEY_', keys.LANES, (lane) => key(keys.laneKey('', lane, ''))),

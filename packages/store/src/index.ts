@@ -69,6 +69,7 @@ export {
   holdLease,
   partitionsWithNotices,
   partitionsWithWork,
+  partitionsWithWorkers,
   pruneFinished,
   unfinishedDeliveries,
 } from './upkeep.ts';

@@ -42,6 +42,19 @@ export async function finishJob(store: Store, partition: number, lock: EndedJob)
   });
 }
 
+/**
+ * Renews the lease of a worker on its jobs in a partition, if there is an `owner`, and takes over the jobs of dead workers: those that have not renewed
+ * their lease in `maxChecks` checks, of which there is at most one in `checkMs` (0: none now). Puts back at most `limit` jobs. `state`: of the
+ * caller's lease; `new`: it had none, and jobs that it took before are lost; `dead`: it has none any more under this owner.
+ */
+export async function watchWorkers(
+  store: Store,
+  partition: number,
+  watch: { owner: string | undefined; checkMs: number; maxChecks: number; limit: number },
+): Promise<ScriptResult<'watchWorkers'>> {
+  return await runScript(store, 'watchWorkers', partitionPrefix(store, partition), watch);
+}
+
 /** The delivery of a job that was taken; undefined if it is gone. */
 export function deliveryOfJob({ id, delivery }: FoundJob): DeliveryJob | undefined {
   if (!delivery) return undefined;

@@ -132,6 +132,12 @@ export const rankingKey = (prefix: string, ranking: 'failing' | 'slow', hour: nu
 /** Hash of the workers' heartbeats, and sorted set of the workers by their last one; in the first partition. */
 export const workersKey = (prefix: string) => `${prefix}:workers`;
 export const workersSeenKey = (prefix: string) => `${prefix}:workers_seen`;
+/**
+ * Hash of the workers that have or just had jobs of a partition: the checks since each has last renewed its lease. The other key is there for a
+ * moment after a check.
+ */
+export const workingKey = (prefix: string) => `${prefix}:working`;
+export const workingCheckedKey = (prefix: string) => `${prefix}:working_checked`;
 /** Sorted set of the sites that workers reached lately, by time; in the first partition. */
 export const reachedKey = (prefix: string) => `${prefix}:reached`;
 /** List of entries of the search index: those of one slice of time whose terms have one first byte of their hash. */

@@ -31,6 +31,7 @@ function oneOf<const T extends string>(words: readonly T[]): (reply: unknown) =>
 const createdState = oneOf(CREATED_STATES);
 const trialKind = oneOf(['sent', 'waiting', 'over']);
 const triedNow = oneOf(['tried', ...TRY_NOW_REFUSALS]);
+const leaseState = oneOf(['renewed', 'new', 'dead']);
 const recordedKind = oneOf(['recorded', 'repeated', 'over']);
 
 const EVENT_FIELD = DELIVERY_FIELDS.indexOf('e');
@@ -137,6 +138,10 @@ export const scripts = {
         ({ next }) => next,
       ),
   ),
+  watchWorkers: script('owner? checkMs:number maxChecks:number limit:number', (reply) => {
+    const [state, putBack, isMore] = list(reply);
+    return { state: state === '' ? undefined : leaseState(state), putBack: Number(putBack), isMore: isOne(isMore) };
+  }),
   endDeliveries: script('reason nowMs:number expiresAtMs retentionMs:number onlyHeld:flag ...deliveries(id)', (reply) =>
     records(reply, 2).map(([deliveryId = '', generation]) => ({ deliveryId, generation: Number(generation) })),
   ),

@@ -63,6 +63,11 @@ export async function partitionsWithWork(store: Store): Promise<ReadonlySet<numb
   ]);
 }
 
+/** The partitions in which a worker has or just had jobs. */
+export async function partitionsWithWorkers(store: Store): Promise<ReadonlySet<number>> {
+  return await partitionsWith(store, (prefix) => [keys.workingKey(prefix)]);
+}
+
 /** The partitions that have or had notices. */
 export async function partitionsWithNotices(store: Store): Promise<ReadonlySet<number>> {
   return await partitionsWith(store, (prefix) => [keys.noticesKey(prefix)]);

@@ -1,0 +1,298 @@
+/** Workers that die, are suspended, or only wait for Redis: who has their jobs then, and what they may still do with them. */
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { eventRef } from '@posthorn/core';
+import {
+  type Claim,
+  type Consumer,
+  createConsumer,
+  createProducer,
+  type JobOutcome,
+  type Producer,
+} from '@posthorn/queue';
+import {
+  connectRedis,
+  type FoundJob,
+  finishJob,
+  openStore,
+  partitionsWithWorkers,
+  type Store,
+  takeJobs,
+  watchWorkers,
+} from '@posthorn/store';
+import { eventually, testPrefix, testRedisUrl } from '@posthorn/testing';
+import type { Cluster, Redis } from 'ioredis';
+
+let redis: Redis | Cluster;
+let store: Store;
+let prefixes: string[];
+let producer: Producer;
+let close: () => Promise<void>;
+let consumers: Consumer[];
+let errors: string[];
+
+beforeEach(async () => {
+  consumers = [];
+  errors = [];
+  const onError = ({ message }: Error) => errors.push(message);
+  const settings = { REDIS_URL: testRedisUrl(), KEY_PREFIX: testPrefix(), PARTITIONS: 2, RETENTION: 3_600_000 };
+  const storage = openStore(settings, { onError });
+  await storage.start();
+  store = storage.store;
+  redis = connectRedis(settings);
+  prefixes = storage.partitionPrefixes;
+  producer = createProducer({ redis, partitionPrefixes: prefixes, onError });
+  close = async () => {
+    for (const consumer of consumers) await consumer.stop(5_000);
+    await producer.close();
+    await store.redis.del(await store.redis.keys(`${store.prefix}:*`));
+    await storage.stop();
+    redis.disconnect();
+  };
+});
+afterEach(() => close());
+
+const add = (...ids: string[]) =>
+  producer.add(
+    0,
+    ids.map((deliveryId) => ({
+      deliveryId,
+      generation: 0,
+      subscriptionId: 'sub',
+      event: eventRef({ id: 'evt', environment: 'sandbox' }),
+    })),
+  );
+const key = (name: string) => `${prefixes[0]}:deliveries:${name}`;
+const waiting = () => redis.lrange(key('wait'), 0, -1);
+
+/** Takes jobs as a worker does, without a consumer: it renews nothing by itself. */
+async function takeAs(owner: string, limit: number): Promise<void> {
+  const lock = { nextToken: `${owner}:0`, lockMs: 30_000, nowMs: Date.now(), knownEvent: undefined };
+  await takeJobs(store, 0, { ...lock, limit });
+}
+const renewAs = async (owner: string) =>
+  (await watchWorkers(store, 0, { owner, checkMs: 0, maxChecks: 4, limit: 100 })).state;
+/** Lets the time between two checks pass, and checks. */
+async function check(limit = 100) {
+  await redis.del(`${prefixes[0]}:working_checked`);
+  return await watchWorkers(store, 0, { owner: undefined, checkMs: 60_000, maxChecks: 4, limit });
+}
+async function checkTimes(times: number): Promise<number> {
+  let putBack = 0;
+  for (let i = 0; i < times; i++) putBack += (await check()).putBack;
+  return putBack;
+}
+
+interface TakenByTest {
+  id: string;
+  claim: Claim;
+  end: (outcome: JobOutcome) => void;
+}
+/** Starts a consumer whose jobs end when the test says so. `skipMs` is how far its own clock has jumped: the time in which it was suspended. */
+async function startConsumer(renewMs = 60_000) {
+  const taken: TakenByTest[] = [];
+  const watches: Parameters<typeof watchWorkers>[2][] = [];
+  let takenOver = 0;
+  let skippedMs = 0;
+  const consumer = createConsumer<FoundJob>({
+    redis,
+    partitionPrefixes: prefixes,
+    concurrency: 10,
+    take: (partition, lock) => takeJobs(store, partition, { ...lock, knownEvent: undefined }),
+    finish: (partition, lock) => finishJob(store, partition, { ...lock, knownEvent: undefined }),
+    watch(partition, watch) {
+      watches.push(watch);
+      return watchWorkers(store, partition, watch);
+    },
+    findWatched: () => partitionsWithWorkers(store),
+    onTakenOver(jobs) {
+      takenOver += jobs;
+    },
+    handle({ id }, _end, claim) {
+      const { promise, resolve } = Promise.withResolvers<JobOutcome>();
+      taken.push({ id, claim, end: resolve });
+      return promise;
+    },
+    giveUp() {
+      for (const { end } of taken) end({ kind: 'snoozed', untilMs: 0 });
+    },
+    onError: ({ message }) => errors.push(message),
+    timings: { renewMs },
+    clocks: [() => performance.now() + skippedMs, Date.now],
+  });
+  consumers.push(consumer);
+  await consumer.start();
+  return {
+    taken,
+    watches,
+    takenOver: () => takenOver,
+    skip(ms: number) {
+      skippedMs += ms;
+    },
+    /** It takes no more jobs: in truth, a suspended process does nothing at all. */
+    pause: () => consumer.pause(),
+  };
+}
+
+describe('the jobs of a worker that does not renew its lease', () => {
+  it('are put back in their order, ahead of the others, at the fourth check', async () => {
+    await add('a', 'b', 'c', 'later');
+    expect(await renewAs('dead')).toBe('new');
+    await takeAs('dead', 3);
+    expect(await checkTimes(3)).toBe(0);
+    expect(await redis.llen(key('active'))).toBe(3);
+    await redis.del(key('marker'));
+    expect(await checkTimes(1)).toBe(3);
+    expect((await waiting()).reverse()).toEqual(['a', 'b', 'c', 'later']);
+    expect(await redis.llen(key('active'))).toBe(0);
+    expect(await redis.exists(key('a:lock'))).toBe(0);
+    expect(await redis.zrange(key('marker'), 0, '-1')).toEqual(['0']);
+    expect(await redis.exists(`${prefixes[0]}:working`)).toBe(0);
+  });
+
+  it('stay while it renews, however many checks there are, and those of workers without a lease stay always', async () => {
+    await add('a', 'b');
+    await renewAs('alive');
+    await takeAs('alive', 1);
+    await takeAs('earlier-version', 1);
+    for (let i = 0; i < 5; i++) {
+      expect(await checkTimes(3)).toBe(0);
+      expect(await renewAs('alive')).toBe('renewed');
+    }
+    expect(await redis.lrange(key('active'), 0, -1)).toEqual(['b', 'a']);
+  });
+
+  it('count one check in the time of one, however many workers check', async () => {
+    await add('a');
+    await renewAs('slow');
+    await takeAs('slow', 1);
+    await check();
+    const again = { owner: undefined, checkMs: 60_000, maxChecks: 4, limit: 100 };
+    for (let i = 0; i < 10; i++) expect((await watchWorkers(store, 0, again)).putBack).toBe(0);
+    expect(await renewAs('slow')).toBe('renewed');
+  });
+
+  it('are put back in parts; meanwhile it gets no lease under its old owner', async () => {
+    await add('a', 'b', 'c');
+    await renewAs('dead');
+    await takeAs('dead', 3);
+    await checkTimes(3);
+    expect(await check(2)).toMatchObject({ putBack: 2, isMore: true });
+    expect(await renewAs('dead')).toBe('dead');
+    // No new check is needed for the rest.
+    const rest = { owner: undefined, checkMs: 60_000, maxChecks: 4, limit: 2 };
+    expect(await watchWorkers(store, 0, rest)).toMatchObject({ putBack: 1, isMore: false });
+    expect((await waiting()).sort()).toEqual(['a', 'b', 'c']);
+    expect(await renewAs('dead')).toBe('new');
+  });
+});
+
+describe('a consumer', () => {
+  it('takes over the jobs of a dead one within seconds of its start: it checks every second, and four checks are enough', async () => {
+    await add('a');
+    await renewAs('dead');
+    await takeAs('dead', 1);
+    const { taken, watches, takenOver } = await startConsumer(1_000);
+    await eventually('taken over', () => taken.length === 1);
+    expect(taken[0]?.id).toBe('a');
+    expect(takenOver()).toBe(1);
+    expect(watches[0]).toMatchObject({ checkMs: 950, maxChecks: 4 });
+    taken[0]?.end({ kind: 'done' });
+    await eventually('ended', async () => (await producer.counts()).active === 0);
+    expect(errors).toEqual([]);
+  });
+
+  it('renews while it has jobs, and leaves nothing when it has had none for a while', async () => {
+    await add('a');
+    const { taken, watches } = await startConsumer(20);
+    await eventually('taken', () => taken.length === 1);
+    const renewals = () => watches.filter(({ owner }) => owner !== undefined).length;
+    await eventually('many renewals', () => renewals() > 20);
+    expect(taken[0]?.claim.isSure()).toBe(true);
+    expect(taken).toHaveLength(1);
+    taken[0]?.end({ kind: 'done' });
+    await eventually('nothing left', async () => (await redis.exists(`${prefixes[0]}:working`)) === 0);
+    const before = renewals();
+    await add('b');
+    await eventually('taken', () => taken.length === 2);
+    expect(renewals()).toBeGreaterThan(before);
+    expect(taken[1]?.claim.isSure()).toBe(true);
+  });
+
+  it('that was suspended is not sure of its jobs; those that another one has stay with that one', async () => {
+    await add('a', 'b');
+    const first = await startConsumer();
+    await eventually('taken', () => first.taken.length === 2);
+    expect(first.taken.map(({ claim }) => claim.isSure())).toEqual([true, true]);
+    first.pause();
+    // Shorter than the shortest time in which others take over.
+    first.skip(60_000 * 2.4);
+    expect(first.taken[0]?.claim.isSure()).toBe(true);
+    first.skip(60_000 * 0.2);
+    expect(first.taken.map(({ claim }) => claim.isSure())).toEqual([false, false]);
+    await eventually('put back', async () => (await check()).putBack === 2);
+    const second = await startConsumer();
+    await eventually('taken over', () => second.taken.length === 2);
+    // What it puts back is another's now.
+    for (const { end } of first.taken) end({ kind: 'snoozed', untilMs: 0 });
+    await eventually('both refused', () => errors.length === 2);
+    expect(errors.every((text) => /lock|Lock/.test(text))).toBe(true);
+    expect(await redis.llen(key('active'))).toBe(2);
+    for (const { end, claim } of second.taken) {
+      expect(claim.isSure()).toBe(true);
+      end({ kind: 'done' });
+    }
+    await eventually('ended', async () => (await producer.counts()).active === 0);
+    expect(await producer.counts()).toMatchObject({ waiting: 0, delayed: 0 });
+    expect([first.taken.length, second.taken.length]).toEqual([2, 2]);
+  });
+
+  it('that was suspended keeps its jobs if nobody took them: it asks, and is sure again', async () => {
+    await add('a');
+    const { taken, skip } = await startConsumer();
+    await eventually('taken', () => taken.length === 1);
+    // With its own check at the start, one less than four.
+    await checkTimes(2);
+    skip(600_000);
+    const [{ claim, end }] = taken as [TakenByTest];
+    expect(claim.isSure()).toBe(false);
+    expect(await claim.confirm()).toBe(true);
+    expect(claim.isSure()).toBe(true);
+    end({ kind: 'done' });
+    await eventually('ended', async () => (await producer.counts()).active === 0);
+    expect(errors).toEqual([]);
+  });
+
+  it('that lost its jobs is told so, also if they wait again, and takes new ones as before', async () => {
+    await add('a');
+    const first = await startConsumer();
+    await eventually('taken', () => first.taken.length === 1);
+    first.skip(600_000);
+    await eventually('put back', async () => (await check()).putBack === 1);
+    const [{ claim, end }] = first.taken as [TakenByTest];
+    expect(await claim.confirm()).toBe(false);
+    expect(claim.isSure()).toBe(false);
+    await eventually('the job to be taken again', () => first.taken.length === 2);
+    expect(first.taken[1]?.claim.isSure()).toBe(true);
+    end({ kind: 'snoozed', untilMs: 0 });
+    await eventually('the first claim to be refused', () => errors.length === 1);
+    first.taken[1]?.end({ kind: 'done' });
+    await eventually('ended', async () => (await producer.counts()).active === 0);
+  });
+
+  it('checks nobody for a while after Redis was slow or away', async () => {
+    await add('a');
+    const { taken, watches, skip } = await startConsumer(20);
+    await eventually('taken', () => taken.length === 1);
+    const lock = await redis.get(key('a:lock'));
+    // A renewal that takes longer than an interval: the clock moves on while it is under way.
+    const seen = watches.length;
+    await eventually('a renewal', () => {
+      if (watches.length > seen) return true;
+      skip(21);
+      return false;
+    });
+    await eventually('renewals without checks', () => watches.slice(seen).some(({ checkMs }) => checkMs === 0));
+    expect(await redis.get(key('a:lock'))).toBe(lock);
+    taken[0]?.end({ kind: 'done' });
+  });
+});

@@ -1,0 +1,190 @@
+/**
+ * The lease of this process on its jobs, one for each partition. It is renewed every second while the process has jobs there; when it is not, other
+ * workers take the jobs over within seconds (docs/decisions, 50). So a process that was suspended must not start what it had taken before.
+ */
+import { randomBytes } from 'node:crypto';
+import { StorageUnavailable } from '@posthorn/core';
+
+/** Renewals and checks without which the jobs of a worker are taken over. */
+const MAX_CHECKS = 4;
+/** The shortest time between two checks, as a share of the interval: timers are not exact. */
+const CHECK_SHARE = 0.95;
+/**
+ * How long this process relies on a renewal, in intervals, from before it was sent. Others take over after `(MAX_CHECKS - 1) * CHECK_SHARE` (2.85)
+ * intervals at the earliest.
+ */
+const RELY_SHARE = 2.5;
+/** After Redis was away or slow, no worker is checked for this many intervals: others may need longer to reconnect. */
+const QUIET_SHARE = 5;
+/** Jobs put back by one script. */
+const PUT_BACK_AT_ONCE = 200;
+
+export interface Watched {
+  /** Of this process's lease. `new`: it had none, so others may have the jobs that it took before. `dead`: it gets none under this owner. */
+  state: 'renewed' | 'new' | 'dead' | undefined;
+  /** Jobs of dead workers that were put back. */
+  putBack: number;
+  /** Whether more are to be put back. */
+  isMore: boolean;
+}
+
+export interface LeasesOptions {
+  partitions: number;
+  /** Renews the lease of `owner`, if there is one, and takes over the jobs of dead workers, unless `checkMs` is 0. */
+  watch: (
+    partition: number,
+    watch: { owner: string | undefined; checkMs: number; maxChecks: number; limit: number },
+  ) => Promise<Watched>;
+  /** Resolves to the partitions in which a worker has or just had jobs. */
+  findWatched: () => Promise<ReadonlySet<number>>;
+  /** Whether this process has jobs of a partition. */
+  hasJobs: (partition: number) => boolean;
+  /** Interval of renewals and checks. */
+  renewMs: number;
+  /** Called when jobs of a dead worker were put back. */
+  onTakenOver: (jobs: number) => void;
+  onError: (error: unknown) => void;
+  /** Clocks, both in milliseconds: a process may be suspended in a way that only one of them notices. */
+  clocks?: readonly (() => number)[] | undefined;
+}
+
+/** What a process knows of whether a job that it has taken is still its own. */
+export interface Claim {
+  /** Whether no other worker can have the job. Asks nobody. */
+  isSure(): boolean;
+  /** Renews the lease if it has to, and resolves to whether the job is still this process's. Rejects if Redis is unavailable or slow. */
+  confirm(): Promise<boolean>;
+}
+
+interface Lease {
+  owner: string;
+  /** Increased whenever jobs that were taken before may be lost. */
+  generation: number;
+  /** By each clock: until when this process relies on its last renewal. */
+  untilMs: number[];
+  /** No checks before this time, by the first clock. */
+  quietUntilMs: number;
+  /** Whether jobs were taken since the last renewal. */
+  isUsed: boolean;
+  isBusy: boolean;
+}
+
+export type Leases = ReturnType<typeof createLeases>;
+
+export function createLeases(options: LeasesOptions) {
+  const { watch, findWatched, hasJobs, renewMs, onTakenOver, onError } = options;
+  const { clocks = [() => performance.now(), Date.now] } = options;
+  const all = Array.from(
+    { length: options.partitions },
+    (): Lease => ({
+      owner: newOwner(),
+      generation: 0,
+      untilMs: [],
+      quietUntilMs: Number.NEGATIVE_INFINITY,
+      isUsed: false,
+      isBusy: false,
+    }),
+  );
+  const leaseOf = (partition: number) => {
+    const lease = all[partition];
+    if (!lease) throw new RangeError(`No partition ${partition}: there are ${all.length}`);
+    return lease;
+  };
+  const readClocks = () => clocks.map((now) => now());
+  const isSure = ({ untilMs }: Lease) => {
+    for (let i = 0; i < clocks.length; i++) {
+      if (!((untilMs[i] ?? Number.NEGATIVE_INFINITY) > (clocks[i]?.() ?? 0))) return false;
+    }
+    return true;
+  };
+  let number = 0;
+  let timer: NodeJS.Timeout | undefined;
+
+  /** Renews the lease of a partition, or only checks on others. Rejects if Redis is unavailable. */
+  const renew = async (partition: number, isRenewal: boolean): Promise<void> => {
+    const lease = leaseOf(partition);
+    const { owner } = lease;
+    const sentAt = readClocks();
+    const [nowMs = 0] = sentAt;
+    const checkMs = nowMs < lease.quietUntilMs ? 0 : Math.round(renewMs * CHECK_SHARE);
+    const beQuiet = () => {
+      lease.quietUntilMs = (readClocks()[0] ?? 0) + QUIET_SHARE * renewMs;
+    };
+    const request = { owner: isRenewal ? owner : undefined, checkMs, maxChecks: MAX_CHECKS, limit: PUT_BACK_AT_ONCE };
+    const watched = await watch(partition, request).catch((error: unknown) => {
+      beQuiet();
+      throw error;
+    });
+    if ((readClocks()[0] ?? 0) - nowMs > renewMs) beQuiet();
+    if (isRenewal && lease.owner === owner) {
+      if (watched.state !== 'renewed') lease.generation += 1;
+      if (watched.state === 'dead') [lease.owner, lease.untilMs] = [newOwner(), []];
+      else lease.untilMs = sentAt.map((atMs) => atMs + RELY_SHARE * renewMs);
+    }
+    if (watched.putBack > 0) onTakenOver(watched.putBack);
+    if (watched.isMore) await renew(partition, false);
+  };
+
+  const renewInTurn = async (partition: number): Promise<void> => {
+    const lease = leaseOf(partition);
+    if (lease.isBusy) return;
+    lease.isBusy = true;
+    const isRenewal = hasJobs(partition) || lease.isUsed;
+    lease.isUsed = false;
+    await renew(partition, isRenewal).catch(onError);
+    lease.isBusy = false;
+  };
+  /** Renews the leases on all jobs of this process, and looks for dead workers wherever one may have jobs. */
+  const renewAll = async (): Promise<void> => {
+    const own = all.flatMap(({ isUsed }, partition) => (isUsed || hasJobs(partition) ? [partition] : []));
+    const lookAtOthers = async () => {
+      if (own.length === all.length) return;
+      const watched = await findWatched();
+      await Promise.all([...watched].filter((partition) => !own.includes(partition)).map(renewInTurn));
+    };
+    // Each of its own comes first, and none waits for another or for what is found.
+    await Promise.all([...own.map(renewInTurn), lookAtOthers()]);
+  };
+
+  /** Makes sure of a lease. Rejects with `StorageUnavailable` if Redis is away, or too slow for any lease. */
+  const ensure = async (partition: number): Promise<void> => {
+    const lease = leaseOf(partition);
+    for (let turn = 0; turn < 3 && !isSure(lease); turn++) await renew(partition, true);
+    if (!isSure(lease)) throw new StorageUnavailable('Redis responds too slowly to renew a lease', undefined);
+  };
+
+  return {
+    /** A token for a lock: one for each job that is taken, so that a job which this process takes twice has two. */
+    newToken(partition: number): string {
+      const lease = leaseOf(partition);
+      lease.isUsed = true;
+      return `${lease.owner}:${number++}`;
+    },
+    isSure: (partition: number) => isSure(leaseOf(partition)),
+    ensure,
+    /** The claim on a job. To be called as soon as it was taken with a token. */
+    claim(partition: number, token: string): Claim {
+      const lease = leaseOf(partition);
+      const generation = token.startsWith(lease.owner) ? lease.generation : undefined;
+      return {
+        isSure: () => lease.generation === generation && isSure(lease),
+        async confirm() {
+          if (lease.generation === generation) await ensure(partition);
+          return lease.generation === generation;
+        },
+      };
+    },
+    start(): void {
+      const run = () => void renewAll().catch(onError);
+      run();
+      timer = setInterval(run, renewMs);
+    },
+    stop(): void {
+      clearInterval(timer);
+    },
+  };
+}
+
+function newOwner(): string {
+  return randomBytes(9).toString('base64url');
+}

@@ -1,0 +1,42 @@
+-- Renews the lease of a worker on its jobs in this partition, if `owner` names one, and takes over the jobs of dead workers. A check, at most one in
+-- `checkMs` (0: none now), counts for every worker; a renewal starts the worker's count again. So the time in which Redis is away counts as one
+-- check, and no clock but that of Redis matters. A worker with `maxChecks` is dead for good under this owner: its jobs are put back, at most
+-- `limit` of them in one call, then it is removed. Returns {'renewed', 'new' (its jobs from before are lost) or 'dead'; jobs put back; 1 if more are left}.
+local state = ''
+if owner ~= '' then
+  local checks = tonumber(call('HGET', KEY_WORKING, owner))
+  state = not checks and 'new' or checks < maxChecks and 'renewed' or 'dead'
+  if state ~= 'dead' then call('HSET', KEY_WORKING, owner, 0) end
+end
+if checkMs == 0 then return {state, 0, 0} end
+
+local isCheck = call('SET', KEY_WORKING_CHECKED, '', 'NX', 'PX', checkMs)
+local dead, isDead = {}, {}
+local workers = call('HGETALL', KEY_WORKING)
+for i = 1, #workers, 2 do
+  local checks = isCheck and call('HINCRBY', KEY_WORKING, workers[i], 1) or tonumber(workers[i + 1])
+  if checks >= maxChecks then
+    dead[#dead + 1] = workers[i]
+    isDead[workers[i]] = true
+  end
+end
+if #dead == 0 then return {state, 0, 0} end
+
+local active = KEY_QUEUE .. 'active'
+local moved = 0
+-- The newest first: what is put back last is taken first.
+for _, id in ipairs(call('LRANGE', active, 0, -1)) do
+  local lock = KEY_QUEUE .. id .. ':lock'
+  local token = call('GET', lock)
+  if token and isDead[string.match(token, '^[^:]*')] then
+    if moved == limit then return {state, moved, 1} end
+    call('DEL', lock)
+    call('LREM', active, -1, id)
+    call('SREM', KEY_QUEUE .. 'stalled', id)
+    call('RPUSH', KEY_QUEUE .. 'wait', id)
+    call('ZADD', KEY_QUEUE .. 'marker', 0, '0')
+    moved = moved + 1
+  end
+end
+call('HDEL', KEY_WORKING, unpack(dead))
+return {state, moved, 0}
