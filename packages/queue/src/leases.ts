@@ -19,7 +19,7 @@ const QUIET_SHARE = 5;
 /** Jobs put back by one script. */
 const PUT_BACK_AT_ONCE = 200;
 
-export interface Watched {
+interface Watched {
   /** Of this process's lease. `new`: it had none, so others may have the jobs that it took before. `dead`: it gets none under this owner. */
   state: 'renewed' | 'new' | 'dead' | undefined;
   /** Jobs of dead workers that were put back. */
@@ -68,8 +68,6 @@ interface Lease {
   isUsed: boolean;
   isBusy: boolean;
 }
-
-export type Leases = ReturnType<typeof createLeases>;
 
 export function createLeases(options: LeasesOptions) {
   const { watch, findWatched, hasJobs, renewMs, onTakenOver, onError } = options;
