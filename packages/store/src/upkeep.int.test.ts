@@ -1,6 +1,6 @@
 /** What the scripts keep beside deliveries: leases, workers, statistics of addresses, and what a deletion must remove. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { newAttemptRun } from '@posthorn/core';
+import { newAttemptRun, partitionOf } from '@posthorn/core';
 import {
   addCounts,
   aliveWorkers,
@@ -8,11 +8,13 @@ import {
   holdLease,
   loadSubscriptions,
   newSubscription,
+  partitionsWithWork,
   rankAddresses,
   readAddressAttempts,
   type Store,
   saveSubscription,
   sendHeartbeat,
+  startErasure,
 } from './index.ts';
 import { openTestStore } from './test-store.ts';
 
@@ -32,6 +34,29 @@ describe('a lease', () => {
     expect(await store.redis.pttl(key!)).toBeGreaterThan(0);
     await store.redis.del(key!);
     expect([await take('b'), await take('a')]).toEqual([true, false]);
+  });
+});
+
+describe('the partitions in which something waits', () => {
+  it('are those with a deleted subscription, and all while an erasure is open', async () => {
+    const { store: three, close: closeThree } = await openTestStore(3);
+    expect([...(await partitionsWithWork(three))]).toEqual([]);
+    const fields = { eventTypes: 'all', environment: 'both', description: '', sealedSecret: '' } as const;
+    const deleted = newSubscription({ url: 'https://example.com/', ...fields }, nowMs);
+    await saveSubscription(three, deleted);
+    await deleteSubscription(three, deleted.id, nowMs, { operator: 'anna' });
+    expect([...(await partitionsWithWork(three))]).toEqual([partitionOf(deleted.id, 3)]);
+    const erasure = {
+      field: 'session_id',
+      environment: undefined,
+      unsent: 'end',
+      valueHmac: '',
+      seal: () => '',
+      isConfirmed: false,
+    } as const;
+    await startErasure(three, erasure, nowMs, { operator: 'anna' });
+    expect([...(await partitionsWithWork(three))].sort()).toEqual([0, 1, 2]);
+    await closeThree();
   });
 });
 

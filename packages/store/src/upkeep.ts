@@ -43,24 +43,41 @@ export async function freeLeases(
   return partitions.filter((_, i) => holders[i] === null || holders[i] === holder);
 }
 
-/** The partitions in which any of these keys exists. One command if none does, except in a Cluster, where each partition costs one. */
-async function partitionsWith(store: Store, keysOf: (prefix: string) => string[]): Promise<ReadonlySet<number>> {
+/**
+ * The partitions in which any of these keys exists, or all if `keyOfAll` does. One command if there is none, except in a Cluster, where each partition
+ * costs one.
+ */
+async function partitionsWith(
+  store: Store,
+  keysOf: (prefix: string) => string[],
+  keyOfAll?: string,
+): Promise<ReadonlySet<number>> {
   const all = keys.allPrefixes(store).map(keysOf);
-  if (!(store.redis instanceof Cluster) && (await store.redis.exists(all.flat())) === 0) return new Set();
-  const counts = await Promise.all(all.map((some) => store.redis.exists(some)));
-  return new Set(counts.flatMap((count, partition) => (count > 0 ? [partition] : [])));
+  const ofAll = keyOfAll === undefined ? [] : [keyOfAll];
+  if (!(store.redis instanceof Cluster) && (await store.redis.exists([...all.flat(), ...ofAll])) === 0)
+    return new Set();
+  const [counts, existing] = await Promise.all([
+    Promise.all(all.map((some) => store.redis.exists(some))),
+    ofAll.length > 0 ? store.redis.exists(ofAll) : 0,
+  ]);
+  return new Set(counts.flatMap((count, partition) => (count + existing > 0 ? [partition] : [])));
 }
 
-/** The partitions in which something waits for maintenance: deliveries to release, a trial to send, a bulk replay, retries behind first attempts. */
+/**
+ * The partitions in which something waits for maintenance: deliveries to release, a trial to send, a bulk replay, retries behind first attempts, a
+ * deleted subscription; all of them while an erasure is open.
+ */
 export async function partitionsWithWork(store: Store): Promise<ReadonlySet<number>> {
-  return await partitionsWith(store, (prefix) => [
+  const keysOf = (prefix: string) => [
     ...keys.LANES.map((lane) => keys.laneIndexKey(prefix, lane)),
     keys.resumingKey(prefix),
     keys.replayingKey(prefix),
     keys.activeReplaysKey(prefix),
     keys.activeBatchesKey(prefix),
     keys.queueKey(prefix, 'prioritized'),
-  ]);
+    keys.closingKey(prefix),
+  ];
+  return await partitionsWith(store, keysOf, keys.openErasuresKey(keys.partitionPrefix(store, 0)));
 }
 
 /** The partitions in which a worker has or just had jobs. */

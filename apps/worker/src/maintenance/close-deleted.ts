@@ -7,6 +7,7 @@ import type { Duty, DutyContext } from './duty.ts';
 export const closeDeleted = ({ store, producer, clock }: DutyContext): Duty => ({
   name: 'close_deleted',
   everyMs: 10_000,
+  onlyWithWork: true,
   async run(partition) {
     for (const subscriptionId of await closingSubscriptions(store, partition)) {
       await closeSubscription({ store, producer }, subscriptionId, clock.now());

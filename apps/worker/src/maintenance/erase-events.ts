@@ -61,6 +61,7 @@ export const eraseEvents = ({ store, producer, secretBox, clock, logger }: DutyC
   return {
     name: 'erase_events',
     everyMs: 500,
+    onlyWithWork: true,
     async run(partition) {
       const ids = await openErasures(store);
       const results = await Promise.allSettled(ids.map((id) => work(id, partition, ids.length)));
