@@ -32,7 +32,10 @@ export async function bytesByKind(redis: Redis | Cluster): Promise<BytesByKind> 
 /** A key without its prefix and its id: `delivery`, `by_status:pending`, `deliveries` for a job. */
 function kindOf(key: string): string {
   const name = key.replace(/^.*?\{\d+\}:/, '');
-  return name.replace(/:(evt|dlv|sub|rpl)_.*$/, '').replace(/:[dh]\d+:.*$/, '');
+  return name
+    .replace(/:\/.*$/, ' and delivery')
+    .replace(/:(evt|dlv|sub|rpl)_.*$/, '')
+    .replace(/:[dh]\d+:.*$/, '');
 }
 
 /** A row for each kind that takes at least a byte of each delivery, then what is left of `totalBytes`, all divided by the deliveries. */

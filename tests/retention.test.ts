@@ -64,10 +64,11 @@ describe('an event', () => {
   it('is reported by a worker that stops', async () => {
     const clock = fakeClock(Date.now());
     const on = await ownWorld({ clock, env: { RETENTION_SUCCEEDED: '24h' } });
-    const to = await ownReceiver();
-    await on.subscribe(to.url);
+    const [a, b] = [await ownReceiver(), await ownReceiver()];
+    await on.subscribe(a.url);
+    await on.subscribe(b.url);
     const { body } = await on.publish(sampleEvent());
-    await eventually('success', async () => (await on.deliveries('status=succeeded')).length === 1);
+    await eventually('success', async () => (await on.deliveries('status=succeeded')).length === 2);
     await on.stopWorker(0);
     expect(await eventUntil(on, body.id)).toBe(clock.now() + DAY);
   });

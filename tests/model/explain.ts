@@ -42,7 +42,7 @@ export function firstJobs(script: string, [, ...args]: Args, answer: unknown): D
     deliveries.flatMap(([subscriptionId = '', deliveryId = ''], i) =>
       states[i] === 'pending' ? [{ deliveryId, generation: 0, subscriptionId, event: event as EventRef }] : [],
     );
-  if (script === 'storeEvent') return jobs(args[5], groups(3, args.slice(14)), (answer as unknown[]).slice(1));
+  if (script === 'storeEvent') return jobs(args[5], groups(3, args.slice(16)), (answer as unknown[]).slice(1));
   return script === 'createDeliveries' ? jobs(args[0], groups(2, args.slice(6)), answer as unknown[]) : [];
 }
 
@@ -74,7 +74,7 @@ export function explain(model: Model, script: string, [, ...args]: Args, answer:
   switch (script) {
     case 'storeEvent': {
       const [taken, ...states] = answer as string[];
-      if (taken === '') make(args[5]!, args[7]!, groups(3, args.slice(14)), states);
+      if (taken === '') make(args[5]!, args[7]!, groups(3, args.slice(16)), states);
       return;
     }
     case 'createDeliveries':

@@ -1,7 +1,7 @@
 /** Loads the bodies to send, and caches them: an event that fans out to many addresses is read from Redis once. */
 import { type EventRef, eventBody, type TraceContext } from '@posthorn/core';
 import { createRepeating, type Logger, type Service } from '@posthorn/runtime';
-import { decodeEvent, loadEvent, type Store } from '@posthorn/store';
+import { decodeEvent, type EventRecord, loadEvent, type Store } from '@posthorn/store';
 import { LRUCache } from 'lru-cache';
 
 /** Memory of the cache. */
@@ -28,11 +28,11 @@ export function createEventBodies(store: Store) {
   });
   let latest: EventRef | undefined;
   return {
-    /** Returns an event; undefined if it has expired, or its payload was erased. `text`: the event as it is stored, if the caller has read it. */
-    async load(event: EventRef, text?: string): Promise<EventToSend | undefined> {
+    /** Returns an event; undefined if it has expired, or its payload was erased. `found`: the event as it is stored, if the caller has read it. */
+    async load(event: EventRef, found?: EventRecord): Promise<EventToSend | undefined> {
       const known = kept.get(event);
       if (known) return known;
-      const stored = text === undefined ? await loadEvent(store, event) : decodeEvent(event, text);
+      const stored = found === undefined ? await loadEvent(store, event) : decodeEvent(event, found);
       if (!stored || stored.erasedAtMs !== undefined) return undefined;
       const positions = new Map(stored.subscriptionIds.map((id, i) => [id, i]));
       const toSend = { body: eventBody(stored.event), positions, trace: stored.trace };

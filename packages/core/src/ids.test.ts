@@ -5,10 +5,14 @@ import {
   DELIVERY_ID,
   deliveryId,
   deliveryIdPrefix,
+  ENVIRONMENTS,
   EVENT_ID,
   type EventRef,
   eventIdOf,
   eventRef,
+  isJoint,
+  jointRef,
+  jointRefOf,
   newEventId,
   newReplayId,
   newSubscriptionId,
@@ -81,7 +85,45 @@ describe('the id of a delivery', () => {
     const subscription = newSubscriptionId();
     const id = deliveryId(sandbox('evt_1'), subscription);
     expect(id).toHaveLength(30);
-    expect(id.slice(0, 10)).toBe(deliveryIdPrefix(subscription));
+    expect(id.slice(0, 9)).toBe(deliveryIdPrefix(subscription));
+  });
+});
+
+describe('a joint reference', () => {
+  it('and the id of its delivery contain the id and the environment of an event, whose id is a UUID', () => {
+    const uuid = fc.uuid({ version: [4, 7] });
+    fc.assert(
+      fc.property(uuid, fc.constantFrom(...ENVIRONMENTS), fc.integer({ min: 1, max: 256 }), (text, environment, of) => {
+        const event = { id: `evt_${text}`, environment };
+        const ref = jointRef(event);
+        if (ref === undefined) throw new Error('none');
+        expect([isJoint(ref), ref.length, eventIdOf(ref)]).toEqual([true, 22, event.id]);
+        expect(isJoint(eventRef(event))).toBe(false);
+        expect(jointRef({ ...event, environment: environment === 'sandbox' ? 'production' : 'sandbox' })).not.toBe(ref);
+        const subscription = newSubscriptionId();
+        const id = deliveryId(ref, subscription);
+        expect(id).toMatch(DELIVERY_ID);
+        expect([jointRefOf(id), id.startsWith(deliveryIdPrefix(subscription))]).toEqual([ref, true]);
+        expect(partitionOfId(id, of)).toBe(partitionOf(event.id, of));
+        // A replay's has a record of its own, with its subscription.
+        const replay = deliveryId(ref, subscription, 'nonce');
+        expect([jointRefOf(replay), partitionOfId(replay, of)]).toEqual([undefined, partitionOf(subscription, of)]);
+      }),
+    );
+  });
+  it('is that of earlier versions for events and deliveries of any other id', () => {
+    for (const id of [
+      'order-1',
+      'evt_1',
+      'evt_018BCFE5-687b-7000-8000-000000000000',
+      'evt_018bcfe5-687b-1000-8000-000000000000',
+    ])
+      expect(jointRef({ id, environment: 'sandbox' })).toBeUndefined();
+    fc.assert(
+      fc.property(fc.string(), (id) => {
+        expect(jointRefOf(deliveryId(sandbox(id), newSubscriptionId()))).toBeUndefined();
+      }),
+    );
   });
 });
 

@@ -1,7 +1,7 @@
 /** Makes identifiers, and reads the partition back out of those that carry it. */
 import { createHash, hash, randomBytes, randomUUID } from 'node:crypto';
 import type { Environment } from './event.ts';
-import { partitionHash } from './partition.ts';
+import { partitionHash, partitionOf } from './partition.ts';
 
 /** What a publisher may send as an event id (interface 3). */
 export const EVENT_ID = /^[A-Za-z0-9._:~-]{1,128}$/;
@@ -40,8 +40,50 @@ export function eventRef({ id, environment }: { id: string; environment: Environ
 
 /** The event id in a reference. No event id contains a slash. */
 export function eventIdOf(ref: EventRef): string {
+  if (isJoint(ref)) return unpackId(ref);
   const slash = ref.indexOf('/');
   return slash === -1 ? ref : ref.slice(0, slash);
+}
+
+/** The ids that Posthorn and its client make: `evt_` and a UUID of version 7 or 4. */
+const UUID_ID = /^evt_([0-9a-f]{8})-([0-9a-f]{4})-([47])([0-9a-f]{3})-([89ab])([0-9a-f]{3})-([0-9a-f]{12})$/;
+const ENVIRONMENT_LETTERS = ['s', 'p'];
+/** The first letter of a joint reference, by version: eight letters from these on, for the environment and the variant of the UUID. */
+const FIRST_MARKS = { 7: 'I', 4: 'h' } as const;
+const JOINT_REF = /^\/[I-Ph-o][A-Za-z0-9_-]{20}$/;
+const JOINT_DELIVERY_ID = /^dlv_[A-Za-z0-9_-]{5}([I-Ph-o][A-Za-z0-9_-]{20})$/;
+
+/**
+ * The reference of an event that is stored together with its only delivery: a slash, a letter, and 120 bits of its id. The delivery's id ends with
+ * the letter and the bits, so each of the two says where the other is. Undefined for an id that is no UUID.
+ */
+export function jointRef({ id, environment }: { id: string; environment: Environment }): EventRef | undefined {
+  const [, time, low, version, a, variant = '', b, rest] = UUID_ID.exec(id) ?? [];
+  if (version === undefined) return undefined;
+  const first = version === '7' ? FIRST_MARKS[7] : FIRST_MARKS[4];
+  const index = 4 * ENVIRONMENT_LETTERS.indexOf(environment.slice(0, 1)) + Number.parseInt(variant, 16) - 8;
+  const bits = Buffer.from(`${time}${low}${a}${b}${rest}`, 'hex').toString('base64url');
+  return `/${String.fromCharCode(first.charCodeAt(0) + index)}${bits}` as EventRef;
+}
+
+/** Whether a reference is one of `jointRef`. */
+export function isJoint(ref: EventRef): boolean {
+  return JOINT_REF.test(ref);
+}
+
+/** The joint reference of the event whose only delivery has this id; undefined if the delivery has a record of its own. */
+export function jointRefOf(deliveryId: string): EventRef | undefined {
+  const end = JOINT_DELIVERY_ID.exec(deliveryId)?.[1];
+  return end === undefined ? undefined : (`/${end}` as EventRef);
+}
+
+function unpackId(ref: EventRef): string {
+  const mark = ref.charCodeAt(1);
+  const version = mark < FIRST_MARKS[4].charCodeAt(0) ? 7 : 4;
+  const variant = (8 + ((mark - FIRST_MARKS[version].charCodeAt(0)) % 4)).toString(16);
+  const hex = Buffer.from(ref.slice(2), 'base64url').toString('hex');
+  const [time, low, a, b] = [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 15), hex.slice(15, 18)];
+  return `evt_${time}-${low}-${version}${a}-${variant}${b}-${hex.slice(18)}`;
 }
 
 /** A new subscription id: `sub_` and 128 random bits. */
@@ -63,16 +105,18 @@ export function subscriptionIdOfKey(key: string): string {
  * fill gaps. `replayNonce` sets a replay's delivery apart from the first one.
  *
  * The first 6 characters after `dlv_` carry the subscription's partition hash, the other 20 are 120 bits of SHA-256. With its
- * 30 characters the id fits the smallest string class of Redis that can hold it.
+ * 30 characters the id fits the smallest string class of Redis that can hold it. For a joint reference, the first 5 carry 30 bits of that hash, and
+ * the other 21 are the reference.
  */
 export function deliveryId(event: EventRef, subscriptionId: string, replayNonce = ''): string {
+  if (replayNonce === '' && isJoint(event)) return `${deliveryIdPrefix(subscriptionId)}${event.slice(1)}`;
   const rest = hash('sha256', `${event}\n${subscriptionId}\n${replayNonce}`, 'base64url');
-  return `${deliveryIdPrefix(subscriptionId)}${rest.slice(0, 20)}`;
+  return `dlv_${hashText(subscriptionId)}${rest.slice(0, 20)}`;
 }
 
 /** How the ids of all deliveries to one subscription begin. Those to another one may too, but hardly ever do. */
 export function deliveryIdPrefix(subscriptionId: string): string {
-  return `dlv_${hashText(subscriptionId)}`;
+  return `dlv_${hashText(subscriptionId).slice(0, 5)}`;
 }
 
 /** A new id of a bulk replay of one subscription's deliveries; carries the subscription's partition hash like a delivery's. */
@@ -93,5 +137,7 @@ function hashText(subscriptionId: string): string {
 
 /** The partition of a delivery, a bulk replay or a batch, read from its id: always that of its (first) subscription. */
 export function partitionOfId(id: string, partitions: number): number {
+  const joint = jointRefOf(id);
+  if (joint !== undefined) return partitionOf(eventIdOf(joint), partitions);
   return Buffer.from(id.slice(4, 10), 'base64url').readUInt32BE() % partitions;
 }

@@ -9,6 +9,7 @@ import {
   type EventRef,
   type EventType,
   isFinished,
+  jointRefOf,
   TEST_EVENT_TYPE,
   type Verdict,
 } from '@posthorn/core';
@@ -80,7 +81,7 @@ export async function beginAttempt(
       ]);
     }
     const [st, newestGeneration, dueAt, eventText, created, attempts, kind, replayOf] = delivery;
-    const event = eventText as EventRef;
+    const event = (eventText ?? jointRefOf(id)) as EventRef;
     const status = st == null ? undefined : DELIVERY_STATUSES[Number(st)];
     if (status === undefined || isFinished(status)) return { kind: 'over' };
     if (Number(newestGeneration ?? 0) !== generation) return { kind: 'superseded' };

@@ -56,6 +56,11 @@ const MAX_PROMOTED = 1_000;
 /** A longer event is read by the worker, which caches it: a script that returned it would hold up Redis once for each of its deliveries. */
 const MAX_EVENT_AT_ONCE = 16_384;
 
+/** Bytes of an event's text in one field of a joint record: one more and Redis needs another byte to say so, two more and it takes twice the memory. */
+const MAX_TEXT_FIELD = 63;
+/** Says that what was read of a job is a joint record. */
+export const JOINT_JOB = 'joint';
+
 /** The fields of a delivery and of its address that decide what a worker has to do for a job, and that an attempt needs. */
 export const DELIVERY_FIELDS = ['st', 'g', 'x', 'e', 'c', 'n', 'k', 'o', 's'];
 export const ADDRESS_FIELDS = ['status', 'url', 'secret', 'previous_secret', 'previous_until', 'trial'];
@@ -164,4 +169,12 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   MAX_PROMOTED: String(MAX_PROMOTED),
   MAX_EVENT_AT_ONCE: String(MAX_EVENT_AT_ONCE),
   FIRST_FORMAT: String(FIRST_FORMAT),
+  MAX_TEXT_FIELD: String(MAX_TEXT_FIELD),
+  /** The fourth part of a job that was taken with a joint record. */
+  JOINT: text(JOINT_JOB),
+  JOINT_SLASH: String('/'.charCodeAt(0)),
+  JOINT_FIRST: String('I'.charCodeAt(0)),
+  JOINT_LAST: String('P'.charCodeAt(0)),
+  JOINT_OTHER_FIRST: String('h'.charCodeAt(0)),
+  JOINT_OTHER_LAST: String('o'.charCodeAt(0)),
 };

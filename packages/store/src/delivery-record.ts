@@ -5,11 +5,13 @@ import {
   DEFAULT_MAX_ATTEMPTS,
   DELIVERY_STATUSES,
   type Delivery,
+  deliveryId,
   type EventRef,
   eventIdOf,
   FAILURE_REASONS,
   type FailureReason,
   isFinished,
+  jointRefOf,
 } from '@posthorn/core';
 import { ERASED_WITH_RESPONSES, GRACE_MS } from './constants.ts';
 import { decodeKind } from './events.ts';
@@ -53,13 +55,18 @@ export async function loadEntries(store: Store, entries: readonly [string, strin
 }
 
 /**
- * The fields: e event reference, s subscription, k type and environment, st status, n attempts recorded, g generation of its job, c created,
+ * The fields: e event reference (left out of a joint record), s subscription, k type and environment, st status, n attempts recorded, g generation of its job, c created,
  * x next attempt, f finished (left out where the end of the last attempt says it), r failure reason, o replay of, b bulk replay that has not counted it, m attempts allowed
- * (left out where it is the default), z erased (ERASED or ERASED_WITH_RESPONSES of constants.ts), a1…aN attempts.
+ * (left out where it is the default), z erased (ERASED or ERASED_WITH_RESPONSES of constants.ts), a1…aN attempts. A joint record
+ * has u, the end of the delivery if its event is kept for longer, and the event's text in t1…tN.
  */
 function decodeDelivery(id: string, record: Record<string, string>, maxAttempts: number): StoredDelivery | undefined {
   const status = DELIVERY_STATUSES[Number(record.st)];
-  if (status === undefined || record.e === undefined || record.s === undefined) return undefined;
+  const event = (record.e ?? jointRefOf(id)) as EventRef | undefined;
+  if (status === undefined || event === undefined || record.s === undefined) return undefined;
+  // A joint record is found under any id that ends with its event's reference, and may outlive its delivery, for a replay.
+  if (record.e === undefined && (deliveryId(event, record.s) !== id || Number(record.u) <= Date.now()))
+    return undefined;
   const createdAtMs = Number(record.c);
   const attemptCount = Number(record.n);
   const { type, environment } = decodeKind(Number(record.k));
@@ -71,8 +78,8 @@ function decodeDelivery(id: string, record: Record<string, string>, maxAttempts:
   const lastAttemptEnd = last === undefined ? null : last.startedAtMs + last.durationMs;
   return {
     id,
-    event: record.e as EventRef,
-    eventId: eventIdOf(record.e as EventRef),
+    event,
+    eventId: eventIdOf(event),
     eventType: type,
     environment,
     subscriptionId: record.s,

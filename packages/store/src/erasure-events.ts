@@ -2,7 +2,7 @@
 import { deliveryId, type Erasure, type EventRef, parseJson, type SearchTerm, searchTermsOf } from '@posthorn/core';
 import { Cluster } from 'ioredis';
 import { keptWhileUnfinishedMs, loadExisting, type StoredDelivery } from './delivery-record.ts';
-import { decodeEvent, encodeEvent, findEvents, keepEvent, prefixOfEvent, type StoredEvent } from './events.ts';
+import { encodeErased, findEvents, keepEvent, loadExactly, prefixOfEvent, type StoredEvent } from './events.ts';
 import * as keys from './keys.ts';
 import { streamLimits } from './new-deliveries.ts';
 import { replaysOf } from './replays.ts';
@@ -93,12 +93,8 @@ async function readNext(
   const events: StoredEvent[] = [];
   for (let start = 0; start < found.keys.length; start += EVENTS_AT_ONCE) {
     const refs = found.keys.slice(start, start + EVENTS_AT_ONCE).flatMap((key) => refOf(store, key));
-    const texts = await Promise.all(refs.map((ref) => store.redis.get(keys.eventKey(prefixOfEvent(store, ref), ref))));
-    for (const [i, ref] of refs.entries()) {
-      const text = texts[i];
-      const stored = text ? decodeEvent(ref, text) : undefined;
-      if (stored && isWanted(stored, erased)) events.push(stored);
-    }
+    const loaded = await Promise.all(refs.map((ref) => loadExactly(store, ref)));
+    for (const stored of loaded) if (stored && isWanted(stored, erased)) events.push(stored);
   }
   return found.cursor === '0' ? { events } : { events, cursor: found.cursor, run: found.run };
 }
@@ -212,7 +208,7 @@ export async function eraseEvent(
   await runScript(store, 'eraseEvent', prefixOfEvent(store, ref), {
     id,
     event: ref,
-    text: encodeEvent({ ...stored, event: { ...event, dataJson: '{}' }, erasedAtMs: nowMs }),
+    text: encodeErased(stored, nowMs),
     search: entriesToRemove(stored, terms),
     ...counts,
   });

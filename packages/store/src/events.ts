@@ -7,12 +7,15 @@ import {
   type EventType,
   eventIdOf,
   eventRef,
+  isJoint,
+  jointRef,
   partitionOf,
   type TraceContext,
   topicsOfEvent,
 } from '@posthorn/core';
 import { eventKey, fanningOutKey, partitionPrefix, topicKey } from './keys.ts';
 import { isPacked, packData, unpackData } from './pack-data.ts';
+import { type EventRecord, runScript } from './scripts.ts';
 import { readPartitions, type Store } from './store.ts';
 
 /** An event with what was decided when it was accepted. */
@@ -51,18 +54,39 @@ export async function interruptedFanOuts(store: Store, beforeMs: number, limit: 
   return found as EventRef[];
 }
 
-/** An event by its reference, or undefined if it does not exist or has expired. */
+/**
+ * An event by its reference, or undefined if it does not exist or has expired. One that is known only by its id and environment is found in its
+ * joint record too, which the result's reference then says.
+ */
 export async function loadEvent(store: Store, event: EventRef): Promise<StoredEvent | undefined> {
-  const text = await store.redis.get(eventKey(prefixOfEvent(store, event), event));
-  return text === null ? undefined : decodeEvent(event, text);
+  const found = await loadExactly(store, event);
+  if (found || isJoint(event)) return found;
+  const environment = ENVIRONMENTS.find((each) => event === eventRef({ id: eventIdOf(event), environment: each }));
+  const joint = environment && jointRef({ id: eventIdOf(event), environment });
+  return joint && (await loadExactly(store, joint));
+}
+
+/** An event by the reference that it is stored under. */
+export async function loadExactly(store: Store, event: EventRef): Promise<StoredEvent | undefined> {
+  const key = eventKey(prefixOfEvent(store, event), event);
+  if (isJoint(event)) return decodeJoint(event, await store.redis.hgetall(key));
+  const text = await store.redis.get(key);
+  return text === null ? undefined : decodeText(event, text);
 }
 
 /** Every stored event with this id: at most one in each environment. */
 export async function findEvents(store: Store, eventId: string): Promise<StoredEvent[]> {
-  const refs = [...ENVIRONMENTS.map((environment) => eventRef({ id: eventId, environment })), unscopedRef(eventId)];
-  // All of them are in one partition, that of the id.
-  const texts = await store.redis.mget(refs.map((ref) => eventKey(prefixOfEvent(store, ref), ref)));
-  return refs.flatMap((ref, i) => (texts[i] ? [decodeEvent(ref, texts[i])] : []));
+  const found = await Promise.all(refsOf(eventId).map((ref) => loadExactly(store, ref)));
+  return found.filter((stored) => stored !== undefined);
+}
+
+/** The references that events with an id may be stored under. */
+export function refsOf(eventId: string): EventRef[] {
+  const ofEnvironment = ENVIRONMENTS.flatMap((environment) => {
+    const event = { id: eventId, environment };
+    return [eventRef(event), jointRef(event)];
+  });
+  return [...ofEnvironment, unscopedRef(eventId)].filter((ref) => ref !== undefined);
 }
 
 /** The reference of an event stored before ids were scoped to the environment. The last of them expires `RETENTION` after that upgrade. */
@@ -77,7 +101,8 @@ export function prefixOfEvent(store: Store, event: EventRef): string {
 
 /** Keeps an event at least until `untilMs`; never shortens its life. */
 export async function keepEvent(store: Store, event: EventRef, untilMs: number): Promise<void> {
-  await store.redis.call('PEXPIREAT', eventKey(prefixOfEvent(store, event), event), untilMs, 'GT');
+  if (isJoint(event)) await runScript(store, 'keepJoint', prefixOfEvent(store, event), { event, untilMs });
+  else await store.redis.call('PEXPIREAT', eventKey(prefixOfEvent(store, event), event), untilMs, 'GT');
 }
 
 /** Keeps an event like `keepEvent`; returns whether it exists. */
@@ -103,16 +128,58 @@ export function encodeEvent(stored: StoredEvent, packs = false): string {
   const head = [
     encodeKind(event).toString(36),
     createdAtMs.toString(36),
-    (isShort ? acceptedAtMs - createdAtMs : acceptedAtMs).toString(36) +
-      (trace ? BEFORE_TRACE + encodeTrace(trace) : ''),
+    (isShort ? acceptedAtMs - createdAtMs : acceptedAtMs).toString(36) + encodeTrace(trace),
     subscriptionIds.map((id) => (isShort ? id.slice(SUBSCRIPTION_PREFIX.length) : id)).join(','),
     ...(erasedAtMs === undefined ? [] : [erasedAtMs.toString(36)]),
   ];
   return `${head.join(' ')}\n${data}`;
 }
 
+/** The text of an event in a joint record: what is not in the fields of its only delivery, then `data`, packed. */
+export function encodeJoint({ event, acceptedAtMs, erasedAtMs, trace }: StoredEvent): string {
+  const head = [(acceptedAtMs - Date.parse(event.createdAt)).toString(36) + encodeTrace(trace)];
+  if (erasedAtMs !== undefined) head.push(erasedAtMs.toString(36));
+  return `${head.join(' ')}\n${packData(event.dataJson)}`;
+}
+
+/** The text that erases an event, in the form it is stored in. */
+export function encodeErased(stored: StoredEvent, erasedAtMs: number): string {
+  const erased = { ...stored, event: { ...stored.event, dataJson: '{}' }, erasedAtMs };
+  return isJoint(stored.ref) ? encodeJoint(erased) : encodeEvent(erased);
+}
+
+/** Reads an event as it is stored. */
+export function decodeEvent(ref: EventRef, stored: EventRecord): StoredEvent | undefined {
+  return typeof stored === 'string' ? decodeText(ref, stored) : decodeJoint(ref, stored);
+}
+
+/** Reads the event in a joint record: its text in the fields t1, t2…, and those that its delivery has too. Undefined if there is none. */
+function decodeJoint(ref: EventRef, record: Readonly<Record<string, string>>): StoredEvent | undefined {
+  let text = '';
+  for (let i = 1; record[`t${i}`] !== undefined; i++) text += record[`t${i}`];
+  const end = text.indexOf('\n');
+  if (end === -1) return undefined;
+  const [times = '', erased] = text.slice(0, end).split(' ');
+  const [offset = '', trace] = times.split(BEFORE_TRACE);
+  const data = text.slice(end + 1);
+  const acceptedAtMs = Number(record.c);
+  return {
+    ref,
+    event: {
+      id: eventIdOf(ref),
+      ...decodeKind(Number(record.k)),
+      createdAt: new Date(acceptedAtMs - Number.parseInt(offset, 36)).toISOString(),
+      dataJson: isPacked(data) ? unpackData(data) : data,
+    },
+    acceptedAtMs,
+    subscriptionIds: record.s === undefined ? [] : [record.s],
+    ...(erased !== undefined && { erasedAtMs: Number.parseInt(erased, 36) }),
+    ...(trace !== undefined && { trace: decodeTrace(trace) }),
+  };
+}
+
 /** Reads what `encodeEvent` wrote, packed or not. */
-export function decodeEvent(ref: EventRef, text: string): StoredEvent {
+function decodeText(ref: EventRef, text: string): StoredEvent {
   const end = text.indexOf('\n');
   const [kind = '', created = '', accepted = '', subscriptions = '', erased] = text.slice(0, end).split(' ');
   const data = text.slice(end + 1);
@@ -138,9 +205,11 @@ export function decodeEvent(ref: EventRef, text: string): StoredEvent {
 const TRACE_ID_BYTES = 16;
 const SPAN_ID_BYTES = 8;
 
-/** A trace in 34 characters. */
-function encodeTrace({ traceId, spanId, flags }: TraceContext): string {
-  return Buffer.concat([Buffer.from(traceId + spanId, 'hex'), Buffer.of(flags)]).toString('base64url');
+/** A trace in 34 characters after one that begins it; nothing for none. */
+function encodeTrace(trace: TraceContext | undefined): string {
+  if (trace === undefined) return '';
+  const { traceId, spanId, flags } = trace;
+  return BEFORE_TRACE + Buffer.concat([Buffer.from(traceId + spanId, 'hex'), Buffer.of(flags)]).toString('base64url');
 }
 
 function decodeTrace(text: string): TraceContext {

@@ -1,8 +1,8 @@
 /** Collects what is known of one event and one address, for core's `explain`. */
-import { type Case, deliveryId, ENVIRONMENTS, type Environment, eventRef } from '@posthorn/core';
+import { type Case, deliveryId, type Environment } from '@posthorn/core';
 import { type AuditRecord, listAudit } from './audit.ts';
 import { loadExisting, type StoredDelivery } from './delivery-record.ts';
-import { findEvents, type StoredEvent, unscopedRef } from './events.ts';
+import { findEvents, refsOf, type StoredEvent } from './events.ts';
 import { laneKey, prefixOfId } from './keys.ts';
 import { newestFirst } from './page.ts';
 import { replaysOf } from './replays.ts';
@@ -73,14 +73,16 @@ function caseEvent({ event, acceptedAtMs, subscriptionIds }: StoredEvent, subscr
 
 /** The deliveries of the events with one id to one address, newest first. Their ids follow from both; so do those of replays. */
 async function deliveriesOf(store: Store, eventId: string, subscriptionId: string): Promise<StoredDelivery[]> {
-  const refs = [...ENVIRONMENTS.map((environment) => eventRef({ id: eventId, environment })), unscopedRef(eventId)];
+  const refs = refsOf(eventId);
   const replays = await Promise.all(refs.map((ref) => replaysOf(store, ref, subscriptionId)));
   const first = refs.map((ref) => deliveryId(ref, subscriptionId));
   const found = await loadExisting(store, [
     ...first,
     ...replays.flatMap((list) => list.slice(-MAX_REPLAYS)).map(({ id }) => id),
   ]);
-  return found.sort((a, b) => newestFirst({ ms: a.createdAtMs, id: a.id }, { ms: b.createdAtMs, id: b.id }));
+  // Two subscriptions may have the same beginning of ids.
+  const own = found.filter((delivery) => delivery.subscriptionId === subscriptionId);
+  return own.sort((a, b) => newestFirst({ ms: a.createdAtMs, id: a.id }, { ms: b.createdAtMs, id: b.id }));
 }
 
 async function laneOf(store: Store, { id, subscriptionId }: StoredDelivery): Promise<Case['lane']> {

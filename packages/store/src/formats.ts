@@ -21,6 +21,12 @@ export const READABLE: FormatRange = {
 /** The format of an installation that does not say: release 0.1.0 stored none. */
 export const FIRST_FORMAT = 1;
 
+/**
+ * Since this format: an event and its only delivery in a joint record (events.ts), jobs without data, the succeeded deliveries in a stream
+ * (sources.ts), and short ids in the streams of addresses.
+ */
+export const COMPACT_FORMAT = 2;
+
 /** A process without a sign of life for this long is gone. A process trusts what it knows for much shorter (`TRUST_MS`). */
 export const GONE_AFTER_MS = 600_000;
 /** A window during which nobody looked for this long begins again: an earlier release may have run meanwhile. */

@@ -39,7 +39,7 @@ export * from './replay-rehearsal.ts';
 export * from './replays.ts';
 export * from './replicas.ts';
 export { loadResponses } from './responses.ts';
-export type { FoundJob, NextJob, ReplayRefusal, TryNowRefusal } from './scripts.ts';
+export type { EventRecord, FoundJob, NextJob, ReplayRefusal, TryNowRefusal } from './scripts.ts';
 export * from './search-index.ts';
 export { readServerState, type ServerState } from './server-state.ts';
 export * from './sessions.ts';

@@ -1,5 +1,5 @@
 /** Spells every key in Redis; of BullMQ's own, only how they begin (`queueKey`). docs/architecture.md has the table. */
-import { type EventRef, partitionOf, partitionOfId, type SubscriptionStatus } from '@posthorn/core';
+import { type EventRef, jointRefOf, partitionOf, partitionOfId, type SubscriptionStatus } from '@posthorn/core';
 
 interface Partitioned {
   /** KEY_PREFIX. */
@@ -30,13 +30,17 @@ export function prefixOfId(store: Partitioned, id: string): string {
   return partitionPrefix(store, partitionOfId(id, store.partitions));
 }
 
-/** An event's text, in the partition of the event's own id. */
+/** An event's text, in the partition of the event's own id; a hash that has its only delivery too, if the reference is joint. */
 export const eventKey = (prefix: string, event: EventRef) => `${prefix}:event:${event}`;
 /** String of bits: which of an event's deliveries have succeeded, from the first success to the last. */
 export const eventSucceededKey = (prefix: string, event: EventRef) => `${prefix}:event_succeeded:${event}`;
 /** Sorted set of references to events whose fan-out has begun and not been confirmed, by the time it began. */
 export const fanningOutKey = (prefix: string) => `${prefix}:fanning_out`;
-export const deliveryKey = (prefix: string, deliveryId: string) => `${prefix}:delivery:${deliveryId}`;
+/** Hash of a delivery; that of its event too, if it is the only one (events.ts). */
+export const deliveryKey = (prefix: string, deliveryId: string) => {
+  const joint = jointRefOf(deliveryId);
+  return joint === undefined ? `${prefix}:delivery:${deliveryId}` : eventKey(prefix, joint);
+};
 /** Hash of what came back from a delivery's first and last failed attempt, and from the success after them, by attempt. */
 export const responsesKey = (prefix: string, deliveryId: string) => `${prefix}:responses:${deliveryId}`;
 export const subscriptionKey = (prefix: string, subscriptionId: string) => `${prefix}:subscription:${subscriptionId}`;

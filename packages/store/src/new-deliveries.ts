@@ -1,16 +1,18 @@
 /** Stores events and makes their deliveries. */
-import { deliveryId, type EventRef, partitionOf, type SearchTerm } from '@posthorn/core';
+import { deliveryId, type EventRef, jointRef, partitionOf, type SearchTerm } from '@posthorn/core';
 import { GRACE_MS } from './constants.ts';
 import { keptWhileUnfinishedMs } from './delivery-record.ts';
 import {
   decodeEvent,
   encodeEvent,
+  encodeJoint,
   encodeKind,
   keepEvent,
   prefixOfEvent,
   type StoredEvent,
   unscopedRef,
 } from './events.ts';
+import { COMPACT_FORMAT } from './formats.ts';
 import { eventKey, fanningOutKey, partitionPrefix } from './keys.ts';
 import type { Match } from './matcher.ts';
 import { type CreatedState, runScript } from './scripts.ts';
@@ -62,15 +64,20 @@ export async function storeEvent(
   const { ref, event, acceptedAtMs, subscriptionIds } = stored;
   const partition = partitionOf(event.id, store.partitions);
   const prefix = prefixOfEvent(store, ref);
-  const deliveries = options.withDeliveries ? deliveriesWith(store, stored, partition) : [];
+  const joint = options.withDeliveries ? asJoint(store, stored) : undefined;
+  const ownRef = joint?.ref ?? ref;
+  const deliveries = options.withDeliveries ? deliveriesWith(store, { ...stored, ref: ownRef }, partition) : [];
+  const otherRef = joint ? ref : jointRef(event);
   const result = await runScript(store, 'storeEvent', prefix, {
-    eventKey: eventKey(prefix, ref),
+    asJoint: joint !== undefined,
+    eventKey: eventKey(prefix, ownRef),
+    otherKey: options.isNewId || otherRef === undefined ? undefined : eventKey(prefix, otherRef),
     unscopedKey: options.isNewId ? undefined : eventKey(prefix, unscopedRef(event.id)),
-    text: encodeEvent(stored, true),
+    text: joint?.text ?? encodeEvent(stored, true),
     // What matched nobody has no delivery that could fail.
     expiresAtMs: acceptedAtMs + (subscriptionIds.length === 0 ? store.succeededRetentionMs : store.retentionMs),
     fanningOutKey: deliveries.length < subscriptionIds.length ? fanningOutKey(prefix) : undefined,
-    event: ref,
+    event: ownRef,
     kind: encodeKind(event),
     nowMs: acceptedAtMs,
     ...streamLimits(store, acceptedAtMs),
@@ -80,10 +87,28 @@ export async function storeEvent(
     deliveries,
   });
   if (result === 'outdated') return result;
-  if ('stored' in result) return { kept: decodeEvent(result.isUnscoped ? unscopedRef(event.id) : ref, result.stored) };
+  if ('stored' in result) {
+    const keptRef = { own: ownRef, other: otherRef ?? ref, unscoped: unscopedRef(event.id) }[result.place];
+    const kept = decodeEvent(keptRef, result.stored);
+    if (kept === undefined) throw new Error(`The joint record of event ${event.id} has no event`);
+    return { kept };
+  }
   const created = withStates(deliveries, result.states);
-  await keepForHeld(store, stored, created);
+  await keepForHeld(store, { ...stored, ref: ownRef }, created);
   return { created };
+}
+
+/** A longer text is stored apart from its delivery's record, since Redis reads a hash from its beginning. */
+const MAX_JOINT_BYTES = 1_000;
+
+/** How an event with one delivery in its own partition is stored together with it; undefined if it is not. */
+function asJoint(store: Store, stored: StoredEvent): { ref: EventRef; text: string } | undefined {
+  const [only, ...others] = stored.subscriptionIds.map((id) => partitionOf(id, store.partitions));
+  const isInPlace = only === partitionOf(stored.event.id, store.partitions) && others.length === 0;
+  const ref = isInPlace && store.format.current() >= COMPACT_FORMAT ? jointRef(stored.event) : undefined;
+  if (ref === undefined) return undefined;
+  const text = encodeJoint(stored);
+  return Buffer.byteLength(text) > MAX_JOINT_BYTES ? undefined : { ref, text };
 }
 
 /** Makes the deliveries of an event to the subscriptions that it was matched to. May be repeated: existing deliveries do not change. */

@@ -2,9 +2,9 @@
  * Declares the Lua scripts: the arguments of each, in order, and its result. script.ts explains how arguments are written. Each file in lua/
  * says what its script does.
  */
-import { ERASURE_STATUSES, type EventRef, REPLAY_STATUSES } from '@posthorn/core';
+import { ERASURE_STATUSES, type EventRef, jointRefOf, REPLAY_STATUSES } from '@posthorn/core';
 import type { Cluster, Redis } from 'ioredis';
-import { DELIVERY_FIELDS, HELD_NOW } from './constants.ts';
+import { DELIVERY_FIELDS, HELD_NOW, JOINT_JOB } from './constants.ts';
 import { FIRST_FORMAT } from './formats.ts';
 import { composeScript, encodeArguments, type Script, script, takesFormat, type Values } from './script.ts';
 import type { StoredFormat } from './stored-format.ts';
@@ -32,6 +32,7 @@ const createdState = oneOf(CREATED_STATES);
 const trialKind = oneOf(['sent', 'waiting', 'over']);
 const triedNow = oneOf(['tried', ...TRY_NOW_REFUSALS]);
 const leaseState = oneOf(['renewed', 'new', 'dead']);
+const storedPlace = oneOf(['own', 'other', 'unscoped']);
 const recordedKind = oneOf(['recorded', 'repeated', 'over']);
 
 const EVENT_FIELD = DELIVERY_FIELDS.indexOf('e');
@@ -54,7 +55,15 @@ export interface FoundJob {
   delivery?: (string | null)[];
   address?: (string | null)[];
   /** The event as it is stored; missing if the caller has it, or must read it. */
-  event?: string | undefined;
+  event?: EventRecord | undefined;
+}
+
+/** An event as it is stored: its text, or the fields of a joint record. */
+export type EventRecord = string | Readonly<Record<string, string>>;
+
+/** The fields and values of a hash. */
+function hashOf(reply: unknown): Record<string, string> {
+  return Object.fromEntries(records(reply, 2));
 }
 
 /** The job that was taken, or when the next one is due (undefined: when one is added). */
@@ -64,6 +73,12 @@ function nextJob(reply: unknown): NextJob {
   const [id, delivery, address, event] = list(reply);
   if (id === '') return { dueAtMs: delivery === '' ? undefined : Number(delivery) };
   if (delivery === undefined) return { job: { id: String(id) } };
+  if (event === JOINT_JOB) {
+    const record = hashOf(delivery);
+    const found = { ...record, e: jointRefOf(String(id).slice(0, DELIVERY_ID_LENGTH)) } as Record<string, string>;
+    const fields = DELIVERY_FIELDS.map((field) => found[field] ?? null);
+    return { job: { id: String(id), delivery: fields, address: list(address) as string[], event: record } };
+  }
   const job: FoundJob = { id: String(id), delivery: list(delivery) as string[], address: list(address) as string[] };
   if (typeof event === 'string') job.event = event;
   return { job };
@@ -71,7 +86,7 @@ function nextJob(reply: unknown): NextJob {
 
 /** A script returns an event once: gives it to the other jobs of that event too. */
 function withEvents<T>(results: T[], nextOf: (result: T) => NextJob | undefined): T[] {
-  const texts = new Map<unknown, string>();
+  const texts = new Map<unknown, EventRecord>();
   for (const result of results) {
     const next = nextOf(result);
     if (!next || !('job' in next)) continue;
@@ -83,23 +98,27 @@ function withEvents<T>(results: T[], nextOf: (result: T) => NextJob | undefined)
   return results;
 }
 
+/** A job's id begins with that of its delivery. */
+const DELIVERY_ID_LENGTH = 30;
+
 /** Of each subscription in a directory; see lua/lib/listed.lua. */
 const LISTED_FIELDS = 9;
 
 export const scripts = {
   storeEvent: script(
-    'eventKey unscopedKey? text expiresAtMs fanningOutKey? event kind nowMs oldestMs lifeMs search searchUntilMs topicsVersion? eventPartition ...deliveries(subscriptionId deliveryId home?)',
-    (reply): { stored: string; isUnscoped: boolean } | { states: CreatedState[] } | 'outdated' => {
+    'eventKey unscopedKey? text expiresAtMs fanningOutKey? event kind nowMs oldestMs lifeMs search searchUntilMs topicsVersion? eventPartition asJoint:flag otherKey? ...deliveries(subscriptionId deliveryId home?)',
+    (reply): { stored: EventRecord; place: 'own' | 'other' | 'unscoped' } | { states: CreatedState[] } | 'outdated' => {
       const [stored, ...rest] = list(reply);
       if (stored === '') return { states: rest.map(createdState) };
       if (stored === 'outdated') return stored;
-      return { stored: String(stored), isUnscoped: rest[0] === 'unscoped' };
+      return { stored: Array.isArray(stored) ? hashOf(stored) : String(stored), place: storedPlace(rest[0] ?? 'own') };
     },
   ),
   createDeliveries: script(
     'event kind nowMs oldestMs lifeMs eventPartition? ...deliveries(subscriptionId deliveryId)',
     (reply) => list(reply).map(createdState),
   ),
+  keepJoint: script('event untilMs:number', nothing),
   shortenEvents: script('untilMs ...deliveries(event count position)', nothing),
   hold: script('id generation subscriptionId', isOne),
   recordAttempt: script(

@@ -1,5 +1,5 @@
 /** Shortens the life of events whose deliveries have all succeeded. An event is stored for longer, since nobody knows how its deliveries will end. */
-import { type EventRef, eventIdOf, partitionOf } from '@posthorn/core';
+import { type EventRef, eventIdOf, isJoint, partitionOf } from '@posthorn/core';
 import { partitionPrefix } from './keys.ts';
 import { runScript } from './scripts.ts';
 import type { Store } from './store.ts';
@@ -27,7 +27,9 @@ export async function shortenEvents(
   nowMs: number,
 ): Promise<void> {
   const untilMs = nowMs + store.succeededRetentionMs;
-  const byPartition = Map.groupBy(succeeded, ({ event }) => partitionOf(eventIdOf(event), store.partitions));
+  // A joint record got its expiry when its delivery succeeded.
+  const separate = succeeded.filter(({ event }) => !isJoint(event));
+  const byPartition = Map.groupBy(separate, ({ event }) => partitionOf(eventIdOf(event), store.partitions));
   for (const [partition, deliveries] of byPartition) {
     for (let start = 0; start < deliveries.length; start += CHUNK) {
       const chunk = deliveries.slice(start, start + CHUNK);

@@ -2,12 +2,13 @@
 -- Returns the state of each: 'pending' (its first job is in the queue), 'held', 'alreadyQueued' (in a lane, or past its first job), or 'none'
 -- (no such subscription any more).
 -- `eventPartition` is empty if it is theirs.
+--@include delivery-key
 --@include make
 --@include first-job
 
 local reply = {}
 for subscriptionId, deliveryId in deliveries do
-  local found = call('HMGET', KEY_DELIVERY .. deliveryId, 'st', 'g')
+  local found = call('HMGET', deliveryKey(deliveryId), 'st', 'g')
   local first = found[1] == PENDING and not found[2] and not call('ZSCORE', KEY_PARKED .. subscriptionId, deliveryId)
     and not call('ZSCORE', KEY_OVERDUE .. subscriptionId, deliveryId)
   local state = not found[1] and make(subscriptionId, deliveryId, event, kind, nowMs, oldestMs, lifeMs, '')

@@ -1,10 +1,11 @@
 -- Ends unfinished deliveries without an attempt; with `onlyHeld`, those that are held. Returns (delivery, generation) of each ended one.
+--@include delivery-key
 --@include status
 --@include fail
 
 local ended = {}
 for id in deliveries do
-  local found = call('HMGET', KEY_DELIVERY .. id, 'st', 's', 'c', 'g')
+  local found = call('HMGET', deliveryKey(id), 'st', 's', 'c', 'g')
   local st, sub = found[1], found[2]
   if st and not isFinished(st) and (not onlyHeld or st == HELD) then
     fail(id, st, sub, found[3], reason, nowMs, expiresAtMs, retentionMs)

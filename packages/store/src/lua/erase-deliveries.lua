@@ -1,11 +1,12 @@
 -- Marks finished deliveries as erased, so that nothing replays them any more, and deletes what came back from their attempts. With `endsUnsent`, first
 -- ends those that are unfinished and have no newer job. Returns how many are still unfinished.
+--@include delivery-key
 --@include status
 --@include fail
 
 local left = 0
 for id, generation in deliveries do
-  local key = KEY_DELIVERY .. id
+  local key = deliveryKey(id)
   local found = call('HMGET', key, 'st', 's', 'c', 'g', 'z')
   local st, sub = found[1], found[2]
   if st and not isFinished(st) and endsUnsent and (found[4] or '0') == generation then

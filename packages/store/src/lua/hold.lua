@@ -1,9 +1,10 @@
 -- Holds a delivery that was not to be sent to its address when the worker looked, if it still is not. Returns 1 where the delivery is held now, 0
 -- where the job must look again.
+--@include delivery-key
 --@include status
 --@include may-pass
 
-local key = KEY_DELIVERY .. id
+local key = deliveryKey(id)
 local found = call('HMGET', key, 'st', 'g', 'c', 'k')
 if not found[1] or isFinished(found[1]) or (found[2] or '0') ~= generation then return 0 end
 local address = call('HMGET', KEY_SUBSCRIPTION .. subscriptionId, 'status', 'trial')

@@ -4,9 +4,10 @@
 -- x) is due when its delivery is created. While the lane is not empty, a retry is overdue after `missedAfterMs`: otherwise those released
 -- while workers were busy would all be sent at once. With `onlyOverdue`, a delivery that is not overdue is left as it is.
 -- Returns 'parked', 'overdue', 'not_overdue' if it was left, or 'superseded' if the delivery has another job or ended.
+--@include delivery-key
 --@include status
 
-local found = call('HMGET', KEY_DELIVERY .. id, 'st', 'g', 'c', 'x')
+local found = call('HMGET', deliveryKey(id), 'st', 'g', 'c', 'x')
 local st, created, retryMs = found[1], found[3], tonumber(found[4])
 if not st or isFinished(st) or st == HELD or (found[2] or '0') ~= generation then return 'superseded' end
 local lane = KEY_OVERDUE .. subscriptionId

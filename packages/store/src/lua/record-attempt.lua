@@ -2,9 +2,10 @@
 -- the address at the limit, with a notice at a quarter, half and three quarters of it; ends the resume whose trial this is: mirrors
 -- `nextAddressState` of packages/core (specification 3.2). Returns {'recorded', 'over' or 'repeated',
 -- consecutive failures, 1 where this paused the address, deliveries parked at the address}.
+--@include delivery-key
 --@include succeed
 
-local key = KEY_DELIVERY .. id
+local key = deliveryKey(id)
 local found = call('HMGET', key, 'st', 'n', 's', 'c', 'x', 'b')
 local st, sub, created = found[1], found[3], found[4]
 if not st or st == SUCCEEDED or st == FAILED then return {'over', 0, 0, 0} end

@@ -1,6 +1,7 @@
 -- Records attempts that succeeded as recordAttempt does, ends their jobs and takes the next one for each that has a token for it: all that Redis has to do
 -- for most deliveries, in one step for several. `home` is the prefix of a delivery's partition, empty if it is that of the call. A job that another worker has
 -- by now is left to it. Returns for each {'recorded', 'over' or 'repeated', deliveries parked at the address, what endJob returns, the next job}.
+--@include delivery-key
 --@include succeed
 --@include end-job
 --@include next-job
@@ -9,7 +10,7 @@ local reply, own, known, trials = {}, prefix, {[knownEvent] = true}, {}
 for home, id, number, attempt, endedAtMs, expiresAtMs, response, responsesUntilMs, jobId, token, nextToken in successes do
   -- Everything below uses the keys of this partition.
   prefix = home ~= '' and home or own
-  local found = call('HMGET', KEY_DELIVERY .. id, 'st', 'n', 's', 'c', 'x', 'b')
+  local found = call('HMGET', deliveryKey(id), 'st', 'n', 's', 'c', 'x', 'b')
   local st, sub = found[1], found[3]
   local kind, parked = 'recorded', 0
   if not st or st == SUCCEEDED or st == FAILED then

@@ -1,6 +1,7 @@
 -- Counts those of a bulk replay's deliveries that have ended without being counted, because a worker of an earlier version ended them. A look
 -- over its deliveries begins if the outcome has not changed since this script was called last, and takes several steps. Returns 1 where there
 -- is another one; otherwise sets the time of the next look.
+--@include delivery-key
 --@include status
 --@include outcome
 
@@ -15,7 +16,7 @@ if from == '' and record[6] ~= tostring(ended) then
 end
 local waiting = tonumber(record[1]) - ended
 for deliveryId in deliveries do
-  local found = call('HMGET', KEY_DELIVERY .. deliveryId, 'st', 'b', 'r')
+  local found = call('HMGET', deliveryKey(deliveryId), 'st', 'b', 'r')
   if waiting > 0 and found[1] and isFinished(found[1]) and found[2] == id then
     local outcome = found[1] == SUCCEEDED and 'delivered' or found[3] == REASON_CANCELLED and 'cancelled' or 'failed'
     countOutcome(id, deliveryId, outcome)

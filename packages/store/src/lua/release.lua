@@ -3,6 +3,7 @@
 -- is not active are held from now on, and returned with the generation HELD_NOW, except its trial and test deliveries (lib/may-pass.lua). An overdue one is due at `dueAtMs`, so its next attempt
 -- is not overdue again; but if a slow worker has recorded an attempt meanwhile, the retry keeps its later time.
 -- Returns (delivery, generation, event, attempts recorded)…
+--@include delivery-key
 --@include status
 --@include may-pass
 
@@ -15,7 +16,7 @@ if lane == LANE_HELD and status ~= ACTIVE then
 end
 local released = {}
 for _, id in ipairs(call('ZRANGE', laneKey, 0, (holdsOthers and HOLD_CHUNK or limit) - 1)) do
-  local key = KEY_DELIVERY .. id
+  local key = deliveryKey(id)
   local found = call('HMGET', key, 'st', 'n', 'c', 'e', 'x', 'k')
   local st, attempts, created = found[1], found[2], found[3]
   if st and not isFinished(st) then
@@ -31,7 +32,7 @@ for _, id in ipairs(call('ZRANGE', laneKey, 0, (holdsOthers and HOLD_CHUNK or li
       released[#released + 1] = tostring(call('HINCRBY', key, 'g', 1))
       if lane == LANE_OVERDUE and (tonumber(found[5]) or 0) < dueAtMs then call('HSET', key, 'x', dueAtMs) end
     end
-    released[#released + 1] = found[4]
+    released[#released + 1] = eventOf(id, found[4])
     released[#released + 1] = attempts
     if st == HELD and not hold then
       local resumed = attempts == '0' and PENDING or WAITING_FOR_RETRY

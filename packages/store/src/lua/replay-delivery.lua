@@ -1,9 +1,10 @@
 -- Makes a new delivery of the event of a failed one (specification 3.1). Returns the state of the new delivery (see lib/make.lua), or why
 -- there is none: 'gone', 'not_failed', 'too_late', 'erased', or 'not_active'.
+--@include delivery-key
 --@include replay
 --@include audit
 
-local failed = call('HMGET', KEY_DELIVERY .. failedId, 'st', 'f', 'e', 'k', 'r', 'z')
+local failed = call('HMGET', deliveryKey(failedId), 'st', 'f', 'e', 'k', 'r', 'z')
 if not failed[1] then return 'gone' end
 if failed[1] ~= FAILED then return 'not_failed' end
 if nowMs > failed[2] + retentionMs then return 'too_late' end

@@ -1,12 +1,14 @@
 -- Gives deliveries whose job is lost a new generation, if they still wait for that job. Returns (delivery, generation, event,
 -- subscription, next attempt or '')…
+--@include delivery-key
+
 local rescued = {}
 for deliveryId, generation in jobs do
-  local key = KEY_DELIVERY .. deliveryId
+  local key = deliveryKey(deliveryId)
   local found = call('HMGET', key, 'st', 'g', 'e', 's', 'x')
   if (found[1] == PENDING or found[1] == WAITING_FOR_RETRY) and (found[2] or '0') == generation then
     local nextGeneration = tostring(call('HINCRBY', key, 'g', 1))
-    for _, value in ipairs({deliveryId, nextGeneration, found[3], found[4], found[5] or ''}) do
+    for _, value in ipairs({deliveryId, nextGeneration, eventOf(deliveryId, found[3]), found[4], found[5] or ''}) do
       rescued[#rescued + 1] = value
     end
   end

@@ -2,6 +2,7 @@
 -- again, has ended or is gone is replaced; so is one that waits for a retry, whose attempt a process recorded that knows no trials. With
 -- nothing left in a lane, the address becomes active. Returns {'sent', delivery, generation, event, attempts recorded}, {'waiting'} for the
 -- result of a trial or for other duties to hold what is in another lane, or {'over'} if the address is not resuming any more.
+--@include delivery-key
 --@include status
 --@include end-resume
 
@@ -12,7 +13,7 @@ if address[1] ~= RESUMING then
   return {'over'}
 end
 if address[2] then
-  local trial = call('HMGET', KEY_DELIVERY .. address[2], 'st', 'x')
+  local trial = call('HMGET', deliveryKey(address[2]), 'st', 'x')
   if trial[1] == SUCCEEDED then
     endResume(subscriptionId, OUTCOME_SUCCEEDED, nowMs, retentionMs)
     return {'over'}
@@ -24,7 +25,7 @@ local lane = KEY_HELD .. subscriptionId
 local chosen, record
 local held = call('ZRANGE', lane, 0, MAX_TRIAL_CHOICE - 1)
 for _, id in ipairs(held) do
-  local found = call('HMGET', KEY_DELIVERY .. id, 'st', 'n', 'c', 'e')
+  local found = call('HMGET', deliveryKey(id), 'st', 'n', 'c', 'e')
   if found[1] ~= HELD then
     call('ZREM', lane, id)
   elseif not record or tonumber(found[2]) < tonumber(record[2]) then
@@ -40,7 +41,7 @@ if not record then
 end
 local st = record[2] == '0' and PENDING or WAITING_FOR_RETRY
 call('HSET', key, 'trial', chosen)
-call('HSET', KEY_DELIVERY .. chosen, 'st', st)
+call('HSET', deliveryKey(chosen), 'st', st)
 move(chosen, record[3], HELD, st)
 call('ZREM', lane, chosen)
-return {'sent', chosen, tostring(call('HINCRBY', KEY_DELIVERY .. chosen, 'g', 1)), record[4], record[2]}
+return {'sent', chosen, tostring(call('HINCRBY', deliveryKey(chosen), 'g', 1)), eventOf(chosen, record[4]), record[2]}

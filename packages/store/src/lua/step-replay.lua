@@ -1,6 +1,7 @@
 -- One step of a bulk replay: makes new deliveries of some failed ones, counts them and moves the cursor on, all or nothing. A step that
 -- another process has done already (the cursor has moved) changes nothing. The new deliveries wait in the parked lane, so that any number
 -- of them puts nothing into the queue ahead of other addresses. Returns 1 where the step was done now, else 0.
+--@include delivery-key
 --@include replay
 --@include notify
 --@include replay-end
@@ -17,17 +18,17 @@ if not status or status == DELETED then
 else
   local list = KEY_REPLAY_DELIVERIES .. id
   for failedId, firstId, newId in candidates do
-    local failed = call('HMGET', KEY_DELIVERY .. failedId, 'st', 'f', 'e', 'k', 'r', 'z')
+    local failed = call('HMGET', deliveryKey(failedId), 'st', 'f', 'e', 'k', 'r', 'z')
     local newest = call('ZRANGE', KEY_REPLAYS_OF .. firstId, -1, -1)[1]
-    local newestStatus = newest and call('HGET', KEY_DELIVERY .. newest, 'st')
+    local newestStatus = newest and call('HGET', deliveryKey(newest), 'st')
     local isErased = failed[5] == REASON_ERASED or failed[6]
     if failed[1] == FAILED and not isErased and nowMs <= failed[2] + retentionMs and (not newestStatus or newestStatus == FAILED)
-      and call('EXISTS', KEY_DELIVERY .. newId) == 0 then
+      and call('EXISTS', deliveryKey(newId)) == 0 then
       if replay(sub, failedId, failed, firstId, newId, nowMs, oldestMs, lifeMs) == 'pending' then
         call('ZADD', KEY_PARKED .. sub, nowMs, newId)
         call('SADD', KEY_RELEASE_PARKED, sub)
       end
-      call('HSET', KEY_DELIVERY .. newId, 'b', id)
+      call('HSET', deliveryKey(newId), 'b', id)
       append(list, nowMs, 0, 'd', newId)
       replayed = replayed + 1
     end

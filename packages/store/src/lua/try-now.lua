@@ -1,9 +1,10 @@
 -- Makes the next attempt of a delivery due at once, under a new generation whose job the caller adds next (if it does not, the rescue of
 -- lost jobs does). Returns {'tried', generation, event, subscription}, or why not: {'not_waiting'}, {'not_active'}, or {'already_due'}.
+--@include delivery-key
 --@include audit
 --@include may-pass
 
-local key = KEY_DELIVERY .. id
+local key = deliveryKey(id)
 local found = call('HMGET', key, 'st', 'x', 's', 'e', 'k')
 local sub = found[3]
 if found[1] ~= WAITING_FOR_RETRY then return {'not_waiting'} end
@@ -15,4 +16,4 @@ call('HSET', key, 'x', nowMs)
 call('ZREM', KEY_PARKED .. sub, id)
 call('ZREM', KEY_OVERDUE .. sub, id)
 audit(nowMs, retentionMs, auditEntry)
-return {'tried', tostring(call('HINCRBY', key, 'g', 1)), found[4], sub}
+return {'tried', tostring(call('HINCRBY', key, 'g', 1)), eventOf(id, found[4]), sub}

@@ -1,10 +1,11 @@
+--@include delivery-key
 --@include status
 --@include notify
 --@include outcome
 
 -- Ends a delivery as failed.
 local function fail(id, st, sub, created, reason, nowMs, expiresAtMs, retentionMs)
-  local key = KEY_DELIVERY .. id
+  local key = deliveryKey(id)
   call('HSET', key, 'st', FAILED, 'f', nowMs, 'r', reason)
   call('HDEL', key, 'x')
   call('PEXPIREAT', key, expiresAtMs)

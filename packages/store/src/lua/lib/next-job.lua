@@ -1,3 +1,5 @@
+--@include delivery-key
+
 -- Puts the jobs of retries that are due into the queue, as BullMQ's promoteDelayedJobs does.
 local function promote(ids)
   call('ZREM', KEY_QUEUE .. 'delayed', unpack(ids))
@@ -52,8 +54,10 @@ local function wakeNext()
   if call('EXISTS', KEY_QUEUE .. 'wait', KEY_QUEUE .. 'prioritized') > 0 then call('ZADD', KEY_QUEUE .. 'marker', 0, '0') end
 end
 
--- The text of the event of a job; false if it is long, or in another partition that the job does not name or that a script may not use from here.
+-- The text of the event of a job; false if it is long, in another partition that the job does not name or that a script may not use from here, or
+-- in a joint record: that of a replay may be.
 local function readEvent(jobId, event, spansPartitions)
+  if string.byte(event) == JOINT_SLASH then return false end
   local own = prefix
   local partition = spansPartitions and call('HGET', KEY_QUEUE .. jobId, 'p')
   if partition then prefix = string.gsub(own, '%d+}$', partition .. '}') end
@@ -62,13 +66,28 @@ local function readEvent(jobId, event, spansPartitions)
   return text ~= '' and #text <= MAX_EVENT_AT_ONCE and text
 end
 
+-- The subscription that a joint record names; its field is the first one of most.
+local function subscriptionIn(all)
+  for i = 1, #all, 2 do
+    if all[i] == 's' then return all[i + 1] end
+  end
+end
+
 -- Takes the next job and reads what its attempt needs: {id, fields of the delivery, fields of its address, text of its event}. The event is missing if
--- it is in `known`, as it is from then on, or readEvent does not return it. Returns {'', when the next delayed job is due} if no job waits, {id} if its
--- delivery is gone.
+-- it is in `known`, as it is from then on, or readEvent does not return it. For a joint record: {id, all of it, fields of its address, JOINT}. Returns
+-- {'', when the next delayed job is due} if no job waits, {id} if its delivery is gone.
 local function readNext(token, lockMs, nowMs, known, spansPartitions)
   local id, dueAtMs = takeJob(token, lockMs, nowMs)
   if not id then return {'', dueAtMs} end
-  local found = call('HMGET', KEY_DELIVERY .. string.match(id, '^[^.]+'), DELIVERY_FIELDS)
+  local deliveryId = string.match(id, '^[^.]+')
+  local key = deliveryKey(deliveryId)
+  if isJoint(deliveryId) then
+    local all = call('HGETALL', key)
+    local sub = subscriptionIn(all)
+    if not sub then return {id} end
+    return {id, all, call('HMGET', KEY_SUBSCRIPTION .. sub, ADDRESS_FIELDS), JOINT}
+  end
+  local found = call('HMGET', key, DELIVERY_FIELDS)
   local event, sub = found[4], found[9]
   if not sub then return {id} end
   local text = not known[event] and readEvent(id, event, spansPartitions)

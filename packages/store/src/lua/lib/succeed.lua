@@ -1,6 +1,8 @@
+--@include delivery-key
+
 -- Ends a delivery as succeeded with its attempt. `found`: its fields st, n, s, c, x, b. Returns whether it was the trial of a resume.
 local function succeed(id, found, number, attempt, expiresAtMs, maxAttempts, response, responsesUntilMs)
-  local key, st, sub = KEY_DELIVERY .. id, found[1], found[3]
+  local key, st, sub = deliveryKey(id), found[1], found[3]
   call('HSET', key, 'st', SUCCEEDED, 'n', number, 'a' .. number, attempt)
   if st == HELD then call('ZREM', KEY_HELD .. sub, id) end
   if found[5] then call('HDEL', key, 'x') end
