@@ -1,0 +1,195 @@
+/** The image: its files, run as they are; and where a container engine works, the image itself. */
+import { execFileSync, spawn } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { isDelivery, type Receiver } from '@posthorn/testing';
+import { buildPage } from '../scripts/build-page.ts';
+import { root } from '../scripts/folder.ts';
+import { freePort } from '../scripts/free-port.ts';
+import { writeTree } from '../scripts/image/tree.ts';
+import { type Engine, findEngine, startContainer } from './image/engine.ts';
+import { atEnd, ownEnv, ownReceiver } from './own.ts';
+import { apiClients, OPERATOR_TOKEN, sampleEvent } from './world.ts';
+
+/** The image without its base: Node is 121 MiB of it. */
+const MAX_TREE_MIB = 64;
+const MAX_IMAGE_MIB = 230;
+/** A build downloads every package. */
+jest.setTimeout(1_800_000);
+
+const MIB = 1024 * 1024;
+const APPS = ['ingest', 'worker', 'console'] as const;
+let tree: string;
+const found = await findEngine();
+
+beforeAll(async () => {
+  await buildPage(() => undefined);
+  tree = join(mkdtempSync(join(tmpdir(), 'posthorn-image-')), 'app');
+  writeTree(tree);
+});
+afterAll(() => rmSync(join(tree, '..'), { recursive: true, force: true }));
+
+interface Bom {
+  components: { name: string; version: string; type: string; 'bom-ref': string; purl: string; hashes?: object[] }[];
+}
+const bom = (): Bom => JSON.parse(readFileSync(join(tree, 'sbom.cdx.json'), 'utf8'));
+const posthornVersion = (): string => JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).version;
+const files = () => readdirSync(tree, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+
+describe('the files of the image', () => {
+  it('have every package that is not for development only, as the lock file says, and no other', () => {
+    type Locked = { dev?: boolean; devOptional?: boolean; optional?: boolean; link?: boolean; version: string };
+    const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
+      packages: Record<string, Locked>;
+    };
+    const production = Object.entries(packages).filter(
+      ([path, one]) => path.includes('node_modules/') && !(one.dev || one.devOptional || one.optional || one.link),
+    );
+    expect(production.length).toBeGreaterThan(100);
+    const listed = new Map(bom().components.map((one) => [one['bom-ref'], one]));
+    for (const [path, { version }] of production) {
+      expect([path, listed.get(path)?.version]).toEqual([path, version]);
+      expect(JSON.parse(readFileSync(join(tree, path, 'package.json'), 'utf8')).version).toBe(version);
+    }
+    const there = files()
+      .filter(({ name, parentPath }) => name === 'package.json' && /node_modules\/(@[^/]+\/)?[^/]+$/.test(parentPath))
+      .map(({ parentPath }) => parentPath.slice(tree.length + 1));
+    // Workspaces are links, which the listing follows.
+    expect(there.filter((path) => !path.includes('@posthorn/')).sort()).toEqual(
+      production.map(([path]) => path).sort(),
+    );
+  });
+  it('are for every architecture, without tests, sources of the page and declarations, and not many', () => {
+    const all = files();
+    const unwanted = all.filter(({ name }) => /\.(node|map|d\.ts|test\.ts|tsx)$/.test(name));
+    expect(unwanted.map(({ name }) => name)).toEqual([]);
+    expect(all.some(({ parentPath }) => parentPath.endsWith('apps/console/page/dist'))).toBe(true);
+    const bytes = Number(execFileSync('du', ['-sk', tree], { encoding: 'utf8' }).split('\t')[0]) * 1024;
+    expect(bytes / MIB).toBeLessThan(MAX_TREE_MIB);
+  });
+  it('have a bill of materials with Node, what the page was built from, and the hash of each package', () => {
+    const { components } = bom();
+    expect(components[0]).toMatchObject({ type: 'platform', name: 'node', version: process.versions.node });
+    const names = components.map(({ name }) => name);
+    expect(names).toEqual(expect.arrayContaining(['react', '@mantine/core', 'bullmq', 'express']));
+    expect(names.filter((name) => /^(jest|vite|typescript|@biomejs\/biome)$/.test(name))).toEqual([]);
+    for (const { type, purl, hashes } of components) {
+      if (type === 'library') expect([purl, hashes?.length]).toEqual([expect.stringMatching(/^pkg:npm\/.+@\d/), 1]);
+    }
+    expect(new Set(components.map((one) => one['bom-ref'])).size).toBe(components.length);
+  });
+  it('are enough to accept, deliver and show an event, and to run the command line', async () => {
+    const env = ownEnv();
+    const apps = Object.fromEntries(APPS.map((app) => [app, startFromTree(app, env)]));
+    await expectDelivery(async (app) => (await apps[app]!.ready).url);
+    for (const { stop } of Object.values(apps)) expect(await stop()).toBe(0);
+    const said = execFileSync(process.execPath, ['apps/cli/src/main.ts', '--version'], { cwd: tree, encoding: 'utf8' });
+    expect(said.trim()).toBe(posthornVersion());
+  });
+});
+
+/** Starts an app from the tree. */
+function startFromTree(app: string, env: Record<string, string>) {
+  const child = spawn(process.execPath, [`apps/${app}/src/main.ts`], {
+    cwd: tree,
+    env: { NODE_ENV: 'production', ...env },
+  });
+  const ready = Promise.withResolvers<{ url: string }>();
+  const lines: string[] = [];
+  for (const stream of [child.stdout, child.stderr]) {
+    createInterface({ input: stream }).on('line', (line) => {
+      lines.push(line);
+      if (line.includes('"msg":"ready"')) ready.resolve(JSON.parse(line) as { url: string });
+    });
+  }
+  const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
+  void ended.then((code) => ready.reject(new Error(`${app} ended with ${code}: ${lines.join('\n')}`)));
+  ready.promise.catch(() => undefined);
+  atEnd(() => child.kill('SIGKILL'));
+  return {
+    ready: ready.promise,
+    stop: () => {
+      child.kill('SIGTERM');
+      return ended;
+    },
+  };
+}
+
+/** Publishes an event to apps and waits for it at a receiver; the console shows its page and the delivery. */
+async function expectDelivery(urlOf: (app: string) => Promise<string>): Promise<Receiver> {
+  const consoleUrl = await urlOf('console');
+  const { publish, subscribe } = apiClients(await urlOf('ingest'), consoleUrl);
+  await urlOf('worker');
+  const to = await ownReceiver();
+  await subscribe(to.url);
+  expect((await publish(sampleEvent())).status).toBe(202);
+  await to.received(1, isDelivery);
+  expect(await (await fetch(consoleUrl, { headers: { accept: 'text/html' } })).text()).toContain('<div id="root">');
+  const deliveries = await fetch(`${consoleUrl}/v1/deliveries`, {
+    headers: { authorization: `Bearer ${OPERATOR_TOKEN}` },
+  });
+  expect(((await deliveries.json()) as { data: object[] }).data).toHaveLength(1);
+  return to;
+}
+
+function describeImage(engine: Engine): void {
+  describe('the image', () => {
+    const tag = `posthorn-test:${process.pid}`;
+    beforeAll(async () => {
+      await engine.build(tag);
+    });
+    afterAll(async () => {
+      await engine.call('rmi', '-f', tag);
+    });
+    /** What the engine knows of the image; podman has some of it elsewhere than docker. */
+    const inspect = async () => {
+      const [image] = JSON.parse(await engine.call('image', 'inspect', tag));
+      return { ...image.Config, Size: image.Size, Healthcheck: image.Config.Healthcheck ?? image.Healthcheck };
+    };
+
+    it('runs as a user that is not root, has labels, and is small', async () => {
+      const { User, Labels, Size } = await inspect();
+      expect(User).toBe('65532:65532');
+      expect(Labels).toMatchObject({
+        'org.opencontainers.image.title': 'Posthorn',
+        'org.opencontainers.image.licenses': 'MIT',
+        'org.opencontainers.image.version': posthornVersion(),
+      });
+      expect(Size / MIB).toBeLessThan(MAX_IMAGE_MIB);
+    });
+    it('has no shell and no npm', async () => {
+      for (const command of ['sh', 'bash', 'npm', 'apt-get'])
+        await expect(engine.call('run', '--rm', '--network=none', '--entrypoint', command, tag)).rejects.toThrow();
+      const version = await engine.call('run', '--rm', '--network=none', tag, 'node', '--version');
+      expect(version.trim()).toMatch(/^v24\./);
+    });
+    it('delivers an event with a read-only file system and without capabilities, and ends with 0 on SIGTERM', async () => {
+      const env = ownEnv({ HOST: '127.0.0.1' });
+      const ports = { ingest: await freePort(), worker: await freePort(), console: await freePort() };
+      const [, ...healthCheck] = (await inspect()).Healthcheck.Test as string[];
+      const containers = Object.fromEntries(
+        APPS.map((app) => {
+          const name = `posthorn-test-${process.pid}-${app}`;
+          atEnd(() => engine.call('rm', '-f', name).catch(() => undefined));
+          const own = { ...env, PORT: String(ports[app]) };
+          return [app, { name, ...startContainer(engine, { tag, name, app, env: own }) }];
+        }),
+      );
+      await expectDelivery(async (app) => (await containers[app]!.ready).url);
+      for (const { name, ended } of Object.values(containers)) {
+        await engine.call('exec', name, ...healthCheck);
+        const write = `require('node:fs').writeFileSync('/app/x', '')`;
+        await expect(engine.call('exec', name, 'node', '-e', write)).rejects.toThrow(/EROFS|EACCES/);
+        expect((await engine.call('exec', name, 'node', '-p', 'process.getuid()')).trim()).toBe('65532');
+        await engine.call('kill', '--signal=TERM', name);
+        expect(await ended).toBe(0);
+      }
+    });
+  });
+}
+
+if ('why' in found) process.stderr.write(`SKIPPED: building and starting the image: ${found.why}\n`);
+else describeImage(found);
