@@ -1,6 +1,6 @@
 /** The image: its files, run as they are; and where a container engine works, the image itself. */
 import { execFileSync, spawn } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -69,6 +69,13 @@ describe('the files of the image', () => {
     expect(all.some(({ parentPath }) => parentPath.endsWith('apps/console/page/dist'))).toBe(true);
     const bytes = Number(execFileSync('du', ['-sk', tree], { encoding: 'utf8' }).split('\t')[0]) * 1024;
     expect(bytes / MIB).toBeLessThan(MAX_TREE_MIB);
+  });
+  it('can be read by every user, and written by none but their owner', () => {
+    const modes = readdirSync(tree, { recursive: true, withFileTypes: true })
+      .filter((entry) => !entry.isSymbolicLink())
+      .map((entry) => [entry.isDirectory(), statSync(join(entry.parentPath, entry.name)).mode & 0o777]);
+    for (const [isDirectory, mode] of modes)
+      expect([isDirectory, mode]).toEqual([isDirectory, isDirectory ? 0o755 : 0o644]);
   });
   it('have a bill of materials with Node, what the page was built from, and the hash of each package', () => {
     const { components } = bom();

@@ -1,5 +1,5 @@
 /** Puts together the files of the image: sources, the packages that they need, the built page, and the bill of materials. */
-import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { root } from '../folder.ts';
 import { APPS, type NeededPackage, neededPackages } from './packages.ts';
@@ -30,6 +30,7 @@ export function writeTree(out: string): void {
     else writePackage(one.path, out);
   }
   writeFileSync(join(out, 'sbom.cdx.json'), `${JSON.stringify(sbom(version, process.versions.node), null, 2)}\n`);
+  makeReadable(out);
 }
 
 function writeWorkspace({ name, path }: NeededPackage, out: string): void {
@@ -51,4 +52,14 @@ function writePackage(path: string, out: string): void {
     recursive: true,
     filter: (file) => file !== join(from, 'node_modules') && !/\.(map|[cm]?tsx?)$/.test(file),
   });
+}
+
+/** Lets every user read: the built page is in a folder that only the user who built it may enter, and the umask may be strict. */
+function makeReadable(dir: string): void {
+  chmodSync(dir, 0o755);
+  for (const entry of readdirSync(dir, { withFileTypes: true })) {
+    const path = join(dir, entry.name);
+    if (entry.isDirectory()) makeReadable(path);
+    else if (entry.isFile()) chmodSync(path, 0o644);
+  }
 }

@@ -27,7 +27,7 @@ const PROBE = {
 };
 
 /** The images that the Dockerfile starts from. */
-export const baseImages = (): string[] =>
+const baseImages = (): string[] =>
   Array.from(readFileSync(join(root, 'Dockerfile'), 'utf8').matchAll(/^ARG \w+_IMAGE=(.+)$/gm), ([, name]) => name!);
 
 /** Resolves with an engine that can build the image here, or with the reason why there is none. */
