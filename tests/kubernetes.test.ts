@@ -178,7 +178,7 @@ function describeChart(command: string): void {
     it('can all be given, and reach the apps that read them and no other', () => {
       const plain = Object.keys(known).filter((name) => !known[name]!.secret);
       const settings = Object.fromEntries(plain.map((name) => [name, readByChart[name] ?? `value of ${name}`]));
-      const from = Object.fromEntries(Object.keys(secrets).map((name) => [name, {}]));
+      const from = Object.fromEntries(Object.keys(known).flatMap((name) => (known[name]!.secret ? [[name, {}]] : [])));
       const manifests = rendered({ settings, secrets: { from } });
       for (const app of APPS) {
         const env = envOf(containerOf(manifests, app));
