@@ -22,6 +22,8 @@ export interface ScriptOptions {
   name?: string;
   /** The complete environment of the process. */
   env: NodeJS.ProcessEnv;
+  /** The checkout whose script it is; default: this one. */
+  dir?: string;
   /** Called with each line of stdout and stderr. */
   onLine?: (line: string) => void;
   /** Whether it gets its own process group, which Ctrl-C in the terminal does not reach. */
@@ -34,10 +36,10 @@ export interface ScriptOptions {
  */
 export function startScript(
   script: string,
-  { name = script, env, onLine, detached = false }: ScriptOptions,
+  { name = script, env, dir = root, onLine, detached = false }: ScriptOptions,
 ): ScriptProcess {
-  const child = spawn(process.execPath, [join(root, script)], {
-    cwd: root,
+  const child = spawn(process.execPath, [join(dir, script)], {
+    cwd: dir,
     env,
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     detached,

@@ -41,7 +41,7 @@ export function addInsightCommands(program: CommandUnknownOpts, client: Client, 
     });
 }
 
-function summarize({ deliveries, subscriptions, queue, workers, last_hour: hour, addresses }: Overview) {
+function summarize({ deliveries, subscriptions, queue, workers, last_hour: hour, addresses, format }: Overview) {
   const counts = (byName: Record<string, number>) =>
     Object.entries(byName)
       .map(([name, count]) => `${count} ${name}`)
@@ -58,5 +58,12 @@ function summarize({ deliveries, subscriptions, queue, workers, last_hour: hour,
     paused: addresses.paused.map(({ id, url }) => `${id} ${url}`),
     'most failing': addresses.most_failing.map((item) => `${item.subscription_id} ${item.failed} failed`),
     slowest: addresses.slowest.map((item) => `${item.subscription_id} ${item.mean_ms} ms`),
+    'stored format': describeFormat(format),
   };
+}
+
+function describeFormat({ current, newest, waits_for: waitsFor, raises_at: raisesAt }: Overview['format']): string {
+  if (current === newest) return String(current);
+  if (waitsFor.length > 0) return `${current}; ${newest} once these have stopped: ${waitsFor.join(', ')}`;
+  return raisesAt === null ? `${current}; ${newest} later` : `${current}; ${newest} at ${raisesAt}`;
 }

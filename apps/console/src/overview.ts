@@ -11,6 +11,7 @@ import {
   rankAddresses,
   readAddressAttempts,
   readAttempts,
+  readFormat,
   readRules,
   type Store,
 } from '@posthorn/store';
@@ -38,13 +39,14 @@ async function readOverview(context: ConsoleContext): Promise<api.Overview> {
   const { store, directory, clock } = context;
   const nowMs = clock.now();
   const paused = await directory.find({ status: 'paused', sort: 'newest' }, { limit: MAX_PAUSED_READ });
-  const [{ jobs, ...backlog }, workers, hour, day, ranking, rules, triage] = await Promise.all([
+  const [{ jobs, ...backlog }, workers, hour, day, ranking, rules, format, triage] = await Promise.all([
     readBacklog(context, nowMs),
     aliveWorkers(store, nowMs),
     readAttempts(store, 'minute', nowMs),
     readAttempts(store, 'hour', nowMs),
     rankAddresses(store, nowMs),
     readRules(store),
+    readFormat(store),
     readProblems(context, paused.items, nowMs),
   ]);
   return {
@@ -73,6 +75,13 @@ async function readOverview(context: ConsoleContext): Promise<api.Overview> {
       retention_ms: store.retentionMs,
       retention_succeeded_ms: store.succeededRetentionMs,
       attempt_timeout_ms: rules.attemptTimeoutMs,
+    },
+    format: {
+      current: format.current,
+      newest: format.newest,
+      oldest_stored: format.oldestStored,
+      waits_for: format.waitsFor,
+      raises_at: format.raisesAtMs === undefined ? null : instant(format.raisesAtMs),
     },
     addresses: {
       since: instant(ranking.sinceMs),

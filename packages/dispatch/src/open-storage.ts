@@ -5,6 +5,7 @@ import {
   aliveWorkers,
   openStore,
   type ProcessIdentity,
+  readFormat,
   readServerState,
   readBacklog as readStored,
 } from '@posthorn/store';
@@ -40,10 +41,11 @@ export async function readBacklog({ store, producer }: StoreAndQueue, nowMs: num
 
 /** Resolves with all that metrics say about the whole installation. To be called once the storage is open. */
 export async function readInstallation({ store, producer }: StoreAndQueue, now: () => number) {
-  const [backlog, workers, server] = await Promise.all([
+  const [backlog, workers, server, format] = await Promise.all([
     readBacklog({ store, producer }, now()),
     aliveWorkers(store, now()),
     readServerState(store, now),
+    readFormat(store),
   ]);
-  return { ...backlog, ...server, workers: workers.length };
+  return { ...backlog, ...server, workers: workers.length, format };
 }

@@ -636,6 +636,17 @@ export const overviewSchema = z
       .describe(
         'Attempts of a delivery, consecutive failures that pause an address, how long failed deliveries are kept and succeeded ones, time limit of an attempt',
       ),
+    format: z
+      .strictObject({
+        current: count,
+        newest: count,
+        oldest_stored: count,
+        waits_for: z.array(z.string()),
+        raises_at: instant.nullable(),
+      })
+      .describe(
+        'The stored format: in force, what it becomes after an upgrade, the oldest of any record; the running processes of the release before, and when it is raised if none comes back',
+      ),
     addresses: z.strictObject({
       since: instant,
       most_failing: z.array(addressSchema),

@@ -39,6 +39,8 @@ export interface Installation {
   oldestPendingAgeMs: number;
   /** Workers with a recent heartbeat. */
   workers: number;
+  /** The stored format in force, and the one that it becomes after an upgrade. */
+  format: { current: number; newest: number };
   /** Memory that the Redis servers use and may use; null where they do not report it. */
   usedBytes: number | null;
   capacityBytes: number | null;
@@ -113,6 +115,11 @@ export function registerInstallation(
   const oldest = 'Age of the oldest delivery without an attempt; 0 if there is none';
   gauge('posthorn_oldest_pending_age_seconds', oldest, [], (now) => now.oldestPendingAgeMs / 1000);
   gauge('posthorn_workers', 'Workers with a heartbeat in the last 10 seconds', [], (now) => now.workers);
+  const formatHelp = 'The stored format: in force, and what it becomes after an upgrade';
+  gauge('posthorn_stored_format', formatHelp, ['state'], (now) => ({
+    current: now.format.current,
+    newest: now.format.newest,
+  }));
   gauge('posthorn_redis_memory_used_bytes', 'Memory that Redis uses, all masters together', [], (now) => now.usedBytes);
   gauge(
     'posthorn_redis_memory_capacity_bytes',

@@ -84,6 +84,7 @@ function Content({ overview }: { overview: Overview }) {
           </Alert>
         );
       })}
+      <UpgradeNote format={overview.format} />
       <Triage overview={overview} />
       <Attempts overview={overview} />
       <SimpleGrid cols={{ base: 2, sm: 3, lg: 5 }} spacing="sm">
@@ -125,6 +126,29 @@ function Content({ overview }: { overview: Overview }) {
         <Panel title="Workers" columns={workerColumns} rows={workers} layout="auto" none="No worker is running." />
       </SimpleGrid>
     </Stack>
+  );
+}
+
+/** Says, after an upgrade, until when the release before can be started again. */
+function UpgradeNote({ format }: Pick<Overview, 'format'>) {
+  const { current, newest, waits_for, raises_at } = format;
+  if (current === newest) return null;
+  if (waits_for.length > 0)
+    return (
+      <Alert color="blue" title="An upgrade is in progress">
+        These processes are of the release before: {waits_for.join(', ')}.
+      </Alert>
+    );
+  return (
+    <Alert color="blue" title="The release before can still be started again">
+      {raises_at === null ? (
+        'Until a worker raises the stored format.'
+      ) : (
+        <>
+          Until <Instant at={raises_at} />. Then the stored format is raised from {current} to {newest}.
+        </>
+      )}
+    </Alert>
   );
 }
 
