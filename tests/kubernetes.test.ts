@@ -210,6 +210,11 @@ function describeChart(command: string): void {
       ['two values of one setting', { settings: { REDIS_URL: 'redis://redis' } }, 'secrets.from.REDIS_URL: null'],
       ['a grace without a unit', { settings: { SHUTDOWN_GRACE: 20 } }, 'SHUTDOWN_GRACE'],
       ['a limit of memory in another unit', { worker: { resources: { limits: { memory: '1e9' } } } }, 'limits.memory'],
+      [
+        'scaling by a CPU request that is not there',
+        { worker: { autoscaling: { enabled: true }, resources: null } },
+        'worker.resources.requests.cpu',
+      ],
     ])('refuses %s', (_what, values, message) => {
       expect(() => rendered(values)).toThrow(message);
     });
