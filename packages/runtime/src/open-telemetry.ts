@@ -2,8 +2,9 @@
 import { randomUUID } from 'node:crypto';
 import { DiagLogLevel, diag, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import { parseKeyPairsIntoRecord, setGlobalErrorHandler } from '@opentelemetry/core';
-import { OTLPTraceExporter as JsonExporter } from '@opentelemetry/exporter-trace-otlp-http';
-import { OTLPTraceExporter as ProtobufExporter } from '@opentelemetry/exporter-trace-otlp-proto';
+import { OTLPExporterBase } from '@opentelemetry/otlp-exporter-base';
+import { convertLegacyHttpOptions, createOtlpHttpExportDelegate } from '@opentelemetry/otlp-exporter-base/node-http';
+import { JsonTraceSerializer, TraceExporterMetricsHelper } from '@opentelemetry/otlp-transformer';
 import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
 import {
   BasicTracerProvider,
@@ -13,6 +14,7 @@ import {
 } from '@opentelemetry/sdk-trace-base';
 import type { TraceContext } from '@posthorn/core';
 import type { Logger } from './logger.ts';
+import { spanSerializer } from './span-serializer.ts';
 import type { Tracer, TracingOptions } from './tracing.ts';
 import type { TracingSettings } from './tracing-settings.ts';
 
@@ -69,9 +71,17 @@ function createOtlpExporter(settings: TracingSettings): SpanExporter {
   const text = settings.OTEL_EXPORTER_OTLP_HEADERS;
   // Passed on since they may come from a file, which the SDK does not know.
   const headers = text === undefined ? {} : { headers: parseKeyPairsIntoRecord(text) };
-  return settings.OTEL_EXPORTER_OTLP_PROTOCOL === 'http/json'
-    ? new JsonExporter(headers)
-    : new ProtobufExporter(headers);
+  const isJson = settings.OTEL_EXPORTER_OTLP_PROTOCOL === 'http/json';
+  const contentType = isJson ? 'application/json' : 'application/x-protobuf';
+  return new OTLPExporterBase(
+    createOtlpHttpExportDelegate(
+      convertLegacyHttpOptions(headers, 'TRACES', 'v1/traces', { 'Content-Type': contentType }),
+      isJson ? JsonTraceSerializer : spanSerializer,
+      'otlp_http_span_exporter',
+      TraceExporterMetricsHelper,
+      undefined,
+    ),
+  );
 }
 
 const remote = ({ traceId, spanId, flags }: TraceContext) => ({ traceId, spanId, traceFlags: flags, isRemote: true });
