@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from '@jest/globals';
+import { createPublisher } from '@posthorn/client';
 import { type CollectedSpan, eventually, isDelivery, startCollector } from '@posthorn/testing';
 import { callApi } from '../scripts/api-client.ts';
 import { root } from '../scripts/folder.ts';
@@ -249,6 +250,30 @@ describe('tracing', () => {
       `publish session.approved ${parent} 0 duplicate`,
       `publish session.declined ${parent} ${ERROR} conflict`,
     ]);
+  });
+
+  it('gives each event of a batch the trace that the client of the publisher names', async () => {
+    const apps = await ownApps(ownEnv({ SEND_TRACEPARENT: 'on' }));
+    const to = await ownReceiver();
+    await apps.subscribe(to.url);
+    const publisher = createPublisher({ url: apps.ingestUrl, key: PUBLISHER_KEY });
+    const traceOf = (digit: string) => `00-${digit.repeat(32)}-${digit.repeat(16)}-01`;
+    const event = sampleEvent() as Parameters<typeof publisher.publish>[0];
+    const digits = ['1', '2', '3'];
+    await Promise.all(digits.map((digit) => publisher.publish(event, { traceparent: traceOf(digit) })));
+    await publisher.close();
+    const events = [event, event, event];
+    await publishWithin(apps.ingestUrl, TRACEPARENT, '/v1/events/batch', {
+      events,
+      traceparents: [traceOf('4'), 'nonsense'],
+    });
+    const { body } = await publishWithin(apps.ingestUrl, TRACEPARENT, '/v1/events/batch', {
+      events,
+      traceparents: [4],
+    });
+    expect(body).toMatchObject({ status: 422, errors: [{ path: 'traceparents.0' }] });
+    const headers = (await to.received(6, isDelivery)).map((request) => request.headers.traceparent);
+    expect(headers.sort()).toEqual([TRACEPARENT, TRACEPARENT, ...['1', '2', '3', '4'].map(traceOf)]);
   });
 
   it('has a span for an attempt without response, for trying it now, and for a bulk replay', async () => {

@@ -33,6 +33,13 @@ const acceptedFields = {
 const acceptedSchema = z.strictObject(acceptedFields).meta({ id: 'Accepted' });
 const batchSchema = z.strictObject({
   events: z.array(z.unknown()).min(1).max(MAX_BATCH_EVENTS).describe('As for POST /v1/events'),
+  traceparents: z
+    .array(z.string().nullable())
+    .max(MAX_BATCH_EVENTS)
+    .optional()
+    .describe(
+      'The `traceparent` of each event, in the same order; where it is null, missing or invalid, that of the call',
+    ),
 });
 const batchResultsSchema = z
   .strictObject({
@@ -89,7 +96,9 @@ export function publisherRoutes(api: Api, context: PublisherContext): void {
     async handle({ body, caller, request, response }) {
       await context.rateLimit?.consume(caller, body.events.length);
       const call = callOf(request, response);
-      const results = await inOrderById(body.events, (event) => publishInBatch(context, call, event));
+      const results = await inOrderById(body.events, (event, i) =>
+        publishInBatch(context, { ...call, trace: parseTraceparent(body.traceparents?.[i]) ?? call.trace }, event),
+      );
       if (results.every(({ status }) => status === 503)) {
         throw new AppError('unavailable', 'None of the events was accepted; retry shortly.', { retryAfterS: 5 });
       }
@@ -147,7 +156,7 @@ async function publishInBatch(context: PublisherContext, call: Call, event: unkn
 /** Ingests the events of a batch, several at once, but events with the same id one after the other. Returns the results in order. */
 async function inOrderById(
   events: readonly unknown[],
-  ingest: (event: unknown) => Promise<BatchResult>,
+  ingest: (event: unknown, i: number) => Promise<BatchResult>,
 ): Promise<BatchResult[]> {
   const results: BatchResult[] = [];
   const groups = Map.groupBy(events.keys(), (i) => (events[i] as { id?: unknown } | null)?.id ?? Symbol('no id'));
@@ -157,7 +166,7 @@ async function inOrderById(
   const work = async () => {
     for (let group = queue.pop(); group !== undefined; group = queue.pop()) {
       for (const i of group) {
-        const result = unavailable ?? (await ingest(events[i]));
+        const result = unavailable ?? (await ingest(events[i], i));
         results[i] = result;
         if (result.status === 503) unavailable = result;
       }

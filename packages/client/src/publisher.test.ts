@@ -18,6 +18,8 @@ interface Call {
   path: string;
   key: string | undefined;
   events: { id: string; created_at: string }[];
+  traceparent: unknown;
+  traceparents: unknown;
   response: ServerResponse;
 }
 let calls: Call[];
@@ -34,7 +36,9 @@ beforeEach(async () => {
     for await (const chunk of request) chunks.push(chunk);
     const body = JSON.parse(Buffer.concat(chunks).toString());
     const path = request.url ?? '';
-    const call = { path, key: request.headers.authorization, events: body.events ?? [body], response };
+    const { authorization: key, traceparent } = request.headers;
+    const { traceparents } = body;
+    const call = { path, key, events: body.events ?? [body], traceparent, traceparents, response };
     calls.push(call);
     answer(call);
   });
@@ -82,6 +86,21 @@ describe('publishing', () => {
     expect(all.map(({ id }) => id)).toEqual(Array.from({ length: 1_101 }, (_, i) => `e${i}`));
     expect(calls.map(({ events }) => events.length)).toEqual([500, 500, 101]);
     expect(publisher.pending).toBe(0);
+  });
+  it('sends the traceparent of each event, alone or in a batch, and leaves out what is none', async () => {
+    start({ concurrency: 1 });
+    const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
+    const given = [{ traceparent }, { traceparent }, undefined, { traceparent: 'x\r\ny' }, { traceparent: undefined }];
+    await Promise.all(given.map((options) => publisher.publish(event(), options)));
+    await publisher.publish(event(), { traceparent: `${traceparent}\n` });
+    await Promise.all([publisher.publish(event()), publisher.publish(event())]);
+    expect(calls.map((call) => [call.traceparent, call.traceparents])).toEqual([
+      [undefined, [traceparent, traceparent, null, null, null]],
+      [undefined, undefined],
+      [undefined, undefined],
+    ]);
+    await publisher.publish(event(), { traceparent });
+    expect(calls[3]).toMatchObject({ path: '/v1/events', traceparent });
   });
   it('settles each event of a batch on its own, and repeats only those that may be accepted later', async () => {
     start();

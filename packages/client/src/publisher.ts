@@ -23,9 +23,10 @@ export interface PublisherOptions {
 export interface Publisher {
   /**
    * Resolves once the event is stored. Rejects with `EventRefused`, `QueueFull` or `NotConfirmed`. Until then the event is repeated, always
-   * under the same id, after the time that `Retry-After` asks for.
+   * under the same id, after the time that `Retry-After` asks for. `traceparent` (W3C Trace Context) names the span to which the event
+   * belongs; an invalid one is left out.
    */
-  publish(event: PublishedEvent): Promise<Accepted>;
+  publish(event: PublishedEvent, options?: { traceparent?: string | undefined }): Promise<Accepted>;
   /** Resolves when there is room for another event. */
   ready(): Promise<void>;
   /** Events that are not confirmed. */
@@ -41,6 +42,7 @@ interface Entry {
   id: string;
   /** The JSON text of the event. */
   text: string;
+  traceparent: string | undefined;
   bytes: number;
   endsAtMs: number;
   /** It was in a batch that was refused as a whole: whether because of it is unknown. */
@@ -49,6 +51,7 @@ interface Entry {
 }
 
 const MAX_BATCH = 500;
+const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 /** Far below what ingest takes in one call (32 times `MAX_EVENT_BYTES`). */
 const MAX_BATCH_BYTES = 1024 * 1024;
 const FIRST_PAUSE_MS = 100;
@@ -144,18 +147,20 @@ export function createPublisher(options: PublisherOptions): Publisher {
     get pending() {
       return pending;
     },
-    publish(event) {
+    publish(event, options) {
       const id = event.id ?? `evt_${crypto.randomUUID()}`;
       const text = JSON.stringify({ created_at: new Date().toISOString(), ...event, id });
       if (isClosed) return Promise.reject(new QueueFull('The publisher is closed.', id));
       if (!hasRoom()) return Promise.reject(new QueueFull(`${pending} events are not confirmed yet.`, id));
       const size = new TextEncoder().encode(text).length;
+      // A header with other characters could not be sent.
+      const traceparent = TRACEPARENT.exec(options?.traceparent ?? '')?.[0];
       pending += 1;
       bytes += size;
       return new Promise((resolve, reject) => {
         const settle = (outcome: Accepted | PublishError) =>
           outcome instanceof Error ? reject(outcome) : resolve(outcome);
-        queue.push({ id, text, bytes: size, endsAtMs: performance.now() + giveUpAfterMs, settle });
+        queue.push({ id, text, traceparent, bytes: size, endsAtMs: performance.now() + giveUpAfterMs, settle });
         // In the next turn, so that events published together form a batch.
         queueMicrotask(pump);
       });

@@ -28,15 +28,19 @@ interface Result {
 /** Sends events in one call and resolves with an outcome for each. Never rejects: an error of the network is an outcome too. */
 export async function sendEvents(
   { url, key, timeoutMs }: SendOptions,
-  events: readonly { id: string; text: string }[],
+  events: readonly { id: string; text: string; traceparent?: string | undefined }[],
 ): Promise<Sent> {
   const [first] = events;
   const isBatch = events.length > 1;
   try {
     const response = await fetch(new URL(isBatch ? '/v1/events/batch' : '/v1/events', url), {
       method: 'POST',
-      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-      body: isBatch ? `{"events":[${events.map(({ text }) => text).join(',')}]}` : (first?.text ?? ''),
+      headers: {
+        authorization: `Bearer ${key}`,
+        'content-type': 'application/json',
+        ...(!isBatch && first?.traceparent !== undefined && { traceparent: first.traceparent }),
+      },
+      body: isBatch ? batchOf(events) : (first?.text ?? ''),
       signal: AbortSignal.timeout(timeoutMs),
       redirect: 'error',
     });
@@ -54,6 +58,13 @@ export async function sendEvents(
     // No response, or not all of it: whether the events were accepted is unknown, so they are sent again under the same ids.
     return { outcomes: events.map(() => 'again'), retryAfterMs: undefined };
   }
+}
+
+function batchOf(events: readonly { text: string; traceparent?: string | undefined }[]): string {
+  const texts = events.map(({ text }) => text).join(',');
+  if (events.every(({ traceparent }) => traceparent === undefined)) return `{"events":[${texts}]}`;
+  const traceparents = events.map(({ traceparent }) => traceparent ?? null);
+  return `{"traceparents":${JSON.stringify(traceparents)},"events":[${texts}]}`;
 }
 
 function outcomeOf(status: number, content: unknown, id: string): Outcome {
