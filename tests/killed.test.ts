@@ -62,7 +62,9 @@ describe('a bulk replay', () => {
       await publishBatch(Array.from({ length: 500 }, () => sampleEvent()));
     }
     const redis = ownClient({ REDIS_URL: testRedisUrl() });
-    const countOf = (status: string) => redis.zcard(`${env.KEY_PREFIX}:{0}:by_status:${status}`);
+    const at = (name: string) => `${env.KEY_PREFIX}:{0}:${name}`;
+    const countOf = async (status: string) =>
+      (await redis.zcard(at(`by_status:${status}`))) + (status === 'succeeded' ? await redis.xlen(at(status)) : 0);
     await eventually('all to fail', async () => (await countOf('failed')) === COUNT, HUNG_AFTER_MS);
     to.answerWith(200);
     const before = to.requests.length;

@@ -205,7 +205,7 @@ async function checkLeftovers(cast: Cast, fault: (text: string) => void): Promis
     if (/^deliveries:(wait|active|delayed|dlv_)/.test(name) && !(await isFailedJob(redis, key)))
       fault(`left in the queue: ${key}`);
     const lasts =
-      /^(subscription:|health:|failing$|subscriptions:|subscription_changes$|topic:|topics_version$|by_status:|deliveries:|installation|workers|notices|audit|replays$|replays_open$|working$)/.test(
+      /^(subscription:|health:|failing$|subscriptions:|subscription_changes$|topic:|topics_version$|by_status:|succeeded$|deliveries:|installation|workers|notices|audit|replays$|replays_open$|working$)/.test(
         name,
       );
     if (!lasts && (await redis.pttl(key)) === -1) fault(`never expires: ${key}`);

@@ -1,6 +1,8 @@
 /** Maps each script that Redis has run to a step of the rules: the model takes the same step, and the result must be the same. */
+
 import { expect } from '@jest/globals';
 import type { AttemptError, DeliveryJob, EventRef, FailureReason } from '@posthorn/core';
+import { withFormat } from '../../packages/store/src/scripts.ts';
 import {
   type Address,
   attempted,
@@ -37,7 +39,8 @@ export interface Model {
 type Args = readonly string[];
 
 /** The deliveries that got their first job in the step that made them. */
-export function firstJobs(script: string, [, ...args]: Args, answer: unknown): DeliveryJob[] {
+export function firstJobs(script: string, sent: Args, answer: unknown): DeliveryJob[] {
+  const args = valuesOf(script, sent);
   const jobs = (event: string | undefined, deliveries: Args[], states: readonly unknown[]) =>
     deliveries.flatMap(([subscriptionId = '', deliveryId = ''], i) =>
       states[i] === 'pending' ? [{ deliveryId, generation: 0, subscriptionId, event: event as EventRef }] : [],
@@ -46,11 +49,17 @@ export function firstJobs(script: string, [, ...args]: Args, answer: unknown): D
   return script === 'createDeliveries' ? jobs(args[0], groups(2, args.slice(6)), answer as unknown[]) : [];
 }
 
+/** The arguments of a script as it is declared, without its partition prefix and the stored format. */
+function valuesOf(script: string, [, ...args]: Args): Args {
+  return withFormat.has(script) ? args.slice(1) : args;
+}
+
 const groups = (size: number, flat: Args) =>
   Array.from({ length: flat.length / size }, (_, i) => flat.slice(i * size, (i + 1) * size));
 
 /** The first argument of a script is its partition prefix; the others are declared in packages/store's scripts.ts. */
-export function explain(model: Model, script: string, [, ...args]: Args, answer: unknown): void {
+export function explain(model: Model, script: string, sent: Args, answer: unknown): void {
+  const args = valuesOf(script, sent);
   const { addresses, deliveries } = model;
   const addressOf = (delivery: Delivery) => addresses.get(delivery.address)!;
   const set = (id: string, delivery: Delivery | undefined) => delivery && deliveries.set(id, delivery);

@@ -65,6 +65,13 @@ it('adds jobs in the order of BullMQ', async () => {
   }
   expect(await waiting(ours)).toEqual(await waiting(theirs));
 });
+it('stores no data if there is no event to name, and BullMQ still reads the job', async () => {
+  const script = `local call, prefix = redis.call, KEYS[1]\n${FIRST_JOB_LUA}\naddFirstJob(ARGV[1], ARGV[2], false, ARGV[3])`;
+  await redis.eval(script, 1, ours, job.deliveryId, job.subscriptionId, String(NOW_MS));
+  expect(await hash(ours)).toEqual({ name: job.subscriptionId, timestamp: String(NOW_MS) });
+  const [found] = (await producer.queues[0]?.getJobs(['waiting'])) ?? [];
+  expect(found).toMatchObject({ id: job.deliveryId, name: job.subscriptionId, data: {}, timestamp: NOW_MS });
+});
 it('leaves a job that exists as it is', async () => {
   await producer.add(0, [job]);
   const before = await hash(ours);

@@ -7,6 +7,7 @@ import type { Store } from './store.ts';
 function fixedKeys(store: Store): [key: string, type: string][] {
   const ofPartition = (prefix: string): [string, string][] => [
     [keys.fanningOutKey(prefix), 'zset'],
+    [keys.succeededKey(prefix), 'stream'],
     ...DELIVERY_STATUSES.map((status): [string, string] => [keys.byStatusKey(prefix, status), 'zset']),
     ...SUBSCRIPTION_STATUSES.flatMap((status) => keys.subscriptionsKeys(prefix, status)).map(
       (key): [string, string] => [key, 'zset'],

@@ -20,7 +20,7 @@ import {
   TEST_EVENT_TYPE,
   type Verdict,
 } from '@posthorn/core';
-import { FIRST_FORMAT } from './formats.ts';
+import { COMPACT_FORMAT, FIRST_FORMAT } from './formats.ts';
 import * as keys from './keys.ts';
 
 /** The status that a subscription's key has between its deletion and the end of its last delivery. */
@@ -58,6 +58,8 @@ const MAX_EVENT_AT_ONCE = 16_384;
 
 /** Bytes of an event's text in one field of a joint record: one more and Redis needs another byte to say so, two more and it takes twice the memory. */
 const MAX_TEXT_FIELD = 63;
+/** In the stream of the succeeded, how much later another delivery may have been made that succeeded before. A reader reads as much more. */
+export const MAX_LAG_MS = 1_000;
 /** Says that what was read of a job is a joint record. */
 export const JOINT_JOB = 'joint';
 
@@ -110,6 +112,7 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   KEY_RESPONSES: key(keys.responsesKey('', '')),
   KEY_RESUMING: key(keys.resumingKey('')),
   KEY_SEARCH: key(keys.searchKey('', '')),
+  KEY_SUCCEEDED: key(keys.succeededKey('')),
   KEY_SUBSCRIPTION: key(keys.subscriptionKey('', '')),
   KEY_SUBSCRIPTION_CHANGES: key(keys.subscriptionChangesKey('')),
   KEY_SUBSCRIPTIONS: key(keys.subscriptionsKey('', '')),
@@ -169,6 +172,8 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   MAX_PROMOTED: String(MAX_PROMOTED),
   MAX_EVENT_AT_ONCE: String(MAX_EVENT_AT_ONCE),
   FIRST_FORMAT: String(FIRST_FORMAT),
+  COMPACT_FORMAT: String(COMPACT_FORMAT),
+  MAX_LAG_MS: String(MAX_LAG_MS),
   MAX_TEXT_FIELD: String(MAX_TEXT_FIELD),
   /** The fourth part of a job that was taken with a joint record. */
   JOINT: text(JOINT_JOB),

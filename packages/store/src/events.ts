@@ -76,8 +76,16 @@ export async function loadExactly(store: Store, event: EventRef): Promise<Stored
 
 /** Every stored event with this id: at most one in each environment. */
 export async function findEvents(store: Store, eventId: string): Promise<StoredEvent[]> {
-  const found = await Promise.all(refsOf(eventId).map((ref) => loadExactly(store, ref)));
-  return found.filter((stored) => stored !== undefined);
+  const refs = refsOf(eventId);
+  const [joint, others] = [refs.filter(isJoint), refs.filter((ref) => !isJoint(ref))];
+  // All of them are in one partition, that of the id.
+  const [texts, ...records] = await Promise.all([
+    store.redis.mget(others.map((ref) => eventKey(prefixOfEvent(store, ref), ref))),
+    ...joint.map((ref) => loadExactly(store, ref)),
+  ]);
+  const found = new Map(records.map((stored, i) => [joint[i], stored]));
+  for (const [i, ref] of others.entries()) found.set(ref, texts[i] ? decodeText(ref, texts[i]) : undefined);
+  return refs.map((ref) => found.get(ref)).filter((stored) => stored !== undefined);
 }
 
 /** The references that events with an id may be stored under. */

@@ -71,5 +71,6 @@ export {
   partitionsWithWork,
   partitionsWithWorkers,
   pruneFinished,
+  pruneSucceeded,
   unfinishedDeliveries,
 } from './upkeep.ts';

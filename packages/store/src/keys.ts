@@ -59,6 +59,8 @@ export const topicKey = (prefix: string, topic: string) => `${prefix}:topic:${to
 export const topicsVersionKey = (prefix: string) => `${prefix}:topics_version`;
 /** Sorted set of the deliveries with one status, by creation. Each delivery is in exactly one of them. */
 export const byStatusKey = (prefix: string, status: string) => `${prefix}:by_status:${status}`;
+/** Stream of the succeeded deliveries by creation; those that succeeded late, or in format 1, are in `byStatusKey`. */
+export const succeededKey = (prefix: string) => `${prefix}:succeeded`;
 /** Stream of a subscription's deliveries in the order they were made: a third of a sorted set's memory. */
 export const bySubscriptionKey = (prefix: string, subscriptionId: string) =>
   `${prefix}:by_subscription:${subscriptionId}`;

@@ -1,9 +1,18 @@
 /** Lists of deliveries and subscriptions, page by page. */
 import { describe, expect, it } from '@jest/globals';
 import type { Verdict } from '@posthorn/core';
-import { listDeliveries, listSubscriptions, loadDeliveries, unfinishedDeliveries } from './index.ts';
-import { bySubscriptionKey, prefixOfSubscription } from './keys.ts';
-import { attempt, deliver, failure, store, subscribe, time } from './test-deliveries.ts';
+import {
+  listDeliveries,
+  listSubscriptions,
+  loadDeliveries,
+  pruneFinished,
+  pruneSucceeded,
+  readBacklog,
+  recordAttempt,
+  unfinishedDeliveries,
+} from './index.ts';
+import { byStatusKey, bySubscriptionKey, deliveryKey, prefixOfId, prefixOfSubscription, succeededKey } from './keys.ts';
+import { attempt, deliver, failure, loadOne, store, subscribe, time } from './test-deliveries.ts';
 import { DAY } from './test-store.ts';
 
 describe('lists', () => {
@@ -106,6 +115,72 @@ describe('lists', () => {
         .map(({ id }) => id)
         .sort(),
     );
+  });
+  it('contain the succeeded in the order of creation, whenever and in whichever format they succeeded', async () => {
+    const [a, b] = [await subscribe(), await subscribe()];
+    const made: { id: string; createdAtMs: number }[] = [];
+    for (let i = 0; i < 150; i++) {
+      if (i % 3 === 0) time.nowMs += i % 50 === 0 ? 1_500 : 7;
+      const [one] = await deliver([i % 2 ? a.id : b.id]);
+      made.push({ id: one!.deliveryId, createdAtMs: time.nowMs });
+    }
+    // In another order: most a little later than others that were made after them, some much later.
+    const order = made.map((one, i) => ({ ...one, at: i + ((i * 7_919) % 31) + (i % 17 === 0 ? 300 : 0) }));
+    for (const [i, { id }] of order.toSorted((x, y) => x.at - y.at).entries()) {
+      const format = { current: () => (i % 11 === 0 ? 1 : 2), confirm: () => undefined };
+      const delivery = await loadOne(id);
+      const done = { number: 1, startedAtMs: time.nowMs, durationMs: 10, statusCode: 200, error: null };
+      await recordAttempt(
+        { ...store, format },
+        delivery,
+        done,
+        { kind: 'succeeded' },
+        { pauseAfter: 20, maxAttempts: 6 },
+      );
+    }
+    const sizes = await Promise.all(
+      [a, b].map(async ({ id }) => {
+        const prefix = prefixOfSubscription(store, id);
+        return [
+          await store.redis.xlen(succeededKey(prefix)),
+          await store.redis.zcard(byStatusKey(prefix, 'succeeded')),
+        ];
+      }),
+    );
+    for (const [inStream = 0, inSet = 0] of sizes) expect([inStream > 30, inSet > 5]).toEqual([true, true]);
+    const newest = made.toSorted((x, y) => y.createdAtMs - x.createdAtMs || (x.id < y.id ? 1 : -1)).map(({ id }) => id);
+    const pages = async (filter: Parameters<typeof listDeliveries>[1], limit: number) => {
+      const found: string[] = [];
+      let cursor: string | undefined;
+      do {
+        const page = await listDeliveries(store, filter, { limit, cursor });
+        found.push(...page.items.map(({ id }) => id));
+        cursor = page.nextCursor ?? undefined;
+      } while (cursor !== undefined);
+      return found;
+    };
+    for (const limit of [7, 200]) {
+      expect(await pages({ status: 'succeeded' }, limit)).toEqual(newest);
+      expect(await pages({}, limit)).toEqual(newest);
+    }
+    const ofA = new Set(made.filter((_, i) => i % 2).map(({ id }) => id));
+    expect(await pages({ subscriptionId: a.id, status: 'succeeded' }, 9)).toEqual(newest.filter((id) => ofA.has(id)));
+    const [fromMs, toMs] = [made[40]!.createdAtMs, made[110]!.createdAtMs];
+    const between = new Set(
+      made.filter((one) => one.createdAtMs >= fromMs && one.createdAtMs <= toMs).map(({ id }) => id),
+    );
+    expect(await pages({ status: 'succeeded', fromMs, toMs }, 9)).toEqual(newest.filter((id) => between.has(id)));
+    expect((await readBacklog(store, time.nowMs)).deliveries.succeeded).toBe(150);
+    // What expires is pruned, the rest stays.
+    const kept = newest.filter((_, i) => i % 4 !== 0);
+    const gone = newest.filter((_, i) => i % 4 === 0);
+    await Promise.all(gone.map((id) => store.redis.del(deliveryKey(prefixOfId(store, id), id))));
+    for (const partition of [0, 1, 2, 3]) {
+      await pruneFinished(store, partition, 'succeeded', time.nowMs, 10);
+      expect(await pruneSucceeded(store, partition, time.nowMs, 10)).toBeUndefined();
+    }
+    expect((await readBacklog(store, time.nowMs)).deliveries.succeeded).toBe(kept.length);
+    expect(await pages({ status: 'succeeded' }, 70)).toEqual(kept);
   });
   it('filter subscriptions by status and environment', async () => {
     const sandbox = await subscribe({ environment: 'sandbox' });

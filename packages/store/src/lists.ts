@@ -43,7 +43,7 @@ import {
 import { loadBatch } from './replay-batches.ts';
 import { loadReplays, replaysOf } from './replays.ts';
 import { pairs } from './sorted-set.ts';
-import { addressSource, sortedSetSource, streamSource } from './sources.ts';
+import { addressSource, countStatus, sortedSetSource, statusSource, streamSource } from './sources.ts';
 import { readPartitions, type Store, sumPartitions } from './store.ts';
 import { loadSubscriptions, type StoredSubscription } from './subscriptions.ts';
 
@@ -77,19 +77,18 @@ async function sourceOf(store: Store, filter: DeliveryFilter, nowMs: number): Pr
     return streamSource(store, key, filter);
   }
   if (eventId !== undefined) return eventSource(store, eventId);
-  const sorted = (keys: string[], idPrefix?: string) => sortedSetSource(store, DELIVERY_ID, keys, filter, idPrefix);
+  const sorted = (key: string) => sortedSetSource(store, DELIVERY_ID, [key], filter);
   if (subscriptionId === undefined) {
     const statuses = status === undefined ? DELIVERY_STATUSES : [status];
-    return sorted(allPrefixes(store).flatMap((prefix) => statuses.map((each) => byStatusKey(prefix, each))));
+    return statusSource(store, allPrefixes(store), statuses, filter);
   }
   const prefix = prefixOfSubscription(store, subscriptionId);
-  if (status === 'failed') return sorted([failedKey(prefix, subscriptionId)]);
-  if (status === 'held') return sorted([laneKey(prefix, 'held', subscriptionId)]);
+  if (status === 'failed') return sorted(failedKey(prefix, subscriptionId));
+  if (status === 'held') return sorted(laneKey(prefix, 'held', subscriptionId));
   // No index has both an address and another status. The index of the status needs no look at the records of other addresses, unless it is long.
-  const ofStatus = status && byStatusKey(prefix, status);
-  if (ofStatus === undefined || (await store.redis.zcard(ofStatus)) > MAX_PASSED_OVER)
+  if (status === undefined || (await countStatus(store, prefix, status)) > MAX_PASSED_OVER)
     return addressSource(store, subscriptionId, filter, nowMs);
-  return sorted([ofStatus], deliveryIdPrefix(subscriptionId));
+  return statusSource(store, [prefix], [status], filter, deliveryIdPrefix(subscriptionId));
 }
 
 /** A page of subscriptions. Throws `BadCursor`. */
@@ -145,8 +144,11 @@ export async function listErasures(
 /** The numbers of deliveries and subscriptions by status, and the age of the oldest pending delivery. Reads counts only, whatever the volume. */
 export async function readBacklog(store: Store, nowMs: number) {
   const [deliveries, subscriptions, failingAddresses, oldestMs] = await Promise.all([
-    countBy(store, DELIVERY_STATUSES, (prefix, status) => [byStatusKey(prefix, status)]),
-    countBy(store, SUBSCRIPTION_STATUSES, subscriptionsKeys),
+    countBy(store, DELIVERY_STATUSES, (prefix, status) => countStatus(store, prefix, status)),
+    countBy(store, SUBSCRIPTION_STATUSES, async (prefix, status) => {
+      const sizes = await Promise.all(subscriptionsKeys(prefix, status).map((key) => store.redis.zcard(key)));
+      return sizes.reduce((sum, size) => sum + size, 0);
+    }),
     countFailing(store),
     oldestPending(store),
   ]);
@@ -170,14 +172,11 @@ async function oldestPending(store: Store): Promise<number | undefined> {
 async function countBy<S extends string>(
   store: Store,
   statuses: readonly S[],
-  keysOf: (prefix: string, status: S) => string[],
+  countIn: (prefix: string, status: S) => Promise<number>,
 ): Promise<Record<S, number>> {
   const counts = await Promise.all(
     statuses.map(async (status) => {
-      const count = await sumPartitions(store, async (prefix) => {
-        const sizes = await Promise.all(keysOf(prefix, status).map((key) => store.redis.zcard(key)));
-        return sizes.reduce((sum, size) => sum + size, 0);
-      });
+      const count = await sumPartitions(store, (prefix) => countIn(prefix, status));
       return [status, count] as const;
     }),
   );

@@ -95,11 +95,11 @@ describe('retention', () => {
     const subscription = await subscribe();
     const [gone] = await deliver([subscription.id]);
     const [kept] = await deliver([subscription.id]);
-    for (const { deliveryId } of [gone!, kept!]) await attempt(deliveryId, 1, { kind: 'succeeded' });
+    for (const { deliveryId } of [gone!, kept!]) await attempt(deliveryId, 1, failure);
     await store.redis.del(deliveryKey(subscription.id, gone!.deliveryId));
     const partition = partitionOf(subscription.id, store.partitions);
-    await pruneFinished(store, partition, 'succeeded', time.nowMs, 1);
-    const key = `${partitionPrefix(store, partition)}:by_status:succeeded`;
+    await pruneFinished(store, partition, 'failed', time.nowMs, 1);
+    const key = `${partitionPrefix(store, partition)}:by_status:failed`;
     expect(await store.redis.zrange(key, '0', '-1')).toEqual([kept!.deliveryId]);
   });
 });

@@ -281,6 +281,10 @@ export const scripts = {
     const [lookedAt, removed] = list(reply).map(Number);
     return { lookedAt: lookedAt ?? 0, removed: removed ?? 0 };
   }),
+  pruneSucceeded: script('after? beforeMs limit', (reply) => {
+    const [lookedAt, last] = list(reply);
+    return { lookedAt: Number(lookedAt), last: String(last) };
+  }),
   lease: script('key holder lifeMs', isOne),
   joinInstallation: script('id? state isEmpty:flag partitions oldest:number newest:number version', (reply) => {
     const [format, raisedBy, oldestStored, partitions] = list(reply).map(String);
@@ -315,19 +319,17 @@ export function fieldList(
 }
 
 const texts = new Map<string, string>();
-/** The scripts of each connection that are sent the stored format. */
-const withFormat = new WeakMap<Redis | Cluster, Set<string>>();
+/** The scripts that are sent the stored format, as their first argument. The part that replaces lua/lib/first-job.lua does not name it. */
+export const withFormat = new Set<string>();
 
 /** Gives a connection one command for each script. `firstJobLua` replaces lua/lib/first-job.lua. Throws where a script's file is missing. */
 export function defineScripts(redis: Redis | Cluster, firstJobLua?: string): void {
   const parts = firstJobLua === undefined ? {} : { 'first-job': firstJobLua };
-  const taking = new Set<string>();
-  withFormat.set(redis, taking);
   for (const [name, script] of Object.entries(scripts)) {
     const id = `${name} ${firstJobLua ?? ''}`;
     const lua = texts.get(id) ?? composeScript(name, script, parts);
     texts.set(id, lua);
-    if (takesFormat(lua)) taking.add(name);
+    if (takesFormat(lua)) withFormat.add(name);
     redis.defineCommand(commandName(name), { lua, numberOfKeys: 1 });
   }
 }
@@ -344,7 +346,7 @@ export async function runScript<N extends ScriptName>(
   const unconfirmed = store.format?.confirm();
   if (unconfirmed) await unconfirmed;
   const args = encodeArguments(script, values);
-  if (withFormat.get(store.redis)?.has(name)) args.unshift(store.format?.current() ?? FIRST_FORMAT);
+  if (withFormat.has(name)) args.unshift(store.format?.current() ?? FIRST_FORMAT);
   const reply = await commands[commandName(name)]!(prefix, ...args);
   return script.decode(reply) as ScriptResult<N>;
 }

@@ -1,6 +1,7 @@
 /** The indexes that lists of deliveries and others are read from, each as a source of candidates, newest first. */
-import { DELIVERY_ID, deliveryIdPrefix } from '@posthorn/core';
-import { byStatusKey, bySubscriptionKey, failedKey, laneKey, prefixOfSubscription } from './keys.ts';
+import { DELIVERY_ID, type DeliveryStatus, deliveryIdPrefix } from '@posthorn/core';
+import { MAX_LAG_MS } from './constants.ts';
+import { byStatusKey, bySubscriptionKey, failedKey, laneKey, prefixOfSubscription, succeededKey } from './keys.ts';
 import { streamLimits } from './new-deliveries.ts';
 import { type Candidate, newestAfter, type Position, type Source, type TimeRange } from './page.ts';
 import { scanSortedSet } from './sorted-set.ts';
@@ -29,16 +30,91 @@ const STREAM_SEQUENCE = /^\d{1,16}$/;
 /** How far the ids of a stream may run ahead of creation times: the clocks of processes differ. */
 const MAX_CLOCK_SKEW_MS = 60_000;
 
+/** Entries of the stream of the succeeded that one command reads: at first, and at most. */
+const [MIN_READ, MAX_READ] = [100, 2_000];
+
+/** Deliveries by status, newest first by (time, id), over several partitions and statuses at once; only ids that begin with `idPrefix`. */
+export function statusSource(
+  store: Store,
+  prefixes: readonly string[],
+  statuses: readonly DeliveryStatus[],
+  range: TimeRange,
+  idPrefix?: string,
+): Source {
+  const keys = prefixes.flatMap((prefix) => statuses.map((status) => byStatusKey(prefix, status)));
+  const streams = statuses.includes('succeeded') ? prefixes : [];
+  const read: Source['read'] = async (after, count) => {
+    const parts = await Promise.all([
+      sortedSetSource(store, DELIVERY_ID, keys, range, idPrefix).read(after, count),
+      ...streams.map((prefix) => readSucceeded(store, prefix, range, idPrefix, after, count)),
+    ]);
+    return newestAfter(parts.flat(), after, count);
+  };
+  return { idForm: DELIVERY_ID, read };
+}
+
+/**
+ * The next deliveries in the stream of the succeeded. An entry is there at most `MAX_LAG_MS` later than its delivery was made, so those that were made
+ * before a time are found from that much later on; and no further one was made after the time of the last entry.
+ */
+async function readSucceeded(
+  store: Store,
+  prefix: string,
+  { fromMs = 0, toMs = Number.MAX_SAFE_INTEGER }: TimeRange,
+  idPrefix = '',
+  after: Position | undefined,
+  count: number,
+): Promise<Candidate[]> {
+  const newestMs = Math.min(toMs, after?.ms ?? toMs);
+  const oldest = Math.max(0, Math.floor(fromMs));
+  let start = newestMs === Number.MAX_SAFE_INTEGER ? '+' : String(Math.max(0, Math.ceil(newestMs) + MAX_LAG_MS));
+  let found: Candidate[] = [];
+  for (let size = Math.max(count, MIN_READ); ; size = Math.max(count, Math.min(2 * size, MAX_READ))) {
+    const entries = await store.redis.xrevrange(succeededKey(prefix), start, oldest, 'COUNT', size);
+    const candidates = entries.map(([entryId, [, end = '', , lag]]) => {
+      const id = DELIVERY_ID_START + end;
+      return { ms: Number.parseInt(entryId, 10) - Number(lag), id, item: id };
+    });
+    const wanted = candidates.filter(({ ms, id }) => ms >= fromMs && ms <= toMs && id.startsWith(idPrefix));
+    found = newestAfter([...found, ...wanted], after, count);
+    const lastId = entries.at(-1)?.[0];
+    const last = found.at(-1);
+    const isComplete = found.length === count && last !== undefined && Number.parseInt(lastId ?? '0', 10) < last.ms;
+    if (lastId === undefined || entries.length < size || isComplete) return found;
+    start = `(${lastId}`;
+  }
+}
+
+/** The number of deliveries with a status in a partition. */
+export async function countStatus(store: Store, prefix: string, status: DeliveryStatus): Promise<number> {
+  const counts = [store.redis.zcard(byStatusKey(prefix, status))];
+  if (status === 'succeeded') counts.push(store.redis.xlen(succeededKey(prefix)));
+  return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
+}
+
+/** What the entries of streams leave out of an id. */
+const DELIVERY_ID_START = 'dlv_';
+
+/** The id in an entry of an address's stream: in full in format 1, else without what all ids of the address begin with. */
+function idInStream(subscriptionId: string, entry: string): string {
+  return DELIVERY_ID.test(entry) ? entry : deliveryIdPrefix(subscriptionId) + entry;
+}
+
 /** Newest first along a stream of deliveries. */
-export function streamSource(store: Store, key: string, { fromMs = 0, toMs }: TimeRange): Source {
+export function streamSource(
+  store: Store,
+  key: string,
+  { fromMs = 0, toMs }: TimeRange,
+  idOf = (entry: string) => entry,
+): Source {
   const newest = toMs === undefined ? '+' : Math.max(0, Math.ceil(toMs) + MAX_CLOCK_SKEW_MS);
   const oldest = Math.max(0, Math.floor(fromMs));
   const read: Source['read'] = async (after, count) => {
     const start = after ? `(${after.ms}-${after.id}` : newest;
     const entries = await store.redis.xrevrange(key, start, oldest, 'COUNT', count);
-    return entries.map(([entryId, [, item = '']]) => {
+    return entries.map(([entryId, [, entry = '']]) => {
       const [ms, id = ''] = entryId.split('-');
-      return { ms: Number(ms), id, item };
+      return { ms: Number(ms), id, item: idOf(entry) };
     });
   };
   return { idForm: STREAM_SEQUENCE, read };
@@ -51,15 +127,16 @@ export function streamSource(store: Store, key: string, { fromMs = 0, toMs }: Ti
 export function addressSource(store: Store, subscriptionId: string, range: TimeRange, nowMs: number): Source {
   const prefix = prefixOfSubscription(store, subscriptionId);
   const stream = bySubscriptionKey(prefix, subscriptionId);
-  const recent = streamSource(store, stream, range);
+  const idOf = (entry: string) => idInStream(subscriptionId, entry);
+  const recent = streamSource(store, stream, range, idOf);
   const untrimmedMs = streamLimits(store, nowMs).oldestMs + MAX_CLOCK_SKEW_MS;
   const readOld = async (after: Position | undefined, count: number, toMs: number): Promise<Candidate[]> => {
     const upTo = { fromMs: range.fromMs, toMs: Math.min(range.toMs ?? toMs, toMs, untrimmedMs) };
     const ofAddress = [failedKey(prefix, subscriptionId), laneKey(prefix, 'held', subscriptionId)];
-    const ofAll = ['pending', 'waiting_for_retry', 'succeeded'].map((status) => byStatusKey(prefix, status));
+    const ofAll = ['pending', 'waiting_for_retry', 'succeeded'] as const;
     const parts = await Promise.all([
       sortedSetSource(store, DELIVERY_ID, ofAddress, upTo).read(after, count),
-      sortedSetSource(store, DELIVERY_ID, ofAll, upTo, deliveryIdPrefix(subscriptionId)).read(after, count),
+      statusSource(store, [prefix], ofAll, upTo, deliveryIdPrefix(subscriptionId)).read(after, count),
     ]);
     return newestAfter(parts.flat(), after, count);
   };
@@ -72,7 +149,7 @@ export function addressSource(store: Store, subscriptionId: string, range: TimeR
     for (let from = isPastStream ? after : undefined; ; ) {
       const missing = count - entries.length;
       const old = await readOld(from, missing, endMs);
-      const inStream = await presentInStream(store, stream, old, endMs);
+      const inStream = await presentInStream(store, stream, idOf, old, endMs);
       entries.push(...old.filter(({ id }) => !inStream.has(id)));
       from = old.at(-1);
       if (entries.length === count || old.length < missing) return entries;
@@ -91,10 +168,11 @@ async function oldestInStream(store: Store, key: string): Promise<number> {
 async function presentInStream(
   store: Store,
   key: string,
+  idOf: (entry: string) => string,
   candidates: Candidate[],
   fromMs: number,
 ): Promise<Set<string>> {
   if (!candidates.some(({ ms }) => ms >= fromMs - MAX_CLOCK_SKEW_MS)) return new Set();
   const entries = await store.redis.xrange(key, fromMs, fromMs + MAX_CLOCK_SKEW_MS);
-  return new Set(entries.map(([, [, id = '']]) => id));
+  return new Set(entries.map(([, [, entry = '']]) => idOf(entry)));
 }

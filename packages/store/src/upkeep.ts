@@ -128,6 +128,27 @@ export async function pruneFinished(
   return await pruneIndex(store, prefix, keys.byStatusKey(prefix, status), beforeMs, maxChunks, offset);
 }
 
+/**
+ * Prunes the stream of the succeeded deliveries like `pruneIndex`, after the entry `after`. Returns the entry after which the next call goes on,
+ * undefined after the last one.
+ */
+export async function pruneSucceeded(
+  store: Store,
+  partition: number,
+  beforeMs: number,
+  maxChunks: number,
+  after?: string,
+): Promise<string | undefined> {
+  const prefix = keys.partitionPrefix(store, partition);
+  let last = after;
+  for (let chunk = 0; chunk < maxChunks; chunk++) {
+    const pruned = await runScript(store, 'pruneSucceeded', prefix, { after: last, beforeMs, limit: PRUNE_CHUNK });
+    if (pruned.lookedAt < PRUNE_CHUNK) return undefined;
+    ({ last } = pruned);
+  }
+  return last;
+}
+
 /** Held deliveries of a partition made before `beforeMs`, oldest first. */
 export async function heldBefore(
   store: Store,

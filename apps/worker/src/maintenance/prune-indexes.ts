@@ -1,5 +1,5 @@
 /** Maintenance duty: removes the entries of expired deliveries from the indexes of finished ones. */
-import { pruneFinished } from '@posthorn/store';
+import { pruneFinished, pruneSucceeded } from '@posthorn/store';
 import type { Duty, DutyContext } from './duty.ts';
 
 /** Of 500 entries each. */
@@ -15,6 +15,7 @@ export const pruneIndexes = ({ store, clock }: DutyContext): Duty => {
     { status: 'succeeded', keptMs: store.succeededRetentionMs, offsets: new Map<number, number>() },
     { status: 'failed', keptMs: store.retentionMs, offsets: new Map<number, number>() },
   ] as const;
+  const places = new Map<number, string | undefined>();
   return {
     name: 'prune_indexes',
     everyMs: 10_000,
@@ -24,6 +25,11 @@ export const pruneIndexes = ({ store, clock }: DutyContext): Duty => {
         const next = await pruneFinished(store, partition, status, beforeMs, MAX_CHUNKS_PER_RUN, offset);
         offsets.set(partition, next);
       }
+      const beforeMs = clock.now() - store.succeededRetentionMs;
+      places.set(
+        partition,
+        await pruneSucceeded(store, partition, beforeMs, MAX_CHUNKS_PER_RUN, places.get(partition)),
+      );
     },
   };
 };

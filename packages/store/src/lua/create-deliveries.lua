@@ -13,7 +13,7 @@ for subscriptionId, deliveryId in deliveries do
     and not call('ZSCORE', KEY_OVERDUE .. subscriptionId, deliveryId)
   local state = not found[1] and make(subscriptionId, deliveryId, event, kind, nowMs, oldestMs, lifeMs, '')
     or found[1] == HELD and 'held' or first and 'pending' or 'alreadyQueued'
-  if state == 'pending' then addFirstJob(deliveryId, subscriptionId, event, nowMs, eventPartition ~= '' and eventPartition) end
+  if state == 'pending' then addFirstJob(deliveryId, subscriptionId, storedFormat < COMPACT_FORMAT and event, nowMs, eventPartition ~= '' and eventPartition) end
   reply[#reply + 1] = state
 end
 return reply

@@ -19,7 +19,7 @@ for home, id, number, attempt, endedAtMs, expiresAtMs, response, responsesUntilM
     parked = call('ZCARD', KEY_PARKED .. sub)
     if tonumber(found[2]) ~= number - 1 then
       kind = 'repeated'
-    elseif succeed(id, found, number, attempt, expiresAtMs, maxAttempts, response, responsesUntilMs) then
+    elseif succeed(id, found, number, attempt, expiresAtMs, maxAttempts, response, responsesUntilMs, endedAtMs) then
       trials[#trials + 1] = {prefix, sub, tonumber(endedAtMs)}
     end
   end

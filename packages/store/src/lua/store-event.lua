@@ -31,7 +31,7 @@ for subscriptionId, deliveryId, home in deliveries do
   -- Everything below uses the keys of this partition.
   prefix = home ~= '' and home or eventPrefix
   local state = make(subscriptionId, deliveryId, event, kind, nowMs, oldestMs, lifeMs, '')
-  if state == 'pending' then addFirstJob(deliveryId, subscriptionId, event, nowMs, home ~= '' and eventPartition) end
+  if state == 'pending' then addFirstJob(deliveryId, subscriptionId, storedFormat < COMPACT_FORMAT and event, nowMs, home ~= '' and eventPartition) end
   if asJoint then
     -- The fields of the delivery come first: they are read most.
     if state == 'none' then call('HSET', eventKey, 'k', kind, 'c', nowMs) end

@@ -14,7 +14,8 @@ local function make(sub, id, event, kind, nowMs, oldestMs, lifeMs, replayOf)
   if replayOf ~= '' then call('HSET', key, 'o', replayOf) end
   call('ZADD', st == PENDING and INDEX_PENDING or INDEX_HELD, nowMs, id)
   local stream = KEY_BY_SUBSCRIPTION .. sub
-  append(stream, nowMs, oldestMs, 'd', id)
+  -- The stream's name says how the id begins.
+  append(stream, nowMs, oldestMs, 'd', storedFormat >= COMPACT_FORMAT and string.sub(id, 10) or id)
   call('PEXPIRE', stream, lifeMs)
   if st == HELD then
     call('ZADD', KEY_HELD .. sub, nowMs, id)

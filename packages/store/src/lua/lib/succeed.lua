@@ -1,7 +1,8 @@
 --@include delivery-key
+--@include list-succeeded
 
 -- Ends a delivery as succeeded with its attempt. `found`: its fields st, n, s, c, x, b. Returns whether it was the trial of a resume.
-local function succeed(id, found, number, attempt, expiresAtMs, maxAttempts, response, responsesUntilMs)
+local function succeed(id, found, number, attempt, expiresAtMs, maxAttempts, response, responsesUntilMs, endedAtMs)
   local key, st, sub = deliveryKey(id), found[1], found[3]
   call('HSET', key, 'st', SUCCEEDED, 'n', number, 'a' .. number, attempt)
   if st == HELD then call('ZREM', KEY_HELD .. sub, id) end
@@ -12,7 +13,7 @@ local function succeed(id, found, number, attempt, expiresAtMs, maxAttempts, res
     if response ~= '' then call('HSET', KEY_RESPONSES .. id, number, response) end
     call('PEXPIREAT', KEY_RESPONSES .. id, responsesUntilMs)
   end
-  call('ZADD', INDEX_SUCCEEDED, found[4], id)
+  listSucceeded(id, found[4], endedAtMs)
   call('ZREM', st == PENDING and INDEX_PENDING or st == WAITING_FOR_RETRY and INDEX_WAITING_FOR_RETRY or INDEX_HELD, id)
   local replayKey = found[6] and KEY_REPLAY .. found[6]
   if replayKey and call('EXISTS', replayKey) == 1 then

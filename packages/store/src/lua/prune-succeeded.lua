@@ -1,0 +1,11 @@
+-- Removes from the stream of the succeeded deliveries the entries whose delivery has expired; looks at up to `limit` entries older than `beforeMs`,
+-- after the entry `after`. Returns {entries looked at, the last one of them}.
+--@include delivery-key
+
+local found = call('XRANGE', KEY_SUCCEEDED, after == '' and '-' or '(' .. after, beforeMs, 'COUNT', limit)
+local gone = {}
+for _, entry in ipairs(found) do
+  if call('EXISTS', deliveryKey('dlv_' .. entry[2][2])) == 0 then gone[#gone + 1] = entry[1] end
+end
+if #gone > 0 then call('XDEL', KEY_SUCCEEDED, unpack(gone)) end
+return {#found, #found > 0 and found[#found][1] or ''}
