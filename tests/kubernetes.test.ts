@@ -7,7 +7,7 @@ import { checkIp } from '@posthorn/sender';
 import fc from 'fast-check';
 import { CHART, chartFiles } from '../scripts/chart-files.ts';
 import { root } from '../scripts/folder.ts';
-import { provideHelm } from '../scripts/programs/helm.ts';
+import { findGo, provideHelm } from '../scripts/programs/helm.ts';
 import { SETTINGS } from '../scripts/settings-document.ts';
 import {
   APPS,
@@ -35,7 +35,10 @@ import {
 import { loadSchemas, type Manifest, type Schemas } from './kubernetes/schemas.ts';
 import { newDir } from './redis-servers.ts';
 
-const found = await provideHelm({ say: () => undefined });
+const found =
+  findGo() === undefined
+    ? { why: 'There is no Go to download the schemas of Kubernetes with.' }
+    : await provideHelm({ say: () => undefined });
 const secrets = {
   REDIS_URL: 'rediss://user:password@redis.data.svc:6380',
   REDIS_SENTINEL_PASSWORD: 'of the sentinels',

@@ -58,7 +58,7 @@ export interface PodSpec {
   terminationGracePeriodSeconds: number;
   securityContext: Record<string, unknown>;
   containers: [Container];
-  volumes: { name: string; projected?: { sources: Source[] } }[];
+  volumes: { name: string; projected?: { defaultMode: number; sources: Source[] } }[];
   topologySpreadConstraints?: { labelSelector: { matchLabels: Record<string, string> } }[];
 }
 export interface Deployment extends Manifest {

@@ -67,6 +67,8 @@ export function expectHardened(app: App, deployment: Deployment, settings: Reado
     readOnlyRootFilesystem: true,
     capabilities: { drop: ['ALL'] },
   });
+  // The group of the process may read the files of Secrets, and nobody else.
+  for (const { projected } of spec.volumes) if (projected) expect(projected.defaultMode).toBe(0o440);
   const drainSeconds = container.lifecycle?.preStop.sleep.seconds ?? 0;
   expect(spec.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(
     drainSeconds + Number(settings.SHUTDOWN_GRACE) / 1000 + 5,

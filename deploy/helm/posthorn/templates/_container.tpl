@@ -34,7 +34,7 @@ image: {{ include "posthorn.image" .root | quote }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
 command: ["node", "apps/{{ .app }}/src/main.ts"]
 env:
-  {{- include "posthorn.env" . | nindent 2 }}
+  {{- include "posthorn.env" . | trim | nindent 2 }}
 ports:
   {{- if $values.port }}
   - { name: http, containerPort: {{ $values.port }} }
