@@ -13,6 +13,7 @@ import {
   connectRedis,
   type FoundJob,
   finishJob,
+  lookForJobs,
   type NextJob,
   openStore,
   partitionsWithWorkers,
@@ -55,6 +56,7 @@ function optionsOf(concurrency: number) {
     redis,
     partitionPrefixes: prefixes,
     concurrency,
+    look: (partitions: readonly number[]) => lookForJobs(store, partitions),
     watch: (partition: number, watch: Parameters<typeof watchWorkers>[2]) => watchWorkers(store, partition, watch),
     findWatched: () => partitionsWithWorkers(store),
     onTakenOver: () => undefined,
@@ -419,6 +421,16 @@ describe('BullMQ', () => {
     expect(await producer.counts()).toMatchObject({ active: 1 });
     expect(await end('mine')).toBe(0);
     expect(await producer.counts()).toMatchObject({ active: 0, waiting: 0 });
+  });
+
+  it('says of each partition when its next job is due, without taking it', async () => {
+    expect(await lookForJobs(store, [0, 1, 2])).toEqual([undefined, undefined, undefined]);
+    await producer.add(2, [{ ...jobOf('later'), delayMs: 3_600_000 }]);
+    await producer.add(1, [{ ...jobOf('now'), isRetry: true }]);
+    const [none, now, later = 0] = await lookForJobs(store, [0, 1, 2]);
+    expect([none, now]).toEqual([undefined, 0]);
+    expect(Math.abs(later - Date.now() - 3_600_000)).toBeLessThan(60_000);
+    expect(await producer.counts()).toMatchObject({ waiting: 1, delayed: 1, active: 0 });
   });
 
   it('returns when the next delayed job is due, and hands it out then', async () => {

@@ -12,6 +12,7 @@ import {
   deliveryOfJob,
   type FoundJob,
   finishJob,
+  lookForJobs,
   partitionsWithWorkers,
   type Store,
   takeJobs,
@@ -40,6 +41,7 @@ export function createDeliveryConsumer(options: DeliveryConsumerOptions): Consum
   const { store, knownEvent, handle, ...common } = options;
   return createConsumer<FoundJob>({
     ...common,
+    look: (partitions) => lookForJobs(store, partitions),
     take: (partition, lock) => takeJobs(store, partition, { ...lock, knownEvent: knownEvent?.() }),
     finish: (partition, lock) => finishJob(store, partition, { ...lock, knownEvent: knownEvent?.() }),
     watch: (partition, watch) => watchWorkers(store, partition, watch),

@@ -13,6 +13,7 @@ import {
   connectRedis,
   type FoundJob,
   finishJob,
+  lookForJobs,
   openStore,
   partitionsWithWorkers,
   type Store,
@@ -97,6 +98,7 @@ async function startConsumer(renewMs = 60_000) {
     redis,
     partitionPrefixes: prefixes,
     concurrency: 10,
+    look: (partitions) => lookForJobs(store, partitions),
     take: (partition, lock) => takeJobs(store, partition, { ...lock, knownEvent: undefined }),
     finish: (partition, lock) => finishJob(store, partition, { ...lock, knownEvent: undefined }),
     watch(partition, watch) {

@@ -45,6 +45,8 @@ export interface ConsumerOptions<J extends { id: string }>
   partitionPrefixes: readonly string[];
   /** Jobs in flight at once, over all partitions. */
   concurrency: number;
+  /** Resolves to when the next job of each of these partitions is due (0: one waits; undefined: there is none). Takes nothing. */
+  look: (partitions: readonly number[]) => Promise<(number | undefined)[]>;
   /** Takes at most `limit` jobs. If fewer wait, the last one in the result says when the next is due. */
   take: (partition: number, lock: NextLock & { nextToken: string; limit: number }) => Promise<Taken<J>[]>;
   /** Ends a job that is over and takes the next one. */
@@ -106,7 +108,7 @@ export function createConsumer<J extends { id: string }>(options: ConsumerOption
     renewMs: timings.renewMs,
     onError,
   });
-  const markers = createMarkers({ ...options, partitions, onError, canTake, changed: fill });
+  const markers = createMarkers({ ...options, partitions, onError, canTake, look, changed: fill });
   let state: 'new' | 'running' | 'stopping' = 'new';
   let isPaused = false;
   let stalledCheck: NodeJS.Timeout | undefined;
@@ -123,12 +125,19 @@ export function createConsumer<J extends { id: string }>(options: ConsumerOption
     if (state !== 'running' || isPaused) return;
     for (let next = partitions.next(); next; next = partitions.next()) void take(next);
     if (partitions.hasRoom()) markers.wait();
-    else lookAgain ??= setTimeout(lookAtEmpty, LOOK_AGAIN_MS);
+    else lookAgain ??= setTimeout(() => void lookAtEmpty(), LOOK_AGAIN_MS);
   }
 
-  function lookAtEmpty(): void {
+  /** Looks whether empty partitions have jobs. Taking from each would cost more, and a lease on its jobs. */
+  async function look(empty: readonly Partition[]): Promise<void> {
+    const dueAtMs = await options.look(empty.map(({ index }) => index));
+    for (const [i, partition] of empty.entries()) partitions.looked(partition, dueAtMs[i]);
+  }
+
+  async function lookAtEmpty(): Promise<void> {
+    const empty = partitions.hasRoom() ? [] : partitions.all.filter((partition) => partition.state === 'empty');
+    if (empty.length > 0) await look(empty).catch(onError);
     lookAgain = undefined;
-    if (!partitions.hasRoom()) partitions.doubtEmpty();
     fill();
   }
 

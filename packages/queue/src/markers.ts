@@ -16,6 +16,8 @@ export interface MarkersOptions {
   partitions: Partitions;
   /** Whether a job may be taken now. */
   canTake: () => boolean;
+  /** Looks whether empty partitions have jobs. */
+  look: (empty: readonly Partition[]) => Promise<void>;
   /** Called when a partition is no longer empty. */
   changed: () => void;
   onError: (error: unknown) => void;
@@ -41,7 +43,7 @@ export function createMarkers(options: MarkersOptions) {
 }
 
 function createWait(group: readonly Partition[], options: MarkersOptions) {
-  const { redis, canTake, changed, onError } = options;
+  const { redis, canTake, look, changed, onError } = options;
   const keyOf = ({ index }: Partition) => `${options.partitionPrefixes[index]}:${QUEUE_NAME}:marker`;
   let connection: Redis | Cluster | undefined;
   let isWaiting = false;
@@ -77,9 +79,8 @@ function createWait(group: readonly Partition[], options: MarkersOptions) {
     const popped = await pop(watched.map(keyOf), isPartial ? Math.min(timeoutMs, PARTIAL_WAIT_MS) : timeoutMs);
     if (popped) await handle(popped);
     const nowMs = Date.now();
-    for (const partition of watched) {
-      if (partition.state === 'empty' && partition.askAgainAtMs <= nowMs) partition.state = 'unknown';
-    }
+    const due = watched.filter(({ state, askAgainAtMs }) => state === 'empty' && askAgainAtMs <= nowMs);
+    if (due.length > 0) await look(due);
   };
 
   const handle = async ([key, , score]: [string, string, string]) => {

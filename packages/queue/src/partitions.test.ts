@@ -72,12 +72,36 @@ describe('partitions', () => {
     expect(reserve()).toBe(16);
   });
 
+  it('gives up one slot for each partition that is to be asked, and no more', () => {
+    let nowMs = 1_000_000;
+    const partitions = createPartitions(3, 6, () => nowMs);
+    const [first, second, third] = partitions.all;
+    for (const partition of [first, second, third]) {
+      partitions.reserve(partition!);
+      partition!.taking = 0;
+    }
+    [first!.state, first!.active] = ['busy', 6];
+    for (const partition of [second, third]) partitions.foundEmpty(partition!, undefined);
+    const ends = () => Array.from({ length: 3 }, () => partitions.mayTakeNext(first!));
+    expect(ends()).toEqual([true, true, true]);
+    // It has no more than its share from now on.
+    first!.active = 2;
+    partitions.looked(second!, 0);
+    partitions.looked(third!, nowMs + 60_000);
+    expect(partitions.all.map(({ state }) => state)).toEqual(['busy', 'unknown', 'empty']);
+    expect(ends()).toEqual([false, true, true]);
+    nowMs += 60_000;
+    partitions.looked(third!, nowMs);
+    // The slot that was given up before was lost.
+    expect(ends()).toEqual([false, false, true]);
+  });
+
   it('lets the end of a job take the next one unless another partition is to be asked, or waits for its marker', () => {
     const partitions = createPartitions(2, 2);
     fill(partitions, 1);
     const [first, second] = partitions.all;
     expect(partitions.mayTakeNext(first!)).toBe(true);
-    partitions.doubtEmpty();
+    partitions.looked(second!, 0);
     expect(second!.state).toBe('unknown');
     expect(partitions.mayTakeNext(first!)).toBe(false);
     first!.active = 1;

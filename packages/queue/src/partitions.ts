@@ -16,9 +16,11 @@ export interface Partition {
   crowdedUntilMs: number;
 }
 
-/** An empty partition is asked for jobs this often, since the process that took its marker may have died. */
+/** Somebody looks whether an empty partition has jobs this often, since the process that took its marker may have died. */
 const ASK_AGAIN_MS = 5_000;
 const CROWDED_MS = 100;
+/** A slot that was given up for another partition has been taken by it within this time, or was lost. */
+const GIVEN_UP_MS = 50;
 
 /**
  * Jobs taken at once: few at first, so that several workers share those of one event and the first one starts soon; twice as many each time while a
@@ -29,8 +31,8 @@ const MAX_AT_ONCE = 64;
 
 export type Partitions = ReturnType<typeof createPartitions>;
 
-/** `concurrency`: jobs in flight at once, over all partitions. */
-export function createPartitions(count: number, concurrency: number) {
+/** `concurrency`: jobs in flight at once, over all partitions. `now`: milliseconds since 1970. */
+export function createPartitions(count: number, concurrency: number, now: () => number = Date.now) {
   const all = Array.from(
     { length: count },
     (_, index): Partition => ({
@@ -44,11 +46,13 @@ export function createPartitions(count: number, concurrency: number) {
     }),
   );
   let last = 0;
+  /** Slots that are being freed for partitions that may have jobs. */
+  let givenUp = { slots: 0, atMs: 0 };
   const inUse = () => all.reduce((sum, { active, taking }) => sum + active + taking, 0);
   const busyShare = () => Math.ceil(concurrency / Math.max(1, all.filter(({ state }) => state === 'busy').length));
   const evenShare = Math.ceil(concurrency / count);
   /** The slots that a partition may have. `busy` spares a caller that asks for several the calculation. */
-  const shareOf = ({ crowdedUntilMs }: Partition, nowMs = Date.now(), busy = busyShare()) =>
+  const shareOf = ({ crowdedUntilMs }: Partition, nowMs = now(), busy = busyShare()) =>
     nowMs < crowdedUntilMs ? evenShare : busy;
   const rotate = (fits: (partition: Partition) => boolean): Partition | undefined => {
     for (let step = 1; step <= count; step++) {
@@ -67,7 +71,7 @@ export function createPartitions(count: number, concurrency: number) {
     /** The partition to take the next job from; undefined if no slot is free, or none may have a job. */
     next(): Partition | undefined {
       if (inUse() >= concurrency) return undefined;
-      const [share, nowMs] = [busyShare(), Date.now()];
+      const [share, nowMs] = [busyShare(), now()];
       return (
         rotate(({ state }) => state === 'unknown') ??
         rotate((partition) => partition.state === 'busy' && partition.active < shareOf(partition, nowMs, share))
@@ -77,6 +81,7 @@ export function createPartitions(count: number, concurrency: number) {
     reserve(partition: Partition): number {
       const areOthersUnknown = all.some((other) => other !== partition && other.state === 'unknown');
       const share = areOthersUnknown ? evenShare : shareOf(partition);
+      if (partition.state === 'unknown') givenUp.slots = Math.max(0, givenUp.slots - 1);
       partition.taking = Math.max(1, Math.min(partition.atOnce, concurrency - inUse(), share - partition.active));
       return partition.taking;
     },
@@ -87,14 +92,19 @@ export function createPartitions(count: number, concurrency: number) {
     mayTakeNext(partition: Partition): boolean {
       if (partition.state === 'empty' && inUse() < concurrency) return false;
       if (count === 1) return true;
-      return (
-        partition.active <= shareOf(partition) && !all.some(({ state, taking }) => state === 'unknown' && taking === 0)
-      );
+      const nowMs = now();
+      if (partition.active > shareOf(partition, nowMs)) return false;
+      const toAsk = all.reduce((sum, { state, taking }) => sum + Number(state === 'unknown' && taking === 0), 0);
+      if (nowMs - givenUp.atMs > GIVEN_UP_MS) givenUp = { slots: 0, atMs: nowMs };
+      // One slot for each of them: many jobs end at once.
+      if (givenUp.slots >= toAsk) return true;
+      givenUp.slots += 1;
+      return false;
     },
     foundEmpty(partition: Partition, dueAtMs: number | undefined): void {
       partition.state = 'empty';
       partition.atOnce = FIRST_AT_ONCE;
-      partition.askAgainAtMs = Math.min(dueAtMs ?? Number.POSITIVE_INFINITY, Date.now() + ASK_AGAIN_MS);
+      partition.askAgainAtMs = Math.min(dueAtMs ?? Number.POSITIVE_INFINITY, now() + ASK_AGAIN_MS);
     },
     /** It had as many jobs as were to be taken. */
     tookAll(partition: Partition): void {
@@ -102,11 +112,14 @@ export function createPartitions(count: number, concurrency: number) {
     },
     /** One of its jobs found no slot, and will soon: for a moment the partition gets only its even share. */
     foundCrowded(partition: Partition): void {
-      partition.crowdedUntilMs = Date.now() + CROWDED_MS;
+      partition.crowdedUntilMs = now() + CROWDED_MS;
     },
-    /** Empty partitions may have got jobs. */
-    doubtEmpty(): void {
-      for (const partition of all) if (partition.state === 'empty') partition.state = 'unknown';
+    /** Somebody has looked, and the next job of a partition is due then (undefined: there is none). */
+    looked(partition: Partition, dueAtMs: number | undefined): void {
+      if (partition.state !== 'empty') return;
+      const nowMs = now();
+      if (dueAtMs !== undefined && dueAtMs <= nowMs) partition.state = 'unknown';
+      else partition.askAgainAtMs = Math.min(dueAtMs ?? Number.POSITIVE_INFINITY, nowMs + ASK_AGAIN_MS);
     },
   };
 }

@@ -31,6 +31,14 @@ export async function takeJobs(
   return await runScript(store, 'takeJobs', partitionPrefix(store, partition), values);
 }
 
+/** When the next job of each of these partitions is due, in milliseconds since 1970 (0: one waits); undefined where there is none. Takes nothing. */
+export async function lookForJobs(store: Store, partitions: readonly number[]): Promise<(number | undefined)[]> {
+  const homes = partitions.map((partition) => ({ home: partitionPrefix(store, partition) }));
+  const look = (some: typeof homes) => runScript(store, 'lookForJobs', some[0]?.home ?? '', { partitions: some });
+  if (store.spansPartitions) return await look(homes);
+  return (await Promise.all(homes.map((one) => look([one])))).flat();
+}
+
 /**
  * Ends the job of a delivery that needs it no longer, and takes the next one of its partition, in one step. `code`: 0, or BullMQ's error code
  * where the job could not be ended.

@@ -133,6 +133,9 @@ export const scripts = {
       };
     },
   ),
+  lookForJobs: script('...partitions(home)', (reply) =>
+    list(reply).map((due) => (due === '' ? undefined : Number(due))),
+  ),
   takeJobs: script('token lockMs nowMs:number knownEvent? spansPartitions:flag limit:number', (reply) =>
     withEvents(list(reply).map(nextJob), (next) => next),
   ),

@@ -1,4 +1,5 @@
 --@include delivery-key
+--@include next-due-at
 
 -- Puts the jobs of retries that are due into the queue, as BullMQ's promoteDelayedJobs does.
 local function promote(ids)
@@ -41,10 +42,7 @@ local function takeJob(token, lockMs, nowMs)
     id = call('ZPOPMIN', KEY_QUEUE .. 'prioritized')[1]
     if id then call('LPUSH', active, id) else call('DEL', KEY_QUEUE .. 'pc') end
   end
-  if not id then
-    local next = call('ZRANGE', KEY_QUEUE .. 'delayed', 0, 0, 'WITHSCORES')[2]
-    return false, next and string.format('%.0f', math.floor(tonumber(next) / 0x1000)) or ''
-  end
+  if not id then return false, nextDueAt() end
   call('SET', KEY_QUEUE .. id .. ':lock', token, 'PX', lockMs)
   return id
 end
