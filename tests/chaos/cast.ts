@@ -2,6 +2,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from '@posthorn/testing';
+import { root } from '../../scripts/folder.ts';
 import { freePort } from '../../scripts/free-port.ts';
 import { type OwnRedis, startRedis } from '../../scripts/redis/server.ts';
 import { complaintsOf, type Process, startProcess } from '../processes.ts';
@@ -15,6 +16,8 @@ export interface Member {
   app: AppName;
   url: string;
   env: Record<string, string>;
+  /** The checkout whose app it is. */
+  dir: string;
   process: Process;
   stopped: boolean;
 }
@@ -44,10 +47,10 @@ export const RULES = {
 export async function startCast(
   dir: string,
   counts: Record<AppName, number>,
-  { eager }: { eager: boolean },
+  { eager, beside = root }: { eager: boolean; beside?: string | undefined },
 ): Promise<Cast> {
-  const start = (app: AppName, env: Record<string, string>) =>
-    startProcess(eager && app === 'worker' ? 'eager-worker' : app, env);
+  const start = (app: AppName, env: Record<string, string>, from: string) =>
+    startProcess(eager && app === 'worker' ? 'eager-worker' : app, env, from);
   rmSync(dir, { recursive: true, force: true });
   const say = () => undefined;
   let redis = await startRedis(dir, { say });
@@ -75,7 +78,12 @@ export async function startCast(
     for (let i = 0; i < count; i++) {
       const port = await freePort();
       const own = { ...env, PORT: String(port) };
-      members.push({ app, url: `http://127.0.0.1:${port}`, env: own, process: start(app, own), stopped: false });
+      // The first of each app is of the other checkout, and the very first makes the record of the installation.
+      const from = i === 0 ? beside : root;
+      const url = `http://127.0.0.1:${port}`;
+      const member: Member = { app, url, env: own, dir: from, process: start(app, own, from), stopped: false };
+      members.push(member);
+      if (members.length === 1) await untilReady(member);
     }
   }
   await Promise.all(members.map(untilReady));
@@ -97,7 +105,7 @@ export async function startCast(
     },
     start(member) {
       earlier.push(...complaintsAbout(member));
-      member.process = start(member.app, member.env);
+      member.process = start(member.app, member.env, member.dir);
       member.stopped = false;
     },
     async restartRedis(downMs) {

@@ -1,6 +1,7 @@
 /**
  * `npm run chaos`: kills and disconnects processes for some minutes and reports whether anything was lost. `--seed=`, `--minutes=`,
- * `--events=` (a second).
+ * `--events=` (a second),
+ * `--beside=<folder>` (one process of each app is of that checkout, so that an upgrade is under way).
  */
 import { readArguments, readNumber } from '../../scripts/arguments.ts';
 import { endTreeOnSignals } from '../../scripts/process-tree.ts';
@@ -12,6 +13,7 @@ const given = readArguments({
   seed: { type: 'string', default: String(Date.now() % 1_000_000) },
   minutes: { type: 'string', default: '3' },
   events: { type: 'string', default: '40' },
+  beside: { type: 'string' },
 });
 const seed = readNumber('seed', given.seed);
 console.log(`seed ${seed}`);
@@ -21,6 +23,7 @@ const { figures, faults } = await runChaos({
   eventsPerS: readNumber('events', given.events),
   suspend: true,
   eager: false,
+  beside: given.beside,
   leastEvents: 0,
   say: (line) => console.log(line),
 });

@@ -18,6 +18,8 @@ export interface ChaosOptions {
   suspend: boolean;
   /** Whether workers take over the jobs of a dead one sooner; the minimum number of published events. */
   eager: boolean;
+  /** Another checkout of which one process of each app is: an upgrade that is under way. */
+  beside?: string | undefined;
   leastEvents: number;
   say: (line: string) => void;
 }
@@ -33,7 +35,11 @@ export async function runChaos(options: ChaosOptions): Promise<Checked> {
   const { seed, say } = options;
   const chance = random(seed);
   const receivers = await startReceivers(chance);
-  const cast = await startCast(chaosDir(String(seed)), { ingest: 2, worker: 3, console: 1 }, options);
+  const cast = await startCast(
+    chaosDir(String(seed)),
+    { ingest: 2, worker: 3, console: options.beside === undefined ? 1 : 2 },
+    options,
+  );
   try {
     const subscriptions = await subscribeAll(cast, receivers, chance);
     say(`${subscriptions.length} subscriptions; things break for ${Math.round(options.breakMs / 1000)} s ...`);

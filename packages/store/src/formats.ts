@@ -12,6 +12,9 @@ export interface FormatRange {
  */
 const FORMATS: readonly { since: string; until?: string }[] = [{ since: '0.1.0' }, { since: '0.2.0' }];
 
+/** The release that wrote each format first. */
+export const formatReleases = FORMATS.map(({ since }) => since);
+
 /** What this release reads. */
 export const READABLE: FormatRange = {
   oldest: FORMATS.findIndex(({ until }) => until === undefined) + 1,
