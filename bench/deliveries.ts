@@ -87,15 +87,9 @@ async function runPlain(bench: Bench, count: number): Promise<Run> {
   return run;
 }
 
-/** One worker process with these settings empties a backlog. */
-export async function runPosthorn(
-  bench: Bench,
-  count: number,
-  partitions: number,
-  settings: Record<string, string> = {},
-): Promise<Run> {
+async function runPosthorn(bench: Bench, count: number, partitions: number): Promise<Run> {
   const receiver = await bench.start('bench/processes/receiver.ts');
-  const env = { KEY_PREFIX: `bench-${randomUUID()}`, PARTITIONS: String(partitions), ...settings };
+  const env = { KEY_PREFIX: `bench-${randomUUID()}`, PARTITIONS: String(partitions) };
   const [ingest, operator] = [await bench.startApp('ingest', env), await bench.startApp('console', env)];
   // Each event goes to one address, as in the plain run: an address gets one event type of one environment.
   const topics = SESSION_EVENT_TYPES.flatMap((type) => ENVIRONMENTS.map((environment) => ({ type, environment })));

@@ -90,8 +90,7 @@ function middleOf(runs: readonly Figures[]): Figures {
   };
 }
 
-/** An ingest process, and subscriptions of which `matching` match. */
-export async function withSubscriptions(
+async function withSubscriptions(
   bench: Bench,
   receiverUrl: string,
   others: number,
