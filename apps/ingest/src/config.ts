@@ -34,7 +34,7 @@ export const ingestSettings = z.object({
     }),
     'Publishers',
     '`50%`',
-    "how much one publisher may have stored within the retention: a share of Redis's memory or a size (`2gb`); `0` is off",
+    "how much one publisher may have stored within `RETENTION`, as [estimated](architecture.md#overload): a share of Redis's memory or a size (`2gb`); `0` is off",
   ),
   EVENT_SEARCH: setting(
     z.enum(['on', 'off'], 'must be on or off').default('on'),
