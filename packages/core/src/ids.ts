@@ -137,6 +137,7 @@ function hashText(subscriptionId: string): string {
 
 /** The partition of a delivery, a bulk replay or a batch, read from its id: always that of its (first) subscription. */
 export function partitionOfId(id: string, partitions: number): number {
+  if (partitions === 1) return 0;
   const joint = jointRefOf(id);
   if (joint !== undefined) return partitionOf(eventIdOf(joint), partitions);
   return Buffer.from(id.slice(4, 10), 'base64url').readUInt32BE() % partitions;
