@@ -18,6 +18,7 @@ import { benchLists } from './lists.ts';
 import { benchMemory } from './memory.ts';
 import { benchOverload, type Overload } from './overload.ts';
 import { benchRecovery } from './recovery.ts';
+import { benchProcessMemory, benchStart } from './start-up.ts';
 import { openTarget, startPlain, startPosthorn } from './systems.ts';
 import { readTarget } from './targets.ts';
 import { benchTracing, type TracingCost } from './tracing.ts';
@@ -33,6 +34,8 @@ const PARTS = [
   'directory',
   'isolation',
   'recovery',
+  'killed',
+  'processes',
   'overload',
   'tracing',
 ] as const;
@@ -213,6 +216,27 @@ if (wants('compare')) {
     'goal for Posthorn': goals,
   });
 }
+if (wants('processes')) {
+  const started = await benchStart(bench, rounds);
+  console.log('Start of a process, until it is ready (median of runs)');
+  console.table(
+    Object.fromEntries(
+      Object.entries(started).map(([name, { ms, cpuMs }]) => [
+        name,
+        { ms: round(ms), 'CPU, ms': round(cpuMs), goal: name.startsWith('plain') ? '' : '<= 1000 ms' },
+      ]),
+    ),
+  );
+  const events = size(20_000);
+  const memory = await benchProcessMemory(bench, events);
+  results.processes = { started, memory };
+  const row = ({ mb, cpuUs }: (typeof memory)['plain']) => {
+    const [ingest = 0, worker = 0, operator = 0] = mb.map((one) => round(one));
+    return { ingest, worker, console: operator, together: ingest + worker + operator, 'CPU µs/delivery': round(cpuUs) };
+  };
+  console.log(`Memory of the processes after ${events} deliveries, MB`);
+  console.table({ plain: row(memory.plain), Posthorn: row(memory.posthorn), goal: { together: '<= 350' } });
+}
 if (wants('lists')) {
   const [few, many] = [1_000, size(1_000_000)];
   const fromFew = await benchLists(bench, few, 50);
@@ -318,7 +342,7 @@ if (wants('recovery')) {
     },
   });
 }
-if (wants('recovery') || only === 'killed') {
+if (wants('killed') || only === 'recovery') {
   const killed = await benchKilled(bench);
   results.killed = killed;
   const row = (of: Killed) => ({

@@ -1,7 +1,4 @@
 /** Serves Bull Board to operators, read-only (its buttons would break the schedule of deliveries) and from this server alone. */
-import { createBullBoard } from '@bull-board/api';
-import { BullMQAdapter } from '@bull-board/api/bullMQAdapter';
-import { ExpressAdapter } from '@bull-board/express';
 import { AppError } from '@posthorn/core';
 import type { Producer } from '@posthorn/queue';
 import { type RequestHandler, Router } from 'express';
@@ -18,8 +15,13 @@ const UI_CONFIG = {
   theme: { light: FONTS, dark: FONTS },
 };
 
-/** Returns a router with the queues of all partitions, behind `guard`. */
-export function bullBoardRoutes(producer: Producer, guard: RequestHandler): Router {
+/** Bull Board, which is loaded when somebody first looks at it. */
+async function loadBoard(producer: Producer): Promise<RequestHandler> {
+  const [{ createBullBoard }, { BullMQAdapter }, { ExpressAdapter }] = await Promise.all([
+    import('@bull-board/api'),
+    import('@bull-board/api/bullMQAdapter'),
+    import('@bull-board/express'),
+  ]);
   const board = new ExpressAdapter();
   board.setBasePath(BULL_BOARD_PATH);
   const several = producer.queues.length > 1;
@@ -31,8 +33,17 @@ export function bullBoardRoutes(producer: Producer, guard: RequestHandler): Rout
     serverAdapter: board,
     options: { uiConfig: UI_CONFIG },
   });
+  return board.getRouter();
+}
+
+/** Returns a router with the queues of all partitions, behind `guard`. */
+export function bullBoardRoutes(producer: Producer, guard: RequestHandler): Router {
+  let board: Promise<RequestHandler> | undefined;
   const router = Router();
-  router.use(BULL_BOARD_PATH, guard, readOnly, adaptPage, board.getRouter());
+  router.use(BULL_BOARD_PATH, guard, readOnly, adaptPage, async (request, response, next) => {
+    board ??= loadBoard(producer);
+    (await board)(request, response, next);
+  });
   return router;
 }
 

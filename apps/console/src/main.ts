@@ -1,6 +1,10 @@
 /** Starts one console process. */
-import { runApp } from '@posthorn/runtime';
-import { buildConsole } from './build.ts';
-import { loadConsoleSettings } from './config.ts';
+import { cacheCompiledCode } from '@posthorn/runtime/compile-cache';
 
+cacheCompiledCode();
+const [{ runApp }, { buildConsole }, { loadConsoleSettings }] = await Promise.all([
+  import('@posthorn/runtime'),
+  import('./build.ts'),
+  import('./config.ts'),
+]);
 await runApp(() => buildConsole(loadConsoleSettings(process.env)));

@@ -1,6 +1,10 @@
 /** Starts one ingest process. */
-import { runApp } from '@posthorn/runtime';
-import { buildIngest } from './build.ts';
-import { loadIngestSettings } from './config.ts';
+import { cacheCompiledCode } from '@posthorn/runtime/compile-cache';
 
+cacheCompiledCode();
+const [{ runApp }, { buildIngest }, { loadIngestSettings }] = await Promise.all([
+  import('@posthorn/runtime'),
+  import('./build.ts'),
+  import('./config.ts'),
+]);
 await runApp(() => buildIngest(loadIngestSettings(process.env)));

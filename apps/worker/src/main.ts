@@ -1,6 +1,10 @@
 /** Starts one worker process. */
-import { runApp } from '@posthorn/runtime';
-import { buildWorker } from './build.ts';
-import { loadWorkerSettings } from './config.ts';
+import { cacheCompiledCode } from '@posthorn/runtime/compile-cache';
 
+cacheCompiledCode();
+const [{ runApp }, { buildWorker }, { loadWorkerSettings }] = await Promise.all([
+  import('@posthorn/runtime'),
+  import('./build.ts'),
+  import('./config.ts'),
+]);
 await runApp(() => buildWorker(loadWorkerSettings(process.env)));

@@ -1,6 +1,7 @@
 /** Serves the OpenAPI document at `/openapi.json` and Swagger UI at `/docs`. */
 import express, { Router } from 'express';
-import { absolutePath } from 'swagger-ui-dist';
+// Not from the package itself, which would load a megabyte of code that runs in browsers.
+import absolutePath from 'swagger-ui-dist/absolute-path.js';
 import type { Api } from './api.ts';
 
 /** Swagger UI needs its own files and inline styles. */
@@ -52,9 +53,13 @@ const script = `SwaggerUIBundle({
  * page, whose icon is `icon`.
  */
 export function docsRouter(api: Api, { back, icon = 'data:,' }: { back?: BackLink; icon?: string } = {}): Router {
-  const document = api.document();
+  let document: ReturnType<Api['document']> | undefined;
   const router = Router();
-  router.get('/openapi.json', (_request, response) => void response.json(document));
+  router.get('/openapi.json', (_request, response) => {
+    // Made when it is asked for: most processes never are.
+    document ??= api.document();
+    response.json(document);
+  });
   router.use('/docs', (_request, response, next) => {
     response.set('Content-Security-Policy', CONTENT_SECURITY_POLICY);
     next();

@@ -1,4 +1,5 @@
 /** Runs a process: starts its services in order, and stops them in reverse on a signal, within a time limit. */
+import { flushCompileCache } from 'node:module';
 import { setTimeout as wait } from 'node:timers/promises';
 import { StartError, StorageUnavailable } from '@posthorn/core';
 import type { Logger } from './logger.ts';
@@ -69,6 +70,8 @@ export async function runApp(build: () => App | Promise<App>): Promise<void> {
       await startService(service, logger, () => stopping);
     }
     if (!stopping) logger.info(app.describe?.() ?? {}, 'ready');
+    // Node writes the cache when a process exits, which one that is killed never does.
+    flushCompileCache();
   } catch (err) {
     if (stopping) return;
     if (err instanceof StartError) process.stderr.write(`${err.message}\n`);

@@ -2,7 +2,7 @@
 import { type ClientRequest, Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import type { Socket } from 'node:net';
-import got, { type Got, type Response } from 'got';
+import type { Got, Response } from 'got';
 import { BodyExcerpt, cameBack } from './came-back.ts';
 import { ADDRESS_TIMEOUT_MS } from './connect.ts';
 import { guardedLookup } from './guarded-lookup.ts';
@@ -36,16 +36,21 @@ export function createOneOffSender(options: SenderOptions): Sender {
     http: followingAttempts(new HttpAgent(agentOptions)),
     https: followingAttempts(new HttpsAgent({ ...agentOptions, ca: options.ca })),
   };
-  const client = got.extend({
-    agent,
-    retry: { limit: 0 },
-    followRedirect: false,
-    throwHttpErrors: false,
-    decompress: false,
-    strictContentLength: false,
-    maxHeaderSize: MAX_HEADERS_BYTES,
-    headers: { 'user-agent': options.userAgent },
-  });
+  // Loaded when the first request is sent: a worker may never send one.
+  const loadClient = async (): Promise<Got> => {
+    const { default: got } = await import('got');
+    return got.extend({
+      agent,
+      retry: { limit: 0 },
+      followRedirect: false,
+      throwHttpErrors: false,
+      decompress: false,
+      strictContentLength: false,
+      maxHeaderSize: MAX_HEADERS_BYTES,
+      headers: { 'user-agent': options.userAgent },
+    });
+  };
+  let client: Promise<Got> | undefined;
   const targetOf = createTargets(options.allowedNetworks);
   const inFlight = new Set<Finish>();
   options.signal?.addEventListener('abort', () => {
@@ -55,7 +60,9 @@ export function createOneOffSender(options: SenderOptions): Sender {
     async send(request) {
       if (options.signal?.aborted) return { kind: 'aborted' };
       const target = targetOf(request.url);
-      return 'kind' in target ? target : await post(client, request, options.timeoutMs, inFlight);
+      if ('kind' in target) return target;
+      client ??= loadClient();
+      return await post(await client, request, options.timeoutMs, inFlight);
     },
     close() {
       agent.http.destroy();

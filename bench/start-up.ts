@@ -1,0 +1,67 @@
+/** How long each app takes to start, and how much memory the processes have after many deliveries. */
+import { performance } from 'node:perf_hooks';
+import { type Bench, inParallel, median, processUsage, until } from './harness.ts';
+import { type System, startPlain, startPosthorn } from './systems.ts';
+
+/** Publishers that wait for their responses. */
+const CONCURRENCY = 20;
+
+export interface Started {
+  /** From the start of the process until it logs `ready`. */
+  ms: number;
+  cpuMs: number;
+}
+
+const PROGRAMS = {
+  'plain ingest': 'bench/processes/plain-ingest.ts',
+  'plain worker': 'bench/processes/plain-worker.ts',
+  ingest: 'ingest',
+  worker: 'worker',
+  console: 'console',
+} as const;
+
+/** Starts each program `rounds` times, in turns; the medians. */
+export async function benchStart(bench: Bench, rounds: number): Promise<Record<string, Started>> {
+  const runs = new Map<string, Started[]>(Object.keys(PROGRAMS).map((name) => [name, []]));
+  // The first round fills the compile cache.
+  for (let round = -1; round < rounds; round++) {
+    for (const [name, program] of Object.entries(PROGRAMS)) {
+      const startedAt = performance.now();
+      const started = await (program.endsWith('.ts')
+        ? bench.start(program)
+        : bench.startApp(program as 'ingest' | 'worker' | 'console', { KEY_PREFIX: 'bench-start' }));
+      const ms = performance.now() - startedAt;
+      const { cpuUs } = await processUsage(Number(started.child.pid));
+      await started.stop();
+      if (round >= 0) runs.get(name)?.push({ ms, cpuMs: cpuUs / 1_000 });
+    }
+  }
+  await bench.redis.flushdb();
+  return Object.fromEntries(
+    Array.from(runs, ([name, all]) => [
+      name,
+      { ms: median(all.map(({ ms }) => ms)), cpuMs: median(all.map(({ cpuMs }) => cpuMs)) },
+    ]),
+  );
+}
+
+/** Memory of each process in MB, and CPU of all for a delivery in microseconds, after `events` single events to one address each. */
+export async function benchProcessMemory(bench: Bench, events: number) {
+  return {
+    plain: await loaded(await startPlain(bench, 'plain', 1), events),
+    posthorn: await loaded(await startPosthorn(bench, 'Posthorn', 1), events),
+  };
+}
+
+async function loaded(system: System, events: number): Promise<{ mb: number[]; cpuUs: number }> {
+  const { services } = system.pids;
+  const usage = () => Promise.all(services.map(processUsage));
+  const before = await usage();
+  await inParallel(events, CONCURRENCY, (i) => system.publish(`bench-${i}`));
+  const count = async () => Number(await (await fetch(`${system.receiver.url}/count`)).text());
+  await until('all deliveries', async () => (await count()) >= events);
+  const after = await usage();
+  await system.stop();
+  const cpuUs = after.reduce((sum, { cpuUs }, i) => sum + cpuUs - (before[i]?.cpuUs ?? 0), 0) / events;
+  return { mb: after.map(({ residentBytes }) => residentBytes / 1e6), cpuUs };
+}
