@@ -62,7 +62,10 @@ export function createOneOffSender(options: SenderOptions): Sender {
       const target = targetOf(request.url);
       if ('kind' in target) return target;
       client ??= loadClient();
-      return await post(await client, request, options.timeoutMs, inFlight);
+      const loaded = await client;
+      // It may have fired meanwhile.
+      if (options.signal?.aborted) return { kind: 'aborted' };
+      return await post(loaded, request, options.timeoutMs, inFlight);
     },
     close() {
       agent.http.destroy();
