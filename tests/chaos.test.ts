@@ -19,3 +19,22 @@ it('loses nothing accepted, sends nothing too early or too often and leaves noth
   expect(figures['restart Redis']).toBeGreaterThan(0);
   expect(figures['kill a worker']).toBeGreaterThan(0);
 }, 600_000);
+
+it('a backup that is restored under load repeats what was delivered since, and loses nothing', async () => {
+  const { figures, faults } = await runChaos({
+    seed: 20_261,
+    breakMs: 12_000,
+    eventsPerS: 20,
+    suspend: false,
+    eager: true,
+    leastEvents: 150,
+    restore: true,
+    say: () => undefined,
+  });
+  expect(faults).toEqual([]);
+  expect(figures.lost).toBe(0);
+  // The backup was older than what it replaced, and more was broken on what it restored.
+  expect(figures['of them unknown to the backup']).toBeGreaterThan(20);
+  expect(figures['delivered again after the restore']).toBeGreaterThan(20);
+  expect(figures['restart Redis']).toBeGreaterThan(1);
+}, 600_000);

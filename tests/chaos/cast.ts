@@ -1,6 +1,7 @@
 /** The processes of a chaos run: a Redis behind a proxy and several of each app. Each keeps its port when it is restarted. */
-import { rmSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { connectRedis } from '@posthorn/store';
 import { eventually } from '@posthorn/testing';
 import { root } from '../../scripts/folder.ts';
 import { freePort } from '../../scripts/free-port.ts';
@@ -33,7 +34,18 @@ export interface Cast {
   start(member: Member): void;
   /** Kills Redis with SIGKILL and restarts it with the data of its append-only file. */
   restartRedis(downMs: number): Promise<void>;
+  /** Takes a backup as docs/backups.md says, again if Redis is restarted meanwhile. */
+  backUp(): Promise<Backup>;
+  /** Kills everything with SIGKILL, and starts it on the backup as docs/backups.md says. Resolves with the time when Redis was ready and no app had started. */
+  restore(backup: Backup): Promise<number>;
   close(): Promise<void>;
+}
+
+/** A copy of an RDB file, which has what Redis had at a moment between these two. */
+export interface Backup {
+  rdb: Buffer;
+  begunAtMs: number;
+  takenAtMs: number;
 }
 
 /** Delays and limits in seconds instead of minutes and hours. */
@@ -115,6 +127,25 @@ export async function startCast(
       await new Promise((resolve) => setTimeout(resolve, downMs));
       redis = await startRedis(dir, { port, say });
     },
+    async backUp() {
+      const begunAtMs = Date.now();
+      const takenAtMs = await save(redis.url);
+      return { rdb: readFileSync(join(dir, 'dump.rdb')), begunAtMs, takenAtMs };
+    },
+    async restore({ rdb }) {
+      const { port, pid } = redis;
+      process.kill(pid, 'SIGKILL');
+      await Promise.all([redis.stop(), ...members.map((member) => cast.kill(member))]);
+      rmSync(dir, { recursive: true });
+      mkdirSync(dir);
+      writeFileSync(join(dir, 'dump.rdb'), rdb);
+      redis = await startRedis(dir, { port, say, extra: ['--appendonly', 'no'] });
+      await switchOnAppendOnlyFile(redis.url);
+      const restoredAtMs = Date.now();
+      for (const member of members) cast.start(member);
+      await Promise.all(members.map(untilReady));
+      return restoredAtMs;
+    },
     async close() {
       await Promise.all(members.filter(({ stopped }) => !stopped).map((member) => cast.kill(member)));
       await proxy.close();
@@ -123,6 +154,35 @@ export async function startCast(
     },
   };
   return cast;
+}
+
+/** Has Redis write its RDB file. Resolves with the time by which all that the file has was stored. */
+async function save(url: string): Promise<number> {
+  const client = connectRedis({ REDIS_URL: url });
+  // It reconnects: Redis may be restarted meanwhile.
+  client.on('error', () => undefined);
+  const info = async (name: string) => new RegExp(`^${name}:(.*)\\r$`, 'm').exec(await client.info())?.[1];
+  const takenAtMs = await eventually('a backup', async () => {
+    const run = await info('run_id');
+    // Refused while Redis rewrites its append-only file.
+    const reply = await client.bgsave().catch((error: Error) => error.message);
+    const repliedAtMs = Date.now();
+    await eventually('the end of BGSAVE', async () => (await info('rdb_bgsave_in_progress')) === '0');
+    const isSaved = reply === 'Background saving started' && (await info('rdb_last_bgsave_status')) === 'ok';
+    return isSaved && (await info('run_id')) === run && repliedAtMs;
+  });
+  client.disconnect();
+  return takenAtMs;
+}
+
+async function switchOnAppendOnlyFile(url: string): Promise<void> {
+  const client = connectRedis({ REDIS_URL: url });
+  await client.config('SET', 'appendonly', 'yes');
+  await eventually('the append-only file', async () => {
+    const info = await client.info('persistence');
+    return info.includes('aof_rewrite_in_progress:0') && info.includes('aof_last_bgrewrite_status:ok');
+  });
+  client.disconnect();
 }
 
 function complaintsAbout({ app, process }: Member): string[] {

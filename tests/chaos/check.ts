@@ -1,14 +1,17 @@
 /** The judge: it knows what publishers were told, what receivers got and what the API says, and nothing about the disturbances. */
+import type { PublishedEvent } from '@posthorn/client';
 import { connectRedis } from '@posthorn/store';
 import { isSigned } from '../signed.ts';
 import { type Cast, RULES } from './cast.ts';
+import type { Restored } from './drill.ts';
 import { callUntilAnswered, listAll } from './operator.ts';
 import type { Receivers } from './receivers.ts';
 import type { ChaosSubscription } from './run.ts';
 
 export interface Published {
-  type: string;
-  accepted: boolean;
+  event: PublishedEvent;
+  /** Undefined until it is accepted. */
+  acceptedAtMs: number | undefined;
   /** It was stored by an earlier try whose response was lost. */
   duplicate: boolean;
 }
@@ -27,6 +30,7 @@ interface Delivery {
   status: string;
   attempt_count: number;
   failure_reason: string | null;
+  finished_at: string | null;
   replay_of: string | null;
 }
 
@@ -38,6 +42,7 @@ export async function check(evidence: {
   broken: Record<string, number>;
   quietAfterMs: number;
   seed: number;
+  restored?: Restored | undefined;
 }): Promise<Checked> {
   const { cast, receivers, subscriptions, published } = evidence;
   const faults: string[] = [];
@@ -76,16 +81,18 @@ export async function check(evidence: {
   let pairs = 0;
   let delivered = 0;
   let failed = 0;
-  for (const [eventId, { type, accepted }] of published) {
+  for (const [eventId, { event, acceptedAtMs }] of published) {
+    const { type } = event;
     for (const subscription of subscriptions) {
       const pair = `${eventId} ${subscription.id}`;
       const made = byPair.get(pair) ?? [];
       const matches = subscription.types.includes(type);
       if (!matches && made.length > 0)
         fault(`${eventId} (${type}) was made for ${subscription.path}, which did not subscribe to its type`);
-      if (!matches || !accepted) continue;
+      if (!matches || acceptedAtMs === undefined) continue;
       pairs += 1;
-      if (taken.has(pair)) delivered += 1;
+      // What arrived before a restore must also be known after it.
+      if (taken.has(pair) && (!evidence.restored || made.length > 0)) delivered += 1;
       else if (made.some(({ status, failure_reason }) => status === 'failed' && failure_reason !== null)) failed += 1;
       else
         fault(
@@ -107,11 +114,14 @@ export async function check(evidence: {
     if (detail.consecutive_failures !== RULES.pauseAfter)
       fault(`${subscription_id} was paused at ${detail.consecutive_failures} failures`);
   }
+  const afterRestore = evidence.restored
+    ? checkRestored(evidence.restored, deliveries, receivers.arrivals, fault)
+    : undefined;
   const replays = await checkReplays(cast, fault);
   await checkLeftovers(cast, fault);
   for (const complaint of cast.complaints()) fault(`unexpected in the log of ${complaint}`);
 
-  const accepted = [...published.values()].filter((one) => one.accepted).length;
+  const accepted = [...published.values()].filter(({ acceptedAtMs }) => acceptedAtMs !== undefined).length;
   return {
     faults,
     figures: {
@@ -132,6 +142,7 @@ export async function check(evidence: {
       'addresses paused by failures': pauses.length,
       'quiet after, s': Math.round(evidence.quietAfterMs / 1000),
       ...evidence.broken,
+      ...afterRestore,
     },
   };
 }
@@ -169,6 +180,43 @@ async function checkAttempts(
     }
   }
   return { gaps: least, attempts };
+}
+
+/**
+ * Checks that a restore did only what docs/backups.md says. It may forget what happened between the start of the backup and the restore,
+ * and so repeat deliveries of that time; it may neither forget what was before nor repeat what had ended by then.
+ */
+function checkRestored(
+  { begunAtMs, takenAtMs, restoredAtMs, ...figures }: Restored,
+  deliveries: Delivery[],
+  arrivals: Receivers['arrivals'],
+  fault: (text: string) => void,
+): Record<string, number> {
+  const known = new Set(deliveries.map(({ id }) => id));
+  const forgotten = new Set<string>();
+  /** Deliveries that arrived since the restore, and whether they were accepted. */
+  const since = new Map<string, boolean>();
+  const takenBefore = new Set<string>();
+  const again = new Set<string>();
+  for (const { path, eventId, deliveryId, taken, atMs } of arrivals) {
+    const isSince = atMs >= restoredAtMs;
+    const pair = `${eventId} ${path}`;
+    if (isSince) since.set(deliveryId, taken || since.get(deliveryId) === true);
+    if (taken && !isSince) takenBefore.add(pair);
+    if (taken && isSince && takenBefore.has(pair)) again.add(pair);
+    if (known.has(deliveryId)) continue;
+    forgotten.add(deliveryId);
+    if (atMs < begunAtMs || isSince) fault(`${deliveryId} is unknown, though the backup must have it`);
+  }
+  for (const { id, status, finished_at: finishedAt } of deliveries) {
+    const endedAtMs = finishedAt === null ? Number.NaN : Date.parse(finishedAt);
+    if (endedAtMs < restoredAtMs) {
+      if (endedAtMs > takenAtMs) fault(`${id} ended at ${finishedAt}, which the backup cannot know`);
+      if (since.has(id)) fault(`${id} was sent again, though it had ended before the backup`);
+    } else if (status === 'succeeded' && since.get(id) !== true)
+      fault(`${id} has succeeded since the restore, but nothing was accepted since`);
+  }
+  return { ...figures, 'deliveries forgotten': forgotten.size, 'delivered again after the restore': again.size };
 }
 
 async function read(cast: Cast, id: string): Promise<{ attempts: { started_at: string; duration_ms: number }[] }> {

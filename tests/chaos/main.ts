@@ -1,7 +1,8 @@
 /**
  * `npm run chaos`: kills and disconnects processes for some minutes and reports whether anything was lost. `--seed=`, `--minutes=`,
  * `--events=` (a second),
- * `--beside=<folder>` (one process of each app is of that checkout, so that an upgrade is under way).
+ * `--beside=<folder>` (one process of each app is of that checkout, so that an upgrade is under way),
+ * `--restore` (a backup is taken and restored on the way).
  */
 import { readArguments, readNumber } from '../../scripts/arguments.ts';
 import { endTreeOnSignals } from '../../scripts/process-tree.ts';
@@ -14,6 +15,7 @@ const given = readArguments({
   minutes: { type: 'string', default: '3' },
   events: { type: 'string', default: '40' },
   beside: { type: 'string' },
+  restore: { type: 'boolean', default: false },
 });
 const seed = readNumber('seed', given.seed);
 console.log(`seed ${seed}`);
@@ -24,6 +26,7 @@ const { figures, faults } = await runChaos({
   suspend: true,
   eager: false,
   beside: given.beside,
+  restore: given.restore,
   leastEvents: 0,
   say: (line) => console.log(line),
 });

@@ -1,10 +1,11 @@
 /** One chaos run: publish while things break, restore everything, wait until no work is left, check. */
 import { setTimeout as wait } from 'node:timers/promises';
-import { createPublisher } from '@posthorn/client';
+import { createPublisher, type Publisher } from '@posthorn/client';
 import { type Operate, subscribe } from '../../scripts/api-client.ts';
 import { PUBLISHER_KEY } from '../world.ts';
 import { type Cast, chaosDir, type Member, startCast, untilReady } from './cast.ts';
 import { type Checked, check, type Published } from './check.ts';
+import { drill } from './drill.ts';
 import { CALL_LIMIT_MS, callOnce, callUntilAnswered } from './operator.ts';
 import { type Random, random } from './random.ts';
 import { type Receivers, startReceivers } from './receivers.ts';
@@ -21,6 +22,8 @@ export interface ChaosOptions {
   /** Another checkout of which one process of each app is: an upgrade that is under way. */
   beside?: string | undefined;
   leastEvents: number;
+  /** Whether a backup is taken and restored during the run. */
+  restore?: boolean;
   say: (line: string) => void;
 }
 
@@ -43,19 +46,26 @@ export async function runChaos(options: ChaosOptions): Promise<Checked> {
   try {
     const subscriptions = await subscribeAll(cast, receivers, chance);
     say(`${subscriptions.length} subscriptions; things break for ${Math.round(options.breakMs / 1000)} s ...`);
-    const endsAt = Date.now() + options.breakMs;
+    const urls = cast.members.filter(({ app }) => app === 'ingest').map(({ url }) => url);
+    const publishers = [urls, urls.toReversed()].map((url) =>
+      createPublisher({ url, key: PUBLISHER_KEY, timeoutMs: CALL_LIMIT_MS, giveUpAfterMs: 3_600_000 }),
+    );
     const published = new Map<string, Published>();
     let breaking = true;
-    const publishing = publish(cast, published, () => breaking, options, chance);
-    const broken = await breakThings(cast, subscriptions, endsAt, chance, options.suspend);
+    const publishing = publish(publishers, published, () => breaking, options, chance);
+    const broken: Record<string, number> = {};
+    const breakFor = (ms: number) => breakThings(cast, subscriptions, Date.now() + ms, chance, options.suspend, broken);
+    const restored = options.restore ? await drill(cast, publishers, published, breakFor, options) : undefined;
+    if (!options.restore) await breakFor(options.breakMs);
     breaking = false;
     await heal(cast);
     await publishing;
+    for (const publisher of publishers) await publisher.close();
     say('No more disturbances. Waiting until no work is left ...');
     receivers.calm();
     const quietAfterMs = await untilQuiet(cast, say);
     say('Checking ...');
-    return await check({ cast, receivers, subscriptions, published, broken, quietAfterMs, seed });
+    return await check({ cast, receivers, subscriptions, published, broken, quietAfterMs, seed, restored });
   } finally {
     await cast.close();
     await receivers.close();
@@ -84,16 +94,12 @@ async function subscribeAll(cast: Cast, receivers: Receivers, chance: Random): P
 
 /** Two publishers, each with its own first choice of ingest. They repeat an event until it is accepted, so the result of every event is known. */
 async function publish(
-  cast: Cast,
+  publishers: Publisher[],
   published: Map<string, Published>,
   isBreaking: () => boolean,
   { eventsPerS, leastEvents, seed }: ChaosOptions,
   chance: Random,
 ): Promise<void> {
-  const urls = cast.members.filter(({ app }) => app === 'ingest').map(({ url }) => url);
-  const publishers = [urls, urls.toReversed()].map((url) =>
-    createPublisher({ url, key: PUBLISHER_KEY, timeoutMs: CALL_LIMIT_MS, giveUpAfterMs: 3_600_000 }),
-  );
   const running: Promise<unknown>[] = [];
   for (let i = 0; isBreaking() || i < leastEvents; i++) {
     const event = {
@@ -103,25 +109,24 @@ async function publish(
       created_at: new Date().toISOString(),
       data: { id: `s-${i}`, status: 'x', note: 'n'.repeat(chance.between(0, 300)) },
     };
-    const one: Published = { type: event.type, accepted: false, duplicate: false };
+    const one: Published = { event, acceptedAtMs: undefined, duplicate: false };
     published.set(event.id, one);
     const accepting = chance.pick(publishers).publish(event);
-    running.push(accepting.then(({ duplicate }) => Object.assign(one, { accepted: true, duplicate })));
+    running.push(accepting.then(({ duplicate }) => Object.assign(one, { acceptedAtMs: Date.now(), duplicate })));
     await wait(1_000 / eventsPerS);
   }
   await Promise.all(running);
-  for (const publisher of publishers) await publisher.close();
 }
 
-/** Breaks something about once a second. Resolves with how often each thing was done. */
+/** Breaks something about once a second, and counts in `done` how often each thing was done. */
 async function breakThings(
   cast: Cast,
   subscriptions: ChaosSubscription[],
   endsAt: number,
   chance: Random,
   suspend: boolean,
-): Promise<Record<string, number>> {
-  const done: Record<string, number> = {};
+  done: Record<string, number>,
+): Promise<void> {
   const later: Promise<unknown>[] = [];
   const alive = (app?: Member['app']) =>
     cast.members.filter((member) => !member.stopped && (app === undefined || member.app === app));
@@ -212,7 +217,6 @@ async function breakThings(
     await wait(chance.between(200, 1_500));
   }
   await Promise.all(later);
-  return done;
 }
 
 /** Restores the proxy and restarts everything. */
