@@ -223,7 +223,7 @@ describe('posthorn', () => {
     expect((await posthorn(['list'], { FORCE_COLOR: '1', NO_COLOR: '1' })).out).toContain('active');
     expect(await posthorn(['--version'])).toEqual({
       code: 0,
-      out: expect.stringMatching(/^\d+\.\d+\.\d+\n$/),
+      out: expect.stringMatching(/^\d+\.\d+\.\d+(-dev)?\n$/),
       err: '',
     });
   });
