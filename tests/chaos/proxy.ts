@@ -41,7 +41,7 @@ export async function startProxy(targetPort: number): Promise<WayToRedis> {
     ] as const) {
       sockets.add(from);
       from.setNoDelay(true);
-      let arrivesAt = 0;
+      const forward = inOrder((chunk) => to.write(chunk));
       from.on('data', (chunk) => {
         if (swallowed.has(from)) return;
         if (from === target && cutWithin.has(from) && chunk.length >= leastBytes) {
@@ -50,10 +50,7 @@ export async function startProxy(targetPort: number): Promise<WayToRedis> {
           from.destroy();
           return;
         }
-        arrivesAt = Math.max(arrivesAt, performance.now() + delayMs);
-        const waitMs = arrivesAt - performance.now();
-        if (waitMs <= 0) to.write(chunk);
-        else setTimeout(() => to.write(chunk), waitMs).unref();
+        forward(chunk, delayMs);
       });
       from.on('end', () => to.end());
       from.on('error', () => to.destroy());
@@ -89,5 +86,22 @@ export async function startProxy(targetPort: number): Promise<WayToRedis> {
       for (const socket of sockets) socket.destroy();
       await new Promise<void>((resolve) => server.close(() => resolve()));
     },
+  };
+}
+
+/** Writes chunks after their delays, each after those before it: a late timer lets no chunk pass another one. */
+function inOrder(write: (chunk: Buffer) => void): (chunk: Buffer, delayMs: number) => void {
+  const waiting: { chunk: Buffer; atMs: number }[] = [];
+  const flush = () => {
+    for (let [first] = waiting; first && first.atMs <= performance.now(); [first] = waiting) {
+      waiting.shift();
+      write(first.chunk);
+    }
+    const [next] = waiting;
+    if (next) setTimeout(flush, Math.max(1, next.atMs - performance.now())).unref();
+  };
+  return (chunk, delayMs) => {
+    waiting.push({ chunk, atMs: performance.now() + delayMs });
+    if (waiting.length === 1) flush();
   };
 }
