@@ -354,9 +354,7 @@ if (wants('killed') || only === 'recovery') {
     'last of them arrives after s': round(of.allDoneMs / 1_000, 1),
     'responded to twice': of.sentTwice,
   });
-  console.log(
-    'All processes killed (SIGKILL) at 1,000 events a second and started again at once; times since the kill',
-  );
+  console.log('All processes killed (SIGKILL) at 200 events a second and started again at once; times since the kill');
   console.table({
     plain: row(killed.plain),
     Posthorn: row(killed.posthorn),
