@@ -59,6 +59,20 @@ describe('the health of an address', () => {
     const [key] = await store.redis.keys(`${store.prefix}:*:health:*`);
     expect(await store.redis.pttl(key!)).toBe(-1);
   });
+  it('counts no failures in a row from before a success that another worker reported earlier', async () => {
+    const one = await subscribe();
+    await report(one, '.');
+    const successAtMs = time.nowMs;
+    time.nowMs -= 900;
+    await report(one, 'xxxx');
+    expect(await healthOf(one)).toMatchObject({ failedInARow: 0, lastSucceededAtMs: successAtMs });
+    time.nowMs += 2_000;
+    await report(one, 'xx');
+    expect(await healthOf(one)).toMatchObject({ failedInARow: 2 });
+    time.nowMs -= 2_000;
+    await report(one, '.');
+    expect(await healthOf(one)).toMatchObject({ lastSucceededAtMs: successAtMs });
+  });
   it('is failing if fewer than half of at least 10 attempts of the last 15 minutes succeeded', async () => {
     const [half, fewer, old] = [await subscribe(), await subscribe(), await subscribe()];
     await report(half, 'x.x.x.x.x.');

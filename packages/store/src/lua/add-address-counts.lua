@@ -62,15 +62,17 @@ local function or0(value) return tonumber(value) or 0 end
 
 local function keepHealth(sub, succeeded, failed, failedInARow, succeededInARow, firstFailedAtMs, lastSucceededAtMs, errors)
   local key = KEY_HEALTH .. sub
-  local old = call('HMGET', key, 'w', 'q', 'fq', 'u', 'e', 'since', 'nat', 'told', 'ok')
-  local row = succeeded > 0 and failedInARow or or0(old[2]) + failed
+  local old = call('HMGET', key, 'w', 'q', 'fq', 'u', 'e', 'since', 'nat', 'told', 'ok', 'ls')
+  -- Another worker has reported a success that came after the first of these failures.
+  if or0(firstFailedAtMs) < or0(old[10]) then failedInARow = 0 end
+  local row = (succeeded > 0 and 0 or or0(old[2])) + failedInARow
   local first = row == 0 and '' or succeeded == 0 and or0(old[2]) > 0 and old[3] or firstFailedAtMs
   local goodRow = failed > 0 and succeededInARow or or0(old[4]) + succeeded
   local since = or0(old[6])
   local sinceMinute = since > 0 and math.floor(since / 60000) or or0(old[9]) + 1
   local window, attempts, good = count(old[1] or '', minute, succeeded, failed, sinceMinute)
   call('HSET', key, 'w', window, 'q', row, 'fq', first, 'u', goodRow)
-  if lastSucceededAtMs ~= '' then call('HSET', key, 'ls', lastSucceededAtMs) end
+  if or0(lastSucceededAtMs) > or0(old[10]) then call('HSET', key, 'ls', lastSucceededAtMs) end
   local kept, hasMoreDigits = old[5], false
   if errors ~= '' then
     local all = kept and cjson.decode(kept) or {}
