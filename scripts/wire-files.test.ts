@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { EVENT_TYPES } from '@posthorn/core';
+import { Ajv } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { root } from './folder.ts';
 import { wireFiles } from './wire-files.ts';
@@ -24,5 +25,14 @@ describe('docs/wire', () => {
     for (const example of schema.examples) expect([validate(example), validate.errors]).toEqual([true, null]);
     expect(validate({ ...schema.examples[0], type: 'session.lost' })).toBe(false);
     expect(validate({ ...schema.examples[0], data: {} })).toBe(false);
+  });
+  it('has an AsyncAPI document that is valid by the schema of AsyncAPI 3.0', () => {
+    const schema = JSON.parse(readFileSync(join(root, 'node_modules/@asyncapi/specs/schemas/3.0.0.json'), 'utf8'));
+    const validate = new Ajv({ strict: false, validateFormats: false, meta: false, validateSchema: false }).compile(
+      schema,
+    );
+    const document = JSON.parse(readFileSync(join(folder, 'asyncapi.json'), 'utf8'));
+    expect([validate(document), validate.errors]).toEqual([true, null]);
+    expect(validate({ ...document, servers: { one: {} } })).toBe(false);
   });
 });
