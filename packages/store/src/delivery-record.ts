@@ -102,14 +102,14 @@ function decodeDelivery(id: string, record: Record<string, string>, maxAttempts:
 const OK = 200;
 
 /**
- * Milliseconds after creation, duration (both in base 36), status code, and the number of the error: a few bytes an attempt. With `isCompact`
- * the code of a success is left out if it is 200: the record of most deliveries then fits Redis's smaller size class of 128 bytes.
+ * Milliseconds after creation, duration (both in base 36), status code, and the number of the error: a few bytes an attempt. The code of a
+ * success is left out if it is 200: the record of most deliveries then fits Redis's smaller size class of 128 bytes. Older records have it.
  */
-export function encodeAttempt(attempt: Attempt, createdAtMs: number, isCompact = false): string {
+export function encodeAttempt(attempt: Attempt, createdAtMs: number): string {
   const { startedAtMs, durationMs, statusCode, error } = attempt;
   const times = [(startedAtMs - createdAtMs).toString(36), durationMs.toString(36)];
   if (error !== null) return [...times, statusCode ?? '', ATTEMPT_ERRORS.indexOf(error)].join(',');
-  return (isCompact && statusCode === OK ? times : [...times, statusCode ?? '']).join(',');
+  return (statusCode === OK ? times : [...times, statusCode ?? '']).join(',');
 }
 
 export function decodeAttempt(number: number, text: string, createdAtMs: number): Attempt {
