@@ -1,7 +1,6 @@
 /** For tests of live streams: reads server-sent events, and runs the command line until the test ends. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import { root } from '../scripts/folder.ts';
@@ -59,17 +58,6 @@ export function ownCli(args: string[], env: Record<string, string>) {
     await closed;
   });
   return { child, out: () => out, errors: () => errors };
-}
-
-/** Resolves with a port that was free just now. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('The server has no port.');
-  return address.port;
 }
 
 /** Splits numbers into runs in which each is one more than the last. */

@@ -4,7 +4,8 @@ import { connect } from 'node:net';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { createFeedWriter, encodeTailEntry } from '@posthorn/store';
 import { deliveriesWith, eventually, type Receiver } from '@posthorn/testing';
-import { freePort, ownCli, ownStream, runsOf } from './live.ts';
+import { freePort } from '../scripts/free-port.ts';
+import { ownCli, ownStream, runsOf } from './live.ts';
 import { atEnd, ownApps, ownEnv, ownProcess, ownReceiver, ownStore, ownWorld } from './own.ts';
 import { OPERATOR_TOKEN, sampleEvent, type World } from './world.ts';
 
