@@ -1,29 +1,12 @@
 /** The order in which jobs of a real BullMQ are handed out, and that BullMQ and the scripts of packages/store agree on its keys. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { eventRef } from '@posthorn/core';
-import {
-  type Consumer,
-  type ConsumerOptions,
-  createConsumer,
-  createProducer,
-  type JobOutcome,
-  type Producer,
-} from '@posthorn/queue';
-import {
-  connectRedis,
-  type FoundJob,
-  finishJob,
-  lookForJobs,
-  type NextJob,
-  openStore,
-  partitionsWithWorkers,
-  type Store,
-  takeJobs,
-  watchWorkers,
-} from '@posthorn/store';
-import { eventually, testPrefix, testRedisUrl } from '@posthorn/testing';
+import { type Consumer, type ConsumerOptions, createConsumer, type JobOutcome, type Producer } from '@posthorn/queue';
+import { type FoundJob, finishJob, lookForJobs, type NextJob, type Store, takeJobs } from '@posthorn/store';
+import { eventually } from '@posthorn/testing';
 import { ErrorCode, Worker } from 'bullmq';
 import type { Cluster, Redis } from 'ioredis';
+import { jobScripts } from './consume.ts';
+import { openTestQueue, testJob } from './test-queue.ts';
 
 let redis: Redis | Cluster;
 let store: Store;
@@ -35,15 +18,9 @@ let consumer: Consumer;
 let taken: string[];
 let handle: (id: string) => Promise<JobOutcome>;
 let errors: string[];
+let onError: (error: Error) => void;
 
-const onError = ({ message }: Error) => errors.push(message);
-const jobOf = (deliveryId: string) => ({
-  deliveryId,
-  generation: 0,
-  subscriptionId: 'sub',
-  event: eventRef({ id: 'evt', environment: 'sandbox' }),
-});
-const add = (...ids: string[]) => producer.add(0, ids.map(jobOf));
+const add = (...ids: string[]) => producer.add(0, ids.map(testJob));
 async function takeOne(lock: Omit<Parameters<typeof takeJobs>[2], 'limit'>): Promise<NextJob> {
   const [taken] = await takeJobs(store, 0, { ...lock, limit: 1 });
   return taken!;
@@ -56,9 +33,7 @@ function optionsOf(concurrency: number) {
     redis,
     partitionPrefixes: prefixes,
     concurrency,
-    look: (partitions: readonly number[]) => lookForJobs(store, partitions),
-    watch: (partition: number, watch: Parameters<typeof watchWorkers>[2]) => watchWorkers(store, partition, watch),
-    findWatched: () => partitionsWithWorkers(store),
+    ...jobScripts(store),
     onTakenOver: () => undefined,
     giveUp: () => undefined,
     onError,
@@ -68,8 +43,6 @@ function optionsOf(concurrency: number) {
 function newConsumer(concurrency: number, options: Partial<ConsumerOptions<FoundJob>> = {}): Consumer {
   return createConsumer<FoundJob>({
     ...optionsOf(concurrency),
-    take: (partition, lock) => takeJobs(store, partition, { ...lock, knownEvent: undefined }),
-    finish: (partition, lock) => finishJob(store, partition, { ...lock, knownEvent: undefined }),
     async handle({ id }) {
       taken.push(id);
       return await handle(id);
@@ -79,26 +52,13 @@ function newConsumer(concurrency: number, options: Partial<ConsumerOptions<Found
 }
 
 beforeEach(async () => {
-  const settings = { REDIS_URL: testRedisUrl(), KEY_PREFIX: testPrefix(), PARTITIONS: 3, RETENTION: 3_600_000 };
-  const storage = openStore(settings, { onError });
-  await storage.start();
-  store = storage.store;
-  redis = connectRedis(settings);
-  prefixes = storage.partitionPrefixes;
+  const queue = await openTestQueue(3);
+  ({ store, redis, prefixes, producer, errors, onError, close } = queue);
   taken = [];
-  errors = [];
-  producer = createProducer({ redis, partitionPrefixes: prefixes, onError });
   consumer = newConsumer(1);
-  close = async () => {
-    const keys = await store.redis.keys(`${store.prefix}:*`);
-    await store.redis.del(keys);
-    await storage.stop();
-    redis.disconnect();
-  };
 });
 afterEach(async () => {
   await consumer.stop(5_000);
-  await producer.close();
   await close();
 });
 
@@ -135,7 +95,7 @@ async function failFour(
 describe('several jobs taken at once', () => {
   it('are in their order, and the last result says when the next is due if none is left', async () => {
     await add('z1', 'z2', 'z3');
-    await producer.add(0, [{ ...jobOf('later'), delayMs: 60_000 }]);
+    await producer.add(0, [{ ...testJob('later'), delayMs: 60_000 }]);
     const lock = { nextToken: 'a', lockMs: 30_000, nowMs: Date.now(), knownEvent: undefined };
     expect(await takeJobs(store, 0, { ...lock, limit: 2 })).toEqual([{ job: { id: 'z1' } }, { job: { id: 'z2' } }]);
     expect(await redis.zrange(key('marker'), 0, '-1', 'WITHSCORES')).toContain('0');
@@ -322,13 +282,13 @@ describe('several partitions', () => {
     };
     await producer.add(
       0,
-      Array.from({ length: 500 }, (_, i) => jobOf(`a${i}`)),
+      Array.from({ length: 500 }, (_, i) => testJob(`a${i}`)),
     );
     await consumer.start();
     await eventually('one partition to use all slots', () => held.size === 4);
     await producer.add(
       1,
-      Array.from({ length: 500 }, (_, i) => jobOf(`b${i}`)),
+      Array.from({ length: 500 }, (_, i) => testJob(`b${i}`)),
     );
     const count = (letter: string) => inFlight().filter((id) => id.startsWith(letter)).length;
     while (count('b') < 2) {
@@ -353,7 +313,7 @@ describe('several partitions', () => {
     for (const partition of [2, 0, 1, 1]) {
       const id = `p${partition}-${taken.length}`;
       const before = taken.length;
-      await producer.add(partition, [jobOf(id)]);
+      await producer.add(partition, [testJob(id)]);
       await eventually('taken', () => taken.length === before + 1);
     }
     await eventually('ended', async () => (await producer.counts()).active === 0);
@@ -425,8 +385,8 @@ describe('BullMQ', () => {
 
   it('says of each partition when its next job is due, without taking it', async () => {
     expect(await lookForJobs(store, [0, 1, 2])).toEqual([undefined, undefined, undefined]);
-    await producer.add(2, [{ ...jobOf('later'), delayMs: 3_600_000 }]);
-    await producer.add(1, [{ ...jobOf('now'), isRetry: true }]);
+    await producer.add(2, [{ ...testJob('later'), delayMs: 3_600_000 }]);
+    await producer.add(1, [{ ...testJob('now'), isRetry: true }]);
     const [none, now, later = 0] = await lookForJobs(store, [0, 1, 2]);
     expect([none, now]).toEqual([undefined, 0]);
     expect(Math.abs(later - Date.now() - 3_600_000)).toBeLessThan(60_000);
@@ -435,7 +395,7 @@ describe('BullMQ', () => {
 
   it('returns when the next delayed job is due, and hands it out then', async () => {
     const dueAtMs = Date.now() + 3_600_000;
-    await producer.add(0, [{ ...jobOf('later'), delayMs: 3_600_000 }]);
+    await producer.add(0, [{ ...testJob('later'), delayMs: 3_600_000 }]);
     const lock = { nextToken: 'token', lockMs: 1_000, nowMs: Date.now(), knownEvent: undefined };
     const found = await takeOne(lock);
     expect('dueAtMs' in found && Math.abs((found.dueAtMs ?? 0) - dueAtMs)).toBeLessThan(60_000);

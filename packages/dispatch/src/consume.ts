@@ -36,16 +36,23 @@ export interface DeliveryConsumerOptions
   handle: (job: DeliveryJob, found: FoundJob, end: EndDeliveryJob, claim: Claim) => Promise<JobOutcome>;
 }
 
-/** Takes jobs and has their deliveries handled. A job whose delivery is gone ends at once. */
-export function createDeliveryConsumer(options: DeliveryConsumerOptions): Consumer {
-  const { store, knownEvent, handle, ...common } = options;
-  return createConsumer<FoundJob>({
-    ...common,
+/** The scripts of packages/store by which a consumer takes jobs, ends them, and watches other workers. */
+export function jobScripts(store: Store, knownEvent?: () => EventRef | undefined) {
+  return {
     look: (partitions) => lookForJobs(store, partitions),
     take: (partition, lock) => takeJobs(store, partition, { ...lock, knownEvent: knownEvent?.() }),
     finish: (partition, lock) => finishJob(store, partition, { ...lock, knownEvent: knownEvent?.() }),
     watch: (partition, watch) => watchWorkers(store, partition, watch),
     findWatched: () => partitionsWithWorkers(store),
+  } satisfies Partial<ConsumerOptions<FoundJob>>;
+}
+
+/** Takes jobs and has their deliveries handled. A job whose delivery is gone ends at once. */
+export function createDeliveryConsumer(options: DeliveryConsumerOptions): Consumer {
+  const { store, knownEvent, handle, ...common } = options;
+  return createConsumer<FoundJob>({
+    ...common,
+    ...jobScripts(store, knownEvent),
     async handle(found, end, claim) {
       const job = deliveryOfJob(found);
       return job ? await handle(job, found, end, claim) : { kind: 'done' };

@@ -1,27 +1,11 @@
 /** Workers that die, are suspended, or only wait for Redis: who has their jobs then, and what they may still do with them. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { eventRef } from '@posthorn/core';
-import {
-  type Claim,
-  type Consumer,
-  createConsumer,
-  createProducer,
-  type JobOutcome,
-  type Producer,
-} from '@posthorn/queue';
-import {
-  connectRedis,
-  type FoundJob,
-  finishJob,
-  lookForJobs,
-  openStore,
-  partitionsWithWorkers,
-  type Store,
-  takeJobs,
-  watchWorkers,
-} from '@posthorn/store';
-import { eventually, testPrefix, testRedisUrl } from '@posthorn/testing';
+import { type Claim, type Consumer, createConsumer, type JobOutcome, type Producer } from '@posthorn/queue';
+import { type FoundJob, type Store, takeJobs, watchWorkers } from '@posthorn/store';
+import { eventually } from '@posthorn/testing';
 import type { Cluster, Redis } from 'ioredis';
+import { jobScripts } from './consume.ts';
+import { openTestQueue, testJob } from './test-queue.ts';
 
 let redis: Redis | Cluster;
 let store: Store;
@@ -33,35 +17,16 @@ let errors: string[];
 
 beforeEach(async () => {
   consumers = [];
-  errors = [];
-  const onError = ({ message }: Error) => errors.push(message);
-  const settings = { REDIS_URL: testRedisUrl(), KEY_PREFIX: testPrefix(), PARTITIONS: 2, RETENTION: 3_600_000 };
-  const storage = openStore(settings, { onError });
-  await storage.start();
-  store = storage.store;
-  redis = connectRedis(settings);
-  prefixes = storage.partitionPrefixes;
-  producer = createProducer({ redis, partitionPrefixes: prefixes, onError });
+  const queue = await openTestQueue(2);
+  ({ store, redis, prefixes, producer, errors } = queue);
   close = async () => {
     for (const consumer of consumers) await consumer.stop(5_000);
-    await producer.close();
-    await store.redis.del(await store.redis.keys(`${store.prefix}:*`));
-    await storage.stop();
-    redis.disconnect();
+    await queue.close();
   };
 });
 afterEach(() => close());
 
-const add = (...ids: string[]) =>
-  producer.add(
-    0,
-    ids.map((deliveryId) => ({
-      deliveryId,
-      generation: 0,
-      subscriptionId: 'sub',
-      event: eventRef({ id: 'evt', environment: 'sandbox' }),
-    })),
-  );
+const add = (...ids: string[]) => producer.add(0, ids.map(testJob));
 const key = (name: string) => `${prefixes[0]}:deliveries:${name}`;
 const waiting = () => redis.lrange(key('wait'), 0, -1);
 
@@ -98,14 +63,11 @@ async function startConsumer(renewMs = 60_000) {
     redis,
     partitionPrefixes: prefixes,
     concurrency: 10,
-    look: (partitions) => lookForJobs(store, partitions),
-    take: (partition, lock) => takeJobs(store, partition, { ...lock, knownEvent: undefined }),
-    finish: (partition, lock) => finishJob(store, partition, { ...lock, knownEvent: undefined }),
+    ...jobScripts(store),
     watch(partition, watch) {
       watches.push(watch);
       return watchWorkers(store, partition, watch);
     },
-    findWatched: () => partitionsWithWorkers(store),
     onTakenOver(jobs) {
       takenOver += jobs;
     },

@@ -1,0 +1,44 @@
+/** For tests: a queue and a store under a key prefix of their own. */
+import { eventRef } from '@posthorn/core';
+import { createProducer } from '@posthorn/queue';
+import { connectRedis, openStore } from '@posthorn/store';
+import { testPrefix, testRedisUrl } from '@posthorn/testing';
+
+/** Opens both on the Redis of the tests. `errors` collects what they report; `close` removes their keys. */
+export async function openTestQueue(partitions: number) {
+  const errors: string[] = [];
+  const onError = ({ message }: Error) => errors.push(message);
+  const settings = {
+    REDIS_URL: testRedisUrl(),
+    KEY_PREFIX: testPrefix(),
+    PARTITIONS: partitions,
+    RETENTION: 3_600_000,
+  };
+  const storage = openStore(settings, { onError });
+  await storage.start();
+  const { store, partitionPrefixes: prefixes } = storage;
+  const redis = connectRedis(settings);
+  const producer = createProducer({ redis, partitionPrefixes: prefixes, onError });
+  return {
+    store,
+    redis,
+    prefixes,
+    producer,
+    errors,
+    onError,
+    async close(): Promise<void> {
+      await producer.close();
+      await store.redis.del(await store.redis.keys(`${store.prefix}:*`));
+      await storage.stop();
+      redis.disconnect();
+    },
+  };
+}
+
+/** A job of partition 0. */
+export const testJob = (deliveryId: string) => ({
+  deliveryId,
+  generation: 0,
+  subscriptionId: 'sub',
+  event: eventRef({ id: 'evt', environment: 'sandbox' }),
+});
