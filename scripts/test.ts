@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { dataDir, explainFileError, prepareFolder, root } from './folder.ts';
 import { endTreeOnSignals } from './process-tree.ts';
 import { provideHelm } from './programs/helm.ts';
-import { chromium, curl, type Program, promtool, python, redisServer } from './programs/programs.ts';
+import { chromium, curl, openssl, type Program, promtool, python, redisCli, redisServer } from './programs/programs.ts';
 import { ProgramMissing, providePrograms } from './programs/provide.ts';
 
 /** The programs that each kind of tests needs. With `REDIS_URL`, only tests that break a Redis start their own. */
@@ -11,7 +11,7 @@ const shared = process.env.REDIS_URL ? [] : [redisServer];
 const NEEDS: Record<string, Program[]> = {
   unit: [],
   int: shared,
-  e2e: [redisServer, promtool, python],
+  e2e: [redisServer, redisCli, openssl, promtool, python],
   browser: [...shared, chromium, curl],
 };
 
@@ -19,7 +19,7 @@ const NEEDS: Record<string, Program[]> = {
 async function prepare(): Promise<{ leftOut: string[]; missing?: string }> {
   prepareFolder(dataDir);
   try {
-    await providePrograms([redisServer, chromium, curl, promtool, python], { say: console.log });
+    await providePrograms([...new Set(Object.values(NEEDS).flat())], { say: console.log });
     return { leftOut: [] };
   } catch (error) {
     if (!(error instanceof ProgramMissing)) throw error;

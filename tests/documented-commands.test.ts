@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { deliveriesWith, eventually, isDelivery } from '@posthorn/testing';
 import { root } from '../scripts/folder.ts';
-import { redisServer } from '../scripts/programs/programs.ts';
+import { openssl, redisCli } from '../scripts/programs/programs.ts';
 import { providePrograms } from '../scripts/programs/provide.ts';
 import { startRedis } from '../scripts/redis/server.ts';
 import { ownDir } from './npm-run.ts';
@@ -148,8 +148,8 @@ describe('a command in the documentation', () => {
     const dir = ownDir();
     const redis = await startRedis(dir, { say: () => undefined });
     atEnd(() => redis.stop());
-    const programs = await providePrograms([redisServer], { say: () => undefined });
-    const path = [dirname(programs[redisServer.name] ?? ''), process.env.PATH].join(':');
+    const programs = await providePrograms([redisCli, openssl], { say: () => undefined });
+    const path = [...Object.values(programs).map((program) => dirname(program)), process.env.PATH].join(':');
     const results = [];
     for (const command of here.filter(isOfRedis)) {
       const filled = command

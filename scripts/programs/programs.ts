@@ -34,6 +34,25 @@ export const redisServer: Program = {
   },
 };
 
+export const redisCli: Program = {
+  name: 'redis-cli',
+  title: 'redis-cli',
+  commands: ['redis-cli', 'valkey-cli'],
+  apt: [
+    { package: 'redis-tools', executable: 'usr/bin/redis-cli' },
+    { package: 'valkey-tools', executable: 'usr/bin/valkey-cli' },
+  ],
+  install: { dnf: 'valkey', brew: 'redis' },
+};
+
+export const openssl: Program = {
+  name: 'openssl',
+  title: 'OpenSSL',
+  commands: ['openssl'],
+  apt: [{ package: 'openssl', executable: 'usr/bin/openssl' }],
+  install: { dnf: 'openssl', brew: 'openssl' },
+};
+
 export const chromium: Program = {
   name: 'chromium',
   title: 'chromium',
