@@ -128,7 +128,7 @@ export function explain(model: Model, script: string, sent: Args, answer: unknow
       return;
     }
     case 'park': {
-      const [id = '', , , nowMs, , , beforeMs, onlyOverdue] = args;
+      const [id = '', , , nowMs, beforeMs, onlyOverdue] = args;
       if (answer === 'superseded') return;
       const delivery = deliveries.get(id)!;
       // In between, it depends on whether others of the address are overdue.

@@ -17,6 +17,7 @@ import { errorOfOutcome, type Sender, type SendResult } from '@posthorn/sender';
 import {
   type Begun,
   beginAttempt,
+  type EndedJob,
   endDeliveries,
   type FoundJob,
   loadEvent,
@@ -67,6 +68,8 @@ export interface AttemptContext {
 export interface Attempted {
   outcome: JobOutcome | 'no_slot';
   parked?: number;
+  /** The job of a parked delivery of its address, taken with the end of this one. */
+  nextJobId?: string | undefined;
 }
 
 /** What the consumer hands over with a job. */
@@ -80,7 +83,11 @@ export interface TakenJob {
 }
 
 /** The job of an attempt that is not counted comes back after this, perhaps to a worker without an outage. */
-export const AFTER_OUTAGE_MS = 1_000;
+const AFTER_OUTAGE_MS = 1_000;
+
+export function afterOutage({ clock }: Pick<AttemptContext, 'clock'>): JobOutcome {
+  return { kind: 'snoozed', untilMs: clock.now() + AFTER_OUTAGE_MS };
+}
 
 type BegunAttempt = Extract<Begun, { kind: 'attempt' }>;
 
@@ -96,6 +103,8 @@ export async function attemptDelivery(
 ): Promise<Attempted> {
   const { store, clock } = context;
   const { found } = taken;
+  // The queue is paused; this job was fetched before.
+  if (context.outages.current()) return { outcome: afterOutage(context) };
   const [begun, event] = await Promise.all([
     beginAttempt(store, job, clock.now(), context.outages.endedAtMs(), found),
     context.eventBodies.load(job.event, found?.event),
@@ -153,7 +162,7 @@ async function sendAndRecord(
   if (await context.outages.isOurs(result, url, startedAtMs)) {
     context.metrics.notCounted();
     if (span) endAttemptSpan(span, job, begun, result, 'outage', endedAt);
-    return { outcome: { kind: 'snoozed', untilMs: clock.now() + AFTER_OUTAGE_MS } };
+    return { outcome: afterOutage(context) };
   }
   const error = errorOfOutcome(result);
   if (span) endAttemptSpan(span, job, begun, result, error, endedAt);
@@ -170,12 +179,17 @@ async function sendAndRecord(
     return { outcome: { kind: 'snoozed', untilMs: clock.now() } };
   const delivery = { id: job.deliveryId, event: begun.event, createdAtMs: begun.createdAtMs };
   const limits = { pauseAfter: context.pauseAfter, maxAttempts: context.retryDelaysMs.length + 1 };
-  const knownEvent = context.eventBodies.latest();
+  let nextJobId: string | undefined;
+  const recordAndEnd = async (lock: EndedJob) => {
+    const laneToken = context.slots.mayKeep(slot) ? lock.laneToken : undefined;
+    const howToEnd = { ...lock, laneToken };
+    const ended = await recordSuccess(context.store, delivery, attempt, limits, result.cameBack, howToEnd);
+    if (ended.next && 'job' in ended.next && ended.next.wasParked) nextJobId = ended.next.job.id;
+    return ended;
+  };
   const record = async (): Promise<Recorded> =>
     end && verdict.kind === 'succeeded'
-      ? await end((lock) =>
-          recordSuccess(context.store, delivery, attempt, limits, result.cameBack, { ...lock, knownEvent }),
-        )
+      ? await end(recordAndEnd)
       : await recordAttempt(context.store, delivery, attempt, verdict, limits, result.cameBack);
   const recorded = await untilStored(record, context.giveUp);
 
@@ -186,7 +200,11 @@ async function sendAndRecord(
   }
   // `repeated`: an earlier try stored this attempt and its response was lost, so the verdict holds. (If another worker got the job
   // meanwhile, this worker has lost the job's lock, and BullMQ rejects the outcome.)
-  return { outcome: recorded.kind === 'over' ? { kind: 'done' } : outcomeOf(verdict), parked: recorded.parked };
+  return {
+    outcome: recorded.kind === 'over' ? { kind: 'done' } : outcomeOf(verdict),
+    parked: recorded.parked,
+    nextJobId,
+  };
 }
 
 /** The error in words; empty if the attempt succeeded. */

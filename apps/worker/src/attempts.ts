@@ -3,7 +3,7 @@ import { createDeliveryConsumer } from '@posthorn/dispatch';
 import type { ConsumerTimings } from '@posthorn/queue';
 import type { Service } from '@posthorn/runtime';
 import type { AttemptContext } from './attempt-delivery.ts';
-import { handleJob } from './handle-job.ts';
+import { handleJob, releaseParked } from './handle-job.ts';
 
 export interface AttemptsOptions
   extends Pick<
@@ -20,11 +20,15 @@ export interface Attempts extends Service {
 }
 
 export function createAttempts({ context, ...common }: AttemptsOptions): Attempts {
-  const { store, eventBodies, logger } = context;
+  const { store, eventBodies, slots, outages, logger } = context;
   const consumer = createDeliveryConsumer({
     ...common,
     store,
-    knownEvent: eventBodies.latest,
+    worker: {
+      knownEvent: eventBodies.latest,
+      room: () => ({ ...slots.room(), dueBeforeMs: outages.endedAtMs() }),
+      parked: (subscriptionIds) => void releaseParked(context, subscriptionIds).catch(common.onError),
+    },
     onTakenOver: (jobs) => logger.warn({ jobs }, 'jobs.taken_over'),
     handle: (job, found, end, claim) => handleJob(context, job, { found, end, claim }),
   });

@@ -4,9 +4,9 @@ import { release } from '@posthorn/dispatch';
 import type { JobOutcome } from '@posthorn/queue';
 import { parkDelivery } from '@posthorn/store';
 import {
-  AFTER_OUTAGE_MS,
   type AttemptContext,
   type Attempted,
+  afterOutage,
   attemptDelivery,
   type TakenJob,
 } from './attempt-delivery.ts';
@@ -18,20 +18,15 @@ import type { Capacity } from './slots.ts';
  * the caller ends the job.
  */
 export async function handleJob(context: AttemptContext, job: DeliveryJob, taken: TakenJob = {}): Promise<JobOutcome> {
-  // The queue is paused; this job was fetched before.
-  if (context.outages.current()) return { kind: 'snoozed', untilMs: context.clock.now() + AFTER_OUTAGE_MS };
-  const slot = await context.slots.acquireSoon(job.subscriptionId);
-  if (!slot) {
-    const isCrowded = context.slots.isFullButFast(job.subscriptionId);
-    const parked = await park(context, job);
-    return isCrowded ? { kind: 'done', isCrowded } : parked;
-  }
+  const slot = await context.slots.acquireSoon(job.subscriptionId, taken.found?.id);
+  if (!slot) return await park(context, job);
   let attempted: Attempted | undefined;
   let capacities: Capacity[] = [];
   try {
     attempted = await attemptDelivery(context, job, slot, taken);
   } finally {
-    capacities = context.slots.release(slot, failedOf(attempted?.outcome), attempted?.parked ?? 0);
+    const { outcome, parked = 0, nextJobId } = attempted ?? {};
+    capacities = context.slots.release(slot, failedOf(outcome), parked, nextJobId);
   }
   // After the slot is released: a delivery released earlier might be parked again at once.
   for (const { subscriptionId, deliveries } of capacities) {
@@ -46,11 +41,16 @@ function failedOf(outcome: Attempted['outcome'] | undefined): boolean | undefine
   return outcome.kind !== 'done';
 }
 
-async function park(context: AttemptContext, job: DeliveryJob): Promise<{ kind: 'done' }> {
+async function park(context: AttemptContext, job: DeliveryJob): Promise<JobOutcome> {
+  if (context.outages.current()) return afterOutage(context);
   const lane = await parkDelivery(context.store, job, context.clock.now(), context.outages.endedAtMs());
-  // A slot that was released before the delivery was in the lane could not find it there.
-  if (lane === 'parked' && context.slots.canAcquire(job.subscriptionId)) {
-    await release(context, 'parked', job.subscriptionId, 1, context.clock.now());
-  }
+  if (lane === 'parked') await releaseParked(context, [job.subscriptionId]);
   return { kind: 'done' };
+}
+
+/** Releases a delivery of each of these addresses, of which some were just parked, if it has a free slot: an attempt that ended before could not find them. */
+export async function releaseParked(context: AttemptContext, subscriptionIds: readonly string[]): Promise<void> {
+  for (const id of subscriptionIds) {
+    if (context.slots.parked(id)) await release(context, 'parked', id, 1, context.clock.now());
+  }
 }

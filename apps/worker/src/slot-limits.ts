@@ -17,6 +17,8 @@ export interface Address {
   /** Moving mean of failed (1) or not (0). */
   failing: number;
   refusedAtMs: number;
+  /** Deliveries of it were parked since its last attempt ended. */
+  mayHaveParked: boolean;
   /** The host and the IP of its last attempt. */
   host: Group | undefined;
   ip: Group | undefined;
@@ -114,19 +116,22 @@ export function createLimits({ total, perAddress, perHost, now }: LimitOptions, 
     return { count, slots };
   };
 
+  const fairShareOf = ({ count }: { count: number }) => atLeastOne(slowLimit / Math.max(1, count));
+  const ownFreeOf = (address: Address) =>
+    (address.failing > FAILING ? failingLimit : perAddress) - address.inFlight.size;
+
   /**
    * How many more slots the address may acquire, hosts and IPs aside. `waitsFor`: what has to happen first if there are none: an attempt
    * ends, at this address or at any, or (slow addresses) maintenance releases a delivery.
    */
   const capacityOf = (address: Address): { free: number; waitsFor: 'own' | 'any' | 'maintenance' } => {
     const own = address.inFlight.size;
-    const ownFree = (address.failing > FAILING ? failingLimit : perAddress) - own;
+    const ownFree = ownFreeOf(address);
     if (ownFree <= 0) return { free: 0, waitsFor: 'own' };
     const totalFree = total - all.inFlight.size;
     if (isSlow(address)) {
       const { count, slots } = countSlow();
-      const fairShare = atLeastOne(slowLimit / Math.max(1, count));
-      const free = Math.min(ownFree, totalFree, fairShare - own, slowLimit - slots);
+      const free = Math.min(ownFree, totalFree, fairShareOf({ count }) - own, slowLimit - slots);
       return { free, waitsFor: slots + count > slowLimit ? 'maintenance' : 'own' };
     }
     const free = Math.min(ownFree, totalFree);
@@ -152,5 +157,31 @@ export function createLimits({ total, perAddress, perHost, now }: LimitOptions, 
     return (isShared && isSlow(address, nowMs) ? slowHostLimit : perHost) - others;
   };
 
-  return { capacityOf, capacityIn, countsAsFast, isSlow };
+  /**
+   * How many more deliveries of each address with half of its slots in flight, or slow, may be taken: those that would wait for its own attempts, and not for
+   * any other one to end.
+   */
+  const roomOfBusy = (): { address: Address; room: number }[] => {
+    const nowMs = now();
+    let slow: ReturnType<typeof countSlow> | undefined;
+    return [...busy].flatMap((address) => {
+      const own = address.inFlight.size;
+      const ownFree = ownFreeOf(address);
+      if (isSlow(address, nowMs)) {
+        slow ??= countSlow();
+        return [{ address, room: Math.max(0, Math.min(ownFree, fairShareOf(slow) - own, slowLimit - slow.slots)) }];
+      }
+      return own < ownFree ? [] : [{ address, room: Math.max(0, ownFree) }];
+    });
+  };
+
+  /** Whether the address has no more slots than it may have now, and no slow one waits for any. */
+  const isWithinShare = (address: Address): boolean => {
+    if (ownFreeOf(address) < 0) return false;
+    if (!isSlow(address)) return true;
+    const { count, slots } = countSlow();
+    return address.inFlight.size <= fairShareOf({ count }) && slots + count <= slowLimit;
+  };
+
+  return { capacityOf, capacityIn, roomOfBusy, isWithinShare, countsAsFast, isSlow };
 }

@@ -211,6 +211,87 @@ describe('addresses without a finished attempt', () => {
   });
 });
 
+describe('the room of addresses', () => {
+  const room = () => slots.room();
+  it('is named once half of the slots of an address are in flight', () => {
+    const four = acquireAll('a', { most: 4 });
+    expect(room()).toEqual({ perAddress: 10, room: '' });
+    acquireAll('b', { most: 5 });
+    acquireAll('c');
+    expect(room().room).toBe('b 5 c 0');
+    releaseAll(four);
+    expect(room().room).toBe('b 5 c 0');
+  });
+  it('is an even share of half of all slots for slow ones, and none beyond', () => {
+    for (const id of names('slow', 20)) attempt(id, 8_000);
+    for (const id of names('slow', 20)) acquireAll(id, { most: 1 });
+    // 50 for 20.
+    expect(room().room).toBe(
+      names('slow', 20)
+        .map((id) => `${id} 1`)
+        .join(' '),
+    );
+    for (const id of names('slow', 20)) acquireAll(id, { most: 1 });
+    expect(room().room).toContain('slow-0 0 ');
+  });
+  it('is what is left of a fifth for one that keeps failing', () => {
+    for (let i = 0; i < 7; i++) releaseAll(acquireAll('a', { most: 1 }), true);
+    acquireAll('a', { most: 1 });
+    expect(room().room).toBe('a 1');
+    acquireAll('a', { most: 1 });
+    expect(room().room).toBe('a 0');
+  });
+});
+
+describe('a delivery that was parked since it had no room', () => {
+  it('is released at once if its address has a free slot by now', () => {
+    releaseAll(acquireAll('a'));
+    expect(slots.parked('a')).toBe(true);
+  });
+  it('is released by the next attempt to its address that ends, although that found nothing parked', () => {
+    const [first, second] = acquireAll('a');
+    expect(slots.parked('a')).toBe(false);
+    expect(slots.release(first!, false, 0)).toEqual([{ subscriptionId: 'a', deliveries: 1 }]);
+    expect(slots.release(second!, false, 0)).toEqual([]);
+  });
+  it('is released when others end, if its address has no attempt in flight', () => {
+    attempt('a', 600, { host: 'shared.test' });
+    const others = names('b', 20).flatMap((id) => acquireAll(id, { host: 'shared.test', most: 1 }));
+    expect(slots.parked('a')).toBe(false);
+    expect(others.flatMap((slot) => slots.release(slot, false, 0))).toContainEqual({
+      subscriptionId: 'a',
+      deliveries: 1,
+    });
+  });
+});
+
+describe('an address whose attempt has succeeded', () => {
+  it('keeps the slot for the job of a parked delivery, and for no other one', () => {
+    const [slot] = acquireAll('a');
+    expect(slots.mayKeep(slot!)).toBe(true);
+    expect(slots.release(slot!, false, 1, 'dlv_1.1')).toEqual([]);
+    expect(slots.acquire('a')).toBeUndefined();
+    expect(slots.acquireSoon('a', 'dlv_2')).toBeUndefined();
+    expect(slots.acquireSoon('a', 'dlv_1.1')).toMatchObject({ address: { id: 'a' } });
+    expect(slots.acquireSoon('a', 'dlv_1.1')).toBeUndefined();
+  });
+  it('gives it up if others wait for it', () => {
+    attempt('a', 10, { host: 'shared.test' });
+    const [slot] = acquireAll('a', { host: 'shared.test', most: 1 });
+    expect(slots.mayKeep(slot!)).toBe(true);
+    const others = names('b', 80).flatMap((id) => acquireAll(id, { host: 'shared.test', most: 1 }));
+    expect(others.length).toBeLessThan(80);
+    expect(slots.mayKeep(slot!)).toBe(false);
+  });
+  it('gives it up if slow addresses compete for slots, or if it has more than its share', () => {
+    attempt('a', 8_000);
+    const [slot] = acquireAll('a');
+    for (const id of names('slow', 9)) attempt(id, 8_000);
+    for (const id of names('slow', 9)) acquireAll(id, { most: 1 });
+    expect(slots.mayKeep(slot!)).toBe(false);
+  });
+});
+
 describe('a job that finds no slot', () => {
   const shared = { host: 'shared.test' };
   beforeEach(() => {

@@ -51,9 +51,13 @@ export class Slots {
   readonly #waitingSlow = new Set<Address>();
   /** Jobs that wait for a fast attempt to end, in order of arrival. */
   readonly #shortWaits = new Set<{ address: Address; resolve: (slot: Slot) => void }>();
+  /** Slots that addresses keep for jobs which begin in this turn of the event loop, by their ids. */
+  readonly #kept = new Map<string, Slot>();
+  readonly #perAddress: number;
 
   constructor(options: SlotOptions) {
     this.#now = options.now;
+    this.#perAddress = options.perAddress;
     this.#shortWaitMs = options.shortWaitMs ?? SHORT_WAIT_MS;
     this.#maxShortWaits = this.#shortWaitMs > 0 ? Math.floor(options.total * SHORT_WAIT_SHARE) : 0;
     this.#limits = createLimits(options, { all: this.#all, busy: this.#busy, waitingSlow: this.#waitingSlow });
@@ -65,10 +69,15 @@ export class Slots {
   }
 
   /**
-   * The same, but if only fast attempts are in the way, waits up to `shortWaitMs` for one of them to end: that costs less than parking.
-   * Returns a promise only if it waits.
+   * The same for a job, which may have a slot that was kept for it. If only fast attempts are in the way, waits up to `shortWaitMs` for one of them to end:
+   * that costs less than parking. Returns a promise only if it waits.
    */
-  acquireSoon(subscriptionId: string): Slot | undefined | Promise<Slot | undefined> {
+  acquireSoon(subscriptionId: string, jobId?: string): Slot | undefined | Promise<Slot | undefined> {
+    const kept = jobId === undefined ? undefined : this.#kept.get(jobId);
+    if (kept && jobId !== undefined) {
+      this.#kept.delete(jobId);
+      return kept;
+    }
     const address = this.#addresses.memo(subscriptionId);
     const refusal = this.#refusalOf(address);
     if (!refusal) return this.#acquire(address);
@@ -82,11 +91,29 @@ export class Slots {
     return this.#refusalOf(this.#addresses.memo(subscriptionId)) === undefined;
   }
 
-  /** Whether an address has no free slot because its own attempts take all of them, and they are fast. */
-  isFullButFast(subscriptionId: string): boolean {
+  /** How many more deliveries of its addresses this process should take; see `Room` of packages/store. */
+  room(): { perAddress: number; room: string } {
+    const room = this.#limits.roomOfBusy().map(({ address, room }) => `${address.id} ${room}`);
+    return { perAddress: this.#perAddress, room: room.join(' ') };
+  }
+
+  /**
+   * Deliveries of an address were parked because it had no room. Returns whether it can acquire a slot now: then one is to be released. Otherwise the next
+   * attempt that ends releases some, even if none was parked when its end was recorded.
+   */
+  parked(subscriptionId: string): boolean {
     const address = this.#addresses.memo(subscriptionId);
-    const { free, waitsFor } = this.#limits.capacityOf(address);
-    return free <= 0 && waitsFor === 'own' && this.#limits.countsAsFast(address, this.#all);
+    const refusal = this.#refusalOf(address);
+    if (!refusal) return true;
+    if (address.inFlight.size === 0) this.#addWaiting(address, refusal.group);
+    else address.mayHaveParked = true;
+    return false;
+  }
+
+  /** Whether the address of an attempt that is over may keep its slot for a parked delivery: the slot is not needed by others. */
+  mayKeep({ address }: Slot): boolean {
+    if (this.#shortWaits.size > 0 || !this.#limits.isWithinShare(address)) return false;
+    return [this.#all, ...hostAndIpOf(address)].every(({ waiting }) => waiting.size === 0);
   }
 
   /** Counts the attempt for the host of its address. Returns false if the host has no free slot: then the attempt must not be made. */
@@ -116,20 +143,24 @@ export class Slots {
   }
 
   /**
-   * Ends the attempt: it failed, or it did not, or (undefined) it was not made. `parked`: how many deliveries of its address are parked.
-   * Returns the addresses whose parked deliveries may acquire slots now.
+   * Ends the attempt: it failed, or it did not, or (undefined) it was not made. `parked`: how many deliveries of its address are parked. `nextJobId`: the job
+   * of another one that was parked; its address keeps the slot for it, and `acquireSoon` returns it. Returns the addresses whose parked deliveries may acquire
+   * slots now.
    */
-  release(slot: Slot, failed: boolean | undefined, parked: number): Capacity[] {
+  release(slot: Slot, failed: boolean | undefined, parked: number, nextJobId?: string): Capacity[] {
     const { address } = slot;
     if (!address.inFlight.delete(slot)) return [];
     if (address.inFlight.size === 0) this.#busy.delete(address);
     const groups = [...slot.groups, ...(slot.answered?.groups ?? [])];
     for (const group of slot.groups) leave(slot, group);
     if (failed !== undefined) this.#learn(slot, failed, groups);
+    if (nextJobId !== undefined && !this.#refusalOf(address)) this.#kept.set(nextJobId, this.#acquire(address));
     this.#endShortWaits();
     const woken = new Set(groups.flatMap((group) => this.#wakeWaiting(group)));
     const capacities = [...woken].map((subscriptionId) => ({ subscriptionId, deliveries: 1 }));
-    const own = parked > 0 ? this.#ownCapacity(address, parked, woken.size > 0) : 0;
+    const own =
+      parked > 0 || address.mayHaveParked ? this.#ownCapacity(address, Math.max(1, parked), woken.size > 0) : 0;
+    address.mayHaveParked = false;
     return own > 0 ? [...capacities, { subscriptionId: address.id, deliveries: own }] : capacities;
   }
 
@@ -255,7 +286,16 @@ function hostAndIpOf({ host, ip }: Address): Group[] {
 }
 
 function newAddress(id: string): Address {
-  return { id, inFlight: new Set(), meanMs: undefined, failing: 0, refusedAtMs: 0, host: undefined, ip: undefined };
+  return {
+    id,
+    inFlight: new Set(),
+    meanMs: undefined,
+    failing: 0,
+    refusedAtMs: 0,
+    mayHaveParked: false,
+    host: undefined,
+    ip: undefined,
+  };
 }
 
 function newGroup(): Group {

@@ -96,7 +96,7 @@ describe('several jobs taken at once', () => {
   it('are in their order, and the last result says when the next is due if none is left', async () => {
     await add('z1', 'z2', 'z3');
     await producer.add(0, [{ ...testJob('later'), delayMs: 60_000 }]);
-    const lock = { nextToken: 'a', lockMs: 30_000, nowMs: Date.now(), knownEvent: undefined };
+    const lock = { nextToken: 'a', lockMs: 30_000, nowMs: Date.now() };
     expect(await takeJobs(store, 0, { ...lock, limit: 2 })).toEqual([{ job: { id: 'z1' } }, { job: { id: 'z2' } }]);
     expect(await redis.zrange(key('marker'), 0, '-1', 'WITHSCORES')).toContain('0');
     expect(await takeJobs(store, 0, { ...lock, limit: 2 })).toEqual([
@@ -116,7 +116,7 @@ describe('several jobs taken at once', () => {
       ...optionsOf(100),
       timings: { burstMs: 60_000 },
       async take(partition, lock) {
-        const found = await takeJobs(store, partition, { ...lock, knownEvent: undefined });
+        const found = await takeJobs(store, partition, lock);
         if (partition !== 0) return found;
         takings += 1;
         if (takings === 2) await secondTaking.promise;
@@ -124,7 +124,7 @@ describe('several jobs taken at once', () => {
       },
       finish: (partition, lock) => {
         order.push(`ends ${lock.jobId}`);
-        return finishJob(store, partition, { ...lock, knownEvent: undefined });
+        return finishJob(store, partition, lock);
       },
       async handle({ id }) {
         order.push(`starts ${id}`);
@@ -148,11 +148,11 @@ describe('several jobs taken at once', () => {
       async take(partition, lock) {
         if (partition === 0) takings += 1;
         if (partition === 0 && takings === 2) await hangs.promise;
-        return await takeJobs(store, partition, { ...lock, knownEvent: undefined });
+        return await takeJobs(store, partition, lock);
       },
       finish: (partition, lock) => {
         ended.push(lock.jobId);
-        return finishJob(store, partition, { ...lock, knownEvent: undefined });
+        return finishJob(store, partition, lock);
       },
       handle: async () => ({ kind: 'done' }),
     });
@@ -345,7 +345,7 @@ describe('BullMQ', () => {
 
   it('finds the jobs of a consumer that died, and a consumer finds those of a dead worker of BullMQ', async () => {
     await add('y1');
-    await takeOne({ nextToken: 'dead', lockMs: 1, nowMs: Date.now(), knownEvent: undefined });
+    await takeOne({ nextToken: 'dead', lockMs: 1, nowMs: Date.now() });
     await consumer.stop(5_000);
     consumer = newConsumer(1, { timings: { stalledCheckMs: 20 } });
     await consumer.start();
@@ -358,7 +358,7 @@ describe('BullMQ', () => {
     const [queue] = producer.queues;
     await queue!.pause();
     await add('z1');
-    const lock = { nextToken: 'token', lockMs: 1_000, nowMs: Date.now(), knownEvent: undefined };
+    const lock = { nextToken: 'token', lockMs: 1_000, nowMs: Date.now() };
     expect(await takeOne(lock)).toEqual({ dueAtMs: undefined });
     await queue!.resume();
     await queue!.setGlobalConcurrency(1);
@@ -371,7 +371,7 @@ describe('BullMQ', () => {
   });
 
   it('refuses to end a job without its lock, with the codes of BullMQ', async () => {
-    const lock = { nextToken: undefined, lockMs: 60_000, nowMs: Date.now(), knownEvent: undefined };
+    const lock = { nextToken: undefined, lockMs: 60_000, nowMs: Date.now() };
     const end = async (token: string) => (await finishJob(store, 0, { ...lock, jobId: 'w1', token })).code;
     expect(await end('mine')).toBe(ErrorCode.JobNotExist);
     await add('w1');
@@ -396,7 +396,7 @@ describe('BullMQ', () => {
   it('returns when the next delayed job is due, and hands it out then', async () => {
     const dueAtMs = Date.now() + 3_600_000;
     await producer.add(0, [{ ...testJob('later'), delayMs: 3_600_000 }]);
-    const lock = { nextToken: 'token', lockMs: 1_000, nowMs: Date.now(), knownEvent: undefined };
+    const lock = { nextToken: 'token', lockMs: 1_000, nowMs: Date.now() };
     const found = await takeOne(lock);
     expect('dueAtMs' in found && Math.abs((found.dueAtMs ?? 0) - dueAtMs)).toBeLessThan(60_000);
     expect(await takeOne({ ...lock, nowMs: dueAtMs + 60_000 })).toEqual({ job: { id: 'later' } });

@@ -1,25 +1,28 @@
 /** The consumer of deliveries' jobs: the loop of packages/queue with the scripts of packages/store, which end a job and take the next in one step. */
-import type { DeliveryJob, EventRef } from '@posthorn/core';
+import type { DeliveryJob } from '@posthorn/core';
 import {
   type Claim,
   type Consumer,
   type ConsumerOptions,
   createConsumer,
-  type EndJob,
+  type Ended,
   type JobOutcome,
 } from '@posthorn/queue';
 import {
   deliveryOfJob,
+  type EndedJob,
   type FoundJob,
   finishJob,
   lookForJobs,
   partitionsWithWorkers,
   type Store,
   takeJobs,
+  type WorkerView,
   watchWorkers,
 } from '@posthorn/store';
 
-export type EndDeliveryJob = EndJob<FoundJob>;
+/** Ends a job by a script that also takes the next one. May be repeated after an error. */
+export type EndDeliveryJob = <E extends Ended<FoundJob>>(move: (lock: EndedJob) => Promise<E>) => Promise<E>;
 
 export interface DeliveryConsumerOptions
   extends Pick<
@@ -27,8 +30,7 @@ export interface DeliveryConsumerOptions
     'redis' | 'partitionPrefixes' | 'concurrency' | 'giveUp' | 'onError' | 'onTakenOver' | 'timings'
   > {
   store: Store;
-  /** The event that this process has in memory, so that taking a job need not read it again. */
-  knownEvent?: () => EventRef | undefined;
+  worker: WorkerView;
   /**
    * Handles the job of a delivery. `found`: what was read when it was taken. `end` ends the job by a script that records a success too. No attempt may
    * start unless `claim` is sure.
@@ -37,11 +39,11 @@ export interface DeliveryConsumerOptions
 }
 
 /** The scripts of packages/store by which a consumer takes jobs, ends them, and watches other workers. */
-export function jobScripts(store: Store, knownEvent?: () => EventRef | undefined) {
+export function jobScripts(store: Store, worker?: WorkerView) {
   return {
     look: (partitions) => lookForJobs(store, partitions),
-    take: (partition, lock) => takeJobs(store, partition, { ...lock, knownEvent: knownEvent?.() }),
-    finish: (partition, lock) => finishJob(store, partition, { ...lock, knownEvent: knownEvent?.() }),
+    take: (partition, lock) => takeJobs(store, partition, { ...lock, worker }),
+    finish: (partition, lock) => finishJob(store, partition, { ...lock, worker }),
     watch: (partition, watch) => watchWorkers(store, partition, watch),
     findWatched: () => partitionsWithWorkers(store),
   } satisfies Partial<ConsumerOptions<FoundJob>>;
@@ -49,13 +51,15 @@ export function jobScripts(store: Store, knownEvent?: () => EventRef | undefined
 
 /** Takes jobs and has their deliveries handled. A job whose delivery is gone ends at once. */
 export function createDeliveryConsumer(options: DeliveryConsumerOptions): Consumer {
-  const { store, knownEvent, handle, ...common } = options;
+  const { store, worker, handle, ...common } = options;
   return createConsumer<FoundJob>({
     ...common,
-    ...jobScripts(store, knownEvent),
+    ...jobScripts(store, worker),
     async handle(found, end, claim) {
       const job = deliveryOfJob(found);
-      return job ? await handle(job, found, end, claim) : { kind: 'done' };
+      return job
+        ? await handle(job, found, (move) => end((lock) => move({ ...lock, worker })), claim)
+        : { kind: 'done' };
     },
   });
 }

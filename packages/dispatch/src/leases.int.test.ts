@@ -32,7 +32,7 @@ const waiting = () => redis.lrange(key('wait'), 0, -1);
 
 /** Takes jobs as a worker does, without a consumer: it renews nothing by itself. */
 async function takeAs(owner: string, limit: number): Promise<void> {
-  const lock = { nextToken: `${owner}:0`, lockMs: 30_000, nowMs: Date.now(), knownEvent: undefined };
+  const lock = { nextToken: `${owner}:0`, lockMs: 30_000, nowMs: Date.now() };
   await takeJobs(store, 0, { ...lock, limit });
 }
 const renewAs = async (owner: string) =>

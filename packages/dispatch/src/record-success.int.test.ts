@@ -1,15 +1,13 @@
 /** A success, the end of its job and the taking of the next one, in one step. */
-import { afterEach, beforeEach, expect, it } from '@jest/globals';
-import { type DeliveryJob, type EventRef, eventRef, partitionOf } from '@posthorn/core';
-import { createProducer, FIRST_JOB_LUA, type Producer } from '@posthorn/queue';
+import { expect, it } from '@jest/globals';
+import { eventRef, partitionOf } from '@posthorn/core';
+import { FIRST_JOB_LUA } from '@posthorn/queue';
 import {
   changeSubscription,
   decodeEvent,
   deliveryOfJob,
   laneLength,
-  type NextJob,
   openStore,
-  recordSuccess,
   type Store,
   storeEvent,
   takeJobs,
@@ -17,58 +15,7 @@ import {
 import { testRedisUrl } from '@posthorn/testing';
 import { begin, deliver, event, loadOne, store, subscribe, time } from '../../store/src/test-deliveries.ts';
 import { RETENTION } from '../../store/src/test-store.ts';
-
-let producer: Producer;
-let partition: number;
-let subscriptionId: string;
-
-beforeEach(async () => {
-  const onError = (error: Error) => {
-    throw error;
-  };
-  const partitionPrefixes = [0, 1, 2, 3].map((number) => `${store.prefix}:{${number}}`);
-  producer = createProducer({ redis: store.redis, partitionPrefixes, onError });
-  await producer.ready();
-  subscriptionId = (await subscribe()).id;
-  partition = partitionOf(subscriptionId, store.partitions);
-});
-afterEach(() => producer.close());
-
-const lock = (nextToken: string | undefined) => ({
-  nextToken,
-  lockMs: 60_000,
-  nowMs: time.nowMs,
-  knownEvent: undefined,
-});
-
-/** Makes a delivery with its job. */
-async function make(sent = event()): Promise<string> {
-  const [created] = await deliver([subscriptionId], sent);
-  const { deliveryId } = created!;
-  await producer.add(partition, [{ deliveryId, generation: 0, subscriptionId, event: eventRef(sent) }]);
-  return deliveryId;
-}
-
-async function takeOne(token: string, knownEvent?: EventRef): Promise<NextJob> {
-  const [taken] = await takeJobs(store, partition, { ...lock(token), nextToken: token, knownEvent, limit: 1 });
-  return taken!;
-}
-
-async function take(token: string): Promise<DeliveryJob> {
-  const taken = await takeOne(token);
-  if (!('job' in taken)) throw new Error('no job');
-  return deliveryOfJob(taken.job)!;
-}
-
-/** Takes all waiting jobs of all addresses in these partitions. */
-async function takeAll(partitions: Iterable<number>, limit: number): Promise<DeliveryJob[]> {
-  const all: DeliveryJob[] = [];
-  for (const each of partitions) {
-    const taken = await takeJobs(store, each, { ...lock('token'), nextToken: 'token', limit });
-    for (const one of taken) if ('job' in one) all.push(deliveryOfJob(one.job)!);
-  }
-  return all;
-}
+import { lock, make, partition, producer, subscriptionId, succeed, take, takeAll, takeOne } from './test-jobs.ts';
 
 /** The store, and the names of the scripts that it is told to run. */
 function observedStore(): { observed: Store; scripts: string[] } {
@@ -80,13 +27,6 @@ function observedStore(): { observed: Store; scripts: string[] } {
     },
   });
   return { observed: { ...store, redis }, scripts };
-}
-
-async function succeed(job: DeliveryJob, token: string, nextToken?: string, number = 1, by = store) {
-  const delivery = { id: job.deliveryId, event: job.event, createdAtMs: time.nowMs };
-  const attempt = { number, startedAtMs: time.nowMs, durationMs: 5, statusCode: 200, error: null };
-  const ended = { ...lock(nextToken), jobId: job.deliveryId, token };
-  return await recordSuccess(by, delivery, attempt, { maxAttempts: 6 }, undefined, ended);
 }
 
 it('records the attempt, removes the job and returns the next one with all that its attempt needs', async () => {
@@ -170,7 +110,7 @@ it('records what succeeds in one turn of the event loop with one script for sixt
   const jobs = await takeAll(partitions, 100);
   expect(jobs).toHaveLength(24);
   const { observed, scripts } = observedStore();
-  const ended = await Promise.all(jobs.map((job) => succeed(job, 'token', undefined, 1, observed)));
+  const ended = await Promise.all(jobs.map((job) => succeed(job, 'token', undefined, {}, { by: observed })));
   expect(scripts).toEqual(['script_recordSuccesses', 'script_recordSuccesses']);
   expect(ended).toEqual(Array(24).fill({ kind: 'recorded', paused: false, parked: 0, code: 0, next: undefined }));
   for (const { deliveryId } of jobs) expect(await loadOne(deliveryId)).toMatchObject({ status: 'succeeded' });

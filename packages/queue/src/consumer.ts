@@ -24,19 +24,24 @@ interface NextLock {
 export interface LockedJob extends NextLock {
   jobId: string;
   token: string;
+  /** For a job that is not in the queue: there is room for it beside those that are. */
+  laneToken: string | undefined;
 }
 
-/** A job that was taken, with what was read in the same step; or when the next one is due (undefined: when one is added). */
-export type Taken<J> = { job: J } | { dueAtMs: number | undefined };
+/**
+ * A job that was taken, with what was read in the same step (`wasParked`: it was not in the queue); or when the next one is due (undefined: when one is
+ * added).
+ */
+export type Taken<J> = { job: J; wasParked?: boolean } | { dueAtMs: number | undefined };
 
-/** `code`: 0, or BullMQ's error code where the job could not be ended. `next` is undefined if none was to be taken. */
-interface Ended<J> {
+/** `code`: 0, or BullMQ's error code where the job could not be ended. `next` is undefined if none was taken. */
+export interface Ended<J> {
   code: number;
   next: Taken<J> | undefined;
 }
 
 /** Ends a job by a script of the caller, which also takes the next one. May be repeated after an error. */
-export type EndJob<J> = <E extends Ended<J>>(move: (lock: LockedJob) => Promise<E>) => Promise<E>;
+type EndJob<J> = <E extends Ended<J>>(move: (lock: LockedJob) => Promise<E>) => Promise<E>;
 
 export interface ConsumerOptions<J extends { id: string }>
   extends Pick<LeasesOptions, 'watch' | 'findWatched' | 'onTakenOver' | 'clocks'> {
@@ -47,7 +52,7 @@ export interface ConsumerOptions<J extends { id: string }>
   concurrency: number;
   /** Resolves to when the next job of each of these partitions is due (0: one waits; undefined: there is none). Takes nothing. */
   look: (partitions: readonly number[]) => Promise<(number | undefined)[]>;
-  /** Takes at most `limit` jobs. If fewer wait, the last one in the result says when the next is due. */
+  /** Takes at most `limit` jobs. If fewer wait, the last one in the result says when the next is due; otherwise jobs may be left. */
   take: (partition: number, lock: NextLock & { nextToken: string; limit: number }) => Promise<Taken<J>[]>;
   /** Ends a job that is over and takes the next one. */
   finish: (partition: number, lock: LockedJob) => Promise<Ended<J>>;
@@ -176,7 +181,7 @@ export function createConsumer<J extends { id: string }>(options: ConsumerOption
       partitions.foundEmpty(partition, taken.dueAtMs);
       return;
     }
-    partition.state = 'busy';
+    if (!taken.wasParked) partition.state = 'busy';
     partition.active += 1;
     locks.add(partition.index, taken.job.id, token);
     void run(partition, taken.job, token, leases.claim(partition.index, token));
@@ -187,12 +192,20 @@ export function createConsumer<J extends { id: string }>(options: ConsumerOption
     let nextToken: string | undefined;
     const end: EndJob<J> = async (move) => {
       await burst.over();
-      const mayTakeNext =
-        state === 'running' && !isPaused && leases.isSure(partition.index) && partitions.mayTakeNext(partition);
-      const lockOfNext = mayTakeNext ? leases.newToken(partition.index) : undefined;
-      const lock = { jobId: job.id, token, nextToken: lockOfNext, lockMs: timings.lockMs, nowMs: Date.now() };
+      const mayTake = state === 'running' && !isPaused && leases.isSure(partition.index);
+      const laneToken = mayTake && partitions.hasRoom() ? leases.newToken(partition.index) : undefined;
+      const queueToken =
+        mayTake && partitions.mayTakeNext(partition) ? (laneToken ?? leases.newToken(partition.index)) : undefined;
+      const lock = {
+        jobId: job.id,
+        token,
+        nextToken: queueToken,
+        laneToken,
+        lockMs: timings.lockMs,
+        nowMs: Date.now(),
+      };
       const result = await move(lock);
-      [ended, nextToken] = [result, lockOfNext];
+      [ended, nextToken] = [result, laneToken ?? queueToken];
       locks.remove(job.id, token);
       if (result.code !== 0) onError(errorOfCode(result.code, job.id));
       return result;
@@ -201,7 +214,6 @@ export function createConsumer<J extends { id: string }>(options: ConsumerOption
       onError(error);
       return { kind: 'retry', delayMs: AFTER_ERROR_MS, reason: 'internal error' };
     });
-    if (outcome.kind === 'done' && outcome.isCrowded) partitions.foundCrowded(partition);
     if (!ended) {
       const settle = () =>
         outcome.kind === 'done'

@@ -6,11 +6,8 @@ import { QUEUE_NAME, RETRY_PRIORITY } from './job.ts';
 
 /** The outcome of a job. */
 export type JobOutcome =
-  /**
-   * The delivery no longer needs the job: it is removed. `isCrowded`: because the attempts to its address take all its slots and end soon, so
-   * further jobs of the partition are better taken a little later.
-   */
-  | { kind: 'done'; isCrowded?: boolean }
+  /** The delivery no longer needs the job: it is removed. */
+  | { kind: 'done' }
   /** The delivery failed for good: the job is kept among the failed ones for operators to see. */
   | { kind: 'failed'; reason: string }
   /** The attempt failed: the next one is due after exactly this delay. */

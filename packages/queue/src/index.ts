@@ -5,7 +5,7 @@ export {
   type ConsumerOptions,
   type ConsumerTimings,
   createConsumer,
-  type EndJob,
+  type Ended,
   type LockedJob,
 } from './consumer.ts';
 export { isJobGone, type JobOutcome } from './endings.ts';

@@ -13,7 +13,7 @@ import {
   TEST_EVENT_TYPE,
   type Verdict,
 } from '@posthorn/core';
-import { ADDRESS_FIELDS, DELETED, DELIVERY_FIELDS } from './constants.ts';
+import { ADDRESS_FIELDS, DELETED, DELIVERY_FIELDS, MISSED_AFTER_MS } from './constants.ts';
 import { encodeAttempt, keptWhileUnfinishedMs } from './delivery-record.ts';
 import { decodeKind, keepEvent } from './events.ts';
 import type { EndedJob } from './jobs.ts';
@@ -25,10 +25,6 @@ import { type EndedSuccess, recordTogether } from './successes.ts';
 
 /** The life of a delivery that succeeds this soon is counted from its creation. */
 const PROMPT_MS = 60_000;
-/** A retry that has been due for this long is overdue: it is released at a fixed rate for its address. */
-const OVERDUE_AFTER_MS = 60_000;
-/** While others of its address are overdue, a retry is so after this. */
-const MISSED_AFTER_MS = 1_000;
 
 type AttemptJob = Pick<DeliveryJob, 'deliveryId' | 'generation' | 'subscriptionId'>;
 
@@ -173,8 +169,8 @@ export async function recordAttempt(
 const SUCCEEDED: Verdict = { kind: 'succeeded' };
 
 /**
- * Records an attempt that succeeded like `recordAttempt`, ends its job, and takes the next one of its partition if `lock.nextToken` is given, in one
- * step: one script for all successes of one turn of the event loop. `code`: 0, or BullMQ's error code where the job could not be ended.
+ * Records an attempt that succeeded like `recordAttempt`, ends its job, and takes the next one if there is a token for it, in one step: one script for all
+ * successes of one turn of the event loop. `code`: 0, or BullMQ's error code where the job could not be ended.
  */
 export async function recordSuccess(
   store: Store,
@@ -247,8 +243,6 @@ export async function parkDelivery(
     generation,
     subscriptionId,
     nowMs,
-    overdueAfterMs: OVERDUE_AFTER_MS,
-    missedAfterMs: MISSED_AFTER_MS,
     dueBeforeMs,
     onlyOverdue,
   };

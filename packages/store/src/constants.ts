@@ -51,6 +51,12 @@ const MAX_TRIAL_WAIT_MS = 60_000;
 const HOLD_CHUNK = 500;
 /** Where an address has this many parked deliveries, a new one is parked at once. */
 const PARK_NEW_FROM = 100;
+/** Deliveries that one script parks in place of taking their jobs: about a millisecond of Redis. */
+const MAX_PARKED_AT_ONCE = 64;
+/** A retry that has been due for this long is overdue: it is released at a fixed rate for its address. */
+const OVERDUE_AFTER_MS = 60_000;
+/** While others of its address are overdue, a retry is so after this. */
+export const MISSED_AFTER_MS = 1_000;
 /** Retries that one script moves into the queue when they are due, as many as BullMQ's own. */
 const MAX_PROMOTED = 1_000;
 /** A longer event is read by the worker, which caches it: a script that returned it would hold up Redis once for each of its deliveries. */
@@ -169,6 +175,9 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   MAX_TRIAL_WAIT_MS: String(MAX_TRIAL_WAIT_MS),
   HOLD_CHUNK: String(HOLD_CHUNK),
   PARK_NEW_FROM: String(PARK_NEW_FROM),
+  MAX_PARKED_AT_ONCE: String(MAX_PARKED_AT_ONCE),
+  OVERDUE_AFTER_MS: String(OVERDUE_AFTER_MS),
+  MISSED_AFTER_MS: String(MISSED_AFTER_MS),
   MAX_PROMOTED: String(MAX_PROMOTED),
   MAX_EVENT_AT_ONCE: String(MAX_EVENT_AT_ONCE),
   FIRST_FORMAT: String(FIRST_FORMAT),

@@ -10,25 +10,62 @@ export interface NextLock {
   nextToken: string | undefined;
   lockMs: number;
   nowMs: number;
-  /** The event that the worker has in memory. */
-  knownEvent: EventRef | undefined;
+  /** Without one, any number of jobs may be taken, and nothing is parked. */
+  worker?: WorkerView | undefined;
 }
+
+/** What a script that takes jobs has to know of the worker. */
+export interface WorkerView {
+  /** The event that the worker has in memory. */
+  knownEvent(): EventRef | undefined;
+  /** How many attempts it may have in flight to each address. A delivery of an address without room is parked where its job would be taken. */
+  room(): Room;
+  /** Called for the addresses of which deliveries were parked. */
+  parked(subscriptionIds: readonly string[]): void;
+}
+
+export interface Room {
+  /** Attempts to an address that `room` does not name. */
+  perAddress: number;
+  /** How many more attempts to each of the others: `<subscription> <attempts>`, separated by spaces. */
+  room: string;
+  /** Attempts that were due before this are overdue, in milliseconds since 1970. */
+  dueBeforeMs: number;
+}
+
+const NO_LIMIT: Room = { perAddress: Number.MAX_SAFE_INTEGER, room: '', dueBeforeMs: 0 };
 
 /** A job that ends, with the token of its lock. */
 export interface EndedJob extends NextLock {
   jobId: string;
   token: string;
+  /** Identifies the lock of a parked delivery of the same address, which is taken before any job; undefined: none is. Only with a success. */
+  laneToken?: string | undefined;
 }
 
-/** Takes and locks the next jobs of a partition, at most `limit`. If fewer wait, the last one in the result says when the next is due. */
+/** What the scripts that take jobs are sent of the worker. */
+export function ofWorker({ spansPartitions }: Store, { worker }: NextLock) {
+  return { spansPartitions, knownEvent: worker?.knownEvent(), ...(worker?.room() ?? NO_LIMIT) };
+}
+
+/** Tells the worker of which addresses a script has parked deliveries. */
+export function tellParked({ worker }: NextLock, parkedAddresses: readonly string[]): void {
+  if (parkedAddresses.length > 0) worker?.parked(parkedAddresses);
+}
+
+/**
+ * Takes and locks the next jobs of a partition, at most `limit`. If fewer wait, the last one in the result says when the next is due; if the result is short
+ * and does not say it, jobs may be left.
+ */
 export async function takeJobs(
   store: Store,
   partition: number,
   lock: NextLock & { nextToken: string; limit: number },
 ): Promise<NextJob[]> {
-  const { spansPartitions } = store;
-  const values = { ...lock, token: lock.nextToken, spansPartitions };
-  return await runScript(store, 'takeJobs', partitionPrefix(store, partition), values);
+  const values = { ...lock, token: lock.nextToken, ...ofWorker(store, lock) };
+  const { taken, parkedAddresses } = await runScript(store, 'takeJobs', partitionPrefix(store, partition), values);
+  tellParked(lock, parkedAddresses);
+  return taken;
 }
 
 /** When the next job of each of these partitions is due, in milliseconds since 1970 (0: one waits); undefined where there is none. Takes nothing. */
@@ -43,11 +80,15 @@ export async function lookForJobs(store: Store, partitions: readonly number[]): 
  * Ends the job of a delivery that needs it no longer, and takes the next one of its partition, in one step. `code`: 0, or BullMQ's error code
  * where the job could not be ended.
  */
-export async function finishJob(store: Store, partition: number, lock: EndedJob): Promise<ScriptResult<'finishJob'>> {
-  return await runScript(store, 'finishJob', partitionPrefix(store, partition), {
-    ...lock,
-    spansPartitions: store.spansPartitions,
-  });
+export async function finishJob(
+  store: Store,
+  partition: number,
+  lock: EndedJob,
+): Promise<Omit<ScriptResult<'finishJob'>, 'parkedAddresses'>> {
+  const values = { ...lock, ...ofWorker(store, lock) };
+  const { parkedAddresses, ...ended } = await runScript(store, 'finishJob', partitionPrefix(store, partition), values);
+  tellParked(lock, parkedAddresses);
+  return ended;
 }
 
 /**

@@ -126,7 +126,7 @@ describe('an event with one delivery', () => {
     const sent = eventBeside(id);
     const deliveryId = await sendOne(sent, id);
     await store.redis.lpush(queueKey(prefixOfSubscription(store, id), 'wait'), deliveryId);
-    const lock = { nextToken: 'a', lockMs: 60_000, nowMs: time.nowMs, knownEvent: undefined, limit: 1 };
+    const lock = { nextToken: 'a', lockMs: 60_000, nowMs: time.nowMs, limit: 1 };
     const [taken] = await takeJobs(store, partitionOf(id, store.partitions), lock);
     if (!taken || !('job' in taken)) throw new Error('no job');
     expect(deliveryOfJob(taken.job)).toEqual({ deliveryId, generation: 0, subscriptionId: id, event: refOf(sent) });

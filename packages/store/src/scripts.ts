@@ -66,8 +66,8 @@ function hashOf(reply: unknown): Record<string, string> {
   return Object.fromEntries(records(reply, 2));
 }
 
-/** The job that was taken, or when the next one is due (undefined: when one is added). */
-export type NextJob = { job: FoundJob } | { dueAtMs: number | undefined };
+/** The job that was taken (`wasParked`: not from the queue), or when the next one is due (undefined: when one is added). */
+export type NextJob = { job: FoundJob; wasParked?: boolean } | { dueAtMs: number | undefined };
 
 function nextJob(reply: unknown): NextJob {
   const [id, delivery, address, event] = list(reply);
@@ -100,6 +100,9 @@ function withEvents<T>(results: T[], nextOf: (result: T) => NextJob | undefined)
 
 /** A job's id begins with that of its delivery. */
 const DELIVERY_ID_LENGTH = 30;
+
+/** What a script that takes jobs is told of the worker: see WorkerView in jobs.ts. */
+const OF_WORKER = 'knownEvent? spansPartitions:flag perAddress:number room? dueBeforeMs:number';
 
 /** Of each subscription in a directory; see lua/lib/listed.lua. */
 const LISTED_FIELDS = 9;
@@ -136,29 +139,30 @@ export const scripts = {
   lookForJobs: script('...partitions(home)', (reply) =>
     list(reply).map((due) => (due === '' ? undefined : Number(due))),
   ),
-  takeJobs: script('token lockMs nowMs:number knownEvent? spansPartitions:flag limit:number', (reply) =>
-    withEvents(list(reply).map(nextJob), (next) => next),
-  ),
-  finishJob: script('jobId token nextToken? lockMs nowMs:number knownEvent? spansPartitions:flag', (reply) => {
-    const [code, next] = list(reply);
-    return { code: Number(code), next: next ? nextJob(next) : undefined };
+  takeJobs: script(`token lockMs nowMs:number limit:number ${OF_WORKER}`, (reply) => {
+    const [taken, parked] = list(reply);
+    return { taken: withEvents(list(taken).map(nextJob), (next) => next), parkedAddresses: list(parked).map(String) };
+  }),
+  finishJob: script(`jobId token nextToken? lockMs nowMs:number ${OF_WORKER}`, (reply) => {
+    const [code, next, parked] = list(reply);
+    return { code: Number(code), next: next ? nextJob(next) : undefined, parkedAddresses: list(parked).map(String) };
   }),
   recordSuccesses: script(
-    'maxAttempts? retentionMs:number lockMs nowMs:number knownEvent? spansPartitions:flag ...successes(home? id number attempt endedAtMs expiresAtMs response? responsesUntilMs? jobId token nextToken?)',
-    (reply) =>
-      withEvents(
-        list(reply).map((ended) => {
-          const [kind, parked, code, next] = list(ended);
-          return {
-            kind: recordedKind(kind),
-            paused: false,
-            parked: Number(parked),
-            code: Number(code),
-            next: next ? nextJob(next) : undefined,
-          };
-        }),
-        ({ next }) => next,
-      ),
+    `maxAttempts? retentionMs:number lockMs nowMs:number ${OF_WORKER} ...successes(home? id number attempt endedAtMs expiresAtMs response? responsesUntilMs? jobId token nextToken? laneToken?)`,
+    (reply) => {
+      const [successes, parkedAddresses] = list(reply);
+      const ended = list(successes).map((one) => {
+        const [kind, parked, code, next, wasParked] = list(one);
+        return {
+          kind: recordedKind(kind),
+          paused: false,
+          parked: Number(parked),
+          code: Number(code),
+          next: next ? { ...nextJob(next), ...(isOne(wasParked) && { wasParked: true }) } : undefined,
+        };
+      });
+      return { ended: withEvents(ended, ({ next }) => next), parkedAddresses: list(parkedAddresses).map(String) };
+    },
   ),
   watchWorkers: script('owner? checkMs:number maxChecks:number limit:number', (reply) => {
     const [state, putBack, isMore] = list(reply);
@@ -168,7 +172,7 @@ export const scripts = {
     records(reply, 2).map(([deliveryId = '', generation]) => ({ deliveryId, generation: Number(generation) })),
   ),
   park: script(
-    'id generation subscriptionId nowMs:number overdueAfterMs:number missedAfterMs:number dueBeforeMs:number onlyOverdue:flag',
+    'id generation subscriptionId nowMs:number dueBeforeMs:number onlyOverdue:flag',
     oneOf(['parked', 'overdue', 'not_overdue', 'superseded']),
   ),
   release: script('lane laneKey indexKey subscriptionId limit:number dueAtMs:number', (reply) =>

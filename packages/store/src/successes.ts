@@ -1,6 +1,6 @@
 /** Records the successes of one turn of the event loop with one script: a call costs a worker and Redis more than what is done in it for one delivery. */
 import { DEFAULT_MAX_ATTEMPTS, StorageUnavailable } from '@posthorn/core';
-import type { EndedJob } from './jobs.ts';
+import { type EndedJob, ofWorker, tellParked } from './jobs.ts';
 import { runScript, type ScriptResult } from './scripts.ts';
 import type { Store } from './store.ts';
 
@@ -23,7 +23,7 @@ export interface Success {
   lock: EndedJob;
 }
 
-export type EndedSuccess = ScriptResult<'recordSuccesses'>[number];
+export type EndedSuccess = ScriptResult<'recordSuccesses'>['ended'][number];
 
 interface Waiting {
   success: Success;
@@ -83,17 +83,19 @@ async function run(store: Store, successes: readonly Success[]): Promise<EndedSu
   const last = successes.at(-1);
   if (!last) return [];
   const { prefix, maxAttempts, lock } = last;
-  return await runScript(store, 'recordSuccesses', prefix, {
+  const { ended, parkedAddresses } = await runScript(store, 'recordSuccesses', prefix, {
     maxAttempts: maxAttempts === DEFAULT_MAX_ATTEMPTS ? undefined : maxAttempts,
     retentionMs: store.retentionMs,
     lockMs: lock.lockMs,
     nowMs: lock.nowMs,
-    knownEvent: lock.knownEvent,
-    spansPartitions: store.spansPartitions,
+    ...ofWorker(store, lock),
     successes: successes.map((success) => ({
       ...success,
       ...success.lock,
+      laneToken: success.lock.laneToken,
       home: success.prefix === prefix ? undefined : success.prefix,
     })),
   });
+  tellParked(lock, parkedAddresses);
+  return ended;
 }

@@ -1,6 +1,8 @@
--- Ends a job whose delivery needs it no longer, and takes the next one if there is a token for it. Returns {what endJob returns, the next job}.
+-- Ends a job whose delivery needs it no longer, and takes the next one if there is a token for it. Returns {what endJob returns, the next job, the addresses
+-- of which deliveries were parked}.
 --@include end-job
 --@include next-job
 
+setRoom(perAddress, room, dueBeforeMs)
 local known = {[knownEvent] = true}
-return {endJob(jobId, token), nextToken ~= '' and nextJob(nextToken, lockMs, nowMs, known, spansPartitions)}
+return {endJob(jobId, token), nextToken ~= '' and nextJob(nextToken, lockMs, nowMs, known, spansPartitions), parkedAddresses}

@@ -1,13 +1,15 @@
 -- Records attempts that succeeded as recordAttempt does, ends their jobs and takes the next one for each that has a token for it: all that Redis has to do
--- for most deliveries, in one step for several. `home` is the prefix of a delivery's partition, empty if it is that of the call. A job that another worker has
--- by now is left to it. Returns for each {'recorded', 'over' or 'repeated', deliveries parked at the address, what endJob returns, the next job}.
+-- for most deliveries, in one step for several. `home` is the prefix of a delivery's partition, empty if it is that of the call. With `laneToken`, a delivery
+-- of the same address that is parked comes before the queue. A job that another worker has by now is left to it. Returns the addresses of which deliveries were
+-- parked, and for each success {'recorded', 'over' or 'repeated', deliveries parked at the address, what endJob returns, the next job, 1 if it was parked}.
 --@include delivery-key
 --@include succeed
 --@include end-job
 --@include next-job
 
+setRoom(perAddress, room, dueBeforeMs)
 local reply, own, known, trials = {}, prefix, {[knownEvent] = true}, {}
-for home, id, number, attempt, endedAtMs, expiresAtMs, response, responsesUntilMs, jobId, token, nextToken in successes do
+for home, id, number, attempt, endedAtMs, expiresAtMs, response, responsesUntilMs, jobId, token, nextToken, laneToken in successes do
   -- Everything below uses the keys of this partition.
   prefix = home ~= '' and home or own
   local found = call('HMGET', deliveryKey(id), 'st', 'n', 's', 'c', 'x', 'b')
@@ -24,9 +26,18 @@ for home, id, number, attempt, endedAtMs, expiresAtMs, response, responsesUntilM
     end
   end
   local code = endJob(jobId, token)
-  reply[#reply + 1] = {kind, parked, code, nextToken ~= '' and nextJob(nextToken, lockMs, nowMs, known, spansPartitions)}
+  local next = laneToken ~= '' and parked > 0 and takeParked(sub, laneToken, lockMs, nowMs, known, spansPartitions)
+  local wasParked = next and 1
+  if next then
+    parked = parked - 1
+  else
+    -- Its slot is for those that are parked, if there are any.
+    if parked == 0 and left[sub] then left[sub] = left[sub] + 1 end
+    next = nextToken ~= '' and nextJob(nextToken, lockMs, nowMs, known, spansPartitions)
+  end
+  reply[#reply + 1] = {kind, parked, code, next, wasParked}
 end
-if #trials == 0 then return reply end
+if #trials == 0 then return {reply, parkedAddresses} end
 
 -- Few attempts are trials: the functions included below would cost the others time.
 --@include end-resume
@@ -34,4 +45,4 @@ for _, trial in ipairs(trials) do
   prefix = trial[1]
   endResume(trial[2], OUTCOME_SUCCEEDED, trial[3], retentionMs)
 end
-return reply
+return {reply, parkedAddresses}

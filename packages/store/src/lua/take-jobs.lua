@@ -1,11 +1,13 @@
--- Takes the next jobs of the queue, at most `limit`. Returns what readNext returns for each; if fewer wait, the last one says when the next is due. An event
--- that several of them have is returned once.
+-- Takes the next jobs of the queue, at most `limit`. Returns what readNext returns for each, and the addresses of which deliveries were parked. If fewer wait,
+-- the last one says when the next is due. An event that several of them have is returned once.
 --@include next-job
 
+setRoom(perAddress, room, dueBeforeMs)
 local taken, known = {}, {[knownEvent] = true}
 for i = 1, limit do
   taken[i] = readNext(token, lockMs, nowMs, known, spansPartitions)
-  if taken[i][1] == '' then return taken end
+  if not taken[i] then break end
+  if taken[i][1] == '' then return {taken, parkedAddresses} end
 end
 wakeNext()
-return taken
+return {taken, parkedAddresses}

@@ -1,5 +1,6 @@
 --@include delivery-key
 --@include next-due-at
+--@include park
 
 -- Puts the jobs of retries that are due into the queue, as BullMQ's promoteDelayedJobs does.
 local function promote(ids)
@@ -32,9 +33,9 @@ local function mayTake(nowMs)
   return not queue.isPaused and not (queue.maxActive and call('LLEN', KEY_QUEUE .. 'active') >= queue.maxActive)
 end
 
--- Takes the next job and locks it, as BullMQ's moveToActive does, without its stream of events and without writing to the job. Returns its id, or
--- false and the time at which the next delayed job is due, if there is one.
-local function takeJob(token, lockMs, nowMs)
+-- Puts the next job into the list of the active ones, as BullMQ's moveToActive does, without its stream of events and without writing to the job. Returns its
+-- id, or false and the time at which the next delayed job is due, if there is one.
+local function popJob(nowMs)
   local active = KEY_QUEUE .. 'active'
   if not mayTake(nowMs) then return false, '' end
   local id = call('RPOPLPUSH', KEY_QUEUE .. 'wait', active)
@@ -43,9 +44,10 @@ local function takeJob(token, lockMs, nowMs)
     if id then call('LPUSH', active, id) else call('DEL', KEY_QUEUE .. 'pc') end
   end
   if not id then return false, nextDueAt() end
-  call('SET', KEY_QUEUE .. id .. ':lock', token, 'PX', lockMs)
   return id
 end
+
+local function lock(id, token, lockMs) call('SET', KEY_QUEUE .. id .. ':lock', token, 'PX', lockMs) end
 
 -- If jobs are left, wakes a worker that waits for the marker.
 local function wakeNext()
@@ -64,33 +66,104 @@ local function readEvent(jobId, event, spansPartitions)
   return text ~= '' and #text <= MAX_EVENT_AT_ONCE and text
 end
 
--- The subscription that a joint record names; its field is the first one of most.
-local function subscriptionIn(all)
-  for i = 1, #all, 2 do
-    if all[i] == 's' then return all[i + 1] end
+-- The fields of a joint record, the subscription among them, by name.
+local function fieldsOf(all)
+  local fields = {}
+  for i = 1, #all, 2 do fields[all[i]] = all[i + 1] end
+  return fields
+end
+
+-- How many more attempts to each address the worker may have in flight: in `left`, or `leftElsewhere`. The addresses of which deliveries were parked here, and
+-- how many more this script may park.
+local left, leftElsewhere, endOfOutageMs = {}, 0, 0
+local parkedAddresses, mayPark = {}, MAX_PARKED_AT_ONCE
+local function setRoom(perAddress, room, dueBeforeMs)
+  leftElsewhere, endOfOutageMs = perAddress, dueBeforeMs
+  for sub, attempts in string.gmatch(room, '(%S+) (%S+)') do left[sub] = tonumber(attempts) end
+end
+
+-- Whether one more attempt to an address may be in flight, which counts from now on.
+local function admit(sub)
+  local attempts = left[sub] or leftElsewhere
+  if attempts <= 0 then return false end
+  left[sub] = attempts - 1
+  return true
+end
+
+-- Parks the delivery of a job that was put into the list of the active ones, and removes the job. Returns false if the delivery has another job or ended.
+local function parkJob(jobId, id, sub, st, newest, created, retryMs, nowMs)
+  local generation = string.match(jobId, '%.(.+)$') or '0'
+  if park(id, generation, sub, st, newest, created, retryMs, nowMs, endOfOutageMs, false) == 'superseded' then return false end
+  call('LREM', KEY_QUEUE .. 'active', 1, jobId)
+  call('DEL', KEY_QUEUE .. jobId)
+  if not parkedAddresses[sub] then
+    parkedAddresses[sub] = true
+    parkedAddresses[#parkedAddresses + 1] = sub
+  end
+  mayPark = mayPark - 1
+  return true
+end
+
+-- What the attempt of a job needs: {id, fields of the delivery, fields of its address, text of its event}. The event is missing if it is in `known`, as it is
+-- from then on, or readEvent does not return it. For a joint record: {id, all of it, fields of its address, JOINT}.
+local function withAddress(id, found, isWhole, address, known, spansPartitions)
+  if isWhole then return {id, found, address, JOINT} end
+  local event = found[4]
+  local text = not known[event] and readEvent(id, event, spansPartitions)
+  if text then known[event] = true end
+  return {id, found, address, text}
+end
+
+-- Takes the next job, and reads what its attempt needs. A delivery whose address has no room is parked in place of being taken. Returns what withAddress
+-- returns, {'', when the next delayed job is due} if no job waits, {id} if its delivery is gone, or nothing if enough were parked and jobs may be left.
+local function readNext(token, lockMs, nowMs, known, spansPartitions)
+  while mayPark > 0 do
+    local id, dueAtMs = popJob(nowMs)
+    if not id then return {'', dueAtMs} end
+    local deliveryId = string.match(id, '^[^.]+')
+    local isWhole = isJoint(deliveryId)
+    local found, sub, isParked
+    if isWhole then
+      found = call('HGETALL', deliveryKey(deliveryId))
+      -- The field of the subscription is the first one of most.
+      sub = found[1] == 's' and found[2] or fieldsOf(found).s
+    else
+      found = call('HMGET', deliveryKey(deliveryId), DELIVERY_FIELDS)
+      sub = found[9]
+    end
+    if sub and not admit(sub) then
+      local all = isWhole and fieldsOf(found) or {st = found[1], g = found[2], x = found[3], c = found[5]}
+      isParked = parkJob(id, deliveryId, sub, all.st, all.g, all.c, all.x, nowMs)
+    end
+    if not isParked then
+      lock(id, token, lockMs)
+      if not sub then return {id} end
+      return withAddress(id, found, isWhole, call('HMGET', KEY_SUBSCRIPTION .. sub, ADDRESS_FIELDS), known, spansPartitions)
+    end
   end
 end
 
--- Takes the next job and reads what its attempt needs: {id, fields of the delivery, fields of its address, text of its event}. The event is missing if
--- it is in `known`, as it is from then on, or readEvent does not return it. For a joint record: {id, all of it, fields of its address, JOINT}. Returns
--- {'', when the next delayed job is due} if no job waits, {id} if its delivery is gone.
-local function readNext(token, lockMs, nowMs, known, spansPartitions)
-  local id, dueAtMs = takeJob(token, lockMs, nowMs)
-  if not id then return {'', dueAtMs} end
-  local deliveryId = string.match(id, '^[^.]+')
-  local key = deliveryKey(deliveryId)
-  if isJoint(deliveryId) then
-    local all = call('HGETALL', key)
-    local sub = subscriptionIn(all)
-    if not sub then return {id} end
-    return {id, all, call('HMGET', KEY_SUBSCRIPTION .. sub, ADDRESS_FIELDS), JOINT}
-  end
-  local found = call('HMGET', key, DELIVERY_FIELDS)
-  local event, sub = found[4], found[9]
-  if not sub then return {id} end
-  local text = not known[event] and readEvent(id, event, spansPartitions)
-  if text then known[event] = true end
-  return {id, found, call('HMGET', KEY_SUBSCRIPTION .. sub, ADDRESS_FIELDS), text}
+-- Takes the oldest parked delivery of an address that is active: it gets a new generation, whose job is active at once. Returns what withAddress returns, or
+-- nothing if there is none that may be sent.
+local function takeParked(sub, token, lockMs, nowMs, known, spansPartitions)
+  local address = call('HMGET', KEY_SUBSCRIPTION .. sub, ADDRESS_FIELDS)
+  if address[1] ~= ACTIVE or not mayTake(nowMs) then return false end
+  local lane = KEY_PARKED .. sub
+  local deliveryId = call('ZRANGE', lane, 0, 0)[1]
+  if not deliveryId then return false end
+  local key, isWhole = deliveryKey(deliveryId), isJoint(deliveryId)
+  local st = call('HGET', key, 'st')
+  -- Any other one is for release.lua.
+  if st ~= PENDING and st ~= WAITING_FOR_RETRY then return false end
+  call('ZREM', lane, deliveryId)
+  if call('EXISTS', lane) == 0 then call('SREM', KEY_RELEASE_PARKED, sub) end
+  local id = deliveryId .. '.' .. call('HINCRBY', key, 'g', 1)
+  local found = isWhole and call('HGETALL', key) or call('HMGET', key, DELIVERY_FIELDS)
+  local event = eventOf(deliveryId, not isWhole and found[4])
+  call('HSET', KEY_QUEUE .. id, 'name', sub, 'timestamp', nowMs, 'data', '{"event_id":"' .. event .. '"}')
+  call('LPUSH', KEY_QUEUE .. 'active', id)
+  lock(id, token, lockMs)
+  return withAddress(id, found, isWhole, address, known, spansPartitions)
 end
 
 -- The same at the end of a job. Whoever adds a job, and whoever takes the marker, sets the marker if jobs are left; so it is only missing where retries
@@ -98,6 +171,10 @@ end
 local function nextJob(token, lockMs, nowMs, known, spansPartitions)
   local job = readNext(token, lockMs, nowMs, known, spansPartitions)
   local queue = queues[prefix]
+  if not job then
+    wakeNext()
+    return false
+  end
   if job[1] ~= '' and (queue.hasDue or queue.maxActive) then wakeNext() end
   return job
 end

@@ -1,0 +1,90 @@
+/** For tests of the scripts that take and end jobs: the store of test-deliveries.ts with a queue, an address in it, and jobs. */
+import { afterEach, beforeEach } from '@jest/globals';
+import { type DeliveryJob, type EventRef, eventRef, partitionOf } from '@posthorn/core';
+import { createProducer, type Producer } from '@posthorn/queue';
+import { deliveryOfJob, type EndedJob, type NextJob, recordSuccess, takeJobs, type WorkerView } from '@posthorn/store';
+import { deliver, event, store, subscribe, time } from '../../store/src/test-deliveries.ts';
+
+/** A queue for each partition of the store, new for each test. */
+export let producer: Producer;
+/** An active address, new for each test, and its partition. */
+export let subscriptionId: string;
+export let partition: number;
+
+beforeEach(async () => {
+  const onError = (error: Error) => {
+    throw error;
+  };
+  const partitionPrefixes = [0, 1, 2, 3].map((number) => `${store.prefix}:{${number}}`);
+  producer = createProducer({ redis: store.redis, partitionPrefixes, onError });
+  await producer.ready();
+  subscriptionId = (await subscribe()).id;
+  partition = partitionOf(subscriptionId, store.partitions);
+});
+afterEach(() => producer.close());
+
+/** How the next job is locked. */
+export const lock = (nextToken: string | undefined) => ({
+  nextToken,
+  lockMs: 60_000,
+  nowMs: time.nowMs,
+});
+
+/** Makes a delivery with its job. */
+export async function make(sent = event(), to = subscriptionId): Promise<string> {
+  const [created] = await deliver([to], sent);
+  const { deliveryId } = created!;
+  await producer.add(partition, [{ deliveryId, generation: 0, subscriptionId: to, event: eventRef(sent) }]);
+  return deliveryId;
+}
+
+const knows = (event: EventRef): WorkerView => ({
+  knownEvent: () => event,
+  room: () => ({ perAddress: 10, room: '', dueBeforeMs: 0 }),
+  parked: () => undefined,
+});
+
+export async function takeOne(token: string, knownEvent?: EventRef): Promise<NextJob> {
+  const [taken] = await takeJobs(store, partition, {
+    ...lock(token),
+    nextToken: token,
+    worker: knownEvent && knows(knownEvent),
+    limit: 1,
+  });
+  return taken!;
+}
+
+export async function take(token: string): Promise<DeliveryJob> {
+  const taken = await takeOne(token);
+  if (!('job' in taken)) throw new Error('no job');
+  return deliveryOfJob(taken.job)!;
+}
+
+/** Takes all waiting jobs of all addresses in these partitions. */
+export async function takeAll(partitions: Iterable<number>, limit: number): Promise<DeliveryJob[]> {
+  const all: DeliveryJob[] = [];
+  for (const each of partitions) {
+    const taken = await takeJobs(store, each, { ...lock('token'), nextToken: 'token', limit });
+    for (const one of taken) if ('job' in one) all.push(deliveryOfJob(one.job)!);
+  }
+  return all;
+}
+
+/** Records that an attempt of a delivery succeeded, which ends its job. `change`: of how it is ended. */
+export async function succeed(
+  job: DeliveryJob,
+  token: string,
+  nextToken?: string,
+  change: Partial<EndedJob> = {},
+  { number = 1, by = store } = {},
+) {
+  const delivery = { id: job.deliveryId, event: job.event, createdAtMs: time.nowMs };
+  const attempt = { number, startedAtMs: time.nowMs, durationMs: 5, statusCode: 200, error: null };
+  const ended = {
+    ...lock(nextToken),
+    jobId: job.generation === 0 ? job.deliveryId : `${job.deliveryId}.${job.generation}`,
+    token,
+    ...change,
+  };
+  return await recordSuccess(by, delivery, attempt, { maxAttempts: 6 }, undefined, ended);
+}
