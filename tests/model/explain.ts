@@ -45,7 +45,9 @@ export function firstJobs(script: string, sent: Args, answer: unknown): Delivery
     deliveries.flatMap(([subscriptionId = '', deliveryId = ''], i) =>
       states[i] === 'pending' ? [{ deliveryId, generation: 0, subscriptionId, event: event as EventRef }] : [],
     );
-  if (script === 'storeEvent') return jobs(args[5], groups(3, args.slice(16)), (answer as unknown[]).slice(1));
+  if (script === 'storeEvents') {
+    return storedEvents(args, answer).flatMap(({ event, deliveries, states }) => jobs(event, deliveries, states));
+  }
   return script === 'createDeliveries' ? jobs(args[0], groups(2, args.slice(6)), answer as unknown[]) : [];
 }
 
@@ -56,6 +58,24 @@ function valuesOf(script: string, [, ...args]: Args): Args {
 
 const groups = (size: number, flat: Args) =>
   Array.from({ length: flat.length / size }, (_, i) => flat.slice(i * size, (i + 1) * size));
+
+const STATES: Readonly<Record<string, string>> = { p: 'pending', h: 'held', a: 'alreadyQueued', n: 'none' };
+
+/** The events that `storeEvents` has stored, with their deliveries: numbers of groups, then the groups. */
+function storedEvents([, , partitions, count, ...rest]: Args, answer: unknown) {
+  const eventsAt = 6 * Number(partitions);
+  const deliveriesAt = eventsAt + 11 * Number(count);
+  const events = groups(11, rest.slice(eventsAt, deliveriesAt));
+  const deliveries = groups(3, rest.slice(deliveriesAt));
+  expect(answer).toHaveLength(events.length);
+  return events.flatMap(([event = '', , nowMs = '', ...more], i) => {
+    const own = deliveries.splice(0, Number(more.at(-1)));
+    const letters = (answer as unknown[])[i];
+    // One that was stored before, or that was matched by topics that have changed, has a list.
+    if (typeof letters !== 'string') return [];
+    return [{ event, nowMs, deliveries: own, states: Array.from(letters, (letter) => STATES[letter]) }];
+  });
+}
 
 /** The first argument of a script is its partition prefix; the others are declared in packages/store's scripts.ts. */
 export function explain(model: Model, script: string, sent: Args, answer: unknown): void {
@@ -81,11 +101,10 @@ export function explain(model: Model, script: string, sent: Args, answer: unknow
     model.replays.set(firstId, [...all, { id, createdAtMs: Number(nowMs) }]);
   };
   switch (script) {
-    case 'storeEvent': {
-      const [taken, ...states] = answer as string[];
-      if (taken === '') make(args[5]!, args[7]!, groups(3, args.slice(16)), states);
+    case 'storeEvents':
+      for (const { event, nowMs, deliveries, states } of storedEvents(args, answer))
+        make(event, nowMs, deliveries, states);
       return;
-    }
     case 'createDeliveries':
       make(args[0]!, args[2]!, groups(2, args.slice(6)), answer as string[]);
       return;

@@ -2,19 +2,19 @@
 import { QUEUE_NAME } from './job.ts';
 
 /**
- * The Lua function `addFirstJob(deliveryId, subscriptionId, event, nowMs, eventPartition)` for a script that has `call` and `prefix` (that of the
+ * The Lua function `addFirstJob(deliveryId, subscriptionId, event, nowMs, eventPartition, isNew)` for a script that has `call` and `prefix` (that of the
  * delivery's partition, which may change between two calls). It does what BullMQ's `add` does for a job without options, but writes no entries into
  * BullMQ's stream of events, which nobody reads, and keeps no copy of the id in `opts`. `eventPartition`, if given, becomes the field `p`: the number of the
  * partition in which the script that takes the job may read its event. The job has no data if `event` is false: since stored format 2 the record of the
- * delivery says it. A job that exists is left unchanged. `first-job.int.test.ts`
- * compares the two, since an update of BullMQ may change what it stores.
+ * delivery says it. A job that exists is left unchanged; with `isNew` its
+ * delivery has just been made, so it has none. `first-job.int.test.ts` compares the two, since an update of BullMQ may change what it stores.
  */
 export const FIRST_JOB_LUA = `
 local marked = {}
-local function addFirstJob(deliveryId, subscriptionId, event, nowMs, eventPartition)
+local function addFirstJob(deliveryId, subscriptionId, event, nowMs, eventPartition, isNew)
   local queue = prefix .. ':${QUEUE_NAME}:'
   local key = queue .. deliveryId
-  if call('EXISTS', key) == 1 then return end
+  if not isNew and call('EXISTS', key) == 1 then return end
   call('HSET', key, 'name', subscriptionId, 'timestamp', nowMs)
   if event then call('HSET', key, 'data', '{"event_id":"' .. event .. '"}') end
   if eventPartition then call('HSET', key, 'p', eventPartition) end

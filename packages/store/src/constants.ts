@@ -101,6 +101,7 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   KEY_ERASURES_OPEN: key(keys.openErasuresKey('')),
   KEY_EVENT: key(keys.eventKey('', '' as EventRef)),
   KEY_EVENT_SUCCEEDED: key(keys.eventSucceededKey('', '' as EventRef)),
+  KEY_FANNING_OUT: key(keys.fanningOutKey('')),
   KEY_FAILED: key(keys.failedKey('', '')),
   KEY_FAILING: key(keys.failingKey('')),
   KEY_HEALTH: key(keys.healthKey('', '')),

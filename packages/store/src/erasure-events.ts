@@ -4,11 +4,11 @@ import { Cluster } from 'ioredis';
 import { keptWhileUnfinishedMs, loadExisting, type StoredDelivery } from './delivery-record.ts';
 import { encodeErased, findEvents, keepEvent, loadExactly, prefixOfEvent, type StoredEvent } from './events.ts';
 import * as keys from './keys.ts';
-import { streamLimits } from './new-deliveries.ts';
 import { replaysOf } from './replays.ts';
 import { runScript } from './scripts.ts';
 import { entriesToRemove, hasOwnTerm } from './search-index.ts';
 import { readPartitions, type Store } from './store.ts';
+import { streamLimits } from './stream-limits.ts';
 
 /** Keys that Redis looks at in one step of a scan, those of other things included: about half a millisecond. */
 const KEYS_AT_ONCE = 1_000;

@@ -15,8 +15,24 @@ export function joinWrites(redis: Redis | Cluster): void {
     const { stream } = redis;
     if (redis.status === 'ready' && stream && stream.writableCorked === 0) {
       stream.cork();
-      setImmediate(() => stream.uncork());
+      const uncork = () => stream.uncork();
+      if (isEndOfTurn) process.nextTick(uncork);
+      else setImmediate(uncork);
     }
     return send.apply(redis, args);
   };
+}
+
+let isEndOfTurn = false;
+
+/** Calls `send` at the end of this turn of the event loop. The commands that it sends are in one write too, which does not wait for another turn. */
+export function atEndOfTurn(send: () => void): void {
+  setImmediate(() => {
+    isEndOfTurn = true;
+    try {
+      send();
+    } finally {
+      isEndOfTurn = false;
+    }
+  });
 }

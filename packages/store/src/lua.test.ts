@@ -38,8 +38,11 @@ describe.each(Object.entries(scripts))('script %s', (name, script) => {
   it('uses each of its arguments', () => {
     const file = `${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}.lua`;
     const words = new Set(sources.get(file)?.match(/\w+/g));
-    const { single, rest } = script;
-    const names = [...single.map(({ name: arg }) => arg), ...(rest ? [rest.name, ...rest.group] : [])];
+    const { single, rests } = script;
+    const names = [
+      ...single.map(({ name: arg }) => arg),
+      ...rests.flatMap(({ name: rest, group }) => [rest, ...group]),
+    ];
     expect(names.filter((arg) => !words.has(arg))).toEqual([]);
   });
 });

@@ -1,6 +1,5 @@
 /** Stores events and makes their deliveries. */
 import { deliveryId, type EventRef, jointRef, partitionOf, type SearchTerm } from '@posthorn/core';
-import { GRACE_MS } from './constants.ts';
 import { keptWhileUnfinishedMs } from './delivery-record.ts';
 import {
   decodeEvent,
@@ -13,14 +12,13 @@ import {
   unscopedRef,
 } from './events.ts';
 import { COMPACT_FORMAT } from './formats.ts';
-import { eventKey, fanningOutKey, partitionPrefix } from './keys.ts';
+import { partitionPrefix } from './keys.ts';
 import type { Match } from './matcher.ts';
 import { type CreatedState, runScript } from './scripts.ts';
 import { searchEntries } from './search-index.ts';
 import type { Store } from './store.ts';
-
-/** Deliveries made by one script: two or three milliseconds of Redis, in which nobody else is served. */
-const CHUNK = 100;
+import { MAX_DELIVERIES, storeTogether } from './store-together.ts';
+import { streamLimits } from './stream-limits.ts';
 
 /** What `storeEvent` may be told. */
 interface StoreOptions {
@@ -63,27 +61,32 @@ export async function storeEvent(
 ): Promise<Stored | 'outdated'> {
   const { ref, event, acceptedAtMs, subscriptionIds } = stored;
   const partition = partitionOf(event.id, store.partitions);
-  const prefix = prefixOfEvent(store, ref);
   const joint = options.withDeliveries ? asJoint(store, stored) : undefined;
   const ownRef = joint?.ref ?? ref;
   const deliveries = options.withDeliveries ? deliveriesWith(store, { ...stored, ref: ownRef }, partition) : [];
   const otherRef = joint ? ref : jointRef(event);
-  const result = await runScript(store, 'storeEvent', prefix, {
-    asJoint: joint !== undefined,
-    eventKey: eventKey(prefix, ownRef),
-    otherKey: options.isNewId || otherRef === undefined ? undefined : eventKey(prefix, otherRef),
-    unscopedKey: options.isNewId ? undefined : eventKey(prefix, unscopedRef(event.id)),
-    text: joint?.text ?? encodeEvent(stored, true),
-    // What matched nobody has no delivery that could fail.
-    expiresAtMs: acceptedAtMs + (subscriptionIds.length === 0 ? store.succeededRetentionMs : store.retentionMs),
-    fanningOutKey: deliveries.length < subscriptionIds.length ? fanningOutKey(prefix) : undefined,
-    event: ownRef,
-    kind: encodeKind(event),
-    nowMs: acceptedAtMs,
-    ...streamLimits(store, acceptedAtMs),
-    ...searchEntries(store, stored, options.searchTerms ?? []),
-    topicsVersion: options.match?.versions[partition],
-    eventPartition: partition,
+  const { slice, searchUntilMs, terms, entry } = searchEntries(store, stored, options.searchTerms ?? []);
+  const result = await storeTogether(store, {
+    place: {
+      prefix: prefixOfEvent(store, ref),
+      partition,
+      topicsVersion: options.match?.versions[partition],
+      slice,
+      searchUntilMs,
+    },
+    event: {
+      event: ownRef,
+      kind: encodeKind(event),
+      nowMs: acceptedAtMs,
+      text: joint?.text ?? encodeEvent(stored, true),
+      // What matched nobody has no delivery that could fail.
+      expiresAtMs: acceptedAtMs + (subscriptionIds.length === 0 ? store.succeededRetentionMs : store.retentionMs),
+      other: options.isNewId ? undefined : otherRef,
+      unscoped: options.isNewId ? undefined : unscopedRef(event.id),
+      isPart: deliveries.length < subscriptionIds.length ? 'part' : undefined,
+      terms,
+      entry,
+    },
     deliveries,
   });
   if (result === 'outdated') return result;
@@ -121,8 +124,8 @@ export async function createDeliveries(store: Store, stored: StoredEvent): Promi
     const created: CreatedDelivery[] = [];
     const elsewhere = store.spansPartitions && partition !== eventPartition ? eventPartition : undefined;
     // One chunk after the other: Redis would run all that it has received from a connection before it serves the next one.
-    for (let start = 0; start < ids.length; start += CHUNK) {
-      const deliveries = ids.slice(start, start + CHUNK).map((id) => deliveryTo(id, ref));
+    for (let start = 0; start < ids.length; start += MAX_DELIVERIES) {
+      const deliveries = ids.slice(start, start + MAX_DELIVERIES).map((id) => deliveryTo(id, ref));
       const states = await runScript(store, 'createDeliveries', prefix, {
         ...values,
         eventPartition: elsewhere,
@@ -143,9 +146,11 @@ function deliveriesWith(store: Store, { ref, subscriptionIds }: StoredEvent, par
   const homes = subscriptionIds.map((id) => partitionOf(id, store.partitions));
   const deliveries = subscriptionIds.map((id, i) => {
     const home = homes[i] === partition ? undefined : partitionPrefix(store, homes[i] ?? partition);
-    return { ...deliveryTo(id, ref), home };
+    return { ...deliveryTo(id, ref), deliveryHome: home };
   });
-  return deliveries.filter(({ home }) => store.spansPartitions || home === undefined).slice(0, CHUNK);
+  return deliveries
+    .filter(({ deliveryHome: home }) => store.spansPartitions || home === undefined)
+    .slice(0, MAX_DELIVERIES);
 }
 
 function deliveryTo(subscriptionId: string, event: EventRef) {
@@ -156,15 +161,6 @@ function withStates(deliveries: Omit<CreatedDelivery, 'state'>[], states: readon
   return states.flatMap((state, i) =>
     deliveries.slice(i, i + 1).map(({ deliveryId, subscriptionId }) => ({ deliveryId, subscriptionId, state })),
   );
-}
-
-/**
- * The oldest entry of a subscription's stream: older deliveries that are still kept are found elsewhere, since most have succeeded and are gone
- * (sources.ts). And how long the stream lives without a new entry: no delivery lasts longer.
- */
-export function streamLimits(store: Store, nowMs: number): { oldestMs: number; lifeMs: number } {
-  const oldestMs = nowMs - store.succeededRetentionMs - GRACE_MS;
-  return { oldestMs: Math.max(0, oldestMs), lifeMs: 2 * store.retentionMs + GRACE_MS };
 }
 
 /** A held delivery may last as long as its event, and the event must still exist when the delivery ends. */

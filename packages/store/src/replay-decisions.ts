@@ -4,10 +4,10 @@ import type { AuditNote } from './audit.ts';
 import { keptWhileUnfinishedMs, loadEntries, type StoredDelivery } from './delivery-record.ts';
 import { keepEvent } from './events.ts';
 import * as keys from './keys.ts';
-import { streamLimits } from './new-deliveries.ts';
 import { loadReplays } from './replays.ts';
 import { runScript } from './scripts.ts';
 import type { Store } from './store.ts';
+import { streamLimits } from './stream-limits.ts';
 
 /** Lets a replay make all its deliveries whatever its canary says. Returns why it cannot otherwise: it is gone, or its status. */
 export async function continueReplay(

@@ -16,11 +16,11 @@ import type { AuditNote } from './audit.ts';
 import { keptWhileUnfinishedMs, loadEntries, loadExisting, type StoredDelivery } from './delivery-record.ts';
 import { keepIfExists } from './events.ts';
 import * as keys from './keys.ts';
-import { streamLimits } from './new-deliveries.ts';
 import { countCovered } from './replay-count.ts';
 import { fieldList, type ReplayRefusal, runScript } from './scripts.ts';
 import { pairs, scanSortedSet } from './sorted-set.ts';
 import type { Store } from './store.ts';
+import { streamLimits } from './stream-limits.ts';
 
 /** Deliveries replayed in one script: a few milliseconds of Redis. */
 const STEP = 100;

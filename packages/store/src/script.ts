@@ -3,7 +3,7 @@
  *
  * In a file of lua/:
  * - Each argument is a local with the name that its declaration gives it.
- * - `for subscriptionId, deliveryId in deliveries do` reads the groups of a rest argument, once.
+ * - `for subscriptionId, deliveryId in deliveries do` reads the groups of a rest argument, once; `deliveries()` reads the next one.
  * - `storedFormat` is the stored format to write (formats.ts), as a number; only files that name it are sent it.
  * - `call` is `redis.call`; `prefix` is the partition's prefix, the one declared key.
  * - A word in capitals is a constant of constants.ts. Its value is written in its place, so it costs nothing at run time.
@@ -24,15 +24,19 @@ type ValueOf<Word> = Word extends `${string}:number`
       : string | number | (Word extends `${string}?` ? undefined : never);
 type Named<S> = { readonly [Word in Exclude<Words<S>, ''> as NameOf<Word> & string]: ValueOf<Word> };
 
+type Groups<S> = S extends `...${infer Name}(${infer Group}) ${infer More}`
+  ? { readonly [Rest in Name]: readonly Named<Group>[] } & Groups<More>
+  : S extends `...${infer Name}(${infer Group})`
+    ? { readonly [Rest in Name]: readonly Named<Group>[] }
+    : never;
+
 /** What a caller passes for a declaration. */
-export type Values<S> = S extends `${infer Single}...${infer Rest}(${infer Group})`
-  ? Named<Single> & { readonly [Name in Rest]: readonly Named<Group>[] }
-  : Named<S>;
+export type Values<S> = S extends `${infer Single}...${infer Rests}` ? Named<Single> & Groups<`...${Rests}`> : Named<S>;
 
 export interface Script<S, T> {
   declaration: S;
   single: { name: string; kind: string }[];
-  rest: { name: string; group: string[] } | undefined;
+  rests: { name: string; group: string[] }[];
   /** Turns what Lua returns into the script's result. */
   decode: (reply: unknown) => T;
 }
@@ -41,20 +45,23 @@ export interface Script<S, T> {
  * Declares a script. `declaration` names its arguments in the order in which they are sent, such as
  * `'id nowMs:number isLast:flag reason? ...deliveries(subscriptionId deliveryId)'`: text (or a number that Lua only passes on), a number that
  * Lua calculates with, true or false, text that is empty where the caller passes undefined, and any number of groups (of text). `entry:audit` is an entry of
- * the audit trail, sent as JSON.
+ * the audit trail, sent as JSON. There may be several rest arguments, separated by a space: the number of groups is sent before the groups for each but the last.
  */
 export function script<S extends string, T>(declaration: S, decode: (reply: unknown) => T): Script<S, T> {
-  const [, single = '', name, group = ''] = /^(.*?)(?:\.\.\.(\w+)\((.+)\))?$/.exec(declaration) ?? [];
+  const [single = '', ...rests] = declaration.split('...');
   const words = single.matchAll(/(\w+)(\S*)/g);
   return {
     declaration,
     single: Array.from(words, ([, name = '', kind = '']) => ({ name, kind })),
-    rest: name === undefined ? undefined : { name, group: group.replaceAll('?', '').split(' ') },
+    rests: rests.map((rest) => {
+      const [name = '', ...group] = rest.match(/\w+/g) ?? [];
+      return { name, group };
+    }),
     decode,
   };
 }
 
-type AnyScript = Pick<Script<string, unknown>, 'single' | 'rest'>;
+type AnyScript = Pick<Script<string, unknown>, 'single' | 'rests'>;
 
 /** The text of a script as Redis gets it. `parts` replace files of lua/lib, by name. */
 export function composeScript(name: string, script: AnyScript, parts: Readonly<Record<string, string>> = {}): string {
@@ -80,7 +87,7 @@ function readLua(path: string, included: Set<string>, parts: Readonly<Record<str
 }
 
 /** Binds the names of the arguments. */
-function preambleOf({ single, rest }: AnyScript, takesFormat: boolean): string {
+function preambleOf({ single, rests }: AnyScript, takesFormat: boolean): string {
   // A local table is faster to read than a global one.
   const lines = ['local call, prefix, argv = redis.call, KEYS[1], ARGV'];
   const first = takesFormat ? 2 : 1;
@@ -91,22 +98,29 @@ function preambleOf({ single, rest }: AnyScript, takesFormat: boolean): string {
       `local ${name} = ${kind === ':number' ? `tonumber(${value})` : kind === ':flag' ? `${value} == '1'` : value}`,
     );
   }
-  if (rest) {
-    const values = rest.group.map((_, i) => `argv[at + ${i + 1 - rest.group.length}]`).join(', ');
-    lines.push(`local at = ${single.length + first - 1}`);
-    lines.push(`local function ${rest.name}() at = at + ${rest.group.length} return ${values} end`);
+  // Where the last group that was read ends. The groups of all follow the numbers of groups.
+  let end = String(single.length + first + rests.length - 2);
+  for (const [i, { name, group }] of rests.entries()) {
+    const at = `${name}At`;
+    const values = group.map((_, j) => `argv[${at} + ${j + 1 - group.length}]`).join(', ');
+    lines.push(`local ${at} = ${end}`);
+    const isLast = i === rests.length - 1;
+    end = `${name}End`;
+    if (!isLast) lines.push(`local ${end} = ${at} + argv[${single.length + first + i}] * ${group.length}`);
+    const stop = isLast ? '' : `if ${at} == ${end} then return nil end `;
+    lines.push(`local function ${name}() ${stop}${at} = ${at} + ${group.length} return ${values} end`);
   }
   return `${lines.join('\n')}\n`;
 }
 
 /** The arguments in the order and form in which they are sent. */
-export function encodeArguments<S>({ single, rest }: Script<S, unknown>, values: Values<S>): (string | number)[] {
+export function encodeArguments<S>({ single, rests }: Script<S, unknown>, values: Values<S>): (string | number)[] {
   const named = values as Record<string, unknown>;
   const encoded = single.map(({ name }) => encode(named[name]));
-  if (rest) {
-    for (const group of named[rest.name] as Record<string, unknown>[]) {
-      for (const name of rest.group) encoded.push(encode(group[name]));
-    }
+  const lists = rests.map(({ name }) => named[name] as Record<string, unknown>[]);
+  for (const list of lists.slice(0, -1)) encoded.push(list.length);
+  for (const [i, { group }] of rests.entries()) {
+    for (const values of lists[i] ?? []) for (const name of group) encoded.push(encode(values[name]));
   }
   return encoded;
 }

@@ -29,6 +29,7 @@ function oneOf<const T extends string>(words: readonly T[]): (reply: unknown) =>
   };
 }
 const createdState = oneOf(CREATED_STATES);
+const stateOfLetter = (letter: string) => createdState(CREATED_STATES.find((state) => state.startsWith(letter)));
 const trialKind = oneOf(['sent', 'waiting', 'over']);
 const triedNow = oneOf(['tried', ...TRY_NOW_REFUSALS]);
 const leaseState = oneOf(['renewed', 'new', 'dead']);
@@ -84,6 +85,19 @@ function nextJob(reply: unknown): NextJob {
   return { job };
 }
 
+/** The event stored before, the states of the deliveries that were made, or that the topics have changed since the event was matched. */
+export type EventReply =
+  | { stored: EventRecord; place: 'own' | 'other' | 'unscoped' }
+  | { states: CreatedState[] }
+  | 'outdated';
+
+function storedEvent(reply: unknown): EventReply {
+  if (typeof reply === 'string') return { states: Array.from(reply, stateOfLetter) };
+  const [stored, place] = list(reply);
+  if (stored === 'outdated') return stored;
+  return { stored: Array.isArray(stored) ? hashOf(stored) : String(stored), place: storedPlace(place ?? 'own') };
+}
+
 /** A script returns an event once: gives it to the other jobs of that event too. */
 function withEvents<T>(results: T[], nextOf: (result: T) => NextJob | undefined): T[] {
   const texts = new Map<unknown, EventRecord>();
@@ -108,14 +122,9 @@ const OF_WORKER = 'knownEvent? spansPartitions:flag perAddress:number room? dueB
 const LISTED_FIELDS = 9;
 
 export const scripts = {
-  storeEvent: script(
-    'eventKey unscopedKey? text expiresAtMs fanningOutKey? event kind nowMs oldestMs lifeMs search searchUntilMs topicsVersion? eventPartition asJoint:flag otherKey? ...deliveries(subscriptionId deliveryId home?)',
-    (reply): { stored: EventRecord; place: 'own' | 'other' | 'unscoped' } | { states: CreatedState[] } | 'outdated' => {
-      const [stored, ...rest] = list(reply);
-      if (stored === '') return { states: rest.map(createdState) };
-      if (stored === 'outdated') return stored;
-      return { stored: Array.isArray(stored) ? hashOf(stored) : String(stored), place: storedPlace(rest[0] ?? 'own') };
-    },
+  storeEvents: script(
+    'oldestMs lifeMs ...partitions(home? partition topicsVersion? slice searchUntilMs eventCount) ...events(event kind nowMs text expiresAtMs other? unscoped? isPart? terms entry deliveryCount) ...deliveries(subscriptionId deliveryId deliveryHome?)',
+    (reply) => list(reply).map(storedEvent),
   ),
   createDeliveries: script(
     'event kind nowMs oldestMs lifeMs eventPartition? ...deliveries(subscriptionId deliveryId)',

@@ -48,20 +48,23 @@ function hashOf({ field, value }: SearchTerm): { bucket: string; mark: string } 
   return { bucket: digest.toString('hex', 0, 1), mark: digest.toString('base64url', 1, 4) };
 }
 
-/** What the script `storeEvent` needs to index an event: pairs of a list and an entry, and when a new list expires. */
+/**
+ * What the script `storeEvents` needs to index an event: how the names of its lists begin, when a new list expires, and for each term two characters of its
+ * list and four that come before the entry.
+ */
 export function searchEntries(store: Store, { event, acceptedAtMs }: StoredEvent, terms: readonly SearchTerm[]) {
   const { nameOf, numberAt, untilMs } = slices(store);
   const number = numberAt(acceptedAtMs);
-  const [slice, entry] = [nameOf(number), encodeEvent(event)];
-  const pairs = terms.map((term) => {
+  let marks = '';
+  for (const term of terms) {
     const { bucket, mark } = hashOf(term);
-    return `${slice}:${bucket} ${mark}${entry}`;
-  });
-  return { search: pairs.join(' '), searchUntilMs: untilMs(number) };
+    marks += bucket + mark;
+  }
+  return { slice: `${nameOf(number)}:`, searchUntilMs: untilMs(number), terms: marks, entry: encodeEvent(event) };
 }
 
 /**
- * What the script `eraseEvent` needs to remove an event from the index: pairs of a list and an entry, like those of `searchEntries`. A change of
+ * What the script `eraseEvent` needs to remove an event from the index: pairs of a list and an entry, as `storeEvents` adds them. A change of
  * `RETENTION` since then may have changed the unit of the slices, so there is a list of each.
  */
 export function entriesToRemove({ event, acceptedAtMs }: StoredEvent, terms: readonly SearchTerm[]): string {

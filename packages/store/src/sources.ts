@@ -2,10 +2,10 @@
 import { DELIVERY_ID, type DeliveryStatus, deliveryIdPrefix } from '@posthorn/core';
 import { MAX_LAG_MS } from './constants.ts';
 import { byStatusKey, bySubscriptionKey, failedKey, laneKey, prefixOfSubscription, succeededKey } from './keys.ts';
-import { streamLimits } from './new-deliveries.ts';
 import { type Candidate, newestAfter, type Position, type Source, type TimeRange } from './page.ts';
 import { scanSortedSet } from './sorted-set.ts';
 import type { Store } from './store.ts';
+import { streamLimits } from './stream-limits.ts';
 
 /** Newest first by (time, id) over several sorted sets at once; only ids that begin with `idPrefix`. */
 export function sortedSetSource(

@@ -2,28 +2,45 @@
 --@include append
 --@include may-pass
 
+-- What a script has read of addresses, and the streams that it has prolonged: several deliveries of a script may be for the same address.
+local statuses, parkedCounts, prolonged = {}, {}, {}
+
 -- Makes a delivery that does not exist yet. Returns 'pending' (its first job must be added), 'held', 'alreadyQueued' (it is parked), or
--- 'none' (its subscription is gone, nothing was made).
-local function make(sub, id, event, kind, nowMs, oldestMs, lifeMs, replayOf)
-  local key = deliveryKey(id)
-  local status = call('HGET', KEY_SUBSCRIPTION .. sub, 'status')
+-- 'none' (its subscription is gone, nothing was made). A joint record gets `fields` too, a list of names and values.
+local function make(sub, id, event, kind, nowMs, oldestMs, lifeMs, replayOf, fields)
+  local address = KEY_SUBSCRIPTION .. sub
+  local status = statuses[address]
+  if status == nil then
+    status = call('HGET', address, 'status')
+    statuses[address] = status
+  end
   if not status or status == DELETED then return 'none' end
   local st = mayPass(status, false, id, kind) and PENDING or HELD
-  call('HSET', key, 's', sub, 'k', kind, 'st', st, 'n', 0, 'c', nowMs)
-  if not isJoint(id) then call('HSET', key, 'e', event) end
-  if replayOf ~= '' then call('HSET', key, 'o', replayOf) end
+  local more = isJoint(id) and (fields or {}) or {'e', event}
+  if replayOf ~= '' then
+    more[#more + 1] = 'o'
+    more[#more + 1] = replayOf
+  end
+  -- The fields of the delivery come first: they are read most.
+  call('HSET', deliveryKey(id), 's', sub, 'k', kind, 'st', st, 'n', 0, 'c', nowMs, unpack(more))
   call('ZADD', st == PENDING and INDEX_PENDING or INDEX_HELD, nowMs, id)
   local stream = KEY_BY_SUBSCRIPTION .. sub
   -- The stream's name says how the id begins.
   append(stream, nowMs, oldestMs, 'd', storedFormat >= COMPACT_FORMAT and string.sub(id, 10) or id)
-  call('PEXPIRE', stream, lifeMs)
+  if not prolonged[stream] then
+    call('PEXPIRE', stream, lifeMs)
+    prolonged[stream] = true
+  end
   if st == HELD then
     call('ZADD', KEY_HELD .. sub, nowMs, id)
     return 'held'
   end
   -- Where many deliveries wait for a slot already, one more job in the queue would only delay other addresses.
   local parked = KEY_PARKED .. sub
-  if call('ZCARD', parked) < PARK_NEW_FROM then return 'pending' end
+  local count = parkedCounts[parked] or call('ZCARD', parked)
+  parkedCounts[parked] = count
+  if count < PARK_NEW_FROM then return 'pending' end
   call('ZADD', parked, nowMs, id)
+  parkedCounts[parked] = count + 1
   return 'alreadyQueued'
 end
