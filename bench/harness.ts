@@ -69,8 +69,9 @@ export async function openBench(appendFsync: 'everysec' | 'always' = 'everysec',
     redisUrl: server.url,
     redisPid: server.pid,
     start,
+    /** As the image starts it. */
     startApp: (app: 'ingest' | 'worker' | 'console', env: Record<string, string> = {}) =>
-      start(`apps/${app}/src/main.ts`, {
+      start(`apps/${app}/dist/main.js`, {
         PUBLISHER_KEYS: `bench:both:${PUBLISHER_KEY}`,
         OPERATOR_TOKENS: `bench:${OPERATOR_TOKEN}`,
         SECRET_ENCRYPTION_KEY: ENCRYPTION_KEY,

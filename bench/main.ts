@@ -6,6 +6,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
 import { readArguments, stopWith } from '../scripts/arguments.ts';
+import { buildApps } from '../scripts/build-apps.ts';
 import { compareSystem } from './compare.ts';
 import { benchDeliveries } from './deliveries.ts';
 import { benchDirectory, type DirectoryFigures } from './directory.ts';
@@ -53,6 +54,7 @@ const wants = (name: Part) => only === undefined || only === name;
 const round = (value: number, digits = 0) => Number(value.toFixed(digits));
 
 console.log(`Node ${process.version}, ${cpus().length} cores. The machine may be noisy: compare the ratios.\n`);
+await buildApps(console.log);
 const bench = await openBench(always ? 'always' : 'everysec');
 const results: Record<string, unknown> = { node: process.version, cores: cpus().length, at: new Date().toISOString() };
 

@@ -1,43 +1,32 @@
 /** Builds the operators' page, unless the existing build is from the same sources. */
 import { execFile } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { existsSync, globSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { brotliCompress, gzip } from 'node:zlib';
-import { explainFileError, root } from './folder.ts';
+import { buildFolder, isBuiltFrom } from './build-folder.ts';
+import { root } from './folder.ts';
 
 const page = join(root, 'apps/console/page');
 const built = join(page, 'dist');
 
 /** Builds the page; reports the start with `say`, since it takes some seconds. Several processes may build at once. `signal` aborts it. */
 export async function buildPage(say: (line: string) => void, signal?: AbortSignal): Promise<void> {
-  const digest = digestOfSources();
-  const stamp = join(built, 'built-from');
-  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === digest) return;
+  const files = sources();
+  if (isBuiltFrom(built, files)) return;
   say("Building the operators' page ...");
-  let fresh: string | undefined;
-  try {
-    // Before Vite runs: if the folder can't be written, the file system's own error says more than Vite's.
-    fresh = mkdtempSync(`${built}-`);
-    await runVite(fresh, signal);
-    await compressFiles(fresh);
-    writeFileSync(join(fresh, 'built-from'), digest);
-    // Replaces the old build at once, so that nobody is served half of each.
-    rmSync(built, { recursive: true, force: true });
-    renameSync(fresh, built);
-  } catch (error) {
-    // Another process has put the same page there meanwhile.
-    if ((error as NodeJS.ErrnoException).code === 'ENOTEMPTY') return;
-    throw explainFileError(error, built) ?? error;
-  } finally {
-    if (fresh !== undefined) rmSync(fresh, { recursive: true, force: true });
-  }
+  await buildFolder(built, files, async (into) => {
+    await runVite(into, signal);
+    await compressFiles(into);
+  });
 }
 
 /** Runs Vite in its own process, because the NODE_ENV of this process must not affect the build. */
 async function runVite(outDir: string, signal: AbortSignal | undefined): Promise<void> {
   const vite = join(root, 'node_modules/vite/bin/vite.js');
+  if (!existsSync(vite)) {
+    throw new Error("Development packages are missing, which build the operators' page.\nRun: npm ci --include=dev");
+  }
   const args = [vite, 'build', page, '--outDir', outDir, '--emptyOutDir', '--logLevel', 'warn'];
   try {
     await promisify(execFile)(process.execPath, args, { env: { ...process.env, NODE_ENV: 'production' }, signal });
@@ -58,14 +47,9 @@ async function compressFiles(folder: string): Promise<void> {
       writeFileSync(`${file}${extension}`, await compress(readFileSync(file)));
 }
 
-function digestOfSources(): string {
-  const files = [
+function sources(): string[] {
+  return [
     ...globSync('{index.html,vite.config.ts,src/**/*,public/**/*}', { cwd: page }).map((file) => join(page, file)),
-    join(root, 'package-lock.json'),
-    join(root, 'scripts/build-page.ts'),
+    ...['package-lock.json', 'scripts/build-page.ts', 'scripts/build-folder.ts'].map((file) => join(root, file)),
   ];
-  const hash = createHash('sha256');
-  for (const file of files.sort())
-    if (statSync(file).isFile()) hash.update(file.slice(root.length)).update(readFileSync(file));
-  return hash.digest('hex');
 }

@@ -11,16 +11,20 @@ afterEach(() => {
 });
 
 describe('the launcher', () => {
-  /** The launcher in a checkout that has these packages. */
-  function launch(packages: string[], program: string, flags: string[] = []) {
+  /** The launcher in a checkout that has these packages and this one file. */
+  function launch(
+    packages: string[],
+    program: string,
+    { flags = [], file = program }: { flags?: string[]; file?: string } = {},
+  ) {
     const dir = mkdtempSync(join(tmpdir(), 'posthorn-launch-'));
     folders.push(dir);
     mkdirSync(join(dir, 'scripts'));
     cpSync(join(import.meta.dirname, 'launch.mjs'), join(dir, 'scripts/launch.mjs'));
     writeFileSync(join(dir, 'package.json'), JSON.stringify({ devDependencies: { jest: '1', vite: '1' } }));
     for (const name of packages) mkdirSync(join(dir, 'node_modules', name), { recursive: true });
-    mkdirSync(dirname(join(dir, program)), { recursive: true });
-    writeFileSync(join(dir, program), 'console.log("started", process.argv.slice(2).join())');
+    mkdirSync(dirname(join(dir, file)), { recursive: true });
+    writeFileSync(join(dir, file), 'console.log("started", process.argv.slice(2).join())');
     const args = [...flags, join(dir, 'scripts/launch.mjs'), program, 'a', 'b'];
     const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
     return { status, stdout, stderr };
@@ -38,10 +42,16 @@ describe('the launcher', () => {
     expect(status).toBe(1);
     expect(stderr).toMatch(/^Development packages are missing \(vite\): .*--omit=dev.*\nRun: npm ci --include=dev\n/);
     expect(launch(['@posthorn', 'jest'], 'apps/x.ts')).toEqual(started);
+    expect(launch(['@posthorn', 'jest'], 'scripts/build.ts')).toEqual(started);
     expect(launch(['@posthorn', 'jest', 'vite'], 'scripts/x.ts')).toEqual(started);
   });
+  it('runs an app that is not built from its sources', () => {
+    const built = 'apps/x/dist/main.js';
+    expect(launch(['@posthorn'], built)).toEqual(started);
+    expect(launch(['@posthorn'], built, { file: 'apps/x/src/main.ts' })).toEqual(started);
+  });
   it('names the Node that is needed', () => {
-    const { status, stderr } = launch(['@posthorn'], 'apps/x.ts', ['--no-strip-types']);
+    const { status, stderr } = launch(['@posthorn'], 'apps/x.ts', { flags: ['--no-strip-types'] });
     expect(status).toBe(1);
     expect(stderr).toMatch(/^Posthorn needs Node 24, and this is Node [\d.]+\. /);
   });

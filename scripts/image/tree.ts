@@ -1,4 +1,4 @@
-/** Puts together the files of the image: sources, the packages that they need, the built page, and the bill of materials. */
+/** Puts together the files of the image: the built apps and page, sources, the packages that these need, and the bill of materials. */
 import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { root } from '../folder.ts';
@@ -8,11 +8,13 @@ import { sbom } from './sbom.ts';
 /** What is in a workspace besides its sources. */
 const OTHER_FILES: Record<string, string[]> = {
   'apps/cli': ['bin'],
-  'apps/console': ['page/dist'],
+  'apps/ingest': ['dist'],
+  'apps/worker': ['dist'],
+  'apps/console': ['dist', 'page/dist'],
 };
 
 /**
- * Writes the tree into `out`, which must be empty. The packages and the page must have been installed and built. Nothing in it depends on
+ * Writes the tree into `out`, which must be empty. The packages must have been installed, the apps and the page built. Nothing in it depends on
  * the architecture.
  */
 export function writeTree(out: string): void {

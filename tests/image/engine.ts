@@ -82,7 +82,7 @@ export function startContainer(
   const variables = Object.entries(env).flatMap(([key, value]) => ['--env', `${key}=${value}`]);
   const child = spawn(
     command,
-    ['run', ...options, '--security-opt=no-new-privileges', ...variables, tag, 'node', `apps/${app}/src/main.ts`],
+    ['run', ...options, '--security-opt=no-new-privileges', ...variables, tag, 'node', `apps/${app}/dist/main.js`],
     { stdio: ['ignore', 'pipe', 'pipe'] },
   );
   const ready = Promise.withResolvers<{ url: string }>();

@@ -1,6 +1,8 @@
 /** Starts one console process. */
 import { cacheCompiledCode } from '@posthorn/runtime/compile-cache';
+import { limitHeap } from '@posthorn/runtime/heap';
 
+limitHeap();
 cacheCompiledCode();
 const [{ runApp }, { buildConsole }, { loadConsoleSettings }] = await Promise.all([
   import('@posthorn/runtime'),

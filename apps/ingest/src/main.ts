@@ -1,6 +1,8 @@
 /** Starts one ingest process. */
 import { cacheCompiledCode } from '@posthorn/runtime/compile-cache';
+import { limitHeap } from '@posthorn/runtime/heap';
 
+limitHeap();
 cacheCompiledCode();
 const [{ runApp }, { buildIngest }, { loadIngestSettings }] = await Promise.all([
   import('@posthorn/runtime'),
