@@ -111,7 +111,7 @@ async function withSubscriptions(
 }
 
 /** Publishes `count` events, after a tenth as many to warm up. */
-export async function publish(
+async function publish(
   at: { url: string; child: { pid?: number | undefined } },
   count: number,
   type: EventType,

@@ -1,80 +1,152 @@
 /**
- * What tracing costs: CPU of ingest and a worker for each event with one delivery, without it, with a tenth of the traces sampled, and with
- * all of them. The processes of all cases run beside each other and work in turns, so that all are warm and the machine is the same.
+ * What tracing costs: CPU of ingest and a worker for each event with one delivery, with all traces sampled and without tracing. The same
+ * two processes do both in turns, at a fixed rate: two processes that do the same differ by more than tracing costs.
  */
 import { randomUUID } from 'node:crypto';
-import { readdir, readFile } from 'node:fs/promises';
-import { type Bench, type BenchProcess, median, subscribeMany, until } from './harness.ts';
-import { publish } from './ingest.ts';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
+import { root } from '../scripts/folder.ts';
+import {
+  type Bench,
+  type BenchProcess,
+  event400,
+  median,
+  PUBLISHER_KEY,
+  percentile,
+  post,
+  subscribeMany,
+  until,
+} from './harness.ts';
+
+const EVENTS_PER_S = 600;
+/** Spans of a batch by default. */
+const BATCH = 512;
+/** A multiple of a batch: no span is left for the next round, which would pay for its export. */
+const EVENTS = BATCH;
+/** After the last delivery: its success is recorded, and the last spans are exported. */
+const SETTLE_MS = 200;
+const RESAMPLES = 2_000;
+/** A busy machine gets fewer rounds. */
+const MAX_MS = 210_000;
+/** Every other one with tracing. */
+const WARM_UP_ROUNDS = 8;
+
+/** CPU in microseconds for each event. */
+interface Cpu {
+  ingest: number;
+  worker: number;
+  redis: number;
+}
+
+/** A median, and the limits between which 95 % of the medians of resampled values are. */
+export interface Estimate {
+  middle: number;
+  from: number;
+  to: number;
+}
 
 export interface TracingCost {
-  ingestCpuUs: number;
-  workerCpuUs: number;
+  offCpuUs: number;
+  onCpuUs: number;
+  /** With tracing, to without. */
+  ratio: Estimate;
+  /** Without tracing, to without: what would show if tracing cost nothing. */
+  control: Estimate;
 }
 
-interface Side {
-  ingest: BenchProcess;
-  worker: BenchProcess;
-  receiver: BenchProcess;
-  others: BenchProcess[];
-  runs: TracingCost[];
-}
-
-/** Medians of `rounds` rounds of `count` events each, after one to warm up. */
-export async function benchTracing(bench: Bench, count: number, rounds: number) {
+/** Measures up to so many pairs of rounds, after some to warm up. */
+export async function benchTracing(bench: Bench, pairs: number): Promise<Record<keyof Cpu, TracingCost>> {
   const collector = await bench.start('bench/processes/collector.ts');
-  const on = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url };
-  const ratio = { OTEL_TRACES_SAMPLER: 'parentbased_traceidratio', OTEL_TRACES_SAMPLER_ARG: '0.1' };
-  const sides = {
-    off: await startSide(bench, {}),
-    tenth: await startSide(bench, { ...on, ...ratio }),
-    all: await startSide(bench, on),
-  };
-  for (let round = 0; round <= rounds; round++) {
-    for (const side of Object.values(sides)) {
-      const run = await runSide(side, count);
-      if (round > 0) side.runs.push(run);
-    }
-  }
-  for (const { ingest, worker, receiver, others } of Object.values(sides)) {
-    for (const one of [ingest, worker, receiver, ...others]) await one.stop();
-  }
-  const batches = Number(await (await fetch(`${collector.url}/count`)).text());
-  if (batches === 0) throw new Error('The collector got no spans.');
-  await collector.stop();
-  await bench.redis.flushdb();
-  const middle = ({ runs }: Side): TracingCost => ({
-    ingestCpuUs: median(runs.map((run) => run.ingestCpuUs)),
-    workerCpuUs: median(runs.map((run) => run.workerCpuUs)),
-  });
-  return { off: middle(sides.off), tenth: middle(sides.tenth), all: middle(sides.all) };
-}
-
-async function startSide(bench: Bench, settings: Record<string, string>): Promise<Side> {
-  const env = { KEY_PREFIX: `bench-${randomUUID()}`, ...settings };
   const receiver = await bench.start('bench/processes/receiver.ts');
+  const env = { KEY_PREFIX: `bench-${randomUUID()}` };
   const operator = await bench.startApp('console', env);
   await subscribeMany(operator.url, receiver.url, 1, { event_types: ['session.approved'], environment: 'sandbox' });
-  const [ingest, worker] = [await bench.startApp('ingest', env), await bench.startApp('worker', env)];
-  return { ingest, worker, receiver, others: [operator], runs: [] };
+  await operator.stop();
+  const traced = {
+    ...env,
+    NODE_OPTIONS: `--import=${pathToFileURL(join(root, 'bench/processes/tracing-switch.ts')).href}`,
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+  };
+  const ingest = await bench.startApp('ingest', traced);
+  const worker = await bench.startApp('worker', traced);
+  const countOf = async ({ url }: BenchProcess) => Number(await (await fetch(`${url}/count`)).text());
+
+  const run = async (isOn: boolean): Promise<Cpu> => {
+    const before = { arrived: await countOf(receiver), batches: await countOf(collector) };
+    const used = async () => ({
+      ingest: await switchTracing(ingest, isOn),
+      worker: await switchTracing(worker, isOn),
+      redis: await bench.redisCpuUs(),
+    });
+    const from = await used();
+    await publishPaced(ingest.url);
+    await until('all deliveries', async () => (await countOf(receiver)) >= before.arrived + EVENTS);
+    await pause(SETTLE_MS);
+    const to = await used();
+    const batches = (await countOf(collector)) - before.batches;
+    const expected = isOn ? (2 * EVENTS) / BATCH : 0;
+    if (batches !== expected) throw new Error(`The collector got ${batches} batches, not ${expected}.`);
+    const each = (name: keyof Cpu) => (to[name] - from[name]) / EVENTS;
+    return { ingest: each('ingest'), worker: each('worker'), redis: each('redis') };
+  };
+
+  for (let i = 0; i < WARM_UP_ROUNDS; i++) await run(i % 2 === 1);
+  const off = [await run(false)];
+  const on: Cpu[] = [];
+  for (const endsAt = performance.now() + MAX_MS; on.length < pairs && performance.now() < endsAt; ) {
+    on.push(await run(true));
+    off.push(await run(false));
+  }
+  for (const one of [ingest, worker, receiver, collector]) await one.stop();
+  await bench.redis.flushdb();
+  const costOf = (name: keyof Cpu) =>
+    compare(
+      off.map((cpu) => cpu[name]),
+      on.map((cpu) => cpu[name]),
+    );
+  return { ingest: costOf('ingest'), worker: costOf('worker'), redis: costOf('redis') };
 }
 
-async function runSide({ ingest, worker, receiver }: Side, count: number): Promise<TracingCost> {
-  const arrived = async () => Number(await (await fetch(`${receiver.url}/count`)).text());
-  const before = { arrived: await arrived(), ingest: await cpuUs(ingest), worker: await cpuUs(worker) };
-  await publish(ingest, count, 'session.approved');
-  // A tenth more, to warm up.
-  const published = count + Math.floor(count / 10);
-  await until('all deliveries', async () => (await arrived()) >= before.arrived + published);
+/** Turns tracing in a process on or off; resolves with the CPU time that the process has used. */
+async function switchTracing({ child }: BenchProcess, isOn: boolean): Promise<number> {
+  const answer = once(child, 'message');
+  child.send(isOn);
+  const [cpuUs] = await answer;
+  return Number(cpuUs);
+}
+
+/** Publishes at a fixed rate, whatever the responses take. */
+async function publishPaced(ingestUrl: string): Promise<void> {
+  const startedAt = performance.now();
+  const calls: Promise<void>[] = [];
+  const send = async () => {
+    const { status, text } = await post(`${ingestUrl}/v1/events`, PUBLISHER_KEY, event400('session.approved'));
+    if (status !== 202) throw new Error(text);
+  };
+  while (calls.length < EVENTS) {
+    const due = Math.min(EVENTS, Math.ceil(((performance.now() - startedAt) / 1_000) * EVENTS_PER_S));
+    while (calls.length < due) calls.push(send());
+    await pause(1);
+  }
+  await Promise.all(calls);
+}
+
+/** Each round with tracing is compared with the mean of its neighbours, and each round without likewise with the nearest ones without. */
+function compare(off: readonly number[], on: readonly number[]): TracingCost {
+  const at = (i: number) => off[i] ?? Number.NaN;
   return {
-    ingestCpuUs: ((await cpuUs(ingest)) - before.ingest) / published,
-    workerCpuUs: ((await cpuUs(worker)) - before.worker) / published,
+    offCpuUs: median(off),
+    onCpuUs: median(on),
+    ratio: estimate(on.map((cpu, i) => (2 * cpu) / (at(i) + at(i + 1)))),
+    control: estimate(off.slice(1, -1).map((cpu, i) => (2 * cpu) / (at(i) + at(i + 2)))),
   };
 }
 
-/** CPU time of all threads of a process so far. Linux counts it in nanoseconds here, and in hundredths of a second in `stat`. */
-async function cpuUs({ child }: BenchProcess): Promise<number> {
-  const threads = await readdir(`/proc/${child.pid}/task`);
-  const times = await Promise.all(threads.map((id) => readFile(`/proc/${child.pid}/task/${id}/schedstat`, 'utf8')));
-  return times.reduce((sum, text) => sum + Number(text.split(' ')[0]) / 1000, 0);
+function estimate(values: readonly number[]): Estimate {
+  const resampled = Array.from({ length: RESAMPLES }, () =>
+    median(values.map(() => values[Math.floor(Math.random() * values.length)] ?? Number.NaN)),
+  );
+  return { middle: median(values), from: percentile(resampled, 0.025), to: percentile(resampled, 0.975) };
 }

@@ -348,6 +348,33 @@ describe('tracing', () => {
     expect(ingest.output.join()).not.toContain('word-for-the-collector');
   });
 
+  it.each([
+    [
+      'http/protobuf',
+      { OTEL_ATTRIBUTE_COUNT_LIMIT: '2', OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT: '4' },
+      ['post', 'publ'],
+    ],
+    ['http/json', { OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT: '2', OTEL_ATTRIBUTE_COUNT_LIMIT: '1' }, ['posthorn', 'publish']],
+  ])('keeps the limits of attributes, as %s', async (protocol, limits, values) => {
+    const collector = await ownCollector();
+    const settings = { ...tracingTo(collector), OTEL_EXPORTER_OTLP_PROTOCOL: protocol, ...limits };
+    const ingest = ownProcess('ingest', ownEnv(settings));
+    await publishWithin((await ingest.ready).url, TRACEPARENT);
+    ingest.child.kill('SIGTERM');
+    expect(await ingest.ended).toBe(0);
+    expect(collector.spans.map(({ attributes }) => Object.values(attributes))).toEqual([values]);
+  });
+
+  it('shows spans on stdout with the exporter `console`', async () => {
+    const ingest = ownProcess('ingest', ownEnv({ OTEL_TRACES_EXPORTER: 'console', OTEL_BSP_SCHEDULE_DELAY: '10' }));
+    await publishWithin((await ingest.ready).url, TRACEPARENT);
+    ingest.child.kill('SIGTERM');
+    expect(await ingest.ended).toBe(0);
+    const shown = ingest.output.join('\n');
+    for (const text of ["name: 'publish session.approved'", TRACE_ID, "'posthorn.outcome': 'accepted'"])
+      expect(shown).toContain(text);
+  });
+
   it('takes bounded memory and delays nothing while the collector hangs, nor the stop', async () => {
     const collector = await ownCollector();
     collector.answerWith(() => undefined);

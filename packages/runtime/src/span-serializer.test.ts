@@ -1,61 +1,87 @@
 import { describe, expect, it } from '@jest/globals';
-import { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import { ProtobufTraceSerializer } from '@opentelemetry/otlp-transformer';
 import { resourceFromAttributes } from '@opentelemetry/resources';
-import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { decodeTraces } from '@posthorn/testing';
-import { spanSerializer } from './span-serializer.ts';
+import { SpanRecord } from './span-record.ts';
+import { SpanSerializer } from './span-serializer.ts';
 
-const remote = {
-  traceId: '0af7651916cd43dd8448eb211c80319c',
-  spanId: 'b7ad6b7169203331',
-  traceFlags: 1,
-  isRemote: true,
+const remote = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331', flags: 1 };
+const scope = {
+  resource: resourceFromAttributes({ 'service.name': 'posthorn-wörker' }),
+  instrumentationScope: { name: 'posthorn', version: '1.2.3' },
 };
 
-/** Spans of the SDK, with these values of an attribute. */
-function spansWith(values: readonly (string | number | boolean)[]) {
-  const exporter = new InMemorySpanExporter();
-  const resource = resourceFromAttributes({ 'service.name': 'posthorn-wörker' });
-  const provider = new BasicTracerProvider({ resource, spanProcessors: [new SimpleSpanProcessor(exporter)] });
-  const tracer = provider.getTracer('posthorn', '1.2.3');
-  for (const value of values) {
-    const context = trace.setSpanContext(ROOT_CONTEXT, remote);
-    const span = tracer.startSpan('deliver', { kind: SpanKind.CLIENT }, context);
-    span.setAttribute('text', 'one').setAttribute('value', value);
-    span.setStatus({ code: SpanStatusCode.ERROR }).addLink({ context: { ...remote, traceId: 'f'.repeat(32) } });
-    span.end();
-    tracer.startSpan('publish', { kind: SpanKind.PRODUCER }, ROOT_CONTEXT).end();
+/** Ended spans that are not written, two for each of these values of an attribute. */
+function spansWith(values: readonly (string | number | boolean)[]): SpanRecord[] {
+  const spans: SpanRecord[] = [];
+  const origin = { ...scope, limits: undefined, write: undefined, take: (span: SpanRecord) => spans.push(span) };
+  for (const [i, value] of values.entries()) {
+    const context = { ...remote, spanId: (i + 1).toString(16).padStart(16, '0') };
+    const link = { ...remote, traceId: 'f'.repeat(32) };
+    const attributes = { text: 'one', value };
+    new SpanRecord(origin, 'client', 'deliver', context, remote).end({ attributes, error: 'timeout', link });
+    new SpanRecord(origin, 'producer', 'publish', context, undefined).end({ attributes: {} });
   }
-  return exporter.getFinishedSpans();
+  return spans;
 }
 
 const decode = (bytes: Uint8Array | undefined) => decodeTraces(Buffer.from(bytes ?? []), 'application/x-protobuf');
+
+/** What the collector gets of these spans. */
+function exported(spans: readonly SpanRecord[]) {
+  const serializer = new SpanSerializer(scope);
+  for (const span of spans) span.written = serializer.write(span);
+  return decode(serializer.serializeRequest(spans));
+}
 
 describe('the serializer of spans', () => {
   it.each([
     ['texts', ['', 'a', 'ÿ€😀', 'x'.repeat(127), 'x'.repeat(128), 'é'.repeat(10_000), 'y'.repeat(200_000)]],
     ['numbers', [0, 1, 127, 128, 16_383, 16_384, 2 ** 31, 2 ** 40 + 1, Number.MAX_SAFE_INTEGER]],
+    ['fractions', [0.5, 1e300, 1e-9]],
     ['booleans', [true, false]],
   ])('writes what the one of the SDK writes: %s', (_, values) => {
     const spans = spansWith(values);
-    const decoded = decode(spanSerializer.serializeRequest(spans));
-    expect(decoded).toEqual(decode(ProtobufTraceSerializer.serializeRequest(spans)));
-    expect(decoded).toHaveLength(2 * values.length);
-    expect(decoded[0]).toMatchObject({
+    const ofSdk = decode(ProtobufTraceSerializer.serializeRequest(spans));
+    expect(exported(spans)).toEqual(ofSdk);
+    expect(ofSdk).toHaveLength(2 * values.length);
+    expect(ofSdk[0]).toMatchObject({
       traceId: remote.traceId,
       parentSpanId: remote.spanId,
-      attributes: { text: 'one', value: values[0] },
+      attributes: { text: 'one', value: values[0], 'error.type': 'timeout' },
+      links: [{ traceId: 'f'.repeat(32) }],
       resource: { 'service.name': 'posthorn-wörker' },
     });
   });
 
-  it('writes more spans than a batch has', () => {
+  it('writes times to the nanosecond, as the SDK does', () => {
+    const [span] = spansWith([1]);
+    if (!span) throw new Error('There is no span.');
+    for (const ms of [1, 65_535_999.999, 65_536_000, 1_700_000_000_123.25, 2 ** 42 + 0.5, 1.8e13]) {
+      span.endMs = ms;
+      expect(exported([span])[0]?.endNs).toBe(decode(ProtobufTraceSerializer.serializeRequest([span]))[0]?.endNs);
+    }
+  });
+
+  it('writes more spans than a batch has, and any part of what it has written', () => {
     const spans = spansWith(Array.from({ length: 5_000 }, (_, i) => i));
-    expect(decode(spanSerializer.serializeRequest(spans))).toHaveLength(10_000);
+    expect(exported(spans)).toHaveLength(10_000);
+    const serializer = new SpanSerializer(scope);
+    for (const span of spans) span.written = serializer.write(span);
+    const some = spans.filter((_, i) => i % 7 < 3);
+    expect(decode(serializer.serializeRequest(some)).map(({ spanId }) => spanId)).toEqual(
+      some.map(({ context }) => context.spanId),
+    );
+  });
+
+  it('leaves out what is undefined', () => {
+    const spans: SpanRecord[] = [];
+    const origin = { ...scope, limits: undefined, write: undefined, take: (span: SpanRecord) => spans.push(span) };
+    new SpanRecord(origin, 'internal', 'replay', remote, undefined).end({ attributes: { a: undefined, b: 1 } });
+    expect(exported(spans)[0]?.attributes).toEqual({ b: 1 });
   });
 
   it('has nothing to write without spans', () => {
-    expect(spanSerializer.serializeRequest([])).toBeUndefined();
+    expect(new SpanSerializer(scope).serializeRequest([])).toBeUndefined();
   });
 });

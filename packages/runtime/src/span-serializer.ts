@@ -1,29 +1,35 @@
 /**
- * Writes spans as protobuf (opentelemetry/proto/trace/v1/trace.proto). A span takes about 7.5 µs in the SDK's own serializer and 2.6 in this
- * one, which keeps the names of attributes encoded: with the SDK's, tracing would take more than a twentieth of a worker's CPU.
+ * Writes spans as protobuf (opentelemetry/proto/trace/v1/trace.proto), each when it ends. The SDK's serializer does it for a whole batch:
+ * what a span refers to is then no longer in the processor's caches, and has meanwhile been moved by the garbage collector. With it,
+ * tracing takes more than a twentieth of ingest's CPU (docs/decisions, 49).
  */
 import type { Attributes, Link, SpanContext } from '@opentelemetry/api';
 import { type ISerializer, ProtobufTraceSerializer } from '@opentelemetry/otlp-transformer';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
-
-/** The request for spans, all of which have the resource and the scope of the first: a process has only one of each. */
-export const spanSerializer: ISerializer<ReadableSpan[], unknown> = {
-  serializeRequest: (spans) => (spans[0] ? new Writer().request(spans[0], spans) : undefined),
-  deserializeResponse: (data) => ProtobufTraceSerializer.deserializeResponse(data),
-};
+import type { SpanRecord } from './span-record.ts';
 
 const [VARINT, FIXED64, BYTES, FIXED32] = [0, 1, 2, 5];
 const tag = (field: number, wireType: number) => (field << 3) | wireType;
 
-/** What is written about a message whose length is not known before: up to 256 MiB, in four bytes. */
+/** The length of a message that is not known before: up to 256 MiB. */
 const LENGTH_BYTES = 4;
-const FIRST_BYTES = 64 * 1024;
+/** Spans are written into buffers of this size. Each is free when the last of its spans has been exported. */
+const CHUNK_BYTES = 64 * 1024;
 /** Room for the fields of fixed length that follow a check. */
 const MARGIN = 64;
-const NS_PER_S = 1_000_000_000n;
+const NS_PER_S = 1e9;
+const NS_PER_MS = 1e6;
+const MS_PER_S = 1e3;
 /** The flags of a span say whether its parent is of another process; that is known, and true. */
 const PARENT_IS_REMOTE = 0x300;
 const IS_KNOWN = 0x100;
+
+/** Where a span is written. */
+export interface Written {
+  buffer: Buffer;
+  from: number;
+  to: number;
+}
 
 /** The names of attributes, as the field `key` of a `KeyValue`. There are a few dozen. */
 const keys = new Map<string, Buffer>();
@@ -39,28 +45,59 @@ function encodedKey(key: string): Buffer {
   return encoded;
 }
 
-class Writer {
-  #buffer = Buffer.allocUnsafe(FIRST_BYTES);
+/** The serializer of a process, all of whose spans have the same resource and scope. */
+export class SpanSerializer implements ISerializer<SpanRecord[], unknown> {
+  #buffer = Buffer.allocUnsafeSlow(CHUNK_BYTES);
+  /** Where the span that is being written begins, and where it goes on. */
+  #from = 0;
   #at = 0;
+  readonly #resource: Buffer;
+  readonly #scope: Buffer;
 
-  request(first: ReadableSpan, spans: readonly ReadableSpan[]): Uint8Array {
-    const { resource, instrumentationScope: scope } = first;
-    const ofResource = this.#begin(1);
+  constructor({ resource, instrumentationScope: scope }: Pick<ReadableSpan, 'resource' | 'instrumentationScope'>) {
     const resourceAt = this.#begin(1);
     this.#attributes(1, resource.attributes);
     this.#end(resourceAt);
-    const ofScope = this.#begin(2);
+    this.#resource = this.#buffer.subarray(0, this.#at);
+    this.#from = this.#at;
     const scopeAt = this.#begin(1);
     this.#text(1, scope.name);
     if (scope.version !== undefined) this.#text(2, scope.version);
     this.#end(scopeAt);
-    for (const span of spans) this.#span(span);
-    this.#end(ofScope);
-    this.#end(ofResource);
-    return this.#buffer.subarray(0, this.#at);
+    this.#scope = this.#buffer.subarray(this.#from, this.#at);
   }
 
-  #span(span: ReadableSpan): void {
+  /** Writes a span that has ended. */
+  write(span: SpanRecord): Written {
+    this.#from = this.#at;
+    this.#span(span);
+    return { buffer: this.#buffer, from: this.#from, to: this.#at };
+  }
+
+  /** The request for spans that this has written. */
+  serializeRequest(spans: readonly SpanRecord[]): Uint8Array | undefined {
+    if (spans.length === 0) return undefined;
+    const ranges: Written[] = [];
+    let bytes = 0;
+    for (const { written } of spans) {
+      if (!written) throw new TypeError('The span has not been written.');
+      const last = ranges.at(-1);
+      bytes += written.to - written.from;
+      // Most spans follow one another.
+      if (last && last.buffer === written.buffer && last.to === written.from) last.to = written.to;
+      else ranges.push({ ...written });
+    }
+    const ofScope = beginning(2, this.#scope.length + bytes);
+    const ofResource = beginning(1, this.#resource.length + ofScope.length + this.#scope.length + bytes);
+    const parts = ranges.map(({ buffer, from, to }) => buffer.subarray(from, to));
+    return Buffer.concat([ofResource, this.#resource, ofScope, this.#scope, ...parts]);
+  }
+
+  deserializeResponse(data: Uint8Array): unknown {
+    return ProtobufTraceSerializer.deserializeResponse(data);
+  }
+
+  #span(span: SpanRecord): void {
     const { parentSpanContext: parent } = span;
     const startsAt = this.#begin(2);
     const context = span.spanContext();
@@ -68,8 +105,8 @@ class Writer {
     if (parent) this.#hex(4, parent.spanId);
     this.#text(5, span.name);
     this.#integer(6, span.kind + 1);
-    this.#time(7, span.startTime);
-    this.#time(8, span.endTime);
+    this.#time(7, span.startMs);
+    this.#time(8, span.endMs);
     this.#attributes(9, span.attributes);
     if (span.droppedAttributesCount > 0) this.#integer(10, span.droppedAttributesCount);
     for (const link of span.links) this.#link(link);
@@ -97,6 +134,7 @@ class Writer {
   #attributes(field: number, attributes: Attributes): void {
     for (const key in attributes) {
       const value = attributes[key];
+      if (value === undefined) continue;
       const name = encodedKey(key);
       if (typeof value === 'string') {
         const bytes = bytesOf(value);
@@ -114,7 +152,9 @@ class Writer {
         this.#buffer[this.#at++] = tag(3, VARINT);
         this.#varint(value);
       } else {
-        throw new TypeError(`The attribute ${key} is neither text, boolean nor a natural number.`);
+        this.#keyValue(field, name, 9);
+        this.#buffer[this.#at++] = tag(4, FIXED64);
+        this.#at = this.#buffer.writeDoubleLE(Number(value), this.#at);
       }
     }
   }
@@ -125,7 +165,10 @@ class Writer {
     this.#ensure(length);
     this.#buffer[this.#at++] = tag(field, BYTES);
     this.#varint(length);
-    this.#at += name.copy(this.#buffer, this.#at);
+    const buffer = this.#buffer;
+    const at = this.#at;
+    for (let i = 0; i < name.length; i++) buffer[at + i] = name[i] ?? 0;
+    this.#at = at + name.length;
     this.#buffer[this.#at++] = tag(2, BYTES);
     this.#varint(ofValue);
   }
@@ -162,35 +205,46 @@ class Writer {
     this.#varint(value);
   }
 
-  #time(field: number, [seconds, nanoseconds]: [number, number]): void {
+  #time(field: number, ms: number): void {
     this.#ensure(0);
+    const seconds = Math.floor(ms / MS_PER_S);
+    const ns = Math.round((ms % MS_PER_S) * NS_PER_MS);
+    // In parts, since nanoseconds since 1970 are beyond what a number holds exactly: high * 2^16 + low.
+    const high = Math.floor(seconds / 2 ** 16) * NS_PER_S;
+    const low = (high % 2 ** 16) * 2 ** 16 + (seconds % 2 ** 16) * NS_PER_S + ns;
     this.#buffer[this.#at++] = tag(field, FIXED64);
-    this.#at = this.#buffer.writeBigUInt64LE(BigInt(seconds) * NS_PER_S + BigInt(nanoseconds), this.#at);
+    this.#fixed32(low % 2 ** 32);
+    this.#fixed32(Math.floor(high / 2 ** 16) + Math.floor(low / 2 ** 32));
   }
 
   #flags(field: number, flags: number): void {
     this.#ensure(0);
     // The tag of a field above 15 takes two bytes.
     this.#varint(tag(field, FIXED32));
-    this.#at = this.#buffer.writeUInt32LE(flags, this.#at);
+    this.#fixed32(flags);
   }
 
-  /** Begins a message whose length `end` writes; returns the place for it. */
+  #fixed32(value: number): void {
+    const buffer = this.#buffer;
+    const at = this.#at;
+    buffer[at] = value;
+    buffer[at + 1] = value >>> 8;
+    buffer[at + 2] = value >>> 16;
+    buffer[at + 3] = value >>> 24;
+    this.#at = at + 4;
+  }
+
+  /** Begins a message whose length `end` writes; returns the place for it, from the beginning of the span. */
   #begin(field: number): number {
     this.#ensure(0);
     this.#buffer[this.#at++] = tag(field, BYTES);
     this.#at += LENGTH_BYTES;
-    return this.#at;
+    return this.#at - this.#from;
   }
 
   #end(startsAt: number): void {
-    let length = this.#at - startsAt;
-    // A varint may have more bytes than it needs.
-    for (let i = LENGTH_BYTES; i > 1; i--) {
-      this.#buffer[startsAt - i] = (length & 0x7f) | 0x80;
-      length >>>= 7;
-    }
-    this.#buffer[startsAt - 1] = length;
+    const from = this.#from + startsAt;
+    writeLength(this.#buffer, from - LENGTH_BYTES, this.#at - from);
   }
 
   #varint(value: number): void {
@@ -202,14 +256,30 @@ class Writer {
     this.#buffer[this.#at++] = rest;
   }
 
-  /** Makes room for so many bytes, and some fields of fixed length. */
+  /** Makes room for so many bytes, and some fields of fixed length: if need be in a new buffer, into which the span moves. */
   #ensure(bytes: number): void {
-    const needed = this.#at + bytes + MARGIN;
-    if (needed <= this.#buffer.length) return;
-    const larger = Buffer.allocUnsafe(Math.max(needed, 2 * this.#buffer.length));
-    this.#buffer.copy(larger, 0, 0, this.#at);
+    if (this.#at + bytes + MARGIN <= this.#buffer.length) return;
+    const written = this.#at - this.#from;
+    const larger = Buffer.allocUnsafeSlow(Math.max(CHUNK_BYTES, 2 * (written + bytes + MARGIN)));
+    this.#buffer.copy(larger, 0, this.#from, this.#at);
     this.#buffer = larger;
+    this.#from = 0;
+    this.#at = written;
   }
+}
+
+/** The beginning of a message of known length. */
+function beginning(field: number, length: number): Buffer {
+  const bytes = Buffer.of(tag(field, BYTES), 0, 0, 0, 0);
+  writeLength(bytes, 1, length);
+  return bytes;
+}
+
+/** A varint may have more bytes than it needs. */
+function writeLength(buffer: Buffer, at: number, length: number): void {
+  let rest = length;
+  for (let i = 0; i < LENGTH_BYTES - 1; i++, rest >>>= 7) buffer[at + i] = (rest & 0x7f) | 0x80;
+  buffer[at + LENGTH_BYTES - 1] = rest;
 }
 
 /** Up to this length, and in ASCII, a text is counted and written faster here than by a call into Node's own code. */

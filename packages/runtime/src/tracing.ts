@@ -9,9 +9,9 @@ import { withTimeLimit } from './time-limit.ts';
 import type { TracingSettings } from './tracing-settings.ts';
 
 /** The kinds of OpenTelemetry that Posthorn uses. */
-type SpanKind = 'producer' | 'client' | 'internal';
+export type SpanKind = 'producer' | 'client' | 'internal';
 
-interface SpanEnd {
+export interface SpanEnd {
   /** The final name, where it was not known at the start. */
   name?: string;
   /** Undefined values are left out. */

@@ -215,11 +215,14 @@ function decodeText(ref: EventRef, text: string): StoredEvent {
 const TRACE_ID_BYTES = 16;
 const SPAN_ID_BYTES = 8;
 
+const traceBytes = Buffer.alloc(TRACE_ID_BYTES + SPAN_ID_BYTES + 1);
+
 /** A trace in 34 characters after one that begins it; nothing for none. */
 function encodeTrace(trace: TraceContext | undefined): string {
   if (trace === undefined) return '';
-  const { traceId, spanId, flags } = trace;
-  return BEFORE_TRACE + Buffer.concat([Buffer.from(traceId + spanId, 'hex'), Buffer.of(flags)]).toString('base64url');
+  traceBytes.write(trace.traceId + trace.spanId, 'hex');
+  traceBytes[TRACE_ID_BYTES + SPAN_ID_BYTES] = trace.flags;
+  return BEFORE_TRACE + traceBytes.toString('base64url');
 }
 
 function decodeTrace(text: string): TraceContext {

@@ -85,11 +85,18 @@ function attributesOf(pairs: Message[]): Record<string, unknown> {
   return Object.fromEntries(pairs.map((pair) => [textOf(pair, 1), decodeValue(read(bytesOf(pair, 2)))]));
 }
 
+function doubleOf(bits: bigint): number {
+  const bytes = Buffer.alloc(8);
+  bytes.writeBigUInt64LE(bits);
+  return bytes.readDoubleLE();
+}
+
 function decodeValue(value: Message): unknown {
   if (value.has(1)) return textOf(value, 1);
   if (value.has(2)) return numberOf(value, 2) === 1n;
   if (value.has(3)) return Number(BigInt.asIntN(64, numberOf(value, 3)));
-  throw new Error('Posthorn has attributes that are texts, booleans and integers only');
+  if (value.has(4)) return doubleOf(numberOf(value, 4));
+  throw new Error('Posthorn has attributes that are texts, booleans and numbers only');
 }
 
 interface JsonAttribute {

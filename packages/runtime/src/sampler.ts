@@ -1,0 +1,22 @@
+/** The samplers of OpenTelemetry by their standard names. The SDK's make several objects for each decision, and a context to read the parent from. */
+import { ROOT_CONTEXT, TraceFlags } from '@opentelemetry/api';
+import { SamplingDecision, TraceIdRatioBasedSampler } from '@opentelemetry/sdk-trace-base';
+import type { TraceContext } from '@posthorn/core';
+import type { TracingSettings } from './tracing-settings.ts';
+
+type Sampler = (traceId: string, parent: TraceContext | undefined) => boolean;
+
+/** Returns the function that says whether a span is sampled. */
+export function createSampler({
+  OTEL_TRACES_SAMPLER: name,
+  OTEL_TRACES_SAMPLER_ARG: ratio,
+}: Pick<TracingSettings, 'OTEL_TRACES_SAMPLER' | 'OTEL_TRACES_SAMPLER_ARG'>): Sampler {
+  const isParentBased = name.startsWith('parentbased_');
+  const isAlways = name.endsWith('always_on');
+  const ofRatio = name.endsWith('traceidratio') ? new TraceIdRatioBasedSampler(Number(ratio)) : undefined;
+  return (traceId, parent) => {
+    if (isParentBased && parent) return (parent.flags & TraceFlags.SAMPLED) !== 0;
+    if (!ofRatio) return isAlways;
+    return ofRatio.shouldSample(ROOT_CONTEXT, traceId).decision === SamplingDecision.RECORD_AND_SAMPLED;
+  };
+}

@@ -1,0 +1,64 @@
+import { describe, expect, it } from '@jest/globals';
+import { resourceFromAttributes } from '@opentelemetry/resources';
+import { type AttributeLimits, SpanRecord } from './span-record.ts';
+import { SpanSerializer } from './span-serializer.ts';
+
+const scope = { resource: resourceFromAttributes({}), instrumentationScope: { name: 'posthorn' } };
+const context = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331', flags: 1 };
+
+function spanWithin(limits: AttributeLimits | undefined): SpanRecord {
+  const taken: SpanRecord[] = [];
+  const span = new SpanRecord(
+    { ...scope, limits, write: undefined, take: (one) => taken.push(one) },
+    'client',
+    'deliver',
+    context,
+    undefined,
+  );
+  span.end({ attributes: { one: 'word', none: undefined, two: 22_222, three: true }, error: 'timeout' });
+  expect(taken).toEqual([span]);
+  return span;
+}
+
+const NO_LIMIT = Number.POSITIVE_INFINITY;
+
+describe('a span', () => {
+  it.each([
+    [{ count: NO_LIMIT, length: NO_LIMIT }, { one: 'word', two: 22_222, three: true, 'error.type': 'timeout' }, 0],
+    [{ count: NO_LIMIT, length: 3 }, { one: 'wor', two: 22_222, three: true, 'error.type': 'tim' }, 0],
+    [{ count: 2, length: NO_LIMIT }, { one: 'word', two: 22_222 }, 2],
+    [{ count: 0, length: 1 }, {}, 4],
+  ])('has only defined attributes within the limits %j', (limits, attributes, droppedAttributesCount) => {
+    expect(spanWithin(limits)).toMatchObject({ attributes, droppedAttributesCount });
+    expect(Object.keys(spanWithin(limits).attributes)).toEqual(Object.keys(attributes));
+  });
+
+  it('does not keep its attributes once it is written', () => {
+    const serializer = new SpanSerializer(scope);
+    const origin = {
+      ...scope,
+      limits: undefined,
+      write: (span: SpanRecord) => serializer.write(span),
+      take: () => undefined,
+    };
+    const span = new SpanRecord(origin, 'client', 'deliver', context, undefined);
+    span.end({ attributes: { one: 'word' } });
+    expect(span.attributes).toEqual({});
+    expect(Buffer.from(serializer.serializeRequest([span]) ?? []).toString('latin1')).toContain('word');
+  });
+
+  it('ends when the caller says, whatever the clock of the system does', () => {
+    const span = new SpanRecord(
+      { ...scope, limits: undefined, write: undefined, take: () => undefined },
+      'internal',
+      'replay',
+      context,
+      undefined,
+    );
+    const endedAt = performance.now() + 1_500;
+    span.end({ attributes: {}, endedAt });
+    expect(span.endMs - span.startMs).toBeGreaterThanOrEqual(1_500);
+    expect(span.duration[0]).toBeGreaterThanOrEqual(1);
+    expect(span.ended).toBe(true);
+  });
+});
