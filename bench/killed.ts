@@ -4,10 +4,15 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { type Bench, until } from './harness.ts';
 import { type System, startPlain, startPosthorn } from './systems.ts';
 
-const PER_S = 200;
+/**
+ * `receiverMs`: so slow that many attempts are in flight, and at the lower rate that the receiver sees that their connections are gone before it responds.
+ */
+const LOADS = [
+  { perS: 200, receiverMs: 300 },
+  { perS: 1_000, receiverMs: 50 },
+] as const;
+type Load = (typeof LOADS)[number];
 const SECONDS = 3;
-/** So slow that many attempts are in flight and the receiver sees that their connections are gone before it responds. */
-const RECEIVER_MS = 300;
 /** BullMQ takes over the jobs of a dead worker after up to a minute. */
 const MAX_RECOVERY_MS = 120_000;
 
@@ -23,23 +28,27 @@ export interface Killed {
   sentTwice: number;
 }
 
-export async function benchKilled(bench: Bench): Promise<{ plain: Killed; posthorn: Killed }> {
-  const options = { delayMs: RECEIVER_MS };
+/** Each system under each load. */
+export async function benchKilled(bench: Bench): Promise<(Load & { plain: Killed; posthorn: Killed })[]> {
   const settings = { ADDRESS_CONCURRENCY: '100' };
-  return {
-    posthorn: await killUnderLoad(await startPosthorn(bench, 'Posthorn', 1, { ...options, settings })),
-    plain: await killUnderLoad(await startPlain(bench, 'plain', 1, options)),
-  };
+  const results = [];
+  for (const load of LOADS) {
+    const options = { delayMs: load.receiverMs };
+    const posthorn = await killUnderLoad(await startPosthorn(bench, 'Posthorn', 1, { ...options, settings }), load);
+    const plain = await killUnderLoad(await startPlain(bench, 'plain', 1, options), load);
+    results.push({ ...load, plain, posthorn });
+  }
+  return results;
 }
 
-async function killUnderLoad(system: System): Promise<Killed> {
+async function killUnderLoad(system: System, { perS }: Load): Promise<Killed> {
   const accepted = new Set<string>();
   const calls: Promise<void>[] = [];
   const startedAtMs = Date.now();
   const { restart } = system;
   if (!restart) throw new Error(`${system.name} can't be started again`);
-  for (let i = 0; i < SECONDS * PER_S; i++) {
-    await pause(Math.max(0, startedAtMs + (i * 1000) / PER_S - Date.now()));
+  for (let i = 0; i < SECONDS * perS; i++) {
+    await pause(Math.max(0, startedAtMs + (i * 1000) / perS - Date.now()));
     const id = `bench-${randomUUID()}`;
     const publish = async () => {
       await system.publish(id);
