@@ -33,6 +33,7 @@ export interface IngestContext extends DispatchContext {
   tracing?: Tracing | undefined;
 }
 
+const MAX_ENVELOPE_BYTES = 512;
 /** After so many matches that were outdated at once, an event goes to the subscriptions that it matched when it arrived. */
 const MAX_CHECKED_MATCHES = 2;
 
@@ -67,7 +68,7 @@ export async function ingestEvent(
   const deliveries = await (isNew
     ? makeDeliveries(context, stored, result.created)
     : makeDeliveries(context, result.kept));
-  await untilReplicated(context);
+  if (context.onReplicas) await untilReplicated(context.onReplicas);
   return { kind: isNew ? 'accepted' : 'duplicate', event, deliveries };
 }
 
@@ -91,9 +92,9 @@ async function matchAndStore(
   return { stored, result: await storeEvent(store, stored, options) };
 }
 
-async function untilReplicated({ onReplicas }: IngestContext): Promise<void> {
+async function untilReplicated(onReplicas: () => Promise<void>): Promise<void> {
   try {
-    await onReplicas?.();
+    await onReplicas();
   } catch (cause) {
     if (!(cause instanceof TooFewReplicas)) throw cause;
     const detail =
@@ -116,7 +117,9 @@ function parseEvent(input: unknown, nowMs: number, maxBytes: number) {
     // From the input, not from the parsed result: unknown fields stay as the publisher sent them.
     dataJson: JSON.stringify((input as { data: unknown }).data),
   };
-  if (Buffer.byteLength(eventBody(event)) > maxBytes) {
+  // UTF-8 takes at most three bytes for a unit of UTF-16; what is around the data has less than `MAX_ENVELOPE_BYTES`.
+  const isPerhapsTooLarge = 3 * event.dataJson.length + MAX_ENVELOPE_BYTES > maxBytes;
+  if (isPerhapsTooLarge && Buffer.byteLength(eventBody(event)) > maxBytes) {
     throw new AppError('body_too_large', `The event is larger than ${maxBytes} bytes.`);
   }
   return {

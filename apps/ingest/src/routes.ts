@@ -78,7 +78,7 @@ export function publisherRoutes(api: Api, context: PublisherContext): void {
     },
     problems: [403, 409],
     async handle({ body, caller, request, response }) {
-      await context.rateLimit?.consume(caller);
+      if (context.rateLimit) await context.rateLimit.consume(caller);
       const { status, ...accepted } = await publish(context, callOf(request, response), body);
       response.status(status);
       return accepted;

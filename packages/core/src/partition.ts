@@ -8,5 +8,5 @@ export function partitionHash(id: string): number {
 
 /** The partition, 0 to `partitions` - 1, of a subscription or of an event record, by its id. */
 export function partitionOf(id: string, partitions: number): number {
-  return partitionHash(id) % partitions;
+  return partitions === 1 ? 0 : partitionHash(id) % partitions;
 }

@@ -35,9 +35,12 @@ export function bearerOf(request: Request): string | undefined {
  */
 export function requireBearer<P extends Principal>(principals: readonly P[], failures: AuthFailures): RequestHandler {
   const find = createKeyring(principals);
+  // A right key as most clients send it. How long a miss takes says nothing about any key: the map compares hashes that nobody outside can know first.
+  const usual = new Map(principals.map((principal) => [`Bearer ${principal.key}`, principal]));
   return (request, response, next) => {
-    const key = bearerOf(request);
-    const principal = key === undefined ? undefined : find(key);
+    const known = usual.get(request.headers.authorization ?? '');
+    const key = known ? known.key : bearerOf(request);
+    const principal = known ?? (key === undefined ? undefined : find(key));
     if (principal) {
       setPrincipal(response, principal);
       next();

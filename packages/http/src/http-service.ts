@@ -54,13 +54,17 @@ const requireOneHost: RequestHandler = (request, response, next) => {
   const { rawHeaders } = request;
   let hosts = 0;
   // Names and values alternate. `headersDistinct` would copy all of them.
-  for (let i = 0; i < rawHeaders.length; i += 2) if (rawHeaders[i]?.toLowerCase() === 'host') hosts += 1;
+  for (let i = 0; i < rawHeaders.length; i += 2) if (isHost(rawHeaders[i])) hosts += 1;
   if (hosts > 1) {
     response.set('Connection', 'close');
     throw new AppError('bad_request', 'The request has more than one Host header.');
   }
   next();
 };
+
+function isHost(name: string | undefined): boolean {
+  return name?.length === 4 && name.toLowerCase() === 'host';
+}
 
 /** The settings of an HTTP server. */
 export type HttpSettings = Pick<SharedSettings, 'HOST' | 'MAX_CLIENT_CONNECTIONS' | 'TRUSTED_PROXIES'>;

@@ -97,9 +97,11 @@ export async function storeEvent(
     return { kept };
   }
   const created = withStates(deliveries, result.states);
-  await keepForHeld(store, { ...stored, ref: ownRef }, created);
+  if (created.some(isHeld)) await keepForHeld(store, { ...stored, ref: ownRef });
   return { created };
 }
+
+const isHeld = ({ state }: CreatedDelivery) => state === 'held';
 
 /** A longer text is stored apart from its delivery's record, since Redis reads a hash from its beginning. */
 const MAX_JOINT_BYTES = 1_000;
@@ -137,7 +139,7 @@ export async function createDeliveries(store: Store, stored: StoredEvent): Promi
   };
   const byPartition = Map.groupBy(subscriptionIds, (id) => partitionOf(id, store.partitions));
   const created = (await Promise.all([...byPartition].map(([partition, ids]) => createIn(partition, ids)))).flat();
-  await keepForHeld(store, stored, created);
+  if (created.some(isHeld)) await keepForHeld(store, stored);
   return created;
 }
 
@@ -164,11 +166,6 @@ function withStates(deliveries: Omit<CreatedDelivery, 'state'>[], states: readon
 }
 
 /** A held delivery may last as long as its event, and the event must still exist when the delivery ends. */
-async function keepForHeld(
-  store: Store,
-  { ref, acceptedAtMs }: StoredEvent,
-  created: CreatedDelivery[],
-): Promise<void> {
-  if (!created.some(({ state }) => state === 'held')) return;
+async function keepForHeld(store: Store, { ref, acceptedAtMs }: StoredEvent): Promise<void> {
   await keepEvent(store, ref, acceptedAtMs + keptWhileUnfinishedMs(store));
 }

@@ -43,9 +43,15 @@ function slices({ retentionMs }: Store) {
   };
 }
 
+const BASE64URL = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+/** 12 bits as two characters. */
+const base64Url = (bits: number) => BASE64URL.charAt(bits >> 6) + BASE64URL.charAt(bits & 0x3f);
+
 function hashOf({ field, value }: SearchTerm): { bucket: string; mark: string } {
-  const digest = hash('sha256', `${field}\n${value}`, 'buffer');
-  return { bucket: digest.toString('hex', 0, 1), mark: digest.toString('base64url', 1, 4) };
+  // As text, which Node hands over faster than bytes.
+  const digest = hash('sha256', `${field}\n${value}`, 'hex');
+  const bits = Number.parseInt(digest.slice(2, 8), 16);
+  return { bucket: digest.slice(0, 2), mark: base64Url(bits >> 12) + base64Url(bits & 0xfff) };
 }
 
 /**
