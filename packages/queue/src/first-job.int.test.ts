@@ -26,7 +26,7 @@ afterEach(async () => {
 });
 
 async function addOurs(id = job.deliveryId): Promise<void> {
-  const script = `local call, prefix = redis.call, KEYS[1]\n${FIRST_JOB_LUA}\naddFirstJob(unpack(ARGV))`;
+  const script = `local call, prefix = redis.call, KEYS[1]\n${FIRST_JOB_LUA}\naddFirstJob(unpack(ARGV))\naddToQueues()`;
   await redis.eval(script, 1, ours, id, job.subscriptionId, job.event, String(NOW_MS));
 }
 const keysOf = async (prefix: string) =>
@@ -49,7 +49,8 @@ it('stores what BullMQ stores, but for its stream of events, its counter and the
 });
 it('adds jobs to the queues of several partitions, wakes the workers of each, and names the partition of the event', async () => {
   const script = `local call, prefix = redis.call, KEYS[1]\n${FIRST_JOB_LUA}
-    addFirstJob(ARGV[2], ARGV[3], ARGV[4], ARGV[5]) prefix = ARGV[1] addFirstJob(ARGV[2], ARGV[3], ARGV[4], ARGV[5], 7)`;
+    addFirstJob(ARGV[2], ARGV[3], ARGV[4], ARGV[5]) prefix = ARGV[1] addFirstJob(ARGV[2], ARGV[3], ARGV[4], ARGV[5], 7)
+    addToQueues()`;
   await redis.eval(script, 1, ours, theirs, job.deliveryId, job.subscriptionId, job.event, NOW_MS);
   expect(await waiting(ours)).toEqual([job.deliveryId]);
   expect(await waiting(theirs)).toEqual([job.deliveryId]);
@@ -66,7 +67,7 @@ it('adds jobs in the order of BullMQ', async () => {
   expect(await waiting(ours)).toEqual(await waiting(theirs));
 });
 it('stores no data if there is no event to name, and BullMQ still reads the job', async () => {
-  const script = `local call, prefix = redis.call, KEYS[1]\n${FIRST_JOB_LUA}\naddFirstJob(ARGV[1], ARGV[2], false, ARGV[3])`;
+  const script = `local call, prefix = redis.call, KEYS[1]\n${FIRST_JOB_LUA}\naddFirstJob(ARGV[1], ARGV[2], false, ARGV[3])\naddToQueues()`;
   await redis.eval(script, 1, ours, job.deliveryId, job.subscriptionId, String(NOW_MS));
   expect(await hash(ours)).toEqual({ name: job.subscriptionId, timestamp: String(NOW_MS) });
   const [found] = (await producer.queues[0]?.getJobs(['waiting'])) ?? [];

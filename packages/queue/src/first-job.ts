@@ -3,14 +3,15 @@ import { QUEUE_NAME } from './job.ts';
 
 /**
  * The Lua function `addFirstJob(deliveryId, subscriptionId, event, nowMs, eventPartition, isNew)` for a script that has `call` and `prefix` (that of the
- * delivery's partition, which may change between two calls). It does what BullMQ's `add` does for a job without options, but writes no entries into
- * BullMQ's stream of events, which nobody reads, and keeps no copy of the id in `opts`. `eventPartition`, if given, becomes the field `p`: the number of the
+ * delivery's partition, which may change between two calls), and `addToQueues()`, which the script must call after the last of them, also if something has
+ * failed between them: no job is waiting before that. They do what BullMQ's `add` does for a job without options, but write no entries into
+ * BullMQ's stream of events, which nobody reads, and keep no copy of the id in `opts`. `eventPartition`, if given, becomes the field `p`: the number of the
  * partition in which the script that takes the job may read its event. The job has no data if `event` is false: since stored format 2 the record of the
  * delivery says it. A job that exists is left unchanged; with `isNew` its
  * delivery has just been made, so it has none. `first-job.int.test.ts` compares the two, since an update of BullMQ may change what it stores.
  */
 export const FIRST_JOB_LUA = `
-local marked = {}
+local added = {}
 local function addFirstJob(deliveryId, subscriptionId, event, nowMs, eventPartition, isNew)
   local queue = prefix .. ':${QUEUE_NAME}:'
   local key = queue .. deliveryId
@@ -18,13 +19,21 @@ local function addFirstJob(deliveryId, subscriptionId, event, nowMs, eventPartit
   call('HSET', key, 'name', subscriptionId, 'timestamp', nowMs)
   if event then call('HSET', key, 'data', '{"event_id":"' .. event .. '"}') end
   if eventPartition then call('HSET', key, 'p', eventPartition) end
-  call('LPUSH', queue .. 'wait', deliveryId)
-  if marked[prefix] then return end
-  -- Wakes the workers, unless the queue is paused or has a limit of its own.
-  local limits = call('HMGET', queue .. 'meta', 'paused', 'concurrency')
-  if not limits[1] and (not limits[2] or call('LLEN', queue .. 'active') < tonumber(limits[2])) then
-    call('ZADD', queue .. 'marker', 0, '0')
+  if not added[queue] then
+    added[queue] = {}
+    added[#added + 1] = queue
   end
-  marked[prefix] = true
+  local ids = added[queue]
+  ids[#ids + 1] = deliveryId
+end
+local function addToQueues()
+  for _, queue in ipairs(added) do
+    call('LPUSH', queue .. 'wait', unpack(added[queue]))
+    -- Wakes the workers, unless the queue is paused or has a limit of its own.
+    local limits = call('HMGET', queue .. 'meta', 'paused', 'concurrency')
+    if not limits[1] and (not limits[2] or call('LLEN', queue .. 'active') < tonumber(limits[2])) then
+      call('ZADD', queue .. 'marker', 0, '0')
+    end
+  end
 end
 `;

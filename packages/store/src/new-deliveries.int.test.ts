@@ -1,6 +1,6 @@
 /** Which deliveries an event gets, and what a repeated or interrupted fan-out leaves. */
 import { describe, expect, it } from '@jest/globals';
-import { type Event, eventRef, partitionOf } from '@posthorn/core';
+import { deliveryId, type Event, eventRef, partitionOf } from '@posthorn/core';
 import {
   changeSubscription,
   confirmFanOut,
@@ -13,6 +13,7 @@ import {
   saveSubscription,
   storeEvent,
 } from './index.ts';
+import { byStatusKey, bySubscriptionKey, prefixOfSubscription } from './keys.ts';
 import { attempt, deliver, event, loadOne, store, subscribe, time } from './test-deliveries.ts';
 
 describe('matching', () => {
@@ -61,6 +62,23 @@ describe('fan-out', () => {
     expect(await storeEvent(store, stored)).toEqual({ created: [] });
     expect(await storeEvent(store, { ...stored, subscriptionIds: [] })).toEqual({ kept: stored });
     expect(await loadEvent(store, stored.ref)).toEqual(stored);
+  });
+  it('is complete as far as it came where something is wrong with an address', async () => {
+    const [good, broken] = [await subscribe(), await subscribe()];
+    await store.redis.set(bySubscriptionKey(prefixOfSubscription(store, broken.id), broken.id), 'no stream');
+    const sent = event();
+    const stored = {
+      ref: eventRef(sent),
+      event: sent,
+      acceptedAtMs: time.nowMs,
+      subscriptionIds: [good.id, broken.id],
+    };
+    await storeEvent(store, stored);
+    await expect(createDeliveries(store, stored)).rejects.toThrow('WRONGTYPE');
+    for (const { id } of [good, broken]) {
+      const prefix = prefixOfSubscription(store, id);
+      expect(await store.redis.zscore(byStatusKey(prefix, 'pending'), deliveryId(stored.ref, id))).not.toBeNull();
+    }
   });
   it('is listed as interrupted until it is confirmed', async () => {
     const subscription = await subscribe();

@@ -7,13 +7,20 @@
 --@include first-job
 
 local reply = {}
-for subscriptionId, deliveryId in deliveries do
-  local found = call('HMGET', deliveryKey(deliveryId), 'st', 'g')
-  local first = found[1] == PENDING and not found[2] and not call('ZSCORE', KEY_PARKED .. subscriptionId, deliveryId)
-    and not call('ZSCORE', KEY_OVERDUE .. subscriptionId, deliveryId)
-  local state = not found[1] and make(subscriptionId, deliveryId, event, kind, nowMs, oldestMs, lifeMs, '')
-    or found[1] == HELD and 'held' or first and 'pending' or 'alreadyQueued'
-  if state == 'pending' then addFirstJob(deliveryId, subscriptionId, storedFormat < COMPACT_FORMAT and event, nowMs, eventPartition ~= '' and eventPartition) end
-  reply[#reply + 1] = state
-end
+indexed = {}
+local isDone, problem = pcall(function()
+  for subscriptionId, deliveryId in deliveries do
+    local found = call('HMGET', deliveryKey(deliveryId), 'st', 'g')
+    local first = found[1] == PENDING and not found[2] and not call('ZSCORE', KEY_PARKED .. subscriptionId, deliveryId)
+      and not call('ZSCORE', KEY_OVERDUE .. subscriptionId, deliveryId)
+    local state = not found[1] and make(subscriptionId, deliveryId, event, kind, nowMs, oldestMs, lifeMs, '')
+      or found[1] == HELD and 'held' or first and 'pending' or 'alreadyQueued'
+    if state == 'pending' then addFirstJob(deliveryId, subscriptionId, storedFormat < COMPACT_FORMAT and event, nowMs, eventPartition ~= '' and eventPartition) end
+    reply[#reply + 1] = state
+  end
+end)
+-- What was made before something failed is complete too.
+addToIndexes()
+addToQueues()
+if not isDone then error(problem, 0) end
 return reply

@@ -1,2 +1,3 @@
--- Adds the first job of a delivery. This one does nothing, for a store without a queue: openStore puts that of packages/queue in its place.
+-- Add the first jobs of deliveries. These do nothing, for a store without a queue: openStore puts those of packages/queue in their place.
 local function addFirstJob() end
+local function addToQueues() end

@@ -5,6 +5,27 @@
 -- What a script has read of addresses, and the streams that it has prolonged: several deliveries of a script may be for the same address.
 local statuses, parkedCounts, prolonged = {}, {}, {}
 
+-- Where a script has set this to {}, the entries of the indexes by status are added together, by addToIndexes.
+local indexed
+
+local function addToIndex(key, score, id)
+  if not indexed then
+    call('ZADD', key, score, id)
+    return
+  end
+  if not indexed[key] then
+    indexed[key] = {}
+    indexed[#indexed + 1] = key
+  end
+  local entries = indexed[key]
+  entries[#entries + 1] = score
+  entries[#entries + 1] = id
+end
+
+local function addToIndexes()
+  for _, key in ipairs(indexed) do call('ZADD', key, unpack(indexed[key])) end
+end
+
 -- Makes a delivery that does not exist yet. Returns 'pending' (its first job must be added), 'held', 'alreadyQueued' (it is parked), or
 -- 'none' (its subscription is gone, nothing was made). A joint record gets `fields` too, a list of names and values.
 local function make(sub, id, event, kind, nowMs, oldestMs, lifeMs, replayOf, fields)
@@ -23,7 +44,7 @@ local function make(sub, id, event, kind, nowMs, oldestMs, lifeMs, replayOf, fie
   end
   -- The fields of the delivery come first: they are read most.
   call('HSET', deliveryKey(id), 's', sub, 'k', kind, 'st', st, 'n', 0, 'c', nowMs, unpack(more))
-  call('ZADD', st == PENDING and INDEX_PENDING or INDEX_HELD, nowMs, id)
+  addToIndex(st == PENDING and INDEX_PENDING or INDEX_HELD, nowMs, id)
   local stream = KEY_BY_SUBSCRIPTION .. sub
   -- The stream's name says how the id begins.
   append(stream, nowMs, oldestMs, 'd', storedFormat >= COMPACT_FORMAT and string.sub(id, 10) or id)
