@@ -1,23 +1,52 @@
 /** The span of an attempt: an HTTP request to a receiver, and the sending of a message, in the terms of OpenTelemetry's conventions. */
 import { type Attempt, type DeliveryJob, eventIdOf, type TraceContext } from '@posthorn/core';
-import type { Span, Tracing } from '@posthorn/runtime';
+import type { CommonAttributes, Span, Tracing } from '@posthorn/runtime';
 import type { SendResult } from '@posthorn/sender';
 import type { Begun } from '@posthorn/store';
 import { LRUCache } from 'lru-cache';
 
 type BegunAttempt = Extract<Begun, { kind: 'attempt' }>;
 
-/** Parsing a URL costs more than the rest of a span. */
-const shown = new LRUCache<string, { url: string; address: string; port: number | undefined }>({
-  max: 10_000,
-  memoMethod(text) {
-    const url = URL.parse(text);
-    if (!url) return { url: '', address: '', port: undefined };
-    const port = url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port);
+/** What the spans of an event type have in common, by type. */
+const ofTypes = new Map<string, { name: string; common: CommonAttributes }>();
+
+function ofType(eventType: string) {
+  let known = ofTypes.get(eventType);
+  if (!known) {
+    const attributes = {
+      'messaging.system': 'posthorn',
+      'messaging.operation.name': 'deliver',
+      'messaging.operation.type': 'send',
+      'messaging.destination.name': eventType,
+      'http.request.method': 'POST',
+    };
+    known = { name: `deliver ${eventType}`, common: { attributes } };
+    ofTypes.set(eventType, known);
+  }
+  return known;
+}
+
+/** What the spans of a subscription have in common, by its id. An operator may change the URL. */
+const ofSubscriptions = new LRUCache<string, { url: string; common: CommonAttributes }>({ max: 10_000 });
+
+function ofSubscription({ subscriptionId, url }: BegunAttempt): CommonAttributes {
+  const known = ofSubscriptions.get(subscriptionId);
+  if (known?.url === url) return known.common;
+  const common = { attributes: { ...attributesOfUrl(url), 'posthorn.subscription.id': subscriptionId } };
+  ofSubscriptions.set(subscriptionId, { url, common });
+  return common;
+}
+
+function attributesOfUrl(text: string): Record<string, string | number> {
+  const url = URL.parse(text);
+  if (!url) return {};
+  return {
     // Without what may be a secret: user, password, query.
-    return { url: `${url.origin}${url.pathname}`, address: url.hostname, port };
-  },
-});
+    'url.full': `${url.origin}${url.pathname}`,
+    'server.address': url.hostname,
+    'server.port': url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port),
+  };
+}
 
 /** Starts the span of an attempt within the trace of its event; undefined if it has none, is not sampled, or tracing is off. */
 export function startAttemptSpan(
@@ -25,7 +54,7 @@ export function startAttemptSpan(
   trace: TraceContext | undefined,
   { eventType }: BegunAttempt,
 ): Span | undefined {
-  return tracing && trace && tracing.startSpan('client', `deliver ${eventType}`, trace);
+  return tracing && trace && tracing.startSpan('client', ofType(eventType).name, trace);
 }
 
 /** Ends the span. `endedAt`: when the result was known, from `performance.now()`. `error`: of the attempt, or why it is not counted. */
@@ -37,24 +66,15 @@ export function endAttemptSpan(
   error: Attempt['error'] | 'aborted' | 'outage',
   endedAt?: number,
 ): void {
-  const { url, address, port } = shown.memo(begun.url);
   const statusCode = result.kind === 'responded' ? result.statusCode : undefined;
   span.end({
+    common: [ofType(begun.eventType).common, ofSubscription(begun)],
     attributes: {
-      'messaging.system': 'posthorn',
-      'messaging.operation.name': 'deliver',
-      'messaging.operation.type': 'send',
-      'messaging.destination.name': begun.eventType,
       'messaging.message.id': eventIdOf(begun.event),
-      'http.request.method': 'POST',
-      'url.full': url,
-      'server.address': address,
-      'server.port': port,
       'http.response.status_code': statusCode,
       'http.request.resend_count': begun.attemptNumber > 1 ? begun.attemptNumber - 1 : undefined,
       'network.peer.address': result.kind === 'aborted' ? undefined : (result.ip ?? undefined),
       'posthorn.environment': begun.environment,
-      'posthorn.subscription.id': begun.subscriptionId,
       'posthorn.delivery.id': job.deliveryId,
       'posthorn.replay': begun.isReplay || undefined,
     },

@@ -24,5 +24,5 @@ export {
 } from './settings.ts';
 export { shareResult } from './shared-result.ts';
 export { withTimeLimit } from './time-limit.ts';
-export { createTracing, type Span, type Tracing } from './tracing.ts';
+export { type CommonAttributes, createTracing, type Span, type Tracing } from './tracing.ts';
 export { tracingSettings } from './tracing-settings.ts';

@@ -48,8 +48,10 @@ export function openTracer({
   const origin: SpanOrigin = {
     ...scope,
     limits: attributeLimits(own !== undefined),
-    write: own && ((span) => own.write(span)),
-    take: (span) => processor.onEnd(span),
+    take(span) {
+      own?.add(span);
+      processor.onEnd(span);
+    },
   };
   const randomDigits = createRandomDigits();
   const isSampled = createSampler(settings);

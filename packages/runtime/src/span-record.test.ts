@@ -9,13 +9,17 @@ const context = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b71
 function spanWithin(limits: AttributeLimits | undefined): SpanRecord {
   const taken: SpanRecord[] = [];
   const span = new SpanRecord(
-    { ...scope, limits, write: undefined, take: (one) => taken.push(one) },
+    { ...scope, limits, take: (one) => taken.push(one) },
     'client',
     'deliver',
     context,
     undefined,
   );
-  span.end({ attributes: { one: 'word', none: undefined, two: 22_222, three: true }, error: 'timeout' });
+  span.end({
+    common: [{ attributes: { one: 'word' } }],
+    attributes: { none: undefined, two: 22_222, three: true },
+    error: 'timeout',
+  });
   expect(taken).toEqual([span]);
   return span;
 }
@@ -35,21 +39,17 @@ describe('a span', () => {
 
   it('does not keep its attributes once it is written', () => {
     const serializer = new SpanSerializer(scope);
-    const origin = {
-      ...scope,
-      limits: undefined,
-      write: (span: SpanRecord) => serializer.write(span),
-      take: () => undefined,
-    };
+    const origin = { ...scope, limits: undefined, take: (span: SpanRecord) => serializer.add(span) };
     const span = new SpanRecord(origin, 'client', 'deliver', context, undefined);
-    span.end({ attributes: { one: 'word' } });
-    expect(span.attributes).toEqual({});
-    expect(Buffer.from(serializer.serializeRequest([span]) ?? []).toString('latin1')).toContain('word');
+    span.end({ common: [{ attributes: { two: 'words' } }], attributes: { one: 'word' } });
+    const written = Buffer.from(serializer.serializeRequest([span]) ?? []).toString('latin1');
+    for (const text of ['one', 'word', 'two', 'words']) expect(written).toContain(text);
+    expect(span).toMatchObject({ attributes: {}, common: [] });
   });
 
   it('ends when the caller says, whatever the clock of the system does', () => {
     const span = new SpanRecord(
-      { ...scope, limits: undefined, write: undefined, take: () => undefined },
+      { ...scope, limits: undefined, take: () => undefined },
       'internal',
       'replay',
       context,

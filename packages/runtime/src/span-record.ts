@@ -7,14 +7,12 @@ import { millisToHrTime } from '@opentelemetry/core';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
 import type { TraceContext } from '@posthorn/core';
 import type { Written } from './span-serializer.ts';
-import type { SpanKind as Kind, Span, SpanEnd } from './tracing.ts';
+import type { CommonAttributes, SpanKind as Kind, Span, SpanEnd } from './tracing.ts';
 
 /** What the spans of a process have in common. */
 export interface SpanOrigin extends Pick<ReadableSpan, 'resource' | 'instrumentationScope'> {
   /** Undefined if there are none and the exporter leaves out undefined values by itself. */
   limits: AttributeLimits | undefined;
-  /** Writes a span that has ended; undefined if the SDK does it later. */
-  write: ((span: SpanRecord) => Written) | undefined;
   /** Takes a span that has ended, for export. */
   take(span: SpanRecord): void;
 }
@@ -46,6 +44,8 @@ export class SpanRecord implements Span, ReadableSpan {
   readonly startMs = Date.now();
   endMs = 0;
   attributes: Attributes = NO_ATTRIBUTES;
+  /** More attributes, if there are no limits. */
+  common: readonly CommonAttributes[] = NONE;
   droppedAttributesCount = 0;
   status = UNSET;
   links: ReadableSpan['links'] = NONE;
@@ -61,20 +61,27 @@ export class SpanRecord implements Span, ReadableSpan {
     this.#origin = origin;
   }
 
-  end({ name, attributes, error, link, endedAt = performance.now() }: SpanEnd): void {
+  end({ name, common = NONE, attributes, error, link, endedAt = performance.now() }: SpanEnd): void {
     if (name !== undefined) this.name = name;
     // Not by the clock, which may be set meanwhile.
     this.endMs = this.startMs + endedAt - this.#startedAt;
     const all = error === undefined ? attributes : { ...attributes, 'error.type': error };
-    const { limits, write, take } = this.#origin;
-    if (limits) this.#setWithin(limits, all);
-    else this.attributes = all as Attributes;
+    const { limits, take } = this.#origin;
+    if (limits) this.#setWithin(limits, Object.assign({}, ...common.map((some) => some.attributes), all));
+    else {
+      this.attributes = all as Attributes;
+      this.common = common;
+    }
     if (error !== undefined) this.status = FAILED;
     if (link) this.links = [{ context: remote(link) }];
-    this.written = write?.(this);
-    // What is written is not needed any more.
-    if (this.written) this.attributes = NO_ATTRIBUTES;
     take(this);
+  }
+
+  /** Keeps where the span is written in place of what was. */
+  keep(written: Written): void {
+    this.written = written;
+    this.attributes = NO_ATTRIBUTES;
+    this.common = NONE;
   }
 
   #setWithin({ count, length }: AttributeLimits, attributes: SpanEnd['attributes']): void {

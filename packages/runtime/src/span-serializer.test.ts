@@ -11,10 +11,10 @@ const scope = {
   instrumentationScope: { name: 'posthorn', version: '1.2.3' },
 };
 
-/** Ended spans that are not written, two for each of these values of an attribute. */
+/** Ended spans that no serializer has, two for each of these values of an attribute. */
 function spansWith(values: readonly (string | number | boolean)[]): SpanRecord[] {
   const spans: SpanRecord[] = [];
-  const origin = { ...scope, limits: undefined, write: undefined, take: (span: SpanRecord) => spans.push(span) };
+  const origin = { ...scope, limits: undefined, take: (span: SpanRecord) => spans.push(span) };
   for (const [i, value] of values.entries()) {
     const context = { ...remote, spanId: (i + 1).toString(16).padStart(16, '0') };
     const link = { ...remote, traceId: 'f'.repeat(32) };
@@ -30,7 +30,7 @@ const decode = (bytes: Uint8Array | undefined) => decodeTraces(Buffer.from(bytes
 /** What the collector gets of these spans. */
 function exported(spans: readonly SpanRecord[]) {
   const serializer = new SpanSerializer(scope);
-  for (const span of spans) span.written = serializer.write(span);
+  for (const span of spans) serializer.add(span);
   return decode(serializer.serializeRequest(spans));
 }
 
@@ -67,7 +67,7 @@ describe('the serializer of spans', () => {
     const spans = spansWith(Array.from({ length: 5_000 }, (_, i) => i));
     expect(exported(spans)).toHaveLength(10_000);
     const serializer = new SpanSerializer(scope);
-    for (const span of spans) span.written = serializer.write(span);
+    for (const span of spans) serializer.add(span);
     const some = spans.filter((_, i) => i % 7 < 3);
     expect(decode(serializer.serializeRequest(some)).map(({ spanId }) => spanId)).toEqual(
       some.map(({ context }) => context.spanId),
@@ -76,9 +76,21 @@ describe('the serializer of spans', () => {
 
   it('leaves out what is undefined', () => {
     const spans: SpanRecord[] = [];
-    const origin = { ...scope, limits: undefined, write: undefined, take: (span: SpanRecord) => spans.push(span) };
+    const origin = { ...scope, limits: undefined, take: (span: SpanRecord) => spans.push(span) };
     new SpanRecord(origin, 'internal', 'replay', remote, undefined).end({ attributes: { a: undefined, b: 1 } });
     expect(exported(spans)[0]?.attributes).toEqual({ b: 1 });
+  });
+
+  it('writes common attributes of many spans, also where a buffer ends within them', () => {
+    const spans: SpanRecord[] = [];
+    const origin = { ...scope, limits: undefined, take: (span: SpanRecord) => spans.push(span) };
+    const common = [{ attributes: { system: 'posthorn', port: 443 } }, { attributes: { url: 'u'.repeat(10_000) } }];
+    for (let i = 0; i < 50; i++) {
+      const span = new SpanRecord(origin, 'client', 'deliver', remote, undefined);
+      span.end({ common, attributes: { i } });
+    }
+    const expected = spans.map((_, i) => ({ system: 'posthorn', port: 443, url: 'u'.repeat(10_000), i }));
+    expect(exported(spans).map(({ attributes }) => attributes)).toEqual(expected);
   });
 
   it('has nothing to write without spans', () => {

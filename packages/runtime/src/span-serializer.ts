@@ -1,12 +1,12 @@
 /**
- * Writes spans as protobuf (opentelemetry/proto/trace/v1/trace.proto), each when it ends. The SDK's serializer does it for a whole batch:
- * what a span refers to is then no longer in the processor's caches, and has meanwhile been moved by the garbage collector. With it,
- * tracing takes more than a twentieth of ingest's CPU (docs/decisions, 49).
+ * Writes spans as protobuf (opentelemetry/proto/trace/v1/trace.proto), some at a time: one by one, as they end, costs twice as much, and a whole
+ * batch keeps the event loop busy for milliseconds. The SDK's serializer costs too much of ingest's CPU (docs/decisions, 49).
  */
 import type { Attributes, Link, SpanContext } from '@opentelemetry/api';
 import { type ISerializer, ProtobufTraceSerializer } from '@opentelemetry/otlp-transformer';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
 import type { SpanRecord } from './span-record.ts';
+import type { CommonAttributes } from './tracing.ts';
 
 const [VARINT, FIXED64, BYTES, FIXED32] = [0, 1, 2, 5];
 const tag = (field: number, wireType: number) => (field << 3) | wireType;
@@ -15,6 +15,8 @@ const tag = (field: number, wireType: number) => (field << 3) | wireType;
 const LENGTH_BYTES = 4;
 /** Spans are written into buffers of this size. Each is free when the last of its spans has been exported. */
 const CHUNK_BYTES = 64 * 1024;
+/** Spans that are written at a time. */
+const MAX_WAITING = 32;
 /** Room for the fields of fixed length that follow a check. */
 const MARGIN = 64;
 const NS_PER_S = 1e9;
@@ -51,6 +53,7 @@ export class SpanSerializer implements ISerializer<SpanRecord[], unknown> {
   /** Where the span that is being written begins, and where it goes on. */
   #from = 0;
   #at = 0;
+  #waiting: SpanRecord[] = [];
   readonly #resource: Buffer;
   readonly #scope: Buffer;
 
@@ -67,20 +70,20 @@ export class SpanSerializer implements ISerializer<SpanRecord[], unknown> {
     this.#scope = this.#buffer.subarray(this.#from, this.#at);
   }
 
-  /** Writes a span that has ended. */
-  write(span: SpanRecord): Written {
-    this.#from = this.#at;
-    this.#span(span);
-    return { buffer: this.#buffer, from: this.#from, to: this.#at };
+  /** Takes a span that has ended, to be written soon. */
+  add(span: SpanRecord): void {
+    this.#waiting.push(span);
+    if (this.#waiting.length === MAX_WAITING) this.#writeWaiting();
   }
 
-  /** The request for spans that this has written. */
+  /** The request for spans that this has taken. */
   serializeRequest(spans: readonly SpanRecord[]): Uint8Array | undefined {
     if (spans.length === 0) return undefined;
+    this.#writeWaiting();
     const ranges: Written[] = [];
     let bytes = 0;
     for (const { written } of spans) {
-      if (!written) throw new TypeError('The span has not been written.');
+      if (!written) throw new TypeError('The span was not added.');
       const last = ranges.at(-1);
       bytes += written.to - written.from;
       // Most spans follow one another.
@@ -97,6 +100,15 @@ export class SpanSerializer implements ISerializer<SpanRecord[], unknown> {
     return ProtobufTraceSerializer.deserializeResponse(data);
   }
 
+  #writeWaiting(): void {
+    for (const span of this.#waiting) {
+      this.#from = this.#at;
+      this.#span(span);
+      span.keep({ buffer: this.#buffer, from: this.#from, to: this.#at });
+    }
+    this.#waiting = [];
+  }
+
   #span(span: SpanRecord): void {
     const { parentSpanContext: parent } = span;
     const startsAt = this.#begin(2);
@@ -107,6 +119,7 @@ export class SpanSerializer implements ISerializer<SpanRecord[], unknown> {
     this.#integer(6, span.kind + 1);
     this.#time(7, span.startMs);
     this.#time(8, span.endMs);
+    for (const common of span.common) this.#common(9, common);
     this.#attributes(9, span.attributes);
     if (span.droppedAttributesCount > 0) this.#integer(10, span.droppedAttributesCount);
     for (const link of span.links) this.#link(link);
@@ -129,6 +142,20 @@ export class SpanSerializer implements ISerializer<SpanRecord[], unknown> {
   #ids(field: number, { traceId, spanId }: SpanContext): void {
     this.#hex(field, traceId);
     this.#hex(field + 1, spanId);
+  }
+
+  /** Attributes that are written only once, and copied after that. */
+  #common(field: number, common: CommonAttributes): void {
+    const { written } = common;
+    if (written) {
+      this.#ensure(written.length);
+      this.#buffer.set(written, this.#at);
+      this.#at += written.length;
+    } else {
+      const startsAt = this.#at - this.#from;
+      this.#attributes(field, common.attributes);
+      common.written = Buffer.from(this.#buffer.subarray(this.#from + startsAt, this.#at));
+    }
   }
 
   #attributes(field: number, attributes: Attributes): void {

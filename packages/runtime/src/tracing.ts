@@ -11,11 +11,21 @@ import type { TracingSettings } from './tracing-settings.ts';
 /** The kinds of OpenTelemetry that Posthorn uses. */
 export type SpanKind = 'producer' | 'client' | 'internal';
 
+type AttributeValue = string | number | boolean;
+
+/** Attributes that many spans have, always in the same object: they are written once. */
+export interface CommonAttributes {
+  readonly attributes: Readonly<Record<string, AttributeValue>>;
+  /** What the tracer has written. */
+  written?: Buffer;
+}
+
 export interface SpanEnd {
   /** The final name, where it was not known at the start. */
   name?: string;
+  common?: readonly CommonAttributes[];
   /** Undefined values are left out. */
-  attributes: Record<string, string | number | boolean | undefined>;
+  attributes: Record<string, AttributeValue | undefined>;
   /** What went wrong, as `error.type`: few values, no text of others. Undefined: nothing did. */
   error?: string | undefined;
   /** A span of another trace that belongs to this one. */
