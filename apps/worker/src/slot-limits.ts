@@ -19,6 +19,8 @@ export interface Address {
   refusedAtMs: number;
   /** Deliveries of it were parked since its last attempt ended. */
   mayHaveParked: boolean;
+  /** When it gave up a slot for other workers. */
+  sharedAtMs: number;
   /** The host and the IP of its last attempt. */
   host: Group | undefined;
   ip: Group | undefined;
@@ -158,8 +160,8 @@ export function createLimits({ total, perAddress, perHost, now }: LimitOptions, 
   };
 
   /**
-   * How many more deliveries of each address with half of its slots in flight, or slow, may be taken: those that would wait for its own attempts, and not for
-   * any other one to end.
+   * How many more deliveries of each address with half of its slots in flight, or slow, may be taken. Only their own attempts count: one that waits for those of
+   * others soon gets a slot.
    */
   const roomOfBusy = (): { address: Address; room: number }[] => {
     const nowMs = now();

@@ -24,6 +24,8 @@ const SHORT_WAIT_MS = 100;
 const SHORT_WAIT_SHARE = 0.3;
 /** When an attempt ends and this many waiting jobs are refused again, the others are not tried. This bounds the cost of each end. */
 const MAX_REFUSED_AGAIN = 3;
+/** How often an address with a backlog gives up a slot for other workers. */
+const SHARE_EVERY_MS = 100;
 /** Weight of the latest attempt in the moving means. */
 const WEIGHT = 0.3;
 const MAX_ADDRESSES = 10_000;
@@ -51,7 +53,7 @@ export class Slots {
   readonly #waitingSlow = new Set<Address>();
   /** Jobs that wait for a fast attempt to end, in order of arrival. */
   readonly #shortWaits = new Set<{ address: Address; resolve: (slot: Slot) => void }>();
-  /** Slots that addresses keep for jobs which begin in this turn of the event loop, by their ids. */
+  /** Slots that addresses keep for jobs that have been taken and begin next, by their ids. */
   readonly #kept = new Map<string, Slot>();
   readonly #perAddress: number;
 
@@ -86,15 +88,10 @@ export class Slots {
     return undefined;
   }
 
-  /** Whether an attempt to an address can acquire a slot now. */
-  canAcquire(subscriptionId: string): boolean {
-    return this.#refusalOf(this.#addresses.memo(subscriptionId)) === undefined;
-  }
-
   /** How many more deliveries of its addresses this process should take; see `Room` of packages/store. */
-  room(): { perAddress: number; room: string } {
-    const room = this.#limits.roomOfBusy().map(({ address, room }) => `${address.id} ${room}`);
-    return { perAddress: this.#perAddress, room: room.join(' ') };
+  room(): { perAddress: number; busy: string } {
+    const busy = this.#limits.roomOfBusy().map(({ address, room }) => `${address.id} ${room}`);
+    return { perAddress: this.#perAddress, busy: busy.join(' ') };
   }
 
   /**
@@ -110,8 +107,16 @@ export class Slots {
     return false;
   }
 
-  /** Whether the address of an attempt that is over may keep its slot for a parked delivery: the slot is not needed by others. */
+  /**
+   * Whether the address of an attempt that is over may keep its slot for a parked delivery: nobody else here needs it. Now and then it may not, so that other
+   * workers get a part of the backlog: the delivery is released into the queue then.
+   */
   mayKeep({ address }: Slot): boolean {
+    const nowMs = this.#now();
+    if (nowMs - address.sharedAtMs >= SHARE_EVERY_MS) {
+      address.sharedAtMs = nowMs;
+      return false;
+    }
     if (this.#shortWaits.size > 0 || !this.#limits.isWithinShare(address)) return false;
     return [this.#all, ...hostAndIpOf(address)].every(({ waiting }) => waiting.size === 0);
   }
@@ -160,7 +165,7 @@ export class Slots {
     const capacities = [...woken].map((subscriptionId) => ({ subscriptionId, deliveries: 1 }));
     const own =
       parked > 0 || address.mayHaveParked ? this.#ownCapacity(address, Math.max(1, parked), woken.size > 0) : 0;
-    address.mayHaveParked = false;
+    if (own > 0 || address.inFlight.size === 0) address.mayHaveParked = false;
     return own > 0 ? [...capacities, { subscriptionId: address.id, deliveries: own }] : capacities;
   }
 
@@ -293,6 +298,7 @@ function newAddress(id: string): Address {
     failing: 0,
     refusedAtMs: 0,
     mayHaveParked: false,
+    sharedAtMs: Number.NEGATIVE_INFINITY,
     host: undefined,
     ip: undefined,
   };

@@ -366,7 +366,10 @@ describe('BullMQ', () => {
     await add('z2');
     expect(await takeOne(lock)).toEqual({ dueAtMs: undefined });
     const ended = { ...lock, nextToken: undefined, jobId: 'z1', token: 'token' };
+    await redis.del(key('marker'));
     expect(await finishJob(store, 0, ended)).toEqual({ code: 0, next: undefined });
+    // Whoever found as many active as they allow waits for it.
+    expect(await redis.zrange(key('marker'), 0, '-1')).toEqual(['0']);
     expect(await takeOne(lock)).toEqual({ job: { id: 'z2' } });
   });
 

@@ -1,6 +1,6 @@
 /** Deliveries that are parked where their jobs would be taken, and taken where another one of their address ends. */
 import { expect, it } from '@jest/globals';
-import { partitionOf } from '@posthorn/core';
+import { eventRef, jointRefOf, partitionOf } from '@posthorn/core';
 import {
   addressesToRelease,
   changeSubscription,
@@ -8,9 +8,12 @@ import {
   laneLength,
   type NextJob,
   type Room,
+  rescueJobs,
+  storeEvent,
   takeJobs,
 } from '@posthorn/store';
-import { begin, loadOne, park, store, subscribe, time } from '../../store/src/test-deliveries.ts';
+import { RETRY_PRIORITY } from '../../queue/src/job.ts';
+import { begin, event, loadOne, park, store, subscribe, time } from '../../store/src/test-deliveries.ts';
 import { lock, make, partition, producer, subscriptionId, succeed, take } from './test-jobs.ts';
 
 /** What a worker says of its addresses, and of which ones it was told. */
@@ -18,7 +21,7 @@ function workerWith(room: Partial<Room>) {
   const told: string[] = [];
   const worker = {
     knownEvent: () => undefined,
-    room: () => ({ perAddress: 10, room: '', dueBeforeMs: 0, ...room }),
+    room: () => ({ perAddress: 10, busy: '', dueBeforeMs: 0, ...room }),
     parked: (ids: readonly string[]) => told.push(...ids),
   };
   return { worker, told };
@@ -32,7 +35,8 @@ const NONE_DUE = { dueAtMs: undefined };
 async function takeSome(limit: number, room: Partial<Room>) {
   const { worker, told } = workerWith(room);
   const taken = await takeJobs(store, partition, { ...lock('t'), nextToken: 't', limit, worker });
-  return { taken: taken.map(idOf), told };
+  const jobs = taken.flatMap((one) => ('job' in one ? [deliveryOfJob(one.job)!] : []));
+  return { taken: taken.map(idOf), jobs, told };
 }
 /** Another address of the same partition. */
 async function neighbour(): Promise<string> {
@@ -44,7 +48,7 @@ async function neighbour(): Promise<string> {
 
 it('are parked, oldest first, once as many of their address were taken as have room', async () => {
   const ids = [await make(), await make(), await make(), await make()];
-  const { taken, told } = await takeSome(9, { room: `${subscriptionId} 1` });
+  const { taken, told } = await takeSome(9, { busy: `${subscriptionId} 1` });
   expect(taken).toEqual([ids[0], NONE_DUE]);
   expect(told).toEqual([subscriptionId]);
   expect(await store.redis.zrange(`${store.prefix}:{${partition}}:parked:${subscriptionId}`, 0, '-1')).toEqual(
@@ -59,7 +63,7 @@ it('leave the jobs of other addresses to be taken', async () => {
   await make();
   const other = await make(undefined, await neighbour());
   await make();
-  const { taken } = await takeSome(2, { room: `${subscriptionId} 0` });
+  const { taken } = await takeSome(2, { busy: `${subscriptionId} 0` });
   expect(taken).toEqual([other, NONE_DUE]);
   expect(await parked()).toBe(2);
 });
@@ -94,10 +98,10 @@ it('have their job taken if it is not theirs any more: the worker ends it', asyn
   expect(await parked()).toBe(0);
 });
 
-it('are parked by the end of another job, which counts itself out', async () => {
+it('are parked by the end of another job, which leaves its place to the next one', async () => {
   const [first, second] = [await make(), await make(), await make()];
   const job = await take('one');
-  const { worker, told } = workerWith({ room: `${subscriptionId} 0` });
+  const { worker, told } = workerWith({ busy: `${subscriptionId} 0` });
   const ended = await succeed(job, 'one', 'two', { worker });
   expect([job.deliveryId, idOf(ended.next)]).toEqual([first, second]);
   expect(told).toEqual([]);
@@ -143,6 +147,101 @@ it('stay parked if their address is not active, or the queue is paused; the queu
     expect(await parked()).toBeGreaterThan(0);
     await changeSubscription(store, subscriptionId, (now) => ({ ...now, status: 'active' as const }));
   }
+});
+
+it('are not taken where operators limit how many jobs may be active: others would never have a turn', async () => {
+  await make();
+  const job = await take('one');
+  await make();
+  await takeSome(9, { perAddress: 0 });
+  const other = await make(undefined, await neighbour());
+  await store.redis.hset(queueKey('meta'), 'concurrency', 1);
+  const ended = await succeed(job, 'one', 'two', { laneToken: 'two' });
+  expect([idOf(ended.next), await parked()]).toEqual([other, 1]);
+});
+
+it('are passed over if they have ended meanwhile', async () => {
+  await make();
+  const job = await take('one');
+  // Both are of the same millisecond, and in the order of their ids.
+  const [gone, last] = [await make(), await make()].sort();
+  await takeSome(9, { perAddress: 0 });
+  await store.redis.del(`${store.prefix}:{${partition}}:delivery:${gone}`);
+  const ended = await succeed(job, 'one', undefined, { laneToken: 'two' });
+  expect([idOf(ended.next), await parked()]).toEqual([`${last}.1`, 0]);
+});
+
+it('wait behind first attempts where they come back, if they are retries', async () => {
+  await make();
+  const job = await take('one');
+  const id = await make();
+  await takeSome(9, { perAddress: 0 });
+  await store.redis.hset(`${store.prefix}:{${partition}}:delivery:${id}`, 'st', 1);
+  expect((await loadOne(id)).status).toBe('waiting_for_retry');
+  await succeed(job, 'one', undefined, { laneToken: 'two' });
+  expect(await store.redis.hget(queueKey(`${id}.1`), 'priority')).toBe(String(RETRY_PRIORITY));
+});
+
+it('wake another worker for retries that became due where one of them is taken', async () => {
+  await make();
+  const job = await take('one');
+  const id = await make();
+  await takeSome(9, { perAddress: 0 });
+  await producer.add(partition, [{ ...job, deliveryId: 'r1', delayMs: 1_000 }]);
+  await store.redis.del(queueKey('marker'));
+  time.nowMs = Date.now() + 60_000;
+  expect(idOf((await succeed(job, 'one', undefined, { laneToken: 'two' })).next)).toBe(`${id}.1`);
+  expect(await store.redis.zrange(queueKey('marker'), 0, '-1')).toEqual(['0']);
+});
+
+it('are taken one for each that ends, and each of the queue has the room that is left', async () => {
+  const other = await neighbour();
+  for (let i = 0; i < 3; i++) await make();
+  for (let i = 0; i < 2; i++) await make(undefined, other);
+  const jobs = (await takeSome(5, {})).jobs;
+  const waiting = await make();
+  await takeSome(9, { perAddress: 0 });
+  for (let i = 0; i < 3; i++) await make(undefined, other);
+  const { worker, told } = workerWith({ busy: `${subscriptionId} 0 ${other} 0` });
+  const ended = await Promise.all(jobs.map((job) => succeed(job, 't', 'n', { worker, laneToken: 'n' })));
+  // The parked one, nothing more of the address, and two of the other one: as many as have ended.
+  const addresses = ended.map(({ next }) => next && 'job' in next && deliveryOfJob(next.job)?.subscriptionId);
+  expect(idOf(ended[0]!.next)).toBe(`${waiting}.1`);
+  expect(addresses).toEqual([subscriptionId, false, false, other, other]);
+  expect(told).toEqual([other]);
+  expect(await parked(other)).toBe(1);
+});
+
+it('are not given another job while they are parked, although theirs is gone', async () => {
+  const id = await make();
+  await takeSome(9, { perAddress: 0 });
+  expect(await rescueJobs(store, partition, [{ deliveryId: id, generation: 0 }])).toEqual([]);
+  await store.redis.zrem(`${store.prefix}:{${partition}}:parked:${subscriptionId}`, id);
+  expect(await rescueJobs(store, partition, [{ deliveryId: id, generation: 0 }])).toMatchObject([{ generation: 1 }]);
+});
+
+it('are parked and taken alike if they are one record with their event', async () => {
+  const joint = async () => {
+    let sent = event();
+    while (partitionOf(sent.id, store.partitions) !== partition) sent = event();
+    const stored = { ref: eventRef(sent), event: sent, acceptedAtMs: time.nowMs, subscriptionIds: [subscriptionId] };
+    const made = await storeEvent(store, stored, { withDeliveries: true });
+    const [{ deliveryId = '' } = {}] = 'created' in made ? made.created : [];
+    await producer.add(partition, [{ deliveryId, generation: 0, subscriptionId, event: jointRefOf(deliveryId)! }]);
+    return deliveryId;
+  };
+  const ids = [await joint(), await joint()];
+  const { taken, jobs } = await takeSome(9, { perAddress: 1 });
+  expect(taken).toEqual([ids[0], NONE_DUE]);
+  expect(jobs[0]!.event).toBe(jointRefOf(ids[0]!));
+  const ended = await succeed(jobs[0]!, 't', undefined, { laneToken: 'two' });
+  expect(idOf(ended.next)).toBe(`${ids[1]}.1`);
+  const next = ended.next && 'job' in ended.next ? deliveryOfJob(ended.next.job)! : undefined;
+  expect(await begin(next!)).toMatchObject({ kind: 'attempt', event: jointRefOf(ids[1]!) });
+  expect(await store.redis.hget(queueKey(`${ids[1]}.1`), 'data')).toBe(
+    JSON.stringify({ event_id: jointRefOf(ids[1]!) }),
+  );
+  expect(await succeed(next!, 'two')).toMatchObject({ kind: 'recorded', code: 0 });
 });
 
 it('are not taken without a token for them', async () => {

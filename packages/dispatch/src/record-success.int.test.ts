@@ -165,6 +165,19 @@ it('wakes another worker for retries that have become due', async () => {
   expect(await marker()).toEqual(['0']);
 });
 
+it('wakes a worker that found as many jobs active as operators allow', async () => {
+  const marker = () => store.redis.zrange(`${store.prefix}:{${partition}}:deliveries:marker`, 0, '-1');
+  await make();
+  const job = await take('one');
+  await make();
+  for (const limit of [0, 1]) {
+    await store.redis.del(`${store.prefix}:{${partition}}:deliveries:marker`);
+    if (limit > 0) await producer.queues[partition]!.setGlobalConcurrency(limit);
+    await succeed(job, 'one');
+    expect(await marker()).toEqual(limit > 0 ? ['0'] : []);
+  }
+});
+
 it('records an attempt once, and says that its job is gone when it is repeated', async () => {
   await make();
   const job = await take('one');

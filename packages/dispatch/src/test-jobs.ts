@@ -40,7 +40,7 @@ export async function make(sent = event(), to = subscriptionId): Promise<string>
 
 const knows = (event: EventRef): WorkerView => ({
   knownEvent: () => event,
-  room: () => ({ perAddress: 10, room: '', dueBeforeMs: 0 }),
+  room: () => ({ perAddress: 10, busy: '', dueBeforeMs: 0 }),
   parked: () => undefined,
 });
 

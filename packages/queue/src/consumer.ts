@@ -24,7 +24,7 @@ interface NextLock {
 export interface LockedJob extends NextLock {
   jobId: string;
   token: string;
-  /** For a job that is not in the queue: there is room for it beside those that are. */
+  /** Locks the job of a delivery that is parked; undefined unless the worker also has room for jobs of the queue. */
   laneToken: string | undefined;
 }
 
@@ -176,7 +176,12 @@ export function createConsumer<J extends { id: string }>(options: ConsumerOption
   }
 
   /** Runs a job that was taken, or notes that there was none. */
-  function begin(partition: Partition, taken: Taken<J>, token: string): void {
+  function begin(
+    partition: Partition,
+    taken: Taken<J>,
+    token: string,
+    claim = leases.claim(partition.index, token),
+  ): void {
     if ('dueAtMs' in taken) {
       partitions.foundEmpty(partition, taken.dueAtMs);
       return;
@@ -184,12 +189,19 @@ export function createConsumer<J extends { id: string }>(options: ConsumerOption
     if (!taken.wasParked) partition.state = 'busy';
     partition.active += 1;
     locks.add(partition.index, taken.job.id, token);
-    void run(partition, taken.job, token, leases.claim(partition.index, token));
+    void run(partition, taken.job, token, claim);
+  }
+
+  /** Claims the job that was taken at the end of another one. Returns what begins it: by then, another worker may have it. */
+  function claimNext(partition: Partition, taken: Taken<J> | undefined, token: string | undefined): () => void {
+    if (!taken || token === undefined) return () => undefined;
+    const claim = leases.claim(partition.index, token);
+    return () => begin(partition, taken, token, claim);
   }
 
   async function run(partition: Partition, job: J, token: string, claim: Claim): Promise<void> {
-    let ended: Ended<J> | undefined;
-    let nextToken: string | undefined;
+    // Set once the job has ended.
+    let beginNext = undefined as (() => void) | undefined;
     const end: EndJob<J> = async (move) => {
       await burst.over();
       const mayTake = state === 'running' && !isPaused && leases.isSure(partition.index);
@@ -205,7 +217,7 @@ export function createConsumer<J extends { id: string }>(options: ConsumerOption
         nowMs: Date.now(),
       };
       const result = await move(lock);
-      [ended, nextToken] = [result, laneToken ?? queueToken];
+      beginNext = claimNext(partition, result.next, laneToken ?? queueToken);
       locks.remove(job.id, token);
       if (result.code !== 0) onError(errorOfCode(result.code, job.id));
       return result;
@@ -214,7 +226,7 @@ export function createConsumer<J extends { id: string }>(options: ConsumerOption
       onError(error);
       return { kind: 'retry', delayMs: AFTER_ERROR_MS, reason: 'internal error' };
     });
-    if (!ended) {
+    if (!beginNext) {
       const settle = () =>
         outcome.kind === 'done'
           ? end((lock) => options.finish(partition.index, lock))
@@ -223,8 +235,7 @@ export function createConsumer<J extends { id: string }>(options: ConsumerOption
       locks.remove(job.id, token);
     }
     partition.active -= 1;
-    const { next } = (ended as Ended<J> | undefined) ?? {};
-    if (next && nextToken !== undefined) begin(partition, next, nextToken);
+    beginNext?.();
     fill();
   }
 

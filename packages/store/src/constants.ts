@@ -53,6 +53,8 @@ const HOLD_CHUNK = 500;
 const PARK_NEW_FROM = 100;
 /** Deliveries that one script parks in place of taking their jobs: about a millisecond of Redis. */
 const MAX_PARKED_AT_ONCE = 64;
+/** BullMQ's priority of a retry's job; packages/queue says why, and a test compares the two. */
+const RETRY_PRIORITY = 1;
 /** A retry that has been due for this long is overdue: it is released at a fixed rate for its address. */
 const OVERDUE_AFTER_MS = 60_000;
 /** While others of its address are overdue, a retry is so after this. */
@@ -177,6 +179,7 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   HOLD_CHUNK: String(HOLD_CHUNK),
   PARK_NEW_FROM: String(PARK_NEW_FROM),
   MAX_PARKED_AT_ONCE: String(MAX_PARKED_AT_ONCE),
+  RETRY_PRIORITY: String(RETRY_PRIORITY),
   OVERDUE_AFTER_MS: String(OVERDUE_AFTER_MS),
   MISSED_AFTER_MS: String(MISSED_AFTER_MS),
   MAX_PROMOTED: String(MAX_PROMOTED),

@@ -25,15 +25,15 @@ export interface WorkerView {
 }
 
 export interface Room {
-  /** Attempts to an address that `room` does not name. */
+  /** More attempts to each address that `busy` does not name. */
   perAddress: number;
-  /** How many more attempts to each of the others: `<subscription> <attempts>`, separated by spaces. */
-  room: string;
+  /** More attempts to each busy one: `<subscription> <attempts>`, separated by spaces. */
+  busy: string;
   /** Attempts that were due before this are overdue, in milliseconds since 1970. */
   dueBeforeMs: number;
 }
 
-const NO_LIMIT: Room = { perAddress: Number.MAX_SAFE_INTEGER, room: '', dueBeforeMs: 0 };
+const NO_LIMIT: Room = { perAddress: Number.MAX_SAFE_INTEGER, busy: '', dueBeforeMs: 0 };
 
 /** A job that ends, with the token of its lock. */
 export interface EndedJob extends NextLock {

@@ -116,7 +116,7 @@ function withEvents<T>(results: T[], nextOf: (result: T) => NextJob | undefined)
 const DELIVERY_ID_LENGTH = 30;
 
 /** What a script that takes jobs is told of the worker: see WorkerView in jobs.ts. */
-const OF_WORKER = 'knownEvent? spansPartitions:flag perAddress:number room? dueBeforeMs:number';
+const OF_WORKER = 'knownEvent? spansPartitions:flag perAddress:number busy? dueBeforeMs:number';
 
 /** Of each subscription in a directory; see lua/lib/listed.lua. */
 const LISTED_FIELDS = 9;

@@ -3,6 +3,11 @@
 --@include end-job
 --@include next-job
 
-setRoom(perAddress, room, dueBeforeMs)
+setRoom(perAddress, busy, dueBeforeMs)
 local known = {[knownEvent] = true}
-return {endJob(jobId, token), nextToken ~= '' and nextJob(nextToken, lockMs, nowMs, known, spansPartitions), parkedAddresses}
+local code = endJob(jobId, token)
+if nextToken == '' then
+  wakeIfLimited()
+  return {code, false, parkedAddresses}
+end
+return {code, nextJob(nextToken, lockMs, nowMs, known, spansPartitions), parkedAddresses}

@@ -7,7 +7,7 @@
 --@include end-job
 --@include next-job
 
-setRoom(perAddress, room, dueBeforeMs)
+setRoom(perAddress, busy, dueBeforeMs)
 local reply, own, known, trials = {}, prefix, {[knownEvent] = true}, {}
 for home, id, number, attempt, endedAtMs, expiresAtMs, response, responsesUntilMs, jobId, token, nextToken, laneToken in successes do
   -- Everything below uses the keys of this partition.
@@ -31,9 +31,9 @@ for home, id, number, attempt, endedAtMs, expiresAtMs, response, responsesUntilM
   if next then
     parked = parked - 1
   else
-    -- Its slot is for those that are parked, if there are any.
-    if parked == 0 and left[sub] then left[sub] = left[sub] + 1 end
-    next = nextToken ~= '' and nextJob(nextToken, lockMs, nowMs, known, spansPartitions)
+    -- If deliveries of its address are parked, they get the slot; otherwise the queue's next job of this address may.
+    if parked == 0 and roomOf[sub] then roomOf[sub] = roomOf[sub] + 1 end
+    if nextToken ~= '' then next = nextJob(nextToken, lockMs, nowMs, known, spansPartitions) else wakeIfLimited() end
   end
   reply[#reply + 1] = {kind, parked, code, next, wasParked}
 end

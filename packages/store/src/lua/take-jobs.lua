@@ -2,7 +2,7 @@
 -- the last one says when the next is due. An event that several of them have is returned once.
 --@include next-job
 
-setRoom(perAddress, room, dueBeforeMs)
+setRoom(perAddress, busy, dueBeforeMs)
 local taken, known = {}, {[knownEvent] = true}
 for i = 1, limit do
   taken[i] = readNext(token, lockMs, nowMs, known, spansPartitions)

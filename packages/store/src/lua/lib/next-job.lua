@@ -54,6 +54,11 @@ local function wakeNext()
   if call('EXISTS', KEY_QUEUE .. 'wait', KEY_QUEUE .. 'prioritized') > 0 then call('ZADD', KEY_QUEUE .. 'marker', 0, '0') end
 end
 
+-- Where operators limit how many jobs may be active, workers may wait for one to end.
+local function wakeIfLimited()
+  if call('HEXISTS', KEY_QUEUE .. 'meta', 'concurrency') == 1 then wakeNext() end
+end
+
 -- The text of the event of a job; false if it is long, in another partition that the job does not name or that a script may not use from here, or
 -- in a joint record: that of a replay may be.
 local function readEvent(jobId, event, spansPartitions)
@@ -73,20 +78,20 @@ local function fieldsOf(all)
   return fields
 end
 
--- How many more attempts to each address the worker may have in flight: in `left`, or `leftElsewhere`. The addresses of which deliveries were parked here, and
--- how many more this script may park.
-local left, leftElsewhere, endOfOutageMs = {}, 0, 0
+-- How many more attempts the worker may have in flight to each busy address, and to any other one.
+local roomOf, roomElsewhere, endOfOutageMs = {}, 0, 0
+-- The addresses of which this script has parked deliveries, and how many more it may park.
 local parkedAddresses, mayPark = {}, MAX_PARKED_AT_ONCE
-local function setRoom(perAddress, room, dueBeforeMs)
-  leftElsewhere, endOfOutageMs = perAddress, dueBeforeMs
-  for sub, attempts in string.gmatch(room, '(%S+) (%S+)') do left[sub] = tonumber(attempts) end
+local function setRoom(perAddress, busy, dueBeforeMs)
+  roomElsewhere, endOfOutageMs = perAddress, dueBeforeMs
+  for sub, attempts in string.gmatch(busy, '(%S+) (%S+)') do roomOf[sub] = tonumber(attempts) end
 end
 
 -- Whether one more attempt to an address may be in flight, which counts from now on.
 local function admit(sub)
-  local attempts = left[sub] or leftElsewhere
+  local attempts = roomOf[sub] or roomElsewhere
   if attempts <= 0 then return false end
-  left[sub] = attempts - 1
+  roomOf[sub] = attempts - 1
   return true
 end
 
@@ -143,24 +148,35 @@ local function readNext(token, lockMs, nowMs, known, spansPartitions)
   end
 end
 
+-- Removes and returns the oldest delivery that is parked at an address, and its status; nothing if there is none, or it is for release.lua.
+local function popParked(sub)
+  local lane = KEY_PARKED .. sub
+  for _ = 1, MAX_PARKED_AT_ONCE do
+    local id = call('ZRANGE', lane, 0, 0)[1]
+    local st = id and call('HGET', deliveryKey(id), 'st')
+    if not id or st == HELD then return end
+    call('ZREM', lane, id)
+    if call('EXISTS', lane) == 0 then call('SREM', KEY_RELEASE_PARKED, sub) end
+    -- Others have ended while they were parked.
+    if st == PENDING or st == WAITING_FOR_RETRY then return id, st end
+  end
+end
+
 -- Takes the oldest parked delivery of an address that is active: it gets a new generation, whose job is active at once. Returns what withAddress returns, or
--- nothing if there is none that may be sent.
+-- false if there is none that may be sent. Where operators limit how many jobs may be active, other addresses would never have a turn, so none is taken.
 local function takeParked(sub, token, lockMs, nowMs, known, spansPartitions)
   local address = call('HMGET', KEY_SUBSCRIPTION .. sub, ADDRESS_FIELDS)
-  if address[1] ~= ACTIVE or not mayTake(nowMs) then return false end
-  local lane = KEY_PARKED .. sub
-  local deliveryId = call('ZRANGE', lane, 0, 0)[1]
+  if address[1] ~= ACTIVE or not mayTake(nowMs) or queues[prefix].maxActive then return false end
+  if queues[prefix].hasDue then wakeNext() end
+  local deliveryId, st = popParked(sub)
   if not deliveryId then return false end
   local key, isWhole = deliveryKey(deliveryId), isJoint(deliveryId)
-  local st = call('HGET', key, 'st')
-  -- Any other one is for release.lua.
-  if st ~= PENDING and st ~= WAITING_FOR_RETRY then return false end
-  call('ZREM', lane, deliveryId)
-  if call('EXISTS', lane) == 0 then call('SREM', KEY_RELEASE_PARKED, sub) end
   local id = deliveryId .. '.' .. call('HINCRBY', key, 'g', 1)
   local found = isWhole and call('HGETALL', key) or call('HMGET', key, DELIVERY_FIELDS)
   local event = eventOf(deliveryId, not isWhole and found[4])
   call('HSET', KEY_QUEUE .. id, 'name', sub, 'timestamp', nowMs, 'data', '{"event_id":"' .. event .. '"}')
+  -- Where it comes back, it waits behind first attempts, like any retry.
+  if st == WAITING_FOR_RETRY then call('HSET', KEY_QUEUE .. id, 'priority', RETRY_PRIORITY) end
   call('LPUSH', KEY_QUEUE .. 'active', id)
   lock(id, token, lockMs)
   return withAddress(id, found, isWhole, address, known, spansPartitions)
