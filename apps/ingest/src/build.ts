@@ -89,7 +89,7 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
     checkReady: storage.checkReady,
     logger,
     addRoutes(app) {
-      app.use('/v1', measureRequests(registry));
+      app.use(measureRequests(registry));
       app.use(api.router, docsRouter(api));
       app.use('/v1', authenticate);
     },

@@ -6,6 +6,7 @@ import {
   type Event,
   eventBody,
   eventRef,
+  isoInstant,
   newEventId,
   parseJson,
   publishedEventSchema,
@@ -112,7 +113,7 @@ function parseEvent(input: unknown, nowMs: number, maxBytes: number) {
   const event: Event = {
     id: id ?? newEventId(nowMs),
     type,
-    createdAt: (created_at === undefined ? undefined : utcInstant(created_at)) ?? new Date(nowMs).toISOString(),
+    createdAt: (created_at === undefined ? undefined : utcInstant(created_at)) ?? isoInstant(nowMs),
     environment,
     // From the input, not from the parsed result: unknown fields stay as the publisher sent them.
     dataJson: JSON.stringify((input as { data: unknown }).data),

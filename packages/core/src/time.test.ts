@@ -2,11 +2,22 @@
 import { describe, expect, it } from '@jest/globals';
 import { problemsOf } from '@posthorn/testing';
 import fc from 'fast-check';
-import { instantMsSchema, parseDurationMs, utcInstant } from './index.ts';
+import { instantMsSchema, isoInstant, parseDurationMs, utcInstant } from './index.ts';
 
 import { instantSchema } from './time.ts';
 
 const DAY = 86_400_000;
+
+it('an instant as text is that of Date, whichever was asked for before', () => {
+  fc.assert(
+    fc.property(fc.array(fc.date({ noInvalidDate: true }), { minLength: 1 }), (dates) => {
+      for (const date of dates) {
+        expect(isoInstant(date.getTime())).toBe(date.toISOString());
+        expect(isoInstant(date.getTime())).toBe(date.toISOString());
+      }
+    }),
+  );
+});
 
 describe('a duration', () => {
   it.each([

@@ -1,5 +1,6 @@
 /** Logs JSON lines to stdout, with secrets redacted. */
-import { type DestinationStream, type Logger, pino, stdTimeFunctions } from 'pino';
+import { isoInstant } from '@posthorn/core';
+import { type DestinationStream, type Logger, pino } from 'pino';
 
 export type { Logger };
 
@@ -12,7 +13,7 @@ export function createLogger(options: { app: string; level: string; destination?
     {
       level: options.level,
       base: { app: options.app, pid: process.pid },
-      timestamp: stdTimeFunctions.isoTime,
+      timestamp: () => `,"time":"${isoInstant(Date.now())}"`,
       formatters: { level: (label) => ({ level: label }), log: redactSecrets },
       serializers: { err: describeError },
     },

@@ -8,6 +8,7 @@ import {
   eventIdOf,
   eventRef,
   isJoint,
+  isoInstant,
   jointRef,
   partitionOf,
   type TraceContext,
@@ -147,7 +148,9 @@ export function encodeEvent(stored: StoredEvent, packs = false): string {
 
 /** The text of an event in a joint record: what is not in the fields of its only delivery, then `data`, packed. */
 export function encodeJoint({ event, acceptedAtMs, erasedAtMs, trace }: StoredEvent): string {
-  const head = [(acceptedAtMs - Date.parse(event.createdAt)).toString(36) + encodeTrace(trace)];
+  // Most publishers leave the time of creation to ingest.
+  const offsetMs = event.createdAt === isoInstant(acceptedAtMs) ? 0 : acceptedAtMs - Date.parse(event.createdAt);
+  const head = [offsetMs.toString(36) + encodeTrace(trace)];
   if (erasedAtMs !== undefined) head.push(erasedAtMs.toString(36));
   return `${head.join(' ')}\n${packData(event.dataJson)}`;
 }
