@@ -4,10 +4,11 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { deliveriesWith, eventually, isDelivery, type Receiver } from '@posthorn/testing';
+import { callApi } from '../scripts/api-client.ts';
 import { root } from '../scripts/folder.ts';
 import { ownReceiver, ownWorld } from './own.ts';
 import { runPosthorn } from './run-posthorn.ts';
-import { OPERATOR_TOKEN, sampleEvent, type World } from './world.ts';
+import { OPERATOR_TOKEN, PUBLISHER_KEY, sampleEvent, type World } from './world.ts';
 
 let on: World;
 let to: Receiver;
@@ -55,6 +56,27 @@ describe('posthorn', () => {
     expect(out).not.toContain('\u001b[31m');
     expect((await json('timeline', 'order 7', '--by', 'reference')).data).toMatchObject([{ id: event.id }]);
     expect((await posthorn(['timeline', 'order 7', '--by', 'user'])).out).toBe('No event has this value.\n');
+  });
+
+  it('shows the trace of an event that has one', async () => {
+    const traceId = '0af7651916cd43dd8448eb211c80319c';
+    const { id } = await on.subscribe(to.url);
+    const { body: untraced } = await on.publish(sampleEvent({ data: { id: 'ses-1', status: 'approved' } }));
+    expect((await posthorn(['why', untraced.id, id])).out).not.toContain('trace');
+    expect((await posthorn(['timeline', 'ses-1'])).out).not.toContain('trace');
+    const { body: traced } = await callApi('POST', `${on.ingestUrls[0]}/v1/events`, {
+      token: PUBLISHER_KEY,
+      body: sampleEvent({ data: { id: 'ses-1', status: 'approved' } }),
+      headers: { traceparent: `00-${traceId}-b7ad6b7169203331-01` },
+    });
+    expect((await posthorn(['why', traced.id, id])).out).toMatch(new RegExp(`^trace +${traceId}$`, 'm'));
+    expect((await json('why', traced.id, id)).event.trace_id).toBe(traceId);
+    const { out } = await posthorn(['timeline', 'ses-1']);
+    expect(out).toMatch(/^accepted .* trace *$/m);
+    expect(out).toMatch(new RegExp(`${traced.id} +${traceId} *$`, 'm'));
+    expect(out).toMatch(new RegExp(`${untraced.id} +- *$`, 'm'));
+    const { data } = await json('timeline', 'ses-1');
+    expect(data.map(({ trace_id }: { trace_id: string | null }) => trace_id)).toEqual([traceId, null]);
   });
 
   it('creates, validates, tests, pauses, resumes, changes and deletes subscriptions and rotates their secrets', async () => {

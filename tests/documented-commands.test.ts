@@ -111,6 +111,7 @@ describe('a command in the documentation', () => {
         .replace('--address <subscription> --address', `--address ${other} --address`)
         .replaceAll(/<subscription>|sub_…/g, id)
         .replaceAll('<event>', event.id)
+        .replaceAll('<session>', 's-1')
         .replaceAll(/<delivery>|dlv_…/g, delivery.id)
         .replace(/--(session|user|reference) <id>/, '--$1 s-1')
         .replace('<command>', 'list')

@@ -38,7 +38,7 @@ describe('explain', () => {
       next_step: null,
       since: delivery.finished_at,
       due_at: null,
-      event: { type: 'session.approved', environment: 'sandbox', accepted_at: delivery.created_at },
+      event: { type: 'session.approved', environment: 'sandbox', accepted_at: delivery.created_at, trace_id: null },
       subscription: { url: to.url, description: 'Acme', status: 'active', status_reason: null },
       delivery,
     });

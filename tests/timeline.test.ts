@@ -45,6 +45,7 @@ describe('the timeline', () => {
           session_status: 'approved',
           reference: 'order 7/é',
           user_id: 'u&1',
+          trace_id: null,
           out_of_order: false,
           deliveries: expect.arrayContaining(
             deliveries.map((delivery: object) => ({ ...delivery, out_of_order: false })),

@@ -20,6 +20,9 @@ const columns = {
   event: (item: Item) => item.id,
 };
 
+/** Wide, so it is left out if no event has one. */
+const traceOf = (item: Item) => item.trace_id;
+
 export function addTimelineCommand(program: CommandUnknownOpts, client: Client, print: Printer): void {
   program
     .command('timeline <value>')
@@ -35,7 +38,8 @@ export function addTimelineCommand(program: CommandUnknownOpts, client: Client, 
       const query = { [PARAMETERS[by]]: value, environment, limit: Math.min(limit, MAX_PAGE_LIMIT) };
       const { data, has_more, search } = await client.get(timelineSchema, '/v1/timeline', query);
       const off = search === 'off' ? ' Ingest does not index events (EVENT_SEARCH is off).' : '';
-      print.list(data, columns, `No event has this value.${off}`);
+      const isTraced = data.some(({ trace_id }) => trace_id !== null);
+      print.list(data, isTraced ? { ...columns, trace: traceOf } : columns, `No event has this value.${off}`);
       if (has_more) print.say('There may be older events that match.');
     });
 }

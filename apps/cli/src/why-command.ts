@@ -19,6 +19,7 @@ export function addWhyCommand(program: CommandUnknownOpts, client: Client, print
         'due at': found.due_at,
         event: found.event && `${found.event_id} ${found.event.type} ${found.event.environment}`,
         address: found.subscription && `${found.subscription.url} (${found.subscription.status})`,
+        ...(found.event?.trace_id && { trace: found.event.trace_id }),
         delivery: found.delivery && `${found.delivery.id} (${found.delivery.status})`,
       });
     });

@@ -26,7 +26,12 @@ export function explainRoute(api: Api, { store, clock }: ConsoleContext): void {
         since: instant(sinceMs),
         due_at: instant(dueAtMs),
         event: event
-          ? { type: event.type, environment: event.environment, accepted_at: instant(event.acceptedAtMs) }
+          ? {
+              type: event.type,
+              environment: event.environment,
+              accepted_at: instant(event.acceptedAtMs),
+              trace_id: facts.trace?.traceId ?? null,
+            }
           : null,
         subscription: subscription
           ? {

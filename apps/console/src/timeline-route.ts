@@ -52,7 +52,7 @@ interface LoadedEvent {
 }
 
 function serializeTimeline(loaded: readonly LoadedEvent[], retentionMs: number): schemas.Timeline['data'] {
-  const items = loaded.map(({ stored: { ref: id, event, acceptedAtMs }, ...rest }) => ({
+  const items = loaded.map(({ stored: { ref: id, event, acceptedAtMs, trace }, ...rest }) => ({
     ...sessionFacts(event),
     ...rest,
     id,
@@ -60,6 +60,7 @@ function serializeTimeline(loaded: readonly LoadedEvent[], retentionMs: number):
     environment: event.environment,
     createdAtMs: Date.parse(event.createdAt),
     acceptedAtMs,
+    traceId: trace?.traceId ?? null,
   }));
   const late = outOfOrder(items);
   return items.map(({ id: ref, event, deliveries, more, ...item }) => ({
@@ -72,6 +73,7 @@ function serializeTimeline(loaded: readonly LoadedEvent[], retentionMs: number):
     session_status: item.status,
     reference: item.reference,
     user_id: item.userId,
+    trace_id: item.traceId,
     out_of_order: late.events.has(ref),
     deliveries: deliveries.map((delivery) => ({
       ...serializeDelivery(delivery, retentionMs),

@@ -258,6 +258,11 @@ export const signatureCheckSchema = z
   .meta({ id: 'SignatureCheck' });
 export type SignatureCheck = z.infer<typeof signatureCheckSchema>;
 
+const traceId = z
+  .string()
+  .nullable()
+  .describe('The trace that its attempts and replays belong to; null if it was accepted without one');
+
 export const eventSchema = z
   .strictObject({
     id: z.string(),
@@ -270,10 +275,7 @@ export const eventSchema = z
     also_in: z
       .array(z.enum(ENVIRONMENTS))
       .describe('Other environments that have an event with this id: ids are unique within an environment'),
-    trace_id: z
-      .string()
-      .nullable()
-      .describe('The trace that its attempts and replays belong to; null if it was accepted without one'),
+    trace_id: traceId,
     deliveries: z.array(deliverySchema).describe('Up to 1,000, newest first; the list of deliveries has all'),
   })
   .meta({ id: 'Event' });
@@ -293,6 +295,7 @@ export const timelineSchema = z
           session_status: z.string(),
           reference: z.string().nullable(),
           user_id: z.string().nullable(),
+          trace_id: traceId,
           out_of_order: z.boolean().describe('It was accepted after a later event of its session'),
           deliveries: z.array(
             z.strictObject({
@@ -320,7 +323,12 @@ export const explanationSchema = z
     since: instant.nullable().describe('Since when it is so; null: not known'),
     due_at: instant.nullable().describe('When the next attempt is due; null: none is planned'),
     event: z
-      .strictObject({ type: z.enum(EVENT_TYPES), environment: z.enum(ENVIRONMENTS), accepted_at: instant })
+      .strictObject({
+        type: z.enum(EVENT_TYPES),
+        environment: z.enum(ENVIRONMENTS),
+        accepted_at: instant,
+        trace_id: traceId,
+      })
       .nullable()
       .describe('Null: no such event is stored'),
     subscription: z

@@ -1,5 +1,5 @@
 /** Collects what is known of one event and one address, for core's `explain`. */
-import { type Case, deliveryId, type Environment } from '@posthorn/core';
+import { type Case, deliveryId, type Environment, type TraceContext } from '@posthorn/core';
 import { type AuditRecord, listAudit } from './audit.ts';
 import { loadExisting, type StoredDelivery } from './delivery-record.ts';
 import { findEvents, refsOf, type StoredEvent } from './events.ts';
@@ -21,6 +21,8 @@ const MATCHING_CHANGES: readonly string[] = ['subscription.updated', 'subscripti
 export type StoredCase = Case & {
   subscription: StoredSubscription | undefined;
   delivery: StoredDelivery | undefined;
+  /** The trace of the event. */
+  trace: TraceContext | undefined;
 };
 
 /**
@@ -52,6 +54,7 @@ export async function readCase(
     event: stored && caseEvent(stored, subscriptionId),
     subscription,
     delivery,
+    trace: stored?.trace,
     lane: delivery && (await laneOf(store, delivery)),
     pausedAtMs: newest('subscription.paused'),
     deletedAtMs: newest('subscription.deleted'),
