@@ -30,4 +30,4 @@ USER 65532:65532
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.OPERATIONS_PORT || process.env.PORT}/healthz`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
 # Node itself is process 1, so it gets the signals. The command names the app.
-CMD ["node", "apps/ingest/dist/main.js"]
+CMD ["node", "apps/ingest/dist/main.cjs"]

@@ -71,7 +71,7 @@ export async function openBench(appendFsync: 'everysec' | 'always' = 'everysec',
     start,
     /** As the image starts it. */
     startApp: (app: 'ingest' | 'worker' | 'console', env: Record<string, string> = {}) =>
-      start(`apps/${app}/dist/main.js`, {
+      start(`apps/${app}/dist/main.cjs`, {
         PUBLISHER_KEYS: `bench:both:${PUBLISHER_KEY}`,
         OPERATOR_TOKENS: `bench:${OPERATOR_TOKEN}`,
         SECRET_ENCRYPTION_KEY: ENCRYPTION_KEY,

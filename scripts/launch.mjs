@@ -27,7 +27,7 @@ function problem() {
 }
 
 /** What an app was or would be built from: it runs as well, with more memory. */
-const sourceOf = (built) => built.replace(/\/dist\/main\.js$/, '/src/main.ts');
+const sourceOf = (built) => built.replace(/\/dist\/main\.cjs$/, '/src/main.ts');
 
 const words = problem();
 if (words === undefined) {

@@ -46,7 +46,7 @@ describe('the launcher', () => {
     expect(launch(['@posthorn', 'jest', 'vite'], 'scripts/x.ts')).toEqual(started);
   });
   it('runs an app that is not built from its sources', () => {
-    const built = 'apps/x/dist/main.js';
+    const built = 'apps/x/dist/main.cjs';
     expect(launch(['@posthorn'], built)).toEqual(started);
     expect(launch(['@posthorn'], built, { file: 'apps/x/src/main.ts' })).toEqual(started);
   });

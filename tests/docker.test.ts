@@ -94,7 +94,7 @@ function namesRead(app: (typeof apps)[number]): string[] {
 describe('docker-compose.yml', () => {
   it.each(apps)('starts %s with every setting of the app', (app) => {
     const { command, environment } = services[app]!;
-    expect(command).toEqual(['node', `apps/${app}/dist/main.js`]);
+    expect(command).toEqual(['node', `apps/${app}/dist/main.cjs`]);
     expect(existsSync(join(root, command[1]!))).toBe(true);
     expect(Object.keys(environment).sort()).toEqual(namesRead(app));
   });

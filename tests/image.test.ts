@@ -100,7 +100,7 @@ describe('the files of the image', () => {
 
 /** Starts an app from the tree. */
 function startFromTree(app: string, env: Record<string, string>) {
-  const child = spawn(process.execPath, [`apps/${app}/dist/main.js`], {
+  const child = spawn(process.execPath, [`apps/${app}/dist/main.cjs`], {
     cwd: tree,
     env: { NODE_ENV: 'production', ...env },
   });

@@ -82,7 +82,7 @@ export function startContainer(
   const variables = Object.entries(env).flatMap(([key, value]) => ['--env', `${key}=${value}`]);
   const child = spawn(
     command,
-    ['run', ...options, '--security-opt=no-new-privileges', ...variables, tag, 'node', `apps/${app}/dist/main.js`],
+    ['run', ...options, '--security-opt=no-new-privileges', ...variables, tag, 'node', `apps/${app}/dist/main.cjs`],
     { stdio: ['ignore', 'pipe', 'pipe'] },
   );
   const ready = Promise.withResolvers<{ url: string }>();

@@ -73,7 +73,7 @@ export function expectHardened(app: App, deployment: Deployment, settings: Reado
   expect(spec.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(
     drainSeconds + Number(settings.SHUTDOWN_GRACE) / 1000 + 5,
   );
-  expect(container.command).toEqual(['node', `apps/${app}/dist/main.js`]);
+  expect(container.command).toEqual(['node', `apps/${app}/dist/main.cjs`]);
   const ports = Object.fromEntries(container.ports.map(({ name, containerPort }) => [name, containerPort]));
   expect(ports).toEqual(
     app === 'worker' ? { operations: settings.PORT } : { http: settings.PORT, operations: settings.OPERATIONS_PORT },

@@ -4,9 +4,13 @@ import { limitHeap } from '@posthorn/runtime/heap';
 
 limitHeap();
 cacheCompiledCode();
-const [{ runApp }, { buildConsole }, { loadConsoleSettings }] = await Promise.all([
-  import('@posthorn/runtime'),
-  import('./build.ts'),
-  import('./config.ts'),
-]);
-await runApp(() => buildConsole(loadConsoleSettings(process.env)));
+// Not at the top level: what is built is CommonJS (scripts/build-apps.ts).
+async function main(): Promise<void> {
+  const [{ runApp }, { buildConsole }, { loadConsoleSettings }] = await Promise.all([
+    import('@posthorn/runtime'),
+    import('./build.ts'),
+    import('./config.ts'),
+  ]);
+  await runApp(() => buildConsole(loadConsoleSettings(process.env)));
+}
+void main();

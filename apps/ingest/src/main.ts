@@ -4,9 +4,13 @@ import { limitHeap } from '@posthorn/runtime/heap';
 
 limitHeap();
 cacheCompiledCode();
-const [{ runApp }, { buildIngest }, { loadIngestSettings }] = await Promise.all([
-  import('@posthorn/runtime'),
-  import('./build.ts'),
-  import('./config.ts'),
-]);
-await runApp(() => buildIngest(loadIngestSettings(process.env)));
+// Not at the top level: what is built is CommonJS (scripts/build-apps.ts).
+async function main(): Promise<void> {
+  const [{ runApp }, { buildIngest }, { loadIngestSettings }] = await Promise.all([
+    import('@posthorn/runtime'),
+    import('./build.ts'),
+    import('./config.ts'),
+  ]);
+  await runApp(() => buildIngest(loadIngestSettings(process.env)));
+}
+void main();

@@ -32,7 +32,7 @@
 name: {{ .app }}
 image: {{ include "posthorn.image" .root | quote }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
-command: ["node", "apps/{{ .app }}/dist/main.js"]
+command: ["node", "apps/{{ .app }}/dist/main.cjs"]
 env:
   {{- include "posthorn.env" . | trim | nindent 2 }}
 ports:
