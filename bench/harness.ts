@@ -6,6 +6,7 @@ import { type Accepted, createPublisher, type PublishedEvent, type Publisher } f
 import { connectRedis } from '@posthorn/store';
 import { callApi, type Operate, subscribe as subscribeWith } from '../scripts/api-client.ts';
 import { root } from '../scripts/folder.ts';
+import { imageEnvironment } from '../scripts/image/environment.ts';
 import { killDescendants } from '../scripts/process-tree.ts';
 import { startRedis } from '../scripts/redis/server.ts';
 import { startScript, stopChild } from '../scripts/script-process.ts';
@@ -72,6 +73,7 @@ export async function openBench(appendFsync: 'everysec' | 'always' = 'everysec',
     /** As the image starts it. */
     startApp: (app: 'ingest' | 'worker' | 'console', env: Record<string, string> = {}) =>
       start(`apps/${app}/dist/main.cjs`, {
+        ...imageEnvironment(),
         PUBLISHER_KEYS: `bench:both:${PUBLISHER_KEY}`,
         OPERATOR_TOKENS: `bench:${OPERATOR_TOKEN}`,
         SECRET_ENCRYPTION_KEY: ENCRYPTION_KEY,

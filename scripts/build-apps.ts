@@ -1,7 +1,8 @@
 /**
  * Builds ingest, worker and console into `apps/<app>/dist`: each with the packages that it needs in a few files of plain JavaScript, unless the
  * existing build is from the same sources. A process that runs such a build loads neither what removes types nor what its packages have
- * besides, so it takes about 30 MB less memory and starts sooner.
+ * besides, so it takes about 40 MB less memory and starts sooner. The files are CommonJS: an `import` of node:http reads all that it exports, and so
+ * loads `fetch` with all that belongs to it, and `require` does not.
  */
 import { cpSync, existsSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -6,6 +6,7 @@ import { parse } from 'yaml';
 import { loadConsoleSettings } from '../apps/console/src/config.ts';
 import { loadIngestSettings } from '../apps/ingest/src/config.ts';
 import { loadWorkerSettings } from '../apps/worker/src/config.ts';
+import { imageEnvironment } from '../scripts/image/environment.ts';
 
 interface Service {
   command: string[];
@@ -171,6 +172,9 @@ describe('Dockerfile', () => {
     const commands = image.match(/^ *CMD .*$/gm) ?? [];
     expect(commands).toHaveLength(2);
     for (const command of commands) expect(JSON.parse(command.trim().replace('CMD ', ''))[0]).toBe('node');
+  });
+  it('lets glibc keep little of what is freed, in the benches too', () => {
+    expect(imageEnvironment()).toEqual({ MALLOC_ARENA_MAX: '1', MALLOC_MMAP_THRESHOLD_: '131072' });
   });
   it('says which version it has', () => {
     expect(image).toMatch(new RegExp(`^ARG VERSION=${JSON.parse(read('package.json')).version}$`, 'm'));

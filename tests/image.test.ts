@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { isDelivery, type Receiver } from '@posthorn/testing';
+import { eventually, isDelivery, type Receiver } from '@posthorn/testing';
 import { root } from '../scripts/folder.ts';
 import { freePort } from '../scripts/free-port.ts';
 import { writeTree } from '../scripts/image/tree.ts';
@@ -98,6 +98,20 @@ describe('the files of the image', () => {
   });
 });
 
+describe('a built app', () => {
+  it.each(APPS)('loads nothing of Node that only sources or ESM need: %s', async (app) => {
+    const probe = join(root, 'tests/image/loaded.cjs');
+    const { ready, kill, said } = startFromTree(app, ownEnv({ NODE_OPTIONS: `--require=${probe}` }));
+    await ready;
+    kill('SIGUSR2');
+    await eventually('the list', () => said('"msg":"loaded"') !== undefined);
+    const { modules } = JSON.parse(said('"msg":"loaded"') ?? '') as { modules: string[] };
+    expect(modules).toEqual(expect.arrayContaining(['NativeModule http']));
+    // What removes types, and fetch, which an `import` of node:http loads too: 25 and 12 MB.
+    expect(modules.filter((name) => /deps\/(amaro|undici)/.test(name))).toEqual([]);
+  });
+});
+
 /** Starts an app from the tree. */
 function startFromTree(app: string, env: Record<string, string>) {
   const child = spawn(process.execPath, [`apps/${app}/dist/main.cjs`], {
@@ -118,6 +132,9 @@ function startFromTree(app: string, env: Record<string, string>) {
   atEnd(() => child.kill('SIGKILL'));
   return {
     ready: ready.promise,
+    kill: (signal: NodeJS.Signals) => child.kill(signal),
+    /** The first line of output that has these words. */
+    said: (words: string) => lines.find((line) => line.includes(words)),
     stop: () => {
       child.kill('SIGTERM');
       return ended;
