@@ -2,7 +2,7 @@
 import type { DeliveryJob } from '@posthorn/core';
 import { release } from '@posthorn/dispatch';
 import type { JobOutcome } from '@posthorn/queue';
-import { parkDelivery } from '@posthorn/store';
+import { parkDelivery, parkJob } from '@posthorn/store';
 import {
   type AttemptContext,
   type Attempted,
@@ -19,7 +19,7 @@ import type { Capacity } from './slots.ts';
  */
 export async function handleJob(context: AttemptContext, job: DeliveryJob, taken: TakenJob = {}): Promise<JobOutcome> {
   const slot = await context.slots.acquireSoon(job.subscriptionId, taken.found?.id);
-  if (!slot) return await park(context, job);
+  if (!slot) return await park(context, job, taken);
   let attempted: Attempted | undefined;
   let capacities: Capacity[] = [];
   try {
@@ -32,7 +32,7 @@ export async function handleJob(context: AttemptContext, job: DeliveryJob, taken
   for (const { subscriptionId, deliveries } of capacities) {
     await release(context, 'parked', subscriptionId, deliveries, context.clock.now());
   }
-  return attempted.outcome === 'no_slot' ? await park(context, job) : attempted.outcome;
+  return attempted.outcome === 'no_slot' ? await park(context, job, taken) : attempted.outcome;
 }
 
 /** Whether the attempt failed; undefined if none was made. */
@@ -41,9 +41,11 @@ function failedOf(outcome: Attempted['outcome'] | undefined): boolean | undefine
   return outcome.kind !== 'done';
 }
 
-async function park(context: AttemptContext, job: DeliveryJob): Promise<JobOutcome> {
+async function park(context: AttemptContext, job: DeliveryJob, { end }: TakenJob): Promise<JobOutcome> {
   if (context.outages.current()) return afterOutage(context);
-  const lane = await parkDelivery(context.store, job, context.clock.now(), context.outages.endedAtMs());
+  const { lane } = end
+    ? await end((lock) => parkJob(context.store, job, lock))
+    : { lane: await parkDelivery(context.store, job, context.clock.now(), context.outages.endedAtMs()) };
   if (lane === 'parked') await releaseParked(context, [job.subscriptionId]);
   return { kind: 'done' };
 }

@@ -234,6 +234,13 @@ describe('the room of addresses', () => {
     for (const id of names('slow', 20)) acquireAll(id, { most: 1 });
     expect(room().busy).toContain('slow-0 0 ');
   });
+  it('is none for a moment where its host had no slot', () => {
+    acquireAll('a', { host: 'shared.test' });
+    expect(acquireAll('b', { host: 'shared.test' })).toEqual([]);
+    expect(room().busy).toBe('a 0 b 0');
+    clock.advance(50);
+    expect(room().busy).toBe('a 0');
+  });
   it('is what is left of a fifth for one that keeps failing', () => {
     for (let i = 0; i < 7; i++) releaseAll(acquireAll('a', { most: 1 }), true);
     acquireAll('a', { most: 1 });

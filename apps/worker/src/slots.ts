@@ -24,6 +24,9 @@ const SHORT_WAIT_MS = 100;
 const SHORT_WAIT_SHARE = 0.3;
 /** When an attempt ends and this many waiting jobs are refused again, the others are not tried. This bounds the cost of each end. */
 const MAX_REFUSED_AGAIN = 3;
+/** An address that was refused because of its host or IP has no room for this long. */
+const REFUSED_MS = 50;
+const MAX_REFUSED = 100;
 /** How often an address with a backlog gives up a slot for other workers. */
 const SHARE_EVERY_MS = 100;
 /** Weight of the latest attempt in the moving means. */
@@ -55,6 +58,8 @@ export class Slots {
   readonly #shortWaits = new Set<{ address: Address; resolve: (slot: Slot) => void }>();
   /** Slots that addresses keep for jobs that have been taken and begin next, by their ids. */
   readonly #kept = new Map<string, Slot>();
+  /** Addresses whose host or IP had no slot a moment ago. */
+  readonly #refused = new Set<Address>();
   readonly #perAddress: number;
 
   constructor(options: SlotOptions) {
@@ -91,6 +96,11 @@ export class Slots {
   /** How many more deliveries of its addresses this process should take; see `Room` of packages/store. */
   room(): { perAddress: number; busy: string } {
     const busy = this.#limits.roomOfBusy().map(({ address, room }) => `${address.id} ${room}`);
+    const nowMs = this.#now();
+    for (const address of this.#refused) {
+      if (nowMs - address.refusedAtMs >= REFUSED_MS) this.#refused.delete(address);
+      else busy.push(`${address.id} 0`);
+    }
     return { perAddress: this.#perAddress, busy: busy.join(' ') };
   }
 
@@ -203,6 +213,7 @@ export class Slots {
     const groups = new Set([this.#all, ...hostAndIpOf(address)]);
     const slot: Slot = { address, acquiredAtMs: this.#now(), groups };
     address.inFlight.add(slot);
+    this.#refused.delete(address);
     this.#busy.add(address);
     for (const group of groups) group.inFlight.add(slot);
     return slot;
@@ -232,6 +243,7 @@ export class Slots {
     address.refusedAtMs = this.#now();
     if (this.#limits.isSlow(address) && this.#waitingSlow.size < MAX_WAITING) this.#waitingSlow.add(address);
     if (group && group.waiting.size < MAX_WAITING) group.waiting.add(address.id);
+    if (group && group !== this.#all && this.#refused.size < MAX_REFUSED) this.#refused.add(address);
   }
 
   /** Removes and returns the addresses that have waited longest for a group and can acquire a slot now. */

@@ -7,6 +7,7 @@ import {
   deliveryOfJob,
   laneLength,
   type NextJob,
+  parkJob,
   type Room,
   rescueJobs,
   storeEvent,
@@ -158,6 +159,29 @@ it('are not taken where operators limit how many jobs may be active: others woul
   await store.redis.hset(queueKey('meta'), 'concurrency', 1);
   const ended = await succeed(job, 'one', 'two', { laneToken: 'two' });
   expect([idOf(ended.next), await parked()]).toEqual([other, 1]);
+});
+
+it('are parked with the end of a job that found no slot, which takes the next one: one script for those of a turn', async () => {
+  const ids = [await make(), await make(), await make()];
+  const { jobs } = await takeSome(2, {});
+  const ended = await Promise.all(
+    jobs.map((job) => parkJob(store, job, { ...lock('next'), jobId: job.deliveryId, token: 't' })),
+  );
+  expect(ended.map(({ lane, code }) => [lane, code])).toEqual([
+    ['parked', 0],
+    ['parked', 0],
+  ]);
+  expect(ended.map(({ next }) => idOf(next))).toEqual([ids[2], NONE_DUE]);
+  expect(await parked()).toBe(2);
+  expect(await producer.counts()).toEqual({ waiting: 0, active: 1, delayed: 0, failed: 0 });
+});
+
+it('are not parked by a worker that has lost its job: another one may be making the attempt', async () => {
+  await make();
+  const job = await take('other');
+  const ended = await parkJob(store, job, { ...lock(undefined), jobId: job.deliveryId, token: 'mine' });
+  expect(ended).toEqual({ lane: 'superseded', code: -6, next: undefined });
+  expect([await parked(), (await producer.counts()).active]).toEqual([0, 1]);
 });
 
 it('are passed over if they have ended meanwhile', async () => {

@@ -28,6 +28,7 @@ export { createMatcher, type Match, type Matcher } from './matcher.ts';
 export { type CreatedDelivery, createDeliveries, storeEvent } from './new-deliveries.ts';
 export * from './notices.ts';
 export { BadCursor, type Page } from './page.ts';
+export { parkJob } from './park-jobs.ts';
 export * from './publisher-usage.ts';
 export { advanceFormat, type FormatState, readFormat } from './raise-format.ts';
 export * from './reached-sites.ts';

@@ -34,6 +34,7 @@ const trialKind = oneOf(['sent', 'waiting', 'over']);
 const triedNow = oneOf(['tried', ...TRY_NOW_REFUSALS]);
 const leaseState = oneOf(['renewed', 'new', 'dead']);
 const storedPlace = oneOf(['own', 'other', 'unscoped']);
+const parkedIn = oneOf(['parked', 'overdue', 'not_overdue', 'superseded']);
 const recordedKind = oneOf(['recorded', 'repeated', 'over']);
 
 const EVENT_FIELD = DELIVERY_FIELDS.indexOf('e');
@@ -180,9 +181,17 @@ export const scripts = {
   endDeliveries: script('reason nowMs:number expiresAtMs retentionMs:number onlyHeld:flag ...deliveries(id)', (reply) =>
     records(reply, 2).map(([deliveryId = '', generation]) => ({ deliveryId, generation: Number(generation) })),
   ),
-  park: script(
-    'id generation subscriptionId nowMs:number dueBeforeMs:number onlyOverdue:flag',
-    oneOf(['parked', 'overdue', 'not_overdue', 'superseded']),
+  park: script('id generation subscriptionId nowMs:number dueBeforeMs:number onlyOverdue:flag', parkedIn),
+  parkJobs: script(
+    `lockMs nowMs:number ${OF_WORKER} ...jobs(home? id generation subscriptionId jobId token nextToken?)`,
+    (reply) => {
+      const [jobs, parkedAddresses] = list(reply);
+      const ended = list(jobs).map((job) => {
+        const [lane, code, next] = list(job);
+        return { lane: parkedIn(lane), code: Number(code), next: next ? nextJob(next) : undefined };
+      });
+      return { ended: withEvents(ended, ({ next }) => next), parkedAddresses: list(parkedAddresses).map(String) };
+    },
   ),
   release: script('lane laneKey indexKey subscriptionId limit:number dueAtMs:number', (reply) =>
     records(reply, 4).map(([deliveryId = '', generation, event, attempts]) => ({

@@ -1,6 +1,7 @@
 /** Records the successes of one turn of the event loop with one script: a call costs a worker and Redis more than what is done in it for one delivery. */
-import { DEFAULT_MAX_ATTEMPTS, StorageUnavailable } from '@posthorn/core';
+import { DEFAULT_MAX_ATTEMPTS } from '@posthorn/core';
 import { type EndedJob, ofWorker, tellParked } from './jobs.ts';
+import { groupOfPartition, joinCalls } from './join-calls.ts';
 import { runScript, type ScriptResult } from './scripts.ts';
 import type { Store } from './store.ts';
 
@@ -25,59 +26,8 @@ export interface Success {
 
 export type EndedSuccess = ScriptResult<'recordSuccesses'>['ended'][number];
 
-interface Waiting {
-  success: Success;
-  resolve: (ended: EndedSuccess) => void;
-  reject: (error: unknown) => void;
-}
-
-/** What waits for the end of the turn, by what one script may use: everything, or in Redis Cluster one partition. */
-const waitingOf = new WeakMap<Store, Map<string, Waiting[]>>();
-
 /** Records a success with the others of this turn of the event loop. May be repeated. Throws the error of Redis. */
-export function recordTogether(store: Store, success: Success): Promise<EndedSuccess> {
-  let groups = waitingOf.get(store);
-  if (!groups) {
-    groups = new Map();
-    waitingOf.set(store, groups);
-  }
-  return gather(store, groups, store.spansPartitions ? '' : success.prefix, success);
-}
-
-function gather(store: Store, groups: Map<string, Waiting[]>, name: string, success: Success): Promise<EndedSuccess> {
-  return new Promise((resolve, reject) => {
-    const waiting = groups.get(name) ?? [];
-    waiting.push({ success, resolve, reject });
-    const record = () => {
-      // A full one has been recorded already, and others may wait since.
-      if (groups.get(name) !== waiting) return;
-      groups.delete(name);
-      void recordAll(store, waiting);
-    };
-    if (waiting.length === MAX_TOGETHER) record();
-    else if (waiting.length === 1) {
-      groups.set(name, waiting);
-      setImmediate(record);
-    }
-  });
-}
-
-async function recordAll(store: Store, waiting: readonly Waiting[]): Promise<void> {
-  try {
-    const ended = await run(
-      store,
-      waiting.map(({ success }) => success),
-    );
-    for (const [i, one] of ended.entries()) waiting[i]?.resolve(one);
-  } catch (error) {
-    // What is wrong with one of them must not hold up the others. Those that were recorded are recorded as repeated now.
-    const isOneAtFault = waiting.length > 1 && !(error instanceof StorageUnavailable);
-    for (const one of waiting) {
-      if (isOneAtFault) await recordAll(store, [one]);
-      else one.reject(error);
-    }
-  }
-}
+export const recordTogether = joinCalls<Success, EndedSuccess>({ max: MAX_TOGETHER, groupOf: groupOfPartition, run });
 
 async function run(store: Store, successes: readonly Success[]): Promise<EndedSuccess[]> {
   const last = successes.at(-1);

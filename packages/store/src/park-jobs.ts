@@ -1,0 +1,44 @@
+/** Parks deliveries whose jobs found no free slot. */
+import type { DeliveryJob } from '@posthorn/core';
+import { type EndedJob, ofWorker, tellParked } from './jobs.ts';
+import { groupOfPartition, joinCalls } from './join-calls.ts';
+import { prefixOfId } from './keys.ts';
+import { runScript, type ScriptResult } from './scripts.ts';
+import type { Store } from './store.ts';
+
+/** Jobs ended by one script, each with the taking of the next one: about a millisecond of Redis. */
+const MAX_TOGETHER = 16;
+
+interface ParkedJob extends Pick<DeliveryJob, 'generation' | 'subscriptionId'> {
+  /** The prefix of the delivery's partition. */
+  prefix: string;
+  id: string;
+  lock: EndedJob;
+}
+
+type EndedParked = ScriptResult<'parkJobs'>['ended'][number];
+
+const parkTogether = joinCalls<ParkedJob, EndedParked>({ max: MAX_TOGETHER, groupOf: groupOfPartition, run });
+
+/**
+ * Parks a delivery like `parkDelivery`, ends its job and takes the next one, in one step: one script for all of one turn of the event loop. `code`: 0, or
+ * BullMQ's error code where the job could not be ended. May be repeated. Throws the error of Redis.
+ */
+export async function parkJob(store: Store, job: DeliveryJob, lock: EndedJob): Promise<EndedParked> {
+  const { deliveryId: id, generation, subscriptionId } = job;
+  return await parkTogether(store, { prefix: prefixOfId(store, id), id, generation, subscriptionId, lock });
+}
+
+async function run(store: Store, jobs: readonly ParkedJob[]): Promise<EndedParked[]> {
+  const last = jobs.at(-1);
+  if (!last) return [];
+  const { prefix, lock } = last;
+  const { ended, parkedAddresses } = await runScript(store, 'parkJobs', prefix, {
+    lockMs: lock.lockMs,
+    nowMs: lock.nowMs,
+    ...ofWorker(store, lock),
+    jobs: jobs.map((job) => ({ ...job, ...job.lock, home: job.prefix === prefix ? undefined : job.prefix })),
+  });
+  tellParked(lock, parkedAddresses);
+  return ended;
+}
