@@ -5,6 +5,7 @@
 --@include delivery-key
 --@include make
 --@include first-job
+--@include fail-with
 
 local reply = {}
 indexed = {}
@@ -22,5 +23,4 @@ end)
 -- What was made before something failed is complete too.
 addToIndexes()
 addToQueues()
-if not isDone then error(problem, 0) end
-return reply
+return isDone and reply or failWith(problem)

@@ -8,6 +8,7 @@
 --@include make
 --@include first-job
 --@include event-text
+--@include fail-with
 
 local own, reply = prefix, {}
 indexed = {}
@@ -68,5 +69,4 @@ end)
 -- What was made before something failed is complete too.
 addToIndexes()
 addToQueues()
-if not isDone then error(problem, 0) end
-return reply
+return isDone and reply or failWith(problem)
