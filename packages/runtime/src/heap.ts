@@ -6,7 +6,7 @@ import { PerformanceObserver } from 'node:perf_hooks';
 import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
 
 /** The old generation is collected when it has grown by this much since the last time; V8's default is up to 300. */
-const HEAP_GROWING_PERCENT = 60;
+const HEAP_GROWING_PERCENT = 100;
 /** Each half of the young generation grows to this; V8's default depends on the machine, 16 to 64 MiB. */
 const MAX_SEMI_SPACE_BYTES = 8 * 1024 * 1024;
 
