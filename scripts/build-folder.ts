@@ -28,6 +28,8 @@ export async function buildFolder(
     // Before the build: if the folder can't be written, the file system's own error says more than the builder's.
     fresh = mkdtempSync(`${folder}-`);
     await write(fresh);
+    // Another process has built the same meanwhile, and something may run from there already.
+    if (isBuiltFrom(folder, sources)) return;
     writeFileSync(join(fresh, STAMP), digest);
     rmSync(folder, { recursive: true, force: true });
     renameSync(fresh, folder);
