@@ -28,6 +28,7 @@ const EVENTS = BATCH;
 /** After the last delivery: its success is recorded, and the last spans are exported. */
 const SETTLE_MS = 200;
 const RESAMPLES = 2_000;
+const HUNG_MS = 60_000;
 /** A busy machine gets fewer rounds. */
 const MAX_MS = 210_000;
 /** Every other one with tracing. */
@@ -111,7 +112,8 @@ export async function benchTracing(bench: Bench, pairs: number): Promise<Record<
 
 /** Turns tracing in a process on or off; resolves with the CPU time that the process has used. */
 async function switchTracing({ child }: BenchProcess, isOn: boolean): Promise<number> {
-  const answer = once(child, 'message');
+  // A process without the switch would not answer.
+  const answer = once(child, 'message', { signal: AbortSignal.timeout(HUNG_MS) });
   child.send(isOn);
   const [cpuUs] = await answer;
   return Number(cpuUs);
