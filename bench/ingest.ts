@@ -18,6 +18,7 @@ interface Figures {
   p50Ms: number;
   p99Ms: number;
   cpuUsPerEvent: number;
+  redisCpuUsPerEvent: number;
 }
 
 const CONCURRENCY = 20;
@@ -36,11 +37,11 @@ export async function benchIngest(bench: Bench, count: number, rounds: number, m
     threeOfMany: [],
   };
   for (let round = 0; round < rounds; round++) {
-    runs.plain.push(await publish(plain, count, 'session.approved'));
-    runs.none.push(await publish(few.ingest, count, 'session.expired'));
-    runs.one.push(await publish(single.ingest, count, 'session.approved'));
-    runs.three.push(await publish(few.ingest, count, 'session.approved'));
-    runs.threeOfMany.push(await publish(many.ingest, count, 'session.approved'));
+    runs.plain.push(await publish(bench, plain, count, 'session.approved'));
+    runs.none.push(await publish(bench, few.ingest, count, 'session.expired'));
+    runs.one.push(await publish(bench, single.ingest, count, 'session.approved'));
+    runs.three.push(await publish(bench, few.ingest, count, 'session.approved'));
+    runs.threeOfMany.push(await publish(bench, many.ingest, count, 'session.approved'));
   }
   for (const one of [
     plain,
@@ -71,8 +72,8 @@ export async function benchAckReplicas(bench: Bench, count: number, rounds: numb
   const waitsNot = await withSubscriptions(bench, receiver.url, 0);
   const runs: Record<'waitsNot' | 'waits', Figures[]> = { waitsNot: [], waits: [] };
   for (let round = 0; round < rounds; round++) {
-    runs.waitsNot.push(await publish(waitsNot.ingest, count, 'session.approved'));
-    runs.waits.push(await publish(waits.ingest, count, 'session.approved'));
+    runs.waitsNot.push(await publish(bench, waitsNot.ingest, count, 'session.approved'));
+    runs.waits.push(await publish(bench, waits.ingest, count, 'session.approved'));
   }
   for (const one of [receiver, waits.ingest, waits.operator, waitsNot.ingest, waitsNot.operator]) await one.stop();
   await replica.stop();
@@ -87,6 +88,7 @@ function middleOf(runs: readonly Figures[]): Figures {
     p50Ms: middle('p50Ms'),
     p99Ms: middle('p99Ms'),
     cpuUsPerEvent: middle('cpuUsPerEvent'),
+    redisCpuUsPerEvent: middle('redisCpuUsPerEvent'),
   };
 }
 
@@ -112,6 +114,7 @@ async function withSubscriptions(
 
 /** Publishes `count` events, after a tenth as many to warm up. */
 async function publish(
+  bench: Bench,
   at: { url: string; child: { pid?: number | undefined } },
   count: number,
   type: EventType,
@@ -121,15 +124,18 @@ async function publish(
     if (status !== 202) throw new Error(text);
   };
   await inParallel(Math.floor(count / 10), CONCURRENCY, send);
+  const redisBeforeUs = await bench.redisCpuUs();
   const before = await processUsage(at.child.pid!);
   const startedAt = performance.now();
   const times = await inParallel(count, CONCURRENCY, send);
   const seconds = (performance.now() - startedAt) / 1000;
   const after = await processUsage(at.child.pid!);
+  const redisAfterUs = await bench.redisCpuUs();
   return {
     eventsPerS: count / seconds,
     p50Ms: percentile(times, 0.5),
     p99Ms: percentile(times, 0.99),
     cpuUsPerEvent: (after.cpuUs - before.cpuUs) / count,
+    redisCpuUsPerEvent: (redisAfterUs - redisBeforeUs) / count,
   };
 }

@@ -92,6 +92,7 @@ if (wants('ingest')) {
     'p50 ms': round(of.p50Ms, 1),
     'p99 ms': round(of.p99Ms, 1),
     'CPU µs/event': round(of.cpuUsPerEvent),
+    'Redis CPU': round(of.redisCpuUsPerEvent),
   });
   console.log('Ingest: single events, 20 concurrent publishers');
   console.table({
