@@ -74,7 +74,7 @@ describe('fan-out', () => {
       subscriptionIds: [good.id, broken.id],
     };
     await storeEvent(store, stored);
-    await expect(createDeliveries(store, stored)).rejects.toThrow('WRONGTYPE');
+    await expect(createDeliveries(store, stored)).rejects.toThrow(/^WRONGTYPE /);
     for (const { id } of [good, broken]) {
       const prefix = prefixOfSubscription(store, id);
       expect(await store.redis.zscore(byStatusKey(prefix, 'pending'), deliveryId(stored.ref, id))).not.toBeNull();
