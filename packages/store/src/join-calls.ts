@@ -1,5 +1,6 @@
 /** Joins the calls of one turn of the event loop into one script: a call costs a process and Redis more than what is done in it for one delivery. */
 import { StorageUnavailable } from '@posthorn/core';
+import { atEndOfTurn } from './join-writes.ts';
 import type { Store } from './store.ts';
 
 interface Waiting<T, R> {
@@ -8,18 +9,25 @@ interface Waiting<T, R> {
   reject: (error: unknown) => void;
 }
 
+interface Group<T, R> {
+  waiting: Waiting<T, R>[];
+  deliveries: number;
+}
+
 /**
- * Returns a function that calls `run` with all that was passed to it in one turn of the event loop, at most `max` at once, and resolves to what that returns for
- * each. `groupOf`: what one script may use, everything or one partition. What `run` does may be repeated: after an error that only one of them may have caused,
- * each is run alone.
+ * Returns a function that calls `run` with all that was passed to it in one turn of the event loop, in the order of the calls, and resolves to what that returns for
+ * each. At most `max` at once, and no more than have `maxDeliveries` together. In Redis Cluster those of one partition, which `prefixOf` says; elsewhere of all.
+ * What `run` does may be repeated: after an error that only one of them may have caused, each is run alone, so that it does not hold up the others.
  */
 export function joinCalls<T, R>(options: {
   max: number;
-  groupOf: (store: Store, one: T) => string;
+  maxDeliveries?: number;
+  deliveriesOf?: (one: T) => number;
+  prefixOf: (one: T) => string;
   run: (store: Store, all: readonly T[]) => Promise<R[]>;
 }): (store: Store, one: T) => Promise<R> {
-  const { max, groupOf, run } = options;
-  const groupsOf = new WeakMap<Store, Map<string, Waiting<T, R>[]>>();
+  const { max, maxDeliveries = max, deliveriesOf = () => 1, prefixOf, run } = options;
+  const groupsOf = new WeakMap<Store, Map<string, Group<T, R>>>();
 
   async function runAll(store: Store, waiting: readonly Waiting<T, R>[]): Promise<void> {
     try {
@@ -27,7 +35,11 @@ export function joinCalls<T, R>(options: {
         store,
         waiting.map(({ one }) => one),
       );
-      for (const [i, result] of results.entries()) waiting[i]?.resolve(result);
+      for (const [i, { resolve, reject }] of waiting.entries()) {
+        const result = results[i];
+        if (result === undefined) reject(new Error(`A script returned ${results.length} results of ${waiting.length}`));
+        else resolve(result);
+      }
     } catch (error) {
       const isOneAtFault = waiting.length > 1 && !(error instanceof StorageUnavailable);
       for (const one of waiting) {
@@ -39,26 +51,27 @@ export function joinCalls<T, R>(options: {
 
   return (store, one) =>
     new Promise((resolve, reject) => {
-      const groups = groupsOf.get(store) ?? new Map<string, Waiting<T, R>[]>();
+      const groups = groupsOf.get(store) ?? new Map<string, Group<T, R>>();
       groupsOf.set(store, groups);
-      const name = groupOf(store, one);
-      const waiting = groups.get(name) ?? [];
-      waiting.push({ one, resolve, reject });
-      const send = () => {
+      const name = store.spansPartitions ? '' : prefixOf(one);
+      const send = (group: Group<T, R>) => {
         // A full one has been sent already, and others may wait since.
-        if (groups.get(name) !== waiting) return;
+        if (groups.get(name) !== group) return;
         groups.delete(name);
-        void runAll(store, waiting);
+        void runAll(store, group.waiting);
       };
-      if (waiting.length === max) send();
-      else if (waiting.length === 1) {
-        groups.set(name, waiting);
-        setImmediate(send);
+      const deliveries = deliveriesOf(one);
+      const open = groups.get(name);
+      if (open && open.deliveries + deliveries > maxDeliveries) send(open);
+      let group = groups.get(name);
+      if (!group) {
+        const begun: Group<T, R> = { waiting: [], deliveries: 0 };
+        group = begun;
+        groups.set(name, begun);
+        atEndOfTurn(() => send(begun));
       }
+      group.waiting.push({ one, resolve, reject });
+      group.deliveries += deliveries;
+      if (group.waiting.length === max) send(group);
     });
-}
-
-/** For deliveries: one script may use all partitions, or in Redis Cluster one. */
-export function groupOfPartition(store: Store, { prefix }: { prefix: string }): string {
-  return store.spansPartitions ? '' : prefix;
 }

@@ -1,7 +1,7 @@
 /** Parks deliveries whose jobs found no free slot. */
 import type { DeliveryJob } from '@posthorn/core';
 import { type EndedJob, ofWorker, tellParked } from './jobs.ts';
-import { groupOfPartition, joinCalls } from './join-calls.ts';
+import { joinCalls } from './join-calls.ts';
 import { prefixOfId } from './keys.ts';
 import { runScript, type ScriptResult } from './scripts.ts';
 import type { Store } from './store.ts';
@@ -18,7 +18,7 @@ interface ParkedJob extends Pick<DeliveryJob, 'generation' | 'subscriptionId'> {
 
 type EndedParked = ScriptResult<'parkJobs'>['ended'][number];
 
-const parkTogether = joinCalls<ParkedJob, EndedParked>({ max: MAX_TOGETHER, groupOf: groupOfPartition, run });
+const parkTogether = joinCalls<ParkedJob, EndedParked>({ max: MAX_TOGETHER, prefixOf: ({ prefix }) => prefix, run });
 
 /**
  * Parks a delivery like `parkDelivery`, ends its job and takes the next one, in one step: one script for all of one turn of the event loop. `code`: 0, or

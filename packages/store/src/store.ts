@@ -141,7 +141,7 @@ export function openStore(
     failFastAfterMs?: number;
     onError: (error: Error) => void;
     onWarning?: (text: string) => void;
-    /** The Lua function `addFirstJob` of the queue. Without it, new deliveries get no job (until maintenance notices). */
+    /** The Lua functions `addFirstJob` and `addToQueues` of the queue. Without it, new deliveries get no job (until maintenance notices). */
     firstJobLua?: string;
     /** Is awaited before the store opens, once Redis can be used. */
     beforeOpen?: () => Promise<void>;

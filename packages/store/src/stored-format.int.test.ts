@@ -182,7 +182,8 @@ describe('a process that runs', () => {
   it('learns of a raise, and so do its scripts that name the format', async () => {
     await leaveFirstRelease();
     const { store } = await open({
-      firstJobLua: "local function addFirstJob() call('SET', prefix .. ':told', storedFormat) end",
+      firstJobLua:
+        "local function addFirstJob() call('SET', prefix .. ':told', storedFormat) end local function addToQueues() end",
     });
     const fields = { eventTypes: 'all' as const, environment: 'both' as const, description: '', sealedSecret: 's' };
     const { id: to } = newSubscription({ url: 'https://example.com/', ...fields }, 1);

@@ -1,7 +1,7 @@
 /** Records the successes of one turn of the event loop with one script: a call costs a worker and Redis more than what is done in it for one delivery. */
 import { DEFAULT_MAX_ATTEMPTS } from '@posthorn/core';
 import { type EndedJob, ofWorker, tellParked } from './jobs.ts';
-import { groupOfPartition, joinCalls } from './join-calls.ts';
+import { joinCalls } from './join-calls.ts';
 import { runScript, type ScriptResult } from './scripts.ts';
 import type { Store } from './store.ts';
 
@@ -27,7 +27,11 @@ export interface Success {
 export type EndedSuccess = ScriptResult<'recordSuccesses'>['ended'][number];
 
 /** Records a success with the others of this turn of the event loop. May be repeated. Throws the error of Redis. */
-export const recordTogether = joinCalls<Success, EndedSuccess>({ max: MAX_TOGETHER, groupOf: groupOfPartition, run });
+export const recordTogether = joinCalls<Success, EndedSuccess>({
+  max: MAX_TOGETHER,
+  prefixOf: ({ prefix }) => prefix,
+  run,
+});
 
 async function run(store: Store, successes: readonly Success[]): Promise<EndedSuccess[]> {
   const last = successes.at(-1);
