@@ -1,4 +1,5 @@
 /** The service that takes jobs from every partition's queue and attempts their deliveries. */
+import { partitionOf } from '@posthorn/core';
 import { createDeliveryConsumer } from '@posthorn/dispatch';
 import type { ConsumerTimings } from '@posthorn/queue';
 import type { Service } from '@posthorn/runtime';
@@ -27,7 +28,12 @@ export function createAttempts({ context, ...common }: AttemptsOptions): Attempt
     worker: {
       knownEvent: eventBodies.latest,
       room: () => ({ ...slots.room(), dueBeforeMs: outages.endedAtMs() }),
-      parked: (subscriptionIds) => void releaseParked(context, subscriptionIds).catch(common.onError),
+      parked(subscriptionIds) {
+        for (const id of subscriptionIds) {
+          if (slots.isFullButFast(id)) consumer.foundCrowded(partitionOf(id, store.partitions));
+        }
+        void releaseParked(context, subscriptionIds).catch(common.onError);
+      },
     },
     onTakenOver: (jobs) => logger.warn({ jobs }, 'jobs.taken_over'),
     handle: (job, found, end, claim) => handleJob(context, job, { found, end, claim }),

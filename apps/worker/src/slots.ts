@@ -131,6 +131,13 @@ export class Slots {
     return [this.#all, ...hostAndIpOf(address)].every(({ waiting }) => waiting.size === 0);
   }
 
+  /** Whether an address has no free slot because its own attempts take all of them, and they are fast. */
+  isFullButFast(subscriptionId: string): boolean {
+    const address = this.#addresses.memo(subscriptionId);
+    const { free, waitsFor } = this.#limits.capacityOf(address);
+    return free <= 0 && waitsFor === 'own' && this.#limits.countsAsFast(address, this.#all);
+  }
+
   /** Counts the attempt for the host of its address. Returns false if the host has no free slot: then the attempt must not be made. */
   enterHost(slot: Slot, host: string): boolean {
     const group = this.#groups.memo(`host ${host}`);

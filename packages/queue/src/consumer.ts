@@ -273,6 +273,14 @@ export function createConsumer<J extends { id: string }>(options: ConsumerOption
       isPaused = false;
       fill();
     },
+    /**
+     * A job of this partition was parked because the attempts to its address take all slots that it may have, and end soon: further ones are better taken a
+     * little later.
+     */
+    foundCrowded(partition: number): void {
+      const crowded = partitions.all[partition];
+      if (crowded) partitions.foundCrowded(crowded);
+    },
     /** Takes no new jobs and waits for those in flight, at most `graceMs`; shortly before, makes them give up. Resolves to whether all ended. */
     async stop(graceMs: number): Promise<boolean> {
       state = 'stopping';

@@ -22,6 +22,19 @@ describe('partitions', () => {
     expect(fill(createPartitions(1, 12), 1)).toEqual([12]);
   });
 
+  it('gives one that is crowded no more than if all had jobs, and watches the others', () => {
+    const partitions = createPartitions(4, 12);
+    const [first] = partitions.all;
+    partitions.foundCrowded(first!);
+    expect(fill(partitions, 1)).toEqual([3, 0, 0, 0]);
+    expect(partitions.hasRoom()).toBe(true);
+    expect(partitions.mayTakeNext(first!)).toBe(true);
+    first!.active += 1;
+    expect(partitions.mayTakeNext(first!)).toBe(false);
+    first!.crowdedUntilMs = 0;
+    expect(fill(partitions, 1)).toEqual([12, 0, 0, 0]);
+  });
+
   it('takes up to 16 jobs at once, no more than there are slots, and an even share while others are to be asked', () => {
     const one = createPartitions(1, 40);
     const [only] = one.all;
@@ -36,6 +49,9 @@ describe('partitions', () => {
     first!.taking = 0;
     for (const other of others) four.foundEmpty(other, undefined);
     expect(four.reserve(first!)).toBe(16);
+    first!.taking = 0;
+    four.foundCrowded(first!);
+    expect(four.reserve(first!)).toBe(10);
   });
 
   it('takes twice as many at once each time a partition has as many, up to 64, and 16 again once it was empty', () => {

@@ -12,10 +12,13 @@ export interface Partition {
   askAgainAtMs: number;
   /** How many jobs are taken from it at once. */
   atOnce: number;
+  /** Until then it gets no more than an even share of the slots: its jobs are for addresses whose attempts take all slots that they may have. */
+  crowdedUntilMs: number;
 }
 
 /** Somebody looks whether an empty partition has jobs this often, since the process that took its marker may have died. */
 const ASK_AGAIN_MS = 5_000;
+const CROWDED_MS = 100;
 /** A slot that was given up for another partition has been taken by it within this time, or was lost. */
 const GIVEN_UP_MS = 50;
 
@@ -39,15 +42,18 @@ export function createPartitions(count: number, concurrency: number, now: () => 
       active: 0,
       askAgainAtMs: 0,
       atOnce: FIRST_AT_ONCE,
+      crowdedUntilMs: 0,
     }),
   );
   let last = 0;
   /** Slots that are being freed for partitions that may have jobs. */
   let givenUp = { slots: 0, atMs: 0 };
   const inUse = () => all.reduce((sum, { active, taking }) => sum + active + taking, 0);
-  /** The slots that a partition may have. */
   const busyShare = () => Math.ceil(concurrency / Math.max(1, all.filter(({ state }) => state === 'busy').length));
   const evenShare = Math.ceil(concurrency / count);
+  /** The slots that a partition may have. `busy` spares a caller that asks for several the calculation. */
+  const shareOf = ({ crowdedUntilMs }: Partition, nowMs = now(), busy = busyShare()) =>
+    nowMs < crowdedUntilMs ? evenShare : busy;
   const rotate = (fits: (partition: Partition) => boolean): Partition | undefined => {
     for (let step = 1; step <= count; step++) {
       const partition = all[(last + step) % count];
@@ -65,16 +71,16 @@ export function createPartitions(count: number, concurrency: number, now: () => 
     /** The partition to take the next job from; undefined if no slot is free, or none may have a job. */
     next(): Partition | undefined {
       if (inUse() >= concurrency) return undefined;
-      const share = busyShare();
+      const [share, nowMs] = [busyShare(), now()];
       return (
         rotate(({ state }) => state === 'unknown') ??
-        rotate((partition) => partition.state === 'busy' && partition.active < share)
+        rotate((partition) => partition.state === 'busy' && partition.active < shareOf(partition, nowMs, share))
       );
     },
     /** Reserves slots for the jobs that are to be taken from a partition now: an even share while others are to be asked too. Returns how many. */
     reserve(partition: Partition): number {
       const areOthersUnknown = all.some((other) => other !== partition && other.state === 'unknown');
-      const share = areOthersUnknown ? evenShare : busyShare();
+      const share = areOthersUnknown ? evenShare : shareOf(partition);
       if (partition.state === 'unknown') givenUp.slots = Math.max(0, givenUp.slots - 1);
       partition.taking = Math.max(1, Math.min(partition.atOnce, concurrency - inUse(), share - partition.active));
       return partition.taking;
@@ -86,9 +92,9 @@ export function createPartitions(count: number, concurrency: number, now: () => 
     mayTakeNext(partition: Partition): boolean {
       if (partition.state === 'empty' && inUse() < concurrency) return false;
       if (count === 1) return true;
-      if (partition.active > busyShare()) return false;
-      const toAsk = all.reduce((sum, { state, taking }) => sum + Number(state === 'unknown' && taking === 0), 0);
       const nowMs = now();
+      if (partition.active > shareOf(partition, nowMs)) return false;
+      const toAsk = all.reduce((sum, { state, taking }) => sum + Number(state === 'unknown' && taking === 0), 0);
       if (nowMs - givenUp.atMs > GIVEN_UP_MS) givenUp = { slots: 0, atMs: nowMs };
       // One slot for each of them: many jobs end at once.
       if (givenUp.slots >= toAsk) return true;
@@ -103,6 +109,10 @@ export function createPartitions(count: number, concurrency: number, now: () => 
     /** It had as many jobs as were to be taken. */
     tookAll(partition: Partition): void {
       partition.atOnce = Math.min(MAX_AT_ONCE, 2 * partition.atOnce);
+    },
+    /** One of its jobs had to be parked, and a slot for it will soon be free: for a moment the partition gets only its even share. */
+    foundCrowded(partition: Partition): void {
+      partition.crowdedUntilMs = now() + CROWDED_MS;
     },
     /** Somebody has looked, and the next job of a partition is due then (undefined: there is none). */
     looked(partition: Partition, dueAtMs: number | undefined): void {

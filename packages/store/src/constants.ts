@@ -51,7 +51,7 @@ const MAX_TRIAL_WAIT_MS = 60_000;
 const HOLD_CHUNK = 500;
 /** Where an address has this many parked deliveries, a new one is parked at once. */
 const PARK_NEW_FROM = 100;
-/** Deliveries that one script parks in place of taking their jobs: about a millisecond of Redis. */
+/** Deliveries that one script parks in place of taking their jobs. With fewer, what is behind a backlog would wait for longer. */
 const MAX_PARKED_AT_ONCE = 64;
 /** BullMQ's priority of a retry's job; packages/queue says why, and a test compares the two. */
 const RETRY_PRIORITY = 1;
