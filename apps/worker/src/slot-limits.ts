@@ -118,9 +118,13 @@ export function createLimits({ total, perAddress, perHost, now }: LimitOptions, 
     return { count, slots };
   };
 
-  const fairShareOf = ({ count }: { count: number }) => atLeastOne(slowLimit / Math.max(1, count));
   const ownFreeOf = (address: Address) =>
     (address.failing > FAILING ? failingLimit : perAddress) - address.inFlight.size;
+  /** How many more slots a slow address may have; less than none if it has more than its share. */
+  const slowFreeOf = (address: Address, { count, slots }: ReturnType<typeof countSlow>) => {
+    const fairShare = atLeastOne(slowLimit / Math.max(1, count));
+    return Math.min(ownFreeOf(address), fairShare - address.inFlight.size, slowLimit - slots);
+  };
 
   /**
    * How many more slots the address may acquire, hosts and IPs aside. `waitsFor`: what has to happen first if there are none: an attempt
@@ -132,9 +136,9 @@ export function createLimits({ total, perAddress, perHost, now }: LimitOptions, 
     if (ownFree <= 0) return { free: 0, waitsFor: 'own' };
     const totalFree = total - all.inFlight.size;
     if (isSlow(address)) {
-      const { count, slots } = countSlow();
-      const free = Math.min(ownFree, totalFree, fairShareOf({ count }) - own, slowLimit - slots);
-      return { free, waitsFor: slots + count > slowLimit ? 'maintenance' : 'own' };
+      const slow = countSlow();
+      const free = Math.min(totalFree, slowFreeOf(address, slow));
+      return { free, waitsFor: slow.slots + slow.count > slowLimit ? 'maintenance' : 'own' };
     }
     const free = Math.min(ownFree, totalFree);
     // Enough even if all slots in flight were further ones: no need to count.
@@ -167,22 +171,20 @@ export function createLimits({ total, perAddress, perHost, now }: LimitOptions, 
     const nowMs = now();
     let slow: ReturnType<typeof countSlow> | undefined;
     return [...busy].flatMap((address) => {
-      const own = address.inFlight.size;
-      const ownFree = ownFreeOf(address);
       if (isSlow(address, nowMs)) {
         slow ??= countSlow();
-        return [{ address, room: Math.max(0, Math.min(ownFree, fairShareOf(slow) - own, slowLimit - slow.slots)) }];
+        return [{ address, room: Math.max(0, slowFreeOf(address, slow)) }];
       }
-      return own < ownFree ? [] : [{ address, room: Math.max(0, ownFree) }];
+      const ownFree = ownFreeOf(address);
+      return address.inFlight.size < ownFree ? [] : [{ address, room: Math.max(0, ownFree) }];
     });
   };
 
   /** Whether the address has no more slots than it may have now, and no slow one waits for any. */
   const isWithinShare = (address: Address): boolean => {
-    if (ownFreeOf(address) < 0) return false;
-    if (!isSlow(address)) return true;
-    const { count, slots } = countSlow();
-    return address.inFlight.size <= fairShareOf({ count }) && slots + count <= slowLimit;
+    if (!isSlow(address)) return ownFreeOf(address) >= 0;
+    const slow = countSlow();
+    return slowFreeOf(address, slow) >= 0 && slow.slots + slow.count <= slowLimit;
   };
 
   return { capacityOf, capacityIn, roomOfBusy, isWithinShare, countsAsFast, isSlow };

@@ -80,10 +80,10 @@ export class Slots {
    * that costs less than parking. Returns a promise only if it waits.
    */
   acquireSoon(subscriptionId: string, jobId?: string): Slot | undefined | Promise<Slot | undefined> {
-    const kept = jobId === undefined ? undefined : this.#kept.get(jobId);
-    if (kept && jobId !== undefined) {
+    if (jobId !== undefined) {
+      const kept = this.#kept.get(jobId);
       this.#kept.delete(jobId);
-      return kept;
+      if (kept) return kept;
     }
     const address = this.#addresses.memo(subscriptionId);
     const refusal = this.#refusalOf(address);

@@ -43,9 +43,9 @@ export interface EndedJob extends NextLock {
   laneToken?: string | undefined;
 }
 
-/** What the scripts that take jobs are sent of the worker. */
-export function ofWorker({ spansPartitions }: Store, { worker }: NextLock) {
-  return { spansPartitions, knownEvent: worker?.knownEvent(), ...(worker?.room() ?? NO_LIMIT) };
+/** What the scripts that take jobs are sent of the worker, and of the locks. */
+export function ofWorker({ spansPartitions }: Store, { lockMs, nowMs, worker }: NextLock) {
+  return { lockMs, nowMs, spansPartitions, knownEvent: worker?.knownEvent(), ...(worker?.room() ?? NO_LIMIT) };
 }
 
 /** Tells the worker of which addresses a script has parked deliveries. */

@@ -34,8 +34,6 @@ async function run(store: Store, jobs: readonly ParkedJob[]): Promise<EndedParke
   if (!last) return [];
   const { prefix, lock } = last;
   const { ended, parkedAddresses } = await runScript(store, 'parkJobs', prefix, {
-    lockMs: lock.lockMs,
-    nowMs: lock.nowMs,
     ...ofWorker(store, lock),
     jobs: jobs.map((job) => ({ ...job, ...job.lock, home: job.prefix === prefix ? undefined : job.prefix })),
   });

@@ -116,8 +116,8 @@ function withEvents<T>(results: T[], nextOf: (result: T) => NextJob | undefined)
 /** A job's id begins with that of its delivery. */
 const DELIVERY_ID_LENGTH = 30;
 
-/** What a script that takes jobs is told of the worker: see WorkerView in jobs.ts. */
-const OF_WORKER = 'knownEvent? spansPartitions:flag perAddress:number busy? dueBeforeMs:number';
+/** What a script that takes jobs is told of the worker, and of the locks: see `ofWorker` in jobs.ts. */
+const OF_WORKER = 'lockMs nowMs:number knownEvent? spansPartitions:flag perAddress:number busy? dueBeforeMs:number';
 
 /** Of each subscription in a directory; see lua/lib/listed.lua. */
 const LISTED_FIELDS = 9;
@@ -149,16 +149,16 @@ export const scripts = {
   lookForJobs: script('...partitions(home)', (reply) =>
     list(reply).map((due) => (due === '' ? undefined : Number(due))),
   ),
-  takeJobs: script(`token lockMs nowMs:number limit:number ${OF_WORKER}`, (reply) => {
+  takeJobs: script(`token limit:number ${OF_WORKER}`, (reply) => {
     const [taken, parked] = list(reply);
     return { taken: withEvents(list(taken).map(nextJob), (next) => next), parkedAddresses: list(parked).map(String) };
   }),
-  finishJob: script(`jobId token nextToken? lockMs nowMs:number ${OF_WORKER}`, (reply) => {
+  finishJob: script(`jobId token nextToken? ${OF_WORKER}`, (reply) => {
     const [code, next, parked] = list(reply);
     return { code: Number(code), next: next ? nextJob(next) : undefined, parkedAddresses: list(parked).map(String) };
   }),
   recordSuccesses: script(
-    `maxAttempts? retentionMs:number lockMs nowMs:number ${OF_WORKER} ...successes(home? id number attempt endedAtMs expiresAtMs response? responsesUntilMs? jobId token nextToken? laneToken?)`,
+    `maxAttempts? retentionMs:number ${OF_WORKER} ...successes(home? id number attempt endedAtMs expiresAtMs response? responsesUntilMs? jobId token nextToken? laneToken?)`,
     (reply) => {
       const [successes, parkedAddresses] = list(reply);
       const ended = list(successes).map((one) => {
@@ -182,17 +182,14 @@ export const scripts = {
     records(reply, 2).map(([deliveryId = '', generation]) => ({ deliveryId, generation: Number(generation) })),
   ),
   park: script('id generation subscriptionId nowMs:number dueBeforeMs:number onlyOverdue:flag', parkedIn),
-  parkJobs: script(
-    `lockMs nowMs:number ${OF_WORKER} ...jobs(home? id generation subscriptionId jobId token nextToken?)`,
-    (reply) => {
-      const [jobs, parkedAddresses] = list(reply);
-      const ended = list(jobs).map((job) => {
-        const [lane, code, next] = list(job);
-        return { lane: parkedIn(lane), code: Number(code), next: next ? nextJob(next) : undefined };
-      });
-      return { ended: withEvents(ended, ({ next }) => next), parkedAddresses: list(parkedAddresses).map(String) };
-    },
-  ),
+  parkJobs: script(`${OF_WORKER} ...jobs(home? id generation subscriptionId jobId token nextToken?)`, (reply) => {
+    const [jobs, parkedAddresses] = list(reply);
+    const ended = list(jobs).map((job) => {
+      const [lane, code, next] = list(job);
+      return { lane: parkedIn(lane), code: Number(code), next: next ? nextJob(next) : undefined };
+    });
+    return { ended: withEvents(ended, ({ next }) => next), parkedAddresses: list(parkedAddresses).map(String) };
+  }),
   release: script('lane laneKey indexKey subscriptionId limit:number dueAtMs:number', (reply) =>
     records(reply, 4).map(([deliveryId = '', generation, event, attempts]) => ({
       deliveryId,

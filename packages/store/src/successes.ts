@@ -40,8 +40,6 @@ async function run(store: Store, successes: readonly Success[]): Promise<EndedSu
   const { ended, parkedAddresses } = await runScript(store, 'recordSuccesses', prefix, {
     maxAttempts: maxAttempts === DEFAULT_MAX_ATTEMPTS ? undefined : maxAttempts,
     retentionMs: store.retentionMs,
-    lockMs: lock.lockMs,
-    nowMs: lock.nowMs,
     ...ofWorker(store, lock),
     successes: successes.map((success) => ({
       ...success,

@@ -187,10 +187,6 @@ end
 local function nextJob(token, lockMs, nowMs, known, spansPartitions)
   local job = readNext(token, lockMs, nowMs, known, spansPartitions)
   local queue = queues[prefix]
-  if not job then
-    wakeNext()
-    return false
-  end
-  if job[1] ~= '' and (queue.hasDue or queue.maxActive) then wakeNext() end
-  return job
+  if not job or job[1] ~= '' and (queue.hasDue or queue.maxActive) then wakeNext() end
+  return job or false
 end
