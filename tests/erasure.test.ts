@@ -81,7 +81,7 @@ describe('an erasure', () => {
       confirmed_by: 'tests',
     });
     const text = await everything();
-    for (const trace of ['Zo', 'ngstr', 'usr-72c1', 'ses-5f1d', 'order 7', 'no such person'])
+    for (const trace of ['Zoë', 'ngstr', 'usr-72c1', 'ses-5f1d', 'order 7', 'no such person'])
       expect([trace, text.includes(trace)]).toEqual([trace, false]);
 
     expect(await on.delivery(retrying.id)).toMatchObject({
