@@ -41,6 +41,7 @@ const folderOf = (app: string) => join(root, `apps/${app}/dist`);
 async function bundle(input: string, dir: string): Promise<void> {
   // A development package.
   const { build } = await import('rolldown');
+  const { youngClosures } = await import('./young-closures.ts');
   await build({
     input,
     platform: 'node',
@@ -52,7 +53,7 @@ async function bundle(input: string, dir: string): Promise<void> {
   });
   // After the bundler has printed it: it prints escapes as the characters that they are.
   for (const file of globSync('*.cjs', { cwd: dir }).map((name) => join(dir, name)))
-    writeFileSync(file, escapeToAscii(readFileSync(file, 'utf8')));
+    writeFileSync(file, youngClosures(escapeToAscii(readFileSync(file, 'utf8'))));
 }
 
 /** A source with one character beyond ASCII takes two bytes a character, all of them in V8's heap. */
@@ -69,5 +70,6 @@ function sourcesOf(app: string): string[] {
     ...globSync(patterns, { cwd: root, exclude: (file) => file.endsWith('.test.ts') }),
     'scripts/build-apps.ts',
     'scripts/build-folder.ts',
+    'scripts/young-closures.ts',
   ].map((file) => join(root, file));
 }

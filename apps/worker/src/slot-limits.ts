@@ -1,5 +1,7 @@
 /** The rules of admission control: how many more slots an address may acquire. docs/architecture.md says why each rule exists. */
 
+import type { ActiveList } from '@posthorn/core';
+
 /** An attempt in flight. */
 export interface Slot {
   readonly address: Address;
@@ -11,7 +13,7 @@ export interface Slot {
 
 export interface Address {
   id: string;
-  inFlight: Set<Slot>;
+  inFlight: ActiveList<Slot>;
   /** Moving mean of how long its attempts took; undefined before the first has ended. */
   meanMs: number | undefined;
   /** Moving mean of failed (1) or not (0). */
@@ -28,7 +30,7 @@ export interface Address {
 
 /** The attempts in flight to one host, or to one IP, or all of them. */
 export interface Group {
-  inFlight: Set<Slot>;
+  inFlight: ActiveList<Slot>;
   /** Moving mean of how long its attempts took. */
   meanMs: number | undefined;
   /** Addresses that were refused here, longest wait first. */
@@ -50,7 +52,7 @@ export interface LimitOptions {
 export interface SlotState {
   all: Group;
   /** Addresses with attempts in flight. */
-  busy: Set<Address>;
+  busy: ActiveList<Address>;
   /** Slow addresses that were refused recently and have nothing in flight. */
   waitingSlow: Set<Address>;
 }
@@ -85,8 +87,8 @@ export function createLimits({ total, perAddress, perHost, now }: LimitOptions, 
   const slowHostLimit = atLeastOne(perHost * (1 - NEW_SHARE));
 
   const isStalled = ({ inFlight }: Address | Group, nowMs: number) => {
-    for (const { acquiredAtMs } of inFlight) return nowMs - acquiredAtMs > SLOW_MS;
-    return false;
+    const oldest = inFlight.at(0);
+    return oldest !== undefined && nowMs - oldest.acquiredAtMs > SLOW_MS;
   };
   const isSlow = (address: Address, nowMs = now()) => (address.meanMs ?? 0) > SLOW_MS || isStalled(address, nowMs);
   const isFast = (where: Address | Group, nowMs: number) =>
@@ -112,7 +114,7 @@ export function createLimits({ total, perAddress, perHost, now }: LimitOptions, 
       slots += address.inFlight.size;
     }
     for (const address of waitingSlow) {
-      if (nowMs - address.refusedAtMs > WAITING_MS || busy.has(address)) waitingSlow.delete(address);
+      if (nowMs - address.refusedAtMs > WAITING_MS || address.inFlight.size > 0) waitingSlow.delete(address);
       else count += 1;
     }
     return { count, slots };

@@ -2,6 +2,7 @@
  * Admission control for the attempts of one process: no address, no host and no number of slow addresses takes all of its slots.
  * slot-limits.ts has the rules. This file acquires and releases slots, and remembers which addresses wait for one.
  */
+import { ActiveList } from '@posthorn/core';
 import { LRUCache } from 'lru-cache';
 import { type Address, createLimits, type Group, type LimitOptions, type Limits, type Slot } from './slot-limits.ts';
 
@@ -52,12 +53,12 @@ export class Slots {
   /** Hosts and IPs, by `host <host>` and `ip <ip>`. They outlast their attempts because of their moving means. */
   readonly #groups = new LRUCache<string, Group>({ max: MAX_ADDRESSES, memoMethod: newGroup });
   readonly #all = newGroup();
-  readonly #busy = new Set<Address>();
+  readonly #busy = new ActiveList<Address>();
   readonly #waitingSlow = new Set<Address>();
   /** Jobs that wait for a fast attempt to end, in order of arrival. */
-  readonly #shortWaits = new Set<{ address: Address; resolve: (slot: Slot) => void }>();
+  readonly #shortWaits = new ActiveList<{ address: Address; resolve: (slot: Slot) => void }>();
   /** Slots that addresses keep for jobs that have been taken and begin next, by their ids. */
-  readonly #kept = new Map<string, Slot>();
+  readonly #kept = new ActiveList<{ jobId: string; slot: Slot }>();
   /** Addresses whose host or IP had no slot a moment ago. */
   readonly #refused = new Set<Address>();
   readonly #perAddress: number;
@@ -81,9 +82,11 @@ export class Slots {
    */
   acquireSoon(subscriptionId: string, jobId?: string): Slot | undefined | Promise<Slot | undefined> {
     if (jobId !== undefined) {
-      const kept = this.#kept.get(jobId);
-      this.#kept.delete(jobId);
-      if (kept) return kept;
+      const kept = this.#kept.find((one) => one.jobId === jobId);
+      if (kept) {
+        this.#kept.delete(kept);
+        return kept.slot;
+      }
     }
     const address = this.#addresses.memo(subscriptionId);
     const refusal = this.#refusalOf(address);
@@ -176,7 +179,8 @@ export class Slots {
     const groups = [...slot.groups, ...(slot.answered?.groups ?? [])];
     for (const group of slot.groups) leave(slot, group);
     if (failed !== undefined) this.#learn(slot, failed, groups);
-    if (nextJobId !== undefined && !this.#refusalOf(address)) this.#kept.set(nextJobId, this.#acquire(address));
+    if (nextJobId !== undefined && !this.#refusalOf(address))
+      this.#kept.add({ jobId: nextJobId, slot: this.#acquire(address) });
     this.#endShortWaits();
     const woken = new Set(groups.flatMap((group) => this.#wakeWaiting(group)));
     const capacities = [...woken].map((subscriptionId) => ({ subscriptionId, deliveries: 1 }));
@@ -219,9 +223,9 @@ export class Slots {
   #acquire(address: Address): Slot {
     const groups = new Set([this.#all, ...hostAndIpOf(address)]);
     const slot: Slot = { address, acquiredAtMs: this.#now(), groups };
+    if (address.inFlight.size === 0) this.#busy.add(address);
     address.inFlight.add(slot);
     this.#refused.delete(address);
-    this.#busy.add(address);
     for (const group of groups) group.inFlight.add(slot);
     return slot;
   }
@@ -269,12 +273,11 @@ export class Slots {
 
   /** Gives slots to the jobs that wait for one, in order of arrival. */
   #endShortWaits(): void {
-    let refused = 0;
-    for (const waiting of this.#shortWaits) {
-      if (this.#refusalOf(waiting.address)) {
-        refused += 1;
-        if (refused === MAX_REFUSED_AGAIN) return;
-      } else {
+    for (let refused = 0; refused < MAX_REFUSED_AGAIN; ) {
+      const waiting = this.#shortWaits.at(refused);
+      if (!waiting) return;
+      if (this.#refusalOf(waiting.address)) refused += 1;
+      else {
         this.#shortWaits.delete(waiting);
         waiting.resolve(this.#acquire(waiting.address));
       }
@@ -312,7 +315,7 @@ function hostAndIpOf({ host, ip }: Address): Group[] {
 function newAddress(id: string): Address {
   return {
     id,
-    inFlight: new Set(),
+    inFlight: new ActiveList(),
     meanMs: undefined,
     failing: 0,
     refusedAtMs: 0,
@@ -324,5 +327,5 @@ function newAddress(id: string): Address {
 }
 
 function newGroup(): Group {
-  return { inFlight: new Set(), meanMs: undefined, waiting: new Set() };
+  return { inFlight: new ActiveList(), meanMs: undefined, waiting: new Set() };
 }

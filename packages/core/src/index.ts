@@ -1,4 +1,5 @@
 /** What the rest of Posthorn may use of the rules: everything that a module exports. */
+export * from './active-list.ts';
 export * from './address-state.ts';
 export * from './address-verdict.ts';
 export * from './audit.ts';

@@ -6,7 +6,7 @@ import { StorageUnavailable } from '@posthorn/core';
 import type { Cluster, Redis } from 'ioredis';
 import { createBurst } from './burst.ts';
 import { createEndings, errorOfCode, type JobOutcome, typedError } from './endings.ts';
-import { createJobLocks } from './job-locks.ts';
+import { createJobLocks, type Lock } from './job-locks.ts';
 import { type Claim, createLeases, type LeasesOptions } from './leases.ts';
 import { createMarkers } from './markers.ts';
 import { createPartitions, type Partition } from './partitions.ts';
@@ -188,8 +188,7 @@ export function createConsumer<J extends { id: string }>(options: ConsumerOption
     }
     if (!taken.wasParked) partition.state = 'busy';
     partition.active += 1;
-    locks.add(partition.index, taken.job.id, token);
-    void run(partition, taken.job, token, claim);
+    void run(partition, taken.job, locks.add(partition.index, taken.job.id, token), claim);
   }
 
   /** Claims the job that was taken at the end of another one. Returns what begins it: by then, another worker may have it. */
@@ -199,7 +198,8 @@ export function createConsumer<J extends { id: string }>(options: ConsumerOption
     return () => begin(partition, taken, token, claim);
   }
 
-  async function run(partition: Partition, job: J, token: string, claim: Claim): Promise<void> {
+  async function run(partition: Partition, job: J, held: Lock, claim: Claim): Promise<void> {
+    const { token } = held;
     // Set once the job has ended.
     let beginNext = undefined as (() => void) | undefined;
     const end: EndJob<J> = async (move) => {
@@ -218,7 +218,7 @@ export function createConsumer<J extends { id: string }>(options: ConsumerOption
       };
       const result = await move(lock);
       beginNext = claimNext(partition, result.next, laneToken ?? queueToken);
-      locks.remove(job.id, token);
+      locks.remove(held);
       if (result.code !== 0) onError(errorOfCode(result.code, job.id));
       return result;
     };
@@ -232,7 +232,7 @@ export function createConsumer<J extends { id: string }>(options: ConsumerOption
           ? end((lock) => options.finish(partition.index, lock))
           : endings.settle(partition.index, job.id, token, outcome);
       await untilDone(settle);
-      locks.remove(job.id, token);
+      locks.remove(held);
     }
     partition.active -= 1;
     beginNext?.();

@@ -1,8 +1,10 @@
 /** The locks of the jobs in flight: while they are renewed, no other worker takes the jobs over. */
+import { ActiveList } from '@posthorn/core';
 
-interface Lock {
-  partition: number;
-  token: string;
+export interface Lock {
+  readonly partition: number;
+  readonly jobId: string;
+  readonly token: string;
   renewedAtMs: number;
 }
 
@@ -14,32 +16,35 @@ export interface JobLocksOptions {
 }
 
 export function createJobLocks({ lockMs, extend, onError }: JobLocksOptions) {
-  const held = new Map<string, Lock>();
+  const held = new ActiveList<Lock>();
   let timer: NodeJS.Timeout | undefined;
 
   /** Renews the locks that are older than a quarter of their life. */
   const renew = () => {
     const nowMs = Date.now();
-    const old = [...held].filter(([, { renewedAtMs }]) => renewedAtMs + lockMs / 4 < nowMs);
-    for (const [partition, locks] of Map.groupBy(old, ([, lock]) => lock.partition)) {
-      for (const [, lock] of locks) lock.renewedAtMs = nowMs;
-      const [ids, tokens] = [locks.map(([id]) => id), locks.map(([, { token }]) => token)];
+    const old = [...held].filter(({ renewedAtMs }) => renewedAtMs + lockMs / 4 < nowMs);
+    for (const [partition, locks] of Map.groupBy(old, (lock) => lock.partition)) {
+      for (const lock of locks) lock.renewedAtMs = nowMs;
+      const [ids, tokens] = [locks.map(({ jobId }) => jobId), locks.map(({ token }) => token)];
       extend(partition, ids, tokens).then((lost) => report(lost, locks), onError);
     }
   };
-  const report = (lost: readonly string[], asked: readonly [string, Lock][]) => {
+  const report = (lost: readonly string[], asked: readonly Lock[]) => {
     for (const id of lost) {
       // A job that ended meanwhile has no lock any more.
-      const lock = asked.find(([askedId]) => askedId === id)?.[1];
-      if (lock && held.get(id) === lock) onError(new Error(`could not renew lock for job ${id}`));
+      const lock = asked.find(({ jobId }) => jobId === id);
+      if (lock && held.has(lock)) onError(new Error(`could not renew lock for job ${id}`));
     }
   };
   return {
-    add(partition: number, jobId: string, token: string): void {
-      held.set(jobId, { partition, token, renewedAtMs: Date.now() });
+    add(partition: number, jobId: string, token: string): Lock {
+      const lock = { partition, jobId, token, renewedAtMs: Date.now() };
+      held.add(lock);
+      return lock;
     },
-    remove(jobId: string, token: string): void {
-      if (held.get(jobId)?.token === token) held.delete(jobId);
+    /** Idempotent. */
+    remove(lock: Lock): void {
+      held.delete(lock);
     },
     start(): void {
       timer = setInterval(renew, lockMs / 4);

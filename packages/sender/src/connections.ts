@@ -1,5 +1,6 @@
 /** Keeps connections between requests: one undici client each, reused latest first, for a limited time. */
 import type { Socket } from 'node:net';
+import { ActiveList } from '@posthorn/core';
 import { LRUCache } from 'lru-cache';
 import { Client } from 'undici';
 import type { Opening } from './connect.ts';
@@ -34,7 +35,8 @@ const MAX_DISTRUSTED = 1_000;
 export function createConnections(now: () => number) {
   const open = new Set<Connection>();
   /** Idle connections, the one that has been idle longest first. */
-  const idle = new Set<Connection>();
+  const idle = new ActiveList<Connection>();
+  /** An origin stays, with none, while connections to it are open: not to change the Map with each request (core/active-list.ts). */
   const idleByOrigin = new Map<string, Connection[]>();
   const distrusted = new LRUCache<string, true>({
     max: MAX_DISTRUSTED,
@@ -49,7 +51,6 @@ export function createConnections(now: () => number) {
     if (!idle.delete(connection)) return;
     const same = idleByOrigin.get(connection.origin) ?? [];
     same.splice(same.lastIndexOf(connection), 1);
-    if (same.length === 0) idleByOrigin.delete(connection.origin);
   };
   const keep = (connection: Connection) => {
     const same = idleByOrigin.get(connection.origin) ?? [];
@@ -60,8 +61,7 @@ export function createConnections(now: () => number) {
     same.push(connection);
     idleByOrigin.set(connection.origin, same);
     idle.add(connection);
-    const [oldest] = idle;
-    if (idle.size > MAX_IDLE) oldest?.socket.destroy();
+    if (idle.size > MAX_IDLE) idle.at(0)?.socket.destroy();
   };
 
   return {
@@ -90,6 +90,7 @@ export function createConnections(now: () => number) {
       socket.once('close', () => {
         open.delete(connection);
         removeIdle(connection);
+        if (idleByOrigin.get(origin)?.length === 0) idleByOrigin.delete(origin);
       });
       return connection;
     },

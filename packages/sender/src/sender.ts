@@ -1,5 +1,5 @@
 /** Sends deliveries: a POST whose outcome is known with the status line, over kept connections, within one time limit. */
-import { errorOfStatus } from '@posthorn/core';
+import { ActiveList, errorOfStatus } from '@posthorn/core';
 import type { Dispatcher } from 'undici';
 import { BodyExcerpt, cameBack, type ResponseHeaders } from './came-back.ts';
 import { type Connect, createConnect, type Opening } from './connect.ts';
@@ -38,7 +38,7 @@ export interface SenderOptions {
 interface Context {
   connect: Connect;
   connections: Connections;
-  inFlight: Set<Attempt>;
+  inFlight: ActiveList<Attempt>;
   userAgent: string;
   timeoutMs: number;
 }
@@ -50,7 +50,7 @@ export function createSender(options: SenderOptions): Sender {
   const context: Context = {
     connect: createConnect({ lookup, ca: options.ca, onConnected: options.onConnected }),
     connections: createConnections(options.now ?? (() => performance.now())),
-    inFlight: new Set(),
+    inFlight: new ActiveList(),
     userAgent: options.userAgent,
     timeoutMs: options.timeoutMs,
   };

@@ -27,7 +27,7 @@ export function joinCalls<T, R>(options: {
   run: (store: Store, all: readonly T[]) => Promise<R[]>;
 }): (store: Store, one: T) => Promise<R> {
   const { max, maxDeliveries = max, deliveriesOf = () => 1, prefixOf, run } = options;
-  const groupsOf = new WeakMap<Store, Map<string, Group<T, R>>>();
+  const groupsOf = new WeakMap<Store, Map<string, Group<T, R> | undefined>>();
 
   async function runAll(store: Store, waiting: readonly Waiting<T, R>[]): Promise<void> {
     try {
@@ -51,13 +51,14 @@ export function joinCalls<T, R>(options: {
 
   return (store, one) =>
     new Promise((resolve, reject) => {
-      const groups = groupsOf.get(store) ?? new Map<string, Group<T, R>>();
+      const groups = groupsOf.get(store) ?? new Map<string, Group<T, R> | undefined>();
       groupsOf.set(store, groups);
       const name = store.spansPartitions ? '' : prefixOf(one);
       const send = (group: Group<T, R>) => {
         // A full one has been sent already, and others may wait since.
         if (groups.get(name) !== group) return;
-        groups.delete(name);
+        // Not deleted: a Map whose keys come and go costs garbage (core/active-list.ts), and there are few names.
+        groups.set(name, undefined);
         void runAll(store, group.waiting);
       };
       const deliveries = deliveriesOf(one);
