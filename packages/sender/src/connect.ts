@@ -67,11 +67,12 @@ export function createConnect({ lookup, ca, onConnected }: ConnectOptions): Conn
     const trace = traceOpening(socket);
     socket.once('connect', () => onConnected?.(origin, socket.remoteAddress ?? ''));
     if (target.isSecure) (socket as TLSSocket).on('session', (session) => sessions.set(origin, session));
-    let isDone = false;
+    // Forgotten once it was called: the listeners live as long as the connection, and `done` holds the attempt that opened it.
+    let waiting: typeof done | undefined = done;
     const finish = (error: Error | null) => {
-      if (isDone) return;
-      isDone = true;
-      done(error, socket);
+      const call = waiting;
+      waiting = undefined;
+      call?.(error, socket);
     };
     socket.once(target.isSecure ? 'secureConnect' : 'connect', () => finish(null));
     // This listener stays: an error after the connection is closed must not end the process.
