@@ -86,7 +86,8 @@ describe('a sealed secret copied into another record', () => {
       previousSealedSecret: null,
       previousSecretUntilMs: 0,
     } as unknown as Parameters<typeof sign>[1];
-    expect(() => sign('dlv_1', { ...attempt, subscriptionId: 'sub_a' }, '{}', 0)).not.toThrow();
-    expect(() => sign('dlv_2', { ...attempt, subscriptionId: 'sub_b' }, '{}', 0)).toThrow(/sub_b/);
+    const event = { id: 'evt', body: '{}' };
+    expect(() => sign('dlv_1', { ...attempt, subscriptionId: 'sub_a' }, event, 0)).not.toThrow();
+    expect(() => sign('dlv_2', { ...attempt, subscriptionId: 'sub_b' }, event, 0)).toThrow(/sub_b/);
   });
 });

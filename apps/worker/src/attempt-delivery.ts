@@ -18,6 +18,7 @@ import {
   type Begun,
   beginAttempt,
   type EndedJob,
+  type EndedSuccess,
   endDeliveries,
   type FoundJob,
   loadEvent,
@@ -105,10 +106,11 @@ export async function attemptDelivery(
   const { found } = taken;
   // The queue is paused; this job was fetched before.
   if (context.outages.current()) return { outcome: afterOutage(context) };
-  const [begun, event] = await Promise.all([
-    beginAttempt(store, job, clock.now(), context.outages.endedAtMs(), found),
-    context.eventBodies.load(job.event, found?.event),
-  ]);
+  const beginning = beginAttempt(store, job, clock.now(), context.outages.endedAtMs(), found);
+  const loading = context.eventBodies.load(job.event, found?.event);
+  // Mostly neither is a promise: a turn of the queue of microtasks for each would be wasted.
+  const needsRedis = beginning instanceof Promise || loading instanceof Promise;
+  const [begun, event] = needsRedis ? await Promise.all([beginning, loading]) : ([beginning, loading] as const);
   switch (begun.kind) {
     case 'over':
     case 'superseded':
@@ -137,11 +139,10 @@ async function sendAndRecord(
   { end, claim }: TakenJob,
 ): Promise<Attempted> {
   const { clock } = context;
-  const { body, positions } = event;
   const startedAtMs = clock.now();
   const { url } = begun;
   if (!context.slots.enterHost(slot, hostOf(url))) return { outcome: 'no_slot' };
-  const request = context.signRequest(job.deliveryId, begun, body, startedAtMs);
+  const request = context.signRequest(job.deliveryId, begun, event, startedAtMs);
   const admit = (ip: string) => context.slots.enterIp(slot, ipOf(ip, url));
   const span = startAttemptSpan(context.tracing, event.trace, begun);
   const trace = span?.context ?? event.trace;
@@ -159,7 +160,8 @@ async function sendAndRecord(
   const endedAt = span && performance.now();
 
   const endedAtMs = clock.now();
-  if (await context.outages.isOurs(result, url, startedAtMs)) {
+  const isOurs = context.outages.isOurs(result, url, startedAtMs);
+  if (typeof isOurs === 'boolean' ? isOurs : await isOurs) {
     context.metrics.notCounted();
     if (span) endAttemptSpan(span, job, begun, result, 'outage', endedAt);
     return { outcome: afterOutage(context) };
@@ -179,32 +181,33 @@ async function sendAndRecord(
     return { outcome: { kind: 'snoozed', untilMs: clock.now() } };
   const delivery = { id: job.deliveryId, event: begun.event, createdAtMs: begun.createdAtMs };
   const limits = { pauseAfter: context.pauseAfter, maxAttempts: context.retryDelaysMs.length + 1 };
-  let nextJobId: string | undefined;
-  const recordAndEnd = async (lock: EndedJob) => {
-    const laneToken = context.slots.mayKeep(slot) ? lock.laneToken : undefined;
-    const howToEnd = { ...lock, laneToken };
-    const ended = await recordSuccess(context.store, delivery, attempt, limits, result.cameBack, howToEnd);
-    if (ended.next && 'job' in ended.next && ended.next.wasParked) nextJobId = ended.next.job.id;
-    return ended;
+  const recordAndEnd = (lock: EndedJob) => {
+    const howToEnd = context.slots.mayKeep(slot) ? lock : { ...lock, laneToken: undefined };
+    return recordSuccess(context.store, delivery, attempt, limits, result.cameBack, howToEnd);
   };
-  const record = async (): Promise<Recorded> =>
+  const record = (): Promise<Recorded & Partial<Pick<EndedSuccess, 'next'>>> =>
     end && verdict.kind === 'succeeded'
-      ? await end(recordAndEnd)
-      : await recordAttempt(context.store, delivery, attempt, verdict, limits, result.cameBack);
+      ? end(recordAndEnd)
+      : recordAttempt(context.store, delivery, attempt, verdict, limits, result.cameBack);
   const recorded = await untilStored(record, context.giveUp);
 
   if (recorded.kind === 'recorded') {
-    report(context, job, begun, attempt, verdict, result, { paused: recorded.paused, trace, span });
+    report(context, job, begun, attempt, verdict, result, { eventId: event.id, paused: recorded.paused, trace, span });
     if (verdict.kind === 'succeeded' && !begun.isReplay)
-      context.succeededEvents.add(begun.event, begun.subscriptionId, positions);
+      context.succeededEvents.add(begun.event, begun.subscriptionId, event.positions);
   }
   // `repeated`: an earlier try stored this attempt and its response was lost, so the verdict holds. (If another worker got the job
   // meanwhile, this worker has lost the job's lock, and BullMQ rejects the outcome.)
   return {
     outcome: recorded.kind === 'over' ? { kind: 'done' } : outcomeOf(verdict),
     parked: recorded.parked,
-    nextJobId,
+    nextJobId: parkedJobOf(recorded.next),
   };
+}
+
+/** The id of the job that was taken, if it is that of a delivery that was parked. */
+function parkedJobOf(next: EndedSuccess['next']): string | undefined {
+  return next && 'job' in next && next.wasParked ? next.job.id : undefined;
 }
 
 /** The error in words; empty if the attempt succeeded. */
@@ -252,7 +255,12 @@ function report(
   attempt: Attempt,
   verdict: Verdict,
   result: SendResult,
-  { paused, trace, span }: { paused: boolean; trace: TraceContext | undefined; span: Span | undefined },
+  {
+    eventId,
+    paused,
+    trace,
+    span,
+  }: { eventId: string; paused: boolean; trace: TraceContext | undefined; span: Span | undefined },
 ): void {
   metrics.attempted(attempt, verdict, begun);
   counts.attempted(job.deliveryId, begun, attempt, labelOf(attempt, result));
@@ -261,7 +269,7 @@ function report(
   logger.info(
     {
       delivery_id: job.deliveryId,
-      event_id: eventIdOf(begun.event),
+      event_id: eventId,
       event_type: begun.eventType,
       environment: begun.environment,
       subscription_id: begun.subscriptionId,

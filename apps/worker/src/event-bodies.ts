@@ -1,7 +1,7 @@
 /** Loads the bodies to send, and caches them: an event that fans out to many addresses is read from Redis once. */
 import { type EventRef, eventBody, type TraceContext } from '@posthorn/core';
 import { createRepeating, type Logger, type Service } from '@posthorn/runtime';
-import { decodeEvent, type EventRecord, loadEvent, type Store } from '@posthorn/store';
+import { decodeEvent, type EventRecord, loadEvent, type Store, type StoredEvent } from '@posthorn/store';
 import { LRUCache } from 'lru-cache';
 
 /** Memory of the cache. */
@@ -12,6 +12,7 @@ const POSITION_BYTES = 100;
 
 /** What an attempt needs of its event. */
 export interface EventToSend {
+  id: string;
   body: string;
   /** The subscriptions that the event was matched to, each with its position among them. */
   positions: ReadonlyMap<string, number>;
@@ -27,20 +28,27 @@ export function createEventBodies(store: Store) {
     sizeCalculation: ({ body, positions }) => 2 * body.length + POSITION_BYTES * positions.size + 200,
   });
   let latest: EventRef | undefined;
+  const keep = (event: EventRef, stored: StoredEvent | undefined): EventToSend | undefined => {
+    if (!stored || stored.erasedAtMs !== undefined) return undefined;
+    const positions = new Map<string, number>();
+    for (const subscriptionId of stored.subscriptionIds) positions.set(subscriptionId, positions.size);
+    const toSend = { id: stored.event.id, body: eventBody(stored.event), positions, trace: stored.trace };
+    if (positions.size > 1) {
+      kept.set(event, toSend);
+      latest = event;
+    }
+    return toSend;
+  };
   return {
-    /** Returns an event; undefined if it has expired, or its payload was erased. `found`: the event as it is stored, if the caller has read it. */
-    async load(event: EventRef, found?: EventRecord): Promise<EventToSend | undefined> {
+    /**
+     * Returns an event; undefined if it has expired, or its payload was erased. `found`: the event as it is stored, if the caller has read it. Returns a
+     * promise only if it has to be read.
+     */
+    load(event: EventRef, found?: EventRecord): EventToSend | undefined | Promise<EventToSend | undefined> {
       const known = kept.get(event);
       if (known) return known;
-      const stored = found === undefined ? await loadEvent(store, event) : decodeEvent(event, found);
-      if (!stored || stored.erasedAtMs !== undefined) return undefined;
-      const positions = new Map(stored.subscriptionIds.map((id, i) => [id, i]));
-      const toSend = { body: eventBody(stored.event), positions, trace: stored.trace };
-      if (positions.size > 1) {
-        kept.set(event, toSend);
-        latest = event;
-      }
-      return toSend;
+      if (found !== undefined) return keep(event, decodeEvent(event, found));
+      return loadEvent(store, event).then((stored) => keep(event, stored));
     },
     /** The event that was cached last: most likely the next job's too. */
     latest: () => latest,

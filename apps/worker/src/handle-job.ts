@@ -18,7 +18,8 @@ import type { Capacity } from './slots.ts';
  * the caller ends the job.
  */
 export async function handleJob(context: AttemptContext, job: DeliveryJob, taken: TakenJob = {}): Promise<JobOutcome> {
-  const slot = await context.slots.acquireSoon(job.subscriptionId, taken.found?.id);
+  const acquired = context.slots.acquireSoon(job.subscriptionId, taken.found?.id);
+  const slot = acquired instanceof Promise ? await acquired : acquired;
   if (!slot) return await park(context, job, taken);
   let attempted: Attempted | undefined;
   let capacities: Capacity[] = [];

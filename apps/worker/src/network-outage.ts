@@ -181,11 +181,11 @@ export function createOutages(options: OutageOptions) {
     /** A connection was established or refused by the host. */
     connected,
     /**
-     * Resolves to whether an attempt failed because of an outage, so that it must not be counted: at once unless the attempt got no response
-     * or connection at all; otherwise when something else was reached, or when the probes have ended. `startedAtMs`: when the attempt began.
+     * Whether an attempt failed because of an outage, so that it must not be counted: known at once unless the attempt got no response
+     * or connection at all; otherwise a promise, resolved when something else was reached, or when the probes have ended. `startedAtMs`: when the attempt began.
      * An attempt that began before the end of an outage, and reached nothing, failed because of it.
      */
-    async isOurs(result: SendResult, url: string, startedAtMs: number): Promise<boolean> {
+    isOurs(result: SendResult, url: string, startedAtMs: number): boolean | Promise<boolean> {
       const needs = neededEvidence(result);
       if (needs === undefined) {
         if (result.kind === 'responded') prove('response');
@@ -200,7 +200,7 @@ export function createOutages(options: OutageOptions) {
       const group = kind === 'dns' ? domainOf(new URL(url).hostname) : networkOf(ip ?? '');
       const witnesses = sites.pick(kind, MIN_WITNESSES + 1).filter((site) => site.group !== group);
       if (witnesses.length < MIN_WITNESSES) return false;
-      return await new Promise((decide) => {
+      return new Promise((decide) => {
         doubts.add({ needs, kind, group, decide });
         void runRounds(kind);
       });

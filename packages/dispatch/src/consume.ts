@@ -55,11 +55,11 @@ export function createDeliveryConsumer(options: DeliveryConsumerOptions): Consum
   return createConsumer<FoundJob>({
     ...common,
     ...jobScripts(store, worker),
-    async handle(found, end, claim) {
+    handle(found, end, claim) {
       const job = deliveryOfJob(found);
       return job
-        ? await handle(job, found, (move) => end((lock) => move({ ...lock, worker })), claim)
-        : { kind: 'done' };
+        ? handle(job, found, (move) => end((lock) => move({ ...lock, worker })), claim)
+        : Promise.resolve({ kind: 'done' });
     },
   });
 }

@@ -163,7 +163,7 @@ class Attempt {
     this.#connection = connection;
     const { headers, body } = this.#request;
     const lines = ['user-agent', this.#context.userAgent];
-    for (const [name, value] of Object.entries(headers)) lines.push(name.toLowerCase(), value);
+    for (const name in headers) lines.push(name.toLowerCase(), headers[name] ?? '');
     connection.client.dispatch(
       { method: 'POST', path: this.#target.path, headers: lines, body },
       {

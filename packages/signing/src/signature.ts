@@ -1,16 +1,21 @@
 /** Signs deliveries, and reads the signatures of others for the signature doctor. */
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
 
 /** The tolerance that receivers are advised to allow, in seconds. */
 export const ADVISED_TOLERANCE_S = 300;
 
 /**
  * Returns the value of `Service-Signature` (specification 5, interface 5): `t=<unix seconds>,v1=<hex>`, with one `v1` for each secret in
- * the order given. Each is HMAC-SHA256 over `<t>.` and the body's bytes, keyed with the UTF-8 bytes of the whole secret.
+ * the order given. Each is HMAC-SHA256 over `<t>.` and the body's bytes, keyed with the UTF-8 bytes of the whole secret (or a key made of them, for one that
+ * is used often).
  */
-export function signatureHeader(secrets: readonly string[], timestampS: number, body: Uint8Array | string): string {
+export function signatureHeader(
+  secrets: readonly (string | KeyObject)[],
+  timestampS: number,
+  body: Uint8Array | string,
+): string {
   let header = `t=${timestampS}`;
-  for (const secret of secrets) header += `,v1=${sign(secret, timestampS, body).toString('hex')}`;
+  for (const secret of secrets) header += `,v1=${hmac(secret, timestampS, body).digest('hex')}`;
   return header;
 }
 
@@ -18,7 +23,7 @@ export function signatureHeader(secrets: readonly string[], timestampS: number, 
 export function deliveryHeaders(
   delivery: { id: string; eventId: string; eventType: string },
   body: Uint8Array | string,
-  secrets: readonly string[],
+  secrets: readonly (string | KeyObject)[],
   timestampS: number,
 ): Record<string, string> {
   return {
@@ -49,10 +54,10 @@ export function parseSignatureHeader(header: string): SignatureHeader | undefine
 
 /** Returns whether one of the header's signatures was made with this secret over this body, whenever that was. */
 export function isSignedWith(header: SignatureHeader, secret: string, body: Uint8Array | string): boolean {
-  const expected = sign(secret, header.timestampS, body);
+  const expected = hmac(secret, header.timestampS, body).digest();
   return header.signatures.some((signature) => timingSafeEqual(signature, expected));
 }
 
-function sign(secret: string, timestampS: number, body: Uint8Array | string): Buffer {
-  return createHmac('sha256', secret).update(`${timestampS}.`).update(body).digest();
+function hmac(secret: string | KeyObject, timestampS: number, body: Uint8Array | string) {
+  return createHmac('sha256', secret).update(`${timestampS}.`).update(body);
 }

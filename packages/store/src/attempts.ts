@@ -57,62 +57,96 @@ export type Begun =
 /**
  * Decides what a worker has to do for a job. Holds the delivery if its address is not active (unless it is the
  * trial of a resume, or a test delivery), and moves it to the overdue lane if its attempt is overdue.
- * Whatever was due before `dueBeforeMs` is overdue, also a first attempt. `found`: what was read when the job was taken, if that was just now.
+ * Whatever was due before `dueBeforeMs` is overdue, also a first attempt. `found`: what was read when the job was taken, if that was just now: then Redis is
+ * hardly ever needed. Returns a promise only if it is.
  */
-export async function beginAttempt(
+export function beginAttempt(
   store: Store,
   job: AttemptJob,
   nowMs: number,
   dueBeforeMs = 0,
   found?: FoundJob,
-): Promise<Begun> {
-  const { deliveryId: id, generation, subscriptionId } = job;
+): Begun | Promise<Begun> {
+  if (!found?.delivery || !found.address) return readAndBegin(store, job, nowMs, dueBeforeMs);
+  const next = nextStep(job, found.delivery, found.address, nowMs, dueBeforeMs);
+  return next.kind === 'ask' ? askRedis(store, job, next, nowMs, dueBeforeMs) : next;
+}
+
+type Fields = readonly (string | null)[];
+
+/** Redis has to be asked: whether the delivery is overdue, and its attempt is made if it is not; or whether its address may still get nothing. */
+type AskRedis =
+  | { kind: 'ask'; what: 'overdue'; attempt: Extract<Begun, { kind: 'attempt' }> }
+  | { kind: 'ask'; what: 'hold'; event: EventRef; createdAtMs: number };
+
+async function readAndBegin(store: Store, job: AttemptJob, nowMs: number, dueBeforeMs: number): Promise<Begun> {
+  const { deliveryId: id, subscriptionId } = job;
   const prefix = prefixOfId(store, id);
-  let [delivery, address] = [found?.delivery, found?.address];
-  for (;;) {
-    if (!delivery || !address) {
-      [delivery, address] = await Promise.all([
-        store.redis.hmget(deliveryKey(prefix, id), ...DELIVERY_FIELDS),
-        store.redis.hmget(subscriptionKey(prefix, subscriptionId), ...ADDRESS_FIELDS),
-      ]);
-    }
-    const [st, newestGeneration, dueAt, eventText, created, attempts, kind, replayOf] = delivery;
-    const event = (eventText ?? jointRefOf(id)) as EventRef;
-    const status = st == null ? undefined : DELIVERY_STATUSES[Number(st)];
-    if (status === undefined || isFinished(status)) return { kind: 'over' };
-    if (Number(newestGeneration ?? 0) !== generation) return { kind: 'superseded' };
-    if (dueAt != null && Number(dueAt) > nowMs) return { kind: 'snoozed', dueAtMs: Number(dueAt) };
-    const [addressStatus, url, secret, previousSecret, previousUntil, trial] = address;
-    if (addressStatus == null || addressStatus === DELETED) return { kind: 'subscription_deleted' };
-    const { type, environment } = decodeKind(Number(kind));
-    if (mayPass(addressStatus, trial === id, type)) {
-      if (Number(dueAt ?? created) < Math.max(dueBeforeMs, dueAt == null ? 0 : nowMs - MISSED_AFTER_MS)) {
-        const lane = await parkDelivery(store, job, nowMs, dueBeforeMs, true);
-        if (lane === 'overdue' || lane === 'superseded') return { kind: lane };
-      }
-      return {
-        kind: 'attempt',
-        attemptNumber: Number(attempts) + 1,
-        event,
-        eventType: type,
-        environment,
-        subscriptionId,
-        createdAtMs: Number(created),
-        dueAtMs: dueAt == null ? null : Number(dueAt),
-        isReplay: replayOf != null,
-        url: url ?? '',
-        sealedSecret: secret ?? '',
-        previousSealedSecret: previousSecret || null,
-        previousSecretUntilMs: Number(previousUntil),
-      };
-    }
-    // It must not be sent by what was read: the script holds the delivery unless that has changed. Then read again.
-    if (await runScript(store, 'hold', prefix, { id, generation, subscriptionId })) {
-      await keepEvent(store, event, Number(created) + keptWhileUnfinishedMs(store));
-      return { kind: 'held' };
-    }
-    delivery = undefined;
+  const [delivery, address] = await Promise.all([
+    store.redis.hmget(deliveryKey(prefix, id), ...DELIVERY_FIELDS),
+    store.redis.hmget(subscriptionKey(prefix, subscriptionId), ...ADDRESS_FIELDS),
+  ]);
+  const next = nextStep(job, delivery, address, nowMs, dueBeforeMs);
+  return next.kind === 'ask' ? await askRedis(store, job, next, nowMs, dueBeforeMs) : next;
+}
+
+async function askRedis(
+  store: Store,
+  job: AttemptJob,
+  next: AskRedis,
+  nowMs: number,
+  dueBeforeMs: number,
+): Promise<Begun> {
+  if (next.what === 'overdue') {
+    const lane = await parkDelivery(store, job, nowMs, dueBeforeMs, true);
+    return lane === 'overdue' || lane === 'superseded' ? { kind: lane } : next.attempt;
   }
+  // It must not be sent by what was read: the script holds the delivery unless that has changed. Then read again.
+  const { deliveryId: id, generation, subscriptionId } = job;
+  if (!(await runScript(store, 'hold', prefixOfId(store, id), { id, generation, subscriptionId })))
+    return await readAndBegin(store, job, nowMs, dueBeforeMs);
+  await keepEvent(store, next.event, next.createdAtMs + keptWhileUnfinishedMs(store));
+  return { kind: 'held' };
+}
+
+/** What follows from the fields of a delivery and of its address. By index: destructuring would allocate more than all the rest. */
+function nextStep(
+  { deliveryId: id, generation, subscriptionId }: AttemptJob,
+  delivery: Fields,
+  address: Fields,
+  nowMs: number,
+  dueBeforeMs: number,
+): Begun | AskRedis {
+  const st = delivery[0];
+  const dueAt = delivery[2];
+  const event = (delivery[3] ?? jointRefOf(id)) as EventRef;
+  const created = delivery[4];
+  const status = st == null ? undefined : DELIVERY_STATUSES[Number(st)];
+  if (status === undefined || isFinished(status)) return { kind: 'over' };
+  if (Number(delivery[1] ?? 0) !== generation) return { kind: 'superseded' };
+  if (dueAt != null && Number(dueAt) > nowMs) return { kind: 'snoozed', dueAtMs: Number(dueAt) };
+  const addressStatus = address[0];
+  if (addressStatus == null || addressStatus === DELETED) return { kind: 'subscription_deleted' };
+  const { type, environment } = decodeKind(Number(delivery[6]));
+  if (!mayPass(addressStatus, address[5] === id, type))
+    return { kind: 'ask', what: 'hold', event, createdAtMs: Number(created) };
+  const attempt: Begun = {
+    kind: 'attempt',
+    attemptNumber: Number(delivery[5]) + 1,
+    event,
+    eventType: type,
+    environment,
+    subscriptionId,
+    createdAtMs: Number(created),
+    dueAtMs: dueAt == null ? null : Number(dueAt),
+    isReplay: delivery[7] != null,
+    url: address[1] ?? '',
+    sealedSecret: address[2] ?? '',
+    previousSealedSecret: address[3] || null,
+    previousSecretUntilMs: Number(address[4]),
+  };
+  const isLate = Number(dueAt ?? created) < Math.max(dueBeforeMs, dueAt == null ? 0 : nowMs - MISSED_AFTER_MS);
+  return isLate ? { kind: 'ask', what: 'overdue', attempt } : attempt;
 }
 
 /** Whether a delivery may be sent to an address with this stored status; lib/may-pass.lua asks the same. */
@@ -172,7 +206,7 @@ const SUCCEEDED: Verdict = { kind: 'succeeded' };
  * Records an attempt that succeeded like `recordAttempt`, ends its job, and takes the next one if there is a token for it, in one step: one script for all
  * successes of one turn of the event loop. `code`: 0, or BullMQ's error code where the job could not be ended.
  */
-export async function recordSuccess(
+export function recordSuccess(
   store: Store,
   delivery: AttemptedDelivery,
   attempt: Attempt,
@@ -180,39 +214,54 @@ export async function recordSuccess(
   cameBack: (() => CameBack) | undefined,
   lock: EndedJob,
 ): Promise<EndedSuccess> {
-  const { expiresAtMs, responsesUntilMs } = await keepWhatIsNeeded(store, delivery, attempt, SUCCEEDED);
-  return await recordTogether(store, {
-    prefix: prefixOfId(store, delivery.id),
-    id: delivery.id,
-    number: attempt.number,
-    attempt: encodeAttempt(attempt, delivery.createdAtMs),
-    endedAtMs: attempt.startedAtMs + attempt.durationMs,
-    expiresAtMs,
-    maxAttempts: limits.maxAttempts,
-    response: cameBack && responsesUntilMs !== undefined ? encodeCameBack(cameBack()) : undefined,
-    responsesUntilMs,
-    lock,
-  });
+  const { event, createdAtMs } = delivery;
+  const endedAtMs = attempt.startedAtMs + attempt.durationMs;
+  const expiresAtMs = keptUntilMs(store, SUCCEEDED, endedAtMs, createdAtMs);
+  const record = () => {
+    const responsesUntilMs = responsesOfSuccessUntilMs(attempt, expiresAtMs);
+    return recordTogether(store, {
+      prefix: prefixOfId(store, delivery.id),
+      id: delivery.id,
+      number: attempt.number,
+      attempt: encodeAttempt(attempt, createdAtMs),
+      endedAtMs,
+      expiresAtMs,
+      maxAttempts: limits.maxAttempts,
+      response: cameBack && responsesUntilMs !== undefined ? encodeCameBack(cameBack()) : undefined,
+      responsesUntilMs,
+      lock,
+    });
+  };
+  return outlivesItsEvent(store, createdAtMs, expiresAtMs)
+    ? keepEvent(store, event, expiresAtMs).then(record)
+    : record();
+}
+
+/** Whether a delivery that has succeeded is kept for longer than its event has been until now: `RETENTION` after the delivery was made, or longer. */
+function outlivesItsEvent(store: Store, createdAtMs: number, expiresAtMs: number): boolean {
+  return expiresAtMs > createdAtMs + store.retentionMs;
+}
+
+/** Until when what came back from a success is kept. Most deliveries succeed at once and have nothing to compare with. */
+function responsesOfSuccessUntilMs(
+  { number, startedAtMs, durationMs }: Attempt,
+  expiresAtMs: number,
+): number | undefined {
+  return number === 1 ? undefined : Math.min(expiresAtMs, startedAtMs + durationMs + RESPONSES_AFTER_SUCCESS_MS);
 }
 
 /** Keeps the event for as long as the delivery needs it. Returns how long the delivery, and what came back, are to be kept. */
 async function keepWhatIsNeeded(
   store: Store,
   { event, createdAtMs }: AttemptedDelivery,
-  { number, startedAtMs, durationMs }: Attempt,
+  attempt: Attempt,
   verdict: Verdict,
 ): Promise<{ expiresAtMs: number; responsesUntilMs: number | undefined }> {
-  const endedAtMs = startedAtMs + durationMs;
+  const endedAtMs = attempt.startedAtMs + attempt.durationMs;
   const expiresAtMs = keptUntilMs(store, verdict, endedAtMs, createdAtMs);
   if (verdict.kind === 'succeeded') {
-    // Until now its event has been kept for RETENTION after the delivery was made, or longer.
-    if (expiresAtMs > createdAtMs + store.retentionMs) await keepEvent(store, event, expiresAtMs);
-    // Most deliveries succeed at once and have nothing to compare with.
-    const isFirst = number === 1;
-    return {
-      expiresAtMs,
-      responsesUntilMs: isFirst ? undefined : Math.min(expiresAtMs, endedAtMs + RESPONSES_AFTER_SUCCESS_MS),
-    };
+    if (outlivesItsEvent(store, createdAtMs, expiresAtMs)) await keepEvent(store, event, expiresAtMs);
+    return { expiresAtMs, responsesUntilMs: responsesOfSuccessUntilMs(attempt, expiresAtMs) };
   }
   const responsesUntilMs =
     verdict.kind === 'retry' ? verdict.nextAttemptAtMs + keptWhileUnfinishedMs(store) : expiresAtMs;

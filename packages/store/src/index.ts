@@ -58,6 +58,7 @@ export {
 } from './store.ts';
 export type { ProcessIdentity, StoredFormat } from './stored-format.ts';
 export * from './subscriptions.ts';
+export type { EndedSuccess } from './successes.ts';
 export * from './tail.ts';
 export { makeDueNow } from './try-now.ts';
 export {

@@ -107,7 +107,11 @@ export async function watchWorkers(
 /** The delivery of a job that was taken; undefined if it is gone. */
 export function deliveryOfJob({ id, delivery }: FoundJob): DeliveryJob | undefined {
   if (!delivery) return undefined;
-  const [deliveryId = '', generation = '0'] = id.split('.');
-  const [event, subscriptionId] = [delivery[3] as EventRef, delivery[8] ?? ''];
-  return { deliveryId, generation: Number(generation), subscriptionId, event };
+  const dot = id.indexOf('.');
+  return {
+    deliveryId: dot === -1 ? id : id.slice(0, dot),
+    generation: dot === -1 ? 0 : Number(id.slice(dot + 1)),
+    subscriptionId: delivery[8] ?? '',
+    event: delivery[3] as EventRef,
+  };
 }

@@ -42,10 +42,18 @@ async function run(store: Store, successes: readonly Success[]): Promise<EndedSu
     retentionMs: store.retentionMs,
     ...ofWorker(store, lock),
     successes: successes.map((success) => ({
-      ...success,
-      ...success.lock,
-      laneToken: success.lock.laneToken,
       home: success.prefix === prefix ? undefined : success.prefix,
+      id: success.id,
+      number: success.number,
+      attempt: success.attempt,
+      endedAtMs: success.endedAtMs,
+      expiresAtMs: success.expiresAtMs,
+      response: success.response,
+      responsesUntilMs: success.responsesUntilMs,
+      jobId: success.lock.jobId,
+      token: success.lock.token,
+      nextToken: success.lock.nextToken,
+      laneToken: success.lock.laneToken,
     })),
   });
   tellParked(lock, parkedAddresses);
