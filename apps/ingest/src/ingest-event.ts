@@ -66,9 +66,8 @@ export async function ingestEvent(
   if (!isNew && result.kept.erasedAtMs !== undefined)
     return { kind: 'duplicate', event, deliveries: result.kept.subscriptionIds.length };
   if (isNew) context.sandboxFeed.published(event);
-  const deliveries = await (isNew
-    ? makeDeliveries(context, stored, result.created)
-    : makeDeliveries(context, result.kept));
+  const made = isNew ? makeDeliveries(context, stored, result.created) : makeDeliveries(context, result.kept);
+  const deliveries = typeof made === 'number' ? made : await made;
   if (context.onReplicas) await untilReplicated(context.onReplicas);
   return { kind: isNew ? 'accepted' : 'duplicate', event, deliveries };
 }
@@ -84,7 +83,8 @@ async function matchAndStore(
   const options = { withDeliveries: true, isNewId: !hadId, searchTerms: isSearchOn ? searchTerms : [] };
   let match: Match | undefined;
   for (let tries = 0; tries < MAX_CHECKED_MATCHES; tries++) {
-    match = await matcher.match(event, match);
+    const matched = matcher.match(event, match);
+    match = matched instanceof Promise ? await matched : matched;
     const stored = { ref, event, acceptedAtMs, trace, subscriptionIds: match.subscriptionIds };
     const result = await storeEvent(store, stored, { ...options, match });
     if (result !== 'outdated') return { stored, result };

@@ -27,7 +27,7 @@ export function measureRequests(registry: Registry): RequestHandler {
       return;
     }
     const startedAt = performance.now();
-    response.once('finish', () => observe(response.statusCode, (performance.now() - startedAt) / 1000));
+    response.on('finish', () => observe(response.statusCode, (performance.now() - startedAt) / 1000));
     next();
   };
 }

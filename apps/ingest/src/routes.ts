@@ -1,6 +1,7 @@
 /** The routes of the publisher API (interface 3): publish one event, or a batch. */
 import { AppError, parseTraceparent, publishedEventSchema, type TraceContext } from '@posthorn/core';
 import { type Api, createBudget, principalOf, problemDocument, type RateLimit, toAppError } from '@posthorn/http';
+import { frequentLine, type LineValue, type Logger } from '@posthorn/runtime';
 import type { Request, Response } from 'express';
 import { z } from 'zod';
 import type { IngestSettings } from './config.ts';
@@ -52,13 +53,37 @@ const batchResultsSchema = z
   })
   .meta({ id: 'BatchResults' });
 
+/** The fields of the line that ingest writes for each event. */
+const INGESTED_FIELDS = [
+  'event_id',
+  'event_type',
+  'environment',
+  'publisher',
+  'outcome',
+  'deliveries',
+  'trace_id',
+  'span_id',
+] as const;
+type IngestedFields = Record<(typeof INGESTED_FIELDS)[number], LineValue>;
+
 export interface PublisherContext extends IngestContext {
+  logger: Logger;
   /** Limits how many events a key may publish in a second; undefined for no limit. */
   rateLimit: RateLimit | undefined;
   quota: PublisherQuota;
 }
 
-export function publisherRoutes(api: Api, context: PublisherContext): void {
+/** What the routes share. */
+interface RoutesContext extends PublisherContext {
+  /** Writes the line of an event. */
+  logIngested: (fields: IngestedFields) => void;
+}
+
+export function publisherRoutes(api: Api, publisherContext: PublisherContext): void {
+  const context: RoutesContext = {
+    ...publisherContext,
+    logIngested: frequentLine(publisherContext.logger, 'event.ingested', INGESTED_FIELDS),
+  };
   const budget = createBudget(MAX_EVENTS_IN_FLIGHT);
   const events = api.tagged('Events');
 
@@ -121,14 +146,14 @@ function callOf({ headers }: Request, response: Response): Call {
 }
 
 /** Ingests an event and returns the fields of the response. Throws `AppError` if the event is not accepted. */
-async function publish(context: PublisherContext, call: Call, event: unknown) {
+async function publish(context: RoutesContext, call: Call, event: unknown) {
   const { publisher } = call;
   context.quota.check(publisher.name);
   const span = context.tracing?.startSpan('producer', 'publish', call.trace);
   const trace = span?.context ?? call.trace;
   const ingesting = ingestEvent(context, event, publisher.environment, trace);
   const result = await (span ? endWith(span, publisher.name, ingesting) : ingesting);
-  logIngested(context, { publisher, trace }, result, span?.context.spanId);
+  logResult(context, { publisher, trace }, result, span?.context.spanId);
   const { id, dataJson } = result.event;
   if (result.kind === 'conflict') {
     throw new AppError('conflict', `An event with the id ${id} and other content was accepted before.`);
@@ -139,7 +164,7 @@ async function publish(context: PublisherContext, call: Call, event: unknown) {
   return { status: duplicate ? 200 : 202, id, duplicate, deliveries };
 }
 
-async function publishInBatch(context: PublisherContext, call: Call, event: unknown): Promise<BatchResult> {
+async function publishInBatch(context: RoutesContext, call: Call, event: unknown): Promise<BatchResult> {
   try {
     return await publish(context, call, event);
   } catch (thrown) {
@@ -188,24 +213,21 @@ function serializeResults(results: readonly BatchResult[]) {
 }
 
 /** Logs an event in one wide line. */
-function logIngested(
-  { logger }: IngestContext,
+function logResult(
+  { logIngested }: RoutesContext,
   { publisher, trace }: Call,
   result: IngestResult,
   spanId: string | undefined,
 ): void {
   const { id, type, environment } = result.event;
-  logger.info(
-    {
-      event_id: id,
-      event_type: type,
-      environment,
-      publisher: publisher.name,
-      outcome: result.kind,
-      deliveries: result.kind === 'conflict' ? undefined : result.deliveries,
-      trace_id: trace?.traceId,
-      span_id: spanId,
-    },
-    'event.ingested',
-  );
+  logIngested({
+    event_id: id,
+    event_type: type,
+    environment,
+    publisher: publisher.name,
+    outcome: result.kind,
+    deliveries: result.kind === 'conflict' ? undefined : result.deliveries,
+    trace_id: trace?.traceId,
+    span_id: spanId,
+  });
 }

@@ -39,11 +39,10 @@ function factsOf(data: Snapshot): SessionFacts {
 /** The terms that an event with this valid `data` is found by. */
 export function searchTermsOf(data: Snapshot): SearchTerm[] {
   const { sessionId, reference, userId } = factsOf(data);
-  const values = { session_id: sessionId, reference, user_id: userId };
-  return SEARCH_FIELDS.flatMap((field) => {
-    const value = values[field];
-    return value === null ? [] : [{ field, value }];
-  });
+  const terms: SearchTerm[] = [{ field: 'session_id', value: sessionId }];
+  if (reference !== null) terms.push({ field: 'reference', value: reference });
+  if (userId !== null) terms.push({ field: 'user_id', value: userId });
+  return terms;
 }
 
 /** Whether an event has one of the terms. */

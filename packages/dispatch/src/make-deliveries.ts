@@ -11,23 +11,28 @@ import type { DispatchContext } from './context.ts';
 
 /**
  * Makes the deliveries of a stored event with their first jobs, except those in `created`, which have theirs. Returns the event's
- * number of deliveries. Repeatable: the ids of a delivery and of its job follow from the event and the subscription.
- * Throws the error of Redis.
+ * number of deliveries: at once if `created` are all, as for most events. Repeatable: the ids of a delivery and of its job follow from the event and the
+ * subscription. Rejects with the error of Redis.
  */
-export async function makeDeliveries(
-  { store, logger }: Pick<DispatchContext, 'store' | 'logger'>,
+export function makeDeliveries(
+  context: Pick<DispatchContext, 'store' | 'logger'>,
   stored: StoredEvent,
   created: readonly CreatedDelivery[] = [],
+): number | Promise<number> {
+  return created.length < stored.subscriptionIds.length ? makeOthers(context, stored, created) : countMade(created);
+}
+
+async function makeOthers(
+  { store, logger }: Pick<DispatchContext, 'store' | 'logger'>,
+  stored: StoredEvent,
+  created: readonly CreatedDelivery[],
 ): Promise<number> {
-  let count = countMade(created);
-  if (created.length < stored.subscriptionIds.length) {
-    const done = new Set(created.map(({ subscriptionId }) => subscriptionId));
-    const subscriptionIds = stored.subscriptionIds.filter((id) => !done.has(id));
-    count += countMade(await createDeliveries(store, { ...stored, subscriptionIds }));
-    // Everything is stored, so the caller does not wait for this. If it fails, the fan-out is repeated later and changes nothing.
-    confirmFanOut(store, stored.ref).catch((err: unknown) => logger.warn({ err }, 'fan_out.confirm_failed'));
-  }
-  return count;
+  const done = new Set(created.map(({ subscriptionId }) => subscriptionId));
+  const subscriptionIds = stored.subscriptionIds.filter((id) => !done.has(id));
+  const others = await createDeliveries(store, { ...stored, subscriptionIds });
+  // Everything is stored, so the caller does not wait for this. If it fails, the fan-out is repeated later and changes nothing.
+  confirmFanOut(store, stored.ref).catch((err: unknown) => logger.warn({ err }, 'fan_out.confirm_failed'));
+  return countMade(created) + countMade(others);
 }
 
 function countMade(deliveries: readonly CreatedDelivery[]): number {

@@ -27,28 +27,32 @@ export function createBudget(total: number): Budget {
     if (held === 0) heldBy.delete(caller);
     else heldBy.set(caller, held);
   };
-  return {
-    claimFor(caller) {
-      let held = 0;
-      let released = false;
-      const hasRoomFor = (amount: number) =>
-        !released && (amount <= held || (heldBy.get(caller) ?? 0) + amount - held <= free);
-      return {
-        hasRoomFor,
-        growTo(amount) {
-          if (!hasRoomFor(amount)) return false;
-          if (amount > held) {
-            change(caller, amount - held);
-            held = amount;
-          }
-          return true;
-        },
-        release() {
-          if (released) return;
-          released = true;
-          change(caller, -held);
-        },
-      };
-    },
-  };
+  // A class, since a request makes two: its methods are made once.
+  class OwnClaim implements Claim {
+    readonly #caller: string;
+    #held = 0;
+    #isReleased = false;
+    constructor(caller: string) {
+      this.#caller = caller;
+    }
+    hasRoomFor(amount: number): boolean {
+      return (
+        !this.#isReleased && (amount <= this.#held || (heldBy.get(this.#caller) ?? 0) + amount - this.#held <= free)
+      );
+    }
+    growTo(amount: number): boolean {
+      if (!this.hasRoomFor(amount)) return false;
+      if (amount > this.#held) {
+        change(this.#caller, amount - this.#held);
+        this.#held = amount;
+      }
+      return true;
+    }
+    release(): void {
+      if (this.#isReleased) return;
+      this.#isReleased = true;
+      change(this.#caller, -this.#held);
+    }
+  }
+  return { claimFor: (caller) => new OwnClaim(caller) };
 }

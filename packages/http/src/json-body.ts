@@ -42,7 +42,7 @@ export function jsonBody(options: {
       const caller = callerName(response);
       const claims = admissions.map(({ budget, weigh }) => ({ claim: budget.claimFor(caller), weigh }));
       if (!claims.every(({ claim, weigh }) => claim.hasRoomFor(weigh(announced)))) throw overloaded();
-      response.once('close', () => {
+      response.on('close', () => {
         for (const { claim } of claims) claim.release();
       });
       const claim = (arrivedBytes: number) => claims.every(({ claim, weigh }) => claim.growTo(weigh(arrivedBytes)));
@@ -58,7 +58,8 @@ export function jsonBody(options: {
 
 function checkMediaType(request: Request): void {
   const type = request.headers['content-type'] ?? '';
-  if (!/^application\/json\s*(;\s*charset\s*=\s*"?utf-?8"?\s*)?$/i.test(type)) {
+  // Most clients send just this.
+  if (type !== 'application/json' && !/^application\/json\s*(;\s*charset\s*=\s*"?utf-?8"?\s*)?$/i.test(type)) {
     throw new AppError('unsupported_media_type', 'Send the body as Content-Type: application/json, in UTF-8.');
   }
   if ((request.headers['content-encoding'] ?? 'identity') !== 'identity') {

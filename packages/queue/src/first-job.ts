@@ -13,22 +13,23 @@ import { QUEUE_NAME } from './job.ts';
 export const FIRST_JOB_LUA = `
 local added = {}
 local function addFirstJob(deliveryId, subscriptionId, event, nowMs, eventPartition, isNew)
-  local queue = prefix .. ':${QUEUE_NAME}:'
-  local key = queue .. deliveryId
+  local key = prefix .. ':${QUEUE_NAME}:' .. deliveryId
   if not isNew and call('EXISTS', key) == 1 then return end
   call('HSET', key, 'name', subscriptionId, 'timestamp', nowMs)
   if event then call('HSET', key, 'data', '{"event_id":"' .. event .. '"}') end
   if eventPartition then call('HSET', key, 'p', eventPartition) end
-  if not added[queue] then
-    added[queue] = {}
-    added[#added + 1] = queue
+  local ids = added[prefix]
+  if not ids then
+    ids = {queue = prefix .. ':${QUEUE_NAME}:'}
+    added[prefix] = ids
+    added[#added + 1] = ids
   end
-  local ids = added[queue]
   ids[#ids + 1] = deliveryId
 end
 local function addToQueues()
-  for _, queue in ipairs(added) do
-    call('LPUSH', queue .. 'wait', unpack(added[queue]))
+  for _, ids in ipairs(added) do
+    local queue = ids.queue
+    call('LPUSH', queue .. 'wait', unpack(ids))
     -- Wakes the workers, unless the queue is paused or has a limit of its own.
     local limits = call('HMGET', queue .. 'meta', 'paused', 'concurrency')
     if not limits[1] and (not limits[2] or call('LLEN', queue .. 'active') < tonumber(limits[2])) then

@@ -1,5 +1,6 @@
 /** What makes a process: settings, logs, metrics, services that start and stop. */
 export { type Clock, systemClock } from './clock.ts';
+export { frequentLine, type LineValue } from './frequent-line.ts';
 export { createLogger, type Logger } from './logger.ts';
 export { createMetrics, registerInstallation } from './metrics.ts';
 export { createRepeating } from './repeating.ts';

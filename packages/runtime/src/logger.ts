@@ -5,7 +5,14 @@ import { type DestinationStream, type Logger, pino } from 'pino';
 export type { Logger };
 
 /** Fields that are redacted. The code does not log secrets; this is a second line of defence. */
-const SECRET_NAMES = new Set(['authorization', 'cookie', 'secret', 'token', 'key', 'password']);
+export const SECRET_NAMES: ReadonlySet<string> = new Set([
+  'authorization',
+  'cookie',
+  'secret',
+  'token',
+  'key',
+  'password',
+]);
 
 /** Creates the logger of an app. */
 export function createLogger(options: { app: string; level: string; destination?: DestinationStream }): Logger {

@@ -1,6 +1,6 @@
 /** Matches events to subscriptions in memory. The script that stores an event checks that what was read is still current. */
 import type { Environment, EventType } from '@posthorn/core';
-import { findMatches } from './events.ts';
+import { encodeKind, findMatches } from './events.ts';
 import { allPrefixes, topicsVersionKey } from './keys.ts';
 import type { Store } from './store.ts';
 
@@ -22,10 +22,11 @@ export type Matcher = ReturnType<typeof createMatcher>;
 
 /** A matcher of one process. `now` is in milliseconds since any fixed moment. */
 export function createMatcher(store: Store, now: () => number = () => performance.now()) {
-  const kept = new Map<string, { match: Match; readAtMs: number }>();
-  const reading = new Map<string, Promise<Match>>();
+  // By the number of an event's type and environment.
+  const kept = new Map<number, { match: Match; readAtMs: number }>();
+  const reading = new Map<number, Promise<Match>>();
 
-  const read = async (event: { type: EventType; environment: Environment }, key: string): Promise<Match> => {
+  const read = async (event: { type: EventType; environment: Environment }, key: number): Promise<Match> => {
     const readAtMs = now();
     // The versions first: a change raises them last.
     const versions = await readVersions(store);
@@ -36,18 +37,18 @@ export function createMatcher(store: Store, now: () => number = () => performanc
 
   return {
     /**
-     * What an event matches, as read within the last second. `storeEvent` refuses it where it is outdated; then pass it as
-     * `outdated`, and it is read again. Throws the error of Redis.
+     * What an event matches, as read within the last second: at once, or a promise where it has to be read. `storeEvent` refuses it where it is outdated;
+     * then pass it as `outdated`, and it is read again. Rejects with the error of Redis.
      */
-    async match(event: { type: EventType; environment: Environment }, outdated?: Match): Promise<Match> {
-      const key = `${event.environment}:${event.type}`;
+    match(event: { type: EventType; environment: Environment }, outdated?: Match): Match | Promise<Match> {
+      const key = encodeKind(event);
       const known = kept.get(key);
       if (known && known.match !== outdated && now() - known.readAtMs < MAX_AGE_MS) return known.match;
       const shared = reading.get(key);
-      if (shared) return await shared;
+      if (shared) return shared;
       const fresh = read(event, key).finally(() => reading.delete(key));
       reading.set(key, fresh);
-      return await fresh;
+      return fresh;
     },
   };
 }

@@ -86,6 +86,7 @@ export async function storeEvent(
       isPart: deliveries.length < subscriptionIds.length ? 'part' : undefined,
       terms,
       entry,
+      deliveryCount: deliveries.length,
     },
     deliveries,
   });
@@ -108,9 +109,10 @@ const MAX_JOINT_BYTES = 1_000;
 
 /** How an event with one delivery in its own partition is stored together with it; undefined if it is not. */
 function asJoint(store: Store, stored: StoredEvent): { ref: EventRef; text: string } | undefined {
-  const [only, ...others] = stored.subscriptionIds.map((id) => partitionOf(id, store.partitions));
-  const isInPlace = only === partitionOf(stored.event.id, store.partitions) && others.length === 0;
-  const ref = isInPlace && store.format.current() >= COMPACT_FORMAT ? jointRef(stored.event) : undefined;
+  const [only, another] = stored.subscriptionIds;
+  if (only === undefined || another !== undefined || store.format.current() < COMPACT_FORMAT) return undefined;
+  const isInPlace = partitionOf(only, store.partitions) === partitionOf(stored.event.id, store.partitions);
+  const ref = isInPlace ? jointRef(stored.event) : undefined;
   if (ref === undefined) return undefined;
   const text = encodeJoint(stored);
   return Buffer.byteLength(text) > MAX_JOINT_BYTES ? undefined : { ref, text };
@@ -145,14 +147,15 @@ export async function createDeliveries(store: Store, stored: StoredEvent): Promi
 
 /** The deliveries that one script can make with the event itself, which is in `partition`: on one Redis any, in a Cluster those of that partition. */
 function deliveriesWith(store: Store, { ref, subscriptionIds }: StoredEvent, partition: number) {
-  const homes = subscriptionIds.map((id) => partitionOf(id, store.partitions));
-  const deliveries = subscriptionIds.map((id, i) => {
-    const home = homes[i] === partition ? undefined : partitionPrefix(store, homes[i] ?? partition);
-    return { ...deliveryTo(id, ref), deliveryHome: home };
-  });
-  return deliveries
-    .filter(({ deliveryHome: home }) => store.spansPartitions || home === undefined)
-    .slice(0, MAX_DELIVERIES);
+  const deliveries: { subscriptionId: string; deliveryId: string; deliveryHome: string | undefined }[] = [];
+  for (const subscriptionId of subscriptionIds) {
+    const home = partitionOf(subscriptionId, store.partitions);
+    if (home !== partition && !store.spansPartitions) continue;
+    if (deliveries.length === MAX_DELIVERIES) break;
+    const deliveryHome = home === partition ? undefined : partitionPrefix(store, home);
+    deliveries.push({ subscriptionId, deliveryId: deliveryId(ref, subscriptionId), deliveryHome });
+  }
+  return deliveries;
 }
 
 function deliveryTo(subscriptionId: string, event: EventRef) {
@@ -160,9 +163,13 @@ function deliveryTo(subscriptionId: string, event: EventRef) {
 }
 
 function withStates(deliveries: Omit<CreatedDelivery, 'state'>[], states: readonly CreatedState[]): CreatedDelivery[] {
-  return states.flatMap((state, i) =>
-    deliveries.slice(i, i + 1).map(({ deliveryId, subscriptionId }) => ({ deliveryId, subscriptionId, state })),
-  );
+  const created: CreatedDelivery[] = [];
+  for (let i = 0; i < states.length; i++) {
+    const [delivery, state] = [deliveries[i], states[i]];
+    if (delivery && state)
+      created.push({ deliveryId: delivery.deliveryId, subscriptionId: delivery.subscriptionId, state });
+  }
+  return created;
 }
 
 /** A held delivery may last as long as its event, and the event must still exist when the delivery ends. */

@@ -30,8 +30,20 @@ const SLICE_UNITS = [
   ['h', HOUR_MS],
 ] as const;
 
+type Slices = ReturnType<typeof slicesFor>;
+const slicesOf = new WeakMap<Store, Slices>();
+
 /** The part of the index that a moment belongs to. The unit is part of the name, so that a change of `RETENTION` mixes no slices. */
-function slices({ retentionMs }: Store) {
+function slices(store: Store): Slices {
+  let known = slicesOf.get(store);
+  if (!known) {
+    known = slicesFor(store);
+    slicesOf.set(store, known);
+  }
+  return known;
+}
+
+function slicesFor({ retentionMs }: Store) {
   const [unit, sliceMs] = SLICE_UNITS[retentionMs >= DAILY_FROM_MS ? 0 : 1];
   // As long as an event that fails after its last retry, or that is held, is kept. One that is replayed later outlives its entries.
   const lifeMs = retentionMs + 2 * Math.min(retentionMs, GRACE_MS);

@@ -16,7 +16,7 @@ type Arguments = Values<(typeof scripts)['storeEvents']['declaration']>;
 export interface NewEvent {
   /** Its partition, and what it shares with most events of a turn. */
   place: Omit<Arguments['partitions'][number], 'home' | 'eventCount'> & { prefix: string };
-  event: Omit<Arguments['events'][number], 'deliveryCount'>;
+  event: Arguments['events'][number];
   /** At most `MAX_DELIVERIES`. */
   deliveries: Arguments['deliveries'];
 }
@@ -45,7 +45,7 @@ async function run(store: Store, all: readonly NewEvent[]): Promise<EventReply[]
   return await runScript(store, 'storeEvents', prefix, {
     ...streamLimits(store, Number(first.event.nowMs)),
     partitions,
-    events: all.map(({ event, deliveries }) => ({ ...event, deliveryCount: deliveries.length })),
-    deliveries: all.flatMap(({ deliveries }) => deliveries),
+    events: all.map(({ event }) => event),
+    deliveries: all.length === 1 ? first.deliveries : all.flatMap(({ deliveries }) => deliveries),
   });
 }

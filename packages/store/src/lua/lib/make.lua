@@ -2,8 +2,9 @@
 --@include append
 --@include may-pass
 
--- What a script has read of addresses, and the streams that it has prolonged: several deliveries of a script may be for the same address.
-local statuses, parkedCounts, prolonged = {}, {}, {}
+-- What a script has read of addresses, and the streams that it has trimmed and prolonged, by subscription: several deliveries of a script may be for the
+-- same address.
+local statuses, parkedCounts, streams = {}, {}, {}
 
 -- Where a script has set this to {}, the entries of the indexes by status are added together, by addToIndexes.
 local indexed
@@ -29,15 +30,14 @@ end
 -- Makes a delivery that does not exist yet. Returns 'pending' (its first job must be added), 'held', 'alreadyQueued' (it is parked), or
 -- 'none' (its subscription is gone, nothing was made). A joint record gets `fields` too, a list of names and values.
 local function make(sub, id, event, kind, nowMs, oldestMs, lifeMs, replayOf, fields)
-  local address = KEY_SUBSCRIPTION .. sub
-  local status = statuses[address]
+  local status = statuses[sub]
   if status == nil then
-    status = call('HGET', address, 'status')
-    statuses[address] = status
+    status = call('HGET', KEY_SUBSCRIPTION .. sub, 'status')
+    statuses[sub] = status
   end
   if not status or status == DELETED then return 'none' end
   local st = mayPass(status, false, id, kind) and PENDING or HELD
-  local more = isJoint(id) and (fields or {}) or {'e', event}
+  local more = fields or isJoint(id) and {} or {'e', event}
   if replayOf ~= '' then
     more[#more + 1] = 'o'
     more[#more + 1] = replayOf
@@ -45,23 +45,26 @@ local function make(sub, id, event, kind, nowMs, oldestMs, lifeMs, replayOf, fie
   -- The fields of the delivery come first: they are read most.
   call('HSET', deliveryKey(id), 's', sub, 'k', kind, 'st', st, 'n', 0, 'c', nowMs, unpack(more))
   addToIndex(st == PENDING and INDEX_PENDING or INDEX_HELD, nowMs, id)
-  local stream = KEY_BY_SUBSCRIPTION .. sub
   -- The stream's name says how the id begins.
-  append(stream, nowMs, oldestMs, 'd', storedFormat >= COMPACT_FORMAT and string.sub(id, 10) or id)
-  if not prolonged[stream] then
+  local entry = storedFormat >= COMPACT_FORMAT and string.sub(id, 10) or id
+  local stream = streams[sub]
+  if stream then
+    append(stream, nowMs, nil, 'd', entry)
+  else
+    stream = KEY_BY_SUBSCRIPTION .. sub
+    append(stream, nowMs, oldestMs, 'd', entry)
     call('PEXPIRE', stream, lifeMs)
-    prolonged[stream] = true
+    streams[sub] = stream
   end
   if st == HELD then
     call('ZADD', KEY_HELD .. sub, nowMs, id)
     return 'held'
   end
   -- Where many deliveries wait for a slot already, one more job in the queue would only delay other addresses.
-  local parked = KEY_PARKED .. sub
-  local count = parkedCounts[parked] or call('ZCARD', parked)
-  parkedCounts[parked] = count
+  local count = parkedCounts[sub] or call('ZCARD', KEY_PARKED .. sub)
+  parkedCounts[sub] = count
   if count < PARK_NEW_FROM then return 'pending' end
-  call('ZADD', parked, nowMs, id)
-  parkedCounts[parked] = count + 1
+  call('ZADD', KEY_PARKED .. sub, nowMs, id)
+  parkedCounts[sub] = count + 1
   return 'alreadyQueued'
 end

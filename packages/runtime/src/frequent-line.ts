@@ -1,0 +1,47 @@
+/** Log lines that a process writes for each event or attempt: as pino writes them, at a third of the cost, since their fields are known before. */
+import { isoInstant } from '@posthorn/core';
+import { pino } from 'pino';
+import { type Logger, SECRET_NAMES } from './logger.ts';
+
+/** What a field may be. An undefined one is left out. */
+export type LineValue = string | number | boolean | null | undefined;
+
+interface Internals {
+  [pino.symbols.chindingsSym]: string;
+  [pino.symbols.streamSym]: { write(line: string): void };
+}
+
+const CONTROL_CHARACTERS = `${String.fromCharCode(0)}-${String.fromCharCode(0x1f)}`;
+/** What JSON escapes, and what it might: `JSON.stringify` then decides. */
+const PERHAPS_ESCAPED = new RegExp(`["\\\\${CONTROL_CHARACTERS}\\ud800-\\udfff]`);
+
+/**
+ * Returns a function that writes a line of level `info` with these fields, in this order. The line is the one that `logger.info(values, message)` would
+ * write. Throws `TypeError` for a field that would have to be redacted.
+ */
+export function frequentLine<F extends string>(
+  logger: Logger,
+  message: string,
+  fields: readonly F[],
+): (values: Readonly<Record<F, LineValue>>) => void {
+  const secret = fields.find((field) => SECRET_NAMES.has(field));
+  if (secret !== undefined) throw new TypeError(`The field ${secret} must be redacted.`);
+  const internals = logger as unknown as Internals;
+  const stream = internals[pino.symbols.streamSym];
+  const begins = '{"level":"info","time":"';
+  const bindings = `"${internals[pino.symbols.chindingsSym]}`;
+  const named = fields.map((field) => ({ field, name: `,${JSON.stringify(field)}:` }));
+  const ends = `,"msg":${JSON.stringify(message)}}\n`;
+  return (values) => {
+    if (!logger.isLevelEnabled('info')) return;
+    let line = begins + isoInstant(Date.now()) + bindings;
+    for (const { field, name } of named) {
+      const value = values[field];
+      if (value === undefined) continue;
+      line += name;
+      if (typeof value !== 'string') line += JSON.stringify(value);
+      else line += PERHAPS_ESCAPED.test(value) ? JSON.stringify(value) : `"${value}"`;
+    }
+    stream.write(line + ends);
+  };
+}
