@@ -3,6 +3,7 @@ import { expect, it } from '@jest/globals';
 import { eventRef, partitionOf } from '@posthorn/core';
 import { FIRST_JOB_LUA } from '@posthorn/queue';
 import {
+  beginAttempt,
   changeSubscription,
   decodeEvent,
   deliveryOfJob,
@@ -40,7 +41,9 @@ it('records the attempt, removes the job and returns the next one with all that 
   const nextJob = deliveryOfJob(next.job)!;
   expect(nextJob.deliveryId).toBe(second);
   // What was read in the same step begins the same attempt as what is read now.
-  expect(await begin(nextJob)).toMatchObject({ kind: 'attempt', url: 'https://example.com/', attemptNumber: 1 });
+  const begun = await begin(nextJob);
+  expect(begun).toMatchObject({ kind: 'attempt', url: 'https://example.com/', attemptNumber: 1 });
+  expect(beginAttempt(store, nextJob, time.nowMs, 0, next.job)).toEqual(begun);
   expect(next.job.address?.slice(0, 2)).toEqual(['active', 'https://example.com/']);
   expect(await producer.counts()).toMatchObject({ waiting: 0, active: 1 });
 });

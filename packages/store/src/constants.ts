@@ -68,6 +68,11 @@ const MAX_EVENT_AT_ONCE = 16_384;
 const MAX_TEXT_FIELD = 63;
 /** In the stream of the succeeded, how much later another delivery may have been made that succeeded before. A reader reads as much more. */
 export const MAX_LAG_MS = 1_000;
+/**
+ * Between the values of a list that is returned as one text. No value contains it: URLs have no control characters, and JSON escapes them (packed data has those from
+ * 1 on).
+ */
+export const VALUE_SEPARATOR = '\0';
 /** Says that what was read of a job is a joint record. */
 export const JOINT_JOB = 'joint';
 
@@ -190,6 +195,7 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   MAX_TEXT_FIELD: String(MAX_TEXT_FIELD),
   /** The fourth part of a job that was taken with a joint record. */
   JOINT: text(JOINT_JOB),
+  VALUE_SEPARATOR: text('\\0'),
   JOINT_SLASH: String('/'.charCodeAt(0)),
   JOINT_FIRST: String('I'.charCodeAt(0)),
   JOINT_LAST: String('P'.charCodeAt(0)),

@@ -3,8 +3,16 @@ import { describe, expect, it } from '@jest/globals';
 import { type Event, type EventRef, eventRef, jointRef, jointRefOf, newEventId, partitionOf } from '@posthorn/core';
 import { testRedisUrl } from '@posthorn/testing';
 import { eraseEvent, findNextEvents } from './erasure-events.ts';
-import { findEvents, keepEvent, keepIfExists, loadEvent, prefixOfEvent } from './events.ts';
-import { createDeliveries, deleteSubscription, openStore, replayDelivery, storeEvent, takeJobs } from './index.ts';
+import { decodeEvent, findEvents, keepEvent, keepIfExists, loadEvent, prefixOfEvent } from './events.ts';
+import {
+  beginAttempt,
+  createDeliveries,
+  deleteSubscription,
+  openStore,
+  replayDelivery,
+  storeEvent,
+  takeJobs,
+} from './index.ts';
 import { deliveryOfJob } from './jobs.ts';
 import { deliveryKey, eventKey, prefixOfId, prefixOfSubscription, queueKey } from './keys.ts';
 import { attempt, event, failure, loadOne, store, subscribe, time } from './test-deliveries.ts';
@@ -123,7 +131,7 @@ describe('an event with one delivery', () => {
   });
   it('is taken with its event and its address', async () => {
     const { id, url } = await subscribe();
-    const sent = eventBeside(id);
+    const sent = eventBeside(id, { dataJson: '{"id":"s","text":"\\u0000 \\u0001é😀"}' });
     const deliveryId = await sendOne(sent, id);
     await store.redis.lpush(queueKey(prefixOfSubscription(store, id), 'wait'), deliveryId);
     const lock = { nextToken: 'a', lockMs: 60_000, nowMs: time.nowMs, limit: 1 };
@@ -131,7 +139,12 @@ describe('an event with one delivery', () => {
     if (!taken || !('job' in taken)) throw new Error('no job');
     expect(deliveryOfJob(taken.job)).toEqual({ deliveryId, generation: 0, subscriptionId: id, event: refOf(sent) });
     expect(taken.job.address?.[1]).toBe(url);
-    expect(taken.job.event).toMatchObject({ t1: expect.any(String), s: id });
+    expect(decodeEvent(refOf(sent), taken.job.event ?? '')).toEqual(await loadEvent(store, refOf(sent)));
+    // What was read in the same step begins the same attempt as what is read now.
+    const job = { deliveryId, generation: 0, subscriptionId: id };
+    const begun = await beginAttempt(store, job, time.nowMs);
+    expect(begun).toMatchObject({ kind: 'attempt', url, previousSealedSecret: null, dueAtMs: null });
+    expect(beginAttempt(store, job, time.nowMs, 0, taken.job)).toEqual(begun);
   });
 });
 

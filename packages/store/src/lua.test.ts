@@ -21,6 +21,7 @@ const REDIS_GLOBALS = [
   'pcall',
   'redis',
   'string',
+  'table',
   'tonumber',
   'tostring',
   'type',

@@ -4,7 +4,7 @@
  */
 import { ERASURE_STATUSES, type EventRef, jointRefOf, REPLAY_STATUSES } from '@posthorn/core';
 import type { Cluster, Redis } from 'ioredis';
-import { DELIVERY_FIELDS, HELD_NOW, JOINT_JOB } from './constants.ts';
+import { ADDRESS_FIELDS, DELIVERY_FIELDS, HELD_NOW, JOINT_JOB, VALUE_SEPARATOR } from './constants.ts';
 import { FIRST_FORMAT } from './formats.ts';
 import { composeScript, encodeArguments, type Script, script, takesFormat, type Values } from './script.ts';
 import type { StoredFormat } from './stored-format.ts';
@@ -38,6 +38,8 @@ const parkedIn = oneOf(['parked', 'overdue', 'not_overdue', 'superseded']);
 const recordedKind = oneOf(['recorded', 'repeated', 'over']);
 
 const EVENT_FIELD = DELIVERY_FIELDS.indexOf('e');
+const SUBSCRIPTION_FIELD = DELIVERY_FIELDS.indexOf('s');
+const URL_FIELD = ADDRESS_FIELDS.indexOf('url');
 
 function list(reply: unknown): readonly unknown[] {
   if (!Array.isArray(reply)) throw new Error(`A script returned ${String(reply)}; expected a list`);
@@ -78,20 +80,29 @@ function nextJob(reply: unknown): NextJob {
   // By index: the iterators of destructuring are a third of what this would allocate.
   const read = list(reply);
   const id = String(read[0]);
-  const delivery = read[1];
-  const address = read[2];
-  const event = read[3];
-  if (id === '') return { dueAtMs: delivery === '' ? undefined : Number(delivery) };
-  if (delivery === undefined) return { job: { id } };
+  if (id === '') return { dueAtMs: read[1] === '' ? undefined : Number(read[1]) };
+  if (read[1] === undefined) return { job: { id } };
+  const found = String(read[1]).split(VALUE_SEPARATOR);
+  const address = valuesOrNull(String(read[2]).split(VALUE_SEPARATOR));
+  const subscriptionId = String(read[3]);
+  address[URL_FIELD] = String(read[4]);
+  const event = read[5];
   if (event === JOINT_JOB) {
-    const record = hashOf(delivery);
+    const record = hashOf(found);
     const ref = jointRefOf(id.slice(0, DELIVERY_ID_LENGTH));
-    const fields = DELIVERY_FIELDS.map((field) => (field === 'e' ? ref : record[field]) ?? null);
-    return { job: { id, delivery: fields, address: list(address) as string[], event: record } };
+    const delivery = DELIVERY_FIELDS.map((field) => (field === 'e' ? ref : record[field]) ?? null);
+    delivery[SUBSCRIPTION_FIELD] = subscriptionId;
+    return { job: { id, delivery, address, event: record } };
   }
-  const job: FoundJob = { id, delivery: list(delivery) as string[], address: list(address) as string[] };
-  if (typeof event === 'string') job.event = event;
-  return { job };
+  const delivery = valuesOrNull(found);
+  delivery[SUBSCRIPTION_FIELD] = subscriptionId;
+  return { job: typeof event === 'string' ? { id, delivery, address, event } : { id, delivery, address } };
+}
+
+/** Where a script has returned an empty text for a value that is missing. */
+function valuesOrNull(values: (string | null)[]): (string | null)[] {
+  for (let i = 0; i < values.length; i++) if (values[i] === '') values[i] = null;
+  return values;
 }
 
 /** The event stored before, the states of the deliveries that were made, or that the topics have changed since the event was matched. */
