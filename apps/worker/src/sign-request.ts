@@ -5,6 +5,7 @@ import { deliveryHeaders, type SecretBox } from '@posthorn/signing';
 import { type Begun, sealedSecretsAt } from '@posthorn/store';
 import { LRUCache } from 'lru-cache';
 import type { EventToSend } from './event-bodies.ts';
+import { knownOrNew } from './known-or-new.ts';
 
 /** Opened secrets cached in memory, as keys: opening one costs a few microseconds, making a key of it one. */
 const MAX_OPEN_SECRETS = 10_000;
@@ -17,15 +18,10 @@ export type RequestSigner = ReturnType<typeof createRequestSigner>;
 export function createRequestSigner(secretBox: SecretBox) {
   // The key contains the owner, so the cache never returns a secret that the secret box would refuse to open.
   const opened = new LRUCache<string, KeyObject>({ max: MAX_OPEN_SECRETS });
-  const open = (sealed: string, subscriptionId: string) => {
-    const name = `${subscriptionId} ${sealed}`;
-    let key = opened.get(name);
-    if (!key) {
-      key = createSecretKey(secretBox.open(sealed, subscriptionId), 'utf8');
-      opened.set(name, key);
-    }
-    return key;
-  };
+  const open = (sealed: string, subscriptionId: string) =>
+    knownOrNew(opened, `${subscriptionId} ${sealed}`, () =>
+      createSecretKey(secretBox.open(sealed, subscriptionId), 'utf8'),
+    );
   return (deliveryId: string, attempt: BegunAttempt, event: SignedEvent, nowMs: number): SendRequest => {
     const { subscriptionId, eventType, url } = attempt;
     const keys = sealedSecretsAt(attempt, nowMs).map((sealed) => open(sealed, subscriptionId));

@@ -1,21 +1,16 @@
 /** Returns the names under which admission control (slots.ts) counts the host and the IP of an attempt. */
 import { checkIp } from '@posthorn/sender';
 import { LRUCache } from 'lru-cache';
+import { knownOrNew } from './known-or-new.ts';
 
-const privateIps = new LRUCache<string, boolean>({ max: 10_000, memoMethod: (ip) => checkIp(ip, []) !== null });
-
+const MAX_KNOWN = 10_000;
+const ips = new LRUCache<string, { isPrivate: boolean }>({ max: MAX_KNOWN });
 /** Parsing a URL costs as much as signing a delivery. */
-const parsed = new LRUCache<string, { host: string; port: string }>({
-  max: 10_000,
-  memoMethod(url) {
-    const { host = url, port = '' } = URL.parse(url) ?? {};
-    return { host, port };
-  },
-});
+const parsed = new LRUCache<string, { host: string; port: string }>({ max: MAX_KNOWN });
 
 /** The host of a URL, with its port unless it is the default one. */
 export function hostOf(url: string): string {
-  return parsed.memo(url).host;
+  return knownOrNew(parsed, url, parse).host;
 }
 
 /**
@@ -23,5 +18,14 @@ export function hostOf(url: string): string {
  * run on one machine there.
  */
 export function ipOf(ip: string, url: string): string {
-  return privateIps.memo(ip) ? `${ip} ${parsed.memo(url).port}` : ip;
+  return knownOrNew(ips, ip, check).isPrivate ? `${ip} ${knownOrNew(parsed, url, parse).port}` : ip;
+}
+
+function parse(url: string): { host: string; port: string } {
+  const { host = url, port = '' } = URL.parse(url) ?? {};
+  return { host, port };
+}
+
+function check(ip: string): { isPrivate: boolean } {
+  return { isPrivate: checkIp(ip, []) !== null };
 }

@@ -6,7 +6,8 @@ import type { ActiveList } from '@posthorn/core';
 export interface Slot {
   readonly address: Address;
   readonly acquiredAtMs: number;
-  readonly groups: Set<Group>;
+  /** Where it counts: at most all, its host and its IP. */
+  readonly groups: Group[];
   /** When its outcome was known, and the host and IP that it has left since. */
   answered?: { atMs: number; groups: readonly Group[] };
 }

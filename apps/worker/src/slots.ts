@@ -4,6 +4,7 @@
  */
 import { ActiveList } from '@posthorn/core';
 import { LRUCache } from 'lru-cache';
+import { knownOrNew } from './known-or-new.ts';
 import { type Address, createLimits, type Group, type LimitOptions, type Limits, type Slot } from './slot-limits.ts';
 
 export type { Slot };
@@ -38,6 +39,8 @@ const MAX_WAITING = 1_000;
 /** Waiting addresses of each of its groups that an ending attempt wakes. */
 const MAX_WOKEN = 5;
 
+const NOBODY: readonly string[] = [];
+
 /** Why an attempt gets no slot: in which group an attempt has to end first, and whether that is soon. */
 interface Refusal {
   group: Group | undefined;
@@ -49,9 +52,10 @@ export class Slots {
   readonly #shortWaitMs: number;
   readonly #maxShortWaits: number;
   readonly #limits: Limits;
-  readonly #addresses = new LRUCache<string, Address>({ max: MAX_ADDRESSES, memoMethod: newAddress });
-  /** Hosts and IPs, by `host <host>` and `ip <ip>`. They outlast their attempts because of their moving means. */
-  readonly #groups = new LRUCache<string, Group>({ max: MAX_ADDRESSES, memoMethod: newGroup });
+  readonly #addresses = new LRUCache<string, Address>({ max: MAX_ADDRESSES });
+  /** They outlast their attempts because of their moving means. */
+  readonly #hosts = new LRUCache<string, Group>({ max: MAX_ADDRESSES });
+  readonly #ips = new LRUCache<string, Group>({ max: MAX_ADDRESSES });
   readonly #all = newGroup();
   readonly #busy = new ActiveList<Address>();
   readonly #waitingSlow = new Set<Address>();
@@ -73,7 +77,7 @@ export class Slots {
 
   /** Acquires a slot for an attempt to an address; undefined if the delivery has to be parked. */
   acquire(subscriptionId: string): Slot | undefined {
-    return this.#acquireOrWait(this.#addresses.memo(subscriptionId));
+    return this.#acquireOrWait(knownOrNew(this.#addresses, subscriptionId, newAddress));
   }
 
   /**
@@ -88,7 +92,7 @@ export class Slots {
         return kept.slot;
       }
     }
-    const address = this.#addresses.memo(subscriptionId);
+    const address = knownOrNew(this.#addresses, subscriptionId, newAddress);
     const refusal = this.#refusalOf(address);
     if (!refusal) return this.#acquire(address);
     if (refusal.isSoon && this.#shortWaits.size < this.#maxShortWaits) return this.#waitForSlot(address);
@@ -112,7 +116,7 @@ export class Slots {
    * attempt that ends releases some, even if none was parked when its end was recorded.
    */
   parked(subscriptionId: string): boolean {
-    const address = this.#addresses.memo(subscriptionId);
+    const address = knownOrNew(this.#addresses, subscriptionId, newAddress);
     const refusal = this.#refusalOf(address);
     if (!refusal) return true;
     if (address.inFlight.size === 0) this.#addWaiting(address, refusal.group);
@@ -131,19 +135,19 @@ export class Slots {
       return false;
     }
     if (this.#shortWaits.size > 0 || !this.#limits.isWithinShare(address)) return false;
-    return [this.#all, ...hostAndIpOf(address)].every(({ waiting }) => waiting.size === 0);
+    return this.#all.waiting.size + (address.host?.waiting.size ?? 0) + (address.ip?.waiting.size ?? 0) === 0;
   }
 
   /** Whether an address has no free slot because its own attempts take all of them, and they are fast. */
   isFullButFast(subscriptionId: string): boolean {
-    const address = this.#addresses.memo(subscriptionId);
+    const address = knownOrNew(this.#addresses, subscriptionId, newAddress);
     const { free, waitsFor } = this.#limits.capacityOf(address);
     return free <= 0 && waitsFor === 'own' && this.#limits.countsAsFast(address, this.#all);
   }
 
   /** Counts the attempt for the host of its address. Returns false if the host has no free slot: then the attempt must not be made. */
   enterHost(slot: Slot, host: string): boolean {
-    const group = this.#groups.memo(`host ${host}`);
+    const group = knownOrNew(this.#hosts, host, newGroup);
     // The url of the address has changed: its old IP no longer counts either.
     if (slot.address.host !== group) slot.address.ip = undefined;
     slot.address.host = group;
@@ -152,17 +156,15 @@ export class Slots {
 
   /** The same for the IP that is to be connected to. */
   enterIp(slot: Slot, ip: string): boolean {
-    const group = this.#groups.memo(`ip ${ip}`);
+    const group = knownOrNew(this.#ips, ip, newGroup);
     slot.address.ip = group;
     return this.#enter(slot, group);
   }
 
   /** The attempt has its outcome, which is to be recorded: its host and its IP are free for others. */
   answered(slot: Slot): void {
-    slot.answered ??= {
-      atMs: this.#now(),
-      groups: hostAndIpOf(slot.address).filter((group) => slot.groups.has(group)),
-    };
+    const { host, ip } = slot.address;
+    slot.answered ??= { atMs: this.#now(), groups: slot.groups.filter((group) => group === host || group === ip) };
     for (const group of slot.answered.groups) leave(slot, group);
     this.#endShortWaits();
   }
@@ -176,18 +178,24 @@ export class Slots {
     const { address } = slot;
     if (!address.inFlight.delete(slot)) return [];
     if (address.inFlight.size === 0) this.#busy.delete(address);
-    const groups = [...slot.groups, ...(slot.answered?.groups ?? [])];
-    for (const group of slot.groups) leave(slot, group);
+    const groups = slot.answered ? slot.groups.concat(slot.answered.groups) : slot.groups.slice();
+    for (const group of groups) leave(slot, group);
     if (failed !== undefined) this.#learn(slot, failed, groups);
     if (nextJobId !== undefined && !this.#refusalOf(address))
       this.#kept.add({ jobId: nextJobId, slot: this.#acquire(address) });
     this.#endShortWaits();
-    const woken = new Set(groups.flatMap((group) => this.#wakeWaiting(group)));
-    const capacities = [...woken].map((subscriptionId) => ({ subscriptionId, deliveries: 1 }));
+    const capacities: Capacity[] = [];
+    for (const group of groups) {
+      for (const subscriptionId of this.#wakeWaiting(group)) {
+        if (!capacities.some((known) => known.subscriptionId === subscriptionId))
+          capacities.push({ subscriptionId, deliveries: 1 });
+      }
+    }
     const own =
-      parked > 0 || address.mayHaveParked ? this.#ownCapacity(address, Math.max(1, parked), woken.size > 0) : 0;
+      parked > 0 || address.mayHaveParked ? this.#ownCapacity(address, Math.max(1, parked), capacities.length > 0) : 0;
     if (own > 0 || address.inFlight.size === 0) address.mayHaveParked = false;
-    return own > 0 ? [...capacities, { subscriptionId: address.id, deliveries: own }] : capacities;
+    if (own > 0) capacities.push({ subscriptionId: address.id, deliveries: own });
+    return capacities;
   }
 
   /** How many parked deliveries of an address may go out now that one of its attempts has ended. If none may, the address waits. */
@@ -207,9 +215,8 @@ export class Slots {
   /** Updates the moving means after an attempt. */
   #learn({ address, acquiredAtMs, answered }: Slot, failed: boolean, groups: readonly Group[]): void {
     const tookMs = (answered?.atMs ?? this.#now()) - acquiredAtMs;
-    for (const where of [address, ...groups]) {
-      where.meanMs = where.meanMs === undefined ? tookMs : where.meanMs + WEIGHT * (tookMs - where.meanMs);
-    }
+    addToMean(address, tookMs);
+    for (const group of groups) addToMean(group, tookMs);
     address.failing += WEIGHT * (Number(failed) - address.failing);
   }
 
@@ -221,33 +228,39 @@ export class Slots {
   }
 
   #acquire(address: Address): Slot {
-    const groups = new Set([this.#all, ...hostAndIpOf(address)]);
-    const slot: Slot = { address, acquiredAtMs: this.#now(), groups };
+    const slot: Slot = { address, acquiredAtMs: this.#now(), groups: [] };
     if (address.inFlight.size === 0) this.#busy.add(address);
     address.inFlight.add(slot);
     this.#refused.delete(address);
-    for (const group of groups) group.inFlight.add(slot);
+    join(slot, this.#all);
+    if (address.host) join(slot, address.host);
+    if (address.ip) join(slot, address.ip);
     return slot;
   }
 
   #enter(slot: Slot, group: Group): boolean {
-    const current = [this.#all, ...hostAndIpOf(slot.address)];
-    for (const old of slot.groups) if (!current.includes(old)) leave(slot, old);
-    if (slot.groups.has(group)) return true;
+    const { host, ip } = slot.address;
+    const isOld = (each: Group) => each !== this.#all && each !== host && each !== ip;
+    for (let old = slot.groups.find(isOld); old; old = slot.groups.find(isOld)) leave(slot, old);
+    if (slot.groups.includes(group)) return true;
     if (this.#limits.capacityIn(group, slot.address) <= 0) {
       this.#addWaiting(slot.address, group);
       return false;
     }
-    group.inFlight.add(slot);
-    slot.groups.add(group);
+    join(slot, group);
     return true;
   }
 
   #refusalOf(address: Address): Refusal | undefined {
     const { free, waitsFor } = this.#limits.capacityOf(address);
     if (free <= 0) return waitsFor === 'any' ? { group: this.#all, isSoon: true } : { group: undefined, isSoon: false };
-    const full = hostAndIpOf(address).find((group) => this.#limits.capacityIn(group, address) <= 0);
+    const full = this.#fullOf(address, address.host) ?? this.#fullOf(address, address.ip);
     return full && { group: full, isSoon: this.#limits.countsAsFast(address, full) };
+  }
+
+  /** The group, if it has no slot for the address. */
+  #fullOf(address: Address, group: Group | undefined): Group | undefined {
+    return group && this.#limits.capacityIn(group, address) <= 0 ? group : undefined;
   }
 
   #addWaiting(address: Address, group: Group | undefined): void {
@@ -258,10 +271,11 @@ export class Slots {
   }
 
   /** Removes and returns the addresses that have waited longest for a group and can acquire a slot now. */
-  #wakeWaiting(group: Group): string[] {
+  #wakeWaiting(group: Group): readonly string[] {
+    if (group.waiting.size === 0) return NOBODY;
     const ids: string[] = [];
     for (const id of group.waiting) {
-      const address = this.#addresses.memo(id);
+      const address = knownOrNew(this.#addresses, id, newAddress);
       if (ids.length >= Math.min(MAX_WOKEN, this.#limits.capacityIn(group, address))) break;
       group.waiting.delete(id);
       const refusal = this.#refusalOf(address);
@@ -302,9 +316,20 @@ export class Slots {
   }
 }
 
+function join(slot: Slot, group: Group): void {
+  group.inFlight.add(slot);
+  slot.groups.push(group);
+}
+
 function leave(slot: Slot, group: Group): void {
+  const at = slot.groups.indexOf(group);
+  if (at === -1) return;
+  slot.groups.splice(at, 1);
   group.inFlight.delete(slot);
-  slot.groups.delete(group);
+}
+
+function addToMean(where: Address | Group, tookMs: number): void {
+  where.meanMs = where.meanMs === undefined ? tookMs : where.meanMs + WEIGHT * (tookMs - where.meanMs);
 }
 
 /** The host and the IP of the last attempt to an address. */

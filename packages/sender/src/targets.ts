@@ -16,11 +16,16 @@ const MAX_TARGETS = 10_000;
 
 /** Returns a function that returns the target of a URL, or the result of an attempt if the guard refuses the URL. */
 export function createTargets(allowed: AllowedNetworks): (url: string) => Target | SendResult {
-  const targets = new LRUCache<string, Target | SendResult>({
-    max: MAX_TARGETS,
-    memoMethod: (text) => targetOf(text, allowed),
-  });
-  return (text) => targets.memo(text);
+  const targets = new LRUCache<string, Target | SendResult>({ max: MAX_TARGETS });
+  return (text) => {
+    // Not `memo`, which makes objects of its options for each call.
+    let target = targets.get(text);
+    if (!target) {
+      target = targetOf(text, allowed);
+      targets.set(text, target);
+    }
+    return target;
+  };
 }
 
 function targetOf(text: string, allowed: AllowedNetworks): Target | SendResult {
