@@ -42,6 +42,7 @@ import { createEventBodies } from '../../apps/worker/src/event-bodies.ts';
 import { handleJob } from '../../apps/worker/src/handle-job.ts';
 import { createDuties } from '../../apps/worker/src/maintenance/maintenance.ts';
 import { createWorkerMetrics } from '../../apps/worker/src/metrics.ts';
+import { attemptedLine } from '../../apps/worker/src/report-attempt.ts';
 import { createRequestSigner } from '../../apps/worker/src/sign-request.ts';
 import { Slots } from '../../apps/worker/src/slots.ts';
 import { createSucceededEvents } from '../../apps/worker/src/succeeded-events.ts';
@@ -557,6 +558,7 @@ export class System {
       store,
       producer: this.broker.producerFor(process.pass),
       sender: { send: never, close: () => undefined },
+      logAttempted: attemptedLine(logger),
       signRequest: createRequestSigner(box),
       eventBodies: createEventBodies(store),
       slots: new Slots({ total: 4, perAddress: 2, perHost: 2, now: () => this.clock.now(), shortWaitMs: 0 }),

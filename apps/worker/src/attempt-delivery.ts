@@ -3,17 +3,15 @@ import {
   type Attempt,
   type DeliveryJob,
   decide,
-  errorLabel,
   eventIdOf,
   formatTraceparent,
   partitionOfId,
-  type TraceContext,
   type Verdict,
 } from '@posthorn/core';
 import type { EndDeliveryJob } from '@posthorn/dispatch';
 import type { Claim, JobOutcome, Producer } from '@posthorn/queue';
-import type { Clock, Logger, Span, Tracing } from '@posthorn/runtime';
-import { errorOfOutcome, type Sender, type SendResult } from '@posthorn/sender';
+import type { Clock, Logger, Tracing } from '@posthorn/runtime';
+import { errorOfOutcome, type Sender } from '@posthorn/sender';
 import {
   type Begun,
   beginAttempt,
@@ -32,6 +30,7 @@ import type { AttemptCounts } from './counts.ts';
 import type { EventBodies, EventToSend } from './event-bodies.ts';
 import type { WorkerMetrics } from './metrics.ts';
 import type { Outages } from './network-outage.ts';
+import { type AttemptedLine, reportAttempt } from './report-attempt.ts';
 import type { RequestSigner } from './sign-request.ts';
 import { hostOf, ipOf } from './slot-keys.ts';
 import type { Slot, Slots } from './slots.ts';
@@ -53,6 +52,8 @@ export interface AttemptContext {
   tail: Pick<Tail, 'attempted'>;
   clock: Clock;
   logger: Logger;
+  /** Writes the line of an attempt. */
+  logAttempted: AttemptedLine;
   retryDelaysMs: readonly number[];
   pauseAfter: number;
   /** How much of a failed response's body is kept; 0: nothing that came back is kept. */
@@ -192,7 +193,12 @@ async function sendAndRecord(
   const recorded = await untilStored(record, context.giveUp);
 
   if (recorded.kind === 'recorded') {
-    report(context, job, begun, attempt, verdict, result, { eventId: event.id, paused: recorded.paused, trace, span });
+    reportAttempt(context, job, begun, attempt, verdict, result, {
+      eventId: event.id,
+      paused: recorded.paused,
+      trace,
+      span,
+    });
     if (verdict.kind === 'succeeded' && !begun.isReplay)
       context.succeededEvents.add(begun.event, begun.subscriptionId, event.positions);
   }
@@ -208,14 +214,6 @@ async function sendAndRecord(
 /** The id of the job that was taken, if it is that of a delivery that was parked. */
 function parkedJobOf(next: EndedSuccess['next']): string | undefined {
   return next && 'job' in next && next.wasParked ? next.job.id : undefined;
-}
-
-/** The error in words; empty if the attempt succeeded. */
-function labelOf({ error, statusCode }: Attempt, result: SendResult): string {
-  if (error === null) return '';
-  const code =
-    result.kind === 'connection_failed' ? result.detail : result.kind === 'address_blocked' ? result.reason : undefined;
-  return errorLabel(error, statusCode, code);
 }
 
 function outcomeOf(verdict: Verdict): JobOutcome {
@@ -245,47 +243,4 @@ async function endWithoutAttempt(
     'delivery.ended_without_attempt',
   );
   return { outcome: { kind: 'done' } };
-}
-
-/** Logs an attempt in one wide line and counts it in metrics and statistics. */
-function report(
-  { logger, metrics, counts, tail }: AttemptContext,
-  job: DeliveryJob,
-  begun: BegunAttempt,
-  attempt: Attempt,
-  verdict: Verdict,
-  result: SendResult,
-  {
-    eventId,
-    paused,
-    trace,
-    span,
-  }: { eventId: string; paused: boolean; trace: TraceContext | undefined; span: Span | undefined },
-): void {
-  metrics.attempted(attempt, verdict, begun);
-  counts.attempted(job.deliveryId, begun, attempt, labelOf(attempt, result));
-  const status = verdict.kind === 'retry' ? 'waiting_for_retry' : verdict.kind;
-  tail.attempted(job.deliveryId, begun, attempt, status);
-  logger.info(
-    {
-      delivery_id: job.deliveryId,
-      event_id: eventId,
-      event_type: begun.eventType,
-      environment: begun.environment,
-      subscription_id: begun.subscriptionId,
-      attempt: attempt.number,
-      status_code: attempt.statusCode,
-      error: attempt.error,
-      detail: result.kind === 'connection_failed' ? result.detail : undefined,
-      ip: result.kind === 'aborted' ? undefined : (result.ip ?? undefined),
-      duration_ms: attempt.durationMs,
-      delivery_status: status,
-      next_attempt_at: verdict.kind === 'retry' ? new Date(verdict.nextAttemptAtMs).toISOString() : undefined,
-      trace_id: trace?.traceId,
-      span_id: span?.context.spanId,
-    },
-    'delivery.attempted',
-  );
-  if (verdict.kind === 'failed') metrics.failed(verdict.reason);
-  if (paused) metrics.paused();
 }

@@ -30,6 +30,7 @@ import { createMaintenance } from './maintenance/maintenance.ts';
 import { createWorkerMetrics } from './metrics.ts';
 import { createNoticeService } from './notices.ts';
 import { createOutbound } from './outbound.ts';
+import { attemptedLine } from './report-attempt.ts';
 import { createResealing } from './reseal-secrets.ts';
 import { createRequestSigner } from './sign-request.ts';
 import { Slots } from './slots.ts';
@@ -145,6 +146,7 @@ function attemptContext(
 ): AttemptContext {
   return {
     ...parts,
+    logAttempted: attemptedLine(parts.logger),
     signRequest: createRequestSigner(secretBox),
     eventBodies: createEventBodies(parts.store),
     slots: new Slots({

@@ -21,6 +21,7 @@ import { createAttemptCounts } from './counts.ts';
 import { createEventBodies } from './event-bodies.ts';
 import { handleJob } from './handle-job.ts';
 import { createWorkerMetrics } from './metrics.ts';
+import { attemptedLine } from './report-attempt.ts';
 import { createRequestSigner } from './sign-request.ts';
 import { Slots } from './slots.ts';
 import { createSucceededEvents } from './succeeded-events.ts';
@@ -42,6 +43,7 @@ beforeEach(async () => {
   producer = createProducer({ redis: queueRedis, partitionPrefixes: storage.partitionPrefixes, onError });
   const secretBox = createSecretBox([Buffer.alloc(32, 1)]);
   const giveUp = new AbortController().signal;
+  const logger = createLogger({ app: 'test', level: 'silent' });
   context = {
     store,
     producer,
@@ -53,6 +55,7 @@ beforeEach(async () => {
       signal: giveUp,
       onConnected: () => undefined,
     }),
+    logAttempted: attemptedLine(logger),
     signRequest: createRequestSigner(secretBox),
     eventBodies: createEventBodies(store),
     slots: new Slots({ total: 1, perAddress: 1, perHost: 1, now: () => performance.now() }),
@@ -62,7 +65,7 @@ beforeEach(async () => {
     succeededEvents: createSucceededEvents(store, systemClock),
     tail: { attempted: () => undefined },
     clock: systemClock,
-    logger: createLogger({ app: 'test', level: 'silent' }),
+    logger,
     retryDelaysMs: [],
     pauseAfter: 20,
     excerptBytes: 1_024,

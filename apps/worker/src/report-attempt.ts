@@ -1,0 +1,90 @@
+/** Reports an attempt that was recorded: one wide line in the log, metrics, statistics, and the live tail. */
+import { type Attempt, type DeliveryJob, errorLabel, type TraceContext, type Verdict } from '@posthorn/core';
+import { frequentLine, type Logger, type Span } from '@posthorn/runtime';
+import type { SendResult } from '@posthorn/sender';
+import type { Begun } from '@posthorn/store';
+import type { AttemptCounts } from './counts.ts';
+import type { WorkerMetrics } from './metrics.ts';
+import type { Tail } from './tail.ts';
+
+/** The fields of the line that is written for each attempt, in their order. */
+const ATTEMPTED_FIELDS = [
+  'delivery_id',
+  'event_id',
+  'event_type',
+  'environment',
+  'subscription_id',
+  'attempt',
+  'status_code',
+  'error',
+  'detail',
+  'ip',
+  'duration_ms',
+  'delivery_status',
+  'next_attempt_at',
+  'trace_id',
+  'span_id',
+] as const;
+export type AttemptedLine = ReturnType<typeof attemptedLine>;
+
+/** Returns what writes the lines. */
+export function attemptedLine(logger: Logger) {
+  return frequentLine(logger, 'delivery.attempted', ATTEMPTED_FIELDS);
+}
+
+interface ReportContext {
+  logAttempted: AttemptedLine;
+  metrics: WorkerMetrics;
+  counts: AttemptCounts;
+  tail: Pick<Tail, 'attempted'>;
+}
+
+type BegunAttempt = Extract<Begun, { kind: 'attempt' }>;
+
+/** Logs an attempt in one wide line and counts it in metrics and statistics. */
+export function reportAttempt(
+  { logAttempted, metrics, counts, tail }: ReportContext,
+  job: DeliveryJob,
+  begun: BegunAttempt,
+  attempt: Attempt,
+  verdict: Verdict,
+  result: SendResult,
+  {
+    eventId,
+    paused,
+    trace,
+    span,
+  }: { eventId: string; paused: boolean; trace: TraceContext | undefined; span: Span | undefined },
+): void {
+  metrics.attempted(attempt, verdict, begun);
+  counts.attempted(job.deliveryId, begun, attempt, labelOf(attempt, result));
+  const status = verdict.kind === 'retry' ? 'waiting_for_retry' : verdict.kind;
+  tail.attempted(job.deliveryId, begun, attempt, status);
+  logAttempted({
+    delivery_id: job.deliveryId,
+    event_id: eventId,
+    event_type: begun.eventType,
+    environment: begun.environment,
+    subscription_id: begun.subscriptionId,
+    attempt: attempt.number,
+    status_code: attempt.statusCode,
+    error: attempt.error,
+    detail: result.kind === 'connection_failed' ? result.detail : undefined,
+    ip: result.kind === 'aborted' ? undefined : (result.ip ?? undefined),
+    duration_ms: attempt.durationMs,
+    delivery_status: status,
+    next_attempt_at: verdict.kind === 'retry' ? new Date(verdict.nextAttemptAtMs).toISOString() : undefined,
+    trace_id: trace?.traceId,
+    span_id: span?.context.spanId,
+  });
+  if (verdict.kind === 'failed') metrics.failed(verdict.reason);
+  if (paused) metrics.paused();
+}
+
+/** The error in words; empty if the attempt succeeded. */
+function labelOf({ error, statusCode }: Attempt, result: SendResult): string {
+  if (error === null) return '';
+  const code =
+    result.kind === 'connection_failed' ? result.detail : result.kind === 'address_blocked' ? result.reason : undefined;
+  return errorLabel(error, statusCode, code);
+}
