@@ -168,27 +168,32 @@ export function decodeEvent(ref: EventRef, stored: EventRecord): StoredEvent | u
 
 /** Reads the event in a joint record: its text in the fields t1, t2…, and those that its delivery has too. Undefined if there is none. */
 function decodeJoint(ref: EventRef, record: Readonly<Record<string, string>>): StoredEvent | undefined {
-  let text = '';
-  for (let i = 1; record[`t${i}`] !== undefined; i++) text += record[`t${i}`];
+  let text = record.t1 ?? '';
+  for (let i = 2; record[`t${i}`] !== undefined; i++) text += record[`t${i}`];
   const end = text.indexOf('\n');
   if (end === -1) return undefined;
-  const [times = '', erased] = text.slice(0, end).split(' ');
-  const [offset = '', trace] = times.split(BEFORE_TRACE);
+  const head = text.slice(0, end);
   const data = text.slice(end + 1);
   const acceptedAtMs = Number(record.c);
-  return {
+  const { type, environment } = decodeKind(Number(record.k));
+  const stored: StoredEvent = {
     ref,
     event: {
       id: eventIdOf(ref),
-      ...decodeKind(Number(record.k)),
-      createdAt: new Date(acceptedAtMs - Number.parseInt(offset, 36)).toISOString(),
+      type,
+      environment,
+      // The number ends where the trace or the time of an erasure begins.
+      createdAt: isoInstant(acceptedAtMs - Number.parseInt(head, 36)),
       dataJson: isPacked(data) ? unpackData(data) : data,
     },
     acceptedAtMs,
     subscriptionIds: record.s === undefined ? [] : [record.s],
-    ...(erased !== undefined && { erasedAtMs: Number.parseInt(erased, 36) }),
-    ...(trace !== undefined && { trace: decodeTrace(trace) }),
   };
+  const erasedAt = head.indexOf(' ');
+  const traceAt = head.indexOf(BEFORE_TRACE);
+  if (erasedAt !== -1) stored.erasedAtMs = Number.parseInt(head.slice(erasedAt + 1), 36);
+  if (traceAt !== -1) stored.trace = decodeTrace(head.slice(traceAt + 1, erasedAt === -1 ? undefined : erasedAt));
+  return stored;
 }
 
 /** Reads what `encodeEvent` wrote, packed or not. */

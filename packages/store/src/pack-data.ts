@@ -37,7 +37,9 @@ const FRAGMENTS = [
   'cancelled',
 ] as const;
 const tokenOf = new Map<string, string>(FRAGMENTS.map((fragment, i) => [fragment, TOKENS[i] ?? '']));
-const fragmentOf = new Map<string, string>(FRAGMENTS.map((fragment, i) => [TOKENS[i] ?? '', fragment]));
+/** By the code of the token. */
+const fragmentAt: string[] = Array.from({ length: 0x20 }, () => '');
+for (const [fragment, token] of tokenOf) fragmentAt[token.charCodeAt(0)] = fragment;
 
 /** A longer text is stored as it is: packing costs some nanoseconds a character, and its size is in its values. */
 const MAX_PACKED_LENGTH = 4_096;
@@ -47,7 +49,9 @@ const escaped = (text: string) => text.replace(/[{}"]/g, '\\$&');
 /** The first alternative that matches is taken, so longer ones come first. */
 const packable = new RegExp([UUID, ...FRAGMENTS.toSorted((a, b) => b.length - a.length).map(escaped)].join('|'), 'g');
 const unsafe = new RegExp(`[${MARK}-\u001f]`);
-const packed = new RegExp(`${UUID_TOKEN}([A-Za-z0-9_-]{22})|[${MARK}-\u001f]`, 'g');
+const UUID_CODE = UUID_TOKEN.charCodeAt(0);
+/** The 16 bytes of a UUID in base64url. */
+const PACKED_UUID_LENGTH = 22;
 
 /** Packs a compact JSON text, or returns it as it is: a text that is long, or has characters between its values that packing uses. */
 export function packData(json: string): string {
@@ -60,11 +64,22 @@ export function isPacked(text: string): boolean {
   return text.startsWith(MARK);
 }
 
-/** The JSON text that was packed. */
+/** The JSON text that was packed. A loop takes half of what a regular expression does that calls a function for each token. */
 export function unpackData(text: string): string {
-  return text
-    .slice(1)
-    .replace(packed, (token, uuid?: string) => (uuid ? unpackUuid(uuid) : (fragmentOf.get(token) ?? '')));
+  let json = '';
+  // Where the characters begin that stand for themselves.
+  let plainAt = 1;
+  for (let i = 1; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code > 0x1f) continue;
+    if (i > plainAt) json += text.slice(plainAt, i);
+    if (code === UUID_CODE) {
+      json += unpackUuid(text.slice(i + 1, i + 1 + PACKED_UUID_LENGTH));
+      i += PACKED_UUID_LENGTH;
+    } else json += fragmentAt[code];
+    plainAt = i + 1;
+  }
+  return json + text.slice(plainAt);
 }
 
 function packUuid(uuid: string): string {

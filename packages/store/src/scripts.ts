@@ -39,6 +39,8 @@ const recordedKind = oneOf(['recorded', 'repeated', 'over']);
 
 const EVENT_FIELD = DELIVERY_FIELDS.indexOf('e');
 const SUBSCRIPTION_FIELD = DELIVERY_FIELDS.indexOf('s');
+const KIND_FIELD = DELIVERY_FIELDS.indexOf('k');
+const CREATED_FIELD = DELIVERY_FIELDS.indexOf('c');
 const URL_FIELD = ADDRESS_FIELDS.indexOf('url');
 
 function list(reply: unknown): readonly unknown[] {
@@ -82,21 +84,38 @@ function nextJob(reply: unknown): NextJob {
   const id = String(read[0]);
   if (id === '') return { dueAtMs: read[1] === '' ? undefined : Number(read[1]) };
   if (read[1] === undefined) return { job: { id } };
-  const found = String(read[1]).split(VALUE_SEPARATOR);
+  const values = String(read[1]).split(VALUE_SEPARATOR);
   const address = valuesOrNull(String(read[2]).split(VALUE_SEPARATOR));
   const subscriptionId = String(read[3]);
   address[URL_FIELD] = String(read[4]);
   const event = read[5];
   if (event === JOINT_JOB) {
-    const record = hashOf(found);
-    const ref = jointRefOf(id.slice(0, DELIVERY_ID_LENGTH));
-    const delivery = DELIVERY_FIELDS.map((field) => (field === 'e' ? ref : record[field]) ?? null);
-    delivery[SUBSCRIPTION_FIELD] = subscriptionId;
-    return { job: { id, delivery, address, event: record } };
+    const joint = readJoint(values, jointRefOf(id.slice(0, DELIVERY_ID_LENGTH)), subscriptionId);
+    return { job: { id, delivery: joint.delivery, address, event: joint.event } };
   }
-  const delivery = valuesOrNull(found);
+  const delivery = valuesOrNull(values);
   delivery[SUBSCRIPTION_FIELD] = subscriptionId;
   return { job: typeof event === 'string' ? { id, delivery, address, event } : { id, delivery, address } };
+}
+
+const PLACES = new Map(DELIVERY_FIELDS.map((field, place) => [field, place]));
+
+/** The fields of a delivery and its event, from the names and values of their joint record. The text of the event is in one field. */
+function readJoint(values: readonly string[], ref: EventRef | undefined, subscriptionId: string) {
+  const delivery = DELIVERY_FIELDS.map((): string | null => null);
+  const texts: string[] = [];
+  for (let i = 0; i < values.length; i += 2) {
+    const name = values[i] ?? '';
+    const value = values[i + 1] ?? '';
+    const place = PLACES.get(name);
+    if (place !== undefined) delivery[place] = value;
+    else if (name.startsWith('t')) texts[Number(name.slice(1)) - 1] = value;
+  }
+  delivery[EVENT_FIELD] = ref ?? null;
+  delivery[SUBSCRIPTION_FIELD] = subscriptionId;
+  const [kind, created] = [delivery[KIND_FIELD] ?? '', delivery[CREATED_FIELD] ?? ''];
+  const event: EventRecord = { s: subscriptionId, k: kind, c: created, t1: texts.join('') };
+  return { delivery, event };
 }
 
 /** Where a script has returned an empty text for a value that is missing. */
