@@ -39,7 +39,8 @@ export function frequentLine<F extends string>(
       const value = values[field];
       if (value === undefined) continue;
       line += name;
-      if (typeof value !== 'string') line += JSON.stringify(value);
+      if (typeof value === 'number' && Number.isFinite(value)) line += value;
+      else if (typeof value !== 'string') line += JSON.stringify(value);
       else line += PERHAPS_ESCAPED.test(value) ? JSON.stringify(value) : `"${value}"`;
     }
     stream.write(line + ends);

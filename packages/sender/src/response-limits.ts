@@ -12,6 +12,11 @@ export const MAX_INTERIM_RESPONSES = 16;
 export const MAX_BODY_BYTES = MAX_RESPONSE_EXCERPT_BYTES;
 export const MAX_BODY_MS = 250;
 
+/** Is called once, when all that has arrived of a response was parsed and the response is not complete. */
+export interface Unfinished {
+  onUnfinished(): void;
+}
+
 export type ResponseLimits = ReturnType<typeof limitResponses>;
 
 const NOTHING = Buffer.alloc(0);
@@ -31,6 +36,7 @@ export function limitResponses(socket: Socket, onUnrequested: () => void) {
   let allowed = 0;
   let interim = 0;
   let held: Buffer = NOTHING;
+  let rest: Unfinished | undefined;
 
   const fail = (error: ResponseError) => {
     held = NOTHING;
@@ -58,15 +64,19 @@ export function limitResponses(socket: Socket, onUnrequested: () => void) {
       held = held.subarray(end + END_OF_HEAD.length);
     }
     phase = 'final';
-    const rest = held;
+    const final = held;
     held = NOTHING;
-    return rest;
+    return final;
   };
 
   socket.read = (size?: number) => {
     for (;;) {
       const chunk = read(size) as Buffer | null;
-      if (chunk === null) return null;
+      if (chunk === null) {
+        rest?.onUnfinished();
+        rest = undefined;
+        return null;
+      }
       const accepted = accept(chunk);
       if (accepted === undefined) return null;
       if (accepted.length > 0) return accepted;
@@ -78,13 +88,15 @@ export function limitResponses(socket: Socket, onUnrequested: () => void) {
       phase = 'interim';
       allowed = MAX_HEAD_BYTES;
     },
-    /** The final status has arrived: of what follows, `MAX_BODY_BYTES` are read. */
-    statusSeen(): void {
+    /** The final status has arrived: of what follows, `MAX_BODY_BYTES` are read. `unfinished` is called if the rest of the response is not there yet. */
+    statusSeen(unfinished: Unfinished): void {
       allowed = received + MAX_BODY_BYTES;
+      rest = unfinished;
     },
     /** The response is complete: bytes that arrive from now on were not requested. */
     end(): void {
       phase = 'idle';
+      rest = undefined;
       received = 0;
       interim = 0;
     },

@@ -166,31 +166,31 @@ class Attempt {
     for (const name in headers) lines.push(name.toLowerCase(), headers[name] ?? '');
     connection.client.dispatch(
       { method: 'POST', path: this.#target.path, headers: lines, body },
-      {
-        onRequestStart: (controller) => {
-          if (this.#request.mayStart?.() === false) {
-            this.#settle({ kind: 'aborted' });
-            controller.abort(new ResponseError('CLOSED'));
-            return;
-          }
-          this.#sentAt = performance.now();
-          connection.limits.begin();
-        },
-        onResponseStart: (controller, statusCode, received) =>
-          this.#onStatus(connection, controller, statusCode, received),
-        // How much is read is limited in response-limits.ts.
-        onResponseData: (_controller, chunk) => this.#excerpt?.add(chunk),
-        onResponseEnd: () => {
-          this.#excerpt?.end();
-          clearTimeout(this.#bodyLimit);
-          this.#context.connections.release(connection);
-        },
-        onResponseError: (_controller, error) => this.#onError(connection, error),
-      },
+      new Exchange(this, connection),
     );
   }
 
-  #onStatus(
+  onStart(connection: Connection, controller: Dispatcher.DispatchController): void {
+    if (this.#request.mayStart?.() === false) {
+      this.#settle({ kind: 'aborted' });
+      controller.abort(new ResponseError('CLOSED'));
+      return;
+    }
+    this.#sentAt = performance.now();
+    connection.limits.begin();
+  }
+
+  onBody(chunk: Uint8Array): void {
+    this.#excerpt?.add(chunk);
+  }
+
+  onEnd(connection: Connection): void {
+    this.#excerpt?.end();
+    clearTimeout(this.#bodyLimit);
+    this.#context.connections.release(connection);
+  }
+
+  onStatus(
     connection: Connection,
     controller: Dispatcher.DispatchController,
     statusCode: number,
@@ -206,16 +206,20 @@ class Attempt {
       controller.abort(new ResponseError('CLOSED'));
       return;
     }
-    connection.limits.statusSeen();
+    connection.limits.statusSeen(this);
     this.#firstByteMs = Math.round(performance.now() - this.#sentAt);
     const { excerptBytes } = this.#request;
     if (excerptBytes && errorOfStatus(statusCode) !== null) this.#excerpt = new BodyExcerpt(headers, excerptBytes);
     this.#settle({ kind: 'responded', statusCode, ip: connection.ip });
     if (Number(headers['content-length'] ?? 0) > MAX_BODY_BYTES) connection.socket.destroy();
-    else this.#bodyLimit = setTimeout(() => connection.socket.destroy(), MAX_BODY_MS);
   }
 
-  #onError(connection: Connection, error: Error): void {
+  /** Most bodies arrive with the status, so only the others need a timer. */
+  onUnfinished(): void {
+    this.#bodyLimit = setTimeout(() => this.#connection?.socket.destroy(), MAX_BODY_MS);
+  }
+
+  onError(connection: Connection, error: Error): void {
     clearTimeout(this.#bodyLimit);
     connection.socket.destroy();
     if (this.#isSettled) return;
@@ -223,5 +227,37 @@ class Attempt {
     const isClosed = error instanceof ResponseError && error.code === 'CLOSED';
     if (this.#isReused && (isClosed || connection.limits.received() === 0)) this.#connect();
     else this.end(resultOfError(error, connection.ip));
+  }
+}
+
+/** What undici calls for an attempt over one connection: methods of a class, since a function for each event would be made for each attempt. */
+class Exchange implements Dispatcher.DispatchHandler {
+  readonly #attempt: Attempt;
+  readonly #connection: Connection;
+
+  constructor(attempt: Attempt, connection: Connection) {
+    this.#attempt = attempt;
+    this.#connection = connection;
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#attempt.onStart(this.#connection, controller);
+  }
+
+  onResponseStart(controller: Dispatcher.DispatchController, statusCode: number, headers: ResponseHeaders): void {
+    this.#attempt.onStatus(this.#connection, controller, statusCode, headers);
+  }
+
+  /** How much is read is limited in response-limits.ts. */
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
+    this.#attempt.onBody(chunk);
+  }
+
+  onResponseEnd(): void {
+    this.#attempt.onEnd(this.#connection);
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#attempt.onError(this.#connection, error);
   }
 }
