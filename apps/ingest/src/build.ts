@@ -88,9 +88,9 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
     registry,
     checkReady: storage.checkReady,
     logger,
+    before: [measureRequests(registry)],
     addRoutes(app) {
-      app.use(measureRequests(registry));
-      app.use(api.router, docsRouter(api));
+      app.use(docsRouter(api));
       app.use('/v1', authenticate);
     },
   });

@@ -13,6 +13,7 @@ import { callerName } from './auth.ts';
 import { createBudget } from './budget.ts';
 import { type Admission, jsonBody } from './json-body.ts';
 import { parseFields } from './problems.ts';
+import type { DirectRoutes } from './shortcut.ts';
 
 type Method = 'get' | 'post' | 'patch' | 'delete';
 type Fields = z.ZodObject | undefined;
@@ -95,12 +96,15 @@ export function createApi(options: {
   const router = Router();
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
   const tags = new Set<string>();
+  const direct = new Map<string, readonly RequestHandler[]>();
   const bodies: Admission = { budget: createBudget(MAX_BODIES_BYTES), weigh: (bytes) => bytes };
   const security = Object.keys(options.security).map((name) => ({ [name]: [] }));
 
   return {
     title,
     router,
+    /** The handlers of the routes that have no parameters. */
+    direct: direct as DirectRoutes,
 
     /** Returns functions that add routes under a tag. In a path, parameters are in braces, as in OpenAPI: `/v1/events/{id}`. */
     tagged(tag: string) {
@@ -111,11 +115,9 @@ export function createApi(options: {
           path: string,
           route: Route<P, Q, B>,
         ): void => {
-          router[method](
-            path.replace(/\{(\w+)\}/g, ':$1'),
-            ...(route.open ? [] : guards),
-            ...middleware(route, bodies),
-          );
+          const handlers = [...(route.open ? [] : guards), ...middleware(route, bodies)];
+          router[method](path.replace(/\{(\w+)\}/g, ':$1'), ...handlers);
+          if (!route.params) direct.set(`${method.toUpperCase()} ${path}`, handlers);
           const operation = { operationId: operationId(method, path), tags: [tag], ...describe(route) };
           paths[path] = { ...paths[path], [method]: { ...operation, security: route.open ? [] : security } };
         };

@@ -50,7 +50,7 @@ export function createExpress(trustedProxies: readonly string[] = []): Express {
 }
 
 /** Refuses requests with two `Host` headers: a proxy may use the other one (RFC 9112, section 3.2). Node silently uses the first. */
-const requireOneHost: RequestHandler = (request, response, next) => {
+export const requireOneHost: RequestHandler = (request, response, next) => {
   const { rawHeaders } = request;
   let hosts = 0;
   // Names and values alternate. `headersDistinct` would copy all of them.
@@ -69,8 +69,14 @@ function isHost(name: string | undefined): boolean {
 /** The settings of an HTTP server. */
 export type HttpSettings = Pick<SharedSettings, 'HOST' | 'MAX_CLIENT_CONNECTIONS' | 'TRUSTED_PROXIES'>;
 
-/** Serves an express app. Port 0 selects a free port. */
-export function createHttpService(app: Express, port: number, settings: HttpSettings, registry: Registry): HttpService {
+/** Serves an express app. Port 0 selects a free port. `listener` gets the requests in place of the app. */
+export function createHttpService(
+  app: Express,
+  port: number,
+  settings: HttpSettings,
+  registry: Registry,
+  listener: RequestListener = app,
+): HttpService {
   const { HOST: host } = settings;
   const server = createServer({
     IncomingMessage: withPrototype(IncomingMessage, app.request),
@@ -81,7 +87,7 @@ export function createHttpService(app: Express, port: number, settings: HttpSett
     connectionsCheckingInterval: CHECK_CONNECTIONS_EVERY_MS,
   });
   server.timeout = SOCKET_TIMEOUT_MS;
-  handleInOrder(server, app);
+  handleInOrder(server, listener);
   server.maxConnections = MAX_CONNECTIONS;
   limitConnections(server, settings, registry);
   let stopping: Promise<void> | undefined;
@@ -149,7 +155,7 @@ const STATUS_OF_CLIENT_ERROR: Record<string, string> = {
  * Handles the requests of a connection one after the other, and reads no more from the connection while any wait. Otherwise, a client
  * that sends requests without waiting for responses could use all memory and block the event loop.
  */
-function handleInOrder(server: Server, app: RequestListener): void {
+function handleInOrder(server: Server, listener: RequestListener): void {
   const connections = new WeakMap<Duplex, Connection>();
   let totalWaiting = 0;
   server.on('connection', (socket) => {
@@ -189,7 +195,7 @@ function handleInOrder(server: Server, app: RequestListener): void {
       connection.current = { request, response };
       // Not `once`, which costs a microsecond: it closes once anyway.
       response.on('close', next);
-      app(request, response);
+      listener(request, response);
     };
     const next = () => {
       connection.current = undefined;

@@ -1,11 +1,13 @@
 /** Serves an app's API together with the routes for operations: /healthz, /readyz and /metrics. */
+import type { RequestListener } from 'node:http';
 import { type Logger, type SharedSettings, version } from '@posthorn/runtime';
-import type { Express } from 'express';
+import type { Express, RequestHandler } from 'express';
 import type { Registry } from 'prom-client';
 import { type Api, createApi } from './api.ts';
-import { createExpress, createHttpService, type HttpService } from './http-service.ts';
+import { createExpress, createHttpService, type HttpService, requireOneHost } from './http-service.ts';
 import { operationsRoutes } from './operations.ts';
 import { notFoundHandler, problemHandler } from './problems.ts';
+import { withShortcuts } from './shortcut.ts';
 
 interface ApiOptions {
   api: Api;
@@ -14,7 +16,9 @@ interface ApiOptions {
   /** Rejects if the process cannot do its work. */
   checkReady: () => Promise<unknown>;
   logger: Logger;
-  /** Adds the app's middleware and `api.router`. Errors and unknown paths are handled after it. */
+  /** All middleware that runs before `api.router`, which is added too: its usual routes are served past express then (shortcut.ts). */
+  before?: readonly RequestHandler[];
+  /** Adds the app's middleware and, without `before`, `api.router`. Errors and unknown paths are handled after it. */
   addRoutes: (app: Express) => void;
 }
 
@@ -25,15 +29,18 @@ export interface ApiService extends HttpService {
 
 /** Returns a service for the port `PORT`. The routes for operations are part of `api`, or have a port of their own if `OPERATIONS_PORT` is set. */
 export function serveApi(options: ApiOptions): ApiService {
-  const { api, settings, registry, logger } = options;
-  const listen = (app: Express, port: number) =>
-    createHttpService(app.use(notFoundHandler, problemHandler(logger)), port, settings, registry);
+  const { api, settings, registry, logger, before } = options;
+  const onError = problemHandler(logger);
+  const listen = (app: Express, port: number, listener?: RequestListener) =>
+    createHttpService(app.use(notFoundHandler, onError), port, settings, registry, listener);
   const operations =
     settings.OPERATIONS_PORT === undefined ? undefined : listen(operationsApp(options), settings.OPERATIONS_PORT);
   if (!operations) operationsRoutes(api, options);
   const app = createExpress(settings.TRUSTED_PROXIES);
+  if (before) app.use(...before, api.router);
   options.addRoutes(app);
-  const http = listen(app, settings.PORT);
+  const shortcuts = before && { routes: api.direct, before: [requireOneHost, ...before], onError };
+  const http = listen(app, settings.PORT, shortcuts && withShortcuts(app, shortcuts));
   return {
     ...http,
     describe: () => ({ url: http.url(), operations_url: operations?.url(), version, partitions: settings.PARTITIONS }),
