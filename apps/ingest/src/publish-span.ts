@@ -3,46 +3,51 @@ import { toAppError } from '@posthorn/http';
 import type { CommonAttributes, Span } from '@posthorn/runtime';
 import type { IngestResult } from './ingest-event.ts';
 
-const operation: CommonAttributes = {
-  attributes: {
-    'messaging.system': 'posthorn',
-    'messaging.operation.name': 'publish',
-    'messaging.operation.type': 'send',
-  },
+const OPERATION = {
+  'messaging.system': 'posthorn',
+  'messaging.operation.name': 'publish',
+  'messaging.operation.type': 'send',
 };
-/** By event type and by the name of a publisher, both of which are few. */
-const ofTypes = new Map<string, CommonAttributes>();
-const ofPublishers = new Map<string, CommonAttributes>();
 
-/** Resolves or rejects as `ingesting` does, and ends the span with its result. */
-export async function endWith(span: Span, publisher: string, ingesting: Promise<IngestResult>): Promise<IngestResult> {
-  const ofPublisher = common(ofPublishers, 'posthorn.publisher', publisher);
-  try {
-    const result = await ingesting;
-    const { kind, event } = result;
-    span.end({
-      name: `publish ${event.type}`,
-      common: [operation, ofPublisher, common(ofTypes, 'messaging.destination.name', event.type)],
-      attributes: {
-        'messaging.message.id': event.id,
-        'posthorn.environment': event.environment,
-        'posthorn.outcome': kind,
-        'posthorn.deliveries': kind === 'conflict' ? undefined : result.deliveries,
-      },
-      error: kind === 'conflict' ? kind : undefined,
-    });
-    return result;
-  } catch (error) {
-    span.end({ common: [operation, ofPublisher], attributes: {}, error: toAppError(error).code });
-    throw error;
-  }
+interface OfResult {
+  name: string;
+  common: readonly CommonAttributes[];
 }
 
-function common(known: Map<string, CommonAttributes>, key: string, value: string): CommonAttributes {
-  let found = known.get(value);
-  if (!found) {
-    found = { attributes: { [key]: value } };
-    known.set(value, found);
+/** What the spans of most events have in common, all but the id: their publisher, type, environment, outcome and number of deliveries are few. */
+const ofResults = new Map<string, OfResult>();
+/** Of further ones, each is made again. */
+const MAX_RESULTS = 1_000;
+
+/** Ends the span of an event with the result. */
+export function endWithResult(span: Span, publisher: string, result: IngestResult): void {
+  const { name, common } = ofResult(publisher, result);
+  const attributes = { 'messaging.message.id': result.event.id };
+  span.end({ name, common, attributes, error: result.kind === 'conflict' ? result.kind : undefined });
+}
+
+function ofResult(publisher: string, result: IngestResult): OfResult {
+  const { kind, event } = result;
+  const deliveries = kind === 'conflict' ? undefined : result.deliveries;
+  const key = `${event.type} ${event.environment} ${kind} ${deliveries} ${publisher}`;
+  let known = ofResults.get(key);
+  if (!known) {
+    const attributes = {
+      ...OPERATION,
+      'posthorn.publisher': publisher,
+      'messaging.destination.name': event.type,
+      'posthorn.environment': event.environment,
+      'posthorn.outcome': kind,
+      ...(deliveries !== undefined && { 'posthorn.deliveries': deliveries }),
+    };
+    known = { name: `publish ${event.type}`, common: [{ attributes }] };
+    if (ofResults.size < MAX_RESULTS) ofResults.set(key, known);
   }
-  return found;
+  return known;
+}
+
+/** Ends the span of an event that was not accepted. */
+export function endWithError(span: Span, publisher: string, error: unknown): void {
+  const attributes = { ...OPERATION, 'posthorn.publisher': publisher };
+  span.end({ attributes, error: toAppError(error).code });
 }

@@ -6,7 +6,7 @@ import type { Request, Response } from 'express';
 import { z } from 'zod';
 import type { IngestSettings } from './config.ts';
 import { type IngestContext, type IngestResult, ingestEvent } from './ingest-event.ts';
-import { endWith } from './publish-span.ts';
+import { endWithError, endWithResult } from './publish-span.ts';
 import type { PublisherQuota } from './publisher-quota.ts';
 
 type PublisherKey = IngestSettings['PUBLISHER_KEYS'][number];
@@ -151,8 +151,14 @@ async function publish(context: RoutesContext, call: Call, event: unknown) {
   context.quota.check(publisher.name);
   const span = context.tracing?.startSpan('producer', 'publish', call.trace);
   const trace = span?.context ?? call.trace;
-  const ingesting = ingestEvent(context, event, publisher.environment, trace);
-  const result = await (span ? endWith(span, publisher.name, ingesting) : ingesting);
+  let result: IngestResult;
+  try {
+    result = await ingestEvent(context, event, publisher.environment, trace);
+  } catch (error) {
+    if (span) endWithError(span, publisher.name, error);
+    throw error;
+  }
+  if (span) endWithResult(span, publisher.name, result);
   logResult(context, { publisher, trace }, result, span?.context.spanId);
   const { id, dataJson } = result.event;
   if (result.kind === 'conflict') {

@@ -112,7 +112,7 @@ export class SpanSerializer implements ISerializer<SpanRecord[], unknown> {
   #span(span: SpanRecord): void {
     const { parentSpanContext: parent } = span;
     const startsAt = this.#begin(2);
-    const context = span.spanContext();
+    const { context } = span;
     this.#ids(1, context);
     if (parent) this.#hex(4, parent.spanId);
     this.#text(5, span.name);
@@ -128,7 +128,7 @@ export class SpanSerializer implements ISerializer<SpanRecord[], unknown> {
       this.#integer(3, span.status.code);
       this.#end(statusAt);
     }
-    this.#flags(16, context.traceFlags | (parent?.isRemote ? PARENT_IS_REMOTE : IS_KNOWN));
+    this.#flags(16, context.flags | (parent?.isRemote ? PARENT_IS_REMOTE : IS_KNOWN));
     this.#end(startsAt);
   }
 
@@ -139,7 +139,7 @@ export class SpanSerializer implements ISerializer<SpanRecord[], unknown> {
     this.#end(startsAt);
   }
 
-  #ids(field: number, { traceId, spanId }: SpanContext): void {
+  #ids(field: number, { traceId, spanId }: Pick<SpanContext, 'traceId' | 'spanId'>): void {
     this.#hex(field, traceId);
     this.#hex(field + 1, spanId);
   }
@@ -164,12 +164,12 @@ export class SpanSerializer implements ISerializer<SpanRecord[], unknown> {
       if (value === undefined) continue;
       const name = encodedKey(key);
       if (typeof value === 'string') {
-        const bytes = bytesOf(value);
-        const ofValue = 1 + lengthOfVarint(bytes) + bytes;
-        this.#keyValue(field, name, ofValue);
-        this.#buffer[this.#at++] = tag(1, BYTES);
-        this.#varint(bytes);
-        this.#characters(value, bytes);
+        const startsAt = this.#at - this.#from;
+        // Nearly all texts are ASCII.
+        if (!this.#textValue(field, name, value, value.length)) {
+          this.#at = this.#from + startsAt;
+          this.#textValue(field, name, value, Buffer.byteLength(value));
+        }
       } else if (typeof value === 'boolean') {
         this.#keyValue(field, name, 2);
         this.#buffer[this.#at++] = tag(2, VARINT);
@@ -184,6 +184,14 @@ export class SpanSerializer implements ISerializer<SpanRecord[], unknown> {
         this.#at = this.#buffer.writeDoubleLE(Number(value), this.#at);
       }
     }
+  }
+
+  /** A `KeyValue` with a text that takes so many bytes. Returns false if it takes more: then it must be written again. */
+  #textValue(field: number, name: Buffer, text: string, bytes: number): boolean {
+    this.#keyValue(field, name, 1 + lengthOfVarint(bytes) + bytes);
+    this.#buffer[this.#at++] = tag(1, BYTES);
+    this.#varint(bytes);
+    return this.#characters(text, bytes);
   }
 
   /** The beginning of a `KeyValue`, up to the content of its value. */
@@ -201,22 +209,22 @@ export class SpanSerializer implements ISerializer<SpanRecord[], unknown> {
   }
 
   #text(field: number, text: string): void {
-    const bytes = bytesOf(text);
-    this.#ensure(bytes);
-    this.#buffer[this.#at++] = tag(field, BYTES);
-    this.#varint(bytes);
-    this.#characters(text, bytes);
+    const startsAt = this.#at - this.#from;
+    for (let bytes = text.length; ; bytes = Buffer.byteLength(text)) {
+      this.#ensure(bytes);
+      this.#at = this.#from + startsAt;
+      this.#buffer[this.#at++] = tag(field, BYTES);
+      this.#varint(bytes);
+      if (this.#characters(text, bytes)) return;
+    }
   }
 
-  #characters(text: string, bytes: number): void {
-    if (bytes === text.length && bytes <= MAX_SHORT) {
-      const buffer = this.#buffer;
-      const at = this.#at;
-      for (let i = 0; i < bytes; i++) buffer[at + i] = text.charCodeAt(i);
-      this.#at = at + bytes;
-    } else {
-      this.#at += this.#buffer.write(text, this.#at);
-    }
+  /** Returns whether a text takes so many bytes, for which there is room and for `MARGIN` more. */
+  #characters(text: string, bytes: number): boolean {
+    // Faster than a loop over the characters, since V8 has many kinds of strings.
+    const written = this.#buffer.write(text, this.#at);
+    this.#at += bytes;
+    return written === bytes;
   }
 
   #hex(field: number, digits: string): void {
@@ -307,15 +315,6 @@ function writeLength(buffer: Buffer, at: number, length: number): void {
   let rest = length;
   for (let i = 0; i < LENGTH_BYTES - 1; i++, rest >>>= 7) buffer[at + i] = (rest & 0x7f) | 0x80;
   buffer[at + LENGTH_BYTES - 1] = rest;
-}
-
-/** Up to this length, and in ASCII, a text is counted and written faster here than by a call into Node's own code. */
-const MAX_SHORT = 64;
-
-function bytesOf(text: string): number {
-  if (text.length > MAX_SHORT) return Buffer.byteLength(text);
-  for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 0x7f) return Buffer.byteLength(text);
-  return text.length;
 }
 
 function lengthOfVarint(value: number): number {
