@@ -4,9 +4,14 @@ import { DiagLogLevel, diag, TraceFlags } from '@opentelemetry/api';
 import { getNumberFromEnv, parseKeyPairsIntoRecord, setGlobalErrorHandler } from '@opentelemetry/core';
 import { OTLPExporterBase } from '@opentelemetry/otlp-exporter-base';
 import { convertLegacyHttpOptions, createOtlpHttpExportDelegate } from '@opentelemetry/otlp-exporter-base/node-http';
-import { JsonTraceSerializer, TraceExporterMetricsHelper } from '@opentelemetry/otlp-transformer';
+import { type ISerializer, JsonTraceSerializer, TraceExporterMetricsHelper } from '@opentelemetry/otlp-transformer';
 import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
-import { BatchSpanProcessor, ConsoleSpanExporter, type SpanExporter } from '@opentelemetry/sdk-trace-base';
+import {
+  BatchSpanProcessor,
+  ConsoleSpanExporter,
+  type ReadableSpan,
+  type SpanExporter,
+} from '@opentelemetry/sdk-trace-base';
 import type { Logger } from './logger.ts';
 import { createSampler } from './sampler.ts';
 import { type AttributeLimits, type SpanOrigin, SpanRecord } from './span-record.ts';
@@ -49,8 +54,8 @@ export function openTracer({
     ...scope,
     limits: attributeLimits(own !== undefined),
     take(span) {
-      own?.add(span);
-      processor.onEnd(span);
+      // Of what our serializer takes, the SDK asks no more than a queued span has.
+      processor.onEnd(own ? (own.add(span) as unknown as ReadableSpan) : span);
     },
   };
   const randomDigits = createRandomDigits();
@@ -97,10 +102,11 @@ function createOtlpExporter(settings: TracingSettings, serializer: SpanSerialize
   // Passed on since they may come from a file, which the SDK does not know.
   const headers = text === undefined ? {} : { headers: parseKeyPairsIntoRecord(text) };
   const contentType = serializer ? 'application/x-protobuf' : 'application/json';
-  return new OTLPExporterBase<SpanRecord[]>(
-    createOtlpHttpExportDelegate<SpanRecord[], unknown>(
+  return new OTLPExporterBase<ReadableSpan[]>(
+    createOtlpHttpExportDelegate<ReadableSpan[], unknown>(
       convertLegacyHttpOptions(headers, 'TRACES', 'v1/traces', { 'Content-Type': contentType }),
-      serializer ?? JsonTraceSerializer,
+      // It gets what `take` has queued.
+      (serializer as unknown as ISerializer<ReadableSpan[], unknown>) ?? JsonTraceSerializer,
       'otlp_http_span_exporter',
       TraceExporterMetricsHelper,
       undefined,

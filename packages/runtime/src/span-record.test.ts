@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { type AttributeLimits, SpanRecord } from './span-record.ts';
-import { SpanSerializer } from './span-serializer.ts';
+import { type QueuedSpan, SpanSerializer } from './span-serializer.ts';
 
 const scope = { resource: resourceFromAttributes({}), instrumentationScope: { name: 'posthorn' } };
 const context = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331', flags: 1 };
@@ -37,14 +37,16 @@ describe('a span', () => {
     expect(Object.keys(spanWithin(limits).attributes)).toEqual(Object.keys(attributes));
   });
 
-  it('does not keep its attributes once it is written', () => {
+  it('is not kept once it is written', () => {
     const serializer = new SpanSerializer(scope);
-    const origin = { ...scope, limits: undefined, take: (span: SpanRecord) => serializer.add(span) };
-    const span = new SpanRecord(origin, 'client', 'deliver', context, undefined);
+    const queued: QueuedSpan[] = [];
+    const take = (span: SpanRecord) => void queued.push(serializer.add(span));
+    const span = new SpanRecord({ ...scope, limits: undefined, take }, 'client', 'deliver', context, undefined);
     span.end({ common: [{ attributes: { two: 'words' } }], attributes: { one: 'word' } });
-    const written = Buffer.from(serializer.serializeRequest([span]) ?? []).toString('latin1');
+    expect(queued[0]?.span).toBe(span);
+    const written = Buffer.from(serializer.serializeRequest(queued) ?? []).toString('latin1');
     for (const text of ['one', 'word', 'two', 'words']) expect(written).toContain(text);
-    expect(span).toMatchObject({ attributes: {}, common: [] });
+    expect(queued[0]?.span).toBeUndefined();
   });
 
   it('ends when the caller says, whatever the clock of the system does', () => {

@@ -6,7 +6,6 @@ import { type Attributes, type HrTime, type SpanContext, SpanKind, SpanStatusCod
 import { millisToHrTime } from '@opentelemetry/core';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
 import type { TraceContext } from '@posthorn/core';
-import type { Written } from './span-serializer.ts';
 import type { CommonAttributes, SpanKind as Kind, Span, SpanEnd } from './tracing.ts';
 
 /** What the spans of a process have in common. */
@@ -49,7 +48,6 @@ export class SpanRecord implements Span, ReadableSpan {
   droppedAttributesCount = 0;
   status = UNSET;
   links: ReadableSpan['links'] = NONE;
-  written: Written | undefined;
   readonly #startedAt = performance.now();
   readonly #origin: SpanOrigin;
 
@@ -75,13 +73,6 @@ export class SpanRecord implements Span, ReadableSpan {
     if (error !== undefined) this.status = FAILED;
     if (link) this.links = [{ context: remote(link) }];
     take(this);
-  }
-
-  /** Keeps where the span is written in place of what was. */
-  keep(written: Written): void {
-    this.written = written;
-    this.attributes = NO_ATTRIBUTES;
-    this.common = NONE;
   }
 
   #setWithin({ count, length }: AttributeLimits, attributes: SpanEnd['attributes']): void {

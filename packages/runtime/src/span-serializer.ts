@@ -2,7 +2,7 @@
  * Writes spans as protobuf (opentelemetry/proto/trace/v1/trace.proto), some at a time: one by one, as they end, costs twice as much, and a whole
  * batch keeps the event loop busy for milliseconds. The SDK's serializer costs too much of ingest's CPU (docs/decisions, 49).
  */
-import type { Attributes, Link, SpanContext } from '@opentelemetry/api';
+import { type Attributes, type Link, type SpanContext, TraceFlags } from '@opentelemetry/api';
 import { type ISerializer, ProtobufTraceSerializer } from '@opentelemetry/otlp-transformer';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
 import type { SpanRecord } from './span-record.ts';
@@ -26,12 +26,35 @@ const MS_PER_S = 1e3;
 const PARENT_IS_REMOTE = 0x300;
 const IS_KNOWN = 0x100;
 
-/** Where a span is written. */
-export interface Written {
+interface Range {
   buffer: Buffer;
   from: number;
   to: number;
 }
+
+/**
+ * What waits for its export in place of a span: where that is written. Spans wait for up to seconds; the less of them stays, the less garbage collection
+ * has to move. Has what the SDK's queue asks of a span.
+ */
+export class QueuedSpan {
+  /** Until it is written. */
+  span: SpanRecord | undefined;
+  range: Range | undefined;
+
+  constructor(span: SpanRecord) {
+    this.span = span;
+  }
+  /** Only spans that are sampled are recorded. */
+  spanContext(): typeof SAMPLED {
+    return SAMPLED;
+  }
+  get resource(): typeof NO_ATTRIBUTES_TO_WAIT_FOR {
+    return NO_ATTRIBUTES_TO_WAIT_FOR;
+  }
+}
+
+const SAMPLED = { traceFlags: TraceFlags.SAMPLED };
+const NO_ATTRIBUTES_TO_WAIT_FOR = { asyncAttributesPending: false };
 
 /** The names of attributes, as the field `key` of a `KeyValue`. There are a few dozen. */
 const keys = new Map<string, Buffer>();
@@ -48,12 +71,12 @@ function encodedKey(key: string): Buffer {
 }
 
 /** The serializer of a process, all of whose spans have the same resource and scope. */
-export class SpanSerializer implements ISerializer<SpanRecord[], unknown> {
+export class SpanSerializer implements ISerializer<QueuedSpan[], unknown> {
   #buffer = Buffer.allocUnsafeSlow(CHUNK_BYTES);
   /** Where the span that is being written begins, and where it goes on. */
   #from = 0;
   #at = 0;
-  #waiting: SpanRecord[] = [];
+  #waiting: QueuedSpan[] = [];
   readonly #resource: Buffer;
   readonly #scope: Buffer;
 
@@ -70,25 +93,27 @@ export class SpanSerializer implements ISerializer<SpanRecord[], unknown> {
     this.#scope = this.#buffer.subarray(this.#from, this.#at);
   }
 
-  /** Takes a span that has ended, to be written soon. */
-  add(span: SpanRecord): void {
-    this.#waiting.push(span);
+  /** Takes a span that has ended, to be written soon; returns what to queue for its export. */
+  add(span: SpanRecord): QueuedSpan {
+    const queued = new QueuedSpan(span);
+    this.#waiting.push(queued);
     if (this.#waiting.length === MAX_WAITING) this.#writeWaiting();
+    return queued;
   }
 
   /** The request for spans that this has taken. */
-  serializeRequest(spans: readonly SpanRecord[]): Uint8Array | undefined {
+  serializeRequest(spans: readonly QueuedSpan[]): Uint8Array | undefined {
     if (spans.length === 0) return undefined;
     this.#writeWaiting();
-    const ranges: Written[] = [];
+    const ranges: Range[] = [];
     let bytes = 0;
-    for (const { written } of spans) {
-      if (!written) throw new TypeError('The span was not added.');
+    for (const { range } of spans) {
+      if (!range) throw new TypeError('The span is of another serializer.');
       const last = ranges.at(-1);
-      bytes += written.to - written.from;
+      bytes += range.to - range.from;
       // Most spans follow one another.
-      if (last && last.buffer === written.buffer && last.to === written.from) last.to = written.to;
-      else ranges.push({ ...written });
+      if (last && last.buffer === range.buffer && last.to === range.from) last.to = range.to;
+      else ranges.push({ ...range });
     }
     const ofScope = beginning(2, this.#scope.length + bytes);
     const ofResource = beginning(1, this.#resource.length + ofScope.length + this.#scope.length + bytes);
@@ -101,10 +126,12 @@ export class SpanSerializer implements ISerializer<SpanRecord[], unknown> {
   }
 
   #writeWaiting(): void {
-    for (const span of this.#waiting) {
+    for (const queued of this.#waiting) {
+      if (!queued.span) continue;
       this.#from = this.#at;
-      this.#span(span);
-      span.keep({ buffer: this.#buffer, from: this.#from, to: this.#at });
+      this.#span(queued.span);
+      queued.range = { buffer: this.#buffer, from: this.#from, to: this.#at };
+      queued.span = undefined;
     }
     this.#waiting = [];
   }
