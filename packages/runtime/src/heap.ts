@@ -7,8 +7,12 @@ import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
 
 /** The old generation is collected when it has grown by this much since the last time; V8's default is up to 300. */
 const HEAP_GROWING_PERCENT = 100;
-/** Each half of the young generation grows to this; V8's default depends on the machine, 16 to 64 MiB. */
+/** Each half of the young generation grows to the first of these, and to the second one only where that spares the old one; V8's default depends on the machine, 16 to 64 MiB. */
+const SEMI_SPACE_BYTES = 4 * 1024 * 1024;
 const MAX_SEMI_SPACE_BYTES = 8 * 1024 * 1024;
+/** The halves are too small if more than this share of one gets into the old generation at most collections, of so many. */
+const MAX_PROMOTED_SHARE = 0.03;
+const COLLECTIONS = 8;
 
 /** Limits the growth of this process's heap, except where its command line or `NODE_OPTIONS` says otherwise. */
 export function limitHeap(): void {
@@ -18,23 +22,45 @@ export function limitHeap(): void {
 }
 
 /**
- * `--max-semi-space-size` can't be changed in a running process. But the factor can by which V8 lets the halves grow when much survives a
- * collection: it is 2 below the limit and 1, which is no growth, at the limit. V8 may shrink them at any time.
+ * `--max-semi-space-size` can't be changed in a running process. But the factor can by which V8 lets the halves grow when something survives
+ * collections: it is 2 where they may grow and 1, which is no growth, elsewhere. V8 may shrink them at any time.
+ *
+ * Where an attempt is over before the second collection that follows its start, small halves do as well as large ones. Where many attempts are in flight, or
+ * long ones, all of them would get into the old generation.
  */
 function limitYoungGeneration(): void {
   // While an app is loaded nearly everything survives, and stays.
   let factor = 1;
   setFlagsFromString('--semi-space-growth-factor=1');
-  const update = () => {
-    const next = 2 * youngGenerationBytes() <= MAX_SEMI_SPACE_BYTES ? 2 : 1;
+  let limit = SEMI_SPACE_BYTES;
+  let last = { semiSpaceBytes: 0, oldBytes: Number.POSITIVE_INFINITY };
+  let collections = 0;
+  let crowded = 0;
+  const update = (seen: number) => {
+    const now = generations();
+    // It shrinks when there is nothing to do.
+    if (now.semiSpaceBytes < last.semiSpaceBytes) limit = SEMI_SPACE_BYTES;
+    collections += seen;
+    if (now.oldBytes - last.oldBytes > seen * MAX_PROMOTED_SHARE * now.semiSpaceBytes) crowded += seen;
+    last = now;
+    if (collections >= COLLECTIONS) {
+      const isTooSmall = crowded > collections / 2;
+      if (isTooSmall) limit = Math.min(MAX_SEMI_SPACE_BYTES, Math.max(limit, 2 * now.semiSpaceBytes));
+      [collections, crowded] = [0, 0];
+    }
+    const next = 2 * now.semiSpaceBytes <= limit ? 2 : 1;
     if (next !== factor) setFlagsFromString(`--semi-space-growth-factor=${next}`);
     factor = next;
   };
-  new PerformanceObserver(update).observe({ entryTypes: ['gc'] });
+  new PerformanceObserver((list) => update(list.getEntries().length)).observe({ entryTypes: ['gc'] });
 }
 
-/** The capacity of one half. */
-function youngGenerationBytes(): number {
-  const young = getHeapSpaceStatistics().find((space) => space.space_name === 'new_space');
-  return young === undefined ? 0 : young.space_used_size + young.space_available_size;
+/** The capacity of one half of the young generation, and what is in use of the old one. */
+function generations(): { semiSpaceBytes: number; oldBytes: number } {
+  let [semiSpaceBytes, oldBytes] = [0, 0];
+  for (const { space_name: name, space_used_size: used, space_available_size: available } of getHeapSpaceStatistics()) {
+    if (name === 'new_space') semiSpaceBytes = used + available;
+    if (name === 'old_space') oldBytes = used;
+  }
+  return { semiSpaceBytes, oldBytes };
 }
