@@ -95,11 +95,12 @@ export function createLimits({ total, perAddress, perHost, now }: LimitOptions, 
   const isFast = (where: Address | Group, nowMs: number) =>
     where.meanMs !== undefined && where.meanMs < FAST_MS && !isStalled(where, nowMs);
 
+  // These loops run for each attempt; the iterator of an ActiveList would copy it.
   /** Slots of addresses that are not slow, except the first slot of each known address. */
   const furtherSlots = () => {
     let slots = 0;
     const nowMs = now();
-    for (const address of busy) {
+    for (let i = 0, address = busy.at(0); address; address = busy.at(++i)) {
       if (!isSlow(address, nowMs)) slots += address.inFlight.size - (address.meanMs === undefined ? 0 : 1);
     }
     return slots;
@@ -109,7 +110,7 @@ export function createLimits({ total, perAddress, perHost, now }: LimitOptions, 
     let count = 0;
     let slots = 0;
     const nowMs = now();
-    for (const address of busy) {
+    for (let i = 0, address = busy.at(0); address; address = busy.at(++i)) {
       if (!isSlow(address, nowMs)) continue;
       count += 1;
       slots += address.inFlight.size;
@@ -159,7 +160,8 @@ export function createLimits({ total, perAddress, perHost, now }: LimitOptions, 
     if (countsAsFast(address, group, nowMs)) return fastHostLimit - group.inFlight.size;
     let others = 0;
     let isShared = false;
-    for (const { address: other } of group.inFlight) {
+    for (let i = 0, slot = group.inFlight.at(0); slot; slot = group.inFlight.at(++i)) {
+      const { address: other } = slot;
       if (other !== address) isShared = true;
       if (!countsAsFast(other, group, nowMs)) others += 1;
     }
@@ -173,14 +175,15 @@ export function createLimits({ total, perAddress, perHost, now }: LimitOptions, 
   const roomOfBusy = (): { address: Address; room: number }[] => {
     const nowMs = now();
     let slow: ReturnType<typeof countSlow> | undefined;
-    return [...busy].flatMap((address) => {
+    const rooms: { address: Address; room: number }[] = [];
+    for (let i = 0, address = busy.at(0); address; address = busy.at(++i)) {
+      const ownFree = ownFreeOf(address);
       if (isSlow(address, nowMs)) {
         slow ??= countSlow();
-        return [{ address, room: Math.max(0, slowFreeOf(address, slow)) }];
-      }
-      const ownFree = ownFreeOf(address);
-      return address.inFlight.size < ownFree ? [] : [{ address, room: Math.max(0, ownFree) }];
-    });
+        rooms.push({ address, room: Math.max(0, slowFreeOf(address, slow)) });
+      } else if (address.inFlight.size >= ownFree) rooms.push({ address, room: Math.max(0, ownFree) });
+    }
+    return rooms;
   };
 
   /** Whether the address has no more slots than it may have now, and no slow one waits for any. */
