@@ -5,7 +5,8 @@
  * loads `fetch` with all that belongs to it, and `require` does not.
  */
 import { cpSync, existsSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import type { RolldownPlugin } from 'rolldown';
 import { buildFolder, isBuiltFrom } from './build-folder.ts';
 import { root } from './folder.ts';
 
@@ -13,6 +14,18 @@ const BUILT_APPS = ['ingest', 'worker', 'console'] as const;
 
 /** Packages that find files beside their own, and one whose tables are needed by nobody who sends UTF-8. They are loaded from node_modules. */
 const NOT_BUNDLED = [/^@bull-board\//, /^swagger-ui-dist(\/|$)/, /^iconv-lite$/];
+/**
+ * Packages that load all their parts although the apps need these: what else they export, and where it is. Another name that is imported from one of them
+ * fails the build.
+ */
+const PARTS: Record<string, Record<string, string>> = {
+  undici: { Client: 'lib/dispatcher/client.js' },
+  'rate-limiter-flexible': {
+    RateLimiterMemory: 'lib/RateLimiterMemory.js',
+    RateLimiterRedis: 'lib/RateLimiterRedis.js',
+    RateLimiterRes: 'lib/RateLimiterRes.js',
+  },
+};
 /** Read at run time, by a path from the file that reads them (packages/store/src/script.ts). */
 const SCRIPTS = join(root, 'packages/store/src/lua');
 
@@ -47,6 +60,9 @@ async function bundle(input: string, dir: string): Promise<void> {
     platform: 'node',
     transform: { target: 'node24' },
     external: NOT_BUNDLED,
+    plugins: [onlyParts()],
+    // To import a module of Posthorn does nothing: what is only exported to others goes, with the packages that only it needs.
+    treeshake: { moduleSideEffects: [{ test: /\/packages\/[^/]+\/src\//, sideEffects: false }] },
     logLevel: 'warn',
     // Line breaks and names stay, so that an error's stack says where it comes from.
     output: { dir, format: 'cjs', entryFileNames: '[name].cjs', chunkFileNames: '[name]-[hash].cjs', comments: false },
@@ -54,6 +70,30 @@ async function bundle(input: string, dir: string): Promise<void> {
   // After the bundler has printed it: it prints escapes as the characters that they are.
   for (const file of globSync('*.cjs', { cwd: dir }).map((name) => join(dir, name)))
     writeFileSync(file, youngClosures(escapeToAscii(readFileSync(file, 'utf8'))));
+}
+
+/** Replaces the entry of each package of `PARTS`. */
+function onlyParts(): RolldownPlugin {
+  const PREFIX = '\0part of ';
+  return {
+    name: 'only-parts',
+    async resolveId(id, importer) {
+      if (!(id in PARTS)) return null;
+      const entry = await this.resolve(id, importer, { skipSelf: true });
+      return entry && `${PREFIX}${id} ${dirname(entry.id)}`;
+    },
+    load(id) {
+      if (!id.startsWith(PREFIX)) return null;
+      const rest = id.slice(PREFIX.length);
+      const name = rest.slice(0, rest.indexOf(' '));
+      const folder = rest.slice(name.length + 1);
+      const parts = Object.entries(PARTS[name] ?? {});
+      const paths = parts.map(
+        ([part, path]) => `export { default as ${part} } from ${JSON.stringify(join(folder, path))};`,
+      );
+      return paths.join('\n');
+    },
+  };
 }
 
 /** A source with one character beyond ASCII takes two bytes a character, all of them in V8's heap. */
