@@ -70,6 +70,22 @@ describe('the files of the image', () => {
     const bytes = Number(execFileSync('du', ['-sk', tree], { encoding: 'utf8' }).split('\t')[0]) * 1024;
     expect(bytes / MIB).toBeLessThan(MAX_TREE_MIB);
   });
+  it.each(APPS)('have only the parts of packages that an app needs: %s', (app) => {
+    const dir = join(tree, `apps/${app}/dist`);
+    const built = readdirSync(dir).filter((name) => name.endsWith('.cjs'));
+    const code = built.map((name) => readFileSync(join(dir, name), 'utf8')).join('');
+    // The bundler writes above each module which one it is.
+    const modules = Array.from(code.matchAll(/^\/\/ (node_modules\/.+)$/gm), ([, path = '']) => path);
+    const of = (name: string) => modules.filter((path) => path.startsWith(`node_modules/${name}/`));
+    expect(of('ioredis').length).toBeGreaterThan(10);
+    const limiter = 'node_modules/rate-limiter-flexible/lib/RateLimiterRedis.js';
+    expect(of('rate-limiter-flexible')).toEqual(app === 'worker' ? [] : expect.arrayContaining([limiter]));
+    expect(of('rate-limiter-flexible').join()).not.toMatch(/Mongo|MySQL|Postgres|Dynamo/);
+    // A console sends with got, and only workers with undici.
+    const client = 'node_modules/undici/lib/dispatcher/client.js';
+    expect(of('undici')).toEqual(app === 'worker' ? expect.arrayContaining([client]) : []);
+    expect(of('undici').join()).not.toMatch(/undici\/index|websocket|mock/);
+  });
   it('can be read by every user, and written by none but their owner', () => {
     const modes = readdirSync(tree, { recursive: true, withFileTypes: true })
       .filter((entry) => !entry.isSymbolicLink())
