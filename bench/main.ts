@@ -236,9 +236,11 @@ if (wants('processes')) {
   const events = size(20_000);
   const memory = await benchProcessMemory(bench, events);
   results.processes = { started, memory };
-  const row = ({ mb, cpuUs }: (typeof memory)['plain']) => {
+  const row = ({ mb, ownMb, cpuUs }: (typeof memory)['plain']) => {
     const [ingest = 0, worker = 0, operator = 0] = mb.map((one) => round(one));
-    return { ingest, worker, console: operator, together: ingest + worker + operator, 'CPU µs/delivery': round(cpuUs) };
+    const together = ingest + worker + operator;
+    const own = { 'without shared files': round(ownMb), 'CPU µs/delivery': round(cpuUs) };
+    return { ingest, worker, console: operator, together, ...own };
   };
   console.log(`Memory of the processes after ${events} deliveries, MB`);
   console.table({ plain: row(memory.plain), Posthorn: row(memory.posthorn), goal: { together: '<= 350' } });

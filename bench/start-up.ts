@@ -1,4 +1,5 @@
 /** How long each app takes to start, and how much memory the processes have after many deliveries. */
+import { readFile } from 'node:fs/promises';
 import { performance } from 'node:perf_hooks';
 import { type Bench, inParallel, median, processUsage, until } from './harness.ts';
 import { type System, startPlain, startPosthorn } from './systems.ts';
@@ -45,7 +46,7 @@ export async function benchStart(bench: Bench, rounds: number): Promise<Record<s
   );
 }
 
-/** Memory of each process in MB, and CPU of all for a delivery in microseconds, after `events` single events to one address each. */
+/** Memory of each process in MB, of all without what they share with files (`ownMb`), and CPU of all for a delivery in microseconds, after `events` single events to one address each. */
 export async function benchProcessMemory(bench: Bench, events: number) {
   return {
     plain: await loaded(await startPlain(bench, 'plain', 1), events),
@@ -53,7 +54,13 @@ export async function benchProcessMemory(bench: Bench, events: number) {
   };
 }
 
-async function loaded(system: System, events: number): Promise<{ mb: number[]; cpuUs: number }> {
+/** Memory that is no copy of a file: pages of programs and libraries are shared by all processes that use them (Linux). */
+async function ownBytes(pid: number): Promise<number> {
+  const sums = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8');
+  return 1024 * Number(/^Anonymous: +(\d+) kB$/m.exec(sums)?.[1]);
+}
+
+async function loaded(system: System, events: number): Promise<{ mb: number[]; ownMb: number; cpuUs: number }> {
   const { services } = system.pids;
   const usage = () => Promise.all(services.map(processUsage));
   const before = await usage();
@@ -61,7 +68,9 @@ async function loaded(system: System, events: number): Promise<{ mb: number[]; c
   const count = async () => Number(await (await fetch(`${system.receiver.url}/count`)).text());
   await until('all deliveries', async () => (await count()) >= events);
   const after = await usage();
+  const own = await Promise.all(services.map(ownBytes));
   await system.stop();
   const cpuUs = after.reduce((sum, { cpuUs }, i) => sum + cpuUs - (before[i]?.cpuUs ?? 0), 0) / events;
-  return { mb: after.map(({ residentBytes }) => residentBytes / 1e6), cpuUs };
+  const ownMb = own.reduce((sum, bytes) => sum + bytes, 0) / 1e6;
+  return { mb: after.map(({ residentBytes }) => residentBytes / 1e6), ownMb, cpuUs };
 }
