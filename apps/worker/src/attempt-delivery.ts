@@ -8,15 +8,13 @@ import {
   partitionOfId,
   type Verdict,
 } from '@posthorn/core';
-import type { EndDeliveryJob } from '@posthorn/dispatch';
+import type { EndDeliveryJob, EndedDeliveryJob } from '@posthorn/dispatch';
 import type { Claim, JobOutcome, Producer } from '@posthorn/queue';
 import type { Clock, Logger, Tracing } from '@posthorn/runtime';
 import { errorOfOutcome, type Sender } from '@posthorn/sender';
 import {
   type Begun,
   beginAttempt,
-  type EndedJob,
-  type EndedSuccess,
   endDeliveries,
   type FoundJob,
   loadEvent,
@@ -33,7 +31,7 @@ import type { Outages } from './network-outage.ts';
 import { type AttemptedLine, reportAttempt } from './report-attempt.ts';
 import type { RequestSigner } from './sign-request.ts';
 import { hostOf, ipOf } from './slot-keys.ts';
-import type { Slot, Slots } from './slots.ts';
+import type { FollowedBy, Slot, Slots } from './slots.ts';
 import type { SucceededEvents } from './succeeded-events.ts';
 import type { Tail } from './tail.ts';
 import { untilStored } from './until-stored.ts';
@@ -70,8 +68,7 @@ export interface AttemptContext {
 export interface Attempted {
   outcome: JobOutcome | 'no_slot';
   parked?: number;
-  /** The job of a parked delivery of its address, taken with the end of this one. */
-  nextJobId?: string | undefined;
+  followedBy?: FollowedBy | undefined;
 }
 
 /** What the consumer hands over with a job. */
@@ -182,11 +179,16 @@ async function sendAndRecord(
     return { outcome: { kind: 'snoozed', untilMs: clock.now() } };
   const delivery = { id: job.deliveryId, event: begun.event, createdAtMs: begun.createdAtMs };
   const limits = { pauseAfter: context.pauseAfter, maxAttempts: context.retryDelaysMs.length + 1 };
-  const recordAndEnd = (lock: EndedJob) => {
-    const howToEnd = context.slots.mayKeep(slot) ? lock : { ...lock, laneToken: undefined };
-    return recordSuccess(context.store, delivery, attempt, limits, result.cameBack, howToEnd);
+  let followedBy: FollowedBy | undefined;
+  const recordAndEnd = async (lock: EndedDeliveryJob) => {
+    const turn = context.slots.turnOfParked(slot, lock.hasRoom);
+    const laneToken = turn.kind === 'first' || turn.kind === 'last' ? lock.laneToken : undefined;
+    const howToEnd = { ...lock, laneToken, parkedFirst: turn.kind === 'first' ? turn.deliveries : undefined };
+    const ended = await recordSuccess(context.store, delivery, attempt, limits, result.cameBack, howToEnd);
+    followedBy = { turn, jobs: ended.parkedJobs };
+    return ended;
   };
-  const record = (): Promise<Recorded & Partial<Pick<EndedSuccess, 'next'>>> =>
+  const record = (): Promise<Recorded> =>
     end && verdict.kind === 'succeeded'
       ? end(recordAndEnd)
       : recordAttempt(context.store, delivery, attempt, verdict, limits, result.cameBack);
@@ -207,13 +209,8 @@ async function sendAndRecord(
   return {
     outcome: recorded.kind === 'over' ? { kind: 'done' } : outcomeOf(verdict),
     parked: recorded.parked,
-    nextJobId: parkedJobOf(recorded.next),
+    followedBy,
   };
-}
-
-/** The id of the job that was taken, if it is that of a delivery that was parked. */
-function parkedJobOf(next: EndedSuccess['next']): string | undefined {
-  return next && 'job' in next && next.wasParked ? next.job.id : undefined;
 }
 
 function outcomeOf(verdict: Verdict): JobOutcome {

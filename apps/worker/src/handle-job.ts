@@ -1,8 +1,7 @@
 /** Handles a job: attempts its delivery if a slot is free, parks it otherwise. */
 import type { DeliveryJob } from '@posthorn/core';
-import { release } from '@posthorn/dispatch';
 import type { JobOutcome } from '@posthorn/queue';
-import { parkDelivery, parkJob } from '@posthorn/store';
+import { parkDelivery, parkJob, releaseDeliveries } from '@posthorn/store';
 import {
   type AttemptContext,
   type Attempted,
@@ -26,12 +25,12 @@ export async function handleJob(context: AttemptContext, job: DeliveryJob, taken
   try {
     attempted = await attemptDelivery(context, job, slot, taken);
   } finally {
-    const { outcome, parked = 0, nextJobId } = attempted ?? {};
-    capacities = context.slots.release(slot, failedOf(outcome), parked, nextJobId);
+    const { outcome, parked = 0, followedBy } = attempted ?? {};
+    capacities = context.slots.release(slot, failedOf(outcome), parked, followedBy);
   }
   // After the slot is released: a delivery released earlier might be parked again at once.
   for (const { subscriptionId, deliveries } of capacities) {
-    await release(context, 'parked', subscriptionId, deliveries, context.clock.now());
+    await releaseDeliveries(context.store, 'parked', subscriptionId, deliveries, context.clock.now());
   }
   return attempted.outcome === 'no_slot' ? await park(context, job, taken) : attempted.outcome;
 }
@@ -54,6 +53,6 @@ async function park(context: AttemptContext, job: DeliveryJob, { end }: TakenJob
 /** Releases a delivery of each of these addresses, of which some were just parked, if it has a free slot: an attempt that ended before could not find them. */
 export async function releaseParked(context: AttemptContext, subscriptionIds: readonly string[]): Promise<void> {
   for (const id of subscriptionIds) {
-    if (context.slots.parked(id)) await release(context, 'parked', id, 1, context.clock.now());
+    if (context.slots.parked(id)) await releaseDeliveries(context.store, 'parked', id, 1, context.clock.now());
   }
 }

@@ -24,6 +24,9 @@ export interface Address {
   mayHaveParked: boolean;
   /** When it gave up a slot for other workers. */
   sharedAtMs: number;
+  /** Its deliveries that were released and have not come back as jobs, and when the last one was. */
+  released: number;
+  releasedAtMs: number;
   /** The host and the IP of its last attempt. */
   host: Group | undefined;
   ip: Group | undefined;

@@ -281,39 +281,106 @@ describe('a delivery that was parked since it had no room', () => {
 });
 
 describe('an address whose attempt has succeeded', () => {
+  const LAST = { kind: 'last' } as const;
+  const first = (deliveries: number) => ({ kind: 'first', deliveries });
+  /** The first turn of a backlog is for other workers. */
+  const turnOf = (slot: Slot, hasRoom = true) => {
+    const turn = slots.turnOfParked(slot, hasRoom);
+    return turn.kind === 'share' ? slots.turnOfParked(slot, hasRoom) : turn;
+  };
   it('keeps the slot for the job of a parked delivery, and for no other one', () => {
     const [slot] = acquireAll('a');
-    // The first one is for other workers.
-    expect([slots.mayKeep(slot!), slots.mayKeep(slot!)]).toEqual([false, true]);
-    expect(slots.release(slot!, false, 1, 'dlv_1.1')).toEqual([]);
+    const turn = turnOf(slot!);
+    expect(turn).toEqual(first(1));
+    expect(slots.release(slot!, false, 1, { turn, jobs: [{ id: 'dlv_1.1' }] })).toEqual([]);
     expect(slots.acquire('a')).toBeUndefined();
     expect(slots.acquireSoon('a', 'dlv_2')).toBeUndefined();
     expect(slots.acquireSoon('a', 'dlv_1.1')).toMatchObject({ address: { id: 'a' } });
     expect(slots.acquireSoon('a', 'dlv_1.1')).toBeUndefined();
   });
-  it('gives it up if others wait for it', () => {
+  it('gets up to three further slots for parked deliveries, none of them twice', () => {
+    const acquired = acquireAll('a', { most: 5 });
+    const [one, two, three] = acquired.map((slot) => turnOf(slot));
+    // Five are free.
+    expect([one, two, three]).toEqual([first(4), first(3), first(1)]);
+    expect(
+      slots.release(acquired[0]!, false, 9, { turn: one!, jobs: [{ id: '1' }, { id: '2' }, { id: '3' }, { id: '4' }] }),
+    ).toEqual([]);
+    // Fewer were parked.
+    expect(slots.release(acquired[1]!, false, 0, { turn: two!, jobs: [{ id: '5' }] })).toEqual([]);
+    for (const id of ['1', '2', '3', '4', '5']) expect(slots.acquireSoon('a', id)).toBeDefined();
+    expect(turnOf(acquired[2]!)).toEqual(first(3));
+  });
+  it('leaves its parked deliveries to the end of the next one if the queue had another job, and releases one if none is in flight', () => {
+    const acquired = acquireAll('a', { most: 2 });
+    const turn = turnOf(acquired[0]!, false);
+    expect(turn).toEqual(LAST);
+    expect(slots.release(acquired[0]!, false, 9, { turn, jobs: [] })).toEqual([]);
+    expect(slots.release(acquired[1]!, false, 9, { turn, jobs: [] })).toEqual([{ subscriptionId: 'a', deliveries: 9 }]);
+  });
+  it('comes after the queue if the process is full, or if its jobs wait for a slot', async () => {
+    for (const id of names('b', 10)) attempt(id, 10);
+    attempt('a', 10);
+    const [slot] = acquireAll('a', { most: 1 });
+    expect([turnOf(slot!, false), turnOf(slot!).kind]).toEqual([LAST, 'first']);
+    const busy = names('b', 10).flatMap((id) => acquireAll(id, { most: 8 }));
+    const waiting = names('b', 10)
+      .map((id) => slots.acquireSoon(id))
+      .find((soon) => soon instanceof Promise);
+    expect(waiting).toBeDefined();
+    expect(turnOf(slot!)).toEqual(LAST);
+    releaseAll(busy);
+    expect(await waiting).toBeDefined();
+  });
+  it('has no turn if other addresses wait for its slot', () => {
     attempt('a', 10, { host: 'shared.test' });
     const [slot] = acquireAll('a', { host: 'shared.test', most: 1 });
-    expect([slots.mayKeep(slot!), slots.mayKeep(slot!)]).toEqual([false, true]);
+    expect(turnOf(slot!).kind).toBe('first');
     const others = names('b', 80).flatMap((id) => acquireAll(id, { host: 'shared.test', most: 1 }));
     expect(others.length).toBeLessThan(80);
-    expect(slots.mayKeep(slot!)).toBe(false);
+    expect(turnOf(slot!)).toEqual({ kind: 'none' });
   });
-  it('gives it up ten times a second, so that other workers get a part of the backlog', () => {
-    const [slot] = acquireAll('a');
-    const keeps = () => Array.from({ length: 3 }, () => slots.mayKeep(slot!));
-    expect(keeps()).toEqual([false, true, true]);
+  it('releases one parked delivery ten times a second, so that other workers get a part of the backlog', () => {
+    const [slot, other] = acquireAll('a', { most: 2 });
+    const turns = () => Array.from({ length: 3 }, () => slots.turnOfParked(slot!, true).kind);
+    expect(turns()).toEqual(['share', 'first', 'first']);
     clock.advance(99);
-    expect(keeps()).toEqual([true, true, true]);
+    expect(turns()).toEqual(['first', 'first', 'first']);
     clock.advance(1);
-    expect(keeps()).toEqual([false, true, true]);
+    expect(turns()).toEqual(['share', 'first', 'first']);
+    const turn = { kind: 'share' } as const;
+    expect(slots.release(slot!, false, 9, { turn, jobs: [] })).toEqual([{ subscriptionId: 'a', deliveries: 1 }]);
+    expect(slots.release(other!, false, 0, { turn, jobs: [] })).toEqual([]);
   });
-  it('gives it up if slow addresses compete for slots, or if it has more than its share', () => {
+  it('has no turn if slow addresses compete for slots, or if it has more than its share', () => {
     attempt('a', 8_000);
     const [slot] = acquireAll('a');
     for (const id of names('slow', 9)) attempt(id, 8_000);
     for (const id of names('slow', 9)) acquireAll(id, { most: 1 });
-    expect([slots.mayKeep(slot!), slots.mayKeep(slot!)]).toEqual([false, false]);
+    expect(turnOf(slot!)).toEqual({ kind: 'none' });
+  });
+});
+
+describe('parked deliveries of an address', () => {
+  const share = (deliveries: number) => [{ subscriptionId: 'a', deliveries }];
+  it('are not released again for slots that others were released for, until they come back or a tenth of a second is over', () => {
+    const acquired = acquireAll('a', { most: 5 });
+    const release = () => slots.release(acquired.pop()!, true, 20);
+    expect(release()).toEqual(share(6));
+    expect(release()).toEqual(share(1));
+    // Two come back.
+    expect([slots.acquireSoon('a', 'dlv_1.1'), slots.acquireSoon('a', 'dlv_2.1')]).not.toContain(undefined);
+    expect(release()).toEqual(share(1));
+    clock.advance(99);
+    expect(release()).toEqual(share(1));
+    clock.advance(1);
+    expect(release()).toEqual(share(8));
+  });
+  it('may be released again if some were parked meanwhile', () => {
+    const acquired = acquireAll('a');
+    expect(slots.release(acquired.pop()!, false, 20)).toEqual(share(1));
+    expect(slots.parked('a')).toBe(true);
+    expect(slots.release(acquired.pop()!, false, 20)).toEqual(share(1));
   });
 });
 

@@ -9,6 +9,18 @@ import { type Address, createLimits, type Group, type LimitOptions, type Limits,
 
 export type { Slot };
 
+/**
+ * How parked deliveries may follow an attempt to their address. `first`: so many before the jobs of the queue. `last`: one, if the queue has no job for this
+ * process. `share`: one is released into the queue, so that other workers get a part of the backlog. `none`: `Slots.release` says what is to be released.
+ */
+export type Turn = { kind: 'first'; deliveries: number } | { kind: 'last' | 'share' | 'none' };
+
+/** The parked deliveries that were taken with the end of an attempt. */
+export interface FollowedBy {
+  turn: Turn;
+  jobs: readonly { id: string }[];
+}
+
 export interface SlotOptions extends LimitOptions {
   /** How long `acquireSoon` waits. Default 100 ms. */
   shortWaitMs?: number;
@@ -29,8 +41,13 @@ const MAX_REFUSED_AGAIN = 3;
 /** An address that was refused because of its host or IP has no room for this long. */
 const REFUSED_MS = 50;
 const MAX_REFUSED = 100;
+/** A delivery that was released has come back as a job within this time, or another worker has it, or it waits behind others. */
+const RELEASED_MS = 100;
 /** How often an address with a backlog gives up a slot for other workers. */
 const SHARE_EVERY_MS = 100;
+/** How many parked deliveries may follow an attempt, besides the one that gets its slot. */
+const MAX_FURTHER = 3;
+const NOT_FOLLOWED: FollowedBy = { turn: { kind: 'none' }, jobs: [] };
 /** Weight of the latest attempt in the moving means. */
 const WEIGHT = 0.3;
 const MAX_ADDRESSES = 10_000;
@@ -93,6 +110,7 @@ export class Slots {
       }
     }
     const address = knownOrNew(this.#addresses, subscriptionId, newAddress);
+    if (address.released > 0) address.released -= 1;
     const refusal = this.#refusalOf(address);
     if (!refusal) return this.#acquire(address);
     if (refusal.isSoon && this.#shortWaits.size < this.#maxShortWaits) return this.#waitForSlot(address);
@@ -118,24 +136,33 @@ export class Slots {
   parked(subscriptionId: string): boolean {
     const address = knownOrNew(this.#addresses, subscriptionId, newAddress);
     const refusal = this.#refusalOf(address);
-    if (!refusal) return true;
+    // One that was released may be among them.
+    address.released = 0;
+    if (!refusal) {
+      this.#released(address, 1);
+      return true;
+    }
     if (address.inFlight.size === 0) this.#addWaiting(address, refusal.group);
     else address.mayHaveParked = true;
     return false;
   }
 
   /**
-   * Whether the address of an attempt that is over may keep its slot for a parked delivery: nobody else here needs it. Now and then it may not, so that other
-   * workers get a part of the backlog: the delivery is released into the queue then.
+   * How parked deliveries may follow an attempt to their address that is over: `first` only if the process has room for further jobs and nobody here waits for
+   * a slot, and not before others if other addresses wait or the address has more than its share.
    */
-  mayKeep({ address }: Slot): boolean {
+  turnOfParked({ address }: Slot, hasRoom: boolean): Turn {
     const nowMs = this.#now();
     if (nowMs - address.sharedAtMs >= SHARE_EVERY_MS) {
       address.sharedAtMs = nowMs;
-      return false;
+      return { kind: 'share' };
     }
-    if (this.#shortWaits.size > 0 || !this.#limits.isWithinShare(address)) return false;
-    return this.#all.waiting.size + (address.host?.waiting.size ?? 0) + (address.ip?.waiting.size ?? 0) === 0;
+    const othersWait = this.#all.waiting.size + (address.host?.waiting.size ?? 0) + (address.ip?.waiting.size ?? 0) > 0;
+    if (othersWait || !this.#limits.isWithinShare(address)) return { kind: 'none' };
+    if (!hasRoom || this.#shortWaits.size > 0) return { kind: 'last' };
+    const further = Math.max(0, Math.min(MAX_FURTHER, this.#freeOf(address)));
+    if (further > 0) this.#released(address, further);
+    return { kind: 'first', deliveries: 1 + further };
   }
 
   /** Whether an address has no free slot because its own attempts take all of them, and they are fast. */
@@ -170,32 +197,49 @@ export class Slots {
   }
 
   /**
-   * Ends the attempt: it failed, or it did not, or (undefined) it was not made. `parked`: how many deliveries of its address are parked. `nextJobId`: the job
-   * of another one that was parked; its address keeps the slot for it, and `acquireSoon` returns it. Returns the addresses whose parked deliveries may acquire
+   * Ends the attempt: it failed, or it did not, or (undefined) it was not made. `parked`: how many deliveries of its address are parked. `followedBy`: the one
+   * of them that comes with this end; if the address keeps the slot for it, `acquireSoon` returns it. Returns the addresses whose parked deliveries may acquire
    * slots now.
    */
-  release(slot: Slot, failed: boolean | undefined, parked: number, nextJobId?: string): Capacity[] {
+  release(slot: Slot, failed: boolean | undefined, parked: number, followedBy = NOT_FOLLOWED): Capacity[] {
     const { address } = slot;
     if (!address.inFlight.delete(slot)) return [];
     if (address.inFlight.size === 0) this.#busy.delete(address);
     const groups = slot.answered ? slot.groups.concat(slot.answered.groups) : slot.groups.slice();
     for (const group of groups) leave(slot, group);
     if (failed !== undefined) this.#learn(slot, failed, groups);
-    if (nextJobId !== undefined && !this.#refusalOf(address))
-      this.#kept.add({ jobId: nextJobId, slot: this.#acquire(address) });
+    const { turn, jobs } = followedBy;
+    if (turn.kind === 'first') {
+      address.released = Math.max(0, address.released - (turn.deliveries - 1));
+      for (const { id } of jobs)
+        if (!this.#refusalOf(address)) this.#kept.add({ jobId: id, slot: this.#acquire(address) });
+    } else if (jobs.length > 0) {
+      this.#released(address, jobs.length);
+    }
     this.#endShortWaits();
     const capacities: Capacity[] = [];
     for (const group of groups) {
       for (const subscriptionId of this.#wakeWaiting(group)) {
-        if (!capacities.some((known) => known.subscriptionId === subscriptionId))
-          capacities.push({ subscriptionId, deliveries: 1 });
+        if (capacities.some((known) => known.subscriptionId === subscriptionId)) continue;
+        capacities.push({ subscriptionId, deliveries: 1 });
+        this.#released(knownOrNew(this.#addresses, subscriptionId, newAddress), 1);
       }
     }
-    const own =
-      parked > 0 || address.mayHaveParked ? this.#ownCapacity(address, Math.max(1, parked), capacities.length > 0) : 0;
+    const mayRelease = this.#mayRelease(address, parked, turn);
+    const own = mayRelease > 0 ? this.#ownCapacity(address, mayRelease, capacities.length > 0) : 0;
     if (own > 0 || address.inFlight.size === 0) address.mayHaveParked = false;
     if (own > 0) capacities.push({ subscriptionId: address.id, deliveries: own });
+    // What is shared, others may take.
+    if (own > 0 && turn.kind !== 'share') this.#released(address, own);
     return capacities;
+  }
+
+  /** How many of the parked deliveries of an address `release` may release, if they have slots. */
+  #mayRelease(address: Address, parked: number, { kind }: Turn): number {
+    if (kind === 'share') return Math.min(parked, 1);
+    // They follow the next attempt that ends. Released now, they would only wait in the queue.
+    if ((kind === 'first' || kind === 'last') && address.inFlight.size > 0) return 0;
+    return address.mayHaveParked ? Math.max(1, parked) : parked;
   }
 
   /** How many parked deliveries of an address may go out now that one of its attempts has ended. If none may, the address waits. */
@@ -203,13 +247,17 @@ export class Slots {
     const { free, waitsFor } = this.#limits.capacityOf(address);
     // Where slow addresses compete, maintenance picks the next one, or the first would keep its slots for ever.
     if (waitsFor === 'maintenance') return 0;
-    const groups = hostAndIpOf(address);
-    const inGroups = groups.map((group) => this.#limits.capacityIn(group, address));
-    const own = othersWoken ? 0 : Math.min(free, parked, ...inGroups);
+    const own = othersWoken ? 0 : Math.min(parked, this.#freeOf(address, free));
     if (own <= 0 && address.inFlight.size === 0) {
-      this.#addWaiting(address, this.#refusalOf(address)?.group ?? groups[0] ?? this.#all);
+      this.#addWaiting(address, this.#refusalOf(address)?.group ?? hostAndIpOf(address)[0] ?? this.#all);
     }
     return own;
+  }
+
+  /** How many more slots an address may acquire, without those for which deliveries were just released. */
+  #freeOf(address: Address, free = this.#limits.capacityOf(address).free): number {
+    const inGroups = hostAndIpOf(address).map((group) => this.#limits.capacityIn(group, address));
+    return Math.min(free, ...inGroups) - this.#onTheWay(address);
   }
 
   /** Updates the moving means after an attempt. */
@@ -225,6 +273,17 @@ export class Slots {
     if (!refusal) return this.#acquire(address);
     this.#addWaiting(address, refusal.group);
     return undefined;
+  }
+
+  #released(address: Address, deliveries: number): void {
+    const before = this.#onTheWay(address);
+    if (before === 0) address.releasedAtMs = this.#now();
+    address.released = before + deliveries;
+  }
+
+  /** How many deliveries were released a moment ago that are to have slots of this process. */
+  #onTheWay(address: Address): number {
+    return this.#now() - address.releasedAtMs < RELEASED_MS ? address.released : 0;
   }
 
   #acquire(address: Address): Slot {
@@ -346,6 +405,8 @@ function newAddress(id: string): Address {
     refusedAtMs: 0,
     mayHaveParked: false,
     sharedAtMs: Number.NEGATIVE_INFINITY,
+    released: 0,
+    releasedAtMs: Number.NEGATIVE_INFINITY,
     host: undefined,
     ip: undefined,
   };

@@ -7,6 +7,7 @@ import {
   createConsumer,
   type Ended,
   type JobOutcome,
+  type LockedJob,
 } from '@posthorn/queue';
 import {
   deliveryOfJob,
@@ -21,8 +22,11 @@ import {
   watchWorkers,
 } from '@posthorn/store';
 
+/** A job that ends. `hasRoom`: whether the process has room for further jobs, whatever is taken now. */
+export type EndedDeliveryJob = EndedJob & Pick<LockedJob, 'hasRoom'>;
+
 /** Ends a job by a script that also takes the next one. May be repeated after an error. */
-export type EndDeliveryJob = <E extends Ended<FoundJob>>(move: (lock: EndedJob) => Promise<E>) => Promise<E>;
+export type EndDeliveryJob = <E extends Ended<FoundJob>>(move: (lock: EndedDeliveryJob) => Promise<E>) => Promise<E>;
 
 export interface DeliveryConsumerOptions
   extends Pick<

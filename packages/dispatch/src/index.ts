@@ -1,13 +1,12 @@
-/** Makes, tests, replays, releases and rescues deliveries, and closes subscriptions: always the record first, then the job. Consumes their jobs. */
+/** Makes, tests, replays and rescues deliveries, and closes subscriptions: always the record first, then the job. Consumes their jobs. */
 export { stepCancellation } from './cancel-replay.ts';
 export { closeSubscription } from './close-subscription.ts';
-export { createDeliveryConsumer, type EndDeliveryJob } from './consume.ts';
+export { createDeliveryConsumer, type EndDeliveryJob, type EndedDeliveryJob } from './consume.ts';
 export type { DispatchContext } from './context.ts';
 export { eraseFoundEvent } from './erase-event.ts';
 export { finishFanOuts, makeDeliveries } from './make-deliveries.ts';
 export { makeTestDelivery } from './make-test-delivery.ts';
 export { openStorage, readBacklog, readInstallation } from './open-storage.ts';
-export { release } from './release.ts';
 export { replay } from './replay.ts';
 export { rescue } from './rescue.ts';
 export { sendTrial } from './send-trial.ts';

@@ -9,6 +9,7 @@ import {
   type NextJob,
   parkJob,
   type Room,
+  releaseDeliveries,
   rescueJobs,
   storeEvent,
   takeJobs,
@@ -28,6 +29,7 @@ function workerWith(room: Partial<Room>) {
   return { worker, told };
 }
 const idOf = (taken: NextJob | undefined) => (taken && 'job' in taken ? taken.job.id : taken);
+const idsOf = ({ parkedJobs }: { parkedJobs: readonly { id: string }[] }) => parkedJobs.map(({ id }) => id);
 const parked = (id = subscriptionId) => laneLength(store, 'parked', id);
 const queueKey = (name: string) => `${store.prefix}:{${partition}}:deliveries:${name}`;
 const NONE_DUE = { dueAtMs: undefined };
@@ -121,9 +123,9 @@ it('are taken at the end of another one of their address, before the queue, with
   const id = await make();
   await takeSome(9, { perAddress: 0 });
   await make();
-  const ended = await succeed(job, 'one', 'two', { laneToken: 'two' });
-  expect(ended).toMatchObject({ parked: 0, next: { wasParked: true, job: { id: `${id}.1` } } });
-  const next = 'job' in ended.next! ? deliveryOfJob(ended.next.job)! : undefined;
+  const ended = await succeed(job, 'one', 'two', { laneToken: 'two', parkedFirst: 1 });
+  expect(ended).toMatchObject({ parked: 0, next: undefined, parkedJobs: [{ id: `${id}.1` }] });
+  const next = deliveryOfJob(ended.parkedJobs[0]!);
   expect(next).toMatchObject({ deliveryId: id, generation: 1, subscriptionId });
   expect(await begin(next!)).toMatchObject({ kind: 'attempt', attemptNumber: 1, url: 'https://example.com/' });
   expect(await store.redis.get(queueKey(`${id}.1:lock`))).toBe('two');
@@ -132,6 +134,33 @@ it('are taken at the end of another one of their address, before the queue, with
   // It ends like any other.
   expect(await succeed(next!, 'two')).toMatchObject({ kind: 'recorded', code: 0 });
   expect(await loadOne(id)).toMatchObject({ status: 'succeeded' });
+});
+
+it('are taken if the queue has no other job, unless they come first', async () => {
+  for (let i = 0; i < 3; i++) await make();
+  const [job] = (await takeSome(9, { perAddress: 1 })).jobs;
+  const other = await make(undefined, await neighbour());
+  const { worker } = workerWith({ busy: `${subscriptionId} 0` });
+  const first = await succeed(job!, 't', 'two', { worker, laneToken: 'two' });
+  expect([idOf(first.next), idsOf(first), first.parked]).toEqual([other, [], 2]);
+  await releaseDeliveries(store, 'parked', subscriptionId, 1, time.nowMs);
+  const again = await take('t');
+  const last = await succeed(again, 't', 'three', { worker, laneToken: 'three' });
+  expect([idOf(last.next), idsOf(last), last.parked]).toEqual([NONE_DUE, [expect.stringMatching(/\.1$/)], 0]);
+});
+
+it('are taken up to a number of them, so that an address gets all of its slots without the queue', async () => {
+  for (let i = 0; i < 5; i++) await make();
+  const [job] = (await takeSome(9, { perAddress: 1 })).jobs;
+  const ended = await succeed(job!, 't', undefined, { laneToken: 'two', parkedFirst: 3 });
+  expect([idsOf(ended).length, ended.parked]).toEqual([3, 1]);
+  for (const one of ended.parkedJobs) expect(await store.redis.get(queueKey(`${one.id}:lock`))).toBe('two');
+  expect((await producer.counts()).active).toBe(3);
+  const more = await succeed(deliveryOfJob(ended.parkedJobs[0]!)!, 'two', undefined, {
+    laneToken: 'three',
+    parkedFirst: 3,
+  });
+  expect([idsOf(more).length, more.parked]).toEqual([1, 0]);
 });
 
 it('stay parked if their address is not active, or the queue is paused; the queue is next then', async () => {
@@ -144,7 +173,7 @@ it('stay parked if their address is not active, or the queue is paused; the queu
     await make();
     await takeSome(9, { perAddress: 0 });
     await prevent();
-    expect((await succeed(job, 'one', undefined, { laneToken: 'two' })).next).toBeUndefined();
+    expect((await succeed(job, 'one', undefined, { laneToken: 'two', parkedFirst: 1 })).parkedJobs).toEqual([]);
     expect(await parked()).toBeGreaterThan(0);
     await changeSubscription(store, subscriptionId, (now) => ({ ...now, status: 'active' as const }));
   }
@@ -157,7 +186,7 @@ it('are not taken where operators limit how many jobs may be active: others woul
   await takeSome(9, { perAddress: 0 });
   const other = await make(undefined, await neighbour());
   await store.redis.hset(queueKey('meta'), 'concurrency', 1);
-  const ended = await succeed(job, 'one', 'two', { laneToken: 'two' });
+  const ended = await succeed(job, 'one', 'two', { laneToken: 'two', parkedFirst: 1 });
   expect([idOf(ended.next), await parked()]).toEqual([other, 1]);
 });
 
@@ -191,8 +220,8 @@ it('are passed over if they have ended meanwhile', async () => {
   const [gone, last] = [await make(), await make()].sort();
   await takeSome(9, { perAddress: 0 });
   await store.redis.del(`${store.prefix}:{${partition}}:delivery:${gone}`);
-  const ended = await succeed(job, 'one', undefined, { laneToken: 'two' });
-  expect([idOf(ended.next), await parked()]).toEqual([`${last}.1`, 0]);
+  const ended = await succeed(job, 'one', undefined, { laneToken: 'two', parkedFirst: 1 });
+  expect([idsOf(ended), await parked()]).toEqual([[`${last}.1`], 0]);
 });
 
 it('wait behind first attempts where they come back, if they are retries', async () => {
@@ -202,7 +231,7 @@ it('wait behind first attempts where they come back, if they are retries', async
   await takeSome(9, { perAddress: 0 });
   await store.redis.hset(`${store.prefix}:{${partition}}:delivery:${id}`, 'st', 1);
   expect((await loadOne(id)).status).toBe('waiting_for_retry');
-  await succeed(job, 'one', undefined, { laneToken: 'two' });
+  await succeed(job, 'one', undefined, { laneToken: 'two', parkedFirst: 1 });
   expect(await store.redis.hget(queueKey(`${id}.1`), 'priority')).toBe(String(RETRY_PRIORITY));
 });
 
@@ -214,7 +243,7 @@ it('wake another worker for retries that became due where one of them is taken',
   await producer.add(partition, [{ ...job, deliveryId: 'r1', delayMs: 1_000 }]);
   await store.redis.del(queueKey('marker'));
   time.nowMs = Date.now() + 60_000;
-  expect(idOf((await succeed(job, 'one', undefined, { laneToken: 'two' })).next)).toBe(`${id}.1`);
+  expect(idsOf(await succeed(job, 'one', undefined, { laneToken: 'two', parkedFirst: 1 }))).toEqual([`${id}.1`]);
   expect(await store.redis.zrange(queueKey('marker'), 0, '-1')).toEqual(['0']);
 });
 
@@ -227,11 +256,15 @@ it('are taken one for each that ends, and each of the queue has the room that is
   await takeSome(9, { perAddress: 0 });
   for (let i = 0; i < 3; i++) await make(undefined, other);
   const { worker, told } = workerWith({ busy: `${subscriptionId} 0 ${other} 0` });
-  const ended = await Promise.all(jobs.map((job) => succeed(job, 't', 'n', { worker, laneToken: 'n' })));
+  const ended = await Promise.all(
+    jobs.map((job) => succeed(job, 't', 'n', { worker, laneToken: 'n', parkedFirst: 1 })),
+  );
   // The parked one, nothing more of the address, and two of the other one: as many as have ended.
-  const addresses = ended.map(({ next }) => next && 'job' in next && deliveryOfJob(next.job)?.subscriptionId);
-  expect(idOf(ended[0]!.next)).toBe(`${waiting}.1`);
-  expect(addresses).toEqual([subscriptionId, false, false, other, other]);
+  const addresses = ended.map(({ next, parkedJobs }) =>
+    [...(next && 'job' in next ? [next.job] : []), ...parkedJobs].map((job) => deliveryOfJob(job)?.subscriptionId),
+  );
+  expect(idsOf(ended[0]!)).toEqual([`${waiting}.1`]);
+  expect(addresses).toEqual([[subscriptionId], [], [], [other], [other]]);
   expect(told).toEqual([other]);
   expect(await parked(other)).toBe(1);
 });
@@ -258,9 +291,9 @@ it('are parked and taken alike if they are one record with their event', async (
   const { taken, jobs } = await takeSome(9, { perAddress: 1 });
   expect(taken).toEqual([ids[0], NONE_DUE]);
   expect(jobs[0]!.event).toBe(jointRefOf(ids[0]!));
-  const ended = await succeed(jobs[0]!, 't', undefined, { laneToken: 'two' });
-  expect(idOf(ended.next)).toBe(`${ids[1]}.1`);
-  const next = ended.next && 'job' in ended.next ? deliveryOfJob(ended.next.job)! : undefined;
+  const ended = await succeed(jobs[0]!, 't', undefined, { laneToken: 'two', parkedFirst: 1 });
+  expect(idsOf(ended)).toEqual([`${ids[1]}.1`]);
+  const next = deliveryOfJob(ended.parkedJobs[0]!);
   expect(await begin(next!)).toMatchObject({ kind: 'attempt', event: jointRefOf(ids[1]!) });
   expect(await store.redis.hget(queueKey(`${ids[1]}.1`), 'data')).toBe(
     JSON.stringify({ event_id: jointRefOf(ids[1]!) }),

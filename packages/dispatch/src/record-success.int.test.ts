@@ -35,7 +35,7 @@ it('records the attempt, removes the job and returns the next one with all that 
   const job = await take('one');
   expect(job).toMatchObject({ deliveryId: first, generation: 0, subscriptionId });
   const { next, ...ended } = await succeed(job, 'one', 'two');
-  expect(ended).toEqual({ kind: 'recorded', paused: false, parked: 0, code: 0 });
+  expect(ended).toEqual({ kind: 'recorded', paused: false, parked: 0, code: 0, parkedJobs: [] });
   expect(await loadOne(first)).toMatchObject({ status: 'succeeded', attemptCount: 1 });
   if (!next || !('job' in next)) throw new Error('no next job');
   const nextJob = deliveryOfJob(next.job)!;
@@ -115,7 +115,9 @@ it('records what succeeds in one turn of the event loop with one script for sixt
   const { observed, scripts } = observedStore();
   const ended = await Promise.all(jobs.map((job) => succeed(job, 'token', undefined, {}, { by: observed })));
   expect(scripts).toEqual(['script_recordSuccesses', 'script_recordSuccesses']);
-  expect(ended).toEqual(Array(24).fill({ kind: 'recorded', paused: false, parked: 0, code: 0, next: undefined }));
+  expect(ended).toEqual(
+    Array(24).fill({ kind: 'recorded', paused: false, parked: 0, code: 0, next: undefined, parkedJobs: [] }),
+  );
   for (const { deliveryId } of jobs) expect(await loadOne(deliveryId)).toMatchObject({ status: 'succeeded' });
   expect(await producer.counts()).toEqual({ waiting: 0, active: 0, delayed: 0, failed: 0 });
 });

@@ -24,20 +24,23 @@ interface NextLock {
 export interface LockedJob extends NextLock {
   jobId: string;
   token: string;
-  /** Locks the job of a delivery that is parked; undefined unless the worker also has room for jobs of the queue. */
+  /** Locks the job of a delivery that is parked. */
   laneToken: string | undefined;
+  /** Whether this process has room for further jobs, whatever is taken now. */
+  hasRoom: boolean;
 }
 
-/**
- * A job that was taken, with what was read in the same step (`wasParked`: it was not in the queue); or when the next one is due (undefined: when one is
- * added).
- */
-export type Taken<J> = { job: J; wasParked?: boolean } | { dueAtMs: number | undefined };
+/** A job that was taken, with what was read in the same step; or when the next one is due (undefined: when one is added). */
+export type Taken<J> = { job: J } | { dueAtMs: number | undefined };
 
-/** `code`: 0, or BullMQ's error code where the job could not be ended. `next` is undefined if none was taken. */
+/** What was taken with the end of a job. */
 export interface Ended<J> {
+  /** 0, or BullMQ's error code where the job could not be ended. */
   code: number;
+  /** What the queue gave; undefined if nothing was taken from it, and jobs may be left. */
   next: Taken<J> | undefined;
+  /** Jobs of deliveries that were parked. */
+  parkedJobs?: readonly J[];
 }
 
 /** Ends a job by a script of the caller, which also takes the next one. May be repeated after an error. */
@@ -157,7 +160,10 @@ export function createConsumer<J extends { id: string }>(options: ConsumerOption
       const taken = await options.take(partition.index, lock);
       partition.taking = 0;
       if (taken.length === limit) partitions.tookAll(partition);
-      for (const one of taken) begin(partition, one, token);
+      for (const one of taken) {
+        const job = found(partition, one);
+        if (job) begin(partition, job, token);
+      }
     } catch (error) {
       if (state !== 'stopping') onError(error);
       // The partition stays as it is while the pause lasts: nobody else takes from it meanwhile.
@@ -175,27 +181,30 @@ export function createConsumer<J extends { id: string }>(options: ConsumerOption
     fill();
   }
 
-  /** Runs a job that was taken, or notes that there was none. */
-  function begin(
-    partition: Partition,
-    taken: Taken<J>,
-    token: string,
-    claim = leases.claim(partition.index, token),
-  ): void {
+  /** Notes whether the queue of a partition had a job. Returns the job. */
+  function found(partition: Partition, taken: Taken<J>): J | undefined {
     if ('dueAtMs' in taken) {
       partitions.foundEmpty(partition, taken.dueAtMs);
-      return;
+      return undefined;
     }
-    if (!taken.wasParked) partition.state = 'busy';
-    partition.active += 1;
-    void run(partition, taken.job, locks.add(partition.index, taken.job.id, token), claim);
+    partition.state = 'busy';
+    return taken.job;
   }
 
-  /** Claims the job that was taken at the end of another one. Returns what begins it: by then, another worker may have it. */
-  function claimNext(partition: Partition, taken: Taken<J> | undefined, token: string | undefined): () => void {
-    if (!taken || token === undefined) return () => undefined;
+  function begin(partition: Partition, job: J, token: string, claim = leases.claim(partition.index, token)): void {
+    partition.active += 1;
+    void run(partition, job, locks.add(partition.index, job.id, token), claim);
+  }
+
+  /** Claims the jobs that were taken at the end of another one. Returns what begins them: by then, another worker may have them. */
+  function claimNext(partition: Partition, { next, parkedJobs = [] }: Ended<J>, token: string | undefined): () => void {
+    const job = next && found(partition, next);
+    if (token === undefined) return () => undefined;
     const claim = leases.claim(partition.index, token);
-    return () => begin(partition, taken, token, claim);
+    return () => {
+      if (job) begin(partition, job, token, claim);
+      for (const parked of parkedJobs) begin(partition, parked, token, claim);
+    };
   }
 
   async function run(partition: Partition, job: J, held: Lock, claim: Claim): Promise<void> {
@@ -205,19 +214,20 @@ export function createConsumer<J extends { id: string }>(options: ConsumerOption
     const end: EndJob<J> = async (move) => {
       await burst.over();
       const mayTake = state === 'running' && !isPaused && leases.isSure(partition.index);
-      const laneToken = mayTake && partitions.hasRoom() ? leases.newToken(partition.index) : undefined;
-      const queueToken =
-        mayTake && partitions.mayTakeNext(partition) ? (laneToken ?? leases.newToken(partition.index)) : undefined;
+      const hasRoom = partitions.hasRoom();
+      const takesNext = mayTake && partitions.mayTakeNext(partition);
+      const nextToken = takesNext || (mayTake && hasRoom) ? leases.newToken(partition.index) : undefined;
       const lock = {
         jobId: job.id,
         token,
-        nextToken: queueToken,
-        laneToken,
+        nextToken: takesNext ? nextToken : undefined,
+        laneToken: nextToken,
+        hasRoom,
         lockMs: timings.lockMs,
         nowMs: Date.now(),
       };
       const result = await move(lock);
-      beginNext = claimNext(partition, result.next, laneToken ?? queueToken);
+      beginNext = claimNext(partition, result, nextToken);
       locks.remove(held);
       if (result.code !== 0) onError(errorOfCode(result.code, job.id));
       return result;

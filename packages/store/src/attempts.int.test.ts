@@ -7,10 +7,21 @@ import {
   changeSubscription,
   expectedJobs,
   loadSubscriptions,
-  releaseDeliveries,
   rescueJobs,
 } from './index.ts';
-import { attempt, begin, deliver, event, failure, loadOne, park, store, subscribe, time } from './test-deliveries.ts';
+import {
+  attempt,
+  begin,
+  deliver,
+  event,
+  failure,
+  loadOne,
+  park,
+  release,
+  store,
+  subscribe,
+  time,
+} from './test-deliveries.ts';
 
 describe('attempts', () => {
   it('are recorded once each', async () => {
@@ -89,11 +100,11 @@ describe('pause', () => {
       kind: 'held',
     });
     expect(await loadOne(deliveryId)).toMatchObject({ status: 'held', attemptCount: 1, nextAttemptAtMs: null });
-    expect(await releaseDeliveries(store, 'held', subscription.id, 10, time.nowMs)).toEqual([]);
+    expect(await release('held', subscription.id, 10)).toEqual([]);
     await changeSubscription(store, subscription.id, (now) => ({ ...now, status: 'active', consecutiveFailures: 0 }));
     const partition = partitionOf(subscription.id, store.partitions);
     expect(await addressesToRelease(store, partition, 'held')).toEqual([subscription.id]);
-    const released = await releaseDeliveries(store, 'held', subscription.id, 10, time.nowMs);
+    const released = await release('held', subscription.id, 10);
     expect(released).toMatchObject([{ deliveryId, generation: 1, isRetry: true }]);
     expect(await addressesToRelease(store, partition, 'held')).toEqual([]);
     expect((await loadOne(deliveryId)).status).toBe('waiting_for_retry');

@@ -39,8 +39,10 @@ const NO_LIMIT: Room = { perAddress: Number.MAX_SAFE_INTEGER, busy: '', dueBefor
 export interface EndedJob extends NextLock {
   jobId: string;
   token: string;
-  /** Identifies the lock of a parked delivery of the same address, which is taken before any job; undefined: none is. Only with a success. */
+  /** Identifies the locks of parked deliveries of the same address that are taken; undefined: none is. Only with a success. */
   laneToken?: string | undefined;
+  /** So many parked deliveries may be taken in place of a job of the queue. Undefined: one, if the queue has none for this worker. */
+  parkedFirst?: number | undefined;
 }
 
 /** What the scripts that take jobs are sent of the worker, and of the locks. */

@@ -8,9 +8,8 @@ import {
   createDeliveries,
   expectedJobs,
   laneLength,
-  releaseDeliveries,
 } from './index.ts';
-import { attempt, begin, deliver, event, loadOne, park, store, subscribe, time } from './test-deliveries.ts';
+import { attempt, begin, deliver, event, loadOne, park, release, store, subscribe, time } from './test-deliveries.ts';
 
 describe('parking', () => {
   it('keeps a delivery outside the queue, and releases the oldest first under a new generation', async () => {
@@ -28,7 +27,7 @@ describe('parking', () => {
       });
     }
     for (const job of [...jobs].reverse()) expect(await park(job)).toBe('parked');
-    const released = await releaseDeliveries(store, 'parked', subscription.id, 2, time.nowMs);
+    const released = await release('parked', subscription.id, 2);
     expect(released).toEqual(jobs.slice(0, 2).map((job) => ({ ...job, generation: 1, isRetry: false })));
     // The old job of a released delivery may still run: it must neither park nor attempt it again.
     expect(await park(jobs[0]!)).toBe('superseded');
@@ -63,7 +62,7 @@ describe('a new delivery to an address where many wait', () => {
       };
       expect(await createDeliveries(store, stored)).toMatchObject([{ state: 'alreadyQueued' }]);
     }
-    const released = await releaseDeliveries(store, 'parked', subscription.id, 101, time.nowMs);
+    const released = await release('parked', subscription.id, 101);
     expect(released.at(-1)).toMatchObject({ deliveryId: born.deliveryId, generation: 1 });
     expect((await publish()).state).toBe('pending');
   });
@@ -79,12 +78,12 @@ describe('parked deliveries of a paused address', () => {
       ids.push(deliveryId);
     }
     await changeSubscription(store, subscription.id, (now) => ({ ...now, status: 'paused' }));
-    expect(await releaseDeliveries(store, 'parked', subscription.id, 1, time.nowMs)).toEqual([]);
+    expect(await release('parked', subscription.id, 1)).toEqual([]);
     expect((await Promise.all(ids.map(loadOne))).map(({ status }) => status)).toEqual(['held', 'held', 'held']);
     expect(await laneLength(store, 'held', subscription.id)).toBe(3);
     expect(await addressesToRelease(store, partitionOf(subscription.id, store.partitions), 'parked')).toEqual([]);
     await changeSubscription(store, subscription.id, (now) => ({ ...now, status: 'active' }));
-    const released = await releaseDeliveries(store, 'held', subscription.id, 10, time.nowMs);
+    const released = await release('held', subscription.id, 10);
     expect(released.map(({ deliveryId, generation }) => [deliveryId, generation]).sort()).toEqual(
       ids.map((id) => [id, 1]).sort(),
     );
@@ -112,7 +111,7 @@ describe('an overdue retry', () => {
     expect(await addressesToRelease(store, partition, 'overdue')).toEqual([subscription.id]);
     const range = { beforeMs: time.nowMs, offset: 0, limit: 10 };
     expect((await expectedJobs(store, partition, 'waiting_for_retry', range)).jobs).toEqual([jobs[2]]);
-    const [first] = await releaseDeliveries(store, 'overdue', subscription.id, 1, time.nowMs);
+    const [first] = await release('overdue', subscription.id, 1);
     expect(first).toEqual({ ...jobs[0], generation: 1, isRetry: true });
     expect(await begin(jobs[0])).toEqual({ kind: 'superseded' });
     time.nowMs += 1_000;
@@ -120,9 +119,9 @@ describe('an overdue retry', () => {
     // Workers were busy, and another one still waits.
     time.nowMs += 1;
     expect(await begin(first!)).toEqual({ kind: 'overdue' });
-    const again = await releaseDeliveries(store, 'overdue', subscription.id, 1, time.nowMs);
+    const again = await release('overdue', subscription.id, 1);
     expect(again).toEqual([{ ...jobs[0], generation: 2, isRetry: true }]);
-    expect(await releaseDeliveries(store, 'overdue', subscription.id, 10, time.nowMs)).toHaveLength(1);
+    expect(await release('overdue', subscription.id, 10)).toHaveLength(1);
     expect(await addressesToRelease(store, partition, 'overdue')).toEqual([]);
     time.nowMs += 60_000;
     expect(await begin(again[0]!)).toMatchObject({ kind: 'attempt', attemptNumber: 2 });
@@ -133,7 +132,7 @@ describe('an overdue retry', () => {
     expect(await begin(job)).toEqual({ kind: 'overdue' });
     const dueAtMs = time.nowMs + 300_000;
     await attempt(job.deliveryId, 2, { kind: 'retry', delayMs: 300_000, nextAttemptAtMs: dueAtMs });
-    const [released] = await releaseDeliveries(store, 'overdue', job.subscriptionId, 1, time.nowMs);
+    const [released] = await release('overdue', job.subscriptionId, 1);
     expect(await begin(released!)).toEqual({ kind: 'snoozed', dueAtMs });
   });
   it('is held if its address is paused meanwhile', async () => {
@@ -143,7 +142,7 @@ describe('an overdue retry', () => {
     time.nowMs += 3_600_000;
     expect(await begin(job)).toEqual({ kind: 'overdue' });
     await changeSubscription(store, subscription.id, (now) => ({ ...now, status: 'paused' }));
-    expect(await releaseDeliveries(store, 'overdue', subscription.id, 10, time.nowMs)).toEqual([]);
+    expect(await release('overdue', subscription.id, 10)).toEqual([]);
     expect(await loadOne(job.deliveryId)).toMatchObject({ status: 'held', nextAttemptAtMs: null });
     expect(await addressesToRelease(store, partition, 'overdue')).toEqual([]);
   });
@@ -170,7 +169,7 @@ describe('first attempts after an outage', () => {
     expect(await begin(first, time.nowMs, endedAtMs)).toEqual({ kind: 'overdue' });
     expect(await park(second, time.nowMs, endedAtMs)).toBe('overdue');
     expect(await begin(later, time.nowMs, endedAtMs)).toMatchObject({ kind: 'attempt', attemptNumber: 1 });
-    const [job] = await releaseDeliveries(store, 'overdue', subscription.id, 1, time.nowMs);
+    const [job] = await release('overdue', subscription.id, 1);
     expect(await begin(job!, time.nowMs, endedAtMs)).toMatchObject({ kind: 'attempt', attemptNumber: 1 });
     await attempt(job!.deliveryId, 1, { kind: 'succeeded' });
     expect(await loadOne(job!.deliveryId)).toMatchObject({ status: 'succeeded', nextAttemptAtMs: null });

@@ -9,29 +9,25 @@ import type { Store } from './store.ts';
 /** A job to add, and whether its delivery has had attempts before. */
 export type ReleasedJob = DeliveryJob & { isRetry: boolean };
 
-/**
- * Takes up to `limit` deliveries of an address out of a lane, oldest first; the caller adds the jobs that it returns. Parked and
- * overdue deliveries of an address that is not active are held instead.
- */
+/** Puts up to `limit` deliveries of an address from a lane into the queue, oldest first. Those of an address that is not active are held. Returns how many. */
 export async function releaseDeliveries(
   store: Store,
   lane: Lane,
   subscriptionId: string,
   limit: number,
   nowMs: number,
-): Promise<ReleasedJob[]> {
+): Promise<number> {
   const prefix = prefixOfSubscription(store, subscriptionId);
-  const released = await runScript(store, 'release', prefix, {
+  const { released, heldEvents } = await runScript(store, 'release', prefix, {
     lane,
     laneKey: laneKey(prefix, lane, subscriptionId),
     indexKey: laneIndexKey(prefix, lane),
-    dueAtMs: nowMs,
+    nowMs,
     subscriptionId,
     limit,
   });
-  const held = released.filter(({ isHeld }) => isHeld);
-  await Promise.all(held.map(({ event }) => keepEvent(store, event, nowMs + keptWhileUnfinishedMs(store))));
-  return released.filter(({ isHeld }) => !isHeld).map(({ isHeld: _, ...job }) => ({ ...job, subscriptionId }));
+  await Promise.all(heldEvents.map((event) => keepEvent(store, event, nowMs + keptWhileUnfinishedMs(store))));
+  return released;
 }
 
 /** The addresses of a partition that have deliveries to release from a lane. */

@@ -9,12 +9,11 @@ import {
   listDeliveries,
   listReplays,
   loadReplays,
-  releaseDeliveries,
   replayDelivery,
   startReplay,
   stepReplay,
 } from './index.ts';
-import { loadOne, store, subscribe, time } from './test-deliveries.ts';
+import { loadOne, release, store, subscribe, time } from './test-deliveries.ts';
 import { anna, deliverTo, end, failed, ofAll, replaysIn, run, start } from './test-replays.ts';
 import { RETENTION } from './test-store.ts';
 
@@ -81,7 +80,7 @@ describe('a bulk replay', () => {
     await run(await start(id));
     const partition = partitionOf(id, store.partitions);
     expect(await addressesToRelease(store, partition, 'parked')).toEqual([id]);
-    const [released] = await releaseDeliveries(store, 'parked', id, 10, time.nowMs);
+    const [released] = await release('parked', id, 10);
     expect(await loadOne(released!.deliveryId)).toMatchObject({ status: 'pending', generation: 1 });
   });
   it('counts a step once if it is repeated or done by two at once', async () => {

@@ -11,13 +11,24 @@ import {
   loadSubscriptions,
   type ReleasedJob,
   readBacklog,
-  releaseDeliveries,
   resumingAddresses,
   takeTrial,
   waitingNotices,
 } from './index.ts';
 import { byStatusKey, deliveryKey, laneKey, partitionPrefix } from './keys.ts';
-import { attempt, begin, deliver, event, failure, loadOne, park, store, subscribe, time } from './test-deliveries.ts';
+import {
+  attempt,
+  begin,
+  deliver,
+  event,
+  failure,
+  loadOne,
+  park,
+  release,
+  store,
+  subscribe,
+  time,
+} from './test-deliveries.ts';
 
 type Change = 'paused' | 'resumed' | 'url_changed' | 'acceptable';
 const change = (id: string, kind: Change) =>
@@ -60,7 +71,7 @@ describe('a resume', () => {
     const trial = await trialOf(id);
     expect(trial).toMatchObject({ deliveryId: held[0], generation: 1, subscriptionId: id, isRetry: false });
     expect(await trialOf(id)).toBeUndefined();
-    expect(await releaseDeliveries(store, 'held', id, 10, time.nowMs)).toEqual([]);
+    expect(await release('held', id, 10)).toEqual([]);
     time.nowMs += 1;
     const [meanwhile] = await deliver([id]);
     expect(meanwhile!.state).toBe('held');
@@ -75,7 +86,7 @@ describe('a resume', () => {
     });
     expect(await resumingAddresses(store, partition(id))).toEqual([]);
     expect(await addressesToRelease(store, partition(id), 'held')).toEqual([id]);
-    const released = await releaseDeliveries(store, 'held', id, 10, time.nowMs);
+    const released = await release('held', id, 10);
     expect(released.map(({ deliveryId }) => deliveryId)).toEqual([held[1], held[2], meanwhile!.deliveryId]);
   });
 
@@ -144,7 +155,7 @@ describe('a resume', () => {
     await change(id, 'resumed');
     expect((await stateOf(id)).resuming).toBe(true);
     expect(await trialOf(id)).toBeUndefined();
-    expect(await releaseDeliveries(store, 'parked', id, 1, time.nowMs)).toEqual([]);
+    expect(await release('parked', id, 1)).toEqual([]);
     expect(await trialOf(id)).toMatchObject({ deliveryId: made!.deliveryId, generation: 1 });
   });
 
@@ -184,7 +195,7 @@ describe('a trial', () => {
     const { id, trial } = await resumedWith(2);
     expect(await park(trial)).toBe('parked');
     expect(await trialOf(id)).toBeUndefined();
-    const released = await releaseDeliveries(store, 'parked', id, 1, time.nowMs);
+    const released = await release('parked', id, 1);
     expect(released).toMatchObject([{ deliveryId: trial.deliveryId, generation: 2 }]);
     expect(await begin(released[0]!)).toMatchObject({ kind: 'attempt' });
   });
@@ -192,7 +203,7 @@ describe('a trial', () => {
     const { id, trial } = await resumedWith(2);
     expect(await begin(trial, time.nowMs, time.nowMs + 1)).toEqual({ kind: 'overdue' });
     expect(await trialOf(id)).toBeUndefined();
-    const [released] = await releaseDeliveries(store, 'overdue', id, 1, time.nowMs);
+    const [released] = await release('overdue', id, 1);
     expect(released).toMatchObject({ deliveryId: trial.deliveryId });
     expect(await begin(released!)).toMatchObject({ kind: 'attempt' });
   });
@@ -238,7 +249,7 @@ describe('a trial', () => {
     expect(await resumingAddresses(store, partition(id))).toEqual([]);
     expect(await begin(trial)).toEqual({ kind: 'held' });
     await change(id, 'acceptable');
-    expect(await releaseDeliveries(store, 'held', id, 10, time.nowMs)).toHaveLength(2);
+    expect(await release('held', id, 10)).toHaveLength(2);
   });
   it('ends with its subscription', async () => {
     const { id, trial } = await resumedWith(2);
@@ -267,7 +278,7 @@ describe('a test delivery', () => {
     const job = { deliveryId: made!.deliveryId, generation: 0, subscriptionId: id, event: eventRef(sent) };
     expect(await begin(job)).toMatchObject({ kind: 'attempt' });
     expect(await park(job)).toBe('parked');
-    const [released] = await releaseDeliveries(store, 'parked', id, 1, time.nowMs);
+    const [released] = await release('parked', id, 1);
     expect(await begin(released!)).toMatchObject({ kind: 'attempt' });
     const before = await stateOf(id);
     await attempt(made!.deliveryId, 1, failure, 1);

@@ -4,7 +4,7 @@
  */
 import { ERASURE_STATUSES, type EventRef, jointRefOf, REPLAY_STATUSES } from '@posthorn/core';
 import type { Cluster, Redis } from 'ioredis';
-import { ADDRESS_FIELDS, DELIVERY_FIELDS, HELD_NOW, JOINT_JOB, VALUE_SEPARATOR } from './constants.ts';
+import { ADDRESS_FIELDS, DELIVERY_FIELDS, JOINT_JOB, VALUE_SEPARATOR } from './constants.ts';
 import { FIRST_FORMAT } from './formats.ts';
 import { composeScript, encodeArguments, type Script, script, takesFormat, type Values } from './script.ts';
 import type { StoredFormat } from './stored-format.ts';
@@ -75,15 +75,20 @@ function hashOf(reply: unknown): Record<string, string> {
   return hash;
 }
 
-/** The job that was taken (`wasParked`: not from the queue), or when the next one is due (undefined: when one is added). */
-export type NextJob = { job: FoundJob; wasParked?: boolean } | { dueAtMs: number | undefined };
+/** The job that was taken, or when the next one is due (undefined: when one is added). */
+export type NextJob = { job: FoundJob } | { dueAtMs: number | undefined };
 
 function nextJob(reply: unknown): NextJob {
+  const read = list(reply);
+  if (read[0] === '') return { dueAtMs: read[1] === '' ? undefined : Number(read[1]) };
+  return { job: foundJob(read) };
+}
+
+function foundJob(reply: unknown): FoundJob {
   // By index: the iterators of destructuring are a third of what this would allocate.
   const read = list(reply);
   const id = String(read[0]);
-  if (id === '') return { dueAtMs: read[1] === '' ? undefined : Number(read[1]) };
-  if (read[1] === undefined) return { job: { id } };
+  if (read[1] === undefined) return { id };
   const values = String(read[1]).split(VALUE_SEPARATOR);
   const address = valuesOrNull(String(read[2]).split(VALUE_SEPARATOR));
   const subscriptionId = String(read[3]);
@@ -91,11 +96,11 @@ function nextJob(reply: unknown): NextJob {
   const event = read[5];
   if (event === JOINT_JOB) {
     const joint = readJoint(values, jointRefOf(id.slice(0, DELIVERY_ID_LENGTH)), subscriptionId);
-    return { job: { id, delivery: joint.delivery, address, event: joint.event } };
+    return { id, delivery: joint.delivery, address, event: joint.event };
   }
   const delivery = valuesOrNull(values);
   delivery[SUBSCRIPTION_FIELD] = subscriptionId;
-  return { job: typeof event === 'string' ? { id, delivery, address, event } : { id, delivery, address } };
+  return typeof event === 'string' ? { id, delivery, address, event } : { id, delivery, address };
 }
 
 const PLACES = new Map(DELIVERY_FIELDS.map((field, place) => [field, place]));
@@ -137,13 +142,14 @@ function storedEvent(reply: unknown): EventReply {
   return { stored: Array.isArray(stored) ? hashOf(stored) : String(stored), place: storedPlace(place ?? 'own') };
 }
 
+function jobsOf(next: NextJob | undefined): FoundJob[] {
+  return next && 'job' in next ? [next.job] : [];
+}
+
 /** A script returns an event once: gives it to the other jobs of that event too. */
-function withEvents<T>(results: T[], nextOf: (result: T) => NextJob | undefined): T[] {
+function withEvents<T>(results: T[], jobsIn: (result: T) => readonly FoundJob[]): T[] {
   const texts = new Map<unknown, EventRecord>();
-  for (const result of results) {
-    const next = nextOf(result);
-    if (!next || !('job' in next)) continue;
-    const { job } = next;
+  for (const job of results.flatMap(jobsIn)) {
     const event = job.delivery?.[EVENT_FIELD];
     if (job.event === undefined) job.event = texts.get(event);
     else texts.set(event, job.event);
@@ -189,29 +195,31 @@ export const scripts = {
   ),
   takeJobs: script(`token limit:number ${OF_WORKER}`, (reply) => {
     const [taken, parked] = list(reply);
-    return { taken: withEvents(list(taken).map(nextJob), (next) => next), parkedAddresses: list(parked).map(String) };
+    return { taken: withEvents(list(taken).map(nextJob), jobsOf), parkedAddresses: list(parked).map(String) };
   }),
   finishJob: script(`jobId token nextToken? ${OF_WORKER}`, (reply) => {
     const [code, next, parked] = list(reply);
     return { code: Number(code), next: next ? nextJob(next) : undefined, parkedAddresses: list(parked).map(String) };
   }),
   recordSuccesses: script(
-    `maxAttempts? retentionMs:number ${OF_WORKER} ...successes(home? id number attempt endedAtMs expiresAtMs response? responsesUntilMs? jobId token nextToken? laneToken?)`,
+    `maxAttempts? retentionMs:number ${OF_WORKER} ...successes(home? id number attempt endedAtMs expiresAtMs response? responsesUntilMs? jobId token nextToken? laneToken? parkedFirst?)`,
     (reply) => {
       const [successes, parkedAddresses] = list(reply);
       const ended = list(successes).map((one) => {
         const read = list(one);
-        const next = read[3] ? nextJob(read[3]) : undefined;
-        if (next && 'job' in next && isOne(read[4])) next.wasParked = true;
         return {
           kind: recordedKind(read[0]),
           paused: false,
           parked: Number(read[1]),
           code: Number(read[2]),
-          next,
+          next: read[3] ? nextJob(read[3]) : undefined,
+          parkedJobs: list(read[4]).map(foundJob),
         };
       });
-      return { ended: withEvents(ended, ({ next }) => next), parkedAddresses: list(parkedAddresses).map(String) };
+      return {
+        ended: withEvents(ended, ({ next, parkedJobs }) => [...jobsOf(next), ...parkedJobs]),
+        parkedAddresses: list(parkedAddresses).map(String),
+      };
     },
   ),
   watchWorkers: script('owner? checkMs:number maxChecks:number limit:number', (reply) => {
@@ -228,17 +236,12 @@ export const scripts = {
       const [lane, code, next] = list(job);
       return { lane: parkedIn(lane), code: Number(code), next: next ? nextJob(next) : undefined };
     });
-    return { ended: withEvents(ended, ({ next }) => next), parkedAddresses: list(parkedAddresses).map(String) };
+    return { ended: withEvents(ended, ({ next }) => jobsOf(next)), parkedAddresses: list(parkedAddresses).map(String) };
   }),
-  release: script('lane laneKey indexKey subscriptionId limit:number dueAtMs:number', (reply) =>
-    records(reply, 4).map(([deliveryId = '', generation, event, attempts]) => ({
-      deliveryId,
-      generation: Number(generation),
-      isHeld: generation === HELD_NOW,
-      event: event as EventRef,
-      isRetry: attempts !== '0',
-    })),
-  ),
+  release: script('lane laneKey indexKey subscriptionId limit:number nowMs:number', (reply) => {
+    const [released, heldEvents] = list(reply);
+    return { released: Number(released), heldEvents: list(heldEvents) as EventRef[] };
+  }),
   sendTrial: script('subscriptionId nowMs:number retentionMs:number', (reply) => {
     const [kind, deliveryId, generation, event, attempts] = list(reply).map(String);
     if (trialKind(kind) !== 'sent') return undefined;

@@ -54,6 +54,7 @@ async function run(store: Store, successes: readonly Success[]): Promise<EndedSu
       token: success.lock.token,
       nextToken: success.lock.nextToken,
       laneToken: success.lock.laneToken,
+      parkedFirst: success.lock.parkedFirst,
     })),
   });
   tellParked(lock, parkedAddresses);

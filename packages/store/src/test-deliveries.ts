@@ -10,6 +10,7 @@ import {
   eventRef,
   newAttemptRun,
   newEventId,
+  partitionOf,
   type Verdict,
 } from '@posthorn/core';
 import {
@@ -22,6 +23,7 @@ import {
   newSubscription,
   parkDelivery,
   recordAttempt,
+  releaseDeliveries,
   type Store,
   type StoredSubscription,
   saveSubscription,
@@ -111,5 +113,26 @@ export async function report(
 
 export const begin = (job: Parameters<typeof beginAttempt>[1], atMs = time.nowMs, dueBeforeMs = 0) =>
   beginAttempt(store, job, atMs, dueBeforeMs);
+/** Releases deliveries from a lane. Returns their jobs as they are in the queue, in the order in which they were put into it. */
+export async function release(lane: 'parked' | 'held' | 'overdue', subscriptionId: string, limit: number) {
+  const queue = `${store.prefix}:{${partitionOf(subscriptionId, store.partitions)}}:deliveries:`;
+  const waiting = async () => [
+    ...(await store.redis.lrange(`${queue}wait`, 0, -1)).reverse(),
+    ...(await store.redis.zrange(`${queue}prioritized`, 0, '-1')),
+  ];
+  const before = new Set(await waiting());
+  const released = await releaseDeliveries(store, lane, subscriptionId, limit, time.nowMs);
+  const added = (await waiting()).filter((id) => !before.has(id));
+  expect(added).toHaveLength(released);
+  return await Promise.all(
+    added.map(async (id) => {
+      const [deliveryId = '', generation] = id.split('.');
+      const { name, data, priority } = await store.redis.hgetall(queue + id);
+      const event = JSON.parse(data ?? '').event_id as DeliveryJob['event'];
+      return { deliveryId, generation: Number(generation), subscriptionId: name!, event, isRetry: priority === '1' };
+    }),
+  );
+}
+
 export const park = (job: DeliveryJob, atMs = time.nowMs, dueBeforeMs = 0) =>
   parkDelivery(store, job, atMs, dueBeforeMs);

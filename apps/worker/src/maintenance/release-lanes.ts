@@ -1,6 +1,5 @@
 /** Maintenance duties: release held and overdue deliveries at a fixed rate, and parked deliveries that no ending attempt releases. */
-import { release } from '@posthorn/dispatch';
-import { addressesToRelease } from '@posthorn/store';
+import { addressesToRelease, releaseDeliveries } from '@posthorn/store';
 import type { Duty, DutyContext } from './duty.ts';
 
 const AT_RATE_EVERY_MS = 500;
@@ -20,7 +19,7 @@ export const releaseAtRate =
     async run(partition) {
       const limit = Math.max(1, Math.round((context.releasePerSecond * AT_RATE_EVERY_MS) / 1000));
       for (const subscriptionId of await addressesToRelease(context.store, partition, lane)) {
-        await release(context, lane, subscriptionId, limit, context.clock.now());
+        await releaseDeliveries(context.store, lane, subscriptionId, limit, context.clock.now());
       }
     },
   });
@@ -38,7 +37,8 @@ export const releaseParked = (context: DutyContext): Duty => ({
     const waiting = await addressesToRelease(context.store, partition, 'parked');
     for (let left = Math.min(waiting.length, MAX_PARKED_PER_RUN); left > 0; left--) {
       const picked = waiting.splice(Math.floor(Math.random() * waiting.length), 1);
-      for (const subscriptionId of picked) await release(context, 'parked', subscriptionId, 1, context.clock.now());
+      for (const subscriptionId of picked)
+        await releaseDeliveries(context.store, 'parked', subscriptionId, 1, context.clock.now());
     }
   },
 });

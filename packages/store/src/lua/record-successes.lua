@@ -1,7 +1,8 @@
 -- Records attempts that succeeded as recordAttempt does, ends their jobs and takes the next one for each that has a token for it: all that Redis has to do
--- for most deliveries, in one step for several. `home` is the prefix of a delivery's partition, empty if it is that of the call. With `laneToken`, a delivery
--- of the same address that is parked comes before the queue. A job that another worker has by now is left to it. Returns the addresses of which deliveries were
--- parked, and for each success {'recorded', 'over' or 'repeated', deliveries parked at the address, what endJob returns, the next job, 1 if it was parked}.
+-- for most deliveries, in one step for several. `home` is the prefix of a delivery's partition, empty if it is that of the call. With `laneToken`,
+-- deliveries that are parked at the same address may be taken, oldest first: up to `parkedFirst` in place of a job of the queue; if it is empty, one if the queue
+-- has none for this worker. A job that another worker has by now is left to it. Returns the addresses of which deliveries were parked, and for each success
+-- {'recorded', 'over' or 'repeated', deliveries parked at the address, what endJob returns, what the queue gave, the jobs of parked deliveries}.
 --@include delivery-key
 --@include succeed
 --@include end-job
@@ -9,7 +10,7 @@
 
 setRoom(perAddress, busy, dueBeforeMs)
 local reply, own, known, trials = {}, prefix, {[knownEvent] = true}, {}
-for home, id, number, attempt, endedAtMs, expiresAtMs, response, responsesUntilMs, jobId, token, nextToken, laneToken in successes do
+for home, id, number, attempt, endedAtMs, expiresAtMs, response, responsesUntilMs, jobId, token, nextToken, laneToken, parkedFirst in successes do
   -- Everything below uses the keys of this partition.
   prefix = home ~= '' and home or own
   local found = call('HMGET', deliveryKey(id), 'st', 'n', 's', 'c', 'x', 'b')
@@ -26,16 +27,22 @@ for home, id, number, attempt, endedAtMs, expiresAtMs, response, responsesUntilM
     end
   end
   local code = endJob(jobId, token)
-  local next = laneToken ~= '' and parked > 0 and takeParked(sub, laneToken, lockMs, nowMs, known, spansPartitions)
-  local wasParked = next and 1
-  if next then
-    parked = parked - 1
-  else
+  local parkedJobs, next = {}, false
+  local function takeOfAddress(limit)
+    for i = 1, math.min(parked, limit) do
+      parkedJobs[i] = takeParked(sub, laneToken, lockMs, nowMs, known, spansPartitions) or nil
+      if not parkedJobs[i] then break end
+    end
+  end
+  local isFirst = laneToken ~= '' and tonumber(parkedFirst)
+  if isFirst then takeOfAddress(isFirst) end
+  if #parkedJobs == 0 then
     -- If deliveries of its address are parked, they get the slot; otherwise the queue's next job of this address may.
     if parked == 0 and roomOf[sub] then roomOf[sub] = roomOf[sub] + 1 end
     if nextToken ~= '' then next = nextJob(nextToken, lockMs, nowMs, known, spansPartitions) else wakeIfLimited() end
+    if laneToken ~= '' and not isFirst and not isJob(next) then takeOfAddress(1) end
   end
-  reply[#reply + 1] = {kind, parked, code, next, wasParked}
+  reply[#reply + 1] = {kind, parked - #parkedJobs, code, next, parkedJobs}
 end
 if #trials == 0 then return {reply, parkedAddresses} end
 

@@ -1,4 +1,5 @@
 --@include delivery-key
+--@include add-job
 --@include next-due-at
 --@include park
 
@@ -7,13 +8,7 @@ local function promote(ids)
   call('ZREM', KEY_QUEUE .. 'delayed', unpack(ids))
   for _, id in ipairs(ids) do
     local jobKey = KEY_QUEUE .. id
-    local priority = tonumber(call('HGET', jobKey, 'priority')) or 0
-    if priority == 0 then
-      call('LPUSH', KEY_QUEUE .. 'wait', id)
-    else
-      local order = call('INCR', KEY_QUEUE .. 'pc')
-      call('ZADD', KEY_QUEUE .. 'prioritized', priority * 0x100000000 + order % 0x100000000, id)
-    end
+    enqueue(id, tonumber(call('HGET', jobKey, 'priority')) or 0)
     call('HSET', jobKey, 'delay', 0)
   end
 end
@@ -180,22 +175,22 @@ local function takeParked(sub, token, lockMs, nowMs, known, spansPartitions)
   local deliveryId, st = popParked(sub)
   if not deliveryId then return false end
   local key, isWhole = deliveryKey(deliveryId), isJoint(deliveryId)
-  local id = deliveryId .. '.' .. call('HINCRBY', key, 'g', 1)
+  local event = eventOf(deliveryId, not isWhole and call('HGET', key, 'e'))
+  local id = makeJob(deliveryId, sub, event, st == WAITING_FOR_RETRY, nowMs)
   local found = isWhole and call('HGETALL', key) or call('HMGET', key, DELIVERY_FIELDS)
-  local event = eventOf(deliveryId, not isWhole and found[4])
-  call('HSET', KEY_QUEUE .. id, 'name', sub, 'timestamp', nowMs, 'data', '{"event_id":"' .. event .. '"}')
-  -- Where it comes back, it waits behind first attempts, like any retry.
-  if st == WAITING_FOR_RETRY then call('HSET', KEY_QUEUE .. id, 'priority', RETRY_PRIORITY) end
   call('LPUSH', KEY_QUEUE .. 'active', id)
   lock(id, token, lockMs)
   return withAddress(id, sub, found, isWhole, address, known, spansPartitions)
 end
+
+-- Whether readNext has found a job.
+local function isJob(next) return next and next[1] ~= '' end
 
 -- The same at the end of a job. Whoever adds a job, and whoever takes the marker, sets the marker if jobs are left; so it is only missing where retries
 -- have become due, or where fewer jobs were active for a moment than operators allow.
 local function nextJob(token, lockMs, nowMs, known, spansPartitions)
   local job = readNext(token, lockMs, nowMs, known, spansPartitions)
   local queue = queues[prefix]
-  if not job or job[1] ~= '' and (queue.hasDue or queue.maxActive) then wakeNext() end
+  if not job or isJob(job) and (queue.hasDue or queue.maxActive) then wakeNext() end
   return job or false
 end

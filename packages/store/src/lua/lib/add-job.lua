@@ -1,0 +1,26 @@
+--@include delivery-key
+
+-- Gives a delivery its next generation and makes the job of it, which is not in the queue yet. A retry waits behind first attempts. Returns the job's id.
+local function makeJob(id, sub, event, isRetry, nowMs)
+  local jobId = id .. '.' .. call('HINCRBY', deliveryKey(id), 'g', 1)
+  call('HSET', KEY_QUEUE .. jobId, 'name', sub, 'timestamp', nowMs, 'data', '{"event_id":"' .. event .. '"}')
+  if isRetry then call('HSET', KEY_QUEUE .. jobId, 'priority', RETRY_PRIORITY) end
+  return jobId
+end
+
+-- Puts a job into the queue behind those of its priority, as BullMQ does. Wakes nobody.
+local function enqueue(jobId, priority)
+  if priority == 0 then
+    call('LPUSH', KEY_QUEUE .. 'wait', jobId)
+  else
+    local order = call('INCR', KEY_QUEUE .. 'pc')
+    call('ZADD', KEY_QUEUE .. 'prioritized', priority * 0x100000000 + order % 0x100000000, jobId)
+  end
+end
+
+-- Wakes a worker for jobs that were added, unless the queue is paused or as many jobs are active as operators allow.
+local function wakeWorker()
+  local limits = call('HMGET', KEY_QUEUE .. 'meta', 'paused', 'concurrency')
+  local isFull = limits[2] and call('LLEN', KEY_QUEUE .. 'active') >= tonumber(limits[2])
+  if not limits[1] and not isFull then call('ZADD', KEY_QUEUE .. 'marker', 0, '0') end
+end
