@@ -301,6 +301,22 @@ it('are parked and taken alike if they are one record with their event', async (
   expect(await succeed(next!, 'two')).toMatchObject({ kind: 'recorded', code: 0 });
 });
 
+it('come back with their event, whose partition their first job said', async () => {
+  await make();
+  const job = await take('one');
+  for (let i = 0; i < 2; i++) {
+    let sent = event();
+    while (partitionOf(sent.id, store.partitions) === partition) sent = event();
+    await store.redis.hset(queueKey(await make(sent)), 'p', partitionOf(sent.id, store.partitions));
+  }
+  await takeSome(9, { perAddress: 0 });
+  const { parkedJobs } = await succeed(job, 'one', undefined, { laneToken: 'two', parkedFirst: 1 });
+  expect(parkedJobs).toMatchObject([{ event: expect.any(String) }]);
+  await releaseDeliveries(store, 'parked', subscriptionId, 1, time.nowMs);
+  const [taken] = await takeJobs(store, partition, { ...lock('t'), nextToken: 't', limit: 1 });
+  expect(taken).toMatchObject({ job: { event: expect.any(String) } });
+});
+
 it('are not taken without a token for them', async () => {
   await make();
   const job = await take('one');

@@ -90,10 +90,17 @@ local function admit(sub)
   return true
 end
 
+-- Keeps in the record of a delivery what its job says of the event's partition, since the job goes.
+local function keepEventPartition(jobId, id, spansPartitions)
+  local partition = spansPartitions and call('HGET', KEY_QUEUE .. jobId, 'p')
+  if partition then call('HSET', deliveryKey(id), 'p', partition) end
+end
+
 -- Parks the delivery of a job that was put into the list of the active ones, and removes the job. Returns false if the delivery has another job or ended.
-local function parkJob(jobId, id, sub, st, newest, created, retryMs, nowMs)
+local function parkJob(jobId, id, sub, st, newest, created, retryMs, nowMs, spansPartitions)
   local generation = string.match(jobId, '%.(.+)$') or '0'
   if park(id, generation, sub, st, newest, created, retryMs, nowMs, endOfOutageMs, false) == 'superseded' then return false end
+  keepEventPartition(jobId, id, spansPartitions)
   call('LREM', KEY_QUEUE .. 'active', 1, jobId)
   call('DEL', KEY_QUEUE .. jobId)
   if not parkedAddresses[sub] then
@@ -142,7 +149,7 @@ local function readNext(token, lockMs, nowMs, known, spansPartitions)
     end
     if sub and not admit(sub) then
       local all = isWhole and fieldsOf(found) or {st = found[1], g = found[2], x = found[3], c = found[5]}
-      isParked = parkJob(id, deliveryId, sub, all.st, all.g, all.c, all.x, nowMs)
+      isParked = parkJob(id, deliveryId, sub, all.st, all.g, all.c, all.x, nowMs, spansPartitions)
     end
     if not isParked then
       lock(id, token, lockMs)
@@ -175,8 +182,8 @@ local function takeParked(sub, token, lockMs, nowMs, known, spansPartitions)
   local deliveryId, st = popParked(sub)
   if not deliveryId then return false end
   local key, isWhole = deliveryKey(deliveryId), isJoint(deliveryId)
-  local event = eventOf(deliveryId, not isWhole and call('HGET', key, 'e'))
-  local id = makeJob(deliveryId, sub, event, st == WAITING_FOR_RETRY, nowMs)
+  local event = isWhole and {} or call('HMGET', key, 'e', 'p')
+  local id = makeJob(deliveryId, sub, eventOf(deliveryId, event[1]), event[2], st == WAITING_FOR_RETRY, nowMs)
   local found = isWhole and call('HGETALL', key) or call('HMGET', key, DELIVERY_FIELDS)
   call('LPUSH', KEY_QUEUE .. 'active', id)
   lock(id, token, lockMs)
