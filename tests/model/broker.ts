@@ -65,8 +65,8 @@ export function createBroker(now: () => number) {
         close: async () => undefined,
       };
     },
-    /** Adds first jobs, as the scripts that make deliveries do in the same step. */
-    addFirst: (jobs: readonly DeliveryJob[]) => {
+    /** Adds the jobs that a script has made in the same step as its deliveries, or their release. */
+    addMade: (jobs: readonly DeliveryJob[]) => {
       for (const job of jobs) add(job, 0);
     },
     /** Takes the job that has been due for longest and that no worker has. */

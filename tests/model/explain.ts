@@ -38,8 +38,8 @@ export interface Model {
 
 type Args = readonly string[];
 
-/** The deliveries that got their first job in the step that made them. */
-export function firstJobs(script: string, sent: Args, answer: unknown): DeliveryJob[] {
+/** The jobs that a script has added in the step that made or released their deliveries. */
+export function addedJobs(script: string, sent: Args, answer: unknown): DeliveryJob[] {
   const args = valuesOf(script, sent);
   const jobs = (event: string | undefined, deliveries: Args[], states: readonly unknown[]) =>
     deliveries.flatMap(([subscriptionId = '', deliveryId = ''], i) =>
@@ -47,6 +47,13 @@ export function firstJobs(script: string, sent: Args, answer: unknown): Delivery
     );
   if (script === 'storeEvents') {
     return storedEvents(args, answer).flatMap(({ event, deliveries, states }) => jobs(event, deliveries, states));
+  }
+  if (script === 'release') {
+    return groups(4, answer as string[]).flatMap(([deliveryId = '', generation, ref]) =>
+      generation === '-1'
+        ? []
+        : [{ deliveryId, generation: Number(generation), subscriptionId: args[3] ?? '', event: ref as EventRef }],
+    );
   }
   return script === 'createDeliveries' ? jobs(args[0], groups(2, args.slice(6)), answer as unknown[]) : [];
 }

@@ -47,7 +47,7 @@ import { createRequestSigner } from '../../apps/worker/src/sign-request.ts';
 import { Slots } from '../../apps/worker/src/slots.ts';
 import { createSucceededEvents } from '../../apps/worker/src/succeeded-events.ts';
 import { AFTER_ERROR_MS, createBroker } from './broker.ts';
-import { explain, firstJobs, type Model } from './explain.ts';
+import { explain, addedJobs, type Model } from './explain.ts';
 import { activity, createProcess, never, type Process, storeOf, type Task } from './processes.ts';
 import {
   isOver,
@@ -545,7 +545,7 @@ export class System {
     if (!script) return;
     try {
       explain(this.model, script, args.flat().map(String), answer);
-      this.broker.addFirst(firstJobs(script, args.flat().map(String), answer));
+      this.broker.addMade(addedJobs(script, args.flat().map(String), answer));
     } catch (error) {
       activity.failure ??= error;
     }

@@ -22,8 +22,8 @@ export interface Address {
   refusedAtMs: number;
   /** Deliveries of it were parked since its last attempt ended. */
   mayHaveParked: boolean;
-  /** When it gave up a slot for other workers. */
-  sharedAtMs: number;
+  /** When one of its parked deliveries was released for other workers; at first, when an attempt has ended. */
+  sharedAtMs: number | undefined;
   /** Its deliveries that were released and have not come back as jobs, and when the last one was. */
   released: number;
   releasedAtMs: number;

@@ -283,11 +283,7 @@ describe('a delivery that was parked since it had no room', () => {
 describe('an address whose attempt has succeeded', () => {
   const LAST = { kind: 'last' } as const;
   const first = (deliveries: number) => ({ kind: 'first', deliveries });
-  /** The first turn of a backlog is for other workers. */
-  const turnOf = (slot: Slot, hasRoom = true) => {
-    const turn = slots.turnOfParked(slot, hasRoom);
-    return turn.kind === 'share' ? slots.turnOfParked(slot, hasRoom) : turn;
-  };
+  const turnOf = (slot: Slot, hasRoom = true) => slots.turnOfParked(slot, hasRoom);
   it('keeps the slot for the job of a parked delivery, and for no other one', () => {
     const [slot] = acquireAll('a');
     const turn = turnOf(slot!);
@@ -343,7 +339,7 @@ describe('an address whose attempt has succeeded', () => {
   it('releases one parked delivery ten times a second, so that other workers get a part of the backlog', () => {
     const [slot, other] = acquireAll('a', { most: 2 });
     const turns = () => Array.from({ length: 3 }, () => slots.turnOfParked(slot!, true).kind);
-    expect(turns()).toEqual(['share', 'first', 'first']);
+    expect(turns()).toEqual(['first', 'first', 'first']);
     clock.advance(99);
     expect(turns()).toEqual(['first', 'first', 'first']);
     clock.advance(1);

@@ -153,6 +153,7 @@ export class Slots {
    */
   turnOfParked({ address }: Slot, hasRoom: boolean): Turn {
     const nowMs = this.#now();
+    address.sharedAtMs ??= nowMs;
     if (nowMs - address.sharedAtMs >= SHARE_EVERY_MS) {
       address.sharedAtMs = nowMs;
       return { kind: 'share' };
@@ -404,7 +405,7 @@ function newAddress(id: string): Address {
     failing: 0,
     refusedAtMs: 0,
     mayHaveParked: false,
-    sharedAtMs: Number.NEGATIVE_INFINITY,
+    sharedAtMs: undefined,
     released: 0,
     releasedAtMs: Number.NEGATIVE_INFINITY,
     host: undefined,

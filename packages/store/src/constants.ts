@@ -41,6 +41,8 @@ const HEALTH_NOTICE_GAP_MS = 300_000;
 /** The field z of a delivery whose payload was erased, and of one whose responses were deleted then. */
 const ERASED = '1';
 export const ERASED_WITH_RESPONSES = '2';
+/** In place of a generation: the delivery was held, not released. */
+export const HELD_NOW = '-1';
 /** The trial of a resume is chosen among this many of the oldest held deliveries. */
 const MAX_TRIAL_CHOICE = 100;
 /** A trial that is due later than this waits for a retry, and another one is chosen; clocks differ by less. */
@@ -176,6 +178,7 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   HEALTH_NOTICE_GAP_MS: String(HEALTH_NOTICE_GAP_MS),
   ERASED: text(ERASED),
   ERASED_WITH_RESPONSES: text(ERASED_WITH_RESPONSES),
+  HELD_NOW: text(HELD_NOW),
   MAX_TRIAL_CHOICE: String(MAX_TRIAL_CHOICE),
   MAX_TRIAL_WAIT_MS: String(MAX_TRIAL_WAIT_MS),
   HOLD_CHUNK: String(HOLD_CHUNK),

@@ -68,6 +68,41 @@ describe('a new delivery to an address where many wait', () => {
   });
 });
 
+describe('a release', () => {
+  it('puts any number into the queue, oldest first, retries behind first attempts, and wakes a worker', async () => {
+    const { id } = await subscribe();
+    const ids: string[] = [];
+    for (let i = 0; i < 201; i++) {
+      const sent = event();
+      const [made] = (await deliver([id], sent)) as [CreatedDelivery];
+      if (i === 0) await attempt(made.deliveryId, 1, { kind: 'retry', delayMs: 1, nextAttemptAtMs: time.nowMs });
+      time.nowMs += 1;
+      if (i < 100)
+        await park({ deliveryId: made.deliveryId, generation: 0, subscriptionId: id, event: eventRef(sent) });
+      ids.push(made.deliveryId);
+    }
+    const jobs = await release('parked', id, 1_000);
+    expect(jobs.map(({ deliveryId }) => deliveryId)).toEqual([...ids.slice(1), ids[0]]);
+    expect(jobs.map(({ isRetry }) => isRetry)).toEqual([...Array(200).fill(false), true]);
+    const marker = `${store.prefix}:{${partitionOf(id, store.partitions)}}:deliveries:marker`;
+    expect(await store.redis.zrange(marker, 0, '-1')).toEqual(['0']);
+    expect(await release('parked', id, 1_000)).toEqual([]);
+  });
+  it('wakes nobody where the queue is paused, or as many jobs are active as operators allow', async () => {
+    const { id } = await subscribe();
+    const queue = `${store.prefix}:{${partitionOf(id, store.partitions)}}:deliveries:`;
+    for (const limit of [{ paused: 1 }, { concurrency: 0 }]) {
+      await store.redis.hset(`${queue}meta`, limit);
+      const sent = event();
+      const [made] = (await deliver([id], sent)) as [CreatedDelivery];
+      await park({ deliveryId: made.deliveryId, generation: 0, subscriptionId: id, event: eventRef(sent) });
+      expect(await release('parked', id, 1)).toHaveLength(1);
+      expect(await store.redis.exists(`${queue}marker`)).toBe(0);
+      await store.redis.del(`${queue}meta`);
+    }
+  });
+});
+
 describe('parked deliveries of a paused address', () => {
   it('are held from then on, and get a new job after a resume', async () => {
     const subscription = await subscribe();

@@ -4,7 +4,7 @@
  */
 import { ERASURE_STATUSES, type EventRef, jointRefOf, REPLAY_STATUSES } from '@posthorn/core';
 import type { Cluster, Redis } from 'ioredis';
-import { ADDRESS_FIELDS, DELIVERY_FIELDS, JOINT_JOB, VALUE_SEPARATOR } from './constants.ts';
+import { ADDRESS_FIELDS, DELIVERY_FIELDS, HELD_NOW, JOINT_JOB, VALUE_SEPARATOR } from './constants.ts';
 import { FIRST_FORMAT } from './formats.ts';
 import { composeScript, encodeArguments, type Script, script, takesFormat, type Values } from './script.ts';
 import type { StoredFormat } from './stored-format.ts';
@@ -238,10 +238,9 @@ export const scripts = {
     });
     return { ended: withEvents(ended, ({ next }) => jobsOf(next)), parkedAddresses: list(parkedAddresses).map(String) };
   }),
-  release: script('lane laneKey indexKey subscriptionId limit:number nowMs:number', (reply) => {
-    const [released, heldEvents] = list(reply);
-    return { released: Number(released), heldEvents: list(heldEvents) as EventRef[] };
-  }),
+  release: script('lane laneKey indexKey subscriptionId limit:number nowMs:number', (reply) =>
+    records(reply, 4).map(([, generation, event]) => ({ isHeld: generation === HELD_NOW, event: event as EventRef })),
+  ),
   sendTrial: script('subscriptionId nowMs:number retentionMs:number', (reply) => {
     const [kind, deliveryId, generation, event, attempts] = list(reply).map(String);
     if (trialKind(kind) !== 'sent') return undefined;

@@ -1,7 +1,7 @@
 -- Puts up to `limit` deliveries of a lane into the queue, oldest first, each with a new generation. Nothing leaves the held lane unless the address is active.
 -- Deliveries in another lane of an address that is not active are held from now on, except its trial and test deliveries (lib/may-pass.lua). An overdue one is
--- due now, so its next attempt is not overdue again; but if a slow worker has recorded an attempt meanwhile, the retry keeps its later time. Returns how many
--- are in the queue now, and the event of each that is held from now on.
+-- due now, so its next attempt is not overdue again; but if a slow worker has recorded an attempt meanwhile, the retry keeps its later time. Returns (delivery,
+-- generation or HELD_NOW, event, attempts recorded)…
 --@include add-job
 --@include status
 --@include may-pass
@@ -11,9 +11,9 @@ local status = address[1]
 local holdsOthers = lane ~= LANE_HELD and status and status ~= ACTIVE and status ~= DELETED
 if lane == LANE_HELD and status ~= ACTIVE then
   call('SREM', indexKey, subscriptionId)
-  return {0, {}}
+  return {}
 end
-local released, heldEvents = 0, {}
+local released, hasAdded = {}, false
 for _, id in ipairs(call('ZRANGE', laneKey, 0, (holdsOthers and HOLD_CHUNK or limit) - 1)) do
   local key = deliveryKey(id)
   local found = call('HMGET', key, 'st', 'n', 'c', 'e', 'x', 'k', 'p')
@@ -21,12 +21,13 @@ for _, id in ipairs(call('ZRANGE', laneKey, 0, (holdsOthers and HOLD_CHUNK or li
   if st and not isFinished(st) then
     local hold = holdsOthers and not mayPass(status, address[2], id, found[6])
     local event = eventOf(id, found[4])
+    released[#released + 1] = id
     if hold then
       call('HSET', key, 'st', HELD)
       call('HDEL', key, 'x')
       move(id, created, st, HELD)
       call('ZADD', KEY_HELD .. subscriptionId, created, id)
-      heldEvents[#heldEvents + 1] = event
+      released[#released + 1] = HELD_NOW
     else
       local isRetry = attempts ~= '0'
       if lane == LANE_OVERDUE and (tonumber(found[5]) or 0) < nowMs then call('HSET', key, 'x', nowMs) end
@@ -35,12 +36,16 @@ for _, id in ipairs(call('ZRANGE', laneKey, 0, (holdsOthers and HOLD_CHUNK or li
         call('HSET', key, 'st', resumed)
         move(id, created, HELD, resumed)
       end
-      enqueue(makeJob(id, subscriptionId, event, found[7], isRetry, nowMs), isRetry and RETRY_PRIORITY or 0)
-      released = released + 1
+      local jobId, generation = makeJob(id, subscriptionId, event, found[7], isRetry, nowMs)
+      enqueue(jobId, isRetry and RETRY_PRIORITY or 0)
+      released[#released + 1] = generation
+      hasAdded = true
     end
+    released[#released + 1] = event
+    released[#released + 1] = attempts
   end
   call('ZREM', laneKey, id)
 end
 if call('EXISTS', laneKey) == 0 then call('SREM', indexKey, subscriptionId) end
-if released > 0 then wakeWorker() end
-return {released, heldEvents}
+if hasAdded then wakeWorker() end
+return released

@@ -1,13 +1,14 @@
 --@include delivery-key
 
 -- Gives a delivery its next generation and makes the job of it, which is not in the queue yet. A retry waits behind first attempts. `eventPartition`: where the
--- script that takes the job may read its event, or false. Returns the job's id.
+-- script that takes the job may read its event, or false. Returns the job's id and the generation.
 local function makeJob(id, sub, event, eventPartition, isRetry, nowMs)
-  local jobId = id .. '.' .. call('HINCRBY', deliveryKey(id), 'g', 1)
+  local generation = tostring(call('HINCRBY', deliveryKey(id), 'g', 1))
+  local jobId = id .. '.' .. generation
   call('HSET', KEY_QUEUE .. jobId, 'name', sub, 'timestamp', nowMs, 'data', '{"event_id":"' .. event .. '"}')
   if eventPartition then call('HSET', KEY_QUEUE .. jobId, 'p', eventPartition) end
   if isRetry then call('HSET', KEY_QUEUE .. jobId, 'priority', RETRY_PRIORITY) end
-  return jobId
+  return jobId, generation
 end
 
 -- Puts a job into the queue behind those of its priority, as BullMQ does. Wakes nobody.
