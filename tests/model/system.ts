@@ -47,7 +47,7 @@ import { createRequestSigner } from '../../apps/worker/src/sign-request.ts';
 import { Slots } from '../../apps/worker/src/slots.ts';
 import { createSucceededEvents } from '../../apps/worker/src/succeeded-events.ts';
 import { AFTER_ERROR_MS, createBroker } from './broker.ts';
-import { explain, addedJobs, type Model } from './explain.ts';
+import { addedJobs, explain, type Model } from './explain.ts';
 import { activity, createProcess, never, type Process, storeOf, type Task } from './processes.ts';
 import {
   isOver,
