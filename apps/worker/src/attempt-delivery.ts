@@ -181,7 +181,7 @@ async function sendAndRecord(
   const limits = { pauseAfter: context.pauseAfter, maxAttempts: context.retryDelaysMs.length + 1 };
   let followedBy: FollowedBy | undefined;
   const recordAndEnd = async (lock: EndedDeliveryJob) => {
-    const turn = context.slots.turnOfParked(slot, lock.hasRoom);
+    const turn = context.slots.turnOfParked(slot, lock.room);
     const laneToken = turn.kind === 'first' || turn.kind === 'last' ? lock.laneToken : undefined;
     const howToEnd = { ...lock, laneToken, parkedFirst: turn.kind === 'first' ? turn.deliveries : undefined };
     const ended = await recordSuccess(context.store, delivery, attempt, limits, result.cameBack, howToEnd);

@@ -8,6 +8,8 @@ export interface Slot {
   readonly acquiredAtMs: number;
   /** Where it counts: at most all, its host and its IP. */
   readonly groups: Group[];
+  /** Deliveries of its address that are being taken with its end, beyond the one that gets this slot. */
+  further?: number;
   /** When its outcome was known, and the host and IP that it has left since. */
   answered?: { atMs: number; groups: readonly Group[] };
 }

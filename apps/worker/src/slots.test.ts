@@ -283,7 +283,7 @@ describe('a delivery that was parked since it had no room', () => {
 describe('an address whose attempt has succeeded', () => {
   const LAST = { kind: 'last' } as const;
   const first = (deliveries: number) => ({ kind: 'first', deliveries });
-  const turnOf = (slot: Slot, hasRoom = true) => slots.turnOfParked(slot, hasRoom);
+  const turnOf = (slot: Slot, room = 100) => slots.turnOfParked(slot, room);
   it('keeps the slot for the job of a parked delivery, and for no other one', () => {
     const [slot] = acquireAll('a');
     const turn = turnOf(slot!);
@@ -307,18 +307,18 @@ describe('an address whose attempt has succeeded', () => {
     for (const id of ['1', '2', '3', '4', '5']) expect(slots.acquireSoon('a', id)).toBeDefined();
     expect(turnOf(acquired[2]!)).toEqual(first(3));
   });
-  it('leaves its parked deliveries to the end of the next one if the queue had another job, and releases one if none is in flight', () => {
+  it('releases parked deliveries if none followed, and leaves them to the next attempt that ends if one did', () => {
     const acquired = acquireAll('a', { most: 2 });
-    const turn = turnOf(acquired[0]!, false);
+    const turn = turnOf(acquired[0]!, 0);
     expect(turn).toEqual(LAST);
-    expect(slots.release(acquired[0]!, false, 9, { turn, jobs: [] })).toEqual([]);
+    expect(slots.release(acquired[0]!, false, 9, { turn, jobs: [{ id: '1' }] })).toEqual([]);
     expect(slots.release(acquired[1]!, false, 9, { turn, jobs: [] })).toEqual([{ subscriptionId: 'a', deliveries: 9 }]);
   });
   it('comes after the queue if the process is full, or if its jobs wait for a slot', async () => {
     for (const id of names('b', 10)) attempt(id, 10);
     attempt('a', 10);
     const [slot] = acquireAll('a', { most: 1 });
-    expect([turnOf(slot!, false), turnOf(slot!).kind]).toEqual([LAST, 'first']);
+    expect([turnOf(slot!, 0), turnOf(slot!).kind]).toEqual([LAST, 'first']);
     const busy = names('b', 10).flatMap((id) => acquireAll(id, { most: 8 }));
     const waiting = names('b', 10)
       .map((id) => slots.acquireSoon(id))
@@ -336,17 +336,33 @@ describe('an address whose attempt has succeeded', () => {
     expect(others.length).toBeLessThan(80);
     expect(turnOf(slot!)).toEqual({ kind: 'none' });
   });
-  it('releases one parked delivery ten times a second, so that other workers get a part of the backlog', () => {
+  it('releases parked deliveries ten times a second, so that other workers get a part of the backlog', () => {
     const [slot, other] = acquireAll('a', { most: 2 });
-    const turns = () => Array.from({ length: 3 }, () => slots.turnOfParked(slot!, true).kind);
+    const turns = () => Array.from({ length: 3 }, () => turnOf(slot!).kind);
     expect(turns()).toEqual(['first', 'first', 'first']);
     clock.advance(99);
     expect(turns()).toEqual(['first', 'first', 'first']);
     clock.advance(1);
     expect(turns()).toEqual(['share', 'first', 'first']);
     const turn = { kind: 'share' } as const;
-    expect(slots.release(slot!, false, 9, { turn, jobs: [] })).toEqual([{ subscriptionId: 'a', deliveries: 1 }]);
-    expect(slots.release(other!, false, 0, { turn, jobs: [] })).toEqual([]);
+    const share = (slot: Slot) => slots.release(slot, false, 99, { turn, jobs: [] });
+    expect(share(slot!)).toEqual([{ subscriptionId: 'a', deliveries: 9 }]);
+    // Eight of them are for free slots of this process, and one for this end.
+    expect(share(other!)).toEqual([{ subscriptionId: 'a', deliveries: 10 }]);
+  });
+  it('releases one that was parked while its end was recorded, when that is shared', () => {
+    const [slot, ...others] = acquireAll('a');
+    expect(slots.parked('a')).toBe(false);
+    expect(slots.release(slot!, false, 0, { turn: { kind: 'share' }, jobs: [] })).toEqual([
+      { subscriptionId: 'a', deliveries: 1 },
+    ]);
+    expect(slots.release(others[0]!, false, 0)).toEqual([]);
+  });
+  it('takes no more than the process has room for, which several ends share, also if one is repeated', () => {
+    const [one, two] = [acquireAll('a', { most: 1 })[0]!, acquireAll('b', { most: 1 })[0]!];
+    expect([turnOf(one, 4), turnOf(one, 4), turnOf(two, 4)]).toEqual([first(4), first(4), first(2)]);
+    slots.release(one, false, 0, { turn: { kind: 'first', deliveries: 4 }, jobs: [] });
+    expect(turnOf(two, 4)).toEqual(first(4));
   });
   it('has no turn if slow addresses compete for slots, or if it has more than its share', () => {
     attempt('a', 8_000);

@@ -10,8 +10,9 @@ import { type Address, createLimits, type Group, type LimitOptions, type Limits,
 export type { Slot };
 
 /**
- * How parked deliveries may follow an attempt to their address. `first`: so many before the jobs of the queue. `last`: one, if the queue has no job for this
- * process. `share`: one is released into the queue, so that other workers get a part of the backlog. `none`: `Slots.release` says what is to be released.
+ * How parked deliveries may follow an attempt to their address. `first`: so many before the jobs of the queue, if the process has room for those and nobody in it
+ * waits for a slot. `last`: one, if the queue has no job for this process. `share`: they are released into the queue, so that other workers get a part of the
+ * backlog. `none`: other addresses wait, or this one has more than its share.
  */
 export type Turn = { kind: 'first'; deliveries: number } | { kind: 'last' | 'share' | 'none' };
 
@@ -43,7 +44,7 @@ const REFUSED_MS = 50;
 const MAX_REFUSED = 100;
 /** A delivery that was released has come back as a job within this time, or another worker has it, or it waits behind others. */
 const RELEASED_MS = 100;
-/** How often an address with a backlog gives up a slot for other workers. */
+/** How often the backlog of an address is shared with other workers. */
 const SHARE_EVERY_MS = 100;
 /** How many parked deliveries may follow an attempt, besides the one that gets its slot. */
 const MAX_FURTHER = 3;
@@ -83,6 +84,8 @@ export class Slots {
   /** Addresses whose host or IP had no slot a moment ago. */
   readonly #refused = new Set<Address>();
   readonly #perAddress: number;
+  /** Deliveries that are being taken beyond the one for each attempt that ends. */
+  #further = 0;
 
   constructor(options: SlotOptions) {
     this.#now = options.now;
@@ -148,11 +151,13 @@ export class Slots {
   }
 
   /**
-   * How parked deliveries may follow an attempt to their address that is over: `first` only if the process has room for further jobs and nobody here waits for
-   * a slot, and not before others if other addresses wait or the address has more than its share.
+   * How parked deliveries may follow an attempt to their address that is over. `room`: how many further jobs the process may take. To be called again if their
+   * taking failed.
    */
-  turnOfParked({ address }: Slot, hasRoom: boolean): Turn {
+  turnOfParked(slot: Slot, room: number): Turn {
+    const { address } = slot;
     const nowMs = this.#now();
+    this.#endFurther(slot);
     address.sharedAtMs ??= nowMs;
     if (nowMs - address.sharedAtMs >= SHARE_EVERY_MS) {
       address.sharedAtMs = nowMs;
@@ -160,10 +165,11 @@ export class Slots {
     }
     const othersWait = this.#all.waiting.size + (address.host?.waiting.size ?? 0) + (address.ip?.waiting.size ?? 0) > 0;
     if (othersWait || !this.#limits.isWithinShare(address)) return { kind: 'none' };
-    if (!hasRoom || this.#shortWaits.size > 0) return { kind: 'last' };
-    const further = Math.max(0, Math.min(MAX_FURTHER, this.#freeOf(address)));
-    if (further > 0) this.#released(address, further);
-    return { kind: 'first', deliveries: 1 + further };
+    if (room <= 0 || this.#shortWaits.size > 0) return { kind: 'last' };
+    slot.further = Math.max(0, Math.min(MAX_FURTHER, room - this.#further, this.#freeOf(address)));
+    this.#further += slot.further;
+    this.#released(address, slot.further);
+    return { kind: 'first', deliveries: 1 + slot.further };
   }
 
   /** Whether an address has no free slot because its own attempts take all of them, and they are fast. */
@@ -210,8 +216,8 @@ export class Slots {
     for (const group of groups) leave(slot, group);
     if (failed !== undefined) this.#learn(slot, failed, groups);
     const { turn, jobs } = followedBy;
+    this.#endFurther(slot);
     if (turn.kind === 'first') {
-      address.released = Math.max(0, address.released - (turn.deliveries - 1));
       for (const { id } of jobs)
         if (!this.#refusalOf(address)) this.#kept.add({ jobId: id, slot: this.#acquire(address) });
     } else if (jobs.length > 0) {
@@ -226,21 +232,15 @@ export class Slots {
         this.#released(knownOrNew(this.#addresses, subscriptionId, newAddress), 1);
       }
     }
-    const mayRelease = this.#mayRelease(address, parked, turn);
+    // With an end that others have followed, the lane goes on by itself: what was released now would only wait in the queue.
+    const isFollowed = jobs.length > 0 && address.inFlight.size > 0;
+    const mayRelease = isFollowed ? 0 : Math.max(parked, Number(address.mayHaveParked));
     const own = mayRelease > 0 ? this.#ownCapacity(address, mayRelease, capacities.length > 0) : 0;
     if (own > 0 || address.inFlight.size === 0) address.mayHaveParked = false;
     if (own > 0) capacities.push({ subscriptionId: address.id, deliveries: own });
-    // What is shared, others may take.
-    if (own > 0 && turn.kind !== 'share') this.#released(address, own);
+    // One that is shared is for others.
+    if (own > 0) this.#released(address, turn.kind === 'share' ? own - 1 : own);
     return capacities;
-  }
-
-  /** How many of the parked deliveries of an address `release` may release, if they have slots. */
-  #mayRelease(address: Address, parked: number, { kind }: Turn): number {
-    if (kind === 'share') return Math.min(parked, 1);
-    // They follow the next attempt that ends. Released now, they would only wait in the queue.
-    if ((kind === 'first' || kind === 'last') && address.inFlight.size > 0) return 0;
-    return address.mayHaveParked ? Math.max(1, parked) : parked;
   }
 
   /** How many parked deliveries of an address may go out now that one of its attempts has ended. If none may, the address waits. */
@@ -255,10 +255,10 @@ export class Slots {
     return own;
   }
 
-  /** How many more slots an address may acquire, without those for which deliveries were just released. */
+  /** How many more slots an address may acquire, without those for which deliveries were just released: others may have taken them, so only while it has some. */
   #freeOf(address: Address, free = this.#limits.capacityOf(address).free): number {
     const inGroups = hostAndIpOf(address).map((group) => this.#limits.capacityIn(group, address));
-    return Math.min(free, ...inGroups) - this.#onTheWay(address);
+    return Math.min(free, ...inGroups) - (address.inFlight.size > 0 ? this.#onTheWay(address) : 0);
   }
 
   /** Updates the moving means after an attempt. */
@@ -276,7 +276,17 @@ export class Slots {
     return undefined;
   }
 
+  /** The further deliveries that were to follow an attempt were taken, or not. */
+  #endFurther(slot: Slot): void {
+    const further = slot.further ?? 0;
+    this.#further -= further;
+    slot.address.released = Math.max(0, slot.address.released - further);
+    slot.further = 0;
+  }
+
+  /** Counts deliveries that were released for slots of this process. */
   #released(address: Address, deliveries: number): void {
+    if (deliveries === 0) return;
     const before = this.#onTheWay(address);
     if (before === 0) address.releasedAtMs = this.#now();
     address.released = before + deliveries;

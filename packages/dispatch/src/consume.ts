@@ -22,8 +22,8 @@ import {
   watchWorkers,
 } from '@posthorn/store';
 
-/** A job that ends. `hasRoom`: whether the process has room for further jobs, whatever is taken now. */
-export type EndedDeliveryJob = EndedJob & Pick<LockedJob, 'hasRoom'>;
+/** A job that ends. `room`: how many further jobs the process may take, besides one in place of this. */
+export type EndedDeliveryJob = EndedJob & Pick<LockedJob, 'room'>;
 
 /** Ends a job by a script that also takes the next one. May be repeated after an error. */
 export type EndDeliveryJob = <E extends Ended<FoundJob>>(move: (lock: EndedDeliveryJob) => Promise<E>) => Promise<E>;

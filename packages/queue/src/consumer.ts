@@ -26,8 +26,8 @@ export interface LockedJob extends NextLock {
   token: string;
   /** Locks the job of a delivery that is parked. */
   laneToken: string | undefined;
-  /** Whether this process has room for further jobs, whatever is taken now. */
-  hasRoom: boolean;
+  /** How many further jobs this process may take, besides one in place of this. */
+  room: number;
 }
 
 /** A job that was taken, with what was read in the same step; or when the next one is due (undefined: when one is added). */
@@ -214,15 +214,15 @@ export function createConsumer<J extends { id: string }>(options: ConsumerOption
     const end: EndJob<J> = async (move) => {
       await burst.over();
       const mayTake = state === 'running' && !isPaused && leases.isSure(partition.index);
-      const hasRoom = partitions.hasRoom();
+      const room = partitions.room();
       const takesNext = mayTake && partitions.mayTakeNext(partition);
-      const nextToken = takesNext || (mayTake && hasRoom) ? leases.newToken(partition.index) : undefined;
+      const nextToken = takesNext || (mayTake && room > 0) ? leases.newToken(partition.index) : undefined;
       const lock = {
         jobId: job.id,
         token,
         nextToken: takesNext ? nextToken : undefined,
         laneToken: nextToken,
-        hasRoom,
+        room,
         lockMs: timings.lockMs,
         nowMs: Date.now(),
       };

@@ -68,6 +68,8 @@ export function createPartitions(count: number, concurrency: number, now: () => 
     /** Slots in use. */
     inUse,
     hasRoom: () => inUse() < concurrency,
+    /** Slots that are not in use. */
+    room: () => Math.max(0, concurrency - inUse()),
     /** The partition to take the next job from; undefined if no slot is free, or none may have a job. */
     next(): Partition | undefined {
       if (inUse() >= concurrency) return undefined;
