@@ -152,7 +152,7 @@ async function sendAndRecord(
   context.slots.answered(slot);
   if (result.kind === 'not_admitted') return { outcome: 'no_slot' };
   if (result.kind === 'aborted') {
-    if (span) endAttemptSpan(span, job, begun, result, 'aborted');
+    if (span) endAttemptSpan(span, job.deliveryId, event.id, begun, result, 'aborted');
     return { outcome: { kind: 'snoozed', untilMs: clock.now() } };
   }
   const endedAt = span && performance.now();
@@ -161,11 +161,11 @@ async function sendAndRecord(
   const isOurs = context.outages.isOurs(result, url, startedAtMs);
   if (typeof isOurs === 'boolean' ? isOurs : await isOurs) {
     context.metrics.notCounted();
-    if (span) endAttemptSpan(span, job, begun, result, 'outage', endedAt);
+    if (span) endAttemptSpan(span, job.deliveryId, event.id, begun, result, 'outage', endedAt);
     return { outcome: afterOutage(context) };
   }
   const error = errorOfOutcome(result);
-  if (span) endAttemptSpan(span, job, begun, result, error, endedAt);
+  if (span) endAttemptSpan(span, job.deliveryId, event.id, begun, result, error, endedAt);
   const attempt: Attempt = {
     number: begun.attemptNumber,
     startedAtMs,

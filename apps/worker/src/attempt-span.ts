@@ -1,5 +1,5 @@
 /** The span of an attempt: an HTTP request to a receiver, and the sending of a message, in the terms of OpenTelemetry's conventions. */
-import { type Attempt, type DeliveryJob, eventIdOf, type TraceContext } from '@posthorn/core';
+import type { Attempt, TraceContext } from '@posthorn/core';
 import type { CommonAttributes, Span, Tracing } from '@posthorn/runtime';
 import type { SendResult } from '@posthorn/sender';
 import type { Begun } from '@posthorn/store';
@@ -60,7 +60,8 @@ export function startAttemptSpan(
 /** Ends the span. `endedAt`: when the result was known, from `performance.now()`. `error`: of the attempt, or why it is not counted. */
 export function endAttemptSpan(
   span: Span,
-  job: DeliveryJob,
+  deliveryId: string,
+  eventId: string,
   begun: BegunAttempt,
   result: SendResult,
   error: Attempt['error'] | 'aborted' | 'outage',
@@ -70,12 +71,12 @@ export function endAttemptSpan(
   span.end({
     common: [ofType(begun.eventType).common, ofSubscription(begun)],
     attributes: {
-      'messaging.message.id': eventIdOf(begun.event),
+      'messaging.message.id': eventId,
       'http.response.status_code': statusCode,
       'http.request.resend_count': begun.attemptNumber > 1 ? begun.attemptNumber - 1 : undefined,
       'network.peer.address': result.kind === 'aborted' ? undefined : (result.ip ?? undefined),
       'posthorn.environment': begun.environment,
-      'posthorn.delivery.id': job.deliveryId,
+      'posthorn.delivery.id': deliveryId,
       'posthorn.replay': begun.isReplay || undefined,
     },
     // As the HTTP conventions have it, the error of a response is its status.
