@@ -204,8 +204,8 @@ export class Slots {
   }
 
   /**
-   * Ends the attempt: it failed, or it did not, or (undefined) it was not made. `parked`: how many deliveries of its address are parked. `followedBy`: the one
-   * of them that comes with this end; if the address keeps the slot for it, `acquireSoon` returns it. Returns the addresses whose parked deliveries may acquire
+   * Ends the attempt: it failed, or it did not, or (undefined) it was not made. `parked`: how many deliveries of its address are parked. `followedBy`: those
+   * of them that came with this end; where the address keeps slots for them, `acquireSoon` returns those. Returns the addresses whose parked deliveries may acquire
    * slots now.
    */
   release(slot: Slot, failed: boolean | undefined, parked: number, followedBy = NOT_FOLLOWED): Capacity[] {
@@ -237,9 +237,11 @@ export class Slots {
     const mayRelease = isFollowed ? 0 : Math.max(parked, Number(address.mayHaveParked));
     const own = mayRelease > 0 ? this.#ownCapacity(address, mayRelease, capacities.length > 0) : 0;
     if (own > 0 || address.inFlight.size === 0) address.mayHaveParked = false;
-    if (own > 0) capacities.push({ subscriptionId: address.id, deliveries: own });
-    // One that is shared is for others.
-    if (own > 0) this.#released(address, turn.kind === 'share' ? own - 1 : own);
+    if (own > 0) {
+      capacities.push({ subscriptionId: address.id, deliveries: own });
+      // One that is shared is for others.
+      this.#released(address, turn.kind === 'share' ? own - 1 : own);
+    }
     return capacities;
   }
 

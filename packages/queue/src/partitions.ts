@@ -49,6 +49,8 @@ export function createPartitions(count: number, concurrency: number, now: () => 
   /** Slots that are being freed for partitions that may have jobs. */
   let givenUp = { slots: 0, atMs: 0 };
   const inUse = () => all.reduce((sum, { active, taking }) => sum + active + taking, 0);
+  /** Slots that are not in use. */
+  const room = () => Math.max(0, concurrency - inUse());
   const busyShare = () => Math.ceil(concurrency / Math.max(1, all.filter(({ state }) => state === 'busy').length));
   const evenShare = Math.ceil(concurrency / count);
   /** The slots that a partition may have. `busy` spares a caller that asks for several the calculation. */
@@ -67,12 +69,11 @@ export function createPartitions(count: number, concurrency: number, now: () => 
     all: all as readonly Partition[],
     /** Slots in use. */
     inUse,
-    hasRoom: () => inUse() < concurrency,
-    /** Slots that are not in use. */
-    room: () => Math.max(0, concurrency - inUse()),
+    hasRoom: () => room() > 0,
+    room,
     /** The partition to take the next job from; undefined if no slot is free, or none may have a job. */
     next(): Partition | undefined {
-      if (inUse() >= concurrency) return undefined;
+      if (room() === 0) return undefined;
       const [share, nowMs] = [busyShare(), now()];
       return (
         rotate(({ state }) => state === 'unknown') ??
@@ -84,7 +85,7 @@ export function createPartitions(count: number, concurrency: number, now: () => 
       const areOthersUnknown = all.some((other) => other !== partition && other.state === 'unknown');
       const share = areOthersUnknown ? evenShare : shareOf(partition);
       if (partition.state === 'unknown') givenUp.slots = Math.max(0, givenUp.slots - 1);
-      partition.taking = Math.max(1, Math.min(partition.atOnce, concurrency - inUse(), share - partition.active));
+      partition.taking = Math.max(1, Math.min(partition.atOnce, room(), share - partition.active));
       return partition.taking;
     },
     /**
@@ -92,7 +93,7 @@ export function createPartitions(count: number, concurrency: number, now: () => 
      * and not if it was empty and its marker is waited for.
      */
     mayTakeNext(partition: Partition): boolean {
-      if (partition.state === 'empty' && inUse() < concurrency) return false;
+      if (partition.state === 'empty' && room() > 0) return false;
       if (count === 1) return true;
       const nowMs = now();
       if (partition.active > shareOf(partition, nowMs)) return false;

@@ -27,20 +27,15 @@ for home, id, number, attempt, endedAtMs, expiresAtMs, response, responsesUntilM
     end
   end
   local code = endJob(jobId, token)
-  local parkedJobs, next = {}, false
-  local function takeOfAddress(limit)
-    for i = 1, math.min(parked, limit) do
-      parkedJobs[i] = takeParked(sub, laneToken, lockMs, nowMs, known, spansPartitions) or nil
-      if not parkedJobs[i] then break end
-    end
-  end
-  local isFirst = laneToken ~= '' and tonumber(parkedFirst)
-  if isFirst then takeOfAddress(isFirst) end
+  local mayTakeParked, limit, parkedJobs, next = parked > 0 and laneToken ~= '', tonumber(parkedFirst), {}, false
+  if mayTakeParked and limit then parkedJobs = takeParked(sub, math.min(parked, limit), laneToken, lockMs, nowMs, known, spansPartitions) end
   if #parkedJobs == 0 then
     -- If deliveries of its address are parked, they get the slot; otherwise the queue's next job of this address may.
     if parked == 0 and roomOf[sub] then roomOf[sub] = roomOf[sub] + 1 end
     if nextToken ~= '' then next = nextJob(nextToken, lockMs, nowMs, known, spansPartitions) else wakeIfLimited() end
-    if laneToken ~= '' and not isFirst and not isJob(next) then takeOfAddress(1) end
+    if mayTakeParked and not limit and not isJob(next) then
+      parkedJobs = takeParked(sub, 1, laneToken, lockMs, nowMs, known, spansPartitions)
+    end
   end
   reply[#reply + 1] = {kind, parked - #parkedJobs, code, next, parkedJobs}
 end

@@ -173,21 +173,25 @@ local function popParked(sub)
   end
 end
 
--- Takes the oldest parked delivery of an address that is active: it gets a new generation, whose job is active at once. Returns what withAddress returns, or
--- false if there is none that may be sent. Where operators limit how many jobs may be active, other addresses would never have a turn, so none is taken.
-local function takeParked(sub, token, lockMs, nowMs, known, spansPartitions)
-  local address = call('HMGET', KEY_SUBSCRIPTION .. sub, ADDRESS_FIELDS)
-  if address[1] ~= ACTIVE or not mayTake(nowMs) or queues[prefix].maxActive then return false end
-  if queues[prefix].hasDue then wakeNext() end
-  local deliveryId, st = popParked(sub)
-  if not deliveryId then return false end
-  local key, isWhole = deliveryKey(deliveryId), isJoint(deliveryId)
-  local event = isWhole and {} or call('HMGET', key, 'e', 'p')
-  local id = makeJob(deliveryId, sub, eventOf(deliveryId, event[1]), event[2], st == WAITING_FOR_RETRY, nowMs)
-  local found = isWhole and call('HGETALL', key) or call('HMGET', key, DELIVERY_FIELDS)
-  call('LPUSH', KEY_QUEUE .. 'active', id)
-  lock(id, token, lockMs)
-  return withAddress(id, sub, found, isWhole, address, known, spansPartitions)
+-- Takes up to `limit` parked deliveries of an address that is active, oldest first: each gets a new generation, whose job is active at once. Returns a list of what
+-- withAddress returns. Where operators limit how many jobs may be active, other addresses would never have a turn, so none is taken.
+local function takeParked(sub, limit, token, lockMs, nowMs, known, spansPartitions)
+  local taken = {}
+  for i = 1, limit do
+    local address = call('HMGET', KEY_SUBSCRIPTION .. sub, ADDRESS_FIELDS)
+    if address[1] ~= ACTIVE or not mayTake(nowMs) or queues[prefix].maxActive then return taken end
+    if queues[prefix].hasDue then wakeNext() end
+    local deliveryId, st = popParked(sub)
+    if not deliveryId then return taken end
+    local key, isWhole = deliveryKey(deliveryId), isJoint(deliveryId)
+    local event = isWhole and {} or call('HMGET', key, 'e', 'p')
+    local id = makeJob(deliveryId, sub, eventOf(deliveryId, event[1]), event[2], st == WAITING_FOR_RETRY, nowMs)
+    local found = isWhole and call('HGETALL', key) or call('HMGET', key, DELIVERY_FIELDS)
+    call('LPUSH', KEY_QUEUE .. 'active', id)
+    lock(id, token, lockMs)
+    taken[i] = withAddress(id, sub, found, isWhole, address, known, spansPartitions)
+  end
+  return taken
 end
 
 -- Whether readNext has found a job.
