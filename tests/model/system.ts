@@ -225,11 +225,10 @@ export class System {
     const { process, context, store } = this.workers[index]!;
     if (process.stepsLeft !== Number.POSITIVE_INFINITY) return;
     process.stepsLeft = steps;
-    const { producer, clock } = context;
     const duties = createDuties({
       store,
-      producer,
-      clock,
+      producer: this.broker.producerFor(process.pass),
+      clock: context.clock,
       logger,
       secretBox: box,
       releasePerSecond: OVERDUE_PER_SECOND,
@@ -556,7 +555,6 @@ export class System {
     let outageEndedAtMs = 0;
     const context: AttemptContext = {
       store,
-      producer: this.broker.producerFor(process.pass),
       sender: { send: never, close: () => undefined },
       logAttempted: attemptedLine(logger),
       signRequest: createRequestSigner(box),

@@ -9,7 +9,7 @@ import {
   type Verdict,
 } from '@posthorn/core';
 import type { EndDeliveryJob, EndedDeliveryJob } from '@posthorn/dispatch';
-import type { Claim, JobOutcome, Producer } from '@posthorn/queue';
+import type { Claim, JobOutcome } from '@posthorn/queue';
 import type { Clock, Logger, Tracing } from '@posthorn/runtime';
 import { errorOfOutcome, type Sender } from '@posthorn/sender';
 import {
@@ -38,7 +38,6 @@ import { untilStored } from './until-stored.ts';
 
 export interface AttemptContext {
   store: Store;
-  producer: Producer;
   sender: Sender;
   signRequest: RequestSigner;
   eventBodies: EventBodies;

@@ -46,7 +46,6 @@ beforeEach(async () => {
   const logger = createLogger({ app: 'test', level: 'silent' });
   context = {
     store,
-    producer,
     sender: createSender({
       timeoutMs: 1_000,
       userAgent: 'test',
