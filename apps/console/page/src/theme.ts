@@ -2,6 +2,11 @@
 import { type CSSVariablesResolver, createTheme } from '@mantine/core';
 
 const closable = { closeButtonProps: { 'aria-label': 'Close' } };
+/** The list of options scrolls itself: it is the popup that the arrow keys of its field move in. */
+const scrollingOptions = {
+  defaultProps: { withScrollArea: false },
+  styles: { options: { maxHeight: 220, overflowY: 'auto' } },
+};
 
 export const theme = createTheme({
   primaryColor: 'indigo',
@@ -18,7 +23,9 @@ export const theme = createTheme({
     DateTimePicker: { defaultProps: { valueFormat: 'D MMM YYYY, HH:mm', clearable: true } },
     Drawer: { defaultProps: closable },
     Modal: { defaultProps: closable },
+    MultiSelect: scrollingOptions,
     Notification: { defaultProps: closable },
+    Select: scrollingOptions,
     Table: {
       defaultProps: { horizontalSpacing: 'md', verticalSpacing: 7, tabularNums: true },
       styles: {
