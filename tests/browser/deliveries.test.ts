@@ -6,7 +6,7 @@ import { deregisterWorker, sendHeartbeat } from '@posthorn/store';
 import { deliveriesWith, eventually, isDelivery } from '@posthorn/testing';
 import { atEnd, ownReceiver, ownStore } from '../own.ts';
 import { sampleEvent } from '../world.ts';
-import { toast } from './browser.ts';
+import { confirmed } from './browser.ts';
 import { on, ownSubscription, signedIn } from './own-visit.ts';
 
 describe('the overview', () => {
@@ -99,14 +99,19 @@ describe('a delivery', () => {
       .filter({ hasText: event.id.slice(0, 12) })
       .first();
     await row.getByText('Waiting for retry').waitFor();
-    shown.resolve();
     await row.getByRole('link', { name: 'session.approved' }).click();
     await page.waitForURL(`**/deliveries/${delivery.id}`);
     await page.getByText('Response has an error status').first().waitFor();
+    await page.getByRole('tab', { name: 'Headers' }).click();
+    await page.getByText('As attempt 1 sent them').waitFor();
+    shown.resolve();
     await page.getByText('Failed permanently').waitFor();
+    // The tab stays open.
+    await page.getByText('As attempt 2 sent them').waitFor();
     expect(await page.locator('.mantine-Timeline-item').filter({ hasText: 'Attempt 2' }).count()).toBe(1);
 
     // The content of a body is shown as text, whatever it contains.
+    await page.getByRole('tab', { name: 'Body' }).click();
     const body = await page.getByRole('region', { name: 'body' }).textContent();
     expect(body).toContain('<img src=x onerror=alert(1)><b>bold</b>');
     expect(await page.locator('pre b, pre img').count()).toBe(0);
@@ -121,8 +126,9 @@ describe('a delivery', () => {
 
     to.answerWith(200);
     const before = to.requests.length;
-    await page.getByRole('button', { name: 'Replay' }).click();
-    await toast(page, 'Replayed: this is the new delivery.');
+    await confirmed(page, 'Replayed: this is the new delivery.', () =>
+      page.getByRole('button', { name: 'Replay' }).click(),
+    );
     await page.getByText('Succeeded').first().waitFor();
     await to.received(before + 1);
     await page.getByRole('link', { name: delivery.id }).first().click();
@@ -236,8 +242,9 @@ describe('a bulk replay', () => {
     await page.getByText('1 halted, because an attempt of the canary failed').waitFor();
     await page.getByRole('cell', { name: '8 delivered', exact: true }).waitFor();
     await screenshot('replay-batch-halted');
-    await page.getByRole('button', { name: 'Cancel' }).click();
-    await toast(page, 'Cancelled: nothing else begins.');
+    await confirmed(page, 'Cancelled: nothing else begins.', () =>
+      page.getByRole('button', { name: 'Cancel' }).click(),
+    );
     await page.getByRole('cell', { name: 'Cancelled' }).waitFor();
     await page.getByRole('link', { name: receivers[1]!.url }).click();
     await page.getByText('Cancelled after 5 of 8.').waitFor();
@@ -264,8 +271,7 @@ describe('a bulk replay', () => {
     await screenshot('replay-halted');
     const answer = Promise.withResolvers<void>();
     to.answerWith((_, response) => void answer.promise.then(() => response.end()));
-    await page.getByRole('button', { name: 'Continue' }).click();
-    await toast(page, 'The replay goes on.');
+    await confirmed(page, 'The replay goes on.', () => page.getByRole('button', { name: 'Continue' }).click());
     await page.getByText('Sending:').waitFor();
     await page.getByRole('button', { name: 'Cancel' }).click();
     await page.getByText('Cancelled after 12 of 12.').waitFor();

@@ -3,6 +3,7 @@
 import { Grid, Stack, Tabs } from '@mantine/core';
 import type { Delivery, DeliveryWithAttempts } from '@posthorn/operator-api';
 import { IconPlayerPlay, IconRefresh } from '@tabler/icons-react';
+import { useState } from 'react';
 import { useNavigate, useParams } from 'react-router';
 import { ActionButton } from '../parts/action-button.tsx';
 import { AttemptComparison } from '../parts/attempt-comparison.tsx';
@@ -67,7 +68,7 @@ export function DeliveryPage() {
                     </Empty>
                   </Section>
                 ) : (
-                  <Request delivery={loaded} />
+                  <Request key={loaded.id} delivery={loaded} />
                 )}
               </Stack>
             </Grid.Col>
@@ -107,13 +108,15 @@ function Details({ delivery }: { delivery: DeliveryWithAttempts }) {
 /** The request: headers of the last attempt, body, and a command that sends the same with a current signature. */
 function Request({ delivery }: { delivery: DeliveryWithAttempts }) {
   const attempt = delivery.attempt_count || undefined;
+  // Here, so that it stays when a further attempt is loaded.
+  const [tab, setTab] = useState<string | null>('body');
   const sent = useRequest(delivery.id, attempt);
   const fresh = useRequest(delivery.id);
   return (
     <Section title="Request">
       <Loaded query={sent} what="request">
         {(request) => (
-          <Tabs defaultValue="body" keepMounted={false}>
+          <Tabs value={tab} onChange={setTab} keepMounted={false}>
             <Tabs.List mb="sm">
               <Tabs.Tab value="body">Body</Tabs.Tab>
               <Tabs.Tab value="headers">Headers</Tabs.Tab>
