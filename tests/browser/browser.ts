@@ -2,8 +2,8 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { AxeBuilder } from '@axe-core/playwright';
-import { HUNG_MS } from '@posthorn/testing';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import { eventually, HUNG_MS } from '@posthorn/testing';
+import { type Browser, chromium, type Page, type Request } from 'playwright-core';
 import { OPERATOR_TOKEN } from '../world.ts';
 
 const SCREENSHOTS = join(import.meta.dirname, '../../.posthorn/screenshots');
@@ -26,6 +26,9 @@ export type ColorScheme = 'light' | 'dark';
 
 /** The rules of axe whose result depends on colors. */
 const COLOR_RULES = ['color-contrast', 'link-in-text-block'];
+
+/** By how much a clock is set forward when it is stopped: more than a busy machine needs to do that. */
+const CLOCK_JUMP_MS = 60_000;
 
 /** Evaluated in the page: resolves once no transition runs. */
 const TRANSITIONS_END = `Promise.allSettled(
@@ -62,10 +65,32 @@ export async function openVisit(
   page.on('response', (response) => {
     if (response.status() >= 500) problems.push(`${response.status()} ${response.url()}`);
   });
+  const underWay = new Set<Request>();
+  page.on('request', (request) => underWay.add(request));
+  page.on('requestfinished', (request) => underWay.delete(request));
+  page.on('requestfailed', (request) => underWay.delete(request));
+  const staleMark = page.getByRole('status').filter({ hasText: 'Out of date: last answer at' });
   return {
     page,
     context,
     problems,
+    /** The mark of data that are not refreshed any more. */
+    staleMark,
+    /**
+     * Stops the clock of the page, which has to be installed, when what is shown is up to date and no call is under way. Returns its time, which
+     * then passes only with `page.clock.runFor`: however slow this machine is, the page has no more time than the test gives it.
+     */
+    async stopClock(): Promise<number> {
+      // The clock runs until this call arrives, and can't be set back.
+      await page.clock.pauseAt((await page.evaluate(() => Date.now())) + CLOCK_JUMP_MS);
+      await staleMark.waitFor();
+      await eventually('the page to be up to date', async () => {
+        await page.clock.runFor(250);
+        await eventually('all answers', () => underWay.size === 0);
+        return !(await staleMark.isVisible());
+      });
+      return await page.evaluate(() => Date.now());
+    },
     /** Runs `work`; if it fails, the error includes what the page showed. */
     async explained(work: () => Promise<void>): Promise<void> {
       try {
@@ -117,7 +142,16 @@ export async function openVisit(
   };
 }
 
-/** The text of a toast that confirms an action. */
-export async function toast(page: Page, text: string): Promise<void> {
-  await page.getByText(text).first().waitFor();
+/** Clicks the button with this name, and returns the text that it copies. */
+export async function copyWith(page: Page, name: string): Promise<string> {
+  await page.evaluate("navigator.clipboard.writeText('')");
+  await page.getByRole('button', { name }).click();
+  // The page copies some time after the click.
+  const copied = () => page.evaluate<string>('navigator.clipboard.readText()');
+  return await eventually('text in the clipboard', async () => (await copied()) || undefined);
+}
+
+/** Runs `act`, which a toast with this text confirms. Toasts go away by themselves, so the wait begins before. */
+export async function confirmed(page: Page, text: string, act: () => Promise<void>): Promise<void> {
+  await Promise.all([page.getByText(text).first().waitFor(), act()]);
 }

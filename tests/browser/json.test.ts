@@ -1,6 +1,7 @@
 /** Bodies on the page: JSON in color, as text only, with all of it to copy, and a bounded part of a very long one. */
 import { describe, expect, it } from '@jest/globals';
 import { sampleEvent } from '../world.ts';
+import { copyWith } from './browser.ts';
 import { on, signedIn } from './own-visit.ts';
 
 const MARKUP = '<img src=x onerror=alert(1)>';
@@ -52,8 +53,7 @@ describe('the body of an event', () => {
     await page.getByText('These are the first 20,000 of').waitFor();
     expect(String(await body.textContent())).toHaveLength(20_000);
     expect(await accessibilityFindings()).toEqual([]);
-    await page.getByRole('button', { name: 'Copy body' }).click();
-    const copied = JSON.parse(String(await page.evaluate('navigator.clipboard.readText()')));
+    const copied = JSON.parse(await copyWith(page, 'Copy body'));
     expect(copied.data.items).toEqual(items);
     await page.getByRole('button', { name: 'Show all' }).click();
     await body.getByText('"item 2999"').waitFor();

@@ -3,6 +3,7 @@ import { describe, expect, it } from '@jest/globals';
 import { isDelivery } from '@posthorn/testing';
 import { atEnd, ownReceiver } from '../own.ts';
 import { OPERATOR_TOKEN, sampleEvent } from '../world.ts';
+import { copyWith } from './browser.ts';
 import { on, ownSubscription, signedIn, visit } from './own-visit.ts';
 
 describe('signing in', () => {
@@ -64,8 +65,7 @@ describe('a subscription', () => {
     await page.getByLabel('Description').fill('made in the browser');
     await page.getByRole('button', { name: 'Create' }).click();
     await page.getByText('it is not shown again').waitFor();
-    await page.getByRole('button', { name: 'Copy signing secret' }).click();
-    const secret = String(await page.evaluate('navigator.clipboard.readText()'));
+    const secret = await copyWith(page, 'Copy signing secret');
     expect(secret).toMatch(/^whsec_/);
     await page.getByRole('button', { name: /validate the address/ }).click();
     await page.getByText('Active', { exact: true }).waitFor();
