@@ -183,7 +183,7 @@ describe('a response after the time limit', () => {
     });
 
   it('makes the attempt fail as a timeout', async () => {
-    const on = await ownWorld({ env: { ATTEMPT_TIMEOUT: `${LIMIT_MS}ms` } });
+    const on = await ownWorld({ workerEnv: { ATTEMPT_TIMEOUT: `${LIMIT_MS}ms` } });
     const quick = await ownReceiver();
     const late = await lateReceiver();
     const { id } = await on.subscribe(quick.url);

@@ -31,7 +31,7 @@ describe('posthorn listen', () => {
     const local = await ownReceiver();
     const cli = listen('--forward', local.url);
     await until(() => local.requests.length > 0);
-    const secret = /the secret (whsec_\S+)\./.exec(cli.errors())?.[1] ?? '';
+    const secret = await eventually('the secret', () => /the secret (whsec_\S+)\./.exec(cli.errors())?.[1]);
     expect(cli.errors().split(secret)).toHaveLength(2);
     for (const request of local.requests) {
       expect([await check(request, secret), await check(request, `${secret}x`)]).toEqual([true, false]);
@@ -67,7 +67,7 @@ describe('posthorn listen', () => {
     const ids = local.requests.map(({ headers }) => headers['service-event-id']);
     expect(ids.filter((id) => !String(id).startsWith('evt_'))).toEqual(['of-sandbox', 'last']);
     for (const request of local.requests) expect(await check(request, secret)).toBe(true);
-    expect(cli.errors()).toContain('Signed with your secret.');
+    await eventually('the line about the secret', () => cli.errors().includes('Signed with your secret.'));
     expect(cli.errors() + cli.out()).not.toContain(secret);
   });
 

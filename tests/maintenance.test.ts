@@ -59,8 +59,10 @@ it('a duty that always fails in one partition stops no other duty and no other p
     expect([duty, during.errors(duty)]).toEqual([duty, 0]);
   }
   expect(during.lastSuccess('run_replays')).toBeGreaterThan(during.lastSuccess('release_held'));
-  const logged = on.worker.output.filter((line) => line.includes('maintenance.failed'));
-  expect(logged.length).toBeGreaterThan(0);
+  const logged = await eventually('a line in the log', () => {
+    const found = on.worker.output.filter((line) => line.includes('maintenance.failed'));
+    return found.length > 0 && found;
+  });
   for (const line of logged) {
     expect(JSON.parse(line)).toMatchObject({ level: 'error', duty: 'release_held', partition: 0 });
     expect(line).toContain('WRONGTYPE');

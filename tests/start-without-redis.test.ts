@@ -163,7 +163,7 @@ describe.each([
       expect(complaintsOf(app)).toEqual([]);
       expect(said(app, PASSWORD)).toEqual([]);
     }
-  }, 180_000);
+  });
 
   it('exit with 0 on SIGTERM without using up their grace', async () => {
     // Longer than this test may take.
@@ -174,7 +174,7 @@ describe.each([
       expect(await app.ended).toBe(0);
       expect(complaintsOf(app)).toEqual([]);
     }
-  }, 120_000);
+  });
 });
 
 describe('apps that wait for their Redis', () => {
@@ -196,25 +196,21 @@ describe('apps that wait for their Redis', () => {
       [],
       'The key "posthorn:{0}:audit" in Redis is a string, but Posthorn keeps a stream there',
     ],
-  ])(
-    'exit with 1 and one message if it turns out that it %s',
-    async (_what, fill, extra, message) => {
-      const [port, dir] = [await freePort(), newDir()];
-      const before = await redisServer(port, [], dir);
-      await fill(ownClient({ REDIS_URL: before.url }));
-      await before.stop();
-      const apps = await startApps({ REDIS_URL: before.url });
-      for (const { app } of apps) await reportsOutage(app);
-      await redisServer(port, extra, dir);
-      for (const { app } of apps) {
-        expect(await app.ended).toBe(1);
-        expect(app.output.filter((line) => !line.startsWith('{'))).toEqual([expect.stringContaining(message)]);
-        expect(complaintsOf(app)).toHaveLength(1);
-        expect(isReady(app)).toBe(false);
-      }
-    },
-    120_000,
-  );
+  ])('exit with 1 and one message if it turns out that it %s', async (_what, fill, extra, message) => {
+    const [port, dir] = [await freePort(), newDir()];
+    const before = await redisServer(port, [], dir);
+    await fill(ownClient({ REDIS_URL: before.url }));
+    await before.stop();
+    const apps = await startApps({ REDIS_URL: before.url });
+    for (const { app } of apps) await reportsOutage(app);
+    await redisServer(port, extra, dir);
+    for (const { app } of apps) {
+      expect(await app.ended).toBe(1);
+      expect(app.output.filter((line) => !line.startsWith('{'))).toEqual([expect.stringContaining(message)]);
+      expect(complaintsOf(app)).toHaveLength(1);
+      expect(isReady(app)).toBe(false);
+    }
+  });
 
   it('wait and say so if their password is wrong, and continue once it is right', async () => {
     const { env, start } = await oneRedis();
@@ -230,7 +226,7 @@ describe('apps that wait for their Redis', () => {
       await app.ready;
       expect(said(app, 'pa55word')).toEqual([]);
     }
-  }, 120_000);
+  });
 
   it('wait and say so if their user has no rights to the keys, and continue once it has', async () => {
     const { url } = await redisServer(await freePort(), ['--user', 'posthorn', 'on', '>pw', '~other:*', '&*', '+@all']);
@@ -238,7 +234,7 @@ describe('apps that wait for their Redis', () => {
     for (const { app } of apps) await reportsOutage(app, 'NOPERM');
     await ownClient({ REDIS_URL: url }).call('ACL', 'SETUSER', 'posthorn', '~posthorn:*');
     for (const { app } of apps) await app.ready;
-  }, 120_000);
+  });
 
   it('wait if Redis refuses what a service does at its start, and continue once it does not', async () => {
     const rights = ['on', '>pw', '~posthorn:*', '&*', '+@all', '-zadd'];
@@ -249,7 +245,7 @@ describe('apps that wait for their Redis', () => {
     await ownClient({ REDIS_URL: url }).call('ACL', 'SETUSER', 'posthorn', '+zadd');
     await worker.ready;
     expect(said(worker, '"msg":"ready"')).toHaveLength(1);
-  }, 120_000);
+  });
 
   it('wait if Redis is in protected mode, quote its message, and continue once it is not', async () => {
     const port = await freePort();
@@ -269,7 +265,7 @@ describe('apps that wait for their Redis', () => {
     await new Promise((resolve) => refusing.close(resolve));
     await redisServer(port);
     for (const { app } of apps) await app.ready;
-  }, 120_000);
+  });
 
   it('exit at once if their port is taken', async () => {
     const { env } = await oneRedis();

@@ -266,7 +266,7 @@ describe('posthorn tail', () => {
       const found = (await ownDeliveries(String((await operator.ready).url))).find(isOf('while-away'));
       return found !== undefined && cli.out().includes(found.id);
     });
-    expect(cli.errors()).toContain('Connected again.');
+    await eventually('it says that too', () => cli.errors().includes('Connected again.'));
     expect(cli.errors()).not.toContain('missing');
     const ids = [...cli.out().matchAll(/dlv_\S{26}/g)].map(String);
     expect(new Set(ids).size).toBe(ids.length);
