@@ -24,8 +24,8 @@ WORKDIR /app
 # What is in it: sbom.cdx.json.
 COPY --from=build /image ./
 ENV NODE_ENV=production PATH=/usr/local/bin:/usr/bin:/bin
-# By default glibc keeps what Node's compiler frees, separately for each thread.
-ENV MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=131072
+# By default glibc keeps what Node's compiler frees, separately for each thread. What it asks for in larger pieces is given back at once.
+ENV MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=16384
 # By number, so that Kubernetes can see that it is not root.
 USER 65532:65532
 # Without a shell. On Docker and podman; Kubernetes has its own probes.

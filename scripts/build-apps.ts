@@ -5,7 +5,7 @@
  * loads `fetch` with all that belongs to it, and `require` does not.
  */
 import { cpSync, existsSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import type { RolldownPlugin } from 'rolldown';
 import { buildFolder, isBuiltFrom } from './build-folder.ts';
 import { root } from './folder.ts';
@@ -26,6 +26,16 @@ const PARTS: Record<string, Record<string, string>> = {
     RateLimiterRes: 'lib/RateLimiterRes.js',
   },
 };
+/** BullMQ's modules for `import`, of which parts that nobody uses can be left out. Its entry for `require` has all of them: a client of PostgreSQL, for instance. */
+const ENTRIES = { bullmq: join(root, 'node_modules/bullmq/dist/esm/index.js') };
+/** Code that only runs when it is called: what nobody imports of it goes, with the packages that only it needs. */
+const WITHOUT_EFFECTS = /\/packages\/[^/]+\/src\/|\/node_modules\/bullmq\//;
+/** What the apps never call of a package that they load, by the package, and why. A call throws. */
+const LEFT_OUT: Record<string, { exported: string; why: string }> = {
+  'cron-parser': { exported: 'CronExpressionParser', why: 'Posthorn has no jobs by cron expressions' },
+};
+/** In each build: the files that it was put together from, for people and tests. */
+const MODULES = 'modules.txt';
 /** Read at run time, by a path from the file that reads them (packages/store/src/script.ts). */
 const SCRIPTS = join(root, 'packages/store/src/lua');
 
@@ -54,22 +64,35 @@ const folderOf = (app: string) => join(root, `apps/${app}/dist`);
 async function bundle(input: string, dir: string): Promise<void> {
   // A development package.
   const { build } = await import('rolldown');
-  const { youngClosures } = await import('./young-closures.ts');
-  await build({
+  const [{ youngClosures }, { breakLines }] = await Promise.all([
+    import('./young-closures.ts'),
+    import('./break-lines.ts'),
+  ]);
+  const { output } = await build({
     input,
     platform: 'node',
     transform: { target: 'node24' },
     external: NOT_BUNDLED,
-    plugins: [onlyParts()],
-    // To import a module of Posthorn does nothing: what is only exported to others goes, with the packages that only it needs.
-    treeshake: { moduleSideEffects: [{ test: /\/packages\/[^/]+\/src\//, sideEffects: false }] },
+    resolve: { alias: ENTRIES },
+    plugins: [onlyParts(), leaveOut()],
+    treeshake: { moduleSideEffects: [{ test: WITHOUT_EFFECTS, sideEffects: false }] },
     logLevel: 'warn',
-    // Line breaks and names stay, so that an error's stack says where it comes from.
-    output: { dir, format: 'cjs', entryFileNames: '[name].cjs', chunkFileNames: '[name]-[hash].cjs', comments: false },
+    output: {
+      dir,
+      format: 'cjs',
+      entryFileNames: '[name].cjs',
+      chunkFileNames: '[name]-[hash].cjs',
+      comments: false,
+      // Names stay, so that an error's stack says where it comes from.
+      minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
+    },
   });
+  const modules = output.flatMap((chunk) => (chunk.type === 'chunk' ? Object.keys(chunk.modules) : []));
+  const paths = modules.filter((id) => id.startsWith(root)).map((id) => relative(root, id));
+  writeFileSync(join(dir, MODULES), `${paths.sort().join('\n')}\n`);
   // After the bundler has printed it: it prints escapes as the characters that they are.
   for (const file of globSync('*.cjs', { cwd: dir }).map((name) => join(dir, name)))
-    writeFileSync(file, youngClosures(escapeToAscii(readFileSync(file, 'utf8'))));
+    writeFileSync(file, breakLines(youngClosures(escapeToAscii(readFileSync(file, 'utf8')))));
 }
 
 /** Replaces the entry of each package of `PARTS`. */
@@ -96,6 +119,22 @@ function onlyParts(): RolldownPlugin {
   };
 }
 
+/** Replaces the packages of `LEFT_OUT`. */
+function leaveOut(): RolldownPlugin {
+  const PREFIX = '\0instead of ';
+  return {
+    name: 'leave-out',
+    resolveId: (id) => (id in LEFT_OUT ? `${PREFIX}${id}` : null),
+    load(id) {
+      const name = id.slice(PREFIX.length);
+      const { exported, why } = (id.startsWith(PREFIX) && LEFT_OUT[name]) || {};
+      if (exported === undefined) return null;
+      const error = `new Error(${JSON.stringify(`${name} is left out of the build: ${why}`)})`;
+      return `export const ${exported} = new Proxy({}, { get() { throw ${error}; } });`;
+    },
+  };
+}
+
 /** A source with one character beyond ASCII takes two bytes a character, all of them in V8's heap. */
 function escapeToAscii(code: string): string {
   // Of `\─`, an escape of a character that needs none, this would make a backslash and letters.
@@ -109,6 +148,7 @@ function sourcesOf(app: string): string[] {
   return [
     ...globSync(patterns, { cwd: root, exclude: (file) => file.endsWith('.test.ts') }),
     'scripts/build-apps.ts',
+    'scripts/break-lines.ts',
     'scripts/build-folder.ts',
     'scripts/young-closures.ts',
   ].map((file) => join(root, file));

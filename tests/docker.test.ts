@@ -174,7 +174,7 @@ describe('Dockerfile', () => {
     for (const command of commands) expect(JSON.parse(command.trim().replace('CMD ', ''))[0]).toBe('node');
   });
   it('lets glibc keep little of what is freed, in the benches too', () => {
-    expect(imageEnvironment()).toEqual({ MALLOC_ARENA_MAX: '1', MALLOC_MMAP_THRESHOLD_: '131072' });
+    expect(imageEnvironment()).toEqual({ MALLOC_ARENA_MAX: '1', MALLOC_MMAP_THRESHOLD_: '16384' });
   });
   it('says which version it has', () => {
     expect(image).toMatch(new RegExp(`^ARG VERSION=${JSON.parse(read('package.json')).version}$`, 'm'));

@@ -2,6 +2,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
+import type { limitHeap } from './heap.ts';
 
 const run = promisify(execFile);
 
@@ -12,7 +13,7 @@ const run = promisify(execFile);
 const LOAD = `
   import { getHeapSpaceStatistics } from 'node:v8';
   const { limitHeap } = await import(process.env.MODULE);
-  if (process.env.LIMITED) limitHeap();
+  if (process.env.LIMITED) limitHeap(JSON.parse(process.env.LIMITED));
   const inUse = new Array(Number(process.env.KEPT)).fill(null);
   const sizes = [];
   for (let turn = 0; turn < 4_000; turn++) {
@@ -24,13 +25,13 @@ const LOAD = `
   console.log(sizes.sort((a, b) => a - b)[sizes.length / 2] / 1024 / 1024);
 `;
 
-async function usualMib(kept: number, isLimited = true): Promise<number> {
+async function usualMib(kept: number, options: Parameters<typeof limitHeap>[0] | null = {}): Promise<number> {
   const { stdout } = await run(process.execPath, ['--input-type=module', '-e', LOAD], {
     env: {
       PATH: process.env.PATH,
       MODULE: new URL('heap.ts', import.meta.url).href,
       KEPT: String(kept),
-      ...(isLimited ? { LIMITED: '1' } : {}),
+      ...(options === null ? {} : { LIMITED: JSON.stringify(options) }),
     },
   });
   return Number(stdout);
@@ -42,6 +43,9 @@ describe('each half of the young generation', () => {
   });
   it('grows, up to a limit, where more is in use than it has room for', async () => {
     expect(await usualMib(5_000)).toBeCloseTo(8, 1);
-    expect(await usualMib(5_000, false)).toBeGreaterThan(12);
+    expect(await usualMib(5_000, null)).toBeGreaterThan(12);
+  });
+  it('stays as small as an app says', async () => {
+    expect(await usualMib(5_000, { semiSpaceBytes: 2 ** 20, maxSemiSpaceBytes: 2 ** 20 })).toBeCloseTo(1, 1);
   });
 });

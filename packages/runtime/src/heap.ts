@@ -14,11 +14,14 @@ const MAX_SEMI_SPACE_BYTES = 8 * 1024 * 1024;
 const MAX_PROMOTED_SHARE = 0.03;
 const COLLECTIONS = 8;
 
-/** Limits the growth of this process's heap, except where its command line or `NODE_OPTIONS` says otherwise. */
-export function limitHeap(): void {
+/**
+ * Limits the growth of this process's heap, except where its command line or `NODE_OPTIONS` says otherwise. Each half of the young generation grows to `semiSpaceBytes`,
+ * and to `maxSemiSpaceBytes` only under a load that needs it.
+ */
+export function limitHeap({ semiSpaceBytes = SEMI_SPACE_BYTES, maxSemiSpaceBytes = MAX_SEMI_SPACE_BYTES } = {}): void {
   const given = `${process.execArgv.join(' ')} ${process.env.NODE_OPTIONS ?? ''}`.replaceAll('_', '-');
   if (!given.includes('--heap-growing-percent')) setFlagsFromString(`--heap-growing-percent=${HEAP_GROWING_PERCENT}`);
-  if (!given.includes('--max-semi-space-size')) limitYoungGeneration();
+  if (!given.includes('--max-semi-space-size')) limitYoungGeneration(semiSpaceBytes, maxSemiSpaceBytes);
 }
 
 /**
@@ -28,24 +31,24 @@ export function limitHeap(): void {
  * Where an attempt is over before the second collection that follows its start, small halves do as well as large ones. Where many attempts are in flight, or
  * long ones, all of them would get into the old generation.
  */
-function limitYoungGeneration(): void {
+function limitYoungGeneration(semiSpaceBytes: number, maxSemiSpaceBytes: number): void {
   // While an app is loaded nearly everything survives, and stays.
   let factor = 1;
   setFlagsFromString('--semi-space-growth-factor=1');
-  let limit = SEMI_SPACE_BYTES;
+  let limit = semiSpaceBytes;
   let last = { semiSpaceBytes: 0, oldBytes: Number.POSITIVE_INFINITY };
   let collections = 0;
   let crowded = 0;
   const update = (seen: number) => {
     const now = generations();
     // It shrinks when there is nothing to do.
-    if (now.semiSpaceBytes < last.semiSpaceBytes) limit = SEMI_SPACE_BYTES;
+    if (now.semiSpaceBytes < last.semiSpaceBytes) limit = semiSpaceBytes;
     collections += seen;
     if (now.oldBytes - last.oldBytes > seen * MAX_PROMOTED_SHARE * now.semiSpaceBytes) crowded += seen;
     last = now;
     if (collections >= COLLECTIONS) {
       const isTooSmall = crowded > collections / 2;
-      if (isTooSmall) limit = Math.min(MAX_SEMI_SPACE_BYTES, Math.max(limit, 2 * now.semiSpaceBytes));
+      if (isTooSmall) limit = Math.min(maxSemiSpaceBytes, Math.max(limit, 2 * now.semiSpaceBytes));
       [collections, crowded] = [0, 0];
     }
     const next = 2 * now.semiSpaceBytes <= limit ? 2 : 1;
