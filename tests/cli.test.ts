@@ -211,6 +211,7 @@ describe('posthorn', () => {
     await on.publish(sampleEvent({ data: { ...sampleEvent().data, reference } }));
     const first = await eventually('a delivery', async () => to.requests.find(isDelivery));
     const delivery = String(first.headers['service-delivery-id']);
+    await eventually('its record', async () => (await on.delivery(delivery)).attempt_count === 1);
     const read = await posthorn(['request', delivery, '--attempt', '1']);
     expect(read).toMatchObject({ code: 0, err: '' });
     expect(read.out).toMatch(/^POST +http/);

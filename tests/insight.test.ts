@@ -296,8 +296,11 @@ describe('notices', () => {
       expect([headers['service-event-id'], headers['service-event']]).toEqual([noticeId, type]);
       expect(new Date(created_at).toISOString()).toBe(created_at);
     }
-    const metrics = await (await fetch(`${on.workerUrls[0]}/metrics`)).text();
-    expect(metrics).toMatch(/posthorn_notices_total\{type="subscription\.refused"[^}]*\} 1/);
+    // The notice is counted when it has been answered.
+    await eventually('the notice to be counted', async () => {
+      const metrics = await (await fetch(`${on.workerUrls[0]}/metrics`)).text();
+      return /posthorn_notices_total\{type="subscription\.refused"[^}]*\} 1$/m.test(metrics);
+    });
   });
   it('are repeated until they are accepted', async () => {
     const deaf = await ownReceiver(500);

@@ -73,7 +73,7 @@ describe('the timeline', () => {
     const at = (ms: number) => new Date(clock.now() + ms).toISOString();
     const created = { earlier: at(-2_000), later: at(-1_000) };
     const delivered = (id: string) =>
-      eventually('delivered', async () => (await on.deliveries(`event_id=${id}`))[0].status === 'succeeded');
+      eventually('delivered', async () => (await on.deliveries(`event_id=${id}`))[0]?.status === 'succeeded');
     const later = await publish({ created_at: created.later });
     await delivered(later);
     clock.advance(1_000);

@@ -358,7 +358,7 @@ describe('BullMQ', () => {
     const [queue] = producer.queues;
     await queue!.pause();
     await add('z1');
-    const lock = { nextToken: 'token', lockMs: 1_000, nowMs: Date.now() };
+    const lock = { nextToken: 'token', lockMs: 60_000, nowMs: Date.now() };
     expect(await takeOne(lock)).toEqual({ dueAtMs: undefined });
     await queue!.resume();
     await queue!.setGlobalConcurrency(1);
@@ -399,7 +399,7 @@ describe('BullMQ', () => {
   it('returns when the next delayed job is due, and hands it out then', async () => {
     const dueAtMs = Date.now() + 3_600_000;
     await producer.add(0, [{ ...testJob('later'), delayMs: 3_600_000 }]);
-    const lock = { nextToken: 'token', lockMs: 1_000, nowMs: Date.now() };
+    const lock = { nextToken: 'token', lockMs: 60_000, nowMs: Date.now() };
     const found = await takeOne(lock);
     expect('dueAtMs' in found && Math.abs((found.dueAtMs ?? 0) - dueAtMs)).toBeLessThan(60_000);
     expect(await takeOne({ ...lock, nowMs: dueAtMs + 60_000 })).toEqual({ job: { id: 'later' } });

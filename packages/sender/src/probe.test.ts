@@ -20,6 +20,7 @@ async function setUp(allowed = '127.0.0.0/8') {
     connections += 1;
     socket.on('data', (chunk) => {
       bytes += chunk.length;
+      socket.end('HTTP/1.1 204 No Content\r\n\r\n');
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -78,7 +79,7 @@ describe('a probe', () => {
 describe('a sender and its resolver', () => {
   it('report each new connection and each name that DNS has resolved, but not those of the hosts file', async () => {
     const { port, resolve, allowedNetworks, onConnected, resolved, connected } = await setUp();
-    const sender = createSender({ allowedNetworks, resolve, onConnected, timeoutMs: 200, userAgent: 'test' });
+    const sender = createSender({ allowedNetworks, resolve, onConnected, timeoutMs: 60_000, userAgent: 'test' });
     ends.push(() => sender.close());
     for (const host of ['there.test', 'localhost', 'gone.test']) {
       await sender.send({ url: `http://${host}:${port}/`, headers: {}, body: '' });
