@@ -14,12 +14,18 @@ const FOREVER = '3650d';
 /** Fields that depend on the time of the call, and one that depends on `RETENTION`. */
 const OF_THE_MOMENT = new Set(['health', 'next_cursor', 'replayable_until']);
 
-/** Removes what no upgrade has to preserve. */
+/** The end of a rotation is shown until then. */
+const isOver = (name: string, value: unknown) =>
+  name === 'previous_secret_until' && typeof value === 'string' && Date.parse(value) <= Date.now();
+
+/** Removes what no upgrade has to preserve, and what time has removed since. */
 function lasting(view: unknown): unknown {
   if (Array.isArray(view)) return view.map(lasting);
   if (typeof view !== 'object' || view === null) return view;
   return Object.fromEntries(
-    Object.entries(view).flatMap(([name, value]) => (OF_THE_MOMENT.has(name) ? [] : [[name, lasting(value)]])),
+    Object.entries(view).flatMap(([name, value]) =>
+      OF_THE_MOMENT.has(name) || isOver(name, value) ? [] : [[name, lasting(value)]],
+    ),
   );
 }
 

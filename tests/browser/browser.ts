@@ -66,8 +66,13 @@ export async function openVisit(
     if (response.status() >= 500) problems.push(`${response.status()} ${response.url()}`);
   });
   const underWay = new Set<Request>();
+  /** The URLs of all calls that were answered. */
+  const answered: string[] = [];
   page.on('request', (request) => underWay.add(request));
-  page.on('requestfinished', (request) => underWay.delete(request));
+  page.on('requestfinished', (request) => {
+    underWay.delete(request);
+    answered.push(request.url());
+  });
   page.on('requestfailed', (request) => underWay.delete(request));
   const staleMark = page.getByRole('status').filter({ hasText: 'Out of date: last answer at' });
   return {
@@ -77,17 +82,19 @@ export async function openVisit(
     /** The mark of data that are not refreshed any more. */
     staleMark,
     /**
-     * Stops the clock of the page, which has to be installed, when what is shown is up to date and no call is under way. Returns its time, which
+     * Stops the clock of the page, which has to be installed, when `call` has been answered since and no call is under way. Returns its time, which
      * then passes only with `page.clock.runFor`: however slow this machine is, the page has no more time than the test gives it.
      */
-    async stopClock(): Promise<number> {
+    async stopClock(call: string): Promise<number> {
+      // What marks data is loaded after the rest of the page.
+      await page.locator('main > div > [role="status"]').waitFor({ state: 'attached' });
       // The clock runs until this call arrives, and can't be set back.
       await page.clock.pauseAt((await page.evaluate(() => Date.now())) + CLOCK_JUMP_MS);
-      await staleMark.waitFor();
+      const before = answered.length;
       await eventually('the page to be up to date', async () => {
         await page.clock.runFor(250);
         await eventually('all answers', () => underWay.size === 0);
-        return !(await staleMark.isVisible());
+        return answered.slice(before).some((url) => url.includes(call)) && !(await staleMark.isVisible());
       });
       return await page.evaluate(() => Date.now());
     },

@@ -31,7 +31,7 @@ describe('the page', () => {
       await mark.waitFor({ state: 'hidden' });
       expect(problems).toEqual([]);
 
-      const stoppedAt = await stopClock();
+      const stoppedAt = await stopClock(call);
       const refused = page.waitForResponse((response) => response.url().includes(call) && response.status() === 503);
       process.kill(redis.pid, 'SIGSTOP');
       await page.clock.runFor(3_000);

@@ -85,7 +85,7 @@ describe('data that is not refreshed any more', () => {
     await mark.waitFor({ state: 'hidden' });
 
     // The console does not answer any more.
-    const now = await stopClock();
+    const now = await stopClock('/v1/subscriptions');
     let hanging = 0;
     await page.route('**/v1/subscriptions*', () => {
       hanging += 1;

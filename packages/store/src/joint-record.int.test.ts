@@ -196,6 +196,6 @@ it('an erasure finds and erases an event in a joint record, and keeps its delive
   await eraseEvent(store, 'ers_1', stored, { deliveries: 1, ended: 0, responses: 0 }, time.nowMs);
   const after = await loadEvent(store, eventRef(sent));
   expect(after).toMatchObject({ event: { id: sent.id, dataJson: '{}' }, erasedAtMs: time.nowMs });
-  expect(JSON.stringify(await store.redis.hgetall(keyOf(sent)))).not.toMatch(/person-1|xxx/);
+  expect(JSON.stringify(await store.redis.hgetall(keyOf(sent)))).not.toMatch(/person-1|x{9}/);
   expect([(await loadOne(deliveryId)).status, await expiryOf(sent)]).toEqual(['succeeded', expiryMs]);
 });
