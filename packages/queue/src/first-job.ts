@@ -2,22 +2,20 @@
 import { QUEUE_NAME } from './job.ts';
 
 /**
- * The Lua function `addFirstJob(deliveryId, subscriptionId, event, nowMs, eventPartition, isNew)` for a script that has `call` and `prefix` (that of the
+ * The Lua function `addFirstJob(deliveryId, subscriptionId, event, nowMs, isNew)` for a script that has `call` and `prefix` (that of the
  * delivery's partition, which may change between two calls), and `addToQueues()`, which the script must call after the last of them, also if something has
  * failed between them: no job is waiting before that. They do what BullMQ's `add` does for a job without options, but write no entries into
- * BullMQ's stream of events, which nobody reads, and keep no copy of the id in `opts`. `eventPartition`, if given, becomes the field `p`: the number of the
- * partition in which the script that takes the job may read its event. The job has no data if `event` is false: since stored format 2 the record of the
+ * BullMQ's stream of events, which nobody reads, and keep no copy of the id in `opts`. The job has no data if `event` is false: since stored format 2 the record of the
  * delivery says it. A job that exists is left unchanged; with `isNew` its
  * delivery has just been made, so it has none. `first-job.int.test.ts` compares the two, since an update of BullMQ may change what it stores.
  */
 export const FIRST_JOB_LUA = `
 local added = {}
-local function addFirstJob(deliveryId, subscriptionId, event, nowMs, eventPartition, isNew)
+local function addFirstJob(deliveryId, subscriptionId, event, nowMs, isNew)
   local key = prefix .. ':${QUEUE_NAME}:' .. deliveryId
   if not isNew and call('EXISTS', key) == 1 then return end
   call('HSET', key, 'name', subscriptionId, 'timestamp', nowMs)
   if event then call('HSET', key, 'data', '{"event_id":"' .. event .. '"}') end
-  if eventPartition then call('HSET', key, 'p', eventPartition) end
   local ids = added[prefix]
   if not ids then
     ids = {queue = prefix .. ':${QUEUE_NAME}:'}

@@ -77,7 +77,7 @@ export const VALUE_SEPARATOR = '\0';
 export const JOINT_JOB = 'joint';
 
 /** The fields of a delivery and of its address that decide what a worker has to do for a job, and that an attempt needs. */
-export const DELIVERY_FIELDS = ['st', 'g', 'x', 'e', 'c', 'n', 'k', 'o', 's'];
+export const DELIVERY_FIELDS = ['st', 'g', 'x', 'e', 'c', 'n', 'k', 'o', 's', 'p'];
 export const ADDRESS_FIELDS = ['status', 'url', 'secret', 'previous_secret', 'previous_until', 'trial'];
 
 /** The outcome of a bulk replay that has not changed for this long may lack deliveries that nobody counted. */

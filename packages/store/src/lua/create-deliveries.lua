@@ -14,9 +14,9 @@ local isDone, problem = pcall(function()
     local found = call('HMGET', deliveryKey(deliveryId), 'st', 'g')
     local first = found[1] == PENDING and not found[2] and not call('ZSCORE', KEY_PARKED .. subscriptionId, deliveryId)
       and not call('ZSCORE', KEY_OVERDUE .. subscriptionId, deliveryId)
-    local state = not found[1] and make(subscriptionId, deliveryId, event, kind, nowMs, oldestMs, lifeMs, '')
+    local state = not found[1] and make(subscriptionId, deliveryId, event, eventPartition ~= '' and eventPartition, kind, nowMs, oldestMs, lifeMs, '')
       or found[1] == HELD and 'held' or first and 'pending' or 'alreadyQueued'
-    if state == 'pending' then addFirstJob(deliveryId, subscriptionId, storedFormat < COMPACT_FORMAT and event, nowMs, eventPartition ~= '' and eventPartition) end
+    if state == 'pending' then addFirstJob(deliveryId, subscriptionId, storedFormat < COMPACT_FORMAT and event, nowMs) end
     reply[#reply + 1] = state
   end
 end)

@@ -15,7 +15,7 @@ for home, id, generation, subscriptionId, jobId, token, nextToken in jobs do
   if call('GET', KEY_QUEUE .. jobId .. ':lock') == token then
     local found = call('HMGET', deliveryKey(id), 'st', 'g', 'c', 'x')
     lane = park(id, generation, subscriptionId, found[1], found[2], found[3], found[4], nowMs, dueBeforeMs, false)
-    if lane ~= 'superseded' then keepEventPartition(jobId, id, spansPartitions) end
+    addToLanes()
   end
   local code = endJob(jobId, token)
   if nextToken ~= '' then next = nextJob(nextToken, lockMs, nowMs, known, spansPartitions) else wakeIfLimited() end

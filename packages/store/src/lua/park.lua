@@ -7,4 +7,6 @@
 --@include park
 
 local found = call('HMGET', deliveryKey(id), 'st', 'g', 'c', 'x')
-return park(id, generation, subscriptionId, found[1], found[2], found[3], found[4], nowMs, dueBeforeMs, onlyOverdue)
+local lane = park(id, generation, subscriptionId, found[1], found[2], found[3], found[4], nowMs, dueBeforeMs, onlyOverdue)
+addToLanes()
+return lane

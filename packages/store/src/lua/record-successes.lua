@@ -19,7 +19,7 @@ for home, id, number, attempt, endedAtMs, expiresAtMs, response, responsesUntilM
   if not st or st == SUCCEEDED or st == FAILED then
     kind = 'over'
   else
-    parked = call('ZCARD', KEY_PARKED .. sub)
+    parked = countParked(sub)
     if tonumber(found[2]) ~= number - 1 then
       kind = 'repeated'
     elseif succeed(id, found, number, attempt, expiresAtMs, maxAttempts, response, responsesUntilMs, endedAtMs) then
@@ -28,7 +28,9 @@ for home, id, number, attempt, endedAtMs, expiresAtMs, response, responsesUntilM
   end
   local code = endJob(jobId, token)
   local mayTakeParked, limit, parkedJobs, next = parked > 0 and laneToken ~= '', tonumber(parkedFirst), {}, false
-  if mayTakeParked and limit then parkedJobs = takeParked(sub, math.min(parked, limit), laneToken, lockMs, nowMs, known, spansPartitions) end
+  if mayTakeParked and limit then
+    parkedJobs = takeParked(sub, limit, laneToken, lockMs, nowMs, known, spansPartitions)
+  end
   if #parkedJobs == 0 then
     -- If deliveries of its address are parked, they get the slot; otherwise the queue's next job of this address may.
     if parked == 0 and roomOf[sub] then roomOf[sub] = roomOf[sub] + 1 end

@@ -16,7 +16,7 @@ end
 local released, hasAdded = {}, false
 for _, id in ipairs(call('ZRANGE', laneKey, 0, (holdsOthers and HOLD_CHUNK or limit) - 1)) do
   local key = deliveryKey(id)
-  local found = call('HMGET', key, 'st', 'n', 'c', 'e', 'x', 'k', 'p')
+  local found = call('HMGET', key, 'st', 'n', 'c', 'e', 'x', 'k')
   local st, attempts, created = found[1], found[2], found[3]
   if st and not isFinished(st) then
     local hold = holdsOthers and not mayPass(status, address[2], id, found[6])
@@ -36,7 +36,7 @@ for _, id in ipairs(call('ZRANGE', laneKey, 0, (holdsOthers and HOLD_CHUNK or li
         call('HSET', key, 'st', resumed)
         move(id, created, HELD, resumed)
       end
-      local jobId, generation = makeJob(id, subscriptionId, event, found[7], isRetry, nowMs)
+      local jobId, generation = makeJob(id, subscriptionId, event, isRetry, nowMs)
       enqueue(jobId, isRetry and RETRY_PRIORITY or 0)
       released[#released + 1] = generation
       hasAdded = true

@@ -4,11 +4,11 @@
 --@include replay
 --@include audit
 
-local failed = call('HMGET', deliveryKey(failedId), 'st', 'f', 'e', 'k', 'r', 'z')
+local failed = call('HMGET', deliveryKey(failedId), 'st', 'f', 'e', 'k', 'p', 'r', 'z')
 if not failed[1] then return 'gone' end
 if failed[1] ~= FAILED then return 'not_failed' end
 if nowMs > failed[2] + retentionMs then return 'too_late' end
-if failed[5] == REASON_ERASED or failed[6] then return 'erased' end
+if failed[6] == REASON_ERASED or failed[7] then return 'erased' end
 local status = call('HGET', KEY_SUBSCRIPTION .. subscriptionId, 'status')
 if status ~= ACTIVE and status ~= RESUMING then return 'not_active' end
 local state = replay(subscriptionId, failedId, failed, firstId, newId, nowMs, oldestMs, lifeMs)

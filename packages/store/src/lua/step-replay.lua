@@ -18,10 +18,10 @@ if not status or status == DELETED then
 else
   local list = KEY_REPLAY_DELIVERIES .. id
   for failedId, firstId, newId in candidates do
-    local failed = call('HMGET', deliveryKey(failedId), 'st', 'f', 'e', 'k', 'r', 'z')
+    local failed = call('HMGET', deliveryKey(failedId), 'st', 'f', 'e', 'k', 'p', 'r', 'z')
     local newest = call('ZRANGE', KEY_REPLAYS_OF .. firstId, -1, -1)[1]
     local newestStatus = newest and call('HGET', deliveryKey(newest), 'st')
-    local isErased = failed[5] == REASON_ERASED or failed[6]
+    local isErased = failed[6] == REASON_ERASED or failed[7]
     if failed[1] == FAILED and not isErased and nowMs <= failed[2] + retentionMs and (not newestStatus or newestStatus == FAILED)
       and call('EXISTS', deliveryKey(newId)) == 0 then
       if replay(sub, failedId, failed, firstId, newId, nowMs, oldestMs, lifeMs) == 'pending' then

@@ -28,8 +28,9 @@ local function addToIndexes()
 end
 
 -- Makes a delivery that does not exist yet. Returns 'pending' (its first job must be added), 'held', 'alreadyQueued' (it is parked), or
--- 'none' (its subscription is gone, nothing was made). A joint record gets `fields` too, a list of names and values.
-local function make(sub, id, event, kind, nowMs, oldestMs, lifeMs, replayOf, fields)
+-- 'none' (its subscription is gone, nothing was made). A joint record gets `fields` too, a list of names and values. `eventPartition`: where a script may
+-- read the event, if that is another partition, or false.
+local function make(sub, id, event, eventPartition, kind, nowMs, oldestMs, lifeMs, replayOf, fields)
   local status = statuses[sub]
   if status == nil then
     status = call('HGET', KEY_SUBSCRIPTION .. sub, 'status')
@@ -41,6 +42,10 @@ local function make(sub, id, event, kind, nowMs, oldestMs, lifeMs, replayOf, fie
   if replayOf ~= '' then
     more[#more + 1] = 'o'
     more[#more + 1] = replayOf
+  end
+  if eventPartition then
+    more[#more + 1] = 'p'
+    more[#more + 1] = eventPartition
   end
   -- The fields of the delivery come first: they are read most.
   call('HSET', deliveryKey(id), 's', sub, 'k', kind, 'st', st, 'n', 0, 'c', nowMs, unpack(more))

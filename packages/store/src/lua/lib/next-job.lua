@@ -2,6 +2,8 @@
 --@include add-job
 --@include next-due-at
 --@include park
+--@include joined
+--@include address
 
 -- Puts the jobs of retries that are due into the queue, as BullMQ's promoteDelayedJobs does.
 local function promote(ids)
@@ -16,6 +18,8 @@ end
 -- Puts retries that are due into the queue, once for each partition, and returns whether a job may be taken. Operators may have paused the queue in Bull
 -- Board, or set how many jobs may be active.
 local queues = {}
+-- The keys of the jobs of deliveries that are being parked.
+local jobsToEnd = {}
 local function mayTake(nowMs)
   local queue = queues[prefix]
   if not queue then
@@ -25,7 +29,7 @@ local function mayTake(nowMs)
     queue = {isPaused = meta[1], maxActive = tonumber(meta[2]), hasDue = #due > 0}
     queues[prefix] = queue
   end
-  return not queue.isPaused and not (queue.maxActive and call('LLEN', KEY_QUEUE .. 'active') >= queue.maxActive)
+  return not queue.isPaused and not (queue.maxActive and call('LLEN', KEY_QUEUE .. 'active') - #jobsToEnd >= queue.maxActive)
 end
 
 -- Puts the next job into the list of the active ones, as BullMQ's moveToActive does, without its stream of events and without writing to the job. Returns its
@@ -54,13 +58,12 @@ local function wakeIfLimited()
   if call('HEXISTS', KEY_QUEUE .. 'meta', 'concurrency') == 1 then wakeNext() end
 end
 
--- The text of the event of a job; false if it is long, in another partition that the job does not name or that a script may not use from here, or
--- in a joint record: that of a replay may be.
-local function readEvent(jobId, event, spansPartitions)
+-- The text of the event of a delivery, which is in `partition` if that is not its own; false if it is long, in a partition that is not named or that a script may
+-- not use from here, or in a joint record: that of a replay may be.
+local function readEvent(event, partition, spansPartitions)
   if string.byte(event) == JOINT_SLASH then return false end
   local own = prefix
-  local partition = spansPartitions and call('HGET', KEY_QUEUE .. jobId, 'p')
-  if partition then prefix = string.gsub(own, '%d+}$', partition .. '}') end
+  if partition and spansPartitions then prefix = string.gsub(own, '%d+}$', partition .. '}') end
   local text = call('GETRANGE', KEY_EVENT .. event, 0, MAX_EVENT_AT_ONCE)
   prefix = own
   return text ~= '' and #text <= MAX_EVENT_AT_ONCE and text
@@ -90,19 +93,11 @@ local function admit(sub)
   return true
 end
 
--- Keeps in the record of a delivery what its job says of the event's partition, since the job goes.
-local function keepEventPartition(jobId, id, spansPartitions)
-  local partition = spansPartitions and call('HGET', KEY_QUEUE .. jobId, 'p')
-  if partition then call('HSET', deliveryKey(id), 'p', partition) end
-end
-
--- Parks the delivery of a job that was put into the list of the active ones, and removes the job. Returns false if the delivery has another job or ended.
-local function parkJob(jobId, id, sub, st, newest, created, retryMs, nowMs, spansPartitions)
+-- Parks the delivery of a job that was put into the list of the active ones, with the next endParking. Returns false if the delivery has another job or ended.
+local function parkJob(jobId, id, sub, st, newest, created, retryMs, nowMs)
   local generation = string.match(jobId, '%.(.+)$') or '0'
   if park(id, generation, sub, st, newest, created, retryMs, nowMs, endOfOutageMs, false) == 'superseded' then return false end
-  keepEventPartition(jobId, id, spansPartitions)
-  call('LREM', KEY_QUEUE .. 'active', 1, jobId)
-  call('DEL', KEY_QUEUE .. jobId)
+  jobsToEnd[#jobsToEnd + 1] = KEY_QUEUE .. jobId
   if not parkedAddresses[sub] then
     parkedAddresses[sub] = true
     parkedAddresses[#parkedAddresses + 1] = sub
@@ -111,23 +106,40 @@ local function parkJob(jobId, id, sub, st, newest, created, retryMs, nowMs, span
   return true
 end
 
--- A list of values as one text, which costs Redis and the worker a fraction of a list. A missing value is empty.
-local function joined(values)
-  for i = 1, #values do values[i] = values[i] or '' end
-  return table.concat(values, VALUE_SEPARATOR)
+-- Puts the deliveries of parkJob into their lanes, and removes their jobs: the newest in the list of the active ones, but for `taken`, which came after them.
+local function endParking(taken)
+  local count = #jobsToEnd
+  if count == 0 then return end
+  addToLanes()
+  call('LPOP', KEY_QUEUE .. 'active', taken and count + 1 or count)
+  if taken then call('LPUSH', KEY_QUEUE .. 'active', taken) end
+  call('DEL', unpack(jobsToEnd))
+  jobsToEnd = {}
 end
 
 -- What the attempt of a job needs: {id, fields of the delivery, fields of its address, subscription, url, text of its event}. The event is missing if it is in
 -- `known`, as it is from then on, or readEvent does not return it. For a joint record: {id, all of it, fields of its address, subscription, url, JOINT}. What the
 -- worker keeps for long is returned on its own: a part of a text keeps all of it.
-local function withAddress(id, sub, found, isWhole, address, known, spansPartitions)
-  local url = address[2] or ''
-  address[2] = ''
-  if isWhole then return {id, joined(found), joined(address), sub, url, JOINT} end
+local function withAddress(id, sub, found, isWhole, known, spansPartitions)
+  local address = readAddress(sub)
+  if isWhole then return {id, joined(found), address.fields, sub, address.url, JOINT} end
   local event = found[4]
-  local text = not known[event] and readEvent(id, event, spansPartitions)
+  local text = not known[event] and readEvent(event, found[10], spansPartitions)
   if text then known[event] = true end
-  return {id, joined(found), joined(address), sub, url, text}
+  return {id, joined(found), address.fields, sub, address.url, text}
+end
+
+-- What a delivery's record says, as withAddress expects it; and its subscription and status.
+local function readDelivery(id, isWhole)
+  if not isWhole then
+    local found = call('HMGET', deliveryKey(id), DELIVERY_FIELDS)
+    return found, found[9], found[1]
+  end
+  local found = call('HGETALL', deliveryKey(id))
+  -- The fields of the subscription and the status are the first and the third one of most.
+  if found[1] == 's' and found[5] == 'st' then return found, found[2], found[6] end
+  local fields = fieldsOf(found)
+  return found, fields.s, fields.st
 end
 
 -- Takes the next job, and reads what its attempt needs. A delivery whose address has no room is parked in place of being taken. Returns what withAddress
@@ -135,62 +147,73 @@ end
 local function readNext(token, lockMs, nowMs, known, spansPartitions)
   while mayPark > 0 do
     local id, dueAtMs = popJob(nowMs)
-    if not id then return {'', dueAtMs} end
+    if not id then
+      endParking()
+      return {'', dueAtMs}
+    end
     local deliveryId = string.match(id, '^[^.]+')
     local isWhole = isJoint(deliveryId)
-    local found, sub, isParked
-    if isWhole then
-      found = call('HGETALL', deliveryKey(deliveryId))
-      -- The field of the subscription is the first one of most.
-      sub = found[1] == 's' and found[2] or fieldsOf(found).s
-    else
-      found = call('HMGET', deliveryKey(deliveryId), DELIVERY_FIELDS)
-      sub = found[9]
-    end
+    local found, sub, st = readDelivery(deliveryId, isWhole)
+    local isParked = false
     if sub and not admit(sub) then
-      local all = isWhole and fieldsOf(found) or {st = found[1], g = found[2], x = found[3], c = found[5]}
-      isParked = parkJob(id, deliveryId, sub, all.st, all.g, all.c, all.x, nowMs, spansPartitions)
+      local all = isWhole and fieldsOf(found) or {g = found[2], x = found[3], c = found[5]}
+      isParked = parkJob(id, deliveryId, sub, st, all.g, all.c, all.x, nowMs)
     end
     if not isParked then
+      endParking(id)
       lock(id, token, lockMs)
       if not sub then return {id} end
-      return withAddress(id, sub, found, isWhole, call('HMGET', KEY_SUBSCRIPTION .. sub, ADDRESS_FIELDS), known, spansPartitions)
+      return withAddress(id, sub, found, isWhole, known, spansPartitions)
     end
   end
+  endParking()
 end
 
--- Removes and returns the oldest delivery that is parked at an address, and its status; nothing if there is none, or it is for release.lua.
-local function popParked(sub)
-  local lane = KEY_PARKED .. sub
-  for _ = 1, MAX_PARKED_AT_ONCE do
-    local id = call('ZRANGE', lane, 0, 0)[1]
-    local st = id and call('HGET', deliveryKey(id), 'st')
-    if not id or st == HELD then return end
-    call('ZREM', lane, id)
-    if call('EXISTS', lane) == 0 then call('SREM', KEY_RELEASE_PARKED, sub) end
-    -- Others have ended while they were parked.
-    if st == PENDING or st == WAITING_FOR_RETRY then return id, st end
+-- Notes the new generation of a delivery in what readDelivery has returned.
+local function setGeneration(found, isWhole, generation)
+  if not isWhole then
+    found[2] = generation
+    return
   end
+  local at = #found + 1
+  for i = 1, #found, 2 do
+    if found[i] == 'g' then at = i end
+  end
+  found[at], found[at + 1] = 'g', generation
 end
 
--- Takes up to `limit` parked deliveries of an address that is active, oldest first: each gets a new generation, whose job is active at once. Returns a list of what
--- withAddress returns. Where operators limit how many jobs may be active, other addresses would never have a turn, so none is taken.
+-- Takes up to `limit` parked deliveries of an address that is active, oldest first: each gets a new generation, whose job is active at once. Returns a list
+-- of what withAddress returns. Where operators limit how many jobs may be active, other addresses would never have a turn, so none is taken.
 local function takeParked(sub, limit, token, lockMs, nowMs, known, spansPartitions)
-  local taken = {}
-  for i = 1, limit do
-    local address = call('HMGET', KEY_SUBSCRIPTION .. sub, ADDRESS_FIELDS)
-    if address[1] ~= ACTIVE or not mayTake(nowMs) or queues[prefix].maxActive then return taken end
-    if queues[prefix].hasDue then wakeNext() end
-    local deliveryId, st = popParked(sub)
-    if not deliveryId then return taken end
-    local key, isWhole = deliveryKey(deliveryId), isJoint(deliveryId)
-    local event = isWhole and {} or call('HMGET', key, 'e', 'p')
-    local id = makeJob(deliveryId, sub, eventOf(deliveryId, event[1]), event[2], st == WAITING_FOR_RETRY, nowMs)
-    local found = isWhole and call('HGETALL', key) or call('HMGET', key, DELIVERY_FIELDS)
-    call('LPUSH', KEY_QUEUE .. 'active', id)
-    lock(id, token, lockMs)
-    taken[i] = withAddress(id, sub, found, isWhole, address, known, spansPartitions)
+  local taken, ids, lane, tries = {}, {}, KEY_PARKED .. sub, MAX_PARKED_AT_ONCE
+  if readAddress(sub).status ~= ACTIVE or not mayTake(nowMs) or queues[prefix].maxActive then return taken end
+  if queues[prefix].hasDue then wakeNext() end
+  local parked = countParked(sub)
+  while #ids < limit and parked > 0 and tries > 0 do
+    local popped = call('ZPOPMIN', lane, limit - #ids)
+    for i = 1, #popped, 2 do
+      local deliveryId = popped[i]
+      local isWhole = isJoint(deliveryId)
+      local found, _, st = readDelivery(deliveryId, isWhole)
+      -- Others have ended while they were parked.
+      if st == PENDING or st == WAITING_FOR_RETRY then
+        local id, generation = makeJob(deliveryId, sub, eventOf(deliveryId, not isWhole and found[4]), st == WAITING_FOR_RETRY, nowMs)
+        setGeneration(found, isWhole, generation)
+        lock(id, token, lockMs)
+        ids[#ids + 1] = id
+        taken[#ids] = withAddress(id, sub, found, isWhole, known, spansPartitions)
+      elseif st == HELD then
+        -- It, and those after it, are for release.lua.
+        for j = i, #popped, 2 do call('ZADD', lane, popped[j + 1], popped[j]) end
+        tries = 0
+        break
+      end
+      parked, tries = parked - 1, tries - 1
+    end
   end
+  if #ids > 0 then call('LPUSH', KEY_QUEUE .. 'active', unpack(ids)) end
+  parkedCounts[lane] = parked
+  if parked == 0 then call('SREM', KEY_RELEASE_PARKED, sub) end
   return taken
 end
 

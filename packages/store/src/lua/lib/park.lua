@@ -1,17 +1,51 @@
--- Puts a delivery into the parked lane, or into the overdue one if its attempt is overdue; park.lua says when. Returns 'parked', 'overdue', 'not_overdue' if it
+-- How many deliveries are parked at an address, by its lane.
+local parkedCounts = {}
+local function countParked(sub)
+  local lane = KEY_PARKED .. sub
+  local count = parkedCounts[lane] or call('ZCARD', lane)
+  parkedCounts[lane] = count
+  return count
+end
+
+-- Deliveries that are to be parked, by lane: {KEY_RELEASE_…, subscription, created, id, created, id, …}. Those of a lane are added together, by addToLanes.
+local toPark = {}
+local function addToLanes()
+  for i = 1, #toPark do
+    local lane = toPark[i]
+    call('ZADD', lane, unpack(toPark[lane], 3))
+    call('SADD', toPark[lane][1], toPark[lane][2])
+    toPark[lane], toPark[i], parkedCounts[lane] = nil, nil, nil
+  end
+end
+
+local function addToLane(lane, index, sub, created, id)
+  local entries = toPark[lane]
+  if not entries then
+    entries = {index, sub}
+    toPark[lane] = entries
+    toPark[#toPark + 1] = lane
+  end
+  entries[#entries + 1] = created
+  entries[#entries + 1] = id
+end
+
+-- Whether an overdue lane has deliveries, by its key.
+local hasOverdue = {}
+
+-- Parks a delivery with the next addToLanes: in the overdue lane if its attempt is overdue; park.lua says when. Returns 'parked', 'overdue', 'not_overdue' if it
 -- was left because of `onlyOverdue`, or 'superseded' if the delivery has another job or ended. `generation`: that of the job.
 local function park(id, generation, sub, st, newest, created, retryMs, nowMs, dueBeforeMs, onlyOverdue)
   if not st or st == SUCCEEDED or st == FAILED or st == HELD or (newest or '0') ~= generation then return 'superseded' end
   local lane = KEY_OVERDUE .. sub
+  if hasOverdue[lane] == nil then hasOverdue[lane] = call('EXISTS', lane) == 1 end
   retryMs = tonumber(retryMs)
-  local afterMs = call('EXISTS', lane) == 1 and MISSED_AFTER_MS or OVERDUE_AFTER_MS
+  local afterMs = hasOverdue[lane] and MISSED_AFTER_MS or OVERDUE_AFTER_MS
   if retryMs and nowMs - retryMs > afterMs or (retryMs or tonumber(created)) < dueBeforeMs then
-    call('ZADD', lane, created, id)
-    call('SADD', KEY_RELEASE_OVERDUE, sub)
+    hasOverdue[lane] = true
+    addToLane(lane, KEY_RELEASE_OVERDUE, sub, created, id)
     return 'overdue'
   end
   if onlyOverdue then return 'not_overdue' end
-  call('ZADD', KEY_PARKED .. sub, created, id)
-  call('SADD', KEY_RELEASE_PARKED, sub)
+  addToLane(KEY_PARKED .. sub, KEY_RELEASE_PARKED, sub, created, id)
   return 'parked'
 end

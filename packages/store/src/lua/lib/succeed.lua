@@ -1,4 +1,6 @@
 --@include delivery-key
+--@include joined
+--@include address
 --@include list-succeeded
 
 -- Ends a delivery as succeeded with its attempt. `found`: its fields st, n, s, c, x, b. Returns whether it was the trial of a resume.
@@ -20,8 +22,10 @@ local function succeed(id, found, number, attempt, expiresAtMs, maxAttempts, res
     call('HINCRBY', replayKey, 'delivered', 1)
     call('HDEL', key, 'b')
   end
-  local subscription = KEY_SUBSCRIPTION .. sub
-  local address = call('HMGET', subscription, 'consecutive_failures', 'status', 'trial')
-  if address[1] and address[1] ~= '0' then call('HSET', subscription, 'consecutive_failures', 0) end
-  return address[2] == RESUMING and address[3] == id
+  local address = readAddress(sub)
+  if address.failures and address.failures ~= '0' then
+    call('HSET', address.key, 'consecutive_failures', 0)
+    address.failures = '0'
+  end
+  return address.status == RESUMING and address.trial == id
 end
