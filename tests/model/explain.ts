@@ -49,10 +49,12 @@ export function addedJobs(script: string, sent: Args, answer: unknown): Delivery
     return storedEvents(args, answer).flatMap(({ event, deliveries, states }) => jobs(event, deliveries, states));
   }
   if (script === 'release') {
-    return groups(4, answer as string[]).flatMap(([deliveryId = '', generation, ref]) =>
-      generation === '-1'
-        ? []
-        : [{ deliveryId, generation: Number(generation), subscriptionId: args[3] ?? '', event: ref as EventRef }],
+    return releasedLanes(args, answer).flatMap(({ subscriptionId, all }) =>
+      all.flatMap(([deliveryId = '', generation, ref]) =>
+        generation === '-1'
+          ? []
+          : [{ deliveryId, generation: Number(generation), subscriptionId, event: ref as EventRef }],
+      ),
     );
   }
   return script === 'createDeliveries' ? jobs(args[0], groups(2, args.slice(6)), answer as unknown[]) : [];
@@ -65,6 +67,13 @@ function valuesOf(script: string, [, ...args]: Args): Args {
 
 const groups = (size: number, flat: Args) =>
   Array.from({ length: flat.length / size }, (_, i) => flat.slice(i * size, (i + 1) * size));
+
+/** What a script has released from each lane: delivery, generation, event, attempts. */
+function releasedLanes([, ...args]: Args, answer: unknown): { lane: string; subscriptionId: string; all: Args[] }[] {
+  return groups(4, args).map(([, lane = '', subscriptionId = ''], i) => {
+    return { lane, subscriptionId, all: groups(4, (answer as string[][])[i] ?? []) };
+  });
+}
 
 const STATES: Readonly<Record<string, string>> = { p: 'pending', h: 'held', a: 'alreadyQueued', n: 'none' };
 
@@ -163,21 +172,18 @@ export function explain(model: Model, script: string, sent: Args, answer: unknow
       return;
     }
     case 'release': {
-      const [lane, , , , , dueAtMs] = args;
-      const all = groups(4, answer as string[]);
-      const gone = all.filter(([, generation]) => generation !== '-1');
-      // Maintenance runs twice a second.
-      if (lane !== 'parked') expect(gone.length).toBeLessThanOrEqual(OVERDUE_PER_SECOND / 2);
-      for (const [id = '', generation, , attempts] of all) {
-        const delivery = deliveries.get(id)!;
-        expect(isOver(delivery)).toBe(false);
-        expect(Number(attempts)).toBe(delivery.attempts);
-        if (generation === '-1') set(id, held(delivery, addressOf(delivery)));
-        else
-          set(id, {
-            ...released(delivery),
-            ...(lane === 'overdue' ? { dueAtMs: Math.max(delivery.dueAtMs ?? 0, Number(dueAtMs)) } : {}),
-          });
+      const dueAtMs = Number(args[0]);
+      for (const { lane, all } of releasedLanes(args, answer)) {
+        const gone = all.filter(([, generation]) => generation !== '-1');
+        // Maintenance runs twice a second.
+        if (lane !== 'parked') expect(gone.length).toBeLessThanOrEqual(OVERDUE_PER_SECOND / 2);
+        for (const [id = '', generation, , attempts] of all) {
+          const delivery = deliveries.get(id)!;
+          expect(isOver(delivery)).toBe(false);
+          expect(Number(attempts)).toBe(delivery.attempts);
+          const overdue = lane === 'overdue' ? { dueAtMs: Math.max(delivery.dueAtMs ?? 0, dueAtMs) } : {};
+          set(id, generation === '-1' ? held(delivery, addressOf(delivery)) : { ...released(delivery), ...overdue });
+        }
       }
       return;
     }

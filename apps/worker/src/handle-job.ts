@@ -29,9 +29,7 @@ export async function handleJob(context: AttemptContext, job: DeliveryJob, taken
     capacities = context.slots.release(slot, failedOf(outcome), parked, followedBy);
   }
   // After the slot is released: a delivery released earlier might be parked again at once.
-  for (const { subscriptionId, deliveries } of capacities) {
-    await releaseDeliveries(context.store, 'parked', subscriptionId, deliveries, context.clock.now());
-  }
+  if (capacities.length > 0) await releaseAll(context, capacities);
   return attempted.outcome === 'no_slot' ? await park(context, job, taken) : attempted.outcome;
 }
 
@@ -52,7 +50,16 @@ async function park(context: AttemptContext, job: DeliveryJob, { end }: TakenJob
 
 /** Releases a delivery of each of these addresses, of which some were just parked, if it has a free slot: an attempt that ended before could not find them. */
 export async function releaseParked(context: AttemptContext, subscriptionIds: readonly string[]): Promise<void> {
-  for (const id of subscriptionIds) {
-    if (context.slots.parked(id)) await releaseDeliveries(context.store, 'parked', id, 1, context.clock.now());
-  }
+  const capacities = subscriptionIds.filter((id) => context.slots.parked(id));
+  await releaseAll(
+    context,
+    capacities.map((subscriptionId) => ({ subscriptionId, deliveries: 1 })),
+  );
+}
+
+async function releaseAll({ store, clock }: AttemptContext, capacities: readonly Capacity[]): Promise<void> {
+  const nowMs = clock.now();
+  await Promise.all(
+    capacities.map((one) => releaseDeliveries(store, 'parked', one.subscriptionId, one.deliveries, nowMs)),
+  );
 }

@@ -2,8 +2,9 @@
 import type { DeliveryJob, EventRef, FailureReason } from '@posthorn/core';
 import { keptWhileUnfinishedMs } from './delivery-record.ts';
 import { keepEvent } from './events.ts';
+import { joinCalls } from './join-calls.ts';
 import { type Lane, laneIndexKey, laneKey, partitionPrefix, prefixOfSubscription, resumingKey } from './keys.ts';
-import { runScript } from './scripts.ts';
+import { runScript, type ScriptResult } from './scripts.ts';
 import type { Store } from './store.ts';
 
 /** A job to add, and whether its delivery has had attempts before. */
@@ -12,7 +13,32 @@ export type ReleasedJob = DeliveryJob & { isRetry: boolean };
 /** Deliveries that one script releases: about two milliseconds of Redis. */
 const MAX_RELEASED_AT_ONCE = 200;
 
-/** Puts up to `limit` deliveries of an address from a lane into the queue, oldest first. Those of an address that is not active are held. Returns how many. */
+interface ReleasedLane {
+  /** The prefix of the address's partition. */
+  home: string;
+  lane: Lane;
+  subscriptionId: string;
+  limit: number;
+  nowMs: number;
+}
+
+type Released = ScriptResult<'release'>[number];
+
+const releaseTogether = joinCalls<ReleasedLane, Released>({
+  max: MAX_RELEASED_AT_ONCE,
+  deliveriesOf: ({ limit }) => limit,
+  prefixOf: ({ home }) => home,
+  async run(store, lanes) {
+    const [prefix = '', nowMs = 0] = [lanes[0]?.home, lanes.at(-1)?.nowMs];
+    const values = lanes.map((one) => ({ ...one, home: one.home === prefix ? undefined : one.home }));
+    return await runScript(store, 'release', prefix, { nowMs, lanes: values });
+  },
+});
+
+/**
+ * Puts up to `limit` deliveries of an address from a lane into the queue, oldest first: one script for all lanes of one turn of the event loop. Those of an
+ * address that is not active are held. Returns how many.
+ */
 export async function releaseDeliveries(
   store: Store,
   lane: Lane,
@@ -20,13 +46,11 @@ export async function releaseDeliveries(
   limit: number,
   nowMs: number,
 ): Promise<number> {
-  const prefix = prefixOfSubscription(store, subscriptionId);
-  const from = { lane, laneKey: laneKey(prefix, lane, subscriptionId), indexKey: laneIndexKey(prefix, lane) };
+  const home = prefixOfSubscription(store, subscriptionId);
   let total = 0;
   for (let left = limit; left > 0; left -= MAX_RELEASED_AT_ONCE) {
     const atOnce = Math.min(left, MAX_RELEASED_AT_ONCE);
-    const values = { ...from, subscriptionId, limit: atOnce, nowMs };
-    const released = await runScript(store, 'release', prefix, values);
+    const released = await releaseTogether(store, { home, lane, subscriptionId, limit: atOnce, nowMs });
     const held = released.filter(({ isHeld }) => isHeld);
     await Promise.all(held.map(({ event }) => keepEvent(store, event, nowMs + keptWhileUnfinishedMs(store))));
     total += released.length - held.length;

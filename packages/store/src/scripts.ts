@@ -238,8 +238,10 @@ export const scripts = {
     });
     return { ended: withEvents(ended, ({ next }) => jobsOf(next)), parkedAddresses: list(parkedAddresses).map(String) };
   }),
-  release: script('lane laneKey indexKey subscriptionId limit:number nowMs:number', (reply) =>
-    records(reply, 4).map(([, generation, event]) => ({ isHeld: generation === HELD_NOW, event: event as EventRef })),
+  release: script('nowMs:number ...lanes(home? lane subscriptionId limit)', (reply) =>
+    list(reply).map((lane) =>
+      records(lane, 4).map(([, generation, event]) => ({ isHeld: generation === HELD_NOW, event: event as EventRef })),
+    ),
   ),
   sendTrial: script('subscriptionId nowMs:number retentionMs:number', (reply) => {
     const [kind, deliveryId, generation, event, attempts] = list(reply).map(String);

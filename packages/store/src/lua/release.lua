@@ -1,51 +1,65 @@
--- Puts up to `limit` deliveries of a lane into the queue, oldest first, each with a new generation. Nothing leaves the held lane unless the address is active.
+-- Puts up to `limit` deliveries of each of these lanes into the queue, oldest first, each with a new generation: in one step for several lanes. `home` is the prefix
+-- of a lane's partition, empty if it is that of the call. Nothing leaves the held lane unless the address is active.
 -- Deliveries in another lane of an address that is not active are held from now on, except its trial and test deliveries (lib/may-pass.lua). An overdue one is
--- due now, so its next attempt is not overdue again; but if a slow worker has recorded an attempt meanwhile, the retry keeps its later time. Returns (delivery,
--- generation or HELD_NOW, event, attempts recorded)…
+-- due now, so its next attempt is not overdue again; but if a slow worker has recorded an attempt meanwhile, the retry keeps its later time. Returns for each
+-- lane (delivery, generation or HELD_NOW, event, attempts recorded)…
 --@include add-job
 --@include status
 --@include may-pass
 
-local address = call('HMGET', KEY_SUBSCRIPTION .. subscriptionId, 'status', 'trial')
-local status = address[1]
-local holdsOthers = lane ~= LANE_HELD and status and status ~= ACTIVE and status ~= DELETED
-if lane == LANE_HELD and status ~= ACTIVE then
-  call('SREM', indexKey, subscriptionId)
-  return {}
-end
-local released, hasAdded = {}, false
-for _, id in ipairs(call('ZRANGE', laneKey, 0, (holdsOthers and HOLD_CHUNK or limit) - 1)) do
-  local key = deliveryKey(id)
-  local found = call('HMGET', key, 'st', 'n', 'c', 'e', 'x', 'k')
-  local st, attempts, created = found[1], found[2], found[3]
-  if st and not isFinished(st) then
-    local hold = holdsOthers and not mayPass(status, address[2], id, found[6])
-    local event = eventOf(id, found[4])
-    released[#released + 1] = id
-    if hold then
-      call('HSET', key, 'st', HELD)
-      call('HDEL', key, 'x')
-      move(id, created, st, HELD)
-      call('ZADD', KEY_HELD .. subscriptionId, created, id)
-      released[#released + 1] = HELD_NOW
-    else
-      local isRetry = attempts ~= '0'
-      if lane == LANE_OVERDUE and (tonumber(found[5]) or 0) < nowMs then call('HSET', key, 'x', nowMs) end
-      if st == HELD then
-        local resumed = isRetry and WAITING_FOR_RETRY or PENDING
-        call('HSET', key, 'st', resumed)
-        move(id, created, HELD, resumed)
-      end
-      local jobId, generation = makeJob(id, subscriptionId, event, isRetry, nowMs)
-      enqueue(jobId, isRetry and RETRY_PRIORITY or 0)
-      released[#released + 1] = generation
-      hasAdded = true
-    end
-    released[#released + 1] = event
-    released[#released + 1] = attempts
+local function release(lane, sub, limit)
+  local laneKey, indexKey = KEY_PARKED .. sub, KEY_RELEASE_PARKED
+  if lane == LANE_OVERDUE then laneKey, indexKey = KEY_OVERDUE .. sub, KEY_RELEASE_OVERDUE end
+  if lane == LANE_HELD then laneKey, indexKey = KEY_HELD .. sub, KEY_RELEASE_HELD end
+  local address = call('HMGET', KEY_SUBSCRIPTION .. sub, 'status', 'trial')
+  local status = address[1]
+  local holdsOthers = lane ~= LANE_HELD and status and status ~= ACTIVE and status ~= DELETED
+  if lane == LANE_HELD and status ~= ACTIVE then
+    call('SREM', indexKey, sub)
+    return {}
   end
-  call('ZREM', laneKey, id)
+  local released, hasAdded = {}, false
+  for _, id in ipairs(call('ZRANGE', laneKey, 0, (holdsOthers and HOLD_CHUNK or limit) - 1)) do
+    local key = deliveryKey(id)
+    local found = call('HMGET', key, 'st', 'n', 'c', 'e', 'x', 'k')
+    local st, attempts, created = found[1], found[2], found[3]
+    if st and not isFinished(st) then
+      local hold = holdsOthers and not mayPass(status, address[2], id, found[6])
+      local event = eventOf(id, found[4])
+      released[#released + 1] = id
+      if hold then
+        call('HSET', key, 'st', HELD)
+        call('HDEL', key, 'x')
+        move(id, created, st, HELD)
+        call('ZADD', KEY_HELD .. sub, created, id)
+        released[#released + 1] = HELD_NOW
+      else
+        local isRetry = attempts ~= '0'
+        if lane == LANE_OVERDUE and (tonumber(found[5]) or 0) < nowMs then call('HSET', key, 'x', nowMs) end
+        if st == HELD then
+          local resumed = isRetry and WAITING_FOR_RETRY or PENDING
+          call('HSET', key, 'st', resumed)
+          move(id, created, HELD, resumed)
+        end
+        local jobId, generation = makeJob(id, sub, event, isRetry, nowMs)
+        enqueue(jobId, isRetry and RETRY_PRIORITY or 0)
+        released[#released + 1] = generation
+        hasAdded = true
+      end
+      released[#released + 1] = event
+      released[#released + 1] = attempts
+    end
+    call('ZREM', laneKey, id)
+  end
+  if call('EXISTS', laneKey) == 0 then call('SREM', indexKey, sub) end
+  if hasAdded then wakeWorker() end
+  return released
 end
-if call('EXISTS', laneKey) == 0 then call('SREM', indexKey, subscriptionId) end
-if hasAdded then wakeWorker() end
-return released
+
+local own, reply = prefix, {}
+for home, lane, subscriptionId, limit in lanes do
+  -- Everything below uses the keys of this partition.
+  prefix = home ~= '' and home or own
+  reply[#reply + 1] = release(lane, subscriptionId, tonumber(limit))
+end
+return reply
