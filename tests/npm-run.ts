@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { beforeAll } from '@jest/globals';
-import { eventually } from '@posthorn/testing';
+import { eventually, HUNG_MS } from '@posthorn/testing';
 import { root } from '../scripts/folder.ts';
 import { descendantsOf } from '../scripts/process-tree.ts';
 import { redisServer } from '../scripts/programs/programs.ts';
@@ -16,6 +16,9 @@ beforeAll(async () => {
   const found = await providePrograms([redisServer], { say: () => undefined });
   redisFolder = dirname(found[redisServer.name]!);
 });
+
+/** What a script says first comes after a build of the apps, which takes a minute on a busy machine. */
+const SAID_LIMIT_MS = 2 * HUNG_MS;
 
 /** The path, including the Redis of this run, which scripts with another POSTHORN_DIR would not find. */
 export const searchPath = () => [process.env.PATH, redisFolder].join(delimiter);
@@ -51,11 +54,15 @@ export function npmRun(script: string, env: Record<string, string>, args: string
       process.kill(pid, 'SIGKILL');
   });
   const said = (text: string) =>
-    eventually(`npm run ${script} to say ${text}; it said ${output.join('')}`, () => {
-      if (output.join('').includes(text)) return true;
-      if (npm.exitCode !== null) throw new Error(`npm exited: ${output.join('')}`);
-      return false;
-    });
+    eventually(
+      `npm run ${script} to say ${text}; it said ${output.join('')}`,
+      () => {
+        if (output.join('').includes(text)) return true;
+        if (npm.exitCode !== null) throw new Error(`npm exited: ${output.join('')}`);
+        return false;
+      },
+      SAID_LIMIT_MS,
+    );
   return { npm, output, ended, said };
 }
 

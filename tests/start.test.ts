@@ -26,66 +26,44 @@ describe('SIGTERM to npm alone', () => {
       ]);
     }
   });
-  it(
-    'ends npm start while it starts',
-    async () => {
-      const run = npmRun('start', { POSTHORN_DIR: ownDir() });
-      await run.said('Starting Posthorn');
-      await endsWithNpm(run, 1);
-      expect(await run.ended).toBe(0);
-    },
-    HUNG_MS,
-  );
-  it.each(['ingest', 'worker', 'console'])(
-    'ends npm run start:%s',
-    async (app) => {
-      const run = npmRun(`start:${app}`, ownEnv());
-      await run.said('"msg":"ready"');
-      await endsWithNpm(run, 1);
-      expect(await run.ended).toBe(0);
-    },
-    HUNG_MS,
-  );
-  it(
-    'ends npm run posthorn',
-    async () => {
-      const silent = createServer();
-      const asked = new Promise((resolve) => silent.once('request', resolve));
-      await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
-      atEnd(() => {
-        silent.close();
-        silent.closeAllConnections();
-      });
-      const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
-      const run = npmRun('posthorn', { POSTHORN_URL: url, POSTHORN_TOKEN: 'any' }, ['overview']);
-      await asked;
-      await endsWithNpm(run, 1);
-    },
-    HUNG_MS,
-  );
-  it(
-    'ends npm run bench',
-    async () => {
-      const run = npmRun('bench', {}, ['--quick', '--only=memory']);
-      // The processes: itself, a Redis, an app.
-      await endsWithNpm(run, 3);
-    },
-    HUNG_MS,
-  );
-  it(
-    'ends npm run chaos',
-    async () => {
-      const run = npmRun('chaos', {}, ['--minutes=1']);
-      // The processes: itself, a Redis, several apps.
-      await endsWithNpm(run, 5);
-    },
-    HUNG_MS,
-  );
-  it(
-    'ends npm run jest with what its tests have started',
-    async () => {
-      const dir = ownDir();
-      const test = `import { it } from '@jest/globals';
+  it('ends npm start while it starts', async () => {
+    const run = npmRun('start', { POSTHORN_DIR: ownDir() });
+    await run.said('Starting Posthorn');
+    await endsWithNpm(run, 1);
+    expect(await run.ended).toBe(0);
+  });
+  it.each(['ingest', 'worker', 'console'])('ends npm run start:%s', async (app) => {
+    const run = npmRun(`start:${app}`, ownEnv());
+    await run.said('"msg":"ready"');
+    await endsWithNpm(run, 1);
+    expect(await run.ended).toBe(0);
+  });
+  it('ends npm run posthorn', async () => {
+    const silent = createServer();
+    const asked = new Promise((resolve) => silent.once('request', resolve));
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+    atEnd(() => {
+      silent.close();
+      silent.closeAllConnections();
+    });
+    const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+    const run = npmRun('posthorn', { POSTHORN_URL: url, POSTHORN_TOKEN: 'any' }, ['overview']);
+    await asked;
+    await endsWithNpm(run, 1);
+  });
+  it('ends npm run bench', async () => {
+    const run = npmRun('bench', {}, ['--quick', '--only=memory']);
+    // The processes: itself, a Redis, an app.
+    await endsWithNpm(run, 3);
+  });
+  it('ends npm run chaos', async () => {
+    const run = npmRun('chaos', {}, ['--minutes=1']);
+    // The processes: itself, a Redis, several apps.
+    await endsWithNpm(run, 5);
+  });
+  it('ends npm run jest with what its tests have started', async () => {
+    const dir = ownDir();
+    const test = `import { it } from '@jest/globals';
       import { mkdirSync } from 'node:fs';
       import { startProcess } from '${root}/tests/processes.ts';
       import { startRedis } from '${root}/scripts/redis/server.ts';
@@ -96,50 +74,43 @@ describe('SIGTERM to npm alone', () => {
         mkdirSync('${dir}/hangs');
         await new Promise(() => setInterval(() => undefined, 1_000));
       }, 2_000_000);`;
-      writeFileSync(join(dir, 'package.json'), '{"type":"module"}');
-      writeFileSync(join(dir, 'hanging.test.ts'), test);
-      cpSync(join(root, 'node_modules/@jest'), join(dir, 'node_modules/@jest'), {
-        recursive: true,
-        dereference: false,
-      });
-      const config = {
-        rootDir: dir,
-        globalSetup: join(root, 'tests/setup/start-redis.ts'),
-        extensionsToTreatAsEsm: ['.ts'],
-        transform: {
-          '\\.ts$': [
-            join(root, 'node_modules/@swc/jest'),
-            { jsc: { parser: { syntax: 'typescript' }, target: 'es2024' } },
-          ],
-        },
-      };
-      const run = npmRun('jest', { POSTHORN_DIR: join(dir, 'data') }, ['--config', JSON.stringify(config)]);
-      await eventually(
-        `the test to hang: ${run.output}`,
-        () =>
-          existsSync(join(dir, 'hangs')) ||
-          (run.npm.exitCode !== null && Promise.reject(new Error(run.output.join('')))),
-        HUNG_MS,
-      );
-      // The processes: itself, its Redis, the test's Redis and worker.
-      await endsWithNpm(run, 4);
-    },
-    HUNG_MS,
-  );
-  it(
-    'ends npm test while it lints',
-    async () => {
-      const dir = ownDir();
-      for (const name of ['chromium', 'curl']) {
-        writeFileSync(join(dir, name), '#!/bin/sh\n');
-        chmodSync(join(dir, name), 0o755);
-      }
-      const run = npmRun('test', { POSTHORN_DIR: join(dir, 'data'), PATH: `${searchPath()}${delimiter}${dir}` });
-      // The processes: itself, npm, its shell, a linter.
-      await endsWithNpm(run, 4);
-    },
-    HUNG_MS,
-  );
+    writeFileSync(join(dir, 'package.json'), '{"type":"module"}');
+    writeFileSync(join(dir, 'hanging.test.ts'), test);
+    cpSync(join(root, 'node_modules/@jest'), join(dir, 'node_modules/@jest'), {
+      recursive: true,
+      dereference: false,
+    });
+    const config = {
+      rootDir: dir,
+      globalSetup: join(root, 'tests/setup/start-redis.ts'),
+      extensionsToTreatAsEsm: ['.ts'],
+      transform: {
+        '\\.ts$': [
+          join(root, 'node_modules/@swc/jest'),
+          { jsc: { parser: { syntax: 'typescript' }, target: 'es2024' } },
+        ],
+      },
+    };
+    const run = npmRun('jest', { POSTHORN_DIR: join(dir, 'data') }, ['--config', JSON.stringify(config)]);
+    await eventually(
+      `the test to hang: ${run.output}`,
+      () =>
+        existsSync(join(dir, 'hangs')) || (run.npm.exitCode !== null && Promise.reject(new Error(run.output.join('')))),
+      HUNG_MS,
+    );
+    // The processes: itself, its Redis, the test's Redis and worker.
+    await endsWithNpm(run, 4);
+  });
+  it('ends npm test while it lints', async () => {
+    const dir = ownDir();
+    for (const name of ['chromium', 'curl']) {
+      writeFileSync(join(dir, name), '#!/bin/sh\n');
+      chmodSync(join(dir, name), 0o755);
+    }
+    const run = npmRun('test', { POSTHORN_DIR: join(dir, 'data'), PATH: `${searchPath()}${delimiter}${dir}` });
+    // The processes: itself, npm, its shell, a linter.
+    await endsWithNpm(run, 4);
+  });
 });
 
 /** Runs the command line for a folder's `npm start`, with nothing else in the environment. */
@@ -153,38 +124,34 @@ function posthorn(dir: string, env: Record<string, string> = {}) {
 }
 
 describe('npm start', () => {
-  it(
-    'uses the given ports, refuses a second run, tells npm run posthorn where it is, and ends completely',
-    async () => {
-      const dir = ownDir();
-      const port = await freePort();
-      const run = npmRun('start', { POSTHORN_DIR: dir, CONSOLE_PORT: String(port) });
-      await run.said('Ctrl-C stops everything');
-      const file = join(dir, 'running.json');
-      expect(JSON.parse(readFileSync(file, 'utf8')).urls.console).toBe(`http://127.0.0.1:${port}`);
-      for (const name of ['running.json', 'keys.json']) expect(statSync(join(dir, name)).mode & 0o777).toBe(0o600);
-      const overview = posthorn(dir);
-      expect(overview).toMatchObject({ status: 0, stderr: '' });
-      expect(JSON.parse(overview.stdout)).toMatchObject({ subscriptions: { active: 1 } });
-      const elsewhere = posthorn(dir, { POSTHORN_URL: 'http://127.0.0.1:1' });
-      expect(elsewhere).toMatchObject({ status: 1, stderr: expect.stringContaining('Set POSTHORN_TOKEN') });
+  it('uses the given ports, refuses a second run, tells npm run posthorn where it is, and ends completely', async () => {
+    const dir = ownDir();
+    const port = await freePort();
+    const run = npmRun('start', { POSTHORN_DIR: dir, CONSOLE_PORT: String(port) });
+    await run.said('Ctrl-C stops everything');
+    const file = join(dir, 'running.json');
+    expect(JSON.parse(readFileSync(file, 'utf8')).urls.console).toBe(`http://127.0.0.1:${port}`);
+    for (const name of ['running.json', 'keys.json']) expect(statSync(join(dir, name)).mode & 0o777).toBe(0o600);
+    const overview = posthorn(dir);
+    expect(overview).toMatchObject({ status: 0, stderr: '' });
+    expect(JSON.parse(overview.stdout)).toMatchObject({ subscriptions: { active: 1 } });
+    const elsewhere = posthorn(dir, { POSTHORN_URL: 'http://127.0.0.1:1' });
+    expect(elsewhere).toMatchObject({ status: 1, stderr: expect.stringContaining('Set POSTHORN_TOKEN') });
 
-      const second = npmRun('start', { POSTHORN_DIR: dir });
-      expect(await second.ended).toBe(1);
-      expect(second.output.join('')).toContain('already runs from this folder');
-      expect(existsSync(file)).toBe(true);
+    const second = npmRun('start', { POSTHORN_DIR: dir });
+    expect(await second.ended).toBe(1);
+    expect(second.output.join('')).toContain('already runs from this folder');
+    expect(existsSync(file)).toBe(true);
 
-      const copy = readFileSync(file, 'utf8');
-      // The processes: itself, Redis, three apps.
-      await endsWithNpm(run, 5);
-      expect(await run.ended).toBe(0);
-      expect(existsSync(file)).toBe(false);
-      // A run that was killed leaves its file, which then does not count.
-      writeFileSync(file, copy);
-      expect(posthorn(dir)).toMatchObject({ status: 1, stderr: expect.stringContaining('Posthorn is not running') });
-    },
-    HUNG_MS,
-  );
+    const copy = readFileSync(file, 'utf8');
+    // The processes: itself, Redis, three apps.
+    await endsWithNpm(run, 5);
+    expect(await run.ended).toBe(0);
+    expect(existsSync(file)).toBe(false);
+    // A run that was killed leaves its file, which then does not count.
+    writeFileSync(file, copy);
+    expect(posthorn(dir)).toMatchObject({ status: 1, stderr: expect.stringContaining('Posthorn is not running') });
+  });
   it('reports a taken port before it starts anything', async () => {
     const taken = createServer();
     await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
