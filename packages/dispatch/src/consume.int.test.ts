@@ -107,7 +107,7 @@ describe('several jobs taken at once', () => {
     expect(await redis.get(key('z2:lock'))).toBe('a');
   });
   it('start before those end that are over meanwhile, however soon', async () => {
-    const ids = Array.from({ length: 20 }, (_, i) => `b${i}`);
+    const ids = Array.from({ length: 40 }, (_, i) => `b${i}`);
     const order: string[] = [];
     const secondTaking = Promise.withResolvers<void>();
     let takings = 0;
@@ -128,17 +128,36 @@ describe('several jobs taken at once', () => {
       },
       async handle({ id }) {
         order.push(`starts ${id}`);
-        if (order.length === 16) setImmediate(secondTaking.resolve);
+        if (order.length === 32) setImmediate(secondTaking.resolve);
         return { kind: 'done' };
       },
     });
     await add(...ids);
     await consumer.start();
-    await eventually('all ended', () => order.length === 40);
-    expect(order.slice(0, 20)).toEqual(ids.map((id) => `starts ${id}`));
+    await eventually('all ended', () => order.length === 80);
+    expect(order.slice(0, 40)).toEqual(ids.map((id) => `starts ${id}`));
+  });
+  it('begin once the next ones have been asked for', async () => {
+    const order: string[] = [];
+    await consumer.stop(5_000);
+    consumer = createConsumer({
+      ...optionsOf(100),
+      take(partition, lock) {
+        if (partition === 0) order.push(`takes ${lock.limit}`);
+        return takeJobs(store, partition, lock);
+      },
+      async handle() {
+        order.push('starts');
+        return { kind: 'done' };
+      },
+    });
+    await add(...Array.from({ length: 40 }, (_, i) => `b${i}`));
+    await consumer.start();
+    await eventually('all started', () => order.filter((what) => what === 'starts').length === 40);
+    expect(order.slice(0, 4)).toEqual(['takes 32', 'takes 64', 'starts', 'starts']);
   });
   it('end although the next taking hangs', async () => {
-    const ids = Array.from({ length: 17 }, (_, i) => `b${i}`);
+    const ids = Array.from({ length: 33 }, (_, i) => `b${i}`);
     const hangs = Promise.withResolvers<void>();
     const ended: string[] = [];
     let takings = 0;
@@ -158,9 +177,9 @@ describe('several jobs taken at once', () => {
     });
     await add(...ids);
     await consumer.start();
-    await eventually('those taken before ended', () => ended.length >= 16);
+    await eventually('those taken before ended', () => ended.length >= 32);
     hangs.resolve();
-    await eventually('all ended', () => ended.length === 17);
+    await eventually('all ended', () => ended.length === 33);
   });
   it('use no more slots than there are', async () => {
     let inFlight = 0;

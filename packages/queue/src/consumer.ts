@@ -153,17 +153,13 @@ export function createConsumer<J extends { id: string }>(options: ConsumerOption
     const limit = partitions.reserve(partition);
     const isBurst = partition.state === 'busy' && limit > 1;
     if (isBurst) burst.begin();
+    let taken: Taken<J>[];
+    let token: string;
     try {
       if (!leases.isSure(partition.index)) await leases.ensure(partition.index);
-      const token = leases.newToken(partition.index);
+      token = leases.newToken(partition.index);
       const lock = { nextToken: token, lockMs: timings.lockMs, nowMs: Date.now(), limit };
-      const taken = await options.take(partition.index, lock);
-      partition.taking = 0;
-      if (taken.length === limit) partitions.tookAll(partition);
-      for (const one of taken) {
-        const job = found(partition, one);
-        if (job) begin(partition, job, token);
-      }
+      taken = await options.take(partition.index, lock);
     } catch (error) {
       if (state !== 'stopping') onError(error);
       // The partition stays as it is while the pause lasts: nobody else takes from it meanwhile.
@@ -178,7 +174,14 @@ export function createConsumer<J extends { id: string }>(options: ConsumerOption
     } finally {
       if (isBurst) void burst.taken();
     }
+    partition.taking = 0;
+    if (taken.length === limit) partitions.tookAll(partition);
+    const claim = leases.claim(partition.index, token);
+    const jobs = taken.flatMap((one) => found(partition, one) ?? []);
+    partition.active += jobs.length;
+    // The next ones are asked for first: Redis takes them while these begin.
     fill();
+    for (const job of jobs) begin(partition, job, token, claim);
   }
 
   /** Notes whether the queue of a partition had a job. Returns the job. */
@@ -191,8 +194,7 @@ export function createConsumer<J extends { id: string }>(options: ConsumerOption
     return taken.job;
   }
 
-  function begin(partition: Partition, job: J, token: string, claim = leases.claim(partition.index, token)): void {
-    partition.active += 1;
+  function begin(partition: Partition, job: J, token: string, claim: Claim): void {
     void run(partition, job, locks.add(partition.index, job.id, token), claim);
   }
 
@@ -202,8 +204,9 @@ export function createConsumer<J extends { id: string }>(options: ConsumerOption
     if (token === undefined) return () => undefined;
     const claim = leases.claim(partition.index, token);
     return () => {
-      if (job) begin(partition, job, token, claim);
-      for (const parked of parkedJobs) begin(partition, parked, token, claim);
+      const jobs = job ? [job, ...parkedJobs] : parkedJobs;
+      partition.active += jobs.length;
+      for (const one of jobs) begin(partition, one, token, claim);
     };
   }
 

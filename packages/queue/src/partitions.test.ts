@@ -35,10 +35,10 @@ describe('partitions', () => {
     expect(fill(partitions, 1)).toEqual([12, 0, 0, 0]);
   });
 
-  it('takes up to 16 jobs at once, no more than there are slots, and an even share while others are to be asked', () => {
+  it('takes up to 32 jobs at once, no more than there are slots, and an even share while others are to be asked', () => {
     const one = createPartitions(1, 40);
     const [only] = one.all;
-    expect([one.reserve(only!), one.inUse()]).toEqual([16, 16]);
+    expect([one.reserve(only!), one.inUse()]).toEqual([32, 32]);
     only!.taking = 0;
     only!.active = 35;
     expect([one.reserve(only!), one.inUse()]).toEqual([5, 40]);
@@ -48,13 +48,13 @@ describe('partitions', () => {
     expect(four.reserve(first!)).toBe(10);
     first!.taking = 0;
     for (const other of others) four.foundEmpty(other, undefined);
-    expect(four.reserve(first!)).toBe(16);
+    expect(four.reserve(first!)).toBe(32);
     first!.taking = 0;
     four.foundCrowded(first!);
     expect(four.reserve(first!)).toBe(10);
   });
 
-  it('takes twice as many at once each time a partition has as many, up to 64, and 16 again once it was empty', () => {
+  it('takes 64 at once while a partition has as many as were to be taken, and 32 again once it was empty', () => {
     const partitions = createPartitions(1, 1_000);
     const [only] = partitions.all;
     const reserve = () => {
@@ -67,9 +67,9 @@ describe('partitions', () => {
       partitions.tookAll(only!);
       return size;
     });
-    expect(sizes).toEqual([16, 32, 64, 64]);
+    expect(sizes).toEqual([32, 64, 64, 64]);
     partitions.foundEmpty(only!, undefined);
-    expect(reserve()).toBe(16);
+    expect(reserve()).toBe(32);
   });
 
   it('gives up one slot for each partition that is to be asked, and no more', () => {

@@ -23,10 +23,10 @@ const CROWDED_MS = 100;
 const GIVEN_UP_MS = 50;
 
 /**
- * Jobs taken at once: few at first, so that several workers share those of one event and the first one starts soon; twice as many each time while a
- * partition has as many. 64 take Redis about a millisecond.
+ * Jobs taken at once: fewer at first, so that several workers share those of one event and the first one starts soon; then twice as many while a partition has
+ * as many. 64 take Redis about a millisecond. Each taking costs a process as much as three jobs.
  */
-const FIRST_AT_ONCE = 16;
+const FIRST_AT_ONCE = 32;
 const MAX_AT_ONCE = 64;
 
 export type Partitions = ReturnType<typeof createPartitions>;

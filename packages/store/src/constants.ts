@@ -84,6 +84,8 @@ export const ADDRESS_FIELDS = ['status', 'url', 'secret', 'previous_secret', 'pr
 export const REPLAY_QUIET_MS = 600_000;
 /** Time between two looks over the deliveries of a bulk replay that still wait: retries take hours. */
 export const REPLAY_RECOUNT_MS = 3_600_000;
+/** How long a subscription's stream of deliveries may live beyond what it has to: it is trimmed and prolonged once in this time. */
+export const STREAM_LOOK_MS = 3_600_000;
 
 const text = (value: string) => `'${value}'`;
 /** The beginning of a key, up to its id. */
@@ -169,6 +171,7 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   GRACE_MS: String(GRACE_MS),
   REPLAY_QUIET_MS: String(REPLAY_QUIET_MS),
   REPLAY_RECOUNT_MS: String(REPLAY_RECOUNT_MS),
+  STREAM_LOOK_MS: String(STREAM_LOOK_MS),
   MAX_CHANGES: String(MAX_CHANGES),
   MAX_NOTICES: String(MAX_NOTICES),
   ...words('HEALTH_', HEALTH_STATES),

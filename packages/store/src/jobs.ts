@@ -1,5 +1,6 @@
 /** Takes jobs out of BullMQ's queue and ends them, in the same step as what else Redis has to do for their deliveries. */
 import type { DeliveryJob, EventRef } from '@posthorn/core';
+import { writeAtOnce } from './join-writes.ts';
 import { partitionPrefix } from './keys.ts';
 import { type FoundJob, type NextJob, runScript, type ScriptResult } from './scripts.ts';
 import type { Store } from './store.ts';
@@ -65,7 +66,9 @@ export async function takeJobs(
   lock: NextLock & { nextToken: string; limit: number },
 ): Promise<NextJob[]> {
   const values = { ...lock, token: lock.nextToken, ...ofWorker(store, lock) };
-  const { taken, parkedAddresses } = await runScript(store, 'takeJobs', partitionPrefix(store, partition), values);
+  const prefix = partitionPrefix(store, partition);
+  // What is begun in this turn of the event loop does not delay it.
+  const { taken, parkedAddresses } = await writeAtOnce(() => runScript(store, 'takeJobs', prefix, values));
   tellParked(lock, parkedAddresses);
   return taken;
 }

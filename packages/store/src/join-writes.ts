@@ -13,6 +13,12 @@ export function joinWrites(redis: Redis | Cluster): void {
   const send = redis.sendCommand;
   redis.sendCommand = (...args) => {
     const { stream } = redis;
+    if (isAtOnce) {
+      const sent = send.apply(redis, args);
+      // Whatever was to uncork it does nothing then.
+      stream?.uncork();
+      return sent;
+    }
     if (redis.status === 'ready' && stream && stream.writableCorked === 0) {
       stream.cork();
       const uncork = () => stream.uncork();
@@ -24,6 +30,17 @@ export function joinWrites(redis: Redis | Cluster): void {
 }
 
 let isEndOfTurn = false;
+let isAtOnce = false;
+
+/** Calls `send`. The commands that it sends at once, and those that wait to be written on their connection, do not wait for the end of this turn. */
+export function writeAtOnce<T>(send: () => T): T {
+  isAtOnce = true;
+  try {
+    return send();
+  } finally {
+    isAtOnce = false;
+  }
+}
 
 /** Calls `send` at the end of this turn of the event loop. The commands that it sends are in one write too, which does not wait for another turn. */
 export function atEndOfTurn(send: () => void): void {

@@ -1,6 +1,7 @@
 /** Which deliveries an event gets, and what a repeated or interrupted fan-out leaves. */
 import { describe, expect, it } from '@jest/globals';
 import { deliveryId, type Event, eventRef, partitionOf } from '@posthorn/core';
+import { HUNG_MS } from '@posthorn/testing';
 import {
   changeSubscription,
   confirmFanOut,
@@ -14,6 +15,7 @@ import {
   storeEvent,
 } from './index.ts';
 import { byStatusKey, bySubscriptionKey, prefixOfSubscription } from './keys.ts';
+import { streamLimits } from './stream-limits.ts';
 import { attempt, deliver, event, loadOne, store, subscribe, time } from './test-deliveries.ts';
 
 describe('matching', () => {
@@ -105,6 +107,31 @@ describe('fan-out', () => {
     for (const { deliveryId, subscriptionId } of made) {
       expect(await loadOne(deliveryId)).toMatchObject({ status: 'pending', subscriptionId });
     }
+  });
+  it('trims and prolongs the stream of an address once an hour, and when the retention has changed', async () => {
+    const { id } = await subscribe();
+    const stream = bySubscriptionKey(prefixOfSubscription(store, id), id);
+    const { lifeMs, oldestMs } = streamLimits(store, time.nowMs);
+    const HOUR = 3_600_000;
+    /** Makes a delivery while the stream, with old entries, has so long to live. Returns whether the stream was looked after. */
+    const isLookedAfter = async (leftMs: number) => {
+      await store.redis.del(stream);
+      const adding = store.redis.pipeline();
+      for (let i = 0; i < 1_000; i++) adding.xadd(stream, `${oldestMs - 2_000 + i}-0`, 'd', 'old');
+      await adding.pexpire(stream, leftMs).exec();
+      await deliver([id]);
+      const isTrimmed = (await store.redis.xlen(stream)) < 500;
+      const isProlonged = (await store.redis.pttl(stream)) > leftMs;
+      const isShortened = (await store.redis.pttl(stream)) < leftMs - HOUR;
+      expect(isTrimmed).toBe(isProlonged || isShortened);
+      return isTrimmed;
+    };
+    await deliver([id]);
+    expect(await store.redis.pttl(stream)).toBeGreaterThan(lifeMs + HOUR - HUNG_MS);
+    expect(await isLookedAfter(lifeMs + HOUR - 1)).toBe(false);
+    expect(await isLookedAfter(lifeMs + HUNG_MS)).toBe(false);
+    expect(await isLookedAfter(lifeMs - 1)).toBe(true);
+    expect(await isLookedAfter(2 * lifeMs)).toBe(true);
   });
   it('holds the delivery to a paused address from the start, and makes none to a deleted one', async () => {
     const paused = await subscribe({ status: 'paused' });

@@ -4,7 +4,7 @@ import { type Event, eventRef, newEventId, partitionOf } from '@posthorn/core';
 import type { Redis } from 'ioredis';
 import { loadEvent, prefixOfEvent } from './events.ts';
 import { deleteSubscription, laneLength, storeEvent } from './index.ts';
-import { eventKey, laneKey, prefixOfSubscription, topicsVersionKey } from './keys.ts';
+import { eventKey, laneIndexKey, laneKey, prefixOfSubscription, topicsVersionKey } from './keys.ts';
 import { event, loadOne, store, subscribe, time } from './test-deliveries.ts';
 
 const storedOf = (sent: Event, subscriptionIds: readonly string[]) => ({
@@ -127,8 +127,12 @@ describe('events of one turn', () => {
   it('find the address as the one before has left it', async () => {
     const [full, paused, gone] = [await subscribe(), await subscribe({ status: 'paused' }), await subscribe()];
     await deleteSubscription(store, gone.id, time.nowMs, { operator: 'anna' });
-    const parked = laneKey(prefixOfSubscription(store, full.id), 'parked', full.id);
-    await store.redis.zadd(parked, ...Array.from({ length: 100 }, (_, i) => [i, `dlv_${i}`]).flat());
+    const prefix = prefixOfSubscription(store, full.id);
+    await store.redis.sadd(laneIndexKey(prefix, 'parked'), full.id);
+    await store.redis.zadd(
+      laneKey(prefix, 'parked', full.id),
+      ...Array.from({ length: 100 }, (_, i) => [i, `dlv_${i}`]).flat(),
+    );
     const ids = [full.id, paused.id, gone.id];
     const results = await Promise.all([event(), event(), event()].map((sent) => send(sent, ids)));
     for (const result of results) {

@@ -2,9 +2,9 @@
 --@include append
 --@include may-pass
 
--- What a script has read of addresses, and the streams that it has trimmed and prolonged, by subscription: several deliveries of a script may be for the
--- same address.
-local statuses, parkedCounts, streams = {}, {}, {}
+-- What a script has read of addresses, and the streams that it has looked after, by subscription: several deliveries of a script may be for the same address.
+-- And whether deliveries of any address are parked, by partition.
+local statuses, parkedCounts, streams, mayBeParked = {}, {}, {}, {}
 
 -- Where a script has set this to {}, the entries of the indexes by status are added together, by addToIndexes.
 local indexed
@@ -25,6 +25,31 @@ end
 
 local function addToIndexes()
   for _, key in ipairs(indexed) do call('ZADD', key, unpack(indexed[key])) end
+end
+
+-- Adds a delivery to the stream of its address. The stream is trimmed, and its life prolonged, once an hour: a look at how long it lives costs less than a write.
+local function addToStream(sub, nowMs, oldestMs, lifeMs, entry)
+  local stream = KEY_BY_SUBSCRIPTION .. sub
+  append(stream, nowMs, nil, 'd', entry)
+  if streams[sub] then return end
+  streams[sub] = true
+  local leftMs = call('PTTL', stream) - lifeMs
+  if leftMs >= 0 and leftMs <= STREAM_LOOK_MS then return end
+  call('XTRIM', stream, 'MINID', '~', oldestMs)
+  call('PEXPIRE', stream, lifeMs + STREAM_LOOK_MS)
+end
+
+-- How many deliveries of an address are parked. Mostly none of any is.
+local function parkedCount(sub)
+  local isAny = mayBeParked[prefix]
+  if isAny == nil then
+    isAny = call('EXISTS', KEY_RELEASE_PARKED) == 1
+    mayBeParked[prefix] = isAny
+  end
+  if not isAny then return 0 end
+  local count = parkedCounts[sub] or call('ZCARD', KEY_PARKED .. sub)
+  parkedCounts[sub] = count
+  return count
 end
 
 -- Makes a delivery that does not exist yet. Returns 'pending' (its first job must be added), 'held', 'alreadyQueued' (it is parked), or
@@ -51,23 +76,13 @@ local function make(sub, id, event, eventPartition, kind, nowMs, oldestMs, lifeM
   call('HSET', deliveryKey(id), 's', sub, 'k', kind, 'st', st, 'n', 0, 'c', nowMs, unpack(more))
   addToIndex(st == PENDING and INDEX_PENDING or INDEX_HELD, nowMs, id)
   -- The stream's name says how the id begins.
-  local entry = storedFormat >= COMPACT_FORMAT and string.sub(id, 10) or id
-  local stream = streams[sub]
-  if stream then
-    append(stream, nowMs, nil, 'd', entry)
-  else
-    stream = KEY_BY_SUBSCRIPTION .. sub
-    append(stream, nowMs, oldestMs, 'd', entry)
-    call('PEXPIRE', stream, lifeMs)
-    streams[sub] = stream
-  end
+  addToStream(sub, nowMs, oldestMs, lifeMs, storedFormat >= COMPACT_FORMAT and string.sub(id, 10) or id)
   if st == HELD then
     call('ZADD', KEY_HELD .. sub, nowMs, id)
     return 'held'
   end
   -- Where many deliveries wait for a slot already, one more job in the queue would only delay other addresses.
-  local count = parkedCounts[sub] or call('ZCARD', KEY_PARKED .. sub)
-  parkedCounts[sub] = count
+  local count = parkedCount(sub)
   if count < PARK_NEW_FROM then return 'pending' end
   call('ZADD', KEY_PARKED .. sub, nowMs, id)
   parkedCounts[sub] = count + 1
