@@ -85,7 +85,7 @@ export const REPLAY_QUIET_MS = 600_000;
 /** Time between two looks over the deliveries of a bulk replay that still wait: retries take hours. */
 export const REPLAY_RECOUNT_MS = 3_600_000;
 /** How long a subscription's stream of deliveries may live beyond what it has to: it is trimmed and prolonged once in this time. */
-export const STREAM_LOOK_MS = 3_600_000;
+const STREAM_LOOK_MS = 3_600_000;
 
 const text = (value: string) => `'${value}'`;
 /** The beginning of a key, up to its id. */
