@@ -34,6 +34,13 @@ const WITHOUT_EFFECTS = /\/packages\/[^/]+\/src\/|\/node_modules\/bullmq\//;
 const LEFT_OUT: Record<string, { exported: string; why: string }> = {
   'cron-parser': { exported: 'CronExpressionParser', why: 'Posthorn has no jobs by cron expressions' },
 };
+/** Code of packages that is replaced in their files. got loads 4 MB of Node's tables of languages at once, for the words of errors about its own options. */
+const REPLACED: Record<string, { from: string; to: string }> = {
+  '/node_modules/@sindresorhus/is/distribution/index.js': {
+    from: "new Intl.ListFormat('en', ",
+    to: "(() => ({ format: (items) => items.join(', ') }))(",
+  },
+};
 /** In each build: the files that it was put together from, for people and tests. */
 const MODULES = 'modules.txt';
 /** Read at run time, by a path from the file that reads them (packages/store/src/script.ts). */
@@ -74,7 +81,7 @@ async function bundle(input: string, dir: string): Promise<void> {
     transform: { target: 'node24' },
     external: NOT_BUNDLED,
     resolve: { alias: ENTRIES },
-    plugins: [onlyParts(), leaveOut()],
+    plugins: [onlyParts(), leaveOut(), replaceCode()],
     treeshake: { moduleSideEffects: [{ test: WITHOUT_EFFECTS, sideEffects: false }] },
     logLevel: 'warn',
     output: {
@@ -131,6 +138,19 @@ function leaveOut(): RolldownPlugin {
       if (exported === undefined) return null;
       const error = `new Error(${JSON.stringify(`${name} is left out of the build: ${why}`)})`;
       return `export const ${exported} = new Proxy({}, { get() { throw ${error}; } });`;
+    },
+  };
+}
+
+/** Makes the replacements of `REPLACED`. What is to be replaced has to be there. */
+function replaceCode(): RolldownPlugin {
+  return {
+    name: 'replace-code',
+    transform(code, id) {
+      const replaced = Object.entries(REPLACED).find(([end]) => id.endsWith(end))?.[1];
+      if (replaced === undefined) return null;
+      if (!code.includes(replaced.from)) throw new Error(`${id} has no ${replaced.from}`);
+      return { code: code.replaceAll(replaced.from, replaced.to), map: null };
     },
   };
 }

@@ -94,6 +94,8 @@ describe('the files of the image', () => {
     const built = readdirSync(dir).filter((name) => name.endsWith('.cjs'));
     const code = built.map((name) => readFileSync(join(dir, name), 'utf8')).join('\n');
     expect(code.length).toBeLessThan(MAX_CODE_MB[app] * 1e6);
+    // Each of these loads megabytes of Node's tables of languages.
+    expect(code).not.toMatch(/new Intl\./);
     // Some data are longer than a line.
     const long = code.split('\n').filter((line) => line.length > 2_000);
     expect(long.length).toBeLessThan(40);

@@ -1,5 +1,5 @@
 /** The span of an attempt: an HTTP request to a receiver, and the sending of a message, in the terms of OpenTelemetry's conventions. */
-import type { Attempt, TraceContext } from '@posthorn/core';
+import { type Attempt, atMost, type TraceContext } from '@posthorn/core';
 import type { CommonAttributes, Span, Tracing } from '@posthorn/runtime';
 import type { SendResult } from '@posthorn/sender';
 import type { Begun } from '@posthorn/store';
@@ -27,7 +27,7 @@ function ofType(eventType: string) {
 }
 
 /** What the spans of a subscription have in common, by its id. An operator may change the URL. */
-const ofSubscriptions = new LRUCache<string, { url: string; common: CommonAttributes }>({ max: 10_000 });
+const ofSubscriptions = new LRUCache<string, { url: string; common: CommonAttributes }>(atMost(10_000));
 
 function ofSubscription({ subscriptionId, url }: BegunAttempt): CommonAttributes {
   const known = ofSubscriptions.get(subscriptionId);

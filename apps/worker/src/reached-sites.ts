@@ -1,5 +1,6 @@
 /** Remembers recently reached sites, one name per domain and one host per network: the witnesses of an outage (network-outage.ts). */
 import { isIP } from 'node:net';
+import { atMost } from '@posthorn/core';
 import { LRUCache } from 'lru-cache';
 
 /** `dns`: a name that resolved, grouped by domain; `connection`: a host that was connected to, grouped by network. */
@@ -28,8 +29,8 @@ export type ReachedSites = ReturnType<typeof createReachedSites>;
 
 export function createReachedSites() {
   const sites = {
-    dns: new LRUCache<string, Site>({ max: MAX_SITES }),
-    connection: new LRUCache<string, Site>({ max: MAX_SITES }),
+    dns: new LRUCache<string, Site>(atMost(MAX_SITES)),
+    connection: new LRUCache<string, Site>(atMost(MAX_SITES)),
   };
   const unsaved = new Set<Site>();
 

@@ -1,5 +1,6 @@
 /** Builds the request of an attempt: headers as in specification 2.3, signed with the secrets valid at that moment. */
 import { createSecretKey, type KeyObject } from 'node:crypto';
+import { atMost } from '@posthorn/core';
 import type { SendRequest } from '@posthorn/sender';
 import { deliveryHeaders, type SecretBox } from '@posthorn/signing';
 import { type Begun, sealedSecretsAt } from '@posthorn/store';
@@ -17,7 +18,7 @@ export type RequestSigner = ReturnType<typeof createRequestSigner>;
 /** A signer over sealed secrets. While a rotation overlaps, both secrets sign, the new one first (interface 4). */
 export function createRequestSigner(secretBox: SecretBox) {
   // The key contains the owner, so the cache never returns a secret that the secret box would refuse to open.
-  const opened = new LRUCache<string, KeyObject>({ max: MAX_OPEN_SECRETS });
+  const opened = new LRUCache<string, KeyObject>(atMost(MAX_OPEN_SECRETS));
   const open = (sealed: string, subscriptionId: string) =>
     knownOrNew(opened, `${subscriptionId} ${sealed}`, () =>
       createSecretKey(secretBox.open(sealed, subscriptionId), 'utf8'),

@@ -1,12 +1,14 @@
 /** Returns the names under which admission control (slots.ts) counts the host and the IP of an attempt. */
+
+import { atMost } from '@posthorn/core';
 import { checkIp } from '@posthorn/sender';
 import { LRUCache } from 'lru-cache';
 import { knownOrNew } from './known-or-new.ts';
 
 const MAX_KNOWN = 10_000;
-const ips = new LRUCache<string, { isPrivate: boolean }>({ max: MAX_KNOWN });
+const ips = new LRUCache<string, { isPrivate: boolean }>(atMost(MAX_KNOWN));
 /** Parsing a URL costs as much as signing a delivery. */
-const parsed = new LRUCache<string, { host: string; port: string }>({ max: MAX_KNOWN });
+const parsed = new LRUCache<string, { host: string; port: string }>(atMost(MAX_KNOWN));
 
 /** The host of a URL, with its port unless it is the default one. */
 export function hostOf(url: string): string {

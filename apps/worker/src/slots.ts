@@ -2,7 +2,7 @@
  * Admission control for the attempts of one process: no address, no host and no number of slow addresses takes all of its slots.
  * slot-limits.ts has the rules. This file acquires and releases slots, and remembers which addresses wait for one.
  */
-import { ActiveList } from '@posthorn/core';
+import { ActiveList, atMost } from '@posthorn/core';
 import { LRUCache } from 'lru-cache';
 import { knownOrNew } from './known-or-new.ts';
 import { type Address, createLimits, type Group, type LimitOptions, type Limits, type Slot } from './slot-limits.ts';
@@ -70,10 +70,10 @@ export class Slots {
   readonly #shortWaitMs: number;
   readonly #maxShortWaits: number;
   readonly #limits: Limits;
-  readonly #addresses = new LRUCache<string, Address>({ max: MAX_ADDRESSES });
+  readonly #addresses = new LRUCache<string, Address>(atMost(MAX_ADDRESSES));
   /** They outlast their attempts because of their moving means. */
-  readonly #hosts = new LRUCache<string, Group>({ max: MAX_ADDRESSES });
-  readonly #ips = new LRUCache<string, Group>({ max: MAX_ADDRESSES });
+  readonly #hosts = new LRUCache<string, Group>(atMost(MAX_ADDRESSES));
+  readonly #ips = new LRUCache<string, Group>(atMost(MAX_ADDRESSES));
   readonly #all = newGroup();
   readonly #busy = new ActiveList<Address>();
   readonly #waitingSlow = new Set<Address>();

@@ -2,6 +2,7 @@
 export * from './active-list.ts';
 export * from './address-state.ts';
 export * from './address-verdict.ts';
+export * from './at-most.ts';
 export * from './audit.ts';
 export * from './audit-summary.ts';
 export * from './came-back.ts';

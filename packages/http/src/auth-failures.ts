@@ -1,5 +1,5 @@
 /** Counts, logs and limits wrong keys and tokens per client, in bounded memory. It never logs what was sent. */
-import { AppError } from '@posthorn/core';
+import { AppError, atMost } from '@posthorn/core';
 import type { Logger } from '@posthorn/runtime';
 import type { Request } from 'express';
 import { LRUCache } from 'lru-cache';
@@ -81,7 +81,7 @@ function clientOf(request: Request): string {
 /** Counts the failures of each client in a window that starts with its first one. `memo` returns the counter of a client. */
 function createFailureCounts(windowMs: number) {
   return new LRUCache<string, { count: number }>({
-    max: MAX_CLIENTS,
+    ...atMost(MAX_CLIENTS),
     ttl: windowMs,
     memoMethod: () => ({ count: 0 }),
   });

@@ -1,6 +1,7 @@
 /** Opens the connections of deliveries: resolve, check, connect, TLS. */
 import { isIP, type LookupFunction, connect as netConnect, type Socket } from 'node:net';
 import { createSecureContext, type TLSSocket, connect as tlsConnect } from 'node:tls';
+import { atMost } from '@posthorn/core';
 import { LRUCache } from 'lru-cache';
 import { IpRefused } from './guarded-lookup.ts';
 import type { Target } from './targets.ts';
@@ -43,7 +44,7 @@ const MAX_SESSIONS = 1_000;
  * once: after the TLS handshake, or with the error.
  */
 export function createConnect({ lookup, ca, onConnected }: ConnectOptions): Connect {
-  const sessions = new LRUCache<string, Buffer>({ max: MAX_SESSIONS });
+  const sessions = new LRUCache<string, Buffer>(atMost(MAX_SESSIONS));
   const secureContext = createSecureContext({ ca });
   return (target, admit, done) => {
     const { hostname: host, port, origin } = target;

@@ -1,6 +1,6 @@
 /** Keeps connections between requests: one undici client each, reused latest first, for a limited time. */
 import type { Socket } from 'node:net';
-import { ActiveList } from '@posthorn/core';
+import { ActiveList, atMost } from '@posthorn/core';
 import { LRUCache } from 'lru-cache';
 import { Client } from 'undici';
 import type { Opening } from './connect.ts';
@@ -39,7 +39,7 @@ export function createConnections(now: () => number) {
   /** An origin stays, with none, while connections to it are open: not to change the Map with each request (core/active-list.ts). */
   const idleByOrigin = new Map<string, Connection[]>();
   const distrusted = new LRUCache<string, true>({
-    max: MAX_DISTRUSTED,
+    ...atMost(MAX_DISTRUSTED),
     ttl: DISTRUST_MS,
     ttlResolution: 0,
     perf: { now },
