@@ -1,11 +1,13 @@
 /**
  * Admission control for the attempts of one process: no address, no host and no number of slow addresses takes all of its slots.
- * slot-limits.ts has the rules. This file acquires and releases slots, and remembers which addresses wait for one.
+ * slot-limits.ts has the rules. This file acquires and releases slots.
  */
 import { ActiveList, atMost } from '@posthorn/core';
 import { LRUCache } from 'lru-cache';
 import { knownOrNew } from './known-or-new.ts';
+import { ShortWaits } from './short-waits.ts';
 import { type Address, createLimits, type Group, type LimitOptions, type Limits, type Slot } from './slot-limits.ts';
+import { WaitingAddresses } from './waiting-addresses.ts';
 
 export type { Slot };
 
@@ -37,11 +39,6 @@ export interface Capacity {
 const SHORT_WAIT_MS = 100;
 /** The share of all jobs in flight that may wait like this. */
 const SHORT_WAIT_SHARE = 0.3;
-/** When an attempt ends and this many waiting jobs are refused again, the others are not tried. This bounds the cost of each end. */
-const MAX_REFUSED_AGAIN = 3;
-/** An address that was refused because of its host or IP has no room for this long. */
-const REFUSED_MS = 50;
-const MAX_REFUSED = 100;
 /** A delivery that was released has come back as a job within this time, or another worker has it, or it waits behind others. */
 const RELEASED_MS = 100;
 /** How often the backlog of an address is shared with other workers. */
@@ -52,12 +49,6 @@ const NOT_FOLLOWED: FollowedBy = { turn: { kind: 'none' }, jobs: [] };
 /** Weight of the latest attempt in the moving means. */
 const WEIGHT = 0.3;
 const MAX_ADDRESSES = 10_000;
-/** Addresses remembered as waiting: for one host or IP, for any slot, and slow ones. */
-const MAX_WAITING = 1_000;
-/** Waiting addresses of each of its groups that an ending attempt wakes. */
-const MAX_WOKEN = 5;
-
-const NOBODY: readonly string[] = [];
 
 /** Why an attempt gets no slot: in which group an attempt has to end first, and whether that is soon. */
 interface Refusal {
@@ -67,8 +58,8 @@ interface Refusal {
 
 export class Slots {
   readonly #now: () => number;
-  readonly #shortWaitMs: number;
-  readonly #maxShortWaits: number;
+  readonly #shortWaits: ShortWaits;
+  readonly #waiting: WaitingAddresses;
   readonly #limits: Limits;
   readonly #addresses = new LRUCache<string, Address>(atMost(MAX_ADDRESSES));
   /** They outlast their attempts because of their moving means. */
@@ -76,13 +67,8 @@ export class Slots {
   readonly #ips = new LRUCache<string, Group>(atMost(MAX_ADDRESSES));
   readonly #all = newGroup();
   readonly #busy = new ActiveList<Address>();
-  readonly #waitingSlow = new Set<Address>();
-  /** Jobs that wait for a fast attempt to end, in order of arrival. */
-  readonly #shortWaits = new ActiveList<{ address: Address; resolve: (slot: Slot) => void }>();
   /** Slots that addresses keep for jobs that have been taken and begin next, by their ids. */
   readonly #kept = new ActiveList<{ jobId: string; slot: Slot }>();
-  /** Addresses whose host or IP had no slot a moment ago. */
-  readonly #refused = new Set<Address>();
   readonly #perAddress: number;
   /** Deliveries that are being taken beyond the one for each attempt that ends. */
   #further = 0;
@@ -90,14 +76,26 @@ export class Slots {
   constructor(options: SlotOptions) {
     this.#now = options.now;
     this.#perAddress = options.perAddress;
-    this.#shortWaitMs = options.shortWaitMs ?? SHORT_WAIT_MS;
-    this.#maxShortWaits = this.#shortWaitMs > 0 ? Math.floor(options.total * SHORT_WAIT_SHARE) : 0;
-    this.#limits = createLimits(options, { all: this.#all, busy: this.#busy, waitingSlow: this.#waitingSlow });
+    const state = { all: this.#all, busy: this.#busy, waitingSlow: new Set<Address>() };
+    this.#limits = createLimits(options, state);
+    this.#waiting = new WaitingAddresses({
+      ...state,
+      limits: this.#limits,
+      now: options.now,
+      addressOf: (id) => this.#addressOf(id),
+      refusalOf: (address) => this.#refusalOf(address),
+    });
+    this.#shortWaits = new ShortWaits({
+      waitMs: options.shortWaitMs ?? SHORT_WAIT_MS,
+      max: Math.floor(options.total * SHORT_WAIT_SHARE),
+      acquireIfFree: (address) => (this.#refusalOf(address) ? undefined : this.#acquire(address)),
+      acquireOrWait: (address) => this.#acquireOrWait(address),
+    });
   }
 
   /** Acquires a slot for an attempt to an address; undefined if the delivery has to be parked. */
   acquire(subscriptionId: string): Slot | undefined {
-    return this.#acquireOrWait(knownOrNew(this.#addresses, subscriptionId, newAddress));
+    return this.#acquireOrWait(this.#addressOf(subscriptionId));
   }
 
   /**
@@ -112,23 +110,19 @@ export class Slots {
         return kept.slot;
       }
     }
-    const address = knownOrNew(this.#addresses, subscriptionId, newAddress);
+    const address = this.#addressOf(subscriptionId);
     if (address.released > 0) address.released -= 1;
     const refusal = this.#refusalOf(address);
     if (!refusal) return this.#acquire(address);
-    if (refusal.isSoon && this.#shortWaits.size < this.#maxShortWaits) return this.#waitForSlot(address);
-    this.#addWaiting(address, refusal.group);
+    if (refusal.isSoon && this.#shortWaits.hasRoom()) return this.#shortWaits.wait(address);
+    this.#waiting.add(address, refusal.group);
     return undefined;
   }
 
   /** How many more deliveries of its addresses this process should take; see `Room` of packages/store. */
   room(): { perAddress: number; busy: string } {
     const busy = this.#limits.roomOfBusy().map(({ address, room }) => `${address.id} ${room}`);
-    const nowMs = this.#now();
-    for (const address of this.#refused) {
-      if (nowMs - address.refusedAtMs >= REFUSED_MS) this.#refused.delete(address);
-      else busy.push(`${address.id} 0`);
-    }
+    for (const { id } of this.#waiting.refused()) busy.push(`${id} 0`);
     return { perAddress: this.#perAddress, busy: busy.join(' ') };
   }
 
@@ -137,7 +131,7 @@ export class Slots {
    * attempt that ends releases some, even if none was parked when its end was recorded.
    */
   parked(subscriptionId: string): boolean {
-    const address = knownOrNew(this.#addresses, subscriptionId, newAddress);
+    const address = this.#addressOf(subscriptionId);
     const refusal = this.#refusalOf(address);
     // One that was released may be among them.
     address.released = 0;
@@ -145,7 +139,7 @@ export class Slots {
       this.#released(address, 1);
       return true;
     }
-    if (address.inFlight.size === 0) this.#addWaiting(address, refusal.group);
+    if (address.inFlight.size === 0) this.#waiting.add(address, refusal.group);
     else address.mayHaveParked = true;
     return false;
   }
@@ -165,7 +159,7 @@ export class Slots {
     }
     const othersWait = this.#all.waiting.size + (address.host?.waiting.size ?? 0) + (address.ip?.waiting.size ?? 0) > 0;
     if (othersWait || !this.#limits.isWithinShare(address)) return { kind: 'none' };
-    if (room <= 0 || this.#shortWaits.size > 0) return { kind: 'last' };
+    if (room <= 0 || !this.#shortWaits.isEmpty()) return { kind: 'last' };
     slot.further = Math.max(0, Math.min(MAX_FURTHER, room - this.#further, this.#freeOf(address)));
     this.#further += slot.further;
     this.#released(address, slot.further);
@@ -174,7 +168,7 @@ export class Slots {
 
   /** Whether an address has no free slot because its own attempts take all of them, and they are fast. */
   isFullButFast(subscriptionId: string): boolean {
-    const address = knownOrNew(this.#addresses, subscriptionId, newAddress);
+    const address = this.#addressOf(subscriptionId);
     const { free, waitsFor } = this.#limits.capacityOf(address);
     return free <= 0 && waitsFor === 'own' && this.#limits.countsAsFast(address, this.#all);
   }
@@ -200,7 +194,7 @@ export class Slots {
     const { host, ip } = slot.address;
     slot.answered ??= { atMs: this.#now(), groups: slot.groups.filter((group) => group === host || group === ip) };
     for (const group of slot.answered.groups) leave(slot, group);
-    this.#endShortWaits();
+    this.#shortWaits.attemptEnded();
   }
 
   /**
@@ -223,13 +217,13 @@ export class Slots {
     } else if (jobs.length > 0) {
       this.#released(address, jobs.length);
     }
-    this.#endShortWaits();
+    this.#shortWaits.attemptEnded();
     const capacities: Capacity[] = [];
     for (const group of groups) {
-      for (const subscriptionId of this.#wakeWaiting(group)) {
+      for (const subscriptionId of this.#waiting.wake(group)) {
         if (capacities.some((known) => known.subscriptionId === subscriptionId)) continue;
         capacities.push({ subscriptionId, deliveries: 1 });
-        this.#released(knownOrNew(this.#addresses, subscriptionId, newAddress), 1);
+        this.#released(this.#addressOf(subscriptionId), 1);
       }
     }
     // With an end that others have followed, the lane goes on by itself: what was released now would only wait in the queue.
@@ -252,7 +246,7 @@ export class Slots {
     if (waitsFor === 'maintenance') return 0;
     const own = othersWoken ? 0 : Math.min(parked, this.#freeOf(address, free));
     if (own <= 0 && address.inFlight.size === 0) {
-      this.#addWaiting(address, this.#refusalOf(address)?.group ?? hostAndIpOf(address)[0] ?? this.#all);
+      this.#waiting.add(address, this.#refusalOf(address)?.group ?? hostAndIpOf(address)[0] ?? this.#all);
     }
     return own;
   }
@@ -274,7 +268,7 @@ export class Slots {
   #acquireOrWait(address: Address): Slot | undefined {
     const refusal = this.#refusalOf(address);
     if (!refusal) return this.#acquire(address);
-    this.#addWaiting(address, refusal.group);
+    this.#waiting.add(address, refusal.group);
     return undefined;
   }
 
@@ -303,7 +297,7 @@ export class Slots {
     const slot: Slot = { address, acquiredAtMs: this.#now(), groups: [] };
     if (address.inFlight.size === 0) this.#busy.add(address);
     address.inFlight.add(slot);
-    this.#refused.delete(address);
+    this.#waiting.acquired(address);
     join(slot, this.#all);
     if (address.host) join(slot, address.host);
     if (address.ip) join(slot, address.ip);
@@ -316,7 +310,7 @@ export class Slots {
     for (let old = slot.groups.find(isOld); old; old = slot.groups.find(isOld)) leave(slot, old);
     if (slot.groups.includes(group)) return true;
     if (this.#limits.capacityIn(group, slot.address) <= 0) {
-      this.#addWaiting(slot.address, group);
+      this.#waiting.add(slot.address, group);
       return false;
     }
     join(slot, group);
@@ -335,56 +329,8 @@ export class Slots {
     return group && this.#limits.capacityIn(group, address) <= 0 ? group : undefined;
   }
 
-  #addWaiting(address: Address, group: Group | undefined): void {
-    address.refusedAtMs = this.#now();
-    if (this.#limits.isSlow(address) && this.#waitingSlow.size < MAX_WAITING) this.#waitingSlow.add(address);
-    if (group && group.waiting.size < MAX_WAITING) group.waiting.add(address.id);
-    if (group && group !== this.#all && this.#refused.size < MAX_REFUSED) this.#refused.add(address);
-  }
-
-  /** Removes and returns the addresses that have waited longest for a group and can acquire a slot now. */
-  #wakeWaiting(group: Group): readonly string[] {
-    if (group.waiting.size === 0) return NOBODY;
-    const ids: string[] = [];
-    for (const id of group.waiting) {
-      const address = knownOrNew(this.#addresses, id, newAddress);
-      if (ids.length >= Math.min(MAX_WOKEN, this.#limits.capacityIn(group, address))) break;
-      group.waiting.delete(id);
-      const refusal = this.#refusalOf(address);
-      if (!refusal) ids.push(id);
-      else if (refusal.group !== group) refusal.group?.waiting.add(id);
-    }
-    return ids;
-  }
-
-  /** Gives slots to the jobs that wait for one, in order of arrival. */
-  #endShortWaits(): void {
-    for (let refused = 0; refused < MAX_REFUSED_AGAIN; ) {
-      const waiting = this.#shortWaits.at(refused);
-      if (!waiting) return;
-      if (this.#refusalOf(waiting.address)) refused += 1;
-      else {
-        this.#shortWaits.delete(waiting);
-        waiting.resolve(this.#acquire(waiting.address));
-      }
-    }
-  }
-
-  #waitForSlot(address: Address): Promise<Slot | undefined> {
-    return new Promise((resolve) => {
-      const timer = setTimeout(() => {
-        this.#shortWaits.delete(waiting);
-        resolve(this.#acquireOrWait(address));
-      }, this.#shortWaitMs);
-      const waiting = {
-        address,
-        resolve(slot: Slot) {
-          clearTimeout(timer);
-          resolve(slot);
-        },
-      };
-      this.#shortWaits.add(waiting);
-    });
+  #addressOf(subscriptionId: string): Address {
+    return knownOrNew(this.#addresses, subscriptionId, newAddress);
   }
 }
 

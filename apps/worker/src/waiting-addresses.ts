@@ -1,0 +1,66 @@
+/** Addresses whose deliveries found no slot, and which of them have a turn when an attempt ends. */
+import type { Address, Group, Limits, SlotState } from './slot-limits.ts';
+
+export interface WaitingOptions extends Pick<SlotState, 'all' | 'waitingSlow'> {
+  limits: Limits;
+  now: () => number;
+  addressOf: (subscriptionId: string) => Address;
+  /** Why an address gets no slot now; undefined if it gets one. `group`: where an attempt has to end first. */
+  refusalOf: (address: Address) => { group: Group | undefined } | undefined;
+}
+
+/** An address that was refused because of its host or IP has no room for this long. */
+const REFUSED_MS = 50;
+const MAX_REFUSED = 100;
+/** Addresses remembered as waiting: for one host or IP, for any slot, and slow ones. */
+const MAX_WAITING = 1_000;
+/** Waiting addresses of each of its groups that an ending attempt wakes. */
+const MAX_WOKEN = 5;
+const NOBODY: readonly string[] = [];
+
+export class WaitingAddresses {
+  readonly #options: WaitingOptions;
+  /** Addresses whose host or IP had no slot a moment ago. */
+  readonly #refused = new Set<Address>();
+
+  constructor(options: WaitingOptions) {
+    this.#options = options;
+  }
+
+  /** An address has no slot until an attempt ends in the group (undefined: at the address itself). */
+  add(address: Address, group: Group | undefined): void {
+    const { all, waitingSlow, limits, now } = this.#options;
+    address.refusedAtMs = now();
+    if (limits.isSlow(address) && waitingSlow.size < MAX_WAITING) waitingSlow.add(address);
+    if (group && group.waiting.size < MAX_WAITING) group.waiting.add(address.id);
+    if (group && group !== all && this.#refused.size < MAX_REFUSED) this.#refused.add(address);
+  }
+
+  /** Removes and returns the addresses that have waited longest for a group and can acquire a slot now. */
+  wake(group: Group): readonly string[] {
+    if (group.waiting.size === 0) return NOBODY;
+    const { limits, addressOf, refusalOf } = this.#options;
+    const ids: string[] = [];
+    for (const id of group.waiting) {
+      const address = addressOf(id);
+      if (ids.length >= Math.min(MAX_WOKEN, limits.capacityIn(group, address))) break;
+      group.waiting.delete(id);
+      const refusal = refusalOf(address);
+      if (!refusal) ids.push(id);
+      else if (refusal.group !== group) refusal.group?.waiting.add(id);
+    }
+    return ids;
+  }
+
+  /** The addresses whose host or IP refused them a moment ago. */
+  refused(): ReadonlySet<Address> {
+    const nowMs = this.#options.now();
+    for (const address of this.#refused) if (nowMs - address.refusedAtMs >= REFUSED_MS) this.#refused.delete(address);
+    return this.#refused;
+  }
+
+  /** An address has acquired a slot. */
+  acquired(address: Address): void {
+    this.#refused.delete(address);
+  }
+}
