@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from '@jest/globals';
 import { createPublisher } from '@posthorn/client';
-import { type CollectedSpan, eventually, isDelivery, startCollector } from '@posthorn/testing';
+import { type CollectedSpan, eventually, HUNG_MS, isDelivery, startCollector } from '@posthorn/testing';
 import { callApi } from '../scripts/api-client.ts';
 import { root } from '../scripts/folder.ts';
 import { atEnd, ownApps, ownEnv, ownProcess, ownReceiver } from './own.ts';
@@ -86,9 +86,11 @@ async function ownCollector() {
   return collector;
 }
 
-/** Settings that export each span soon. */
+/** Settings that export each span soon, and once: what takes too long is sent again. */
 const tracingTo = (collector: { url: string }) => ({
   OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+  OTEL_EXPORTER_OTLP_TIMEOUT: String(HUNG_MS),
+  OTEL_BSP_EXPORT_TIMEOUT: String(HUNG_MS),
   OTEL_BSP_SCHEDULE_DELAY: '10',
 });
 
