@@ -1,6 +1,7 @@
 /**
- * What tracing costs: CPU of ingest and a worker for each event with one delivery, with all traces sampled and without tracing. The same
- * two processes do both in turns, at a fixed rate: two processes that do the same differ by more than tracing costs.
+ * What tracing costs: CPU of ingest and a worker for each event with one delivery, with all traces sampled and without tracing. At a fixed rate
+ * the same two processes do both in turns, since two processes that do the same differ; there, OpenTelemetry is always loaded. Under full load
+ * (tracing-full-load.ts) they are compared with processes that never load it.
  */
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
@@ -19,6 +20,7 @@ import {
   subscribeMany,
   until,
 } from './harness.ts';
+import { type LoadedCpu, measureUnderFullLoad } from './tracing-full-load.ts';
 
 const EVENTS_PER_S = 600;
 /** Spans of a batch by default. */
@@ -30,7 +32,7 @@ const SETTLE_MS = 200;
 const RESAMPLES = 2_000;
 const HUNG_MS = 60_000;
 /** A busy machine gets fewer rounds. */
-const MAX_MS = 210_000;
+const MAX_MS = 80_000;
 /** Every other one with tracing. */
 const WARM_UP_ROUNDS = 8;
 
@@ -53,12 +55,31 @@ export interface TracingCost {
   onCpuUs: number;
   /** With tracing, to without. */
   ratio: Estimate;
+}
+
+export interface PacedCost extends TracingCost {
   /** Without tracing, to without: what would show if tracing cost nothing. */
   control: Estimate;
 }
 
-/** Measures up to so many pairs of rounds, after some to warm up. */
-export async function benchTracing(bench: Bench, pairs: number): Promise<Record<keyof Cpu, TracingCost>> {
+/** Measures so many pairs of an ingest, and of a worker, with and without tracing under full load. */
+export async function benchTracingLoaded(bench: Bench, pairs: number): Promise<Record<keyof LoadedCpu, TracingCost>> {
+  const collector = await bench.start('bench/processes/collector.ts');
+  const [off = [], on = []] = await measureUnderFullLoad(bench, pairs, [
+    {},
+    { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url },
+  ]);
+  await collector.stop();
+  const costOf = (name: keyof LoadedCpu): TracingCost => ({
+    offCpuUs: median(off.map((cpu) => cpu[name])),
+    onCpuUs: median(on.map((cpu) => cpu[name])),
+    ratio: estimate(on.map((cpu, i) => cpu[name] / (off[i]?.[name] ?? Number.NaN))),
+  });
+  return { ingest: costOf('ingest'), worker: costOf('worker') };
+}
+
+/** Measures up to so many pairs of rounds at a fixed rate, after some to warm up. */
+export async function benchTracingPaced(bench: Bench, pairs: number): Promise<Record<keyof Cpu, PacedCost>> {
   const collector = await bench.start('bench/processes/collector.ts');
   const receiver = await bench.start('bench/processes/receiver.ts');
   const env = { KEY_PREFIX: `bench-${randomUUID()}` };
@@ -136,7 +157,7 @@ async function publishPaced(ingestUrl: string): Promise<void> {
 }
 
 /** Each round with tracing is compared with the mean of its neighbours, and each round without likewise with the nearest ones without. */
-function compare(off: readonly number[], on: readonly number[]): TracingCost {
+function compare(off: readonly number[], on: readonly number[]): PacedCost {
   const at = (i: number) => off[i] ?? Number.NaN;
   return {
     offCpuUs: median(off),

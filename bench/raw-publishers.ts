@@ -1,0 +1,83 @@
+/** Publishers that cost little themselves: single events over connections that stay open, each sent as soon as the one before it was answered. */
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import type { PublishedEvent } from '@posthorn/client';
+import { PUBLISHER_KEY } from './harness.ts';
+
+export interface RawPublishers {
+  /** Opens the connections, those too that ingest has closed because nothing came for long. */
+  connect(): Promise<void>;
+  /** Publishes so many events, at least one on each connection. Throws if one is not accepted. */
+  publish(count: number): Promise<void>;
+  close(): void;
+}
+
+/** Returns publishers, one for each connection, who send these events in turns. */
+export function createRawPublishers(
+  ingestUrl: string,
+  connections: number,
+  events: readonly PublishedEvent[],
+): RawPublishers {
+  const { hostname, port } = new URL(ingestUrl);
+  const requests = events.map((event) => requestOf(hostname, event));
+  let sockets: Socket[] = [];
+  let next = 0;
+  return {
+    async connect() {
+      sockets = sockets.filter((socket) => !socket.destroyed);
+      while (sockets.length < connections) {
+        const socket = connect({ host: hostname, port: Number(port), noDelay: true });
+        await once(socket, 'connect');
+        sockets.push(socket);
+      }
+    },
+    async publish(count) {
+      let unsent = count;
+      const nextRequest = () => {
+        unsent -= 1;
+        return requests[next++ % requests.length];
+      };
+      await Promise.all(sockets.map((socket) => publishOn(socket, () => (unsent > 0 ? nextRequest() : undefined))));
+    },
+    close() {
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}
+
+/** Sends one request after the other until there is no next one. */
+function publishOn(socket: Socket, nextRequest: () => Buffer | undefined): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  let answer = '';
+  const send = () => {
+    const request = nextRequest();
+    if (request) socket.write(request);
+    else resolve();
+  };
+  const onData = (data: Buffer) => {
+    answer += data.toString('latin1');
+    const headEnd = answer.indexOf('\r\n\r\n');
+    if (headEnd < 0) return;
+    const bodyBytes = Number(/content-length: (\d+)/i.exec(answer)?.[1]);
+    if (!answer.startsWith('HTTP/1.1 202 ') || Number.isNaN(bodyBytes)) return reject(new Error(answer));
+    if (answer.length < headEnd + 4 + bodyBytes) return;
+    answer = '';
+    send();
+  };
+  const onClose = () => reject(new Error('Ingest has closed a connection.'));
+  socket.on('data', onData).on('error', reject).on('close', onClose);
+  send();
+  return promise.finally(() => socket.off('data', onData).off('error', reject).off('close', onClose));
+}
+
+function requestOf(host: string, event: PublishedEvent): Buffer {
+  const body = JSON.stringify(event);
+  const head = [
+    'POST /v1/events HTTP/1.1',
+    `Host: ${host}`,
+    `Authorization: Bearer ${PUBLISHER_KEY}`,
+    'Content-Type: application/json',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+  ];
+  return Buffer.from(`${head.join('\r\n')}\r\n\r\n${body}`);
+}

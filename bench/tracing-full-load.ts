@@ -1,0 +1,107 @@
+/**
+ * What tracing costs under full load, beside processes that never load OpenTelemetry: CPU of ingest for an event while publishers wait for nothing
+ * but its responses, and of a worker for a delivery while it empties the backlog. Two processes that do the same differ by a few percent, so
+ * several of each are measured.
+ */
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { ENVIRONMENTS, SESSION_EVENT_TYPES } from '@posthorn/core';
+import { root } from '../scripts/folder.ts';
+import { type Bench, type BenchProcess, event400, subscribeMany, until } from './harness.ts';
+import { createRawPublishers } from './raw-publishers.ts';
+
+/** Each goes to one address, so that no address has a long backlog. */
+const TOPICS = SESSION_EVENT_TYPES.flatMap((type) => ENVIRONMENTS.map((environment) => ({ type, environment })));
+const CONNECTIONS = 20;
+/** Events of an ingest before it is measured: V8 has compiled most of what is called for each by then. */
+const WARM_UP = 4_000;
+/** The events of one ingest, then of the other, and so on. */
+const TURN = 500;
+const TURNS = 16;
+const EVENTS = WARM_UP + TURNS * TURN;
+/** Deliveries of a worker before it is measured. */
+const WORKER_WARM_UP = 5_000;
+const HUNG_MS = 60_000;
+
+/** CPU in microseconds for each event and for each delivery. */
+export interface LoadedCpu {
+  ingest: number;
+  worker: number;
+}
+
+/** Measures so many sets of processes; in each is an ingest and a worker of each kind, with the environment of that kind. */
+export async function measureUnderFullLoad(
+  bench: Bench,
+  sets: number,
+  kinds: readonly Record<string, string>[],
+): Promise<LoadedCpu[][]> {
+  const measured: LoadedCpu[][] = kinds.map(() => []);
+  for (let i = 0; i < sets; i++) {
+    const opened = await Promise.all(kinds.map((settings) => openKind(bench, settings)));
+    const all = opened.map((kind, index) => ({ kind, index }));
+    // Each kind is the first as often.
+    const inTurn = [...all.slice(i % kinds.length), ...all.slice(0, i % kinds.length)];
+    for (const { kind } of inTurn) await kind.publish(WARM_UP);
+    const ingestUs = kinds.map(() => 0);
+    for (let turn = 0; turn < TURNS; turn++)
+      for (const { kind, index } of inTurn) ingestUs[index] = (ingestUs[index] ?? 0) + (await kind.publish(TURN));
+    // At the same time, since a busy machine would give one worker more of it than the next one.
+    const workerUs = await Promise.all(opened.map((kind) => kind.deliver()));
+    for (const [index, worker] of workerUs.entries())
+      measured[index]?.push({ ingest: (ingestUs[index] ?? 0) / (TURNS * TURN), worker });
+    await bench.redis.flushdb();
+  }
+  return measured;
+}
+
+/** Starts an ingest of a kind, with publishers, a receiver and, for each topic, an address. */
+async function openKind(bench: Bench, settings: Record<string, string>) {
+  const receiver = await bench.start('bench/processes/receiver.ts');
+  const env = {
+    KEY_PREFIX: `bench-${randomUUID()}`,
+    NODE_OPTIONS: `--import=${pathToFileURL(join(root, 'bench/processes/cpu-usage.ts')).href}`,
+    ...settings,
+  };
+  const operator = await bench.startApp('console', env);
+  for (const { type, environment } of TOPICS)
+    await subscribeMany(operator.url, receiver.url, 1, { event_types: [type], environment });
+  await operator.stop();
+  const ingest = await bench.startApp('ingest', env);
+  const publishers = createRawPublishers(
+    ingest.url,
+    CONNECTIONS,
+    TOPICS.map((topic) => ({ ...event400(), ...topic })),
+  );
+  return {
+    /** Resolves with the CPU time that ingest has used for so many events. */
+    async publish(count: number): Promise<number> {
+      await publishers.connect();
+      const from = await cpuUsOf(ingest);
+      await publishers.publish(count);
+      return (await cpuUsOf(ingest)) - from;
+    },
+    /** Stops ingest and delivers all events; resolves with the CPU time of a worker for a delivery. */
+    async deliver(): Promise<number> {
+      publishers.close();
+      await ingest.stop();
+      const arrived = async () => Number(await (await fetch(`${receiver.url}/count`)).text());
+      const worker = await bench.startApp('worker', env);
+      await until('warm-up', async () => (await arrived()) >= WORKER_WARM_UP);
+      const [first, fromUs] = [await arrived(), await cpuUsOf(worker)];
+      await until('all deliveries', async () => (await arrived()) >= EVENTS);
+      const usedUs = (await cpuUsOf(worker)) - fromUs;
+      await worker.stop();
+      await receiver.stop();
+      return usedUs / (EVENTS - first);
+    },
+  };
+}
+
+async function cpuUsOf({ child }: BenchProcess): Promise<number> {
+  const answer = once(child, 'message', { signal: AbortSignal.timeout(HUNG_MS) });
+  child.send('');
+  const [cpuUs] = await answer;
+  return Number(cpuUs);
+}
