@@ -1,6 +1,7 @@
 /** The span of a publication: an event comes in. Its context is stored with the event, so that every attempt is within it. */
+import { ENVIRONMENTS } from '@posthorn/core';
 import { toAppError } from '@posthorn/http';
-import type { CommonAttributes, Span } from '@posthorn/runtime';
+import type { Span, SpanShape } from '@posthorn/runtime';
 import type { IngestResult } from './ingest-event.ts';
 
 const OPERATION = {
@@ -9,41 +10,46 @@ const OPERATION = {
   'messaging.operation.type': 'send',
 };
 
-interface OfResult {
-  name: string;
-  common: readonly CommonAttributes[];
-}
+const OUTCOMES = ['accepted', 'duplicate', 'conflict'] as const satisfies IngestResult['kind'][];
 
-/** What the spans of most events have in common, all but the id: their publisher, type, environment, outcome and number of deliveries are few. */
-const ofResults = new Map<string, OfResult>();
+/** What the spans of most events have in common, all but the id, by publisher, type, and then a number: the rest. They are few. */
+const shapes = new Map<string, Map<string, Map<number, SpanShape>>>();
 /** Of further ones, each is made again. */
-const MAX_RESULTS = 1_000;
+const MAX_SHAPES = 1_000;
+let shapeCount = 0;
 
 /** Ends the span of an event with the result. */
 export function endWithResult(span: Span, publisher: string, result: IngestResult): void {
-  const { name, common } = ofResult(publisher, result);
+  const shape = shapeOf(publisher, result);
   const attributes = { 'messaging.message.id': result.event.id };
-  span.end({ name, common, attributes, error: result.kind === 'conflict' ? result.kind : undefined });
+  span.end({ shape, attributes, error: result.kind === 'conflict' ? result.kind : undefined });
 }
 
-function ofResult(publisher: string, result: IngestResult): OfResult {
+function shapeOf(publisher: string, result: IngestResult): SpanShape {
   const { kind, event } = result;
   const deliveries = kind === 'conflict' ? undefined : result.deliveries;
-  const key = `${event.type} ${event.environment} ${kind} ${deliveries} ${publisher}`;
-  let known = ofResults.get(key);
-  if (!known) {
-    const attributes = {
-      ...OPERATION,
-      'posthorn.publisher': publisher,
-      'messaging.destination.name': event.type,
-      'posthorn.environment': event.environment,
-      'posthorn.outcome': kind,
-      ...(deliveries !== undefined && { 'posthorn.deliveries': deliveries }),
-    };
-    known = { name: `publish ${event.type}`, common: [{ attributes }] };
-    if (ofResults.size < MAX_RESULTS) ofResults.set(key, known);
-  }
-  return known;
+  // No text is put together for each event: it would have to be hashed.
+  const rest =
+    ((deliveries ?? 0) * OUTCOMES.length + OUTCOMES.indexOf(kind)) * ENVIRONMENTS.length +
+    ENVIRONMENTS.indexOf(event.environment);
+  const ofType = shapes.get(publisher)?.get(event.type);
+  const known = ofType?.get(rest);
+  if (known) return known;
+  const attributes = {
+    ...OPERATION,
+    'posthorn.publisher': publisher,
+    'messaging.destination.name': event.type,
+    'posthorn.environment': event.environment,
+    'posthorn.outcome': kind,
+    ...(deliveries !== undefined && { 'posthorn.deliveries': deliveries }),
+  };
+  const shape = { name: `publish ${event.type}`, attributes };
+  if (shapeCount >= MAX_SHAPES) return shape;
+  shapeCount += 1;
+  const ofPublisher = shapes.get(publisher) ?? new Map<string, Map<number, SpanShape>>();
+  shapes.set(publisher, ofPublisher);
+  ofPublisher.set(event.type, (ofType ?? new Map<number, SpanShape>()).set(rest, shape));
+  return shape;
 }
 
 /** Ends the span of an event that was not accepted. */

@@ -141,7 +141,7 @@ async function sendAndRecord(
   if (!context.slots.enterHost(slot, hostOf(url))) return { outcome: 'no_slot' };
   const request = context.signRequest(job.deliveryId, begun, event, startedAtMs);
   const admit = (ip: string) => context.slots.enterIp(slot, ipOf(ip, url));
-  const span = startAttemptSpan(context.tracing, event.trace, begun);
+  const span = startAttemptSpan(context.tracing, event.trace);
   const trace = span?.context ?? event.trace;
   if (context.sendsTraceparent && trace) request.headers.traceparent = formatTraceparent(trace);
   const mayStart = claim && (() => claim.isSure());

@@ -1,40 +1,40 @@
 /** The span of an attempt: an HTTP request to a receiver, and the sending of a message, in the terms of OpenTelemetry's conventions. */
-import { type Attempt, atMost, type TraceContext } from '@posthorn/core';
-import type { CommonAttributes, Span, Tracing } from '@posthorn/runtime';
+import { type Attempt, atMost, type Environment, type TraceContext } from '@posthorn/core';
+import type { Span, SpanShape, Tracing } from '@posthorn/runtime';
 import type { SendResult } from '@posthorn/sender';
 import type { Begun } from '@posthorn/store';
 import { LRUCache } from 'lru-cache';
 
 type BegunAttempt = Extract<Begun, { kind: 'attempt' }>;
 
-/** What the spans of an event type have in common, by type. */
-const ofTypes = new Map<string, { name: string; common: CommonAttributes }>();
+/** What the spans of a subscription have in common, by its id; in it by environment and event type. An operator may change the URL. */
+const ofSubscriptions = new LRUCache<string, { url: string; shapes: Record<Environment, Map<string, SpanShape>> }>(
+  atMost(2_000),
+);
 
-function ofType(eventType: string) {
-  let known = ofTypes.get(eventType);
-  if (!known) {
+function shapeOf({ subscriptionId, url, environment, eventType }: BegunAttempt): SpanShape {
+  let known = ofSubscriptions.get(subscriptionId);
+  if (known?.url !== url) {
+    known = { url, shapes: { sandbox: new Map(), production: new Map() } };
+    ofSubscriptions.set(subscriptionId, known);
+  }
+  const shapes = known.shapes[environment];
+  let shape = shapes.get(eventType);
+  if (!shape) {
     const attributes = {
       'messaging.system': 'posthorn',
       'messaging.operation.name': 'deliver',
       'messaging.operation.type': 'send',
       'messaging.destination.name': eventType,
       'http.request.method': 'POST',
+      ...attributesOfUrl(url),
+      'posthorn.subscription.id': subscriptionId,
+      'posthorn.environment': environment,
     };
-    known = { name: `deliver ${eventType}`, common: { attributes } };
-    ofTypes.set(eventType, known);
+    shape = { name: `deliver ${eventType}`, attributes };
+    shapes.set(eventType, shape);
   }
-  return known;
-}
-
-/** What the spans of a subscription have in common, by its id. An operator may change the URL. */
-const ofSubscriptions = new LRUCache<string, { url: string; common: CommonAttributes }>(atMost(10_000));
-
-function ofSubscription({ subscriptionId, url }: BegunAttempt): CommonAttributes {
-  const known = ofSubscriptions.get(subscriptionId);
-  if (known?.url === url) return known.common;
-  const common = { attributes: { ...attributesOfUrl(url), 'posthorn.subscription.id': subscriptionId } };
-  ofSubscriptions.set(subscriptionId, { url, common });
-  return common;
+  return shape;
 }
 
 function attributesOfUrl(text: string): Record<string, string | number> {
@@ -49,12 +49,8 @@ function attributesOfUrl(text: string): Record<string, string | number> {
 }
 
 /** Starts the span of an attempt within the trace of its event; undefined if it has none, is not sampled, or tracing is off. */
-export function startAttemptSpan(
-  tracing: Tracing | undefined,
-  trace: TraceContext | undefined,
-  { eventType }: BegunAttempt,
-): Span | undefined {
-  return tracing && trace && tracing.startSpan('client', ofType(eventType).name, trace);
+export function startAttemptSpan(tracing: Tracing | undefined, trace: TraceContext | undefined): Span | undefined {
+  return tracing && trace && tracing.startSpan('client', 'deliver', trace);
 }
 
 /** Ends the span. `endedAt`: when the result was known, from `performance.now()`. `error`: of the attempt, or why it is not counted. */
@@ -69,13 +65,12 @@ export function endAttemptSpan(
 ): void {
   const statusCode = result.kind === 'responded' ? result.statusCode : undefined;
   span.end({
-    common: [ofType(begun.eventType).common, ofSubscription(begun)],
+    shape: shapeOf(begun),
     attributes: {
       'messaging.message.id': eventId,
       'http.response.status_code': statusCode,
       'http.request.resend_count': begun.attemptNumber > 1 ? begun.attemptNumber - 1 : undefined,
       'network.peer.address': result.kind === 'aborted' ? undefined : (result.ip ?? undefined),
-      'posthorn.environment': begun.environment,
       'posthorn.delivery.id': deliveryId,
       'posthorn.replay': begun.isReplay || undefined,
     },

@@ -8,6 +8,8 @@ export interface TraceContext {
   spanId: string;
   /** 8 bits; the lowest says that the trace is sampled. */
   flags: number;
+  /** Both ids as base64url, if whoever made them knows it: saves the conversion. */
+  packedIds?: string;
 }
 
 const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.{0,200})?$/;

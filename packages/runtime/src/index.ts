@@ -25,5 +25,5 @@ export {
 } from './settings.ts';
 export { shareResult } from './shared-result.ts';
 export { withTimeLimit } from './time-limit.ts';
-export { type CommonAttributes, createTracing, type Span, type Tracing } from './tracing.ts';
+export { createTracing, type Span, type SpanShape, type Tracing } from './tracing.ts';
 export { tracingSettings } from './tracing-settings.ts';

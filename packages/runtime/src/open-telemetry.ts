@@ -1,21 +1,19 @@
 /** The tracer: spans of our own, which OpenTelemetry's SDK exports in batches from a bounded queue. tracing.ts loads this file only if tracing is on. */
-import { randomBytes, randomUUID } from 'node:crypto';
-import { DiagLogLevel, diag, TraceFlags } from '@opentelemetry/api';
+import { randomUUID } from 'node:crypto';
+import { DiagLogLevel, diag } from '@opentelemetry/api';
 import { getNumberFromEnv, parseKeyPairsIntoRecord, setGlobalErrorHandler } from '@opentelemetry/core';
-import { OTLPExporterBase } from '@opentelemetry/otlp-exporter-base';
-import { convertLegacyHttpOptions, createOtlpHttpExportDelegate } from '@opentelemetry/otlp-exporter-base/node-http';
-import { type ISerializer, JsonTraceSerializer, TraceExporterMetricsHelper } from '@opentelemetry/otlp-transformer';
+import { createOtlpNetworkExportDelegate, OTLPExporterBase } from '@opentelemetry/otlp-exporter-base';
+import { convertLegacyHttpOptions, createOtlpHttpExporterMetrics } from '@opentelemetry/otlp-exporter-base/node-http';
+import { type ISerializer, JsonTraceSerializer, ProtobufTraceSerializer } from '@opentelemetry/otlp-transformer';
 import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
-import {
-  BatchSpanProcessor,
-  ConsoleSpanExporter,
-  type ReadableSpan,
-  type SpanExporter,
-} from '@opentelemetry/sdk-trace-base';
+import { BatchSpanProcessor, ConsoleSpanExporter, type ReadableSpan } from '@opentelemetry/sdk-trace-base';
 import type { Logger } from './logger.ts';
+import { createTransport } from './otlp-transport.ts';
 import { createSampler } from './sampler.ts';
+import { batchLimitsFromEnv, SpanBatches } from './span-batches.ts';
+import { SpanIds } from './span-ids.ts';
 import { type AttributeLimits, type SpanOrigin, SpanRecord } from './span-record.ts';
-import { SpanSerializer } from './span-serializer.ts';
+import { type SpanBatch, SpanWriter } from './span-writer.ts';
 import type { Tracer, TracingOptions } from './tracing.ts';
 import type { TracingSettings } from './tracing-settings.ts';
 
@@ -23,10 +21,6 @@ import type { TracingSettings } from './tracing-settings.ts';
 const LOG_EVERY_MS = 10_000;
 /** What a collector answers may be part of the SDK's messages. */
 const MAX_MESSAGE_LENGTH = 300;
-const TRACE_ID_DIGITS = 32;
-const SPAN_ID_DIGITS = 16;
-/** For 170 spans that begin a trace. */
-const RANDOM_BYTES = 4_096;
 
 /** Opens the tracer. What Posthorn's settings do not have is read from the environment: sizes and times of the queue, limits, certificates. */
 export function openTracer({
@@ -43,46 +37,49 @@ export function openTracer({
     'service.instance.id': randomUUID(),
   }).merge(detectResources({ detectors: [envDetector] }));
   const scope = { resource, instrumentationScope: { name: 'posthorn', version } };
-  const own =
-    exporter === 'otlp' && settings.OTEL_EXPORTER_OTLP_PROTOCOL === 'http/protobuf'
-      ? new SpanSerializer(scope)
-      : undefined;
-  const processor = new BatchSpanProcessor(
-    exporter === 'console' ? new ConsoleSpanExporter() : createOtlpExporter(settings, own),
-  );
+  const isWritten = exporter === 'otlp' && settings.OTEL_EXPORTER_OTLP_PROTOCOL === 'http/protobuf';
+  const processor = isWritten ? writtenBatches(settings, scope) : sdkBatches(settings, exporter);
   const origin: SpanOrigin = {
     ...scope,
-    limits: attributeLimits(own !== undefined),
-    take(span) {
-      // Of what our serializer takes, the SDK asks no more than a queued span has.
-      processor.onEnd(own ? (own.add(span) as unknown as ReadableSpan) : span);
-    },
+    limits: attributeLimits(isWritten),
+    take: processor.take,
   };
-  const randomDigits = createRandomDigits();
+  const ids = new SpanIds();
   const isSampled = createSampler(settings);
   return {
     startSpan(kind, name, parent) {
-      const traceId = parent?.traceId ?? randomDigits(TRACE_ID_DIGITS);
-      if (!isSampled(traceId, parent)) return undefined;
-      const context = { traceId, spanId: randomDigits(SPAN_ID_DIGITS), flags: TraceFlags.SAMPLED };
-      return new SpanRecord(origin, kind, name, context, parent);
+      ids.next();
+      if (!isSampled(parent?.traceId ?? ids.traceId, parent)) return undefined;
+      return new SpanRecord(origin, kind, name, ids, parent);
     },
-    shutdown: () => processor.shutdown(),
+    shutdown: processor.shutdown,
   };
 }
 
-/** Returns a function for ids: random hexadecimal digits, made many at once. With the SDK's generator, the start of a span takes twice as long. */
-function createRandomDigits(): (count: number) => string {
-  let digits = '';
-  let at = 0;
-  return (count) => {
-    if (at + count > digits.length) {
-      digits = randomBytes(RANDOM_BYTES).toString('hex');
-      at = 0;
-    }
-    at += count;
-    return digits.slice(at - count, at);
+interface Processor {
+  take(span: SpanRecord): void;
+  shutdown(): Promise<void>;
+}
+
+/** Spans that we write. */
+function writtenBatches(settings: TracingSettings, scope: Pick<ReadableSpan, 'resource' | 'instrumentationScope'>) {
+  const serializer: ISerializer<SpanBatch, unknown> = {
+    serializeRequest: ({ bytes }) => bytes,
+    deserializeResponse: (data) => ProtobufTraceSerializer.deserializeResponse(data),
   };
+  const exporter = createDelegate(settings, 'application/x-protobuf', serializer);
+  const batches = new SpanBatches(new SpanWriter(scope), exporter, batchLimitsFromEnv());
+  return { take: (span: SpanRecord) => batches.add(span), shutdown: () => batches.shutdown() };
+}
+
+/** Spans that the SDK writes, as JSON or for people. */
+function sdkBatches(settings: TracingSettings, exporter: string): Processor {
+  const processor = new BatchSpanProcessor(
+    exporter === 'console'
+      ? new ConsoleSpanExporter()
+      : new OTLPExporterBase(createDelegate(settings, 'application/json', JsonTraceSerializer)),
+  );
+  return { take: (span) => processor.onEnd(span), shutdown: () => processor.shutdown() };
 }
 
 /** The limits of attributes. The SDK's serializers need them even if there are none: a span without limits keeps undefined values. */
@@ -97,21 +94,23 @@ function attributeLimits(isOwnSerializer: boolean): AttributeLimits | undefined 
   };
 }
 
-function createOtlpExporter(settings: TracingSettings, serializer: SpanSerializer | undefined): SpanExporter {
+function createDelegate<Spans extends { length: number }>(
+  settings: TracingSettings,
+  contentType: string,
+  serializer: ISerializer<Spans, unknown>,
+) {
   const text = settings.OTEL_EXPORTER_OTLP_HEADERS;
   // Passed on since they may come from a file, which the SDK does not know.
   const headers = text === undefined ? {} : { headers: parseKeyPairsIntoRecord(text) };
-  const contentType = serializer ? 'application/x-protobuf' : 'application/json';
-  return new OTLPExporterBase<ReadableSpan[]>(
-    createOtlpHttpExportDelegate<ReadableSpan[], unknown>(
-      convertLegacyHttpOptions(headers, 'TRACES', 'v1/traces', { 'Content-Type': contentType }),
-      // It gets what `take` has queued.
-      (serializer as unknown as ISerializer<ReadableSpan[], unknown>) ?? JsonTraceSerializer,
-      'otlp_http_span_exporter',
-      TraceExporterMetricsHelper,
-      undefined,
-    ),
+  const own = { 'Content-Type': contentType, 'User-Agent': 'Posthorn' };
+  const options = convertLegacyHttpOptions(headers, 'TRACES', 'v1/traces', own);
+  const metrics = createOtlpHttpExporterMetrics<Spans>(
+    'otlp_http_span_exporter',
+    { name: 'span', countItems: ({ length }) => length },
+    options.url,
+    undefined,
   );
+  return createOtlpNetworkExportDelegate(options, serializer, metrics, createTransport(options));
 }
 
 /** Sends the SDK's warnings and errors to the log. */

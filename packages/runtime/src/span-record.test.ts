@@ -1,10 +1,16 @@
 import { describe, expect, it } from '@jest/globals';
 import { resourceFromAttributes } from '@opentelemetry/resources';
+import { SpanIds } from './span-ids.ts';
 import { type AttributeLimits, SpanRecord } from './span-record.ts';
-import { type QueuedSpan, SpanSerializer } from './span-serializer.ts';
 
 const scope = { resource: resourceFromAttributes({}), instrumentationScope: { name: 'posthorn' } };
-const context = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331', flags: 1 };
+const parent = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331', flags: 3 };
+
+function nextIds(): SpanIds {
+  const ids = new SpanIds();
+  ids.next();
+  return ids;
+}
 
 function spanWithin(limits: AttributeLimits | undefined): SpanRecord {
   const taken: SpanRecord[] = [];
@@ -12,11 +18,11 @@ function spanWithin(limits: AttributeLimits | undefined): SpanRecord {
     { ...scope, limits, take: (one) => taken.push(one) },
     'client',
     'deliver',
-    context,
+    nextIds(),
     undefined,
   );
   span.end({
-    common: [{ attributes: { one: 'word' } }],
+    shape: { name: 'deliver session.approved', attributes: { one: 'word' } },
     attributes: { none: undefined, two: 22_222, three: true },
     error: 'timeout',
   });
@@ -33,20 +39,19 @@ describe('a span', () => {
     [{ count: 2, length: NO_LIMIT }, { one: 'word', two: 22_222 }, 2],
     [{ count: 0, length: 1 }, {}, 4],
   ])('has only defined attributes within the limits %j', (limits, attributes, droppedAttributesCount) => {
-    expect(spanWithin(limits)).toMatchObject({ attributes, droppedAttributesCount });
-    expect(Object.keys(spanWithin(limits).attributes)).toEqual(Object.keys(attributes));
+    const span = spanWithin(limits);
+    expect(span).toMatchObject({ name: 'deliver session.approved', attributes, droppedAttributesCount });
+    expect(Object.keys(span.attributes)).toEqual(Object.keys(attributes));
+    expect(span.shape.attributes).toEqual({});
   });
 
-  it('is not kept once it is written', () => {
-    const serializer = new SpanSerializer(scope);
-    const queued: QueuedSpan[] = [];
-    const take = (span: SpanRecord) => void queued.push(serializer.add(span));
-    const span = new SpanRecord({ ...scope, limits: undefined, take }, 'client', 'deliver', context, undefined);
-    span.end({ common: [{ attributes: { two: 'words' } }], attributes: { one: 'word' } });
-    expect(queued[0]?.span).toBe(span);
-    const written = Buffer.from(serializer.serializeRequest(queued) ?? []).toString('latin1');
-    for (const text of ['one', 'word', 'two', 'words']) expect(written).toContain(text);
-    expect(queued[0]?.span).toBeUndefined();
+  it('keeps the trace of its parent, and begins one without', () => {
+    const origin = { ...scope, limits: undefined, take: () => undefined };
+    const ids = nextIds();
+    const child = new SpanRecord(origin, 'client', 'deliver', ids, parent);
+    expect(child.context).toEqual({ traceId: parent.traceId, spanId: ids.spanId, flags: 1 });
+    const root = new SpanRecord(origin, 'producer', 'publish', ids, undefined);
+    expect(root.context).toEqual({ traceId: ids.traceId, spanId: ids.spanId, flags: 1, packedIds: ids.packed });
   });
 
   it('ends when the caller says, whatever the clock of the system does', () => {
@@ -54,7 +59,7 @@ describe('a span', () => {
       { ...scope, limits: undefined, take: () => undefined },
       'internal',
       'replay',
-      context,
+      nextIds(),
       undefined,
     );
     const endedAt = performance.now() + 1_500;

@@ -2,11 +2,19 @@
  * A span, as the SDK's processor and exporters take it. The SDK's own spans check each attribute, know contexts and events, and count
  * themselves: with them, tracing costs more than a twentieth of ingest's CPU (docs/decisions, 49).
  */
-import { type Attributes, type HrTime, type SpanContext, SpanKind, SpanStatusCode } from '@opentelemetry/api';
+import {
+  type Attributes,
+  type HrTime,
+  type SpanContext,
+  SpanKind,
+  SpanStatusCode,
+  TraceFlags,
+} from '@opentelemetry/api';
 import { millisToHrTime } from '@opentelemetry/core';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
 import type { TraceContext } from '@posthorn/core';
-import type { CommonAttributes, SpanKind as Kind, Span, SpanEnd } from './tracing.ts';
+import type { SpanIds } from './span-ids.ts';
+import type { SpanKind as Kind, Span, SpanEnd, SpanShape } from './tracing.ts';
 
 /** What the spans of a process have in common. */
 export interface SpanOrigin extends Pick<ReadableSpan, 'resource' | 'instrumentationScope'> {
@@ -31,45 +39,49 @@ const KINDS: Record<Kind, SpanKind> = {
 const UNSET = { code: SpanStatusCode.UNSET };
 const FAILED = { code: SpanStatusCode.ERROR };
 const NONE: never[] = [];
-const NO_ATTRIBUTES: Attributes = {};
+const NO_ATTRIBUTES = {};
 
 /** A span that is sampled. It ends once. */
 export class SpanRecord implements Span, ReadableSpan {
   readonly context: TraceContext;
   readonly parentSpanContext?: SpanContext;
   readonly kind: SpanKind;
-  name: string;
+  /** The bytes of its own ids begin at `idsAt`; those of the trace only if it has no parent. */
+  readonly ids: Buffer;
+  readonly idsAt: number;
+  /** Name and, if there are no limits, attributes that other spans have too. */
+  shape: SpanShape;
   /** In milliseconds since 1970. The end has a fraction. */
   readonly startMs = Date.now();
   endMs = 0;
   attributes: Attributes = NO_ATTRIBUTES;
-  /** More attributes, if there are no limits. */
-  common: readonly CommonAttributes[] = NONE;
   droppedAttributesCount = 0;
   status = UNSET;
   links: ReadableSpan['links'] = NONE;
   readonly #startedAt = performance.now();
   readonly #origin: SpanOrigin;
 
-  constructor(origin: SpanOrigin, kind: Kind, name: string, context: TraceContext, parent: TraceContext | undefined) {
-    this.context = context;
+  /** `name`: unless it ends with a shape. The span has the present ids. */
+  constructor(origin: SpanOrigin, kind: Kind, name: string, ids: SpanIds, parent: TraceContext | undefined) {
+    this.ids = ids.bytes;
+    this.idsAt = ids.at;
+    this.context = parent
+      ? { traceId: parent.traceId, spanId: ids.spanId, flags: TraceFlags.SAMPLED }
+      : { traceId: ids.traceId, spanId: ids.spanId, flags: TraceFlags.SAMPLED, packedIds: ids.packed };
     if (parent) this.parentSpanContext = remote(parent);
     this.kind = KINDS[kind];
-    this.name = name;
+    this.shape = { name, attributes: NO_ATTRIBUTES };
     this.#origin = origin;
   }
 
-  end({ name, common = NONE, attributes, error, link, endedAt = performance.now() }: SpanEnd): void {
-    if (name !== undefined) this.name = name;
+  end({ shape = this.shape, attributes, error, link, endedAt = performance.now() }: SpanEnd): void {
+    this.shape = shape;
     // Not by the clock, which may be set meanwhile.
     this.endMs = this.startMs + endedAt - this.#startedAt;
     const all = error === undefined ? attributes : { ...attributes, 'error.type': error };
     const { limits, take } = this.#origin;
-    if (limits) this.#setWithin(limits, Object.assign({}, ...common.map((some) => some.attributes), all));
-    else {
-      this.attributes = all as Attributes;
-      this.common = common;
-    }
+    if (limits) this.#setWithin(limits, { ...shape.attributes, ...all });
+    else this.attributes = all as Attributes;
     if (error !== undefined) this.status = FAILED;
     if (link) this.links = [{ context: remote(link) }];
     take(this);
@@ -82,9 +94,13 @@ export class SpanRecord implements Span, ReadableSpan {
       taken.map(([key, value]) => [key, typeof value === 'string' ? value.slice(0, length) : value]),
     );
     this.droppedAttributesCount = given.length - taken.length;
+    this.shape = { name: this.name, attributes: NO_ATTRIBUTES };
   }
 
   // What follows is for the SDK alone.
+  get name(): string {
+    return this.shape.name;
+  }
   spanContext(): SpanContext {
     const { traceId, spanId, flags } = this.context;
     return { traceId, spanId, traceFlags: flags };

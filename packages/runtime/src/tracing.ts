@@ -13,17 +13,18 @@ export type SpanKind = 'producer' | 'client' | 'internal';
 
 type AttributeValue = string | number | boolean;
 
-/** Attributes that many spans have, always in the same object: they are written once. */
-export interface CommonAttributes {
+/** What many spans have in common, always in the same object: it is written once. */
+export interface SpanShape {
+  /** The name of the span. */
+  readonly name: string;
   readonly attributes: Readonly<Record<string, AttributeValue>>;
   /** What the tracer has written. */
   written?: Buffer;
 }
 
 export interface SpanEnd {
-  /** The final name, where it was not known at the start. */
-  name?: string;
-  common?: readonly CommonAttributes[];
+  /** The final name, and attributes that others have too. Without it, the name is the one of the start. */
+  shape?: SpanShape;
   /** Undefined values are left out. */
   attributes: Record<string, AttributeValue | undefined>;
   /** What went wrong, as `error.type`: few values, no text of others. Undefined: nothing did. */

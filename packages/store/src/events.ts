@@ -224,22 +224,26 @@ const TRACE_ID_BYTES = 16;
 const SPAN_ID_BYTES = 8;
 
 const traceBytes = Buffer.alloc(TRACE_ID_BYTES + SPAN_ID_BYTES + 1);
+/** The last characters, by the flags: of the byte that follows 24. Nearly all are 0 or 1. */
+const encodedFlags = Array.from({ length: 256 }, (_, flags) => Buffer.of(flags).toString('base64url'));
 
 /** A trace in 34 characters after one that begins it; nothing for none. */
 function encodeTrace(trace: TraceContext | undefined): string {
   if (trace === undefined) return '';
-  traceBytes.write(trace.traceId + trace.spanId, 'hex');
-  traceBytes[TRACE_ID_BYTES + SPAN_ID_BYTES] = trace.flags;
+  const { traceId, spanId, flags, packedIds } = trace;
+  if (packedIds !== undefined) return BEFORE_TRACE + packedIds + encodedFlags[flags];
+  traceBytes.write(traceId + spanId, 'hex');
+  traceBytes[TRACE_ID_BYTES + SPAN_ID_BYTES] = flags;
   return BEFORE_TRACE + traceBytes.toString('base64url');
 }
 
 function decodeTrace(text: string): TraceContext {
-  const bytes = Buffer.from(text, 'base64url');
-  const flagsAt = TRACE_ID_BYTES + SPAN_ID_BYTES;
+  traceBytes.fill(0).write(text, 'base64url');
+  const ids = traceBytes.toString('hex', 0, TRACE_ID_BYTES + SPAN_ID_BYTES);
   return {
-    traceId: bytes.toString('hex', 0, TRACE_ID_BYTES),
-    spanId: bytes.toString('hex', TRACE_ID_BYTES, flagsAt),
-    flags: bytes[flagsAt] ?? 0,
+    traceId: ids.slice(0, 2 * TRACE_ID_BYTES),
+    spanId: ids.slice(2 * TRACE_ID_BYTES),
+    flags: traceBytes[TRACE_ID_BYTES + SPAN_ID_BYTES] ?? 0,
   };
 }
 

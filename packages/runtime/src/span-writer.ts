@@ -1,60 +1,31 @@
 /**
- * Writes spans as protobuf (opentelemetry/proto/trace/v1/trace.proto), some at a time: one by one, as they end, costs twice as much, and a whole
- * batch keeps the event loop busy for milliseconds. The SDK's serializer costs too much of ingest's CPU (docs/decisions, 49).
+ * Writes spans as protobuf (opentelemetry/proto/trace/v1/trace.proto) into the buffer of their batch, some at a time: one by one, as they end,
+ * costs twice as much, and a whole batch keeps the event loop busy for milliseconds. Once written, nothing of a span is left for the garbage
+ * collector. The SDK's serializer costs too much of ingest's CPU (docs/decisions, 49 and 62).
  */
-import { type Attributes, type Link, type SpanContext, TraceFlags } from '@opentelemetry/api';
-import { type ISerializer, ProtobufTraceSerializer } from '@opentelemetry/otlp-transformer';
+import type { Attributes, Link, SpanContext } from '@opentelemetry/api';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
+import { ID_BYTES, TRACE_ID_BYTES } from './span-ids.ts';
 import type { SpanRecord } from './span-record.ts';
-import type { CommonAttributes } from './tracing.ts';
+import type { SpanShape } from './tracing.ts';
 
 const [VARINT, FIXED64, BYTES, FIXED32] = [0, 1, 2, 5];
 const tag = (field: number, wireType: number) => (field << 3) | wireType;
 
 /** The length of a message that is not known before: up to 256 MiB. */
 const LENGTH_BYTES = 4;
-/** Spans are written into buffers of this size. Each is free when the last of its spans has been exported. */
-const CHUNK_BYTES = 64 * 1024;
+/** The size of the first buffer, before it is known how large a batch is. */
+const FIRST_BYTES = 64 * 1024;
 /** Spans that are written at a time. */
 const MAX_WAITING = 32;
-/** Room for the fields of fixed length that follow a check. */
-const MARGIN = 64;
+/** Room for the fields of fixed length that follow a check: less than a hundred bytes of a span. */
+const MARGIN = 128;
 const NS_PER_S = 1e9;
 const NS_PER_MS = 1e6;
 const MS_PER_S = 1e3;
 /** The flags of a span say whether its parent is of another process; that is known, and true. */
 const PARENT_IS_REMOTE = 0x300;
 const IS_KNOWN = 0x100;
-
-interface Range {
-  buffer: Buffer;
-  from: number;
-  to: number;
-}
-
-/**
- * What waits for its export in place of a span: where that is written. Spans wait for up to seconds; the less of them stays, the less garbage collection
- * has to move. Has what the SDK's queue asks of a span.
- */
-export class QueuedSpan {
-  /** Until it is written. */
-  span: SpanRecord | undefined;
-  range: Range | undefined;
-
-  constructor(span: SpanRecord) {
-    this.span = span;
-  }
-  /** Only spans that are sampled are recorded. */
-  spanContext(): typeof SAMPLED {
-    return SAMPLED;
-  }
-  get resource(): typeof NO_ATTRIBUTES_TO_WAIT_FOR {
-    return NO_ATTRIBUTES_TO_WAIT_FOR;
-  }
-}
-
-const SAMPLED = { traceFlags: TraceFlags.SAMPLED };
-const NO_ATTRIBUTES_TO_WAIT_FOR = { asyncAttributesPending: false };
 
 /** The names of attributes, as the field `key` of a `KeyValue`. There are a few dozen. */
 const keys = new Map<string, Buffer>();
@@ -70,83 +41,80 @@ function encodedKey(key: string): Buffer {
   return encoded;
 }
 
-/** The serializer of a process, all of whose spans have the same resource and scope. */
-export class SpanSerializer implements ISerializer<QueuedSpan[], unknown> {
-  #buffer = Buffer.allocUnsafeSlow(CHUNK_BYTES);
-  /** Where the span that is being written begins, and where it goes on. */
-  #from = 0;
+/** The request that exports some spans. */
+export interface SpanBatch {
+  bytes: Uint8Array;
+  /** Of spans. */
+  length: number;
+}
+
+/** The writer of a process, all of whose spans have the same resource and scope. */
+export class SpanWriter {
+  /** Of the next batch: room for what precedes the spans, and the spans. */
+  #buffer = Buffer.allocUnsafeSlow(FIRST_BYTES);
+  /** Where it goes on. */
   #at = 0;
-  #waiting: QueuedSpan[] = [];
-  readonly #resource: Buffer;
-  readonly #scope: Buffer;
+  #waiting: SpanRecord[] = [];
+  #written = 0;
+  /** What precedes the spans of a batch. Its lengths are those of a batch without spans. */
+  readonly #head: Buffer;
+  readonly #scopeAt: number;
 
   constructor({ resource, instrumentationScope: scope }: Pick<ReadableSpan, 'resource' | 'instrumentationScope'>) {
+    this.#begin(1);
     const resourceAt = this.#begin(1);
     this.#attributes(1, resource.attributes);
     this.#end(resourceAt);
-    this.#resource = this.#buffer.subarray(0, this.#at);
-    this.#from = this.#at;
+    this.#scopeAt = this.#begin(2);
     const scopeAt = this.#begin(1);
     this.#text(1, scope.name);
     if (scope.version !== undefined) this.#text(2, scope.version);
     this.#end(scopeAt);
-    this.#scope = this.#buffer.subarray(this.#from, this.#at);
+    this.#head = Buffer.from(this.#buffer.subarray(0, this.#at));
   }
 
-  /** Takes a span that has ended, to be written soon; returns what to queue for its export. */
-  add(span: SpanRecord): QueuedSpan {
-    const queued = new QueuedSpan(span);
-    this.#waiting.push(queued);
+  /** Spans of the next batch. */
+  get length(): number {
+    return this.#written + this.#waiting.length;
+  }
+
+  /** Takes a span that has ended into the next batch. It is written soon. */
+  add(span: SpanRecord): void {
+    this.#waiting.push(span);
     if (this.#waiting.length === MAX_WAITING) this.#writeWaiting();
-    return queued;
   }
 
-  /** The request for spans that this has taken. */
-  serializeRequest(spans: readonly QueuedSpan[]): Uint8Array | undefined {
-    if (spans.length === 0) return undefined;
+  /** Ends the batch; undefined if it has no span. */
+  takeBatch(): SpanBatch | undefined {
     this.#writeWaiting();
-    const ranges: Range[] = [];
-    let bytes = 0;
-    for (const { range } of spans) {
-      if (!range) throw new TypeError('The span is of another serializer.');
-      const last = ranges.at(-1);
-      bytes += range.to - range.from;
-      // Most spans follow one another.
-      if (last && last.buffer === range.buffer && last.to === range.from) last.to = range.to;
-      else ranges.push({ ...range });
-    }
-    const ofScope = beginning(2, this.#scope.length + bytes);
-    const ofResource = beginning(1, this.#resource.length + ofScope.length + this.#scope.length + bytes);
-    const parts = ranges.map(({ buffer, from, to }) => buffer.subarray(from, to));
-    return Buffer.concat([ofResource, this.#resource, ofScope, this.#scope, ...parts]);
-  }
-
-  deserializeResponse(data: Uint8Array): unknown {
-    return ProtobufTraceSerializer.deserializeResponse(data);
+    if (this.#written === 0) return undefined;
+    const bytes = this.#buffer.subarray(0, this.#at);
+    writeLength(bytes, 1, this.#at - 1 - LENGTH_BYTES);
+    writeLength(bytes, this.#scopeAt - LENGTH_BYTES, this.#at - this.#scopeAt);
+    const batch = { bytes, length: this.#written };
+    // The next one is likely to be as large.
+    this.#buffer = Buffer.allocUnsafeSlow(this.#at + (this.#at >> 3) + MARGIN);
+    this.#at = this.#head.length;
+    this.#written = 0;
+    this.#buffer.set(this.#head);
+    return batch;
   }
 
   #writeWaiting(): void {
-    for (const queued of this.#waiting) {
-      if (!queued.span) continue;
-      this.#from = this.#at;
-      this.#span(queued.span);
-      queued.range = { buffer: this.#buffer, from: this.#from, to: this.#at };
-      queued.span = undefined;
-    }
+    if (this.#waiting.length === 0) return;
+    for (const span of this.#waiting) this.#span(span);
+    this.#written += this.#waiting.length;
     this.#waiting = [];
   }
 
   #span(span: SpanRecord): void {
-    const { parentSpanContext: parent } = span;
+    const { shape } = span;
+    const template = shape.written ?? this.#template(shape);
+    this.#ensure(template.length);
     const startsAt = this.#begin(2);
-    const { context } = span;
-    this.#ids(1, context);
-    if (parent) this.#hex(4, parent.spanId);
-    this.#text(5, span.name);
-    this.#integer(6, span.kind + 1);
-    this.#time(7, span.startMs);
-    this.#time(8, span.endMs);
-    for (const common of span.common) this.#common(9, common);
+    this.#idsAndTimes(span);
+    this.#buffer.set(template, this.#at);
+    this.#at += template.length;
     this.#attributes(9, span.attributes);
     if (span.droppedAttributesCount > 0) this.#integer(10, span.droppedAttributesCount);
     for (const link of span.links) this.#link(link);
@@ -155,8 +123,45 @@ export class SpanSerializer implements ISerializer<QueuedSpan[], unknown> {
       this.#integer(3, span.status.code);
       this.#end(statusAt);
     }
-    this.#flags(16, context.flags | (parent?.isRemote ? PARENT_IS_REMOTE : IS_KNOWN));
     this.#end(startsAt);
+  }
+
+  /** The fields of a fixed length, for which there is room. */
+  #idsAndTimes({ ids, idsAt, context, parentSpanContext: parent, kind, startMs, endMs }: SpanRecord): void {
+    const buffer = this.#buffer;
+    let at = this.#at;
+    buffer[at] = tag(1, BYTES);
+    buffer[at + 1] = TRACE_ID_BYTES;
+    if (parent) buffer.write(parent.traceId, at + 2, 'hex');
+    else for (let i = 0; i < TRACE_ID_BYTES; i++) buffer[at + 2 + i] = ids[idsAt + i] ?? 0;
+    at += 2 + TRACE_ID_BYTES;
+    buffer[at] = tag(2, BYTES);
+    buffer[at + 1] = ID_BYTES - TRACE_ID_BYTES;
+    at += 2 - TRACE_ID_BYTES;
+    for (let i = TRACE_ID_BYTES; i < ID_BYTES; i++) buffer[at + i] = ids[idsAt + i] ?? 0;
+    at += ID_BYTES;
+    if (parent) {
+      buffer[at] = tag(4, BYTES);
+      buffer[at + 1] = ID_BYTES - TRACE_ID_BYTES;
+      buffer.write(parent.spanId, at + 2, 'hex');
+      at += 2 + ID_BYTES - TRACE_ID_BYTES;
+    }
+    this.#at = at;
+    this.#integer(6, kind + 1);
+    this.#time(7, startMs);
+    this.#time(8, endMs);
+    this.#flags(16, context.flags | (parent ? PARENT_IS_REMOTE : IS_KNOWN));
+  }
+
+  /** Name and attributes of a shape, written once. They are written where the next span will be. */
+  #template(shape: SpanShape): Buffer {
+    const startsAt = this.#at;
+    this.#text(5, shape.name);
+    this.#attributes(9, shape.attributes);
+    const template = Buffer.from(this.#buffer.subarray(startsAt, this.#at));
+    this.#at = startsAt;
+    shape.written = template;
+    return template;
   }
 
   #link({ context }: Link): void {
@@ -171,30 +176,16 @@ export class SpanSerializer implements ISerializer<QueuedSpan[], unknown> {
     this.#hex(field + 1, spanId);
   }
 
-  /** Attributes that are written only once, and copied after that. */
-  #common(field: number, common: CommonAttributes): void {
-    const { written } = common;
-    if (written) {
-      this.#ensure(written.length);
-      this.#buffer.set(written, this.#at);
-      this.#at += written.length;
-    } else {
-      const startsAt = this.#at - this.#from;
-      this.#attributes(field, common.attributes);
-      common.written = Buffer.from(this.#buffer.subarray(this.#from + startsAt, this.#at));
-    }
-  }
-
   #attributes(field: number, attributes: Attributes): void {
     for (const key in attributes) {
       const value = attributes[key];
       if (value === undefined) continue;
       const name = encodedKey(key);
       if (typeof value === 'string') {
-        const startsAt = this.#at - this.#from;
+        const startsAt = this.#at;
         // Nearly all texts are ASCII.
         if (!this.#textValue(field, name, value, value.length)) {
-          this.#at = this.#from + startsAt;
+          this.#at = startsAt;
           this.#textValue(field, name, value, Buffer.byteLength(value));
         }
       } else if (typeof value === 'boolean') {
@@ -236,10 +227,10 @@ export class SpanSerializer implements ISerializer<QueuedSpan[], unknown> {
   }
 
   #text(field: number, text: string): void {
-    const startsAt = this.#at - this.#from;
+    const startsAt = this.#at;
     for (let bytes = text.length; ; bytes = Buffer.byteLength(text)) {
       this.#ensure(bytes);
-      this.#at = this.#from + startsAt;
+      this.#at = startsAt;
       this.#buffer[this.#at++] = tag(field, BYTES);
       this.#varint(bytes);
       if (this.#characters(text, bytes)) return;
@@ -296,17 +287,16 @@ export class SpanSerializer implements ISerializer<QueuedSpan[], unknown> {
     this.#at = at + 4;
   }
 
-  /** Begins a message whose length `end` writes; returns the place for it, from the beginning of the span. */
+  /** Begins a message whose length `end` writes; returns where it begins. */
   #begin(field: number): number {
     this.#ensure(0);
     this.#buffer[this.#at++] = tag(field, BYTES);
     this.#at += LENGTH_BYTES;
-    return this.#at - this.#from;
+    return this.#at;
   }
 
   #end(startsAt: number): void {
-    const from = this.#from + startsAt;
-    writeLength(this.#buffer, from - LENGTH_BYTES, this.#at - from);
+    writeLength(this.#buffer, startsAt - LENGTH_BYTES, this.#at - startsAt);
   }
 
   #varint(value: number): void {
@@ -318,23 +308,13 @@ export class SpanSerializer implements ISerializer<QueuedSpan[], unknown> {
     this.#buffer[this.#at++] = rest;
   }
 
-  /** Makes room for so many bytes, and some fields of fixed length: if need be in a new buffer, into which the span moves. */
+  /** Makes room for so many bytes, and some fields of fixed length: if need be in a larger buffer, into which the batch moves. */
   #ensure(bytes: number): void {
     if (this.#at + bytes + MARGIN <= this.#buffer.length) return;
-    const written = this.#at - this.#from;
-    const larger = Buffer.allocUnsafeSlow(Math.max(CHUNK_BYTES, 2 * (written + bytes + MARGIN)));
-    this.#buffer.copy(larger, 0, this.#from, this.#at);
+    const larger = Buffer.allocUnsafeSlow(2 * (this.#at + bytes + MARGIN));
+    this.#buffer.copy(larger, 0, 0, this.#at);
     this.#buffer = larger;
-    this.#from = 0;
-    this.#at = written;
   }
-}
-
-/** The beginning of a message of known length. */
-function beginning(field: number, length: number): Buffer {
-  const bytes = Buffer.of(tag(field, BYTES), 0, 0, 0, 0);
-  writeLength(bytes, 1, length);
-  return bytes;
 }
 
 /** A varint may have more bytes than it needs. */

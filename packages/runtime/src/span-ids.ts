@@ -1,0 +1,46 @@
+/** Random ids of traces and spans, made many at once and in each form that is needed. With the SDK's generator, the start of a span takes twice as long. */
+import { randomBytes } from 'node:crypto';
+
+export const TRACE_ID_BYTES = 16;
+/** Of a trace and a span. */
+export const ID_BYTES = 24;
+/** Ids that are made at once. */
+const COUNT = 170;
+/** Three bytes are four characters: the ids of each span begin with one of their own. */
+const [HEX_LENGTH, PACKED_LENGTH] = [2 * ID_BYTES, (4 * ID_BYTES) / 3];
+
+/** The ids for one span after the other. */
+export class SpanIds {
+  /** The bytes of many ids; never changed. */
+  bytes: Buffer = Buffer.alloc(0);
+  /** Where those of the present ids are. */
+  at = 0;
+  #hex = '';
+  #packed = '';
+  #index = COUNT;
+
+  /** Goes on to the next ids. */
+  next(): void {
+    this.#index += 1;
+    if (this.#index >= COUNT) {
+      this.bytes = randomBytes(COUNT * ID_BYTES);
+      this.#hex = this.bytes.toString('hex');
+      this.#packed = this.bytes.toString('base64url');
+      this.#index = 0;
+    }
+    this.at = this.#index * ID_BYTES;
+  }
+  get traceId(): string {
+    const from = this.#index * HEX_LENGTH;
+    return this.#hex.slice(from, from + 2 * TRACE_ID_BYTES);
+  }
+  get spanId(): string {
+    const to = (this.#index + 1) * HEX_LENGTH;
+    return this.#hex.slice(to - 2 * (ID_BYTES - TRACE_ID_BYTES), to);
+  }
+  /** Both, as base64url. */
+  get packed(): string {
+    const from = this.#index * PACKED_LENGTH;
+    return this.#packed.slice(from, from + PACKED_LENGTH);
+  }
+}
