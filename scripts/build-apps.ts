@@ -41,7 +41,7 @@ const REPLACED: Record<string, { from: string; to: string }> = {
     to: "(() => ({ format: (items) => items.join(', ') }))(",
   },
 };
-/** In each build: the files that it was put together from, for people and tests. */
+/** In each build: which of its files was put together from which, for people and tests. */
 const MODULES = 'modules.txt';
 /** Read at run time, by a path from the file that reads them (packages/store/src/script.ts). */
 const SCRIPTS = join(root, 'packages/store/src/lua');
@@ -94,9 +94,12 @@ async function bundle(input: string, dir: string): Promise<void> {
       minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
     },
   });
-  const modules = output.flatMap((chunk) => (chunk.type === 'chunk' ? Object.keys(chunk.modules) : []));
-  const paths = modules.filter((id) => id.startsWith(root)).map((id) => relative(root, id));
-  writeFileSync(join(dir, MODULES), `${paths.sort().join('\n')}\n`);
+  const modules = output.flatMap((chunk) => {
+    // Others are made by the plugins.
+    const files = chunk.type === 'chunk' ? Object.keys(chunk.modules).filter((id) => id.startsWith(root)) : [];
+    return files.map((id) => `${chunk.fileName} ${relative(root, id)}`);
+  });
+  writeFileSync(join(dir, MODULES), `${modules.sort().join('\n')}\n`);
   // After the bundler has printed it: it prints escapes as the characters that they are.
   for (const file of globSync('*.cjs', { cwd: dir }).map((name) => join(dir, name)))
     writeFileSync(file, breakLines(youngClosures(escapeToAscii(readFileSync(file, 'utf8')))));
