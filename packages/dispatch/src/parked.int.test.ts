@@ -1,6 +1,6 @@
 /** Deliveries that are parked where their jobs would be taken, and taken where another one of their address ends. */
 import { expect, it } from '@jest/globals';
-import { eventRef, jointRefOf, partitionOf } from '@posthorn/core';
+import { type DeliveryJob, eventRef, jointRefOf, partitionOf } from '@posthorn/core';
 import {
   addressesToRelease,
   changeSubscription,
@@ -15,7 +15,7 @@ import {
   takeJobs,
 } from '@posthorn/store';
 import { RETRY_PRIORITY } from '../../queue/src/job.ts';
-import { begin, event, loadOne, park, store, subscribe, time } from '../../store/src/test-deliveries.ts';
+import { begin, deliver, event, loadOne, park, store, subscribe, time } from '../../store/src/test-deliveries.ts';
 import { lock, make, partition, producer, subscriptionId, succeed, take } from './test-jobs.ts';
 
 /** What a worker says of its addresses, and of which ones it was told. */
@@ -69,6 +69,7 @@ it('leave the jobs of other addresses to be taken', async () => {
   const { taken } = await takeSome(2, { busy: `${subscriptionId} 0` });
   expect(taken).toEqual([other, NONE_DUE]);
   expect(await parked()).toBe(2);
+  expect(await store.redis.lrange(queueKey('active'), 0, -1)).toEqual([other]);
 });
 
 it('are taken up to the limit of each address where nothing else is said', async () => {
@@ -293,6 +294,7 @@ it('are parked and taken alike if they are one record with their event', async (
   expect(jobs[0]!.event).toBe(jointRefOf(ids[0]!));
   const ended = await succeed(jobs[0]!, 't', undefined, { laneToken: 'two', parkedFirst: 1 });
   expect(idsOf(ended)).toEqual([`${ids[1]}.1`]);
+  expect(ended.parkedJobs[0]?.delivery?.[1]).toBe('1');
   const next = deliveryOfJob(ended.parkedJobs[0]!);
   expect(await begin(next!)).toMatchObject({ kind: 'attempt', event: jointRefOf(ids[1]!) });
   expect(await store.redis.hget(queueKey(`${ids[1]}.1`), 'data')).toBe(
@@ -323,4 +325,143 @@ it('are not taken without a token for them', async () => {
   await make();
   await takeSome(9, { perAddress: 0 });
   expect(await succeed(job, 'one', 'two')).toMatchObject({ parked: 1, next: NONE_DUE });
+});
+
+/** Deliveries of an address that is not active which one script holds, beyond what it releases. */
+const HELD_AT_ONCE = 500;
+const record = (id: string) => `${store.prefix}:{${partition}}:delivery:${id}`;
+/** A job that is taken, and deliveries in the lane, in this order. */
+async function lane(count: number) {
+  await make();
+  const job = await take('one');
+  const ids: string[] = [];
+  for (let i = 0; i < count; i++) {
+    time.nowMs += 1;
+    ids.push(await make());
+  }
+  await takeSome(9, { perAddress: 0 });
+  return { job, ids };
+}
+
+it('stay parked for maintenance from the first one on that is held', async () => {
+  const { job, ids } = await lane(3);
+  await store.redis.hset(record(ids[1]!), 'st', 2);
+  expect((await loadOne(ids[1]!)).status).toBe('held');
+  const ended = await succeed(job, 'one', undefined, { laneToken: 'two', parkedFirst: 3 });
+  expect([idsOf(ended), ended.parked]).toEqual([[`${ids[0]}.1`], 2]);
+  expect(await store.redis.zrange(`${store.prefix}:{${partition}}:parked:${subscriptionId}`, 0, '-1')).toEqual(
+    ids.slice(1),
+  );
+  expect(await addressesToRelease(store, partition, 'parked')).toEqual([subscriptionId]);
+});
+it('are returned with their new generation, and their address stays listed while others are parked', async () => {
+  const { job } = await lane(2);
+  const ended = await succeed(job, 'one', undefined, { laneToken: 'two', parkedFirst: 1 });
+  expect(ended.parkedJobs[0]!.delivery![1]).toBe('1');
+  expect(await addressesToRelease(store, partition, 'parked')).toEqual([subscriptionId]);
+});
+it('do not count for a limit of active jobs while they are being parked', async () => {
+  await store.redis.hset(queueKey('meta'), 'concurrency', 1);
+  await make();
+  await make();
+  const other = await make(undefined, await neighbour());
+  expect((await takeSome(1, { busy: `${subscriptionId} 0` })).taken).toEqual([other]);
+});
+it('are active before a record behind them can not be read', async () => {
+  const { job, ids } = await lane(3);
+  await store.redis.del(record(ids[1]!));
+  await store.redis.set(record(ids[1]!), 'of another type');
+  await expect(succeed(job, 'one', undefined, { laneToken: 'two', parkedFirst: 3 })).rejects.toThrow('WRONGTYPE');
+  expect(await store.redis.lrange(queueKey('active'), 0, -1)).toEqual([`${ids[0]}.1`]);
+});
+it('are released together from lanes of several partitions', async () => {
+  const { ids } = await lane(1);
+  let other = await subscribe();
+  while (partitionOf(other.id, store.partitions) === partition) other = await subscribe();
+  const home = `${store.prefix}:{${partitionOf(other.id, store.partitions)}}`;
+  await store.redis.zadd(`${home}:parked:${other.id}`, 1, 'gone');
+  await store.redis.sadd(`${home}:release_parked`, other.id);
+  const all = await Promise.all(
+    [subscriptionId, other.id, subscriptionId].map((id) => releaseDeliveries(store, 'parked', id, 1, time.nowMs)),
+  );
+  expect(all).toEqual([1, 0, 0]);
+  expect(await store.redis.lrange(queueKey('wait'), 0, -1)).toEqual([`${ids[0]}.1`]);
+  expect(await store.redis.exists(`${home}:parked:${other.id}`, `${home}:release_parked`)).toBe(0);
+});
+
+it('are parked although a record behind them can not be read, whose job stays active', async () => {
+  const ids: string[] = [];
+  for (let i = 0; i < 3; i++) ids.push(await make());
+  const broken = await make();
+  await store.redis.del(record(broken));
+  await store.redis.set(record(broken), 'of another type');
+  await expect(takeSome(9, { perAddress: 0 })).rejects.toThrow('WRONGTYPE');
+  expect(await parked()).toBe(3);
+  expect(await store.redis.lrange(queueKey('active'), 0, -1)).toEqual([broken]);
+});
+it('are released once beside a lane that can not be read', async () => {
+  await lane(3);
+  const broken = (await subscribe()).id;
+  const home = `${store.prefix}:{${partitionOf(broken, store.partitions)}}`;
+  await store.redis.set(`${home}:parked:${broken}`, 'of another type');
+  const release = (id: string) => releaseDeliveries(store, 'parked', id, 1, time.nowMs);
+  const [released, refused] = await Promise.allSettled([release(subscriptionId), release(broken)]);
+  expect(released).toMatchObject({ value: 1 });
+  expect(refused).toMatchObject({ reason: { message: expect.stringContaining('WRONGTYPE') } });
+  expect([await parked(), await store.redis.llen(queueKey('wait'))]).toEqual([2, 1]);
+});
+it('are held in parts if many addresses with a backlog were paused together', async () => {
+  const busy = [subscriptionId, await neighbour(), await neighbour()];
+  for (const id of busy) {
+    for (let i = 0; i < HELD_AT_ONCE; i++) {
+      // Records of another shape do for what is only to be held.
+      const delivery = `dlv_${id.slice(-8)}zz${String(i).padStart(4, '0')}zzzzzzzzzzzz`;
+      await store.redis.hset(record(delivery), { s: id, k: '0', st: '0', n: '0', c: String(time.nowMs), e: 'abc/s' });
+      await store.redis.zadd(`${store.prefix}:{${partition}}:parked:${id}`, time.nowMs, delivery);
+    }
+    await changeSubscription(store, id, (now) => ({ ...now, status: 'paused' as const }));
+  }
+  await Promise.all(busy.map((id) => releaseDeliveries(store, 'parked', id, 1, time.nowMs)));
+  expect(await Promise.all(busy.map((id) => parked(id)))).toEqual([0, HELD_AT_ONCE - 1, HELD_AT_ONCE - 1]);
+});
+it('are counted where one script parks, takes and ends for two partitions', async () => {
+  let elsewhere = await subscribe();
+  while (partitionOf(elsewhere.id, store.partitions) === partition) elsewhere = await subscribe();
+  const makeIn = async (at: number, to: string) => {
+    const sent = event();
+    const [made] = await deliver([to], sent);
+    await producer.add(at, [
+      { deliveryId: made!.deliveryId, generation: 0, subscriptionId: to, event: eventRef(sent) },
+    ]);
+    time.nowMs += 1;
+  };
+  const places = [
+    [partition, subscriptionId],
+    [partitionOf(elsewhere.id, store.partitions), elsewhere.id],
+  ] as const;
+  const { worker } = workerWith({ perAddress: 0 });
+  const jobs: DeliveryJob[][] = [];
+  for (const [at, to] of places) {
+    const fill = async (count: number) => {
+      for (let i = 0; i < count; i++) await makeIn(at, to);
+    };
+    await fill(2);
+    const taken = await takeJobs(store, at, { ...lock('t'), nextToken: 't', limit: 2 });
+    jobs.push(taken.flatMap((one) => ('job' in one ? (deliveryOfJob(one.job) ?? []) : [])));
+    await fill(5);
+    await takeJobs(store, at, { ...lock('t'), nextToken: 't', limit: 9, worker });
+    await fill(3);
+  }
+  // The first of each takes from the queue, whose jobs are parked; the second takes four from the lane.
+  const ended = await Promise.all([
+    ...jobs.map(([first]) => succeed(first!, 't', 'n', { worker })),
+    ...jobs.map(([, second]) => succeed(second!, 't', undefined, { worker, laneToken: 'l', parkedFirst: 4 })),
+  ]);
+  expect(ended.map(({ code, parked, parkedJobs }) => [code, parked, parkedJobs.length])).toEqual([
+    [0, 5, 0],
+    [0, 5, 0],
+    [0, 4, 4],
+    [0, 4, 4],
+  ]);
+  expect(await Promise.all(places.map(([, to]) => parked(to)))).toEqual([4, 4]);
 });

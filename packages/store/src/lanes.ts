@@ -51,6 +51,7 @@ export async function releaseDeliveries(
   for (let left = limit; left > 0; left -= MAX_RELEASED_AT_ONCE) {
     const atOnce = Math.min(left, MAX_RELEASED_AT_ONCE);
     const released = await releaseTogether(store, { home, lane, subscriptionId, limit: atOnce, nowMs });
+    if (released instanceof Error) throw released;
     const held = released.filter(({ isHeld }) => isHeld);
     await Promise.all(held.map(({ event }) => keepEvent(store, event, nowMs + keptWhileUnfinishedMs(store))));
     total += released.length - held.length;

@@ -7,6 +7,7 @@ import type { Cluster, Redis } from 'ioredis';
 import { ADDRESS_FIELDS, DELIVERY_FIELDS, HELD_NOW, JOINT_JOB, VALUE_SEPARATOR } from './constants.ts';
 import { FIRST_FORMAT } from './formats.ts';
 import { composeScript, encodeArguments, type Script, script, takesFormat, type Values } from './script.ts';
+import { replyError } from './storage-errors.ts';
 import type { StoredFormat } from './stored-format.ts';
 
 /** `pending`: its first job is in the queue, if the store was opened with one; `alreadyQueued`: it is parked, or has had its first job; `none`: the subscription is gone. */
@@ -239,9 +240,13 @@ export const scripts = {
     return { ended: withEvents(ended, ({ next }) => jobsOf(next)), parkedAddresses: list(parkedAddresses).map(String) };
   }),
   release: script('nowMs:number ...lanes(home? lane subscriptionId limit)', (reply) =>
-    list(reply).map((lane) =>
-      records(lane, 4).map(([, generation, event]) => ({ isHeld: generation === HELD_NOW, event: event as EventRef })),
-    ),
+    list(reply).map((lane) => {
+      if (typeof lane === 'string') return replyError(lane);
+      return records(lane, 4).map(([, generation, event]) => ({
+        isHeld: generation === HELD_NOW,
+        event: event as EventRef,
+      }));
+    }),
   ),
   sendTrial: script('subscriptionId nowMs:number retentionMs:number', (reply) => {
     const [kind, deliveryId, generation, event, attempts] = list(reply).map(String);

@@ -15,6 +15,11 @@ export function typedError<E extends Error | null | undefined>(error: E): E | St
   return error && isUnavailable(error) ? new StorageUnavailable(error.message, error) : error;
 }
 
+/** The error of a reply of Redis that a script has caught. */
+export function replyError(message: string): Error {
+  return typedError(Object.assign(new Error(message), { name: 'ReplyError' }));
+}
+
 function isUnavailable(error: Error): boolean {
   switch (error.name) {
     case 'ReplyError':

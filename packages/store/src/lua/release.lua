@@ -2,11 +2,13 @@
 -- of a lane's partition, empty if it is that of the call. Nothing leaves the held lane unless the address is active.
 -- Deliveries in another lane of an address that is not active are held from now on, except its trial and test deliveries (lib/may-pass.lua). An overdue one is
 -- due now, so its next attempt is not overdue again; but if a slow worker has recorded an attempt meanwhile, the retry keeps its later time. Returns for each
--- lane (delivery, generation or HELD_NOW, event, attempts recorded)…
+-- lane {delivery, generation or HELD_NOW, event, attempts recorded, …}, or the text of an error, which is that lane's alone.
 --@include add-job
 --@include status
 --@include may-pass
 
+-- How many more deliveries this script may hold, besides the limits, and whether it has added jobs to the partition of the lane.
+local mayHold, hasAdded = HOLD_CHUNK, false
 local function release(lane, sub, limit)
   local laneKey, indexKey = KEY_PARKED .. sub, KEY_RELEASE_PARKED
   if lane == LANE_OVERDUE then laneKey, indexKey = KEY_OVERDUE .. sub, KEY_RELEASE_OVERDUE end
@@ -18,8 +20,9 @@ local function release(lane, sub, limit)
     call('SREM', indexKey, sub)
     return {}
   end
-  local released, hasAdded = {}, false
-  for _, id in ipairs(call('ZRANGE', laneKey, 0, (holdsOthers and HOLD_CHUNK or limit) - 1)) do
+  local released = {}
+  for _, id in ipairs(call('ZRANGE', laneKey, 0, (holdsOthers and math.max(limit, mayHold) or limit) - 1)) do
+    if holdsOthers then mayHold = mayHold - 1 end
     local key = deliveryKey(id)
     local found = call('HMGET', key, 'st', 'n', 'c', 'e', 'x', 'k')
     local st, attempts, created = found[1], found[2], found[3]
@@ -52,7 +55,6 @@ local function release(lane, sub, limit)
     call('ZREM', laneKey, id)
   end
   if call('EXISTS', laneKey) == 0 then call('SREM', indexKey, sub) end
-  if hasAdded then wakeWorker() end
   return released
 end
 
@@ -60,6 +62,9 @@ local own, reply = prefix, {}
 for home, lane, subscriptionId, limit in lanes do
   -- Everything below uses the keys of this partition.
   prefix = home ~= '' and home or own
-  reply[#reply + 1] = release(lane, subscriptionId, tonumber(limit))
+  hasAdded = false
+  local isDone, result = pcall(release, lane, subscriptionId, tonumber(limit))
+  if hasAdded then wakeWorker() end
+  reply[#reply + 1] = isDone and result or (type(result) == 'table' and result.err or result)
 end
 return reply

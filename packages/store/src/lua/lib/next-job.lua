@@ -129,13 +129,16 @@ local function withAddress(id, sub, found, isWhole, known, spansPartitions)
   return {id, joined(found), address.fields, sub, address.url, text}
 end
 
--- What a delivery's record says, as withAddress expects it; and its subscription and status.
-local function readDelivery(id, isWhole)
-  if not isWhole then
-    local found = call('HMGET', deliveryKey(id), DELIVERY_FIELDS)
-    return found, found[9], found[1]
+-- What a delivery's record says, as withAddress expects it; and its subscription and status. If it can't be read, parking ends before the script does: `taken` is
+-- its job, which stays active.
+local function readDelivery(id, isWhole, taken)
+  local found
+  if isWhole then found = redis.pcall('HGETALL', deliveryKey(id)) else found = redis.pcall('HMGET', deliveryKey(id), DELIVERY_FIELDS) end
+  if found.err then
+    endParking(taken)
+    error(found)
   end
-  local found = call('HGETALL', deliveryKey(id))
+  if not isWhole then return found, found[9], found[1] end
   -- The fields of the subscription and the status are the first and the third one of most.
   if found[1] == 's' and found[5] == 'st' then return found, found[2], found[6] end
   local fields = fieldsOf(found)
@@ -153,7 +156,7 @@ local function readNext(token, lockMs, nowMs, known, spansPartitions)
     end
     local deliveryId = string.match(id, '^[^.]+')
     local isWhole = isJoint(deliveryId)
-    local found, sub, st = readDelivery(deliveryId, isWhole)
+    local found, sub, st = readDelivery(deliveryId, isWhole, id)
     local isParked = false
     if sub and not admit(sub) then
       local all = isWhole and fieldsOf(found) or {g = found[2], x = found[3], c = found[5]}
@@ -185,12 +188,13 @@ end
 -- Takes up to `limit` parked deliveries of an address that is active, oldest first: each gets a new generation, whose job is active at once. Returns a list
 -- of what withAddress returns. Where operators limit how many jobs may be active, other addresses would never have a turn, so none is taken.
 local function takeParked(sub, limit, token, lockMs, nowMs, known, spansPartitions)
-  local taken, ids, lane, tries = {}, {}, KEY_PARKED .. sub, MAX_PARKED_AT_ONCE
+  local taken, lane, tries = {}, KEY_PARKED .. sub, MAX_PARKED_AT_ONCE
   if readAddress(sub).status ~= ACTIVE or not mayTake(nowMs) or queues[prefix].maxActive then return taken end
   if queues[prefix].hasDue then wakeNext() end
   local parked = countParked(sub)
-  while #ids < limit and parked > 0 and tries > 0 do
-    local popped = call('ZPOPMIN', lane, limit - #ids)
+  while #taken < limit and parked > 0 and tries > 0 do
+    local popped = call('ZPOPMIN', lane, limit - #taken)
+    if #popped == 0 then parked = 0 end
     for i = 1, #popped, 2 do
       local deliveryId = popped[i]
       local isWhole = isJoint(deliveryId)
@@ -198,10 +202,11 @@ local function takeParked(sub, limit, token, lockMs, nowMs, known, spansPartitio
       -- Others have ended while they were parked.
       if st == PENDING or st == WAITING_FOR_RETRY then
         local id, generation = makeJob(deliveryId, sub, eventOf(deliveryId, not isWhole and found[4]), st == WAITING_FOR_RETRY, nowMs)
-        setGeneration(found, isWhole, generation)
+        -- Before anything that may fail: nobody looks for a job that exists and is in no list.
+        call('LPUSH', KEY_QUEUE .. 'active', id)
         lock(id, token, lockMs)
-        ids[#ids + 1] = id
-        taken[#ids] = withAddress(id, sub, found, isWhole, known, spansPartitions)
+        setGeneration(found, isWhole, generation)
+        taken[#taken + 1] = withAddress(id, sub, found, isWhole, known, spansPartitions)
       elseif st == HELD then
         -- It, and those after it, are for release.lua.
         for j = i, #popped, 2 do call('ZADD', lane, popped[j + 1], popped[j]) end
@@ -211,7 +216,6 @@ local function takeParked(sub, limit, token, lockMs, nowMs, known, spansPartitio
       parked, tries = parked - 1, tries - 1
     end
   end
-  if #ids > 0 then call('LPUSH', KEY_QUEUE .. 'active', unpack(ids)) end
   parkedCounts[lane] = parked
   if parked == 0 then call('SREM', KEY_RELEASE_PARKED, sub) end
   return taken
