@@ -19,7 +19,7 @@ export function createRawPublishers(
   events: readonly PublishedEvent[],
 ): RawPublishers {
   const { hostname, port } = new URL(ingestUrl);
-  const requests = events.map((event) => requestOf(hostname, event));
+  const requests = events.map((event) => publishRequest(hostname, event));
   let sockets: Socket[] = [];
   let next = 0;
   return {
@@ -70,7 +70,8 @@ function publishOn(socket: Socket, nextRequest: () => Buffer | undefined): Promi
   return promise.finally(() => socket.off('data', onData).off('error', reject).off('close', onClose));
 }
 
-function requestOf(host: string, event: PublishedEvent): Buffer {
+/** The bytes of a request that publishes an event. */
+export function publishRequest(host: string, event: PublishedEvent): Buffer {
   const body = JSON.stringify(event);
   const head = [
     'POST /v1/events HTTP/1.1',

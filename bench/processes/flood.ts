@@ -1,7 +1,8 @@
 /** Publishes single events over many connections, after each response or at a fixed rate, and prints the responses that it got. */
 import { connect, type Socket } from 'node:net';
-import { type EventType, event400, PUBLISHER_KEY, percentile } from '../harness.ts';
+import { type EventType, event400, percentile } from '../harness.ts';
 import type { Told } from '../overload.ts';
+import { publishRequest } from '../raw-publishers.ts';
 
 const { INGEST_URL, CONNECTIONS, SECONDS, PER_S } = process.env as Record<string, string>;
 const { hostname, port } = new URL(INGEST_URL!);
@@ -11,17 +12,7 @@ const WITH_DELIVERY = 50;
 const DEPTH = 2;
 const LAST_ANSWERS_MS = 15_000;
 
-const request = (type: EventType) => {
-  const body = JSON.stringify(event400(type));
-  const head = [
-    'POST /v1/events HTTP/1.1',
-    `Host: ${hostname}`,
-    `Authorization: Bearer ${PUBLISHER_KEY}`,
-    'Content-Type: application/json',
-    `Content-Length: ${Buffer.byteLength(body)}`,
-  ];
-  return Buffer.from(`${head.join('\r\n')}\r\n\r\n${body}`);
-};
+const request = (type: EventType) => publishRequest(hostname, event400(type));
 const [delivered, undelivered] = [request('session.approved'), request('session.expired')];
 
 const answers: Record<string, number> = {};

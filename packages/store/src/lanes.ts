@@ -29,7 +29,9 @@ const releaseTogether = joinCalls<ReleasedLane, Released>({
   deliveriesOf: ({ limit }) => limit,
   prefixOf: ({ home }) => home,
   async run(store, lanes) {
-    const [prefix = '', nowMs = 0] = [lanes[0]?.home, lanes.at(-1)?.nowMs];
+    const last = lanes.at(-1);
+    if (!last) return [];
+    const { home: prefix, nowMs } = last;
     const values = lanes.map((one) => ({ ...one, home: one.home === prefix ? undefined : one.home }));
     return await runScript(store, 'release', prefix, { nowMs, lanes: values });
   },

@@ -1,10 +1,11 @@
 --@include delivery-key
 --@include append
+--@include count-parked
 --@include may-pass
 
 -- What a script has read of addresses, and the streams that it has looked after, by subscription: several deliveries of a script may be for the same address.
 -- And whether deliveries of any address are parked, by partition.
-local statuses, parkedCounts, streams, mayBeParked = {}, {}, {}, {}
+local statuses, streams, mayBeParked = {}, {}, {}
 
 -- Where a script has set this to {}, the entries of the indexes by status are added together, by addToIndexes.
 local indexed
@@ -39,17 +40,10 @@ local function addToStream(sub, nowMs, oldestMs, lifeMs, entry)
   call('PEXPIRE', stream, lifeMs + STREAM_LOOK_MS)
 end
 
--- How many deliveries of an address are parked. Mostly none of any is.
-local function parkedCount(sub)
-  local isAny = mayBeParked[prefix]
-  if isAny == nil then
-    isAny = call('EXISTS', KEY_RELEASE_PARKED) == 1
-    mayBeParked[prefix] = isAny
-  end
-  if not isAny then return 0 end
-  local count = parkedCounts[sub] or call('ZCARD', KEY_PARKED .. sub)
-  parkedCounts[sub] = count
-  return count
+-- The same as countParked. Mostly no delivery of any address is parked.
+local function countIfAnyParked(sub)
+  if mayBeParked[prefix] == nil then mayBeParked[prefix] = call('EXISTS', KEY_RELEASE_PARKED) == 1 end
+  return mayBeParked[prefix] and countParked(sub) or 0
 end
 
 -- Makes a delivery that does not exist yet. Returns 'pending' (its first job must be added), 'held', 'alreadyQueued' (it is parked), or
@@ -82,9 +76,9 @@ local function make(sub, id, event, eventPartition, kind, nowMs, oldestMs, lifeM
     return 'held'
   end
   -- Where many deliveries wait for a slot already, one more job in the queue would only delay other addresses.
-  local count = parkedCount(sub)
+  local count = countIfAnyParked(sub)
   if count < PARK_NEW_FROM then return 'pending' end
   call('ZADD', KEY_PARKED .. sub, nowMs, id)
-  parkedCounts[sub] = count + 1
+  parkedCounts[KEY_PARKED .. sub] = count + 1
   return 'alreadyQueued'
 end

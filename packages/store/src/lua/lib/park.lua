@@ -1,11 +1,4 @@
--- How many deliveries are parked at an address, by its lane.
-local parkedCounts = {}
-local function countParked(sub)
-  local lane = KEY_PARKED .. sub
-  local count = parkedCounts[lane] or call('ZCARD', lane)
-  parkedCounts[lane] = count
-  return count
-end
+--@include count-parked
 
 -- Deliveries that are to be parked, by lane: {KEY_RELEASE_…, subscription, created, id, created, id, …}. Those of a lane are added together, by addToLanes.
 local toPark = {}
