@@ -1,4 +1,5 @@
 /** What ingest guarantees to publishers: idempotence, batches, clear errors, and repair of interrupted calls. */
+import { connect } from 'node:net';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { type Event, type EventRef, eventRef } from '@posthorn/core';
 import { finishFanOuts } from '@posthorn/dispatch';
@@ -7,7 +8,7 @@ import { createLogger } from '@posthorn/runtime';
 import { confirmFanOut, createDeliveries, storeEvent } from '@posthorn/store';
 import { eventually, isDelivery, type Receiver } from '@posthorn/testing';
 import fc from 'fast-check';
-import { ownReceiver, ownStore, ownWorld } from './own.ts';
+import { ownEnv, ownProcess, ownReceiver, ownStore, ownWorld } from './own.ts';
 import { PUBLISHER_KEY, sampleEvent, type World } from './world.ts';
 
 let on: World;
@@ -210,6 +211,40 @@ describe('a batch', () => {
 });
 
 describe('ingest', () => {
+  it('accepts new connections while it is busy with batches', async () => {
+    const ingest = ownProcess('ingest', ownEnv());
+    const { hostname, port } = new URL((await ingest.ready).url);
+    const ended: string[] = [];
+    const call = (what: string, request: string) => {
+      const socket = connect(Number(port), hostname);
+      const response = new Promise<void>((resolve, reject) => {
+        socket.on('error', reject);
+        socket.once('data', (data) => {
+          expect(data.toString()).toMatch(/^HTTP\/1.1 200 /);
+          ended.push(what);
+          socket.destroy();
+          resolve();
+        });
+      });
+      return { response, sent: new Promise((resolve) => socket.write(request, resolve)) };
+    };
+    const body = JSON.stringify({
+      events: Array.from({ length: 500 }, () => sampleEvent({ type: 'session.created' })),
+    });
+    const head = `host: ${hostname}\r\nauthorization: Bearer ${PUBLISHER_KEY}\r\ncontent-type: application/json`;
+    const batch = `POST /v1/events/batch HTTP/1.1\r\n${head}\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+    // All of them wait to be accepted, the batches first: Node accepts one connection in each turn of the event loop.
+    ingest.child.kill('SIGSTOP');
+    const calls = Array.from({ length: 12 }, () => call('batch', batch));
+    await Promise.all(calls.map(({ sent }) => sent));
+    calls.push(
+      ...Array.from({ length: 200 }, () => call('check', `GET /healthz HTTP/1.1\r\nhost: ${hostname}\r\n\r\n`)),
+    );
+    await Promise.all(calls.map(({ sent }) => sent));
+    ingest.child.kill('SIGCONT');
+    await Promise.all(calls.map(({ response }) => response));
+    expect(ended.lastIndexOf('check')).toBeLessThan(ended.lastIndexOf('batch'));
+  });
   it.each([
     ['an unknown type', { type: 'session.x' }, 'type'],
     ['webhook.test', { type: 'webhook.test' }, 'type'],

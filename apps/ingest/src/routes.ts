@@ -5,6 +5,7 @@ import { frequentLine, type LineValue, type Logger } from '@posthorn/runtime';
 import type { Request, Response } from 'express';
 import { z } from 'zod';
 import type { IngestSettings } from './config.ts';
+import { EventTurns } from './event-turns.ts';
 import { type IngestContext, type IngestResult, ingestEvent } from './ingest-event.ts';
 import { endWithError, endWithResult } from './publish-span.ts';
 import type { PublisherQuota } from './publisher-quota.ts';
@@ -77,12 +78,14 @@ export interface PublisherContext extends IngestContext {
 interface RoutesContext extends PublisherContext {
   /** Writes the line of an event. */
   logIngested: (fields: IngestedFields) => void;
+  turns: EventTurns;
 }
 
 export function publisherRoutes(api: Api, publisherContext: PublisherContext): void {
   const context: RoutesContext = {
     ...publisherContext,
     logIngested: frequentLine(publisherContext.logger, 'event.ingested', INGESTED_FIELDS),
+    turns: new EventTurns(),
   };
   const budget = createBudget(MAX_EVENTS_IN_FLIGHT);
   const events = api.tagged('Events');
@@ -153,6 +156,8 @@ async function publish(context: RoutesContext, call: Call, event: unknown) {
   const trace = span?.context ?? call.trace;
   let result: IngestResult;
   try {
+    const turn = context.turns.turnFor(publisher.name);
+    if (turn) await turn;
     result = await ingestEvent(context, event, publisher.environment, trace);
   } catch (error) {
     if (span) endWithError(span, publisher.name, error);
