@@ -1,11 +1,14 @@
 /** Deliveries that are parked where their jobs would be taken, and taken where another one of their address ends. */
 import { expect, it } from '@jest/globals';
-import { type DeliveryJob, eventRef, jointRefOf, partitionOf } from '@posthorn/core';
+import { type DeliveryJob, type Event, eventRef, jointRefOf, partitionOf } from '@posthorn/core';
 import {
   addressesToRelease,
+  beginAttempt,
   changeSubscription,
+  decodeEvent,
   deliveryOfJob,
   laneLength,
+  loadEvent,
   type NextJob,
   parkJob,
   type Room,
@@ -15,8 +18,18 @@ import {
   takeJobs,
 } from '@posthorn/store';
 import { RETRY_PRIORITY } from '../../queue/src/job.ts';
-import { begin, deliver, event, loadOne, park, store, subscribe, time } from '../../store/src/test-deliveries.ts';
-import { lock, make, partition, producer, subscriptionId, succeed, take } from './test-jobs.ts';
+import { attempt, begin, event, loadOne, park, store, subscribe, time } from '../../store/src/test-deliveries.ts';
+import {
+  lock,
+  make,
+  observedStore,
+  partition,
+  producer,
+  subscribeElsewhere,
+  subscriptionId,
+  succeed,
+  take,
+} from './test-jobs.ts';
 
 /** What a worker says of its addresses, and of which ones it was told. */
 function workerWith(room: Partial<Room>) {
@@ -35,9 +48,9 @@ const queueKey = (name: string) => `${store.prefix}:{${partition}}:deliveries:${
 const NONE_DUE = { dueAtMs: undefined };
 
 /** Takes up to `limit` jobs. */
-async function takeSome(limit: number, room: Partial<Room>) {
+async function takeSome(limit: number, room: Partial<Room>, from = partition) {
   const { worker, told } = workerWith(room);
-  const taken = await takeJobs(store, partition, { ...lock('t'), nextToken: 't', limit, worker });
+  const taken = await takeJobs(store, from, { ...lock('t'), nextToken: 't', limit, worker });
   const jobs = taken.flatMap((one) => ('job' in one ? [deliveryOfJob(one.job)!] : []));
   return { taken: taken.map(idOf), jobs, told };
 }
@@ -93,6 +106,22 @@ it('are overdue if they were due before the end of an outage', async () => {
   await make();
   await takeSome(9, { perAddress: 0, dueBeforeMs: time.nowMs + 1 });
   expect([await parked(), await laneLength(store, 'overdue', subscriptionId)]).toEqual([0, 1]);
+});
+
+it('are overdue if they are late and one of their address that the same script parks before is overdue', async () => {
+  const other = await neighbour();
+  const retry = async (lateMs: number, to = subscriptionId) => {
+    const id = await make(undefined, to);
+    await attempt(id, 1, { kind: 'retry', delayMs: 1, nextAttemptAtMs: time.nowMs - lateMs });
+  };
+  await retry(2_000);
+  await retry(61_000);
+  await retry(2_000);
+  await retry(2_000, other);
+  await takeSome(9, { perAddress: 0 });
+  const overdue = (id: string) => laneLength(store, 'overdue', id);
+  expect([await parked(), await overdue(subscriptionId)]).toEqual([1, 2]);
+  expect([await parked(other), await overdue(other)]).toEqual([1, 0]);
 });
 
 it('have their job taken if it is not theirs any more: the worker ends it', async () => {
@@ -278,17 +307,25 @@ it('are not given another job while they are parked, although theirs is gone', a
   expect(await rescueJobs(store, partition, [{ deliveryId: id, generation: 0 }])).toMatchObject([{ generation: 1 }]);
 });
 
+/** An event of the same partition. */
+function eventHere(): Event {
+  for (;;) {
+    const sent = event();
+    if (partitionOf(sent.id, store.partitions) === partition) return sent;
+  }
+}
+/** Makes a delivery that is one record with its event, and its job. */
+async function makeJoint(): Promise<string> {
+  const sent = eventHere();
+  const stored = { ref: eventRef(sent), event: sent, acceptedAtMs: time.nowMs, subscriptionIds: [subscriptionId] };
+  const made = await storeEvent(store, stored, { withDeliveries: true });
+  const [{ deliveryId = '' } = {}] = 'created' in made ? made.created : [];
+  await producer.add(partition, [{ deliveryId, generation: 0, subscriptionId, event: jointRefOf(deliveryId)! }]);
+  return deliveryId;
+}
+
 it('are parked and taken alike if they are one record with their event', async () => {
-  const joint = async () => {
-    let sent = event();
-    while (partitionOf(sent.id, store.partitions) !== partition) sent = event();
-    const stored = { ref: eventRef(sent), event: sent, acceptedAtMs: time.nowMs, subscriptionIds: [subscriptionId] };
-    const made = await storeEvent(store, stored, { withDeliveries: true });
-    const [{ deliveryId = '' } = {}] = 'created' in made ? made.created : [];
-    await producer.add(partition, [{ deliveryId, generation: 0, subscriptionId, event: jointRefOf(deliveryId)! }]);
-    return deliveryId;
-  };
-  const ids = [await joint(), await joint()];
+  const ids = [await makeJoint(), await makeJoint()];
   const { taken, jobs } = await takeSome(9, { perAddress: 1 });
   expect(taken).toEqual([ids[0], NONE_DUE]);
   expect(jobs[0]!.event).toBe(jointRefOf(ids[0]!));
@@ -301,6 +338,27 @@ it('are parked and taken alike if they are one record with their event', async (
     JSON.stringify({ event_id: jointRefOf(ids[1]!) }),
   );
   expect(await succeed(next!, 'two')).toMatchObject({ kind: 'recorded', code: 0 });
+});
+
+it.each([
+  ['a record of their own', () => make(eventHere())],
+  ['one record with their event', makeJoint],
+])('come back with all that their attempt needs each time that they are parked, in %s', async (_, makeOne) => {
+  await makeOne();
+  await makeOne();
+  const { jobs } = await takeSome(9, {});
+  const id = await makeOne();
+  await takeSome(9, { perAddress: 0 });
+  for (const [i, job] of jobs.entries()) {
+    const token = `t${i}`;
+    const { parkedJobs } = await succeed(job, 't', undefined, { laneToken: token, parkedFirst: 1 });
+    const [found] = parkedJobs;
+    expect(found?.id).toBe(`${id}.${i + 1}`);
+    const next = deliveryOfJob(found!)!;
+    expect(beginAttempt(store, next, time.nowMs, 0, found)).toEqual(await begin(next));
+    expect(decodeEvent(next.event, found!.event!)).toEqual(await loadEvent(store, next.event));
+    await parkJob(store, next, { ...lock(undefined), jobId: found!.id, token });
+  }
 });
 
 it('come back with their event of another partition', async () => {
@@ -376,17 +434,33 @@ it('are active before a record behind them can not be read', async () => {
 });
 it('are released together from lanes of several partitions', async () => {
   const { ids } = await lane(1);
-  let other = await subscribe();
-  while (partitionOf(other.id, store.partitions) === partition) other = await subscribe();
-  const home = `${store.prefix}:{${partitionOf(other.id, store.partitions)}}`;
-  await store.redis.zadd(`${home}:parked:${other.id}`, 1, 'gone');
-  await store.redis.sadd(`${home}:release_parked`, other.id);
+  const other = await subscribeElsewhere();
+  const home = `${store.prefix}:{${partitionOf(other, store.partitions)}}`;
+  await store.redis.zadd(`${home}:parked:${other}`, 1, 'gone');
+  await store.redis.sadd(`${home}:release_parked`, other);
   const all = await Promise.all(
-    [subscriptionId, other.id, subscriptionId].map((id) => releaseDeliveries(store, 'parked', id, 1, time.nowMs)),
+    [subscriptionId, other, subscriptionId].map((id) => releaseDeliveries(store, 'parked', id, 1, time.nowMs)),
   );
   expect(all).toEqual([1, 0, 0]);
   expect(await store.redis.lrange(queueKey('wait'), 0, -1)).toEqual([`${ids[0]}.1`]);
-  expect(await store.redis.exists(`${home}:parked:${other.id}`, `${home}:release_parked`)).toBe(0);
+  expect(await store.redis.exists(`${home}:parked:${other}`, `${home}:release_parked`)).toBe(0);
+});
+it('are released together up to the limit of each lane, and by one script up to 200 for all lanes', async () => {
+  const others = [await neighbour(), await subscribeElsewhere()] as const;
+  for (const to of [subscriptionId, ...others]) for (let i = 0; i < 3; i++) await make(undefined, to);
+  await takeSome(9, { perAddress: 0 });
+  await takeSome(9, { perAddress: 0 }, partitionOf(others[1], store.partitions));
+  const { observed, scripts } = observedStore();
+  const release = (limit: number, id: string) => releaseDeliveries(observed, 'parked', id, limit, time.nowMs);
+  expect(await Promise.all([release(1, subscriptionId), release(2, others[0]), release(1, others[1])])).toEqual([
+    1, 2, 1,
+  ]);
+  expect(await Promise.all([subscriptionId, ...others].map((id) => parked(id)))).toEqual([2, 1, 2]);
+  expect(scripts).toEqual(['script_release']);
+  expect(await Promise.all([release(100, subscriptionId), release(100, others[0]), release(1, others[1])])).toEqual([
+    2, 1, 1,
+  ]);
+  expect(scripts).toHaveLength(3);
 });
 
 it('are parked although a record behind them can not be read, whose job stays active', async () => {
@@ -425,25 +499,19 @@ it('are held in parts if many addresses with a backlog were paused together', as
   expect(await Promise.all(busy.map((id) => parked(id)))).toEqual([0, HELD_AT_ONCE - 1, HELD_AT_ONCE - 1]);
 });
 it('are counted where one script parks, takes and ends for two partitions', async () => {
-  let elsewhere = await subscribe();
-  while (partitionOf(elsewhere.id, store.partitions) === partition) elsewhere = await subscribe();
-  const makeIn = async (at: number, to: string) => {
-    const sent = event();
-    const [made] = await deliver([to], sent);
-    await producer.add(at, [
-      { deliveryId: made!.deliveryId, generation: 0, subscriptionId: to, event: eventRef(sent) },
-    ]);
-    time.nowMs += 1;
-  };
+  const elsewhere = await subscribeElsewhere();
   const places = [
     [partition, subscriptionId],
-    [partitionOf(elsewhere.id, store.partitions), elsewhere.id],
+    [partitionOf(elsewhere, store.partitions), elsewhere],
   ] as const;
   const { worker } = workerWith({ perAddress: 0 });
   const jobs: DeliveryJob[][] = [];
   for (const [at, to] of places) {
     const fill = async (count: number) => {
-      for (let i = 0; i < count; i++) await makeIn(at, to);
+      for (let i = 0; i < count; i++) {
+        await make(undefined, to);
+        time.nowMs += 1;
+      }
     };
     await fill(2);
     const taken = await takeJobs(store, at, { ...lock('t'), nextToken: 't', limit: 2 });

@@ -8,27 +8,27 @@ import {
   decodeEvent,
   deliveryOfJob,
   laneLength,
+  listDeliveries,
   openStore,
-  type Store,
   storeEvent,
   takeJobs,
 } from '@posthorn/store';
 import { testRedisUrl } from '@posthorn/testing';
 import { begin, deliver, event, loadOne, store, subscribe, time } from '../../store/src/test-deliveries.ts';
 import { RETENTION } from '../../store/src/test-store.ts';
-import { lock, make, partition, producer, subscriptionId, succeed, take, takeAll, takeOne } from './test-jobs.ts';
-
-/** The store, and the names of the scripts that it is told to run. */
-function observedStore(): { observed: Store; scripts: string[] } {
-  const scripts: string[] = [];
-  const redis = new Proxy(store.redis, {
-    get(target, name: string) {
-      if (name.startsWith('script_')) scripts.push(name);
-      return Reflect.get(target, name) as unknown;
-    },
-  });
-  return { observed: { ...store, redis }, scripts };
-}
+import {
+  lock,
+  make,
+  observedStore,
+  partition,
+  producer,
+  subscribeElsewhere,
+  subscriptionId,
+  succeed,
+  take,
+  takeAll,
+  takeOne,
+} from './test-jobs.ts';
 
 it('records the attempt, removes the job and returns the next one with all that its attempt needs', async () => {
   const [first, second] = [await make(), await make()];
@@ -121,6 +121,29 @@ it('records what succeeds in one turn of the event loop with one script for sixt
   );
   for (const { deliveryId } of jobs) expect(await loadOne(deliveryId)).toMatchObject({ status: 'succeeded' });
   expect(await producer.counts()).toEqual({ waiting: 0, active: 0, delayed: 0, failed: 0 });
+});
+
+it('lists what one script records in the order of creation, in whichever order it succeeds, in each partition', async () => {
+  const elsewhere = await subscribeElsewhere();
+  const startMs = time.nowMs;
+  const makeAt = (ms: number, to = subscriptionId) => {
+    time.nowMs = startMs + ms;
+    return make(undefined, to);
+  };
+  const earlier = [await makeAt(100), await makeAt(500, elsewhere)];
+  // The second one becomes the newest entry of its partition; the last of these is too old for an entry behind it.
+  const together = [await makeAt(0), await makeAt(200), await makeAt(50), await makeAt(-2_000)];
+  together.push(await makeAt(150, elsewhere), await makeAt(600, elsewhere));
+  const jobs = await takeAll([partition, partitionOf(elsewhere, store.partitions)], 9);
+  for (const ids of [earlier, together]) {
+    await Promise.all(ids.map((id) => succeed(jobs.find(({ deliveryId }) => deliveryId === id)!, 'token')));
+  }
+  const listed = async (toMs?: number) => {
+    const { items } = await listDeliveries(store, { status: 'succeeded', toMs }, { limit: 9 });
+    return items.map(({ createdAtMs }) => createdAtMs - startMs);
+  };
+  expect(await listed()).toEqual([600, 500, 200, 150, 100, 50, 0, -2_000]);
+  expect(await listed(startMs - 2_000)).toEqual([-2_000]);
 });
 
 it('records the others if one of them can not be recorded', async () => {

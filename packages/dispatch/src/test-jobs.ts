@@ -2,7 +2,15 @@
 import { afterEach, beforeEach } from '@jest/globals';
 import { type DeliveryJob, type EventRef, eventRef, partitionOf } from '@posthorn/core';
 import { createProducer, type Producer } from '@posthorn/queue';
-import { deliveryOfJob, type EndedJob, type NextJob, recordSuccess, takeJobs, type WorkerView } from '@posthorn/store';
+import {
+  deliveryOfJob,
+  type EndedJob,
+  type NextJob,
+  recordSuccess,
+  type Store,
+  takeJobs,
+  type WorkerView,
+} from '@posthorn/store';
 import { deliver, event, store, subscribe, time } from '../../store/src/test-deliveries.ts';
 
 /** A queue for each partition of the store, new for each test. */
@@ -34,8 +42,29 @@ export const lock = (nextToken: string | undefined) => ({
 export async function make(sent = event(), to = subscriptionId): Promise<string> {
   const [created] = await deliver([to], sent);
   const { deliveryId } = created!;
-  await producer.add(partition, [{ deliveryId, generation: 0, subscriptionId: to, event: eventRef(sent) }]);
+  const job = { deliveryId, generation: 0, subscriptionId: to, event: eventRef(sent) };
+  await producer.add(partitionOf(to, store.partitions), [job]);
   return deliveryId;
+}
+
+/** An address of another partition. */
+export async function subscribeElsewhere(): Promise<string> {
+  for (;;) {
+    const { id } = await subscribe();
+    if (partitionOf(id, store.partitions) !== partition) return id;
+  }
+}
+
+/** The store, and the names of the scripts that it is told to run. */
+export function observedStore(): { observed: Store; scripts: string[] } {
+  const scripts: string[] = [];
+  const redis = new Proxy(store.redis, {
+    get(target, name: string) {
+      if (name.startsWith('script_')) scripts.push(name);
+      return Reflect.get(target, name) as unknown;
+    },
+  });
+  return { observed: { ...store, redis }, scripts };
 }
 
 const knows = (event: EventRef): WorkerView => ({

@@ -106,7 +106,7 @@ function foundJob(reply: unknown): FoundJob {
 
 const PLACES = new Map(DELIVERY_FIELDS.map((field, place) => [field, place]));
 
-/** The fields of a delivery and its event, from the names and values of their joint record. The text of the event is in one field. */
+/** The fields of a delivery and its event, from the names and values of their joint record: the last value of a name. The text of the event is in one field. */
 function readJoint(values: readonly string[], ref: EventRef | undefined, subscriptionId: string) {
   const delivery = DELIVERY_FIELDS.map((): string | null => null);
   const texts: string[] = [];

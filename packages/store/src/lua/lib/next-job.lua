@@ -172,17 +172,14 @@ local function readNext(token, lockMs, nowMs, known, spansPartitions)
   endParking()
 end
 
--- Notes the new generation of a delivery in what readDelivery has returned.
+-- Notes the new generation of a delivery in what readDelivery has returned. Of a joint record, the worker reads the last value of a name.
 local function setGeneration(found, isWhole, generation)
-  if not isWhole then
+  if isWhole then
+    found[#found + 1] = 'g'
+    found[#found + 1] = generation
+  else
     found[2] = generation
-    return
   end
-  local at = #found + 1
-  for i = 1, #found, 2 do
-    if found[i] == 'g' then at = i end
-  end
-  found[at], found[at + 1] = 'g', generation
 end
 
 -- Takes up to `limit` parked deliveries of an address that is active, oldest first: each gets a new generation, whose job is active at once. Returns a list
