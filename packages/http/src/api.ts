@@ -11,7 +11,7 @@ import {
 } from 'zod-openapi';
 import { callerName } from './auth.ts';
 import { createBudget } from './budget.ts';
-import { type Admission, jsonBody } from './json-body.ts';
+import { type Admission, handledBy, jsonBody } from './json-body.ts';
 import { parseFields } from './problems.ts';
 import type { DirectRoutes } from './shortcut.ts';
 
@@ -147,14 +147,19 @@ function middleware<P extends Fields, Q extends Fields, B extends Body>(
   const maxBytes = route.maxBodyBytes ?? (open ? MAX_OPEN_BODY_BYTES : MAX_BODY_BYTES);
   const admissions = open ? [] : [bodies, ...(admission ? [admission] : [])];
   const defaultStatus = Number(Object.keys(route.responses)[0]);
-  const send: RequestHandler = async (request, response) => {
+  const handle = async (request: Request, response: Response) => {
     response.status(defaultStatus);
     const body = await route.handle({ ...parse(route, request), caller: callerName(response), request, response });
     if (response.headersSent) return;
     if (body === undefined) response.end();
     else sendJson(response, body);
   };
-  return route.body ? [jsonBody({ maxBytes, optional, admissions }), send] : [send];
+  return route.body
+    ? [
+        jsonBody({ maxBytes, optional, admissions }),
+        (request, response) => handledBy(response, handle(request, response)),
+      ]
+    : [handle];
 }
 
 /** Like express's `json`, without its settings and its comparison with conditional requests, which take a tenth of a small call. */
