@@ -105,14 +105,26 @@ describe('the depth of a body', () => {
 describe('the number of values', () => {
   const values = (count: number, value: string) => `[${Array.from({ length: count }, () => value).join(',')}]`;
   it('is limited to 100,000 if a number must be kept as text', () => {
-    expect(parseJson(values(100_000, '1e5'))).toHaveLength(100_000);
-    expect(refusal(values(100_001, '1e5'))).toMatchObject({
+    expect(parseJson(values(99_999, '1e5'))).toHaveLength(99_999);
+    expect(refusal(values(100_000, '1e5'))).toMatchObject({
       code: 'invalid_json',
       publicMessage: expect.stringContaining('more than 100000 values'),
     });
   });
-  it('is not limited otherwise, and commas in strings do not count', () => {
-    expect(parseJson(values(100_001, '1'))).toHaveLength(100_001);
-    expect(parseJson(`["${','.repeat(200_000)}",1e5]`)).toHaveLength(2);
+  it('is limited to what fits into an event of 256 KiB otherwise', () => {
+    const pairs = (count: number) => `{${Array.from({ length: count }, (_, i) => `"${i}":1`).join(',')}}`;
+    // The outermost value counts too.
+    for (const text of [values(131_071, '1'), values(65_535, '[2]'), values(131_071, '{}'), pairs(131_071)])
+      expect(JSON.stringify(parseJson(text))).toBe(text);
+    for (const text of [values(131_072, '1'), values(65_536, '[2]'), values(131_072, '{}'), pairs(131_072)]) {
+      expect(refusal(text)).toMatchObject({
+        code: 'invalid_json',
+        publicMessage: 'The body has more than 131072 values. Send fewer events at once.',
+      });
+    }
+  });
+  it('includes no commas and brackets in strings', () => {
+    expect(parseJson(`["${',['.repeat(200_000)}",1e5]`)).toHaveLength(2);
+    expect(parseJson(`["${',['.repeat(200_000)}",1]`)).toHaveLength(2);
   });
 });

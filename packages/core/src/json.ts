@@ -5,6 +5,11 @@ import { AppError } from './errors.ts';
 export const MAX_JSON_DEPTH = 64;
 
 /**
+ * Values that a text may have: as many as fit into an event of 256 KiB. Many keys in one object cost most, about a microsecond each with their validation, while
+ * the event loop is blocked.
+ */
+const MAX_VALUES = 131_072;
+/**
  * Values that a text may have if some of its numbers must be kept as text. Each value then costs about a microsecond, while the event loop is
  * blocked.
  */
@@ -29,14 +34,18 @@ const lossless = JSON as unknown as {
 
 /**
  * Parses a JSON text. A number that a double would change is kept as `JSON.rawJSON`, so that `JSON.stringify` gives it back
- * digit for digit. Throws `AppError` `invalid_json` for anything that isn't JSON, nests deeper than `MAX_JSON_DEPTH`, or has such numbers
- * among more than 100,000 values.
+ * digit for digit. Throws `AppError` `invalid_json` for anything that isn't JSON, nests deeper than `MAX_JSON_DEPTH`, has more than
+ * `MAX_VALUES`, or has such numbers among more than 100,000 values.
  */
 export function parseJson(text: string): unknown {
   const isLossy = PERHAPS_LOSSY_NUMBER.test(text);
-  const { isTooDeep, values } = isLossy || opensMany(text) ? measure(text) : SMALL;
+  const isMeasured = isLossy || text.length > MAX_VALUES || opensMany(text);
+  const { isTooDeep, values } = isMeasured ? measure(text) : SMALL;
   if (isTooDeep) {
     throw new AppError('invalid_json', `The body nests deeper than ${MAX_JSON_DEPTH} levels.`);
+  }
+  if (values > MAX_VALUES) {
+    throw new AppError('invalid_json', `The body has more than ${MAX_VALUES} values. Send fewer events at once.`);
   }
   if (isLossy && values > MAX_LOSSLESS_VALUES) {
     const detail = `The body has more than ${MAX_LOSSLESS_VALUES} values, and numbers that a double cannot carry as written. Send fewer events at once.`;
@@ -74,7 +83,7 @@ function opensMany(text: string): boolean {
   return false;
 }
 
-/** Whether a text nests too deep, and about how many values it has. */
+/** Whether a text nests too deep, and about how many values it has. Stops where it is refused anyway. */
 function measure(text: string): { isTooDeep: boolean; values: number } {
   let depth = 0;
   let values = 1;
@@ -85,9 +94,13 @@ function measure(text: string): { isTooDeep: boolean; values: number } {
       if (c === 0x5c) i++;
       else if (c === 0x22) inString = false;
     } else if (c === 0x22) inString = true;
-    else if (c === 0x2c) values++;
-    else if (c === 0x7b || c === 0x5b) {
+    else if (c === 0x2c) {
+      if (++values > MAX_VALUES) break;
+    } else if (c === 0x7b || c === 0x5b) {
       if (++depth > MAX_JSON_DEPTH) return { isTooDeep: true, values };
+      const next = text.charCodeAt(i + 1);
+      // The first value of an object or array has no comma before it.
+      if (next !== 0x7d && next !== 0x5d && ++values > MAX_VALUES) break;
     } else if (c === 0x7d || c === 0x5d) depth--;
   }
   return { isTooDeep: false, values };
