@@ -35,6 +35,7 @@ import {
 } from '@posthorn/store';
 import type { FakeClock } from '@posthorn/testing';
 import { fakeClock } from '@posthorn/testing';
+import { InFlight } from '../../apps/ingest/src/in-flight.ts';
 import { type IngestContext, ingestEvent } from '../../apps/ingest/src/ingest-event.ts';
 import type { AttemptContext } from '../../apps/worker/src/attempt-delivery.ts';
 import { createAttemptCounts } from '../../apps/worker/src/counts.ts';
@@ -65,6 +66,7 @@ export const ADDRESSES = ['sub_model00000000000000a', 'sub_model00000000000000b'
 const PARTITIONS = 2;
 const logger = createLogger({ app: 'model', level: 'silent' });
 const metrics = createWorkerMetrics(createMetrics('model'));
+const PUBLISHER = { name: 'publisher', environment: 'both' } as const;
 const box = createSecretBox([Buffer.alloc(32, 3)]);
 
 /** `outage`: nothing could be reached at that moment, and everything can be a moment later. */
@@ -147,6 +149,7 @@ export class System {
   async publish(number: number, steps: number): Promise<void> {
     const { process, store } = this.processStore(steps);
     const context: IngestContext = {
+      inFlight: new InFlight(),
       store,
       producer: this.broker.producerFor(process.pass),
       matcher: this.matcher,
@@ -169,7 +172,7 @@ export class System {
       data: { id: 's', status: 'x' },
     };
     process.run(undefined, async () => {
-      const { kind, event: accepted } = await ingestEvent(context, event, 'both');
+      const { kind, event: accepted } = await ingestEvent(context, event, PUBLISHER);
       expect(kind).not.toBe('conflict');
       const ref = eventRef(accepted);
       if (!this.accepted.has(ref)) this.accepted.set(ref, there);

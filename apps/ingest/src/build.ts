@@ -26,6 +26,7 @@ import {
 } from '@posthorn/runtime';
 import { announceSearch, createMatcher, createReplicaWait } from '@posthorn/store';
 import type { IngestSettings } from './config.ts';
+import { InFlight } from './in-flight.ts';
 import { measureRequests } from './metrics.ts';
 import { createPublisherQuota } from './publisher-quota.ts';
 import { type PublisherContext, publisherRoutes } from './routes.ts';
@@ -58,6 +59,7 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
     producer,
     matcher: createMatcher(store),
     logger,
+    inFlight: new InFlight(),
     tracing,
     clock,
     maxEventBytes: settings.MAX_EVENT_BYTES,

@@ -9,6 +9,7 @@ import {
   isoInstant,
   newEventId,
   parseJson,
+  partitionOf,
   publishedEventSchema,
   type SubscriptionEnvironment,
   searchTermsOf,
@@ -19,6 +20,7 @@ import { type DispatchContext, makeDeliveries } from '@posthorn/dispatch';
 import { fieldErrors } from '@posthorn/http';
 import type { Clock, Tracing } from '@posthorn/runtime';
 import { findMatches, type Match, type Matcher, type StoredEvent, storeEvent, TooFewReplicas } from '@posthorn/store';
+import type { InFlight } from './in-flight.ts';
 import type { SandboxFeed } from './sandbox-feed.ts';
 
 export interface IngestContext extends DispatchContext {
@@ -30,11 +32,17 @@ export interface IngestContext extends DispatchContext {
   /** Resolves once enough replicas have acknowledged all writes; undefined if `ACK_REPLICAS` is 0. */
   onReplicas: (() => Promise<void>) | undefined;
   sandboxFeed: Pick<SandboxFeed, 'published'>;
+  /** What publishers have in flight to Redis. */
+  inFlight: InFlight;
   /** Undefined if tracing is off. */
   tracing?: Tracing | undefined;
 }
 
 const MAX_ENVELOPE_BYTES = 512;
+/** Redis takes about as long to store so many bytes as to make a delivery. */
+const BYTES_OF_A_DELIVERY = 2_048;
+/** Deliveries of an event that are in flight at once (packages/store/src/store-together.ts). */
+const MAX_DELIVERIES_AT_ONCE = 100;
 /** After so many matches that were outdated at once, an event goes to the subscriptions that it matched when it arrived. */
 const MAX_CHECKED_MATCHES = 2;
 
@@ -43,8 +51,14 @@ export type IngestResult =
   | { kind: 'accepted' | 'duplicate'; event: Event; deliveries: number }
   | { kind: 'conflict'; event: Event };
 
+/** Who publishes: the name, and the environment that the key is for. */
+interface Publisher {
+  name: string;
+  environment: SubscriptionEnvironment;
+}
+
 /**
- * Ingests one event from a publisher whose key is for `keyEnvironment` (interface 3). When it resolves, the event, its deliveries and
+ * Ingests one event from a publisher (interface 3). When it resolves, the event, its deliveries and
  * their jobs are stored, and the trace that it belongs to. Repeatable: with the same id and content it only adds what the first call left out. Throws `AppError` for invalid
  * fields, an environment that the key is not for, an event that is too large, or too few replicas; rethrows Redis errors
  * (`StorageUnavailable`).
@@ -52,14 +66,37 @@ export type IngestResult =
 export async function ingestEvent(
   context: IngestContext,
   input: unknown,
-  keyEnvironment: SubscriptionEnvironment,
+  publisher: Publisher,
   trace?: TraceContext,
 ): Promise<IngestResult> {
   const nowMs = context.clock.now();
   const parsed = parseEvent(input, nowMs, context.maxEventBytes);
+  const { event } = parsed;
+  checkEnvironment(event.environment, publisher.environment);
+  const matched = context.matcher.match(event);
+  const match = matched instanceof Promise ? await matched : matched;
+  const deliveries = Math.min(match.subscriptionIds.length, MAX_DELIVERIES_AT_ONCE);
+  const weight = 1 + deliveries + Math.floor(event.dataJson.length / BYTES_OF_A_DELIVERY);
+  const { store } = context;
+  // One node of a Cluster that does not reply delays only its own partitions.
+  const partition = store.spansPartitions ? '' : partitionOf(event.id, store.partitions);
+  const result = await context.inFlight.within(`${publisher.name} ${partition}`, weight, () =>
+    storeAndFanOut(context, parsed, match, nowMs, trace),
+  );
+  if (context.onReplicas && result.kind !== 'conflict') await untilReplicated(context.onReplicas);
+  return result;
+}
+
+/** Stores an event and makes its deliveries. */
+async function storeAndFanOut(
+  context: IngestContext,
+  parsed: ReturnType<typeof parseEvent>,
+  match: Match,
+  nowMs: number,
+  trace: TraceContext | undefined,
+): Promise<IngestResult> {
   const { event, hadCreatedAt } = parsed;
-  checkEnvironment(event.environment, keyEnvironment);
-  const { stored, result } = await matchAndStore(context, parsed, nowMs, trace);
+  const { stored, result } = await matchAndStore(context, parsed, match, nowMs, trace);
   const isNew = 'created' in result;
   if (!isNew && !isSameEvent(result.kept, event, hadCreatedAt)) return { kind: 'conflict', event };
   // Its deliveries were made before; none could be sent any more.
@@ -68,23 +105,22 @@ export async function ingestEvent(
   if (isNew) context.sandboxFeed.published(event);
   const made = isNew ? makeDeliveries(context, stored, result.created) : makeDeliveries(context, result.kept);
   const deliveries = typeof made === 'number' ? made : await made;
-  if (context.onReplicas) await untilReplicated(context.onReplicas);
   return { kind: isNew ? 'accepted' : 'duplicate', event, deliveries };
 }
 
-/** Matches an event and stores it. Where subscriptions change meanwhile, again. */
+/** Stores an event with what it matched. Where subscriptions have changed since, matches it again. */
 async function matchAndStore(
   { store, matcher, isSearchOn }: IngestContext,
   { event, hadId, searchTerms }: ReturnType<typeof parseEvent>,
+  firstMatch: Match,
   acceptedAtMs: number,
   trace: TraceContext | undefined,
 ) {
   const ref = eventRef(event);
   const options = { withDeliveries: true, isNewId: !hadId, searchTerms: isSearchOn ? searchTerms : [] };
-  let match: Match | undefined;
+  let match = firstMatch;
   for (let tries = 0; tries < MAX_CHECKED_MATCHES; tries++) {
-    const matched = matcher.match(event, match);
-    match = matched instanceof Promise ? await matched : matched;
+    if (tries > 0) match = await matcher.match(event, match);
     const stored = { ref, event, acceptedAtMs, trace, subscriptionIds: match.subscriptionIds };
     const result = await storeEvent(store, stored, { ...options, match });
     if (result !== 'outdated') return { stored, result };

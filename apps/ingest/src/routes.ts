@@ -158,7 +158,7 @@ async function publish(context: RoutesContext, call: Call, event: unknown) {
   try {
     const turn = context.turns.turnFor(publisher.name);
     if (turn) await turn;
-    result = await ingestEvent(context, event, publisher.environment, trace);
+    result = await ingestEvent(context, event, publisher, trace);
   } catch (error) {
     if (span) endWithError(span, publisher.name, error);
     throw error;
