@@ -54,6 +54,11 @@ export async function startWorld(options: WorldOptions = {}) {
   const workers = repeat(options.workers ?? 1, () => buildWorker(loadWorkerSettings(workerEnv), options.clock));
   const consoleApp = buildConsole(loadConsoleSettings(env), options.clock);
   const apps = [...ingests, ...workers, consoleApp];
+  const running = new Set(apps);
+  // Once: disconnecting a closed connection again keeps the process alive for two more seconds.
+  const stopOnce = async (app: (typeof apps)[number]) => {
+    if (running.delete(app)) await stopApp(app);
+  };
   for (const { http, services } of apps) for (const service of [http, ...services]) await service.start();
   const urlOf = (app: (typeof apps)[number]) => String(app.describe?.().url);
   const redis = connectRedis({ REDIS_URL: redisUrl });
@@ -69,11 +74,11 @@ export async function startWorld(options: WorldOptions = {}) {
     /** The express app of a process, to inspect its routes. */
     expressOf: (app: 'ingest' | 'console') => (app === 'ingest' ? ingests[0]! : consoleApp).http.app,
     /** Stops one ingest like a deployment. */
-    stopIngest: (index: number) => stopApp(ingests[index]!),
+    stopIngest: (index: number) => stopOnce(ingests[index]!),
     /** Stops one worker like a deployment. */
-    stopWorker: (index: number) => stopApp(workers[index]!),
+    stopWorker: (index: number) => stopOnce(workers[index]!),
     async stop() {
-      for (const app of [...apps].reverse()) await stopApp(app);
+      for (const app of [...apps].reverse()) await stopOnce(app);
       await removeKeys(redis, prefix);
       redis.disconnect();
     },
