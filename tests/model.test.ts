@@ -1,5 +1,5 @@
 /** Random stories of workers, crashes, operators and long times: every step follows the rules, and all deliveries finish. */
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import type { Store } from '@posthorn/store';
 import fc from 'fast-check';
 import { openTestStore } from '../packages/store/src/test-store.ts';
@@ -8,6 +8,8 @@ import { System } from './model/system.ts';
 
 const RUNS = Number(process.env.MODEL_RUNS ?? 60);
 const SEED = Number(process.env.MODEL_SEED ?? 1);
+/** A story takes a third of a second, and some seconds on a busy machine. A failed one is shrunk, which takes minutes. */
+jest.setTimeout(600_000 + RUNS * 10_000);
 
 let store: Store;
 let close: () => Promise<void>;
@@ -26,4 +28,4 @@ it(`${RUNS} random stories (seed ${SEED})`, async () => {
   });
   await fc.assert(story, { numRuns: RUNS, seed: SEED, endOnFailure: false });
   expect(stories).toBeGreaterThanOrEqual(RUNS);
-}, 600_000);
+});
