@@ -5,6 +5,7 @@ import { type FoundJob, finishJob, lookForJobs, type NextJob, type Store, takeJo
 import { eventually } from '@posthorn/testing';
 import { ErrorCode, Worker } from 'bullmq';
 import type { Cluster, Redis } from 'ioredis';
+import { createEndings } from '../../queue/src/endings.ts';
 import { jobScripts } from './consume.ts';
 import { openTestQueue, testJob } from './test-queue.ts';
 
@@ -390,6 +391,33 @@ describe('BullMQ', () => {
     // Whoever found as many active as they allow waits for it.
     expect(await redis.zrange(key('marker'), 0, '-1')).toEqual(['0']);
     expect(await takeOne(lock)).toEqual({ job: { id: 'z2' } });
+  });
+
+  it.each<Exclude<JobOutcome, { kind: 'done' }>>([
+    { kind: 'retry', delayMs: 3_600_000, reason: 'attempt failed' },
+    { kind: 'failed', reason: 'gone' },
+    { kind: 'snoozed', untilMs: 4_102_444_800_000 },
+  ])('wakes a worker that found as many jobs active as operators allow when one ends as $kind', async (outcome) => {
+    const endings = createEndings({
+      redis,
+      partitionPrefixes: prefixes,
+      lockMs: 60_000,
+      stalledCheckMs: 15_000,
+      onError: (error) => void errors.push(String(error)),
+    });
+    await endings.ready();
+    const lock = { nextToken: 'token', lockMs: 60_000, nowMs: Date.now() };
+    const marker = () => redis.zscore(key('marker'), '0');
+    await add('one', 'two', 'three');
+    for (const id of ['one', 'two']) {
+      expect(await takeOne(lock)).toEqual({ job: { id } });
+      await redis.del(key('marker'));
+      await endings.settle(0, id, 'token', outcome);
+      expect(await marker()).toBe(id === 'one' ? null : '0');
+      await producer.queues[0]!.setGlobalConcurrency(1);
+    }
+    await endings.close();
+    expect(errors).toEqual([]);
   });
 
   it('refuses to end a job without its lock, with the codes of BullMQ', async () => {

@@ -26,6 +26,15 @@ const MAX_FAILED_KEPT = 1_000;
  */
 const SET_PRIORITY = `if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', KEYS[1], 'priority', ARGV[1]) end`;
 
+/**
+ * Wakes a worker if jobs wait where operators limit how many may be active: workers may wait for one to end, and BullMQ sets no marker then. Keys: `meta`,
+ * `wait`, `prioritized`, `marker`.
+ */
+const WAKE_IF_LIMITED = `
+if redis.call('HEXISTS', KEYS[1], 'concurrency') == 1 and redis.call('EXISTS', KEYS[2], KEYS[3]) > 0 then
+  redis.call('ZADD', KEYS[4], 0, '0')
+end`;
+
 export interface EndingsOptions {
   redis: Redis | Cluster;
   partitionPrefixes: readonly string[];
@@ -53,6 +62,7 @@ export function createEndings({ redis, partitionPrefixes, lockMs, stalledCheckMs
     if (!backend) throw new RangeError(`No partition ${partition}: there are ${backends.length}`);
     return backend;
   };
+  const keyOf = (partition: number, name: string) => `${partitionPrefixes[partition]}:${QUEUE_NAME}:${name}`;
   const checking = new Set<number>();
   return {
     /** Resolves once BullMQ has defined its scripts on the connection. Throws `StorageUnavailable`. */
@@ -75,20 +85,23 @@ export function createEndings({ redis, partitionPrefixes, lockMs, stalledCheckMs
           // BullMQ reads no more of a job than this.
           const job = { id: jobId, opts: { attempts: 1 } } as MinimalJob;
           await backend.moveToFailed(job, outcome.reason, { count: MAX_FAILED_KEPT }, token, false, fields);
-          return;
+          break;
         }
         case 'retry':
-          await redis.eval(SET_PRIORITY, 1, `${partitionPrefixes[partition]}:${QUEUE_NAME}:${jobId}`, RETRY_PRIORITY);
+          await redis.eval(SET_PRIORITY, 1, keyOf(partition, jobId), RETRY_PRIORITY);
           await backend.moveToDelayed(jobId, nowMs, outcome.delayMs, token, {
             fieldsToUpdate: { failedReason: outcome.reason },
           });
-          return;
+          break;
         case 'snoozed':
           await backend.moveToDelayed(jobId, nowMs, Math.max(0, outcome.untilMs - nowMs), token, { skipAttempt: true });
-          return;
+          break;
         default:
           outcome satisfies never;
       }
+      const keys = ['meta', 'wait', 'prioritized', 'marker'].map((name) => keyOf(partition, name));
+      // The job has ended, and an error here must not end it again: workers ask again after some seconds.
+      await redis.eval(WAKE_IF_LIMITED, keys.length, ...keys).catch(onError);
     },
     extendLocks: (partition: number, jobIds: string[], tokens: string[]) =>
       backendOf(partition).extendLocks(jobIds, tokens, lockMs),
