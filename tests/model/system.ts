@@ -35,6 +35,7 @@ import {
 } from '@posthorn/store';
 import type { FakeClock } from '@posthorn/testing';
 import { fakeClock } from '@posthorn/testing';
+import { EventTurns } from '../../apps/ingest/src/event-turns.ts';
 import { InFlight } from '../../apps/ingest/src/in-flight.ts';
 import { type IngestContext, ingestEvent } from '../../apps/ingest/src/ingest-event.ts';
 import type { AttemptContext } from '../../apps/worker/src/attempt-delivery.ts';
@@ -149,6 +150,7 @@ export class System {
   async publish(number: number, steps: number): Promise<void> {
     const { process, store } = this.processStore(steps);
     const context: IngestContext = {
+      turns: new EventTurns(),
       inFlight: new InFlight(),
       store,
       producer: this.broker.producerFor(process.pass),

@@ -26,6 +26,7 @@ import {
 } from '@posthorn/runtime';
 import { announceSearch, createMatcher, createReplicaWait } from '@posthorn/store';
 import type { IngestSettings } from './config.ts';
+import { EventTurns } from './event-turns.ts';
 import { InFlight } from './in-flight.ts';
 import { measureRequests } from './metrics.ts';
 import { createPublisherQuota } from './publisher-quota.ts';
@@ -59,6 +60,7 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
     producer,
     matcher: createMatcher(store),
     logger,
+    turns: new EventTurns(),
     inFlight: new InFlight(),
     tracing,
     clock,

@@ -5,8 +5,9 @@ const OF_A_TURN = 16;
 const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 /** Events of publishers, and those of each turn that have begun. */
-function started() {
-  const turns = new EventTurns();
+function started(takesMs = 0) {
+  let nowMs = 0;
+  const turns = new EventTurns(() => nowMs);
   let begun: string[] = [];
   return {
     /** Returns how many of them begin at once. */
@@ -14,8 +15,15 @@ function started() {
       let atOnce = 0;
       for (let i = 0; i < count; i++) {
         const turn = turns.turnFor(publisher);
-        if (turn) void turn.then(() => begun.push(publisher));
-        else atOnce += 1;
+        if (turn)
+          void turn.then(() => {
+            nowMs += takesMs;
+            begun.push(publisher);
+          });
+        else {
+          nowMs += takesMs;
+          atOnce += 1;
+        }
       }
       return atOnce;
     },
@@ -61,5 +69,14 @@ describe('events', () => {
     for (const publisher of publishers) publish(publisher, 2);
     expect(await begunInNextTurn()).toEqual(publishers.slice(0, OF_A_TURN));
     expect(await begunInNextTurn()).toEqual([...publishers.slice(OF_A_TURN), ...publishers.slice(0, OF_A_TURN - 4)]);
+  });
+
+  it('that take long have a turn for each', async () => {
+    const { publish, begunInNextTurn } = started(2);
+    expect(publish('flood', 3)).toBe(1);
+    publish('b', 1);
+    expect(await begunInNextTurn()).toEqual(['flood']);
+    expect(await begunInNextTurn()).toEqual(['b']);
+    expect(await begunInNextTurn()).toEqual(['flood']);
   });
 });

@@ -5,6 +5,8 @@
 
 /** A turn with so many takes a millisecond or less. More of them in a script would not make an event cheaper. */
 const EVENTS_OF_A_TURN = 16;
+/** A turn that has taken so long begins no more: a large event or body takes longer than 16 small ones. */
+const MAX_TURN_MS = 2;
 
 interface Waiting {
   publisher: string;
@@ -15,14 +17,21 @@ interface Waiting {
 export class EventTurns {
   /** The publishers whose events wait; the next one first. */
   readonly #waiting: Waiting[] = [];
+  readonly #now: () => number;
   #begun = 0;
+  #beganAtMs = 0;
   #isScheduled = false;
 
-  /** Returns undefined if an event of this publisher may begin now, or else a promise that resolves when it may. */
+  /** `now` is in milliseconds since any fixed moment. */
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now;
+  }
+
+  /** Returns undefined if an event or large body of this publisher may begin now, or else a promise that resolves when it may. */
   turnFor(publisher: string): Promise<void> | undefined {
     this.#schedule();
-    if (this.#begun < EVENTS_OF_A_TURN) {
-      this.#begun += 1;
+    if (this.#waiting.length === 0 && this.#hasRoom()) {
+      this.#begin();
       return undefined;
     }
     return new Promise((resolve) => {
@@ -35,19 +44,32 @@ export class EventTurns {
   #schedule(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
-    setImmediate(() => {
+    setImmediate(async () => {
       this.#isScheduled = false;
-      this.#beginTurn();
+      await this.#beginTurn();
       if (this.#begun > 0) this.#schedule();
     });
   }
 
-  #beginTurn(): void {
-    for (this.#begun = 0; this.#begun < EVENTS_OF_A_TURN; this.#begun++) {
+  async #beginTurn(): Promise<void> {
+    this.#begun = 0;
+    while (this.#hasRoom()) {
       const next = this.#waiting.shift();
       if (!next) return;
+      if (next.begins.length > 1) this.#waiting.push(next);
+      this.#begin();
       next.begins.shift()?.();
-      if (next.begins.length > 0) this.#waiting.push(next);
+      // It runs now, until it waits for something.
+      await undefined;
     }
+  }
+
+  #hasRoom(): boolean {
+    return this.#begun === 0 || (this.#begun < EVENTS_OF_A_TURN && this.#now() - this.#beganAtMs < MAX_TURN_MS);
+  }
+
+  #begin(): void {
+    if (this.#begun === 0) this.#beganAtMs = this.#now();
+    this.#begun += 1;
   }
 }

@@ -20,6 +20,7 @@ import { type DispatchContext, makeDeliveries } from '@posthorn/dispatch';
 import { fieldErrors } from '@posthorn/http';
 import type { Clock, Tracing } from '@posthorn/runtime';
 import { findMatches, type Match, type Matcher, type StoredEvent, storeEvent, TooFewReplicas } from '@posthorn/store';
+import type { EventTurns } from './event-turns.ts';
 import type { InFlight } from './in-flight.ts';
 import type { SandboxFeed } from './sandbox-feed.ts';
 
@@ -32,6 +33,8 @@ export interface IngestContext extends DispatchContext {
   /** Resolves once enough replicas have acknowledged all writes; undefined if `ACK_REPLICAS` is 0. */
   onReplicas: (() => Promise<void>) | undefined;
   sandboxFeed: Pick<SandboxFeed, 'published'>;
+  /** Spread the work that blocks the event loop. */
+  turns: EventTurns;
   /** What publishers have in flight to Redis. */
   inFlight: InFlight;
   /** Undefined if tracing is off. */
@@ -39,6 +42,8 @@ export interface IngestContext extends DispatchContext {
 }
 
 const MAX_ENVELOPE_BYTES = 512;
+/** Comparing the content of smaller events takes less than a millisecond. */
+const LARGE_CHARACTERS = 16 * 1024;
 /** Redis takes about as long to store so many bytes as to make a delivery. */
 const BYTES_OF_A_DELIVERY = 2_048;
 /** Deliveries of an event that are in flight at once (packages/store/src/store-together.ts). */
@@ -81,7 +86,7 @@ export async function ingestEvent(
   // One node of a Cluster that does not reply delays only its own partitions.
   const partition = store.spansPartitions ? '' : partitionOf(event.id, store.partitions);
   const result = await context.inFlight.within(`${publisher.name} ${partition}`, weight, () =>
-    storeAndFanOut(context, parsed, match, nowMs, trace),
+    storeAndFanOut(context, parsed, match, { publisher: publisher.name, nowMs, trace }),
   );
   if (context.onReplicas && result.kind !== 'conflict') await untilReplicated(context.onReplicas);
   return result;
@@ -92,12 +97,14 @@ async function storeAndFanOut(
   context: IngestContext,
   parsed: ReturnType<typeof parseEvent>,
   match: Match,
-  nowMs: number,
-  trace: TraceContext | undefined,
+  call: { publisher: string; nowMs: number; trace: TraceContext | undefined },
 ): Promise<IngestResult> {
+  const { publisher, nowMs, trace } = call;
   const { event, hadCreatedAt } = parsed;
   const { stored, result } = await matchAndStore(context, parsed, match, nowMs, trace);
   const isNew = 'created' in result;
+  // Comparing the content of large events blocks the event loop for many milliseconds.
+  if (!isNew && result.kept.event.dataJson.length > LARGE_CHARACTERS) await context.turns.turnFor(publisher);
   if (!isNew && !isSameEvent(result.kept, event, hadCreatedAt)) return { kind: 'conflict', event };
   // Its deliveries were made before; none could be sent any more.
   if (!isNew && result.kept.erasedAtMs !== undefined)

@@ -5,7 +5,6 @@ import { frequentLine, type LineValue, type Logger } from '@posthorn/runtime';
 import type { Request, Response } from 'express';
 import { z } from 'zod';
 import type { IngestSettings } from './config.ts';
-import { EventTurns } from './event-turns.ts';
 import { type IngestContext, type IngestResult, ingestEvent } from './ingest-event.ts';
 import { endWithError, endWithResult } from './publish-span.ts';
 import type { PublisherQuota } from './publisher-quota.ts';
@@ -78,16 +77,15 @@ export interface PublisherContext extends IngestContext {
 interface RoutesContext extends PublisherContext {
   /** Writes the line of an event. */
   logIngested: (fields: IngestedFields) => void;
-  turns: EventTurns;
 }
 
 export function publisherRoutes(api: Api, publisherContext: PublisherContext): void {
   const context: RoutesContext = {
     ...publisherContext,
     logIngested: frequentLine(publisherContext.logger, 'event.ingested', INGESTED_FIELDS),
-    turns: new EventTurns(),
   };
   const budget = createBudget(MAX_EVENTS_IN_FLIGHT);
+  const turnFor = (publisher: string) => context.turns.turnFor(publisher);
   const events = api.tagged('Events');
 
   events.post('/v1/events', {
@@ -100,6 +98,7 @@ export function publisherRoutes(api: Api, publisherContext: PublisherContext): v
     checksBody: true,
     maxBodyBytes: context.maxEventBytes,
     admission: { budget, weigh: () => 1 },
+    turnFor,
     responses: {
       202: { description: 'Accepted', schema: acceptedSchema },
       200: { description: 'Accepted before; nothing new was created', schema: acceptedSchema },
@@ -119,6 +118,7 @@ export function publisherRoutes(api: Api, publisherContext: PublisherContext): v
     body: batchSchema,
     maxBodyBytes: BATCH_FACTOR * context.maxEventBytes,
     admission: { budget, weigh: (bytes) => Math.min(MAX_BATCH_EVENTS, Math.ceil(bytes / MIN_EVENT_BYTES) || 1) },
+    turnFor,
     responses: { 200: { description: 'A result for each event', schema: batchResultsSchema } },
     problems: [403, 409],
     async handle({ body, caller, request, response }) {

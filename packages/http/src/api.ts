@@ -11,7 +11,7 @@ import {
 } from 'zod-openapi';
 import { callerName } from './auth.ts';
 import { createBudget } from './budget.ts';
-import { type Admission, handledBy, jsonBody } from './json-body.ts';
+import { type Admission, handledBy, jsonBody, type TurnFor } from './json-body.ts';
 import { parseFields } from './problems.ts';
 import type { DirectRoutes } from './shortcut.ts';
 
@@ -37,6 +37,8 @@ interface Route<P extends Fields, Q extends Fields, B extends Body> {
   maxBodyBytes?: number;
   /** A budget that a call uses while its body arrives, besides the memory for bodies. */
   admission?: Admission;
+  /** Decides when a large body is parsed. */
+  turnFor?: TurnFor;
   /** Responses of successful calls, by status. The lowest status is the default. */
   responses: Record<number, { description: string; schema?: z.ZodType; type?: string }>;
   /** Statuses of problems that not every route returns. */
@@ -143,7 +145,7 @@ function middleware<P extends Fields, Q extends Fields, B extends Body>(
   route: Route<P, Q, B>,
   bodies: Admission,
 ): RequestHandler[] {
-  const { open, admission, optionalBody: optional = false } = route;
+  const { open, admission, turnFor, optionalBody: optional = false } = route;
   const maxBytes = route.maxBodyBytes ?? (open ? MAX_OPEN_BODY_BYTES : MAX_BODY_BYTES);
   const admissions = open ? [] : [bodies, ...(admission ? [admission] : [])];
   const defaultStatus = Number(Object.keys(route.responses)[0]);
@@ -156,7 +158,7 @@ function middleware<P extends Fields, Q extends Fields, B extends Body>(
   };
   return route.body
     ? [
-        jsonBody({ maxBytes, optional, admissions }),
+        jsonBody({ maxBytes, optional, admissions, turnFor }),
         (request, response) => handledBy(response, handle(request, response)),
       ]
     : [handle];

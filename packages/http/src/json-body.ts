@@ -11,6 +11,12 @@ export interface Admission {
   weigh(bytes: number): number;
 }
 
+/** Decides when the large body of a caller is parsed, which blocks the event loop. Returns undefined for at once. */
+export type TurnFor = (caller: string) => Promise<void> | undefined;
+
+/** Parsing a smaller body takes less than a millisecond. */
+const LARGE_BYTES = 16 * 1024;
+
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /** Tells `jsonBody` what handles the request: it frees the budgets no sooner, even if the client goes away. */
@@ -30,6 +36,8 @@ export function jsonBody(options: {
   maxBytes: number;
   optional?: boolean;
   admissions?: readonly Admission[];
+  /** For bodies of 16 KiB and more. */
+  turnFor?: TurnFor | undefined;
 }): RequestHandler {
   const { admissions = [] } = options;
   return async (request, response, next) => {
@@ -58,6 +66,8 @@ export function jsonBody(options: {
       });
       const claim = (arrivedBytes: number) => claims.every(({ claim, weigh }) => claim.growTo(weigh(arrivedBytes)));
       const bytes = await readBytes(request, options.maxBytes, claim);
+      const turn = bytes.length < LARGE_BYTES ? undefined : options.turnFor?.(caller);
+      if (turn) await handledBy(response, turn);
       // The client is gone, and with it the claims.
       if (response.closed) throw incomplete();
       request.body = parseJson(decode(bytes));
