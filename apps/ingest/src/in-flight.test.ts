@@ -10,8 +10,18 @@ function started() {
   const running: { name: string; end: () => void; fail: (error: Error) => void }[] = [];
   return {
     running,
-    add: (name: string, weight: number) =>
-      inFlight.within(name, weight, () => new Promise<void>((end, fail) => running.push({ name, end, fail }))),
+    async add(name: string, weight: number): Promise<void> {
+      const line = inFlight.lineOf(name, 0);
+      await line.begin(weight);
+      try {
+        await new Promise<void>((end, fail) => running.push({ name, end, fail }));
+      } catch (error) {
+        line.fail(error);
+        throw error;
+      } finally {
+        line.end(weight);
+      }
+    },
     runningOf: (name: string) => running.filter((one) => one.name === name).length,
   };
 }

@@ -7,43 +7,51 @@ import { StorageUnavailable } from '@posthorn/core';
 /** Deliveries, or as much work: 10 to 20 milliseconds of Redis. More would not make ingest faster while Redis replies within some milliseconds. */
 const MAX_IN_FLIGHT = 500;
 
-interface Line {
-  inFlight: number;
-  waiting: { weight: number; begin: () => void; reject: (error: unknown) => void }[];
-}
+/** What one publisher has in flight to one partition, or to all of them where one Redis has them. Begins in order. */
+class Line {
+  #inFlight = 0;
+  readonly #waiting: { weight: number; begin: () => void; reject: (error: unknown) => void }[] = [];
 
-export class InFlight {
-  readonly #lines = new Map<string, Line>();
-
-  /**
-   * Calls `run` as soon as what is in flight in this line leaves room for `weight` deliveries; at once if there is nothing. Calls of a line run in order.
-   * Where one fails since Redis is unavailable, those that wait fail with it: each would take as long to find out.
-   */
-  async within<T>(name: string, weight: number, run: () => Promise<T>): Promise<T> {
-    const line = this.#lines.get(name) ?? { inFlight: 0, waiting: [] };
-    this.#lines.set(name, line);
-    if (hasRoom(line, weight) && line.waiting.length === 0) line.inFlight += weight;
-    else await new Promise<void>((begin, reject) => line.waiting.push({ weight, begin, reject }));
-    try {
-      return await run();
-    } catch (error) {
-      if (error instanceof StorageUnavailable) for (const { reject } of line.waiting.splice(0)) reject(error);
-      throw error;
-    } finally {
-      line.inFlight -= weight;
-      beginNext(line);
+  /** Returns undefined if so many deliveries may be sent now, or else a promise that resolves when they may. Then call `end`, and `fail` before it after an error. */
+  begin(weight: number): Promise<void> | undefined {
+    if (this.#waiting.length === 0 && this.#hasRoom(weight)) {
+      this.#inFlight += weight;
+      return undefined;
     }
+    return new Promise((begin, reject) => this.#waiting.push({ weight, begin, reject }));
+  }
+
+  /** Where Redis is unavailable, those that wait fail with the one that has failed: each would take as long to find out. */
+  fail(error: unknown): void {
+    if (error instanceof StorageUnavailable) for (const { reject } of this.#waiting.splice(0)) reject(error);
+  }
+
+  end(weight: number): void {
+    this.#inFlight -= weight;
+    for (let next = this.#waiting[0]; next && this.#hasRoom(next.weight); next = this.#waiting[0]) {
+      this.#waiting.shift();
+      this.#inFlight += next.weight;
+      next.begin();
+    }
+  }
+
+  /** Anything may begin where nothing is in flight. */
+  #hasRoom(weight: number): boolean {
+    return this.#inFlight === 0 || this.#inFlight + weight <= MAX_IN_FLIGHT;
   }
 }
 
-function hasRoom({ inFlight }: Line, weight: number): boolean {
-  return inFlight === 0 || inFlight + weight <= MAX_IN_FLIGHT;
-}
+export class InFlight {
+  /** By publisher and partition. */
+  readonly #lines = new Map<string, Line[]>();
 
-function beginNext(line: Line): void {
-  for (let next = line.waiting[0]; next && hasRoom(line, next.weight); next = line.waiting[0]) {
-    line.waiting.shift();
-    line.inFlight += next.weight;
-    next.begin();
+  lineOf(publisher: string, partition: number): Line {
+    let lines = this.#lines.get(publisher);
+    if (!lines) {
+      lines = [];
+      this.#lines.set(publisher, lines);
+    }
+    lines[partition] ??= new Line();
+    return lines[partition];
   }
 }

@@ -84,35 +84,55 @@ export async function ingestEvent(
   const weight = 1 + deliveries + Math.floor(event.dataJson.length / BYTES_OF_A_DELIVERY);
   const { store } = context;
   // One node of a Cluster that does not reply delays only its own partitions.
-  const partition = store.spansPartitions ? '' : partitionOf(event.id, store.partitions);
-  const result = await context.inFlight.within(`${publisher.name} ${partition}`, weight, () =>
-    storeAndFanOut(context, parsed, match, { publisher: publisher.name, nowMs, trace }),
-  );
-  if (context.onReplicas && result.kind !== 'conflict') await untilReplicated(context.onReplicas);
-  return result;
+  const partition = store.spansPartitions ? 0 : partitionOf(event.id, store.partitions);
+  const line = context.inFlight.lineOf(publisher.name, partition);
+  const turn = line.begin(weight);
+  if (turn) await turn;
+  let outcome: IngestResult;
+  try {
+    const { stored, result } = await matchAndStore(context, parsed, match, nowMs, trace);
+    const completing =
+      'created' in result
+        ? completeNew(context, stored, result.created)
+        : completeRepeated(context, parsed, publisher.name, result.kept);
+    outcome = completing instanceof Promise ? await completing : completing;
+  } catch (error) {
+    line.fail(error);
+    throw error;
+  } finally {
+    line.end(weight);
+  }
+  if (context.onReplicas && outcome.kind !== 'conflict') await untilReplicated(context.onReplicas);
+  return outcome;
 }
 
-/** Stores an event and makes its deliveries. */
-async function storeAndFanOut(
+/** Makes what is left to make of the deliveries of an event that is new. */
+function completeNew(
   context: IngestContext,
-  parsed: ReturnType<typeof parseEvent>,
-  match: Match,
-  call: { publisher: string; nowMs: number; trace: TraceContext | undefined },
+  stored: Parameters<typeof makeDeliveries>[1],
+  created: Parameters<typeof makeDeliveries>[2],
+): IngestResult | Promise<IngestResult> {
+  const { event } = stored;
+  context.sandboxFeed.published(event);
+  const made = makeDeliveries(context, stored, created);
+  if (typeof made === 'number') return { kind: 'accepted', event, deliveries: made };
+  return made.then((deliveries) => ({ kind: 'accepted', event, deliveries }));
+}
+
+/** Compares an event with the one that has its id, and makes what an interrupted call left out. */
+async function completeRepeated(
+  context: IngestContext,
+  { event, hadCreatedAt }: ReturnType<typeof parseEvent>,
+  publisher: string,
+  kept: StoredEvent,
 ): Promise<IngestResult> {
-  const { publisher, nowMs, trace } = call;
-  const { event, hadCreatedAt } = parsed;
-  const { stored, result } = await matchAndStore(context, parsed, match, nowMs, trace);
-  const isNew = 'created' in result;
   // Comparing the content of large events blocks the event loop for many milliseconds.
-  if (!isNew && result.kept.event.dataJson.length > LARGE_CHARACTERS) await context.turns.turnFor(publisher);
-  if (!isNew && !isSameEvent(result.kept, event, hadCreatedAt)) return { kind: 'conflict', event };
+  if (kept.event.dataJson.length > LARGE_CHARACTERS) await context.turns.turnFor(publisher);
+  if (!isSameEvent(kept, event, hadCreatedAt)) return { kind: 'conflict', event };
   // Its deliveries were made before; none could be sent any more.
-  if (!isNew && result.kept.erasedAtMs !== undefined)
-    return { kind: 'duplicate', event, deliveries: result.kept.subscriptionIds.length };
-  if (isNew) context.sandboxFeed.published(event);
-  const made = isNew ? makeDeliveries(context, stored, result.created) : makeDeliveries(context, result.kept);
-  const deliveries = typeof made === 'number' ? made : await made;
-  return { kind: isNew ? 'accepted' : 'duplicate', event, deliveries };
+  const isErased = kept.erasedAtMs !== undefined;
+  const deliveries = isErased ? kept.subscriptionIds.length : await makeDeliveries(context, kept);
+  return { kind: 'duplicate', event, deliveries };
 }
 
 /** Stores an event with what it matched. Where subscriptions have changed since, matches it again. */
