@@ -1,5 +1,5 @@
 /** The routes of the publisher API (interface 3): publish one event, or a batch. */
-import { AppError, parseTraceparent, publishedEventSchema, type TraceContext } from '@posthorn/core';
+import { AppError, MAX_JSON_VALUES, parseTraceparent, publishedEventSchema, type TraceContext } from '@posthorn/core';
 import { type Api, createBudget, principalOf, problemDocument, type RateLimit, toAppError } from '@posthorn/http';
 import { frequentLine, type LineValue, type Logger } from '@posthorn/runtime';
 import type { Request, Response } from 'express';
@@ -114,7 +114,7 @@ export function publisherRoutes(api: Api, publisherContext: PublisherContext): v
 
   events.post('/v1/events/batch', {
     summary: `Publish up to ${MAX_BATCH_EVENTS} events`,
-    description: 'Each event is accepted or refused on its own; the results are in the order of the events.',
+    description: `Each event is accepted or refused on its own; the results are in the order of the events. A body may have at most ${MAX_JSON_VALUES} JSON values in all.`,
     body: batchSchema,
     maxBodyBytes: BATCH_FACTOR * context.maxEventBytes,
     admission: { budget, weigh: (bytes) => Math.min(MAX_BATCH_EVENTS, Math.ceil(bytes / MIN_EVENT_BYTES) || 1) },

@@ -8,7 +8,7 @@ export const MAX_JSON_DEPTH = 64;
  * Values that a text may have: as many as fit into an event of 256 KiB. Many keys in one object cost most, about a microsecond each with their validation, while
  * the event loop is blocked.
  */
-const MAX_VALUES = 131_072;
+export const MAX_JSON_VALUES = 131_072;
 /**
  * Values that a text may have if some of its numbers must be kept as text. Each value then costs about a microsecond, while the event loop is
  * blocked.
@@ -35,17 +35,17 @@ const lossless = JSON as unknown as {
 /**
  * Parses a JSON text. A number that a double would change is kept as `JSON.rawJSON`, so that `JSON.stringify` gives it back
  * digit for digit. Throws `AppError` `invalid_json` for anything that isn't JSON, nests deeper than `MAX_JSON_DEPTH`, has more than
- * `MAX_VALUES`, or has such numbers among more than 100,000 values.
+ * `MAX_JSON_VALUES`, or has such numbers among more than 100,000 values.
  */
 export function parseJson(text: string): unknown {
   const isLossy = PERHAPS_LOSSY_NUMBER.test(text);
-  const isMeasured = isLossy || text.length > MAX_VALUES || opensMany(text);
+  const isMeasured = isLossy || text.length > MAX_JSON_VALUES || opensMany(text);
   const { isTooDeep, values } = isMeasured ? measure(text) : SMALL;
   if (isTooDeep) {
     throw new AppError('invalid_json', `The body nests deeper than ${MAX_JSON_DEPTH} levels.`);
   }
-  if (values > MAX_VALUES) {
-    throw new AppError('invalid_json', `The body has more than ${MAX_VALUES} values. Send fewer events at once.`);
+  if (values > MAX_JSON_VALUES) {
+    throw new AppError('invalid_json', `The body has more than ${MAX_JSON_VALUES} values. Send fewer events at once.`);
   }
   if (isLossy && values > MAX_LOSSLESS_VALUES) {
     const detail = `The body has more than ${MAX_LOSSLESS_VALUES} values, and numbers that a double cannot carry as written. Send fewer events at once.`;
@@ -95,12 +95,12 @@ function measure(text: string): { isTooDeep: boolean; values: number } {
       else if (c === 0x22) inString = false;
     } else if (c === 0x22) inString = true;
     else if (c === 0x2c) {
-      if (++values > MAX_VALUES) break;
+      if (++values > MAX_JSON_VALUES) break;
     } else if (c === 0x7b || c === 0x5b) {
       if (++depth > MAX_JSON_DEPTH) return { isTooDeep: true, values };
       const next = text.charCodeAt(i + 1);
       // The first value of an object or array has no comma before it.
-      if (next !== 0x7d && next !== 0x5d && ++values > MAX_VALUES) break;
+      if (next !== 0x7d && next !== 0x5d && ++values > MAX_JSON_VALUES) break;
     } else if (c === 0x7d || c === 0x5d) depth--;
   }
   return { isTooDeep: false, values };
