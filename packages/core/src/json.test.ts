@@ -111,15 +111,15 @@ describe('the number of values', () => {
       publicMessage: expect.stringContaining('more than 100000 values'),
     });
   });
-  it('is limited to what fits into an event of 256 KiB otherwise', () => {
+  it('is limited to 262,144 otherwise', () => {
     const pairs = (count: number) => `{${Array.from({ length: count }, (_, i) => `"${i}":1`).join(',')}}`;
     // The outermost value counts too.
-    for (const text of [values(131_071, '1'), values(65_535, '[2]'), values(131_071, '{}'), pairs(131_071)])
+    for (const text of [values(262_143, '1'), values(131_071, '[2]'), values(262_143, '{}'), pairs(262_143)])
       expect(JSON.stringify(parseJson(text))).toBe(text);
-    for (const text of [values(131_072, '1'), values(65_536, '[2]'), values(131_072, '{}'), pairs(131_072)]) {
+    for (const text of [values(262_144, '1'), values(131_072, '[2]'), values(262_144, '{}'), pairs(262_144)]) {
       expect(refusal(text)).toMatchObject({
         code: 'invalid_json',
-        publicMessage: 'The body has more than 131072 values. Send fewer events at once.',
+        publicMessage: 'The body has more than 262144 values. Send fewer events at once.',
       });
     }
   });
