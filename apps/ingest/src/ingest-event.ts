@@ -19,7 +19,16 @@ import {
 import { type DispatchContext, makeDeliveries } from '@posthorn/dispatch';
 import { fieldErrors } from '@posthorn/http';
 import type { Clock, Tracing } from '@posthorn/runtime';
-import { findMatches, type Match, type Matcher, type StoredEvent, storeEvent, TooFewReplicas } from '@posthorn/store';
+import {
+  type CreatedDelivery,
+  findMatches,
+  MAX_DELIVERIES,
+  type Match,
+  type Matcher,
+  type StoredEvent,
+  storeEvent,
+  TooFewReplicas,
+} from '@posthorn/store';
 import type { EventTurns } from './event-turns.ts';
 import type { InFlight } from './in-flight.ts';
 import type { SandboxFeed } from './sandbox-feed.ts';
@@ -46,8 +55,6 @@ const MAX_ENVELOPE_BYTES = 512;
 const LARGE_CHARACTERS = 16 * 1024;
 /** Redis takes about as long to store so many bytes as to make a delivery. */
 const BYTES_OF_A_DELIVERY = 2_048;
-/** Deliveries of an event that are in flight at once (packages/store/src/store-together.ts). */
-const MAX_DELIVERIES_AT_ONCE = 100;
 /** After so many matches that were outdated at once, an event goes to the subscriptions that it matched when it arrived. */
 const MAX_CHECKED_MATCHES = 2;
 
@@ -80,7 +87,7 @@ export async function ingestEvent(
   checkEnvironment(event.environment, publisher.environment);
   const matched = context.matcher.match(event);
   const match = matched instanceof Promise ? await matched : matched;
-  const deliveries = Math.min(match.subscriptionIds.length, MAX_DELIVERIES_AT_ONCE);
+  const deliveries = Math.min(match.subscriptionIds.length, MAX_DELIVERIES);
   const weight = 1 + deliveries + Math.floor(event.dataJson.length / BYTES_OF_A_DELIVERY);
   const { store } = context;
   // One node of a Cluster that does not reply delays only its own partitions.
@@ -109,8 +116,8 @@ export async function ingestEvent(
 /** Makes what is left to make of the deliveries of an event that is new. */
 function completeNew(
   context: IngestContext,
-  stored: Parameters<typeof makeDeliveries>[1],
-  created: Parameters<typeof makeDeliveries>[2],
+  stored: StoredEvent,
+  created: readonly CreatedDelivery[],
 ): IngestResult | Promise<IngestResult> {
   const { event } = stored;
   context.sandboxFeed.published(event);

@@ -22,6 +22,7 @@ import { attempt, begin, event, loadOne, park, store, subscribe, time } from '..
 import {
   lock,
   make,
+  neighbour,
   observedStore,
   partition,
   producer,
@@ -53,13 +54,6 @@ async function takeSome(limit: number, room: Partial<Room>, from = partition) {
   const taken = await takeJobs(store, from, { ...lock('t'), nextToken: 't', limit, worker });
   const jobs = taken.flatMap((one) => ('job' in one ? [deliveryOfJob(one.job)!] : []));
   return { taken: taken.map(idOf), jobs, told };
-}
-/** Another address of the same partition. */
-async function neighbour(): Promise<string> {
-  for (;;) {
-    const { id } = await subscribe();
-    if (partitionOf(id, store.partitions) === partition) return id;
-  }
 }
 
 it('are parked, oldest first, once as many of their address were taken as have room', async () => {

@@ -47,11 +47,16 @@ export async function make(sent = event(), to = subscriptionId): Promise<string>
   return deliveryId;
 }
 
+/** Another address of the same partition. */
+export const neighbour = () => subscribeWhere((other) => other === partition);
+
 /** An address of another partition. */
-export async function subscribeElsewhere(): Promise<string> {
+export const subscribeElsewhere = () => subscribeWhere((other) => other !== partition);
+
+async function subscribeWhere(isWanted: (partition: number) => boolean): Promise<string> {
   for (;;) {
     const { id } = await subscribe();
-    if (partitionOf(id, store.partitions) !== partition) return id;
+    if (isWanted(partitionOf(id, store.partitions))) return id;
   }
 }
 

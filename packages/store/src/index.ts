@@ -56,6 +56,7 @@ export {
   readRules,
   type Store,
 } from './store.ts';
+export { MAX_DELIVERIES } from './store-together.ts';
 export type { ProcessIdentity, StoredFormat } from './stored-format.ts';
 export * from './subscriptions.ts';
 export type { EndedSuccess } from './successes.ts';
