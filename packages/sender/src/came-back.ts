@@ -1,7 +1,7 @@
 /** Builds what came back from an attempt: bounded, and as text that is safe to show. */
 import { type AttemptConnection, type AttemptResponse, type CameBack, KEPT_HEADERS, plainText } from '@posthorn/core';
+import type { OpeningSteps } from './opening-steps.ts';
 import type { SendOutcome } from './result.ts';
-import type { OpeningTrace } from './trace-opening.ts';
 
 /** Of a header. */
 const MAX_FIELD_CHARS = 256;
@@ -60,7 +60,7 @@ export interface Exchanged {
   outcome: SendOutcome;
   excerpt: BodyExcerpt | undefined;
   /** How the connection was opened; undefined if none was. */
-  opening: OpeningTrace | undefined;
+  opening: OpeningSteps | undefined;
   isReused: boolean;
   firstByteMs: number | null;
 }

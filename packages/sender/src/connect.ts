@@ -4,8 +4,8 @@ import { createSecureContext, type TLSSocket, connect as tlsConnect } from 'node
 import { atMost } from '@posthorn/core';
 import { LRUCache } from 'lru-cache';
 import { IpRefused } from './guarded-lookup.ts';
+import { followOpening, type OpeningSteps } from './opening-steps.ts';
 import type { Target } from './targets.ts';
-import { type OpeningTrace, traceOpening } from './trace-opening.ts';
 
 export interface ConnectOptions {
   /** Resolves and checks: see guarded-lookup.ts. */
@@ -19,8 +19,8 @@ export interface ConnectOptions {
 /** A connection that is being opened. Destroying the socket cancels it. */
 export interface Opening {
   socket: Socket;
-  trace: OpeningTrace;
-  /** The address connected to, or tried last. */
+  steps: OpeningSteps;
+  /** The IP connected to, or tried last. */
   ip(): string | null;
 }
 
@@ -32,15 +32,15 @@ export type Connect = (
 ) => Opening;
 
 /**
- * How long one address of a name is tried before the next. Node drops the first try when it begins the next one, so this is longer than
+ * How long one IP of a name is tried before the next. Node drops the first try when it begins the next one, so this is longer than
  * a slow route takes, even if one packet is lost.
  */
-export const ADDRESS_TIMEOUT_MS = 2_000;
+export const IP_TIMEOUT_MS = 2_000;
 /** TLS sessions kept for a faster handshake. */
 const MAX_SESSIONS = 1_000;
 
 /**
- * Creates a function that opens connections. It tries all addresses of a name in turn, each for `ADDRESS_TIMEOUT_MS`, and calls `done`
+ * Creates a function that opens connections. It tries all IPs of a name in turn, each for `IP_TIMEOUT_MS`, and calls `done`
  * once: after the TLS handshake, or with the error.
  */
 export function createConnect({ lookup, ca, onConnected }: ConnectOptions): Connect {
@@ -53,7 +53,7 @@ export function createConnect({ lookup, ca, onConnected }: ConnectOptions): Conn
       port,
       lookup: admit ? admitted(lookup, admit) : lookup,
       autoSelectFamily: true,
-      autoSelectFamilyAttemptTimeout: ADDRESS_TIMEOUT_MS,
+      autoSelectFamilyAttemptTimeout: IP_TIMEOUT_MS,
       noDelay: true,
     };
     const socket: Socket = target.isSecure
@@ -65,7 +65,7 @@ export function createConnect({ lookup, ca, onConnected }: ConnectOptions): Conn
           secureContext,
         })
       : netConnect(shared);
-    const trace = traceOpening(socket);
+    const steps = followOpening(socket);
     socket.once('connect', () => onConnected?.(origin, socket.remoteAddress ?? ''));
     if (target.isSecure) (socket as TLSSocket).on('session', (session) => sessions.set(origin, session));
     // Forgotten once it was called: the listeners live as long as the connection, and `done` holds the attempt that opened it.
@@ -79,11 +79,11 @@ export function createConnect({ lookup, ca, onConnected }: ConnectOptions): Conn
     // This listener stays: an error after the connection is closed must not end the process.
     socket.on('error', finish);
     socket.once('close', () => finish(Object.assign(new Error('closed'), { code: 'ECONNRESET' })));
-    return { socket, trace, ip: () => socket.remoteAddress ?? trace.ip };
+    return { socket, steps, ip: () => socket.remoteAddress ?? steps.ip };
   };
 }
 
-/** Adds `admit` to a lookup. It is called with the first address of a name only, the one that is tried first. */
+/** Adds `admit` to a lookup. It is called with the first IP of a name only, the one that is tried first. */
 function admitted(lookup: LookupFunction, admit: (ip: string) => boolean): LookupFunction {
   return (hostname, options, callback) =>
     lookup(hostname, options, (error, found, family) => {

@@ -4,16 +4,16 @@ import { ActiveList, atMost } from '@posthorn/core';
 import { LRUCache } from 'lru-cache';
 import { Client } from 'undici';
 import type { Opening } from './connect.ts';
+import type { OpeningSteps } from './opening-steps.ts';
 import { limitResponses, MAX_HEADERS_BYTES, type ResponseLimits } from './response-limits.ts';
 import { ResponseError } from './result.ts';
-import type { OpeningTrace } from './trace-opening.ts';
 
 /** A connection serves one request at a time. */
 export interface Connection {
   readonly origin: string;
   readonly socket: Socket;
   readonly ip: string | null;
-  readonly trace: OpeningTrace;
+  readonly steps: OpeningSteps;
   readonly client: Client;
   readonly limits: ResponseLimits;
   readonly openedAtMs: number;
@@ -76,12 +76,12 @@ export function createConnections(now: () => number) {
       }
     },
     /** Adds a connection over a socket that has just been opened. */
-    add(origin: string, { socket, trace }: Pick<Opening, 'socket' | 'trace'>, ip: string | null): Connection {
+    add(origin: string, { socket, steps }: Pick<Opening, 'socket' | 'steps'>, ip: string | null): Connection {
       const connection: Connection = {
         origin,
         socket,
         ip,
-        trace,
+        steps,
         client: clientOver(origin, socket),
         limits: limitResponses(socket, () => distrusted.set(origin, true)),
         openedAtMs: now(),

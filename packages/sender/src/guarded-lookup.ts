@@ -1,4 +1,4 @@
-/** The `lookup` of every connection that the sender makes: it resolves a name and refuses addresses that may not be sent to. */
+/** The `lookup` of every connection that the sender makes: it resolves a name and refuses IPs that may not be sent to. */
 import type { LookupAddress } from 'node:dns';
 import type { LookupFunction } from 'node:net';
 import { type AllowedNetworks, checkIp } from './guard.ts';
@@ -16,8 +16,8 @@ export class IpRefused extends Error {
 }
 
 /**
- * A `lookup` for `net.connect`, which connects to what it returns. Fails with `IpRefused` if any address of the name may not be sent to, and
- * with `NameError` if the name has no address.
+ * A `lookup` for `net.connect`, which connects to what it returns. Fails with `IpRefused` if any IP of the name may not be sent to, and
+ * with `NameError` if the name has none.
  */
 export function guardedLookup(allowed: AllowedNetworks, resolve: Resolve): LookupFunction {
   return (hostname, options, callback) => {

@@ -1,5 +1,5 @@
 /** One attempt over HTTP, and the address guard. */
-export { type AllowedNetworks, checkIp, checkUrl, parseNetworks } from './guard.ts';
+export { checkIp, checkUrl, parseNetworks } from './guard.ts';
 export { createOneOffSender } from './one-off-sender.ts';
 export { createProbe, type Probe, type ProbeResult } from './probe.ts';
 export { createResolver, parseNameServers } from './resolve.ts';

@@ -4,8 +4,9 @@ import { Agent as HttpsAgent } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Got, Response } from 'got';
 import { BodyExcerpt, cameBack } from './came-back.ts';
-import { ADDRESS_TIMEOUT_MS } from './connect.ts';
+import { IP_TIMEOUT_MS } from './connect.ts';
 import { guardedLookup } from './guarded-lookup.ts';
+import { followOpening, type OpeningSteps } from './opening-steps.ts';
 import { createResolver } from './resolve.ts';
 import { MAX_BODY_MS, MAX_HEAD_BYTES, MAX_HEADERS_BYTES, MAX_INTERIM_RESPONSES } from './response-limits.ts';
 import {
@@ -18,17 +19,16 @@ import {
 } from './result.ts';
 import type { SenderOptions } from './sender.ts';
 import { createTargets } from './targets.ts';
-import { type OpeningTrace, traceOpening } from './trace-opening.ts';
 
 type Finish = (outcome: SendOutcome) => void;
 
-/** A sender that keeps no connections: each request resolves the name again and checks all its addresses. */
+/** A sender that keeps no connections: each request resolves the name again and checks all its IPs. */
 export function createOneOffSender(options: SenderOptions): Sender {
   const agentOptions = {
     keepAlive: false,
     lookup: guardedLookup(options.allowedNetworks, options.resolve ?? createResolver()),
     autoSelectFamily: true,
-    autoSelectFamilyAttemptTimeout: ADDRESS_TIMEOUT_MS,
+    autoSelectFamilyAttemptTimeout: IP_TIMEOUT_MS,
     // Otherwise Node 24 would use a proxy that the environment names.
     proxyEnv: {},
   };
@@ -74,14 +74,14 @@ export function createOneOffSender(options: SenderOptions): Sender {
   };
 }
 
-const openings = new WeakMap<Socket, OpeningTrace>();
+const openings = new WeakMap<Socket, OpeningSteps>();
 
 /** Makes an agent record how its sockets connect. A request gets its socket only after the first try. */
 function followingAttempts<T extends HttpAgent>(agent: T): T {
   const createConnection = agent.createConnection.bind(agent);
   agent.createConnection = (options, callback) => {
     const socket = createConnection(options, callback) as Socket;
-    openings.set(socket, traceOpening(socket));
+    openings.set(socket, followOpening(socket));
     return socket;
   };
   return agent;

@@ -1,13 +1,13 @@
-/** Resolves host names without threads: from the hosts file, then from DNS over sockets of this process. The guard checks the addresses. */
+/** Resolves host names without threads: from the hosts file, then from DNS over sockets of this process. The guard checks the IPs. */
 import { type LookupAddress, Resolver } from 'node:dns';
 import { readFileSync, statSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { listOf } from './guard.ts';
 
-/** Returns all addresses of a name. Rejects with `NameError`. */
+/** Returns all IPs of a name. Rejects with `NameError`. */
 export type Resolve = (hostname: string) => Promise<LookupAddress[]>;
 
-/** A name has no address, or its name servers sent no usable response. `code` is that of node:dns, such as `ENOTFOUND`. */
+/** A name has no IP, or its name servers sent no usable response. `code` is that of node:dns, such as `ENOTFOUND`. */
 export class NameError extends Error {
   override name = 'NameError';
   readonly code: string;
@@ -23,7 +23,7 @@ export interface ResolverOptions {
   /** The time limit of an attempt. A lookup, with all its retries, has five eighths of it, and at most 5 seconds. */
   attemptTimeoutMs?: number;
   hostsFile?: string;
-  /** Called with each name for which DNS has returned addresses; not with names from the hosts file. */
+  /** Called with each name for which DNS has returned IPs; not with names from the hosts file. */
   onResolved?: ((hostname: string) => void) | undefined;
 }
 
@@ -34,7 +34,7 @@ const LOOKUP_SHARE = 5 / 8;
 const QUERY_TIMEOUT_MS = 1_000;
 const MAX_QUERY_TIMEOUT_MS = 2_000;
 const QUERY_TRIES = 4;
-/** How long the addresses of one family wait for those of the other: some name servers never respond to AAAA queries. */
+/** How long the IPs of one family wait for those of the other: some name servers never respond to AAAA queries. */
 const SECOND_FAMILY_MS = 500;
 /** How often the hosts file and /etc/resolv.conf are checked for changes. */
 const FILE_CHECK_MS = 5_000;
@@ -46,7 +46,7 @@ const NO_SUCH_ADDRESS = new Set(['ENOTFOUND', 'ENODATA']);
 
 /**
  * A resolver that never waits for a thread. It reads the hosts file first, as the system does. It looks up the name in DNS exactly as given:
- * search domains are not tried. Concurrent lookups of one name share one query. Nothing is cached. IPv4 addresses come first.
+ * search domains are not tried. Concurrent lookups of one name share one query. Nothing is cached. IPv4 comes first.
  */
 export function createResolver(options: ResolverOptions = {}): Resolve {
   const timeoutMs = Math.min(MAX_LOOKUP_MS, Math.ceil((options.attemptTimeoutMs ?? 8_000) * LOOKUP_SHARE));
@@ -94,7 +94,7 @@ export function parseNameServers(text: string): string[] {
   return servers;
 }
 
-/** Queries A and AAAA at the same time. An address of one family is enough. */
+/** Queries A and AAAA at the same time. An IP of one family is enough. */
 function queryBoth(client: Resolver, name: string, timeoutMs: number): Promise<LookupAddress[]> {
   return new Promise((resolve, reject) => {
     const found: LookupAddress[] = [];
@@ -144,7 +144,7 @@ function followFile<T>(path: string, read: (text: string) => T): () => T {
   };
 }
 
-/** Parses a hosts file into names and their addresses. Skips invalid lines, as the system does. */
+/** Parses a hosts file into names and their IPs. Skips invalid lines, as the system does. */
 function parseHosts(text: string): Map<string, LookupAddress[]> {
   const hosts = new Map<string, LookupAddress[]>();
   for (const line of text.split('\n')) {

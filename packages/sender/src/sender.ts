@@ -135,7 +135,7 @@ class Attempt {
     const known = {
       outcome,
       excerpt: this.#excerpt,
-      opening: this.#connection?.trace ?? this.#opening?.trace,
+      opening: this.#connection?.steps ?? this.#opening?.steps,
       isReused: this.#isReused,
       firstByteMs: this.#firstByteMs,
     };

@@ -7,7 +7,7 @@ import { type AttemptConnection, plainText } from '@posthorn/core';
 const MAX_NAME_CHARS = 256;
 
 /** Filled while the socket connects. Durations are in milliseconds; null for a step that was not made or has not ended. */
-export interface OpeningTrace {
+export interface OpeningSteps {
   /** The IP connected to, or tried last. */
   ip: string | null;
   dnsMs: number | null;
@@ -17,8 +17,8 @@ export interface OpeningTrace {
 }
 
 /** Follows a socket that has just begun to connect. */
-export function traceOpening(socket: Socket): OpeningTrace {
-  const trace: OpeningTrace = { ip: null, dnsMs: null, connectMs: null, tlsMs: null, certificate: null };
+export function followOpening(socket: Socket): OpeningSteps {
+  const steps: OpeningSteps = { ip: null, dnsMs: null, connectMs: null, tlsMs: null, certificate: null };
   let stepBegan = performance.now();
   const endStep = () => {
     const began = stepBegan;
@@ -27,25 +27,25 @@ export function traceOpening(socket: Socket): OpeningTrace {
   };
   // Not emitted if the host is an IP.
   socket.once('lookup', () => {
-    trace.dnsMs = endStep();
+    steps.dnsMs = endStep();
   });
   socket.on('connectionAttempt', (ip: string) => {
-    trace.ip = ip;
+    steps.ip = ip;
   });
   socket.once('connect', () => {
-    trace.connectMs = endStep();
+    steps.connectMs = endStep();
   });
   // The first listener: the certificate can no longer be read once Node has refused it. Not `getPeerX509Certificate`, after which Node's own
   // check of the names finds none in the certificate.
   socket.prependOnceListener('secure', () => {
-    trace.tlsMs = endStep();
-    trace.certificate = certificateOf((socket as TLSSocket).getPeerCertificate());
+    steps.tlsMs = endStep();
+    steps.certificate = certificateOf((socket as TLSSocket).getPeerCertificate());
   });
-  return trace;
+  return steps;
 }
 
 /** Null if the other side sent none, or one with a date that can't be read. */
-function certificateOf({ subject, issuer, valid_to: validTo }: Partial<PeerCertificate>): OpeningTrace['certificate'] {
+function certificateOf({ subject, issuer, valid_to: validTo }: Partial<PeerCertificate>): OpeningSteps['certificate'] {
   const validToMs = Date.parse(validTo ?? '');
   return subject && issuer && !Number.isNaN(validToMs)
     ? { subject: nameOf(subject), issuer: nameOf(issuer), validToMs }
