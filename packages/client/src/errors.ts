@@ -1,4 +1,5 @@
 /** Why an event was not published. */
+import type { PublishedEvent } from './event.ts';
 
 /** The base of all errors of this package. `eventId` is the id of the event, so that it can be published again under it. */
 export class PublishError extends Error {
@@ -35,10 +36,22 @@ export class QueueFull extends PublishError {
   override name = 'QueueFull';
 }
 
+/** The publisher was closed before. Nothing was sent. */
+export class PublisherClosed extends PublishError {
+  override name = 'PublisherClosed';
+}
+
 /**
- * Posthorn did not confirm the event in time, or the client was closed before. It may have been accepted: publish it again under the same
- * id and with the same `created_at`.
+ * Posthorn did not confirm the event in time, or the publisher was closed before it did. It may have been accepted: publish `event` again.
+ * `cause` is what the last try failed with; undefined if there was none.
  */
 export class NotConfirmed extends PublishError {
   override name = 'NotConfirmed';
+  /** The event as it was sent, with its `id` and `created_at`: with another time, its id would be refused as that of another event. */
+  readonly event: PublishedEvent;
+
+  constructor(message: string, event: PublishedEvent, eventId: string, options?: ErrorOptions) {
+    super(message, eventId, options);
+    this.event = event;
+  }
 }

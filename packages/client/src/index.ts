@@ -1,4 +1,4 @@
 /** Publishes events to Posthorn. It needs nothing but fetch. */
-export { EventRefused, NotConfirmed, PublishError, QueueFull } from './errors.ts';
+export { EventRefused, NotConfirmed, PublishError, PublisherClosed, QueueFull } from './errors.ts';
 export type { Accepted, PublishedEvent } from './event.ts';
 export { createPublisher, type Publisher, type PublisherOptions } from './publisher.ts';

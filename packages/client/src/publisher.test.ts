@@ -10,6 +10,7 @@ import {
   NotConfirmed,
   type PublishedEvent,
   type Publisher,
+  PublisherClosed,
   type PublisherOptions,
   QueueFull,
 } from './index.ts';
@@ -166,8 +167,55 @@ describe('an event that is not confirmed', () => {
       .publish(event('a'))
       .catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(NotConfirmed);
-    expect(failure).toMatchObject({ eventId: 'a' });
+    expect(failure).toMatchObject({ eventId: 'a', cause: { message: `${url}/v1/events returned 503.` } });
   });
+  it('has what it was sent with in the error, to be published again', async () => {
+    answer = ({ response }) => json(response, 503, {}, { 'retry-after': '0' });
+    const failure = await start({ giveUpAfterMs: 1 })
+      .publish(event())
+      .catch((error: NotConfirmed) => error);
+    answer = accept;
+    await start().publish((failure as NotConfirmed).event);
+    expect(calls.at(-1)?.events).toEqual(calls[0]?.events);
+  });
+  it.each(['600', '315360000'])('is given up in time, although Retry-After asks for %s s', async (seconds) => {
+    answer = ({ response }) => json(response, 503, {}, { 'retry-after': seconds });
+    start({ giveUpAfterMs: 30 });
+    const first = publisher.publish(event());
+    await expect(first).rejects.toBeInstanceOf(NotConfirmed);
+    // Published while nothing is sent.
+    await expect(publisher.publish(event())).rejects.toBeInstanceOf(NotConfirmed);
+    expect(calls).toHaveLength(1);
+  });
+  it('says why it was not confirmed where nothing responds', async () => {
+    const failure = await start({ url: 'http://127.0.0.1:1', giveUpAfterMs: 1 })
+      .publish(event())
+      .catch((error: unknown) => error);
+    expect(failure).toMatchObject({ name: 'NotConfirmed', cause: { message: expect.any(String) } });
+  });
+});
+
+describe('options', () => {
+  it.each(['', 'ingest.example', 'localhost:3000', 'ftp://ingest.example', 'http://', []])(
+    'with the url %j are refused',
+    (wrong) => {
+      expect(() => createPublisher({ url: wrong, key: 'k' })).toThrow(TypeError);
+    },
+  );
+  it('without a key are refused', () => {
+    expect(() => createPublisher({ url, key: '' })).toThrow('A publisher needs a key.');
+  });
+  it('may have a url with a path', async () => {
+    answer = ({ events, response }) => json(response, 202, accepted(events[0]!.id));
+    await start({ url: `${url}/webhooks/` }).publish(event());
+    expect(calls[0]?.path).toBe('/webhooks/v1/events');
+  });
+});
+
+it('rejects an event that is no JSON, and keeps nothing of it', async () => {
+  const data = { id: 's', status: 'approved', amount: 1n };
+  await expect(start().publish({ ...event(), data })).rejects.toThrow(TypeError);
+  expect(publisher.pending).toBe(0);
 });
 
 describe('limits', () => {
@@ -191,7 +239,7 @@ describe('closing', () => {
   it('waits for what was published, and takes nothing more', async () => {
     const one = start().publish(event('a'));
     const closed = publisher.close();
-    await expect(publisher.publish(event('b'))).rejects.toBeInstanceOf(QueueFull);
+    await expect(publisher.publish(event('b'))).rejects.toBeInstanceOf(PublisherClosed);
     await closed;
     expect((await one).id).toBe('a');
     await publisher.close();

@@ -1,11 +1,12 @@
 /** The publisher: a bounded queue of events, sent in batches that form by themselves, and repeated until they are confirmed. */
-import { NotConfirmed, type PublishError, QueueFull } from './errors.ts';
+import { NotConfirmed, type PublishError, PublisherClosed, QueueFull } from './errors.ts';
 import type { Accepted, PublishedEvent } from './event.ts';
 import { type Outcome, type SendOptions, sendEvents } from './send.ts';
 
 export interface PublisherOptions {
-  /** Where ingest is, such as `https://ingest.example`. Several are used in turn when one fails. */
+  /** Where ingest is, such as `https://ingest.example`, or with a path before `/v1`. Several are used in turn when one fails. */
   url: string | readonly string[];
+  /** The publisher key. */
   key: string;
   /** How long an event is repeated before `publish` rejects with `NotConfirmed`, in milliseconds. */
   giveUpAfterMs?: number;
@@ -22,9 +23,9 @@ export interface PublisherOptions {
 
 export interface Publisher {
   /**
-   * Resolves once the event is stored. Rejects with `EventRefused`, `QueueFull` or `NotConfirmed`. Until then the event is repeated, always
-   * under the same id, after the time that `Retry-After` asks for. `traceparent` (W3C Trace Context) names the span to which the event
-   * belongs; an invalid one is left out.
+   * Resolves once the event is stored. Rejects with `EventRefused`, `QueueFull`, `PublisherClosed` or `NotConfirmed`. Until then the event
+   * is repeated, always under the same id, after the time that `Retry-After` asks for. `traceparent` (W3C Trace Context) names the span to
+   * which the event belongs; an invalid one is left out.
    */
   publish(event: PublishedEvent, options?: { traceparent?: string | undefined }): Promise<Accepted>;
   /** Resolves when there is room for another event. */
@@ -47,6 +48,8 @@ interface Entry {
   endsAtMs: number;
   /** It was in a batch that was refused as a whole: whether because of it is unknown. */
   alone?: boolean;
+  /** Why its last call failed. */
+  failure?: Error | undefined;
   settle: (outcome: Accepted | PublishError) => void;
 }
 
@@ -56,19 +59,23 @@ const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 const MAX_BATCH_BYTES = 1024 * 1024;
 const FIRST_PAUSE_MS = 100;
 const MAX_PAUSE_MS = 30_000;
+/** A longer timer would fire at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
 const CLOSED = 'The publisher was closed.';
 
-/** Returns a publisher. Nothing is sent before the first event. */
+/** Returns a publisher. Nothing is sent before the first event. Throws `TypeError` without a valid url or a key. */
 export function createPublisher(options: PublisherOptions): Publisher {
   const { giveUpAfterMs = 600_000, maxEvents = 10_000, maxBytes = 64 * 1024 * 1024, concurrency = 4 } = options;
   const maxBatch = Math.min(options.maxBatch ?? MAX_BATCH, MAX_BATCH);
-  const urls = typeof options.url === 'string' ? [options.url] : options.url;
+  const urls = [options.url].flat().map(baseUrl);
   if (urls.length === 0) throw new TypeError('A publisher needs a url.');
+  if (!options.key) throw new TypeError('A publisher needs a key.');
   const queue: Entry[] = [];
   const waitingForRoom: (() => void)[] = [];
   const waitingForEnd: (() => void)[] = [];
   let [pending, bytes, inFlight, failures, turn] = [0, 0, 0, 0, 0];
   let pause: ReturnType<typeof setTimeout> | undefined;
+  let expiry: ReturnType<typeof setTimeout> | undefined;
   let isClosed = false;
   /** The time that `close` gave has passed. */
   let isOver = false;
@@ -79,10 +86,16 @@ export function createPublisher(options: PublisherOptions): Publisher {
     bytes -= entry.bytes;
     entry.settle(outcome);
     if (hasRoom()) for (const resolve of waitingForRoom.splice(0)) resolve();
-    if (pending === 0) for (const resolve of waitingForEnd.splice(0)) resolve();
+    if (pending > 0) return;
+    clearTimeout(expiry);
+    expiry = undefined;
+    for (const resolve of waitingForEnd.splice(0)) resolve();
   };
   const giveUp = (entry: Entry, why: string) =>
-    end(entry, new NotConfirmed(`${why} It may have been accepted.`, entry.id));
+    end(
+      entry,
+      new NotConfirmed(`${why} It may have been accepted.`, JSON.parse(entry.text), entry.id, { cause: entry.failure }),
+    );
 
   const takeBatch = (): Entry[] => {
     let size = 0;
@@ -106,11 +119,25 @@ export function createPublisher(options: PublisherOptions): Publisher {
     const backoffMs =
       Math.min(FIRST_PAUSE_MS * 2 ** Math.min(failures - 1, 20), MAX_PAUSE_MS) * (0.5 + Math.random() / 2);
     clearTimeout(pause);
+    const pauseMs = Math.min(retryAfterMs ?? backoffMs, MAX_TIMER_MS);
     pause = setTimeout(() => {
       pause = undefined;
       expire();
       pump();
-    }, retryAfterMs ?? backoffMs);
+    }, pauseMs);
+    watchExpiry();
+  };
+  /** While sending pauses, gives events up in time, the next one with a timer. */
+  const watchExpiry = (): void => {
+    clearTimeout(expiry);
+    expiry = undefined;
+    if (queue.length === 0) return;
+    const nextMs = queue.reduce((first, { endsAtMs }) => Math.min(first, endsAtMs), Number.POSITIVE_INFINITY);
+    const waitMs = Math.min(Math.max(0, nextMs - performance.now()), MAX_TIMER_MS);
+    expiry = setTimeout(() => {
+      expire();
+      watchExpiry();
+    }, waitMs);
   };
   const expire = (): void => {
     const now = performance.now();
@@ -127,9 +154,10 @@ export function createPublisher(options: PublisherOptions): Publisher {
       key: options.key,
       timeoutMs: options.timeoutMs ?? 30_000,
     };
-    const { outcomes, retryAfterMs } = await sendEvents(to, batch);
+    const { outcomes, failure, retryAfterMs } = await sendEvents(to, batch);
     inFlight -= 1;
     const left = batch.filter((entry, i) => !settled(entry, outcomes[i]));
+    for (const entry of left) entry.failure = failure;
     if (isOver) for (const entry of left) giveUp(entry, CLOSED);
     else queue.unshift(...left);
     if (left.some(({ alone }) => !alone)) waitBefore(retryAfterMs);
@@ -147,37 +175,47 @@ export function createPublisher(options: PublisherOptions): Publisher {
     get pending() {
       return pending;
     },
-    publish(event, options) {
+    async publish(event, options) {
       const id = event.id ?? `evt_${crypto.randomUUID()}`;
       const text = JSON.stringify({ created_at: new Date().toISOString(), ...event, id });
-      if (isClosed) return Promise.reject(new QueueFull('The publisher is closed.', id));
-      if (!hasRoom()) return Promise.reject(new QueueFull(`${pending} events are not confirmed yet.`, id));
+      if (isClosed) throw new PublisherClosed(CLOSED, id);
+      if (!hasRoom()) throw new QueueFull(`${pending} events are not confirmed yet.`, id);
       const size = new TextEncoder().encode(text).length;
       // A header with other characters could not be sent.
       const traceparent = TRACEPARENT.exec(options?.traceparent ?? '')?.[0];
       pending += 1;
       bytes += size;
-      return new Promise((resolve, reject) => {
+      return await new Promise((resolve, reject) => {
         const settle = (outcome: Accepted | PublishError) =>
           outcome instanceof Error ? reject(outcome) : resolve(outcome);
         queue.push({ id, text, traceparent, bytes: size, endsAtMs: performance.now() + giveUpAfterMs, settle });
         // In the next turn, so that events published together form a batch.
         queueMicrotask(pump);
+        // What is published later ends later, so a timer that is set will do.
+        if (pause !== undefined && expiry === undefined) watchExpiry();
       });
     },
     ready: () => (hasRoom() ? Promise.resolve() : new Promise((resolve) => waitingForRoom.push(resolve))),
     async close(withinMs = 30_000) {
       isClosed = true;
-      if (pending === 0) return;
-      const allEnded = new Promise<void>((resolve) => waitingForEnd.push(resolve));
-      const timer = setTimeout(() => {
-        isOver = true;
-        clearTimeout(pause);
-        for (const entry of queue.splice(0)) giveUp(entry, CLOSED);
-      }, withinMs);
-      await allEnded;
-      clearTimeout(timer);
+      if (pending > 0) {
+        const allEnded = new Promise<void>((resolve) => waitingForEnd.push(resolve));
+        const timer = setTimeout(() => {
+          isOver = true;
+          clearTimeout(pause);
+          for (const entry of queue.splice(0)) giveUp(entry, CLOSED);
+        }, withinMs);
+        await allEnded;
+        clearTimeout(timer);
+      }
       clearTimeout(pause);
     },
   };
+}
+
+/** Returns a url without a slash at its end. Throws `TypeError` if it is none of http or https. */
+function baseUrl(url: string): string {
+  if (!/^https?:\/\/[^/]/i.test(url))
+    throw new TypeError(`The url of a publisher begins with http:// or https://, not ${JSON.stringify(url)}.`);
+  return new URL(url).href.replace(/\/+$/, '');
 }

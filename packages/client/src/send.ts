@@ -3,6 +3,7 @@ import { EventRefused, type PublishError } from './errors.ts';
 import type { Accepted } from './event.ts';
 
 export interface SendOptions {
+  /** The base URL of ingest, without a slash at its end. */
   url: string;
   key: string;
   timeoutMs: number;
@@ -13,6 +14,8 @@ export type Outcome = Accepted | PublishError | 'again' | 'alone';
 
 export interface Sent {
   outcomes: Outcome[];
+  /** Why the call has outcomes `again`; undefined if it has none. */
+  failure: Error | undefined;
   /** What `Retry-After` asks for. */
   retryAfterMs: number | undefined;
 }
@@ -33,7 +36,7 @@ export async function sendEvents(
   const [first] = events;
   const isBatch = events.length > 1;
   try {
-    const response = await fetch(new URL(isBatch ? '/v1/events/batch' : '/v1/events', url), {
+    const response = await fetch(`${url}${isBatch ? '/v1/events/batch' : '/v1/events'}`, {
       method: 'POST',
       headers: {
         authorization: `Bearer ${key}`,
@@ -53,10 +56,12 @@ export async function sendEvents(
       const result = results[i];
       return result === undefined ? 'again' : outcomeOf(result.status, result.error ?? result, id);
     });
-    return { outcomes, retryAfterMs };
-  } catch {
+    const failed = outcomes.indexOf('again');
+    const failure = failed === -1 ? undefined : failureOf(results?.[failed]?.status ?? response.status, response.url);
+    return { outcomes, failure, retryAfterMs };
+  } catch (error) {
     // No response, or not all of it: whether the events were accepted is unknown, so they are sent again under the same ids.
-    return { outcomes: events.map(() => 'again'), retryAfterMs: undefined };
+    return { outcomes: events.map(() => 'again'), failure: error as Error, retryAfterMs: undefined };
   }
 }
 
@@ -74,6 +79,10 @@ function outcomeOf(status: number, content: unknown, id: string): Outcome {
   // 408: the request did not arrive in time. 429: too many. Other 4xx stay as they are, however often it is sent.
   const isFinal = status >= 400 && status < 500 && status !== 408 && status !== 429;
   return isFinal ? new EventRefused(status, content, id) : 'again';
+}
+
+function failureOf(status: number, url: string): Error {
+  return new Error(`${url} returned ${status}${status < 300 ? ', but no result for the event' : ''}.`);
 }
 
 function isAccepted(content: unknown): content is Accepted {
