@@ -116,6 +116,17 @@ describe('a delivery', () => {
   });
 });
 
+it('answers 503 and goes on if its secrets cannot be read, or are none', async () => {
+  let secrets = () => Promise.reject<string[]>(new Error('no vault'));
+  const { send, errors } = receiverWith({ secrets: () => secrets() });
+  expect(await send(eventOf())).toBe(503);
+  secrets = () => Promise.resolve(['']);
+  expect(await send(eventOf())).toBe(503);
+  secrets = () => Promise.resolve([SECRET]);
+  expect(await send(eventOf())).toBe(200);
+  expect(errors).toEqual([expect.objectContaining({ message: 'no vault' }), expect.anything()]);
+});
+
 describe('the order of events', () => {
   const at = (second: number, id: string) => eventOf({ id, created_at: `2026-01-01T00:00:0${second}.000Z` });
   it('does not matter: the newest state of a session wins', async () => {
@@ -164,7 +175,8 @@ it('answers the probe of a validation, and refuses other methods and bodies that
 });
 
 it('needs a secret, reads at most 1 MiB, and tolerates 300 s unless told otherwise', () => {
-  expect(() => createReceiver({ secrets: [], onEvent: () => undefined })).toThrow('A receiver needs a secret');
+  for (const secrets of [[], '', [''], undefined as unknown as string])
+    expect(() => createReceiver({ secrets, onEvent: () => undefined })).toThrow('A receiver needs a secret');
   expect(receiverWith().receiver.maxBodyBytes).toBe(1_048_576);
 });
 

@@ -10,14 +10,14 @@ const DEFAULT_MAX_IN_PROGRESS = 1_000;
 const PROBE = '{}';
 
 export interface ReceiverOptions {
-  /** The signing secret, several during a rotation, or a function that returns them. */
+  /** The signing secret, several during a rotation, or a function that returns them. If it throws, deliveries get 503. */
   secrets: string | readonly string[] | (() => readonly string[] | Promise<readonly string[]>);
   /**
    * Processes an event. The response has been sent; nothing waits for it, so it may take its time. If it throws, `onError` is called, and
    * the next delivery of the event (after a replay) is processed.
    */
   onEvent: (event: WebhookEvent, delivery: DeliveryInfo) => void | Promise<void>;
-  /** Is called with what `onEvent` or the store threw. By default, writes to the console. */
+  /** Is called with what `onEvent`, `secrets` or the store threw; the event is undefined if it is not known yet. It must not throw. By default, writes to the console. */
   onError?: (error: unknown, event: WebhookEvent | undefined) => void;
   /** Remembers events and sessions. By default in memory, which is enough for one process. */
   store?: ReceiverStore;
@@ -71,7 +71,7 @@ export interface Receiver {
   maxBodyBytes: number;
 }
 
-/** Returns a receiver; an adapter connects it to a server. Throws `TypeError` without a secret. */
+/** Returns a receiver; an adapter connects it to a server. Throws `TypeError` without a secret, unless `secrets` is a function. */
 export function createReceiver(options: ReceiverOptions): Receiver {
   const { onEvent, store = memoryStore(), outdated = 'skip', toleranceS, now = Date.now } = options;
   const { maxBodyBytes = DEFAULT_MAX_BODY_BYTES, maxInProgress = DEFAULT_MAX_IN_PROGRESS } = options;
@@ -134,9 +134,15 @@ export function createReceiver(options: ReceiverOptions): Receiver {
         if (new TextDecoder().decode(body.subarray(0, PROBE.length + 1)) === PROBE) return reply(200, 'Ready.');
         return reply(400, 'The Service-Signature header is missing.');
       }
-      const check = { header: signature, secrets: await readSecrets(), body, nowS: now() / 1000 };
-      if (!(await verifySignature(toleranceS === undefined ? check : { ...check, toleranceS })))
-        return reply(400, 'The signature is not valid.');
+      let isSigned: boolean;
+      try {
+        const check = { header: signature, secrets: await readSecrets(), body, nowS: now() / 1000, toleranceS };
+        isSigned = await verifySignature(check);
+      } catch (error) {
+        onError(error, undefined);
+        return reply(503, 'The secrets of the receiver are not available.', { 'retry-after': '1' });
+      }
+      if (!isSigned) return reply(400, 'The signature is not valid.');
       const event = parseEvent(body);
       if (!event) return reply(400, 'The body is not an event.');
       return await accept(event, { deliveryId: header('service-delivery-id') ?? '', header, body });
@@ -155,8 +161,8 @@ function reply(status: number, text: string, headers: Record<string, string> = {
 
 function secretsReader(secrets: ReceiverOptions['secrets']): () => readonly string[] | Promise<readonly string[]> {
   if (typeof secrets === 'function') return secrets;
-  const list = typeof secrets === 'string' ? [secrets] : secrets;
-  if (list.length === 0 || list.some((secret) => secret === '')) throw new TypeError('A receiver needs a secret.');
+  const list = [secrets].flat();
+  if (list.length === 0 || list.some((secret) => !secret)) throw new TypeError('A receiver needs a secret.');
   return () => list;
 }
 

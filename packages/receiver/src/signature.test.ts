@@ -78,6 +78,11 @@ describe('a signature', () => {
       false,
     ]);
   });
+  it('is checked at the present time unless told otherwise, over bytes of any kind', async () => {
+    const secret = newSigningSecret();
+    const header = signatureHeader([secret], Math.floor(Date.now() / 1000), body);
+    expect(await verifySignature({ header, secrets: [secret], body: Buffer.from(body) })).toBe(true);
+  });
   it('is refused outside the tolerance, which is 300 seconds', async () => {
     const secret = newSigningSecret();
     const header = signatureHeader([secret], nowS, body);

@@ -14,19 +14,20 @@ export interface SignatureCheck {
   header: string;
   /** During a rotation, the old and the new secret. */
   secrets: readonly string[];
-  /** The body as it was received: parsed and serialised again, it may differ. */
-  body: Uint8Array<ArrayBuffer>;
-  /** Unix time in seconds. */
-  nowS: number;
-  toleranceS?: number;
+  /** The body as it was received: parsed and serialized again, it may differ. */
+  body: Uint8Array;
+  /** Unix time in seconds; the system's by default. */
+  nowS?: number | undefined;
+  /** `DEFAULT_TOLERANCE_S` by default. */
+  toleranceS?: number | undefined;
 }
 
 /**
  * Resolves with whether the header has a signature of this body, made with one of the secrets, at most `toleranceS` seconds from now
- * (specification 5). Malformed headers are not valid; nothing that a caller sends makes it reject.
+ * (specification 5). Malformed headers are not valid; nothing that a caller sends makes it reject. Rejects for an empty secret.
  */
 export async function verifySignature(check: SignatureCheck): Promise<boolean> {
-  const { header, secrets, body, nowS, toleranceS = DEFAULT_TOLERANCE_S } = check;
+  const { header, secrets, body, nowS = Date.now() / 1000, toleranceS = DEFAULT_TOLERANCE_S } = check;
   const parts = header.split(',');
   const valuesOf = (name: string) =>
     parts.flatMap((part) => (part.startsWith(`${name}=`) ? [part.slice(name.length + 1)] : []));
