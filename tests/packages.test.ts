@@ -12,7 +12,7 @@ import { ownDir } from './npm-run.ts';
 /** Builds and packs a package and installs it, alone, in an empty project. Returns the folder of the project. */
 function installed(name: string): { built: string; project: string } {
   const dir = ownDir();
-  const built = buildPackage(name, join(dir, 'built'));
+  const built = buildPackage(name, join(dir, 'built'), 'owner/posthorn');
   const project = join(dir, 'project');
   mkdirSync(project);
   writeFileSync(join(project, 'package.json'), '{"type":"module"}');
@@ -22,14 +22,18 @@ function installed(name: string): { built: string; project: string } {
   return { built, project };
 }
 
-it.each(PUBLISHED)('%s has a valid manifest and no dependency', async (name) => {
-  const { built, project } = installed(name);
-  const { messages, pkg } = await publint({ pkgDir: built, strict: true });
-  expect(messages.map((message) => formatMessage(message, pkg!))).toEqual([]);
-  expect(Object.keys(pkg!)).not.toContain('dependencies');
-  const files = execFileSync('npm', ['ls', '--all', '--parseable'], { cwd: project, encoding: 'utf8' });
-  expect(files.trim().split('\n')).toHaveLength(2);
-});
+it.each(PUBLISHED)(
+  '%s has a valid manifest with the repository that provenance needs, and no dependency',
+  async (name) => {
+    const { built, project } = installed(name);
+    const { messages, pkg } = await publint({ pkgDir: built, strict: true });
+    expect(messages.map((message) => formatMessage(message, pkg!))).toEqual([]);
+    expect(pkg!.repository).toMatchObject({ url: 'git+https://github.com/owner/posthorn.git' });
+    expect(Object.keys(pkg!)).not.toContain('dependencies');
+    const files = execFileSync('npm', ['ls', '--all', '--parseable'], { cwd: project, encoding: 'utf8' });
+    expect(files.trim().split('\n')).toHaveLength(2);
+  },
+);
 
 it('receiver runs without type stripping, and its types are complete', () => {
   const { project } = installed('receiver');
@@ -66,8 +70,30 @@ createReceiver({
 });
 `,
   );
+  checkTypes(project, 'run.ts');
+});
+
+it('client runs without type stripping, and its types are complete', () => {
+  const { project } = installed('client');
+  const program = (cast: string) => `import { createPublisher, NotConfirmed } from '@posthorn/client';
+const publisher = createPublisher({ url: 'http://127.0.0.1:1', key: 'key', giveUpAfterMs: 1 });
+const event = { type: 'session.approved'${cast}, environment: 'sandbox'${cast}, data: { id: 's', status: 'approved' } };
+const error = await publisher.publish(event).catch((error) => error);
+if (error instanceof NotConfirmed) console.log(error.event.type, error.cause instanceof Error);
+`;
+  writeFileSync(join(project, 'run.js'), program(''));
+  const out = execFileSync(process.execPath, ['--no-experimental-strip-types', 'run.js'], {
+    cwd: project,
+    encoding: 'utf8',
+  });
+  expect(out).toBe('session.approved true\n');
+  writeFileSync(join(project, 'check.ts'), program(' as const'));
+  checkTypes(project, 'check.ts');
+});
+
+/** Compiles a file of the project strictly, without the types of Node, as for an edge runtime. Throws for an error. */
+function checkTypes(project: string, file: string): void {
   const tsc = join(import.meta.dirname, '../node_modules/typescript/bin/tsc');
-  // Without the types of Node, as for an edge runtime.
   const options = [
     '--noEmit',
     '--strict',
@@ -80,5 +106,5 @@ createReceiver({
     '--types',
     '',
   ];
-  execFileSync(process.execPath, [tsc, ...options, 'run.ts'], { cwd: project, encoding: 'utf8' });
-});
+  execFileSync(process.execPath, [tsc, ...options, file], { cwd: project, encoding: 'utf8' });
+}

@@ -7,8 +7,12 @@ import { root } from '../folder.ts';
 /** The packages that are published. */
 export const PUBLISHED = ['client', 'receiver'] as const;
 
-/** Returns the folder of the package. `out` is for tests. */
-export function buildPackage(name: string, out = join(root, 'packages', name, 'dist')): string {
+/** Returns the folder of the package. `repository` is the one on GitHub, as its workflows name it. Both defaults are for all but tests. */
+export function buildPackage(
+  name: string,
+  out = join(root, 'packages', name, 'dist'),
+  repository = process.env.GITHUB_REPOSITORY,
+): string {
   const source = join(root, 'packages', name);
   rmSync(out, { recursive: true, force: true });
   const tsc = join(root, 'node_modules/typescript/bin/tsc');
@@ -27,10 +31,19 @@ export function buildPackage(name: string, out = join(root, 'packages', name, 'd
   } = JSON.parse(readFileSync(join(source, 'package.json'), 'utf8'));
   const exports = Object.fromEntries(Object.entries<string>(sources).map(([path, file]) => [path, builtFiles(file)]));
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-  writeFileSync(join(out, 'package.json'), `${JSON.stringify({ ...manifest, version, exports }, null, 2)}\n`);
+  const packed = { ...manifest, version, ...repositoryField(name, repository), exports };
+  writeFileSync(join(out, 'package.json'), `${JSON.stringify(packed, null, 2)}\n`);
   copyFileSync(join(root, 'LICENSE'), join(out, 'LICENSE'));
   if (existsSync(join(source, 'README.md'))) copyFileSync(join(source, 'README.md'), join(out, 'README.md'));
   return out;
+}
+
+/** npm refuses the provenance of a package that names no repository, or another one than that of the workflow. */
+function repositoryField(name: string, repository: string | undefined) {
+  if (!repository) return {};
+  return {
+    repository: { type: 'git', url: `git+https://github.com/${repository}.git`, directory: `packages/${name}` },
+  };
 }
 
 function builtFiles(source: string) {
