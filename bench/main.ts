@@ -1,5 +1,5 @@
 /**
- * `npm run bench`: measures every figure in the documentation and its baseline, and prints tables and JSON.
+ * `npm run bench`: measures Posthorn and its baselines for docs/figures.md, and prints tables and JSON.
  * `--quick` runs a tenth; with `--always` Redis writes to disk before it replies.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';

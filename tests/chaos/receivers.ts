@@ -27,7 +27,7 @@ export interface Receivers {
 
 /** The number of receivers of each kind. */
 const KINDS: Record<Kind, number> = { good: 8, slow: 2, flapping: 4, failing: 2, hanging: 2, resetting: 2 };
-/** A flapping receiver changes its behaviour after this time. */
+/** A flapping receiver changes its behavior after this time. */
 const FLAP_MS = 3_000;
 
 export async function startReceivers(random: Random): Promise<Receivers> {

@@ -18,13 +18,13 @@ export const UNSENT_CHOICES = ['end', 'deliver'] as const;
 export type UnsentChoice = (typeof UNSENT_CHOICES)[number];
 
 /** An erasure that nobody has confirmed in this time is cancelled. */
-export const CONFIRM_WITHIN_MS = 3_600_000;
+const CONFIRM_WITHIN_MS = 3_600_000;
 
 /**
  * The last pass begins this long after the confirmation. What ingest was storing at that time is stored by then: a body arrives within 30 s, and a
  * command to Redis fails after 5 s.
  */
-export const LAST_PASS_AFTER_MS = 60_000;
+const LAST_PASS_AFTER_MS = 60_000;
 
 /** What was found, and what was done. All are counts. */
 export interface ErasureCounts {

@@ -96,8 +96,8 @@ export const SUBSCRIPTION_KEY = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
 /** The id of the subscription with this key: always the same, so a second one with the key can't be created. */
 export function subscriptionIdOfKey(key: string): string {
-  const hash = createHash('sha256').update(`subscription key\n${key}`).digest();
-  return `sub_${hash.subarray(0, 16).toString('base64url')}`;
+  const digest = createHash('sha256').update(`subscription key\n${key}`).digest();
+  return `sub_${digest.subarray(0, 16).toString('base64url')}`;
 }
 
 /**
@@ -130,9 +130,9 @@ export function newReplayBatchId(subscriptionId: string): string {
 }
 
 function hashText(subscriptionId: string): string {
-  const hash = Buffer.alloc(4);
-  hash.writeUInt32BE(partitionHash(subscriptionId));
-  return hash.toString('base64url');
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32BE(partitionHash(subscriptionId));
+  return bytes.toString('base64url');
 }
 
 /** The partition of a delivery, a bulk replay or a batch, read from its id: always that of its (first) subscription. */

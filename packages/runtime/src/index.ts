@@ -1,4 +1,4 @@
-/** What makes a process: settings, logs, metrics, services that start and stop. */
+/** What every process needs: settings, logs, metrics, tracing, services that start and stop. */
 export { type Clock, systemClock } from './clock.ts';
 export { frequentLine, type LineValue } from './frequent-line.ts';
 export { createLogger, type Logger } from './logger.ts';

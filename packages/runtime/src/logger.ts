@@ -4,7 +4,7 @@ import { type DestinationStream, type Logger, pino } from 'pino';
 
 export type { Logger };
 
-/** Fields that are redacted. The code does not log secrets; this is a second line of defence. */
+/** Fields that are redacted. The code does not log secrets; this is a second line of defense. */
 export const SECRET_NAMES: ReadonlySet<string> = new Set([
   'authorization',
   'cookie',

@@ -6,7 +6,7 @@ export const TRACE_ID_BYTES = 16;
 export const ID_BYTES = 24;
 /** Ids that are made at once. */
 const COUNT = 170;
-/** Three bytes are four characters: the ids of each span begin with one of their own. */
+/** In base64url three bytes are four characters, so the ids of each span begin with a whole character. */
 const [HEX_LENGTH, PACKED_LENGTH] = [2 * ID_BYTES, (4 * ID_BYTES) / 3];
 
 /** The ids for one span after the other. */
