@@ -1,5 +1,5 @@
 /** Lists of deliveries and subscriptions, page by page. */
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import type { Verdict } from '@posthorn/core';
 import {
   listDeliveries,
@@ -9,10 +9,11 @@ import {
   pruneSucceeded,
   readBacklog,
   recordAttempt,
+  replayDelivery,
   unfinishedDeliveries,
 } from './index.ts';
 import { byStatusKey, bySubscriptionKey, deliveryKey, prefixOfId, prefixOfSubscription, succeededKey } from './keys.ts';
-import { attempt, deliver, failure, loadOne, store, subscribe, time } from './test-deliveries.ts';
+import { attempt, deliver, event, failure, loadOne, store, subscribe, time } from './test-deliveries.ts';
 import { DAY } from './test-store.ts';
 
 describe('lists', () => {
@@ -181,6 +182,38 @@ describe('lists', () => {
     }
     expect((await readBacklog(store, time.nowMs)).deliveries.succeeded).toBe(kept.length);
     expect(await pages({ status: 'succeeded' }, 70)).toEqual(kept);
+  });
+  it('of an event contain its replays, and do not ask about each subscription that it was not replayed to', async () => {
+    const ids = (await Promise.all(Array.from({ length: 600 }, () => subscribe()))).map(({ id }) => id);
+    const [sent, other] = [event(), event()];
+    const made = await deliver(ids, sent);
+    await deliver(ids, other);
+    const asked = jest.spyOn(store.redis, 'zrange');
+    const pages = async (filter: Parameters<typeof listDeliveries>[1]) => {
+      const found: string[] = [];
+      let cursor: string | undefined;
+      do {
+        const page = await listDeliveries(store, filter, { limit: 250, cursor });
+        found.push(...page.items.map(({ id }) => id));
+        cursor = page.nextCursor ?? undefined;
+      } while (cursor !== undefined);
+      return found;
+    };
+    const { id: eventId } = sent;
+    expect((await pages({ eventId })).sort()).toEqual(made.map(({ deliveryId }) => deliveryId).sort());
+    expect(await pages({ eventId, status: 'failed' })).toEqual([]);
+    expect(asked).not.toHaveBeenCalled();
+    const [{ deliveryId, subscriptionId } = { deliveryId: '', subscriptionId: '' }] = made;
+    await attempt(deliveryId, 1, failure);
+    const failedOne = await loadOne(deliveryId);
+    time.nowMs += 1;
+    const replay = await replayDelivery(store, failedOne, 'nonce', time.nowMs, { operator: 'anna' });
+    const replayId = 'deliveryId' in replay ? replay.deliveryId : '';
+    expect((await pages({ eventId })).slice(0, 1)).toEqual([replayId]);
+    asked.mockClear();
+    expect(await pages({ eventId, subscriptionId })).toEqual([replayId, deliveryId]);
+    expect(asked).toHaveBeenCalledTimes(1);
+    expect(await pages({ eventId, subscriptionId, environment: 'production' })).toEqual([]);
   });
   it('filter subscriptions by status and environment', async () => {
     const sandbox = await subscribe({ environment: 'sandbox' });

@@ -31,6 +31,7 @@ import {
   subscriptionsKeys,
 } from './keys.ts';
 import {
+  type Candidate,
   type Filter,
   matches,
   newestAfter,
@@ -41,7 +42,7 @@ import {
   type TimeRange,
 } from './page.ts';
 import { loadBatch } from './replay-batches.ts';
-import { loadReplays, replaysOf } from './replays.ts';
+import { loadReplays, replaysOfAll } from './replays.ts';
 import { pairs } from './sorted-set.ts';
 import { addressSource, countStatus, sortedSetSource, statusSource, streamSource } from './sources.ts';
 import { readPartitions, type Store, sumPartitions } from './store.ts';
@@ -76,7 +77,7 @@ async function sourceOf(store: Store, filter: DeliveryFilter, nowMs: number): Pr
     const key = replayDeliveriesKey(prefixOfId(store, replayId), replayId);
     return streamSource(store, key, filter);
   }
-  if (eventId !== undefined) return eventSource(store, eventId);
+  if (eventId !== undefined) return eventSource(store, eventId, { subscriptionId, environment: filter.environment });
   const sorted = (key: string) => sortedSetSource(store, DELIVERY_ID, [key], filter);
   if (subscriptionId === undefined) {
     const statuses = status === undefined ? DELIVERY_STATUSES : [status];
@@ -183,20 +184,34 @@ async function countBy<S extends string>(
   return Object.fromEntries(counts) as Record<S, number>;
 }
 
-/** The deliveries of the events with one id: their ids follow from the subscriptions that each event was matched to; then their replays. */
-function eventSource(store: Store, eventId: string): Source {
+/**
+ * The deliveries of the events with one id: their ids follow from the subscriptions that each event was matched to; then their replays. They are
+ * found once for all chunks of a list, since an event may have tens of thousands.
+ */
+function eventSource(store: Store, eventId: string, only: Filter<Delivery, 'subscriptionId' | 'environment'>): Source {
+  let candidates: Promise<Candidate[]> | undefined;
   const read: Source['read'] = async (after, count) => {
-    const events = await findEvents(store, eventId);
-    const deliveries = await Promise.all(
-      events.flatMap(({ ref, acceptedAtMs, subscriptionIds }) =>
-        subscriptionIds.map(async (id) => [
-          { id: deliveryId(ref, id), createdAtMs: acceptedAtMs },
-          ...(await replaysOf(store, ref, id)),
-        ]),
-      ),
-    );
-    const candidates = deliveries.flat().map(({ id, createdAtMs }) => ({ ms: createdAtMs, id, item: id }));
-    return newestAfter(candidates, after, count);
+    candidates ??= candidatesOf(store, eventId, only);
+    return newestAfter(await candidates, after, count);
   };
   return { idForm: DELIVERY_ID, read };
+}
+
+async function candidatesOf(
+  store: Store,
+  eventId: string,
+  { subscriptionId, environment }: Filter<Delivery, 'subscriptionId' | 'environment'>,
+): Promise<Candidate[]> {
+  const events = (await findEvents(store, eventId)).filter(({ event }) => matches(event, { environment }));
+  const found: { id: string; createdAtMs: number }[][] = [];
+  for (const { ref, acceptedAtMs, subscriptionIds } of events) {
+    const ids = subscriptionId === undefined ? subscriptionIds : subscriptionIds.filter((id) => id === subscriptionId);
+    const first = ids.map((id) => ({ id: deliveryId(ref, id), createdAtMs: acceptedAtMs }));
+    const replays = await replaysOfAll(
+      store,
+      first.map(({ id }) => id),
+    );
+    found.push(first, replays);
+  }
+  return found.flat().map(({ id, createdAtMs }) => ({ ms: createdAtMs, id, item: id }));
 }

@@ -61,9 +61,33 @@ export async function replaysOf(
   event: EventRef,
   subscriptionId: string,
 ): Promise<{ id: string; createdAtMs: number }[]> {
-  const first = deliveryId(event, subscriptionId);
-  const prefix = keys.prefixOfSubscription(store, subscriptionId);
-  const flat = await store.redis.zrange(keys.replaysOfKey(prefix, first), '0', '-1', 'WITHSCORES');
+  return await readReplays(store, replaysKeyOf(store, deliveryId(event, subscriptionId)));
+}
+
+/** First deliveries that one command asks about. */
+const ASKED_AT_ONCE = 500;
+
+/** The same for many addresses, by the first delivery to each, in no order. Mostly there are none, which takes one command for 500 of them. */
+export async function replaysOfAll(
+  store: Store,
+  firstIds: readonly string[],
+): Promise<{ id: string; createdAtMs: number }[]> {
+  const found: ReturnType<typeof readReplays>[] = [];
+  for (const ids of Map.groupBy(firstIds, (id) => keys.prefixOfId(store, id)).values()) {
+    for (let start = 0; start < ids.length; start += ASKED_AT_ONCE) {
+      const names = ids.slice(start, start + ASKED_AT_ONCE).map((id) => replaysKeyOf(store, id));
+      if ((await store.redis.exists(names)) > 0) found.push(...names.map((name) => readReplays(store, name)));
+    }
+  }
+  return (await Promise.all(found)).flat();
+}
+
+function replaysKeyOf(store: Store, firstId: string): string {
+  return keys.replaysOfKey(keys.prefixOfId(store, firstId), firstId);
+}
+
+async function readReplays(store: Store, key: string): Promise<{ id: string; createdAtMs: number }[]> {
+  const flat = await store.redis.zrange(key, '0', '-1', 'WITHSCORES');
   return pairs(flat).map(([id, createdAt]) => ({ id, createdAtMs: Number(createdAt) }));
 }
 
