@@ -152,6 +152,17 @@ describe('every route', () => {
   });
 });
 
+describe('a period that ends before it begins', () => {
+  it.each(['deliveries', 'audit', 'subscriptions/{id}/failed-deliveries'])('is refused: %s', async (list) => {
+    const query = 'from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z';
+    const { status, body } = await on.operate('GET', `/v1/${list.replace('{id}', subscriptionId)}?${query}`);
+    expect([status, body.errors]).toEqual([
+      422,
+      [{ path: 'to', message: 'Expected an instant that is not before from' }],
+    ]);
+  });
+});
+
 /** Sends bytes over a new connection, and leaves it open. */
 function sendBytes(url: string, bytes: string | Buffer) {
   const { hostname, port } = new URL(url);

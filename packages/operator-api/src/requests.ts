@@ -42,6 +42,22 @@ export const replayBatchParamsSchema = z.object({ id: z.string().regex(REPLAY_BA
 /** A period in milliseconds since 1970, both ends included. */
 const period = { from: instantMsSchema.optional(), to: instantMsSchema.optional() };
 
+/** Refuses a period that ends before it begins: nothing would match it. */
+function inOrder<S extends z.ZodType<Period>>(schema: S): S {
+  return schema
+    .refine(({ from, to }) => isBefore(from, to), {
+      path: ['to'],
+      message: 'Expected an instant that is not before from',
+    })
+    .refine(({ failed_from: from, failed_to: to }) => isBefore(from, to), {
+      path: ['failed_to'],
+      message: 'Expected an instant that is not before failed_from',
+    });
+}
+type Period = { [name in 'from' | 'to' | 'failed_from' | 'failed_to']?: number | undefined };
+const isBefore = (from: number | undefined, to: number | undefined) =>
+  from === undefined || to === undefined || from <= to;
+
 /** Which failed deliveries a bulk replay covers. */
 const replayScope = {
   ...period,
@@ -103,19 +119,21 @@ export const lookupQuerySchema = z.strictObject({
 });
 
 /** The query of `GET /v1/subscriptions/{id}/failed-deliveries`. */
-export const failedDeliveriesQuerySchema = z.strictObject(replayScope);
+export const failedDeliveriesQuerySchema = inOrder(z.strictObject(replayScope));
 
 /** The query of `GET /v1/deliveries`. */
-export const deliveriesQuerySchema = z.strictObject({
-  subscription_id: subscriptionId.optional(),
-  event_id: eventId.optional(),
-  environment: z.enum(ENVIRONMENTS).optional(),
-  event_type: z.enum(EVENT_TYPES).optional(),
-  status: z.enum(DELIVERY_STATUSES).optional(),
-  replay_id: replayId.optional().meta({ description: 'Only the deliveries that this bulk replay made' }),
-  ...period,
-  ...page,
-});
+export const deliveriesQuerySchema = inOrder(
+  z.strictObject({
+    subscription_id: subscriptionId.optional(),
+    event_id: eventId.optional(),
+    environment: z.enum(ENVIRONMENTS).optional(),
+    event_type: z.enum(EVENT_TYPES).optional(),
+    status: z.enum(DELIVERY_STATUSES).optional(),
+    replay_id: replayId.optional().meta({ description: 'Only the deliveries that this bulk replay made' }),
+    ...period,
+    ...page,
+  }),
+);
 
 /** The query of `GET /v1/deliveries/{id}/request`. */
 export const requestQuerySchema = z.strictObject({
@@ -184,22 +202,24 @@ export const replaysQuerySchema = z.strictObject({
 const AUDIT_TARGET = /^[a-z]{3}_[\w-]{1,100}$/;
 
 /** The query of `GET /v1/audit`. */
-export const auditQuerySchema = z.strictObject({
-  subscription_id: subscriptionId.optional(),
-  operator: z.string().max(64).optional().meta({ description: 'The name of an operator' }),
-  actor: z
-    .enum(AUDIT_ACTORS)
-    .optional()
-    .meta({ description: '`posthorn`: only what Posthorn did by itself; `operator`: only what operators did' }),
-  action: z.enum(AUDIT_ACTIONS).optional(),
-  target: z
-    .string()
-    .regex(AUDIT_TARGET, 'Expected the id of a subscription, a delivery or a bulk replay')
-    .optional()
-    .meta({ description: 'The id of a subscription, a delivery, a bulk replay or an erasure that the entry names' }),
-  ...period,
-  ...page,
-});
+export const auditQuerySchema = inOrder(
+  z.strictObject({
+    subscription_id: subscriptionId.optional(),
+    operator: z.string().max(64).optional().meta({ description: 'The name of an operator' }),
+    actor: z
+      .enum(AUDIT_ACTORS)
+      .optional()
+      .meta({ description: '`posthorn`: only what Posthorn did by itself; `operator`: only what operators did' }),
+    action: z.enum(AUDIT_ACTIONS).optional(),
+    target: z
+      .string()
+      .regex(AUDIT_TARGET, 'Expected the id of a subscription, a delivery or a bulk replay')
+      .optional()
+      .meta({ description: 'The id of a subscription, a delivery, a bulk replay or an erasure that the entry names' }),
+    ...period,
+    ...page,
+  }),
+);
 
 const url = z.string().min(1).max(2048);
 const description = z.string().max(1000);
@@ -264,8 +284,8 @@ export const signatureCheckRequestSchema = z.strictObject({
 });
 
 /** Which deliveries of which addresses are replayed: the body of `POST /v1/replays` and of `POST /v1/replays/rehearse`. */
-export const newReplaySchema = z
-  .strictObject({
+export const newReplaySchema = inOrder(
+  z.strictObject({
     subscription_id: subscriptionId.optional().meta({ description: 'The address; or several in `subscription_ids`' }),
     subscription_ids: z
       .array(subscriptionId)
@@ -280,24 +300,16 @@ export const newReplaySchema = z
       .meta({
         description: `Send ${CANARY_DELIVERIES} deliveries of each address first, and go on only when all of them have arrived`,
       }),
-  })
-  .refine(({ from, to }) => from === undefined || to === undefined || from <= to, {
-    path: ['to'],
-    message: 'Expected an instant that is not before from',
-  })
-  .refine(({ failed_from: from, failed_to: to }) => from === undefined || to === undefined || from <= to, {
-    path: ['failed_to'],
-    message: 'Expected an instant that is not before failed_from',
-  })
-  .superRefine(({ subscription_id: one, subscription_ids: several = [] }, context) => {
-    const refuse = (path: (string | number)[], message: string) => context.addIssue({ code: 'custom', path, message });
-    if ((one === undefined) === (several.length === 0))
-      refuse(['subscription_id'], 'Expected either subscription_id or subscription_ids');
-    for (const [i, id] of several.entries()) {
-      const first = several.indexOf(id);
-      if (first < i) refuse(['subscription_ids', i], `The same as subscription_ids.${first}`);
-    }
-  });
+  }),
+).superRefine(({ subscription_id: one, subscription_ids: several = [] }, context) => {
+  const refuse = (path: (string | number)[], message: string) => context.addIssue({ code: 'custom', path, message });
+  if ((one === undefined) === (several.length === 0))
+    refuse(['subscription_id'], 'Expected either subscription_id or subscription_ids');
+  for (const [i, id] of several.entries()) {
+    const first = several.indexOf(id);
+    if (first < i) refuse(['subscription_ids', i], `The same as subscription_ids.${first}`);
+  }
+});
 
 export const erasureParamsSchema = z.object({ id: z.string().regex(ERASURE_ID) });
 
