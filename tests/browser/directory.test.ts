@@ -83,6 +83,9 @@ describe('among 10,000 subscriptions', () => {
     await eventually('the address to be failing', async () => (await on.subscription(id)).health.state === 'failing');
     const operator = await signedIn();
     const { page } = operator;
+    await page.getByRole('link', { name: 'All paused' }).click();
+    await page.getByText('70 subscriptions').waitFor();
+    await page.goBack();
     await page.getByRole('link', { name: 'All failing' }).click();
     await page.waitForURL('**/subscriptions?health=failing&sort=worst');
     const rows = page.getByRole('table', { name: 'Subscriptions' }).locator('tbody tr');

@@ -45,7 +45,8 @@ export async function callText(method: string, path: string, body?: unknown): Pr
   };
   const { response, text } = await answer().catch(() => {
     if (signal?.aborted) throw new ApiError(0, `The console has not answered for ${READ_TIMEOUT_MS / 1_000} s.`);
-    throw new ApiError(0, 'Cannot reach the console. Is it running, and are you online?');
+    const also = method === 'GET' ? '' : ' The change may have been made: look before you repeat it.';
+    throw new ApiError(0, `Cannot reach the console. Is it running, and are you online?${also}`);
   });
   if (response.ok) return text;
   throw problemOf(response.status, text);

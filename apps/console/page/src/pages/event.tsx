@@ -7,11 +7,15 @@ import { CodeBlock, Copyable, prettyJson } from '../parts/code.tsx';
 import { DeliveryTable } from '../parts/delivery-table.tsx';
 import { erasePath } from '../parts/erasure.ts';
 import { Facts, Note, PageBody, PageLink, Section } from '../parts/layout.tsx';
+import { countText } from '../parts/numbers.ts';
 import { searchPath } from '../parts/session-timeline.tsx';
 import { Empty, Loaded } from '../parts/states.tsx';
 import { Instant } from '../parts/time.tsx';
 import { WhyNot } from '../parts/why-not.tsx';
 import { useEvent, useUrls } from '../queries.ts';
+
+/** The API returns no more deliveries with an event. */
+const MAX_DELIVERIES = 1_000;
 
 export function EventPage() {
   const { id = '' } = useParams();
@@ -70,7 +74,15 @@ export function EventPage() {
                 <Empty title="Erased">An operator had the payload erased. The audit trail says who and when.</Empty>
               )}
             </Section>
-            <Section title={`Deliveries (${event.deliveries.length})`} flush>
+            <Section
+              title={`Deliveries (${event.deliveries.length < MAX_DELIVERIES ? '' : 'the newest '}${countText(event.deliveries.length)})`}
+              aside={
+                event.deliveries.length >= MAX_DELIVERIES && (
+                  <PageLink to={`/deliveries?event_id=${encodeURIComponent(id)}`}>All</PageLink>
+                )
+              }
+              flush
+            >
               {event.deliveries.length === 0 ? (
                 <Empty title="No deliveries">No subscription matched the event when it was accepted.</Empty>
               ) : (

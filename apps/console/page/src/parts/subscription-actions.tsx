@@ -24,13 +24,14 @@ import { useChange, useDelivery, usePost } from '../queries.ts';
 import { ActionButton } from './action-button.tsx';
 import { AttemptTimeline } from './attempt-timeline.tsx';
 import { Note, PageLink } from './layout.tsx';
+import { countText } from './numbers.ts';
 import { SecretOnce } from './secret.tsx';
 import { Loaded } from './states.tsx';
 import { StatusBadge } from './status.tsx';
 import { type SubscriptionFields, SubscriptionForm } from './subscription-fields.tsx';
 
 export function SubscriptionActions({ subscription }: { subscription: Subscription }) {
-  const { id, url, status } = subscription;
+  const { id, url, status, held_deliveries: held } = subscription;
   const navigate = useNavigate();
   const [isEditing, edit] = useDisclosure(false);
   const [isRotating, rotate] = useDisclosure(false);
@@ -45,8 +46,8 @@ export function SubscriptionActions({ subscription }: { subscription: Subscripti
       title: 'Delete this subscription?',
       children: (
         <Text size="sm">
-          Nothing more is sent to <b>{url}</b>. Deliveries that have not ended yet fail and can't be replayed. This
-          can't be undone.
+          Nothing more is sent to <b>{url}</b>. Deliveries that have not ended yet
+          {held > 0 && `, ${countText(held)} of them held,`} fail and can't be replayed. This can't be undone.
         </Text>
       ),
       labels: { confirm: 'Delete it', cancel: 'Keep it' },

@@ -38,7 +38,7 @@ export function Triage({ overview }: { overview: Overview }) {
         <IncidentAlert key={incident.id} incident={incident} />
       ))}
       <Traffic overview={overview} />
-      {problems.total > 0 && <Problems problems={problems} />}
+      {problems.total > 0 && <Problems overview={overview} />}
     </>
   );
 }
@@ -97,13 +97,16 @@ function IncidentAlert({ incident }: { incident: Incident }) {
   );
 }
 
-function Problems({ problems: { total, items } }: Pick<Overview, 'problems'>) {
+function Problems({ overview }: { overview: Overview }) {
+  const { total, items } = overview.problems;
+  const { paused } = overview.subscriptions;
   const aside = (
     <Group gap="sm">
       {total > items.length && <Note>{`The worst ${items.length} of ${countText(total)}`}</Note>}
       {items.some(({ failing_since }) => failing_since !== null) && (
         <PageLink to="/subscriptions?health=failing&sort=worst">All failing</PageLink>
       )}
+      {paused > 0 && <PageLink to="/subscriptions?status=paused&sort=worst">All paused</PageLink>}
     </Group>
   );
   return (
