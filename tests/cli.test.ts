@@ -239,6 +239,51 @@ describe('posthorn', () => {
     expect((await posthorn(['api', 'GET', 'http://x/v1/'])).err).toContain('does not begin with /v1/');
   });
 
+  it('says what needs attention, and that a list may be longer than what it shows', async () => {
+    const [one, other] = [await on.subscribe(to.url), await on.subscribe(`${to.url}other`)];
+    const well = await posthorn(['overview']);
+    expect(well).toMatchObject({ code: 0, err: '', out: expect.stringMatching(/^all well +yes\nincidents +-\n/) });
+    await on.operate('POST', `/v1/subscriptions/${one.id}/pause`);
+    await on.publish(sampleEvent());
+    const { out } = await eventually('the overview of now', async () => {
+      const ran = await posthorn(['overview']);
+      return ran.out.includes('held=1') && ran;
+    });
+    expect(out).toMatch(/^all well +no$/m);
+    expect(out).toMatch(/^need attention +1$/m);
+    expect(out).toMatch(
+      new RegExp(`^ {2}id=${one.id} status=paused failing since=- held=1 url=${to.url} verdict=`, 'm'),
+    );
+    expect(out).toMatch(/^workers:\n {2}process=\S+ in flight=0 of 100$/m);
+    const cut = await posthorn(['list', '--limit', '1']);
+    expect(cut.out).toContain(other.id);
+    expect(cut.err).toBe('There may be more than these 1: see --limit.\n');
+    expect((await posthorn(['list', '--limit', '3'])).err).toBe('');
+  });
+
+  it('says of a call whose answer is lost that it may have been carried out, and what follows work that goes on', async () => {
+    const { id } = await on.subscribe(to.url);
+    const started = (await on.operate('POST', '/v1/replays', { subscription_id: id })).body;
+    const broken = 'The call may have been carried out: look before you repeat it.';
+    for (const answer of ['', '{"id":'] as const) {
+      to.answerWith((_request, response) => {
+        if (answer) response.writeHead(200).write(answer);
+        setImmediate(() => response.destroy());
+      });
+      const paused = await posthorn(['pause', id], { POSTHORN_URL: to.url });
+      expect(paused).toEqual({ code: 1, out: '', err: expect.stringContaining(broken) });
+      const listed = await posthorn(['list'], { POSTHORN_URL: to.url });
+      expect(listed).toEqual({ code: 1, out: '', err: expect.stringMatching(/^Cannot reach a console/) });
+    }
+    to.answerWith(({ method }, response) => {
+      if (method === 'POST') response.end(JSON.stringify({ ...started, status: 'running' }));
+      else response.destroy();
+    });
+    const { code, err } = await posthorn(['replay', id], { POSTHORN_URL: to.url });
+    expect(code).toBe(1);
+    expect(err).toContain(`${started.id} goes on without this command: see "posthorn show ${started.id}".`);
+  });
+
   it('colors statuses on a terminal only, and prints its version', async () => {
     await on.subscribe(to.url);
     expect((await posthorn(['list'])).out).not.toContain('\x1b');

@@ -20,6 +20,8 @@ export interface Client {
 }
 
 const IS_IT_A_CONSOLE = 'Is POSTHORN_URL the address of a console?';
+const BROKEN =
+  'The connection broke before the console had answered. The call may have been carried out: look before you repeat it.';
 const problemSchema = z.object({
   detail: z.string(),
   errors: z.array(z.object({ path: z.string(), message: z.string() })).default([]),
@@ -32,25 +34,27 @@ export function createClient(env: NodeJS.ProcessEnv): Client {
     found ??= findConsole(env);
     const { url, token, tokenFrom } = found;
     const options = { method, headers: { authorization: `Bearer ${token}`, ...headers } };
-    const response = await fetch(`${url}${path}`, { ...options, ...(body !== undefined && { body }) }).catch(
-      (cause: unknown) => {
-        throw new UserError(`Cannot reach a console at ${url}. Is it running? Is POSTHORN_URL right?`, { cause });
-      },
-    );
     const used = `(${method} ${url}${path.split('?')[0]})`;
+    const fail = (cause: unknown): never => {
+      if (method !== 'GET' && isBroken(cause)) throw new UserError(`${BROKEN} ${used}`, { cause });
+      throw new UserError(`Cannot reach a console at ${url}. Is it running? Is POSTHORN_URL right?`, { cause });
+    };
+    const request = fetch(`${url}${path}`, { ...options, ...(body !== undefined && { body }) });
+    const response = await request.catch(fail);
+    const content = async () => parseJson(await response.text().catch(fail));
     if (response.status === 401)
       throw new UserError(`${url} refused the operator token from ${tokenFrom}. ${used}`, { status: 401 });
     if (!response.ok) {
       const { status } = response;
-      throw new UserError(describeProblem(status, parseJson(await response.text()), used), { status });
+      throw new UserError(describeProblem(status, await content(), used), { status });
     }
-    return { response, used };
+    return { response, content, used };
   };
   const call = async <S extends z.ZodType>(schema: S, method: string, path: string, body?: unknown) => {
     const json = body === undefined ? undefined : JSON.stringify(body);
     const headers: Record<string, string> = json === undefined ? {} : { 'content-type': 'application/json' };
-    const { response, used } = await send(method, path, headers, json);
-    return checked(schema, parseJson(await response.text()), used);
+    const { content, used } = await send(method, path, headers, json);
+    return checked(schema, await content(), used);
   };
   const get: Client['get'] = (schema, path, query = {}) => call(schema, 'GET', path + search(query));
   return {
@@ -75,6 +79,12 @@ export function createClient(env: NodeJS.ProcessEnv): Client {
       return items;
     },
   };
+}
+
+/** Whether a connection broke that had been made, so that the call may have arrived. */
+function isBroken(error: unknown): boolean {
+  const { code } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException;
+  return code === 'UND_ERR_SOCKET' || code === 'ECONNRESET';
 }
 
 /** Returns the content of a response if it has the form of `schema`. A newer console may return more fields: they are kept. */

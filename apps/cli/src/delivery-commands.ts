@@ -54,7 +54,12 @@ export function addDeliveryCommands(program: CommandUnknownOpts, client: Client,
       const query = { subscription_id: subscription, event_id: event, event_type: type, replay_id: replay, ...filter };
       const deliveries = await client.list(schemas.deliverySchema, '/v1/deliveries', query, limit);
       const ids = print.isJson() ? [] : deliveries.map((item) => item.subscription_id);
-      print.list(deliveries, { ...columns, ...addressColumns(await namesOf(client, ids)) }, 'No matching deliveries.');
+      print.list(
+        deliveries,
+        { ...columns, ...addressColumns(await namesOf(client, ids)) },
+        'No matching deliveries.',
+        limit,
+      );
     });
 
   program

@@ -6,6 +6,7 @@ import { type Erasure, erasureSchema } from '@posthorn/operator-api';
 import type { Client } from './client.ts';
 import { limitOption } from './options.ts';
 import type { Printer } from './print.ts';
+import { following } from './replay.ts';
 import { UserError } from './user-error.ts';
 
 const POLL_INTERVAL_MS = 250;
@@ -75,7 +76,8 @@ export function addErasureCommands(program: CommandUnknownOpts, client: Client, 
     .option('--user <id>')
     .addOption(limitOption())
     .action(async ({ limit, ...values }) => {
-      print.list(await client.list(erasureSchema, '/v1/erasures', bodyOf(values), limit), columns, 'No erasures.');
+      const erasures = await client.list(erasureSchema, '/v1/erasures', bodyOf(values), limit);
+      print.list(erasures, columns, 'No erasures.', limit);
     });
 }
 
@@ -84,7 +86,7 @@ async function untilSettled(client: Client, started: Erasure): Promise<Erasure> 
   let erasure = started;
   while (erasure.status === 'counting' || erasure.status === 'running') {
     await wait(POLL_INTERVAL_MS);
-    erasure = await client.get(erasureSchema, `/v1/erasures/${erasure.id}`);
+    erasure = await following(erasure.id, client.get(erasureSchema, `/v1/erasures/${erasure.id}`));
   }
   if (erasure.status === 'cancelled') throw new UserError('Another operator cancelled it.');
   return erasure;

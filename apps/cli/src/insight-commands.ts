@@ -37,28 +37,53 @@ export function addInsightCommands(program: CommandUnknownOpts, client: Client, 
     .action(async ({ subscription, limit, ...filter }) => {
       const query = { subscription_id: subscription, ...filter };
       const entries = await client.list(auditEntrySchema, '/v1/audit', query, limit);
-      print.list(entries, auditColumns, 'No matching audit entries.');
+      print.list(entries, auditColumns, 'No matching audit entries.', limit);
     });
 }
 
-function summarize({ deliveries, subscriptions, queue, workers, last_hour: hour, addresses, format }: Overview) {
+/** Addresses with problems that the summary has. */
+const MAX_PROBLEMS = 10;
+
+function summarize(overview: Overview) {
+  const { deliveries, subscriptions, queue, workers, last_hour: hour, addresses, problems, incidents } = overview;
   const counts = (byName: Record<string, number>) =>
     Object.entries(byName)
       .map(([name, count]) => `${count} ${name}`)
       .join(', ');
+  const { oldest_pending_age_ms: oldestMs, ...jobs } = queue;
   const rate = hour.success_rate === null ? '-' : `${(100 * hour.success_rate).toFixed(1)} %`;
   return {
+    'all well': overview.all_well ? 'yes' : 'no',
+    incidents: incidents.map((incident) => ({
+      since: incident.started_at,
+      addresses: incident.addresses,
+      error: incident.error_label,
+      host: incident.host ?? 'several',
+    })),
+    'need attention': problems.total,
+    'the worst': problems.items.slice(0, MAX_PROBLEMS).map((problem) => ({
+      id: problem.subscription_id,
+      status: problem.status,
+      'failing since': problem.failing_since,
+      held: problem.held,
+      url: problem.url,
+      verdict: problem.verdict ?? problem.status_reason,
+    })),
     deliveries: counts(deliveries),
     subscriptions: counts(subscriptions),
-    queue: counts(queue),
-    workers: workers.length,
+    queue: counts(jobs),
+    'oldest pending': `${Math.round(oldestMs / 1_000)} s`,
+    workers: workers.map((worker) => ({
+      process: `${worker.host}:${worker.pid}`,
+      'in flight': `${worker.in_flight} of ${worker.concurrency}`,
+      ...(worker.outage_since && { 'reaches nothing since': worker.outage_since }),
+    })),
     'attempts, last hour': `${hour.attempts}, ${rate} succeeded`,
     'attempt ms, p50 / p99': `${hour.attempt_ms.p50 ?? '-'} / ${hour.attempt_ms.p99 ?? '-'}`,
     'arrival ms, p50 / p99': `${hour.arrival_ms.p50 ?? '-'} / ${hour.arrival_ms.p99 ?? '-'}`,
-    paused: addresses.paused.map(({ id, url }) => `${id} ${url}`),
-    'most failing': addresses.most_failing.map((item) => `${item.subscription_id} ${item.failed} failed`),
-    slowest: addresses.slowest.map((item) => `${item.subscription_id} ${item.mean_ms} ms`),
-    'stored format': describeFormat(format),
+    'most failed attempts': addresses.most_failing.map(({ subscription_id: id, failed, url }) => ({ id, failed, url })),
+    slowest: addresses.slowest.map(({ subscription_id: id, mean_ms: ms, url }) => ({ id, ms, url })),
+    'stored format': describeFormat(overview.format),
   };
 }
 

@@ -5,8 +5,8 @@ import Table from 'cli-table3';
 export interface Printer {
   /** Whether it prints for programs: what only people see need not be read. */
   isJson(): boolean;
-  /** Prints a table with these columns, or `none` if there are no items. */
-  list<T>(items: T[], columns: Record<string, (item: T) => unknown>, none: string): void;
+  /** Prints a table with these columns, or `none` if there are no items. Says on stderr that there may be more than `limit` of them. */
+  list<T>(items: T[], columns: Record<string, (item: T) => unknown>, none: string, limit?: number): void;
   /** Prints the fields of an item. For people, prints those of `summary` if there is one. */
   item(item: object, summary?: object): void;
   /** Prints a line for people. */
@@ -23,7 +23,7 @@ export function createPrinter(isJson: () => boolean): Printer {
   const line = (text: string) => void process.stdout.write(`${text}\n`);
   return {
     isJson,
-    list(items, columns, none) {
+    list(items, columns, none, limit) {
       if (isJson()) line(jsonText({ data: items }));
       else if (items.length === 0) line(none);
       else {
@@ -33,6 +33,7 @@ export function createPrinter(isJson: () => boolean): Printer {
         for (const item of items)
           table.push(Object.entries(columns).map(([name, column]) => colored(name, show(column(item)))));
         line(table.toString());
+        if (items.length === limit) process.stderr.write(`There may be more than these ${limit}: see --limit.\n`);
       }
     },
     item(item, summary = item) {

@@ -32,7 +32,7 @@ export function addReplayCommands(program: CommandUnknownOpts, client: Client, p
       const query = { subscription_id: subscription, batch_id: batch };
       const replays = await client.list(schemas.replaySchema, '/v1/replays', query, limit);
       const ids = print.isJson() ? [] : replays.map((item) => item.subscription_id);
-      print.list(replays, { ...columns, ...addressColumns(await namesOf(client, ids)) }, 'No bulk replays.');
+      print.list(replays, { ...columns, ...addressColumns(await namesOf(client, ids)) }, 'No bulk replays.', limit);
     });
   addReplayCommand(program, client, print);
 

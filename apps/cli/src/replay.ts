@@ -3,6 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import * as schemas from '@posthorn/operator-api';
 import { Presets, SingleBar } from 'cli-progress';
 import type { Client } from './client.ts';
+import { UserError } from './user-error.ts';
 
 const POLL_INTERVAL_MS = 250;
 
@@ -70,13 +71,21 @@ export async function replayAll(
   bar.start(replay.total, 0, { skipped: 0, delivered: 0, failed: 0 });
   while (isGoingOn()) {
     await wait(POLL_INTERVAL_MS);
-    replay = await client.get(schemas.startedReplaySchema, pathOf(replay.id));
+    replay = await following(replay.id, client.get(schemas.startedReplaySchema, pathOf(replay.id)));
     bar.setTotal(Math.max(replay.total, done()));
     const { delivered, failed } = replay.outcome;
     bar.update(done(), { skipped: replay.skipped, delivered, failed });
   }
   bar.stop();
   return replay;
+}
+
+/** Adds to an error of a call that follows work in the background that the work goes on, and what shows it. */
+export async function following<T>(id: string, call: Promise<T>): Promise<T> {
+  return await call.catch((cause: unknown) => {
+    if (!(cause instanceof UserError)) throw cause;
+    throw new UserError(`${cause.message}\n${id} goes on without this command: see "posthorn show ${id}".`, { cause });
+  });
 }
 
 /** Waits at most `timeoutMs` until a delivery has had an attempt or is held. Returns its latest state. */

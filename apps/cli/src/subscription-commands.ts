@@ -45,7 +45,7 @@ function addRecordCommands(program: CommandUnknownOpts, client: Client, print: P
     .action(async (words, { limit, ...filter }) => {
       const query = { q: words.length > 0 ? words.join(' ') : undefined, ...filter };
       const items = await client.list(schemas.subscriptionSchema, '/v1/subscriptions', query, limit);
-      print.list(items, columns, 'No matching subscriptions. To create one: posthorn create <url>');
+      print.list(items, columns, 'No matching subscriptions. To create one: posthorn create <url>', limit);
     });
 
   program
