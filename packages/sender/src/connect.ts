@@ -3,8 +3,8 @@ import { isIP, type LookupFunction, connect as netConnect, type Socket } from 'n
 import { createSecureContext, type TLSSocket, connect as tlsConnect } from 'node:tls';
 import { atMost } from '@posthorn/core';
 import { LRUCache } from 'lru-cache';
-import { IpRefused } from './guarded-lookup.ts';
 import { followOpening, type OpeningSteps } from './opening-steps.ts';
+import { IpRefused } from './result.ts';
 import type { Target } from './targets.ts';
 
 export interface ConnectOptions {

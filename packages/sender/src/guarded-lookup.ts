@@ -3,17 +3,7 @@ import type { LookupAddress } from 'node:dns';
 import type { LookupFunction } from 'node:net';
 import { type AllowedNetworks, checkIp } from './guard.ts';
 import { NameError, type Resolve } from './resolve.ts';
-import type { SendResult } from './result.ts';
-
-/** An IP that may not be connected to. `result` is that of the attempt. */
-export class IpRefused extends Error {
-  override name = 'IpRefused';
-  readonly result: Extract<SendResult, { kind: 'address_blocked' | 'not_admitted' }>;
-  constructor(result: IpRefused['result']) {
-    super(`${result.ip}: ${result.kind}`);
-    this.result = result;
-  }
-}
+import { IpRefused } from './result.ts';
 
 /**
  * A `lookup` for `net.connect`, which connects to what it returns. Fails with `IpRefused` if any IP of the name may not be sent to, and

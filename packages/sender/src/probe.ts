@@ -1,8 +1,9 @@
 /** Checks whether a host can be reached: it resolves the name and connects, and sends nothing. */
 import { connect, isIP } from 'node:net';
 import type { AllowedNetworks } from './guard.ts';
-import { guardedLookup, IpRefused } from './guarded-lookup.ts';
+import { guardedLookup } from './guarded-lookup.ts';
 import { NameError, type Resolve } from './resolve.ts';
+import { IpRefused } from './result.ts';
 import { createTargets } from './targets.ts';
 
 /** `dns`: the name did not resolve; `connection`: no connection was established; `blocked`: the guard refuses the address. */

@@ -1,6 +1,5 @@
 /** What is sent, and how it ended: socket, TLS and HTTP errors reduced to a few outcomes. */
 import { type AttemptError, type CameBack, errorOfStatus } from '@posthorn/core';
-import { IpRefused } from './guarded-lookup.ts';
 import { NameError } from './resolve.ts';
 
 export interface SendRequest {
@@ -52,6 +51,16 @@ export class ResponseError extends Error {
   ) {
     super(code);
     this.code = code;
+  }
+}
+
+/** An IP that may not be connected to. `result` is that of the attempt. */
+export class IpRefused extends Error {
+  override name = 'IpRefused';
+  readonly result: Extract<SendOutcome, { kind: 'address_blocked' | 'not_admitted' }>;
+  constructor(result: IpRefused['result']) {
+    super(`${result.ip}: ${result.kind}`);
+    this.result = result;
   }
 }
 
