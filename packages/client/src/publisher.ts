@@ -97,34 +97,19 @@ export function createPublisher(options: PublisherOptions): Publisher {
       new NotConfirmed(`${why} It may have been accepted.`, JSON.parse(entry.text), entry.id, { cause: entry.failure }),
     );
 
-  const takeBatch = (): Entry[] => {
-    let size = 0;
-    let count = 0;
-    for (const entry of queue) {
-      size += entry.bytes;
-      if (count > 0 && (count >= maxBatch || size > MAX_BATCH_BYTES || entry.alone)) break;
-      count += 1;
-      if (entry.alone) break;
-    }
-    return queue.splice(0, count);
-  };
-
   const pump = (): void => {
-    while (pause === undefined && inFlight < concurrency && queue.length > 0) void send(takeBatch());
+    while (pause === undefined && inFlight < concurrency && queue.length > 0) void send(takeBatch(queue, maxBatch));
   };
   const waitBefore = (retryAfterMs: number | undefined): void => {
     failures += 1;
     turn += 1;
-    // Half of it by chance, so that many publishers do not come back at the same moment.
-    const backoffMs =
-      Math.min(FIRST_PAUSE_MS * 2 ** Math.min(failures - 1, 20), MAX_PAUSE_MS) * (0.5 + Math.random() / 2);
     clearTimeout(pause);
-    const pauseMs = Math.min(retryAfterMs ?? backoffMs, MAX_TIMER_MS);
-    pause = setTimeout(() => {
+    const resume = () => {
       pause = undefined;
       expire();
       pump();
-    }, pauseMs);
+    };
+    pause = setTimeout(resume, Math.min(retryAfterMs ?? backoffMs(failures), MAX_TIMER_MS));
     watchExpiry();
   };
   /** While sending pauses, gives events up in time, the next one with a timer. */
@@ -211,6 +196,24 @@ export function createPublisher(options: PublisherOptions): Publisher {
       clearTimeout(pause);
     },
   };
+}
+
+/** Removes the events of the next call from the queue, and returns them. */
+function takeBatch(queue: Entry[], maxBatch: number): Entry[] {
+  let size = 0;
+  let count = 0;
+  for (const entry of queue) {
+    size += entry.bytes;
+    if (count > 0 && (count >= maxBatch || size > MAX_BATCH_BYTES || entry.alone)) break;
+    count += 1;
+    if (entry.alone) break;
+  }
+  return queue.splice(0, count);
+}
+
+/** The pause after so many failures in a row. Half of it by chance, so that many publishers do not come back at the same moment. */
+function backoffMs(failures: number): number {
+  return Math.min(FIRST_PAUSE_MS * 2 ** Math.min(failures - 1, 20), MAX_PAUSE_MS) * (0.5 + Math.random() / 2);
 }
 
 /** Returns a url without a slash at its end. Throws `TypeError` if it is none of http or https. */
