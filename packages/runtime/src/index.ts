@@ -6,7 +6,6 @@ export { createMetrics, registerInstallation } from './metrics.ts';
 export { createRepeating } from './repeating.ts';
 export { type App, exitAtOnce, runApp, type Service, stopServices } from './service.ts';
 export {
-  checkShared,
   documentedSettings,
   durationListMs,
   durationMs,
@@ -17,13 +16,12 @@ export {
   publisherKeys,
   SETTING_GROUPS,
   type SettingDoc,
-  type SharedSettings,
   setting,
-  sharedSettings,
-  version,
   wholeNumber,
 } from './settings.ts';
 export { shareResult } from './shared-result.ts';
+export { checkShared, type SharedSettings, sharedSettings } from './shared-settings.ts';
 export { withTimeLimit } from './time-limit.ts';
 export { createTracing, type Span, type SpanShape, type Tracing } from './tracing.ts';
 export { tracingSettings } from './tracing-settings.ts';
+export { version } from './version.ts';

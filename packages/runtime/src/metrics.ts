@@ -1,9 +1,9 @@
 /** The metrics that every app has: those of its process, and those of the whole installation, read from Redis. */
 import { StorageUnavailable } from '@posthorn/core';
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
-import { version } from './settings.ts';
 import { shareResult } from './shared-result.ts';
 import { TimeLimitExceeded, withTimeLimit } from './time-limit.ts';
+import { version } from './version.ts';
 
 /** Time limit for reading from Redis. It is shorter than that of a scrape, so that the other metrics still arrive in time. */
 const READ_TIMEOUT_MS = 1_500;

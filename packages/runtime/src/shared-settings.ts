@@ -1,0 +1,143 @@
+/** The settings that all apps share. */
+import ipaddr from 'ipaddr.js';
+import { z } from 'zod';
+import { durationMs, parsedBy, setting, wholeNumber } from './settings.ts';
+
+const redisUrl = z.string().refine((text) => {
+  const url = URL.parse(text);
+  return (
+    url !== null &&
+    ['redis:', 'rediss:'].includes(url.protocol) &&
+    url.hostname !== '' &&
+    /^(\/\d*)?$/.test(url.pathname)
+  );
+}, 'must be redis:// or rediss://, with host and at most a database number');
+
+const hostsAndPorts = parsedBy((text) => {
+  const nodes = text.split(',').map((node) => {
+    const [, host, port] = /^\s*([^:\s]+):(\d{1,5})\s*$/.exec(node) ?? [];
+    return host === undefined ? undefined : { host, port: Number(port) };
+  });
+  return nodes.every((node) => node !== undefined) ? nodes : undefined;
+}, 'must be host:port,host:port');
+
+/** Networks in CIDR form, separated by commas. */
+const networks = parsedBy((text) => {
+  const list = text.split(',').map((network) => network.trim());
+  for (const network of list) ipaddr.parseCIDR(network);
+  return list;
+}, 'must be networks in CIDR form separated by commas, such as 10.0.0.0/8');
+
+const DAY_MS = 86_400_000;
+
+/** How long what has succeeded is kept; `RETENTION` if that is shorter. */
+const DEFAULT_RETENTION_SUCCEEDED_MS = 7 * DAY_MS;
+
+/** Checks what the schemas of single settings can't: nothing is kept longer for having succeeded. */
+export function checkShared(
+  settings: Pick<SharedSettings, 'RETENTION' | 'RETENTION_SUCCEEDED'>,
+  context: z.RefinementCtx,
+): void {
+  // The default may be longer: then it is RETENTION.
+  if (settings.RETENTION_SUCCEEDED > Math.max(settings.RETENTION, DEFAULT_RETENTION_SUCCEEDED_MS)) {
+    context.addIssue({ code: 'custom', path: ['RETENTION_SUCCEEDED'], message: 'must be at most RETENTION' });
+  }
+}
+
+/** Returns the schemas of the settings that all apps have (interface 2). `defaultPort` differs by app. */
+export function sharedSettings(defaultPort: number) {
+  return {
+    REDIS_URL: setting(
+      redisUrl.default('redis://127.0.0.1:6379'),
+      'Redis',
+      '`redis://127.0.0.1:6379`',
+      'Redis 7 or Valkey, with `noeviction` and `appendfsync always`; `rediss://` for TLS',
+    ),
+    REDIS_CLUSTER_NODES: setting(
+      hostsAndPorts.optional(),
+      'Redis',
+      'none',
+      'some nodes of a Redis Cluster, `host:port,…`; `REDIS_URL` then only sets user, password and TLS',
+    ),
+    REDIS_SENTINELS: setting(
+      hostsAndPorts.optional(),
+      'Redis',
+      'none',
+      'some sentinels, `host:port,…`; `REDIS_URL` then only sets user, password, database and TLS',
+    ),
+    REDIS_SENTINEL_NAME: setting(
+      z.string().default('mymaster'),
+      'Redis',
+      '`mymaster`',
+      'the name under which the sentinels watch the master',
+    ),
+    REDIS_SENTINEL_PASSWORD: setting(z.string().optional(), 'Redis', 'none', 'the password of the sentinels'),
+    KEY_PREFIX: setting(
+      z
+        .string()
+        .regex(/^[A-Za-z0-9._:-]{1,64}$/, 'must be 1 to 64 of A-Z a-z 0-9 . _ : -')
+        .default('posthorn'),
+      'Redis',
+      '`posthorn`',
+      'the beginning of all keys; several installations may share a Redis',
+    ),
+    PARTITIONS: setting(
+      wholeNumber(1, 256).default(1),
+      'Redis',
+      '`1`',
+      'into how many parts the data are divided, for a Redis Cluster; it cannot change after the first start',
+    ),
+    HOST: setting(z.string().default('127.0.0.1'), 'HTTP', '`127.0.0.1`', 'the address to listen on'),
+    PORT: setting(
+      wholeNumber(0, 65_535).default(defaultPort),
+      'HTTP',
+      '`3000` ingest, `3001` console, `3002` worker',
+      'the port to listen on',
+    ),
+    OPERATIONS_PORT: setting(
+      wholeNumber(0, 65_535).optional(),
+      'HTTP',
+      'none',
+      'a separate port for `/healthz`, `/readyz` and `/metrics`, which need not be public',
+    ),
+    MAX_CLIENT_CONNECTIONS: setting(
+      wholeNumber(1, 10_000).default(5_000),
+      'HTTP',
+      '`5000`',
+      'maximum connections from one client IP (IPv6: from one /64)',
+    ),
+    TRUSTED_PROXIES: setting(
+      networks.default([]),
+      'HTTP',
+      'none',
+      'CIDRs of the proxies whose `X-Forwarded-*` headers are trusted; `MAX_CLIENT_CONNECTIONS` does not apply to them',
+    ),
+    RETENTION: setting(
+      durationMs.default(30 * DAY_MS),
+      'Delivery',
+      '`30d`',
+      'how long failed deliveries are kept and can be replayed',
+    ),
+    RETENTION_SUCCEEDED: setting(
+      durationMs.refine((ms) => ms >= DAY_MS, 'must be at least 1d').default(DEFAULT_RETENTION_SUCCEEDED_MS),
+      'Delivery',
+      '`7d`',
+      'how long succeeded deliveries are kept, and [events](architecture.md#how-long-data-is-kept) whose deliveries have all succeeded or that matched nobody, with their ids: at least a day, at most `RETENTION`',
+    ),
+    SHUTDOWN_GRACE: setting(
+      durationMs.default(20_000),
+      'Processes',
+      '`20s`',
+      'time limit for finishing work in flight on SIGTERM',
+    ),
+    LOG_LEVEL: setting(
+      z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], 'must be a level of pino').default('info'),
+      'Processes',
+      '`info`',
+      'the least important level that is logged: `trace`, `debug`, `info`, `warn`, `error`, `fatal` or `silent`',
+    ),
+  };
+}
+
+/** The values of `sharedSettings`. */
+export type SharedSettings = z.infer<z.ZodObject<ReturnType<typeof sharedSettings>>>;

@@ -1,0 +1,7 @@
+/** Which release this is. */
+import { readFileSync } from 'node:fs';
+
+/** Posthorn's version, from the root package.json. */
+export const version: string = JSON.parse(
+  readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'),
+).version;
