@@ -93,3 +93,23 @@ describe('many addresses that hang', () => {
     await receiver.received(6, isDelivery);
   });
 });
+
+describe('an address that hangs where operators limit how many jobs may be active', () => {
+  it('leaves places to others, in all workers together, and is all delivered once it responds', async () => {
+    const world = await ownWorld({ env, workers: 2 });
+    await world.redis.hset(`${world.prefix}:{0}:deliveries:meta`, 'concurrency', 4);
+    const { receiver, mostAtOnce, respond } = await hangingReceiver();
+    await world.subscribe(receiver.url, { event_types: ['session.declined'] });
+    const healthy = await ownReceiver();
+    await world.subscribe(healthy.url, { event_types: ['session.approved'] });
+    await world.publishBatch(Array.from({ length: 50 }, () => sampleEvent({ type: 'session.declined' })));
+    await receiver.received(2, isDelivery);
+    for (let count = 1; count <= 3; count++) {
+      await world.publish(sampleEvent());
+      await healthy.received(count, isDelivery);
+    }
+    expect(mostAtOnce()).toBe(2);
+    respond();
+    await receiver.received(50, isDelivery);
+  });
+});

@@ -419,6 +419,27 @@ it('do not count for a limit of active jobs while they are being parked', async 
   const other = await make(undefined, await neighbour());
   expect((await takeSome(1, { busy: `${subscriptionId} 0` })).taken).toEqual([other]);
 });
+it('leave places to other addresses where operators limit how many jobs may be active, by whichever workers', async () => {
+  await store.redis.hset(queueKey('meta'), 'concurrency', 4);
+  const ids = [await make(), await make(), await make(), await make()];
+  expect((await takeSome(1, {})).taken).toEqual([ids[0]]);
+  const others = [await make(undefined, await neighbour()), await make(undefined, await neighbour())];
+  const { taken, jobs, told } = await takeSome(9, {});
+  expect(taken).toEqual([ids[1], ...others, NONE_DUE]);
+  // A worker that is told releases one, which would be parked again.
+  expect([await parked(), told]).toEqual([2, []]);
+  expect(await succeed(jobs[0]!, 't')).toMatchObject({ kind: 'recorded', parked: 2 });
+});
+it('have no place only while a job of their address is active, also after another end in the same script', async () => {
+  await store.redis.hset(queueKey('meta'), 'concurrency', 2);
+  const other = await neighbour();
+  await make();
+  await make(undefined, other);
+  const { jobs } = await takeSome(2, {});
+  const next = [await make(), await make(undefined, other)];
+  const ended = await Promise.all(jobs.map((job) => succeed(job, 't', 'next')));
+  expect(ended.map((end) => idOf(end.next))).toEqual(next);
+});
 it('are active before a record behind them can not be read', async () => {
   const { job, ids } = await lane(3);
   await store.redis.del(record(ids[1]!));

@@ -3,6 +3,7 @@ import {
   type AuditAction,
   DELIVERY_STATUSES,
   type DeliveryStatus,
+  deliveryIdPrefix,
   ENVIRONMENTS,
   type ErasureStatus,
   EVENT_TYPES,
@@ -53,6 +54,8 @@ const HOLD_CHUNK = 500;
 const PARK_NEW_FROM = 100;
 /** Deliveries that one script parks in place of taking their jobs. With fewer, what is behind a backlog would wait for longer. */
 const MAX_PARKED_AT_ONCE = 64;
+/** Where operators limit how many jobs may be active, an address that has one gets no more beyond this share of them. The rest is for others. */
+const SHARE_OF_ACTIVE = 0.7;
 /** BullMQ's priority of a retry's job; packages/queue says why, and a test compares the two. */
 const RETRY_PRIORITY = 1;
 /** A retry that has been due for this long is overdue: it is released at a fixed rate for its address. */
@@ -187,6 +190,9 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   HOLD_CHUNK: String(HOLD_CHUNK),
   PARK_NEW_FROM: String(PARK_NEW_FROM),
   MAX_PARKED_AT_ONCE: String(MAX_PARKED_AT_ONCE),
+  SHARE_OF_ACTIVE: String(SHARE_OF_ACTIVE),
+  /** Length of the beginning that the ids of all deliveries of an address share. */
+  DELIVERY_PREFIX: String(deliveryIdPrefix('').length),
   RETRY_PRIORITY: String(RETRY_PRIORITY),
   OVERDUE_AFTER_MS: String(OVERDUE_AFTER_MS),
   MISSED_AFTER_MS: String(MISSED_AFTER_MS),

@@ -29,7 +29,23 @@ local function mayTake(nowMs)
     queue = {isPaused = meta[1], maxActive = tonumber(meta[2]), hasDue = #due > 0}
     queues[prefix] = queue
   end
-  return not queue.isPaused and not (queue.maxActive and call('LLEN', KEY_QUEUE .. 'active') - #jobsToEnd >= queue.maxActive)
+  if queue.maxActive then queue.active = call('LLEN', KEY_QUEUE .. 'active') - #jobsToEnd end
+  return not queue.isPaused and not (queue.maxActive and queue.active >= queue.maxActive)
+end
+
+-- Whether the address of a delivery may have one more job active, in all workers, besides the one that popJob has put into the list of the active ones. Where
+-- operators limit how many may be active, what is left beyond a share of them is for addresses that have none, so a flood leaves places to others.
+local function hasPlace(deliveryId)
+  local queue = queues[prefix]
+  if not queue.maxActive or queue.active < math.max(1, math.floor(queue.maxActive * SHARE_OF_ACTIVE)) then return true end
+  if not queue.addresses then
+    queue.addresses = {}
+    for _, id in ipairs(call('LRANGE', KEY_QUEUE .. 'active', 1 + #jobsToEnd, -1)) do queue.addresses[string.sub(id, 1, DELIVERY_PREFIX)] = true end
+  end
+  local address = string.sub(deliveryId, 1, DELIVERY_PREFIX)
+  if queue.addresses[address] then return false end
+  queue.addresses[address] = true
+  return true
 end
 
 -- Puts the next job into the list of the active ones, as BullMQ's moveToActive does, without its stream of events and without writing to the job. Returns its
@@ -94,11 +110,12 @@ local function admit(sub)
 end
 
 -- Parks the delivery of a job that was put into the list of the active ones, with the next endParking. Returns false if the delivery has another job or ended.
-local function parkJob(jobId, id, sub, st, newest, created, retryMs, nowMs)
+-- `isTold`: whether the worker is to look for a slot.
+local function parkJob(jobId, id, sub, st, newest, created, retryMs, nowMs, isTold)
   local generation = string.match(jobId, '%.(.+)$') or '0'
   if park(id, generation, sub, st, newest, created, retryMs, nowMs, endOfOutageMs, false) == 'superseded' then return false end
   jobsToEnd[#jobsToEnd + 1] = KEY_QUEUE .. jobId
-  if not parkedAddresses[sub] then
+  if isTold and not parkedAddresses[sub] then
     parkedAddresses[sub] = true
     parkedAddresses[#parkedAddresses + 1] = sub
   end
@@ -158,9 +175,11 @@ local function readNext(token, lockMs, nowMs, known, spansPartitions)
     local isWhole = isJoint(deliveryId)
     local found, sub, st = readDelivery(deliveryId, isWhole, id)
     local isParked = false
-    if sub and not admit(sub) then
+    -- What has no place is not told: it would come back at once. The end of the address's job, wherever it is, releases it.
+    local mayBeActive = not sub or hasPlace(deliveryId)
+    if sub and not (mayBeActive and admit(sub)) then
       local all = isWhole and fieldsOf(found) or {g = found[2], x = found[3], c = found[5]}
-      isParked = parkJob(id, deliveryId, sub, st, all.g, all.c, all.x, nowMs)
+      isParked = parkJob(id, deliveryId, sub, st, all.g, all.c, all.x, nowMs, mayBeActive)
     end
     if not isParked then
       endParking(id)
@@ -224,8 +243,10 @@ local function isJob(next) return next and next[1] ~= '' end
 -- The same at the end of a job. Whoever adds a job, and whoever takes the marker, sets the marker if jobs are left; so it is only missing where retries
 -- have become due, or where fewer jobs were active for a moment than operators allow.
 local function nextJob(token, lockMs, nowMs, known, spansPartitions)
-  local job = readNext(token, lockMs, nowMs, known, spansPartitions)
   local queue = queues[prefix]
+  if queue then queue.addresses = nil end
+  local job = readNext(token, lockMs, nowMs, known, spansPartitions)
+  queue = queues[prefix]
   if not job or isJob(job) and (queue.hasDue or queue.maxActive) then wakeNext() end
   return job or false
 end
