@@ -1,6 +1,6 @@
 /** Jobs that wait in this process for a fast attempt to end: that costs less than parking their deliveries. */
 import { ActiveList } from '@posthorn/core';
-import type { Address, Slot } from './slot-limits.ts';
+import type { Address, Slot } from './slot-groups.ts';
 
 export interface ShortWaitOptions {
   /** How long a job waits at most. 0: none waits. */

@@ -1,47 +1,6 @@
 /** The rules of admission control: how many more slots an address may acquire. docs/architecture.md says why each rule exists. */
-
 import type { ActiveList } from '@posthorn/core';
-
-/** An attempt in flight. */
-export interface Slot {
-  readonly address: Address;
-  readonly acquiredAtMs: number;
-  /** Where it counts: at most all, its host and its IP. */
-  readonly groups: Group[];
-  /** Deliveries of its address that are being taken with its end, beyond the one that gets this slot. */
-  further?: number;
-  /** When its outcome was known, and the host and IP that it has left since. */
-  answered?: { atMs: number; groups: readonly Group[] };
-}
-
-export interface Address {
-  id: string;
-  inFlight: ActiveList<Slot>;
-  /** Moving mean of how long its attempts took; undefined before the first has ended. */
-  meanMs: number | undefined;
-  /** Moving mean of failed (1) or not (0). */
-  failing: number;
-  refusedAtMs: number;
-  /** Deliveries of it were parked since its last attempt ended. */
-  mayHaveParked: boolean;
-  /** When one of its parked deliveries was released for other workers; at first, when an attempt has ended. */
-  sharedAtMs: number | undefined;
-  /** Its deliveries that were released and have not come back as jobs, and when the last one was. */
-  released: number;
-  releasedAtMs: number;
-  /** The host and the IP of its last attempt. */
-  host: Group | undefined;
-  ip: Group | undefined;
-}
-
-/** The attempts in flight to one host, or to one IP, or all of them. */
-export interface Group {
-  inFlight: ActiveList<Slot>;
-  /** Moving mean of how long its attempts took. */
-  meanMs: number | undefined;
-  /** Addresses that were refused here, longest wait first. */
-  waiting: Set<string>;
-}
+import type { Address, Group } from './slot-groups.ts';
 
 export interface LimitOptions {
   /** Attempts in flight in all. */

@@ -1,12 +1,24 @@
 /**
  * Admission control for the attempts of one process: no address, no host and no number of slow addresses takes all of its slots.
- * slot-limits.ts has the rules. This file acquires and releases slots.
+ * slot-limits.ts has the rules, slot-groups.ts what they are about. This file acquires and releases slots.
  */
 import { ActiveList, atMost } from '@posthorn/core';
 import { LRUCache } from 'lru-cache';
 import { knownOrNew } from './known-or-new.ts';
+import { ReleasedDeliveries } from './released-deliveries.ts';
 import { ShortWaits } from './short-waits.ts';
-import { type Address, createLimits, type Group, type LimitOptions, type Limits, type Slot } from './slot-limits.ts';
+import {
+  type Address,
+  type Group,
+  hostAndIpOf,
+  join,
+  learn,
+  leave,
+  newAddress,
+  newGroup,
+  type Slot,
+} from './slot-groups.ts';
+import { createLimits, type LimitOptions, type Limits } from './slot-limits.ts';
 import { WaitingAddresses } from './waiting-addresses.ts';
 
 export type { Slot };
@@ -39,15 +51,9 @@ export interface Capacity {
 const SHORT_WAIT_MS = 100;
 /** The share of all jobs in flight that may wait like this. */
 const SHORT_WAIT_SHARE = 0.3;
-/** A delivery that was released has come back as a job within this time, or another worker has it, or it waits behind others. */
-const RELEASED_MS = 100;
 /** How often the backlog of an address is shared with other workers. */
 const SHARE_EVERY_MS = 100;
-/** How many parked deliveries may follow an attempt, besides the one that gets its slot. */
-const MAX_FURTHER = 3;
 const NOT_FOLLOWED: FollowedBy = { turn: { kind: 'none' }, jobs: [] };
-/** Weight of the latest attempt in the moving means. */
-const WEIGHT = 0.3;
 const MAX_ADDRESSES = 10_000;
 
 /** Why an attempt gets no slot: in which group an attempt has to end first, and whether that is soon. */
@@ -70,12 +76,12 @@ export class Slots {
   /** Slots that addresses keep for jobs that have been taken and begin next, by their ids. */
   readonly #kept = new ActiveList<{ jobId: string; slot: Slot }>();
   readonly #perAddress: number;
-  /** Deliveries that are being taken beyond the one for each attempt that ends. */
-  #further = 0;
+  readonly #released: ReleasedDeliveries;
 
   constructor(options: SlotOptions) {
     this.#now = options.now;
     this.#perAddress = options.perAddress;
+    this.#released = new ReleasedDeliveries(options.now);
     const state = { all: this.#all, busy: this.#busy, waitingSlow: new Set<Address>() };
     this.#limits = createLimits(options, state);
     this.#waiting = new WaitingAddresses({
@@ -111,7 +117,7 @@ export class Slots {
       }
     }
     const address = this.#addressOf(subscriptionId);
-    if (address.released > 0) address.released -= 1;
+    this.#released.cameBack(address);
     const refusal = this.#refusalOf(address);
     if (!refusal) return this.#acquire(address);
     if (refusal.isSoon && this.#shortWaits.hasRoom()) return this.#shortWaits.wait(address);
@@ -133,10 +139,9 @@ export class Slots {
   parked(subscriptionId: string): boolean {
     const address = this.#addressOf(subscriptionId);
     const refusal = this.#refusalOf(address);
-    // One that was released may be among them.
-    address.released = 0;
+    this.#released.forget(address);
     if (!refusal) {
-      this.#released(address, 1);
+      this.#released.add(address, 1);
       return true;
     }
     if (address.inFlight.size === 0) this.#waiting.add(address, refusal.group);
@@ -151,7 +156,7 @@ export class Slots {
   turnOfParked(slot: Slot, room: number): Turn {
     const { address } = slot;
     const nowMs = this.#now();
-    this.#endFurther(slot);
+    this.#released.endFurther(slot);
     address.sharedAtMs ??= nowMs;
     if (nowMs - address.sharedAtMs >= SHARE_EVERY_MS) {
       address.sharedAtMs = nowMs;
@@ -160,10 +165,7 @@ export class Slots {
     const othersWait = this.#all.waiting.size + (address.host?.waiting.size ?? 0) + (address.ip?.waiting.size ?? 0) > 0;
     if (othersWait || !this.#limits.isWithinShare(address)) return { kind: 'none' };
     if (room <= 0 || !this.#shortWaits.isEmpty()) return { kind: 'last' };
-    slot.further = Math.max(0, Math.min(MAX_FURTHER, room - this.#further, this.#freeOf(address)));
-    this.#further += slot.further;
-    this.#released(address, slot.further);
-    return { kind: 'first', deliveries: 1 + slot.further };
+    return { kind: 'first', deliveries: 1 + this.#released.beginFurther(slot, room, this.#freeOf(address)) };
   }
 
   /** Whether an address has no free slot because its own attempts take all of them, and they are fast. */
@@ -208,14 +210,14 @@ export class Slots {
     if (address.inFlight.size === 0) this.#busy.delete(address);
     const groups = slot.answered ? slot.groups.concat(slot.answered.groups) : slot.groups.slice();
     for (const group of groups) leave(slot, group);
-    if (failed !== undefined) this.#learn(slot, failed, groups);
+    if (failed !== undefined) learn(slot, failed, groups, this.#now);
     const { turn, jobs } = followedBy;
-    this.#endFurther(slot);
+    this.#released.endFurther(slot);
     if (turn.kind === 'first') {
       for (const { id } of jobs)
         if (!this.#refusalOf(address)) this.#kept.add({ jobId: id, slot: this.#acquire(address) });
     } else if (jobs.length > 0) {
-      this.#released(address, jobs.length);
+      this.#released.add(address, jobs.length);
     }
     this.#shortWaits.attemptEnded();
     const capacities: Capacity[] = [];
@@ -223,7 +225,7 @@ export class Slots {
       for (const subscriptionId of this.#waiting.wake(group)) {
         if (capacities.some((known) => known.subscriptionId === subscriptionId)) continue;
         capacities.push({ subscriptionId, deliveries: 1 });
-        this.#released(this.#addressOf(subscriptionId), 1);
+        this.#released.add(this.#addressOf(subscriptionId), 1);
       }
     }
     // With an end that others have followed, the lane goes on by itself: what was released now would only wait in the queue.
@@ -234,7 +236,7 @@ export class Slots {
     if (own > 0) {
       capacities.push({ subscriptionId: address.id, deliveries: own });
       // One that is shared is for others.
-      this.#released(address, turn.kind === 'share' ? own - 1 : own);
+      this.#released.add(address, turn.kind === 'share' ? own - 1 : own);
     }
     return capacities;
   }
@@ -254,15 +256,7 @@ export class Slots {
   /** How many more slots an address may acquire, without those for which deliveries were just released: others may have taken them, so only while it has some. */
   #freeOf(address: Address, free = this.#limits.capacityOf(address).free): number {
     const inGroups = hostAndIpOf(address).map((group) => this.#limits.capacityIn(group, address));
-    return Math.min(free, ...inGroups) - (address.inFlight.size > 0 ? this.#onTheWay(address) : 0);
-  }
-
-  /** Updates the moving means after an attempt. */
-  #learn({ address, acquiredAtMs, answered }: Slot, failed: boolean, groups: readonly Group[]): void {
-    const tookMs = (answered?.atMs ?? this.#now()) - acquiredAtMs;
-    addToMean(address, tookMs);
-    for (const group of groups) addToMean(group, tookMs);
-    address.failing += WEIGHT * (Number(failed) - address.failing);
+    return Math.min(free, ...inGroups) - (address.inFlight.size > 0 ? this.#released.count(address) : 0);
   }
 
   #acquireOrWait(address: Address): Slot | undefined {
@@ -270,27 +264,6 @@ export class Slots {
     if (!refusal) return this.#acquire(address);
     this.#waiting.add(address, refusal.group);
     return undefined;
-  }
-
-  /** The further deliveries that were to follow an attempt were taken, or not. */
-  #endFurther(slot: Slot): void {
-    const further = slot.further ?? 0;
-    this.#further -= further;
-    slot.address.released = Math.max(0, slot.address.released - further);
-    slot.further = 0;
-  }
-
-  /** Counts deliveries that were released for slots of this process. */
-  #released(address: Address, deliveries: number): void {
-    if (deliveries === 0) return;
-    const before = this.#onTheWay(address);
-    if (before === 0) address.releasedAtMs = this.#now();
-    address.released = before + deliveries;
-  }
-
-  /** How many deliveries were released a moment ago that are to have slots of this process. */
-  #onTheWay(address: Address): number {
-    return this.#now() - address.releasedAtMs < RELEASED_MS ? address.released : 0;
   }
 
   #acquire(address: Address): Slot {
@@ -332,45 +305,4 @@ export class Slots {
   #addressOf(subscriptionId: string): Address {
     return knownOrNew(this.#addresses, subscriptionId, newAddress);
   }
-}
-
-function join(slot: Slot, group: Group): void {
-  group.inFlight.add(slot);
-  slot.groups.push(group);
-}
-
-function leave(slot: Slot, group: Group): void {
-  const at = slot.groups.indexOf(group);
-  if (at === -1) return;
-  slot.groups.splice(at, 1);
-  group.inFlight.delete(slot);
-}
-
-function addToMean(where: Address | Group, tookMs: number): void {
-  where.meanMs = where.meanMs === undefined ? tookMs : where.meanMs + WEIGHT * (tookMs - where.meanMs);
-}
-
-/** The host and the IP of the last attempt to an address. */
-function hostAndIpOf({ host, ip }: Address): Group[] {
-  return [host, ip].filter((group) => group !== undefined);
-}
-
-function newAddress(id: string): Address {
-  return {
-    id,
-    inFlight: new ActiveList(),
-    meanMs: undefined,
-    failing: 0,
-    refusedAtMs: 0,
-    mayHaveParked: false,
-    sharedAtMs: undefined,
-    released: 0,
-    releasedAtMs: Number.NEGATIVE_INFINITY,
-    host: undefined,
-    ip: undefined,
-  };
-}
-
-function newGroup(): Group {
-  return { inFlight: new ActiveList(), meanMs: undefined, waiting: new Set() };
 }

@@ -1,5 +1,6 @@
 /** Addresses whose deliveries found no slot, and which of them have a turn when an attempt ends. */
-import type { Address, Group, Limits, SlotState } from './slot-limits.ts';
+import type { Address, Group } from './slot-groups.ts';
+import type { Limits, SlotState } from './slot-limits.ts';
 
 export interface WaitingOptions extends Pick<SlotState, 'all' | 'waitingSlow'> {
   limits: Limits;

@@ -1,0 +1,56 @@
+/** Counts the deliveries that were released, or are being taken, for free slots of this process: until they have come, no others are for the same slots. */
+import type { Address, Slot } from './slot-groups.ts';
+
+/** A delivery that was released has come back as a job within this time, or another worker has it, or it waits behind others. */
+const RELEASED_MS = 100;
+/** How many parked deliveries may follow an attempt, besides the one that gets its slot. */
+const MAX_FURTHER = 3;
+
+export class ReleasedDeliveries {
+  readonly #now: () => number;
+  /** Deliveries that are being taken beyond the one for each attempt that ends. */
+  #further = 0;
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  /** How many deliveries of an address were released a moment ago that are to have slots of this process. */
+  count(address: Address): number {
+    return this.#now() - address.releasedAtMs < RELEASED_MS ? address.released : 0;
+  }
+
+  add(address: Address, deliveries: number): void {
+    if (deliveries === 0) return;
+    const before = this.count(address);
+    if (before === 0) address.releasedAtMs = this.#now();
+    address.released = before + deliveries;
+  }
+
+  /** A job of an address has come, perhaps that of a released one. */
+  cameBack(address: Address): void {
+    if (address.released > 0) address.released -= 1;
+  }
+
+  /** Deliveries of an address were parked, perhaps those that were released. */
+  forget(address: Address): void {
+    address.released = 0;
+  }
+
+  /** Parked deliveries are to follow an attempt. Returns how many, besides the one that gets its slot: at most `room` for all attempts, and `free`. */
+  beginFurther(slot: Slot, room: number, free: number): number {
+    const further = Math.max(0, Math.min(MAX_FURTHER, room - this.#further, free));
+    slot.further = further;
+    this.#further += further;
+    this.add(slot.address, further);
+    return further;
+  }
+
+  /** They were taken, or not. */
+  endFurther(slot: Slot): void {
+    const further = slot.further ?? 0;
+    this.#further -= further;
+    slot.address.released = Math.max(0, slot.address.released - further);
+    slot.further = 0;
+  }
+}
