@@ -1,7 +1,7 @@
 /** What ingest guarantees to publishers: idempotence, batches, clear errors, and repair of interrupted calls. */
 import { connect } from 'node:net';
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { type Event, type EventRef, eventRef } from '@posthorn/core';
+import { type Event, type EventRef, eventRef, jointRef, jointRefOf, partitionOf } from '@posthorn/core';
 import { finishFanOuts } from '@posthorn/dispatch';
 import { createProducer } from '@posthorn/queue';
 import { createLogger } from '@posthorn/runtime';
@@ -122,6 +122,25 @@ describe('an interrupted call', () => {
     const { published } = await interrupted('event');
     await on.subscribe(to.url);
     expect(await on.publish(published)).toMatchObject({ body: { deliveries: 1 } });
+  });
+});
+
+describe('an event without an id', () => {
+  it('gets one in the partition of its only address, and so is one record with its delivery', async () => {
+    const partitioned = await ownWorld({ env: { PARTITIONS: '16' } });
+    const first = await partitioned.subscribe(to.url);
+    const publish = async () => (await partitioned.publish(sampleEvent())).body;
+    for (let i = 0; i < 5; i++) {
+      const { id } = await publish();
+      const [{ id: deliveryId }] = await partitioned.deliveries(`event_id=${id}`);
+      expect(jointRefOf(deliveryId)).toBe(jointRef({ id, environment: 'sandbox' }));
+      expect(partitionOf(id, 16)).toBe(partitionOf(first.id, 16));
+      await to.received(1, (request) => request.headers['service-event-id'] === id);
+    }
+    await partitioned.subscribe(to.url);
+    const { id, deliveries } = await publish();
+    expect(deliveries).toBe(2);
+    await to.received(2, (request) => request.headers['service-event-id'] === id);
   });
 });
 

@@ -5,6 +5,7 @@ import {
   type Environment,
   type Event,
   eventBody,
+  eventIdIn,
   eventRef,
   isoInstant,
   newEventId,
@@ -90,6 +91,10 @@ export async function ingestEvent(
   const deliveries = Math.min(match.subscriptionIds.length, MAX_DELIVERIES);
   const weight = 1 + deliveries + Math.floor(event.dataJson.length / BYTES_OF_A_DELIVERY);
   const { store } = context;
+  const [only, another] = match.subscriptionIds;
+  // With its only delivery, an event is one record (docs/architecture.md, Joint records).
+  if (!parsed.hadId && store.partitions > 1 && only !== undefined && another === undefined)
+    event.id = eventIdIn(partitionOf(only, store.partitions), store.partitions, event.id);
   // One node of a Cluster that does not reply delays only its own partitions.
   const partition = store.spansPartitions ? 0 : partitionOf(event.id, store.partitions);
   const line = context.inFlight.lineOf(publisher.name, partition);

@@ -8,6 +8,7 @@ import {
   ENVIRONMENTS,
   EVENT_ID,
   type EventRef,
+  eventIdIn,
   eventIdOf,
   eventRef,
   isJoint,
@@ -43,6 +44,18 @@ describe('an event id', () => {
     }
     const random = (0xfffn << 64n) | ((1n << 62n) - 1n);
     expect(ones & zeros).toBe(random);
+  });
+  it('gets other last digits that put its event into a partition', () => {
+    for (const partitions of [2, 3, 16, 37, 256]) {
+      for (let partition = 0; partition < partitions; partition++) {
+        const id = newEventId(1_700_000_000_123);
+        const moved = eventIdIn(partition, partitions, id);
+        expect(partitionOf(moved, partitions)).toBe(partition);
+        expect(moved.slice(0, -3)).toBe(id.slice(0, -3));
+        expect(moved).toMatch(UUID_V7);
+        expect(eventIdIn(partition, partitions, moved)).toBe(moved);
+      }
+    }
   });
   it('may be chosen by the publisher, with at most 128 characters', () => {
     for (const id of ['a', 'A.b_c:d~e-9', 'x'.repeat(128)]) expect(id).toMatch(EVENT_ID);

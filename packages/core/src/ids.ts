@@ -27,6 +27,33 @@ export function newEventId(nowMs: number): string {
   return `evt_${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`;
 }
 
+const LAST_DIGITS = 3;
+const ENDINGS = 16 ** LAST_DIGITS;
+const lastDigits = (ending: number) => ending.toString(16).padStart(LAST_DIGITS, '0');
+
+/** How the hash of an id changes when its last digits are these in place of zeros, whatever precedes them: a CRC is linear. */
+let changes: Uint32Array | undefined;
+
+/**
+ * Returns an id of `newEventId` with other last digits, so that its event is in this partition. In the rare case that none of the 4,096 endings leads
+ * there, the id stays as it is.
+ */
+export function eventIdIn(partition: number, partitions: number, id: string): string {
+  changes ??= Uint32Array.from(
+    { length: ENDINGS },
+    (_, i) => partitionHash(lastDigits(i)) ^ partitionHash(lastDigits(0)),
+  );
+  const beginning = id.slice(0, -LAST_DIGITS);
+  const hash = partitionHash(beginning + lastDigits(0));
+  // The search starts at the random digits that the id has.
+  const first = Number.parseInt(id.slice(-LAST_DIGITS), 16);
+  for (let i = 0; i < ENDINGS; i++) {
+    const ending = (first + i) % ENDINGS;
+    if (((hash ^ (changes[ending] ?? 0)) >>> 0) % partitions === partition) return beginning + lastDigits(ending);
+  }
+  return id;
+}
+
 /**
  * The name of an event in Redis and in jobs. An event id is unique within its environment only, so the name is the id and the
  * environment's first letter: `order-1/p`. Events stored before ids were scoped to the environment are named by the bare id.

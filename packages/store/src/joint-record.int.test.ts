@@ -1,6 +1,15 @@
 /** An event and its only delivery in one record: when, what it holds, and how long. */
 import { describe, expect, it } from '@jest/globals';
-import { type Event, type EventRef, eventRef, jointRef, jointRefOf, newEventId, partitionOf } from '@posthorn/core';
+import {
+  type Event,
+  type EventRef,
+  eventIdIn,
+  eventRef,
+  jointRef,
+  jointRefOf,
+  newEventId,
+  partitionOf,
+} from '@posthorn/core';
 import { testRedisUrl } from '@posthorn/testing';
 import { eraseEvent, findNextEvents } from './erasure-events.ts';
 import { decodeEvent, findEvents, keepEvent, keepIfExists, loadEvent, prefixOfEvent } from './events.ts';
@@ -20,11 +29,8 @@ import { DAY, RETENTION, RETENTION_SUCCEEDED } from './test-store.ts';
 
 /** An event in the partition of a subscription. */
 function eventBeside(subscriptionId: string, change: Partial<Event> = {}): Event {
-  for (;;) {
-    const id = newEventId(time.nowMs);
-    if (partitionOf(id, store.partitions) === partitionOf(subscriptionId, store.partitions))
-      return event({ id, ...change });
-  }
+  const id = eventIdIn(partitionOf(subscriptionId, store.partitions), store.partitions, newEventId(time.nowMs));
+  return event({ id, ...change });
 }
 const storedOf = (sent: Event, subscriptionIds: string[]) => ({
   ref: eventRef(sent),
