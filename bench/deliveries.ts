@@ -1,11 +1,21 @@
 /**
  * Deliveries per second and CPU per delivery: one worker process empties a backlog, the plain baseline and Posthorn with one and with 16
- * partitions in turns. What a worker costs that has nothing to do.
+ * partitions in turns, with ids of the publisher and without. What a worker costs that has nothing to do.
  */
 import { randomUUID } from 'node:crypto';
 import { ENVIRONMENTS, SESSION_EVENT_TYPES } from '@posthorn/core';
 import { Queue } from 'bullmq';
-import { type Bench, event400, median, processUsage, publishMany, subscribeMany, until } from './harness.ts';
+import {
+  type Bench,
+  event400,
+  median,
+  PUBLISHER_KEY,
+  post,
+  processUsage,
+  publishMany,
+  subscribeMany,
+  until,
+} from './harness.ts';
 
 /** The number of combinations of event type and environment, so that each event matches exactly one address. */
 const ADDRESSES = SESSION_EVENT_TYPES.length * ENVIRONMENTS.length;
@@ -17,8 +27,12 @@ interface Run {
 }
 
 const PARTITIONS = 16;
+/** The share of a backlog before a worker is measured: V8 compiles until about 20,000 deliveries. */
+const WARM_UP = 0.4;
 /** How long an idle worker is watched. */
 const IDLE_MS = 10_000;
+/** Events of a call. */
+const BATCH = 500;
 
 /** What an idle worker costs. `commandsPerS` includes those that scripts call. */
 interface Idle {
@@ -28,11 +42,12 @@ interface Idle {
 
 /** Medians of `rounds` runs of `count` deliveries each; Redis's CPU includes adding the deliveries. */
 export async function benchDeliveries(bench: Bench, count: number, rounds: number) {
-  const runs: Record<'plain' | 'posthorn' | 'partitioned', Run[]> = { plain: [], posthorn: [], partitioned: [] };
+  const runs = { plain: [] as Run[], posthorn: [] as Run[], partitioned: [] as Run[], withoutIds: [] as Run[] };
   for (let round = 0; round < rounds; round++) {
     runs.plain.push(await runPlain(bench, count));
     runs.posthorn.push(await runPosthorn(bench, count, 1));
     runs.partitioned.push(await runPosthorn(bench, count, PARTITIONS));
+    runs.withoutIds.push(await runPosthorn(bench, count, PARTITIONS, publishWithoutIds));
   }
   const middle = (of: Run[]): Run => ({
     deliveriesPerS: median(of.map((run) => run.deliveriesPerS)),
@@ -43,6 +58,7 @@ export async function benchDeliveries(bench: Bench, count: number, rounds: numbe
     plain: middle(runs.plain),
     posthorn: middle(runs.posthorn),
     partitioned: middle(runs.partitioned),
+    withoutIds: middle(runs.withoutIds),
     idle: await runIdle(bench),
   };
 }
@@ -87,7 +103,7 @@ async function runPlain(bench: Bench, count: number): Promise<Run> {
   return run;
 }
 
-async function runPosthorn(bench: Bench, count: number, partitions: number): Promise<Run> {
+async function runPosthorn(bench: Bench, count: number, partitions: number, publish = publishMany): Promise<Run> {
   const receiver = await bench.start('bench/processes/receiver.ts');
   const env = { KEY_PREFIX: `bench-${randomUUID()}`, PARTITIONS: String(partitions) };
   const [ingest, operator] = [await bench.startApp('ingest', env), await bench.startApp('console', env)];
@@ -98,12 +114,29 @@ async function runPosthorn(bench: Bench, count: number, partitions: number): Pro
   }
   const cpuBefore = await bench.redisCpuUs();
   const eventAt = (i: number) => ({ ...event400(), ...topics[i % topics.length]! });
-  const deliveries = await publishMany(ingest.url, count, eventAt);
+  const deliveries = await publish(ingest.url, count, eventAt);
   if (deliveries !== count) throw new Error(`${count} events have ${deliveries} deliveries.`);
   const run = await drain(bench, count, receiver.url, () => bench.startApp('worker', env), cpuBefore);
   for (const one of [ingest, operator, receiver]) await one.stop();
   await bench.redis.flushdb();
   return run;
+}
+
+/** Publishes in batches; returns the number of deliveries. Posthorn makes the ids. */
+async function publishWithoutIds(
+  ingestUrl: string,
+  count: number,
+  eventAt: Parameters<typeof publishMany>[2],
+): Promise<number> {
+  let deliveries = 0;
+  for (let start = 0; start < count; start += BATCH) {
+    const events = Array.from({ length: Math.min(BATCH, count - start) }, (_, i) => eventAt(start + i));
+    const { status, text } = await post(`${ingestUrl}/v1/events/batch`, PUBLISHER_KEY, { events });
+    const { results } = JSON.parse(text) as { results: { deliveries?: number }[] };
+    if (status !== 200) throw new Error(text);
+    deliveries += results.reduce((sum, result) => sum + (result.deliveries ?? 0), 0);
+  }
+  return deliveries;
 }
 
 async function drain(
@@ -115,8 +148,7 @@ async function drain(
 ): Promise<Run> {
   const arrived = async () => Number(await (await fetch(`${receiverUrl}/count`)).text());
   const worker = await startWorker();
-  // The first fifth is the warm-up; the rest is measured.
-  const warm = Math.floor(count / 5);
+  const warm = Math.floor(count * WARM_UP);
   await until('warm-up', async () => (await arrived()) >= warm);
   const [first, startedAt, before] = [await arrived(), performance.now(), await processUsage(worker.child.pid!)];
   await until('all deliveries', async () => (await arrived()) >= count);
