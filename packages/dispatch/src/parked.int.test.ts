@@ -1,6 +1,6 @@
 /** Deliveries that are parked where their jobs would be taken, and taken where another one of their address ends. */
 import { expect, it } from '@jest/globals';
-import { type DeliveryJob, type Event, eventRef, jointRefOf, partitionOf } from '@posthorn/core';
+import { type DeliveryJob, deliveryIdPrefix, type Event, eventRef, jointRefOf, partitionOf } from '@posthorn/core';
 import {
   addressesToRelease,
   beginAttempt,
@@ -429,6 +429,16 @@ it('leave places to other addresses where operators limit how many jobs may be a
   // A worker that is told releases one, which would be parked again.
   expect([await parked(), told]).toEqual([2, []]);
   expect(await succeed(jobs[0]!, 't')).toMatchObject({ kind: 'recorded', parked: 2 });
+});
+it('leave no places where the limit is too high to look through all active jobs', async () => {
+  const id = await make();
+  const active = Array.from({ length: 150 }, (_, i) => `${id.slice(0, deliveryIdPrefix('').length)}${i}`);
+  await store.redis.rpush(queueKey('active'), ...active);
+  await store.redis.hset(queueKey('meta'), 'concurrency', 201);
+  expect((await takeSome(1, {})).taken).toEqual([id]);
+  await make();
+  await store.redis.hset(queueKey('meta'), 'concurrency', 200);
+  expect((await takeSome(1, {})).taken).toEqual([NONE_DUE]);
 });
 it('have no place only while a job of their address is active, also after another end in the same script', async () => {
   await store.redis.hset(queueKey('meta'), 'concurrency', 2);

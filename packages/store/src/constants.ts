@@ -56,6 +56,8 @@ const PARK_NEW_FROM = 100;
 const MAX_PARKED_AT_ONCE = 64;
 /** Where operators limit how many jobs may be active, an address that has one gets no more beyond this share of them. The rest is for others. */
 const SHARE_OF_ACTIVE = 0.7;
+/** With a higher limit, the active ones are not looked through: that would take Redis longer than the rest of a script. */
+const MAX_ACTIVE_LOOKED_THROUGH = 200;
 /** BullMQ's priority of a retry's job; packages/queue says why, and a test compares the two. */
 const RETRY_PRIORITY = 1;
 /** A retry that has been due for this long is overdue: it is released at a fixed rate for its address. */
@@ -191,6 +193,7 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   PARK_NEW_FROM: String(PARK_NEW_FROM),
   MAX_PARKED_AT_ONCE: String(MAX_PARKED_AT_ONCE),
   SHARE_OF_ACTIVE: String(SHARE_OF_ACTIVE),
+  MAX_ACTIVE_LOOKED_THROUGH: String(MAX_ACTIVE_LOOKED_THROUGH),
   /** Length of the beginning that the ids of all deliveries of an address share. */
   DELIVERY_PREFIX: String(deliveryIdPrefix('').length),
   RETRY_PRIORITY: String(RETRY_PRIORITY),

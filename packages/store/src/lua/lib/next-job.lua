@@ -37,7 +37,8 @@ end
 -- operators limit how many may be active, what is left beyond a share of them is for addresses that have none, so a flood leaves places to others.
 local function hasPlace(deliveryId)
   local queue = queues[prefix]
-  if not queue.maxActive or queue.active < math.max(1, math.floor(queue.maxActive * SHARE_OF_ACTIVE)) then return true end
+  if not queue.maxActive or queue.maxActive > MAX_ACTIVE_LOOKED_THROUGH then return true end
+  if queue.active < math.max(1, math.floor(queue.maxActive * SHARE_OF_ACTIVE)) then return true end
   if not queue.addresses then
     queue.addresses = {}
     for _, id in ipairs(call('LRANGE', KEY_QUEUE .. 'active', 1 + #jobsToEnd, -1)) do queue.addresses[string.sub(id, 1, DELIVERY_PREFIX)] = true end
