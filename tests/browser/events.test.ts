@@ -50,6 +50,24 @@ describe('an event', () => {
   });
 });
 
+describe('an event with more deliveries than the API returns with it', () => {
+  it('says that the newest are shown, and links all', async () => {
+    await ownSubscription(await ownReceiver());
+    const { body } = await on.publish(sampleEvent());
+    const { page } = await signedIn();
+    await page.route(`**/v1/events/${body.id}`, async (route) => {
+      const event = (await on.operate('GET', `/v1/events/${body.id}`)).body;
+      const [one] = event.deliveries;
+      const deliveries = Array.from({ length: 1_000 }, (_, i) => ({ ...one, id: `${one.id.slice(0, -4)}${1_000 + i}` }));
+      await route.fulfill({ json: { ...event, deliveries } });
+    });
+    await page.goto(`/events/${body.id}`);
+    await page.getByRole('heading', { name: 'Deliveries (the newest 1,000)' }).waitFor();
+    await page.getByRole('link', { name: 'All', exact: true }).click();
+    await page.waitForURL(`**/deliveries?event_id=${body.id}`);
+  });
+});
+
 describe('the search', () => {
   const data = { id: 'ses-42', status: 'approved', reference: '<b>order</b> 7', metadata: { user_id: 'anna@x' } };
   const search = async (page: Page, text: string) => {

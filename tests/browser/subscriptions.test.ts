@@ -103,6 +103,9 @@ describe('a subscription', () => {
     await page.getByText('Paused: nothing is sent').waitFor();
     await on.publish(sampleEvent());
     await page.getByText('1 delivery is held').waitFor();
+    await more('Delete');
+    await page.getByText('that have not ended yet, 1 of them held, fail').waitFor();
+    await page.getByRole('button', { name: 'Keep it' }).click();
     await page.getByRole('button', { name: 'Resume' }).click();
     await page.getByText('Active', { exact: true }).waitFor();
     await to.received(1, isDelivery);
