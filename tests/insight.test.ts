@@ -188,6 +188,24 @@ describe('an address whose attempts fail', () => {
     expect(problems.items[0].subscription_id).toBe(worst[0]);
     expect(problems.items).toHaveLength(50);
   });
+  it('is shown by the overview if most deliveries are held for it, however many were paused that are newer', async () => {
+    const { id } = await on.subscribe(to.url);
+    await on.operate('POST', `/v1/subscriptions/${id}/pause`);
+    await on.publish(sampleEvent());
+    const store = await ownStore(on);
+    const fields = { url: to.url, description: '', sealedSecret: 'sealed' };
+    await Promise.all(
+      Array.from({ length: 110 }, async (_, i) => {
+        const made = newSubscription({ ...fields, eventTypes: 'all', environment: 'production' }, Date.now() + i);
+        expect(await saveSubscription(store, { ...made, status: 'paused', takesEvents: true })).toBe(true);
+      }),
+    );
+    const { problems } = await eventually('all to be counted', async () => {
+      const { body } = await on.operate('GET', '/v1/overview');
+      return body.problems.total === 111 && body;
+    });
+    expect(problems.items[0]).toMatchObject({ subscription_id: id, held: 1 });
+  });
 });
 
 describe('the audit trail', () => {

@@ -22,8 +22,7 @@ import { serializeListedSubscriptions } from './serialize.ts';
 
 /** All callers share one overview for this long. */
 const MAX_AGE_MS = 1_000;
-/** The newest paused addresses: those that are read, and those that are shown as such. */
-const MAX_PAUSED_READ = 100;
+/** The newest paused addresses that are shown as such. */
 const MAX_PAUSED_SHOWN = 10;
 /** Below this share of successes in the last 15 minutes, not all is well. */
 const WELL_RATE = 0.95;
@@ -38,8 +37,7 @@ export function createOverview(context: ConsoleContext): () => Promise<api.Overv
 async function readOverview(context: ConsoleContext): Promise<api.Overview> {
   const { store, directory, clock } = context;
   const nowMs = clock.now();
-  const paused = await directory.find({ status: 'paused', sort: 'newest' }, { limit: MAX_PAUSED_READ });
-  const [{ jobs, ...backlog }, workers, hour, day, ranking, rules, format, triage] = await Promise.all([
+  const [{ jobs, ...backlog }, workers, hour, day, ranking, rules, format, triage, paused] = await Promise.all([
     readBacklog(context, nowMs),
     aliveWorkers(store, nowMs),
     readAttempts(store, 'minute', nowMs),
@@ -47,7 +45,8 @@ async function readOverview(context: ConsoleContext): Promise<api.Overview> {
     rankAddresses(store, nowMs),
     readRules(store),
     readFormat(store),
-    readProblems(context, paused.items, nowMs),
+    readProblems(context, nowMs),
+    directory.find({ status: 'paused', sort: 'newest' }, { limit: MAX_PAUSED_SHOWN }),
   ]);
   return {
     at: instant(nowMs),
@@ -87,7 +86,7 @@ async function readOverview(context: ConsoleContext): Promise<api.Overview> {
       since: instant(ranking.sinceMs),
       most_failing: await serializeRanking(store, ranking.failing),
       slowest: await serializeRanking(store, ranking.slow),
-      paused: await serializeListedSubscriptions(context, paused.items.slice(0, MAX_PAUSED_SHOWN)),
+      paused: await serializeListedSubscriptions(context, paused.items),
     },
   };
 }

@@ -5,6 +5,8 @@ import {
   countProblems,
   laneLength,
   listFailing,
+  listMostHeld,
+  loadSubscriptions,
   readHealth,
   type Store,
   type StoredSubscription,
@@ -18,6 +20,8 @@ const MAX_SHOWN = 50;
 const MAX_FAILING = 1_000;
 /** The failing addresses whose records are read: the worst of all. */
 const MAX_FAILING_READ = 200;
+/** The newest paused addresses, among which those with the most held deliveries are looked for, and those whose records are read. */
+const [MAX_PAUSED, MAX_PAUSED_READ] = [1_000, 100];
 /** Ids in an incident. */
 const MAX_IDS = 250;
 
@@ -26,18 +30,21 @@ interface Candidate extends FoundHealth {
   held: number;
 }
 
-/** Reads the problems and incidents. `paused` are paused addresses. The cost has a limit, however many addresses fail. */
+/** Reads the problems and incidents. The cost has a limit, however many addresses fail or are paused. */
 export async function readProblems(
   context: ConsoleContext,
-  paused: StoredSubscription[],
   nowMs: number,
 ): Promise<Pick<api.Overview, 'problems' | 'incidents'>> {
   const { store, directory } = context;
-  const [total, failing, worstFailing] = await Promise.all([
+  const [total, failing, worstFailing, mostHeld] = await Promise.all([
     countProblems(store),
     listFailing(store, MAX_FAILING),
     directory.find({ health: 'failing', sort: 'worst' }, { limit: MAX_FAILING_READ }),
+    listMostHeld(store, MAX_PAUSED, MAX_PAUSED_READ),
   ]);
+  const paused = (await loadSubscriptions(store, mostHeld)).flatMap((found) =>
+    found?.status === 'paused' ? [found] : [],
+  );
   const candidates = await readCandidates(store, [...worstFailing.items, ...paused], nowMs);
   const incidents = findIncidents(failing);
   const incidentOf = new Map(incidents.flatMap(({ id, subscriptionIds }) => subscriptionIds.map((sub) => [sub, id])));

@@ -1,6 +1,7 @@
 /** Reads the health of addresses, which workers keep with the counts of their attempts (stats.ts). */
 import { type AddressError, type AddressHealth, HEALTH_MINUTES } from '@posthorn/core';
 import { allPrefixes, failingKey, healthKey, prefixOfSubscription, subscriptionsKey } from './keys.ts';
+import { laneLength } from './lanes.ts';
 import { pairs } from './sorted-set.ts';
 import { type Store, sumPartitions } from './store.ts';
 
@@ -47,6 +48,23 @@ export async function listFailing(store: Store, limit: number): Promise<{ subscr
     .map(([subscriptionId, since]) => ({ subscriptionId, sinceMs: Number(since) }))
     .sort((a, b) => b.sinceMs - a.sinceMs)
     .slice(0, limit);
+}
+
+/** Of the `among` paused addresses that were created last, up to `limit`: those with the most held deliveries, the most first. */
+export async function listMostHeld(store: Store, among: number, limit: number): Promise<string[]> {
+  const flat = await Promise.all(
+    allPrefixes(store).map((prefix) =>
+      store.redis.zrevrange(subscriptionsKey(prefix, 'paused'), 0, among - 1, 'WITHSCORES'),
+    ),
+  );
+  const newest = flat.flatMap(pairs).sort(([, a], [, b]) => Number(b) - Number(a));
+  const held = await Promise.all(
+    newest.slice(0, among).map(async ([id]) => ({ id, count: await laneLength(store, 'held', id) })),
+  );
+  return held
+    .sort((a, b) => b.count - a.count)
+    .slice(0, limit)
+    .map(({ id }) => id);
 }
 
 /** Fields: see add-address-counts.lua. */
