@@ -86,6 +86,11 @@ describe('among 10,000 subscriptions', () => {
     await page.getByRole('link', { name: 'All paused' }).click();
     await page.getByText('70 subscriptions').waitFor();
     await page.goBack();
+    const problems = page.getByRole('region', { name: 'Needs attention' }).getByRole('listitem');
+    await page.getByRole('button', { name: 'Show 40 more' }).waitFor();
+    expect(await problems.count()).toBe(10);
+    await page.getByRole('button', { name: 'Show 40 more' }).click();
+    await eventually('all to be shown', async () => (await problems.count()) === 50);
     await page.getByRole('link', { name: 'All failing' }).click();
     await page.waitForURL('**/subscriptions?health=failing&sort=worst');
     const rows = page.getByRole('table', { name: 'Subscriptions' }).locator('tbody tr');

@@ -1,7 +1,8 @@
 /** What needs an operator: incidents, and each failing or paused address with its error and one action. */
-import { Alert, Box, Group, Paper, Stack, Text } from '@mantine/core';
+import { Alert, Box, Button, Group, Paper, Stack, Text } from '@mantine/core';
 import type { Delivery, Overview } from '@posthorn/operator-api';
 import { IconAlertTriangle, IconCircleCheck, IconPlayerPlay, IconSend } from '@tabler/icons-react';
+import { useState } from 'react';
 import { useNavigate } from 'react-router';
 import { usePost } from '../queries.ts';
 import { ActionButton } from './action-button.tsx';
@@ -16,6 +17,9 @@ const WELL_RATE = 0.95;
 const LONG_PENDING_MS = 60_000;
 /** Addresses that one bulk replay takes. */
 const MAX_REPLAYED = 50;
+
+/** Problems that are shown at first: what follows on the page must be seen too. */
+const SHOWN_FIRST = 10;
 
 type Problem = Overview['problems']['items'][number];
 type Incident = Overview['incidents'][number];
@@ -100,6 +104,8 @@ function IncidentAlert({ incident }: { incident: Incident }) {
 function Problems({ overview }: { overview: Overview }) {
   const { total, items } = overview.problems;
   const { paused } = overview.subscriptions;
+  const [showsAll, showAll] = useState(false);
+  const shown = showsAll ? items : items.slice(0, SHOWN_FIRST);
   const aside = (
     <Group gap="sm">
       {total > items.length && <Note>{`The worst ${items.length} of ${countText(total)}`}</Note>}
@@ -112,10 +118,15 @@ function Problems({ overview }: { overview: Overview }) {
   return (
     <Section title="Needs attention" aside={aside} flush>
       <Stack component="ul" gap={0} m={0} p={0} style={{ listStyle: 'none' }}>
-        {items.map((problem) => (
+        {shown.map((problem) => (
           <ProblemRow key={problem.subscription_id} problem={problem} />
         ))}
       </Stack>
+      {shown.length < items.length && (
+        <Button variant="subtle" fullWidth radius={0} onClick={() => showAll(true)}>
+          Show {items.length - shown.length} more
+        </Button>
+      )}
     </Section>
   );
 }
