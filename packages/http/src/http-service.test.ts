@@ -87,6 +87,34 @@ describe('pipelined requests', () => {
   });
 });
 
+describe('chunks after the response', () => {
+  it('are discarded; very many of them close the connection', async () => {
+    const url = await serve((app) => {
+      app.post('/', (_request, response) => void response.end('done'));
+    });
+    const { hostname, port } = new URL(url);
+    const socket = connect(Number(port), hostname);
+    socket.on('error', () => undefined);
+    let [received, closed] = ['', false];
+    socket.once('close', () => {
+      closed = true;
+    });
+    socket.on('data', (data) => {
+      received += data.toString();
+    });
+    const responses = () => received.split('HTTP/1.1 200').length - 1;
+    const head = 'POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n';
+    for (const count of [1, 2]) {
+      socket.write(head);
+      await eventually('a response before the body', () => responses() === count);
+      if (count === 1) socket.write(`${'1\r\nx\r\n'.repeat(500)}0\r\n\r\n`);
+    }
+    socket.write(`${'1\r\nx\r\n'.repeat(5_000)}0\r\n\r\n${head}`);
+    await eventually('the connection to be closed, or a response', () => closed || responses() === 3);
+    expect(responses()).toBe(2);
+  });
+});
+
 describe('stop', () => {
   it('finishes requests in flight, then closes; a second stop does nothing', async () => {
     const begun = Promise.withResolvers<void>();

@@ -31,6 +31,8 @@ const MAX_CONNECTIONS = 10_000;
  * kilobytes. A connection that sends one more is closed. A client that waits for each response never has any.
  */
 const MAX_PIPELINED = 20_000;
+/** Maximum number of chunks that are discarded after the response was sent. Each blocks the event loop for a microsecond or more, however small it is. */
+const MAX_DISCARDED_CHUNKS = 1_000;
 
 export interface HttpService extends Service {
   app: Express;
@@ -195,6 +197,7 @@ function handleInOrder(server: Server, listener: RequestListener): void {
       connection.current = { request, response };
       // Not `once`, which costs a microsecond: it closes once anyway.
       response.on('close', next);
+      if (request.headers['transfer-encoding'] !== undefined) limitDiscarded(request, response);
       listener(request, response);
     };
     const next = () => {
@@ -215,6 +218,19 @@ function handleInOrder(server: Server, listener: RequestListener): void {
       connection.waiting.push(handle);
       socket.pause();
     }
+  });
+}
+
+/** Closes the connection if a response did not wait for the body and many chunks follow. Node would discard them without limit. */
+function limitDiscarded(request: IncomingMessage, response: ServerResponse): void {
+  // Before Node's own listener, which then leaves the rest to this one.
+  response.prependListener('finish', () => {
+    if (request.complete) return;
+    let chunks = 0;
+    request.on('data', () => {
+      chunks += 1;
+      if (chunks > MAX_DISCARDED_CHUNKS) request.socket.destroy();
+    });
   });
 }
 

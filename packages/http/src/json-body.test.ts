@@ -1,4 +1,5 @@
 /** JSON bodies over real connections: limits, media types, and budgets shared among callers. */
+import { connect } from 'node:net';
 import { describe, expect, it } from '@jest/globals';
 import { eventually } from '@posthorn/testing';
 import { createBudget, jsonBody, setPrincipal } from './index.ts';
@@ -81,6 +82,27 @@ describe('json body', () => {
       duplex: 'half',
     } as unknown as RequestInit).catch((error: unknown) => error);
     if (response instanceof Response) expect(response.status).toBe(413);
+  });
+  it.each([
+    [1_000, 200, /^"x{998}"$/],
+    [20_000, 413, /"The body came in 16384 pieces or more. Send larger chunks."/],
+  ])('a body in %d chunks of a byte gets %d', async (count, status, text) => {
+    const url = await serve((app) => {
+      app.post('/', jsonBody({ maxBytes: 100_000 }), (request, response) => void response.json(request.body));
+    });
+    const { hostname, port } = new URL(url);
+    const socket = connect(Number(port), hostname);
+    let received = '';
+    socket.on('data', (data) => {
+      received += data.toString();
+    });
+    socket.on('error', () => undefined);
+    const body = JSON.stringify('x'.repeat(count - 2));
+    const head = 'POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n';
+    socket.write(`${head}${Array.from(body, (byte) => `1\r\n${byte}\r\n`).join('')}0\r\n\r\n`);
+    await eventually('the response', () => text.test(received.split('\r\n\r\n')[1]?.trim() ?? ''));
+    expect(received).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    socket.destroy();
   });
   it('a valid body is parsed as UTF-8', async () => {
     const response = await fetch(await echo(), json('{"a":"é"}', 'application/json; charset=UTF-8'));

@@ -16,6 +16,10 @@ export type TurnFor = (caller: string) => Promise<void> | undefined;
 
 /** Parsing a smaller body takes less than a millisecond. */
 const LARGE_BYTES = 16 * 1024;
+/** Maximum number of pieces of a body: chunks, or what a read from the network returns. Each takes a microsecond or more; 8 MiB in packets are 6,000. */
+const MAX_PIECES = 16_384;
+/** So many pieces are joined as they come, since an object for each takes more memory than a few bytes. */
+const JOINED_PIECES = 128;
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
@@ -98,15 +102,23 @@ function readBytes(request: Request, maxBytes: number, claim: (arrivedBytes: num
       request.removeAllListeners('data');
       reject(why);
     };
-    const chunks: Buffer[] = [];
+    const joined: Buffer[] = [];
+    let pieces: Buffer[] = [];
     let size = 0;
-    request.on('data', (chunk: Buffer) => {
-      size += chunk.length;
+    request.on('data', (piece: Buffer) => {
+      size += piece.length;
       if (size > maxBytes) refuse(tooLarge(maxBytes));
       else if (!claim(size)) refuse(overloaded());
-      else chunks.push(chunk);
+      else if (pieces.push(piece) === JOINED_PIECES) {
+        joined.push(Buffer.concat(pieces));
+        pieces = [];
+        if (joined.length === MAX_PIECES / JOINED_PIECES) refuse(tooManyPieces());
+      }
     });
-    request.on('end', () => resolve(chunks.length > 1 ? Buffer.concat(chunks) : (chunks[0] ?? Buffer.alloc(0))));
+    request.on('end', () => {
+      const [only] = pieces;
+      resolve(only && joined.length + pieces.length === 1 ? only : Buffer.concat([...joined, ...pieces]));
+    });
     request.on('error', () => reject(incomplete()));
     request.on('aborted', () => reject(incomplete()));
   });
@@ -126,6 +138,10 @@ function incomplete(): AppError {
 
 function overloaded(): AppError {
   return new AppError('overloaded', 'Too many requests in flight; retry shortly.', { retryAfterS: 1 });
+}
+
+function tooManyPieces(): AppError {
+  return new AppError('body_too_large', `The body came in ${MAX_PIECES} pieces or more. Send larger chunks.`);
 }
 
 function tooLarge(maxBytes: number): AppError {
