@@ -70,11 +70,20 @@ export function jsonBody(options: {
       });
       const claim = (arrivedBytes: number) => claims.every(({ claim, weigh }) => claim.growTo(weigh(arrivedBytes)));
       const bytes = await readBytes(request, options.maxBytes, claim);
-      const turn = bytes.length < LARGE_BYTES ? undefined : options.turnFor?.(caller);
-      if (turn) await handledBy(response, turn);
+      const takeTurn = async () => {
+        const turn = options.turnFor?.(caller);
+        if (turn) await handledBy(response, turn);
+      };
+      const isLarge = bytes.length >= LARGE_BYTES;
+      if (isLarge) await takeTurn();
       // The client is gone, and with it the claims.
       if (response.closed) throw incomplete();
       request.body = parseJson(decode(bytes));
+      if (isLarge) {
+        // What follows checks the values, which may take as long.
+        await takeTurn();
+        if (response.closed) throw incomplete();
+      }
       next();
     } catch (error) {
       // Close the connection after the response instead of reading the rest of the body.
