@@ -96,10 +96,7 @@ export async function ingestEvent(
   const deliveries = Math.min(match.subscriptionIds.length, MAX_DELIVERIES);
   const weight = 1 + deliveries + Math.floor(event.dataJson.length / BYTES_OF_A_DELIVERY);
   const { store } = context;
-  const [only, another] = match.subscriptionIds;
-  // With its only delivery, an event is one record (docs/architecture.md, Joint records).
-  if (!parsed.hadId && store.partitions > 1 && only !== undefined && another === undefined)
-    event.id = eventIdIn(partitionOf(only, store.partitions), store.partitions, event.id);
+  if (!parsed.hadId) event.id = besideItsDelivery(event.id, match, store.partitions);
   // One node of a Cluster that does not reply delays only its own partitions.
   const partition = store.spansPartitions ? 0 : partitionOf(event.id, store.partitions);
   const line = context.inFlight.lineOf(publisher.name, partition);
@@ -121,6 +118,12 @@ export async function ingestEvent(
   }
   if (context.onReplicas && outcome.kind !== 'conflict') await untilReplicated(context.onReplicas);
   return outcome;
+}
+
+/** A new id in the partition of the only delivery, if there is one: the event is then one record with it (docs/architecture.md, Joint records). */
+function besideItsDelivery(newId: string, { subscriptionIds: [only, another] }: Match, partitions: number): string {
+  const isOne = only !== undefined && another === undefined;
+  return isOne && partitions > 1 ? eventIdIn(partitionOf(only, partitions), partitions, newId) : newId;
 }
 
 /** Makes what is left to make of the deliveries of an event that is new. */
