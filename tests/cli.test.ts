@@ -255,6 +255,8 @@ describe('posthorn', () => {
       new RegExp(`^ {2}id=${one.id} status=paused failing since=- held=1 url=${to.url} verdict=`, 'm'),
     );
     expect(out).toMatch(/^workers:\n {2}process=\S+ in flight=0 of 100$/m);
+    to.answerWith(() => undefined);
+    expect((await posthorn(['resume', one.id])).out).toContain('active (resuming)');
     const cut = await posthorn(['list', '--limit', '1']);
     expect(cut.out).toContain(other.id);
     expect(cut.err).toBe('There may be more than these 1: see --limit.\n');

@@ -15,7 +15,8 @@ const ATTEMPT_WAIT_MS = 12_000;
 
 const columns = {
   id: (item: schemas.Subscription) => item.id,
-  status: (item: schemas.Subscription) => (item.status_reason ? `${item.status} (${item.status_reason})` : item.status),
+  status: ({ status, status_reason: reason, resuming }: schemas.Subscription) =>
+    resuming ? `${status} (resuming)` : reason ? `${status} (${reason})` : status,
   environment: (item: schemas.Subscription) => item.environment,
   health: (item: schemas.Subscription) => item.health.state,
   failures: (item: schemas.Subscription) => item.consecutive_failures,
