@@ -36,6 +36,13 @@ describe('names', () => {
       v6('2001:db8:0:1::'),
     ]);
   });
+  it('resolve to the first 16 addresses of each family, however many a name server sends', async () => {
+    const many = (prefix: string) => Array.from({ length: 20 }, (_, i) => `${prefix}${i + 1}`);
+    const server = await nameServer(() => [...many('192.0.2.'), ...many('2001:db8::')]);
+    const found = await createResolver({ servers: [server.address] })('a.example');
+    expect(found).toEqual([...many('192.0.2.').slice(0, 16).map(v4), ...found.slice(16)]);
+    expect(found.map(({ family }) => family)).toEqual([...Array(16).fill(4), ...Array(16).fill(6)]);
+  });
   it('are queried as they are, without search domains, and once for all concurrent lookups', async () => {
     const server = await nameServer(() => ['192.0.2.1']);
     const resolve = createResolver({ servers: [server.address] });

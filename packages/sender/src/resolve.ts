@@ -36,6 +36,8 @@ const MAX_QUERY_TIMEOUT_MS = 2_000;
 const QUERY_TRIES = 4;
 /** How long the IPs of one family wait for those of the other: some name servers never respond to AAAA queries. */
 const SECOND_FAMILY_MS = 500;
+/** Addresses of each family that are used. A response may have thousands, and checking each would block this process; an attempt has time to try only a few. */
+const MAX_ADDRESSES = 16;
 /** How often the hosts file and /etc/resolv.conf are checked for changes. */
 const FILE_CHECK_MS = 5_000;
 const LOOPBACK: LookupAddress[] = [
@@ -116,7 +118,7 @@ function queryBoth(client: Resolver, name: string, timeoutMs: number): Promise<L
     const answered = (family: 4 | 6) => (error: NodeJS.ErrnoException | null, addresses?: string[]) => {
       waiting -= 1;
       if (error) codes.push(error.code ?? 'UNKNOWN');
-      else for (const address of addresses ?? []) found.push({ address, family });
+      else for (const address of addresses?.slice(0, MAX_ADDRESSES) ?? []) found.push({ address, family });
       if (waiting === 0) finish();
       else if (found.length > 0) secondFamily = setTimeout(finish, SECOND_FAMILY_MS);
     };
