@@ -47,8 +47,8 @@ export const NAMED: readonly Named[] = [
   {
     name: "the sender's limit fires one second late",
     file: 'packages/sender/src/sender.ts',
-    original: 'context.timeoutMs,',
-    replacement: 'context.timeoutMs + 1_000,',
+    original: 'context.timeoutMs);',
+    replacement: 'context.timeoutMs + 1_000);',
     tests: ['--selectProjects', 'unit', '--', 'packages/sender/src/limit.test.ts'],
   },
 ];

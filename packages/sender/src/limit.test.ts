@@ -1,11 +1,13 @@
-/** The time limit of an attempt: it fires when it is due and not later. */
-import { expect, it } from '@jest/globals';
+/** The time limit of an attempt: it fires when it is due and not later, but not before what has arrived is read. */
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+import { expect, it, jest } from '@jest/globals';
 import { startReceiver } from '@posthorn/testing';
 import { createSender, parseNetworks } from './index.ts';
 
 /**
  * The sender's timers and this test's are in one event loop and fire in the order in which they are due, however slow the machine
- * is. So no clock is read here.
+ * is. So no clock is read here. Both let the event loop read before they act.
  */
 it.each([
   ['a receiver that never responds', 'a first request', 1],
@@ -22,7 +24,7 @@ it.each([
     const order: string[] = [];
     const attempt = sender.send(request).then(({ kind }) => order.push(kind));
     const late = new Promise<void>((resolve) => {
-      setTimeout(() => resolve(void order.push('500 ms after the limit')), limitMs + 500);
+      setTimeout(() => setImmediate(() => resolve(void order.push('500 ms after the limit'))), limitMs + 500);
     });
     await Promise.all([attempt, late]);
     expect(order).toEqual(['timed_out', '500 ms after the limit']);
@@ -31,3 +33,44 @@ it.each([
     await receiver.close();
   }
 });
+
+it('takes a response that arrived while the process stood still, although the limit is reached before it is read', async () => {
+  const answered = new Int32Array(new SharedArrayBuffer(4));
+  const thread = new Worker(RECEIVER, { eval: true, workerData: answered });
+  const [port] = (await once(thread, 'message')) as [number];
+  const limitMs = 3_600_000;
+  const sender = createSender({ allowedNetworks: parseNetworks('127.0.0.0/8'), timeoutMs: limitMs, userAgent: 'test' });
+  const timers = jest.spyOn(globalThis, 'setTimeout');
+  const standStill = () => {
+    Atomics.wait(answered, 0, 0);
+    const limit = timers.mock.calls.find(([, ms]) => ms === limitMs);
+    limit?.[0]();
+  };
+  const mayStart = () => {
+    // Once the request is written.
+    setImmediate(standStill);
+    return true;
+  };
+  try {
+    const request = { url: `http://127.0.0.1:${port}/`, headers: {}, body: '{}', mayStart };
+    expect(await sender.send(request)).toMatchObject({ kind: 'responded', statusCode: 200 });
+  } finally {
+    timers.mockRestore();
+    sender.close();
+    await thread.terminate();
+  }
+});
+
+/** A receiver in a thread, which goes on while that of the sender stands still. Says when its response is sent. */
+const RECEIVER = `
+const { createServer } = require('node:http');
+const { parentPort, workerData } = require('node:worker_threads');
+const server = createServer((request, response) => {
+  request.resume();
+  request.on('end', () => response.end(() => {
+    Atomics.store(workerData, 0, 1);
+    Atomics.notify(workerData, 0);
+  }));
+});
+server.listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port));
+`;

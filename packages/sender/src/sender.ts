@@ -90,10 +90,8 @@ class Attempt {
     this.#target = target;
     this.#request = request;
     this.#resolve = resolve;
-    this.#limit = setTimeout(
-      () => this.end({ kind: 'timed_out', isConnected: this.#connection !== undefined, ip: this.#ip() }),
-      context.timeoutMs,
-    );
+    // Timers come first in a turn of the event loop: in a process that stood still, a response that has long arrived is read before this ends the attempt.
+    this.#limit = setTimeout(() => setImmediate(() => this.#timeOut()), context.timeoutMs);
     context.inFlight.add(this);
   }
 
@@ -116,6 +114,11 @@ class Attempt {
     this.#settle(outcome);
     this.#opening?.socket.destroy();
     this.#connection?.socket.destroy();
+  }
+
+  #timeOut(): void {
+    if (this.#isSettled) return;
+    this.end({ kind: 'timed_out', isConnected: this.#connection !== undefined, ip: this.#ip() });
   }
 
   #ip(): string | null {
