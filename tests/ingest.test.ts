@@ -1,7 +1,7 @@
 /** What ingest guarantees to publishers: idempotence, batches, clear errors, and repair of interrupted calls. */
 import { connect } from 'node:net';
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { type Event, type EventRef, eventRef, jointRef, jointRefOf, partitionOf } from '@posthorn/core';
+import { eventRef, jointRef, jointRefOf, partitionOf } from '@posthorn/core';
 import { finishFanOuts } from '@posthorn/dispatch';
 import { createProducer } from '@posthorn/queue';
 import { createLogger } from '@posthorn/runtime';
@@ -176,24 +176,6 @@ describe('an id in two environments', () => {
     expect(sandbox.deliveries).toMatchObject([{ event_id: id, environment: 'sandbox' }]);
     expect(await on.deliveries(`event_id=${id}`)).toHaveLength(2);
     expect(await on.deliveries(`event_id=${id}&environment=sandbox`)).toHaveLength(1);
-  });
-
-  it('is free in the other environment of an event stored before ids were scoped, which is still found', async () => {
-    const id = freshId();
-    const createdAt = '2026-05-05T05:05:05.000Z';
-    const event = {
-      ...sampleEvent({ id }),
-      createdAt,
-      dataJson: '{"id":"s-1","status":"approved"}',
-    } as unknown as Event;
-    const stored = { ref: id as EventRef, event, acceptedAtMs: Date.now(), subscriptionIds: [subscriptionId] };
-    await storeEvent(await ownStore(on), stored, { withDeliveries: true });
-    const repeated = await on.publish(sampleEvent({ id, created_at: createdAt }));
-    expect(repeated).toMatchObject({ status: 200, body: { duplicate: true, deliveries: 1 } });
-    expect(await on.publish(sampleEvent({ id, ...production }))).toMatchObject({ status: 202 });
-    await eventually('both delivered', () => deliveredCount(id) === 2);
-    expect(bodiesOf(id).map(({ environment }) => environment)).toEqual(['production', 'sandbox']);
-    expect((await on.operate('GET', `/v1/events/${id}?environment=sandbox`)).body.deliveries).toHaveLength(1);
   });
 });
 

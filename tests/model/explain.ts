@@ -80,8 +80,8 @@ const STATES: Readonly<Record<string, string>> = { p: 'pending', h: 'held', a: '
 /** The events that `storeEvents` has stored, with their deliveries: numbers of groups, then the groups. */
 function storedEvents([, , partitions, count, ...rest]: Args, answer: unknown) {
   const eventsAt = 6 * Number(partitions);
-  const deliveriesAt = eventsAt + 11 * Number(count);
-  const events = groups(11, rest.slice(eventsAt, deliveriesAt));
+  const deliveriesAt = eventsAt + 10 * Number(count);
+  const events = groups(10, rest.slice(eventsAt, deliveriesAt));
   const deliveries = groups(3, rest.slice(deliveriesAt));
   expect(answer).toHaveLength(events.length);
   return events.flatMap(([event = '', , nowMs = '', ...more], i) => {

@@ -69,9 +69,6 @@ describe('the reference of an event', () => {
     expect(sandbox('a')).toBe('a/s');
     expect(eventIdOf(sandbox('a'))).toBe('a');
   });
-  it('is the bare id for an event stored before ids belonged to an environment', () => {
-    expect(eventIdOf('evt_1' as EventRef)).toBe('evt_1');
-  });
 });
 
 describe.each([

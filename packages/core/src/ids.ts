@@ -56,7 +56,7 @@ export function eventIdIn(partition: number, partitions: number, id: string): st
 
 /**
  * The name of an event in Redis and in jobs. An event id is unique within its environment only, so the name is the id and the
- * environment's first letter: `order-1/p`. Events stored before ids were scoped to the environment are named by the bare id.
+ * environment's first letter: `order-1/p`.
  */
 export type EventRef = string & { readonly brand: 'EventRef' };
 
@@ -68,8 +68,7 @@ export function eventRef({ id, environment }: { id: string; environment: Environ
 /** The event id in a reference. No event id contains a slash. */
 export function eventIdOf(ref: EventRef): string {
   if (isJoint(ref)) return unpackId(ref);
-  const slash = ref.indexOf('/');
-  return slash === -1 ? ref : ref.slice(0, slash);
+  return ref.slice(0, ref.indexOf('/'));
 }
 
 /** The ids that Posthorn and its client make: `evt_` and a UUID of version 7 or 4. */

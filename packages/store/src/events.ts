@@ -91,16 +91,11 @@ export async function findEvents(store: Store, eventId: string): Promise<StoredE
 
 /** The references that events with an id may be stored under. */
 export function refsOf(eventId: string): EventRef[] {
-  const ofEnvironment = ENVIRONMENTS.flatMap((environment) => {
+  const refs = ENVIRONMENTS.flatMap((environment) => {
     const event = { id: eventId, environment };
     return [eventRef(event), jointRef(event)];
   });
-  return [...ofEnvironment, unscopedRef(eventId)].filter((ref) => ref !== undefined);
-}
-
-/** The reference of an event stored before ids were scoped to the environment. The last of them expires `RETENTION` after that upgrade. */
-export function unscopedRef(eventId: string): EventRef {
-  return eventId as EventRef;
+  return refs.filter((ref) => ref !== undefined);
 }
 
 /** The key prefix of the partition in which an event is stored. */

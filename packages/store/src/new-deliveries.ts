@@ -9,7 +9,6 @@ import {
   keepEvent,
   prefixOfEvent,
   type StoredEvent,
-  unscopedRef,
 } from './events.ts';
 import { COMPACT_FORMAT } from './formats.ts';
 import { partitionPrefix } from './keys.ts';
@@ -82,7 +81,6 @@ export async function storeEvent(
       // What matched nobody has no delivery that could fail.
       expiresAtMs: acceptedAtMs + (subscriptionIds.length === 0 ? store.succeededRetentionMs : store.retentionMs),
       other: options.isNewId ? undefined : otherRef,
-      unscoped: options.isNewId ? undefined : unscopedRef(event.id),
       isPart: deliveries.length < subscriptionIds.length ? 'part' : undefined,
       terms,
       entry,
@@ -92,7 +90,7 @@ export async function storeEvent(
   });
   if (result === 'outdated') return result;
   if ('stored' in result) {
-    const keptRef = { own: ownRef, other: otherRef ?? ref, unscoped: unscopedRef(event.id) }[result.place];
+    const keptRef = result.place === 'own' ? ownRef : (otherRef ?? ref);
     const kept = decodeEvent(keptRef, result.stored);
     if (kept === undefined) throw new Error(`The joint record of event ${event.id} has no event`);
     return { kept };

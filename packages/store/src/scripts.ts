@@ -34,7 +34,7 @@ const stateOfLetter = (letter: string) => createdState(CREATED_STATES.find((stat
 const trialKind = oneOf(['sent', 'waiting', 'over']);
 const triedNow = oneOf(['tried', ...TRY_NOW_REFUSALS]);
 const leaseState = oneOf(['renewed', 'new', 'dead']);
-const storedPlace = oneOf(['own', 'other', 'unscoped']);
+const storedPlace = oneOf(['own', 'other']);
 const parkedIn = oneOf(['parked', 'overdue', 'not_overdue', 'superseded']);
 const recordedKind = oneOf(['recorded', 'repeated', 'over']);
 
@@ -131,10 +131,7 @@ function valuesOrNull(values: (string | null)[]): (string | null)[] {
 }
 
 /** The event stored before, the states of the deliveries that were made, or that the topics have changed since the event was matched. */
-export type EventReply =
-  | { stored: EventRecord; place: 'own' | 'other' | 'unscoped' }
-  | { states: CreatedState[] }
-  | 'outdated';
+export type EventReply = { stored: EventRecord; place: 'own' | 'other' } | { states: CreatedState[] } | 'outdated';
 
 function storedEvent(reply: unknown): EventReply {
   if (typeof reply === 'string') return { states: Array.from(reply, stateOfLetter) };
@@ -169,7 +166,7 @@ const LISTED_FIELDS = 9;
 
 export const scripts = {
   storeEvents: script(
-    'oldestMs lifeMs ...partitions(home? partition topicsVersion? slice searchUntilMs eventCount) ...events(event kind nowMs text expiresAtMs other? unscoped? isPart? terms entry deliveryCount) ...deliveries(subscriptionId deliveryId deliveryHome?)',
+    'oldestMs lifeMs ...partitions(home? partition topicsVersion? slice searchUntilMs eventCount) ...events(event kind nowMs text expiresAtMs other? isPart? terms entry deliveryCount) ...deliveries(subscriptionId deliveryId deliveryHome?)',
     (reply) => list(reply).map(storedEvent),
   ),
   createDeliveries: script(

@@ -2,9 +2,8 @@
 -- do for most events, in one step for several. Those of a partition follow one another; `home` is its prefix, empty if it is that of the call.
 -- `deliveryHome` is the prefix of a delivery's partition, empty if it is the event's.
 -- An event whose reference begins with a slash becomes a joint record, which has its only delivery too: the expiry follows from the delivery's end. `other`
--- is the reference of the event's other form, and `unscoped` that of an earlier one, where its id may have been used before.
--- Returns for each event a letter for the state of each delivery, or {the event stored before} (and 'unscoped' or 'other' if it is stored under that
--- reference), or {'outdated'} where the topics have changed since the event was matched; then nothing is stored of it.
+-- is the reference of the event's other form, where its id may have been used before.
+-- Returns for each event a letter for the state of each delivery, or {the event stored before} (and 'other' if it is stored under that reference), or {'outdated'} where the topics have changed since the event was matched; then nothing is stored of it.
 --@include make
 --@include first-job
 --@include event-text
@@ -18,15 +17,10 @@ local isDone, problem = pcall(function()
     prefix = eventPrefix
     local isOutdated = topicsVersion ~= '' and (call('GET', KEY_TOPICS_VERSION) or '0') ~= topicsVersion
     for _ = 1, tonumber(eventCount) do
-      local event, kind, nowMs, text, expiresAtMs, other, unscoped, isPart, terms, entry, deliveryCount = events()
+      local event, kind, nowMs, text, expiresAtMs, other, isPart, terms, entry, deliveryCount = events()
       prefix = eventPrefix
       local key, asJoint = KEY_EVENT .. event, string.sub(event, 1, 1) == '/'
       local kept = isOutdated and {'outdated'}
-      if not kept and unscoped ~= '' then
-        local before = call('GET', KEY_EVENT .. unscoped)
-        -- The text begins with the kind in base 36; its lowest digit in base 2 is the environment.
-        if before and tonumber(string.match(before, '^%w+'), 36) % 2 == kind % 2 then kept = {before, 'unscoped'} end
-      end
       if not kept and other ~= '' and call('EXISTS', KEY_EVENT .. other) == 1 then
         kept = {call(asJoint and 'GET' or 'HGETALL', KEY_EVENT .. other), 'other'}
       end
