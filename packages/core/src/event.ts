@@ -124,4 +124,3 @@ export const publishedEventSchema = z.strictObject({
   environment: z.enum(ENVIRONMENTS),
   data: sessionSnapshotSchema,
 });
-export type PublishedEvent = z.infer<typeof publishedEventSchema>;

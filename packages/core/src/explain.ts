@@ -22,7 +22,7 @@ export const EXPLANATIONS = [
   'being_made',
   'no_longer_kept',
 ] as const;
-export type ExplanationReason = (typeof EXPLANATIONS)[number];
+type ExplanationReason = (typeof EXPLANATIONS)[number];
 
 /** What is known of an event and an address. Times are in milliseconds since 1970. */
 export interface Case {

@@ -1,6 +1,6 @@
 /** The notice: a message to the operators about something that may need action, on which they can build alerts. */
 
-export const NOTICE_TYPES = [
+const NOTICE_TYPES = [
   'subscription.paused',
   'subscription.resume_failed',
   'subscription.refused',

@@ -4,7 +4,7 @@ import { parseJson } from './json.ts';
 
 /** The parameters of a search. They stand for `data.id`, `data.reference` and `data.metadata.user_id`. */
 export const SEARCH_FIELDS = ['session_id', 'reference', 'user_id'] as const;
-export type SearchField = (typeof SEARCH_FIELDS)[number];
+type SearchField = (typeof SEARCH_FIELDS)[number];
 
 export interface SearchTerm {
   field: SearchField;

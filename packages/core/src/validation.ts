@@ -4,7 +4,7 @@ import type { CameBack } from './came-back.ts';
 import type { AttemptError } from './delivery.ts';
 
 export const VALIDATION_OUTCOMES = ['acceptable', 'refused', 'unreachable'] as const satisfies AddressFinding['kind'][];
-export type ValidationOutcome = (typeof VALIDATION_OUTCOMES)[number];
+type ValidationOutcome = (typeof VALIDATION_OUTCOMES)[number];
 
 export interface Validation extends CameBack {
   atMs: number;

@@ -4,7 +4,7 @@ export { bearerOf, createKeyring, type Principal, principalOf, requireBearer, se
 export { type AuthFailures, createAuthFailures } from './auth-failures.ts';
 export { createBudget } from './budget.ts';
 export { docsRouter } from './docs-page.ts';
-export { type Admission, jsonBody } from './json-body.ts';
+export { jsonBody } from './json-body.ts';
 export { fieldErrors, problemDocument, requireStorage, toAppError } from './problems.ts';
 export { limitCalls, limitPerSecond, type RateLimit } from './rate-limit.ts';
 export { type ApiService, serveApi } from './serve-api.ts';

@@ -36,7 +36,7 @@ const addressErrorSchema = z
   })
   .meta({ id: 'AddressError' });
 
-export const healthSchema = z
+const healthSchema = z
   .strictObject({
     state: z
       .enum(HEALTH_STATES)
@@ -84,7 +84,7 @@ const cameBackFields = {
     .describe('Null if it was not kept; durations are null for steps that were not made or did not end'),
 };
 
-export const validationSchema = z
+const validationSchema = z
   .strictObject({
     at: instant,
     outcome: z.enum(VALIDATION_OUTCOMES),
@@ -413,7 +413,7 @@ export const startedReplaySchema = z.union([replaySchema, replayBatchSchema]);
 export type StartedReplay = z.infer<typeof startedReplaySchema>;
 
 /** What an operator should know before a bulk replay starts. */
-export const REPLAY_WARNINGS = ['not_active', 'same_error', 'failing', 'too_late', 'under_way'] as const;
+const REPLAY_WARNINGS = ['not_active', 'same_error', 'failing', 'too_late', 'under_way'] as const;
 
 const rehearsedCounts = {
   count: count.describe('Deliveries that would be replayed'),
@@ -680,7 +680,7 @@ export const subscriptionsPageSchema = pageOf(subscriptionSchema)
   .meta({ id: 'SubscriptionsPage' });
 export type SubscriptionsPage = z.infer<typeof subscriptionsPageSchema>;
 
-export const subscriptionNameSchema = z
+const subscriptionNameSchema = z
   .strictObject({ id: z.string(), url: z.string(), description: z.string() })
   .meta({ id: 'SubscriptionName' });
 export type SubscriptionName = z.infer<typeof subscriptionNameSchema>;

@@ -1,12 +1,11 @@
 /** Signatures of deliveries, and the secrets that they are made with. */
-export { diagnoseSignature, type SignatureDiagnosis } from './diagnose-signature.ts';
+export { diagnoseSignature } from './diagnose-signature.ts';
 export { createFingerprints, type Fingerprints } from './fingerprint.ts';
 export {
   createSecretBox,
-  type EncryptionKeys,
   newSigningSecret,
   parseEncryptionKeys,
   SealBroken,
   type SecretBox,
 } from './secret-box.ts';
-export { ADVISED_TOLERANCE_S, deliveryHeaders, signatureHeader } from './signature.ts';
+export { deliveryHeaders, signatureHeader } from './signature.ts';

@@ -17,11 +17,10 @@ export {
   loadEvent,
   type StoredEvent,
 } from './events.ts';
-export { readCase, type StoredCase } from './explain.ts';
-export type { FormatRange } from './formats.ts';
+export { readCase } from './explain.ts';
 export * from './health.ts';
 export * from './jobs.ts';
-export { type Duty, type Lane, partitionPrefix } from './keys.ts';
+export { partitionPrefix } from './keys.ts';
 export * from './lanes.ts';
 export * from './lists.ts';
 export { createMatcher, type Match, type Matcher } from './matcher.ts';
@@ -30,7 +29,7 @@ export * from './notices.ts';
 export { BadCursor, type Page } from './page.ts';
 export { parkJob } from './park-jobs.ts';
 export * from './publisher-usage.ts';
-export { advanceFormat, type FormatState, readFormat } from './raise-format.ts';
+export { advanceFormat, readFormat } from './raise-format.ts';
 export * from './reached-sites.ts';
 export * from './replay-batches.ts';
 export * from './replay-count.ts';
@@ -42,7 +41,7 @@ export * from './replicas.ts';
 export { loadResponses } from './responses.ts';
 export type { EventRecord, FoundJob, NextJob, ReplayRefusal, TryNowRefusal } from './scripts.ts';
 export * from './search-index.ts';
-export { readServerState, type ServerState } from './server-state.ts';
+export { readServerState } from './server-state.ts';
 export * from './sessions.ts';
 export { type SucceededDelivery, shortenEvents } from './shorten-events.ts';
 export * from './stats.ts';
@@ -51,15 +50,12 @@ export {
   announceRules,
   connectRedis,
   openStore,
-  type RedisSettings,
-  type Rules,
   readRules,
   type Store,
 } from './store.ts';
 export { MAX_DELIVERIES } from './store-together.ts';
-export type { ProcessIdentity, StoredFormat } from './stored-format.ts';
+export type { ProcessIdentity } from './stored-format.ts';
 export * from './subscriptions.ts';
-export type { EndedSuccess } from './successes.ts';
 export * from './tail.ts';
 export { makeDueNow } from './try-now.ts';
 export {
