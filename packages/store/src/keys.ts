@@ -84,8 +84,8 @@ export const closingKey = (prefix: string) => `${prefix}:closing`;
  * it, some work is done twice, without harm.
  */
 const LEASES = { maintenance: 'housekeeper', notifier: 'notifier' } as const;
-export type Duty = keyof typeof LEASES;
-export const leaseKey = (prefix: string, duty: Duty) => `${prefix}:${LEASES[duty]}`;
+export type LeasedWork = keyof typeof LEASES;
+export const leaseKey = (prefix: string, work: LeasedWork) => `${prefix}:${LEASES[work]}`;
 /** Written before WAIT, so that replicas which acknowledge it have everything before it too. */
 export const replicatedKey = (prefix: string) => `${prefix}:replicated`;
 /** One bulk replay. */

@@ -8,21 +8,26 @@ import { runScript } from './scripts.ts';
 import { addressSource } from './sources.ts';
 import type { Store } from './store.ts';
 
-/** Acquires or extends the lease for a duty in a partition for `lifeMs`. Returns whether `holder` has it. */
+/** Acquires or extends the lease for some work in a partition for `lifeMs`. Returns whether `holder` has it. */
 export async function holdLease(
   store: Store,
-  duty: keys.Duty,
+  work: keys.LeasedWork,
   partition: number,
   holder: string,
   lifeMs: number,
 ): Promise<boolean> {
   const prefix = keys.partitionPrefix(store, partition);
-  return await runScript(store, 'lease', prefix, { key: keys.leaseKey(prefix, duty), holder, lifeMs });
+  return await runScript(store, 'lease', prefix, { key: keys.leaseKey(prefix, work), holder, lifeMs });
 }
 
 /** Releases a lease early, so that another process need not wait for its end. */
-export async function giveUpLease(store: Store, duty: keys.Duty, partition: number, holder: string): Promise<void> {
-  const key = keys.leaseKey(keys.partitionPrefix(store, partition), duty);
+export async function giveUpLease(
+  store: Store,
+  work: keys.LeasedWork,
+  partition: number,
+  holder: string,
+): Promise<void> {
+  const key = keys.leaseKey(keys.partitionPrefix(store, partition), work);
   if ((await store.redis.get(key)) === holder) await store.redis.del(key);
 }
 
@@ -32,13 +37,13 @@ export async function giveUpLease(store: Store, duty: keys.Duty, partition: numb
  */
 export async function freeLeases(
   store: Store,
-  duty: keys.Duty,
+  work: keys.LeasedWork,
   partitions: readonly number[],
   holder: string,
 ): Promise<number[]> {
   if (partitions.length < 2 || store.redis instanceof Cluster) return [...partitions];
   const holders = await store.redis.mget(
-    partitions.map((number) => keys.leaseKey(keys.partitionPrefix(store, number), duty)),
+    partitions.map((number) => keys.leaseKey(keys.partitionPrefix(store, number), work)),
   );
   return partitions.filter((_, i) => holders[i] === null || holders[i] === holder);
 }
