@@ -257,6 +257,7 @@ describe('posthorn', () => {
     expect(out).toMatch(/^workers:\n {2}process=\S+ in flight=0 of 100$/m);
     to.answerWith(() => undefined);
     expect((await posthorn(['resume', one.id])).out).toContain('active (resuming)');
+    expect(out).toMatch(/^memory of Redis +\d+ of \d+ MiB, \d+ %$/m);
     const cut = await posthorn(['list', '--limit', '1']);
     expect(cut.out).toContain(other.id);
     expect(cut.err).toBe('There may be more than these 1: see --limit.\n');

@@ -123,17 +123,27 @@ describe('apps without a usable Redis', () => {
     const redis = await startRedis(dir, { say: () => undefined });
     atEnd(() => redis.stop());
     const env = { ...worldEnv('full', redis.url), LOG_LEVEL: 'info' };
-    const { publish, subscribe, deliveries } = await ownApis(env);
+    const { publish, subscribe, deliveries, operate } = await ownApis(env);
     const worker = ownProcess('worker', env);
     await worker.ready;
     const to = await ownReceiver();
-    await subscribe(to.url);
+    const { id } = await subscribe(to.url);
     const client = ownClient({ REDIS_URL: redis.url });
+    const overview = async () => (await operate('GET', '/v1/overview')).body;
+    await eventually('all to be well', async () => (await overview()).all_well);
     // From here on, the worker can't add any.
     await client.config('SET', 'maxmemory', '1mb');
     const keysBefore = await client.keys('full:*');
     const event = sampleEvent({ id: 'evt_full' });
     expect((await publish(event)).status).toBe(503);
+    // Operators still read, and are told that waiting does not help.
+    const { memory } = await eventually('not all to be well', async () => {
+      const now = await overview();
+      return !now.all_well && now;
+    });
+    expect([memory.capacity_bytes, memory.used_bytes > memory.capacity_bytes]).toEqual([2 ** 20, true]);
+    const { status, body } = await operate('POST', `/v1/subscriptions/${id}/pause`);
+    expect([status, body.detail]).toEqual([503, 'Storage is full: it takes no changes.']);
     expect((await client.keys('full:*event:*')).length).toBe(0);
     expect((await client.keys('full:*')).length).toBeLessThanOrEqual(keysBefore.length);
     await client.config('SET', 'maxmemory', '0');

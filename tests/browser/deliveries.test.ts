@@ -31,6 +31,17 @@ describe('the overview', () => {
     expect(await page.getByRole('alert').count()).toBe(1);
     expect(await accessibilityFindings()).toEqual([]);
   });
+  it('says that Redis is nearly full, and what follows', async () => {
+    const { page, accessibilityFindings } = await signedIn();
+    const memory = { used_bytes: 919, capacity_bytes: 1_000 };
+    await page.route('**/v1/overview', async (route) => {
+      const { body } = await on.operate('GET', '/v1/overview');
+      await route.fulfill({ json: { ...body, all_well: false, memory } });
+    });
+    await page.reload();
+    await page.getByRole('alert').getByText('Redis uses 91.9 % of its memory').waitFor();
+    expect(await accessibilityFindings()).toEqual([]);
+  });
   it('says that all is well, then which address is paused, refreshes by itself, and links to it', async () => {
     const to = await ownReceiver();
     const { id } = await ownSubscription(to);

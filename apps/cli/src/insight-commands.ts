@@ -78,6 +78,7 @@ function summarize(overview: Overview) {
       'in flight': `${worker.in_flight} of ${worker.concurrency}`,
       ...(worker.outage_since && { 'reaches nothing since': worker.outage_since }),
     })),
+    'memory of Redis': memoryText(overview.memory),
     'attempts, last hour': `${hour.attempts}, ${rate} succeeded`,
     'attempt ms, p50 / p99': `${hour.attempt_ms.p50 ?? '-'} / ${hour.attempt_ms.p99 ?? '-'}`,
     'arrival ms, p50 / p99': `${hour.arrival_ms.p50 ?? '-'} / ${hour.arrival_ms.p99 ?? '-'}`,
@@ -85,6 +86,13 @@ function summarize(overview: Overview) {
     slowest: addresses.slowest.map(({ subscription_id: id, mean_ms: ms, url }) => ({ id, ms, url })),
     'stored format': describeFormat(overview.format),
   };
+}
+
+const MEBIBYTE = 2 ** 20;
+
+function memoryText({ used_bytes: used, capacity_bytes: capacity }: Overview['memory']): string {
+  if (used === null || capacity === null) return '-';
+  return `${Math.round(used / MEBIBYTE)} of ${Math.round(capacity / MEBIBYTE)} MiB, ${Math.round((100 * used) / capacity)} %`;
 }
 
 function describeFormat({ current, newest, waits_for: waitsFor, raises_at: raisesAt }: Overview['format']): string {

@@ -13,6 +13,8 @@ import {
   readAttempts,
   readFormat,
   readRules,
+  readServerState,
+  type ServerState,
   type Store,
 } from '@posthorn/store';
 import type { ConsoleContext } from './context.ts';
@@ -26,6 +28,8 @@ const MAX_AGE_MS = 1_000;
 const MAX_PAUSED_SHOWN = 10;
 /** Below this share of successes in the last 15 minutes, not all is well. */
 const WELL_RATE = 0.95;
+/** Above this share of its memory, Redis will be full soon; from then on ingest refuses events. The alerts have the same. */
+const FULL_SHARE = 0.85;
 /** A delivery that has waited this long for its first attempt means that the workers do not keep up. */
 const LONG_PENDING_MS = 60_000;
 
@@ -37,7 +41,7 @@ export function createOverview(context: ConsoleContext): () => Promise<api.Overv
 async function readOverview(context: ConsoleContext): Promise<api.Overview> {
   const { store, directory, clock } = context;
   const nowMs = clock.now();
-  const [{ jobs, ...backlog }, workers, hour, day, ranking, rules, format, triage, paused] = await Promise.all([
+  const [{ jobs, ...backlog }, workers, hour, day, ranking, rules, format, triage, paused, server] = await Promise.all([
     readBacklog(context, nowMs),
     aliveWorkers(store, nowMs),
     readAttempts(store, 'minute', nowMs),
@@ -47,10 +51,11 @@ async function readOverview(context: ConsoleContext): Promise<api.Overview> {
     readFormat(store),
     readProblems(context, nowMs),
     directory.find({ status: 'paused', sort: 'newest' }, { limit: MAX_PAUSED_SHOWN }),
+    readServerState(store, clock.now),
   ]);
   return {
     at: instant(nowMs),
-    all_well: isAllWell(triage, workers, hour, backlog.oldestPendingAgeMs),
+    all_well: isAllWell(triage, workers, hour, backlog.oldestPendingAgeMs) && !isNearlyFull(server),
     ...triage,
     deliveries: backlog.deliveries,
     subscriptions: backlog.subscriptions,
@@ -66,6 +71,7 @@ async function readOverview(context: ConsoleContext): Promise<api.Overview> {
       seen_at: instant(worker.seenAtMs),
       outage_since: worker.outageSinceMs == null ? null : instant(worker.outageSinceMs),
     })),
+    memory: { used_bytes: server.usedBytes, capacity_bytes: server.capacityBytes },
     last_hour: serializeAttempts(hour),
     last_day: serializeAttempts(day),
     rules: {
@@ -109,6 +115,10 @@ function isAllWell(
     succeeded >= WELL_RATE * (succeeded + failed) &&
     oldestPendingAgeMs < LONG_PENDING_MS
   );
+}
+
+function isNearlyFull({ usedBytes, capacityBytes }: ServerState): boolean {
+  return usedBytes !== null && capacityBytes !== null && usedBytes > FULL_SHARE * capacityBytes;
 }
 
 /** Returns the attempts to one address over the last 24 hours. */

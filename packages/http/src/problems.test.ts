@@ -23,6 +23,7 @@ describe('problems', () => {
     expect([bug.status, await bug.text()]).toEqual([500, expect.not.stringContaining('secret detail')]);
     const redis = await fetch(`${url}/redis`);
     expect([redis.status, redis.headers.get('retry-after')]).toEqual([503, '5']);
+    expect(await redis.json()).toMatchObject({ detail: 'Storage is full: it takes no changes.' });
     expect((await fetch(`${url}/limited`)).headers.get('retry-after')).toBe('7');
     expect(logged.filter((line) => line.includes('request.failed'))).toHaveLength(1);
   });

@@ -23,8 +23,10 @@ export function toAppError(error: unknown): AppError {
   return new AppError('internal', 'Internal error; it has been logged.', { cause: error });
 }
 
-function storageUnavailable(cause: unknown): AppError {
-  const message = 'Storage is unavailable; retry shortly.';
+function storageUnavailable(cause: Error): AppError {
+  // What a full Redis says. Only a person can make room, so the advice differs.
+  const isFull = cause.message.startsWith('OOM ');
+  const message = isFull ? 'Storage is full: it takes no changes.' : 'Storage is unavailable; retry shortly.';
   return new AppError('unavailable', message, { cause, retryAfterS: RETRY_AFTER_S });
 }
 

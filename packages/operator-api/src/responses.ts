@@ -599,7 +599,7 @@ export const overviewSchema = z
     all_well: z
       .boolean()
       .describe(
-        'No problem, workers run and reach receivers, and 95 % of the attempts of the last 15 minutes succeeded',
+        'No problem, workers run and reach receivers, 95 % of the attempts of the last 15 minutes succeeded, and Redis uses at most 85 % of its memory',
       ),
     problems: z
       .strictObject({ total: count, items: z.array(problemSchema) })
@@ -631,6 +631,9 @@ export const overviewSchema = z
           .describe('Start of the outage in which it reaches no address and makes no attempts; null if there is none'),
       }),
     ),
+    memory: z
+      .strictObject({ used_bytes: count.nullable(), capacity_bytes: count.nullable() })
+      .describe('What Redis uses and may use, all masters together; null if it does not say'),
     last_hour: attemptsSchema.describe('Minute by minute'),
     last_day: attemptsSchema.describe('Hour by hour'),
     rules: z

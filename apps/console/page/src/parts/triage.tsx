@@ -15,6 +15,7 @@ import { Instant } from './time.tsx';
 /** From these values on, the API no longer says that all is well. */
 const WELL_RATE = 0.95;
 const LONG_PENDING_MS = 60_000;
+const FULL_SHARE = 0.85;
 /** Addresses that one bulk replay takes. */
 const MAX_REPLAYED = 50;
 
@@ -42,6 +43,7 @@ export function Triage({ overview }: { overview: Overview }) {
         <IncidentAlert key={incident.id} incident={incident} />
       ))}
       <Traffic overview={overview} />
+      <Memory memory={overview.memory} />
       {problems.total > 0 && <Problems overview={overview} />}
     </>
   );
@@ -69,10 +71,25 @@ function Traffic({ overview: { last_hour, queue } }: { overview: Overview }) {
           icon={<IconAlertTriangle />}
           title={`A delivery has waited ${durationText(queue.oldest_pending_age_ms)} for its first attempt`}
         >
-          The workers do not keep up, or one address has too much to do.
+          The workers do not keep up, one address has too much to do, or one was resumed: what was held for it has
+          waited since it was accepted.
         </Alert>
       )}
     </>
+  );
+}
+
+function Memory({ memory: { used_bytes: used, capacity_bytes: capacity } }: Pick<Overview, 'memory'>) {
+  if (used === null || capacity === null || used <= FULL_SHARE * capacity) return null;
+  return (
+    <Alert
+      color="orange"
+      icon={<IconAlertTriangle />}
+      title={`Redis uses ${percentText(Math.min(1, used / capacity))} of its memory`}
+    >
+      When it is full, ingest refuses new events, and nothing can be changed here. Raise its maxmemory, or look who
+      stores so much: see PosthornRedisMemoryHigh in docs/runbooks.md.
+    </Alert>
   );
 }
 
