@@ -41,7 +41,7 @@ export * from './replicas.ts';
 export { loadResponses } from './responses.ts';
 export type { EventRecord, FoundJob, NextJob, ReplayRefusal, TryNowRefusal } from './scripts.ts';
 export * from './search-index.ts';
-export { readServerState } from './server-state.ts';
+export { readServerState, type ServerState } from './server-state.ts';
 export * from './sessions.ts';
 export { type SucceededDelivery, shortenEvents } from './shorten-events.ts';
 export * from './stats.ts';
