@@ -87,31 +87,72 @@ describe('pipelined requests', () => {
   });
 });
 
-describe('chunks after the response', () => {
-  it('are discarded; very many of them close the connection', async () => {
+describe('chunks that nobody reads', () => {
+  const head = 'POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n';
+  const chunks = (count: number) => `${'1\r\nx\r\n'.repeat(count)}0\r\n\r\n`;
+  /** A service that responds before it has the body, once `open` is called, and a connection to it. */
+  async function start() {
+    const gate = Promise.withResolvers<void>();
     const url = await serve((app) => {
-      app.post('/', (_request, response) => void response.end('done'));
+      app.post('/', async (_request, response) => {
+        await gate.promise;
+        response.end('done');
+      });
     });
     const { hostname, port } = new URL(url);
     const socket = connect(Number(port), hostname);
-    socket.on('error', () => undefined);
     let [received, closed] = ['', false];
-    socket.once('close', () => {
-      closed = true;
-    });
     socket.on('data', (data) => {
       received += data.toString();
     });
-    const responses = () => received.split('HTTP/1.1 200').length - 1;
-    const head = 'POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n';
+    socket.on('error', () => undefined);
+    socket.once('close', () => {
+      closed = true;
+    });
+    const responses = () => received.split('HTTP/1.1 ').length - 1;
+    return { socket, open: gate.resolve, responses, received: () => received, closed: () => closed };
+  }
+
+  it('are discarded after the response; very many of them close the connection', async () => {
+    const { socket, open, responses, closed } = await start();
+    open();
     for (const count of [1, 2]) {
       socket.write(head);
       await eventually('a response before the body', () => responses() === count);
-      if (count === 1) socket.write(`${'1\r\nx\r\n'.repeat(500)}0\r\n\r\n`);
+      if (count === 1) socket.write(chunks(500));
     }
-    socket.write(`${'1\r\nx\r\n'.repeat(5_000)}0\r\n\r\n${head}`);
-    await eventually('the connection to be closed, or a response', () => closed || responses() === 3);
+    socket.write(chunks(5_000) + head);
+    await eventually('the connection to be closed, or a response', () => closed() || responses() === 3);
     expect(responses()).toBe(2);
+  });
+
+  it.each([
+    ['of the request in progress', chunks(500), 1],
+    ['of one that waits', chunks(1) + head + chunks(500), 2],
+    ['of several that wait', chunks(1) + (head + chunks(300)).repeat(3), 4],
+  ])('may be some hundreds before the response: %s', async (_what, rest, count) => {
+    const { socket, open, responses } = await start();
+    socket.write(head + rest, () => open());
+    await eventually('all responses', () => responses() === count);
+    socket.destroy();
+  });
+
+  it.each([
+    ['of the request in progress', chunks(2_000) + head, 2],
+    ['of one that waits', chunks(1) + head + chunks(2_000) + head, 3],
+  ])('close the connection if they are very many: %s', async (_what, rest, count) => {
+    const { socket, open, responses, closed } = await start();
+    socket.write(head + rest, () => open());
+    await eventually('the connection to be closed, or all responses', () => closed() || responses() === count);
+    expect(responses()).toBeLessThan(count);
+  });
+
+  it('close the connection after an expectation that nobody has', async () => {
+    const { socket, responses, received, closed } = await start();
+    socket.write(head.replace('Host', 'Expect: more\r\nHost'));
+    await eventually('the connection to be closed', closed);
+    expect(received()).toMatch(/^HTTP\/1\.1 417 /);
+    expect(responses()).toBe(1);
   });
 });
 

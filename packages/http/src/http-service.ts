@@ -31,8 +31,11 @@ const MAX_CONNECTIONS = 10_000;
  * kilobytes. A connection that sends one more is closed. A client that waits for each response never has any.
  */
 const MAX_PIPELINED = 20_000;
-/** Maximum number of chunks that are discarded after the response was sent. Each blocks the event loop for a microsecond or more, however small it is. */
-const MAX_DISCARDED_CHUNKS = 1_000;
+/**
+ * Maximum number of chunks of a connection that nobody reads: before their request is handled, or after its response. Each takes more than a hundred bytes
+ * of memory, or a microsecond, however small it is.
+ */
+const MAX_UNREAD_CHUNKS = 1_000;
 
 export interface HttpService extends Service {
   app: Express;
@@ -142,6 +145,8 @@ interface Connection {
   current: { request: IncomingMessage; response: ServerResponse } | undefined;
   /** Handlers of pipelined requests, in order. */
   waiting: (() => void)[];
+  /** Chunks that have arrived since a request was handled and that nobody reads. */
+  unreadChunks: number;
   /** Closes the connection if the rest of its request does not arrive. */
   late: NodeJS.Timeout | undefined;
 }
@@ -161,7 +166,7 @@ function handleInOrder(server: Server, listener: RequestListener): void {
   const connections = new WeakMap<Duplex, Connection>();
   let totalWaiting = 0;
   server.on('connection', (socket) => {
-    const connection: Connection = { current: undefined, waiting: [], late: undefined };
+    const connection: Connection = { current: undefined, waiting: [], unreadChunks: 0, late: undefined };
     connections.set(socket, connection);
     // Node resumes a connection whenever the body of a request is read.
     socket.on('resume', () => {
@@ -188,16 +193,21 @@ function handleInOrder(server: Server, listener: RequestListener): void {
       socket.once('finish', () => socket.destroy());
     }
   });
+  // Node's own response would let any number of chunks follow.
+  server.on('checkExpectation', (_request, response: ServerResponse) => {
+    response.writeHead(417, { Connection: 'close' }).end();
+  });
   server.on('request', (request, response) => {
     const { socket } = request;
     const connection = connections.get(socket);
     if (!connection || socket.destroyed) return;
     clearTimeout(connection.late);
+    if (request.headers['transfer-encoding'] !== undefined) limitUnread(connection, request, response);
     const handle = () => {
       connection.current = { request, response };
+      connection.unreadChunks = 0;
       // Not `once`, which costs a microsecond: it closes once anyway.
       response.on('close', next);
-      if (request.headers['transfer-encoding'] !== undefined) limitDiscarded(request, response);
       listener(request, response);
     };
     const next = () => {
@@ -221,16 +231,21 @@ function handleInOrder(server: Server, listener: RequestListener): void {
   });
 }
 
-/** Closes the connection if a response did not wait for the body and many chunks follow. Node would discard them without limit. */
-function limitDiscarded(request: IncomingMessage, response: ServerResponse): void {
+/** Closes the connection if too many chunks of a request are not read. Node would keep or discard them without counting. */
+function limitUnread(connection: Connection, request: IncomingMessage, response: ServerResponse): void {
+  const isAllowed = () => {
+    connection.unreadChunks += 1;
+    if (connection.unreadChunks <= MAX_UNREAD_CHUNKS) return true;
+    request.socket.destroy();
+    return false;
+  };
+  request.push = (chunk: unknown) => {
+    const isKept = chunk === null || request.readableFlowing === true || isAllowed();
+    return isKept && IncomingMessage.prototype.push.call(request, chunk);
+  };
   // Before Node's own listener, which then leaves the rest to this one.
   response.prependListener('finish', () => {
-    if (request.complete) return;
-    let chunks = 0;
-    request.on('data', () => {
-      chunks += 1;
-      if (chunks > MAX_DISCARDED_CHUNKS) request.socket.destroy();
-    });
+    if (!request.complete) request.on('data', isAllowed);
   });
 }
 
