@@ -101,6 +101,7 @@ it('names the line of each mistake and changes nothing', async () => {
     ],
     ['subscriptions:\n  - {key: a, url: https://a.example, secret_env: NOT_SET}\n', 'NOT_SET is not set'],
     ['subscriptions: [', 'at line 1'],
+    ['subs: []\n', '-:1: Unrecognized key: "subs"'],
     ['subscriptions:\n  - {id: sub_AAAAAAAAAAAAAAAAAAAAAA, url: https://a.example}\n', 'There is no subscription sub_'],
   ] as const) {
     const { code, err } = await apply(file);

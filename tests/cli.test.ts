@@ -161,6 +161,7 @@ describe('posthorn', () => {
     expect(batch).toMatchObject({ addresses: 2, status: 'done', total: 12, replayed: 6, outcome: { delivered: 6 } });
     expect((await json('replays', '--batch', batch.id)).data).toHaveLength(2);
     expect((await json('cancel', batch.id)).replays).toHaveLength(2);
+    expect((await posthorn(['continue', batch.id])).err).toContain(`posthorn replays --batch ${batch.id}`);
     expect((await json('show', batch.id)).id).toBe(batch.id);
     const rehearsal = await posthorn(['replay', ...addresses, '--dry-run']);
     expect(rehearsal.out).toMatch(/^replayed +0\nskipped +12\nsent first +0\ntakes +about 0 s\naddresses:\n/);
@@ -336,6 +337,7 @@ describe('posthorn', () => {
     expect(await refused(['show', 'sub_none'])).toContain('No resource has this id');
     expect(await refused(['list', '--limit', '0'])).toContain('whole number');
     expect(await refused(['list', '--status', 'gone'])).toContain('awaiting_validation');
+    expect(await refused(['list', 'x'.repeat(201)])).toContain('q: Expected string to have <=200 characters');
     expect(await refused(['nonsense'])).toContain('unknown command');
     expect(await refused(['list', '--limit', '1', '--sort', 'url'], { POSTHORN_TOKEN: 'wrong' })).toBe(
       `${on.consoleUrl} refused the operator token from POSTHORN_TOKEN. (GET ${on.consoleUrl}/v1/subscriptions)\n`,

@@ -47,6 +47,8 @@ export function addReplayCommands(program: CommandUnknownOpts, client: Client, p
     .command('continue <replay>')
     .description('continue a bulk replay that its canary has halted')
     .action(async (id) => {
+      if (id.startsWith('rpb_'))
+        throw new UserError(`A batch is continued address by address: see "posthorn replays --batch ${id}".`);
       print.item(await client.post(schemas.replaySchema, `/v1/replays/${encodeURIComponent(id)}/continue`));
     });
 }

@@ -41,8 +41,8 @@ export function readSubscriptionsFile(path: string): Wanted[] {
     return path;
   };
   if (parsed.error) {
-    const mistakes = parsed.error.issues.map(
-      (issue) => `${lineOf(issue.path)}: ${issue.path.join('.')}: ${issue.message}`,
+    const mistakes = parsed.error.issues.map(({ path: at, message }) =>
+      [lineOf(at), ...(at.length > 0 ? [at.join('.')] : []), message].join(': '),
     );
     throw new UserError(mistakes.join('\n'));
   }

@@ -114,7 +114,7 @@ function shownPath(path: PropertyKey[]): string {
 function messageOf(issue: z.core.$ZodIssue): string {
   if (issue.code === 'invalid_type' && issue.input === undefined && /received undefined/.test(issue.message))
     return 'Required';
-  return issue.message.replace(/^Invalid input: e/, 'E').replace(/^Invalid option: e/, 'E');
+  return issue.message.replace(/^(?:Invalid input|Invalid option|Too small|Too big): e/, 'E');
 }
 
 /** Parses input with a schema. Throws `AppError` `invalid_fields` that names each invalid field. */
