@@ -1,0 +1,20 @@
+/** What each part of `npm run bench` is given. */
+import type { Bench } from './harness.ts';
+
+export interface Run {
+  bench: Bench;
+  quick: boolean;
+  /** How often what is measured is repeated. */
+  rounds: number;
+  /** A tenth of the number in a quick run. */
+  size(full: number): number;
+  /** The file that says how to call a further system. */
+  target: string | undefined;
+}
+
+/** Measures a part and prints its tables. Resolves to the figures. */
+export type Part = (run: Run) => Promise<unknown>;
+
+export function round(value: number, digits = 0): number {
+  return Number(value.toFixed(digits));
+}
