@@ -68,6 +68,7 @@ const CAUSES: Readonly<Record<string, string>> = {
   '429': '429: the receiver wants fewer requests',
   timeout: 'No response within the time limit',
   'dns ENOTFOUND': 'Name does not resolve',
+  'dns TOO_MANY_IPS': 'Name has more than 100 IPs of a family',
   'connection ECONNREFUSED': 'Connection refused: nothing listens on this port',
   'connection ECONNRESET': 'Connection closed without a response',
   'connection ETIMEDOUT': 'No connection',

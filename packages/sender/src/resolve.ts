@@ -7,7 +7,7 @@ import { listOf } from './guard.ts';
 /** Returns all IPs of a name. Rejects with `NameError`. */
 export type Resolve = (hostname: string) => Promise<LookupAddress[]>;
 
-/** A name has no IP, or its name servers sent no usable response. `code` is that of node:dns, such as `ENOTFOUND`. */
+/** A name has no IP or too many, or its name servers sent no usable response. `code` is that of node:dns, such as `ENOTFOUND`, or `TOO_MANY_IPS`. */
 export class NameError extends Error {
   override name = 'NameError';
   readonly code: string;
@@ -36,8 +36,11 @@ const MAX_QUERY_TIMEOUT_MS = 2_000;
 const QUERY_TRIES = 4;
 /** How long the IPs of one family wait for those of the other: some name servers never respond to AAAA queries. */
 const SECOND_FAMILY_MS = 500;
-/** Addresses of each family that are used. A response may have thousands, and checking each would block this process; an attempt has time to try only a few. */
-const MAX_ADDRESSES = 16;
+/**
+ * IPs of each family that a name may have. A response may have thousands, and the guard checks each for each new connection, which would block this process.
+ * To use some of them alone would leave the others unchecked.
+ */
+const MAX_IPS = 100;
 /** How often the hosts file and /etc/resolv.conf are checked for changes. */
 const FILE_CHECK_MS = 5_000;
 const LOOPBACK: LookupAddress[] = [
@@ -102,9 +105,11 @@ function queryBoth(client: Resolver, name: string, timeoutMs: number): Promise<L
     const found: LookupAddress[] = [];
     const codes: string[] = [];
     let waiting = 2;
+    let hasTooMany = false;
     const finish = () => {
       clearTimeout(limit);
       clearTimeout(secondFamily);
+      if (hasTooMany) return reject(new NameError(name, 'TOO_MANY_IPS'));
       if (found.length > 0) return resolve(found.sort((a, b) => a.family - b.family));
       const code =
         codes.find((each) => !NO_SUCH_ADDRESS.has(each)) ?? (codes.includes('ENOTFOUND') ? 'ENOTFOUND' : 'ENODATA');
@@ -118,8 +123,9 @@ function queryBoth(client: Resolver, name: string, timeoutMs: number): Promise<L
     const answered = (family: 4 | 6) => (error: NodeJS.ErrnoException | null, addresses?: string[]) => {
       waiting -= 1;
       if (error) codes.push(error.code ?? 'UNKNOWN');
-      else for (const address of addresses?.slice(0, MAX_ADDRESSES) ?? []) found.push({ address, family });
-      if (waiting === 0) finish();
+      else if (addresses && addresses.length > MAX_IPS) hasTooMany = true;
+      else for (const address of addresses ?? []) found.push({ address, family });
+      if (waiting === 0 || hasTooMany) finish();
       else if (found.length > 0) secondFamily = setTimeout(finish, SECOND_FAMILY_MS);
     };
     client.resolve4(name, answered(4));
