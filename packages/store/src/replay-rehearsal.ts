@@ -79,8 +79,9 @@ async function fateOf(
     store.redis.zrange(keys.replaysOfKey(prefix, deliveryId(event, subscriptionId)), '-1', '-1'),
   ]);
   if (exists === 0) return 'too_late';
-  const status = newest === undefined ? null : await store.redis.hget(keys.deliveryKey(prefix, newest), 'st');
-  return status === null || status === FAILED ? 'replayable' : 'under_way';
+  if (newest === undefined) return 'replayable';
+  // One that is gone has succeeded, and is kept for less long than the failed one.
+  return (await store.redis.hget(keys.deliveryKey(prefix, newest), 'st')) === FAILED ? 'replayable' : 'under_way';
 }
 
 function countLabel(labels: Map<string, number>, { attempts }: StoredDelivery): void {

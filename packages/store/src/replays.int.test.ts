@@ -9,6 +9,7 @@ import {
   listDeliveries,
   listReplays,
   loadReplays,
+  rehearseReplay,
   replayDelivery,
   startReplay,
   stepReplay,
@@ -16,6 +17,10 @@ import {
 import { loadOne, release, store, subscribe, time } from './test-deliveries.ts';
 import { anna, deliverTo, end, failed, ofAll, replaysIn, run, start } from './test-replays.ts';
 import { RETENTION } from './test-store.ts';
+
+const noFilter = { eventType: null, error: null, failedFromMs: null, failedToMs: null };
+const rehearse = (subscriptionId: string) =>
+  rehearseReplay(store, { subscriptionId, ...ofAll, filter: noFilter }, 1_000, time.nowMs);
 
 describe('a replay of one delivery', () => {
   it('is a new delivery of the same event with no attempt yet, and says what it replays', async () => {
@@ -117,6 +122,19 @@ describe('a bulk replay', () => {
     // The delivery that failed again and its failed replay are both failed deliveries of one event: it goes out once.
     expect(await run(await start(id))).toMatchObject({ total: 4, replayed: 1, skipped: 3 });
     expect(await run(await start(id))).toMatchObject({ total: 4, replayed: 0, skipped: 4 });
+  });
+  it('skips a delivery whose replay has succeeded for as long as it could be replayed, also when that is no longer kept', async () => {
+    const { id } = await subscribe();
+    const source = await loadOne(await failed(id));
+    const made = await replayDelivery(store, source, 'nonce', time.nowMs, anna);
+    if ('refused' in made) throw new Error(made.refused);
+    await end(made.deliveryId, { kind: 'succeeded' });
+    // It expires after RETENTION_SUCCEEDED, before the delivery that it replays.
+    await store.redis.del(`${store.prefix}:{${partitionOf(id, store.partitions)}}:delivery:${made.deliveryId}`);
+    time.nowMs += RETENTION;
+    expect(await rehearse(id)).toMatchObject({ count: 0, underWay: 1 });
+    expect(await run(await start(id))).toMatchObject({ total: 1, replayed: 0, skipped: 1 });
+    expect(await replayDelivery(store, source, 'again', time.nowMs, anna)).toMatchObject({ state: 'pending' });
   });
   it('skips what failed too long ago, and does not count what is no longer kept', async () => {
     const { id } = await subscribe();

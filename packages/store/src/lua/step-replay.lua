@@ -21,8 +21,10 @@ else
     local failed = call('HMGET', deliveryKey(failedId), 'st', 'f', 'e', 'k', 'p', 'r', 'z')
     local newest = call('ZRANGE', KEY_REPLAYS_OF .. firstId, -1, -1)[1]
     local newestStatus = newest and call('HGET', deliveryKey(newest), 'st')
+    -- A replay that is gone has succeeded: one that failed is kept for longer than the delivery that it replays.
+    local isOpen = not newest or newestStatus == FAILED
     local isErased = failed[6] == REASON_ERASED or failed[7]
-    if failed[1] == FAILED and not isErased and nowMs <= failed[2] + retentionMs and (not newestStatus or newestStatus == FAILED)
+    if failed[1] == FAILED and not isErased and nowMs <= failed[2] + retentionMs and isOpen
       and call('EXISTS', deliveryKey(newId)) == 0 then
       if replay(sub, failedId, failed, firstId, newId, nowMs, oldestMs, lifeMs) == 'pending' then
         call('ZADD', KEY_PARKED .. sub, nowMs, newId)
