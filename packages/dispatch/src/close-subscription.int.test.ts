@@ -2,9 +2,16 @@
 import { describe, expect, it } from '@jest/globals';
 import { type EventRef, partitionOf } from '@posthorn/core';
 import { createProducer } from '@posthorn/queue';
-import { changeSubscription, deleteSubscription, partitionPrefix } from '@posthorn/store';
+import {
+  changeSubscription,
+  deleteSubscription,
+  laneLength,
+  loadSubscriptions,
+  partitionPrefix,
+} from '@posthorn/store';
 import { attempt, begin, deliver, loadOne, store, subscribe, time } from '../../store/src/test-deliveries.ts';
 import { closeSubscription } from './close-subscription.ts';
+import type { StoreAndQueue } from './context.ts';
 
 describe('closeSubscription', () => {
   it('ends unfinished deliveries, and leaves nothing of the subscription but what retention keeps', async () => {
@@ -48,4 +55,39 @@ describe('closeSubscription', () => {
     }
     expect(await deleteSubscription(store, subscription.id, time.nowMs, { operator: 'anna' })).toBe(false);
   });
+  it('leaves one alone that was created again under its key, however late it comes', async () => {
+    const { id } = await subscribe();
+    const [old] = await deliver([id]);
+    await deleteSubscription(store, id, time.nowMs, { operator: 'anna' });
+    const made: string[] = [];
+    const createAgain = async () => {
+      if (made.length > 0) return [];
+      await closeSubscription(
+        contextWith(async () => []),
+        id,
+        time.nowMs,
+      );
+      await subscribe({ id });
+      made.push((await deliver([id]))[0]!.deliveryId);
+      await changeSubscription(store, id, (now) => ({ ...now, status: 'paused' }));
+      made.push((await deliver([id]))[0]!.deliveryId);
+      return [];
+    };
+    // One process is between two steps, another one begins.
+    await closeSubscription(contextWith(createAgain), id, time.nowMs);
+    await closeSubscription(
+      contextWith(async () => []),
+      id,
+      time.nowMs,
+    );
+    expect((await loadOne(old!.deliveryId)).failureReason).toBe('subscription_deleted');
+    expect(await loadSubscriptions(store, [id])).toMatchObject([{ id, status: 'paused' }]);
+    expect(await Promise.all(made.map(async (each) => (await loadOne(each)).status))).toEqual(['pending', 'held']);
+    expect(await laneLength(store, 'held', id)).toBe(1);
+  });
 });
+
+/** A context whose queue has no jobs; `remove` is called once the deliveries of a step have ended. */
+function contextWith(remove: () => Promise<never[]>) {
+  return { store, producer: { remove } } as unknown as StoreAndQueue;
+}

@@ -275,6 +275,7 @@ export const scripts = {
     (reply) => (reply === -1 ? { isSaved: false } : { isSaved: true, isTopicChange: isOne(list(reply)[1]) }),
   ),
   deleteSubscription: script('id nowMs:number retentionMs:number auditEntry:audit', isOne),
+  clearDeleted: script('id lifeMs', nothing),
   readChanges: script('position? limit ...statuses(status)', (reply) => {
     const [changes, counts] = list(reply);
     return {

@@ -219,16 +219,8 @@ export async function* unfinishedDeliveries(store: Store, subscriptionId: string
   }
 }
 
-/** Clears away a deleted subscription whose deliveries have all ended. What retention keeps of them expires by itself. */
-export async function clearDeletedSubscription(store: Store, subscriptionId: string): Promise<void> {
-  const prefix = keys.prefixOfSubscription(store, subscriptionId);
-  const clearing = store.redis.multi();
-  for (const lane of keys.LANES) clearing.srem(keys.laneIndexKey(prefix, lane), subscriptionId);
-  await clearing
-    .del(...keys.LANES.map((lane) => keys.laneKey(prefix, lane, subscriptionId)))
-    .del(keys.subscriptionKey(prefix, subscriptionId))
-    .srem(keys.closingKey(prefix), subscriptionId)
-    // Its deliveries have ended and outlive the retention by no more than this.
-    .pexpire(keys.bySubscriptionKey(prefix, subscriptionId), keptWhileUnfinishedMs(store))
-    .exec();
+/** Clears away a deleted subscription whose deliveries have all ended. What retention keeps of them expires by itself. May come late. */
+export async function clearDeletedSubscription(store: Store, id: string): Promise<void> {
+  const values = { id, lifeMs: keptWhileUnfinishedMs(store) };
+  await runScript(store, 'clearDeleted', keys.prefixOfSubscription(store, id), values);
 }

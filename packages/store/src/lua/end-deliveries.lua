@@ -1,4 +1,5 @@
--- Ends unfinished deliveries without an attempt; with `onlyHeld`, those that are held. Returns (delivery, generation) of each ended one.
+-- Ends unfinished deliveries without an attempt; with `onlyHeld`, those that are held. Those of a subscription that was deleted, and created again under
+-- its key meanwhile, are left. Returns (delivery, generation) of each ended one.
 --@include delivery-key
 --@include status
 --@include fail
@@ -7,7 +8,9 @@ local ended = {}
 for id in deliveries do
   local found = call('HMGET', deliveryKey(id), 'st', 's', 'c', 'g')
   local st, sub = found[1], found[2]
-  if st and not isFinished(st) and (not onlyHeld or st == HELD) then
+  local status = sub and reason == REASON_SUBSCRIPTION_DELETED and call('HGET', KEY_SUBSCRIPTION .. sub, 'status')
+  local isLeft = status and status ~= DELETED or onlyHeld and st ~= HELD
+  if st and not isFinished(st) and not isLeft then
     fail(id, st, sub, found[3], reason, nowMs, expiresAtMs, retentionMs)
     call('ZREM', KEY_HELD .. sub, id)
     call('ZREM', KEY_PARKED .. sub, id)
