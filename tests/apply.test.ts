@@ -87,6 +87,13 @@ it('adopts a subscription without a key by its id, and refuses to create its twi
   ]);
 });
 
+/** Millions of words, once they are written out. */
+const aliasBomb = [
+  'a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]',
+  ...Array.from({ length: 6 }, (_, i) => `a${i + 1}: &a${i + 1} [${Array(9).fill(`*a${i}`).join()}]`),
+  'subscriptions: *a6',
+].join('\n');
+
 it('names the line of each mistake and changes nothing', async () => {
   for (const [file, message] of [
     [
@@ -102,12 +109,43 @@ it('names the line of each mistake and changes nothing', async () => {
     ['subscriptions:\n  - {key: a, url: https://a.example, secret_env: NOT_SET}\n', 'NOT_SET is not set'],
     ['subscriptions: [', 'at line 1'],
     ['subs: []\n', '-:1: Unrecognized key: "subs"'],
+    ['subscriptions: *missing\n', '-: Unresolved alias'],
+    [aliasBomb, '-: Excessive alias count'],
     ['subscriptions:\n  - {id: sub_AAAAAAAAAAAAAAAAAAAAAA, url: https://a.example}\n', 'There is no subscription sub_'],
   ] as const) {
     const { code, err } = await apply(file);
     expect([code, err]).toEqual([1, expect.stringContaining(message)]);
   }
   expect(await stored()).toEqual([]);
+});
+
+it('takes a file in which many subscriptions share an anchor', async () => {
+  const entries = Array.from({ length: 300 }, (_, i) => `  - {key: k${i}, url: '${to.url}/${i}', event_types: *types}`);
+  const file = `subscriptions:\n  - {key: a, url: '${to.url}', event_types: &types [session.approved]}\n${entries.join('\n')}`;
+  expect(await apply(file, '--dry-run')).toMatchObject({ code: 2, err: '' });
+});
+
+it('refuses a subscription that the file names by its key and by its id', async () => {
+  await apply([{ key: 'acme', url: to.url }]);
+  const [{ id }] = await stored();
+  const twice = await apply([
+    { key: 'acme', url: to.url },
+    { id, url: `${to.url}/other` },
+  ]);
+  expect(twice).toMatchObject({ code: 1, err: expect.stringContaining(`${id} is also in the file as acme.`) });
+  expect(await stored()).toMatchObject([{ url: to.url }]);
+});
+
+it('shows the secret of a new one whose validation is refused', async () => {
+  // The validation finds another url than the one that it examined.
+  to.answerWith(async (_request, response) => {
+    const [{ id }] = await stored();
+    await on.operate('PATCH', `/v1/subscriptions/${id}`, { url: `${to.url}/moved` });
+    response.end();
+  });
+  const { code, out, err } = await apply([{ key: 'acme', url: to.url }], '--validate');
+  expect([code, err]).toEqual([1, expect.stringContaining('1 of 1 changes were made')]);
+  expect(out).toMatch(/whsec_/);
 });
 
 it('goes on where a run stopped', async () => {

@@ -49,9 +49,8 @@ async function apply(client: Client, print: Printer, options: Options): Promise<
   const done: Done[] = [];
   const showDone = () => print.list(done, doneColumns, 'Nothing to change.');
   try {
-    for (const change of changes) done.push(await carryOut(client, change, secrets, options.validate === true));
+    for (const change of changes) await carryOut(client, change, secrets, options.validate === true, done);
   } catch (error) {
-    // The secrets of new ones are not shown again.
     if (done.length > 0) showDone();
     if (!(error instanceof UserError)) throw error;
     const what = `${done.length} of ${changes.length} changes were made; the next run makes the others.`;
@@ -97,18 +96,20 @@ function describe([field, { from, to }]: [string, { from: unknown; to: unknown }
   return `${field}: ${JSON.stringify(from)} → ${JSON.stringify(to)}`;
 }
 
+/** Makes a change and adds it to `done`, before a validation that may fail: the secret of a new one is not shown again. */
 async function carryOut(
   client: Client,
   change: Change,
   secrets: Map<Wanted, string>,
   validate: boolean,
-): Promise<Done> {
+  done: Done[],
+): Promise<void> {
   const row = rowOf(change);
   const at = (id: string, action = '') => `/v1/subscriptions/${id}${action}`;
-  const finish = async (subscription: Subscription, mayValidate: boolean, secret: string | null): Promise<Done> => {
-    const { id } = subscription;
-    const now = validate && mayValidate ? await client.post(subscriptionSchema, at(id, '/validate')) : subscription;
-    return { ...row, id, url: now.url, status: now.status, secret };
+  const finish = async ({ id, url, status }: Subscription, mayValidate: boolean, secret: string | null) => {
+    const made = { ...row, id, url, status, secret };
+    done.push(made);
+    if (validate && mayValidate) made.status = (await client.post(subscriptionSchema, at(id, '/validate'))).status;
   };
   switch (change.change) {
     case 'create': {
@@ -124,7 +125,7 @@ async function carryOut(
     }
     case 'delete':
       await client.delete(at(change.present.id));
-      return { ...row, status: null, secret: null };
+      return void done.push({ ...row, status: null, secret: null });
     default:
       return change satisfies never;
   }

@@ -14,7 +14,7 @@ export type Change =
 /**
  * The changes that make `present` what is `wanted`: updates, then new ones, then, if `prune` is set, those whose key is not wanted any
  * more. A subscription without a key is never deleted. Throws `UserError` where a new one would receive the same events at the same
- * address as one without a key.
+ * address as one without a key, or where two entries are the same subscription.
  */
 export function planChanges(wanted: readonly Wanted[], present: readonly Subscription[], prune: boolean): Change[] {
   const byIdentity = new Map(
@@ -23,9 +23,13 @@ export function planChanges(wanted: readonly Wanted[], present: readonly Subscri
   const updates: Change[] = [];
   const creations: Change[] = [];
   const problems: string[] = [];
+  const named = new Map<Subscription, string>();
   for (const entry of wanted) {
     const found = byIdentity.get(identityOf(entry));
     if (found) {
+      const other = named.get(found);
+      if (other !== undefined) problems.push(`${identityOf(entry)} is also in the file as ${other}.`);
+      named.set(found, identityOf(entry));
       const fields = differences(entry, found);
       if (Object.keys(fields).length > 0) updates.push({ change: 'update', present: found, fields });
     } else if (entry.id !== undefined) problems.push(`There is no subscription ${entry.id}.`);

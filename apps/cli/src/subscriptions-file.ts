@@ -6,6 +6,9 @@ import { LineCounter, parseDocument } from 'yaml';
 import { z } from 'zod';
 import { UserError } from './user-error.ts';
 
+/** Times that a file may use its anchors: ten for each subscription. Nested ones, which grow without end, soon have more. */
+const MAX_ALIASES = 100_000;
+
 const fields = newSubscriptionSchema.omit({ key: true, secret: true }).extend({
   event_types: newSubscriptionSchema.shape.event_types.default('all'),
   environment: newSubscriptionSchema.shape.environment.default('both'),
@@ -32,7 +35,7 @@ export function readSubscriptionsFile(path: string): Wanted[] {
   const document = parseDocument(readText(path), { lineCounter: lines });
   if (document.errors.length > 0)
     throw new UserError(`${path}: ${document.errors.map(({ message }) => message).join('\n')}`);
-  const parsed = fileSchema.safeParse(document.toJS() ?? {});
+  const parsed = fileSchema.safeParse(contentOf(document, path) ?? {});
   const lineOf = (at: readonly PropertyKey[]): string => {
     for (let length = at.length; length >= 0; length--) {
       const range = (document.getIn(at.slice(0, length), true) as { range?: [number] } | undefined)?.range;
@@ -54,6 +57,15 @@ export function readSubscriptionsFile(path: string): Wanted[] {
     seen.add(identity);
   }
   return wanted;
+}
+
+/** What the file says. Throws `UserError` for an alias without its anchor. */
+function contentOf(document: ReturnType<typeof parseDocument>, path: string): unknown {
+  try {
+    return document.toJS({ maxAliasCount: MAX_ALIASES });
+  } catch (cause) {
+    throw new UserError(`${path}: ${(cause as Error).message}`, { cause });
+  }
 }
 
 function readText(path: string): string {
