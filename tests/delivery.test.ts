@@ -123,6 +123,24 @@ describe('delivery', () => {
     await queue.close();
   });
 
+  it('takes no time, and is retried after its delay, if the clock steps back an hour during an attempt', async () => {
+    const clock = fakeClock(Date.now());
+    const on = await ownWorld({ clock, env: { RETRY_DELAYS: '1h' } });
+    const to = await ownReceiver((request, response) => {
+      if (isDelivery(request)) clock.advance(-3_600_000);
+      response.writeHead(isDelivery(request) ? 503 : 200).end();
+    });
+    await on.subscribe(to.url);
+    const { body } = await on.publish(sampleEvent());
+    const { id } = await onlyDelivery(on, body.id);
+    const delivery = await eventually('its first attempt', async () => {
+      const now = await on.delivery(id);
+      return now.attempt_count === 1 && now;
+    });
+    expect(delivery.attempts).toMatchObject([{ duration_ms: 0, started_at: delivery.created_at }]);
+    expect(Date.parse(delivery.next_attempt_at)).toBe(clock.now() + 3_600_000);
+  });
+
   it.each([
     {
       kind: 'never responds',

@@ -168,7 +168,8 @@ async function sendAndRecord(
   const attempt: Attempt = {
     number: begun.attemptNumber,
     startedAtMs,
-    durationMs: endedAtMs - startedAtMs,
+    // The clock may have stepped back.
+    durationMs: Math.max(0, endedAtMs - startedAtMs),
     statusCode: result.kind === 'responded' ? result.statusCode : null,
     error,
   };

@@ -61,10 +61,10 @@ export function createWorkerMetrics(registry: Registry) {
       const outcome = attempt.error ?? 'succeeded';
       attempts.inc({ outcome });
       duration.observe({ outcome }, attempt.durationMs / 1000);
-      if (attempt.number === 1) firstAttempt.observe((attempt.startedAtMs - createdAtMs) / 1000);
-      else if (dueAtMs !== null) lateness.observe((attempt.startedAtMs - dueAtMs) / 1000);
+      if (attempt.number === 1) firstAttempt.observe(secondsFrom(createdAtMs, attempt.startedAtMs));
+      else if (dueAtMs !== null) lateness.observe(secondsFrom(dueAtMs, attempt.startedAtMs));
       if (verdict.kind === 'succeeded')
-        arrival.observe((attempt.startedAtMs + attempt.durationMs - createdAtMs) / 1000);
+        arrival.observe(secondsFrom(createdAtMs, attempt.startedAtMs + attempt.durationMs));
     },
     failed: (reason: FailureReason) => failed.inc({ reason }),
     paused: () => paused.inc(),
@@ -74,4 +74,9 @@ export function createWorkerMetrics(registry: Registry) {
     notCounted: () => notCounted.inc(),
     outage: (isOn: boolean) => outage.set(Number(isOn)),
   };
+}
+
+/** 0 where the clock of another process was ahead: the sum of a histogram must not fall. */
+function secondsFrom(startMs: number, endMs: number): number {
+  return Math.max(0, endMs - startMs) / 1000;
 }
