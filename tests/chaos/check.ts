@@ -245,7 +245,7 @@ async function checkLeftovers(cast: Cast, fault: (text: string) => void): Promis
     if (!key.startsWith(`${cast.prefix}:`)) fault(`foreign key ${key}`);
     const name = key.replace(/^chaos:(\{\d+\}:)?/, '');
     if (
-      /^(fanning_out|release_held|release_parked|release_overdue|closing|replaying|replays_active|replay_batches_active|resuming|held:|parked:|overdue:|by_status:(pending|waiting_for_retry|held)$)/.test(
+      /^(fanning_out|release_held|release_parked|release_overdue|closing|replays_active|replay_batches_active|resuming|held:|parked:|overdue:|by_status:(pending|waiting_for_retry|held)$)/.test(
         name,
       )
     )

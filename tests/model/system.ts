@@ -462,7 +462,6 @@ export class System {
         'release_held',
         'release_parked',
         'release_overdue',
-        'replaying',
         'replays_active',
         'replay_batches_active',
         'resuming',

@@ -85,10 +85,6 @@ export const JOINT_JOB = 'joint';
 export const DELIVERY_FIELDS = ['st', 'g', 'x', 'e', 'c', 'n', 'k', 'o', 's', 'p'];
 export const ADDRESS_FIELDS = ['status', 'url', 'secret', 'previous_secret', 'previous_until', 'trial'];
 
-/** The outcome of a bulk replay that has not changed for this long may lack deliveries that nobody counted. */
-export const REPLAY_QUIET_MS = 600_000;
-/** Time between two looks over the deliveries of a bulk replay that still wait: retries take hours. */
-export const REPLAY_RECOUNT_MS = 3_600_000;
 /** How long a subscription's stream of deliveries may live beyond what it has to: it is trimmed and prolonged once in this time. */
 const STREAM_LOOK_MS = 3_600_000;
 
@@ -125,7 +121,6 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   KEY_REPLAY_BATCH: key(keys.replayBatchKey('', '')),
   KEY_REPLAY_BATCHES_ACTIVE: key(keys.activeBatchesKey('')),
   KEY_REPLAY_DELIVERIES: key(keys.replayDeliveriesKey('', '')),
-  KEY_REPLAYING: key(keys.replayingKey('')),
   KEY_REPLAYS: key(keys.replaysKey('')),
   KEY_REPLAYS_ACTIVE: key(keys.activeReplaysKey('')),
   KEY_REPLAYS_OPEN: key(keys.openReplaysKey('')),
@@ -174,8 +169,6 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   ...words<AuditAction>('ACTION_', ['subscription.paused']),
   ...words<AuditAction>('ACTION_', ['subscription.resume_succeeded', 'subscription.resume_failed']),
   GRACE_MS: String(GRACE_MS),
-  REPLAY_QUIET_MS: String(REPLAY_QUIET_MS),
-  REPLAY_RECOUNT_MS: String(REPLAY_RECOUNT_MS),
   STREAM_LOOK_MS: String(STREAM_LOOK_MS),
   MAX_CHANGES: String(MAX_CHANGES),
   MAX_NOTICES: String(MAX_NOTICES),

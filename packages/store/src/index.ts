@@ -34,7 +34,6 @@ export * from './reached-sites.ts';
 export * from './replay-batches.ts';
 export * from './replay-count.ts';
 export * from './replay-decisions.ts';
-export * from './replay-recount.ts';
 export * from './replay-rehearsal.ts';
 export * from './replays.ts';
 export * from './replicas.ts';

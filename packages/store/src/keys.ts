@@ -94,13 +94,9 @@ export const replayKey = (prefix: string, replayId: string) => `${prefix}:replay
 export const replaysKey = (prefix: string) => `${prefix}:replays`;
 /** Stream of the deliveries that a bulk replay made, in order. */
 export const replayDeliveriesKey = (prefix: string, replayId: string) => `${prefix}:replay_deliveries:${replayId}`;
-/**
- * Set of the bulk replays that maintenance works on. Earlier versions used `replaying`, and their workers still do; they know neither filters
- * nor canaries, so replays begin here.
- */
+/** Set of the bulk replays that maintenance works on. */
 export const activeReplaysKey = (prefix: string) => `${prefix}:replays_active`;
-export const replayingKey = (prefix: string) => `${prefix}:replaying`;
-/** Sorted set of the bulk replays that have made their deliveries, by the time at which maintenance looks whether all are counted. */
+/** What release 0.1.0 wrote when a bulk replay had made its deliveries; nothing reads it. */
 export const openReplaysKey = (prefix: string) => `${prefix}:replays_open`;
 /** The bulk replays of several addresses that were started together. */
 export const replayBatchKey = (prefix: string, batchId: string) => `${prefix}:replay_batch:${batchId}`;

@@ -1,7 +1,6 @@
 /** What becomes of a bulk replay's deliveries, its filters, its canary and its cancellation, on a real Redis. */
 import { describe, expect, it } from '@jest/globals';
-import { partitionOf, partitionOfId, type ReplayFilter, type Verdict } from '@posthorn/core';
-import { REPLAY_QUIET_MS, REPLAY_RECOUNT_MS } from './constants.ts';
+import { partitionOf, type ReplayFilter } from '@posthorn/core';
 import {
   activeReplays,
   cancelReplay,
@@ -12,9 +11,7 @@ import {
   endUnattempted,
   listDeliveries,
   loadReplays,
-  openReplays,
   releaseDeliveries,
-  stepRecount,
   stepReplay,
   type Unattempted,
   unattempted,
@@ -84,79 +81,22 @@ describe('the outcome of a bulk replay', () => {
     await end(made!, { kind: 'succeeded' });
     expect(await store.redis.exists(key)).toBe(0);
   });
-  it('of a replay by an earlier version is unknown, and its replay is still worked on', async () => {
+  it('of what was made before outcomes were counted is unknown', async () => {
     const { id } = await subscribe();
     await manyFailed(id, 2);
     const replayId = await start(id);
-    const prefix = `${store.prefix}:{${partitionOf(id, store.partitions)}}`;
-    const added = ['counted', 'delivered', 'failed', 'cancelled'];
-    await store.redis.hdel(`${prefix}:replay:${replayId}`, ...added);
-    await store.redis.hset(`${prefix}:replay:${replayId}`, 'replayed', 3);
-    await store.redis.smove(`${prefix}:replays_active`, `${prefix}:replaying`, replayId);
-    expect(await activeOf(id)).toEqual([replayId]);
+    const key = `${store.prefix}:{${partitionOf(id, store.partitions)}}:replay:${replayId}`;
+    await store.redis.hdel(key, 'counted', 'delivered', 'failed', 'cancelled');
+    await store.redis.hset(key, 'replayed', 3);
     expect(await run(replayId)).toMatchObject({ status: 'done', replayed: 5, outcome: { unknown: 3, waiting: 2 } });
     expect(await activeOf(id)).toEqual([]);
   });
-});
-
-describe('deliveries that a worker of an earlier version has ended', () => {
-  /** Ends a delivery as a script does that counts nothing. */
-  const endUncounted = async (id: string, replayId: string, verdict?: Verdict) => {
-    const key = `${store.prefix}:{${partitionOfId(id, store.partitions)}}:delivery:${id}`;
-    await store.redis.hdel(key, 'b');
-    await end(id, verdict);
-    await store.redis.hset(key, 'b', replayId);
-  };
-  const look = async (subscriptionId: string) => {
-    const due = await openReplays(store, partitionOf(subscriptionId, store.partitions), time.nowMs);
-    for (const id of due) while (await stepRecount(store, id, time.nowMs));
-    return due;
-  };
-  it('are counted once the outcome has not changed for ten minutes, each once', async () => {
+  it('leaves nothing of the list that release 0.1.0 kept', async () => {
     const { id } = await subscribe();
-    await manyFailed(id, 204);
-    const replayId = await start(id);
-    await run(replayId);
-    const made = await listed(replayId);
-    await end(made[0]!, { kind: 'succeeded' });
-    await endUncounted(made[1]!, replayId, { kind: 'succeeded' });
-    await endUncounted(made[2]!, replayId);
-    await endUncounted(made[203]!, replayId);
-    expect(await look(id)).toEqual([]);
-    time.nowMs += REPLAY_QUIET_MS;
-    expect(await look(id)).toEqual([replayId]);
-    expect((await read(replayId)).outcome).toMatchObject({ delivered: 1, failed: 0, waiting: 203 });
-    await end(made[3]!, { kind: 'succeeded' });
-    time.nowMs += REPLAY_QUIET_MS;
-    // It has changed since.
-    await look(id);
-    expect((await read(replayId)).outcome).toMatchObject({ delivered: 2, failed: 0, waiting: 202 });
-    time.nowMs += REPLAY_QUIET_MS;
-    const [first] = await openReplays(store, partitionOf(id, store.partitions), time.nowMs);
-    const steps = await Promise.all(Array.from({ length: 3 }, () => stepRecount(store, first!, time.nowMs)));
-    expect(steps.filter(Boolean)).toEqual([true]);
-    await look(id);
-    expect((await read(replayId)).outcome).toEqual({ delivered: 3, failed: 2, cancelled: 0, waiting: 199, unknown: 0 });
-    time.nowMs += REPLAY_RECOUNT_MS - 1;
-    expect(await look(id)).toEqual([]);
-    for (const made of (await listed(replayId)).slice(4, 203)) await end(made, { kind: 'succeeded' });
-    time.nowMs += 1;
-    expect(await look(id)).toEqual([replayId]);
-    expect((await read(replayId)).outcome).toMatchObject({ delivered: 202, failed: 2, waiting: 0 });
-    time.nowMs += REPLAY_RECOUNT_MS;
-    expect(await look(id)).toEqual([]);
-  });
-  it('do not keep a replay whose record has expired', async () => {
-    const { id } = await subscribe();
-    await failed(id);
-    const replayId = await start(id);
-    await run(replayId);
-    const prefix = `${store.prefix}:{${partitionOf(id, store.partitions)}}`;
-    await store.redis.del(`${prefix}:replay:${replayId}`);
-    time.nowMs += REPLAY_QUIET_MS;
-    expect(await look(id)).toEqual([replayId]);
-    expect(await look(id)).toEqual([]);
-    expect(await store.redis.exists(`${prefix}:replay:${replayId}`)).toBe(0);
+    const key = `${store.prefix}:{${partitionOf(id, store.partitions)}}:replays_open`;
+    await store.redis.zadd(key, 1, 'rpl_of_0_1_0');
+    await run(await start(id));
+    expect(await store.redis.exists(key)).toBe(0);
   });
 });
 

@@ -147,7 +147,7 @@ export async function startReplay(
 /** The bulk replays of a partition that maintenance works on. */
 export async function activeReplays(store: Store, partition: number): Promise<string[]> {
   const prefix = keys.partitionPrefix(store, partition);
-  return await store.redis.sunion(keys.activeReplaysKey(prefix), keys.replayingKey(prefix));
+  return await store.redis.smembers(keys.activeReplaysKey(prefix));
 }
 
 /**
@@ -163,8 +163,7 @@ export async function stepReplay(store: Store, replayId: string, nowMs: number):
   ]);
   if (replay?.status !== 'running' && replay?.status !== 'canary') {
     // What is cancelled stays until its deliveries have ended.
-    if (replay?.status === 'cancelled') await store.redis.srem(keys.replayingKey(prefix), replayId);
-    else await removeActive(store, prefix, replayId);
+    if (replay?.status !== 'cancelled') await store.redis.srem(keys.activeReplaysKey(prefix), replayId);
     return false;
   }
   const missing = replay.status === 'canary' ? CANARY_DELIVERIES - replay.replayed : Number.POSITIVE_INFINITY;
@@ -188,13 +187,6 @@ export async function stepReplay(store: Store, replayId: string, nowMs: number):
     })),
   });
   return !isDone || !found.isLast;
-}
-
-/** One command per set: a bulk replay without a record is in one of them only by mistake. */
-async function removeActive(store: Store, prefix: string, replayId: string): Promise<void> {
-  await Promise.all(
-    [keys.replayingKey(prefix), keys.activeReplaysKey(prefix)].map((key) => store.redis.srem(key, replayId)),
-  );
 }
 
 /** The next failed deliveries that a replay covers, at most `limit` of them, and where the step after them begins. */

@@ -315,7 +315,6 @@ export const scripts = {
     'id nowMs:number lifeMs:number retentionMs:number auditEntry:audit',
     oneOf(['now_cancelled', 'gone', ...REPLAY_STATUSES]),
   ),
-  recountReplay: script('id from? to? isLast:flag nowMs:number ...deliveries(deliveryId)', isOne),
   endCancelled: script(
     'id swept? nextSwept? isLast:flag taken nowMs:number expiresAtMs retentionMs:number ...deliveries(deliveryId generation)',
     (reply) => isOne(list(reply)[0]),

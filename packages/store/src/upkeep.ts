@@ -76,7 +76,6 @@ export async function partitionsWithWork(store: Store): Promise<ReadonlySet<numb
   const keysOf = (prefix: string) => [
     ...keys.LANES.map((lane) => keys.laneIndexKey(prefix, lane)),
     keys.resumingKey(prefix),
-    keys.replayingKey(prefix),
     keys.activeReplaysKey(prefix),
     keys.activeBatchesKey(prefix),
     keys.queueKey(prefix, 'prioritized'),

@@ -1,6 +1,6 @@
 /** Maintenance duty: starts the bulk replays of batches that a console has left, and works through bulk replays and their cancellations. */
 import { stepCancellation } from '@posthorn/dispatch';
-import { activeBatches, activeReplays, openReplays, stepBatch, stepRecount, stepReplay } from '@posthorn/store';
+import { activeBatches, activeReplays, stepBatch, stepReplay } from '@posthorn/store';
 import type { Duty, DutyContext } from './duty.ts';
 
 /** Each step covers up to 100 failed deliveries, or 200 of a cancelled replay. */
@@ -27,6 +27,5 @@ export const runReplays = ({ store, producer, clock }: DutyContext): Duty => ({
       }
       running = unfinished;
     }
-    for (const id of await openReplays(store, partition, clock.now())) await stepRecount(store, id, clock.now());
   },
 });

@@ -12,7 +12,6 @@ if status == REPLAY_FAILED or status == REPLAY_CANCELLED or status == REPLAY_DON
 end
 call('HSET', key, 'status', REPLAY_CANCELLED, 'finished_at', nowMs)
 call('HDEL', key, 'cursor')
-call('SREM', KEY_REPLAYING, id)
 call('SADD', KEY_REPLAYS_ACTIVE, id)
 -- Long enough for maintenance to end its deliveries, which then sets the time from now.
 call('PEXPIREAT', key, nowMs + lifeMs)

@@ -36,7 +36,7 @@ else
     end
   end
   if replayed > 0 then call('PEXPIRE', list, lifeMs) end
-  -- Beside workers of an earlier version: what they make is in 'replayed', but not in 'counted', because its outcome is not counted.
+  -- What was made before outcomes were counted is in 'replayed', but not in 'counted'.
   call('HINCRBY', key, 'counted', replayed)
   local all = call('HINCRBY', key, 'replayed', replayed) + call('HINCRBY', key, 'skipped', lookedAt - replayed)
   if not isLast then return 1 end

@@ -1,11 +1,9 @@
--- Ends the work on a bulk replay. Its record and the list of its deliveries expire with the retention. Maintenance looks at it again for as
--- long as deliveries of it wait.
+-- Ends the work on a bulk replay. Its record and the list of its deliveries expire with the retention.
 local function endReplay(id, status, nowMs, retentionMs)
   local key = KEY_REPLAY .. id
   call('HSET', key, 'status', status, 'finished_at', nowMs)
-  call('SREM', KEY_REPLAYING, id)
   call('SREM', KEY_REPLAYS_ACTIVE, id)
-  call('ZADD', KEY_REPLAYS_OPEN, nowMs + REPLAY_QUIET_MS, id)
+  call('DEL', KEY_REPLAYS_OPEN)
   call('PEXPIREAT', key, nowMs + retentionMs)
   call('PEXPIREAT', KEY_REPLAY_DELIVERIES .. id, nowMs + retentionMs)
 end
