@@ -571,7 +571,7 @@ export class System {
       clock: this.clock,
       logger,
       retryDelaysMs: RETRY_DELAYS_MS,
-      pauseAfter: PAUSE_AFTER,
+      limits: { pauseAfter: PAUSE_AFTER, maxAttempts: RETRY_DELAYS_MS.length + 1 },
       excerptBytes: 1_024,
       sendsTraceparent: false,
       giveUp: new AbortController().signal,

@@ -8,21 +8,20 @@ import {
   partitionOfId,
   type Verdict,
 } from '@posthorn/core';
-import type { EndDeliveryJob, EndedDeliveryJob } from '@posthorn/dispatch';
-import type { Claim, JobOutcome } from '@posthorn/queue';
+import type { EndedDeliveryJob } from '@posthorn/dispatch';
+import type { JobOutcome } from '@posthorn/queue';
 import type { Clock, Logger, Tracing } from '@posthorn/runtime';
-import { errorOfOutcome, type Sender } from '@posthorn/sender';
+import { errorOfOutcome, type Sender, type SendResult } from '@posthorn/sender';
 import {
-  type Begun,
   beginAttempt,
   endDeliveries,
-  type FoundJob,
   loadEvent,
   type Recorded,
   recordAttempt,
   recordSuccess,
   type Store,
 } from '@posthorn/store';
+import { type AttemptInFlight, type TakenJob, traceOf } from './attempt-in-flight.ts';
 import { endAttemptSpan, startAttemptSpan } from './attempt-span.ts';
 import type { AttemptCounts } from './counts.ts';
 import type { EventBodies, EventToSend } from './event-bodies.ts';
@@ -52,7 +51,7 @@ export interface AttemptContext {
   /** Writes the line of an attempt. */
   logAttempted: AttemptedLine;
   retryDelaysMs: readonly number[];
-  pauseAfter: number;
+  limits: { pauseAfter: number; maxAttempts: number };
   /** How much of a failed response's body is kept; 0: nothing that came back is kept. */
   excerptBytes: number;
   /** Whether receivers get the header `traceparent`. */
@@ -70,24 +69,12 @@ export interface Attempted {
   followedBy?: FollowedBy | undefined;
 }
 
-/** What the consumer hands over with a job. */
-export interface TakenJob {
-  /** What was read when the job was taken. */
-  found?: FoundJob | undefined;
-  /** Ends the job in the same step in which a success is recorded. */
-  end?: EndDeliveryJob | undefined;
-  /** Says whether the job is still this worker's: one that was suspended may have lost it. */
-  claim?: Claim | undefined;
-}
-
 /** The job of an attempt that is not counted comes back after this, perhaps to a worker without an outage. */
 const AFTER_OUTAGE_MS = 1_000;
 
 export function afterOutage({ clock }: Pick<AttemptContext, 'clock'>): JobOutcome {
   return { kind: 'snoozed', untilMs: clock.now() + AFTER_OUTAGE_MS };
 }
-
-type BegunAttempt = Extract<Begun, { kind: 'attempt' }>;
 
 /**
  * Makes and records one attempt for the delivery of a job, if one is due (specification 3.1). A failed attempt is an outcome, not an
@@ -119,52 +106,47 @@ export async function attemptDelivery(
     case 'subscription_deleted':
       return await endWithoutAttempt(context, job, 'subscription_deleted', event);
     case 'attempt':
-      return event === undefined
-        ? await endWithoutAttempt(context, job, (await loadEvent(store, job.event)) ? 'erased' : 'expired')
-        : await sendAndRecord(context, job, slot, begun, event, taken);
+      if (event === undefined)
+        return await endWithoutAttempt(context, job, (await loadEvent(store, job.event)) ? 'erased' : 'expired');
+      if (!context.slots.enterHost(slot, hostOf(begun.url))) return { outcome: 'no_slot' };
+      return await sendAndRecord(context, {
+        job,
+        taken,
+        slot,
+        begun,
+        event,
+        startedAtMs: clock.now(),
+        span: startAttemptSpan(context.tracing, event.trace),
+        followedBy: undefined,
+      });
     default:
       return begun satisfies never;
   }
 }
 
-async function sendAndRecord(
-  context: AttemptContext,
-  job: DeliveryJob,
-  slot: Slot,
-  begun: BegunAttempt,
-  event: EventToSend,
-  { end, claim }: TakenJob,
-): Promise<Attempted> {
-  const { clock } = context;
-  const startedAtMs = clock.now();
-  const { url } = begun;
-  if (!context.slots.enterHost(slot, hostOf(url))) return { outcome: 'no_slot' };
-  const request = context.signRequest(job.deliveryId, begun, event, startedAtMs);
-  const admit = (ip: string) => context.slots.enterIp(slot, ipOf(ip, url));
-  const span = startAttemptSpan(context.tracing, event.trace);
-  const trace = span?.context ?? event.trace;
-  if (context.sendsTraceparent && trace) request.headers.traceparent = formatTraceparent(trace);
-  const mayStart = claim && (() => claim.isSure());
+async function sendAndRecord(context: AttemptContext, inFlight: AttemptInFlight): Promise<Attempted> {
+  const { slots, outages, metrics, clock } = context;
+  const { begun, taken, startedAtMs, event } = inFlight;
+  const sending = send(context, inFlight);
   context.counts.inFlight += 1;
-  const result = await context.sender.send({ ...request, admit, mayStart, excerptBytes: context.excerptBytes });
+  const result = await sending;
   context.counts.inFlight -= 1;
-  context.slots.answered(slot);
+  slots.answered(inFlight.slot);
   if (result.kind === 'not_admitted') return { outcome: 'no_slot' };
   if (result.kind === 'aborted') {
-    if (span) endAttemptSpan(span, job.deliveryId, event.id, begun, result, 'aborted');
+    endAttemptSpan(inFlight, result, 'aborted');
     return { outcome: { kind: 'snoozed', untilMs: clock.now() } };
   }
-  const endedAt = span && performance.now();
-
+  const endedAt = inFlight.span && performance.now();
   const endedAtMs = clock.now();
-  const isOurs = context.outages.isOurs(result, url, startedAtMs);
+  const isOurs = outages.isOurs(result, begun.url, startedAtMs);
   if (typeof isOurs === 'boolean' ? isOurs : await isOurs) {
-    context.metrics.notCounted();
-    if (span) endAttemptSpan(span, job.deliveryId, event.id, begun, result, 'outage', endedAt);
+    metrics.notCounted();
+    endAttemptSpan(inFlight, result, 'outage', endedAt);
     return { outcome: afterOutage(context) };
   }
   const error = errorOfOutcome(result);
-  if (span) endAttemptSpan(span, job.deliveryId, event.id, begun, result, error, endedAt);
+  endAttemptSpan(inFlight, result, error, endedAt);
   const attempt: Attempt = {
     number: begun.attemptNumber,
     startedAtMs,
@@ -175,32 +157,12 @@ async function sendAndRecord(
   };
   const verdict = decide(attempt.number, error, context.retryDelaysMs, endedAtMs);
   // A failure must not be recorded while another worker makes the same attempt: its success would not count then.
-  if (verdict.kind !== 'succeeded' && claim && !(await untilStored(() => claim.confirm(), context.giveUp)))
+  if (verdict.kind !== 'succeeded' && !(await stillHasJob(context, taken)))
     return { outcome: { kind: 'snoozed', untilMs: clock.now() } };
-  const delivery = { id: job.deliveryId, event: begun.event, createdAtMs: begun.createdAtMs };
-  const limits = { pauseAfter: context.pauseAfter, maxAttempts: context.retryDelaysMs.length + 1 };
-  let followedBy: FollowedBy | undefined;
-  const recordAndEnd = async (lock: EndedDeliveryJob) => {
-    const turn = context.slots.turnOfParked(slot, lock.room);
-    const laneToken = turn.kind === 'first' || turn.kind === 'last' ? lock.laneToken : undefined;
-    const howToEnd = { ...lock, laneToken, parkedFirst: turn.kind === 'first' ? turn.deliveries : undefined };
-    const ended = await recordSuccess(context.store, delivery, attempt, limits, result.cameBack, howToEnd);
-    followedBy = { turn, jobs: ended.parkedJobs };
-    return ended;
-  };
-  const record = (): Promise<Recorded> =>
-    end && verdict.kind === 'succeeded'
-      ? end(recordAndEnd)
-      : recordAttempt(context.store, delivery, attempt, verdict, limits, result.cameBack);
-  const recorded = await untilStored(record, context.giveUp);
-
+  const recorded = await record(context, inFlight, attempt, verdict, result.cameBack);
   if (recorded.kind === 'recorded') {
-    reportAttempt(context, job, begun, attempt, verdict, result, {
-      eventId: event.id,
-      paused: recorded.paused,
-      trace,
-      span,
-    });
+    reportAttempt(context, inFlight, attempt, verdict, result);
+    if (recorded.paused) metrics.paused();
     if (verdict.kind === 'succeeded' && !begun.isReplay)
       context.succeededEvents.add(begun.event, begun.subscriptionId, event.positions);
   }
@@ -209,8 +171,50 @@ async function sendAndRecord(
   return {
     outcome: recorded.kind === 'over' ? { kind: 'done' } : outcomeOf(verdict),
     parked: recorded.parked,
-    followedBy,
+    followedBy: inFlight.followedBy,
   };
+}
+
+/** Signs the request of an attempt and sends it. */
+function send(context: AttemptContext, inFlight: AttemptInFlight): Promise<SendResult> {
+  const { claim } = inFlight.taken;
+  const request = context.signRequest(inFlight.job.deliveryId, inFlight.begun, inFlight.event, inFlight.startedAtMs);
+  const trace = context.sendsTraceparent ? traceOf(inFlight) : undefined;
+  if (trace) request.headers.traceparent = formatTraceparent(trace);
+  const admit = (ip: string) => context.slots.enterIp(inFlight.slot, ipOf(ip, inFlight.begun.url));
+  const mayStart = claim && (() => claim.isSure());
+  return context.sender.send({ ...request, admit, mayStart, excerptBytes: context.excerptBytes });
+}
+
+/** Whether the job is still this worker's: asked of Redis. */
+function stillHasJob({ giveUp }: AttemptContext, { claim }: TakenJob): true | Promise<boolean> {
+  return claim === undefined || untilStored(() => claim.confirm(), giveUp);
+}
+
+/** Records an attempt with its verdict. A success ends its job in the same step, and parked deliveries of its address may follow. */
+function record(
+  context: AttemptContext,
+  inFlight: AttemptInFlight,
+  attempt: Attempt,
+  verdict: Verdict,
+  cameBack: SendResult['cameBack'],
+): Promise<Recorded> {
+  const { store, limits } = context;
+  const { job, begun, taken } = inFlight;
+  const delivery = { id: job.deliveryId, event: begun.event, createdAtMs: begun.createdAtMs };
+  const recordAndEnd = async (lock: EndedDeliveryJob) => {
+    const turn = context.slots.turnOfParked(inFlight.slot, lock.room);
+    const laneToken = turn.kind === 'first' || turn.kind === 'last' ? lock.laneToken : undefined;
+    const howToEnd = { ...lock, laneToken, parkedFirst: turn.kind === 'first' ? turn.deliveries : undefined };
+    const ended = await recordSuccess(store, delivery, attempt, limits, cameBack, howToEnd);
+    inFlight.followedBy = { turn, jobs: ended.parkedJobs };
+    return ended;
+  };
+  const recordOnce = (): Promise<Recorded> =>
+    taken.end && verdict.kind === 'succeeded'
+      ? taken.end(recordAndEnd)
+      : recordAttempt(store, delivery, attempt, verdict, limits, cameBack);
+  return untilStored(recordOnce, context.giveUp);
 }
 
 function outcomeOf(verdict: Verdict): JobOutcome {

@@ -2,10 +2,9 @@
 import { type Attempt, atMost, type Environment, type TraceContext } from '@posthorn/core';
 import type { Span, SpanShape, Tracing } from '@posthorn/runtime';
 import type { SendResult } from '@posthorn/sender';
-import type { Begun } from '@posthorn/store';
+import type { BegunAttempt } from '@posthorn/store';
 import { LRUCache } from 'lru-cache';
-
-type BegunAttempt = Extract<Begun, { kind: 'attempt' }>;
+import type { AttemptInFlight } from './attempt-in-flight.ts';
 
 /** What the spans of a subscription have in common, by its id; in it by environment and event type. An operator may change the URL. */
 const ofSubscriptions = new LRUCache<string, { url: string; shapes: Record<Environment, Map<string, SpanShape>> }>(
@@ -53,25 +52,23 @@ export function startAttemptSpan(tracing: Tracing | undefined, trace: TraceConte
   return tracing && trace && tracing.startSpan('client', 'deliver', trace);
 }
 
-/** Ends the span. `endedAt`: when the result was known, from `performance.now()`. `error`: of the attempt, or why it is not counted. */
+/** Ends the span, if the attempt has one. `error`: of the attempt, or why it is not counted. `endedAt`: when the result was known, from `performance.now()`. */
 export function endAttemptSpan(
-  span: Span,
-  deliveryId: string,
-  eventId: string,
-  begun: BegunAttempt,
+  { span, job, event, begun }: Pick<AttemptInFlight, 'span' | 'job' | 'event' | 'begun'>,
   result: SendResult,
   error: Attempt['error'] | 'aborted' | 'outage',
   endedAt?: number,
 ): void {
+  if (!span) return;
   const statusCode = result.kind === 'responded' ? result.statusCode : undefined;
   span.end({
     shape: shapeOf(begun),
     attributes: {
-      'messaging.message.id': eventId,
+      'messaging.message.id': event.id,
       'http.response.status_code': statusCode,
       'http.request.resend_count': begun.attemptNumber > 1 ? begun.attemptNumber - 1 : undefined,
       'network.peer.address': result.kind === 'aborted' ? undefined : (result.ip ?? undefined),
-      'posthorn.delivery.id': deliveryId,
+      'posthorn.delivery.id': job.deliveryId,
       'posthorn.replay': begun.isReplay || undefined,
     },
     // As the HTTP conventions have it, the error of a response is its status.

@@ -156,7 +156,7 @@ function attemptContext(
       now: () => performance.now(),
     }),
     retryDelaysMs: settings.RETRY_DELAYS,
-    pauseAfter: settings.PAUSE_AFTER,
+    limits: { pauseAfter: settings.PAUSE_AFTER, maxAttempts: settings.RETRY_DELAYS.length + 1 },
     excerptBytes: settings.RESPONSE_EXCERPT_BYTES,
     sendsTraceparent: settings.SEND_TRACEPARENT === 'on',
   };

@@ -66,7 +66,7 @@ beforeEach(async () => {
     clock: systemClock,
     logger,
     retryDelaysMs: [],
-    pauseAfter: 20,
+    limits: { pauseAfter: 20, maxAttempts: 1 },
     excerptBytes: 1_024,
     sendsTraceparent: false,
     giveUp,

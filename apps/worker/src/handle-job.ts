@@ -2,13 +2,8 @@
 import type { DeliveryJob } from '@posthorn/core';
 import type { JobOutcome } from '@posthorn/queue';
 import { parkDelivery, parkJob, releaseDeliveries } from '@posthorn/store';
-import {
-  type AttemptContext,
-  type Attempted,
-  afterOutage,
-  attemptDelivery,
-  type TakenJob,
-} from './attempt-delivery.ts';
+import { type AttemptContext, type Attempted, afterOutage, attemptDelivery } from './attempt-delivery.ts';
+import type { TakenJob } from './attempt-in-flight.ts';
 import type { Capacity } from './slots.ts';
 
 /**

@@ -1,8 +1,8 @@
 /** Reports an attempt that was recorded: one wide line in the log, metrics, statistics, and the live tail. */
-import { type Attempt, type DeliveryJob, errorLabel, type TraceContext, type Verdict } from '@posthorn/core';
-import { frequentLine, type Logger, type Span } from '@posthorn/runtime';
+import { type Attempt, errorLabel, type Verdict } from '@posthorn/core';
+import { frequentLine, type Logger } from '@posthorn/runtime';
 import type { SendResult } from '@posthorn/sender';
-import type { Begun } from '@posthorn/store';
+import { type AttemptInFlight, traceOf } from './attempt-in-flight.ts';
 import type { AttemptCounts } from './counts.ts';
 import type { WorkerMetrics } from './metrics.ts';
 import type { Tail } from './tail.ts';
@@ -39,30 +39,22 @@ interface ReportContext {
   tail: Pick<Tail, 'attempted'>;
 }
 
-type BegunAttempt = Extract<Begun, { kind: 'attempt' }>;
-
 /** Logs an attempt in one wide line and counts it in metrics and statistics. */
 export function reportAttempt(
   { logAttempted, metrics, counts, tail }: ReportContext,
-  job: DeliveryJob,
-  begun: BegunAttempt,
+  inFlight: Pick<AttemptInFlight, 'job' | 'begun' | 'event' | 'span'>,
   attempt: Attempt,
   verdict: Verdict,
   result: SendResult,
-  {
-    eventId,
-    paused,
-    trace,
-    span,
-  }: { eventId: string; paused: boolean; trace: TraceContext | undefined; span: Span | undefined },
 ): void {
+  const { job, begun, event, span } = inFlight;
   metrics.attempted(attempt, verdict, begun);
   counts.attempted(job.deliveryId, begun, attempt, labelOf(attempt, result));
   const status = verdict.kind === 'retry' ? 'waiting_for_retry' : verdict.kind;
   tail.attempted(job.deliveryId, begun, attempt, status);
   logAttempted({
     delivery_id: job.deliveryId,
-    event_id: eventId,
+    event_id: event.id,
     event_type: begun.eventType,
     environment: begun.environment,
     subscription_id: begun.subscriptionId,
@@ -74,11 +66,10 @@ export function reportAttempt(
     duration_ms: attempt.durationMs,
     delivery_status: status,
     next_attempt_at: verdict.kind === 'retry' ? new Date(verdict.nextAttemptAtMs).toISOString() : undefined,
-    trace_id: trace?.traceId,
+    trace_id: traceOf(inFlight)?.traceId,
     span_id: span?.context.spanId,
   });
   if (verdict.kind === 'failed') metrics.failed(verdict.reason);
-  if (paused) metrics.paused();
 }
 
 /** The error in words; empty if the attempt succeeded. */

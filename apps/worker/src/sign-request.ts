@@ -3,7 +3,7 @@ import { createSecretKey, type KeyObject } from 'node:crypto';
 import { atMost } from '@posthorn/core';
 import type { SendRequest } from '@posthorn/sender';
 import { deliveryHeaders, type SecretBox } from '@posthorn/signing';
-import { type Begun, sealedSecretsAt } from '@posthorn/store';
+import { type BegunAttempt, sealedSecretsAt } from '@posthorn/store';
 import { LRUCache } from 'lru-cache';
 import type { EventToSend } from './event-bodies.ts';
 import { knownOrNew } from './known-or-new.ts';
@@ -12,7 +12,6 @@ import { knownOrNew } from './known-or-new.ts';
 const MAX_OPEN_SECRETS = 10_000;
 
 type SignedEvent = Pick<EventToSend, 'id' | 'body'>;
-type BegunAttempt = Extract<Begun, { kind: 'attempt' }>;
 export type RequestSigner = ReturnType<typeof createRequestSigner>;
 
 /** A signer over sealed secrets. While a rotation overlaps, both secrets sign, the new one first (interface 4). */

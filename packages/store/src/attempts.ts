@@ -72,11 +72,14 @@ export function beginAttempt(
   return next.kind === 'ask' ? askRedis(store, job, next, nowMs, dueBeforeMs) : next;
 }
 
+/** An attempt that is due, with all that it needs except its event. */
+export type BegunAttempt = Extract<Begun, { kind: 'attempt' }>;
+
 type Fields = readonly (string | null)[];
 
 /** Redis has to be asked: whether the delivery is overdue, and its attempt is made if it is not; or whether its address may still get nothing. */
 type AskRedis =
-  | { kind: 'ask'; what: 'overdue'; attempt: Extract<Begun, { kind: 'attempt' }> }
+  | { kind: 'ask'; what: 'overdue'; attempt: BegunAttempt }
   | { kind: 'ask'; what: 'hold'; event: EventRef; createdAtMs: number };
 
 async function readAndBegin(store: Store, job: AttemptJob, nowMs: number, dueBeforeMs: number): Promise<Begun> {
@@ -130,7 +133,7 @@ function nextStep(
   const { type, environment } = decodeKind(Number(delivery[6]));
   if (!mayPass(addressStatus, address[5] === id, type))
     return { kind: 'ask', what: 'hold', event, createdAtMs: Number(created) };
-  const attempt: Begun = {
+  const attempt: BegunAttempt = {
     kind: 'attempt',
     attemptNumber: Number(delivery[5]) + 1,
     event,
