@@ -6,7 +6,7 @@ import { type AddressCounts, addCounts, type Counts, SLOW_MS, type Store } from 
 export type AttemptCounts = ReturnType<typeof createAttemptCounts>;
 
 /** The address that an attempt went to, and when its delivery was made. */
-export interface Attempted {
+interface AttemptedAddress {
   subscriptionId: string;
   url: string;
   createdAtMs: number;
@@ -26,7 +26,7 @@ export function createAttemptCounts(store: Store, clock: Clock) {
     /** Counts an attempt that was recorded. `label` names the error, if there was one. */
     attempted(
       deliveryId: string,
-      { subscriptionId, url, createdAtMs }: Attempted,
+      { subscriptionId, url, createdAtMs }: AttemptedAddress,
       attempt: Attempt,
       label: string,
     ): void {

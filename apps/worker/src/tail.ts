@@ -5,11 +5,11 @@ import { createFeedWriter, encodeTailEntry, type Store } from '@posthorn/store';
 
 export interface Tail extends Service {
   /** Notes an attempt that was recorded. `status` is the delivery's status after it. */
-  attempted(deliveryId: string, begun: Attempted, attempt: Attempt, status: string): void;
+  attempted(deliveryId: string, begun: AttemptedDelivery, attempt: Attempt, status: string): void;
 }
 
 /** What was attempted. */
-interface Attempted {
+interface AttemptedDelivery {
   event: EventRef;
   eventType: string;
   environment: string;
