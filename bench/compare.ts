@@ -8,6 +8,7 @@ import type { System } from './systems.ts';
 /** Publishers that wait for their responses. */
 const CONCURRENCY = 20;
 const PER_S = 100;
+const FAN_OUTS_PER_S = 10;
 /** Deliveries of fan-outs before the first one that is measured: Node compiles what runs often, and connections are open. */
 const WARM_UP = 5_000;
 /** The receiver is not asked sooner, so that asking costs the measured processes nothing. */
@@ -93,18 +94,39 @@ export async function measureFanOut(system: FanOutSystem, rounds: number) {
 
 /** The time from publishing to arrival of each event, at a fixed rate, whether the system keeps up or not. */
 export async function measureLatency(system: System, seconds: number): Promise<number[]> {
+  return await agesOnArrival(system, system.publish, seconds * PER_S, PER_S, 1);
+}
+
+/** The same for one event after the other to all addresses: while all respond, and from the moment on at which `hanging` of them never respond again. */
+export async function measureHanging(system: System, hanging: number, events: number) {
+  await load(system, WARM_UP);
+  const responding = system.fanOut - hanging;
+  const measure = (arrivalsOfEach: number) =>
+    agesOnArrival(system, system.publishToAll, events, FAN_OUTS_PER_S, arrivalsOfEach);
+  const alone = await measure(system.fanOut);
+  await fetch(`${system.receiver.url}/hang-from/${responding}`);
+  return { alone, beside: await measure(responding) };
+}
+
+async function agesOnArrival(
+  system: System,
+  publish: System['publish'],
+  events: number,
+  perS: number,
+  arrivalsOfEach: number,
+): Promise<number[]> {
   await readArrivals(system);
   const sentAtMs = new Map<string, number>();
   const calls: Promise<void>[] = [];
   const startedAtMs = nowMs();
-  for (let i = 0; i < seconds * PER_S; i++) {
-    await pause(Math.max(0, startedAtMs + (i * 1000) / PER_S - nowMs()));
+  for (let i = 0; i < events; i++) {
+    await pause(Math.max(0, startedAtMs + (i * 1000) / perS - nowMs()));
     const id = newId();
     sentAtMs.set(id, nowMs());
-    calls.push(system.publish(id));
+    calls.push(publish(id));
   }
   await Promise.all(calls);
-  const arrivals = await allArrived(system, calls.length);
+  const arrivals = await allArrived(system, events * arrivalsOfEach);
   return arrivals.map(({ id, atMs }) => atMs - (sentAtMs.get(id) ?? Number.NaN));
 }
 

@@ -12,6 +12,7 @@ import { compare } from './parts/compare.ts';
 import { deliveries } from './parts/deliveries.ts';
 import { directory } from './parts/directory.ts';
 import { fanOut } from './parts/fan-out.ts';
+import { hanging } from './parts/hanging.ts';
 import { ingest } from './parts/ingest.ts';
 import { isolation } from './parts/isolation.ts';
 import { killed } from './parts/killed.ts';
@@ -37,6 +38,7 @@ const PARTS: Record<string, Part> = {
   lists,
   directory,
   isolation,
+  hanging,
   recovery,
   killed,
   overload,
