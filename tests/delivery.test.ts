@@ -294,6 +294,33 @@ describe('pause', () => {
     ]);
   });
 
+  it('only the first attempt of a delivery that was neither held nor a replay counts for how late first attempts start', async () => {
+    const on = await ownWorld({ env: { RETRY_DELAYS: '1ms' } });
+    const to = await ownReceiver();
+    const { id } = await on.subscribe(to.url);
+    const counted = async () => {
+      const text = await (await fetch(`${on.workerUrls[0]}/metrics`)).text();
+      return /^posthorn_first_attempt_delay_seconds_count\{[^}]*\} (\d+)$/m.exec(text)?.[1];
+    };
+    const succeeded = (count: number) =>
+      eventually('success', async () => (await on.deliveries('status=succeeded')).length === count);
+    to.answerWith(500);
+    const { body } = await on.publish(sampleEvent());
+    const failed = await onlyDelivery(on, body.id);
+    await finished(on, failed.id);
+    to.answerWith(200);
+    await on.operate('POST', `/v1/subscriptions/${id}/pause`);
+    for (let i = 0; i < 2; i++) await on.publish(sampleEvent());
+    await on.operate('POST', `/v1/subscriptions/${id}/resume`);
+    await succeeded(2);
+    expect((await on.operate('POST', `/v1/deliveries/${failed.id}/replay`)).status).toBe(201);
+    await succeeded(3);
+    await eventually('the metric', async () => (await counted()) === '1');
+    await on.publish(sampleEvent());
+    await succeeded(4);
+    await eventually('the metric', async () => (await counted()) === '2');
+  });
+
   it('holds a due retry, which continues with its attempts after a resume', async () => {
     const clock = fakeClock(Date.now());
     const on = await ownWorld({ clock, env: { RETRY_DELAYS: '1h,1h' } });

@@ -1,5 +1,5 @@
 /** The metrics of a worker's attempts: outcomes, durations, and the time from acceptance to arrival. */
-import type { Attempt, FailureReason, NoticeType, Verdict } from '@posthorn/core';
+import { type Attempt, type FailureReason, type NoticeType, releasedAtMs, type Verdict } from '@posthorn/core';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
 export type WorkerMetrics = ReturnType<typeof createWorkerMetrics>;
@@ -26,7 +26,7 @@ export function createWorkerMetrics(registry: Registry) {
   });
   const firstAttempt = new Histogram({
     name: 'posthorn_first_attempt_delay_seconds',
-    help: 'From acceptance of the event to the start of the first attempt: the part of the latency that no receiver causes',
+    help: 'From acceptance of the event to the start of the first attempt, of deliveries that were never held and are no replays: the part of the latency that no receiver causes',
     buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800],
     registers,
   });
@@ -56,13 +56,16 @@ export function createWorkerMetrics(registry: Registry) {
     attempted(
       attempt: Attempt,
       verdict: Verdict,
-      { createdAtMs, dueAtMs }: { createdAtMs: number; dueAtMs: number | null },
+      { createdAtMs, dueAtMs, isReplay }: { createdAtMs: number; dueAtMs: number | null; isReplay: boolean },
+      generation: number,
     ): void {
       const outcome = attempt.error ?? 'succeeded';
       attempts.inc({ outcome });
       duration.observe({ outcome }, attempt.durationMs / 1000);
-      if (attempt.number === 1) firstAttempt.observe(secondsFrom(createdAtMs, attempt.startedAtMs));
-      else if (dueAtMs !== null) lateness.observe(secondsFrom(dueAtMs, attempt.startedAtMs));
+      if (attempt.number === 1) {
+        const wasSentAsAccepted = !isReplay && releasedAtMs(generation) === undefined;
+        if (wasSentAsAccepted) firstAttempt.observe(secondsFrom(createdAtMs, attempt.startedAtMs));
+      } else if (dueAtMs !== null) lateness.observe(secondsFrom(dueAtMs, attempt.startedAtMs));
       if (verdict.kind === 'succeeded')
         arrival.observe(secondsFrom(createdAtMs, attempt.startedAtMs + attempt.durationMs));
     },

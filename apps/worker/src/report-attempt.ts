@@ -48,7 +48,7 @@ export function reportAttempt(
   result: SendResult,
 ): void {
   const { job, begun, event, span } = inFlight;
-  metrics.attempted(attempt, verdict, begun);
+  metrics.attempted(attempt, verdict, begun, job.generation);
   counts.attempted(job.deliveryId, begun, attempt, labelOf(attempt, result));
   const status = verdict.kind === 'retry' ? 'waiting_for_retry' : verdict.kind;
   tail.attempted(job.deliveryId, begun, attempt, status);

@@ -51,8 +51,16 @@ export interface Delivery {
 /** A delivery's job: makes a worker read the delivery's record. A job of an older generation than the record's does nothing. */
 export interface DeliveryJob {
   deliveryId: string;
-  /** Counts the delivery's jobs from 0: each release or rescue makes the next one. */
+  /** Counts the delivery's jobs: each release or rescue makes the next one. From 0, and after the delivery was held from the time of its release. */
   generation: number;
   subscriptionId: string;
   event: EventRef;
+}
+
+/** No delivery has as many jobs as this, and none was released so soon after 1970. */
+export const MIN_RELEASED_AT_MS = 1e9;
+
+/** When a delivery that was held was released, by the generation of its job; undefined if it was never held. */
+export function releasedAtMs(generation: number): number | undefined {
+  return generation < MIN_RELEASED_AT_MS ? undefined : generation;
 }

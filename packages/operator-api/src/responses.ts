@@ -614,7 +614,9 @@ export const overviewSchema = z
       active: count,
       delayed: count,
       failed: count,
-      oldest_pending_age_ms: count,
+      oldest_pending_age_ms: count.describe(
+        'How long the oldest pending delivery has waited: since it was made or, if it was held, since its release; 0 if there is none',
+      ),
     }),
     workers: z.array(
       z.strictObject({

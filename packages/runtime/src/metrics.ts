@@ -35,7 +35,7 @@ export interface Installation {
   subscriptions: Record<string, number>;
   /** Addresses whose attempts fail now. */
   failingAddresses: number;
-  /** Age of the oldest delivery without an attempt; 0 if there is none. */
+  /** How long the oldest delivery without an attempt has waited, since its release if it was held; 0 if there is none. */
   oldestPendingAgeMs: number;
   /** Workers with a recent heartbeat. */
   workers: number;
@@ -112,7 +112,7 @@ export function registerInstallation(
     [],
     (now) => now.failingAddresses,
   );
-  const oldest = 'Age of the oldest delivery without an attempt; 0 if there is none';
+  const oldest = 'Age of the oldest delivery without an attempt, since its release if it was held; 0 if there is none';
   gauge('posthorn_oldest_pending_age_seconds', oldest, [], (now) => now.oldestPendingAgeMs / 1000);
   gauge('posthorn_workers', 'Workers with a heartbeat in the last 10 seconds', [], (now) => now.workers);
   const formatHelp = 'The stored format: in force, and what it becomes after an upgrade';

@@ -105,13 +105,15 @@ describe('pause', () => {
     const partition = partitionOf(subscription.id, store.partitions);
     expect(await addressesToRelease(store, partition, 'held')).toEqual([subscription.id]);
     const released = await release('held', subscription.id, 10);
-    expect(released).toMatchObject([{ deliveryId, generation: 1, isRetry: true }]);
+    expect(released).toMatchObject([{ deliveryId, generation: time.nowMs + 1, isRetry: true }]);
     expect(await addressesToRelease(store, partition, 'held')).toEqual([]);
     expect((await loadOne(deliveryId)).status).toBe('waiting_for_retry');
     expect(await begin({ deliveryId, generation: 0, subscriptionId: subscription.id }, time.nowMs)).toEqual({
       kind: 'superseded',
     });
-    expect(await begin({ deliveryId, generation: 1, subscriptionId: subscription.id }, time.nowMs)).toMatchObject({
+    expect(
+      await begin({ deliveryId, generation: released[0]!.generation, subscriptionId: subscription.id }, time.nowMs),
+    ).toMatchObject({
       kind: 'attempt',
       attemptNumber: 2,
     });

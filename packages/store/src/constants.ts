@@ -12,6 +12,7 @@ import {
   HEALTH_MINUTES,
   HEALTH_RUN,
   HEALTH_STATES,
+  MIN_RELEASED_AT_MS,
   type NoticeType,
   REPLAY_STATUSES,
   RESUME_OUTCOMES,
@@ -44,6 +45,8 @@ const ERASED = '1';
 export const ERASED_WITH_RESPONSES = '2';
 /** In place of a generation: the delivery was held, not released. */
 export const HELD_NOW = '-1';
+/** Deliveries that were held which are looked through for the oldest pending one: a millisecond of Redis. */
+const MAX_LOOKED_FOR_OLDEST = 1_000;
 /** The trial of a resume is chosen among this many of the oldest held deliveries. */
 const MAX_TRIAL_CHOICE = 100;
 /** A trial that is due later than this waits for a retry, and another one is chosen; clocks differ by less. */
@@ -180,6 +183,8 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   ERASED: text(ERASED),
   ERASED_WITH_RESPONSES: text(ERASED_WITH_RESPONSES),
   HELD_NOW: text(HELD_NOW),
+  MIN_RELEASED_AT_MS: String(MIN_RELEASED_AT_MS),
+  MAX_LOOKED_FOR_OLDEST: String(MAX_LOOKED_FOR_OLDEST),
   MAX_TRIAL_CHOICE: String(MAX_TRIAL_CHOICE),
   MAX_TRIAL_WAIT_MS: String(MAX_TRIAL_WAIT_MS),
   HOLD_CHUNK: String(HOLD_CHUNK),

@@ -55,7 +55,7 @@ export async function loadEntries(store: Store, entries: readonly [string, strin
 }
 
 /**
- * The fields: e event reference (left out of a joint record), s subscription, k type and environment, st status, n attempts recorded, g generation of its job, c created,
+ * The fields: e event reference (left out of a joint record), s subscription, k type and environment, st status, n attempts recorded, g generation of its job (after it was held: from its release), c created,
  * x next attempt, f finished (left out where the end of the last attempt says it), r failure reason, o replay of, b bulk replay that has not counted it, m attempts allowed
  * (left out where it is the default), p the partition of its event if that is another one, z erased (ERASED or ERASED_WITH_RESPONSES of constants.ts), a1…aN attempts. A joint record
  * has u, the end of the delivery if its event is kept for longer, and the event's text in t1…tN.

@@ -19,7 +19,6 @@ import { findEvents } from './events.ts';
 import { countFailing } from './health.ts';
 import {
   allPrefixes,
-  byStatusKey,
   erasuresKey,
   failedKey,
   laneKey,
@@ -43,7 +42,7 @@ import {
 } from './page.ts';
 import { loadBatch } from './replay-batches.ts';
 import { loadReplays, replaysOfAll } from './replays.ts';
-import { pairs } from './sorted-set.ts';
+import { runScript } from './scripts.ts';
 import { addressSource, countStatus, sortedSetSource, statusSource, streamSource } from './sources.ts';
 import { readPartitions, type Store, sumPartitions } from './store.ts';
 import { loadSubscriptions, type StoredSubscription } from './subscriptions.ts';
@@ -161,12 +160,9 @@ export async function readBacklog(store: Store, nowMs: number) {
   };
 }
 
-/** When the oldest pending delivery was made, or undefined where there is none. */
+/** Since when the oldest pending delivery waits, or undefined where there is none. */
 async function oldestPending(store: Store): Promise<number | undefined> {
-  const oldest = await readPartitions(store, (prefix) =>
-    store.redis.zrange(byStatusKey(prefix, 'pending'), '0', '0', 'WITHSCORES'),
-  );
-  const times = pairs(oldest).map(([, createdAt]) => Number(createdAt));
+  const times = await readPartitions(store, (prefix) => runScript(store, 'findOldestPending', prefix, {}));
   return times.length === 0 ? undefined : Math.min(...times);
 }
 

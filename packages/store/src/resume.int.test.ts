@@ -1,6 +1,6 @@
 /** A resume sends one held delivery first, its trial; what happens to all others depends on it. */
 import { describe, expect, it } from '@jest/globals';
-import { eventRef, nextAddressState, partitionOf, type Verdict } from '@posthorn/core';
+import { eventRef, nextAddressState, partitionOf, releasedAtMs, type Verdict } from '@posthorn/core';
 import {
   addressesToRelease,
   changeSubscription,
@@ -69,7 +69,12 @@ describe('a resume', () => {
     });
     expect(await resumingAddresses(store, partition(id))).toEqual([id]);
     const trial = await trialOf(id);
-    expect(trial).toMatchObject({ deliveryId: held[0], generation: 1, subscriptionId: id, isRetry: false });
+    expect(trial).toMatchObject({
+      deliveryId: held[0],
+      generation: time.nowMs + 1,
+      subscriptionId: id,
+      isRetry: false,
+    });
     expect(await trialOf(id)).toBeUndefined();
     expect(await release('held', id, 10)).toEqual([]);
     time.nowMs += 1;
@@ -156,7 +161,7 @@ describe('a resume', () => {
     expect((await stateOf(id)).resuming).toBe(true);
     expect(await trialOf(id)).toBeUndefined();
     expect(await release('parked', id, 1)).toEqual([]);
-    expect(await trialOf(id)).toMatchObject({ deliveryId: made!.deliveryId, generation: 1 });
+    expect(await trialOf(id)).toMatchObject({ deliveryId: made!.deliveryId, generation: time.nowMs + 1 });
   });
 
   it('ends if the last held delivery is gone before a trial', async () => {
@@ -196,7 +201,7 @@ describe('a trial', () => {
     expect(await park(trial)).toBe('parked');
     expect(await trialOf(id)).toBeUndefined();
     const released = await release('parked', id, 1);
-    expect(released).toMatchObject([{ deliveryId: trial.deliveryId, generation: 2 }]);
+    expect(released).toMatchObject([{ deliveryId: trial.deliveryId, generation: trial.generation + 1 }]);
     expect(await begin(released[0]!)).toMatchObject({ kind: 'attempt' });
   });
   it('that is overdue after an outage is released, not held', async () => {
@@ -215,7 +220,7 @@ describe('a trial', () => {
     await store.redis.zrem(byStatusKey(prefix, 'pending'), trial.deliveryId);
     await store.redis.zadd(byStatusKey(prefix, 'held'), 0, trial.deliveryId);
     await store.redis.zadd(laneKey(prefix, 'held', id), 0, trial.deliveryId);
-    expect(await trialOf(id)).toMatchObject({ deliveryId: held[0], generation: 2 });
+    expect(await trialOf(id)).toMatchObject({ deliveryId: held[0], generation: trial.generation + 1 });
   });
   it('is replaced if it ended without an attempt', async () => {
     const { id, held, trial } = await resumedWith(2);
@@ -288,5 +293,69 @@ describe('a test delivery', () => {
     const { id } = await pausedWith(1);
     await change(id, 'url_changed');
     expect((await deliver([id], event({ type: 'webhook.test' })))[0]!.state).toBe('held');
+  });
+});
+
+describe('the age of the oldest pending delivery', () => {
+  const age = async () => (await readBacklog(store, time.nowMs)).oldestPendingAgeMs;
+
+  it('counts from the release of a delivery that was held, also after it was parked', async () => {
+    const { id, held } = await pausedWith(3);
+    time.nowMs += 600_000;
+    await change(id, 'resumed');
+    const trial = (await trialOf(id))!;
+    time.nowMs += 20;
+    expect(await age()).toBe(19);
+    await attempt(trial.deliveryId, 1, { kind: 'succeeded' });
+    expect(await age()).toBe(0);
+    const released = await release('held', id, 10);
+    expect(released.map(({ deliveryId, generation }) => [deliveryId, releasedAtMs(generation)])).toEqual([
+      [held[1], time.nowMs + 1],
+      [held[2], time.nowMs + 1],
+    ]);
+    for (const job of released) expect(await park(job)).toBe('parked');
+    time.nowMs += 100;
+    for (const { generation } of await release('parked', id, 10))
+      expect(releasedAtMs(generation)).toBe(time.nowMs - 98);
+    expect(await age()).toBe(98);
+  });
+
+  it('counts from the last release of one that was held twice', async () => {
+    const { id, trial } = await resumedWith(2);
+    await attempt(trial.deliveryId, 1, { kind: 'succeeded' });
+    const [first] = await release('held', id, 10);
+    await change(id, 'paused');
+    expect(await begin(first!)).toEqual({ kind: 'held' });
+    await change(id, 'resumed');
+    time.nowMs += 600_000;
+    const again = (await trialOf(id))!;
+    expect(await begin(first!)).toEqual({ kind: 'superseded' });
+    expect(await begin(again)).toMatchObject({ kind: 'attempt', attemptNumber: 1 });
+    time.nowMs += 50;
+    expect(await age()).toBe(49);
+  });
+
+  it('never goes back to an earlier generation, by whichever clock', async () => {
+    const { id, trial } = await resumedWith(2);
+    await attempt(trial.deliveryId, 1, { kind: 'succeeded' });
+    const [first] = await release('held', id, 10);
+    await change(id, 'paused');
+    await begin(first!);
+    await change(id, 'resumed');
+    time.nowMs -= 1_000;
+    expect((await trialOf(id))!.generation).toBe(first!.generation + 1);
+  });
+
+  it('is that of a delivery that was never held, however many before it were', async () => {
+    const { id } = await pausedWith(120);
+    const other = await subscribe();
+    time.nowMs += 600_000;
+    await deliver([other.id]);
+    time.nowMs += 30_000;
+    await change(id, 'resumed');
+    await attempt((await trialOf(id))!.deliveryId, 1, { kind: 'succeeded' });
+    expect(await release('held', id, 200)).toHaveLength(119);
+    time.nowMs += 5_000;
+    expect(await age()).toBe(35_000);
   });
 });

@@ -175,6 +175,7 @@ export const scripts = {
   ),
   keepJoint: script('event untilMs:number', nothing),
   shortenEvents: script('untilMs ...deliveries(event count position)', nothing),
+  findOldestPending: script('', (reply) => list(reply).map(Number)),
   hold: script('id generation subscriptionId', isOne),
   recordAttempt: script(
     'id number:number verdict attempt endedAtMs nextAttemptAtMs? reason? expiresAtMs pauseAfter maxAttempts? retentionMs response? responsesUntilMs?',

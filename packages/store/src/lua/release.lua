@@ -4,7 +4,7 @@
 -- due now, so its next attempt is not overdue again; but if a slow worker has recorded an attempt meanwhile, the retry keeps its later time. Returns for each
 -- lane {delivery, generation or HELD_NOW, event, attempts recorded, …}, or the text of an error, which is that lane's alone.
 --@include add-job
---@include status
+--@include release-held
 --@include may-pass
 
 -- How many more deliveries this script may hold, besides the limits, and whether it has added jobs to the partition of the lane.
@@ -39,11 +39,7 @@ local function release(lane, sub, limit)
       else
         local isRetry = attempts ~= '0'
         if lane == LANE_OVERDUE and (tonumber(found[5]) or 0) < nowMs then call('HSET', key, 'x', nowMs) end
-        if st == HELD then
-          local resumed = isRetry and WAITING_FOR_RETRY or PENDING
-          call('HSET', key, 'st', resumed)
-          move(id, created, HELD, resumed)
-        end
+        if st == HELD then releaseHeld(id, created, isRetry, nowMs) end
         local jobId, generation = makeJob(id, sub, event, isRetry, nowMs)
         enqueue(jobId, isRetry and RETRY_PRIORITY or 0)
         released[#released + 1] = generation

@@ -2,8 +2,7 @@
 -- again, has ended or is gone is replaced; so is one that waits for a retry, whose attempt a process recorded that knows no trials. With
 -- nothing left in a lane, the address becomes active. Returns {'sent', delivery, generation, event, attempts recorded}, {'waiting'} for the
 -- result of a trial or for other duties to hold what is in another lane, or {'over'} if the address is not resuming any more.
---@include delivery-key
---@include status
+--@include release-held
 --@include end-resume
 
 local key = KEY_SUBSCRIPTION .. subscriptionId
@@ -39,9 +38,7 @@ if not record then
   endResume(subscriptionId, OUTCOME_SUCCEEDED, nowMs, retentionMs)
   return {'over'}
 end
-local st = record[2] == '0' and PENDING or WAITING_FOR_RETRY
 call('HSET', key, 'trial', chosen)
-call('HSET', deliveryKey(chosen), 'st', st)
-move(chosen, record[3], HELD, st)
+releaseHeld(chosen, record[3], record[2] ~= '0', nowMs)
 call('ZREM', lane, chosen)
 return {'sent', chosen, tostring(call('HINCRBY', deliveryKey(chosen), 'g', 1)), eventOf(chosen, record[4]), record[2]}

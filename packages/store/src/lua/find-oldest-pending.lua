@@ -1,0 +1,21 @@
+-- Returns since when the pending delivery waits that has waited longest, or nothing if there is none: since its creation or, if it was held, since its release.
+-- Deliveries are in the order of their creation, so the first one that was never held ends the search. Where more were held than may be looked through, the
+-- result is that of those.
+--@include delivery-key
+
+local oldest
+local first, count = 0, 1
+while first < MAX_LOOKED_FOR_OLDEST do
+  local found = call('ZRANGE', INDEX_PENDING, first, first + count - 1, 'WITHSCORES')
+  for i = 1, #found, 2 do
+    local created = tonumber(found[i + 1])
+    local generation = tonumber(call('HGET', deliveryKey(found[i]), 'g')) or 0
+    local isOrdinary = generation < MIN_RELEASED_AT_MS
+    local since = isOrdinary and created or generation
+    if not oldest or since < oldest then oldest = since end
+    if isOrdinary or oldest <= created then return {oldest} end
+  end
+  if #found < 2 * count then break end
+  first, count = first + count, 100
+end
+return {oldest}
