@@ -1,6 +1,6 @@
 /** The order in which jobs of a real BullMQ are handed out, and that BullMQ and the scripts of packages/store agree on its keys. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { type Consumer, type ConsumerOptions, createConsumer, type JobOutcome, type Producer } from '@posthorn/queue';
+import { Consumer, type ConsumerOptions, type JobOutcome, type Producer } from '@posthorn/queue';
 import { type FoundJob, finishJob, lookForJobs, type NextJob, type Store, takeJobs } from '@posthorn/store';
 import { eventually } from '@posthorn/testing';
 import { ErrorCode, Worker } from 'bullmq';
@@ -14,7 +14,7 @@ let store: Store;
 let prefixes: string[];
 let close: () => Promise<void>;
 let producer: Producer;
-let consumer: Consumer;
+let consumer: Consumer<FoundJob>;
 /** The jobs in the order in which they were handed out. */
 let taken: string[];
 let handle: (id: string) => Promise<JobOutcome>;
@@ -41,8 +41,8 @@ function optionsOf(concurrency: number) {
   };
 }
 
-function newConsumer(concurrency: number, options: Partial<ConsumerOptions<FoundJob>> = {}): Consumer {
-  return createConsumer<FoundJob>({
+function newConsumer(concurrency: number, options: Partial<ConsumerOptions<FoundJob>> = {}): Consumer<FoundJob> {
+  return new Consumer<FoundJob>({
     ...optionsOf(concurrency),
     async handle({ id }) {
       taken.push(id);
@@ -113,7 +113,7 @@ describe('several jobs taken at once', () => {
     const secondTaking = Promise.withResolvers<void>();
     let takings = 0;
     await consumer.stop(5_000);
-    consumer = createConsumer({
+    consumer = new Consumer({
       ...optionsOf(100),
       timings: { burstMs: 60_000 },
       async take(partition, lock) {
@@ -141,7 +141,7 @@ describe('several jobs taken at once', () => {
   it('begin once the next ones have been asked for', async () => {
     const order: string[] = [];
     await consumer.stop(5_000);
-    consumer = createConsumer({
+    consumer = new Consumer({
       ...optionsOf(100),
       take(partition, lock) {
         if (partition === 0) order.push(`takes ${lock.limit}`);
@@ -163,7 +163,7 @@ describe('several jobs taken at once', () => {
     const ended: string[] = [];
     let takings = 0;
     await consumer.stop(5_000);
-    consumer = createConsumer({
+    consumer = new Consumer({
       ...optionsOf(100),
       async take(partition, lock) {
         if (partition === 0) takings += 1;

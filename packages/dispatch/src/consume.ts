@@ -2,9 +2,8 @@
 import type { DeliveryJob } from '@posthorn/core';
 import {
   type Claim,
-  type Consumer,
+  Consumer,
   type ConsumerOptions,
-  createConsumer,
   type Ended,
   type JobOutcome,
   type LockedJob,
@@ -54,9 +53,9 @@ export function jobScripts(store: Store, worker?: WorkerView) {
 }
 
 /** Takes jobs and has their deliveries handled. A job whose delivery is gone ends at once. */
-export function createDeliveryConsumer(options: DeliveryConsumerOptions): Consumer {
+export function createDeliveryConsumer(options: DeliveryConsumerOptions): Consumer<FoundJob> {
   const { store, worker, handle, ...common } = options;
-  return createConsumer<FoundJob>({
+  return new Consumer<FoundJob>({
     ...common,
     ...jobScripts(store, worker),
     handle(found, end, claim) {

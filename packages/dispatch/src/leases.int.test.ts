@@ -1,6 +1,6 @@
 /** Workers that die, are suspended, or only wait for Redis: who has their jobs then, and what they may still do with them. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { type Claim, type Consumer, createConsumer, type JobOutcome, type Producer } from '@posthorn/queue';
+import { type Claim, Consumer, type JobOutcome, type Producer } from '@posthorn/queue';
 import { type FoundJob, type Store, takeJobs, watchWorkers } from '@posthorn/store';
 import { eventually } from '@posthorn/testing';
 import type { Cluster, Redis } from 'ioredis';
@@ -12,7 +12,7 @@ let store: Store;
 let prefixes: string[];
 let producer: Producer;
 let close: () => Promise<void>;
-let consumers: Consumer[];
+let consumers: Consumer<FoundJob>[];
 let errors: string[];
 
 beforeEach(async () => {
@@ -60,7 +60,7 @@ async function startConsumer(renewMs = 60_000) {
   let takenOver = 0;
   let skippedMs = 0;
   let watchMs = 0;
-  const consumer = createConsumer<FoundJob>({
+  const consumer = new Consumer<FoundJob>({
     redis,
     partitionPrefixes: prefixes,
     concurrency: 10,

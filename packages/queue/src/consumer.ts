@@ -3,89 +3,13 @@
  * works on BullMQ's keys: the end of one job and the taking of the next can be one step with what else is stored (docs/decisions, 45).
  */
 import { StorageUnavailable } from '@posthorn/core';
-import type { Cluster, Redis } from 'ioredis';
 import { createBurst } from './burst.ts';
+import type { ConsumerOptions, ConsumerTimings, Ended, EndJob, LockedJob, Taken } from './consumer-options.ts';
 import { createEndings, errorOfCode, type JobOutcome, typedError } from './endings.ts';
 import { createJobLocks, type Lock } from './job-locks.ts';
-import { type Claim, createLeases, type LeasesOptions } from './leases.ts';
+import { type Claim, Leases } from './leases.ts';
 import { createMarkers } from './markers.ts';
 import { createPartitions, type Partition } from './partitions.ts';
-
-export type { JobOutcome };
-
-/** How the next job is locked, if one is to be taken. */
-interface NextLock {
-  nextToken: string | undefined;
-  lockMs: number;
-  nowMs: number;
-}
-
-/** A job that is locked to this process, and how the next one is locked. */
-export interface LockedJob extends NextLock {
-  jobId: string;
-  token: string;
-  /** Locks the job of a delivery that is parked. */
-  laneToken: string | undefined;
-  /** How many further jobs this process may take, besides one in place of this. */
-  room: number;
-}
-
-/** A job that was taken, with what was read in the same step; or when the next one is due (undefined: when one is added). */
-export type Taken<J> = { job: J } | { dueAtMs: number | undefined };
-
-/** What was taken with the end of a job. */
-export interface Ended<J> {
-  /** 0, or BullMQ's error code where the job could not be ended. */
-  code: number;
-  /** What the queue gave; undefined if nothing was taken from it, and jobs may be left. */
-  next: Taken<J> | undefined;
-  /** Jobs of deliveries that were parked. */
-  parkedJobs?: readonly J[];
-}
-
-/** Ends a job by a script of the caller, which also takes the next one. May be repeated after an error. */
-type EndJob<J> = <E extends Ended<J>>(move: (lock: LockedJob) => Promise<E>) => Promise<E>;
-
-export interface ConsumerOptions<J extends { id: string }>
-  extends Pick<LeasesOptions, 'watch' | 'findWatched' | 'onTakenOver' | 'clocks'> {
-  redis: Redis | Cluster;
-  /** The prefixes of the partitions' keys, in order. */
-  partitionPrefixes: readonly string[];
-  /** Jobs in flight at once, over all partitions. */
-  concurrency: number;
-  /** Resolves to when the next job of each of these partitions is due (0: one waits; undefined: there is none). Takes nothing. */
-  look: (partitions: readonly number[]) => Promise<(number | undefined)[]>;
-  /** Takes at most `limit` jobs. If fewer wait, the last one in the result says when the next is due; otherwise jobs may be left. */
-  take: (partition: number, lock: NextLock & { nextToken: string; limit: number }) => Promise<Taken<J>[]>;
-  /** Ends a job that is over and takes the next one. */
-  finish: (partition: number, lock: LockedJob) => Promise<Ended<J>>;
-  /**
-   * Handles a job. If it calls `end`, the job has ended and the outcome says nothing more; it must not end with another outcome then. What
-   * must not happen twice starts only while `claim` is sure; otherwise the job is put back (`snoozed`), which fails if another worker has it.
-   */
-  handle: (job: J, end: EndJob<J>, claim: Claim) => Promise<JobOutcome>;
-  /** Called when the grace of a stop is nearly over: jobs in flight must come to an outcome at once. */
-  giveUp: () => void;
-  onError: (error: Error) => void;
-  timings?: Partial<ConsumerTimings> | undefined;
-}
-
-/** How soon the queue takes over the jobs of dead or stopping workers. Tests on whole processes use shorter times. */
-export interface ConsumerTimings {
-  /** Interval at which a worker renews its lease on its jobs. After four of them without a renewal, others take the jobs over. */
-  renewMs: number;
-  /**
-   * How long a job stays locked to its worker. Longer than any attempt; renewed at half of it. The jobs of a dead worker that has no lease, one of an earlier
-   * version, wait for its end.
-   */
-  lockMs: number;
-  /** How often the queue looks for jobs whose lock has expired. */
-  stalledCheckMs: number;
-  /** The last part of the grace of a stop, in which jobs that gave up are put back. */
-  putBackMs: number;
-  /** How long the end of a job waits at most while more jobs of a burst are being taken. */
-  burstMs: number;
-}
 
 const TIMINGS: ConsumerTimings = {
   renewMs: 1_000,
@@ -101,216 +25,259 @@ const RETRY_MS = 1_000;
 /** While all slots are taken, a partition that had no job is looked at this often: nobody waits for its marker then. */
 const LOOK_AGAIN_MS = 250;
 
-export type Consumer = ReturnType<typeof createConsumer>;
-export function createConsumer<J extends { id: string }>(options: ConsumerOptions<J>) {
-  const timings = { ...TIMINGS, ...options.timings };
-  const onError = (error: unknown) => options.onError(typedError(error));
-  const partitions = createPartitions(options.partitionPrefixes.length, options.concurrency);
-  const endings = createEndings({ ...options, ...timings, onError });
-  const locks = createJobLocks({ lockMs: timings.lockMs, extend: endings.extendLocks, onError });
-  const burst = createBurst(timings.burstMs);
-  const leases = createLeases({
-    ...options,
-    partitions: options.partitionPrefixes.length,
-    hasJobs: (partition) => (partitions.all[partition]?.active ?? 0) > 0,
-    renewMs: timings.renewMs,
-    onError,
-  });
-  const markers = createMarkers({ ...options, partitions, onError, canTake, look, changed: fill });
-  let state: 'new' | 'running' | 'stopping' = 'new';
-  let isPaused = false;
-  let stalledCheck: NodeJS.Timeout | undefined;
-  let lookAgain: NodeJS.Timeout | undefined;
-  const allEnded = Promise.withResolvers<void>();
+/** A job in flight. */
+interface Running<J> {
+  partition: Partition;
+  job: J;
+  lock: Lock;
+  /** Set once the job has ended: begins those that were taken with its end. */
+  beginNext?: () => void;
+}
 
-  function canTake(): boolean {
-    return state === 'running' && !isPaused && partitions.hasRoom();
+export class Consumer<J extends { id: string }> {
+  readonly #options: ConsumerOptions<J>;
+  readonly #timings: ConsumerTimings;
+  readonly #partitions: ReturnType<typeof createPartitions>;
+  readonly #endings: ReturnType<typeof createEndings>;
+  readonly #locks: ReturnType<typeof createJobLocks>;
+  readonly #burst: ReturnType<typeof createBurst>;
+  readonly #leases: Leases;
+  readonly #markers: ReturnType<typeof createMarkers>;
+  readonly #allEnded = Promise.withResolvers<void>();
+  #state: 'new' | 'running' | 'stopping' = 'new';
+  #isPaused = false;
+  #stalledCheck: NodeJS.Timeout | undefined;
+  #lookAgain: NodeJS.Timeout | undefined;
+
+  constructor(options: ConsumerOptions<J>) {
+    const timings = { ...TIMINGS, ...options.timings };
+    const partitions = createPartitions(options.partitionPrefixes.length, options.concurrency);
+    const onError = (error: unknown) => this.#report(error);
+    this.#options = options;
+    this.#timings = timings;
+    this.#partitions = partitions;
+    this.#endings = createEndings({ ...options, ...timings, onError });
+    this.#locks = createJobLocks({ lockMs: timings.lockMs, extend: this.#endings.extendLocks, onError });
+    this.#burst = createBurst(timings.burstMs);
+    this.#leases = new Leases({
+      ...options,
+      partitions: options.partitionPrefixes.length,
+      hasJobs: (partition) => (partitions.all[partition]?.active ?? 0) > 0,
+      renewMs: timings.renewMs,
+      onError,
+    });
+    this.#markers = createMarkers({
+      ...options,
+      partitions,
+      onError,
+      canTake: () => this.#canTake() && partitions.hasRoom(),
+      look: (empty) => this.#look(empty),
+      changed: () => this.#fill(),
+    });
+  }
+
+  /** Starts to take jobs. Throws `StorageUnavailable`. */
+  async start(): Promise<void> {
+    await this.#endings.ready();
+    if (this.#state !== 'new') return;
+    this.#state = 'running';
+    this.#locks.start();
+    this.#leases.start();
+    void this.#endings.checkStalled();
+    this.#stalledCheck = setInterval(() => void this.#endings.checkStalled(), this.#timings.stalledCheckMs);
+    this.#fill();
+  }
+
+  /** Takes no more jobs until `resume`. Jobs in flight go on, and one that is being fetched may still start. */
+  pause(): void {
+    this.#isPaused = true;
+  }
+
+  resume(): void {
+    this.#isPaused = false;
+    this.#fill();
+  }
+
+  /**
+   * A job of this partition was parked because the attempts to its address take all slots that it may have, and end soon: further ones are better taken a
+   * little later.
+   */
+  foundCrowded(partition: number): void {
+    const crowded = this.#partitions.all[partition];
+    if (crowded) this.#partitions.foundCrowded(crowded);
+  }
+
+  /** Takes no new jobs and waits for those in flight, at most `graceMs`; shortly before, makes them give up. Resolves to whether all ended. */
+  async stop(graceMs: number): Promise<boolean> {
+    this.#state = 'stopping';
+    clearInterval(this.#stalledCheck);
+    clearTimeout(this.#lookAgain);
+    this.#markers.close();
+    this.#fill();
+    const giveUp = setTimeout(this.#options.giveUp, Math.max(0, graceMs - this.#timings.putBackMs));
+    const timeUp = Promise.withResolvers<boolean>();
+    const over = setTimeout(() => timeUp.resolve(false), graceMs);
+    const hasEnded = await Promise.race([this.#allEnded.promise.then(() => true), timeUp.promise]);
+    clearTimeout(giveUp);
+    clearTimeout(over);
+    this.#locks.stop();
+    this.#leases.stop();
+    await this.#endings.close();
+    return hasEnded;
+  }
+
+  #report(error: unknown): void {
+    this.#options.onError(typedError(error));
+  }
+
+  #canTake(): boolean {
+    return this.#state === 'running' && !this.#isPaused;
   }
 
   /** Takes jobs until all slots are in use or no partition has any; then waits for markers. */
-  function fill(): void {
-    if (state === 'stopping' && partitions.inUse() === 0) allEnded.resolve();
-    if (state !== 'running' || isPaused) return;
-    for (let next = partitions.next(); next; next = partitions.next()) void take(next);
-    if (partitions.hasRoom()) markers.wait();
-    else lookAgain ??= setTimeout(() => void lookAtEmpty(), LOOK_AGAIN_MS);
+  #fill(): void {
+    const partitions = this.#partitions;
+    if (this.#state === 'stopping' && partitions.inUse() === 0) this.#allEnded.resolve();
+    if (!this.#canTake()) return;
+    for (let next = partitions.next(); next; next = partitions.next()) void this.#take(next);
+    if (partitions.hasRoom()) this.#markers.wait();
+    else this.#lookAgain ??= setTimeout(() => void this.#lookAtEmpty(), LOOK_AGAIN_MS);
   }
 
   /** Looks whether empty partitions have jobs. Taking from each would cost more, and a lease on its jobs. */
-  async function look(empty: readonly Partition[]): Promise<void> {
-    const dueAtMs = await options.look(empty.map(({ index }) => index));
-    for (const [i, partition] of empty.entries()) partitions.looked(partition, dueAtMs[i]);
+  async #look(empty: readonly Partition[]): Promise<void> {
+    const dueAtMs = await this.#options.look(empty.map(({ index }) => index));
+    for (const [i, partition] of empty.entries()) this.#partitions.looked(partition, dueAtMs[i]);
   }
 
-  async function lookAtEmpty(): Promise<void> {
-    const empty = partitions.hasRoom() ? [] : partitions.all.filter((partition) => partition.state === 'empty');
-    if (empty.length > 0) await look(empty).catch(onError);
-    lookAgain = undefined;
-    fill();
+  async #lookAtEmpty(): Promise<void> {
+    const { all, hasRoom } = this.#partitions;
+    const empty = hasRoom() ? [] : all.filter((partition) => partition.state === 'empty');
+    if (empty.length > 0) await this.#look(empty).catch((error) => this.#report(error));
+    this.#lookAgain = undefined;
+    this.#fill();
   }
 
-  async function take(partition: Partition): Promise<void> {
-    const limit = partitions.reserve(partition);
+  /** Takes jobs of a partition and begins them. */
+  async #take(partition: Partition): Promise<void> {
+    const limit = this.#partitions.reserve(partition);
     const isBurst = partition.state === 'busy' && limit > 1;
-    if (isBurst) burst.begin();
+    if (isBurst) this.#burst.begin();
     let taken: Taken<J>[];
     let token: string;
     try {
-      if (!leases.isSure(partition.index)) await leases.ensure(partition.index);
-      token = leases.newToken(partition.index);
-      const lock = { nextToken: token, lockMs: timings.lockMs, nowMs: Date.now(), limit };
-      taken = await options.take(partition.index, lock);
+      if (!this.#leases.isSure(partition.index)) await this.#leases.ensure(partition.index);
+      token = this.#leases.newToken(partition.index);
+      const lock = { nextToken: token, lockMs: this.#timings.lockMs, nowMs: Date.now(), limit };
+      taken = await this.#options.take(partition.index, lock);
     } catch (error) {
-      if (state !== 'stopping') onError(error);
-      // The partition stays as it is while the pause lasts: nobody else takes from it meanwhile.
-      setTimeout(
-        () => {
-          partition.taking = 0;
-          fill();
-        },
-        state === 'stopping' ? 0 : RETRY_MS,
-      );
+      this.#couldNotTake(partition, error);
       return;
     } finally {
-      if (isBurst) void burst.taken();
+      if (isBurst) void this.#burst.taken();
     }
     partition.taking = 0;
-    if (taken.length === limit) partitions.tookAll(partition);
-    const claim = leases.claim(partition.index, token);
-    const jobs = taken.flatMap((one) => found(partition, one) ?? []);
+    if (taken.length === limit) this.#partitions.tookAll(partition);
+    const claim = this.#leases.claim(partition.index, token);
+    const jobs = taken.flatMap((one) => this.#found(partition, one) ?? []);
     partition.active += jobs.length;
     // The next ones are asked for first: Redis takes them while these begin.
-    fill();
-    for (const job of jobs) begin(partition, job, token, claim);
+    this.#fill();
+    for (const job of jobs) this.#begin(partition, job, token, claim);
+  }
+
+  /** The partition stays as it is while a pause lasts: nobody else takes from it meanwhile. */
+  #couldNotTake(partition: Partition, error: unknown): void {
+    const isStopping = this.#state === 'stopping';
+    if (!isStopping) this.#report(error);
+    const goOn = () => {
+      partition.taking = 0;
+      this.#fill();
+    };
+    setTimeout(goOn, isStopping ? 0 : RETRY_MS);
   }
 
   /** Notes whether the queue of a partition had a job. Returns the job. */
-  function found(partition: Partition, taken: Taken<J>): J | undefined {
+  #found(partition: Partition, taken: Taken<J>): J | undefined {
     if ('dueAtMs' in taken) {
-      partitions.foundEmpty(partition, taken.dueAtMs);
+      this.#partitions.foundEmpty(partition, taken.dueAtMs);
       return undefined;
     }
     partition.state = 'busy';
     return taken.job;
   }
 
-  function begin(partition: Partition, job: J, token: string, claim: Claim): void {
-    void run(partition, job, locks.add(partition.index, job.id, token), claim);
+  #begin(partition: Partition, job: J, token: string, claim: Claim): void {
+    void this.#run({ partition, job, lock: this.#locks.add(partition.index, job.id, token) }, claim);
+  }
+
+  /** Handles a job, ends it unless the handler has done so, and begins the jobs that were taken with its end. */
+  async #run(running: Running<J>, claim: Claim): Promise<void> {
+    const { partition, job, lock } = running;
+    const end: EndJob<J> = (move) => this.#end(running, move);
+    const outcome = await this.#options.handle(job, end, claim).catch((error: unknown): JobOutcome => {
+      this.#report(error);
+      return { kind: 'retry', delayMs: AFTER_ERROR_MS, reason: 'internal error' };
+    });
+    if (!running.beginNext) {
+      await this.#untilDone(() =>
+        outcome.kind === 'done'
+          ? end((locked) => this.#options.finish(partition.index, locked))
+          : this.#endings.settle(partition.index, job.id, lock.token, outcome),
+      );
+      this.#locks.remove(lock);
+    }
+    partition.active -= 1;
+    running.beginNext?.();
+    this.#fill();
+  }
+
+  /** Ends a job by a script, which also takes the next ones. */
+  async #end<E extends Ended<J>>(running: Running<J>, move: (lock: LockedJob) => Promise<E>): Promise<E> {
+    await this.#burst.over();
+    const { partition, job, lock } = running;
+    const mayTake = this.#canTake() && this.#leases.isSure(partition.index);
+    const room = this.#partitions.room();
+    const takesNext = mayTake && this.#partitions.mayTakeNext(partition);
+    const token = takesNext || (mayTake && room > 0) ? this.#leases.newToken(partition.index) : undefined;
+    const result = await move({
+      jobId: job.id,
+      token: lock.token,
+      nextToken: takesNext ? token : undefined,
+      laneToken: token,
+      room,
+      lockMs: this.#timings.lockMs,
+      nowMs: Date.now(),
+    });
+    running.beginNext = this.#claimNext(partition, result, token);
+    this.#locks.remove(lock);
+    if (result.code !== 0) this.#report(errorOfCode(result.code, job.id));
+    return result;
   }
 
   /** Claims the jobs that were taken at the end of another one. Returns what begins them: by then, another worker may have them. */
-  function claimNext(partition: Partition, { next, parkedJobs = [] }: Ended<J>, token: string | undefined): () => void {
-    const job = next && found(partition, next);
+  #claimNext(partition: Partition, { next, parkedJobs = [] }: Ended<J>, token: string | undefined): () => void {
+    const job = next && this.#found(partition, next);
     if (token === undefined) return () => undefined;
-    const claim = leases.claim(partition.index, token);
+    const claim = this.#leases.claim(partition.index, token);
     return () => {
       const jobs = job ? [job, ...parkedJobs] : parkedJobs;
       partition.active += jobs.length;
-      for (const one of jobs) begin(partition, one, token, claim);
+      for (const one of jobs) this.#begin(partition, one, token, claim);
     };
-  }
-
-  async function run(partition: Partition, job: J, held: Lock, claim: Claim): Promise<void> {
-    const { token } = held;
-    // Set once the job has ended.
-    let beginNext = undefined as (() => void) | undefined;
-    const end: EndJob<J> = async (move) => {
-      await burst.over();
-      const mayTake = state === 'running' && !isPaused && leases.isSure(partition.index);
-      const room = partitions.room();
-      const takesNext = mayTake && partitions.mayTakeNext(partition);
-      const nextToken = takesNext || (mayTake && room > 0) ? leases.newToken(partition.index) : undefined;
-      const lock = {
-        jobId: job.id,
-        token,
-        nextToken: takesNext ? nextToken : undefined,
-        laneToken: nextToken,
-        room,
-        lockMs: timings.lockMs,
-        nowMs: Date.now(),
-      };
-      const result = await move(lock);
-      beginNext = claimNext(partition, result, nextToken);
-      locks.remove(held);
-      if (result.code !== 0) onError(errorOfCode(result.code, job.id));
-      return result;
-    };
-    const outcome = await options.handle(job, end, claim).catch((error: unknown): JobOutcome => {
-      onError(error);
-      return { kind: 'retry', delayMs: AFTER_ERROR_MS, reason: 'internal error' };
-    });
-    if (!beginNext) {
-      const settle = () =>
-        outcome.kind === 'done'
-          ? end((lock) => options.finish(partition.index, lock))
-          : endings.settle(partition.index, job.id, token, outcome);
-      await untilDone(settle);
-      locks.remove(held);
-    }
-    partition.active -= 1;
-    beginNext?.();
-    fill();
   }
 
   /** Repeats while Redis is unavailable. Any other error is reported: the job stays locked until its lock expires, then comes back. */
-  async function untilDone(settle: () => Promise<unknown>): Promise<void> {
+  async #untilDone(settle: () => Promise<unknown>): Promise<void> {
     for (;;) {
       try {
         await settle();
         return;
       } catch (error) {
-        if (state !== 'stopping') onError(error);
-        if (state === 'stopping' || !(typedError(error) instanceof StorageUnavailable)) return;
+        if (this.#state !== 'stopping') this.#report(error);
+        if (this.#state === 'stopping' || !(typedError(error) instanceof StorageUnavailable)) return;
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
       }
     }
   }
-
-  return {
-    /** Starts to take jobs. Throws `StorageUnavailable`. */
-    async start(): Promise<void> {
-      await endings.ready();
-      if (state !== 'new') return;
-      state = 'running';
-      locks.start();
-      leases.start();
-      void endings.checkStalled();
-      stalledCheck = setInterval(() => void endings.checkStalled(), timings.stalledCheckMs);
-      fill();
-    },
-    /** Takes no more jobs until `resume`. Jobs in flight go on, and one that is being fetched may still start. */
-    pause(): void {
-      isPaused = true;
-    },
-    resume(): void {
-      isPaused = false;
-      fill();
-    },
-    /**
-     * A job of this partition was parked because the attempts to its address take all slots that it may have, and end soon: further ones are better taken a
-     * little later.
-     */
-    foundCrowded(partition: number): void {
-      const crowded = partitions.all[partition];
-      if (crowded) partitions.foundCrowded(crowded);
-    },
-    /** Takes no new jobs and waits for those in flight, at most `graceMs`; shortly before, makes them give up. Resolves to whether all ended. */
-    async stop(graceMs: number): Promise<boolean> {
-      state = 'stopping';
-      clearInterval(stalledCheck);
-      clearTimeout(lookAgain);
-      markers.close();
-      fill();
-      const giveUp = setTimeout(options.giveUp, Math.max(0, graceMs - timings.putBackMs));
-      const timeUp = Promise.withResolvers<boolean>();
-      const over = setTimeout(() => timeUp.resolve(false), graceMs);
-      const hasEnded = await Promise.race([allEnded.promise.then(() => true), timeUp.promise]);
-      clearTimeout(giveUp);
-      clearTimeout(over);
-      locks.stop();
-      leases.stop();
-      await endings.close();
-      return hasEnded;
-    },
-  };
 }

@@ -69,118 +69,134 @@ interface Lease {
   isBusy: boolean;
 }
 
-export function createLeases(options: LeasesOptions) {
-  const { watch, findWatched, hasJobs, renewMs, onTakenOver, onError } = options;
-  const { clocks = [() => performance.now(), Date.now] } = options;
-  const all = Array.from(
-    { length: options.partitions },
-    (): Lease => ({
+export class Leases {
+  readonly #options: LeasesOptions;
+  readonly #clocks: readonly (() => number)[];
+  readonly #all: Lease[];
+  /** Of the next token. */
+  #number = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: LeasesOptions) {
+    this.#options = options;
+    this.#clocks = options.clocks ?? [() => performance.now(), Date.now];
+    this.#all = Array.from({ length: options.partitions }, () => ({
       owner: newOwner(),
       generation: 0,
       untilMs: [],
       quietUntilMs: Number.NEGATIVE_INFINITY,
       isUsed: false,
       isBusy: false,
-    }),
-  );
-  const leaseOf = (partition: number) => {
-    const lease = all[partition];
-    if (!lease) throw new RangeError(`No partition ${partition}: there are ${all.length}`);
+    }));
+  }
+
+  start(): void {
+    const run = () => void this.#renewAll().catch(this.#options.onError);
+    run();
+    this.#timer = setInterval(run, this.#options.renewMs);
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  /** A token for a lock: one for each job that is taken, so that a job which this process takes twice has two. */
+  newToken(partition: number): string {
+    const lease = this.#leaseOf(partition);
+    lease.isUsed = true;
+    return `${lease.owner}:${this.#number++}`;
+  }
+
+  isSure(partition: number): boolean {
+    return this.#isSure(this.#leaseOf(partition));
+  }
+
+  /** Makes sure of a lease. Rejects with `StorageUnavailable` if Redis is away, or too slow for any lease. */
+  async ensure(partition: number): Promise<void> {
+    const lease = this.#leaseOf(partition);
+    for (let turn = 0; turn < 3 && !this.#isSure(lease); turn++) await this.#renew(partition, true);
+    if (!this.#isSure(lease)) throw new StorageUnavailable('Redis responds too slowly to renew a lease', undefined);
+  }
+
+  /** The claim on a job. To be called as soon as it was taken with a token. */
+  claim(partition: number, token: string): Claim {
+    const lease = this.#leaseOf(partition);
+    const generation = token.startsWith(lease.owner) ? lease.generation : undefined;
+    return {
+      isSure: () => lease.generation === generation && this.#isSure(lease),
+      confirm: async () => {
+        if (lease.generation === generation) await this.ensure(partition);
+        return lease.generation === generation;
+      },
+    };
+  }
+
+  #leaseOf(partition: number): Lease {
+    const lease = this.#all[partition];
+    if (!lease) throw new RangeError(`No partition ${partition}: there are ${this.#all.length}`);
     return lease;
-  };
-  const readClocks = () => clocks.map((now) => now());
-  const isSure = ({ untilMs }: Lease) => {
-    for (let i = 0; i < clocks.length; i++) {
-      if (!((untilMs[i] ?? Number.NEGATIVE_INFINITY) > (clocks[i]?.() ?? 0))) return false;
+  }
+
+  #isSure({ untilMs }: Lease): boolean {
+    for (let i = 0; i < this.#clocks.length; i++) {
+      if (!((untilMs[i] ?? Number.NEGATIVE_INFINITY) > (this.#clocks[i]?.() ?? 0))) return false;
     }
     return true;
-  };
-  let number = 0;
-  let timer: NodeJS.Timeout | undefined;
+  }
+
+  #readClocks(): number[] {
+    return this.#clocks.map((now) => now());
+  }
+
+  /** Renews the leases on all jobs of this process, and looks for dead workers wherever one may have jobs. */
+  async #renewAll(): Promise<void> {
+    const { hasJobs, findWatched } = this.#options;
+    const own = this.#all.flatMap(({ isUsed }, partition) => (isUsed || hasJobs(partition) ? [partition] : []));
+    const renew = (partition: number) => this.#renewInTurn(partition);
+    const lookAtOthers = async () => {
+      if (own.length === this.#all.length) return;
+      const watched = await findWatched();
+      await Promise.all([...watched].filter((partition) => !own.includes(partition)).map(renew));
+    };
+    // Each of its own comes first, and none waits for another or for what is found.
+    await Promise.all([...own.map(renew), lookAtOthers()]);
+  }
+
+  async #renewInTurn(partition: number): Promise<void> {
+    const lease = this.#leaseOf(partition);
+    if (lease.isBusy) return;
+    lease.isBusy = true;
+    const isRenewal = this.#options.hasJobs(partition) || lease.isUsed;
+    lease.isUsed = false;
+    await this.#renew(partition, isRenewal).catch(this.#options.onError);
+    lease.isBusy = false;
+  }
 
   /** Renews the lease of a partition, or only checks on others. Rejects if Redis is unavailable. */
-  const renew = async (partition: number, isRenewal: boolean): Promise<void> => {
-    const lease = leaseOf(partition);
+  async #renew(partition: number, isRenewal: boolean): Promise<void> {
+    const { watch, renewMs, onTakenOver } = this.#options;
+    const lease = this.#leaseOf(partition);
     const { owner } = lease;
-    const sentAt = readClocks();
+    const sentAt = this.#readClocks();
     const [nowMs = 0] = sentAt;
     const checkMs = nowMs < lease.quietUntilMs ? 0 : Math.round(renewMs * CHECK_SHARE);
     const beQuiet = () => {
-      lease.quietUntilMs = (readClocks()[0] ?? 0) + QUIET_SHARE * renewMs;
+      lease.quietUntilMs = (this.#readClocks()[0] ?? 0) + QUIET_SHARE * renewMs;
     };
     const request = { owner: isRenewal ? owner : undefined, checkMs, maxChecks: MAX_CHECKS, limit: PUT_BACK_AT_ONCE };
     const watched = await watch(partition, request).catch((error: unknown) => {
       beQuiet();
       throw error;
     });
-    if ((readClocks()[0] ?? 0) - nowMs > renewMs) beQuiet();
+    if ((this.#readClocks()[0] ?? 0) - nowMs > renewMs) beQuiet();
     if (isRenewal && lease.owner === owner) {
       if (watched.state !== 'renewed') lease.generation += 1;
       if (watched.state === 'dead') [lease.owner, lease.untilMs] = [newOwner(), []];
       else lease.untilMs = sentAt.map((atMs) => atMs + RELY_SHARE * renewMs);
     }
     if (watched.putBack > 0) onTakenOver(watched.putBack);
-    if (watched.isMore) await renew(partition, false);
-  };
-
-  const renewInTurn = async (partition: number): Promise<void> => {
-    const lease = leaseOf(partition);
-    if (lease.isBusy) return;
-    lease.isBusy = true;
-    const isRenewal = hasJobs(partition) || lease.isUsed;
-    lease.isUsed = false;
-    await renew(partition, isRenewal).catch(onError);
-    lease.isBusy = false;
-  };
-  /** Renews the leases on all jobs of this process, and looks for dead workers wherever one may have jobs. */
-  const renewAll = async (): Promise<void> => {
-    const own = all.flatMap(({ isUsed }, partition) => (isUsed || hasJobs(partition) ? [partition] : []));
-    const lookAtOthers = async () => {
-      if (own.length === all.length) return;
-      const watched = await findWatched();
-      await Promise.all([...watched].filter((partition) => !own.includes(partition)).map(renewInTurn));
-    };
-    // Each of its own comes first, and none waits for another or for what is found.
-    await Promise.all([...own.map(renewInTurn), lookAtOthers()]);
-  };
-
-  /** Makes sure of a lease. Rejects with `StorageUnavailable` if Redis is away, or too slow for any lease. */
-  const ensure = async (partition: number): Promise<void> => {
-    const lease = leaseOf(partition);
-    for (let turn = 0; turn < 3 && !isSure(lease); turn++) await renew(partition, true);
-    if (!isSure(lease)) throw new StorageUnavailable('Redis responds too slowly to renew a lease', undefined);
-  };
-
-  return {
-    /** A token for a lock: one for each job that is taken, so that a job which this process takes twice has two. */
-    newToken(partition: number): string {
-      const lease = leaseOf(partition);
-      lease.isUsed = true;
-      return `${lease.owner}:${number++}`;
-    },
-    isSure: (partition: number) => isSure(leaseOf(partition)),
-    ensure,
-    /** The claim on a job. To be called as soon as it was taken with a token. */
-    claim(partition: number, token: string): Claim {
-      const lease = leaseOf(partition);
-      const generation = token.startsWith(lease.owner) ? lease.generation : undefined;
-      return {
-        isSure: () => lease.generation === generation && isSure(lease),
-        async confirm() {
-          if (lease.generation === generation) await ensure(partition);
-          return lease.generation === generation;
-        },
-      };
-    },
-    start(): void {
-      const run = () => void renewAll().catch(onError);
-      run();
-      timer = setInterval(run, renewMs);
-    },
-    stop(): void {
-      clearInterval(timer);
-    },
-  };
+    if (watched.isMore) await this.#renew(partition, false);
+  }
 }
 
 function newOwner(): string {

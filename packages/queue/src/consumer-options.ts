@@ -1,0 +1,78 @@
+/** What a consumer is given: how jobs are taken, handled and ended, and how soon those of dead workers are taken over. */
+import type { Cluster, Redis } from 'ioredis';
+import type { JobOutcome } from './endings.ts';
+import type { Claim, LeasesOptions } from './leases.ts';
+
+/** How the next job is locked, if one is to be taken. */
+interface NextLock {
+  nextToken: string | undefined;
+  lockMs: number;
+  nowMs: number;
+}
+
+/** A job that is locked to this process, and how the next one is locked. */
+export interface LockedJob extends NextLock {
+  jobId: string;
+  token: string;
+  /** Locks the job of a delivery that is parked. */
+  laneToken: string | undefined;
+  /** How many further jobs this process may take, besides one in place of this. */
+  room: number;
+}
+
+/** A job that was taken, with what was read in the same step; or when the next one is due (undefined: when one is added). */
+export type Taken<J> = { job: J } | { dueAtMs: number | undefined };
+
+/** What was taken with the end of a job. */
+export interface Ended<J> {
+  /** 0, or BullMQ's error code where the job could not be ended. */
+  code: number;
+  /** What the queue gave; undefined if nothing was taken from it, and jobs may be left. */
+  next: Taken<J> | undefined;
+  /** Jobs of deliveries that were parked. */
+  parkedJobs?: readonly J[];
+}
+
+/** Ends a job by a script of the caller, which also takes the next one. May be repeated after an error. */
+export type EndJob<J> = <E extends Ended<J>>(move: (lock: LockedJob) => Promise<E>) => Promise<E>;
+
+export interface ConsumerOptions<J extends { id: string }>
+  extends Pick<LeasesOptions, 'watch' | 'findWatched' | 'onTakenOver' | 'clocks'> {
+  redis: Redis | Cluster;
+  /** The prefixes of the partitions' keys, in order. */
+  partitionPrefixes: readonly string[];
+  /** Jobs in flight at once, over all partitions. */
+  concurrency: number;
+  /** Resolves to when the next job of each of these partitions is due (0: one waits; undefined: there is none). Takes nothing. */
+  look: (partitions: readonly number[]) => Promise<(number | undefined)[]>;
+  /** Takes at most `limit` jobs. If fewer wait, the last one in the result says when the next is due; otherwise jobs may be left. */
+  take: (partition: number, lock: NextLock & { nextToken: string; limit: number }) => Promise<Taken<J>[]>;
+  /** Ends a job that is over and takes the next one. */
+  finish: (partition: number, lock: LockedJob) => Promise<Ended<J>>;
+  /**
+   * Handles a job. If it calls `end`, the job has ended and the outcome says nothing more; it must not end with another outcome then. What
+   * must not happen twice starts only while `claim` is sure; otherwise the job is put back (`snoozed`), which fails if another worker has it.
+   */
+  handle: (job: J, end: EndJob<J>, claim: Claim) => Promise<JobOutcome>;
+  /** Called when the grace of a stop is nearly over: jobs in flight must come to an outcome at once. */
+  giveUp: () => void;
+  onError: (error: Error) => void;
+  timings?: Partial<ConsumerTimings> | undefined;
+}
+
+/** How soon the queue takes over the jobs of dead or stopping workers. Tests on whole processes use shorter times. */
+export interface ConsumerTimings {
+  /** Interval at which a worker renews its lease on its jobs. After four of them without a renewal, others take the jobs over. */
+  renewMs: number;
+  /**
+   * How long a job stays locked to its worker. Longer than any attempt; renewed at half of it. The jobs of a dead worker that has no lease, one of an earlier
+   * version, wait for its end.
+   */
+  lockMs: number;
+  /** How often the queue looks for jobs whose lock has expired. */
+  stalledCheckMs: number;
+  /** The last part of the grace of a stop, in which jobs that gave up are put back. */
+  putBackMs: number;
+  /** How long the end of a job waits at most while more jobs of a burst are being taken. */
+  burstMs: number;
+}
