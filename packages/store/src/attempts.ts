@@ -15,13 +15,14 @@ import {
 } from '@posthorn/core';
 import { ADDRESS_FIELDS, DELETED, DELIVERY_FIELDS, MISSED_AFTER_MS } from './constants.ts';
 import { encodeAttempt, keptWhileUnfinishedMs } from './delivery-record.ts';
-import { decodeKind, keepEvent } from './events.ts';
+import { decodeKind } from './event-record.ts';
+import { keepEvent } from './events.ts';
 import type { EndedJob } from './jobs.ts';
 import { deliveryKey, prefixOfId, RESUMING, subscriptionKey } from './keys.ts';
+import { type EndedSuccess, recordTogether } from './record-successes.ts';
 import { encodeCameBack, RESPONSES_AFTER_SUCCESS_MS } from './responses.ts';
 import { type FoundJob, runScript, type ScriptResult } from './scripts.ts';
 import type { Store } from './store.ts';
-import { type EndedSuccess, recordTogether } from './successes.ts';
 
 /** The life of a delivery that succeeds this soon is counted from its creation. */
 const PROMPT_MS = 60_000;

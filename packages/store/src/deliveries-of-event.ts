@@ -1,7 +1,7 @@
 /** Loads the deliveries of one stored event, with their replays, without an index: their ids follow from the event and its subscriptions. */
 import { deliveryId } from '@posthorn/core';
 import { loadExisting, type StoredDelivery } from './delivery-record.ts';
-import type { StoredEvent } from './events.ts';
+import type { StoredEvent } from './event-record.ts';
 import { replaysOf } from './replays.ts';
 import type { Store } from './store.ts';
 

@@ -14,7 +14,7 @@ import {
   jointRefOf,
 } from '@posthorn/core';
 import { ERASED_WITH_RESPONSES, GRACE_MS } from './constants.ts';
-import { decodeKind } from './events.ts';
+import { decodeKind } from './event-record.ts';
 import { deliveryKey, prefixOfId } from './keys.ts';
 import { readRules, type Store } from './store.ts';
 

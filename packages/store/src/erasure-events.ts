@@ -2,7 +2,8 @@
 import { deliveryId, type Erasure, type EventRef, parseJson, type SearchTerm, searchTermsOf } from '@posthorn/core';
 import { Cluster } from 'ioredis';
 import { keptWhileUnfinishedMs, loadExisting, type StoredDelivery } from './delivery-record.ts';
-import { encodeErased, findEvents, keepEvent, loadExactly, prefixOfEvent, type StoredEvent } from './events.ts';
+import { encodeErased, type StoredEvent } from './event-record.ts';
+import { findEvents, keepEvent, loadExactly, prefixOfEvent } from './events.ts';
 import * as keys from './keys.ts';
 import { replaysOf } from './replays.ts';
 import { runScript } from './scripts.ts';

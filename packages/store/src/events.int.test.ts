@@ -1,7 +1,8 @@
 /** How events are stored: packed. */
 import { describe, expect, it } from '@jest/globals';
 import { eventRef } from '@posthorn/core';
-import { decodeEvent, encodeEvent, prefixOfEvent } from './events.ts';
+import { decodeEvent, encodeEvent } from './event-record.ts';
+import { prefixOfEvent } from './events.ts';
 import { findEvents, loadEvent, type Store, storeEvent } from './index.ts';
 import { eventKey } from './keys.ts';
 import { event, store, time } from './test-deliveries.ts';

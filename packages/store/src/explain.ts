@@ -2,7 +2,8 @@
 import { type Case, deliveryId, type Environment, type TraceContext } from '@posthorn/core';
 import { type AuditRecord, listAudit } from './audit.ts';
 import { loadExisting, type StoredDelivery } from './delivery-record.ts';
-import { findEvents, refsOf, type StoredEvent } from './events.ts';
+import type { StoredEvent } from './event-record.ts';
+import { findEvents, refsOf } from './events.ts';
 import { laneKey, prefixOfId } from './keys.ts';
 import { newestFirst } from './page.ts';
 import { replaysOf } from './replays.ts';

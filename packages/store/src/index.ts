@@ -7,16 +7,8 @@ export { loadDeliveries, type StoredDelivery } from './delivery-record.ts';
 export * from './directory.ts';
 export * from './erasure-events.ts';
 export * from './erasures.ts';
-export {
-  confirmFanOut,
-  decodeEvent,
-  findEvents,
-  findMatches,
-  interruptedFanOuts,
-  keepEvent,
-  loadEvent,
-  type StoredEvent,
-} from './events.ts';
+export { decodeEvent, type StoredEvent } from './event-record.ts';
+export { confirmFanOut, findEvents, findMatches, interruptedFanOuts, keepEvent, loadEvent } from './events.ts';
 export { readCase } from './explain.ts';
 export * from './health.ts';
 export * from './jobs.ts';
@@ -24,7 +16,6 @@ export { partitionPrefix } from './keys.ts';
 export * from './lanes.ts';
 export * from './lists.ts';
 export { createMatcher, type Match, type Matcher } from './matcher.ts';
-export { type CreatedDelivery, createDeliveries, storeEvent } from './new-deliveries.ts';
 export * from './notices.ts';
 export { BadCursor, type Page } from './page.ts';
 export { parkJob } from './park-jobs.ts';
@@ -52,7 +43,8 @@ export {
   readRules,
   type Store,
 } from './store.ts';
-export { MAX_DELIVERIES } from './store-together.ts';
+export { type CreatedDelivery, createDeliveries, storeEvent } from './store-event.ts';
+export { MAX_DELIVERIES } from './store-events.ts';
 export type { ProcessIdentity } from './stored-format.ts';
 export * from './subscriptions.ts';
 export * from './tail.ts';

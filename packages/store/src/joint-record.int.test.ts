@@ -12,7 +12,8 @@ import {
 } from '@posthorn/core';
 import { testRedisUrl } from '@posthorn/testing';
 import { eraseEvent, findNextEvents } from './erasure-events.ts';
-import { decodeEvent, findEvents, keepEvent, keepIfExists, loadEvent, prefixOfEvent } from './events.ts';
+import { decodeEvent } from './event-record.ts';
+import { findEvents, keepEvent, keepIfExists, loadEvent, prefixOfEvent } from './events.ts';
 import {
   beginAttempt,
   createDeliveries,

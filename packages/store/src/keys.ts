@@ -36,7 +36,7 @@ export const eventKey = (prefix: string, event: EventRef) => `${prefix}:event:${
 export const eventSucceededKey = (prefix: string, event: EventRef) => `${prefix}:event_succeeded:${event}`;
 /** Sorted set of references to events whose fan-out has begun and not been confirmed, by the time it began. */
 export const fanningOutKey = (prefix: string) => `${prefix}:fanning_out`;
-/** Hash of a delivery; that of its event too, if it is the only one (events.ts). */
+/** Hash of a delivery; that of its event too, if it is the only one (event-record.ts). */
 export const deliveryKey = (prefix: string, deliveryId: string) => {
   const joint = jointRefOf(deliveryId);
   return joint === undefined ? `${prefix}:delivery:${deliveryId}` : eventKey(prefix, joint);

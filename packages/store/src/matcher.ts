@@ -1,6 +1,7 @@
 /** Matches events to subscriptions in memory. The script that stores an event checks that what was read is still current. */
 import type { Environment, EventType } from '@posthorn/core';
-import { encodeKind, findMatches } from './events.ts';
+import { encodeKind } from './event-record.ts';
+import { findMatches } from './events.ts';
 import { allPrefixes, topicsVersionKey } from './keys.ts';
 import type { Store } from './store.ts';
 

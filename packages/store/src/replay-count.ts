@@ -1,6 +1,6 @@
 /** Counts the failed deliveries that a bulk replay covers. */
 import { FAILURE_REASONS, isCovered } from '@posthorn/core';
-import { decodeKind } from './events.ts';
+import { decodeKind } from './event-record.ts';
 import * as keys from './keys.ts';
 import type { ReplayScope } from './replays.ts';
 import { scanSortedSet } from './sorted-set.ts';

@@ -8,7 +8,8 @@
 import { hash } from 'node:crypto';
 import { type Environment, type Event, type EventRef, eventRef, hasTerm, type SearchTerm } from '@posthorn/core';
 import { GRACE_MS } from './constants.ts';
-import { loadEvent, type StoredEvent } from './events.ts';
+import type { StoredEvent } from './event-record.ts';
+import { loadEvent } from './events.ts';
 import { allPrefixes, installationKey, searchKey } from './keys.ts';
 import type { Store } from './store.ts';
 

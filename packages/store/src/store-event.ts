@@ -1,22 +1,15 @@
-/** Stores events and makes their deliveries. */
+/** Stores an event with its deliveries, or makes those of one that is stored. store-events.ts joins the events of one turn of the event loop. */
 import { deliveryId, type EventRef, jointRef, partitionOf, type SearchTerm } from '@posthorn/core';
 import { keptWhileUnfinishedMs } from './delivery-record.ts';
-import {
-  decodeEvent,
-  encodeEvent,
-  encodeJoint,
-  encodeKind,
-  keepEvent,
-  prefixOfEvent,
-  type StoredEvent,
-} from './events.ts';
+import { decodeEvent, encodeEvent, encodeJoint, encodeKind, type StoredEvent } from './event-record.ts';
+import { keepEvent, prefixOfEvent } from './events.ts';
 import { COMPACT_FORMAT } from './formats.ts';
 import { partitionPrefix } from './keys.ts';
 import type { Match } from './matcher.ts';
 import { type CreatedState, runScript } from './scripts.ts';
 import { searchEntries } from './search-index.ts';
 import type { Store } from './store.ts';
-import { MAX_DELIVERIES, storeTogether } from './store-together.ts';
+import { MAX_DELIVERIES, storeTogether } from './store-events.ts';
 import { streamLimits } from './stream-limits.ts';
 
 /** What `storeEvent` may be told. */
