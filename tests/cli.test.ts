@@ -342,6 +342,7 @@ describe('posthorn', () => {
     expect(await refused(['list', '--limit', '1', '--sort', 'url'], { POSTHORN_TOKEN: 'wrong' })).toBe(
       `${on.consoleUrl} refused the operator token from POSTHORN_TOKEN. (GET ${on.consoleUrl}/v1/subscriptions)\n`,
     );
+    expect(await refused(['list'], { POSTHORN_TOKEN: `${OPERATOR_TOKEN}\u{201d}` })).toContain('copy it again');
     expect(await refused(['deliveries', '--from', 'noon'])).toContain('a duration such as 30m');
     expect(await refused(['list'], { POSTHORN_URL: 'http://127.0.0.1:1' })).toContain('Is it running?');
     expect(await refused(['list'], { POSTHORN_URL: to.url })).toContain('Is POSTHORN_URL the address of a console?');

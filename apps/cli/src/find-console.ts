@@ -18,7 +18,11 @@ interface Console {
 export function findConsole(env: NodeJS.ProcessEnv): Console {
   const running = env.POSTHORN_URL === undefined || env.POSTHORN_TOKEN === undefined ? findNpmStart(env) : undefined;
   const url = (env.POSTHORN_URL ?? running?.url ?? 'http://127.0.0.1:3001').replace(/\/+$/, '');
-  if (env.POSTHORN_TOKEN !== undefined) return { url, token: env.POSTHORN_TOKEN, tokenFrom: 'POSTHORN_TOKEN' };
+  if (env.POSTHORN_TOKEN !== undefined) {
+    if (!/^[\x20-\x7e]*$/.test(env.POSTHORN_TOKEN.trim()))
+      throw new UserError('POSTHORN_TOKEN has characters that no operator token has: copy it again.');
+    return { url, token: env.POSTHORN_TOKEN, tokenFrom: 'POSTHORN_TOKEN' };
+  }
   if (running !== undefined && url === running.url) return running;
   throw new UserError(
     env.POSTHORN_URL === undefined

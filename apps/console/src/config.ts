@@ -23,7 +23,7 @@ export const consoleSettings = z.object({
     operatorTokens,
     'Secrets',
     'required',
-    '`name:token,…`; each token at least 24 characters (`openssl rand -base64 24`)',
+    '`name:token,…`; each token at least 24 printable ASCII characters (`openssl rand -base64 24`)',
   ),
   SECRET_ENCRYPTION_KEY: setting(
     parsedBy(parseEncryptionKeys, 'must be 32 bytes in base64, or several keys separated by commas'),

@@ -20,7 +20,7 @@ export const ingestSettings = z.object({
     publisherKeys,
     'Secrets',
     'required',
-    '`name:environment:key,…` with environment `sandbox`, `production` or `both`; each key at least 24 characters',
+    '`name:environment:key,…` with environment `sandbox`, `production` or `both`; each key at least 24 printable ASCII characters',
   ),
   PUBLISHER_RATE_LIMIT: setting(
     wholeNumber(0, 1_000_000).default(0),

@@ -204,6 +204,8 @@ describe('options', () => {
   );
   it('without a key are refused', () => {
     expect(() => createPublisher({ url, key: '' })).toThrow('A publisher needs a key.');
+    expect(() => createPublisher({ url, key: '\u{3a9}' })).toThrow('The key has characters that no publisher key has.');
+    expect(() => start({ key: 'k\n' })).not.toThrow();
   });
   it('may have a url with a path', async () => {
     answer = ({ events, response }) => json(response, 202, accepted(events[0]!.id));

@@ -70,6 +70,8 @@ export function createPublisher(options: PublisherOptions): Publisher {
   const urls = [options.url].flat().map(baseUrl);
   if (urls.length === 0) throw new TypeError('A publisher needs a url.');
   if (!options.key) throw new TypeError('A publisher needs a key.');
+  if (!/^[\x20-\x7e]*$/.test(options.key.trim()))
+    throw new TypeError('The key has characters that no publisher key has.');
   const queue: Entry[] = [];
   const waitingForRoom: (() => void)[] = [];
   const waitingForEnd: (() => void)[] = [];

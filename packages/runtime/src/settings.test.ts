@@ -6,6 +6,7 @@ import { describe, expect, it } from '@jest/globals';
 import { parseDurationMs } from '@posthorn/core';
 import { z } from 'zod';
 import { durationListMs, loadSettings, operatorTokens, publisherKeys, sharedSettings } from './index.ts';
+import { tracingSettings } from './tracing-settings.ts';
 
 const schema = z.object({ ...sharedSettings(3000), PUBLISHER_KEYS: publisherKeys, OPERATOR_TOKENS: operatorTokens });
 const [key1, key2] = ['key-1:'.padEnd(24, 'x'), 'key-2'.padEnd(24, 'y')];
@@ -91,6 +92,28 @@ describe('settings', () => {
       /PUBLISHER_KEYS: must have at least 24 characters.*shorter for short\. .*openssl rand -base64 24\n.*OPERATOR_TOKENS:.*for o\./,
     );
     expect(() => loadSettings(schema, short)).not.toThrow(/hunter2|yyyy/);
+  });
+  it('refuse keys and headers that no header can carry, without their values', () => {
+    const unsendable = ['\u{3a9}', '\u{e9}', '\u{1}', '\u{7f}'].map((character) =>
+      `hunter2${character}`.padEnd(24, 'x'),
+    );
+    for (const key of unsendable) {
+      const bad = { PUBLISHER_KEYS: `good:both:${key1},bad:both:${key}`, OPERATOR_TOKENS: `o:${key}` };
+      expect(() => loadSettings(schema, bad)).toThrow(
+        /PUBLISHER_KEYS: must have printable ASCII .* for bad\n.*OPERATOR_TOKENS: must have printable ASCII .* for o$/,
+      );
+      expect(() => loadSettings(schema, bad)).not.toThrow(/hunter2/);
+    }
+    expect(operatorTokens.parse(`o:${key2} ~!`)).toEqual([{ name: 'o', key: `${key2} ~!` }]);
+    const load = (OTEL_EXPORTER_OTLP_HEADERS: string) =>
+      loadSettings(z.object(tracingSettings()), { OTEL_EXPORTER_OTLP_HEADERS }).OTEL_EXPORTER_OTLP_HEADERS;
+    for (const headers of ['a=b, api-key = word=', 'authorization=Basic%20YTpi']) expect(load(headers)).toBe(headers);
+    for (const headers of ['a=b,key=hunter2%0A', 'key=hunter2\u{3a9}', 'hunter2 k=v', 'key=hunter2%']) {
+      expect(() => load(headers)).toThrow(
+        /OTEL_EXPORTER_OTLP_HEADERS: must have names and values that HTTP headers can/,
+      );
+      expect(() => load(headers)).not.toThrow(/hunter2/);
+    }
   });
   it('read trusted proxies as networks', () => {
     const load = (TRUSTED_PROXIES: string) => loadSettings(schema, { ...good, TRUSTED_PROXIES }).TRUSTED_PROXIES;

@@ -94,8 +94,10 @@ export function wholeNumber(min: number, max: number) {
 
 /** Shorter keys and tokens could be guessed. */
 const MIN_KEY_LENGTH = 24;
+/** Callers send keys and tokens in a header. Clients refuse to send control characters there, and differ in how they encode what is not ASCII. */
+const PRINTABLE_ASCII = /^[\x20-\x7e]*$/;
 
-/** A list `name:rest,name:rest,…` in which each name is unique and each key has at least `MIN_KEY_LENGTH` characters. */
+/** A list `name:rest,name:rest,…` in which each name is unique, and each key has at least `MIN_KEY_LENGTH` characters and fits into a header. */
 function namedList<T extends { name: string; key: string }>(
   shape: string,
   parse: (name: string, rest: string) => T | undefined,
@@ -108,10 +110,20 @@ function namedList<T extends { name: string; key: string }>(
     if (!entries.every((entry) => entry !== undefined)) return undefined;
     return new Set(entries.map((entry) => entry.name)).size === entries.length ? entries : undefined;
   }, `must be ${shape}, each name once`).superRefine((entries, context) => {
-    const short = entries.filter(({ key }) => key.length < MIN_KEY_LENGTH).map(({ name }) => name);
-    if (short.length === 0) return;
-    const message = `must have at least ${MIN_KEY_LENGTH} characters for each name; shorter for ${short.join(', ')}. To make one: openssl rand -base64 24`;
-    context.addIssue({ code: 'custom', message });
+    const refuse = (isBad: (key: string) => boolean, messageOf: (names: string) => string) => {
+      const names = entries.filter(({ key }) => isBad(key)).map(({ name }) => name);
+      if (names.length > 0) context.addIssue({ code: 'custom', message: messageOf(names.join(', ')) });
+    };
+    refuse(
+      (key) => key.length < MIN_KEY_LENGTH,
+      (names) =>
+        `must have at least ${MIN_KEY_LENGTH} characters for each name; shorter for ${names}. To make one: openssl rand -base64 24`,
+    );
+    refuse(
+      (key) => !PRINTABLE_ASCII.test(key),
+      (names) =>
+        `must have printable ASCII characters only, since callers send it in an HTTP header; others for ${names}`,
+    );
   });
 }
 

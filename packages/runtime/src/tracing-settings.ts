@@ -1,10 +1,25 @@
 /** The settings of tracing: the standard ones of OpenTelemetry that Posthorn acts on or checks. The SDK itself reads all others. */
+import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { z } from 'zod';
 import { setting } from './settings.ts';
 
 const httpUrl = z
   .string()
   .refine((text) => ['http:', 'https:'].includes(URL.parse(text)?.protocol ?? ''), 'must be an http or https URL');
+
+/** Whether a list of percent-encoded `name=value` can be sent as headers. The SDK would fail at each export. */
+function areHeaders(text: string): boolean {
+  try {
+    for (const pair of text.split(',')) {
+      const [name = '', ...rest] = pair.split('=').map((part) => decodeURIComponent(part.trim()));
+      validateHeaderName(name);
+      validateHeaderValue(name, rest.join('='));
+    }
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 const SAMPLERS = [
   'always_on',
@@ -40,6 +55,7 @@ export function tracingSettings() {
       z
         .string()
         .regex(/^[^=,]+=[^,]*(,[^=,]+=[^,]*)*$/, 'must be name=value,name=value')
+        .refine(areHeaders, 'must have names and values that HTTP headers can carry, with correct percent-encoding')
         .optional(),
       'Tracing',
       'none',
