@@ -20,6 +20,7 @@ describe('the overview', () => {
       version: '0',
       startedAtMs: since,
       concurrency: 1,
+      addressConcurrency: 1,
       inFlight: 0,
     };
     await sendHeartbeat(store, { ...worker, outageSinceMs: since }, Date.now() + 3_600_000);

@@ -69,7 +69,7 @@ async function readOverview(context: ConsoleContext): Promise<api.Overview> {
       in_flight: worker.inFlight,
       started_at: instant(worker.startedAtMs),
       seen_at: instant(worker.seenAtMs),
-      outage_since: worker.outageSinceMs == null ? null : instant(worker.outageSinceMs),
+      outage_since: worker.outageSinceMs === null ? null : instant(worker.outageSinceMs),
     })),
     memory: { used_bytes: server.usedBytes, capacity_bytes: server.capacityBytes },
     last_hour: serializeAttempts(hour),
@@ -111,7 +111,7 @@ function isAllWell(
     problems.total === 0 &&
     incidents.length === 0 &&
     workers.length > 0 &&
-    workers.every(({ outageSinceMs }) => outageSinceMs == null) &&
+    workers.every(({ outageSinceMs }) => outageSinceMs === null) &&
     succeeded >= WELL_RATE * (succeeded + failed) &&
     oldestPendingAgeMs < LONG_PENDING_MS
   );

@@ -29,7 +29,7 @@ export async function rehearse(
 ): Promise<api.Rehearsal> {
   const ids = addresses.map(({ id }) => id);
   const [healths, workers] = await Promise.all([readHealth(store, ids, nowMs), aliveWorkers(store, nowMs)]);
-  const slots = workers.reduce((all, { addressConcurrency = 1 }) => all + addressConcurrency, 0);
+  const slots = workers.reduce((all, { addressConcurrency }) => all + addressConcurrency, 0);
   const limit = Math.ceil(MAX_REHEARSED / addresses.length);
   const rehearsed: Address[] = [];
   const waits = new Map<string, number>();

@@ -18,10 +18,7 @@ const STORED_STATUSES = [...SUBSCRIPTION_STATUSES, RESUMING];
 const RECORDS_AT_ONCE = 500;
 /** More changes than the stream keeps, with what `MAXLEN ~` leaves over. As many as this are not followed one by one. */
 const MAX_FOLLOWED = 2 * MAX_CHANGES;
-/**
- * After this time all subscriptions are loaded again: a process of an earlier version announces no changes, and neither does the health of an
- * address that expires because nothing has been sent to it for the retention.
- */
+/** After this time all subscriptions are loaded again. Nothing announces that the health of an address has expired, to which nothing was sent for the retention. */
 const MAX_AGE_MS = 3_600_000;
 /** The least time between two loads because of a wrong count. */
 const MIN_AGE_MS = 60_000;
@@ -110,7 +107,7 @@ export function followPartition(store: Store, prefix: string, changes: Changes, 
     if (isBehind || read.changes.length === MAX_FOLLOWED) return false;
     const fresh = read.changes.slice(position === '' ? 0 : 1);
     const last = fresh.at(-1);
-    // If nothing was announced, the counts agree, unless a process of an earlier version wrote.
+    // Each change is announced, so the counts agree. Should they not, a change was missed.
     if (last === undefined) return now() - loadedAtMs <= MIN_AGE_MS || !countsDiffer(read.counts);
     const ids = [...new Set(fresh.map(({ subscriptionId }) => subscriptionId))];
     const listed = await readListed(store, prefix, ids);

@@ -276,7 +276,7 @@ describe('the directory', () => {
     expect(await idsOf(directory, { q: 'newest' })).toEqual([old.id]);
   });
 
-  it('notices by the counts, and after an hour in any case, what a process of an earlier version changed', async () => {
+  it('notices by the counts, and after an hour in any case, what nobody announced', async () => {
     let nowMs = 0;
     const directory = createDirectory(store, () => nowMs);
     const [a, b] = [await subscribe(), await subscribe()];

@@ -55,7 +55,7 @@ describe('a match', () => {
   it('is read once for all events of a second, and again after it, whoever changed the topics', async () => {
     const { id } = await subscribe();
     const first = await match();
-    // As a process of an earlier version: it tells nobody.
+    // As a process that died before it told anybody.
     for (let partition = 0; partition < store.partitions; partition++) {
       await store.redis.srem(topicKey(partitionPrefix(store, partition), 'sandbox:all'), id);
     }

@@ -5,10 +5,7 @@ import { findMatches } from './events.ts';
 import { allPrefixes, topicsVersionKey } from './keys.ts';
 import type { Store } from './store.ts';
 
-/**
- * What was read is read again after this. It bounds how long a change goes unnoticed whose process died before it had told all
- * partitions, or is of an earlier version, which tells none.
- */
+/** What was read is read again after this. It bounds how long a change goes unnoticed whose process died before it had told all partitions. */
 const MAX_AGE_MS = 1_000;
 /** A longer result is not kept: reading it costs little compared with the deliveries of its event. */
 const MAX_KEPT_IDS = 1_000;

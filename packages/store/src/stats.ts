@@ -255,10 +255,10 @@ export interface WorkerState {
   startedAtMs: number;
   concurrency: number;
   inFlight: number;
-  /** Attempts that it makes to one address at once; missing in the heartbeats of older versions. */
-  addressConcurrency?: number;
-  /** When its outage began; missing in the heartbeats of older versions. */
-  outageSinceMs?: number | null;
+  /** Attempts that it makes to one address at once. */
+  addressConcurrency: number;
+  /** When its outage began; null if there is none. */
+  outageSinceMs: number | null;
 }
 
 /** Stores a worker's heartbeat. */

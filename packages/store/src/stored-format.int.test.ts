@@ -131,7 +131,16 @@ describe('a raise', () => {
   it('waits for a worker that sends heartbeats and is not registered', async () => {
     await leaveFirstRelease();
     const opened = await open();
-    const worker = { host: 'h', pid: 3, version: '0.1.0', startedAtMs: 0, concurrency: 1, inFlight: 0 };
+    const worker = {
+      host: 'h',
+      pid: 3,
+      version: '0.1.0',
+      startedAtMs: 0,
+      concurrency: 1,
+      addressConcurrency: 1,
+      inFlight: 0,
+      outageSinceMs: null,
+    };
     await sendHeartbeat(opened.store, { id: 'unknown', ...worker }, Date.now());
     await sendHeartbeat(opened.store, { id: 'one', ...worker }, Date.now());
     await letWindowPass();

@@ -30,9 +30,9 @@ export interface StoredSubscription extends Subscription {
   /** The secret before the last rotation and until when it still signs; null where there is none. */
   previousSealedSecret: string | null;
   previousSecretUntilMs: number;
-  /** When the secret was last rotated; null if it never was, or by an older version. */
+  /** When the secret was last rotated; null if it never was. */
   secretRotatedAtMs: number | null;
-  /** The newest validation of its url; null if there was none, or by an older version. */
+  /** The newest validation of its url; null if there was none. */
   lastValidation: Validation | null;
   /** Counts writes; a save with an outdated one is refused. */
   revision: string;

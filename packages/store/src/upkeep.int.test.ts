@@ -61,7 +61,17 @@ describe('the partitions in which something waits', () => {
 });
 
 describe('workers', () => {
-  const worker = { id: 'w', host: 'h', pid: 1, version: '0', startedAtMs: nowMs, concurrency: 1, inFlight: 0 };
+  const worker = {
+    id: 'w',
+    host: 'h',
+    pid: 1,
+    version: '0',
+    startedAtMs: nowMs,
+    concurrency: 1,
+    addressConcurrency: 1,
+    inFlight: 0,
+    outageSinceMs: null,
+  };
   it('are alive while they send heartbeats, and are removed a minute after the last one', async () => {
     await sendHeartbeat(store, { ...worker, id: 'old' }, nowMs);
     await sendHeartbeat(store, worker, nowMs + 1_000);

@@ -154,7 +154,7 @@ function HealthAlert({ health }: { health: Subscription['health'] }) {
 /** The number of consecutive failures, and how close it is to the number that pauses the address. */
 function ConsecutiveFailures({ count: counted }: { count: number }) {
   const pauseAfter = useOverview().data?.rules.pause_after ?? 20;
-  // An older version counted beyond the limit.
+  // The limit may have been lowered since.
   const count = Math.min(counted, pauseAfter);
   const value = (
     <>
