@@ -181,8 +181,8 @@ export function createOutages(options: OutageOptions) {
     /** A connection was established or refused by the host. */
     connected,
     /**
-     * Whether an attempt failed because of an outage, so that it must not be counted: known at once unless the attempt got no response
-     * or connection at all; otherwise a promise, resolved when something else was reached, or when the probes have ended. `startedAtMs`: when the attempt began.
+     * Whether an attempt failed because of an outage: then it must not be counted. Returns a promise only if the attempt reached nothing, neither a
+     * connection nor a response. It resolves when something else was reached, or when the probes have ended. `startedAtMs`: when the attempt began.
      * An attempt that began before the end of an outage, and reached nothing, failed because of it.
      */
     isOurs(result: SendResult, url: string, startedAtMs: number): boolean | Promise<boolean> {

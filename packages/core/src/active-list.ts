@@ -1,7 +1,7 @@
 /**
- * A list of what is in progress, for what comes and goes with each delivery. It takes the place of a `Set` or `Map` there: V8 replaces the table of
- * those after every few changes, makes all later ones in the old generation once one has got there, and a dead table there keeps what was in it, with
- * all that this refers to, until the next large collection of garbage (docs/decisions, 58).
+ * A list of what is in progress, for what comes and goes with each delivery. There, a `Set` or a `Map` would cost memory: V8 replaces its table
+ * after every few changes. Once a table has got into the old generation, all later ones are made there, and each dead table keeps what was in it until
+ * the next large collection of garbage (docs/decisions, 58).
  */
 
 /** Items in the order in which they were added. `has` and `delete` search, the oldest first: meant for at most some thousands. */

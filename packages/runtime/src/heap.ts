@@ -7,8 +7,9 @@ import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
 
 /** The old generation is collected when it has grown by this much since the last time; V8's default is up to 300. */
 const HEAP_GROWING_PERCENT = 100;
-/** Each half of the young generation grows to the first of these, and to the second one only where that spares the old one; V8's default depends on the machine, 16 to 64 MiB. */
+/** Each half of the young generation grows to this; by default V8 lets it grow to 16 to 64 MiB, depending on the machine. */
 const SEMI_SPACE_BYTES = 4 * 1024 * 1024;
+/** And to this, if less gets into the old generation then. */
 const MAX_SEMI_SPACE_BYTES = 8 * 1024 * 1024;
 /** The halves are too small if more than this share of one gets into the old generation at most collections, of so many. */
 const MAX_PROMOTED_SHARE = 0.03;

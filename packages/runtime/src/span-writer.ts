@@ -1,6 +1,6 @@
 /**
- * Writes spans as protobuf (opentelemetry/proto/trace/v1/trace.proto) into the buffer of their batch, some at a time: one by one, as they end,
- * costs twice as much, and a whole batch keeps the event loop busy for milliseconds. Once written, nothing of a span is left for the garbage
+ * Writes spans as protobuf (opentelemetry/proto/trace/v1/trace.proto) into the buffer of their batch, some at a time. One by one, as they end,
+ * would cost twice as much, and a whole batch would keep the event loop busy for milliseconds. Once written, nothing of a span is left for the garbage
  * collector. The SDK's serializer costs too much of ingest's CPU (docs/decisions, 49 and 62).
  */
 import type { Attributes, Link, SpanContext } from '@opentelemetry/api';

@@ -207,8 +207,8 @@ export async function recordAttempt(
 const SUCCEEDED: Verdict = { kind: 'succeeded' };
 
 /**
- * Records an attempt that succeeded like `recordAttempt`, ends its job, and takes the next one if there is a token for it, in one step: one script for all
- * successes of one turn of the event loop. `code`: 0, or BullMQ's error code where the job could not be ended.
+ * Records an attempt that succeeded like `recordAttempt`, ends its job, and takes the next one if there is a token for it, in one step. One script does
+ * that for all successes of one turn of the event loop. `code`: 0, or BullMQ's error code if the job could not be ended.
  */
 export function recordSuccess(
   store: Store,

@@ -15,9 +15,10 @@ interface Group<T, R> {
 }
 
 /**
- * Returns a function that calls `run` with all that was passed to it in one turn of the event loop, in the order of the calls, and resolves to what that returns for
- * each. At most `max` at once, and no more than have `maxDeliveries` together. In Redis Cluster those of one partition, which `prefixOf` says; elsewhere of all.
- * What `run` does may be repeated: after an error that only one of them may have caused, each is run alone, so that it does not hold up the others.
+ * Returns a function that gathers what it is called with in one turn of the event loop, and calls `run` with all of it, in the order of the calls. `run`
+ * returns a result for each. It gets at most `max` items at once, with at most `maxDeliveries` deliveries together; in Redis Cluster only those of one
+ * partition, which `prefixOf` says.
+ * What `run` does may be repeated. After an error that one item alone may have caused, each is run alone, so that it does not hold up the others.
  */
 export function joinCalls<T, R>(options: {
   max: number;

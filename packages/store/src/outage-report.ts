@@ -17,8 +17,8 @@ const NO_REASON =
 const SENTINELS_FAILED = /^All sentinels are unreachable[^:]*?(?:Last error: (.*))?$/s;
 
 /**
- * Returns a function that takes each error of a connection to Redis (undefined: it closed without one) and passes `warn` a sentence with the
- * server's address, the reason, and what to do about it where that is known. Contains no password. `now` is in milliseconds.
+ * Returns a function to call with each error of a connection to Redis, or with undefined if it closed without one. That calls `warn` with a sentence:
+ * the server's address, the reason, and what to do about it where that is known. It has no password. `now` is in milliseconds.
  */
 export function createOutageReport(
   settings: RedisSettings,

@@ -43,9 +43,14 @@ export interface Script<S, T> {
 
 /**
  * Declares a script. `declaration` names its arguments in the order in which they are sent, such as
- * `'id nowMs:number isLast:flag reason? ...deliveries(subscriptionId deliveryId)'`: text (or a number that Lua only passes on), a number that
- * Lua calculates with, true or false, text that is empty where the caller passes undefined, and any number of groups (of text). `entry:audit` is an entry of
- * the audit trail, sent as JSON. There may be several rest arguments, separated by a space: the number of groups is sent before the groups for each but the last.
+ * `'id nowMs:number isLast:flag reason? entry:audit ...deliveries(subscriptionId deliveryId)'`:
+ * - `id`: text, or a number that Lua only passes on
+ * - `nowMs:number`: a number that Lua calculates with
+ * - `isLast:flag`: true or false
+ * - `reason?`: text, empty in Lua if the caller passes undefined
+ * - `entry:audit`: an entry of the audit trail, sent as JSON
+ * - `...deliveries(subscriptionId deliveryId)`: any number of groups of text. There may be several of these rest arguments, separated by a space. For each but
+ *   the last, the number of groups is sent before them.
  */
 export function script<S extends string, T>(declaration: S, decode: (reply: unknown) => T): Script<S, T> {
   const [single = '', ...rests] = declaration.split('...');

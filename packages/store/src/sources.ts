@@ -54,8 +54,8 @@ export function statusSource(
 }
 
 /**
- * The next deliveries in the stream of the succeeded. An entry is there at most `MAX_LAG_MS` later than its delivery was made, so those that were made
- * before a time are found from that much later on; and no further one was made after the time of the last entry.
+ * The next deliveries in the stream of the succeeded. The time of an entry is at most `MAX_LAG_MS` after that of its delivery. So reading begins that
+ * much later than the newest delivery that is wanted. And no entry that was not read yet is of a delivery made after the time of the last one read.
  */
 async function readSucceeded(
   store: Store,

@@ -132,7 +132,7 @@ export interface StoreSettings extends RedisSettings {
 
 /**
  * The store of one process. `start` waits until Redis can be used, checks that this process may take part in the installation, and opens
- * the store; nothing may be read or written before `isOpen`, since the data may be that of an installation with other settings.
+ * the store. Nothing may be read or written before `isOpen`: the data may belong to an installation with other settings.
  * `onWarning` gets the reason while it waits, `onError` the errors after that.
  */
 export function openStore(
@@ -216,8 +216,8 @@ export function openStore(
 }
 
 /**
- * Checks the server and the keys, and that this process agrees with the installation on the stored format and on the number of partitions, which
- * decides where each key is stored and can't change while there are keys. The first process to start sets it. Returns warnings; throws
+ * Checks the server and the keys, and that this process agrees with the installation on the stored format and on the number of partitions. That
+ * number decides where each key is stored: the first process to start sets it, and it can't change while there are keys. Returns warnings; throws
  * `StartError`.
  */
 async function joinInstallation(store: Store, join: (isEmpty: boolean) => Promise<number>): Promise<string[]> {

@@ -69,8 +69,8 @@ async function partitionsWith(
 }
 
 /**
- * The partitions in which something waits for maintenance: deliveries to release, a trial to send, a bulk replay, retries behind first attempts, a
- * deleted subscription; all of them while an erasure is open.
+ * The partitions in which something waits for maintenance: deliveries to release, a trial to send, a bulk replay, retries behind first attempts or a
+ * deleted subscription. All partitions while an erasure is open.
  */
 export async function partitionsWithWork(store: Store): Promise<ReadonlySet<number>> {
   const keysOf = (prefix: string) => [

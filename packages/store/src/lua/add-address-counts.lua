@@ -1,11 +1,20 @@
 -- Adds to the counters of addresses in one hour, ranks the addresses, and keeps their health (core's health.ts), with a notice when a failing
--- period begins or ends. It begins after HEALTH_RUN failures in a row, or if fewer than half of the attempts of the last HEALTH_MINUTES
--- succeeded (of at least HEALTH_RUN). It ends after HEALTH_RUN successes in a row, or with a success if at least half of the attempts
--- that are both recent and since its beginning succeeded; then the rate counts anew, from the next minute on. Counts for an older url, or for a deleted subscription, leave the health alone.
--- What moves an address in a directory is announced: its first attempt, the begin and the end, and each digit more of its failed attempts.
--- Fields of the health: w attempts "minute:succeeded:failed …", q failures in a row, fq the first of them, u successes in a row, ls last
--- success, e errors by label, since beginning of the failing period, nat newest notice of one, told whether this one had its notice, ok the
--- minute in which the last one ended.
+-- period begins or ends.
+-- A failing period begins after HEALTH_RUN failures in a row. It also begins if at least HEALTH_RUN attempts were made in the last HEALTH_MINUTES
+-- and fewer than half of them succeeded.
+-- It ends after HEALTH_RUN successes in a row. It also ends with a success if at least half of the attempts since its beginning, as far as they are
+-- recent, succeeded; from the next minute on the rate then counts anew.
+-- Counts for an older url, or for a deleted subscription, leave the health alone. What moves an address in a directory is announced: its first
+-- attempt, the beginning and the end of a failing period, and each further digit of the number of its failed attempts.
+-- Fields of the health:
+--   w      attempts, as "minute:succeeded:failed …"
+--   q, fq  failures in a row, and when the first of them was
+--   u, ls  successes in a row, and when the last success was
+--   e      errors by label
+--   since  when the failing period began
+--   nat    when the newest notice of a failing period was made
+--   told   whether the present failing period had its notice
+--   ok     the minute in which the last failing period ended
 --@include announce
 --@include error-total
 --@include notify

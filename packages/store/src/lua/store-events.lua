@@ -1,9 +1,12 @@
--- Stores events of several partitions, each unless its id is taken in its environment, and makes deliveries of it with their first jobs: all that Redis has to
--- do for most events, in one step for several. Those of a partition follow one another; `home` is its prefix, empty if it is that of the call.
--- `deliveryHome` is the prefix of a delivery's partition, empty if it is the event's.
+-- Stores events, each unless its id is taken in its environment, and makes their deliveries with the first jobs: all that Redis has to do for most
+-- events, in one step for several. The events may be of several partitions; those of one follow one another. `home` is its prefix, empty if it is that of
+-- the call. `deliveryHome` is the prefix of a delivery's partition, empty if it is the event's.
 -- An event whose reference begins with a slash becomes a joint record, which has its only delivery too: the expiry follows from the delivery's end. `other`
 -- is the reference of the event's other form, where its id may have been used before.
--- Returns for each event a letter for the state of each delivery, or {the event stored before} (and 'other' if it is stored under that reference), or {'outdated'} where the topics have changed since the event was matched; then nothing is stored of it.
+-- Returns one of these for each event:
+--   a text with a letter for the state of each delivery
+--   {the event stored before}, with 'other' if it is stored under that reference
+--   {'outdated'} if the topics have changed since the event was matched: nothing is stored of it
 --@include make
 --@include first-job
 --@include event-text
