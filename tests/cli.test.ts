@@ -101,7 +101,16 @@ describe('posthorn', () => {
     expect((await json('list', '--status', 'paused')).data).toMatchObject([{ id }]);
     expect((await json('subscriptions', '--sort', 'worst')).data).toMatchObject([{ id }]);
     expect((await json('subscriptions', '--health', 'failing')).data).toEqual([]);
+    expect((await json('resume', '--reason', 'consecutive_failures')).data).toEqual([]);
+    expect((await json('resume', '--reason', 'operator', '--search', 'mine')).data).toMatchObject([
+      { subscription_id: id, result: 'resumed' },
+    ]);
     expect((await json('resume', id)).data).toMatchObject([{ status: 'active' }]);
+    const several = await posthorn(['resume', id, 'sub_0123456789abcdefghijAA']);
+    expect(several).toMatchObject({ code: 1, err: '1 of 2 could not be resumed.\n' });
+    expect(several.out).toMatch(/ unchanged .*\n.* not_found /);
+    for (const wrong of [[], [id, '--reason', 'operator'], [id, '--search', 'mine']])
+      expect((await posthorn(['resume', ...wrong])).code).toBe(1);
     expect((await json('rotate', id, '--overlap', '1h')).secret).not.toBe(created.secret);
     expect(await json('update', id, '--types', 'all')).toMatchObject({ event_types: 'all' });
     expect(await json('show', id)).toMatchObject({ id, description: 'mine' });

@@ -138,7 +138,7 @@ describe('a command in the documentation', () => {
     for (const command of here.filter(isOfPosthorn)) {
       // Without arguments it is named, not used: its help has to exist.
       const isNamed = /^(npx )?posthorn [\w-]+$/.test(command);
-      if (/^posthorn resume /.test(command)) await on.operate('POST', `/v1/subscriptions/${id}/pause`);
+      if (/^posthorn resume </.test(command)) await on.operate('POST', `/v1/subscriptions/${id}/pause`);
       if (/ (tail|listen) -/.test(command)) results.push([command, await saidSomething(shell(command))]);
       else results.push([command, await ended(shell(isNamed ? `${command} --help` : command))]);
     }

@@ -137,4 +137,18 @@ describe('a subscription', () => {
     await page.getByRole('link', { name: 'Audit', exact: true }).click();
     await page.getByRole('cell', { name: 'Deleted the subscription' }).first().waitFor();
   });
+
+  it('are resumed together where failures have paused them; what an operator paused stays paused', async () => {
+    const to = await ownReceiver();
+    const [failed, other] = [await ownSubscription(to), await ownSubscription(to)];
+    for (const { id } of [failed, other]) await on.operate('POST', `/v1/subscriptions/${id}/pause`);
+    await on.redis.hset(`${on.prefix}:{0}:subscription:${failed.id}`, 'status_reason', 'consecutive_failures');
+    const { page } = await signedIn();
+    await page.goto('/subscriptions?status=paused');
+    await page.getByRole('button', { name: 'Resume all' }).click();
+    await page.getByRole('button', { name: 'Resume them' }).click();
+    await page.getByText('one delivery goes first').waitFor();
+    expect(await on.subscription(failed.id)).toMatchObject({ status: 'active' });
+    expect(await on.subscription(other.id)).toMatchObject({ status: 'paused', status_reason: 'operator' });
+  });
 });

@@ -25,6 +25,13 @@ const columns = {
   customer: (item: schemas.Subscription) => customerOf(item),
 };
 
+const resumeColumns = {
+  id: (item: schemas.ResumeResult) => item.subscription_id,
+  result: (item: schemas.ResumeResult) => item.result,
+  url: (item: schemas.ResumeResult) => item.url ?? '',
+  detail: (item: schemas.ResumeResult) => item.detail ?? '',
+};
+
 const pathOf = (id: string, action = '') => `/v1/subscriptions/${encodeURIComponent(id)}${action}`;
 
 export function addSubscriptionCommands(program: CommandUnknownOpts, client: Client, print: Printer): void {
@@ -89,7 +96,6 @@ function addActionCommands(program: CommandUnknownOpts, client: Client, print: P
   for (const [name, description] of [
     ['validate', 'validate the address'],
     ['pause', 'pause the address: its deliveries are held'],
-    ['resume', 'resume the address: one held delivery goes first, the others follow if it succeeds'],
   ] as const) {
     program
       .command(`${name} <subscription>`)
@@ -98,6 +104,29 @@ function addActionCommands(program: CommandUnknownOpts, client: Client, print: P
         print.list([await client.post(schemas.subscriptionSchema, pathOf(id, `/${name}`))], columns, '');
       });
   }
+
+  program
+    .command('resume [subscriptions...]')
+    .description('resume addresses: one held delivery of each goes first, the others follow if it succeeds')
+    .addOption(new Option('--reason <reason>', 'all that are paused for this reason').choices(schemas.PAUSE_REASONS))
+    .addOption(subscriptionEnvironmentOption())
+    .option('--search <words>', 'of those, the ones whose address, description or id contains each word')
+    .action(async (ids, { reason, environment, search }) => {
+      const [only] = ids;
+      if ((only === undefined) === (reason === undefined))
+        throw new UserError('Name the subscriptions to resume, or a --reason for which they are paused.');
+      if (only !== undefined && (environment ?? search) !== undefined)
+        throw new UserError('--environment and --search need --reason.');
+      if (only !== undefined && ids.length === 1) {
+        print.list([await client.post(schemas.subscriptionSchema, pathOf(only, '/resume'))], columns, '');
+        return;
+      }
+      const filter = { status_reason: reason, environment, q: search };
+      const results = only === undefined ? await resumeMatching(client, filter) : await resumeNamed(client, ids);
+      print.list(results, resumeColumns, 'No matching subscription is paused.');
+      const refused = results.filter(({ result }) => result === 'refused' || result === 'not_found').length;
+      if (refused > 0) throw new UserError(`${refused} of ${results.length} could not be resumed.`);
+    });
 
   program
     .command('rotate <subscription>')
@@ -119,4 +148,29 @@ function addActionCommands(program: CommandUnknownOpts, client: Client, print: P
       const delivery = await client.post(schemas.deliverySchema, pathOf(id, '/test'), { environment });
       print.item(wait ? await awaitFirstAttempt(client, delivery.id, ATTEMPT_WAIT_MS) : delivery);
     });
+}
+
+const resumeMany = async (client: Client, body: object) =>
+  await client.post(schemas.bulkResumeResultSchema, '/v1/subscriptions/resume', body);
+
+/** Resumes the addresses that are paused and match, a call for each page of the paused ones. */
+async function resumeMatching(client: Client, filter: object): Promise<schemas.ResumeResult[]> {
+  const results: schemas.ResumeResult[] = [];
+  let cursor: string | undefined;
+  do {
+    const { data, next_cursor: next } = await resumeMany(client, { ...filter, cursor });
+    results.push(...data);
+    cursor = next ?? undefined;
+  } while (cursor !== undefined);
+  return results;
+}
+
+/** Resumes the named addresses, as many in a call as it takes. */
+async function resumeNamed(client: Client, ids: readonly string[]): Promise<schemas.ResumeResult[]> {
+  const results: schemas.ResumeResult[] = [];
+  for (let at = 0; at < ids.length; at += schemas.MAX_RESUMED) {
+    const { data } = await resumeMany(client, { subscription_ids: ids.slice(at, at + schemas.MAX_RESUMED) });
+    results.push(...data);
+  }
+  return results;
 }

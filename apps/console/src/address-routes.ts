@@ -1,4 +1,4 @@
-/** Routes for the address of a subscription: validate, pause, resume, test (specification 3.2, interface 4). */
+/** Routes for the address of a subscription: validate, pause, test (specification 3.2, interface 4). Those that resume are in resume-routes.ts. */
 import { AppError, nextAddressState, TEST_EVENT_TYPE } from '@posthorn/core';
 import { makeTestDelivery } from '@posthorn/dispatch';
 import type { Api } from '@posthorn/http';
@@ -6,6 +6,7 @@ import { deliverySchema, testDeliverySchema } from '@posthorn/operator-api';
 import { loadDeliveries } from '@posthorn/store';
 import { change, findSubscription, subscriptionRoute } from './change-subscription.ts';
 import type { ConsoleContext } from './context.ts';
+import { resumeRoutes } from './resume-routes.ts';
 import { serializeDelivery, serializeSubscription } from './serialize.ts';
 import { actionOf, traced } from './traces.ts';
 import { validateSubscription } from './validate-address.ts';
@@ -15,6 +16,7 @@ const action = { ...subscriptionRoute, problems: [409] };
 
 export function addressRoutes(api: Api, context: ConsoleContext): void {
   statusRoutes(api, context);
+  resumeRoutes(api, context);
   testRoute(api, context);
 }
 
@@ -45,26 +47,6 @@ function statusRoutes(api: Api, context: ConsoleContext): void {
         detail: () => ({ reason: 'operator' }),
       });
       return await serializeSubscription(context, paused);
-    },
-  });
-
-  subscriptions.post('/v1/subscriptions/{id}/resume', {
-    ...action,
-    summary: 'Resume it: one held delivery is sent first, the others follow if it succeeds',
-    description:
-      'While that delivery is on its way, `resuming` is true and all others stay held. If it succeeds, the consecutive failures are reset and the held deliveries are sent. If its attempt fails, the address is paused again, and `last_resume` says so. If nothing is held, the address is active at once.',
-    async handle({ params: { id }, caller }) {
-      const resumed = await change(context, id, {
-        operator: caller,
-        action: 'subscription.resumed',
-        next: (now) => nextAddressState(now, { kind: 'resumed' }),
-        detail: (before) => ({
-          was_paused_for: before.statusReason,
-          consecutive_failures: before.consecutiveFailures,
-        }),
-      });
-      context.logger.info({ subscription_id: id, operator: caller }, 'subscription.resumed');
-      return await serializeSubscription(context, resumed);
     },
   });
 }

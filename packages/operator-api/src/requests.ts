@@ -20,6 +20,7 @@ import {
   REPLAY_ID,
   SEARCH_FIELDS,
   SESSION_EVENT_TYPES,
+  type StatusReason,
   SUBSCRIPTION_ENVIRONMENTS,
   SUBSCRIPTION_ID,
   SUBSCRIPTION_KEY,
@@ -105,6 +106,45 @@ export const subscriptionsQuerySchema = z.strictObject({
   // It contains the beginning of an address.
   cursor: cursorOf(1_000),
 });
+
+/** The most addresses of one bulk resume. */
+export const MAX_RESUMED = 250;
+/** Why an address may be paused; `unreachable`, if it was validated meanwhile. */
+export const PAUSE_REASONS = ['consecutive_failures', 'operator', 'unreachable'] as const satisfies StatusReason[];
+
+const { q, environment, health } = subscriptionsQuerySchema.shape;
+
+/** The body of `POST /v1/subscriptions/resume`. */
+export const bulkResumeSchema = z
+  .strictObject({
+    subscription_ids: z
+      .array(subscriptionId)
+      .min(1)
+      .max(MAX_RESUMED)
+      .optional()
+      .meta({ description: `1 to ${MAX_RESUMED} addresses; or all of one \`status_reason\`` }),
+    status_reason: z
+      .enum(PAUSE_REASONS)
+      .optional()
+      .meta({ description: 'The addresses that are paused for this reason' }),
+    q,
+    environment,
+    health,
+    limit: z.int().min(1).max(MAX_RESUMED).default(MAX_RESUMED).meta({ description: 'Paused addresses looked at' }),
+    cursor: cursorOf(1_000),
+  })
+  .superRefine(({ subscription_ids: ids, status_reason: reason, limit: _, ...filter }, context) => {
+    if ((ids === undefined) === (reason === undefined))
+      context.addIssue({
+        code: 'custom',
+        path: ['subscription_ids'],
+        message: 'Expected either subscription_ids or status_reason',
+      });
+    for (const [name, value] of Object.entries(filter)) {
+      if (ids !== undefined && value !== undefined)
+        context.addIssue({ code: 'custom', path: [name], message: 'Expected only together with status_reason' });
+    }
+  });
 
 /** The most ids of one lookup. */
 export const MAX_LOOKUP_IDS = 250;

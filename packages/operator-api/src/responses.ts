@@ -685,6 +685,21 @@ export const subscriptionsPageSchema = pageOf(subscriptionSchema)
   .meta({ id: 'SubscriptionsPage' });
 export type SubscriptionsPage = z.infer<typeof subscriptionsPageSchema>;
 
+const resumeResultSchema = z
+  .strictObject({
+    subscription_id: z.string(),
+    url: z.string().nullable(),
+    result: z
+      .enum(['resumed', 'unchanged', 'refused', 'not_found'])
+      .describe('`unchanged`: it was not paused any more; `refused`: it has to be validated first'),
+    detail: z.string().nullable().describe('Why it was refused'),
+  })
+  .meta({ id: 'ResumeResult' });
+export type ResumeResult = z.infer<typeof resumeResultSchema>;
+
+export const bulkResumeResultSchema = pageOf(resumeResultSchema).meta({ id: 'BulkResumeResult' });
+export type BulkResumeResult = z.infer<typeof bulkResumeResultSchema>;
+
 const subscriptionNameSchema = z
   .strictObject({ id: z.string(), url: z.string(), description: z.string() })
   .meta({ id: 'SubscriptionName' });

@@ -7,6 +7,7 @@ import { type Column, DataTable, PagedList } from '../parts/data-table.tsx';
 import { filterWidth, SelectFilter, useFilters } from '../parts/filters.tsx';
 import { Note, PageBody, RowLink } from '../parts/layout.tsx';
 import { countText } from '../parts/numbers.ts';
+import { ResumePaused } from '../parts/resume-paused.tsx';
 import { SearchField } from '../parts/search-field.tsx';
 import { Empty } from '../parts/states.tsx';
 import { AddressBadges, statusOptions } from '../parts/status.tsx';
@@ -124,6 +125,9 @@ export function SubscriptionsPage() {
           <Button variant="subtle" onClick={filters.clear}>
             Clear
           </Button>
+        )}
+        {query.status === 'paused' && total !== undefined && total > 0 && (
+          <ResumePaused q={query.q} environment={query.environment} health={query.health} />
         )}
         {total !== undefined && list.data !== undefined && (
           <Note aria-live="polite">

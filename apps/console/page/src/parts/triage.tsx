@@ -71,8 +71,7 @@ function Traffic({ overview: { last_hour, queue } }: { overview: Overview }) {
           icon={<IconAlertTriangle />}
           title={`A delivery has waited ${durationText(queue.oldest_pending_age_ms)} for its first attempt`}
         >
-          The workers do not keep up, one address has too much to do, or one was resumed: what was held for it has
-          waited since it was accepted.
+          The workers do not keep up, or one address has too much to do. What was held counts from its release.
         </Alert>
       )}
     </>

@@ -1,0 +1,48 @@
+/** Resumes all addresses that failures have paused, of those that a list shows. */
+import { Text } from '@mantine/core';
+import { modals } from '@mantine/modals';
+import type { BulkResumeResult } from '@posthorn/operator-api';
+import { IconPlayerPlay } from '@tabler/icons-react';
+import { call } from '../api.ts';
+import { useChange } from '../queries.ts';
+import { ActionButton } from './action-button.tsx';
+
+type ShownBy = Readonly<Record<'q' | 'environment' | 'health', string | null | undefined>>;
+
+export function ResumePaused({ q, environment, health }: ShownBy) {
+  const resume = useChange(() => resumeAll({ q, environment, health }), {
+    done: 'Resumed. Of what is held for each address, one delivery goes first.',
+  });
+  const confirm = () =>
+    modals.openConfirmModal({
+      title: 'Resume what failures have paused?',
+      children: (
+        <Text size="sm">
+          All addresses that were paused by consecutive failures and match the search and filters are resumed. One held
+          delivery of each goes first; if it fails, that address is paused again. Those that an operator paused stay
+          paused.
+        </Text>
+      ),
+      labels: { confirm: 'Resume them', cancel: 'Cancel' },
+      onConfirm: () => resume.mutate(),
+    });
+  return (
+    <ActionButton
+      label="Resume all"
+      icon={IconPlayerPlay}
+      change={{ isPending: resume.isPending, mutate: confirm }}
+      variant="default"
+    />
+  );
+}
+
+/** Resumes page by page, since a call looks at a limited number. */
+async function resumeAll(shownBy: ShownBy): Promise<void> {
+  const filters = Object.fromEntries(Object.entries(shownBy).filter(([, value]) => value));
+  let cursor: string | undefined;
+  do {
+    const body = { ...filters, status_reason: 'consecutive_failures', cursor };
+    const { next_cursor: next } = await call<BulkResumeResult>('POST', '/v1/subscriptions/resume', body);
+    cursor = next ?? undefined;
+  } while (cursor !== undefined);
+}
