@@ -65,7 +65,12 @@ function testRoute(api: Api, context: ConsoleContext): void {
       const subscription = await findSubscription(context, id);
       const publication = actionOf(request, 'publish', true, TEST_EVENT_TYPE);
       const deliveryId = await traced(context, publication, async (trace, fields) => {
-        const made = await makeTestDelivery(context, subscription, environment, caller, clock.now(), trace);
+        const made = await makeTestDelivery(
+          context,
+          subscription,
+          { environment, operator: caller, trace },
+          clock.now(),
+        );
         logger.info({ delivery_id: made, subscription_id: id, operator: caller, ...fields }, 'subscription.tested');
         return made;
       });

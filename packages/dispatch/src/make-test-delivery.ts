@@ -4,18 +4,22 @@ import { appendAudit, type StoredSubscription, storeEvent } from '@posthorn/stor
 import type { DispatchContext } from './context.ts';
 import { makeDeliveries } from './make-deliveries.ts';
 
+/** What an operator asks for. Without an environment: the one that the address is bound to, or the sandbox. */
+interface TestRequest {
+  environment: Environment | undefined;
+  operator: string;
+  trace: TraceContext | undefined;
+}
+
 /**
- * Stores a `webhook.test` event, its delivery and its job, and returns the delivery's id. A crash in between leaves an interrupted
- * fan-out like any other. Throws `AppError` unless the address is active or paused (an
- * operator tests whether it works again), and bound to the environment.
+ * Stores a `webhook.test` event, its delivery and its job, and returns the delivery's id. A crash in between leaves an interrupted fan-out like any
+ * other. Throws `AppError` unless the address is active or paused (an operator tests whether it works again), and bound to the environment.
  */
 export async function makeTestDelivery(
   context: DispatchContext,
   { id: subscriptionId, status, environment: boundTo }: StoredSubscription,
-  environment: Environment | undefined,
-  operator: string,
+  { environment, operator, trace }: TestRequest,
   nowMs: number,
-  trace?: TraceContext,
 ): Promise<string> {
   if (status !== 'active' && status !== 'paused') {
     throw new AppError(

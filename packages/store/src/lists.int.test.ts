@@ -177,8 +177,9 @@ describe('lists', () => {
     const gone = newest.filter((_, i) => i % 4 === 0);
     await Promise.all(gone.map((id) => store.redis.del(deliveryKey(prefixOfId(store, id), id))));
     for (const partition of [0, 1, 2, 3]) {
-      await pruneFinished(store, partition, 'succeeded', time.nowMs, 10);
-      expect(await pruneSucceeded(store, partition, time.nowMs, 10)).toBeUndefined();
+      const range = { beforeMs: time.nowMs, maxChunks: 10 };
+      await pruneFinished(store, partition, 'succeeded', range);
+      expect(await pruneSucceeded(store, partition, range)).toBeUndefined();
     }
     expect((await readBacklog(store, time.nowMs)).deliveries.succeeded).toBe(kept.length);
     expect(await pages({ status: 'succeeded' }, 70)).toEqual(kept);

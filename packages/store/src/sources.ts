@@ -46,7 +46,7 @@ export function statusSource(
   const read: Source['read'] = async (after, count) => {
     const parts = await Promise.all([
       sortedSetSource(store, DELIVERY_ID, keys, range, idPrefix).read(after, count),
-      ...streams.map((prefix) => readSucceeded(store, prefix, range, idPrefix, after, count)),
+      ...streams.map((prefix) => readSucceeded(store, prefix, { ...range, idPrefix }, after, count)),
     ]);
     return newestAfter(parts.flat(), after, count);
   };
@@ -60,8 +60,7 @@ export function statusSource(
 async function readSucceeded(
   store: Store,
   prefix: string,
-  { fromMs = 0, toMs = Number.MAX_SAFE_INTEGER }: TimeRange,
-  idPrefix = '',
+  { fromMs = 0, toMs = Number.MAX_SAFE_INTEGER, idPrefix = '' }: TimeRange & { idPrefix?: string | undefined },
   after: Position | undefined,
   count: number,
 ): Promise<Candidate[]> {

@@ -97,16 +97,21 @@ export async function partitionsWithNotices(store: Store): Promise<ReadonlySet<n
 /** Index entries checked by one script: a few milliseconds of Redis. */
 const PRUNE_CHUNK = 500;
 
+/** Which entries of an index to check: those made before `beforeMs`, at most `maxChunks` times 500. */
+interface PruneRange {
+  beforeMs: number;
+  maxChunks: number;
+}
+
 /**
- * Removes the entries whose record has expired from an index of deliveries. Checks up to `maxChunks` times 500 of those made before
- * `beforeMs`, oldest first, from `offset` on. Returns where the next call goes on: 0 after the last one.
+ * Removes the entries whose record has expired from an index of deliveries, oldest first, from `offset` on. Returns where the next call goes on: 0
+ * after the last one.
  */
 export async function pruneIndex(
   store: Store,
   prefix: string,
   key: string,
-  beforeMs: number,
-  maxChunks: number,
+  { beforeMs, maxChunks }: PruneRange,
   offset = 0,
 ): Promise<number> {
   let next = offset;
@@ -124,12 +129,11 @@ export async function pruneFinished(
   store: Store,
   partition: number,
   status: 'succeeded' | 'failed',
-  beforeMs: number,
-  maxChunks: number,
-  offset = 0,
+  range: PruneRange,
+  offset?: number,
 ): Promise<number> {
   const prefix = keys.partitionPrefix(store, partition);
-  return await pruneIndex(store, prefix, keys.byStatusKey(prefix, status), beforeMs, maxChunks, offset);
+  return await pruneIndex(store, prefix, keys.byStatusKey(prefix, status), range, offset);
 }
 
 /**
@@ -139,8 +143,7 @@ export async function pruneFinished(
 export async function pruneSucceeded(
   store: Store,
   partition: number,
-  beforeMs: number,
-  maxChunks: number,
+  { beforeMs, maxChunks }: PruneRange,
   after?: string,
 ): Promise<string | undefined> {
   const prefix = keys.partitionPrefix(store, partition);

@@ -21,15 +21,11 @@ export const pruneIndexes = ({ store, clock }: DutyContext): Duty => {
     everyMs: 10_000,
     async run(partition) {
       for (const { status, keptMs, offsets } of indexes) {
-        const [beforeMs, offset] = [clock.now() - keptMs, offsets.get(partition) ?? 0];
-        const next = await pruneFinished(store, partition, status, beforeMs, MAX_CHUNKS_PER_RUN, offset);
-        offsets.set(partition, next);
+        const range = { beforeMs: clock.now() - keptMs, maxChunks: MAX_CHUNKS_PER_RUN };
+        offsets.set(partition, await pruneFinished(store, partition, status, range, offsets.get(partition)));
       }
-      const beforeMs = clock.now() - store.succeededRetentionMs;
-      places.set(
-        partition,
-        await pruneSucceeded(store, partition, beforeMs, MAX_CHUNKS_PER_RUN, places.get(partition)),
-      );
+      const range = { beforeMs: clock.now() - store.succeededRetentionMs, maxChunks: MAX_CHUNKS_PER_RUN };
+      places.set(partition, await pruneSucceeded(store, partition, range, places.get(partition)));
     },
   };
 };
