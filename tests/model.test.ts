@@ -19,7 +19,7 @@ beforeAll(async () => {
 afterAll(() => close());
 
 let stories = 0;
-it(`${RUNS} random stories (seed ${SEED})`, async () => {
+it(`${RUNS} random stories follow the rules (seed ${SEED})`, async () => {
   const story = fc.asyncProperty(fc.commands(commands, { maxCommands: 100, size: 'max' }), async (told) => {
     const system = new System({ ...store, prefix: `${store.prefix}:${stories++}` });
     await system.start();

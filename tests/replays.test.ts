@@ -262,7 +262,7 @@ describe('a batch of bulk replays', () => {
     expect((await on.operate('GET', '/v1/replays?batch_id=x')).status).toBe(422);
   });
 
-  it('is refused as a whole, naming each address that can not be replayed', async () => {
+  it('is refused as a whole, naming each address that cannot be replayed to', async () => {
     const to = await ownReceiver(deliveriesWith(500));
     const sandbox = (await on.subscribe(to.url, { environment: 'sandbox' })).id;
     const production = (await on.subscribe(to.url, { environment: 'production' })).id;

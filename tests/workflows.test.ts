@@ -20,7 +20,7 @@ interface Job {
 const jobsOf = (file: string) => Object.entries((parse(textOf(file)) as { jobs: Record<string, Job> }).jobs);
 const commandsOf = (job: Job) => job.steps.flatMap(({ run }) => run ?? []);
 
-it('there are two', () => {
+it('the workflows are those for CI and for releases', () => {
   expect(files).toEqual(['.github/workflows/ci.yml', '.github/workflows/release.yml']);
 });
 

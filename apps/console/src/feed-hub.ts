@@ -106,7 +106,8 @@ export function createFeedHub<T>(options: {
     const own = operators.filter((other) => other === operator).length;
     if (own >= MAX_LISTENERS_OF_OPERATOR || operators.length >= MAX_LISTENERS)
       throw new AppError('too_many_requests', 'Too many live streams are open.', { retryAfterS: 5 });
-    if (stopping.signal.aborted) throw new AppError('unavailable', 'This console stops.', { retryAfterS: 1 });
+    if (stopping.signal.aborted)
+      throw new AppError('unavailable', 'This console is stopping. Connect again.', { retryAfterS: 1 });
     operators.push(operator);
   };
   /** Returns what follows a place, from memory if possible. */

@@ -21,7 +21,9 @@ export async function loadAddresses(
     return message === undefined ? [] : [{ path: `subscription_ids.${i}`, message }];
   });
   if (fields.length > 0)
-    throw new AppError('invalid_fields', 'Nothing was replayed: some addresses can not be.', { fields });
+    throw new AppError('invalid_fields', 'Nothing was replayed, because some of the addresses cannot be replayed to.', {
+      fields,
+    });
   return found.filter((address) => address !== undefined);
 }
 

@@ -50,7 +50,7 @@ function startRoutes(api: Api, context: ConsoleContext): void {
   replays.post('/v1/replays', {
     summary: 'Replay every failed delivery of an address in a period',
     description:
-      'In the background, once each, oldest first. `from` and `to` limit the time of creation, `failed_from` and `failed_to` that of the failure, all inclusive; without them, there is no limit. `event_type` and `error` select further. With `canary`, the first 5 deliveries of an address have to arrive before its others are made. A delivery is skipped if its event is on its way to the address again, or has arrived there by a replay. `subscription_ids` starts one bulk replay for each address, or none if one of them can not be replayed: the response is then a batch.',
+      'In the background, once each, oldest first. `from` and `to` limit the time of creation, `failed_from` and `failed_to` that of the failure, all inclusive; without them, there is no limit. `event_type` and `error` select further. With `canary`, the first 5 deliveries of an address have to arrive before its others are made. A delivery is skipped if its event is on its way to the address again, or has arrived there by a replay. `subscription_ids` starts one bulk replay for each address, or none if one of them cannot be replayed to. The response is then a batch.',
     body: newReplaySchema,
     responses: {
       202: { description: 'The bulk replay, or the batch', schema: startedReplaySchema },

@@ -158,7 +158,7 @@ describe('slots of one host', () => {
     slots.answered(next!);
     expect(slots.release(taken[0]!, false, 0)).toEqual([{ subscriptionId: 'tenant-10', deliveries: 1 }]);
   });
-  it('puts an address that still waits at the end of the line when it gives its slot to another one', () => {
+  it('go to all others that wait before they come back to an address that gave one up', () => {
     const taken = names('tenant', 12).flatMap((id) => acquireAll(id, { host: 'shared.test', most: 1 }));
     clock.advance(200);
     expect(slots.release(taken[0]!, false, 5)).toEqual([{ subscriptionId: 'tenant-10', deliveries: 1 }]);

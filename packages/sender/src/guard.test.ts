@@ -211,7 +211,7 @@ describe('URLs', () => {
     ['https://example.com/\u007f', 'The URL has spaces, control characters or backslashes.'],
     ['https://example.com/\u00a0', 'The URL has spaces, control characters or backslashes.'],
     [`https://example.com/${'a'.repeat(2_048)}`, 'The URL is longer than 2048 characters.'],
-    ['example.com', 'The URL can not be parsed.'],
+    ['example.com', 'The URL cannot be parsed.'],
     ['ftp://example.com', 'The URL must begin with http:// or https://.'],
     ['http:example.com', 'The URL must have two slashes and a host.'],
     ['http:/example.com/https://example.com', 'The URL must have two slashes and a host.'],

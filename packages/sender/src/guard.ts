@@ -59,7 +59,7 @@ export function checkUrl(text: string, allowed: AllowedNetworks): UrlCheck {
     return malformed('The URL has spaces, control characters or backslashes.');
   if (text.length > MAX_URL_LENGTH) return malformed(`The URL is longer than ${MAX_URL_LENGTH} characters.`);
   const url = URL.parse(text);
-  if (!url) return malformed('The URL can not be parsed.');
+  if (!url) return malformed('The URL cannot be parsed.');
   if (url.protocol !== 'http:' && url.protocol !== 'https:')
     return malformed('The URL must begin with http:// or https://.');
   if (!/^https?:\/\/[^/]/i.test(text)) return malformed('The URL must have two slashes and a host.');

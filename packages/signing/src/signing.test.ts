@@ -115,7 +115,7 @@ describe('secret box', () => {
     expect(() => box.open(sealed.replace('v1.', 'v2.'), 'sub_1')).toThrow(SealBroken);
     expect(() => box.open(sealed.replace('v1.', ''), 'sub_1')).toThrow(SealBroken);
   });
-  it('says whose secret it can not open and what may be wrong, and nothing of secret, key or text', () => {
+  it('says whose secret it cannot open and what may be wrong, and nothing of secret, key or text', () => {
     const error = new SealBroken('sub_1');
     expect(error.name).toBe('SealBroken');
     expect(error.message).toBe(

@@ -7,7 +7,7 @@ import { joinWrites, writeAtOnce } from './join-writes.ts';
 let redis: Redis;
 afterEach(() => redis.quit());
 
-it('writes the commands of one turn of the event loop together at its end, or at once where one can not wait', async () => {
+it('writes the commands of one turn of the event loop together at its end, or at once where one cannot wait', async () => {
   redis = new Redis(testRedisUrl());
   joinWrites(redis);
   await redis.ping();

@@ -70,7 +70,7 @@ describe('events of one turn', () => {
     expect(scripts()).toBe(2);
     for (const result of results) expect('created' in result && result.created).toHaveLength(40);
   });
-  it('do not fail with one of them that can not be stored', async () => {
+  it('do not fail with one of them that cannot be stored', async () => {
     const { id } = await subscribe();
     const events = Array.from({ length: 5 }, () => event());
     const broken = eventRef(events[2] ?? event());

@@ -210,7 +210,7 @@ describe('a process that runs', () => {
     expect(await told('evt_2')).toBe('2');
     expect(store.format.current()).toBe(2);
   });
-  it('does nothing on what it knows for too long: it asks first, and runs no script on data that it can not read', async () => {
+  it('does nothing on what it knows for too long: it asks first, and runs no script on data that it cannot read', async () => {
     const told = jest.fn();
     const { store } = await open({ onMismatch: told });
     expect(store.format.confirm()).toBeUndefined();
@@ -223,7 +223,7 @@ describe('a process that runs', () => {
     expect(told).toHaveBeenCalledTimes(1);
     expect(await redis.exists(`${prefix}:x`)).toBe(0);
   });
-  it('notices by itself within seconds that it can not read the data any more', async () => {
+  it('notices by itself within seconds that it cannot read the data any more', async () => {
     const told = jest.fn();
     await open({ onMismatch: told });
     await redis.hset(key, 'format', 3);
