@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { mayBeInFile } from '@posthorn/runtime';
 import { root } from './folder.ts';
+import { jsonText } from './json-text.ts';
 import { SETTINGS } from './settings-document.ts';
 
 export const CHART = join(root, 'deploy/helm/posthorn');
@@ -48,8 +49,7 @@ export function chartFiles(): Record<string, string> {
     ),
     secretSettings: object(settings, (_name, { secret }) => (secret ? { $ref: '#/$defs/secretKey' } : undefined)),
   });
-  const text = (content: unknown) => `${JSON.stringify(content, null, 2)}\n`;
-  return { 'files/settings.json': text(settings), 'values.schema.json': text(schema) };
+  return { 'files/settings.json': jsonText(settings), 'values.schema.json': jsonText(schema) };
 }
 
 /** The schema of an object that has a property for each setting for which `property` returns one, and no other. */

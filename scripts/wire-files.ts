@@ -1,11 +1,11 @@
 /** The files of docs/wire, by name. */
 import { EVENT_TYPES } from '@posthorn/core';
 import { asyncApi, jsonSchemaOf } from '@posthorn/http';
+import { jsonText } from './json-text.ts';
 
 export function wireFiles(): Record<string, string> {
-  const text = (content: unknown) => `${JSON.stringify(content, null, 2)}\n`;
   return {
-    'asyncapi.json': text(asyncApi()),
-    ...Object.fromEntries(EVENT_TYPES.map((type) => [`${type}.schema.json`, text(jsonSchemaOf(type))])),
+    'asyncapi.json': jsonText(asyncApi()),
+    ...Object.fromEntries(EVENT_TYPES.map((type) => [`${type}.schema.json`, jsonText(jsonSchemaOf(type))])),
   };
 }
