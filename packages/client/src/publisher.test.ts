@@ -1,7 +1,7 @@
 /** What the publisher does with the answers of an ingest, on a real server. */
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { SESSION_EVENT_TYPES } from '@posthorn/core';
 import { eventually } from '@posthorn/testing';
 import {
@@ -52,6 +52,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   for (const end of ends.splice(0)) await end();
+  jest.restoreAllMocks();
 });
 
 const json = (response: ServerResponse, status: number, content: unknown, headers = {}) =>
@@ -70,8 +71,31 @@ const event = (id?: string): PublishedEvent => ({
 });
 function start(options: Partial<PublisherOptions> = {}): Publisher {
   publisher = createPublisher({ url, key: 'secret-key', ...options });
-  ends.unshift(() => publisher.close(0));
+  ends.push(() => publisher.close(0));
   return publisher;
+}
+
+/** Events that are held until they are let go, whose calls get this answer then. */
+function hold() {
+  const held: Call[] = [];
+  answer = (call) => void held.push(call);
+  return {
+    held,
+    letGo(then = accept) {
+      answer = then;
+      for (const call of held.splice(0)) then(call);
+    },
+  };
+}
+/** Lets each timer fire at once, and returns how long they were to take. */
+function skipTime(): number[] {
+  const real = setTimeout;
+  const waits: number[] = [];
+  jest.spyOn(globalThis, 'setTimeout').mockImplementation(((act: () => void, ms: number) => {
+    waits.push(ms);
+    return real(act, 0);
+  }) as typeof setTimeout);
+  return waits;
 }
 
 describe('publishing', () => {
@@ -87,6 +111,24 @@ describe('publishing', () => {
     expect(all.map(({ id }) => id)).toEqual(Array.from({ length: 1_101 }, (_, i) => `e${i}`));
     expect(calls.map(({ events }) => events.length)).toEqual([500, 500, 101]);
     expect(publisher.pending).toBe(0);
+  });
+  it('sends at most 1 MiB in a batch, and a larger event alone', async () => {
+    start({ concurrency: 1 });
+    const sizes = [2_000_000, 400_000, 400_000, 400_000];
+    const large = (size: number) => ({ ...event(), data: { id: 's', status: 'x', pad: 'x'.repeat(size) } });
+    await Promise.all(sizes.map((size) => publisher.publish(large(size))));
+    expect(calls.map(({ events }) => events.length)).toEqual([1, 2, 1]);
+  });
+  it('has four calls in flight unless told otherwise, each for at most 30 s', async () => {
+    const limit = jest.spyOn(AbortSignal, 'timeout');
+    const { letGo } = hold();
+    start({ maxBatch: 1 });
+    const all = Array.from({ length: 6 }, () => publisher.publish(event()));
+    await eventually('four calls', () => calls.length >= 4);
+    expect(calls).toHaveLength(4);
+    letGo();
+    await Promise.all(all);
+    expect(limit.mock.calls).toEqual(Array.from({ length: 6 }, () => [30_000]));
   });
   it('sends the traceparent of each event, alone or in a batch, and leaves out what is none', async () => {
     start({ concurrency: 1 });
@@ -161,6 +203,46 @@ describe('an event that is not confirmed', () => {
       expect(failure).toMatchObject({ status, message: `refused with ${status}` });
     }
   });
+  it('is repeated after pauses that double up to 30 s, half of each by chance; after a success from the first one on', async () => {
+    jest.spyOn(Math, 'random').mockReturnValue(0);
+    const failing = 11;
+    answer = (call) => (calls.length <= failing ? json(call.response, 503, {}) : accept(call));
+    start();
+    const waits = skipTime();
+    const pauses = () => waits.splice(0).filter((ms) => ms <= 30_000);
+    await publisher.publish(event());
+    expect(pauses()).toEqual([...Array.from({ length: 9 }, (_, i) => 50 * 2 ** i), 15_000, 15_000]);
+    answer = (call) => (calls.length === failing + 2 ? json(call.response, 503, {}) : accept(call));
+    await publisher.publish(event());
+    expect(pauses()).toEqual([50]);
+    expect(calls).toHaveLength(failing + 3);
+  });
+  it.each([
+    ['600', 600_000],
+    ['315360000', 2 ** 31 - 1],
+    [new Date(4_000_000_000_000).toUTCString(), 3_600_000],
+  ])('is repeated after the time that Retry-After asks for: %s', async (retryAfter, ms) => {
+    jest.spyOn(Date, 'now').mockReturnValue(4_000_000_000_000 - 3_600_000);
+    answer = (call) =>
+      calls.length === 1 ? json(call.response, 503, {}, { 'retry-after': retryAfter }) : accept(call);
+    start();
+    const waits = skipTime();
+    await publisher.publish(event());
+    expect(waits).toContain(ms);
+  });
+  it('is given up after ten minutes unless told otherwise', async () => {
+    let nowMs = 0;
+    jest.spyOn(performance, 'now').mockImplementation(() => nowMs);
+    answer = (call) => {
+      nowMs = calls.length === 1 ? 599_999 : 600_000;
+      if (calls.length > 2) accept(call);
+      else json(call.response, 503, {});
+    };
+    start();
+    skipTime();
+    await expect(publisher.publish(event())).rejects.toThrow('did not confirm the event within 600000 ms.');
+    expect(calls).toHaveLength(2);
+  });
   it('is given up after the time that was set', async () => {
     answer = ({ response }) => json(response, 503, {}, { 'retry-after': '0' });
     const failure = await start({ giveUpAfterMs: 30 })
@@ -222,18 +304,28 @@ it('rejects an event that is no JSON, and keeps nothing of it', async () => {
 
 describe('limits', () => {
   it('refuse events beyond the queue, and tell when there is room', async () => {
-    const held: Call[] = [];
-    answer = (call) => void held.push(call);
+    const { held, letGo } = hold();
     start({ maxEvents: 2, concurrency: 1, maxBatch: 1 });
     const first = [publisher.publish(event('a')), publisher.publish(event('b'))];
     await expect(publisher.publish(event('c'))).rejects.toBeInstanceOf(QueueFull);
     const room = publisher.ready();
     await eventually('a call', () => held.length > 0);
-    answer = accept;
-    accept(held[0]!);
+    letGo();
     await room;
     expect((await publisher.publish(event('c'))).id).toBe('c');
     await Promise.all(first);
+  });
+  it.each([
+    ['10,000 events', {}, 10_000],
+    ['the bytes that were set', { maxBytes: 1 }, 1],
+  ])('are %s', async (_what, options, count) => {
+    const { letGo } = hold();
+    start(options);
+    const all = Array.from({ length: count }, () => publisher.publish(event()));
+    const beyond = publisher.publish(event());
+    letGo();
+    await expect(beyond).rejects.toBeInstanceOf(QueueFull);
+    await Promise.all(all);
   });
 });
 
@@ -254,6 +346,18 @@ describe('closing', () => {
     await eventually('a call', () => calls.length > 0);
     await publisher.close(1);
     expect(await one).toBeInstanceOf(NotConfirmed);
+  });
+  it('ends what is in flight once its call has ended', async () => {
+    const { held, letGo } = hold();
+    start({ concurrency: 1, maxBatch: 1 });
+    const [sent, waiting] = [publisher.publish(event('a')), publisher.publish(event('b'))];
+    await eventually('a call', () => held.length > 0);
+    const closed = publisher.close(1);
+    await expect(waiting).rejects.toMatchObject({ name: 'NotConfirmed', eventId: 'b', cause: undefined });
+    letGo(({ response }) => json(response, 503, {}, { 'retry-after': '600' }));
+    await expect(sent).rejects.toMatchObject({ name: 'NotConfirmed', eventId: 'a', cause: expect.any(Error) });
+    await closed;
+    expect(calls).toHaveLength(1);
   });
 });
 
