@@ -138,13 +138,14 @@ describe('chunks that nobody reads', () => {
   });
 
   it.each([
-    ['of the request in progress', chunks(2_000) + head, 2],
-    ['of one that waits', chunks(1) + head + chunks(2_000) + head, 3],
-  ])('close the connection if they are very many: %s', async (_what, rest, count) => {
+    ['of the request in progress', chunks(2_000)],
+    ['of one that waits', chunks(1) + head + chunks(2_000)],
+  ])('close the connection before the response if they are very many: %s', async (_what, rest) => {
     const { socket, open, responses, closed } = await start();
-    socket.write(head + rest, () => open());
-    await eventually('the connection to be closed, or all responses', () => closed() || responses() === count);
-    expect(responses()).toBeLessThan(count);
+    socket.write(head + rest);
+    // A connection without traffic would be closed too, after two minutes.
+    await eventually('the connection to be closed', closed, 60_000).finally(open);
+    expect(responses()).toBe(0);
   });
 
   it('close the connection after an expectation that nobody has', async () => {
