@@ -8,6 +8,11 @@ import { type Outcome, outcomeOf } from './mutant.ts';
 const REPORT = 'stryker-report.json';
 const JEST_CONFIG = 'stryker.jest.json';
 const MAX_RUN_MS = 3_600_000;
+/**
+ * A mutant whose tests take this much longer than without it hangs and counts as killed. Stryker's 5 seconds are too few on a busy machine: each run loads all
+ * test files, so mutants that no test notices would count as killed.
+ */
+const MAX_EXTRA_MS = 30_000;
 
 interface Report {
   files: Record<string, { source: string; mutants: StrykerMutant[] }>;
@@ -44,6 +49,7 @@ export async function runStryker(
     inPlace: true,
     concurrency: 2,
     coverageAnalysis: 'perTest',
+    timeoutMS: MAX_EXTRA_MS,
     // Otherwise it rewrites the tsconfig with TypeScript's JavaScript API, which TypeScript 7 does not have.
     tsconfigFile: 'none.json',
     reporters: ['json'],
