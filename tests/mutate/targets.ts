@@ -32,6 +32,8 @@ export const UNIT_TARGETS: Record<string, UnitTarget> = {
     constantTests: `${SENDER}/(guard|bad-ports)`,
   },
   sender: { ...inFolder(SENDER), files: sources(SENDER).filter((file) => file !== `${SENDER}/guard.ts`) },
+  client: inFolder('packages/client/src'),
+  receiver: inFolder('packages/receiver/src'),
 };
 
 const SCRIPTS = 'packages/store/src/lua/**/*.lua';
@@ -53,7 +55,7 @@ export function allLuaMutants(): Mutant[] {
 }
 
 function inFolder(folder: string): UnitTarget {
-  return { files: sources(folder), tests: [`${folder}/*.test.ts`], constantTests: `${folder}/` };
+  return { files: sources(folder), tests: [`${folder}/!(*.int).test.ts`], constantTests: `${folder}/` };
 }
 
 /** The modules of a folder, without `index.ts`, which only exports. */
