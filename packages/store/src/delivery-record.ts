@@ -55,10 +55,15 @@ export async function loadEntries(store: Store, entries: readonly [string, strin
 }
 
 /**
- * The fields: e event reference (left out of a joint record), s subscription, k type and environment, st status, n attempts recorded, g generation of its job (after it was held: from its release), c created,
- * x next attempt, f finished (left out where the end of the last attempt says it), r failure reason, o replay of, b bulk replay that has not counted it, m attempts allowed
- * (left out where it is the default), p the partition of its event if that is another one, z erased (ERASED or ERASED_WITH_RESPONSES of constants.ts), a1…aN attempts. A joint record
- * has u, the end of the delivery if its event is kept for longer, and the event's text in t1…tN.
+ * The fields of a delivery:
+ * - `e` the event's reference (left out of a joint record), `p` the partition of the event, if that is another one
+ * - `s` the subscription, `k` type and environment of the event, `o` the delivery that it replays, `b` the bulk replay that has not counted it
+ * - `st` status, `n` attempts recorded, `m` attempts allowed (left out if that is the default), `x` time of the next attempt
+ * - `g` generation of its job: counts from 0, and after it was held from the time of its release
+ * - `c` created, `f` finished (left out if the end of the last attempt says it), `r` failure reason
+ * - `z` erased: `ERASED` or `ERASED_WITH_RESPONSES` of constants.ts
+ * - `a1`…`aN` attempts
+ * - of a joint record: `u` the end of the delivery, if its event is kept for longer; `t1`…`tN` the text of the event
  */
 function decodeDelivery(id: string, record: Record<string, string>, maxAttempts: number): StoredDelivery | undefined {
   const status = DELIVERY_STATUSES[Number(record.st)];

@@ -1,0 +1,152 @@
+/** Reads what the scripts of scripts.ts return: words, lists, jobs and events. */
+import { type EventRef, jointRefOf } from '@posthorn/core';
+import { ADDRESS_FIELDS, DELIVERY_FIELDS, JOINT_JOB, VALUE_SEPARATOR } from './constants.ts';
+
+/**
+ * What a script says of a delivery that it was to make. `pending`: its first job is in the queue, if the store was opened with one; `alreadyQueued`: it is
+ * parked, or has had its first job; `none`: the subscription is gone.
+ */
+export const CREATED_STATES = ['pending', 'held', 'alreadyQueued', 'none'] as const;
+export type CreatedState = (typeof CREATED_STATES)[number];
+export const REPLAY_REFUSALS = ['gone', 'not_failed', 'too_late', 'erased', 'not_active'] as const;
+export type ReplayRefusal = (typeof REPLAY_REFUSALS)[number];
+
+export const TRY_NOW_REFUSALS = ['not_waiting', 'not_active', 'already_due'] as const;
+export type TryNowRefusal = (typeof TRY_NOW_REFUSALS)[number];
+
+/** For a script whose reply says nothing. */
+export const nothing = () => undefined;
+/** For a script that returns 1 or 0. */
+export const isOne = (reply: unknown) => reply === 1;
+
+/** For a script that returns one of some words. Throws for any other reply. */
+export function oneOf<const T extends string>(words: readonly T[]): (reply: unknown) => T {
+  return (reply) => {
+    const word = words.find((expected) => expected === reply);
+    if (word === undefined) throw new Error(`A script returned ${String(reply)}; expected ${words.join(', ')}`);
+    return word;
+  };
+}
+export const createdState = oneOf(CREATED_STATES);
+const stateOfLetter = (letter: string) => createdState(CREATED_STATES.find((state) => state.startsWith(letter)));
+const storedPlace = oneOf(['own', 'other']);
+
+const EVENT_FIELD = DELIVERY_FIELDS.indexOf('e');
+const SUBSCRIPTION_FIELD = DELIVERY_FIELDS.indexOf('s');
+const KIND_FIELD = DELIVERY_FIELDS.indexOf('k');
+const CREATED_FIELD = DELIVERY_FIELDS.indexOf('c');
+const URL_FIELD = ADDRESS_FIELDS.indexOf('url');
+
+export function list(reply: unknown): readonly unknown[] {
+  if (!Array.isArray(reply)) throw new Error(`A script returned ${String(reply)}; expected a list`);
+  return reply;
+}
+
+/** A flat list of records of `size` fields. */
+export function records(reply: unknown, size: number): string[][] {
+  const fields = list(reply).map(String);
+  return Array.from({ length: fields.length / size }, (_, i) => fields.slice(i * size, (i + 1) * size));
+}
+
+/** What a script read of a job that it took. `delivery` and `address`: their `DELIVERY_FIELDS` and `ADDRESS_FIELDS`; undefined if the delivery is gone. */
+export interface FoundJob {
+  /** BullMQ's id of the job. */
+  id: string;
+  delivery?: (string | null)[];
+  address?: (string | null)[];
+  /** The event as it is stored; missing if the caller has it, or must read it. */
+  event?: EventRecord | undefined;
+}
+
+/** An event as it is stored: its text, or the fields of a joint record. */
+export type EventRecord = string | Readonly<Record<string, string>>;
+
+/** The fields and values of a hash. */
+function hashOf(reply: unknown): Record<string, string> {
+  const all = list(reply);
+  const hash: Record<string, string> = {};
+  for (let i = 0; i < all.length; i += 2) hash[String(all[i])] = String(all[i + 1]);
+  return hash;
+}
+
+/** The job that was taken, or when the next one is due (undefined: when one is added). */
+export type NextJob = { job: FoundJob } | { dueAtMs: number | undefined };
+
+export function nextJob(reply: unknown): NextJob {
+  const read = list(reply);
+  if (read[0] === '') return { dueAtMs: read[1] === '' ? undefined : Number(read[1]) };
+  return { job: foundJob(read) };
+}
+
+export function foundJob(reply: unknown): FoundJob {
+  // By index: the iterators of destructuring are a third of what this would allocate.
+  const read = list(reply);
+  const id = String(read[0]);
+  if (read[1] === undefined) return { id };
+  const values = String(read[1]).split(VALUE_SEPARATOR);
+  const address = valuesOrNull(String(read[2]).split(VALUE_SEPARATOR));
+  const subscriptionId = String(read[3]);
+  address[URL_FIELD] = String(read[4]);
+  const event = read[5];
+  if (event === JOINT_JOB) {
+    const joint = readJoint(values, jointRefOf(id.slice(0, DELIVERY_ID_LENGTH)), subscriptionId);
+    return { id, delivery: joint.delivery, address, event: joint.event };
+  }
+  const delivery = valuesOrNull(values);
+  delivery[SUBSCRIPTION_FIELD] = subscriptionId;
+  return typeof event === 'string' ? { id, delivery, address, event } : { id, delivery, address };
+}
+
+const PLACES = new Map(DELIVERY_FIELDS.map((field, place) => [field, place]));
+
+/** The fields of a delivery and its event, from the names and values of their joint record: the last value of a name. The text of the event is in one field. */
+function readJoint(values: readonly string[], ref: EventRef | undefined, subscriptionId: string) {
+  const delivery = DELIVERY_FIELDS.map((): string | null => null);
+  const texts: string[] = [];
+  for (let i = 0; i < values.length; i += 2) {
+    const name = values[i] ?? '';
+    const value = values[i + 1] ?? '';
+    const place = PLACES.get(name);
+    if (place !== undefined) delivery[place] = value;
+    else if (name.startsWith('t')) texts[Number(name.slice(1)) - 1] = value;
+  }
+  delivery[EVENT_FIELD] = ref ?? null;
+  delivery[SUBSCRIPTION_FIELD] = subscriptionId;
+  const [kind, created] = [delivery[KIND_FIELD] ?? '', delivery[CREATED_FIELD] ?? ''];
+  const event: EventRecord = { s: subscriptionId, k: kind, c: created, t1: texts.join('') };
+  return { delivery, event };
+}
+
+/** Where a script has returned an empty text for a value that is missing. */
+function valuesOrNull(values: (string | null)[]): (string | null)[] {
+  for (let i = 0; i < values.length; i++) if (values[i] === '') values[i] = null;
+  return values;
+}
+
+/** The event stored before, the states of the deliveries that were made, or that the topics have changed since the event was matched. */
+export type EventReply = { stored: EventRecord; place: 'own' | 'other' } | { states: CreatedState[] } | 'outdated';
+
+export function storedEvent(reply: unknown): EventReply {
+  if (typeof reply === 'string') return { states: Array.from(reply, stateOfLetter) };
+  const [stored, place] = list(reply);
+  if (stored === 'outdated') return stored;
+  return { stored: Array.isArray(stored) ? hashOf(stored) : String(stored), place: storedPlace(place ?? 'own') };
+}
+
+export function jobsOf(next: NextJob | undefined): FoundJob[] {
+  return next && 'job' in next ? [next.job] : [];
+}
+
+/** A script returns an event once: gives it to the other jobs of that event too. */
+export function withEvents<T>(results: T[], jobsIn: (result: T) => readonly FoundJob[]): T[] {
+  const texts = new Map<unknown, EventRecord>();
+  for (const job of results.flatMap(jobsIn)) {
+    const event = job.delivery?.[EVENT_FIELD];
+    if (job.event === undefined) job.event = texts.get(event);
+    else texts.set(event, job.event);
+  }
+  return results;
+}
+
+/** A job's id begins with that of its delivery. */
+const DELIVERY_ID_LENGTH = 30;
