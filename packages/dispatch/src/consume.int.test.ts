@@ -398,12 +398,14 @@ describe('BullMQ', () => {
     { kind: 'failed', reason: 'gone' },
     { kind: 'snoozed', untilMs: 4_102_444_800_000 },
   ])('wakes a worker that found as many jobs active as operators allow when one ends as $kind', async (outcome) => {
+    let nowMs = 0;
     const endings = createEndings({
       redis,
       partitionPrefixes: prefixes,
       lockMs: 60_000,
       stalledCheckMs: 15_000,
       onError: (error) => void errors.push(String(error)),
+      now: () => nowMs,
     });
     await endings.ready();
     const lock = { nextToken: 'token', lockMs: 60_000, nowMs: Date.now() };
@@ -415,6 +417,7 @@ describe('BullMQ', () => {
       await endings.settle(0, id, 'token', outcome);
       expect(await marker()).toBe(id === 'one' ? null : '0');
       await producer.queues[0]!.setGlobalConcurrency(1);
+      nowMs += 1_000;
     }
     await endings.close();
     expect(errors).toEqual([]);

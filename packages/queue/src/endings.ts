@@ -21,19 +21,12 @@ const MAX_STALLED = 1_000_000;
 const MAX_FAILED_KEPT = 1_000;
 
 /**
- * Sets the priority that an active job has when it comes back. Only if the job still exists, or a hash without a job would be left.
- * BullMQ's own `changePriority` would search all waiting jobs for it.
+ * Wakes a worker if jobs wait: where operators limit how many may be active, workers may wait for one to end, and BullMQ sets no marker then. Keys: `wait`,
+ * `prioritized`, `marker`.
  */
-const SET_PRIORITY = `if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', KEYS[1], 'priority', ARGV[1]) end`;
-
-/**
- * Wakes a worker if jobs wait where operators limit how many may be active: workers may wait for one to end, and BullMQ sets no marker then. Keys: `meta`,
- * `wait`, `prioritized`, `marker`.
- */
-const WAKE_IF_LIMITED = `
-if redis.call('HEXISTS', KEYS[1], 'concurrency') == 1 and redis.call('EXISTS', KEYS[2], KEYS[3]) > 0 then
-  redis.call('ZADD', KEYS[4], 0, '0')
-end`;
+const WAKE = `if redis.call('EXISTS', KEYS[1], KEYS[2]) > 0 then redis.call('ZADD', KEYS[3], 0, '0') end`;
+/** How long a process relies on what it has read of such a limit. After one is set, workers look at the queue by themselves every few seconds. */
+const LIMIT_READ_MS = 1_000;
 
 export interface EndingsOptions {
   redis: Redis | Cluster;
@@ -41,11 +34,14 @@ export interface EndingsOptions {
   lockMs: number;
   stalledCheckMs: number;
   onError: (error: unknown) => void;
+  /** In milliseconds, from any time on. */
+  now?: () => number;
 }
 
-export function createEndings({ redis, partitionPrefixes, lockMs, stalledCheckMs, onError }: EndingsOptions) {
+export function createEndings(options: EndingsOptions) {
+  const { redis, partitionPrefixes, lockMs, stalledCheckMs, onError, now = () => performance.now() } = options;
   const backends = partitionPrefixes.map((prefix) => {
-    const options: WorkerOptions = {
+    const workerOptions: WorkerOptions = {
       connection: redis,
       prefix,
       lockDuration: lockMs,
@@ -53,7 +49,7 @@ export function createEndings({ redis, partitionPrefixes, lockMs, stalledCheckMs
       maxStalledCount: MAX_STALLED,
       skipVersionCheck: true,
     };
-    const backend = createRedisBackend(QUEUE_NAME, options);
+    const backend = createRedisBackend(QUEUE_NAME, workerOptions);
     backend.on('error', onError);
     return backend;
   });
@@ -64,6 +60,17 @@ export function createEndings({ redis, partitionPrefixes, lockMs, stalledCheckMs
   };
   const keyOf = (partition: number, name: string) => `${partitionPrefixes[partition]}:${QUEUE_NAME}:${name}`;
   const checking = new Set<number>();
+  /** Whether operators limit how many jobs of a partition may be active, as last read. */
+  const limits = partitionPrefixes.map(() => ({ isSet: true, readAtMs: Number.NEGATIVE_INFINITY }));
+  const wakeIfLimited = async (partition: number): Promise<void> => {
+    const limit = limits[partition];
+    if (limit && now() - limit.readAtMs >= LIMIT_READ_MS) {
+      limit.readAtMs = now();
+      limit.isSet = (await redis.hexists(keyOf(partition, 'meta'), 'concurrency')) === 1;
+    }
+    const keys = ['wait', 'prioritized', 'marker'].map((name) => keyOf(partition, name));
+    if (limit?.isSet) await redis.eval(WAKE, keys.length, ...keys);
+  };
   return {
     /** Resolves once BullMQ has defined its scripts on the connection. Throws `StorageUnavailable`. */
     async ready(): Promise<void> {
@@ -88,9 +95,9 @@ export function createEndings({ redis, partitionPrefixes, lockMs, stalledCheckMs
           break;
         }
         case 'retry':
-          await redis.eval(SET_PRIORITY, 1, keyOf(partition, jobId), RETRY_PRIORITY);
+          // BullMQ's own `changePriority` would search all waiting jobs for it.
           await backend.moveToDelayed(jobId, nowMs, outcome.delayMs, token, {
-            fieldsToUpdate: { failedReason: outcome.reason },
+            fieldsToUpdate: { failedReason: outcome.reason, priority: RETRY_PRIORITY },
           });
           break;
         case 'snoozed':
@@ -99,9 +106,8 @@ export function createEndings({ redis, partitionPrefixes, lockMs, stalledCheckMs
         default:
           outcome satisfies never;
       }
-      const keys = ['meta', 'wait', 'prioritized', 'marker'].map((name) => keyOf(partition, name));
       // The job has ended, and an error here must not end it again: workers ask again after some seconds.
-      await redis.eval(WAKE_IF_LIMITED, keys.length, ...keys).catch(onError);
+      await wakeIfLimited(partition).catch(onError);
     },
     extendLocks: (partition: number, jobIds: string[], tokens: string[]) =>
       backendOf(partition).extendLocks(jobIds, tokens, lockMs),
