@@ -2,7 +2,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { SendResult } from '@posthorn/sender';
 import { eventually } from '@posthorn/testing';
-import { createOutages, type Outage } from './network-outage.ts';
+import { type Outage, Outages } from './network-outage.ts';
 import { createReachedSites } from './reached-sites.ts';
 
 const noName: SendResult = { kind: 'connection_failed', error: 'dns', detail: 'ETIMEOUT', ip: null };
@@ -34,7 +34,7 @@ function setUp(count = 5) {
     outages.resolved(hostname);
     return 'reached' as const;
   };
-  const created = createOutages({
+  const outages = new Outages({
     sites,
     probe: {
       name,
@@ -52,26 +52,24 @@ function setUp(count = 5) {
     onEnd: ({ startedAtMs }, endedAtMs) => changes.push(`over after ${endedAtMs - startedAtMs}`),
     moreUrls: async () => ['https://new.example/hook'],
   });
-  const outages = {
-    ...created,
-    isOurs: (result: SendResult, at: string, startedAtMs = clock.nowMs) => created.isOurs(result, at, startedAtMs),
-  };
-  return { network, sites, outages, probed, changes, clock };
+  /** Of an attempt that begins now, unless told otherwise. */
+  const isOurs = (result: SendResult, at: string, startedAtMs = clock.nowMs) => outages.isOurs(result, at, startedAtMs);
+  return { network, sites, outages, isOurs, probed, changes, clock };
 }
 
 describe('judging a failed attempt', () => {
   it('blames the receiver if another site can be reached afterwards', async () => {
-    const { outages, changes } = setUp();
+    const { isOurs, outages, changes } = setUp();
     for (const result of [noName, noRoute, noConnection, noResponse]) {
-      expect(await outages.isOurs(result, url)).toBe(false);
+      expect(await isOurs(result, url)).toBe(false);
     }
     expect([outages.current(), changes]).toEqual([undefined, []]);
   });
   it('blames the worker’s own network if no other site can be reached', async () => {
-    const { outages, network, changes, clock } = setUp();
+    const { isOurs, outages, network, changes, clock } = setUp();
     network.names = false;
     // Many at once, of the sites that are remembered as well.
-    const results = [0, 1, 2, 3, 4].map((i) => outages.isOurs(noName, `https://a.site${i}.example/hook`));
+    const results = [0, 1, 2, 3, 4].map((i) => isOurs(noName, `https://a.site${i}.example/hook`));
     expect(await Promise.all(results)).toEqual([true, true, true, true, true]);
     expect(outages.current()).toEqual({ kind: 'dns', startedAtMs: clock.nowMs });
     expect(changes).toEqual(['dns fails']);
@@ -79,56 +77,56 @@ describe('judging a failed attempt', () => {
   it.each([noRoute, noConnection, noResponse])(
     'judges a failed connection by connections to other sites: %j',
     async (result) => {
-      const { outages, network, changes } = setUp();
+      const { isOurs, network, changes } = setUp();
       network.hosts = false;
-      expect(await outages.isOurs(noName, url)).toBe(false);
-      expect(await outages.isOurs(result, url)).toBe(true);
+      expect(await isOurs(noName, url)).toBe(false);
+      expect(await isOurs(result, url)).toBe(true);
       expect(changes).toEqual(['connection fails']);
     },
   );
   it('counts only what happens after the failure, not before it', async () => {
-    const { outages, network } = setUp();
+    const { isOurs, outages, network } = setUp();
     outages.resolved('a.site1.example');
     network.names = false;
-    expect(await outages.isOurs(noName, url)).toBe(true);
+    expect(await isOurs(noName, url)).toBe(true);
   });
   it('blames the receiver, without waiting for probes, if other attempts get through meanwhile', async () => {
-    const { outages, network, changes } = setUp();
+    const { isOurs, outages, network, changes } = setUp();
     network.names = false;
-    const late = outages.isOurs(noName, url);
+    const late = isOurs(noName, url);
     outages.resolved('b.site1.example');
     expect(await late).toBe(false);
     network.hosts = false;
-    const silent = outages.isOurs(noResponse, url);
-    await outages.isOurs({ kind: 'responded', statusCode: 500, ip: null }, 'https://a.site1.example/');
+    const silent = isOurs(noResponse, url);
+    await isOurs({ kind: 'responded', statusCode: 500, ip: null }, 'https://a.site1.example/');
     expect(await silent).toBe(false);
     // A response over a kept connection does not prove that new ones can be established; a refused one does.
-    const unconnected = outages.isOurs(noConnection, url);
-    await outages.isOurs({ kind: 'responded', statusCode: 200, ip: null }, 'https://a.site1.example/');
+    const unconnected = isOurs(noConnection, url);
+    await isOurs({ kind: 'responded', statusCode: 200, ip: null }, 'https://a.site1.example/');
     const refused: SendResult = { ...noRoute, kind: 'connection_failed', error: 'connection', detail: 'ECONNREFUSED' };
-    expect(await outages.isOurs(refused, 'https://a.site2.example/')).toBe(false);
+    expect(await isOurs(refused, 'https://a.site2.example/')).toBe(false);
     expect(await unconnected).toBe(false);
     expect(changes).toEqual([]);
   });
   it('blames the receiver if fewer than three other sites are known', async () => {
-    const { outages, network, probed } = setUp(3);
+    const { isOurs, network, probed } = setUp(3);
     network.names = false;
-    expect(await outages.isOurs(noName, 'https://b.site1.example/')).toBe(false);
+    expect(await isOurs(noName, 'https://b.site1.example/')).toBe(false);
     expect(probed).toEqual([]);
-    expect(await outages.isOurs(noName, url)).toBe(true);
+    expect(await isOurs(noName, url)).toBe(true);
   });
   it('blames the receiver if many names of one domain, or many hosts of one network, fail together', async () => {
-    const { outages, sites, network } = setUp(0);
+    const { isOurs, sites, network } = setUp(0);
     for (let i = 0; i < 50; i++) {
       sites.resolved(`customer${i}.platform.example`, 1_000);
       sites.connected(`https://customer${i}.platform.example`, `192.0.2.${i}`, 1_000);
     }
     Object.assign(network, { names: false, hosts: false });
-    expect(await outages.isOurs(noName, 'https://customer1.platform.example/')).toBe(false);
-    expect(await outages.isOurs(noResponse, 'https://customer1.platform.example/')).toBe(false);
+    expect(await isOurs(noName, 'https://customer1.platform.example/')).toBe(false);
+    expect(await isOurs(noResponse, 'https://customer1.platform.example/')).toBe(false);
   });
   it('counts a failure at once if the host itself or the address guard reported it', async () => {
-    const { outages, network, probed } = setUp();
+    const { isOurs, network, probed } = setUp();
     Object.assign(network, { names: false, hosts: false });
     const results: SendResult[] = [
       { kind: 'responded', statusCode: 503, ip: null },
@@ -136,14 +134,14 @@ describe('judging a failed attempt', () => {
       { kind: 'connection_failed', error: 'tls', detail: 'CERT_HAS_EXPIRED', ip: null },
       { kind: 'connection_failed', error: 'connection', detail: 'ECONNRESET', ip: null },
     ];
-    for (const result of results) expect(await outages.isOurs(result, url)).toBe(false);
+    for (const result of results) expect(await isOurs(result, url)).toBe(false);
     expect(probed).toEqual([]);
   });
 });
 
 describe('an outage', () => {
   it('begins when nothing gets through while attempts are in flight, and not while none is', async () => {
-    const { outages, network, clock, changes, probed } = setUp();
+    const { isOurs, outages, network, clock, changes, probed } = setUp();
     network.hosts = false;
     clock.inFlight = 0;
     clock.elapsedMs = 60_000;
@@ -157,7 +155,7 @@ describe('an outage', () => {
     await eventually('the outage to be noticed', () => changes.length === 1);
     expect(changes).toEqual(['connection fails']);
     // What is in flight and gets nothing is not counted either.
-    expect(await outages.isOurs(noName, url)).toBe(true);
+    expect(await isOurs(noName, url)).toBe(true);
   });
   it('does not begin if a probe gets through', async () => {
     const { outages, clock, changes, probed } = setUp();
@@ -170,9 +168,9 @@ describe('an outage', () => {
     expect(changes).toEqual([]);
   });
   it('ends, if it is one of name resolution, as soon as a name resolves', async () => {
-    const { outages, network, clock, changes } = setUp();
+    const { isOurs, outages, network, clock, changes } = setUp();
     network.names = false;
-    await outages.isOurs(noName, url);
+    await isOurs(noName, url);
     await outages.check();
     outages.connected('https://192.0.2.9', '192.0.2.9');
     expect(outages.current()).toBeDefined();
@@ -183,13 +181,13 @@ describe('an outage', () => {
     expect(changes).toEqual(['dns fails', 'over after 3600000']);
     // An attempt that began during the outage may take until after its end to fail.
     clock.nowMs += 5_000;
-    expect(await outages.isOurs(noName, url, clock.nowMs - 5_001)).toBe(true);
-    expect(await outages.isOurs(noName, url, clock.nowMs - 4_999)).toBe(false);
+    expect(await isOurs(noName, url, clock.nowMs - 5_001)).toBe(true);
+    expect(await isOurs(noName, url, clock.nowMs - 4_999)).toBe(false);
   });
   it('ends by an address that nobody has tried yet if the remembered sites are gone for good', async () => {
-    const { outages, network, changes, probed } = setUp();
+    const { isOurs, outages, network, changes, probed } = setUp();
     network.names = false;
-    await outages.isOurs(noName, url);
+    await isOurs(noName, url);
     for (let i = 0; i < 29; i++) await outages.check();
     expect(probed).not.toContain('new.example');
     network.resolves = 'new.example';

@@ -12,8 +12,6 @@ export interface Outage {
   startedAtMs: number;
 }
 
-export type Outages = ReturnType<typeof createOutages>;
-
 export interface OutageOptions {
   sites: ReachedSites;
   probe: Probe;
@@ -70,152 +68,180 @@ interface Doubt {
   decide: (isOurs: boolean) => void;
 }
 
-export function createOutages(options: OutageOptions) {
-  const { sites, probe, now, elapsedMs } = options;
-  const doubts = new Set<Doubt>();
+/** What one worker knows of its own network. */
+export class Outages {
+  readonly #options: OutageOptions;
+  readonly #doubts = new Set<Doubt>();
   /** Kinds with a round in progress. */
-  const rounds = new Set<SiteKind>();
-  const roundEndedAtMs = { dns: Number.NEGATIVE_INFINITY, connection: Number.NEGATIVE_INFINITY };
+  readonly #rounds = new Set<SiteKind>();
+  readonly #roundEndedAtMs = { dns: Number.NEGATIVE_INFINITY, connection: Number.NEGATIVE_INFINITY };
   /** Resolves at the next piece of evidence, by the kind of outage that it ends. */
-  const nextEvidence = { dns: newEvidence(), connection: newEvidence() };
-  let outage: Outage | undefined;
-  let endedAtMs = 0;
+  readonly #nextEvidence = { dns: newEvidence(), connection: newEvidence() };
+  #outage: Outage | undefined;
+  #endedAtMs = 0;
   /** When a response or connection was seen last, or nothing was in flight, by `elapsedMs`. */
-  let heardAtMs = elapsedMs();
-  let checks = 0;
+  #heardAtMs: number;
+  #checks = 0;
 
-  const start = (kind: SiteKind) => {
-    if (outage) return;
-    outage = { kind, startedAtMs: now() };
-    options.onStart(outage);
-    for (const doubt of doubts) settle(doubt, true);
-  };
-  const prove = (evidence: Evidence) => {
-    if (evidence !== 'dns') heardAtMs = elapsedMs();
-    if (evidence !== 'response') {
-      nextEvidence[evidence].resolve('nothing');
-      nextEvidence[evidence] = newEvidence();
-      if (outage?.kind === evidence) {
-        const ended = outage;
-        outage = undefined;
-        endedAtMs = now();
-        options.onEnd(ended, endedAtMs);
+  constructor(options: OutageOptions) {
+    this.#options = options;
+    this.#heardAtMs = options.elapsedMs();
+  }
+
+  /** The current outage of this process. During an outage no attempt may begin. */
+  current(): Outage | undefined {
+    return this.#outage;
+  }
+
+  /** When the last outage of this process ended, in milliseconds since 1970; 0 if there was none. */
+  endedAtMs(): number {
+    return this.#endedAtMs;
+  }
+
+  /** DNS has returned addresses of a name. */
+  resolved(hostname: string): void {
+    this.#options.sites.resolved(hostname, this.#options.now());
+    this.#prove('dns');
+  }
+
+  /** A connection was established or refused by the host. */
+  connected(origin: string, ip: string): void {
+    this.#options.sites.connected(origin, ip, this.#options.now());
+    this.#prove('connection');
+  }
+
+  /**
+   * Whether an attempt failed because of an outage: then it must not be counted. Returns a promise only if the attempt reached nothing, neither a
+   * connection nor a response. It resolves when something else was reached, or when the probes have ended. `startedAtMs`: when the attempt began.
+   * An attempt that began before the end of an outage, and reached nothing, failed because of it.
+   */
+  isOurs(result: SendResult, url: string, startedAtMs: number): boolean | Promise<boolean> {
+    const needs = neededEvidence(result);
+    if (needs === undefined) {
+      if (result.kind === 'responded') this.#prove('response');
+      else if (result.kind === 'connection_failed' && result.detail === 'ECONNREFUSED') {
+        this.connected(new URL(url).origin, result.ip ?? '');
       }
+      return false;
     }
-    for (const doubt of doubts) {
+    if (this.#outage || startedAtMs <= this.#endedAtMs) return true;
+    const kind = needs === 'dns' ? 'dns' : 'connection';
+    const ip = 'ip' in result ? result.ip : null;
+    const group = kind === 'dns' ? domainOf(new URL(url).hostname) : networkOf(ip ?? '');
+    const witnesses = this.#options.sites.pick(kind, MIN_WITNESSES + 1).filter((site) => site.group !== group);
+    if (witnesses.length < MIN_WITNESSES) return false;
+    return new Promise((decide) => {
+      this.#doubts.add({ needs, kind, group, decide });
+      void this.#runRounds(kind);
+    });
+  }
+
+  /** Detects silence, and probes whether an outage is over. To be called every second. */
+  async check(): Promise<void> {
+    if (this.#outage) return await this.#probeForEnd(this.#outage);
+    const { inFlight, elapsedMs } = this.#options;
+    this.#checks = 0;
+    if (inFlight() === 0) this.#heardAtMs = elapsedMs();
+    else if (elapsedMs() - this.#heardAtMs > SILENCE_MS) void this.#runRounds('connection', true);
+  }
+
+  #start(kind: SiteKind): void {
+    if (this.#outage) return;
+    this.#outage = { kind, startedAtMs: this.#options.now() };
+    this.#options.onStart(this.#outage);
+    for (const doubt of this.#doubts) this.#settle(doubt, true);
+  }
+
+  #end(ended: Outage): void {
+    this.#outage = undefined;
+    this.#endedAtMs = this.#options.now();
+    this.#options.onEnd(ended, this.#endedAtMs);
+  }
+
+  #prove(evidence: Evidence): void {
+    if (evidence !== 'dns') this.#heardAtMs = this.#options.elapsedMs();
+    if (evidence !== 'response') {
+      this.#nextEvidence[evidence].resolve('nothing');
+      this.#nextEvidence[evidence] = newEvidence();
+      if (this.#outage?.kind === evidence) this.#end(this.#outage);
+    }
+    for (const doubt of this.#doubts) {
       const isProof = evidence === doubt.needs || (evidence === 'connection' && doubt.needs === 'response');
-      if (isProof) settle(doubt, false);
+      if (isProof) this.#settle(doubt, false);
     }
-  };
-  const settle = (doubt: Doubt, isOurs: boolean) => {
-    doubts.delete(doubt);
+  }
+
+  #settle(doubt: Doubt, isOurs: boolean): void {
+    this.#doubts.delete(doubt);
     doubt.decide(isOurs);
-  };
-  const doubtsOf = (kind: SiteKind) => [...doubts].filter((doubt) => doubt.kind === kind);
-  const probeSite = ({ kind, at }: Site): Promise<ProbeResult> => (kind === 'dns' ? probe.name(at) : probe.host(at));
+  }
+
+  #doubtsOf(kind: SiteKind): Doubt[] {
+    return [...this.#doubts].filter((doubt) => doubt.kind === kind);
+  }
+
+  /** Runs one round per kind at a time. A doubt that came too late for a round starts another. */
+  async #runRounds(kind: SiteKind, isSilent = false): Promise<void> {
+    if (this.#rounds.has(kind)) return;
+    this.#rounds.add(kind);
+    await this.#runRound(kind, isSilent);
+    this.#rounds.delete(kind);
+    if (this.#doubtsOf(kind).length > 0) void this.#runRounds(kind);
+  }
+
+  async #runRound(kind: SiteKind, isSilent: boolean): Promise<void> {
+    const { sites, elapsedMs } = this.#options;
+    const gapMs = this.#roundEndedAtMs[kind] + ROUND_GAP_MS - elapsedMs();
+    if (gapMs > 0) await wait(gapMs);
+    if (this.#doubtsOf(kind).length === 0 && !isSilent) return;
+    const picked = sites.pick(kind, MAX_PROBED);
+    const failed = picked.length < MIN_WITNESSES ? 'unknown' : await this.#askAround(kind, picked);
+    this.#roundEndedAtMs[kind] = elapsedMs();
+    // The evidence has settled all earlier doubts.
+    if (failed === 'nothing') return;
+    for (const doubt of this.#doubtsOf(kind)) {
+      const witnesses = picked.filter(({ group }) => group !== doubt.group).length;
+      if (failed === 'unknown' || witnesses < MIN_WITNESSES) this.#settle(doubt, false);
+    }
+    // Ends the doubts that are left.
+    if (failed !== 'unknown' && (isSilent || this.#doubtsOf(kind).length > 0)) this.#start(failed);
+  }
 
   /** Probes some sites, then more, until there is evidence or all have failed. Resolves to what fails, if all do. */
-  const askAround = async (kind: SiteKind, picked: readonly Site[]): Promise<SiteKind | 'nothing' | 'unknown'> => {
-    const evidence = nextEvidence[kind].promise;
-    const results = picked.slice(0, PROBED_FIRST).map(probeSite);
+  async #askAround(kind: SiteKind, picked: readonly Site[]): Promise<SiteKind | 'nothing' | 'unknown'> {
+    const evidence = this.#nextEvidence[kind].promise;
+    const results = picked.slice(0, PROBED_FIRST).map((site) => this.#probe(site));
     const headStart = wait(HEAD_START_MS, undefined, { ref: false });
     if ((await Promise.race([evidence, Promise.all(results), headStart])) === 'nothing') return 'nothing';
-    results.push(...picked.slice(PROBED_FIRST).map(probeSite));
+    results.push(...picked.slice(PROBED_FIRST).map((site) => this.#probe(site)));
     const ended = await Promise.race([evidence, Promise.all(results)]);
     if (ended === 'nothing') return 'nothing';
     const failed = ended.filter((result) => result === 'dns' || result === 'connection');
     if (failed.length < MIN_WITNESSES) return 'unknown';
     return failed.every((result) => result === 'dns') ? 'dns' : 'connection';
-  };
+  }
 
-  const runRound = async (kind: SiteKind, isSilent: boolean): Promise<void> => {
-    const gapMs = roundEndedAtMs[kind] + ROUND_GAP_MS - elapsedMs();
-    if (gapMs > 0) await wait(gapMs);
-    if (doubtsOf(kind).length === 0 && !isSilent) return;
-    const picked = sites.pick(kind, MAX_PROBED);
-    const failed = picked.length < MIN_WITNESSES ? 'unknown' : await askAround(kind, picked);
-    roundEndedAtMs[kind] = elapsedMs();
-    // The evidence has settled all earlier doubts.
-    if (failed === 'nothing') return;
-    for (const doubt of doubtsOf(kind)) {
-      const witnesses = picked.filter(({ group }) => group !== doubt.group).length;
-      if (failed === 'unknown' || witnesses < MIN_WITNESSES) settle(doubt, false);
-    }
-    // Ends the doubts that are left.
-    if (failed !== 'unknown' && (isSilent || doubtsOf(kind).length > 0)) start(failed);
-  };
-  /** Runs one round per kind at a time. A doubt that came too late for a round starts another. */
-  const runRounds = async (kind: SiteKind, isSilent = false): Promise<void> => {
-    if (rounds.has(kind)) return;
-    rounds.add(kind);
-    await runRound(kind, isSilent);
-    rounds.delete(kind);
-    if (doubtsOf(kind).length > 0) void runRounds(kind);
-  };
+  #probe({ kind, at }: Site): Promise<ProbeResult> {
+    const { probe } = this.#options;
+    return kind === 'dns' ? probe.name(at) : probe.host(at);
+  }
 
-  const probeForEnd = async (current: Outage): Promise<void> => {
-    checks += 1;
-    const probes = sites.pick(current.kind, PROBED_FIRST).map(probeSite);
-    if (checks % CHECKS_BETWEEN_MORE_URLS === 0) {
-      for (const url of await options.moreUrls())
-        probes.push(current.kind === 'dns' ? probe.name(new URL(url).hostname) : probe.host(url));
+  async #probeForEnd({ kind }: Outage): Promise<void> {
+    const { sites, probe, moreUrls } = this.#options;
+    this.#checks += 1;
+    const probes = sites.pick(kind, PROBED_FIRST).map((site) => this.#probe(site));
+    if (this.#checks % CHECKS_BETWEEN_MORE_URLS === 0) {
+      for (const url of await moreUrls())
+        probes.push(kind === 'dns' ? probe.name(new URL(url).hostname) : probe.host(url));
     }
     // A probe that succeeds ends the outage through `resolved` or `connected`.
     await Promise.all(probes);
-  };
-
-  const connected = (origin: string, ip: string) => {
-    sites.connected(origin, ip, now());
-    prove('connection');
-  };
-  return {
-    /** The current outage of this process. During an outage no attempt may begin. */
-    current: (): Outage | undefined => outage,
-    /** When the last outage of this process ended, in milliseconds since 1970; 0 if there was none. */
-    endedAtMs: () => endedAtMs,
-    /** DNS has returned addresses of a name. */
-    resolved(hostname: string): void {
-      sites.resolved(hostname, now());
-      prove('dns');
-    },
-    /** A connection was established or refused by the host. */
-    connected,
-    /**
-     * Whether an attempt failed because of an outage: then it must not be counted. Returns a promise only if the attempt reached nothing, neither a
-     * connection nor a response. It resolves when something else was reached, or when the probes have ended. `startedAtMs`: when the attempt began.
-     * An attempt that began before the end of an outage, and reached nothing, failed because of it.
-     */
-    isOurs(result: SendResult, url: string, startedAtMs: number): boolean | Promise<boolean> {
-      const needs = neededEvidence(result);
-      if (needs === undefined) {
-        if (result.kind === 'responded') prove('response');
-        else if (result.kind === 'connection_failed' && result.detail === 'ECONNREFUSED') {
-          connected(new URL(url).origin, result.ip ?? '');
-        }
-        return false;
-      }
-      if (outage || startedAtMs <= endedAtMs) return true;
-      const kind = needs === 'dns' ? 'dns' : 'connection';
-      const ip = 'ip' in result ? result.ip : null;
-      const group = kind === 'dns' ? domainOf(new URL(url).hostname) : networkOf(ip ?? '');
-      const witnesses = sites.pick(kind, MIN_WITNESSES + 1).filter((site) => site.group !== group);
-      if (witnesses.length < MIN_WITNESSES) return false;
-      return new Promise((decide) => {
-        doubts.add({ needs, kind, group, decide });
-        void runRounds(kind);
-      });
-    },
-    /** Detects silence, and probes whether an outage is over. To be called every second. */
-    async check(): Promise<void> {
-      if (outage) return await probeForEnd(outage);
-      checks = 0;
-      if (options.inFlight() === 0) heardAtMs = elapsedMs();
-      else if (elapsedMs() - heardAtMs > SILENCE_MS) void runRounds('connection', true);
-    },
-  };
+  }
 }
 
-const newEvidence = () => Promise.withResolvers<'nothing'>();
+function newEvidence() {
+  return Promise.withResolvers<'nothing'>();
+}
 
 /** The evidence that would prove that the receiver caused the failure; undefined if the result itself proves it. */
 function neededEvidence(result: SendResult): Evidence | undefined {

@@ -5,7 +5,7 @@ import { loadReachedSites } from '@posthorn/store';
 import { createOutageAnnouncer, type OutageAnnouncerContext } from './announce-outage.ts';
 import { NOTICE_NETWORKS, type WorkerSettings } from './config.ts';
 import type { AttemptCounts } from './counts.ts';
-import { createOutages } from './network-outage.ts';
+import { Outages } from './network-outage.ts';
 import { createReachedSites } from './reached-sites.ts';
 
 export interface OutboundContext extends OutageAnnouncerContext {
@@ -31,7 +31,7 @@ export function createOutbound(context: OutboundContext) {
     onConnected: (origin: string, ip: string) => outages.connected(origin, ip),
   };
   const reachedSites = createReachedSites();
-  const outages = createOutages({
+  const outages = new Outages({
     ...createOutageAnnouncer(context),
     sites: reachedSites,
     probe: createProbe({ ...reaching, timeoutMs: PROBE_TIMEOUT_MS }),
@@ -44,7 +44,7 @@ export function createOutbound(context: OutboundContext) {
     everyMs: OUTAGE_CHECK_EVERY_MS,
     // The sites that other processes have reached reveal an outage that began before this process started.
     onStart: async () => reachedSites.load(await loadReachedSites(store)),
-    run: outages.check,
+    run: () => outages.check(),
     logger,
   });
   const sender = createSender({ ...sending, ...reaching });
