@@ -1,4 +1,4 @@
-/** Many deliveries due at once: retries due in the same second, retries an hour overdue, held deliveries after a resume. */
+/** Many deliveries due at once: retries due in the same second, retries an hour overdue, held deliveries after a resume of one or of many addresses. */
 import { randomUUID } from 'node:crypto';
 import { eventRef, newEventId } from '@posthorn/core';
 import { createProducer } from '@posthorn/queue';
@@ -24,6 +24,8 @@ const HOUR = 3_600_000;
 /** Number of addresses that the retries are spread over. */
 const ADDRESSES = 40;
 const LATE_ADDRESSES = 10;
+/** Addresses that are resumed together. */
+const RESUMED_ADDRESSES = 200;
 const HEALTHY = 20;
 const HEALTHY_PATH = 'good-healthy';
 
@@ -31,6 +33,7 @@ export interface Recovery {
   atOnce: (Health & { workers: number; firstMs: number; p50Ms: number; lastMs: number; healthyP99Ms: number })[];
   late: Health & { seconds: number; mostInASecond: number; healthyP99Ms: number; healthyAloneP99Ms: number };
   resumed: Health & { seconds: number; mostInASecond: number };
+  resumedTogether: Recovery['late'];
 }
 
 export async function benchRecovery(bench: Bench, atOnce: number, late: number, held: number): Promise<Recovery> {
@@ -38,6 +41,7 @@ export async function benchRecovery(bench: Bench, atOnce: number, late: number, 
     atOnce: [await sameSecond(bench, atOnce, 1), await sameSecond(bench, atOnce, 2)],
     late: await hourLate(bench, late),
     resumed: await resume(bench, held),
+    resumedTogether: await resumeMany(bench, 2 * held),
   };
 }
 
@@ -116,6 +120,27 @@ async function resume(bench: Bench, count: number): Promise<Recovery['resumed']>
   await worker.stop();
   await on.close();
   return { ...figures, ...pace(arrivals) };
+}
+
+/** Releases what is held for many addresses after they are resumed together, while other addresses have traffic. */
+async function resumeMany(bench: Bench, count: number): Promise<Recovery['resumedTogether']> {
+  const on = await open(bench);
+  const ids = await on.listen('good', RESUMED_ADDRESSES, 'session.expired');
+  await on.listen(HEALTHY_PATH, HEALTHY, 'session.approved');
+  const operate = (path: string, body?: object) =>
+    post(`${on.operator.url}/v1/subscriptions/${path}`, OPERATOR_TOKEN, body);
+  for (const id of ids) await operate(`${id}/pause`);
+  await publishMany(on.ingest.url, count / RESUMED_ADDRESSES, () => timedEvent('session.expired'));
+  const worker = await bench.startApp('worker', on.env);
+  const endsAt = Date.now() + 10_000;
+  const alone = await besideHealthy(on, () => Date.now() > endsAt);
+  const health = watchHealth([worker, on.ingest, on.operator]);
+  await operate('resume', { subscription_ids: ids });
+  const { others, healthyP99Ms } = await besideHealthy(on, ({ length }) => length >= count);
+  const figures = await health.stop();
+  await worker.stop();
+  await on.close();
+  return { ...figures, ...pace(others), healthyP99Ms, healthyAloneP99Ms: alone.healthyP99Ms };
 }
 
 /** Time from the first arrival to the last, and the most arrivals of one address within any second. */

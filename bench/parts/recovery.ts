@@ -22,15 +22,17 @@ export async function recovery({ bench, size }: Run) {
     })),
   );
   console.log('Release of waiting deliveries: at most RELEASE_RATE (50) a second to one address');
-  const { late, resumed } = recovery;
+  const { late, resumed, resumedTogether } = recovery;
+  const besideOthers = (of: typeof late) => ({
+    'took s': round(of.seconds),
+    'most in a second': of.mostInASecond,
+    'p99 of others, ms': of.healthyP99Ms,
+    'alone, ms': of.healthyAloneP99Ms,
+    ...health(of),
+  });
   console.table({
-    [`${size(50_000)} retries an hour late, 10 addresses`]: {
-      'took s': round(late.seconds),
-      'most in a second': late.mostInASecond,
-      'p99 of others, ms': late.healthyP99Ms,
-      'alone, ms': late.healthyAloneP99Ms,
-      ...health(late),
-    },
+    [`${size(50_000)} retries an hour late, 10 addresses`]: besideOthers(late),
+    [`${size(20_000)} held, 200 addresses`]: besideOthers(resumedTogether),
     [`${size(10_000)} held, one address`]: {
       'took s': round(resumed.seconds),
       'most in a second': resumed.mostInASecond,

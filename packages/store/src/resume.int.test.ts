@@ -137,6 +137,15 @@ describe('a resume', () => {
     expect(await trialOf(id)).toMatchObject({ deliveryId: made[60], isRetry: true });
   });
 
+  it('puts what was held behind first attempts', async () => {
+    const { id, held, trial } = await resumedWith(3);
+    await attempt(trial.deliveryId, 1, { kind: 'succeeded' });
+    expect(await release('held', id, 10)).toMatchObject([
+      { deliveryId: held[1], isRetry: true },
+      { deliveryId: held[2], isRetry: true },
+    ]);
+  });
+
   it('needs no trial if nothing waits in a lane', async () => {
     const { id } = await pausedWith(0);
     await change(id, 'resumed');

@@ -39,9 +39,11 @@ local function release(lane, sub, limit)
       else
         local isRetry = attempts ~= '0'
         if lane == LANE_OVERDUE and (tonumber(found[5]) or 0) < nowMs then call('HSET', key, 'x', nowMs) end
-        if st == HELD then releaseHeld(id, created, isRetry, nowMs) end
-        local jobId, generation = makeJob(id, sub, event, isRetry, nowMs)
-        enqueue(jobId, isRetry and RETRY_PRIORITY or 0)
+        local wasHeld = st == HELD
+        if wasHeld then releaseHeld(id, created, isRetry, nowMs) end
+        local waitsBehind = isRetry or wasHeld
+        local jobId, generation = makeJob(id, sub, event, waitsBehind, nowMs)
+        enqueue(jobId, waitsBehind and RETRY_PRIORITY or 0)
         released[#released + 1] = generation
         hasAdded = true
       end

@@ -1,12 +1,12 @@
 --@include delivery-key
 
--- Gives a delivery its next generation and makes the job of it, which is not in the queue yet. A retry waits behind first attempts. Returns the job's
--- id and the generation.
-local function makeJob(id, sub, event, isRetry, nowMs)
+-- Gives a delivery its next generation and makes the job of it, which is not in the queue yet. A retry, and what was
+-- held, waits behind first attempts (`waitsBehind`). Returns the job's id and the generation.
+local function makeJob(id, sub, event, waitsBehind, nowMs)
   local generation = tostring(call('HINCRBY', deliveryKey(id), 'g', 1))
   local jobId = id .. '.' .. generation
   call('HSET', KEY_QUEUE .. jobId, 'name', sub, 'timestamp', nowMs, 'data', '{"event_id":"' .. event .. '"}')
-  if isRetry then call('HSET', KEY_QUEUE .. jobId, 'priority', RETRY_PRIORITY) end
+  if waitsBehind then call('HSET', KEY_QUEUE .. jobId, 'priority', RETRY_PRIORITY) end
   return jobId, generation
 end
 
