@@ -59,6 +59,9 @@ function receiverWith(change: Partial<ReceiverOptions> = {}) {
   return { receiver, processed, errors, post, deliver, send };
 }
 
+/** What Posthorn repeats after a second. */
+const later = { status: 503, headers: { 'retry-after': '1' } };
+
 describe('a delivery', () => {
   it('is answered before it is processed', async () => {
     const { deliver, processed } = receiverWith();
@@ -108,20 +111,37 @@ describe('a delivery', () => {
   it('gets 503 while too many events are in progress, and while the store is not available', async () => {
     const { deliver, send } = receiverWith({ maxInProgress: 1 });
     const first = await deliver(eventOf());
-    expect(await send(eventOf({ id: 'evt_2' }))).toBe(503);
+    expect(await deliver(eventOf({ id: 'evt_2' }))).toMatchObject(later);
     await first.process();
     expect(await send(eventOf({ id: 'evt_2' }))).toBe(200);
     const unavailable: ReceiverStore = { ...memoryStore(), claim: () => Promise.reject(new Error('no connection')) };
-    expect(await receiverWith({ store: unavailable }).send(eventOf())).toBe(503);
+    const without = receiverWith({ store: unavailable, maxInProgress: 1 });
+    for (let i = 0; i < 2; i++) expect(await without.deliver(eventOf())).toMatchObject(later);
+    expect(without.errors).toMatchObject([{ message: 'no connection' }, { message: 'no connection' }]);
+  });
+  it('gets 503 beyond 1,000 in progress unless told otherwise', async () => {
+    const { deliver } = receiverWith();
+    const replies = await Promise.all(Array.from({ length: 1_001 }, (_, i) => deliver(eventOf({ id: `evt_${i}` }))));
+    expect(replies.map(({ status }) => status)).toEqual([...Array.from({ length: 1_000 }, () => 200), 503]);
+  });
+  it('that fails is reported, and so is a store that fails then', async () => {
+    const fails = (message: string) => () => Promise.reject(new Error(message));
+    const { receiver, send, errors } = receiverWith({
+      store: { ...memoryStore(), release: fails('no connection') },
+      onEvent: fails('no disk'),
+    });
+    expect(await send(eventOf())).toBe(200);
+    expect(errors).toMatchObject([{ message: 'no disk' }, { message: 'no connection' }]);
+    await receiver.idle();
   });
 });
 
 it('answers 503 and goes on if its secrets cannot be read, or are none', async () => {
   let secrets = () => Promise.reject<string[]>(new Error('no vault'));
-  const { send, errors } = receiverWith({ secrets: () => secrets() });
-  expect(await send(eventOf())).toBe(503);
+  const { deliver, send, errors } = receiverWith({ secrets: () => secrets() });
+  expect(await deliver(eventOf())).toMatchObject(later);
   secrets = () => Promise.resolve(['']);
-  expect(await send(eventOf())).toBe(503);
+  expect(await deliver(eventOf())).toMatchObject(later);
   secrets = () => Promise.resolve([SECRET]);
   expect(await send(eventOf())).toBe(200);
   expect(errors).toEqual([expect.objectContaining({ message: 'no vault' }), expect.anything()]);
@@ -135,6 +155,12 @@ describe('the order of events', () => {
     expect(processed.map(({ id }) => id)).toEqual(['b', 'b2', 'c']);
     expect(await send(eventOf({ id: 'other' }, { id: 'session-2' }))).toBe(200);
     expect(processed.at(-1)).toMatchObject({ id: 'other' });
+  });
+  it('does not matter for test deliveries, which change no session', async () => {
+    const { send, processed } = receiverWith();
+    const test = (second: number, id: string) => ({ ...at(second, id), type: 'webhook.test' });
+    for (const event of [at(2, 'b'), test(1, 't1'), test(9, 't2'), at(3, 'c')]) await send(event);
+    expect(processed.map(({ id }) => id)).toEqual(['b', 't1', 't2', 'c']);
   });
   it('is left alone on request', async () => {
     const { send, processed } = receiverWith({ outdated: 'process' });
@@ -168,7 +194,7 @@ describe('the order of events', () => {
 it('answers the probe of a validation, and refuses other methods and bodies that are too large', async () => {
   const { receiver, post } = receiverWith({ maxBodyBytes: 10 });
   expect((await post('{}', {})).status).toBe(200);
-  expect((await post('{"a":1}', {})).status).toBe(400);
+  for (const text of ['{"a":1}', '{} ']) expect((await post(text, {})).status).toBe(400);
   expect((await post('x'.repeat(11), {})).status).toBe(413);
   const get = await receiver.receive({ method: 'GET', header: () => null, body: new Uint8Array() });
   expect([get.status, get.headers.allow]).toEqual([405, 'POST']);

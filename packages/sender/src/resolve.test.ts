@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { type NameAnswer, type NameServer, startNameServer } from '@posthorn/testing';
 import { createResolver, parseNameServers } from './index.ts';
 
@@ -81,6 +81,21 @@ describe('names', () => {
     const resolve = createResolver({ servers: [server.address], attemptTimeoutMs: 1_600 });
     await expect(resolve('a.example')).rejects.toMatchObject({ name: 'NameError', code });
   });
+  it.each([
+    [1_600, 1_000],
+    [8_000, 5_000],
+    [80_000, 5_000],
+  ])(
+    'of an attempt of %d ms have %d ms, and IPs of one family wait 500 ms for the other',
+    async (attemptTimeoutMs, limitMs) => {
+      const server = await nameServer(() => ['192.0.2.1', '2001:db8::1']);
+      const resolve = createResolver({ servers: [server.address], attemptTimeoutMs });
+      const timers = jest.spyOn(globalThis, 'setTimeout');
+      undo.push(() => timers.mockRestore());
+      await resolve('a.example');
+      expect(timers.mock.calls.map(([, ms]) => ms)).toEqual([limitMs, 500]);
+    },
+  );
   it('resolve while names of a silent domain wait', async () => {
     const server = await nameServer((name) => (name.endsWith('silent.test') ? 'silent' : ['192.0.2.1']));
     const resolve = createResolver({ servers: [server.address] });
