@@ -177,22 +177,9 @@ function handleInOrder(server: Server, listener: RequestListener): void {
       clearTimeout(connection.late);
     });
   });
-  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    const connection = connections.get(socket);
-    const current = connection?.current;
-    if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && connection && connection.waiting.length > 0) {
-      // The rest of its request is late because this process does not read it. Allow more time, once.
-      connection.late = setTimeout(() => socket.destroy(), SOCKET_TIMEOUT_MS).unref();
-    } else if (!socket.writable || current?.request.complete || current?.response.headersSent) {
-      // The client would take anything written now for the response to an earlier request, or for a part of it.
-      socket.destroy();
-    } else {
-      socket.end(
-        `HTTP/1.1 ${STATUS_OF_CLIENT_ERROR[error.code ?? ''] ?? '400 Bad Request'}\r\nConnection: close\r\n\r\n`,
-      );
-      socket.once('finish', () => socket.destroy());
-    }
-  });
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) =>
+    endBroken(socket, connections.get(socket), error.code ?? ''),
+  );
   // Node's own response would let any number of chunks follow.
   server.on('checkExpectation', (_request, response: ServerResponse) => {
     response.writeHead(417, { Connection: 'close' }).end();
@@ -229,6 +216,21 @@ function handleInOrder(server: Server, listener: RequestListener): void {
       socket.pause();
     }
   });
+}
+
+/** Ends a connection on which something came that is no HTTP, or that came too late; `code` is that of the error. */
+function endBroken(socket: Duplex, connection: Connection | undefined, code: string): void {
+  const current = connection?.current;
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT' && connection && connection.waiting.length > 0) {
+    // The rest of its request is late because this process does not read it. Allow more time, once.
+    connection.late = setTimeout(() => socket.destroy(), SOCKET_TIMEOUT_MS).unref();
+  } else if (!socket.writable || current?.request.complete || current?.response.headersSent) {
+    // The client would take anything written now for the response to an earlier request, or for a part of it.
+    socket.destroy();
+  } else {
+    socket.end(`HTTP/1.1 ${STATUS_OF_CLIENT_ERROR[code] ?? '400 Bad Request'}\r\nConnection: close\r\n\r\n`);
+    socket.once('finish', () => socket.destroy());
+  }
 }
 
 /** Closes the connection if too many chunks of a request are not read. Node would keep or discard them without counting. */
