@@ -1,11 +1,10 @@
 /** The console's settings. Nothing else in the console reads the environment. */
-import { DEFAULT_RESPONSE_EXCERPT_BYTES, MAX_RESPONSE_EXCERPT_BYTES } from '@posthorn/core';
 import {
   checkShared,
   durationMs,
   loadSettings,
   operatorTokens,
-  parsedBy,
+  sendingSettings,
   setting,
   sharedSettings,
   tracingSettings,
@@ -19,41 +18,12 @@ import { z } from 'zod';
 export const consoleSettings = z.object({
   ...sharedSettings(3001),
   ...tracingSettings(),
+  ...sendingSettings({ parseEncryptionKeys, parseNetworks, parseNameServers }),
   OPERATOR_TOKENS: setting(
     operatorTokens,
     'Secrets',
     'required',
     '`name:token,…`; each token at least 24 printable ASCII characters (`openssl rand -base64 24`)',
-  ),
-  SECRET_ENCRYPTION_KEY: setting(
-    parsedBy(parseEncryptionKeys, 'must be 32 bytes in base64, or several keys separated by commas'),
-    'Secrets',
-    'required',
-    '32 bytes in base64 that encrypt signing secrets (`openssl rand -base64 32`); several keys: [secrets](secrets.md)',
-  ),
-  ATTEMPT_TIMEOUT: setting(
-    durationMs.default(8_000),
-    'Delivery',
-    '`8s`',
-    'time limit of an attempt; also of a validation by the console',
-  ),
-  RESPONSE_EXCERPT_BYTES: setting(
-    wholeNumber(0, MAX_RESPONSE_EXCERPT_BYTES).default(DEFAULT_RESPONSE_EXCERPT_BYTES),
-    'Delivery',
-    '`1024`',
-    'bytes kept of the response to a failed attempt or a validation, up to 16384; `0` keeps nothing that came back',
-  ),
-  ALLOWED_PRIVATE_NETWORKS: setting(
-    parsedBy(parseNetworks, 'must be networks in CIDR form separated by commas').default([]),
-    'Addresses',
-    'none',
-    'CIDRs that the address guard allows, for development',
-  ),
-  DNS_SERVERS: setting(
-    parsedBy(parseNameServers, 'must be IP addresses, with or without a port, separated by commas').default([]),
-    'Addresses',
-    'those of the system',
-    'name servers for receivers, `ip` or `ip:port`, separated by commas',
   ),
   OPERATOR_RATE_LIMIT: setting(
     wholeNumber(0, 1_000_000).default(5_000),

@@ -1,17 +1,11 @@
 /** The worker's settings. Only this file reads the environment. */
-import {
-  DEFAULT_PAUSE_AFTER,
-  DEFAULT_RESPONSE_EXCERPT_BYTES,
-  DEFAULT_RETRY_DELAYS_MS,
-  MAX_RESPONSE_EXCERPT_BYTES,
-  OWN_SECRET,
-} from '@posthorn/core';
+import { DEFAULT_PAUSE_AFTER, DEFAULT_RETRY_DELAYS_MS, OWN_SECRET } from '@posthorn/core';
 import {
   checkShared,
   durationListMs,
   durationMs,
   loadSettings,
-  parsedBy,
+  sendingSettings,
   setting,
   sharedSettings,
   tracingSettings,
@@ -29,35 +23,18 @@ export const workerSettings = z
   .object({
     ...sharedSettings(3002),
     ...tracingSettings(),
-    SECRET_ENCRYPTION_KEY: setting(
-      parsedBy(parseEncryptionKeys, 'must be 32 bytes in base64, or several keys separated by commas'),
-      'Secrets',
-      'required',
-      '32 bytes in base64 that encrypt signing secrets (`openssl rand -base64 32`); several keys: [secrets](secrets.md)',
-    ),
+    ...sendingSettings({ parseEncryptionKeys, parseNetworks, parseNameServers }),
     RETRY_DELAYS: setting(
       durationListMs.default([...DEFAULT_RETRY_DELAYS_MS]),
       'Delivery',
       '`1m,5m,30m,2h,12h`',
       'the pauses before the second and each further attempt',
     ),
-    ATTEMPT_TIMEOUT: setting(
-      durationMs.default(8_000),
-      'Delivery',
-      '`8s`',
-      'time limit of an attempt; also of a validation by the console',
-    ),
     PAUSE_AFTER: setting(
       wholeNumber(1, 1_000_000).default(DEFAULT_PAUSE_AFTER),
       'Delivery',
       '`20`',
       'consecutive failed deliveries after which an address is paused',
-    ),
-    RESPONSE_EXCERPT_BYTES: setting(
-      wholeNumber(0, MAX_RESPONSE_EXCERPT_BYTES).default(DEFAULT_RESPONSE_EXCERPT_BYTES),
-      'Delivery',
-      '`1024`',
-      'bytes kept of the response to a failed attempt or a validation, up to 16384; `0` keeps nothing that came back',
     ),
     WORKER_CONCURRENCY: setting(
       wholeNumber(1, 10_000).default(100),
@@ -94,18 +71,6 @@ export const workerSettings = z
       'Processes',
       '`1d`',
       'how long after an [upgrade](upgrades.md) the data stay readable by the release before',
-    ),
-    ALLOWED_PRIVATE_NETWORKS: setting(
-      parsedBy(parseNetworks, 'must be networks in CIDR form separated by commas').default([]),
-      'Addresses',
-      'none',
-      'CIDRs that the address guard allows, for development',
-    ),
-    DNS_SERVERS: setting(
-      parsedBy(parseNameServers, 'must be IP addresses, with or without a port, separated by commas').default([]),
-      'Addresses',
-      'those of the system',
-      'name servers for receivers, `ip` or `ip:port`, separated by commas',
     ),
     NOTICE_URL: setting(
       z.string().superRefine(checkNoticeUrl).optional(),
