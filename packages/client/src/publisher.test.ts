@@ -168,25 +168,38 @@ describe('publishing', () => {
   });
 });
 
-it('sends the events of a batch that is refused as a whole one by one', async () => {
-  answer = (call) => (call.path === '/v1/events' ? accept(call) : json(call.response, 413, { detail: 'too large' }));
+it.each([400, 409, 413, 422])('sends the events of a batch that is refused with %d one by one', async (status) => {
+  answer = (call) => (call.path === '/v1/events' ? accept(call) : json(call.response, status, { detail: 'refused' }));
   start();
   const all = await Promise.all(['a', 'b', 'c'].map((id) => publisher.publish(event(id))));
   expect(all.map(({ id }) => id)).toEqual(['a', 'b', 'c']);
   expect(calls.map(({ events }) => events.length)).toEqual([3, 1, 1, 1]);
 });
 
+it('says of an event that was accepted before that it is a duplicate', async () => {
+  answer = ({ response }) => json(response, 200, { ...accepted('a'), duplicate: true });
+  const one = start({ giveUpAfterMs: 30 }).publish(event('a'));
+  expect(await one).toEqual({ id: 'a', duplicate: true, deliveries: 1 });
+});
+
 describe('an event that is not confirmed', () => {
-  it('is repeated with the same id and time after a lost response, a 503 and a 429', async () => {
+  it('is repeated with the same id and time after a lost response, a 503, a 429 and a 408', async () => {
     answer = (call) => {
       if (calls.length === 1) call.response.destroy();
       else if (calls.length === 2) json(call.response, 503, {}, { 'retry-after': '0' });
       else if (calls.length === 3) json(call.response, 429, {}, { 'retry-after': '0' });
+      else if (calls.length === 4) json(call.response, 408, {}, { 'retry-after': '0' });
       else accept(call);
     };
     await start().publish(event());
-    expect(calls).toHaveLength(4);
+    expect(calls).toHaveLength(5);
     expect(new Set(calls.map(({ events }) => JSON.stringify(events))).size).toBe(1);
+  });
+  it('follows no redirect, which would take the key elsewhere', async () => {
+    answer = (call) =>
+      calls.length === 1 ? json(call.response, 307, {}, { location: `${url}/elsewhere` }) : accept(call);
+    await start().publish(event());
+    expect(calls.map(({ path }) => path)).toEqual(['/v1/events', '/v1/events']);
   });
   it('goes to the next address after a failure', async () => {
     const unreachable = 'http://127.0.0.1:1';
@@ -221,6 +234,7 @@ describe('an event that is not confirmed', () => {
     ['600', 600_000],
     ['315360000', 2 ** 31 - 1],
     [new Date(4_000_000_000_000).toUTCString(), 3_600_000],
+    [new Date(0).toUTCString(), 0],
   ])('is repeated after the time that Retry-After asks for: %s', async (retryAfter, ms) => {
     jest.spyOn(Date, 'now').mockReturnValue(4_000_000_000_000 - 3_600_000);
     answer = (call) =>
@@ -250,6 +264,13 @@ describe('an event that is not confirmed', () => {
       .catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(NotConfirmed);
     expect(failure).toMatchObject({ eventId: 'a', cause: { message: `${url}/v1/events returned 503.` } });
+  });
+  it('may be one of a batch whose response has no result for it', async () => {
+    answer = ({ response }) => json(response, 200, { results: [] }, { 'retry-after': '0' });
+    start({ giveUpAfterMs: 30 });
+    const all = await Promise.allSettled([publisher.publish(event('a')), publisher.publish(event('b'))]);
+    const cause = { message: expect.stringContaining(' returned 200, but no result for the event.') };
+    expect(all).toMatchObject([{ reason: { eventId: 'a', cause } }, { reason: { eventId: 'b', cause } }]);
   });
   it('has what it was sent with in the error, to be published again', async () => {
     answer = ({ response }) => json(response, 503, {}, { 'retry-after': '0' });
