@@ -147,7 +147,7 @@ describe('a subscription', () => {
     await page.goto('/subscriptions?status=paused');
     await page.getByRole('button', { name: 'Resume all' }).click();
     await page.getByRole('button', { name: 'Resume them' }).click();
-    await page.getByText('one delivery goes first').waitFor();
+    await page.getByText('Resumed 1 address. Of what is held').waitFor();
     expect(await on.subscription(failed.id)).toMatchObject({ status: 'active' });
     expect(await on.subscription(other.id)).toMatchObject({ status: 'paused', status_reason: 'operator' });
   });

@@ -192,7 +192,7 @@ export function useUrls(ids: readonly string[]): Map<string, string> {
 
 interface ChangeOptions<T> {
   /** The notification after a success. */
-  done?: string;
+  done?: string | ((result: T) => string);
   onDone?: (result: T) => void;
   /** The caller shows errors itself, for example in a form. */
   quiet?: boolean;
@@ -209,7 +209,8 @@ export function useChange<T, V = void>(change: (value: V) => Promise<T>, options
     mutationFn: change,
     onSuccess(result) {
       void queryClient.invalidateQueries(exceptSession);
-      if (options.done) notify({ message: options.done, color: 'teal' });
+      const { done } = options;
+      if (done) notify({ message: typeof done === 'string' ? done : done(result), color: 'teal' });
       options.onDone?.(result);
     },
     onError({ message }) {

@@ -1,18 +1,17 @@
 /** Resumes all addresses that failures have paused, of those that a list shows. */
 import { Text } from '@mantine/core';
 import { modals } from '@mantine/modals';
-import type { BulkResumeResult } from '@posthorn/operator-api';
+import type { BulkResumeResult, ResumeResult } from '@posthorn/operator-api';
 import { IconPlayerPlay } from '@tabler/icons-react';
 import { call } from '../api.ts';
 import { useChange } from '../queries.ts';
 import { ActionButton } from './action-button.tsx';
+import { countText } from './numbers.ts';
 
 type ShownBy = Readonly<Record<'q' | 'environment' | 'health', string | null | undefined>>;
 
 export function ResumePaused({ q, environment, health }: ShownBy) {
-  const resume = useChange(() => resumeAll({ q, environment, health }), {
-    done: 'Resumed. Of what is held for each address, one delivery goes first.',
-  });
+  const resume = useChange(() => resumeAll({ q, environment, health }), { done: textOf });
   const confirm = () =>
     modals.openConfirmModal({
       title: 'Resume what failures have paused?',
@@ -37,12 +36,24 @@ export function ResumePaused({ q, environment, health }: ShownBy) {
 }
 
 /** Resumes page by page, since a call looks at a limited number. */
-async function resumeAll(shownBy: ShownBy): Promise<void> {
+async function resumeAll(shownBy: ShownBy): Promise<ResumeResult[]> {
   const filters = Object.fromEntries(Object.entries(shownBy).filter(([, value]) => value));
+  const results: ResumeResult[] = [];
   let cursor: string | undefined;
   do {
     const body = { ...filters, status_reason: 'consecutive_failures', cursor };
-    const { next_cursor: next } = await call<BulkResumeResult>('POST', '/v1/subscriptions/resume', body);
+    const { data, next_cursor: next } = await call<BulkResumeResult>('POST', '/v1/subscriptions/resume', body);
+    results.push(...data);
     cursor = next ?? undefined;
   } while (cursor !== undefined);
+  return results;
+}
+
+function textOf(results: readonly ResumeResult[]): string {
+  const count = (wanted: ResumeResult['result']) => results.filter(({ result }) => result === wanted).length;
+  const [resumed, refused] = [count('resumed'), count('refused')];
+  if (resumed + refused === 0) return 'No address was paused by failures.';
+  const trials = 'Of what is held for each, one delivery goes first.';
+  const done = `Resumed ${resumed === 1 ? '1 address' : `${countText(resumed)} addresses`}. ${trials}`;
+  return refused === 0 ? done : `${done} ${countText(refused)} could not be resumed and stay paused.`;
 }
