@@ -4,6 +4,7 @@ import { type EventRef, partitionOf } from '@posthorn/core';
 import { createProducer } from '@posthorn/queue';
 import {
   changeSubscription,
+  closingSubscriptions,
   deleteSubscription,
   laneLength,
   loadSubscriptions,
@@ -84,6 +85,36 @@ describe('closeSubscription', () => {
     expect(await loadSubscriptions(store, [id])).toMatchObject([{ id, status: 'paused' }]);
     expect(await Promise.all(made.map(async (each) => (await loadOne(each)).status))).toEqual(['pending', 'held']);
     expect(await laneLength(store, 'held', id)).toBe(1);
+  });
+  it('leaves the work on a later deletion to whoever does it', async () => {
+    const { id } = await subscribe();
+    await deliver([id]);
+    const remove = async () => {
+      await deleteSubscription(store, id, time.nowMs, { operator: 'anna' });
+    };
+    await remove();
+    let isAgain = false;
+    const deleteAgain = async () => {
+      if (isAgain) return [];
+      isAgain = true;
+      await closeSubscription(
+        contextWith(async () => []),
+        id,
+        time.nowMs,
+      );
+      await subscribe({ id });
+      await deliver([id]);
+      await remove();
+      return [];
+    };
+    await closeSubscription(contextWith(deleteAgain), id, time.nowMs);
+    expect(await closingSubscriptions(store, partitionOf(id, store.partitions))).toEqual([id]);
+    await closeSubscription(
+      contextWith(async () => []),
+      id,
+      time.nowMs,
+    );
+    expect(await closingSubscriptions(store, partitionOf(id, store.partitions))).toEqual([]);
   });
 });
 

@@ -1,6 +1,6 @@
 /** Ends what is left of a deleted subscription. */
 import { partitionOf } from '@posthorn/core';
-import { clearDeletedSubscription, endDeliveries, unfinishedDeliveries } from '@posthorn/store';
+import { clearDeletedSubscription, deletionOf, endDeliveries, unfinishedDeliveries } from '@posthorn/store';
 import type { StoreAndQueue } from './context.ts';
 
 /**
@@ -13,8 +13,9 @@ export async function closeSubscription(
   nowMs: number,
 ): Promise<void> {
   const partition = partitionOf(subscriptionId, store.partitions);
+  const deletion = await deletionOf(store, subscriptionId);
   for await (const deliveries of unfinishedDeliveries(store, subscriptionId)) {
     await producer.remove(partition, await endDeliveries(store, partition, deliveries, 'subscription_deleted', nowMs));
   }
-  await clearDeletedSubscription(store, subscriptionId);
+  await clearDeletedSubscription(store, subscriptionId, deletion);
 }

@@ -52,6 +52,7 @@ export { makeDueNow } from './try-now.ts';
 export {
   clearDeletedSubscription,
   closingSubscriptions,
+  deletionOf,
   expectedJobs,
   freeLeases,
   giveUpLease,

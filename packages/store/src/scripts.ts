@@ -159,8 +159,8 @@ export const scripts = {
     'id expectedRevision status createdAtMs topics nowMs:number retentionMs:number auditEntry:audit? statusReason? ...fields(field value)',
     (reply) => (reply === -1 ? { isSaved: false } : { isSaved: true, isTopicChange: isOne(list(reply)[1]) }),
   ),
-  deleteSubscription: script('id nowMs:number retentionMs:number auditEntry:audit', isOne),
-  clearDeleted: script('id lifeMs', nothing),
+  deleteSubscription: script('id deletion nowMs:number retentionMs:number auditEntry:audit', isOne),
+  clearDeleted: script('id deletion? lifeMs', nothing),
   readChanges: script('position? limit ...statuses(status)', (reply) => {
     const [changes, counts] = list(reply);
     return {

@@ -1,4 +1,5 @@
 /** Stores subscriptions; each write updates in one step the indexes that ingest and worker rely on. */
+import { randomUUID } from 'node:crypto';
 import {
   AppError,
   type AuditEntry,
@@ -149,6 +150,7 @@ export async function deleteSubscription(
   const prefix = prefixOfSubscription(store, id);
   const isDeleted = await runScript(store, 'deleteSubscription', prefix, {
     id,
+    deletion: randomUUID(),
     nowMs,
     retentionMs: store.retentionMs,
     auditEntry: { ...by, action: 'subscription.deleted', subscriptionId: id },

@@ -221,8 +221,17 @@ export async function* unfinishedDeliveries(store: Store, subscriptionId: string
   }
 }
 
-/** Clears away a deleted subscription whose deliveries have all ended. What retention keeps of them expires by itself. May come late. */
-export async function clearDeletedSubscription(store: Store, id: string): Promise<void> {
-  const values = { id, lifeMs: keptWhileUnfinishedMs(store) };
+/** What tells a deletion of a subscription from others, since one may be created again under its key; undefined if it is not deleted. */
+export async function deletionOf(store: Store, id: string): Promise<string | undefined> {
+  const key = keys.subscriptionKey(keys.prefixOfSubscription(store, id), id);
+  return (await store.redis.hget(key, 'deletion')) ?? undefined;
+}
+
+/**
+ * Clears away a subscription whose deliveries have all ended since this deletion. What retention keeps of them expires by itself. Changes nothing if it
+ * comes too late.
+ */
+export async function clearDeletedSubscription(store: Store, id: string, deletion: string | undefined): Promise<void> {
+  const values = { id, deletion, lifeMs: keptWhileUnfinishedMs(store) };
   await runScript(store, 'clearDeleted', keys.prefixOfSubscription(store, id), values);
 }

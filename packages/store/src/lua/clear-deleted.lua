@@ -1,8 +1,8 @@
--- Clears away a deleted subscription whose deliveries have all ended, unless it was created again under its key meanwhile: then somebody else has
--- cleared it. What retention keeps of its deliveries expires by itself, at the latest after `lifeMs`.
+-- Clears away a deleted subscription whose deliveries have all ended since this deletion, unless it was created again under its key meanwhile, and perhaps
+-- deleted again: then somebody else has cleared it. What retention keeps of its deliveries expires by itself, at the latest after `lifeMs`.
 local key = KEY_SUBSCRIPTION .. id
-local status = call('HGET', key, 'status')
-if status and status ~= DELETED then return end
+local found = call('HMGET', key, 'status', 'deletion')
+if found[1] and (found[1] ~= DELETED or (found[2] or '') ~= deletion) then return end
 call('SREM', KEY_RELEASE_HELD, id)
 call('SREM', KEY_RELEASE_PARKED, id)
 call('SREM', KEY_RELEASE_OVERDUE, id)

@@ -7,7 +7,7 @@ local old = call('HMGET', key, 'status', 'topics')
 if not old[1] or old[1] == DELETED then return 0 end
 call('SADD', KEY_CLOSING, id)
 call('DEL', key)
-call('HSET', key, 'status', DELETED)
+call('HSET', key, 'status', DELETED, 'deletion', deletion)
 call('ZREM', KEY_SUBSCRIPTIONS .. old[1], id)
 for topic in string.gmatch(old[2] or '', '%S+') do call('SREM', KEY_TOPIC .. topic, id) end
 call('INCR', KEY_TOPICS_VERSION)
