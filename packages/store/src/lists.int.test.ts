@@ -55,6 +55,20 @@ describe('lists', () => {
     expect(await pages({ eventId: all[0]!.eventId })).toEqual([all[0]!.id]);
     expect(await pages({ eventId: 'evt_none' })).toEqual([]);
   });
+  it('read each entry of what has succeeded once, however many were made at the same time', async () => {
+    const { id } = await subscribe();
+    const made = 200;
+    for (let i = 0; i < made; i++) {
+      const [{ deliveryId } = { deliveryId: '' }] = await deliver([id]);
+      await attempt(deliveryId, 1, { kind: 'succeeded' });
+    }
+    const xrevrange = jest.spyOn(store.redis, 'xrevrange');
+    const page = await listDeliveries(store, { eventType: 'webhook.test' }, { limit: 5 });
+    const read = await Promise.all(xrevrange.mock.results.map(({ value }) => value as Promise<unknown[]>));
+    xrevrange.mockRestore();
+    expect(page).toEqual({ items: [], nextCursor: null });
+    expect(read.reduce((sum, entries) => sum + entries.length, 0)).toBe(made);
+  });
   it('of an address contain each delivery once that outlives its entry in the stream of the address', async () => {
     const [a, b] = [await subscribe(), await subscribe()];
     const startMs = time.nowMs - 20 * DAY;

@@ -2,7 +2,7 @@
 import { DELIVERY_ID, type DeliveryStatus, deliveryIdPrefix } from '@posthorn/core';
 import { MAX_LAG_MS } from './constants.ts';
 import { byStatusKey, bySubscriptionKey, failedKey, laneKey, prefixOfSubscription, succeededKey } from './keys.ts';
-import { type Candidate, newestAfter, type Position, type Source, type TimeRange } from './page.ts';
+import { type Candidate, newestAfter, newestFirst, type Position, type Source, type TimeRange } from './page.ts';
 import { scanSortedSet } from './sorted-set.ts';
 import type { Store } from './store.ts';
 import { streamLimits } from './stream-limits.ts';
@@ -42,11 +42,13 @@ export function statusSource(
   idPrefix?: string,
 ): Source {
   const keys = prefixes.flatMap((prefix) => statuses.map((status) => byStatusKey(prefix, status)));
-  const streams = statuses.includes('succeeded') ? prefixes : [];
+  const readers = (statuses.includes('succeeded') ? prefixes : []).map((prefix) =>
+    succeededReader(store, prefix, { ...range, idPrefix }),
+  );
   const read: Source['read'] = async (after, count) => {
     const parts = await Promise.all([
       sortedSetSource(store, DELIVERY_ID, keys, range, idPrefix).read(after, count),
-      ...streams.map((prefix) => readSucceeded(store, prefix, { ...range, idPrefix }, after, count)),
+      ...readers.map((next) => next(after, count)),
     ]);
     return newestAfter(parts.flat(), after, count);
   };
@@ -54,35 +56,49 @@ export function statusSource(
 }
 
 /**
- * The next deliveries in the stream of the succeeded. The time of an entry is at most `MAX_LAG_MS` after that of its delivery. So reading begins that
+ * Reads the deliveries in the stream of the succeeded. The time of an entry is at most `MAX_LAG_MS` after that of its delivery. So reading begins that
  * much later than the newest delivery that is wanted. And no entry that was not read yet is of a delivery made after the time of the last one read.
+ * Each entry is read once, however many calls the list takes: a fan-out makes many at the same time.
  */
-async function readSucceeded(
+function succeededReader(
   store: Store,
   prefix: string,
   { fromMs = 0, toMs = Number.MAX_SAFE_INTEGER, idPrefix = '' }: TimeRange & { idPrefix?: string | undefined },
-  after: Position | undefined,
-  count: number,
-): Promise<Candidate[]> {
-  const newestMs = Math.min(toMs, after?.ms ?? toMs);
+): Source['read'] {
   const oldest = Math.max(0, Math.floor(fromMs));
-  let start = newestMs === Number.MAX_SAFE_INTEGER ? '+' : String(Math.max(0, Math.ceil(newestMs) + MAX_LAG_MS));
+  /** What was read and is after the position of the last call. */
   let found: Candidate[] = [];
-  for (let size = Math.max(count, MIN_READ); ; size = Math.max(count, Math.min(2 * size, MAX_READ))) {
-    const entries = await store.redis.xrevrange(succeededKey(prefix), start, oldest, 'COUNT', size);
-    const candidates = entries.map(([entryId, [, end = '', , lag]]) => {
-      const id = DELIVERY_ID_START + end;
-      return { ms: Number.parseInt(entryId, 10) - Number(lag), id, item: id };
-    });
-    const wanted = candidates.filter(({ ms, id }) => ms >= fromMs && ms <= toMs && id.startsWith(idPrefix));
-    found = newestAfter([...found, ...wanted], after, count);
-    const lastId = entries.at(-1)?.[0];
-    const last = found.at(-1);
-    const isComplete = found.length === count && last !== undefined && Number.parseInt(lastId ?? '0', 10) < last.ms;
-    if (lastId === undefined || entries.length < size || isComplete) return found;
-    start = `(${lastId}`;
-  }
+  /** Where reading goes on; undefined at first, null at the end. */
+  let start: string | null | undefined;
+  let lastMs = Number.POSITIVE_INFINITY;
+  return async (after, count) => {
+    const newestMs = Math.min(toMs, after?.ms ?? toMs);
+    if (start === undefined) start = newestMs === Number.MAX_SAFE_INTEGER ? '+' : startAt(newestMs);
+    const isNext = (one: Candidate) => after === undefined || newestFirst(after, one) < 0;
+    found = found.filter(isNext);
+    for (let size = Math.max(count, MIN_READ); start !== null; size = Math.max(count, Math.min(2 * size, MAX_READ))) {
+      if (found.length >= count && found.filter(({ ms }) => ms > lastMs).length >= count) break;
+      const entries: [string, string[]][] = await store.redis.xrevrange(
+        succeededKey(prefix),
+        start,
+        oldest,
+        'COUNT',
+        size,
+      );
+      for (const [entryId, [, end = '', , lag]] of entries) {
+        const id = DELIVERY_ID_START + end;
+        const one = { ms: Number.parseInt(entryId, 10) - Number(lag), id, item: id };
+        if (one.ms >= fromMs && one.ms <= toMs && id.startsWith(idPrefix) && isNext(one)) found.push(one);
+      }
+      const lastId = entries.at(-1)?.[0];
+      start = lastId === undefined || entries.length < size ? null : `(${lastId}`;
+      lastMs = Number.parseInt(lastId ?? '0', 10);
+    }
+    return found.sort(newestFirst).slice(0, count);
+  };
 }
+
+const startAt = (newestMs: number) => String(Math.max(0, Math.ceil(newestMs) + MAX_LAG_MS));
 
 /** The number of deliveries with a status in a partition. */
 export async function countStatus(store: Store, prefix: string, status: DeliveryStatus): Promise<number> {
