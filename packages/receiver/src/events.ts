@@ -60,5 +60,5 @@ function isEvent(value: unknown): value is WebhookEvent {
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  return typeof value === 'object' && value !== null;
 }

@@ -1,5 +1,5 @@
 /** What a receiver answers and processes, whatever server it is connected to. */
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import * as core from '@posthorn/core';
 import { deliveryHeaders } from '@posthorn/signing';
 import {
@@ -87,8 +87,19 @@ describe('a delivery', () => {
   });
   it('whose signed body is not an event gets 400; an unknown type is accepted', async () => {
     const { send, processed } = receiverWith();
-    expect(await send({ id: 'x' })).toBe(400);
-    expect(await send([])).toBe(400);
+    const broken = ['id', 'type', 'created_at', 'environment'].flatMap((name) =>
+      [undefined, '', 1].map((value) => eventOf({ [name]: value })),
+    );
+    const brokenData = [undefined, '', 1].map((id) => eventOf({}, { id }));
+    for (const event of [...broken, ...brokenData, eventOf({ data: null }), eventOf({ data: [] }), { id: 'x' }, []])
+      expect([event, await send(event)]).toEqual([event, 400]);
+    for (const bytes of [Buffer.from('{'), Buffer.from(JSON.stringify(eventOf({ id: 'é' })), 'latin1')]) {
+      const headers = deliveryHeaders({ id: 'dlv_1', eventId: 'x', eventType: 'x' }, bytes, [SECRET], NOW_S);
+      const header = (name: string) => (name === 'service-signature' ? headers['Service-Signature'] : undefined);
+      const request = { method: 'POST', header, body: Uint8Array.from(bytes) };
+      expect((await receiverWith().receiver.receive(request)).body).toBe('The body is not an event.\n');
+    }
+    expect(processed).toEqual([]);
     expect(await send(eventOf({ type: 'session.of_the_future' }))).toBe(200);
     expect(processed).toHaveLength(1);
   });
@@ -113,7 +124,8 @@ describe('a delivery', () => {
     const first = await deliver(eventOf());
     expect(await deliver(eventOf({ id: 'evt_2' }))).toMatchObject(later);
     await first.process();
-    expect(await send(eventOf({ id: 'evt_2' }))).toBe(200);
+    // One that is known is in progress for a moment only.
+    for (const id of ['evt_2', 'evt_2', 'evt_3']) expect(await send(eventOf({ id }))).toBe(200);
     const unavailable: ReceiverStore = { ...memoryStore(), claim: () => Promise.reject(new Error('no connection')) };
     const without = receiverWith({ store: unavailable, maxInProgress: 1 });
     for (let i = 0; i < 2; i++) expect(await without.deliver(eventOf())).toMatchObject(later);
@@ -167,26 +179,28 @@ describe('the order of events', () => {
     for (const event of [at(2, 'b'), at(1, 'a')]) await send(event);
     expect(processed.map(({ id }) => id)).toEqual(['b', 'a']);
   });
-  it('is kept within a session: the next event waits for the one before', async () => {
-    const ended: string[] = [];
-    let release = () => {};
-    const gate = new Promise<void>((resolve) => {
-      release = resolve;
-    });
+  it('is kept within a session: each event waits for the one before', async () => {
+    const gates = new Map(['a', 'b', 'c'].map((id) => [id, Promise.withResolvers<void>()]));
+    const begun: string[] = [];
     const { receiver, deliver } = receiverWith({
       async onEvent({ id }) {
-        if (id === 'a') await gate;
-        ended.push(id);
+        begun.push(id);
+        await gates.get(id)?.promise;
       },
     });
-    const replies = [await deliver(at(1, 'a')), await deliver(at(2, 'b'))];
-    const processing = replies.map((reply) => reply.process());
-    const other = await deliver(eventOf({ id: 'other' }, { id: 'session-2' }));
-    await other.process();
-    expect(ended).toEqual(['other']);
-    release();
+    const process = async (id: string, session: string) => (await deliver(eventOf({ id }, { id: session }))).process();
+    const [first, second] = [await deliver(eventOf({ id: 'a' })), await deliver(eventOf({ id: 'b' }))];
+    const processing = [first.process(), second.process()];
+    await process('other', 'session-2');
+    expect(begun).toEqual(['a', 'other']);
+    gates.get('a')?.resolve();
+    await processing[0];
+    processing.push(process('c', 'session-1'));
+    await process('another', 'session-3');
+    expect(begun).toEqual(['a', 'other', 'b', 'another']);
+    for (const { resolve } of gates.values()) resolve();
     await receiver.idle();
-    expect(ended).toEqual(['other', 'a', 'b']);
+    expect(begun.at(-1)).toBe('c');
     await Promise.all(processing);
   });
 });
@@ -195,15 +209,25 @@ it('answers the probe of a validation, and refuses other methods and bodies that
   const { receiver, post } = receiverWith({ maxBodyBytes: 10 });
   expect((await post('{}', {})).status).toBe(200);
   for (const text of ['{"a":1}', '{} ']) expect((await post(text, {})).status).toBe(400);
-  expect((await post('x'.repeat(11), {})).status).toBe(413);
+  expect((await post('x'.repeat(10), {})).status).toBe(400);
+  expect(await post('x'.repeat(11), {})).toMatchObject({ status: 413, headers: { connection: 'close' } });
   const get = await receiver.receive({ method: 'GET', header: () => null, body: new Uint8Array() });
   expect([get.status, get.headers.allow]).toEqual([405, 'POST']);
 });
 
 it('needs a secret, reads at most 1 MiB, and tolerates 300 s unless told otherwise', () => {
-  for (const secrets of [[], '', [''], undefined as unknown as string])
+  for (const secrets of [[], '', [''], [SECRET, ''], undefined as unknown as string])
     expect(() => createReceiver({ secrets, onEvent: () => undefined })).toThrow('A receiver needs a secret');
   expect(receiverWith().receiver.maxBodyBytes).toBe(1_048_576);
+});
+
+it('writes errors to the console unless told otherwise', async () => {
+  const written = jest.spyOn(console, 'error').mockImplementation(() => undefined);
+  const failure = new Error('no disk');
+  const { send } = receiverWith({ onEvent: () => Promise.reject(failure), onError: undefined as never });
+  expect(await send(eventOf())).toBe(200);
+  expect(written.mock.calls).toEqual([['Posthorn receiver:', failure]]);
+  written.mockRestore();
 });
 
 it('knows the event types that Posthorn has: the package has a copy, since it depends on nothing', () => {
