@@ -6,6 +6,7 @@ import {
   deliveryId,
   deliveryIdPrefix,
   ENVIRONMENTS,
+  ERASURE_ID,
   EVENT_ID,
   type EventRef,
   eventIdIn,
@@ -14,13 +15,18 @@ import {
   isJoint,
   jointRef,
   jointRefOf,
+  newErasureId,
   newEventId,
+  newReplayBatchId,
   newReplayId,
   newSubscriptionId,
   partitionOf,
   partitionOfId,
+  REPLAY_BATCH_ID,
   REPLAY_ID,
   SUBSCRIPTION_ID,
+  SUBSCRIPTION_KEY,
+  subscriptionIdOfKey,
 } from './index.ts';
 
 const sandbox = (id: string) => eventRef({ id, environment: 'sandbox' });
@@ -57,6 +63,13 @@ describe('an event id', () => {
       }
     }
   });
+  it('gets the next such digits from its own on, so that they stay random', () => {
+    const beginning = 'evt_018bcfe5-687b-7000-8000-000000000';
+    const moved = (digits: string) => [0, 1, 2, 3].map((partition) => eventIdIn(partition, 4, beginning + digits));
+    const with4 = (...digits: string[]) => digits.map((three) => beginning + three);
+    expect(moved('800')).toEqual(with4('804', '800', '805', '801'));
+    expect(moved('fff')).toEqual(with4('fff', '000', '005', '001'));
+  });
   it('may be chosen by the publisher, with at most 128 characters', () => {
     for (const id of ['a', 'A.b_c:d~e-9', 'x'.repeat(128)]) expect(id).toMatch(EVENT_ID);
     for (const id of ['', 'x'.repeat(129), 'a b', 'a/b', 'é', 'a\n']) expect(id).not.toMatch(EVENT_ID);
@@ -75,12 +88,25 @@ describe.each([
   ['subscription', newSubscriptionId, SUBSCRIPTION_ID],
   ['delivery', () => deliveryId(sandbox(newEventId(0)), newSubscriptionId()), DELIVERY_ID],
   ['bulk replay', () => newReplayId(newSubscriptionId()), REPLAY_ID],
+  ['batch of bulk replays', () => newReplayBatchId(newSubscriptionId()), REPLAY_BATCH_ID],
+  ['erasure', newErasureId, ERASURE_ID],
 ])('the id of a %s', (_what, make, form) => {
   it('is new each time and has its documented form', () => {
     const id = make();
     expect(id).not.toBe(make());
     expect(id).toMatch(form);
     for (const other of [`x${id}`, `${id}x`, id.slice(0, -1), `${id.slice(0, -1)}!`]) expect(other).not.toMatch(form);
+  });
+});
+
+describe('the id of a subscription with a key', () => {
+  it('follows from the key alone, so that the stored subscription is found again', () => {
+    expect(subscriptionIdOfKey('billing')).toBe('sub_ckk3JWUtzHG3b1Kepd6LYg');
+  });
+  it('is for keys of up to 64 letters, digits, dots, dashes and underscores that begin with a letter or digit', () => {
+    for (const key of ['a', '0', 'A.b-c_9', 'x'.repeat(64)]) expect(key).toMatch(SUBSCRIPTION_KEY);
+    for (const key of ['', '.a', '-a', '_a', 'a b', 'a/b', ' a', 'a\n', 'x'.repeat(65)])
+      expect(key).not.toMatch(SUBSCRIPTION_KEY);
   });
 });
 
@@ -127,8 +153,19 @@ describe('a joint reference', () => {
       'evt_1',
       'evt_018BCFE5-687b-7000-8000-000000000000',
       'evt_018bcfe5-687b-1000-8000-000000000000',
+      'xevt_018bcfe5-687b-7000-8000-000000000000',
+      'evt_018bcfe5-687b-7000-8000-000000000000x',
     ])
       expect(jointRef({ id, environment: 'sandbox' })).toBeUndefined();
+    const ref = jointRef({ id: 'evt_018bcfe5-687b-7000-8000-000000000000', environment: 'sandbox' })!;
+    const id = deliveryId(ref, newSubscriptionId());
+    for (const [before, after] of [
+      ['x', ''],
+      ['', 'x'],
+    ] as const) {
+      expect(isJoint(`${before}${ref}${after}` as EventRef)).toBe(false);
+      expect(jointRefOf(before + id + after)).toBeUndefined();
+    }
     fc.assert(
       fc.property(fc.string(), (id) => {
         expect(jointRefOf(deliveryId(sandbox(id), newSubscriptionId()))).toBeUndefined();
