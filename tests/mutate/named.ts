@@ -32,13 +32,13 @@ export const NAMED: readonly Named[] = [
     replacement: 'DEFAULT_PAUSE_AFTER = 21',
     tests: LIMITS,
   },
-  ...['worker', 'console'].map((app) => ({
-    name: `\`ATTEMPT_TIMEOUT\` 8 s → 9 s, ${app}`,
-    file: `apps/${app}/src/config.ts`,
+  {
+    name: '`ATTEMPT_TIMEOUT` 8 s → 9 s',
+    file: 'packages/runtime/src/sending-settings.ts',
     original: 'durationMs.default(8_000)',
     replacement: 'durationMs.default(9_000)',
     tests: LIMITS,
-  })),
+  },
   ...['worker/src/outbound.ts', 'console/src/build.ts'].map((file) => ({
     name: `limit of an attempt one second longer than the setting, ${file}`,
     file: `apps/${file}`,
