@@ -65,139 +65,178 @@ const CLOSED = 'The publisher was closed.';
 
 /** Returns a publisher. Nothing is sent before the first event. Throws `TypeError` without a valid url or a key. */
 export function createPublisher(options: PublisherOptions): Publisher {
-  const { giveUpAfterMs = 600_000, maxEvents = 10_000, maxBytes = 64 * 1024 * 1024, concurrency = 4 } = options;
-  const maxBatch = Math.min(options.maxBatch ?? MAX_BATCH, MAX_BATCH);
   const urls = [options.url].flat().map(baseUrl);
   if (urls.length === 0) throw new TypeError('A publisher needs a url.');
   if (!options.key) throw new TypeError('A publisher needs a key.');
   if (!/^[\x20-\x7e]*$/.test(options.key.trim()))
     throw new TypeError('The key has characters that no publisher key has.');
-  const queue: Entry[] = [];
-  const waitingForRoom: (() => void)[] = [];
-  const waitingForEnd: (() => void)[] = [];
-  let [pending, bytes, inFlight, failures, turn] = [0, 0, 0, 0, 0];
-  let pause: ReturnType<typeof setTimeout> | undefined;
-  let expiry: ReturnType<typeof setTimeout> | undefined;
-  let isClosed = false;
+  return new QueuedPublisher({
+    urls,
+    key: options.key,
+    giveUpAfterMs: options.giveUpAfterMs ?? 600_000,
+    timeoutMs: options.timeoutMs ?? 30_000,
+    maxEvents: options.maxEvents ?? 10_000,
+    maxBytes: options.maxBytes ?? 64 * 1024 * 1024,
+    concurrency: options.concurrency ?? 4,
+    maxBatch: Math.min(options.maxBatch ?? MAX_BATCH, MAX_BATCH),
+  });
+}
+
+type Settings = Required<Omit<PublisherOptions, 'url'>> & { urls: readonly string[] };
+
+class QueuedPublisher implements Publisher {
+  readonly #settings: Settings;
+  readonly #queue: Entry[] = [];
+  readonly #waitingForRoom: (() => void)[] = [];
+  readonly #waitingForEnd: (() => void)[] = [];
+  #pending = 0;
+  /** Of the events that are not confirmed. */
+  #bytes = 0;
+  #inFlight = 0;
+  /** Calls that have failed in a row. */
+  #failures = 0;
+  /** Counts the urls that are used in turn. */
+  #turn = 0;
+  #pause: ReturnType<typeof setTimeout> | undefined;
+  #expiry: ReturnType<typeof setTimeout> | undefined;
+  #isClosed = false;
   /** The time that `close` gave has passed. */
-  let isOver = false;
+  #isOver = false;
 
-  const hasRoom = () => pending < maxEvents && bytes < maxBytes;
-  const end = (entry: Entry, outcome: Accepted | PublishError) => {
-    pending -= 1;
-    bytes -= entry.bytes;
-    entry.settle(outcome);
-    if (hasRoom()) for (const resolve of waitingForRoom.splice(0)) resolve();
-    if (pending > 0) return;
-    clearTimeout(expiry);
-    expiry = undefined;
-    for (const resolve of waitingForEnd.splice(0)) resolve();
-  };
-  const giveUp = (entry: Entry, why: string) =>
-    end(
-      entry,
-      new NotConfirmed(`${why} It may have been accepted.`, JSON.parse(entry.text), entry.id, { cause: entry.failure }),
-    );
+  constructor(settings: Settings) {
+    this.#settings = settings;
+  }
 
-  const pump = (): void => {
-    while (pause === undefined && inFlight < concurrency && queue.length > 0) void send(takeBatch(queue, maxBatch));
-  };
-  const waitBefore = (retryAfterMs: number | undefined): void => {
-    failures += 1;
-    turn += 1;
-    clearTimeout(pause);
-    const resume = () => {
-      pause = undefined;
-      expire();
-      pump();
-    };
-    pause = setTimeout(resume, Math.min(retryAfterMs ?? backoffMs(failures), MAX_TIMER_MS));
-    watchExpiry();
-  };
-  /** While sending pauses, gives events up in time, the next one with a timer. */
-  const watchExpiry = (): void => {
-    clearTimeout(expiry);
-    expiry = undefined;
-    if (queue.length === 0) return;
-    const nextMs = queue.reduce((first, { endsAtMs }) => Math.min(first, endsAtMs), Number.POSITIVE_INFINITY);
-    const waitMs = Math.min(Math.max(0, nextMs - performance.now()), MAX_TIMER_MS);
-    expiry = setTimeout(() => {
-      expire();
-      watchExpiry();
-    }, waitMs);
-  };
-  const expire = (): void => {
-    const now = performance.now();
-    const late = queue.filter(({ endsAtMs }) => endsAtMs <= now);
-    if (late.length === 0) return;
-    queue.splice(0, queue.length, ...queue.filter(({ endsAtMs }) => endsAtMs > now));
-    for (const entry of late) giveUp(entry, `Posthorn did not confirm the event within ${giveUpAfterMs} ms.`);
-  };
+  get pending(): number {
+    return this.#pending;
+  }
 
-  const send = async (batch: Entry[]): Promise<void> => {
-    inFlight += 1;
-    const to: SendOptions = {
-      url: urls[turn % urls.length] ?? '',
-      key: options.key,
-      timeoutMs: options.timeoutMs ?? 30_000,
-    };
+  async publish(event: PublishedEvent, options?: { traceparent?: string | undefined }): Promise<Accepted> {
+    const id = event.id ?? `evt_${crypto.randomUUID()}`;
+    const text = JSON.stringify({ created_at: new Date().toISOString(), ...event, id });
+    if (this.#isClosed) throw new PublisherClosed(CLOSED, id);
+    if (!this.#hasRoom()) throw new QueueFull(`${this.#pending} events are not confirmed yet.`, id);
+    const bytes = new TextEncoder().encode(text).length;
+    // A header with other characters could not be sent.
+    const traceparent = TRACEPARENT.exec(options?.traceparent ?? '')?.[0];
+    this.#pending += 1;
+    this.#bytes += bytes;
+    return await new Promise((resolve, reject) => {
+      const settle = (outcome: Accepted | PublishError) =>
+        outcome instanceof Error ? reject(outcome) : resolve(outcome);
+      const endsAtMs = performance.now() + this.#settings.giveUpAfterMs;
+      this.#queue.push({ id, text, traceparent, bytes, endsAtMs, settle });
+      // In the next turn, so that events published together form a batch.
+      queueMicrotask(() => this.#pump());
+      // What is published later ends later, so a timer that is set will do.
+      if (this.#pause !== undefined && this.#expiry === undefined) this.#watchExpiry();
+    });
+  }
+
+  ready(): Promise<void> {
+    return this.#hasRoom() ? Promise.resolve() : new Promise((resolve) => this.#waitingForRoom.push(resolve));
+  }
+
+  async close(withinMs = 30_000): Promise<void> {
+    this.#isClosed = true;
+    if (this.#pending > 0) {
+      const allEnded = new Promise<void>((resolve) => this.#waitingForEnd.push(resolve));
+      const timer = setTimeout(() => {
+        this.#isOver = true;
+        clearTimeout(this.#pause);
+        for (const entry of this.#queue.splice(0)) this.#giveUp(entry, CLOSED);
+      }, withinMs);
+      await allEnded;
+      clearTimeout(timer);
+    }
+    clearTimeout(this.#pause);
+  }
+
+  #hasRoom(): boolean {
+    return this.#pending < this.#settings.maxEvents && this.#bytes < this.#settings.maxBytes;
+  }
+
+  /** Sends what waits, unless sending pauses. */
+  #pump(): void {
+    const { concurrency, maxBatch } = this.#settings;
+    while (this.#pause === undefined && this.#inFlight < concurrency && this.#queue.length > 0)
+      void this.#send(takeBatch(this.#queue, maxBatch));
+  }
+
+  async #send(batch: Entry[]): Promise<void> {
+    const { urls, key, timeoutMs } = this.#settings;
+    this.#inFlight += 1;
+    const to: SendOptions = { url: urls[this.#turn % urls.length] ?? '', key, timeoutMs };
     const { outcomes, failure, retryAfterMs } = await sendEvents(to, batch);
-    inFlight -= 1;
-    const left = batch.filter((entry, i) => !settled(entry, outcomes[i]));
+    this.#inFlight -= 1;
+    const left = batch.filter((entry, i) => !this.#settle(entry, outcomes[i]));
     for (const entry of left) entry.failure = failure;
-    if (isOver) for (const entry of left) giveUp(entry, CLOSED);
-    else queue.unshift(...left);
-    if (left.some(({ alone }) => !alone)) waitBefore(retryAfterMs);
-    else failures = 0;
-    pump();
-  };
-  const settled = (entry: Entry, outcome: Outcome | undefined): boolean => {
+    if (this.#isOver) for (const entry of left) this.#giveUp(entry, CLOSED);
+    else this.#queue.unshift(...left);
+    if (left.some(({ alone }) => !alone)) this.#waitBefore(retryAfterMs);
+    else this.#failures = 0;
+    this.#pump();
+  }
+
+  /** Ends an event that has an outcome. Returns whether it has one. */
+  #settle(entry: Entry, outcome: Outcome | undefined): boolean {
     entry.alone = outcome === 'alone';
     if (outcome === undefined || typeof outcome === 'string') return false;
-    end(entry, outcome);
+    this.#end(entry, outcome);
     return true;
-  };
+  }
 
-  return {
-    get pending() {
-      return pending;
-    },
-    async publish(event, options) {
-      const id = event.id ?? `evt_${crypto.randomUUID()}`;
-      const text = JSON.stringify({ created_at: new Date().toISOString(), ...event, id });
-      if (isClosed) throw new PublisherClosed(CLOSED, id);
-      if (!hasRoom()) throw new QueueFull(`${pending} events are not confirmed yet.`, id);
-      const size = new TextEncoder().encode(text).length;
-      // A header with other characters could not be sent.
-      const traceparent = TRACEPARENT.exec(options?.traceparent ?? '')?.[0];
-      pending += 1;
-      bytes += size;
-      return await new Promise((resolve, reject) => {
-        const settle = (outcome: Accepted | PublishError) =>
-          outcome instanceof Error ? reject(outcome) : resolve(outcome);
-        queue.push({ id, text, traceparent, bytes: size, endsAtMs: performance.now() + giveUpAfterMs, settle });
-        // In the next turn, so that events published together form a batch.
-        queueMicrotask(pump);
-        // What is published later ends later, so a timer that is set will do.
-        if (pause !== undefined && expiry === undefined) watchExpiry();
-      });
-    },
-    ready: () => (hasRoom() ? Promise.resolve() : new Promise((resolve) => waitingForRoom.push(resolve))),
-    async close(withinMs = 30_000) {
-      isClosed = true;
-      if (pending > 0) {
-        const allEnded = new Promise<void>((resolve) => waitingForEnd.push(resolve));
-        const timer = setTimeout(() => {
-          isOver = true;
-          clearTimeout(pause);
-          for (const entry of queue.splice(0)) giveUp(entry, CLOSED);
-        }, withinMs);
-        await allEnded;
-        clearTimeout(timer);
-      }
-      clearTimeout(pause);
-    },
-  };
+  #end(entry: Entry, outcome: Accepted | PublishError): void {
+    this.#pending -= 1;
+    this.#bytes -= entry.bytes;
+    entry.settle(outcome);
+    if (this.#hasRoom()) for (const resolve of this.#waitingForRoom.splice(0)) resolve();
+    if (this.#pending > 0) return;
+    clearTimeout(this.#expiry);
+    this.#expiry = undefined;
+    for (const resolve of this.#waitingForEnd.splice(0)) resolve();
+  }
+
+  #giveUp(entry: Entry, why: string): void {
+    const { text, id, failure } = entry;
+    this.#end(entry, new NotConfirmed(`${why} It may have been accepted.`, JSON.parse(text), id, { cause: failure }));
+  }
+
+  /** Pauses sending after a failure. */
+  #waitBefore(retryAfterMs: number | undefined): void {
+    this.#failures += 1;
+    this.#turn += 1;
+    clearTimeout(this.#pause);
+    const resume = () => {
+      this.#pause = undefined;
+      this.#expire();
+      this.#pump();
+    };
+    this.#pause = setTimeout(resume, Math.min(retryAfterMs ?? backoffMs(this.#failures), MAX_TIMER_MS));
+    this.#watchExpiry();
+  }
+
+  /** While sending pauses, gives events up in time, the next one with a timer. */
+  #watchExpiry(): void {
+    clearTimeout(this.#expiry);
+    this.#expiry = undefined;
+    if (this.#queue.length === 0) return;
+    const nextMs = this.#queue.reduce((first, { endsAtMs }) => Math.min(first, endsAtMs), Number.POSITIVE_INFINITY);
+    const waitMs = Math.min(Math.max(0, nextMs - performance.now()), MAX_TIMER_MS);
+    this.#expiry = setTimeout(() => {
+      this.#expire();
+      this.#watchExpiry();
+    }, waitMs);
+  }
+
+  #expire(): void {
+    const now = performance.now();
+    const late = this.#queue.filter(({ endsAtMs }) => endsAtMs <= now);
+    if (late.length === 0) return;
+    this.#queue.splice(0, this.#queue.length, ...this.#queue.filter(({ endsAtMs }) => endsAtMs > now));
+    const why = `Posthorn did not confirm the event within ${this.#settings.giveUpAfterMs} ms.`;
+    for (const entry of late) this.#giveUp(entry, why);
+  }
 }
 
 /** Removes the events of the next call from the queue, and returns them. */
