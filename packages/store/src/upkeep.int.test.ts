@@ -132,6 +132,6 @@ describe('a deletion', () => {
     expect(Object.values(await store.redis.hgetall(key!)).join()).toContain('sealed');
     await deleteSubscription(store, made.id, nowMs, { operator: 'anna' });
     expect(await loadSubscriptions(store, [made.id])).toEqual([undefined]);
-    expect(await store.redis.hgetall(key!)).toEqual({ status: 'deleted' });
+    expect(await store.redis.hgetall(key!)).toEqual({ status: 'deleted', deletion: expect.any(String) });
   });
 });
