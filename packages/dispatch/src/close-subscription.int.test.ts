@@ -4,8 +4,10 @@ import { type EventRef, partitionOf } from '@posthorn/core';
 import { createProducer } from '@posthorn/queue';
 import {
   changeSubscription,
+  clearDeletedSubscription,
   closingSubscriptions,
   deleteSubscription,
+  deletionOf,
   laneLength,
   loadSubscriptions,
   partitionPrefix,
@@ -115,6 +117,21 @@ describe('closeSubscription', () => {
       time.nowMs,
     );
     expect(await closingSubscriptions(store, partitionOf(id, store.partitions))).toEqual([]);
+  });
+  it('begins again where a failover has undone the end of held deliveries', async () => {
+    const { id } = await subscribe({ status: 'paused' });
+    const [held] = await deliver([id]);
+    await deleteSubscription(store, id, time.nowMs, { operator: 'anna' });
+    const partition = partitionOf(id, store.partitions);
+    await clearDeletedSubscription(store, id, await deletionOf(store, id));
+    expect(await closingSubscriptions(store, partition)).toEqual([id]);
+    await closeSubscription(
+      contextWith(async () => []),
+      id,
+      time.nowMs,
+    );
+    expect(await closingSubscriptions(store, partition)).toEqual([]);
+    expect((await loadOne(held!.deliveryId)).failureReason).toBe('subscription_deleted');
   });
 });
 

@@ -1,8 +1,14 @@
 -- Clears away a deleted subscription whose deliveries have all ended since this deletion, unless it was created again under its key meanwhile, and perhaps
 -- deleted again: then somebody else has cleared it. What retention keeps of its deliveries expires by itself, at the latest after `lifeMs`.
+--@include delivery-key
+
 local key = KEY_SUBSCRIPTION .. id
 local found = call('HMGET', key, 'status', 'deletion')
 if found[1] and (found[1] ~= DELETED or (found[2] or '') ~= deletion) then return end
+-- A failover may have undone the end of some. Without their lane nothing would release or end a held one; maintenance begins again.
+for _, held in ipairs(call('ZRANGE', KEY_HELD .. id, 0, HOLD_CHUNK - 1)) do
+  if call('HGET', deliveryKey(held), 'st') == HELD then return end
+end
 call('SREM', KEY_RELEASE_HELD, id)
 call('SREM', KEY_RELEASE_PARKED, id)
 call('SREM', KEY_RELEASE_OVERDUE, id)
