@@ -2,6 +2,7 @@
 import { MAX_PAGE_LIMIT, pageOf } from '@posthorn/operator-api';
 import { z } from 'zod';
 import { findConsole } from './find-console.ts';
+import { pages } from './pages.ts';
 import { UserError } from './user-error.ts';
 
 export type Query = Record<string, string | number | undefined>;
@@ -69,13 +70,12 @@ export function createClient(env: NodeJS.ProcessEnv): Client {
     delete: (path) => call(z.undefined(), 'DELETE', path),
     async list(itemSchema, path, query, limit) {
       const items: z.output<typeof itemSchema>[] = [];
-      let cursor: string | undefined;
-      do {
-        const pageLimit = Math.min(MAX_PAGE_LIMIT, limit - items.length);
-        const page = await get(pageOf(itemSchema), path, { ...query, limit: pageLimit, cursor });
-        items.push(...page.data);
-        cursor = page.next_cursor ?? undefined;
-      } while (cursor !== undefined && items.length < limit);
+      const load = (cursor: string | undefined) =>
+        get(pageOf(itemSchema), path, { ...query, limit: Math.min(MAX_PAGE_LIMIT, limit - items.length), cursor });
+      for await (const found of pages(load)) {
+        items.push(...found);
+        if (items.length >= limit) break;
+      }
       return items;
     },
   };

@@ -1,6 +1,7 @@
 /** Finds the console to call, and the token for it. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { isHeaderText } from '@posthorn/core';
 import { UserError } from './user-error.ts';
 
 interface Console {
@@ -19,7 +20,7 @@ export function findConsole(env: NodeJS.ProcessEnv): Console {
   const running = env.POSTHORN_URL === undefined || env.POSTHORN_TOKEN === undefined ? findNpmStart(env) : undefined;
   const url = (env.POSTHORN_URL ?? running?.url ?? 'http://127.0.0.1:3001').replace(/\/+$/, '');
   if (env.POSTHORN_TOKEN !== undefined) {
-    if (!/^[\x20-\x7e]*$/.test(env.POSTHORN_TOKEN.trim()))
+    if (!isHeaderText(env.POSTHORN_TOKEN.trim()))
       throw new UserError('POSTHORN_TOKEN has characters that no operator token has: copy it again.');
     return { url, token: env.POSTHORN_TOKEN, tokenFrom: 'POSTHORN_TOKEN' };
   }

@@ -6,6 +6,7 @@ import type { Client } from './client.ts';
 import { confirm } from './confirm.ts';
 import { customerOf } from './names.ts';
 import { limitOption, subscriptionEnvironmentOption, typesOption } from './options.ts';
+import { pages } from './pages.ts';
 import type { Printer } from './print.ts';
 import { awaitFirstAttempt } from './replay.ts';
 import { UserError } from './user-error.ts';
@@ -156,12 +157,7 @@ const resumeMany = async (client: Client, body: object) =>
 /** Resumes the addresses that are paused and match, a call for each page of the paused ones. */
 async function resumeMatching(client: Client, filter: object): Promise<schemas.ResumeResult[]> {
   const results: schemas.ResumeResult[] = [];
-  let cursor: string | undefined;
-  do {
-    const { data, next_cursor: next } = await resumeMany(client, { ...filter, cursor });
-    results.push(...data);
-    cursor = next ?? undefined;
-  } while (cursor !== undefined);
+  for await (const some of pages((cursor) => resumeMany(client, { ...filter, cursor }))) results.push(...some);
   return results;
 }
 

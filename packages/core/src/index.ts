@@ -14,6 +14,7 @@ export * from './erasure.ts';
 export * from './errors.ts';
 export * from './event.ts';
 export * from './explain.ts';
+export * from './header-text.ts';
 export * from './health.ts';
 export * from './ids.ts';
 export * from './incident.ts';

@@ -1,6 +1,6 @@
 /** Reads settings from the environment. One message names every invalid variable. */
 import { readFileSync } from 'node:fs';
-import { parseDurationMs, StartError, type SubscriptionEnvironment } from '@posthorn/core';
+import { isHeaderText, parseDurationMs, StartError, type SubscriptionEnvironment } from '@posthorn/core';
 import { z } from 'zod';
 
 /** One or more settings are missing or invalid. The message names each variable and never contains a value. */
@@ -94,8 +94,6 @@ export function wholeNumber(min: number, max: number) {
 
 /** Shorter keys and tokens could be guessed. */
 const MIN_KEY_LENGTH = 24;
-/** Callers send keys and tokens in a header. Clients refuse to send control characters there, and differ in how they encode what is not ASCII. */
-const PRINTABLE_ASCII = /^[\x20-\x7e]*$/;
 
 /** A list `name:rest,name:rest,…` in which each name is unique, and each key has at least `MIN_KEY_LENGTH` characters and fits into a header. */
 function namedList<T extends { name: string; key: string }>(
@@ -120,7 +118,7 @@ function namedList<T extends { name: string; key: string }>(
         `must have at least ${MIN_KEY_LENGTH} characters for each name; shorter for ${names}. To make one: openssl rand -base64 24`,
     );
     refuse(
-      (key) => !PRINTABLE_ASCII.test(key),
+      (key) => !isHeaderText(key),
       (names) =>
         `must have printable ASCII characters only, since callers send it in an HTTP header; others for ${names}`,
     );

@@ -10,7 +10,7 @@ import { ActionButton } from '../parts/action-button.tsx';
 import { Copyable } from '../parts/code.tsx';
 import { erasureFields, unsentTexts } from '../parts/erasure.ts';
 import { Facts, FigureCard, Note, PageBody, Section } from '../parts/layout.tsx';
-import { countText } from '../parts/numbers.ts';
+import { amountText, countText } from '../parts/numbers.ts';
 import { Loaded } from '../parts/states.tsx';
 import { StatusBadge } from '../parts/status.tsx';
 import { Instant } from '../parts/time.tsx';
@@ -91,13 +91,13 @@ function Confirmation({ erasure: { id, found } }: { erasure: Erasure }) {
     done: 'Confirmed: the payloads are being erased.',
   });
   const cancel = usePost<Erasure>(`/v1/erasures/${id}/cancel`, { done: 'Cancelled.' });
-  const payloads = `${countText(found.events)} ${found.events === 1 ? 'payload' : 'payloads'}`;
+  const payloads = amountText(found.events, 'payload');
   return (
     <Alert color="red" variant="light" title="This cannot be undone" icon={<IconEraser size={18} />}>
       <Stack gap="sm">
         {found.unsent > 0 && (
           <Radio.Group
-            label={`${countText(found.unsent)} ${found.unsent === 1 ? 'delivery has' : 'deliveries have'} not ended`}
+            label={`${amountText(found.unsent, 'delivery has', 'deliveries have')} not ended`}
             value={unsent}
             onChange={setUnsent}
           >
@@ -124,7 +124,7 @@ function Confirmation({ erasure: { id, found } }: { erasure: Erasure }) {
 }
 
 function stateOf({ status, found, erased }: Erasure): string {
-  const events = found.events === 1 ? '1 event' : `${countText(found.events)} events`;
+  const events = amountText(found.events, 'event');
   switch (status) {
     case 'counting':
       return 'Looking through all stored events. This takes seconds to minutes.';

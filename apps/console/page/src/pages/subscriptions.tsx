@@ -6,7 +6,7 @@ import { Link } from 'react-router';
 import { type Column, DataTable, PagedList } from '../parts/data-table.tsx';
 import { filterWidth, SelectFilter, useFilters } from '../parts/filters.tsx';
 import { Note, PageBody, RowLink } from '../parts/layout.tsx';
-import { countText } from '../parts/numbers.ts';
+import { amountText, countText } from '../parts/numbers.ts';
 import { ResumePaused } from '../parts/resume-paused.tsx';
 import { SearchField } from '../parts/search-field.tsx';
 import { Empty } from '../parts/states.tsx';
@@ -131,7 +131,7 @@ export function SubscriptionsPage() {
         )}
         {total !== undefined && list.data !== undefined && (
           <Note aria-live="polite">
-            {total === 1 ? '1 subscription' : `${countText(total)} subscriptions`}
+            {amountText(total, 'subscription')}
             {list.data.length < total && `, the first ${countText(list.data.length)} are shown`}
           </Note>
         )}

@@ -5,6 +5,11 @@ export function countText(count: number | undefined): string {
   return count?.toLocaleString('en') ?? '–';
 }
 
+/** Returns for example `1 event` or `12,345 events`: `one` with its plural. */
+export function amountText(count: number, one: string, many = `${one}s`): string {
+  return `${countText(count)} ${count === 1 ? one : many}`;
+}
+
 /** Returns for example `98.7 %`, or a dash if there were no attempts. */
 export function percentText(rate: number | null | undefined): string {
   if (rate == null) return '–';

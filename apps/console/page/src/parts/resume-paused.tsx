@@ -6,7 +6,7 @@ import { IconPlayerPlay } from '@tabler/icons-react';
 import { call } from '../api.ts';
 import { useChange } from '../queries.ts';
 import { ActionButton } from './action-button.tsx';
-import { countText } from './numbers.ts';
+import { amountText, countText } from './numbers.ts';
 
 type ShownBy = Readonly<Record<'q' | 'environment' | 'health', string | null | undefined>>;
 
@@ -54,6 +54,6 @@ function textOf(results: readonly ResumeResult[]): string {
   const [resumed, refused] = [count('resumed'), count('refused')];
   if (resumed + refused === 0) return 'No address was paused by failures.';
   const trials = 'Of what is held for each, one delivery goes first.';
-  const done = `Resumed ${resumed === 1 ? '1 address' : `${countText(resumed)} addresses`}. ${trials}`;
+  const done = `Resumed ${amountText(resumed, 'address', 'addresses')}. ${trials}`;
   return refused === 0 ? done : `${done} ${countText(refused)} could not be resumed and stay paused.`;
 }
