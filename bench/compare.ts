@@ -97,7 +97,10 @@ export async function measureLatency(system: System, seconds: number): Promise<n
   return await agesOnArrival(system, system.publish, seconds * PER_S, PER_S, 1);
 }
 
-/** The same for one event after the other to all addresses: while all respond, and from the moment on at which `hanging` of them never respond again. */
+/**
+ * The same for one event after the other to all addresses: while all respond, and from the moment on at which `hanging`
+ * of them never respond again.
+ */
 export async function measureHanging(system: System, hanging: number, events: number) {
   await load(system, WARM_UP);
   const responding = system.fanOut - hanging;

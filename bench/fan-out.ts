@@ -1,6 +1,6 @@
 /**
- * Fan-out of one event: time until the publisher gets its response, and until the last delivery arrives, beside the plain system and beside the
- * same requests with nothing else; and what other publishers notice of large ones.
+ * Fan-out of one event: time until the publisher gets its response, and until the last delivery arrives, beside the
+ * plain system and beside the same requests with nothing else; and what other publishers notice of large ones.
  */
 
 import { createSender, parseNetworks } from '@posthorn/sender';

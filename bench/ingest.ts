@@ -1,4 +1,7 @@
-/** Events per second and publish latency of ingest: plain, with 1 of 1 and 3 of 3 subscriptions matching, with 3 of 10,000, and with a replica. */
+/**
+ * Events per second and publish latency of ingest: plain, with 1 of 1 and 3 of 3 subscriptions matching, with 3 of
+ * 10,000, and with a replica.
+ */
 import { randomUUID } from 'node:crypto';
 import {
   type Bench,

@@ -38,7 +38,10 @@ export interface Isolation {
   oneHost: Latency;
 }
 
-/** Runs each case for `seconds`, after as long a warm-up. One dead address starts with `backlog` deliveries; another gets `burst` at once. */
+/**
+ * Runs each case for `seconds`, after as long a warm-up. One dead address starts with `backlog` deliveries; another
+ * gets `burst` at once.
+ */
 export async function benchIsolation(
   bench: Bench,
   seconds: number,

@@ -1,11 +1,15 @@
-/** All processes of a system are killed under load and started again: how long until what was in flight goes on, and what is lost or sent twice. */
+/**
+ * All processes of a system are killed under load and started again: how long until what was in flight goes on, and
+ * what is lost or sent twice.
+ */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Bench, until } from './harness.ts';
 import { type System, startPlain, startPosthorn } from './systems.ts';
 
 /**
- * `receiverMs`: so slow that many attempts are in flight, and at the lower rate that the receiver sees that their connections are gone before it responds.
+ * `receiverMs`: so slow that many attempts are in flight, and at the lower rate that the receiver sees that their
+ * connections are gone before it responds.
  */
 const LOADS = [
   { perS: 200, receiverMs: 300 },

@@ -1,4 +1,7 @@
-/** Publishers that cost little themselves: single events over connections that stay open, each sent as soon as the one before it was answered. */
+/**
+ * Publishers that cost little themselves: single events over connections that stay open, each sent as soon as the one
+ * before it was answered.
+ */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import type { PublishedEvent } from '@posthorn/client';

@@ -1,4 +1,7 @@
-/** Many deliveries due at once: retries due in the same second, retries an hour overdue, held deliveries after a resume of one or of many addresses. */
+/**
+ * Many deliveries due at once: retries due in the same second, retries an hour overdue, held deliveries after a resume
+ * of one or of many addresses.
+ */
 import { randomUUID } from 'node:crypto';
 import { eventRef, newEventId } from '@posthorn/core';
 import { createProducer } from '@posthorn/queue';

@@ -46,7 +46,10 @@ export async function benchStart(bench: Bench, rounds: number): Promise<Record<s
   );
 }
 
-/** Memory of each process in MB, of all without what they share with files (`ownMb`), and CPU of all for a delivery in microseconds, after `events` single events to one address each. */
+/**
+ * Memory of each process in MB, of all without what they share with files (`ownMb`), and CPU of all for a delivery in
+ * microseconds, after `events` single events to one address each.
+ */
 export async function benchProcessMemory(bench: Bench, events: number) {
   return {
     plain: await loaded(await startPlain(bench, 'plain', 1), events),

@@ -1,7 +1,7 @@
 /**
- * What tracing costs under full load, beside processes that never load OpenTelemetry: CPU of ingest for an event while publishers wait for nothing
- * but its responses, and of a worker for a delivery while it empties the backlog. Two processes that do the same differ by a few percent, so
- * several of each are measured.
+ * What tracing costs under full load, beside processes that never load OpenTelemetry: CPU of ingest for an event while
+ * publishers wait for nothing but its responses, and of a worker for a delivery while it empties the backlog. Two
+ * processes that do the same differ by a few percent, so several of each are measured.
  */
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';

@@ -1,7 +1,8 @@
 /**
- * What tracing costs: CPU of ingest and a worker for each event with one delivery, with all traces sampled and without tracing. At a fixed rate
- * the same two processes do both in turns, since two processes that do the same differ; there, OpenTelemetry is always loaded. Under full load
- * (tracing-full-load.ts) they are compared with processes that never load it.
+ * What tracing costs: CPU of ingest and a worker for each event with one delivery, with all traces sampled and without
+ * tracing. At a fixed rate the same two processes do both in turns, since two processes that do the same differ; there,
+ * OpenTelemetry is always loaded. Under full load (tracing-full-load.ts) they are compared with processes that never
+ * load it.
  */
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';

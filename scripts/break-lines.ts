@@ -1,6 +1,7 @@
 /**
- * Puts line breaks between the statements of code that has none, so that an error's stack names a line and Node, which prints the line of an uncaught error,
- * prints a short one. V8 keeps a table of all lines of a file since the first stack that it prints, 8 bytes a line: so not each statement gets one.
+ * Puts line breaks between the statements of code that has none, so that an error's stack names a line and Node, which
+ * prints the line of an uncaught error, prints a short one. V8 keeps a table of all lines of a file since the first
+ * stack that it prints, 8 bytes a line: so not each statement gets one.
  */
 import { parseAst } from 'rolldown/parseAst';
 

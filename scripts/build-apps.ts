@@ -1,8 +1,9 @@
 /**
- * Builds ingest, worker and console into `apps/<app>/dist`: each with the packages that it needs in a few files of plain JavaScript, unless the
- * existing build is from the same sources. A process that runs such a build loads neither what removes types nor what its packages have
- * besides, so it takes about 40 MB less memory and starts sooner. The files are CommonJS: an `import` of node:http reads all that it exports, and so
- * loads `fetch` with all that belongs to it, and `require` does not.
+ * Builds ingest, worker and console into `apps/<app>/dist`: each with the packages that it needs in a few files of
+ * plain JavaScript, unless the existing build is from the same sources. A process that runs such a build loads neither
+ * what removes types nor what its packages have besides, so it takes about 40 MB less memory and starts sooner. The
+ * files are CommonJS: an `import` of node:http reads all that it exports, and so loads `fetch` with all that belongs to
+ * it, and `require` does not.
  */
 import { cpSync, existsSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
@@ -12,11 +13,14 @@ import { root } from './folder.ts';
 
 const BUILT_APPS = ['ingest', 'worker', 'console'] as const;
 
-/** Packages that find files beside their own, and one whose tables are needed by nobody who sends UTF-8. They are loaded from node_modules. */
+/**
+ * Packages that find files beside their own, and one whose tables are needed by nobody who sends UTF-8. They are loaded
+ * from node_modules.
+ */
 const NOT_BUNDLED = [/^@bull-board\//, /^swagger-ui-dist(\/|$)/, /^iconv-lite$/];
 /**
- * Packages that load all their parts although the apps need these: what else they export, and where it is. Another name that is imported from one of them
- * fails the build.
+ * Packages that load all their parts although the apps need these: what else they export, and where it is. Another name
+ * that is imported from one of them fails the build.
  */
 const PARTS: Record<string, Record<string, string>> = {
   undici: { Client: 'lib/dispatcher/client.js' },
@@ -26,7 +30,10 @@ const PARTS: Record<string, Record<string, string>> = {
     RateLimiterRes: 'lib/RateLimiterRes.js',
   },
 };
-/** BullMQ's modules for `import`, of which parts that nobody uses can be left out. Its entry for `require` has all of them: a client of PostgreSQL, for instance. */
+/**
+ * BullMQ's modules for `import`, of which parts that nobody uses can be left out. Its entry for `require` has all of
+ * them: a client of PostgreSQL, for instance.
+ */
 const ENTRIES = { bullmq: join(root, 'node_modules/bullmq/dist/esm/index.js') };
 /** Code that only runs when it is called: what nobody imports of it goes, with the packages that only it needs. */
 const WITHOUT_EFFECTS = /\/packages\/[^/]+\/src\/|\/node_modules\/bullmq\//;
@@ -34,7 +41,10 @@ const WITHOUT_EFFECTS = /\/packages\/[^/]+\/src\/|\/node_modules\/bullmq\//;
 const LEFT_OUT: Record<string, { exported: string; why: string }> = {
   'cron-parser': { exported: 'CronExpressionParser', why: 'Posthorn has no jobs by cron expressions' },
 };
-/** Code of packages that is replaced in their files. got loads 4 MB of Node's tables of languages at once, for the words of errors about its own options. */
+/**
+ * Code of packages that is replaced in their files. got loads 4 MB of Node's tables of languages at once, for the words
+ * of errors about its own options.
+ */
 const REPLACED: Record<string, { from: string; to: string }> = {
   '/node_modules/@sindresorhus/is/distribution/index.js': {
     from: "new Intl.ListFormat('en', ",
@@ -47,8 +57,8 @@ const MODULES = 'modules.txt';
 const SCRIPTS = join(root, 'packages/store/src/lua');
 
 /**
- * Builds what has changed; reports the start with `say`. Several processes may build at once. Without development packages it removes builds of
- * other sources instead: the apps then run from their sources.
+ * Builds what has changed; reports the start with `say`. Several processes may build at once. Without development
+ * packages it removes builds of other sources instead: the apps then run from their sources.
  */
 export async function buildApps(say: (line: string) => void): Promise<void> {
   const stale = BUILT_APPS.filter((app) => !isBuiltFrom(folderOf(app), sourcesOf(app)));

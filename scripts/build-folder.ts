@@ -14,8 +14,8 @@ export function isBuiltFrom(folder: string, sources: readonly string[]): boolean
 }
 
 /**
- * Builds `folder` with `write`, which gets an empty folder beside it, and puts the result in its place at once. Several processes may do so at
- * the same time. Throws a `FolderProblem` if a user can help it.
+ * Builds `folder` with `write`, which gets an empty folder beside it, and puts the result in its place at once. Several
+ * processes may do so at the same time. Throws a `FolderProblem` if a user can help it.
  */
 export async function buildFolder(
   folder: string,

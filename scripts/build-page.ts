@@ -36,7 +36,10 @@ async function runVite(outDir: string, signal: AbortSignal | undefined): Promise
   }
 }
 
-/** Writes a file compressed with brotli and one with gzip beside each text file, at the highest level: the console serves them as they are. */
+/**
+ * Writes a file compressed with brotli and one with gzip beside each text file, at the highest level: the console
+ * serves them as they are.
+ */
 async function compressFiles(folder: string): Promise<void> {
   const compressions = [
     { extension: '.br', compress: promisify(brotliCompress) },

@@ -1,4 +1,7 @@
-/** `npm run generate-docs`: writes the files that follow from the schemas: docs/settings.md, docs/wire, two of the Helm chart. Tests fail if they are stale. */
+/**
+ * `npm run generate-docs`: writes the files that follow from the schemas: docs/settings.md, docs/wire, two of the Helm
+ * chart. Tests fail if they are stale.
+ */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CHART, chartFiles } from './chart-files.ts';

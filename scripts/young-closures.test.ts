@@ -6,7 +6,10 @@ import { youngClosures } from './young-closures.ts';
 
 const run = promisify(execFile);
 
-/** Makes 60 MB of objects, each with a function that refers to 300 bytes, and keeps the last. Prints by how many MB the old generation has grown. */
+/**
+ * Makes 60 MB of objects, each with a function that refers to 300 bytes, and keeps the last. Prints by how many MB the
+ * old generation has grown.
+ */
 const COMMANDS = `
   const { getHeapSpaceStatistics } = require('node:v8');
   const oldBytes = () => getHeapSpaceStatistics().find((space) => space.space_name === 'old_space').space_used_size;

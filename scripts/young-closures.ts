@@ -1,7 +1,8 @@
 /**
- * Rewrites `object.property = () => …` to `object.property = (0, () => …)`, which does the same. V8 makes a function that is written at the right of an assignment to a
- * property in the old generation, since it assumes a method that stays. ioredis and others make some for each command. Each then keeps all that it refers to, and what that
- * refers to, until the next large collection of garbage (docs/decisions, 58).
+ * Rewrites `object.property = () => …` to `object.property = (0, () => …)`, which does the same. V8 makes a function
+ * that is written at the right of an assignment to a property in the old generation, since it assumes a method that
+ * stays. ioredis and others make some for each command. Each then keeps all that it refers to, and what that refers to,
+ * until the next large collection of garbage (docs/decisions, 58).
  */
 import { parseAst } from 'rolldown/parseAst';
 

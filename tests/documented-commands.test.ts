@@ -37,7 +37,10 @@ interface Documented {
   file: string;
 }
 
-/** In what tells users to do something; decisions tell what was done. Lines of shell blocks, indented lines and code spans that begin with the name of a program. */
+/**
+ * In what tells users to do something; decisions tell what was done. Lines of shell blocks, indented lines and code
+ * spans that begin with the name of a program.
+ */
 function documentedCommands(): Documented[] {
   const files = globSync(['*.md', 'docs/**/*.md', 'packages/*/README.md', 'deploy/**/*.md'], { cwd: root });
   return files

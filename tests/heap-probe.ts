@@ -1,4 +1,7 @@
-/** Loaded into a process before its app: on SIGUSR2, says on stdout which flags of V8 the app has set, and how large a half of the young generation is. */
+/**
+ * Loaded into a process before its app: on SIGUSR2, says on stdout which flags of V8 the app has set, and how large a
+ * half of the young generation is.
+ */
 import { syncBuiltinESMExports } from 'node:module';
 import v8 from 'node:v8';
 

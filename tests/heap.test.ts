@@ -7,7 +7,10 @@ import { root } from '../scripts/folder.ts';
 import { ownEnv, ownProcess } from './own.ts';
 
 const PROBE = pathToFileURL(join(root, 'tests/heap-probe.ts')).href;
-/** How large the generations get under load is decided by V8 from collection to collection; `npm run bench -- --only=processes` shows it. */
+/**
+ * How large the generations get under load is decided by V8 from collection to collection;
+ * `npm run bench -- --only=processes` shows it.
+ */
 const OLD = '--heap-growing-percent=100';
 const YOUNG = '--semi-space-growth-factor=1';
 

@@ -16,7 +16,10 @@ export function complaintsOf({ output }: Process): string[] {
 /** `eager-worker` is a worker that takes over the jobs of a dead process sooner. */
 export type ProcessName = 'ingest' | 'worker' | 'eager-worker' | 'console';
 
-/** Starts one app, of this checkout or the one in `dir`, with exactly this environment (and the path, and the place of Node's compile cache). */
+/**
+ * Starts one app, of this checkout or the one in `dir`, with exactly this environment (and the path, and the place of
+ * Node's compile cache).
+ */
 export function startProcess(app: ProcessName, env: Record<string, string>, dir = root): Process {
   const output: string[] = [];
   const started = startScript(app === 'eager-worker' ? 'tests/eager-worker.ts' : `apps/${app}/src/main.ts`, {

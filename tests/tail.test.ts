@@ -256,7 +256,8 @@ describe('posthorn tail', () => {
       /^\S+Z {2}ok 200 {2}\d+ ms {2}session\.approved {2}attempt 1 {2}dlv_\S{26} {2}http:\/\/127\.0\.0\.1:\d+\/hook\n/,
     );
     first.child.kill('SIGTERM');
-    // Attempts are written for 10 s after somebody has watched. On a busy machine a restart may take longer, so what the console leaves stays.
+    // Attempts are written for 10 s after somebody has watched. On a busy machine a restart may take longer, so what
+    // the console leaves stays.
     await eventually('its end', async () => {
       await on.redis.persist(`${env.KEY_PREFIX}:{0}:tailing`);
       return first.child.exitCode !== null;

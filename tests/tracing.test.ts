@@ -1,4 +1,7 @@
-/** The trace of an event: from the publisher's call through every attempt, in logs, in the operator API and, if configured, at receivers. */
+/**
+ * The trace of an event: from the publisher's call through every attempt, in logs, in the operator API and, if
+ * configured, at receivers.
+ */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

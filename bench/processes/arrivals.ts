@@ -1,7 +1,9 @@
 /**
- * A receiver for any system. It responds after `DELAY_MS` (default: at once), finds the id of the event in the request, and notes when it arrived,
- * unless the caller is gone before the response. `PATTERN`: a regular expression whose first group is the id, in the body or, with `HEADER`, in that header. GET /arrivals returns what has arrived since
- * the last such call; GET /count returns how many there are. After GET /hang-from/18 it no longer responds to deliveries to the paths `/18`, `/19` and so on.
+ * A receiver for any system. It responds after `DELAY_MS` (default: at once), finds the id of the event in the request,
+ * and notes when it arrived, unless the caller is gone before the response. `PATTERN`: a regular expression whose first
+ * group is the id, in the body or, with `HEADER`, in that header. GET /arrivals returns what has arrived since the last
+ * such call; GET /count returns how many there are. After GET /hang-from/18 it no longer responds to deliveries to the
+ * paths `/18`, `/19` and so on.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

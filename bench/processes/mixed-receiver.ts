@@ -1,7 +1,7 @@
 /**
- * A receiver whose paths respond fast (`/good…`), after 900 ms (`/slow…`), with an error (`/dead…`), never (`/hang…`), or fast until
- * `GET /turn` and never after it (`/turn…`). It reports what arrived at the good paths, when, and how old it was, and the maximum
- * number of concurrent requests.
+ * A receiver whose paths respond fast (`/good…`), after 900 ms (`/slow…`), with an error (`/dead…`), never (`/hang…`),
+ * or fast until `GET /turn` and never after it (`/turn…`). It reports what arrived at the good paths, when, and how old
+ * it was, and the maximum number of concurrent requests.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,6 +1,7 @@
 /**
- * Loaded into a built app before it starts: turns its tracer on and off while it runs, so that both are measured in one process. While it
- * is off, a span costs a function call. Each message of the parent, true or false, is answered with the CPU time used so far, in microseconds.
+ * Loaded into a built app before it starts: turns its tracer on and off while it runs, so that both are measured in one
+ * process. While it is off, a span costs a function call. Each message of the parent, true or false, is answered with
+ * the CPU time used so far, in microseconds.
  */
 import { readFileSync } from 'node:fs';
 import { registerHooks } from 'node:module';

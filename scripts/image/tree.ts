@@ -14,8 +14,8 @@ const OTHER_FILES: Record<string, string[]> = {
 };
 
 /**
- * Writes the tree into `out`, which must be empty. The packages must have been installed, the apps and the page built. Nothing in it depends on
- * the architecture.
+ * Writes the tree into `out`, which must be empty. The packages must have been installed, the apps and the page built.
+ * Nothing in it depends on the architecture.
  */
 export function writeTree(out: string): void {
   const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));

@@ -15,7 +15,10 @@ export interface ProvideHelmOptions {
   path?: string;
 }
 
-/** Resolves with helm's path, or with why there is none. Building takes some minutes of CPU the first time, and seconds when Go has its cache. */
+/**
+ * Resolves with helm's path, or with why there is none. Building takes some minutes of CPU the first time, and seconds
+ * when Go has its cache.
+ */
 export async function provideHelm({
   say,
   folder = join(dataDir, 'programs'),

@@ -1,6 +1,6 @@
 /**
- * `npm run release`: `--check` says whether versions, changelog and fixtures agree (with `--tag=v1.2.3` also with that tag); `--version=1.2.3` writes a version
- * everywhere; `--notes` prints the notes of this version.
+ * `npm run release`: `--check` says whether versions, changelog and fixtures agree (with `--tag=v1.2.3` also with that
+ * tag); `--version=1.2.3` writes a version everywhere; `--notes` prints the notes of this version.
  */
 import { readArguments, stopWith } from '../arguments.ts';
 import { root } from '../folder.ts';

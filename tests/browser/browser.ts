@@ -82,8 +82,9 @@ export async function openVisit(
     /** The mark of data that are not refreshed any more. */
     staleMark,
     /**
-     * Stops the clock of the page, which has to be installed, when `call` has been answered since and no call is under way. Returns its time, which
-     * then passes only with `page.clock.runFor`: however slow this machine is, the page has no more time than the test gives it.
+     * Stops the clock of the page, which has to be installed, when `call` has been answered since and no call is under
+     * way. Returns its time, which then passes only with `page.clock.runFor`: however slow this machine is, the page
+     * has no more time than the test gives it.
      */
     async stopClock(call: string): Promise<number> {
       // What marks data is loaded after the rest of the page.

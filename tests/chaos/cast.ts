@@ -36,7 +36,10 @@ export interface Cast {
   restartRedis(downMs: number): Promise<void>;
   /** Takes a backup as docs/backups.md says, again if Redis is restarted meanwhile. */
   backUp(): Promise<Backup>;
-  /** Kills everything with SIGKILL, and starts it on the backup as docs/backups.md says. Resolves with the time when Redis was ready and no app had started. */
+  /**
+   * Kills everything with SIGKILL, and starts it on the backup as docs/backups.md says. Resolves with the time when
+   * Redis was ready and no app had started.
+   */
   restore(backup: Backup): Promise<number>;
   close(): Promise<void>;
 }

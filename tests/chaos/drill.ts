@@ -13,7 +13,10 @@ export interface Restored extends Pick<Backup, 'begunAtMs' | 'takenAtMs'> {
   'of them unknown to the backup': number;
 }
 
-/** Takes a backup after a third of the time, restores it after two, and goes on: there is no moment without load, and no third without disturbances. */
+/**
+ * Takes a backup after a third of the time, restores it after two, and goes on: there is no moment without load, and no
+ * third without disturbances.
+ */
 export async function drill(
   cast: Cast,
   publishers: Publisher[],

@@ -92,7 +92,10 @@ async function subscribeAll(cast: Cast, receivers: Receivers, chance: Random): P
   return subscriptions;
 }
 
-/** Two publishers, each with its own first choice of ingest. They repeat an event until it is accepted, so the result of every event is known. */
+/**
+ * Two publishers, each with its own first choice of ingest. They repeat an event until it is accepted, so the result of
+ * every event is known.
+ */
 async function publish(
   publishers: Publisher[],
   published: Map<string, Published>,

@@ -1,7 +1,7 @@
 /**
- * `npm run mutate`: makes many small changes to the source and lists those that no test notices. Works on copies of the tree.
- * `--only=named,core,signing,requests,guard,sender,client,receiver,lua` selects parts. Of the Lua mutations it runs a sample: `--sample=200` (0: all),
- * chosen by `--seed=1`.
+ * `npm run mutate`: makes many small changes to the source and lists those that no test notices. Works on copies of the
+ * tree. `--only=named,core,signing,requests,guard,sender,client,receiver,lua` selects parts. Of the Lua mutations it
+ * runs a sample: `--sample=200` (0: all), chosen by `--seed=1`.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';

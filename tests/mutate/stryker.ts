@@ -9,8 +9,8 @@ const REPORT = 'stryker-report.json';
 const JEST_CONFIG = 'stryker.jest.json';
 const MAX_RUN_MS = 3_600_000;
 /**
- * A mutant whose tests take this much longer than without it hangs and counts as killed. Stryker's 5 seconds are too few on a busy machine: each run loads all
- * test files, so mutants that no test notices would count as killed.
+ * A mutant whose tests take this much longer than without it hangs and counts as killed. Stryker's 5 seconds are too
+ * few on a busy machine: each run loads all test files, so mutants that no test notices would count as killed.
  */
 const MAX_EXTRA_MS = 30_000;
 

@@ -1,6 +1,6 @@
 /**
- * `npm run fixture`: writes `tests/fixtures/<version>.json`, what this release leaves in Redis. Each release keeps one. `--from=<folder>` runs the apps of
- * another checkout.
+ * `npm run fixture`: writes `tests/fixtures/<version>.json`, what this release leaves in Redis. Each release keeps one.
+ * `--from=<folder>` runs the apps of another checkout.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -14,8 +14,9 @@ interface StreamEvent {
 }
 
 /**
- * Yields the events of a stream, except heartbeats, without an end. Calls `onOpen` at each connection. Says on stderr what is missing, and when the stream is interrupted. Throws
- * `UserError` if the console refuses the call, or is not reached the first time.
+ * Yields the events of a stream, except heartbeats, without an end. Calls `onOpen` at each connection. Says on stderr
+ * what is missing, and when the stream is interrupted. Throws `UserError` if the console refuses the call, or is not
+ * reached the first time.
  */
 export async function* followEvents(
   client: Client,

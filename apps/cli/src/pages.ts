@@ -6,7 +6,10 @@ interface Page<T> {
   next_cursor: string | null;
 }
 
-/** Yields the items of one page after the other. `load` resolves to the page at a cursor (undefined: the first one). Throws what `load` throws. */
+/**
+ * Yields the items of one page after the other. `load` resolves to the page at a cursor (undefined: the first one).
+ * Throws what `load` throws.
+ */
 export async function* pages<T>(load: (cursor: string | undefined) => Promise<Page<T>>): AsyncGenerator<T[]> {
   let cursor: string | undefined;
   do {

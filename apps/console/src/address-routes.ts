@@ -1,4 +1,7 @@
-/** Routes for the address of a subscription: validate, pause, test (specification 3.2, interface 4). Those that resume are in resume-routes.ts. */
+/**
+ * Routes for the address of a subscription: validate, pause, test (specification 3.2, interface 4). Those that resume
+ * are in resume-routes.ts.
+ */
 import { AppError, nextAddressState, TEST_EVENT_TYPE } from '@posthorn/core';
 import { makeTestDelivery } from '@posthorn/dispatch';
 import type { Api } from '@posthorn/http';

@@ -55,8 +55,8 @@ const BACK_LINK =
   '<a href="/" style="position:fixed;top:16px;left:50%;transform:translateX(-50%);z-index:1000;padding:6px 12px;border-radius:8px;background:#3b4fd8;color:#fff;font:14px system-ui,sans-serif;text-decoration:none">← Back to the console</a>';
 
 /**
- * Removes from Bull Board's page what it would load from elsewhere, because no other server should learn who opens the console, and adds the
- * link back.
+ * Removes from Bull Board's page what it would load from elsewhere, because no other server should learn who opens the
+ * console, and adds the link back.
  */
 const adaptPage: RequestHandler = (_request, response, next) => {
   const send = response.send.bind(response);

@@ -36,8 +36,9 @@ export interface FeedHub<T> extends Service {
   /** Fires when the hub stops. */
   stopping: AbortSignal;
   /**
-   * Yields what follows `afterId`, or what follows now, four times a second also if there is nothing; not while Redis is unavailable. Ends when
-   * the hub stops or `signal` fires. At most `maxItems` at once. Throws `AppError` `too_many_requests`, and errors of Redis.
+   * Yields what follows `afterId`, or what follows now, four times a second also if there is nothing; not while Redis
+   * is unavailable. Ends when the hub stops or `signal` fires. At most `maxItems` at once. Throws `AppError`
+   * `too_many_requests`, and errors of Redis.
    */
   follow(listener: {
     operator: string;

@@ -138,7 +138,10 @@ export function createOperators(options: {
       return valid && { operator: valid.name, operators: names, csrf_token, expires_at: instant(valid.endsAtMs) };
     },
 
-    /** Resolves with whether the caller of a request that was let through is still let through: a session may end. Throws if Redis is unavailable. */
+    /**
+     * Resolves with whether the caller of a request that was let through is still let through: a session may end.
+     * Throws if Redis is unavailable.
+     */
     async isStillSignedIn(request: Request): Promise<boolean> {
       if (bearerOf(request) !== undefined) return true;
       const text = await loadSession(store, request.sessionID);

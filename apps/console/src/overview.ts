@@ -97,7 +97,10 @@ async function readOverview(context: ConsoleContext): Promise<api.Overview> {
   };
 }
 
-/** Whether nothing needs an operator: no problem, no outage, enough successes, and no delivery that waits for its first attempt for long. */
+/**
+ * Whether nothing needs an operator: no problem, no outage, enough successes, and no delivery that waits for its first
+ * attempt for long.
+ */
 function isAllWell(
   { problems, incidents }: Pick<api.Overview, 'problems' | 'incidents'>,
   workers: Awaited<ReturnType<typeof aliveWorkers>>,

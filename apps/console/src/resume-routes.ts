@@ -87,8 +87,8 @@ async function resumeAll(
 }
 
 /**
- * Resumes an address if its present state is wanted. Resolves with the subscription as it is stored now, and whether it was wanted. Throws as `change` does;
- * `conflict` also if the address has to be validated first.
+ * Resumes an address if its present state is wanted. Resolves with the subscription as it is stored now, and whether it
+ * was wanted. Throws as `change` does; `conflict` also if the address has to be validated first.
  */
 async function resume(
   context: ConsoleContext,

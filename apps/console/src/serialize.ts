@@ -35,8 +35,8 @@ export async function serializeSubscription(
 }
 
 /**
- * Serializes subscriptions for lists, in their order: without what came back from their validations, which can be long. Takes two round trips
- * to Redis, however many there are.
+ * Serializes subscriptions for lists, in their order: without what came back from their validations, which can be long.
+ * Takes two round trips to Redis, however many there are.
  */
 export async function serializeListedSubscriptions(
   context: ConsoleContext,

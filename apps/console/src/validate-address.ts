@@ -10,8 +10,8 @@ const MAX_VALIDATIONS = 100;
 let validationsInFlight = 0;
 
 /**
- * Checks the address of a subscription and stores its new state (core's address-state.ts) with what came back. Throws `AppError`: `not_found`, `conflict` if
- * the subscription changed meanwhile, `too_many_requests`.
+ * Checks the address of a subscription and stores its new state (core's address-state.ts) with what came back. Throws
+ * `AppError`: `not_found`, `conflict` if the subscription changed meanwhile, `too_many_requests`.
  */
 export async function validateSubscription(
   context: ConsoleContext,

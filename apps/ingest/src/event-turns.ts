@@ -1,6 +1,6 @@
 /**
- * Begins a few events in each turn of the event loop, those of publishers in turns. Node accepts one connection in a turn, so long turns would let calls wait
- * to be accepted, in place of a response that refuses them.
+ * Begins a few events in each turn of the event loop, those of publishers in turns. Node accepts one connection in a
+ * turn, so long turns would let calls wait to be accepted, in place of a response that refuses them.
  */
 
 /** A turn with so many takes a millisecond or less. More of them in a script would not make an event cheaper. */

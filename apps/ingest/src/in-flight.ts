@@ -1,10 +1,13 @@
 /**
- * Limits what each publisher has in flight to Redis. Redis takes commands in the order in which they come, so everything that one publisher has sent there
- * delays all others, and the readiness check.
+ * Limits what each publisher has in flight to Redis. Redis takes commands in the order in which they come, so
+ * everything that one publisher has sent there delays all others, and the readiness check.
  */
 import { StorageUnavailable } from '@posthorn/core';
 
-/** Deliveries, or as much work: 10 to 20 milliseconds of Redis. More would not make ingest faster while Redis replies within some milliseconds. */
+/**
+ * Deliveries, or as much work: 10 to 20 milliseconds of Redis. More would not make ingest faster while Redis replies
+ * within some milliseconds.
+ */
 const MAX_IN_FLIGHT = 500;
 
 /** What one publisher has in flight to one partition, or to all of them where one Redis has them. Begins in order. */
@@ -12,7 +15,10 @@ class Line {
   #inFlight = 0;
   readonly #waiting: { weight: number; begin: () => void; reject: (error: unknown) => void }[] = [];
 
-  /** Returns undefined if so many deliveries may be sent now, or else a promise that resolves when they may. Then call `end`, and `fail` before it after an error. */
+  /**
+   * Returns undefined if so many deliveries may be sent now, or else a promise that resolves when they may. Then call
+   * `end`, and `fail` before it after an error.
+   */
   begin(weight: number): Promise<void> | undefined {
     if (this.#waiting.length === 0 && this.#hasRoom(weight)) {
       this.#inFlight += weight;

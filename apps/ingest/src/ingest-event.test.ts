@@ -6,7 +6,10 @@ import { type IngestContext, ingestEvent } from './ingest-event.ts';
 
 const REACHED = new Error('nothing is stored here');
 
-/** Ingests an event of the publisher `flood` up to the line in which it waits for Redis, and returns which line that is and what the event weighs. */
+/**
+ * Ingests an event of the publisher `flood` up to the line in which it waits for Redis, and returns which line that is
+ * and what the event weighs.
+ */
 async function lineOf(options: { subscriptions?: number; dataChars?: number; spansPartitions?: boolean }) {
   const { subscriptions = 0, dataChars = 100, spansPartitions = true } = options;
   const found: unknown[] = [];

@@ -76,10 +76,10 @@ interface Publisher {
 }
 
 /**
- * Ingests one event from a publisher (interface 3). When it resolves, the event, its deliveries and
- * their jobs are stored, and the trace that it belongs to. Repeatable: with the same id and content it only adds what the first call left out. Throws `AppError` for invalid
- * fields, an environment that the key is not for, an event that is too large, or too few replicas; rethrows Redis errors
- * (`StorageUnavailable`).
+ * Ingests one event from a publisher (interface 3). When it resolves, the event, its deliveries and their jobs are
+ * stored, and the trace that it belongs to. Repeatable: with the same id and content it only adds what the first call
+ * left out. Throws `AppError` for invalid fields, an environment that the key is not for, an event that is too large,
+ * or too few replicas; rethrows Redis errors (`StorageUnavailable`).
  */
 export async function ingestEvent(
   context: IngestContext,
@@ -120,7 +120,10 @@ export async function ingestEvent(
   return outcome;
 }
 
-/** A new id in the partition of the only delivery, if there is one: the event is then one record with it (docs/architecture.md, Joint records). */
+/**
+ * A new id in the partition of the only delivery, if there is one: the event is then one record with it
+ * (docs/architecture.md, Joint records).
+ */
 function besideItsDelivery(newId: string, { subscriptionIds: [only, another] }: Match, partitions: number): string {
   const isOne = only !== undefined && another === undefined;
   return isOne && partitions > 1 ? eventIdIn(partitionOf(only, partitions), partitions, newId) : newId;
@@ -221,8 +224,8 @@ function checkEnvironment(environment: Environment, keyEnvironment: Subscription
 }
 
 /**
- * Compares the content, whatever the order of keys. A repeat without `created_at` matches the time that the first call was given. Of an event that
- * was erased, nothing is left to compare with: any payload matches.
+ * Compares the content, whatever the order of keys. A repeat without `created_at` matches the time that the first call
+ * was given. Of an event that was erased, nothing is left to compare with: any payload matches.
  */
 function isSameEvent({ event: kept, erasedAtMs }: StoredEvent, event: Event, hadCreatedAt: boolean): boolean {
   return (

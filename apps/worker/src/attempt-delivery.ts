@@ -62,7 +62,10 @@ export interface AttemptContext {
   giveUp: AbortSignal;
 }
 
-/** The outcome of the job (`no_slot`: its host or IP has no free slot), and, after an attempt, how many deliveries of its address are parked. */
+/**
+ * The outcome of the job (`no_slot`: its host or IP has no free slot), and, after an attempt, how many deliveries of
+ * its address are parked.
+ */
 export interface Attempted {
   outcome: JobOutcome | 'no_slot';
   parked?: number;

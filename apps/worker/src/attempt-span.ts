@@ -52,7 +52,10 @@ export function startAttemptSpan(tracing: Tracing | undefined, trace: TraceConte
   return tracing && trace && tracing.startSpan('client', 'deliver', trace);
 }
 
-/** Ends the span, if the attempt has one. `error`: of the attempt, or why it is not counted. `endedAt`: when the result was known, from `performance.now()`. */
+/**
+ * Ends the span, if the attempt has one. `error`: of the attempt, or why it is not counted. `endedAt`: when the result
+ * was known, from `performance.now()`.
+ */
 export function endAttemptSpan(
   { span, job, event, begun }: Pick<AttemptInFlight, 'span' | 'job' | 'event' | 'begun'>,
   result: SendResult,

@@ -41,8 +41,8 @@ export function createEventBodies(store: Store) {
   };
   return {
     /**
-     * Returns an event; undefined if it has expired, or its payload was erased. `found`: the event as it is stored, if the caller has read it. Returns a
-     * promise only if it has to be read.
+     * Returns an event; undefined if it has expired, or its payload was erased. `found`: the event as it is stored, if
+     * the caller has read it. Returns a promise only if it has to be read.
      */
     load(event: EventRef, found?: EventRecord): EventToSend | undefined | Promise<EventToSend | undefined> {
       const known = kept.get(event);
@@ -56,7 +56,10 @@ export function createEventBodies(store: Store) {
   };
 }
 
-/** Forgets the bodies once a minute, so that no process keeps one for long after it was erased. An event that still fans out is read again. */
+/**
+ * Forgets the bodies once a minute, so that no process keeps one for long after it was erased. An event that still fans
+ * out is read again.
+ */
 export function createForgetting(bodies: Pick<EventBodies, 'forgetAll'>, logger: Logger): Service {
   const run = async () => bodies.forgetAll();
   return createRepeating({ name: 'event bodies', everyMs: FORGET_EVERY_MS, run, logger });

@@ -7,9 +7,9 @@ import type { TakenJob } from './attempt-in-flight.ts';
 import type { Capacity } from './slots.ts';
 
 /**
- * Attempts the delivery of a job if its address, host and IP have a free slot in this process. Otherwise the delivery is parked outside
- * the queue until an attempt that ends, or maintenance, releases it. `taken` comes from the consumer; without it everything is read again, and
- * the caller ends the job.
+ * Attempts the delivery of a job if its address, host and IP have a free slot in this process. Otherwise the delivery
+ * is parked outside the queue until an attempt that ends, or maintenance, releases it. `taken` comes from the consumer;
+ * without it everything is read again, and the caller ends the job.
  */
 export async function handleJob(context: AttemptContext, job: DeliveryJob, taken: TakenJob = {}): Promise<JobOutcome> {
   const acquired = context.slots.acquireSoon(job.subscriptionId, taken.found?.id);
@@ -43,7 +43,10 @@ async function park(context: AttemptContext, job: DeliveryJob, { end }: TakenJob
   return { kind: 'done' };
 }
 
-/** Releases a delivery of each of these addresses, of which some were just parked, if it has a free slot: an attempt that ended before could not find them. */
+/**
+ * Releases a delivery of each of these addresses, of which some were just parked, if it has a free slot: an attempt
+ * that ended before could not find them.
+ */
 export async function releaseParked(context: AttemptContext, subscriptionIds: readonly string[]): Promise<void> {
   const capacities = subscriptionIds.filter((id) => context.slots.parked(id));
   await releaseAll(

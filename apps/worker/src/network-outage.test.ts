@@ -1,4 +1,7 @@
-/** Whether a receiver or our network failed: what distinguishes the two, who gets the benefit of the doubt, what begins and ends an outage. */
+/**
+ * Whether a receiver or our network failed: what distinguishes the two, who gets the benefit of the doubt, what begins
+ * and ends an outage.
+ */
 import { describe, expect, it } from '@jest/globals';
 import type { SendResult } from '@posthorn/sender';
 import { eventually } from '@posthorn/testing';

@@ -111,9 +111,10 @@ export class Outages {
   }
 
   /**
-   * Whether an attempt failed because of an outage: then it must not be counted. Returns a promise only if the attempt reached nothing, neither a
-   * connection nor a response. It resolves when something else was reached, or when the probes have ended. `startedAtMs`: when the attempt began.
-   * An attempt that began before the end of an outage, and reached nothing, failed because of it.
+   * Whether an attempt failed because of an outage: then it must not be counted. Returns a promise only if the attempt
+   * reached nothing, neither a connection nor a response. It resolves when something else was reached, or when the
+   * probes have ended. `startedAtMs`: when the attempt began. An attempt that began before the end of an outage, and
+   * reached nothing, failed because of it.
    */
   isOurs(result: SendResult, url: string, startedAtMs: number): boolean | Promise<boolean> {
     const needs = neededEvidence(result);

@@ -1,4 +1,7 @@
-/** Counts the deliveries that were released, or are being taken, for free slots of this process: until they have come, no others are for the same slots. */
+/**
+ * Counts the deliveries that were released, or are being taken, for free slots of this process: until they have come,
+ * no others are for the same slots.
+ */
 import type { Address, Slot } from './slot-groups.ts';
 
 /** A delivery that was released has come back as a job within this time, or another worker has it, or it waits behind others. */
@@ -37,7 +40,10 @@ export class ReleasedDeliveries {
     address.released = 0;
   }
 
-  /** Parked deliveries are to follow an attempt. Returns how many, besides the one that gets its slot: at most `room` for all attempts, and `free`. */
+  /**
+   * Parked deliveries are to follow an attempt. Returns how many, besides the one that gets its slot: at most `room`
+   * for all attempts, and `free`.
+   */
   beginFurther(slot: Slot, room: number, free: number): number {
     const further = Math.max(0, Math.min(MAX_FURTHER, room - this.#further, free));
     slot.further = further;

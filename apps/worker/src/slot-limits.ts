@@ -133,8 +133,8 @@ export function createLimits({ total, perAddress, perHost, now }: LimitOptions, 
   };
 
   /**
-   * How many more deliveries of each address with half of its slots in flight, or slow, may be taken. Only their own attempts count: one that waits for those of
-   * others soon gets a slot.
+   * How many more deliveries of each address with half of its slots in flight, or slow, may be taken. Only their own
+   * attempts count: one that waits for those of others soon gets a slot.
    */
   const roomOfBusy = (): { address: Address; room: number }[] => {
     const nowMs = now();

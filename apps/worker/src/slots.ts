@@ -24,9 +24,10 @@ import { WaitingAddresses } from './waiting-addresses.ts';
 export type { Slot };
 
 /**
- * How parked deliveries may follow an attempt to their address. `first`: so many before the jobs of the queue, if the process has room for those and nobody in it
- * waits for a slot. `last`: one, if the queue has no job for this process. `share`: they are released into the queue, so that other workers get a part of the
- * backlog. `none`: other addresses wait, or this one has more than its share.
+ * How parked deliveries may follow an attempt to their address. `first`: so many before the jobs of the queue, if the
+ * process has room for those and nobody in it waits for a slot. `last`: one, if the queue has no job for this process.
+ * `share`: they are released into the queue, so that other workers get a part of the backlog. `none`: other addresses
+ * wait, or this one has more than its share.
  */
 export type Turn = { kind: 'first'; deliveries: number } | { kind: 'last' | 'share' | 'none' };
 
@@ -105,8 +106,8 @@ export class Slots {
   }
 
   /**
-   * The same for a job, which may have a slot that was kept for it. If only fast attempts are in the way, waits up to `shortWaitMs` for one of them to end:
-   * that costs less than parking. Returns a promise only if it waits.
+   * The same for a job, which may have a slot that was kept for it. If only fast attempts are in the way, waits up to
+   * `shortWaitMs` for one of them to end: that costs less than parking. Returns a promise only if it waits.
    */
   acquireSoon(subscriptionId: string, jobId?: string): Slot | undefined | Promise<Slot | undefined> {
     if (jobId !== undefined) {
@@ -133,8 +134,9 @@ export class Slots {
   }
 
   /**
-   * Deliveries of an address were parked because it had no room. Returns whether it can acquire a slot now: then one is to be released. Otherwise the next
-   * attempt that ends releases some, even if none was parked when its end was recorded.
+   * Deliveries of an address were parked because it had no room. Returns whether it can acquire a slot now: then one is
+   * to be released. Otherwise the next attempt that ends releases some, even if none was parked when its end was
+   * recorded.
    */
   parked(subscriptionId: string): boolean {
     const address = this.#addressOf(subscriptionId);
@@ -150,8 +152,8 @@ export class Slots {
   }
 
   /**
-   * How parked deliveries may follow an attempt to their address that is over. `room`: how many further jobs the process may take. To be called again if their
-   * taking failed.
+   * How parked deliveries may follow an attempt to their address that is over. `room`: how many further jobs the
+   * process may take. To be called again if their taking failed.
    */
   turnOfParked(slot: Slot, room: number): Turn {
     const { address } = slot;
@@ -200,9 +202,9 @@ export class Slots {
   }
 
   /**
-   * Ends the attempt: it failed, or it did not, or (undefined) it was not made. `parked`: how many deliveries of its address are parked. `followedBy`: those
-   * of them that came with this end; where the address keeps slots for them, `acquireSoon` returns those. Returns the addresses whose parked deliveries may acquire
-   * slots now.
+   * Ends the attempt: it failed, or it did not, or (undefined) it was not made. `parked`: how many deliveries of its
+   * address are parked. `followedBy`: those of them that came with this end; where the address keeps slots for them,
+   * `acquireSoon` returns those. Returns the addresses whose parked deliveries may acquire slots now.
    */
   release(slot: Slot, failed: boolean | undefined, parked: number, followedBy = NOT_FOLLOWED): Capacity[] {
     const { address } = slot;
@@ -253,7 +255,10 @@ export class Slots {
     return own;
   }
 
-  /** How many more slots an address may acquire, without those for which deliveries were just released: others may have taken them, so only while it has some. */
+  /**
+   * How many more slots an address may acquire, without those for which deliveries were just released: others may have
+   * taken them, so only while it has some.
+   */
   #freeOf(address: Address, free = this.#limits.capacityOf(address).free): number {
     const inGroups = hostAndIpOf(address).map((group) => this.#limits.capacityIn(group, address));
     return Math.min(free, ...inGroups) - (address.inFlight.size > 0 ? this.#released.count(address) : 0);

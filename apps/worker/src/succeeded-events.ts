@@ -1,4 +1,7 @@
-/** Gathers deliveries that have succeeded and reports them in batches, so that their events expire earlier; an attempt costs no extra command. */
+/**
+ * Gathers deliveries that have succeeded and reports them in batches, so that their events expire earlier; an attempt
+ * costs no extra command.
+ */
 import type { EventRef } from '@posthorn/core';
 import type { Clock } from '@posthorn/runtime';
 import { type Store, type SucceededDelivery, shortenEvents } from '@posthorn/store';

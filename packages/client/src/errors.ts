@@ -12,7 +12,10 @@ export class PublishError extends Error {
   }
 }
 
-/** Posthorn refused the event: it is invalid, its id is taken by another content, or the key does not allow it. A repetition does not help. */
+/**
+ * Posthorn refused the event: it is invalid, its id is taken by another content, or the key does not allow it. A
+ * repetition does not help.
+ */
 export class EventRefused extends PublishError {
   override name = 'EventRefused';
   readonly status: number;

@@ -7,7 +7,10 @@ import { ActiveList } from './active-list.ts';
 
 const run = promisify(execFile);
 
-/** 20 MB of objects pass through a list, ten at a time, while nothing but young garbage is collected. Prints by how many MB the old generation has grown. */
+/**
+ * 20 MB of objects pass through a list, ten at a time, while nothing but young garbage is collected. Prints by how many
+ * MB the old generation has grown.
+ */
 const PASS_THROUGH = `
   import { getHeapSpaceStatistics } from 'node:v8';
   const { ActiveList } = await import(process.env.MODULE);

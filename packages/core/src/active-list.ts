@@ -1,7 +1,8 @@
 /**
- * A list of what is in progress, for what comes and goes with each delivery. There, a `Set` or a `Map` would cost memory: V8 replaces its table
- * after every few changes. Once a table has got into the old generation, all later ones are made there, and each dead table keeps what was in it until
- * the next large collection of garbage (docs/decisions, 58).
+ * A list of what is in progress, for what comes and goes with each delivery. There, a `Set` or a `Map` would cost
+ * memory: V8 replaces its table after every few changes. Once a table has got into the old generation, all later ones
+ * are made there, and each dead table keeps what was in it until the next large collection of garbage (docs/decisions,
+ * 58).
  */
 
 /** Items in the order in which they were added. `has` and `delete` search, the oldest first: meant for at most some thousands. */

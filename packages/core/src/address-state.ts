@@ -14,7 +14,10 @@ export interface AddressState {
    * it was paused.
    */
   statusReason: StatusReason | null;
-  /** Deliveries that failed while it was active, since the last success, resume or new url. A resume counts once its trial has succeeded. */
+  /**
+   * Deliveries that failed while it was active, since the last success, resume or new url. A resume counts once its
+   * trial has succeeded.
+   */
   consecutiveFailures: number;
   /** Whether events are kept for it: from its first successful validation on, whatever its status. */
   takesEvents: boolean;
@@ -47,20 +50,24 @@ export type AddressEvent =
   | { kind: 'trial_succeeded' | 'trial_failed' };
 
 /**
- * The state after an event; the other fields of `now` stay as they are. Returns `now` itself if the address is already paused, or already
- * resuming. Throws `AppError` `conflict` if an operator may not pause or resume an address with this status.
+ * The state after an event; the other fields of `now` stay as they are. Returns `now` itself if the address is already
+ * paused, or already resuming. Throws `AppError` `conflict` if an operator may not pause or resume an address with this
+ * status.
  *
- * | status \ event      | acceptable | refused | url_changed         | paused | resumed  | delivery_failed      | trial_succeeded | trial_failed |
- * | ------------------- | ---------- | ------- | ------------------- | ------ | -------- | -------------------- | --------------- | ------------ |
- * | awaiting_validation | active     | refused | same                | throws | throws   | same                 | same            | same         |
- * | active              | same       | refused | awaiting_validation | paused | same     | paused, at the limit | same            | same         |
- * | active, resuming    | same       | refused | awaiting_validation | paused | same     | same                 | active          | paused       |
- * | paused              | same       | refused | awaiting_validation | same   | resuming | same                 | same            | same         |
- * | refused             | active     | same    | awaiting_validation | throws | throws   | same                 | same            | same         |
+ * | status \ event | acceptable | refused | url_changed | paused | resumed | delivery_failed | trial_succeeded |
+ * trial_failed |
+ * | ------------------- | ---------- | ------- | ------------------- | ------ | -------- | -------------------- |
+ * --------------- | ------------ |
+ * | awaiting_validation | active | refused | same | throws | throws | same | same | same |
+ * | active | same | refused | awaiting_validation | paused | same | paused, at the limit | same | same |
+ * | active, resuming | same | refused | awaiting_validation | paused | same | same | active | paused |
+ * | paused | same | refused | awaiting_validation | same | resuming | same | same | same |
+ * | refused | active | same | awaiting_validation | throws | throws | same | same | same |
  *
- * "same" means the same status; `unreachable` changes none. A failed delivery raises the count of consecutive failures, up to the limit,
- * only while the address is active and not resuming; one that succeeds resets it and changes nothing else. The script `recordAttempt` of
- * packages/store mirrors the last three events, since they must be one step with the record of the attempt; a test there compares the two.
+ * "same" means the same status; `unreachable` changes none. A failed delivery raises the count of consecutive failures,
+ * up to the limit, only while the address is active and not resuming; one that succeeds resets it and changes nothing
+ * else. The script `recordAttempt` of packages/store mirrors the last three events, since they must be one step with
+ * the record of the attempt; a test there compares the two.
  */
 export function nextAddressState<T extends AddressState>(now: T, event: AddressEvent): T {
   switch (event.kind) {

@@ -1,4 +1,7 @@
-/** What came back from an attempt or a validation: the beginning of the response, and how the connection went. All of it is untrusted text. */
+/**
+ * What came back from an attempt or a validation: the beginning of the response, and how the connection went. All of it
+ * is untrusted text.
+ */
 
 /** The response headers that are kept. */
 export const KEPT_HEADERS = [

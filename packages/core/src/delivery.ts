@@ -51,7 +51,10 @@ export interface Delivery {
 /** A delivery's job: makes a worker read the delivery's record. A job of an older generation than the record's does nothing. */
 export interface DeliveryJob {
   deliveryId: string;
-  /** Counts the delivery's jobs: each release or rescue makes the next one. From 0, and after the delivery was held from the time of its release. */
+  /**
+   * Counts the delivery's jobs: each release or rescue makes the next one. From 0, and after the delivery was held from
+   * the time of its release.
+   */
   generation: number;
   subscriptionId: string;
   event: EventRef;

@@ -7,8 +7,8 @@ export const ERASURE_FIELDS = ['event_id', ...SEARCH_FIELDS] as const;
 export type ErasureField = (typeof ERASURE_FIELDS)[number];
 
 /**
- * `counting`: events are looked for; `counted`: it waits for a confirmation; `running`: confirmed; `waiting`: confirmed, everything is found, and
- * some deliveries are to be sent first; `cancelled`: it was never confirmed.
+ * `counting`: events are looked for; `counted`: it waits for a confirmation; `running`: confirmed; `waiting`:
+ * confirmed, everything is found, and some deliveries are to be sent first; `cancelled`: it was never confirmed.
  */
 export const ERASURE_STATUSES = ['counting', 'counted', 'running', 'waiting', 'done', 'cancelled'] as const;
 export type ErasureStatus = (typeof ERASURE_STATUSES)[number];
@@ -21,8 +21,8 @@ export type UnsentChoice = (typeof UNSENT_CHOICES)[number];
 const CONFIRM_WITHIN_MS = 3_600_000;
 
 /**
- * The last pass begins this long after the confirmation. What ingest was storing at that time is stored by then: a body arrives within 30 s, and a
- * command to Redis fails after 5 s.
+ * The last pass begins this long after the confirmation. What ingest was storing at that time is stored by then: a body
+ * arrives within 30 s, and a command to Redis fails after 5 s.
  */
 const LAST_PASS_AFTER_MS = 60_000;
 

@@ -72,8 +72,9 @@ export class StartError extends Error {
 }
 
 /**
- * Redis is unreachable, full, or accepts no writes at the moment. The command that failed may still have been applied. `cause` is the error of
- * the Redis client. Message and code are those of the cause, since ioredis and BullMQ look at them.
+ * Redis is unreachable, full, or accepts no writes at the moment. The command that failed may still have been applied.
+ * `cause` is the error of the Redis client. Message and code are those of the cause, since ioredis and BullMQ look at
+ * them.
  */
 export class StorageUnavailable extends Error {
   override name = 'StorageUnavailable';

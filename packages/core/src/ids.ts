@@ -35,8 +35,8 @@ const lastDigits = (ending: number) => ending.toString(16).padStart(LAST_DIGITS,
 let changes: Uint32Array | undefined;
 
 /**
- * Returns an id of `newEventId` with other last digits, so that its event is in this partition. In the rare case that none of the 4,096 endings leads
- * there, the id stays as it is.
+ * Returns an id of `newEventId` with other last digits, so that its event is in this partition. In the rare case that
+ * none of the 4,096 endings leads there, the id stays as it is.
  */
 export function eventIdIn(partition: number, partitions: number, id: string): string {
   changes ??= Uint32Array.from(
@@ -80,8 +80,9 @@ const JOINT_REF = /^\/[I-Ph-o][A-Za-z0-9_-]{20}$/;
 const JOINT_DELIVERY_ID = /^dlv_[A-Za-z0-9_-]{5}([I-Ph-o][A-Za-z0-9_-]{20})$/;
 
 /**
- * The reference of an event that is stored together with its only delivery: a slash, a letter, and 120 bits of its id. The delivery's id ends with
- * the letter and the bits, so each of the two says where the other is. Undefined for an id that is no UUID.
+ * The reference of an event that is stored together with its only delivery: a slash, a letter, and 120 bits of its id.
+ * The delivery's id ends with the letter and the bits, so each of the two says where the other is. Undefined for an id
+ * that is no UUID.
  */
 export function jointRef({ id, environment }: { id: string; environment: Environment }): EventRef | undefined {
   const [, time, low, version, a, variant = '', b, rest] = UUID_ID.exec(id) ?? [];
@@ -127,12 +128,12 @@ export function subscriptionIdOfKey(key: string): string {
 }
 
 /**
- * The id of the delivery that one event makes to one subscription: the same every time, so that a repeated publish can only
- * fill gaps. `replayNonce` sets a replay's delivery apart from the first one.
+ * The id of the delivery that one event makes to one subscription: the same every time, so that a repeated publish can
+ * only fill gaps. `replayNonce` sets a replay's delivery apart from the first one.
  *
- * The first 6 characters after `dlv_` carry the subscription's partition hash, the other 20 are 120 bits of SHA-256. With its
- * 30 characters the id fits the smallest string class of Redis that can hold it. For a joint reference, the first 5 carry 30 bits of that hash, and
- * the other 21 are the reference.
+ * The first 6 characters after `dlv_` carry the subscription's partition hash, the other 20 are 120 bits of SHA-256.
+ * With its 30 characters the id fits the smallest string class of Redis that can hold it. For a joint reference, the
+ * first 5 carry 30 bits of that hash, and the other 21 are the reference.
  */
 export function deliveryId(event: EventRef, subscriptionId: string, replayNonce = ''): string {
   if (replayNonce === '' && isJoint(event)) return `${deliveryIdPrefix(subscriptionId)}${event.slice(1)}`;

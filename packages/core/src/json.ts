@@ -5,13 +5,13 @@ import { AppError } from './errors.ts';
 export const MAX_JSON_DEPTH = 64;
 
 /**
- * Values that a text may have: 500 for each event of the largest batch, and more. Many keys in one object cost most, about a microsecond each with their validation, while
- * the event loop is blocked.
+ * Values that a text may have: 500 for each event of the largest batch, and more. Many keys in one object cost most,
+ * about a microsecond each with their validation, while the event loop is blocked.
  */
 export const MAX_JSON_VALUES = 262_144;
 /**
- * Values that a text may have if some of its numbers must be kept as text. Each value then costs about a microsecond, while the event loop is
- * blocked.
+ * Values that a text may have if some of its numbers must be kept as text. Each value then costs about a microsecond,
+ * while the event loop is blocked.
  */
 const MAX_LOSSLESS_VALUES = 100_000;
 

@@ -25,7 +25,10 @@ export interface Notice {
   subscriptionId: string;
   deliveryId: string | null;
   replayId: string | null;
-  /** Why: a status reason, a failure reason, or what fails in an outage (`dns` or `connection`). Of a failing address: its most frequent error. */
+  /**
+   * Why: a status reason, a failure reason, or what fails in an outage (`dns` or `connection`). Of a failing address:
+   * its most frequent error.
+   */
   reason: string | null;
   /** Of an outage: the worker process as `host:pid`. Of an outage or a failing address: when it began. */
   worker: string | null;

@@ -8,7 +8,10 @@ const MESSAGE_FIELDS = ['message', 'error', 'detail', 'error_description', 'titl
 /** How deep a message may be: `{"errors": [{"message": …}]}`. */
 const MAX_DEPTH = 4;
 
-/** Returns the message: of a JSON document its error, of an HTML page its title, otherwise the first words of the text. Null if there is none. */
+/**
+ * Returns the message: of a JSON document its error, of an HTML page its title, otherwise the first words of the text.
+ * Null if there is none.
+ */
 export function responseMessage({ headers, body }: Pick<AttemptResponse, 'headers' | 'body'>): string | null {
   const isHtml = /html/i.test(headers['content-type'] ?? '') || /^\s*<(!doctype|html)/i.test(body);
   const text = isHtml ? (/<title[^>]*>([^<]*)/i.exec(body)?.[1] ?? '') : (messageOfJson(body) ?? body);

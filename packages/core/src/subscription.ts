@@ -7,8 +7,9 @@ export const SUBSCRIPTION_STATUSES = ['awaiting_validation', 'active', 'paused',
 export type SubscriptionStatus = (typeof SUBSCRIPTION_STATUSES)[number];
 
 /**
- * The orders in which subscriptions can be listed. `worst`: failing ones first, those with the most failed attempts (by powers of ten) before
- * others, then those that have failed longest; then paused ones, then the rest, both newest first.
+ * The orders in which subscriptions can be listed. `worst`: failing ones first, those with the most failed attempts (by
+ * powers of ten) before others, then those that have failed longest; then paused ones, then the rest, both newest
+ * first.
  */
 export const SUBSCRIPTION_SORTS = ['newest', 'url', 'worst'] as const;
 export type SubscriptionSort = (typeof SUBSCRIPTION_SORTS)[number];

@@ -4,8 +4,9 @@ import { endUnattempted, unattempted } from '@posthorn/store';
 import type { StoreAndQueue } from './context.ts';
 
 /**
- * Does one step of a cancellation; returns whether there is more to do at once. First removes the jobs, then ends the deliveries: a crash in
- * between leaves deliveries without a job, which the next step ends. What a worker has in flight is attempted and not ended.
+ * Does one step of a cancellation; returns whether there is more to do at once. First removes the jobs, then ends the
+ * deliveries: a crash in between leaves deliveries without a job, which the next step ends. What a worker has in flight
+ * is attempted and not ended.
  */
 export async function stepCancellation(
   { store, producer }: StoreAndQueue,

@@ -1,4 +1,7 @@
-/** The consumer of deliveries' jobs: the loop of packages/queue with the scripts of packages/store, which end a job and take the next in one step. */
+/**
+ * The consumer of deliveries' jobs: the loop of packages/queue with the scripts of packages/store, which end a job and
+ * take the next in one step.
+ */
 import type { DeliveryJob } from '@posthorn/core';
 import {
   type Claim,
@@ -35,8 +38,8 @@ export interface DeliveryConsumerOptions
   store: Store;
   worker: WorkerView;
   /**
-   * Handles the job of a delivery. `found`: what was read when it was taken. `end` ends the job by a script that records a success too. No attempt may
-   * start unless `claim` is sure.
+   * Handles the job of a delivery. `found`: what was read when it was taken. `end` ends the job by a script that
+   * records a success too. No attempt may start unless `claim` is sure.
    */
   handle: (job: DeliveryJob, found: FoundJob, end: EndDeliveryJob, claim: Claim) => Promise<JobOutcome>;
 }

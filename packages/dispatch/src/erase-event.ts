@@ -19,11 +19,13 @@ const SOON_MS = 1_000;
 const WHEN_SENT_MS = 10_000;
 
 /**
- * Erases an event that an erasure has found. If it has to wait, it is looked at again later: for its fan-out, for a job that a worker has, or, if
- * the erasure lets unsent deliveries be sent, for the end of all of them. Returns the number of its deliveries.
+ * Erases an event that an erasure has found. If it has to wait, it is looked at again later: for its fan-out, for a job
+ * that a worker has, or, if the erasure lets unsent deliveries be sent, for the end of all of them. Returns the number
+ * of its deliveries.
  *
- * A delivery that is marked is replayed no more, so once all are marked there will be no new ones, and no attempt needs the payload. A crash leaves
- * the event among those to erase: the same steps follow again, and each changes only what it finds unchanged.
+ * A delivery that is marked is replayed no more, so once all are marked there will be no new ones, and no attempt needs
+ * the payload. A crash leaves the event among those to erase: the same steps follow again, and each changes only what
+ * it finds unchanged.
  */
 export async function eraseFoundEvent(
   context: StoreAndQueue,

@@ -53,7 +53,10 @@ interface TakenByTest {
   claim: Claim;
   end: (outcome: JobOutcome) => void;
 }
-/** Starts a consumer whose jobs end when the test says so. `skipMs` is how far its own clock has jumped: the time in which it was suspended. */
+/**
+ * Starts a consumer whose jobs end when the test says so. `skipMs` is how far its own clock has jumped: the time in
+ * which it was suspended.
+ */
 async function startConsumer(renewMs = 60_000) {
   const taken: TakenByTest[] = [];
   const watches: Parameters<typeof watchWorkers>[2][] = [];

@@ -10,9 +10,9 @@ import {
 import type { DispatchContext } from './context.ts';
 
 /**
- * Makes the deliveries of a stored event with their first jobs, except those in `created`, which have theirs. Returns the event's
- * number of deliveries: at once if `created` are all, as for most events. Repeatable: the ids of a delivery and of its job follow from the event and the
- * subscription. Rejects with the error of Redis.
+ * Makes the deliveries of a stored event with their first jobs, except those in `created`, which have theirs. Returns
+ * the event's number of deliveries: at once if `created` are all, as for most events. Repeatable: the ids of a delivery
+ * and of its job follow from the event and the subscription. Rejects with the error of Redis.
  */
 export function makeDeliveries(
   context: Pick<DispatchContext, 'store' | 'logger'>,

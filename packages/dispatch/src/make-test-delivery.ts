@@ -12,8 +12,9 @@ interface TestRequest {
 }
 
 /**
- * Stores a `webhook.test` event, its delivery and its job, and returns the delivery's id. A crash in between leaves an interrupted fan-out like any
- * other. Throws `AppError` unless the address is active or paused (an operator tests whether it works again), and bound to the environment.
+ * Stores a `webhook.test` event, its delivery and its job, and returns the delivery's id. A crash in between leaves an
+ * interrupted fan-out like any other. Throws `AppError` unless the address is active or paused (an operator tests
+ * whether it works again), and bound to the environment.
  */
 export async function makeTestDelivery(
   context: DispatchContext,

@@ -35,7 +35,8 @@ export function bearerOf(request: Request): string | undefined {
  */
 export function requireBearer<P extends Principal>(principals: readonly P[], failures: AuthFailures): RequestHandler {
   const find = createKeyring(principals);
-  // A right key as most clients send it. How long a miss takes says nothing about any key: the map compares hashes that nobody outside can know first.
+  // A right key as most clients send it. How long a miss takes says nothing about any key: the map compares hashes that
+  // nobody outside can know first.
   const usual = new Map(principals.map((principal) => [`Bearer ${principal.key}`, principal]));
   return (request, response, next) => {
     const known = usual.get(request.headers.authorization ?? '');

@@ -32,8 +32,8 @@ const MAX_CONNECTIONS = 10_000;
  */
 const MAX_PIPELINED = 20_000;
 /**
- * Maximum number of chunks of a connection that nobody reads: before their request is handled, or after its response. Each takes more than a hundred bytes
- * of memory, or a microsecond, however small it is.
+ * Maximum number of chunks of a connection that nobody reads: before their request is handled, or after its response.
+ * Each takes more than a hundred bytes of memory, or a microsecond, however small it is.
  */
 const MAX_UNREAD_CHUNKS = 1_000;
 
@@ -118,8 +118,8 @@ export function createHttpService(
 }
 
 /**
- * A class like `base` whose objects have this prototype from the start. Express gives it to each request and response; an object whose prototype
- * changes makes V8 slower wherever it is used.
+ * A class like `base` whose objects have this prototype from the start. Express gives it to each request and response;
+ * an object whose prototype changes makes V8 slower wherever it is used.
  */
 function withPrototype<C extends typeof IncomingMessage | typeof ServerResponse>(base: C, prototype: object): C {
   function construct(...args: unknown[]): object {

@@ -16,7 +16,10 @@ export type TurnFor = (caller: string) => Promise<void> | undefined;
 
 /** Parsing a smaller body takes less than a millisecond. */
 const LARGE_BYTES = 16 * 1024;
-/** Maximum number of pieces of a body: chunks, or what a read from the network returns. Each takes a microsecond or more; 8 MiB in packets are 6,000. */
+/**
+ * Maximum number of pieces of a body: chunks, or what a read from the network returns. Each takes a microsecond or
+ * more; 8 MiB in packets are 6,000.
+ */
 const MAX_PIECES = 16_384;
 /** So many pieces are joined as they come, since an object for each takes more memory than a few bytes. */
 const JOINED_PIECES = 128;
@@ -30,11 +33,12 @@ export function handledBy<T>(response: Response, handling: Promise<T>): Promise<
 }
 
 /**
- * Sets `request.body` to the parsed body. Returns 415 for anything but uncompressed `application/json` in UTF-8, 413 for more than
- * `maxBytes`, and 400 for invalid JSON. With `optional`, a missing body results in undefined.
+ * Sets `request.body` to the parsed body. Returns 415 for anything but uncompressed `application/json` in UTF-8, 413
+ * for more than `maxBytes`, and 400 for invalid JSON. With `optional`, a missing body results in undefined.
  *
- * Until the response is closed and what `handledBy` was told is over, each budget is charged for the bytes that have arrived, not for the announced length. If a budget has
- * no room for either, the request gets 503 and the rest of its body is not read.
+ * Until the response is closed and what `handledBy` was told is over, each budget is charged for the bytes that have
+ * arrived, not for the announced length. If a budget has no room for either, the request gets 503 and the rest of its
+ * body is not read.
  */
 export function jsonBody(options: {
   maxBytes: number;

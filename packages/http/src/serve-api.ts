@@ -27,7 +27,10 @@ export interface ApiService extends HttpService {
   describe(): Record<string, unknown>;
 }
 
-/** Returns a service for the port `PORT`. The routes for operations are part of `api`, or have a port of their own if `OPERATIONS_PORT` is set. */
+/**
+ * Returns a service for the port `PORT`. The routes for operations are part of `api`, or have a port of their own if
+ * `OPERATIONS_PORT` is set.
+ */
 export function serveApi(options: ApiOptions): ApiService {
   const { api, settings, registry, logger, before } = options;
   const onError = problemHandler(logger);

@@ -1,4 +1,7 @@
-/** Takes requests for the usual routes past express: trying one layer after the other for the handlers of a route is a tenth of a small call. */
+/**
+ * Takes requests for the usual routes past express: trying one layer after the other for the handlers of a route is a
+ * tenth of a small call.
+ */
 import type { RequestListener } from 'node:http';
 import type { ErrorRequestHandler, Express, Request, RequestHandler, Response } from 'express';
 
@@ -14,9 +17,9 @@ interface Shortcuts {
 }
 
 /**
- * Returns a listener. If the URL of a request is just the path of one of the routes, it runs what `app` would run. Anything else (another case, a
- * query, a slash at the end) is for `app`. The handlers may not call `next('route')` or `next('router')`. For a server whose requests and responses
- * have the prototypes of `app` from the start.
+ * Returns a listener. If the URL of a request is just the path of one of the routes, it runs what `app` would run.
+ * Anything else (another case, a query, a slash at the end) is for `app`. The handlers may not call `next('route')` or
+ * `next('router')`. For a server whose requests and responses have the prototypes of `app` from the start.
  */
 export function withShortcuts(app: Express, { routes, before, onError }: Shortcuts): RequestListener {
   const handlersOf = new Map(Array.from(routes, ([name, handlers]) => [name, [...before, ...handlers]]));

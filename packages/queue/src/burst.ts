@@ -4,8 +4,8 @@
 const TURNS = 3;
 
 /**
- * Ends that are sent while jobs are being taken would be executed by Redis before the next jobs are taken, and cost this process time between two
- * requests. No end waits for longer than `maxWaitMs`.
+ * Ends that are sent while jobs are being taken would be executed by Redis before the next jobs are taken, and cost
+ * this process time between two requests. No end waits for longer than `maxWaitMs`.
  */
 export function createBurst(maxWaitMs: number) {
   let ends: PromiseWithResolvers<void> | undefined;

@@ -50,8 +50,9 @@ export interface ConsumerOptions<J extends { id: string }>
   /** Ends a job that is over and takes the next one. */
   finish: (partition: number, lock: LockedJob) => Promise<Ended<J>>;
   /**
-   * Handles a job. If it calls `end`, the job has ended and the outcome says nothing more; it must not end with another outcome then. What
-   * must not happen twice starts only while `claim` is sure; otherwise the job is put back (`snoozed`), which fails if another worker has it.
+   * Handles a job. If it calls `end`, the job has ended and the outcome says nothing more; it must not end with another
+   * outcome then. What must not happen twice starts only while `claim` is sure; otherwise the job is put back
+   * (`snoozed`), which fails if another worker has it.
    */
   handle: (job: J, end: EndJob<J>, claim: Claim) => Promise<JobOutcome>;
   /** Called when the grace of a stop is nearly over: jobs in flight must come to an outcome at once. */
@@ -65,8 +66,8 @@ export interface ConsumerTimings {
   /** Interval at which a worker renews its lease on its jobs. After four of them without a renewal, others take the jobs over. */
   renewMs: number;
   /**
-   * How long a job stays locked to its worker. Longer than any attempt; renewed at half of it. The jobs of a dead worker that has no lease, one of an earlier
-   * version, wait for its end.
+   * How long a job stays locked to its worker. Longer than any attempt; renewed at half of it. The jobs of a dead
+   * worker that has no lease, one of an earlier version, wait for its end.
    */
   lockMs: number;
   /** How often the queue looks for jobs whose lock has expired. */

@@ -99,15 +99,18 @@ export class Consumer<J extends { id: string }> {
   }
 
   /**
-   * A job of this partition was parked because the attempts to its address take all slots that it may have, and end soon: further ones are better taken a
-   * little later.
+   * A job of this partition was parked because the attempts to its address take all slots that it may have, and end
+   * soon: further ones are better taken a little later.
    */
   foundCrowded(partition: number): void {
     const crowded = this.#partitions.all[partition];
     if (crowded) this.#partitions.foundCrowded(crowded);
   }
 
-  /** Takes no new jobs and waits for those in flight, at most `graceMs`; shortly before, makes them give up. Resolves to whether all ended. */
+  /**
+   * Takes no new jobs and waits for those in flight, at most `graceMs`; shortly before, makes them give up. Resolves to
+   * whether all ended.
+   */
   async stop(graceMs: number): Promise<boolean> {
     this.#state = 'stopping';
     clearInterval(this.#stalledCheck);

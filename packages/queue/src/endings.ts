@@ -1,4 +1,7 @@
-/** How a job ends that is not simply over: BullMQ's own scripts put it back or keep it as failed. Also what BullMQ does for the jobs of dead workers. */
+/**
+ * How a job ends that is not simply over: BullMQ's own scripts put it back or keep it as failed. Also what BullMQ does
+ * for the jobs of dead workers.
+ */
 import { StorageUnavailable } from '@posthorn/core';
 import { ConnectionClosedError, createRedisBackend, ErrorCode, type MinimalJob, type WorkerOptions } from 'bullmq';
 import type { Cluster, Redis } from 'ioredis';
@@ -21,11 +24,14 @@ const MAX_STALLED = 1_000_000;
 const MAX_FAILED_KEPT = 1_000;
 
 /**
- * Wakes a worker if jobs wait: where operators limit how many may be active, workers may wait for one to end, and BullMQ sets no marker then. Keys: `wait`,
- * `prioritized`, `marker`.
+ * Wakes a worker if jobs wait: where operators limit how many may be active, workers may wait for one to end, and
+ * BullMQ sets no marker then. Keys: `wait`, `prioritized`, `marker`.
  */
 const WAKE = `if redis.call('EXISTS', KEYS[1], KEYS[2]) > 0 then redis.call('ZADD', KEYS[3], 0, '0') end`;
-/** How long a process relies on what it has read of such a limit. After one is set, workers look at the queue by themselves every few seconds. */
+/**
+ * How long a process relies on what it has read of such a limit. After one is set, workers look at the queue by
+ * themselves every few seconds.
+ */
 const LIMIT_READ_MS = 1_000;
 
 export interface EndingsOptions {

@@ -1,6 +1,7 @@
 /**
- * The lease of this process on its jobs, one for each partition. It is renewed every second while the process has jobs there; when it is not, other
- * workers take the jobs over within seconds (docs/decisions, 50). So a process that was suspended must not start what it had taken before.
+ * The lease of this process on its jobs, one for each partition. It is renewed every second while the process has jobs
+ * there; when it is not, other workers take the jobs over within seconds (docs/decisions, 50). So a process that was
+ * suspended must not start what it had taken before.
  */
 import { randomBytes } from 'node:crypto';
 import { StorageUnavailable } from '@posthorn/core';
@@ -10,8 +11,8 @@ const MAX_CHECKS = 4;
 /** The shortest time between two checks, as a share of the interval: timers are not exact. */
 const CHECK_SHARE = 0.95;
 /**
- * How long this process relies on a renewal, in intervals, from before it was sent. Others take over after `(MAX_CHECKS - 1) * CHECK_SHARE` (2.85)
- * intervals at the earliest.
+ * How long this process relies on a renewal, in intervals, from before it was sent. Others take over after
+ * `(MAX_CHECKS - 1) * CHECK_SHARE` (2.85) intervals at the earliest.
  */
 const RELY_SHARE = 2.5;
 /** After Redis was away or slow, no worker is checked for this many intervals: others may need longer to reconnect. */
@@ -20,7 +21,10 @@ const QUIET_SHARE = 5;
 const PUT_BACK_AT_ONCE = 200;
 
 interface Watched {
-  /** Of this process's lease. `new`: it had none, so others may have the jobs that it took before. `dead`: it gets none under this owner. */
+  /**
+   * Of this process's lease. `new`: it had none, so others may have the jobs that it took before. `dead`: it gets none
+   * under this owner.
+   */
   state: 'renewed' | 'new' | 'dead' | undefined;
   /** Jobs of dead workers that were put back. */
   putBack: number;

@@ -12,7 +12,10 @@ export interface Partition {
   askAgainAtMs: number;
   /** How many jobs are taken from it at once. */
   atOnce: number;
-  /** Until then it gets no more than an even share of the slots: its jobs are for addresses whose attempts take all slots that they may have. */
+  /**
+   * Until then it gets no more than an even share of the slots: its jobs are for addresses whose attempts take all
+   * slots that they may have.
+   */
   crowdedUntilMs: number;
 }
 
@@ -23,8 +26,9 @@ const CROWDED_MS = 100;
 const GIVEN_UP_MS = 50;
 
 /**
- * Jobs taken at once: fewer at first, so that several workers share those of one event and the first one starts soon; then twice as many while a partition has
- * as many. 64 take Redis about a millisecond. Each taking costs a process as much as three jobs.
+ * Jobs taken at once: fewer at first, so that several workers share those of one event and the first one starts soon;
+ * then twice as many while a partition has as many. 64 take Redis about a millisecond. Each taking costs a process as
+ * much as three jobs.
  */
 const FIRST_AT_ONCE = 32;
 const MAX_AT_ONCE = 64;
@@ -80,7 +84,10 @@ export function createPartitions(count: number, concurrency: number, now: () => 
         rotate((partition) => partition.state === 'busy' && partition.active < shareOf(partition, nowMs, share))
       );
     },
-    /** Reserves slots for the jobs that are to be taken from a partition now: an even share while others are to be asked too. Returns how many. */
+    /**
+     * Reserves slots for the jobs that are to be taken from a partition now: an even share while others are to be asked
+     * too. Returns how many.
+     */
     reserve(partition: Partition): number {
       const areOthersUnknown = all.some((other) => other !== partition && other.state === 'unknown');
       const share = areOthersUnknown ? evenShare : shareOf(partition);
@@ -89,8 +96,8 @@ export function createPartitions(count: number, concurrency: number, now: () => 
       return partition.taking;
     },
     /**
-     * Whether the end of one of its jobs is to take the next one of the same partition: not beyond its share, not while others are to be asked,
-     * and not if it was empty and its marker is waited for.
+     * Whether the end of one of its jobs is to take the next one of the same partition: not beyond its share, not while
+     * others are to be asked, and not if it was empty and its marker is waited for.
      */
     mayTakeNext(partition: Partition): boolean {
       if (partition.state === 'empty' && room() > 0) return false;

@@ -36,8 +36,8 @@ export function createProducer(options: {
     /** BullMQ's own queues, one per partition, for Bull Board. */
     queues,
     /**
-     * Adds jobs to a partition's queue. A job that exists already is left unchanged. BullMQ adds a batch one by one, so after an error a part
-     * may have been added: call again with the same jobs. Throws `StorageUnavailable`.
+     * Adds jobs to a partition's queue. A job that exists already is left unchanged. BullMQ adds a batch one by one, so
+     * after an error a part may have been added: call again with the same jobs. Throws `StorageUnavailable`.
      */
     async add(partition: number, jobs: readonly JobToAdd[]): Promise<void> {
       const queue = queueOf(partition);

@@ -17,7 +17,10 @@ export interface ReceiverOptions {
    * the next delivery of the event (after a replay) is processed.
    */
   onEvent: (event: WebhookEvent, delivery: DeliveryInfo) => void | Promise<void>;
-  /** Is called with what `onEvent`, `secrets` or the store threw; the event is undefined if it is not known yet. It must not throw. By default, writes to the console. */
+  /**
+   * Is called with what `onEvent`, `secrets` or the store threw; the event is undefined if it is not known yet. It must
+   * not throw. By default, writes to the console.
+   */
   onError?: (error: unknown, event: WebhookEvent | undefined) => void;
   /** Remembers events and sessions. By default in memory, which is enough for one process. */
   store?: ReceiverStore;

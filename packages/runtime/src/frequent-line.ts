@@ -1,4 +1,7 @@
-/** Log lines that a process writes for each event or attempt: as pino writes them, at a third of the cost, since their fields are known before. */
+/**
+ * Log lines that a process writes for each event or attempt: as pino writes them, at a third of the cost, since their
+ * fields are known before.
+ */
 import { isoInstant } from '@posthorn/core';
 import { pino } from 'pino';
 import { type Logger, SECRET_NAMES } from './logger.ts';
@@ -16,8 +19,8 @@ const CONTROL_CHARACTERS = `${String.fromCharCode(0)}-${String.fromCharCode(0x1f
 const PERHAPS_ESCAPED = new RegExp(`["\\\\${CONTROL_CHARACTERS}\\ud800-\\udfff]`);
 
 /**
- * Returns a function that writes a line of level `info` with these fields, in this order. The line is the one that `logger.info(values, message)` would
- * write. Throws `TypeError` for a field that would have to be redacted.
+ * Returns a function that writes a line of level `info` with these fields, in this order. The line is the one that
+ * `logger.info(values, message)` would write. Throws `TypeError` for a field that would have to be redacted.
  */
 export function frequentLine<F extends string>(
   logger: Logger,

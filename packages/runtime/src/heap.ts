@@ -1,6 +1,7 @@
 /**
- * Keeps the heap of a process small: V8's defaults suit a machine that runs one program. Both limits say when garbage is collected, not how much
- * memory may be used, so they never end a process. It must be called before an app is loaded, so it imports no package.
+ * Keeps the heap of a process small: V8's defaults suit a machine that runs one program. Both limits say when garbage
+ * is collected, not how much memory may be used, so they never end a process. It must be called before an app is
+ * loaded, so it imports no package.
  */
 import { PerformanceObserver } from 'node:perf_hooks';
 import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
@@ -16,8 +17,8 @@ const MAX_PROMOTED_SHARE = 0.03;
 const COLLECTIONS = 8;
 
 /**
- * Limits the growth of this process's heap, except where its command line or `NODE_OPTIONS` says otherwise. Each half of the young generation grows to `semiSpaceBytes`,
- * and to `maxSemiSpaceBytes` only under a load that needs it.
+ * Limits the growth of this process's heap, except where its command line or `NODE_OPTIONS` says otherwise. Each half
+ * of the young generation grows to `semiSpaceBytes`, and to `maxSemiSpaceBytes` only under a load that needs it.
  */
 export function limitHeap({ semiSpaceBytes = SEMI_SPACE_BYTES, maxSemiSpaceBytes = MAX_SEMI_SPACE_BYTES } = {}): void {
   const given = `${process.execArgv.join(' ')} ${process.env.NODE_OPTIONS ?? ''}`.replaceAll('_', '-');
@@ -26,11 +27,12 @@ export function limitHeap({ semiSpaceBytes = SEMI_SPACE_BYTES, maxSemiSpaceBytes
 }
 
 /**
- * `--max-semi-space-size` can't be changed in a running process. But the factor can by which V8 lets the halves grow when something survives
- * collections: it is 2 where they may grow and 1, which is no growth, elsewhere. V8 may shrink them at any time.
+ * `--max-semi-space-size` can't be changed in a running process. But the factor can by which V8 lets the halves grow
+ * when something survives collections: it is 2 where they may grow and 1, which is no growth, elsewhere. V8 may shrink
+ * them at any time.
  *
- * Where an attempt is over before the second collection that follows its start, small halves do as well as large ones. Where many attempts are in flight, or
- * long ones, all of them would get into the old generation.
+ * Where an attempt is over before the second collection that follows its start, small halves do as well as large ones.
+ * Where many attempts are in flight, or long ones, all of them would get into the old generation.
  */
 function limitYoungGeneration(semiSpaceBytes: number, maxSemiSpaceBytes: number): void {
   // While an app is loaded nearly everything survives, and stays.

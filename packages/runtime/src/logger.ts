@@ -31,9 +31,10 @@ export function createLogger(options: { app: string; level: string; destination?
 let shared: DestinationStream | undefined;
 
 /**
- * Returns the process's destination. It joins the lines of one turn of the event loop into one write to Node's stdout: a write for each would take half as
- * long as all that ingest or a worker does for a line. An exit writes what is left; SIGKILL loses the lines of the last turn. Pino's own destination
- * is faster, but blocks the process for ever if the reader of the log is gone, and the process must still be able to work and to stop.
+ * Returns the process's destination. It joins the lines of one turn of the event loop into one write to Node's stdout:
+ * a write for each would take half as long as all that ingest or a worker does for a line. An exit writes what is left;
+ * SIGKILL loses the lines of the last turn. Pino's own destination is faster, but blocks the process for ever if the
+ * reader of the log is gone, and the process must still be able to work and to stop.
  */
 function stdout(): DestinationStream {
   shared ??= openStdout();

@@ -8,8 +8,8 @@ import { version } from './version.ts';
 /** Time limit for reading from Redis. It is shorter than that of a scrape, so that the other metrics still arrive in time. */
 const READ_TIMEOUT_MS = 1_500;
 /**
- * How often the event loop's lag is sampled. At prom-client's default of 10 ms a process with nothing to do spends most of its CPU on that. The
- * metrics `nodejs_eventloop_lag_…` include this interval.
+ * How often the event loop's lag is sampled. At prom-client's default of 10 ms a process with nothing to do spends most
+ * of its CPU on that. The metrics `nodejs_eventloop_lag_…` include this interval.
  */
 const LAG_SAMPLE_MS = 50;
 
@@ -49,8 +49,8 @@ export interface Installation {
 }
 
 /**
- * Registers gauges of the installation, which is read from Redis once per scrape. A scrape lacks them if the storage is not open yet, or Redis
- * does not reply in time.
+ * Registers gauges of the installation, which is read from Redis once per scrape. A scrape lacks them if the storage is
+ * not open yet, or Redis does not reply in time.
  */
 export function registerInstallation(
   registry: Registry,

@@ -1,4 +1,7 @@
-/** The tracer: spans of our own, which OpenTelemetry's SDK exports in batches from a bounded queue. tracing.ts loads this file only if tracing is on. */
+/**
+ * The tracer: spans of our own, which OpenTelemetry's SDK exports in batches from a bounded queue. tracing.ts loads
+ * this file only if tracing is on.
+ */
 import { randomUUID } from 'node:crypto';
 import { DiagLogLevel, diag } from '@opentelemetry/api';
 import { getNumberFromEnv, parseKeyPairsIntoRecord, setGlobalErrorHandler } from '@opentelemetry/core';
@@ -22,7 +25,10 @@ const LOG_EVERY_MS = 10_000;
 /** What a collector answers may be part of the SDK's messages. */
 const MAX_MESSAGE_LENGTH = 300;
 
-/** Opens the tracer. What Posthorn's settings do not have is read from the environment: sizes and times of the queue, limits, certificates. */
+/**
+ * Opens the tracer. What Posthorn's settings do not have is read from the environment: sizes and times of the queue,
+ * limits, certificates.
+ */
 export function openTracer({
   app,
   version,

@@ -1,4 +1,7 @@
-/** The samplers of OpenTelemetry by their standard names. The SDK's make several objects for each decision, and a context to read the parent from. */
+/**
+ * The samplers of OpenTelemetry by their standard names. The SDK's make several objects for each decision, and a
+ * context to read the parent from.
+ */
 import { ROOT_CONTEXT, TraceFlags } from '@opentelemetry/api';
 import { SamplingDecision, TraceIdRatioBasedSampler } from '@opentelemetry/sdk-trace-base';
 import type { TraceContext } from '@posthorn/core';

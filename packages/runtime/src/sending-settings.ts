@@ -2,7 +2,10 @@
 import { DEFAULT_RESPONSE_EXCERPT_BYTES, MAX_RESPONSE_EXCERPT_BYTES } from '@posthorn/core';
 import { durationMs, parsedBy, setting, wholeNumber } from './settings.ts';
 
-/** Functions of packages/signing and packages/sender, which this package may not import. They return undefined or throw for what they can't read. */
+/**
+ * Functions of packages/signing and packages/sender, which this package may not import. They return undefined or throw
+ * for what they can't read.
+ */
 interface Parsers<Keys, Network> {
   parseEncryptionKeys: (text: string) => Keys | undefined;
   parseNetworks: (text: string) => readonly Network[];

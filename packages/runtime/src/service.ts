@@ -29,9 +29,9 @@ export interface App<Http extends Service = Service> {
 }
 
 /**
- * Runs an app until SIGTERM, SIGINT or the end of its supervisor, then stops it and exits. The exit code is 0 if all work was finished. It is that of
- * the `StartError` if one was thrown; otherwise 1 if the app could not start, had an unexpected error, or did not stop within `graceMs`. A second signal
- * exits at once.
+ * Runs an app until SIGTERM, SIGINT or the end of its supervisor, then stops it and exits. The exit code is 0 if all
+ * work was finished. It is that of the `StartError` if one was thrown; otherwise 1 if the app could not start, had an
+ * unexpected error, or did not stop within `graceMs`. A second signal exits at once.
  */
 export async function runApp(build: () => App | Promise<App>): Promise<void> {
   let app: App;

@@ -95,7 +95,10 @@ export function wholeNumber(min: number, max: number) {
 /** Shorter keys and tokens could be guessed. */
 const MIN_KEY_LENGTH = 24;
 
-/** A list `name:rest,name:rest,…` in which each name is unique, and each key has at least `MIN_KEY_LENGTH` characters and fits into a header. */
+/**
+ * A list `name:rest,name:rest,…` in which each name is unique, and each key has at least `MIN_KEY_LENGTH` characters
+ * and fits into a header.
+ */
 function namedList<T extends { name: string; key: string }>(
   shape: string,
   parse: (name: string, rest: string) => T | undefined,

@@ -1,7 +1,7 @@
 /**
- * Collects spans in batches and exports one after the other, as the SDK's `BatchSpanProcessor` does and with its settings (`OTEL_BSP_*`): after a
- * time, or as soon as a batch is full. That one keeps each span until its export, with a closure; here, spans are written soon and only
- * their bytes wait.
+ * Collects spans in batches and exports one after the other, as the SDK's `BatchSpanProcessor` does and with its
+ * settings (`OTEL_BSP_*`): after a time, or as soon as a batch is full. That one keeps each span until its export, with
+ * a closure; here, spans are written soon and only their bytes wait.
  */
 import { diag } from '@opentelemetry/api';
 import { ExportResultCode, getNumberFromEnv, globalErrorHandler } from '@opentelemetry/core';

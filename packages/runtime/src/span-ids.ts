@@ -1,4 +1,7 @@
-/** Random ids of traces and spans, made many at once and in each form that is needed. With the SDK's generator, the start of a span takes twice as long. */
+/**
+ * Random ids of traces and spans, made many at once and in each form that is needed. With the SDK's generator, the
+ * start of a span takes twice as long.
+ */
 import { randomBytes } from 'node:crypto';
 
 export const TRACE_ID_BYTES = 16;

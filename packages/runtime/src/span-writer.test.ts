@@ -21,7 +21,10 @@ interface Parts {
   end: SpanEnd;
 }
 
-/** Ended spans that no writer has: twice the same ones with the same ids. The first ones have shapes, and all that they have in common is merged in the second ones, as the SDK needs it. */
+/**
+ * Ended spans that no writer has: twice the same ones with the same ids. The first ones have shapes, and all that they
+ * have in common is merged in the second ones, as the SDK needs it.
+ */
 function spansOf(parts: readonly Parts[]): { ours: SpanRecord[]; sdk: SpanRecord[] } {
   const all = { ours: [] as SpanRecord[], sdk: [] as SpanRecord[] };
   const ids = new SpanIds();

@@ -1,7 +1,8 @@
 /**
- * Writes spans as protobuf (opentelemetry/proto/trace/v1/trace.proto) into the buffer of their batch, some at a time. One by one, as they end,
- * would cost twice as much, and a whole batch would keep the event loop busy for milliseconds. Once written, nothing of a span is left for the garbage
- * collector. The SDK's serializer costs too much of ingest's CPU (docs/decisions, 49 and 62).
+ * Writes spans as protobuf (opentelemetry/proto/trace/v1/trace.proto) into the buffer of their batch, some at a time.
+ * One by one, as they end, would cost twice as much, and a whole batch would keep the event loop busy for milliseconds.
+ * Once written, nothing of a span is left for the garbage collector. The SDK's serializer costs too much of ingest's
+ * CPU (docs/decisions, 49 and 62).
  */
 import type { Attributes, Link, SpanContext } from '@opentelemetry/api';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';

@@ -86,7 +86,10 @@ function field(text: string): string {
     .replaceAll(/[\n\t]+/g, ' ');
 }
 
-/** The text of a body, without a character that was cut at the end. Replacement characters are longer than what they replace: never more than `maxBytes`. */
+/**
+ * The text of a body, without a character that was cut at the end. Replacement characters are longer than what they
+ * replace: never more than `maxBytes`.
+ */
 function textOf(body: Buffer, maxBytes: number): string {
   const text = plainText(new TextDecoder().decode(body, { stream: true }));
   const bytes = Buffer.from(text);

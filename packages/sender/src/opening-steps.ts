@@ -35,8 +35,8 @@ export function followOpening(socket: Socket): OpeningSteps {
   socket.once('connect', () => {
     steps.connectMs = endStep();
   });
-  // The first listener: the certificate can no longer be read once Node has refused it. Not `getPeerX509Certificate`, after which Node's own
-  // check of the names finds none in the certificate.
+  // The first listener: the certificate can no longer be read once Node has refused it. Not `getPeerX509Certificate`,
+  // after which Node's own check of the names finds none in the certificate.
   socket.prependOnceListener('secure', () => {
     steps.tlsMs = endStep();
     steps.certificate = certificateOf((socket as TLSSocket).getPeerCertificate());

@@ -7,7 +7,10 @@ import { listOf } from './guard.ts';
 /** Returns all IPs of a name. Rejects with `NameError`. */
 export type Resolve = (hostname: string) => Promise<LookupAddress[]>;
 
-/** A name has no IP or too many, or its name servers sent no usable response. `code` is that of node:dns, such as `ENOTFOUND`, or `TOO_MANY_IPS`. */
+/**
+ * A name has no IP or too many, or its name servers sent no usable response. `code` is that of node:dns, such as
+ * `ENOTFOUND`, or `TOO_MANY_IPS`.
+ */
 export class NameError extends Error {
   override name = 'NameError';
   readonly code: string;
@@ -37,8 +40,8 @@ const QUERY_TRIES = 4;
 /** How long the IPs of one family wait for those of the other: some name servers never respond to AAAA queries. */
 const SECOND_FAMILY_MS = 500;
 /**
- * IPs of each family that a name may have. A response may have thousands, and the guard checks each for each new connection, which would block this process.
- * To use some of them alone would leave the others unchecked.
+ * IPs of each family that a name may have. A response may have thousands, and the guard checks each for each new
+ * connection, which would block this process. To use some of them alone would leave the others unchecked.
  */
 const MAX_IPS = 100;
 /** How often the hosts file and /etc/resolv.conf are checked for changes. */
@@ -50,8 +53,9 @@ const LOOPBACK: LookupAddress[] = [
 const NO_SUCH_ADDRESS = new Set(['ENOTFOUND', 'ENODATA']);
 
 /**
- * A resolver that never waits for a thread. It reads the hosts file first, as the system does. It looks up the name in DNS exactly as given:
- * search domains are not tried. Concurrent lookups of one name share one query. Nothing is cached. IPv4 comes first.
+ * A resolver that never waits for a thread. It reads the hosts file first, as the system does. It looks up the name in
+ * DNS exactly as given: search domains are not tried. Concurrent lookups of one name share one query. Nothing is
+ * cached. IPv4 comes first.
  */
 export function createResolver(options: ResolverOptions = {}): Resolve {
   const timeoutMs = Math.min(MAX_LOOKUP_MS, Math.ceil((options.attemptTimeoutMs ?? 8_000) * LOOKUP_SHARE));
@@ -133,7 +137,10 @@ function queryBoth(client: Resolver, name: string, timeoutMs: number): Promise<L
   });
 }
 
-/** Returns a function that returns `read` of a file's text, and reads the file again after it has changed. A missing file counts as empty. */
+/**
+ * Returns a function that returns `read` of a file's text, and reads the file again after it has changed. A missing
+ * file counts as empty.
+ */
 function followFile<T>(path: string, read: (text: string) => T): () => T {
   let checkedAtMs = Number.NEGATIVE_INFINITY;
   let version: string | undefined;

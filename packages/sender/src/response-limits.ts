@@ -88,7 +88,10 @@ export function limitResponses(socket: Socket, onUnrequested: () => void) {
       phase = 'interim';
       allowed = MAX_HEAD_BYTES;
     },
-    /** The final status has arrived: of what follows, `MAX_BODY_BYTES` are read. `unfinished` is called if the rest of the response is not there yet. */
+    /**
+     * The final status has arrived: of what follows, `MAX_BODY_BYTES` are read. `unfinished` is called if the rest of
+     * the response is not there yet.
+     */
     statusSeen(unfinished: Unfinished): void {
       allowed = received + MAX_BODY_BYTES;
       rest = unfinished;
@@ -105,7 +108,10 @@ export function limitResponses(socket: Socket, onUnrequested: () => void) {
   };
 }
 
-/** Whether a response starts with an interim one; undefined if too little has arrived. A 101 counts as final, since it ends HTTP on the connection. */
+/**
+ * Whether a response starts with an interim one; undefined if too little has arrived. A 101 counts as final, since it
+ * ends HTTP on the connection.
+ */
 function startsInterim(head: Buffer): boolean | undefined {
   const start = head.toString('latin1', 0, STATUS_BYTES);
   if (start.length < STATUS_BYTES && /^HTTP\/1\.[01] 1/.test(start.padEnd(10, 'HTTP/1.1 1'.slice(start.length)))) {

@@ -90,7 +90,8 @@ class Attempt {
     this.#target = target;
     this.#request = request;
     this.#resolve = resolve;
-    // Timers come first in a turn of the event loop: in a process that stood still, a response that has long arrived is read before this ends the attempt.
+    // Timers come first in a turn of the event loop: in a process that stood still, a response that has long arrived is
+    // read before this ends the attempt.
     this.#limit = setTimeout(() => setImmediate(() => this.#timeOut()), context.timeoutMs);
     context.inFlight.add(this);
   }
@@ -233,7 +234,10 @@ class Attempt {
   }
 }
 
-/** What undici calls for an attempt over one connection: methods of a class, since a function for each event would be made for each attempt. */
+/**
+ * What undici calls for an attempt over one connection: methods of a class, since a function for each event would be
+ * made for each attempt.
+ */
 class Exchange implements Dispatcher.DispatchHandler {
   readonly #attempt: Attempt;
   readonly #connection: Connection;

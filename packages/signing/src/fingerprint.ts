@@ -1,4 +1,7 @@
-/** Keyed hashes of values that must not be stored: whoever has the key can prove that a value is the one that was meant, nobody can guess it. */
+/**
+ * Keyed hashes of values that must not be stored: whoever has the key can prove that a value is the one that was meant,
+ * nobody can guess it.
+ */
 import { createHmac, hkdfSync } from 'node:crypto';
 import type { EncryptionKeys } from './secret-box.ts';
 

@@ -5,9 +5,9 @@ import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
 export const ADVISED_TOLERANCE_S = 300;
 
 /**
- * Returns the value of `Service-Signature` (specification 5, interface 5): `t=<unix seconds>,v1=<hex>`, with one `v1` for each secret in
- * the order given. Each is HMAC-SHA256 over `<t>.` and the body's bytes, keyed with the UTF-8 bytes of the whole secret (or a key made of them, for one that
- * is used often).
+ * Returns the value of `Service-Signature` (specification 5, interface 5): `t=<unix seconds>,v1=<hex>`, with one `v1`
+ * for each secret in the order given. Each is HMAC-SHA256 over `<t>.` and the body's bytes, keyed with the UTF-8 bytes
+ * of the whole secret (or a key made of them, for one that is used often).
  */
 export function signatureHeader(
   secrets: readonly (string | KeyObject)[],

@@ -56,10 +56,10 @@ export type Begun =
   | { kind: 'subscription_deleted' };
 
 /**
- * Decides what a worker has to do for a job. Holds the delivery if its address is not active (unless it is the
- * trial of a resume, or a test delivery), and moves it to the overdue lane if its attempt is overdue.
- * Whatever was due before `dueBeforeMs` is overdue, also a first attempt. `found`: what was read when the job was taken, if that was just now: then Redis is
- * hardly ever needed. Returns a promise only if it is.
+ * Decides what a worker has to do for a job. Holds the delivery if its address is not active (unless it is the trial of
+ * a resume, or a test delivery), and moves it to the overdue lane if its attempt is overdue. Whatever was due before
+ * `dueBeforeMs` is overdue, also a first attempt. `found`: what was read when the job was taken, if that was just now:
+ * then Redis is hardly ever needed. Returns a promise only if it is.
  */
 export function beginAttempt(
   store: Store,
@@ -78,7 +78,10 @@ export type BegunAttempt = Extract<Begun, { kind: 'attempt' }>;
 
 type Fields = readonly (string | null)[];
 
-/** Redis has to be asked: whether the delivery is overdue, and its attempt is made if it is not; or whether its address may still get nothing. */
+/**
+ * Redis has to be asked: whether the delivery is overdue, and its attempt is made if it is not; or whether its address
+ * may still get nothing.
+ */
 type AskRedis =
   | { kind: 'ask'; what: 'overdue'; attempt: BegunAttempt }
   | { kind: 'ask'; what: 'hold'; event: EventRef; createdAtMs: number };
@@ -207,8 +210,9 @@ export async function recordAttempt(
 const SUCCEEDED: Verdict = { kind: 'succeeded' };
 
 /**
- * Records an attempt that succeeded like `recordAttempt`, ends its job, and takes the next one if there is a token for it, in one step. One script does
- * that for all successes of one turn of the event loop. `code`: 0, or BullMQ's error code if the job could not be ended.
+ * Records an attempt that succeeded like `recordAttempt`, ends its job, and takes the next one if there is a token for
+ * it, in one step. One script does that for all successes of one turn of the event loop. `code`: 0, or BullMQ's error
+ * code if the job could not be ended.
  */
 export function recordSuccess(
   store: Store,
@@ -241,7 +245,10 @@ export function recordSuccess(
     : record();
 }
 
-/** Whether a delivery that has succeeded is kept for longer than its event has been until now: `RETENTION` after the delivery was made, or longer. */
+/**
+ * Whether a delivery that has succeeded is kept for longer than its event has been until now: `RETENTION` after the
+ * delivery was made, or longer.
+ */
 function outlivesItsEvent(store: Store, createdAtMs: number, expiresAtMs: number): boolean {
   return expiresAtMs > createdAtMs + store.retentionMs;
 }

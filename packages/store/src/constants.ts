@@ -57,7 +57,10 @@ const HOLD_CHUNK = 500;
 const PARK_NEW_FROM = 100;
 /** Deliveries that one script parks in place of taking their jobs. With fewer, what is behind a backlog would wait for longer. */
 const MAX_PARKED_AT_ONCE = 64;
-/** Where operators limit how many jobs may be active, an address that has one gets no more beyond this share of them. The rest is for others. */
+/**
+ * Where operators limit how many jobs may be active, an address that has one gets no more beyond this share of them.
+ * The rest is for others.
+ */
 const SHARE_OF_ACTIVE = 0.7;
 /** With a higher limit, the active ones are not looked through: that would take Redis longer than the rest of a script. */
 const MAX_ACTIVE_LOOKED_THROUGH = 200;
@@ -72,13 +75,19 @@ const MAX_PROMOTED = 1_000;
 /** A longer event is read by the worker, which caches it: a script that returned it would hold up Redis once for each of its deliveries. */
 const MAX_EVENT_AT_ONCE = 16_384;
 
-/** Bytes of an event's text in one field of a joint record: one more and Redis needs another byte to say so, two more and it takes twice the memory. */
+/**
+ * Bytes of an event's text in one field of a joint record: one more and Redis needs another byte to say so, two more
+ * and it takes twice the memory.
+ */
 const MAX_TEXT_FIELD = 63;
-/** In the stream of the succeeded, how much later another delivery may have been made that succeeded before. A reader reads as much more. */
+/**
+ * In the stream of the succeeded, how much later another delivery may have been made that succeeded before. A reader
+ * reads as much more.
+ */
 export const MAX_LAG_MS = 1_000;
 /**
- * Between the values of a list that is returned as one text. No value contains it: URLs have no control characters, and JSON escapes them (packed data has those from
- * 1 on).
+ * Between the values of a list that is returned as one text. No value contains it: URLs have no control characters, and
+ * JSON escapes them (packed data has those from 1 on).
  */
 export const VALUE_SEPARATOR = '\0';
 /** Says that what was read of a job is a joint record. */

@@ -1,4 +1,7 @@
-/** Loads the deliveries of one stored event, with their replays, without an index: their ids follow from the event and its subscriptions. */
+/**
+ * Loads the deliveries of one stored event, with their replays, without an index: their ids follow from the event and
+ * its subscriptions.
+ */
 import { deliveryId } from '@posthorn/core';
 import { loadExisting, type StoredDelivery } from './delivery-record.ts';
 import type { StoredEvent } from './event-record.ts';

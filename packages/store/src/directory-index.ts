@@ -1,7 +1,8 @@
 /**
- * An index in memory of subscriptions by their words, status, environment and health. It is a table of bits, 66 bytes a subscription. Each three
- * characters in a row of a text set one of 512 bits, so a word can only be in texts that have all bits of the word. A search compares the bits of 32
- * subscriptions at once, and looks only at the texts that are left.
+ * An index in memory of subscriptions by their words, status, environment and health. It is a table of bits, 66 bytes a
+ * subscription. Each three characters in a row of a text set one of 512 bits, so a word can only be in texts that have
+ * all bits of the word. A search compares the bits of 32 subscriptions at once, and looks only at the texts that are
+ * left.
  */
 import {
   HEALTH_STATES,

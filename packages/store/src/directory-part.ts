@@ -18,7 +18,10 @@ const STORED_STATUSES = [...SUBSCRIPTION_STATUSES, RESUMING];
 const RECORDS_AT_ONCE = 500;
 /** More changes than the stream keeps, with what `MAXLEN ~` leaves over. As many as this are not followed one by one. */
 const MAX_FOLLOWED = 2 * MAX_CHANGES;
-/** After this time all subscriptions are loaded again. Nothing announces that the health of an address has expired, to which nothing was sent for the retention. */
+/**
+ * After this time all subscriptions are loaded again. Nothing announces that the health of an address has expired, to
+ * which nothing was sent for the retention.
+ */
 const MAX_AGE_MS = 3_600_000;
 /** The least time between two loads because of a wrong count. */
 const MIN_AGE_MS = 60_000;
@@ -101,7 +104,8 @@ export function followPartition(store: Store, prefix: string, changes: Changes, 
     if (position === undefined || now() - loadedAtMs > MAX_AGE_MS) return false;
     const statuses = STORED_STATUSES.map((status) => ({ status }));
     const read = await runScript(store, 'readChanges', prefix, { position, limit: MAX_FOLLOWED, statuses });
-    // The entry at our position is gone: later ones may be gone too. So may those before the first one that we see of a stream at its limit.
+    // The entry at our position is gone: later ones may be gone too. So may those before the first one that we see of a
+    // stream at its limit.
     const [first] = read.changes;
     const isBehind = position === '' ? read.changes.length >= MAX_CHANGES : first?.position !== position;
     if (isBehind || read.changes.length === MAX_FOLLOWED) return false;

@@ -1,6 +1,7 @@
 /**
- * The directory of all subscriptions, which each console process keeps in memory: searches, filters and sorts them without an index in Redis.
- * It is loaded at its first use. Before each search it reads what has changed since, so a search finds what was stored before it began.
+ * The directory of all subscriptions, which each console process keeps in memory: searches, filters and sorts them
+ * without an index in Redis. It is loaded at its first use. Before each search it reads what has changed since, so a
+ * search finds what was stored before it began.
  */
 import type { HealthState, Subscription, SubscriptionSort } from '@posthorn/core';
 import { createDirectoryIndex } from './directory-index.ts';
@@ -103,7 +104,10 @@ export function createDirectory(store: Store, now: () => number = () => performa
   };
 }
 
-/** Returns a function that resolves after a run of `work` which began after the call. Runs never overlap; waiting calls share the next one. */
+/**
+ * Returns a function that resolves after a run of `work` which began after the call. Runs never overlap; waiting calls
+ * share the next one.
+ */
 function oneAfterAnother(work: () => Promise<void>): () => Promise<void> {
   let running: Promise<unknown> = Promise.resolve();
   let waiting: Promise<void> | undefined;

@@ -42,8 +42,9 @@ export async function erasureProgress(store: Store, id: string): Promise<{ passe
 }
 
 /**
- * Does the next step of a pass over the events, from where the last one ended, up to `passesNeeded` passes; notes the events that match. Returns
- * whether there is more to do. May be repeated after a crash, and done by several processes at once.
+ * Does the next step of a pass over the events, from where the last one ended, up to `passesNeeded` passes; notes the
+ * events that match. Returns whether there is more to do. May be repeated after a crash, and done by several processes
+ * at once.
  */
 export async function findNextEvents(
   store: Store,
@@ -167,8 +168,8 @@ export async function isFanningOut(store: Store, event: EventRef): Promise<boole
 }
 
 /**
- * Marks deliveries of one event and one partition as erased; with `endsUnsent`, ends those that are unfinished first. The caller has removed
- * their jobs. Returns how many are unfinished, or have got a newer job. May be repeated.
+ * Marks deliveries of one event and one partition as erased; with `endsUnsent`, ends those that are unfinished first.
+ * The caller has removed their jobs. Returns how many are unfinished, or have got a newer job. May be repeated.
  */
 export async function eraseDeliveries(
   store: Store,

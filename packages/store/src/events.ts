@@ -30,7 +30,10 @@ export async function confirmFanOut(store: Store, event: EventRef): Promise<void
   await store.redis.zrem(fanningOutKey(prefixOfEvent(store, event)), event);
 }
 
-/** Events whose fan-out began before `beforeMs` and was never confirmed: their process died, or Redis was away. At most `limit` per partition. */
+/**
+ * Events whose fan-out began before `beforeMs` and was never confirmed: their process died, or Redis was away. At most
+ * `limit` per partition.
+ */
 export async function interruptedFanOuts(store: Store, beforeMs: number, limit: number): Promise<EventRef[]> {
   const found = await readPartitions(store, (prefix) =>
     store.redis.zrangebyscore(fanningOutKey(prefix), '-inf', beforeMs, 'LIMIT', 0, limit),
@@ -39,8 +42,8 @@ export async function interruptedFanOuts(store: Store, beforeMs: number, limit: 
 }
 
 /**
- * An event by its reference, or undefined if it does not exist or has expired. One that is known only by its id and environment is found in its
- * joint record too, which the result's reference then says.
+ * An event by its reference, or undefined if it does not exist or has expired. One that is known only by its id and
+ * environment is found in its joint record too, which the result's reference then says.
  */
 export async function loadEvent(store: Store, event: EventRef): Promise<StoredEvent | undefined> {
   const found = await loadExactly(store, event);

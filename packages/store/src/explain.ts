@@ -27,9 +27,9 @@ export type StoredCase = Case & {
 };
 
 /**
- * Reads the case of an event and an address. An id names at most one event in each environment. Without `environment`, it is the event that has a
- * delivery to this address; else the one of the environment that the address is bound to; else the one of production. Reads a bounded part of
- * the audit trail; what is older than that is left out.
+ * Reads the case of an event and an address. An id names at most one event in each environment. Without `environment`,
+ * it is the event that has a delivery to this address; else the one of the environment that the address is bound to;
+ * else the one of production. Reads a bounded part of the audit trail; what is older than that is left out.
  */
 export async function readCase(
   store: Store,

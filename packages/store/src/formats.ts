@@ -25,8 +25,8 @@ export const READABLE: FormatRange = {
 export const FIRST_FORMAT = 1;
 
 /**
- * Since this format: an event and its only delivery in a joint record (event-record.ts), jobs without data, the succeeded deliveries in a stream
- * (sources.ts), and short ids in the streams of addresses.
+ * Since this format: an event and its only delivery in a joint record (event-record.ts), jobs without data, the
+ * succeeded deliveries in a stream (sources.ts), and short ids in the streams of addresses.
  */
 export const COMPACT_FORMAT = 2;
 

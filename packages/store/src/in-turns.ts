@@ -83,8 +83,9 @@ export async function filterInTurns<T>(items: readonly T[], isWanted: (item: T) 
 }
 
 /**
- * Returns the first `count` items after a place in a sorted list for which `isWanted` holds; undefined is before the first one. `current` returns
- * the list, which may change between two turns: an item that moves meanwhile may be passed over or visited again.
+ * Returns the first `count` items after a place in a sorted list for which `isWanted` holds; undefined is before the
+ * first one. `current` returns the list, which may change between two turns: an item that moves meanwhile may be passed
+ * over or visited again.
  */
 export async function walkInTurns<P, T extends P>(
   current: () => readonly T[],

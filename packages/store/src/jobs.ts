@@ -19,7 +19,10 @@ export interface NextLock {
 export interface WorkerView {
   /** The event that the worker has in memory. */
   knownEvent(): EventRef | undefined;
-  /** How many attempts it may have in flight to each address. A delivery of an address without room is parked where its job would be taken. */
+  /**
+   * How many attempts it may have in flight to each address. A delivery of an address without room is parked where its
+   * job would be taken.
+   */
   room(): Room;
   /** Called for the addresses of which deliveries were parked. */
   parked(subscriptionIds: readonly string[]): void;
@@ -57,8 +60,8 @@ export function tellParked({ worker }: NextLock, parkedAddresses: readonly strin
 }
 
 /**
- * Takes and locks the next jobs of a partition, at most `limit`. If fewer wait, the last one in the result says when the next is due; if the result is short
- * and does not say it, jobs may be left.
+ * Takes and locks the next jobs of a partition, at most `limit`. If fewer wait, the last one in the result says when
+ * the next is due; if the result is short and does not say it, jobs may be left.
  */
 export async function takeJobs(
   store: Store,
@@ -73,7 +76,10 @@ export async function takeJobs(
   return taken;
 }
 
-/** When the next job of each of these partitions is due, in milliseconds since 1970 (0: one waits); undefined where there is none. Takes nothing. */
+/**
+ * When the next job of each of these partitions is due, in milliseconds since 1970 (0: one waits); undefined where
+ * there is none. Takes nothing.
+ */
 export async function lookForJobs(store: Store, partitions: readonly number[]): Promise<(number | undefined)[]> {
   const homes = partitions.map((partition) => ({ home: partitionPrefix(store, partition) }));
   const look = (some: typeof homes) => runScript(store, 'lookForJobs', some[0]?.home ?? '', { partitions: some });
@@ -82,8 +88,8 @@ export async function lookForJobs(store: Store, partitions: readonly number[]): 
 }
 
 /**
- * Ends the job of a delivery that needs it no longer, and takes the next one of its partition, in one step. `code`: 0, or BullMQ's error code
- * where the job could not be ended.
+ * Ends the job of a delivery that needs it no longer, and takes the next one of its partition, in one step. `code`: 0,
+ * or BullMQ's error code where the job could not be ended.
  */
 export async function finishJob(
   store: Store,
@@ -97,9 +103,10 @@ export async function finishJob(
 }
 
 /**
- * Renews the lease of a worker on its jobs in a partition, if there is an `owner`, and takes over the jobs of dead workers: those that have not renewed
- * their lease in `maxChecks` checks, of which there is at most one in `checkMs` (0: none now). Puts back at most `limit` jobs. `state`: of the
- * caller's lease; `new`: it had none, and jobs that it took before are lost; `dead`: it has none any more under this owner.
+ * Renews the lease of a worker on its jobs in a partition, if there is an `owner`, and takes over the jobs of dead
+ * workers: those that have not renewed their lease in `maxChecks` checks, of which there is at most one in `checkMs`
+ * (0: none now). Puts back at most `limit` jobs. `state`: of the caller's lease; `new`: it had none, and jobs that it
+ * took before are lost; `dead`: it has none any more under this owner.
  */
 export async function watchWorkers(
   store: Store,

@@ -1,4 +1,7 @@
-/** Joins the calls of one turn of the event loop into one script: a call costs a process and Redis more than what is done in it for one delivery. */
+/**
+ * Joins the calls of one turn of the event loop into one script: a call costs a process and Redis more than what is
+ * done in it for one delivery.
+ */
 import { StorageUnavailable } from '@posthorn/core';
 import { atEndOfTurn } from './join-writes.ts';
 import type { Store } from './store.ts';
@@ -15,10 +18,11 @@ interface Group<T, R> {
 }
 
 /**
- * Returns a function that gathers what it is called with in one turn of the event loop, and calls `run` with all of it, in the order of the calls. `run`
- * returns a result for each. It gets at most `max` items at once, with at most `maxDeliveries` deliveries together; in Redis Cluster only those of one
- * partition, which `prefixOf` says.
- * What `run` does may be repeated. After an error that one item alone may have caused, each is run alone, so that it does not hold up the others.
+ * Returns a function that gathers what it is called with in one turn of the event loop, and calls `run` with all of it,
+ * in the order of the calls. `run` returns a result for each. It gets at most `max` items at once, with at most
+ * `maxDeliveries` deliveries together; in Redis Cluster only those of one partition, which `prefixOf` says. What `run`
+ * does may be repeated. After an error that one item alone may have caused, each is run alone, so that it does not hold
+ * up the others.
  */
 export function joinCalls<T, R>(options: {
   max: number;

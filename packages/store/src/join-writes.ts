@@ -32,7 +32,10 @@ export function joinWrites(redis: Redis | Cluster): void {
 let isEndOfTurn = false;
 let isAtOnce = false;
 
-/** Calls `send`. The commands that it sends at once, and those that wait to be written on their connection, do not wait for the end of this turn. */
+/**
+ * Calls `send`. The commands that it sends at once, and those that wait to be written on their connection, do not wait
+ * for the end of this turn.
+ */
 export function writeAtOnce<T>(send: () => T): T {
   isAtOnce = true;
   try {
@@ -42,7 +45,10 @@ export function writeAtOnce<T>(send: () => T): T {
   }
 }
 
-/** Calls `send` at the end of this turn of the event loop. The commands that it sends are in one write too, which does not wait for another turn. */
+/**
+ * Calls `send` at the end of this turn of the event loop. The commands that it sends are in one write too, which does
+ * not wait for another turn.
+ */
 export function atEndOfTurn(send: () => void): void {
   setImmediate(() => {
     isEndOfTurn = true;

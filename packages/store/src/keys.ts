@@ -135,8 +135,8 @@ export const rankingKey = (prefix: string, ranking: 'failing' | 'slow', hour: nu
 export const workersKey = (prefix: string) => `${prefix}:workers`;
 export const workersSeenKey = (prefix: string) => `${prefix}:workers_seen`;
 /**
- * Hash of the workers that have or just had jobs of a partition: the checks since each has last renewed its lease. The other key is there for a
- * moment after a check.
+ * Hash of the workers that have or just had jobs of a partition: the checks since each has last renewed its lease. The
+ * other key is there for a moment after a check.
  */
 export const workingKey = (prefix: string) => `${prefix}:working`;
 export const workingCheckedKey = (prefix: string) => `${prefix}:working_checked`;
@@ -156,7 +156,10 @@ export const sessionKey = (keyPrefix: string, sessionId: string) => `${keyPrefix
 export const publisherUsageKey = (keyPrefix: string, publisher: string) => `${keyPrefix}:stored:${publisher}`;
 /** Hash of settings of the whole installation: the number of partitions, the attempts allowed. */
 export const installationKey = (keyPrefix: string) => `${keyPrefix}:installation`;
-/** The name of the one queue of BullMQ that each partition has. packages/queue has the same one: jobs.int.test.ts of packages/dispatch compares them. */
+/**
+ * The name of the one queue of BullMQ that each partition has. packages/queue has the same one: jobs.int.test.ts of
+ * packages/dispatch compares them.
+ */
 const QUEUE_NAME = 'deliveries';
 /** One of BullMQ's keys, such as `wait`, or that of a job by its id. */
 export const queueKey = (prefix: string, name: string) => `${prefix}:${QUEUE_NAME}:${name}`;

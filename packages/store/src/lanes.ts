@@ -38,8 +38,8 @@ const releaseTogether = joinCalls<ReleasedLane, Released>({
 });
 
 /**
- * Puts up to `limit` deliveries of an address from a lane into the queue, oldest first: one script for all lanes of one turn of the event loop. Those of an
- * address that is not active are held. Returns how many.
+ * Puts up to `limit` deliveries of an address from a lane into the queue, oldest first: one script for all lanes of one
+ * turn of the event loop. Those of an address that is not active are held. Returns how many.
  */
 export async function releaseDeliveries(
   store: Store,

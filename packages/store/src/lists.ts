@@ -85,7 +85,8 @@ async function sourceOf(store: Store, filter: DeliveryFilter, nowMs: number): Pr
   const prefix = prefixOfSubscription(store, subscriptionId);
   if (status === 'failed') return sorted(failedKey(prefix, subscriptionId));
   if (status === 'held') return sorted(laneKey(prefix, 'held', subscriptionId));
-  // No index has both an address and another status. The index of the status needs no look at the records of other addresses, unless it is long.
+  // No index has both an address and another status. The index of the status needs no look at the records of other
+  // addresses, unless it is long.
   if (status === undefined || (await countStatus(store, prefix, status)) > MAX_PASSED_OVER)
     return addressSource(store, subscriptionId, filter, nowMs);
   return statusSource(store, [prefix], [status], filter, deliveryIdPrefix(subscriptionId));
@@ -141,7 +142,10 @@ export async function listErasures(
   return await readPage(source, (ids) => loadErasures(store, ids), isWanted, request);
 }
 
-/** The numbers of deliveries and subscriptions by status, and the age of the oldest pending delivery. Reads counts only, whatever the volume. */
+/**
+ * The numbers of deliveries and subscriptions by status, and the age of the oldest pending delivery. Reads counts only,
+ * whatever the volume.
+ */
 export async function readBacklog(store: Store, nowMs: number) {
   const [deliveries, subscriptions, failingAddresses, oldestMs] = await Promise.all([
     countBy(store, DELIVERY_STATUSES, (prefix, status) => countStatus(store, prefix, status)),
@@ -181,8 +185,8 @@ async function countBy<S extends string>(
 }
 
 /**
- * The deliveries of the events with one id: their ids follow from the subscriptions that each event was matched to; then their replays. They are
- * found once for all chunks of a list, since an event may have tens of thousands.
+ * The deliveries of the events with one id: their ids follow from the subscriptions that each event was matched to;
+ * then their replays. They are found once for all chunks of a list, since an event may have tens of thousands.
  */
 function eventSource(store: Store, eventId: string, only: Filter<Delivery, 'subscriptionId' | 'environment'>): Source {
   let candidates: Promise<Candidate[]> | undefined;

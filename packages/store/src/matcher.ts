@@ -5,7 +5,10 @@ import { findMatches } from './events.ts';
 import { allPrefixes, topicsVersionKey } from './keys.ts';
 import type { Store } from './store.ts';
 
-/** What was read is read again after this. It bounds how long a change goes unnoticed whose process died before it had told all partitions. */
+/**
+ * What was read is read again after this. It bounds how long a change goes unnoticed whose process died before it had
+ * told all partitions.
+ */
 const MAX_AGE_MS = 1_000;
 /** A longer result is not kept: reading it costs little compared with the deliveries of its event. */
 const MAX_KEPT_IDS = 1_000;
@@ -35,8 +38,9 @@ export function createMatcher(store: Store, now: () => number = () => performanc
 
   return {
     /**
-     * What an event matches, as read within the last second: at once, or a promise where it has to be read. `storeEvent` refuses it where it is outdated;
-     * then pass it as `outdated`, and it is read again. Rejects with the error of Redis.
+     * What an event matches, as read within the last second: at once, or a promise where it has to be read.
+     * `storeEvent` refuses it where it is outdated; then pass it as `outdated`, and it is read again. Rejects with the
+     * error of Redis.
      */
     match(event: { type: EventType; environment: Environment }, outdated?: Match): Match | Promise<Match> {
       const key = encodeKind(event);
@@ -58,8 +62,9 @@ async function readVersions(store: Store): Promise<string[]> {
 }
 
 /**
- * Tells the other partitions that the topics of a subscription were changed; its own partition knows from the script that changed it. Ingest checks the
- * version in the partition of each event, so once this resolves, every later event sees the change.
+ * Tells the other partitions that the topics of a subscription were changed; its own partition knows from the script
+ * that changed it. Ingest checks the version in the partition of each event, so once this resolves, every later event
+ * sees the change.
  */
 export async function announceTopics(store: Store, changedPrefix: string): Promise<void> {
   const others = allPrefixes(store).filter((prefix) => prefix !== changedPrefix);

@@ -17,8 +17,9 @@ const NO_REASON =
 const SENTINELS_FAILED = /^All sentinels are unreachable[^:]*?(?:Last error: (.*))?$/s;
 
 /**
- * Returns a function to call with each error of a connection to Redis, or with undefined if it closed without one. That calls `warn` with a sentence:
- * the server's address, the reason, and what to do about it where that is known. It has no password. `now` is in milliseconds.
+ * Returns a function to call with each error of a connection to Redis, or with undefined if it closed without one. That
+ * calls `warn` with a sentence: the server's address, the reason, and what to do about it where that is known. It has
+ * no password. `now` is in milliseconds.
  */
 export function createOutageReport(
   settings: RedisSettings,

@@ -1,13 +1,16 @@
 /** Shortens the JSON text of an event's data for storage: what nearly every event contains becomes one character. */
 
 /**
- * Characters that no JSON text contains, since strings must escape them: not tab, line feed and carriage return, which a text may have between
- * values.
+ * Characters that no JSON text contains, since strings must escape them: not tab, line feed and carriage return, which
+ * a text may have between values.
  */
 const FREE = Array.from({ length: 0x1f }, (_, i) => i + 1).filter((code) => ![0x09, 0x0a, 0x0d].includes(code));
 const [MARK = '', UUID_TOKEN = '', ...TOKENS] = FREE.map((code) => String.fromCharCode(code));
 
-/** What a token stands for: the fields and values of a session snapshot (specification 2.2), and what lies between any values. Stored: only append. */
+/**
+ * What a token stands for: the fields and values of a session snapshot (specification 2.2), and what lies between any
+ * values. Stored: only append.
+ */
 const FRAGMENTS = [
   '{"id":"',
   '","reference":"',

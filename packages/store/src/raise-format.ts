@@ -43,8 +43,9 @@ async function readRecord(store: Store): Promise<FoundRecord> {
 }
 
 /**
- * Looks once, and raises the format by one if nothing has needed the present one for `windowMs`. To be called more often than once a minute, by one
- * process at a time; two at once do no harm. Returns the decision, and the format in force if it was raised. `readable` is for tests.
+ * Looks once, and raises the format by one if nothing has needed the present one for `windowMs`. To be called more
+ * often than once a minute, by one process at a time; two at once do no harm. Returns the decision, and the format in
+ * force if it was raised. `readable` is for tests.
  */
 export async function advanceFormat(
   store: Store,

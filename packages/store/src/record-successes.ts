@@ -1,4 +1,7 @@
-/** Records the successes of one turn of the event loop with one script: a call costs a worker and Redis more than what is done in it for one delivery. */
+/**
+ * Records the successes of one turn of the event loop with one script: a call costs a worker and Redis more than what
+ * is done in it for one delivery.
+ */
 import { DEFAULT_MAX_ATTEMPTS } from '@posthorn/core';
 import { type EndedJob, ofWorker, tellParked } from './jobs.ts';
 import { joinCalls } from './join-calls.ts';

@@ -1,6 +1,6 @@
 /**
- * Batches: bulk replays of several addresses, started and cancelled together. The addresses may be in several partitions, so the decision is
- * stored first, in one step; `stepBatch` carries it out and may be repeated.
+ * Batches: bulk replays of several addresses, started and cancelled together. The addresses may be in several
+ * partitions, so the decision is stored first, in one step; `stepBatch` carries it out and may be repeated.
  */
 import {
   MAX_BATCH_ADDRESSES,
@@ -30,8 +30,9 @@ export interface BatchScope {
 }
 
 /**
- * Starts a bulk replay for each of several different addresses: once the batch is stored, every one of them begins. The caller has checked that the
- * addresses are active; one that is not any more gets its deliveries held, and the replay of one that is deleted fails.
+ * Starts a bulk replay for each of several different addresses: once the batch is stored, every one of them begins. The
+ * caller has checked that the addresses are active; one that is not any more gets its deliveries held, and the replay
+ * of one that is deleted fails.
  */
 export async function startBatch(
   store: Store,
@@ -71,8 +72,8 @@ export async function activeBatches(store: Store, partition: number): Promise<st
 }
 
 /**
- * Starts the replays of a batch that are not started, or cancels those that can be, as was decided. Several processes may do it at once, and
- * repeat it: a replay with an id is started once.
+ * Starts the replays of a batch that are not started, or cancels those that can be, as was decided. Several processes
+ * may do it at once, and repeat it: a replay with an id is started once.
  */
 export async function stepBatch(store: Store, batchId: string, nowMs: number): Promise<void> {
   const batch = await loadBatch(store, batchId);

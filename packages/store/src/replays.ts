@@ -67,7 +67,10 @@ export async function replaysOf(
 /** First deliveries that one command asks about. */
 const ASKED_AT_ONCE = 500;
 
-/** The same for many addresses, by the first delivery to each, in no order. Mostly there are none, which takes one command for 500 of them. */
+/**
+ * The same for many addresses, by the first delivery to each, in no order. Mostly there are none, which takes one
+ * command for 500 of them.
+ */
 export async function replaysOfAll(
   store: Store,
   firstIds: readonly string[],

@@ -3,8 +3,8 @@ import { type EventRef, jointRefOf } from '@posthorn/core';
 import { ADDRESS_FIELDS, DELIVERY_FIELDS, JOINT_JOB, VALUE_SEPARATOR } from './constants.ts';
 
 /**
- * What a script says of a delivery that it was to make. `pending`: its first job is in the queue, if the store was opened with one; `alreadyQueued`: it is
- * parked, or has had its first job; `none`: the subscription is gone.
+ * What a script says of a delivery that it was to make. `pending`: its first job is in the queue, if the store was
+ * opened with one; `alreadyQueued`: it is parked, or has had its first job; `none`: the subscription is gone.
  */
 export const CREATED_STATES = ['pending', 'held', 'alreadyQueued', 'none'] as const;
 export type CreatedState = (typeof CREATED_STATES)[number];
@@ -48,7 +48,10 @@ export function records(reply: unknown, size: number): string[][] {
   return Array.from({ length: fields.length / size }, (_, i) => fields.slice(i * size, (i + 1) * size));
 }
 
-/** What a script read of a job that it took. `delivery` and `address`: their `DELIVERY_FIELDS` and `ADDRESS_FIELDS`; undefined if the delivery is gone. */
+/**
+ * What a script read of a job that it took. `delivery` and `address`: their `DELIVERY_FIELDS` and `ADDRESS_FIELDS`;
+ * undefined if the delivery is gone.
+ */
 export interface FoundJob {
   /** BullMQ's id of the job. */
   id: string;
@@ -99,7 +102,10 @@ export function foundJob(reply: unknown): FoundJob {
 
 const PLACES = new Map(DELIVERY_FIELDS.map((field, place) => [field, place]));
 
-/** The fields of a delivery and its event, from the names and values of their joint record: the last value of a name. The text of the event is in one field. */
+/**
+ * The fields of a delivery and its event, from the names and values of their joint record: the last value of a name.
+ * The text of the event is in one field.
+ */
 function readJoint(values: readonly string[], ref: EventRef | undefined, subscriptionId: string) {
   const delivery = DELIVERY_FIELDS.map((): string | null => null);
   const texts: string[] = [];

@@ -49,8 +49,8 @@ export interface Script<S, T> {
  * - `isLast:flag`: true or false
  * - `reason?`: text, empty in Lua if the caller passes undefined
  * - `entry:audit`: an entry of the audit trail, sent as JSON
- * - `...deliveries(subscriptionId deliveryId)`: any number of groups of text. There may be several of these rest arguments, separated by a space. For each but
- *   the last, the number of groups is sent before them.
+ * - `...deliveries(subscriptionId deliveryId)`: any number of groups of text. There may be several of these rest
+ *   arguments, separated by a space. For each but the last, the number of groups is sent before them.
  */
 export function script<S extends string, T>(declaration: S, decode: (reply: unknown) => T): Script<S, T> {
   const [single = '', ...rests] = declaration.split('...');

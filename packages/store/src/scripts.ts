@@ -1,6 +1,6 @@
 /**
- * Declares the Lua scripts: the arguments of each, in order, and its result. script.ts explains how arguments are written, script-replies.ts
- * reads the results. Each file in lua/ says what its script does.
+ * Declares the Lua scripts: the arguments of each, in order, and its result. script.ts explains how arguments are
+ * written, script-replies.ts reads the results. Each file in lua/ says what its script does.
  */
 import { ERASURE_STATUSES, type EventRef, REPLAY_STATUSES } from '@posthorn/core';
 import type { Cluster, Redis } from 'ioredis';
@@ -275,7 +275,10 @@ const texts = new Map<string, string>();
 /** The scripts that are sent the stored format, as their first argument. The part that replaces lua/lib/first-job.lua does not name it. */
 export const withFormat = new Set<string>();
 
-/** Gives a connection one command for each script. `firstJobLua` replaces lua/lib/first-job.lua. Throws where a script's file is missing. */
+/**
+ * Gives a connection one command for each script. `firstJobLua` replaces lua/lib/first-job.lua. Throws where a script's
+ * file is missing.
+ */
 export function defineScripts(redis: Redis | Cluster, firstJobLua?: string): void {
   const parts = firstJobLua === undefined ? {} : { 'first-job': firstJobLua };
   for (const [name, script] of Object.entries(scripts)) {
@@ -287,7 +290,10 @@ export function defineScripts(redis: Redis | Cluster, firstJobLua?: string): voi
   }
 }
 
-/** Runs a script on the partition whose keys begin with `prefix`. Rejects with `StartError` if this process can't read what is stored any more. */
+/**
+ * Runs a script on the partition whose keys begin with `prefix`. Rejects with `StartError` if this process can't read
+ * what is stored any more.
+ */
 export async function runScript<N extends ScriptName>(
   store: { redis: Redis | Cluster; format?: StoredFormat },
   name: N,

@@ -1,9 +1,10 @@
 /**
  * The search index: finds events by the terms of core's search-terms.ts.
  *
- * A term is hashed: the first byte of the hash chooses a list, the next three mark the entry in it. A list holds the entries of many terms, for one day
- * (or hour) of acceptance. So an entry takes about 30 bytes and no key of its own, and whole lists expire. A search reads the lists of the
- * term, newest first, and then the events themselves. Their terms decide: two terms with the same mark cost a look, and are told apart.
+ * A term is hashed: the first byte of the hash chooses a list, the next three mark the entry in it. A list holds the
+ * entries of many terms, for one day (or hour) of acceptance. So an entry takes about 30 bytes and no key of its own,
+ * and whole lists expire. A search reads the lists of the term, newest first, and then the events themselves. Their
+ * terms decide: two terms with the same mark cost a look, and are told apart.
  */
 import { hash } from 'node:crypto';
 import { type Environment, type Event, type EventRef, eventRef, hasTerm, type SearchTerm } from '@posthorn/core';
@@ -68,8 +69,8 @@ function hashOf({ field, value }: SearchTerm): { bucket: string; mark: string } 
 }
 
 /**
- * What the script `storeEvents` needs to index an event: how the names of its lists begin, when a new list expires, and six characters for each term. Two
- * are the end of its list's name, four come before the entry.
+ * What the script `storeEvents` needs to index an event: how the names of its lists begin, when a new list expires, and
+ * six characters for each term. Two are the end of its list's name, four come before the entry.
  */
 export function searchEntries(store: Store, { event, acceptedAtMs }: StoredEvent, terms: readonly SearchTerm[]) {
   const { nameOf, numberAt, untilMs } = slices(store);
@@ -83,8 +84,8 @@ export function searchEntries(store: Store, { event, acceptedAtMs }: StoredEvent
 }
 
 /**
- * What the script `eraseEvent` needs to remove an event from the index: pairs of a list and an entry, as `storeEvents` adds them. A change of
- * `RETENTION` since then may have changed the unit of the slices, so there is a list of each.
+ * What the script `eraseEvent` needs to remove an event from the index: pairs of a list and an entry, as `storeEvents`
+ * adds them. A change of `RETENTION` since then may have changed the unit of the slices, so there is a list of each.
  */
 export function entriesToRemove({ event, acceptedAtMs }: StoredEvent, terms: readonly SearchTerm[]): string {
   const lists = SLICE_UNITS.map(([unit, sliceMs]) => `${unit}${Math.floor(acceptedAtMs / sliceMs)}`);

@@ -1,4 +1,7 @@
-/** Shortens the life of events whose deliveries have all succeeded. An event is stored for longer, since nobody knows how its deliveries will end. */
+/**
+ * Shortens the life of events whose deliveries have all succeeded. An event is stored for longer, since nobody knows
+ * how its deliveries will end.
+ */
 import { type EventRef, eventIdOf, isJoint, partitionOf } from '@posthorn/core';
 import { partitionPrefix } from './keys.ts';
 import { runScript } from './scripts.ts';

@@ -56,9 +56,10 @@ export function statusSource(
 }
 
 /**
- * Reads the deliveries in the stream of the succeeded. The time of an entry is at most `MAX_LAG_MS` after that of its delivery. So reading begins that
- * much later than the newest delivery that is wanted. And no entry that was not read yet is of a delivery made after the time of the last one read.
- * Each entry is read once, however many calls the list takes: a fan-out makes many at the same time.
+ * Reads the deliveries in the stream of the succeeded. The time of an entry is at most `MAX_LAG_MS` after that of its
+ * delivery. So reading begins that much later than the newest delivery that is wanted. And no entry that was not read
+ * yet is of a delivery made after the time of the last one read. Each entry is read once, however many calls the list
+ * takes: a fan-out makes many at the same time.
  */
 function succeededReader(
   store: Store,
@@ -136,8 +137,8 @@ export function streamSource(
 }
 
 /**
- * A subscription's deliveries: along its stream, then from the sorted sets those that outlive their entry in it, since they are unfinished, have
- * failed, or have succeeded late. `nowMs` only saves looking for them among newer ones.
+ * A subscription's deliveries: along its stream, then from the sorted sets those that outlive their entry in it, since
+ * they are unfinished, have failed, or have succeeded late. `nowMs` only saves looking for them among newer ones.
  */
 export function addressSource(store: Store, subscriptionId: string, range: TimeRange, nowMs: number): Source {
   const prefix = prefixOfSubscription(store, subscriptionId);

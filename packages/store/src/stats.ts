@@ -155,8 +155,8 @@ export async function readAttempts(store: Store, unit: 'minute' | 'hour', nowMs:
 }
 
 /**
- * The duration (ms) within which 99 % of the attempts to an address ended, in this hour and the one before. Null if it is below `SLOW_MS`, or if
- * there were fewer than 100 attempts.
+ * The duration (ms) within which 99 % of the attempts to an address ended, in this hour and the one before. Null if it
+ * is below `SLOW_MS`, or if there were fewer than 100 attempts.
  */
 export async function readSlowest(store: Store, subscriptionId: string, nowMs: number): Promise<number | null> {
   const records = await readAddressHours(store, subscriptionId, lastOf(HOUR_MS, 2, nowMs));

@@ -1,4 +1,7 @@
-/** Stores an event with its deliveries, or makes those of one that is stored. store-events.ts joins the events of one turn of the event loop. */
+/**
+ * Stores an event with its deliveries, or makes those of one that is stored. store-events.ts joins the events of one
+ * turn of the event loop.
+ */
 import { deliveryId, type EventRef, jointRef, partitionOf, type SearchTerm } from '@posthorn/core';
 import { keptWhileUnfinishedMs } from './delivery-record.ts';
 import { decodeEvent, encodeEvent, encodeJoint, encodeKind, type StoredEvent } from './event-record.ts';
@@ -30,11 +33,12 @@ export interface CreatedDelivery {
 }
 
 /**
- * Stores an event unless its id is taken in its environment, and makes its deliveries, in one step; in Redis Cluster only those that are in the
- * same partition. Returns the event stored before, or the deliveries made. Until `confirmFanOut`,
- * an event whose other deliveries are still to be made is in the list that `interruptedFanOuts` reads. With `isNewId` the id was
- * just made, so no event stored before can have it. The event is added to the search index under `searchTerms`. With `match`, of which
- * `stored.subscriptionIds` are, nothing is stored if a subscription was changed since: returns 'outdated'.
+ * Stores an event unless its id is taken in its environment, and makes its deliveries, in one step; in Redis Cluster
+ * only those that are in the same partition. Returns the event stored before, or the deliveries made. Until
+ * `confirmFanOut`, an event whose other deliveries are still to be made is in the list that `interruptedFanOuts` reads.
+ * With `isNewId` the id was just made, so no event stored before can have it. The event is added to the search index
+ * under `searchTerms`. With `match`, of which `stored.subscriptionIds` are, nothing is stored if a subscription was
+ * changed since: returns 'outdated'.
  */
 export async function storeEvent(
   store: Store,
@@ -136,7 +140,10 @@ export async function createDeliveries(store: Store, stored: StoredEvent): Promi
   return created;
 }
 
-/** The deliveries that one script can make with the event itself, which is in `partition`: on one Redis any, in a Cluster those of that partition. */
+/**
+ * The deliveries that one script can make with the event itself, which is in `partition`: on one Redis any, in a
+ * Cluster those of that partition.
+ */
 function deliveriesWith(store: Store, { ref, subscriptionIds }: StoredEvent, partition: number) {
   const deliveries: { subscriptionId: string; deliveryId: string; deliveryHome: string | undefined }[] = [];
   for (const subscriptionId of subscriptionIds) {

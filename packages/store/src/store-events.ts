@@ -1,4 +1,7 @@
-/** Stores the events of one turn of the event loop with one script: a call costs ingest and Redis more than what is done in it for one event. */
+/**
+ * Stores the events of one turn of the event loop with one script: a call costs ingest and Redis more than what is done
+ * in it for one event.
+ */
 import { joinCalls } from './join-calls.ts';
 import type { Values } from './script.ts';
 import { type EventReply, runScript, type scripts } from './scripts.ts';

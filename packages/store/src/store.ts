@@ -141,7 +141,10 @@ export function openStore(
     failFastAfterMs?: number;
     onError: (error: Error) => void;
     onWarning?: (text: string) => void;
-    /** The Lua functions `addFirstJob` and `addToQueues` of the queue. Without it, new deliveries get no job (until maintenance notices). */
+    /**
+     * The Lua functions `addFirstJob` and `addToQueues` of the queue. Without it, new deliveries get no job (until
+     * maintenance notices).
+     */
     firstJobLua?: string;
     /** Is awaited before the store opens, once Redis can be used. */
     beforeOpen?: () => Promise<void>;
@@ -216,9 +219,9 @@ export function openStore(
 }
 
 /**
- * Checks the server and the keys, and that this process agrees with the installation on the stored format and on the number of partitions. That
- * number decides where each key is stored: the first process to start sets it, and it can't change while there are keys. Returns warnings; throws
- * `StartError`.
+ * Checks the server and the keys, and that this process agrees with the installation on the stored format and on the
+ * number of partitions. That number decides where each key is stored: the first process to start sets it, and it can't
+ * change while there are keys. Returns warnings; throws `StartError`.
  */
 async function joinInstallation(store: Store, join: (isEmpty: boolean) => Promise<number>): Promise<string[]> {
   const { redis, prefix, partitions } = store;

@@ -13,7 +13,10 @@ import type { Store } from './store.ts';
 /** The exit code of a process that can't read what is stored: EX_CONFIG of sysexits.h. No restart helps. */
 const EXIT_MISMATCH = 78;
 const REFRESH_EVERY_MS = 5_000;
-/** What a process knows about the format is valid for this long; then it asks before it runs a script. Must be far below `GONE_AFTER_MS`. */
+/**
+ * What a process knows about the format is valid for this long; then it asks before it runs a script. Must be far below
+ * `GONE_AFTER_MS`.
+ */
 const TRUST_MS = 30_000;
 
 /** How a process registers. */
@@ -34,9 +37,10 @@ export interface StoredFormat {
 }
 
 /**
- * `join` creates or reads the record of the installation, registers the process and returns the number of partitions; it throws `StartError` if
- * this process can't read what is stored. `keepUp` repeats that until `leave`, and calls `onMismatch` once if it can't read it any more.
- * Without an identity (a tool, a test) nothing is registered or repeated.
+ * `join` creates or reads the record of the installation, registers the process and returns the number of partitions;
+ * it throws `StartError` if this process can't read what is stored. `keepUp` repeats that until `leave`, and calls
+ * `onMismatch` once if it can't read it any more. Without an identity (a tool, a test) nothing is registered or
+ * repeated.
  */
 export function createStoredFormat(
   store: Pick<Store, 'redis' | 'prefix' | 'partitions'>,

@@ -54,7 +54,10 @@ const BEGINNING = '';
 /** The place before the first entry of any stream. */
 export const FEED_START = '0-0';
 
-/** Says that a console has listeners; to be repeated within 10 s. If nobody listened before, adds an entry without text: nothing was written before it. */
+/**
+ * Says that a console has listeners; to be repeated within 10 s. If nobody listened before, adds an entry without text:
+ * nothing was written before it.
+ */
 export async function announceListeners(store: Store, feed: Feed): Promise<void> {
   const { watched, stream } = keysOf(store, feed);
   const isFirst = (await store.redis.set(watched, 1, 'PX', WATCHED_MS, 'NX')) === 'OK';

@@ -32,8 +32,8 @@ export async function giveUpLease(
 }
 
 /**
- * Those of the partitions whose lease nobody has, or `holder`. One command, except in a Cluster: there it returns all, since asking costs as
- * much as trying to acquire.
+ * Those of the partitions whose lease nobody has, or `holder`. One command, except in a Cluster: there it returns all,
+ * since asking costs as much as trying to acquire.
  */
 export async function freeLeases(
   store: Store,
@@ -49,8 +49,8 @@ export async function freeLeases(
 }
 
 /**
- * The partitions in which any of these keys exists, or all if `keyOfAll` does. One command if there is none, except in a Cluster, where each partition
- * costs one.
+ * The partitions in which any of these keys exists, or all if `keyOfAll` does. One command if there is none, except in
+ * a Cluster, where each partition costs one.
  */
 async function partitionsWith(
   store: Store,
@@ -69,8 +69,8 @@ async function partitionsWith(
 }
 
 /**
- * The partitions in which something waits for maintenance: deliveries to release, a trial to send, a bulk replay, retries behind first attempts or a
- * deleted subscription. All partitions while an erasure is open.
+ * The partitions in which something waits for maintenance: deliveries to release, a trial to send, a bulk replay,
+ * retries behind first attempts or a deleted subscription. All partitions while an erasure is open.
  */
 export async function partitionsWithWork(store: Store): Promise<ReadonlySet<number>> {
   const keysOf = (prefix: string) => [
@@ -104,8 +104,8 @@ interface PruneRange {
 }
 
 /**
- * Removes the entries whose record has expired from an index of deliveries, oldest first, from `offset` on. Returns where the next call goes on: 0
- * after the last one.
+ * Removes the entries whose record has expired from an index of deliveries, oldest first, from `offset` on. Returns
+ * where the next call goes on: 0 after the last one.
  */
 export async function pruneIndex(
   store: Store,
@@ -137,8 +137,8 @@ export async function pruneFinished(
 }
 
 /**
- * Prunes the stream of the succeeded deliveries like `pruneIndex`, after the entry `after`. Returns the entry after which the next call goes on,
- * undefined after the last one.
+ * Prunes the stream of the succeeded deliveries like `pruneIndex`, after the entry `after`. Returns the entry after
+ * which the next call goes on, undefined after the last one.
  */
 export async function pruneSucceeded(
   store: Store,
@@ -228,8 +228,8 @@ export async function deletionOf(store: Store, id: string): Promise<string | und
 }
 
 /**
- * Clears away a subscription whose deliveries have all ended since this deletion. What retention keeps of them expires by itself. Changes nothing if it
- * comes too late.
+ * Clears away a subscription whose deliveries have all ended since this deletion. What retention keeps of them expires
+ * by itself. Changes nothing if it comes too late.
  */
 export async function clearDeletedSubscription(store: Store, id: string, deletion: string | undefined): Promise<void> {
   const values = { id, deletion, lifeMs: keptWhileUnfinishedMs(store) };

@@ -1,9 +1,15 @@
 /** Waits for an effect of another process that sends no signal. */
 
-/** Whatever takes longer than this hangs, even on a busy machine. Shorter than jest's own limit, so that the error names the awaited condition. */
+/**
+ * Whatever takes longer than this hangs, even on a busy machine. Shorter than jest's own limit, so that the error names
+ * the awaited condition.
+ */
 export const HUNG_MS = 120_000;
 
-/** Calls `probe` every 20 ms until it returns something other than undefined or false, and resolves with that. Rejects after `limitMs`, naming `what`. */
+/**
+ * Calls `probe` every 20 ms until it returns something other than undefined or false, and resolves with that. Rejects
+ * after `limitMs`, naming `what`.
+ */
 export async function eventually<T>(
   what: string,
   probe: () => Promise<T | undefined | false> | T | undefined | false,

@@ -1,7 +1,10 @@
 /** A name server on a free UDP port of loopback. It responds as the test says, or not at all. */
 import { createSocket } from 'node:dgram';
 
-/** Addresses of a name, `silent` for no response at all, `refused` for an error of the server, or `missing` for a name that does not exist. */
+/**
+ * Addresses of a name, `silent` for no response at all, `refused` for an error of the server, or `missing` for a name
+ * that does not exist.
+ */
 export type NameAnswer = readonly string[] | 'silent' | 'refused' | 'missing';
 
 export interface NameServer {

@@ -8,9 +8,9 @@ import { changesText, compareRows } from './live-rows.ts';
 import { LIVE } from './refresh.ts';
 
 /**
- * `data` are the rows on screen, refreshed in place as long as they are on the first page. `changes` says in words what the list has
- * besides them, or is null; `showNewest` shows it. `total` is how many match in all, for lists that say so. After the back button the list is
- * as the user left it.
+ * `data` are the rows on screen, refreshed in place as long as they are on the first page. `changes` says in words what
+ * the list has besides them, or is null; `showNewest` shows it. `total` is how many match in all, for lists that say
+ * so. After the back button the list is as the user left it.
  */
 export function useLiveList<T extends { id: string }>(path: string, query: QueryParameters) {
   const queryClient = useQueryClient();

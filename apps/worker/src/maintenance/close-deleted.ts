@@ -3,7 +3,10 @@ import { closeSubscription } from '@posthorn/dispatch';
 import { closingSubscriptions } from '@posthorn/store';
 import type { Duty, DutyContext } from './duty.ts';
 
-/** Only unfinished deliveries are ended and only leftovers removed, so a second process (or the console) at the same time changes nothing. */
+/**
+ * Only unfinished deliveries are ended and only leftovers removed, so a second process (or the console) at the same
+ * time changes nothing.
+ */
 export const closeDeleted = ({ store, producer, clock }: DutyContext): Duty => ({
   name: 'close_deleted',
   everyMs: 10_000,

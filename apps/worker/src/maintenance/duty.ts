@@ -9,7 +9,10 @@ export interface Duty {
   name: string;
   /** Time from the end of one run to the start of the next. */
   everyMs: number;
-  /** Whether it is only run in partitions in which something waits (`partitionsWithWork` of the store): looking for that costs one command for all duties. */
+  /**
+   * Whether it is only run in partitions in which something waits (`partitionsWithWork` of the store): looking for that
+   * costs one command for all duties.
+   */
   onlyWithWork?: boolean;
   /**
    * Does a bounded amount of work in one partition. Safe to repeat after a crash, and to run in two processes at once: a lease may

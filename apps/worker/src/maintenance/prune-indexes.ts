@@ -6,9 +6,9 @@ import type { Duty, DutyContext } from './duty.ts';
 const MAX_CHUNKS_PER_RUN = 20;
 
 /**
- * Removes only entries whose record is gone. A run goes on where the one before it ended: many may be kept longer than most of their status,
- * such as those that succeeded when `RETENTION_SUCCEEDED` was longer. Two processes at once shift each other's offsets: an entry that one of
- * them skips is removed by a later run.
+ * Removes only entries whose record is gone. A run goes on where the one before it ended: many may be kept longer than
+ * most of their status, such as those that succeeded when `RETENTION_SUCCEEDED` was longer. Two processes at once shift
+ * each other's offsets: an entry that one of them skips is removed by a later run.
  */
 export const pruneIndexes = ({ store, clock }: DutyContext): Duty => {
   const indexes = [

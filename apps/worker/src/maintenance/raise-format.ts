@@ -6,7 +6,10 @@ import type { Duty, DutyContext } from './duty.ts';
 /** An unchanged state is logged once in this time. */
 const LOG_EVERY_MS = 600_000;
 
-/** The record is one for all partitions, so only the first partition's run does something. Two processes may do this at once: one of them raises. */
+/**
+ * The record is one for all partitions, so only the first partition's run does something. Two processes may do this at
+ * once: one of them raises.
+ */
 export function raiseFormat({ store, clock, logger, rollbackWindowMs }: DutyContext): Duty {
   let logged = { state: '', atMs: Number.NEGATIVE_INFINITY };
   return {

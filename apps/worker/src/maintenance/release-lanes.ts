@@ -7,8 +7,9 @@ const PARKED_EVERY_MS = 2_000;
 const MAX_PARKED_PER_RUN = 200;
 
 /**
- * Releases held deliveries of resumed addresses, or overdue deliveries, at `RELEASE_RATE` (`releasePerSecond`) for each address. A script
- * removes each delivery from the lane once, so two processes never release one twice; while both run, an address may receive twice the rate.
+ * Releases held deliveries of resumed addresses, or overdue deliveries, at `RELEASE_RATE` (`releasePerSecond`) for each
+ * address. A script removes each delivery from the lane once, so two processes never release one twice; while both run,
+ * an address may receive twice the rate.
  */
 export const releaseAtRate =
   (lane: 'held' | 'overdue') =>

@@ -7,7 +7,10 @@ interface Context {
   waitUntil?: (work: Promise<unknown>) => void;
 }
 
-/** Returns a handler of requests. Where the runtime ends a process after the response, pass its context, so that it waits for the processing. */
+/**
+ * Returns a handler of requests. Where the runtime ends a process after the response, pass its context, so that it
+ * waits for the processing.
+ */
 export function fetchHandler(receiver: Receiver) {
   return async (request: Request, context?: Context): Promise<Response> => {
     const body = await readBody(request, receiver.maxBodyBytes);

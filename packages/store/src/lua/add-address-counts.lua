@@ -1,11 +1,12 @@
--- Adds to the counters of addresses in one hour, ranks the addresses, and keeps their health (core's health.ts), with a notice when a failing
--- period begins or ends.
--- A failing period begins after HEALTH_RUN failures in a row. It also begins if at least HEALTH_RUN attempts were made in the last HEALTH_MINUTES
--- and fewer than half of them succeeded.
--- It ends after HEALTH_RUN successes in a row. It also ends with a success if at least half of the attempts since its beginning, as far as they are
--- recent, succeeded; from the next minute on the rate then counts anew.
--- Counts for an older url, or for a deleted subscription, leave the health alone. What moves an address in a directory is announced: its first
--- attempt, the beginning and the end of a failing period, and each further digit of the number of its failed attempts.
+-- Adds to the counters of addresses in one hour, ranks the addresses, and keeps their health (core's health.ts), with a
+-- notice when a failing period begins or ends.
+-- A failing period begins after HEALTH_RUN failures in a row. It also begins if at least HEALTH_RUN attempts were made
+-- in the last HEALTH_MINUTES and fewer than half of them succeeded.
+-- It ends after HEALTH_RUN successes in a row. It also ends with a success if at least half of the attempts since its
+-- beginning, as far as they are recent, succeeded; from the next minute on the rate then counts anew.
+-- Counts for an older url, or for a deleted subscription, leave the health alone. What moves an address in a directory
+-- is announced: its first attempt, the beginning and the end of a failing period, and each further digit of the number
+-- of its failed attempts.
 -- Fields of the health:
 --   w      attempts, as "minute:succeeded:failed …"
 --   q, fq  failures in a row, and when the first of them was

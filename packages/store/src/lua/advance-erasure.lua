@@ -1,5 +1,6 @@
--- Changes the status of an erasure that has one of the statuses in `from` (each between two spaces). The value goes as soon as nothing has to be
--- looked for; an erasure that has ended expires. Returns 'advanced', 'gone', or the status that does not allow it.
+-- Changes the status of an erasure that has one of the statuses in `from` (each between two spaces). The value goes as
+-- soon as nothing has to be looked for; an erasure that has ended expires. Returns 'advanced', 'gone', or the status
+-- that does not allow it.
 --@include audit
 
 local key = KEY_ERASURE .. id

@@ -1,7 +1,7 @@
--- Makes the deliveries of one event to subscriptions of one partition, with their first jobs. A delivery that exists is left alone, so a repeat fills gaps.
--- Returns the state of each: 'pending' (its first job is in the queue), 'held', 'alreadyQueued' (in a lane, or past its first job), or 'none'
--- (no such subscription any more).
--- `eventPartition` is empty if it is theirs.
+-- Makes the deliveries of one event to subscriptions of one partition, with their first jobs. A delivery that exists is
+-- left alone, so a repeat fills gaps. Returns the state of each: 'pending' (its first job is in the queue), 'held',
+-- 'alreadyQueued' (in a lane, or past its first job), or 'none' (no such subscription any more). `eventPartition` is
+-- empty if it is theirs.
 --@include delivery-key
 --@include make
 --@include first-job

@@ -1,6 +1,6 @@
--- One step of a cancellation: ends those of a bulk replay's deliveries that have had no attempt and no newer job, and moves on. `taken`
--- says how many others a worker has in flight: a later sweep looks at them again. Returns 1 where another step is to be done at once, otherwise
--- 0, and the ids of the deliveries that it ended.
+-- One step of a cancellation: ends those of a bulk replay's deliveries that have had no attempt and no newer job, and
+-- moves on. `taken` says how many others a worker has in flight: a later sweep looks at them again. Returns 1 where
+-- another step is to be done at once, otherwise 0, and the ids of the deliveries that it ended.
 --@include delivery-key
 --@include status
 --@include fail

@@ -1,5 +1,5 @@
--- Ends unfinished deliveries without an attempt; with `onlyHeld`, those that are held. Those of a subscription that was deleted, and created again under
--- its key meanwhile, are left. Returns (delivery, generation) of each ended one.
+-- Ends unfinished deliveries without an attempt; with `onlyHeld`, those that are held. Those of a subscription that was
+-- deleted, and created again under its key meanwhile, are left. Returns (delivery, generation) of each ended one.
 --@include delivery-key
 --@include status
 --@include fail

@@ -1,5 +1,6 @@
--- Marks finished deliveries as erased, so that nothing replays them any more, and deletes what came back from their attempts. With `endsUnsent`, first
--- ends those that are unfinished and have no newer job. Returns how many are still unfinished.
+-- Marks finished deliveries as erased, so that nothing replays them any more, and deletes what came back from their
+-- attempts. With `endsUnsent`, first ends those that are unfinished and have no newer job. Returns how many are still
+-- unfinished.
 --@include delivery-key
 --@include status
 --@include fail

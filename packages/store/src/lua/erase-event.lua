@@ -1,5 +1,5 @@
--- Replaces an event by its text without payload, under the same key: its id stays known as long as before. Removes it from the search index, and
--- counts it for the erasure, once.
+-- Replaces an event by its text without payload, under the same key: its id stays known as long as before. Removes it
+-- from the search index, and counts it for the erasure, once.
 --@include event-text
 
 local key = KEY_EVENT .. event

@@ -1,6 +1,6 @@
--- Returns since when the pending delivery waits that has waited longest, or nothing if there is none: since its creation or, if it was held, since its release.
--- Deliveries are in the order of their creation, so the first one that was never held ends the search. Where more were held than may be looked through, the
--- result is that of those.
+-- Returns since when the pending delivery waits that has waited longest, or nothing if there is none: since its
+-- creation or, if it was held, since its release. Deliveries are in the order of their creation, so the first one that
+-- was never held ends the search. Where more were held than may be looked through, the result is that of those.
 --@include delivery-key
 
 local oldest

@@ -1,5 +1,5 @@
--- Ends a job whose delivery needs it no longer, and takes the next one if there is a token for it. Returns {what endJob returns, the next job, the addresses
--- of which deliveries were parked}.
+-- Ends a job whose delivery needs it no longer, and takes the next one if there is a token for it. Returns {what endJob
+-- returns, the next job, the addresses of which deliveries were parked}.
 --@include end-job
 --@include next-job
 

@@ -1,5 +1,5 @@
--- Holds a delivery that was not to be sent to its address when the worker looked, if it still is not. Returns 1 where the delivery is held now, 0
--- where the job must look again.
+-- Holds a delivery that was not to be sent to its address when the worker looked, if it still is not. Returns 1 where
+-- the delivery is held now, 0 where the job must look again.
 --@include delivery-key
 --@include status
 --@include may-pass

@@ -1,6 +1,7 @@
--- Registers a process in the record of the installation, and creates the record if this is the first process of all; then the format is
--- the newest. The key is the record itself. A process that can't read what is stored does not register.
--- Returns the format, who raised it, the oldest stored format, and the number of partitions. Works while Redis is full, once the record exists.
+-- Registers a process in the record of the installation, and creates the record if this is the first process of all;
+-- then the format is the newest. The key is the record itself. A process that can't read what is stored does not
+-- register. Returns the format, who raised it, the oldest stored format, and the number of partitions. Works while
+-- Redis is full, once the record exists.
 --@include format-of
 
 if isEmpty and call('EXISTS', prefix) == 0 then

@@ -1,5 +1,5 @@
--- Keeps the event in a joint record until `untilMs` at least, for a replay. Then its delivery ends before it, which the field u says. A record
--- without an expiry is that of an unfinished delivery, and lasts until that has ended.
+-- Keeps the event in a joint record until `untilMs` at least, for a replay. Then its delivery ends before it, which the
+-- field u says. A record without an expiry is that of an unfinished delivery, and lasts until that has ended.
 local key = KEY_EVENT .. event
 local endsAtMs = call('PEXPIRETIME', key)
 if endsAtMs < 0 or endsAtMs >= untilMs then return end

@@ -1,4 +1,5 @@
--- Moves the cursor of an erasure's pass over the events on, or ends the pass, unless another process has done so already. Returns whether it did.
+-- Moves the cursor of an erasure's pass over the events on, or ends the pass, unless another process has done so
+-- already. Returns whether it did.
 local key = KEY_ERASURE_PROGRESS .. id
 local found = call('HMGET', key, 'passes', 'cursor')
 if (found[1] or '0') ~= passes or (found[2] or '') ~= cursor then return 0 end

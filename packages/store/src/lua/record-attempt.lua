@@ -1,7 +1,8 @@
--- Records an attempt and its verdict, once: a second call with the same number changes nothing. Counts consecutive failures, with a notice at a
--- quarter, half and three quarters of the limit, and pauses the address at the limit. Ends the resume if this is its trial. The states are those
--- of `nextAddressState` of packages/core (specification 3.2). Returns {'recorded', 'over' or 'repeated', consecutive failures, 1 if this paused the
--- address, deliveries parked at the address}.
+-- Records an attempt and its verdict, once: a second call with the same number changes nothing. Counts consecutive
+-- failures, with a notice at a quarter, half and three quarters of the limit, and pauses the address at the limit. Ends
+-- the resume if this is its trial. The states are those of `nextAddressState` of packages/core (specification 3.2).
+-- Returns {'recorded', 'over' or 'repeated', consecutive failures, 1 if this paused the address, deliveries parked at
+-- the address}.
 --@include delivery-key
 --@include succeed
 

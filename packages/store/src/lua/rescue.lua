@@ -1,5 +1,5 @@
--- Gives deliveries whose job is lost a new generation, if they still wait for that job and were not parked meanwhile. Returns (delivery, generation, event,
--- subscription, next attempt or '')…
+-- Gives deliveries whose job is lost a new generation, if they still wait for that job and were not parked meanwhile.
+-- Returns (delivery, generation, event, subscription, next attempt or '')…
 --@include delivery-key
 
 local rescued = {}

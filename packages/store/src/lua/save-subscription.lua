@@ -1,6 +1,7 @@
--- Writes a subscription as a whole, and the indexes that follow from it. Returns its status as stored, and 1 if its topics have changed; or -1 where
--- its revision is not the expected one any more ('' for a new subscription). Releases the held deliveries of a subscription that becomes active. One
--- that is to be resuming becomes active at once if none of its deliveries is in a lane.
+-- Writes a subscription as a whole, and the indexes that follow from it. Returns its status as stored, and 1 if its
+-- topics have changed; or -1 where its revision is not the expected one any more ('' for a new subscription). Releases
+-- the held deliveries of a subscription that becomes active. One that is to be resuming becomes active at once if none
+-- of its deliveries is in a lane.
 --@include audit
 --@include announce
 --@include notify

@@ -1,4 +1,5 @@
--- Returns what a directory holds of about `count` subscriptions with a stored status, after the cursor of the one before; '0' begins and ends.
+-- Returns what a directory holds of about `count` subscriptions with a stored status, after the cursor of the one
+-- before; '0' begins and ends.
 --@include listed
 
 local scanned = call('ZSCAN', KEY_SUBSCRIPTIONS .. status, cursor, 'COUNT', count)

@@ -1,8 +1,10 @@
--- Stores events, each unless its id is taken in its environment, and makes their deliveries with the first jobs: all that Redis has to do for most
--- events, in one step for several. The events may be of several partitions; those of one follow one another. `home` is its prefix, empty if it is that of
--- the call. `deliveryHome` is the prefix of a delivery's partition, empty if it is the event's.
--- An event whose reference begins with a slash becomes a joint record, which has its only delivery too: the expiry follows from the delivery's end. `other`
--- is the reference of the event's other form, where its id may have been used before.
+-- Stores events, each unless its id is taken in its environment, and makes their deliveries with the first jobs: all
+-- that Redis has to do for most events, in one step for several. The events may be of several partitions; those of one
+-- follow one another. `home` is its prefix, empty if it is that of the call. `deliveryHome` is the prefix of a
+-- delivery's partition, empty if it is the event's.
+-- An event whose reference begins with a slash becomes a joint record, which has its only delivery too: the expiry
+-- follows from the delivery's end. `other` is the reference of the event's other form, where its id may have been used
+-- before.
 -- Returns one of these for each event:
 --   a text with a letter for the state of each delivery
 --   {the event stored before}, with 'other' if it is stored under that reference
@@ -38,7 +40,8 @@ local isDone, problem = pcall(function()
       local states, fields = '', asJoint and not kept and textFields(text) or nil
       if not kept then
         if isPart ~= '' then call('ZADD', KEY_FANNING_OUT, nowMs, event) end
-        -- Six characters for each term: two of its list, and its mark. All entries of a list are of one slice of time, so it expires as a whole.
+        -- Six characters for each term: two of its list, and its mark. All entries of a list are of one slice of time,
+        -- so it expires as a whole.
         for i = 1, #terms, 6 do
           local list = KEY_SEARCH .. slice .. string.sub(terms, i, i + 1)
           if call('RPUSH', list, string.sub(terms, i + 2, i + 5) .. entry) == 1 then call('PEXPIREAT', list, searchUntilMs) end

@@ -1,5 +1,6 @@
--- Takes the next jobs of the queue, at most `limit`. Returns what readNext returns for each, and the addresses of which deliveries were parked. If fewer wait,
--- the last one says when the next is due. An event that several of them have is returned once.
+-- Takes the next jobs of the queue, at most `limit`. Returns what readNext returns for each, and the addresses of which
+-- deliveries were parked. If fewer wait, the last one says when the next is due. An event that several of them have is
+-- returned once.
 --@include next-job
 
 setRoom(perAddress, busy, dueBeforeMs)

@@ -1,7 +1,9 @@
--- Renews the lease of a worker on its jobs in this partition, if `owner` names one, and takes over the jobs of dead workers. A check, at most one in
--- `checkMs` (0: none now), counts for every worker; a renewal starts the worker's count again. So the time in which Redis is away counts as one
--- check, and no clock but that of Redis matters. A worker with `maxChecks` is dead for good under this owner: its jobs are put back, at most
--- `limit` of them in one call, then it is removed. Returns {'renewed', 'new' (its jobs from before are lost) or 'dead'; jobs put back; 1 if more are left}.
+-- Renews the lease of a worker on its jobs in this partition, if `owner` names one, and takes over the jobs of dead
+-- workers. A check, at most one in `checkMs` (0: none now), counts for every worker; a renewal starts the worker's
+-- count again. So the time in which Redis is away counts as one check, and no clock but that of Redis matters. A worker
+-- with `maxChecks` is dead for good under this owner: its jobs are put back, at most `limit` of them in one call, then
+-- it is removed. Returns {'renewed', 'new' (its jobs from before are lost) or 'dead'; jobs put back; 1 if more are
+-- left}.
 local state = ''
 if owner ~= '' then
   local checks = tonumber(call('HGET', KEY_WORKING, owner))

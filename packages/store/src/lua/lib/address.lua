@@ -1,5 +1,5 @@
--- What a script has read of addresses, by the key of the subscription: several jobs of a script may be for the same address. `fields`: its ADDRESS_FIELDS as one
--- text, for the worker, without the URL.
+-- What a script has read of addresses, by the key of the subscription: several jobs of a script may be for the same
+-- address. `fields`: its ADDRESS_FIELDS as one text, for the worker, without the URL.
 local addresses = {}
 local function readAddress(sub)
   local key = KEY_SUBSCRIPTION .. sub

@@ -1,8 +1,8 @@
 -- Whether workers that use BullMQ's own loop have noted jobs as stalled, by partition.
 local hasStalled = {}
 
--- Ends a job as BullMQ's moveToFinished does for a job that is not kept, without its stream of events. Returns 0, or BullMQ's error code: -1 no
--- such job, -2 it is not locked, -3 it is not active, -6 another worker has the lock.
+-- Ends a job as BullMQ's moveToFinished does for a job that is not kept, without its stream of events. Returns 0, or
+-- BullMQ's error code: -1 no such job, -2 it is not locked, -3 it is not active, -6 another worker has the lock.
 local function endJob(jobId, token)
   local jobKey = KEY_QUEUE .. jobId
   local lockKey = jobKey .. ':lock'

@@ -1,5 +1,5 @@
--- The text of an event in the fields t1, t2… of a joint record. A field of more than 64 bytes would cost the whole record its compact form; none
--- ends within a character of UTF-8.
+-- The text of an event in the fields t1, t2… of a joint record. A field of more than 64 bytes would cost the whole
+-- record its compact form; none ends within a character of UTF-8.
 local TEXT_FIELDS = {'t1', 't2', 't3', 't4', 't5', 't6'}
 local function textFields(text)
   local fields, from, count = {}, 1, 0

@@ -1,9 +1,10 @@
 -- The times of the newest entries of the succeeded that a script has seen, by partition.
 local newestSucceededMs = {}
 
--- Adds a delivery to the index of the succeeded ones. In the stream an entry takes 44 bytes, in the sorted set 118. The stream is in the order of
--- creation, but for `l`: how many milliseconds its entry is late, because one that was made later has succeeded before. If that is too long, or the
--- delivery succeeded so late that its entry would not last as long as its record, it goes into the sorted set.
+-- Adds a delivery to the index of the succeeded ones. In the stream an entry takes 44 bytes, in the sorted set 118. The
+-- stream is in the order of creation, but for `l`: how many milliseconds its entry is late, because one that was made
+-- later has succeeded before. If that is too long, or the delivery succeeded so late that its entry would not last as
+-- long as its record, it goes into the sorted set.
 local function listSucceeded(id, created, endedAtMs)
   if storedFormat >= COMPACT_FORMAT and endedAtMs - created <= GRACE_MS then
     local entry, newestMs = string.sub(id, 5), newestSucceededMs[prefix]

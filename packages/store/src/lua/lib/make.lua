@@ -3,8 +3,8 @@
 --@include count-parked
 --@include may-pass
 
--- What a script has read of addresses, and the streams that it has looked after, by subscription: several deliveries of a script may be for the same address.
--- And whether deliveries of any address are parked, by partition.
+-- What a script has read of addresses, and the streams that it has looked after, by subscription: several deliveries of
+-- a script may be for the same address. And whether deliveries of any address are parked, by partition.
 local statuses, streams, mayBeParked = {}, {}, {}
 
 -- Where a script has set this to {}, the entries of the indexes by status are added together, by addToIndexes.
@@ -28,7 +28,8 @@ local function addToIndexes()
   for _, key in ipairs(indexed) do call('ZADD', key, unpack(indexed[key])) end
 end
 
--- Adds a delivery to the stream of its address. The stream is trimmed, and its life prolonged, once an hour: a look at how long it lives costs less than a write.
+-- Adds a delivery to the stream of its address. The stream is trimmed, and its life prolonged, once an hour: a look at
+-- how long it lives costs less than a write.
 local function addToStream(sub, nowMs, oldestMs, lifeMs, entry)
   local stream = KEY_BY_SUBSCRIPTION .. sub
   append(stream, nowMs, nil, 'd', entry)
@@ -46,9 +47,9 @@ local function countIfAnyParked(sub)
   return mayBeParked[prefix] and countParked(sub) or 0
 end
 
--- Makes a delivery that does not exist yet. Returns 'pending' (its first job must be added), 'held', 'alreadyQueued' (it is parked), or
--- 'none' (its subscription is gone, nothing was made). A joint record gets `fields` too, a list of names and values. `eventPartition`: where a script may
--- read the event, if that is another partition, or false.
+-- Makes a delivery that does not exist yet. Returns 'pending' (its first job must be added), 'held', 'alreadyQueued'
+-- (it is parked), or 'none' (its subscription is gone, nothing was made). A joint record gets `fields` too, a list of
+-- names and values. `eventPartition`: where a script may read the event, if that is another partition, or false.
 local function make(sub, id, event, eventPartition, kind, nowMs, oldestMs, lifeMs, replayOf, fields)
   local status = statuses[sub]
   if status == nil then

@@ -15,8 +15,8 @@ local function promote(ids)
   end
 end
 
--- Puts retries that are due into the queue, once for each partition, and returns whether a job may be taken. Operators may have paused the queue in Bull
--- Board, or set how many jobs may be active.
+-- Puts retries that are due into the queue, once for each partition, and returns whether a job may be taken. Operators
+-- may have paused the queue in Bull Board, or set how many jobs may be active.
 local queues = {}
 -- The keys of the jobs of deliveries that are being parked.
 local jobsToEnd = {}
@@ -33,8 +33,9 @@ local function mayTake(nowMs)
   return not queue.isPaused and not (queue.maxActive and queue.active >= queue.maxActive)
 end
 
--- Whether the address of a delivery may have one more job active, in all workers, besides the one that popJob has put into the list of the active ones. Where
--- operators limit how many may be active, what is left beyond a share of them is for addresses that have none, so a flood leaves places to others.
+-- Whether the address of a delivery may have one more job active, in all workers, besides the one that popJob has put
+-- into the list of the active ones. Where operators limit how many may be active, what is left beyond a share of them
+-- is for addresses that have none, so a flood leaves places to others.
 local function hasPlace(deliveryId)
   local queue = queues[prefix]
   if not queue.maxActive or queue.maxActive > MAX_ACTIVE_LOOKED_THROUGH then return true end
@@ -49,8 +50,9 @@ local function hasPlace(deliveryId)
   return true
 end
 
--- Puts the next job into the list of the active ones, as BullMQ's moveToActive does, without its stream of events and without writing to the job. Returns its
--- id, or false and the time at which the next delayed job is due, if there is one.
+-- Puts the next job into the list of the active ones, as BullMQ's moveToActive does, without its stream of events and
+-- without writing to the job. Returns its id, or false and the time at which the next delayed job is due, if there is
+-- one.
 local function popJob(nowMs)
   local active = KEY_QUEUE .. 'active'
   if not mayTake(nowMs) then return false, '' end
@@ -75,8 +77,8 @@ local function wakeIfLimited()
   if call('HEXISTS', KEY_QUEUE .. 'meta', 'concurrency') == 1 then wakeNext() end
 end
 
--- The text of the event of a delivery, which is in `partition` if that is not its own; false if it is long, in a partition that is not named or that a script may
--- not use from here, or in a joint record: that of a replay may be.
+-- The text of the event of a delivery, which is in `partition` if that is not its own; false if it is long, in a
+-- partition that is not named or that a script may not use from here, or in a joint record: that of a replay may be.
 local function readEvent(event, partition, spansPartitions)
   if string.byte(event) == JOINT_SLASH then return false end
   local own = prefix
@@ -110,8 +112,8 @@ local function admit(sub)
   return true
 end
 
--- Parks the delivery of a job that was put into the list of the active ones, with the next endParking. Returns false if the delivery has another job or ended.
--- `isTold`: whether the worker is to look for a slot.
+-- Parks the delivery of a job that was put into the list of the active ones, with the next endParking. Returns false if
+-- the delivery has another job or ended. `isTold`: whether the worker is to look for a slot.
 local function parkJob(jobId, id, sub, st, newest, created, retryMs, nowMs, isTold)
   local generation = string.match(jobId, '%.(.+)$') or '0'
   if park(id, generation, sub, st, newest, created, retryMs, nowMs, endOfOutageMs, false) == 'superseded' then return false end
@@ -124,7 +126,8 @@ local function parkJob(jobId, id, sub, st, newest, created, retryMs, nowMs, isTo
   return true
 end
 
--- Puts the deliveries of parkJob into their lanes, and removes their jobs: the newest in the list of the active ones, but for `taken`, which came after them.
+-- Puts the deliveries of parkJob into their lanes, and removes their jobs: the newest in the list of the active ones,
+-- but for `taken`, which came after them.
 local function endParking(taken)
   local count = #jobsToEnd
   if count == 0 then return end
@@ -135,9 +138,10 @@ local function endParking(taken)
   jobsToEnd = {}
 end
 
--- What the attempt of a job needs: {id, fields of the delivery, fields of its address, subscription, url, text of its event}. The event is missing if it is in
--- `known`, as it is from then on, or readEvent does not return it. For a joint record: {id, all of it, fields of its address, subscription, url, JOINT}. What the
--- worker keeps for long is returned on its own: a part of a text keeps all of it.
+-- What the attempt of a job needs: {id, fields of the delivery, fields of its address, subscription, url, text of its
+-- event}. The event is missing if it is in `known`, as it is from then on, or readEvent does not return it. For a joint
+-- record: {id, all of it, fields of its address, subscription, url, JOINT}. What the worker keeps for long is returned
+-- on its own: a part of a text keeps all of it.
 local function withAddress(id, sub, found, isWhole, known, spansPartitions)
   local address = readAddress(sub)
   if isWhole then return {id, joined(found), address.fields, sub, address.url, JOINT} end
@@ -147,8 +151,8 @@ local function withAddress(id, sub, found, isWhole, known, spansPartitions)
   return {id, joined(found), address.fields, sub, address.url, text}
 end
 
--- What a delivery's record says, as withAddress expects it; and its subscription and status. If it can't be read, parking ends before the script does: `taken` is
--- its job, which stays active.
+-- What a delivery's record says, as withAddress expects it; and its subscription and status. If it can't be read,
+-- parking ends before the script does: `taken` is its job, which stays active.
 local function readDelivery(id, isWhole, taken)
   local found
   if isWhole then found = redis.pcall('HGETALL', deliveryKey(id)) else found = redis.pcall('HMGET', deliveryKey(id), DELIVERY_FIELDS) end
@@ -163,8 +167,9 @@ local function readDelivery(id, isWhole, taken)
   return found, fields.s, fields.st
 end
 
--- Takes the next job, and reads what its attempt needs. A delivery whose address has no room is parked in place of being taken. Returns what withAddress
--- returns, {'', when the next delayed job is due} if no job waits, {id} if its delivery is gone, or nothing if enough were parked and jobs may be left.
+-- Takes the next job, and reads what its attempt needs. A delivery whose address has no room is parked in place of
+-- being taken. Returns what withAddress returns, {'', when the next delayed job is due} if no job waits, {id} if its
+-- delivery is gone, or nothing if enough were parked and jobs may be left.
 local function readNext(token, lockMs, nowMs, known, spansPartitions)
   while mayPark > 0 do
     local id, dueAtMs = popJob(nowMs)
@@ -202,8 +207,9 @@ local function setGeneration(found, isWhole, generation)
   end
 end
 
--- Takes up to `limit` parked deliveries of an address that is active, oldest first: each gets a new generation, whose job is active at once. Returns a list
--- of what withAddress returns. Where operators limit how many jobs may be active, other addresses would never have a turn, so none is taken.
+-- Takes up to `limit` parked deliveries of an address that is active, oldest first: each gets a new generation, whose
+-- job is active at once. Returns a list of what withAddress returns. Where operators limit how many jobs may be active,
+-- other addresses would never have a turn, so none is taken.
 local function takeParked(sub, limit, token, lockMs, nowMs, known, spansPartitions)
   local taken, lane, tries = {}, KEY_PARKED .. sub, MAX_PARKED_AT_ONCE
   if readAddress(sub).status ~= ACTIVE or not mayTake(nowMs) or queues[prefix].maxActive then return taken end
@@ -241,8 +247,8 @@ end
 -- Whether readNext has found a job.
 local function isJob(next) return next and next[1] ~= '' end
 
--- The same at the end of a job. Whoever adds a job, and whoever takes the marker, sets the marker if jobs are left; so it is only missing where retries
--- have become due, or where fewer jobs were active for a moment than operators allow.
+-- The same at the end of a job. Whoever adds a job, and whoever takes the marker, sets the marker if jobs are left; so
+-- it is only missing where retries have become due, or where fewer jobs were active for a moment than operators allow.
 local function nextJob(token, lockMs, nowMs, known, spansPartitions)
   local queue = queues[prefix]
   if queue then queue.addresses = nil end

@@ -1,6 +1,7 @@
 --@include count-parked
 
--- Deliveries that are to be parked, by lane: {KEY_RELEASE_…, subscription, created, id, created, id, …}. Those of a lane are added together, by addToLanes.
+-- Deliveries that are to be parked, by lane: {KEY_RELEASE_…, subscription, created, id, created, id, …}. Those of a
+-- lane are added together, by addToLanes.
 local toPark = {}
 local function addToLanes()
   for i = 1, #toPark do
@@ -25,8 +26,9 @@ end
 -- Whether an overdue lane has deliveries, by its key.
 local hasOverdue = {}
 
--- Parks a delivery with the next addToLanes: in the overdue lane if its attempt is overdue; park.lua says when. Returns 'parked', 'overdue', 'not_overdue' if it
--- was left because of `onlyOverdue`, or 'superseded' if the delivery has another job or ended. `generation`: that of the job.
+-- Parks a delivery with the next addToLanes: in the overdue lane if its attempt is overdue; park.lua says when. Returns
+-- 'parked', 'overdue', 'not_overdue' if it was left because of `onlyOverdue`, or 'superseded' if the delivery has
+-- another job or ended. `generation`: that of the job.
 local function park(id, generation, sub, st, newest, created, retryMs, nowMs, dueBeforeMs, onlyOverdue)
   if not st or st == SUCCEEDED or st == FAILED or st == HELD or (newest or '0') ~= generation then return 'superseded' end
   local lane = KEY_OVERDUE .. sub
