@@ -87,6 +87,22 @@ it('adopts a subscription without a key by its id, and refuses to create its twi
   ]);
 });
 
+it('warns of a new subscription that doubles one whose key was renamed', async () => {
+  const entry = { url: to.url, event_types: ['session.approved', 'session.declined'] };
+  await apply([{ key: 'old', ...entry }]);
+  const renamed = [{ key: 'new', ...entry, event_types: ['session.declined'] }];
+  const warning = expect.stringContaining('as old, which is not in the file');
+  expect(await apply(renamed, '--dry-run')).toMatchObject({ code: 2, err: warning });
+  for (const [file, ...options] of [
+    [renamed, '--prune'],
+    [[...renamed, { key: 'old', ...entry }]],
+    [[{ ...renamed[0], url: `${to.url}/other` }]],
+    [[{ ...renamed[0], event_types: ['session.expired'] }]],
+  ] as const)
+    expect(await apply(file, '--dry-run', ...options)).toMatchObject({ code: 2, err: '' });
+  expect(await apply(renamed)).toMatchObject({ code: 0, err: warning });
+});
+
 /** Millions of words, once they are written out. */
 const aliasBomb = [
   'a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]',

@@ -1,7 +1,7 @@
 /** The command `apply`: makes the subscriptions what a file says. */
 import type { CommandUnknownOpts } from '@commander-js/extra-typings';
 import { type Subscription, subscriptionSchema, subscriptionWithSecretSchema } from '@posthorn/operator-api';
-import { type Change, planChanges } from './apply-plan.ts';
+import { type Change, doubledEvents, planChanges } from './apply-plan.ts';
 import type { Client } from './client.ts';
 import { confirm } from './confirm.ts';
 import type { Printer } from './print.ts';
@@ -36,6 +36,7 @@ async function apply(client: Client, print: Printer, options: Options): Promise<
   const secrets = readSecrets(wanted);
   const present = await client.list(subscriptionSchema, '/v1/subscriptions', {}, Number.MAX_SAFE_INTEGER);
   const changes = planChanges(wanted, present, options.prune === true);
+  for (const warning of doubledEvents(changes, wanted, present)) process.stderr.write(`${warning}\n`);
   if (options.dryRun) {
     showChanges(print, changes);
     if (changes.length > 0) process.exitCode = DIFFERS;

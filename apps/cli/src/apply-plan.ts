@@ -49,12 +49,39 @@ export function planChanges(wanted: readonly Wanted[], present: readonly Subscri
   ];
 }
 
+/**
+ * Warns of each new subscription that receives the same events at the same address as one whose key the file does not
+ * have, unless that one is deleted too: its key was renamed, or several files are in use.
+ */
+export function doubledEvents(changes: readonly Change[], wanted: readonly Wanted[], present: readonly Subscription[]) {
+  const stays = ({ id, key }: Subscription) =>
+    key !== null &&
+    !wanted.some((entry) => [id, key].includes(identityOf(entry))) &&
+    !changes.some((one) => one.change === 'delete' && one.present.id === id);
+  const staying = present.filter(stays);
+  return changes.flatMap((one) => {
+    if (one.change !== 'create') return [];
+    const { wanted: entry } = one;
+    const twin = staying.find(
+      ({ url, ...rest }) => url === entry.url && overlap(rest, entry) && shareTypes(rest, entry),
+    );
+    if (!twin) return [];
+    const { key, id } = twin;
+    return `${entry.key} receives the same events at ${entry.url} as ${key}, which is not in the file. If you renamed the key, write "id: ${id}" in its place, or delete the old one with --prune.`;
+  });
+}
+
 function twinProblem({ key, url }: Wanted, { id }: Subscription): string {
   return `${key}: ${id}, which has no key, already receives events at ${url}. Write "id: ${id}" in place of the key, or delete that subscription.`;
 }
 
 function overlap(one: Pick<Subscription, 'environment'>, other: Pick<Wanted, 'environment'>): boolean {
   return one.environment === 'both' || other.environment === 'both' || one.environment === other.environment;
+}
+
+function shareTypes(one: Pick<Subscription, 'event_types'>, other: Pick<Wanted, 'event_types'>): boolean {
+  const [types, others] = [one.event_types, other.event_types];
+  return types === 'all' || others === 'all' || types.some((type) => others.includes(type));
 }
 
 function differences(wanted: Wanted, present: Subscription) {
