@@ -54,15 +54,13 @@ export type AddressEvent =
  * paused, or already resuming. Throws `AppError` `conflict` if an operator may not pause or resume an address with this
  * status.
  *
- * | status \ event | acceptable | refused | url_changed | paused | resumed | delivery_failed | trial_succeeded |
- * trial_failed |
- * | ------------------- | ---------- | ------- | ------------------- | ------ | -------- | -------------------- |
- * --------------- | ------------ |
- * | awaiting_validation | active | refused | same | throws | throws | same | same | same |
- * | active | same | refused | awaiting_validation | paused | same | paused, at the limit | same | same |
- * | active, resuming | same | refused | awaiting_validation | paused | same | same | active | paused |
- * | paused | same | refused | awaiting_validation | same | resuming | same | same | same |
- * | refused | active | same | awaiting_validation | throws | throws | same | same | same |
+ * | status \ event      | acceptable | refused | url_changed         | paused | resumed  | delivery_failed      | trial_succeeded | trial_failed |
+ * | ------------------- | ---------- | ------- | ------------------- | ------ | -------- | -------------------- | --------------- | ------------ |
+ * | awaiting_validation | active     | refused | same                | throws | throws   | same                 | same            | same         |
+ * | active              | same       | refused | awaiting_validation | paused | same     | paused, at the limit | same            | same         |
+ * | active, resuming    | same       | refused | awaiting_validation | paused | same     | same                 | active          | paused       |
+ * | paused              | same       | refused | awaiting_validation | same   | resuming | same                 | same            | same         |
+ * | refused             | active     | same    | awaiting_validation | throws | throws   | same                 | same            | same         |
  *
  * "same" means the same status; `unreachable` changes none. A failed delivery raises the count of consecutive failures,
  * up to the limit, only while the address is active and not resuming; one that succeeds resets it and changes nothing
