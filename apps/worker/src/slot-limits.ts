@@ -41,41 +41,133 @@ const FAILING_SHARE = 0.2;
 /** A slow address that was refused counts as waiting for this long. */
 const WAITING_MS = 5_000;
 
-export type Limits = ReturnType<typeof createLimits>;
+/** The slow addresses that have or want slots, and the slots that they have. */
+interface SlowAddresses {
+  count: number;
+  slots: number;
+}
 
-export function createLimits({ total, perAddress, perHost, now }: LimitOptions, { all, busy, waitingSlow }: SlotState) {
-  const atLeastOne = (slots: number) => Math.max(1, Math.floor(slots));
-  const slowLimit = atLeastOne(total * SLOW_SHARE);
-  const furtherLimit = atLeastOne(total * FURTHER_SHARE);
-  const failingLimit = atLeastOne(perAddress * FAILING_SHARE);
-  const fastHostLimit = Math.max(perHost, atLeastOne(total * FAST_HOST_SHARE));
-  const slowHostLimit = atLeastOne(perHost * (1 - NEW_SHARE));
+/** Its loops run for each attempt, and go by index: the iterator of an ActiveList would copy it. */
+export class SlotLimits {
+  readonly #options: LimitOptions;
+  readonly #state: SlotState;
+  readonly #slow: number;
+  readonly #further: number;
+  readonly #failing: number;
+  readonly #fastHost: number;
+  readonly #slowHost: number;
 
-  const isStalled = ({ inFlight }: Address | Group, nowMs: number) => {
-    const oldest = inFlight.at(0);
-    return oldest !== undefined && nowMs - oldest.acquiredAtMs > SLOW_MS;
-  };
-  const isSlow = (address: Address, nowMs = now()) => (address.meanMs ?? 0) > SLOW_MS || isStalled(address, nowMs);
-  const isFast = (where: Address | Group, nowMs: number) =>
-    where.meanMs !== undefined && where.meanMs < FAST_MS && !isStalled(where, nowMs);
+  constructor(options: LimitOptions, state: SlotState) {
+    const { total, perAddress, perHost } = options;
+    this.#options = options;
+    this.#state = state;
+    this.#slow = atLeastOne(total * SLOW_SHARE);
+    this.#further = atLeastOne(total * FURTHER_SHARE);
+    this.#failing = atLeastOne(perAddress * FAILING_SHARE);
+    this.#fastHost = Math.max(perHost, atLeastOne(total * FAST_HOST_SHARE));
+    this.#slowHost = atLeastOne(perHost * (1 - NEW_SHARE));
+  }
 
-  // These loops run for each attempt; the iterator of an ActiveList would copy it.
-  /** Slots of addresses that are not slow, except the first slot of each known address. */
-  const furtherSlots = () => {
-    let slots = 0;
-    const nowMs = now();
+  /**
+   * How many more slots the address may acquire, hosts and IPs aside. `waitsFor`: what has to happen first if there are none: an attempt
+   * ends, at this address or at any, or (slow addresses) maintenance releases a delivery.
+   */
+  capacityOf(address: Address): { free: number; waitsFor: 'own' | 'any' | 'maintenance' } {
+    const own = address.inFlight.size;
+    const ownFree = this.#ownFreeOf(address);
+    if (ownFree <= 0) return { free: 0, waitsFor: 'own' };
+    const inFlight = this.#state.all.inFlight.size;
+    const totalFree = this.#options.total - inFlight;
+    if (this.isSlow(address)) {
+      const slow = this.#countSlow();
+      const free = Math.min(totalFree, this.#slowFreeOf(address, slow));
+      return { free, waitsFor: slow.slots + slow.count > this.#slow ? 'maintenance' : 'own' };
+    }
+    const free = Math.min(ownFree, totalFree);
+    // Enough even if all slots in flight were further ones: no need to count.
+    if (inFlight + free <= this.#further) return { free, waitsFor: 'any' };
+    const first = own === 0 && address.meanMs !== undefined ? 1 : 0;
+    return { free: Math.min(free, first + Math.max(0, this.#further - this.#furtherSlots())), waitsFor: 'any' };
+  }
+
+  /** How many more slots of a host or an IP (or of all) the address may acquire. */
+  capacityIn(group: Group, address: Address): number {
+    if (group === this.#state.all) return this.capacityOf(address).free;
+    const nowMs = this.#options.now();
+    if (this.countsAsFast(address, group, nowMs)) return this.#fastHost - group.inFlight.size;
+    let others = 0;
+    let isShared = false;
+    for (let i = 0, slot = group.inFlight.at(0); slot; slot = group.inFlight.at(++i)) {
+      const { address: other } = slot;
+      if (other !== address) isShared = true;
+      if (!this.countsAsFast(other, group, nowMs)) others += 1;
+    }
+    return (isShared && this.isSlow(address, nowMs) ? this.#slowHost : this.#options.perHost) - others;
+  }
+
+  /**
+   * How many more deliveries of each address with half of its slots in flight, or slow, may be taken. Only their own
+   * attempts count: one that waits for those of others soon gets a slot.
+   */
+  roomOfBusy(): { address: Address; room: number }[] {
+    const nowMs = this.#options.now();
+    const { busy } = this.#state;
+    let slow: SlowAddresses | undefined;
+    const rooms: { address: Address; room: number }[] = [];
     for (let i = 0, address = busy.at(0); address; address = busy.at(++i)) {
-      if (!isSlow(address, nowMs)) slots += address.inFlight.size - (address.meanMs === undefined ? 0 : 1);
+      const ownFree = this.#ownFreeOf(address);
+      if (this.isSlow(address, nowMs)) {
+        slow ??= this.#countSlow();
+        rooms.push({ address, room: Math.max(0, this.#slowFreeOf(address, slow)) });
+      } else if (address.inFlight.size >= ownFree) rooms.push({ address, room: Math.max(0, ownFree) });
+    }
+    return rooms;
+  }
+
+  /** Whether the address has no more slots than it may have now, and no slow one waits for any. */
+  isWithinShare(address: Address): boolean {
+    if (!this.isSlow(address)) return this.#ownFreeOf(address) >= 0;
+    const slow = this.#countSlow();
+    return this.#slowFreeOf(address, slow) >= 0 && slow.slots + slow.count <= this.#slow;
+  }
+
+  /** Whether the address is fast; an unknown one is where the group is. */
+  countsAsFast(address: Address, group: Group, nowMs = this.#options.now()): boolean {
+    return isFast(address, nowMs) || (address.meanMs === undefined && isFast(group, nowMs));
+  }
+
+  isSlow(address: Address, nowMs = this.#options.now()): boolean {
+    return (address.meanMs ?? 0) > SLOW_MS || isStalled(address, nowMs);
+  }
+
+  #ownFreeOf(address: Address): number {
+    return (address.failing > FAILING ? this.#failing : this.#options.perAddress) - address.inFlight.size;
+  }
+
+  /** How many more slots a slow address may have; less than none if it has more than its share. */
+  #slowFreeOf(address: Address, { count, slots }: SlowAddresses): number {
+    const fairShare = atLeastOne(this.#slow / Math.max(1, count));
+    return Math.min(this.#ownFreeOf(address), fairShare - address.inFlight.size, this.#slow - slots);
+  }
+
+  /** Slots of addresses that are not slow, except the first slot of each known address. */
+  #furtherSlots(): number {
+    let slots = 0;
+    const nowMs = this.#options.now();
+    const { busy } = this.#state;
+    for (let i = 0, address = busy.at(0); address; address = busy.at(++i)) {
+      if (!this.isSlow(address, nowMs)) slots += address.inFlight.size - (address.meanMs === undefined ? 0 : 1);
     }
     return slots;
-  };
-  /** Slow addresses that have or want slots, and the slots they have. */
-  const countSlow = () => {
+  }
+
+  #countSlow(): SlowAddresses {
     let count = 0;
     let slots = 0;
-    const nowMs = now();
+    const nowMs = this.#options.now();
+    const { busy, waitingSlow } = this.#state;
     for (let i = 0, address = busy.at(0); address; address = busy.at(++i)) {
-      if (!isSlow(address, nowMs)) continue;
+      if (!this.isSlow(address, nowMs)) continue;
       count += 1;
       slots += address.inFlight.size;
     }
@@ -84,78 +176,19 @@ export function createLimits({ total, perAddress, perHost, now }: LimitOptions, 
       else count += 1;
     }
     return { count, slots };
-  };
+  }
+}
 
-  const ownFreeOf = (address: Address) =>
-    (address.failing > FAILING ? failingLimit : perAddress) - address.inFlight.size;
-  /** How many more slots a slow address may have; less than none if it has more than its share. */
-  const slowFreeOf = (address: Address, { count, slots }: ReturnType<typeof countSlow>) => {
-    const fairShare = atLeastOne(slowLimit / Math.max(1, count));
-    return Math.min(ownFreeOf(address), fairShare - address.inFlight.size, slowLimit - slots);
-  };
+function atLeastOne(slots: number): number {
+  return Math.max(1, Math.floor(slots));
+}
 
-  /**
-   * How many more slots the address may acquire, hosts and IPs aside. `waitsFor`: what has to happen first if there are none: an attempt
-   * ends, at this address or at any, or (slow addresses) maintenance releases a delivery.
-   */
-  const capacityOf = (address: Address): { free: number; waitsFor: 'own' | 'any' | 'maintenance' } => {
-    const own = address.inFlight.size;
-    const ownFree = ownFreeOf(address);
-    if (ownFree <= 0) return { free: 0, waitsFor: 'own' };
-    const totalFree = total - all.inFlight.size;
-    if (isSlow(address)) {
-      const slow = countSlow();
-      const free = Math.min(totalFree, slowFreeOf(address, slow));
-      return { free, waitsFor: slow.slots + slow.count > slowLimit ? 'maintenance' : 'own' };
-    }
-    const free = Math.min(ownFree, totalFree);
-    // Enough even if all slots in flight were further ones: no need to count.
-    if (all.inFlight.size + free <= furtherLimit) return { free, waitsFor: 'any' };
-    const first = own === 0 && address.meanMs !== undefined ? 1 : 0;
-    return { free: Math.min(free, first + Math.max(0, furtherLimit - furtherSlots())), waitsFor: 'any' };
-  };
+function isFast(where: Address | Group, nowMs: number): boolean {
+  return where.meanMs !== undefined && where.meanMs < FAST_MS && !isStalled(where, nowMs);
+}
 
-  const countsAsFast = (address: Address, group: Group, nowMs = now()) =>
-    isFast(address, nowMs) || (address.meanMs === undefined && isFast(group, nowMs));
-  /** How many more slots of a host or an IP (or of all) the address may acquire. */
-  const capacityIn = (group: Group, address: Address): number => {
-    if (group === all) return capacityOf(address).free;
-    const nowMs = now();
-    if (countsAsFast(address, group, nowMs)) return fastHostLimit - group.inFlight.size;
-    let others = 0;
-    let isShared = false;
-    for (let i = 0, slot = group.inFlight.at(0); slot; slot = group.inFlight.at(++i)) {
-      const { address: other } = slot;
-      if (other !== address) isShared = true;
-      if (!countsAsFast(other, group, nowMs)) others += 1;
-    }
-    return (isShared && isSlow(address, nowMs) ? slowHostLimit : perHost) - others;
-  };
-
-  /**
-   * How many more deliveries of each address with half of its slots in flight, or slow, may be taken. Only their own
-   * attempts count: one that waits for those of others soon gets a slot.
-   */
-  const roomOfBusy = (): { address: Address; room: number }[] => {
-    const nowMs = now();
-    let slow: ReturnType<typeof countSlow> | undefined;
-    const rooms: { address: Address; room: number }[] = [];
-    for (let i = 0, address = busy.at(0); address; address = busy.at(++i)) {
-      const ownFree = ownFreeOf(address);
-      if (isSlow(address, nowMs)) {
-        slow ??= countSlow();
-        rooms.push({ address, room: Math.max(0, slowFreeOf(address, slow)) });
-      } else if (address.inFlight.size >= ownFree) rooms.push({ address, room: Math.max(0, ownFree) });
-    }
-    return rooms;
-  };
-
-  /** Whether the address has no more slots than it may have now, and no slow one waits for any. */
-  const isWithinShare = (address: Address): boolean => {
-    if (!isSlow(address)) return ownFreeOf(address) >= 0;
-    const slow = countSlow();
-    return slowFreeOf(address, slow) >= 0 && slow.slots + slow.count <= slowLimit;
-  };
-
-  return { capacityOf, capacityIn, roomOfBusy, isWithinShare, countsAsFast, isSlow };
+/** Whether its oldest attempt in flight already makes it slow. */
+function isStalled({ inFlight }: Address | Group, nowMs: number): boolean {
+  const oldest = inFlight.at(0);
+  return oldest !== undefined && nowMs - oldest.acquiredAtMs > SLOW_MS;
 }

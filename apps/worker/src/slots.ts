@@ -18,7 +18,7 @@ import {
   newGroup,
   type Slot,
 } from './slot-groups.ts';
-import { createLimits, type LimitOptions, type Limits } from './slot-limits.ts';
+import { type LimitOptions, SlotLimits } from './slot-limits.ts';
 import { WaitingAddresses } from './waiting-addresses.ts';
 
 export type { Slot };
@@ -67,7 +67,7 @@ export class Slots {
   readonly #now: () => number;
   readonly #shortWaits: ShortWaits;
   readonly #waiting: WaitingAddresses;
-  readonly #limits: Limits;
+  readonly #limits: SlotLimits;
   readonly #addresses = new LRUCache<string, Address>(atMost(MAX_ADDRESSES));
   /** They outlast their attempts because of their moving means. */
   readonly #hosts = new LRUCache<string, Group>(atMost(MAX_ADDRESSES));
@@ -84,7 +84,7 @@ export class Slots {
     this.#perAddress = options.perAddress;
     this.#released = new ReleasedDeliveries(options.now);
     const state = { all: this.#all, busy: this.#busy, waitingSlow: new Set<Address>() };
-    this.#limits = createLimits(options, state);
+    this.#limits = new SlotLimits(options, state);
     this.#waiting = new WaitingAddresses({
       ...state,
       limits: this.#limits,

@@ -1,9 +1,9 @@
 /** Addresses whose deliveries found no slot, and which of them have a turn when an attempt ends. */
 import type { Address, Group } from './slot-groups.ts';
-import type { Limits, SlotState } from './slot-limits.ts';
+import type { SlotLimits, SlotState } from './slot-limits.ts';
 
 export interface WaitingOptions extends Pick<SlotState, 'all' | 'waitingSlow'> {
-  limits: Limits;
+  limits: SlotLimits;
   now: () => number;
   addressOf: (subscriptionId: string) => Address;
   /** Why an address gets no slot now; undefined if it gets one. `group`: where an attempt has to end first. */
