@@ -36,7 +36,7 @@ import { cursorProblem } from './cursor-problem.ts';
 import { deliveryRoutes } from './delivery-routes.ts';
 import { erasureRoutes } from './erasure-routes.ts';
 import { explainRoute } from './explain-route.ts';
-import { createFeedHub } from './feed-hub.ts';
+import { FeedHub } from './feed-hub.ts';
 import { insightRoutes } from './insight-routes.ts';
 import { listenRoutes } from './listen-routes.ts';
 import { CSRF_HEADER, createOperators, SESSION_COOKIE } from './operators.ts';
@@ -69,8 +69,8 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
   registerInstallation(registry, storage.isOpen, () => readInstallation({ store, producer }, clock.now));
   const failures = createAuthFailures({ registry, logger });
   const operators = createOperators({ store, settings, failures, clock });
-  const tail = createFeedHub({ store, feed: 'attempts', decode: decodeTailItem, logger });
-  const published = createFeedHub({ store, feed: 'sandbox_events', decode: decodePublished, logger });
+  const tail = new FeedHub({ store, feed: 'attempts', decode: decodeTailItem, logger });
+  const published = new FeedHub({ store, feed: 'sandbox_events', decode: decodePublished, logger });
   const api = createOperatorApi({
     tail,
     published,
@@ -115,7 +115,7 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
       ...http,
       async stop(graceMs) {
         // The server waits for all responses: the streams must end first.
-        await Promise.all([tail.stop(graceMs), published.stop(graceMs)]);
+        await Promise.all([tail.stop(), published.stop()]);
         await http.stop(graceMs);
       },
     },

@@ -2,14 +2,13 @@
 import { EventEmitter, once } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
 import { AppError } from '@posthorn/core';
-import type { Logger, Service } from '@posthorn/runtime';
+import type { Logger } from '@posthorn/runtime';
 import {
   announceListeners,
   endOfFeed,
   FEED_START,
   type Feed,
   type FeedPage,
-  type FeedRecord,
   readFeed,
   type Store,
 } from '@posthorn/store';
@@ -32,22 +31,6 @@ export interface FeedItem<T> {
   dropped: number | null;
 }
 
-export interface FeedHub<T> extends Service {
-  /** Fires when the hub stops. */
-  stopping: AbortSignal;
-  /**
-   * Yields what follows `afterId`, or what follows now, four times a second also if there is nothing; not while Redis
-   * is unavailable. Ends when the hub stops or `signal` fires. At most `maxItems` at once. Throws `AppError`
-   * `too_many_requests`, and errors of Redis.
-   */
-  follow(listener: {
-    operator: string;
-    afterId: string | undefined;
-    maxItems: number;
-    signal: AbortSignal;
-  }): AsyncGenerator<FeedBatch<T>>;
-}
-
 interface FeedBatch<T> {
   /** Where the listener is after this batch. */
   cursor: string;
@@ -56,126 +39,162 @@ interface FeedBatch<T> {
   hasGap: boolean;
 }
 
-export function createFeedHub<T>(options: {
+interface FeedHubOptions<T> {
   store: Store;
   feed: Feed;
   decode: (text: string) => T;
   logger: Logger;
-}): FeedHub<T> {
-  const { store, feed, decode, logger } = options;
-  const stopping = new AbortController();
-  const turns = new EventEmitter().setMaxListeners(MAX_LISTENERS);
-  const operators: string[] = [];
-  const kept = createKept<T>();
-  let reading: Promise<void> | undefined;
+}
 
-  const toItem = ({ id, text, dropped }: FeedRecord): FeedItem<T> =>
-    text === undefined ? { id, entry: undefined, dropped: null } : { id, entry: decode(text), dropped };
-  const toItems = ({ records, hasGap }: FeedPage): FeedItem<T>[] =>
-    records.map((record, i) => ({ ...toItem(record), ...(hasGap && i === 0 && { dropped: null }) }));
+interface Listener {
+  operator: string;
+  afterId: string | undefined;
+  maxItems: number;
+  signal: AbortSignal;
+}
 
-  /** Reads what is new, page by page. */
-  const readNew = async () => {
-    for (let isFull = true; isFull && !stopping.signal.aborted; ) {
-      const page = await readFeed(store, feed, kept.end() ?? kept.restart(await endOfFeed(store, feed)), MAX_PAGE);
-      if (page.isLost) kept.restart(FEED_START);
-      else kept.push(toItems(page));
-      isFull = page.records.length === MAX_PAGE;
-      turns.emit('turn');
+export class FeedHub<T> {
+  readonly #options: FeedHubOptions<T>;
+  readonly #stopping = new AbortController();
+  /** Fires when the hub stops. */
+  readonly stopping = this.#stopping.signal;
+  readonly #turns = new EventEmitter().setMaxListeners(MAX_LISTENERS);
+  /** Of each listener. */
+  readonly #operators: string[] = [];
+  readonly #kept = new KeptItems<T>();
+  #reading: Promise<void> | undefined;
+
+  constructor(options: FeedHubOptions<T>) {
+    this.#options = options;
+  }
+
+  /**
+   * Yields what follows `afterId`, or what follows now, four times a second also if there is nothing; not while Redis
+   * is unavailable. Ends when the hub stops or `signal` fires. At most `maxItems` at once. Throws `AppError`
+   * `too_many_requests`, and errors of Redis.
+   */
+  async *follow({ operator, afterId, maxItems, signal }: Listener): AsyncGenerator<FeedBatch<T>> {
+    const { store, feed } = this.#options;
+    this.#admit(operator);
+    try {
+      const ends = AbortSignal.any([signal, this.stopping]);
+      // Only then does anything follow that this listener can wait for.
+      await announceListeners(store, feed);
+      let hasGap = false;
+      let cursor = afterId ?? (await endOfFeed(store, feed));
+      this.#reading ??= this.#read();
+      while (!ends.aborted) {
+        const { items, isLost } = await this.#next(cursor, maxItems);
+        if (isLost) [cursor, hasGap] = [this.#kept.start ?? (await endOfFeed(store, feed)), true];
+        cursor = items.at(-1)?.id ?? cursor;
+        yield { cursor, items, hasGap };
+        hasGap = false;
+        // A listener that is behind does not wait.
+        if (items.length < maxItems) await once(this.#turns, 'turn', { signal: ends }).catch(() => undefined);
+      }
+    } finally {
+      this.#operators.splice(this.#operators.indexOf(operator), 1);
     }
-  };
-  const read = async () => {
+  }
+
+  /** Ends all listeners, and resolves when nothing is read any more. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#reading;
+  }
+
+  #admit(operator: string): void {
+    const own = this.#operators.filter((other) => other === operator).length;
+    if (own >= MAX_LISTENERS_OF_OPERATOR || this.#operators.length >= MAX_LISTENERS)
+      throw new AppError('too_many_requests', 'Too many live streams are open.', { retryAfterS: 5 });
+    if (this.stopping.aborted)
+      throw new AppError('unavailable', 'This console is stopping. Connect again.', { retryAfterS: 1 });
+    this.#operators.push(operator);
+  }
+
+  /** Returns what follows a place, from memory if possible. */
+  async #next(cursor: string, limit: number): Promise<{ items: FeedItem<T>[]; isLost: boolean }> {
+    const found = this.#kept.after(cursor, limit);
+    if (found) return { items: found, isLost: false };
+    const page = await readFeed(this.#options.store, this.#options.feed, cursor, limit);
+    return { items: this.#toItems(page), isLost: page.isLost };
+  }
+
+  /** Reads while there are listeners. */
+  async #read(): Promise<void> {
+    const { store, feed, logger } = this.#options;
     let announcedAtMs = performance.now();
-    while (operators.length > 0 && !stopping.signal.aborted) {
+    while (this.#operators.length > 0 && !this.stopping.aborted) {
       try {
         if (performance.now() - announcedAtMs >= ANNOUNCE_EVERY_MS) {
           await announceListeners(store, feed);
           announcedAtMs = performance.now();
         }
-        await readNew();
+        await this.#readNew();
       } catch (err) {
         logger.warn({ err, feed }, 'feed.read_failed');
       }
-      await wait(READ_EVERY_MS, undefined, { signal: stopping.signal }).catch(() => undefined);
+      await wait(READ_EVERY_MS, undefined, { signal: this.stopping }).catch(() => undefined);
     }
-    kept.clear();
+    this.#kept.clear();
     // In the same turn as the last look at the listeners: the next one starts to read again.
-    reading = undefined;
-  };
+    this.#reading = undefined;
+  }
 
-  const admit = (operator: string) => {
-    const own = operators.filter((other) => other === operator).length;
-    if (own >= MAX_LISTENERS_OF_OPERATOR || operators.length >= MAX_LISTENERS)
-      throw new AppError('too_many_requests', 'Too many live streams are open.', { retryAfterS: 5 });
-    if (stopping.signal.aborted)
-      throw new AppError('unavailable', 'This console is stopping. Connect again.', { retryAfterS: 1 });
-    operators.push(operator);
-  };
-  /** Returns what follows a place, from memory if possible. */
-  const next = async (cursor: string, limit: number): Promise<{ items: FeedItem<T>[]; isLost: boolean }> => {
-    const found = kept.after(cursor, limit);
-    if (found) return { items: found, isLost: false };
-    const page = await readFeed(store, feed, cursor, limit);
-    return { items: toItems(page), isLost: page.isLost };
-  };
+  /** Reads what is new, page by page. */
+  async #readNew(): Promise<void> {
+    const { store, feed } = this.#options;
+    const kept = this.#kept;
+    for (let isFull = true; isFull && !this.stopping.aborted; ) {
+      const page = await readFeed(store, feed, kept.end ?? kept.restart(await endOfFeed(store, feed)), MAX_PAGE);
+      if (page.isLost) kept.restart(FEED_START);
+      else kept.push(this.#toItems(page));
+      isFull = page.records.length === MAX_PAGE;
+      this.#turns.emit('turn');
+    }
+  }
 
-  return {
-    name: `live ${feed}`,
-    stopping: stopping.signal,
-    start: async () => undefined,
-    async *follow({ operator, afterId, maxItems, signal }) {
-      admit(operator);
-      try {
-        const ends = AbortSignal.any([signal, stopping.signal]);
-        // Only then does anything follow that this listener can wait for.
-        await announceListeners(store, feed);
-        let hasGap = false;
-        let cursor = afterId ?? (await endOfFeed(store, feed));
-        reading ??= read();
-        while (!ends.aborted) {
-          const { items, isLost } = await next(cursor, maxItems);
-          if (isLost) [cursor, hasGap] = [kept.start() ?? (await endOfFeed(store, feed)), true];
-          cursor = items.at(-1)?.id ?? cursor;
-          yield { cursor, items, hasGap };
-          hasGap = false;
-          // A listener that is behind does not wait.
-          if (items.length < maxItems) await once(turns, 'turn', { signal: ends }).catch(() => undefined);
-        }
-      } finally {
-        operators.splice(operators.indexOf(operator), 1);
-      }
-    },
-    async stop() {
-      stopping.abort();
-      await reading;
-    },
-  };
+  #toItems({ records, hasGap }: FeedPage): FeedItem<T>[] {
+    return records.map(({ id, text, dropped }, i) => ({
+      id,
+      entry: text === undefined ? undefined : this.#options.decode(text),
+      dropped: text === undefined || (hasGap && i === 0) ? null : dropped,
+    }));
+  }
 }
 
-/** The newest entries, without a gap between the places `start` and `end`. */
-function createKept<T>() {
-  let items: FeedItem<T>[] = [];
-  let start: string | undefined;
-  const restart = (at: string) => {
-    [items, start] = [[], at];
+/** The newest entries, without a gap between the places `start` and `end`; both are undefined if nothing is known. */
+class KeptItems<T> {
+  #items: FeedItem<T>[] = [];
+  #start: string | undefined;
+
+  get start(): string | undefined {
+    return this.#start;
+  }
+
+  get end(): string | undefined {
+    return this.#items.at(-1)?.id ?? this.#start;
+  }
+
+  /** Forgets all, and begins again at a place, which it returns. */
+  restart(at: string): string {
+    [this.#items, this.#start] = [[], at];
     return at;
-  };
-  return {
-    restart,
-    start: () => start,
-    end: () => items.at(-1)?.id ?? start,
-    push(more: FeedItem<T>[]): void {
-      items = [...items, ...more];
-      const excess = items.splice(0, Math.max(0, items.length - MAX_KEPT));
-      start = excess.at(-1)?.id ?? start;
-    },
-    /** Returns at most `limit` entries after a place, or undefined if that place is not known here. */
-    after(cursor: string, limit: number): FeedItem<T>[] | undefined {
-      const at = cursor === start ? 0 : items.findLastIndex(({ id }) => id === cursor) + 1;
-      return at === 0 && cursor !== start ? undefined : items.slice(at, at + limit);
-    },
-    clear(): void {
-      [items, start] = [[], undefined];
-    },
-  };
+  }
+
+  clear(): void {
+    [this.#items, this.#start] = [[], undefined];
+  }
+
+  push(more: FeedItem<T>[]): void {
+    this.#items = [...this.#items, ...more];
+    const excess = this.#items.splice(0, Math.max(0, this.#items.length - MAX_KEPT));
+    this.#start = excess.at(-1)?.id ?? this.#start;
+  }
+
+  /** Returns at most `limit` entries after a place, or undefined if that place is not known here. */
+  after(cursor: string, limit: number): FeedItem<T>[] | undefined {
+    const at = cursor === this.#start ? 0 : this.#items.findLastIndex(({ id }) => id === cursor) + 1;
+    return at === 0 && cursor !== this.#start ? undefined : this.#items.slice(at, at + limit);
+  }
 }

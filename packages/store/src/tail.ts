@@ -31,7 +31,7 @@ const keysOf = (store: Store, feed: Feed) => {
   return { watched: FEEDS[feed].watchedKey(prefix), stream: FEEDS[feed].streamKey(prefix) };
 };
 
-export interface FeedRecord {
+interface FeedRecord {
   /** Its place in the stream. */
   id: string;
   /** What the writer wrote; undefined where the first listener came, because nothing was written before. */
