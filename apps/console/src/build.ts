@@ -39,7 +39,7 @@ import { explainRoute } from './explain-route.ts';
 import { FeedHub } from './feed-hub.ts';
 import { insightRoutes } from './insight-routes.ts';
 import { listenRoutes } from './listen-routes.ts';
-import { CSRF_HEADER, createOperators, SESSION_COOKIE } from './operators.ts';
+import { CSRF_HEADER, Operators, SESSION_COOKIE } from './operators.ts';
 import { pageRoutes } from './page-routes.ts';
 import { replayRoutes } from './replay-routes.ts';
 import { securityHeaders } from './security-headers.ts';
@@ -68,7 +68,7 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
   const registry = createMetrics('console');
   registerInstallation(registry, storage.isOpen, () => readInstallation({ store, producer }, clock.now));
   const failures = createAuthFailures({ registry, logger });
-  const operators = createOperators({ store, settings, failures, clock });
+  const operators = new Operators({ store, settings, failures, clock });
   const tail = new FeedHub({ store, feed: 'attempts', decode: decodeTailItem, logger });
   const published = new FeedHub({ store, feed: 'sandbox_events', decode: decodePublished, logger });
   const api = createOperatorApi({

@@ -2,8 +2,8 @@
  * Keyed hashes of values that must not be stored: whoever has the key can prove that a value is the one that was meant,
  * nobody can guess it.
  */
-import { createHmac, hkdfSync } from 'node:crypto';
-import type { EncryptionKeys } from './secret-box.ts';
+import { createHmac } from 'node:crypto';
+import { deriveKeys, type EncryptionKeys } from './secret-box.ts';
 
 /** Sets the key of the hashes apart from the one that seals. */
 const PURPOSE = 'posthorn fingerprint';
@@ -17,7 +17,7 @@ export interface Fingerprints {
 
 /** Derives the keys of the hashes from those that seal secrets. */
 export function createFingerprints(encryptionKeys: EncryptionKeys): Fingerprints {
-  const keys = encryptionKeys.map((key) => Buffer.from(hkdfSync('sha256', key, '', PURPOSE, 32)));
+  const keys = deriveKeys(encryptionKeys, PURPOSE);
   const all = (text: string) => keys.map((key) => createHmac('sha256', key).update(text).digest('hex'));
   return { all, of: (text) => all(text)[0] ?? '' };
 }

@@ -3,6 +3,7 @@ export { diagnoseSignature } from './diagnose-signature.ts';
 export { createFingerprints, type Fingerprints } from './fingerprint.ts';
 export {
   createSecretBox,
+  deriveKeys,
   newSigningSecret,
   parseEncryptionKeys,
   SealBroken,

@@ -1,5 +1,5 @@
 /** Creates signing secrets, and seals them for storage. */
-import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
@@ -23,6 +23,14 @@ export function parseEncryptionKeys(text: string): EncryptionKeys | undefined {
 function parseKey(base64: string): Buffer | undefined {
   const key = Buffer.from(base64, 'base64');
   return key.length === 32 && /^[A-Za-z0-9+/_-]{43}=?$/.test(base64) ? key : undefined;
+}
+
+/**
+ * Derives from each key one for another purpose, 32 bytes long, in their order. What was made with the one of an
+ * earlier first key stays valid as long as that key is among them.
+ */
+export function deriveKeys(keys: EncryptionKeys, purpose: string): Buffer[] {
+  return keys.map((key) => Buffer.from(hkdfSync('sha256', key, '', purpose, 32)));
 }
 
 export interface SecretBox {
