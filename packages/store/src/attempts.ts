@@ -298,13 +298,6 @@ export async function parkDelivery(
   dueBeforeMs: number,
   onlyOverdue = false,
 ): Promise<ScriptResult<'park'>> {
-  const values = {
-    id,
-    generation,
-    subscriptionId,
-    nowMs,
-    dueBeforeMs,
-    onlyOverdue,
-  };
+  const values = { id, generation, subscriptionId, nowMs, dueBeforeMs, onlyOverdue };
   return await runScript(store, 'park', prefixOfId(store, id), values);
 }

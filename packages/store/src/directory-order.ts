@@ -1,7 +1,7 @@
 /** The orders of the directory of subscriptions, and the cursors of places in them. */
 import { SUBSCRIPTION_ID, type SubscriptionSort } from '@posthorn/core';
 import type { Listed } from './directory-part.ts';
-import { BadCursor, decodeCursor, encodeCursor, newestFirst } from './page.ts';
+import { BadCursor, decodeCursor, encodeCursor, newestCreatedFirst } from './page.ts';
 
 /** Characters of an address that count for its place in the list; a cursor contains them. */
 const MAX_URL_KEY = 120;
@@ -19,7 +19,7 @@ const NOWHERE = { text: '', createdAtMs: 0, severity: 0, failingSinceMs: 0 };
 
 export const ORDERS: Record<SubscriptionSort, Order> = {
   newest: {
-    compare: compareCreation,
+    compare: newestCreatedFirst,
     toCursor: ({ id, createdAtMs }) => encodeCursor({ ms: createdAtMs, id }),
     fromCursor(cursor) {
       const { ms, id } = decodeCursor(cursor, SUBSCRIPTION_ID);
@@ -39,7 +39,7 @@ export const ORDERS: Record<SubscriptionSort, Order> = {
     },
   },
   worst: {
-    compare: (a, b) => b.severity - a.severity || a.failingSinceMs - b.failingSinceMs || compareCreation(a, b),
+    compare: (a, b) => b.severity - a.severity || a.failingSinceMs - b.failingSinceMs || newestCreatedFirst(a, b),
     toCursor({ id, createdAtMs, severity, failingSinceMs }) {
       return Buffer.from(`${severity} ${failingSinceMs} ${createdAtMs} ${id}`).toString('base64url');
     },
@@ -57,10 +57,6 @@ export const ORDERS: Record<SubscriptionSort, Order> = {
     },
   },
 };
-
-function compareCreation(a: Place, b: Place): number {
-  return newestFirst({ ms: a.createdAtMs, id: a.id }, { ms: b.createdAtMs, id: b.id });
-}
 
 /** The beginning of an address without its scheme. */
 function urlKey({ text }: Place): string {

@@ -8,7 +8,8 @@ import { createDirectoryIndex } from './directory-index.ts';
 import { ORDERS } from './directory-order.ts';
 import { type Changes, followPartition, type Listed } from './directory-part.ts';
 import { changeInTurns, filterInTurns, sortInTurns, visitInTurns, walkInTurns } from './in-turns.ts';
-import { allPrefixes, prefixOfSubscription, subscriptionKey } from './keys.ts';
+import { allPrefixes } from './keys.ts';
+import { oneAfterAnother } from './one-after-another.ts';
 import { type Filter, matches, type Page, type PageRequest } from './page.ts';
 import type { Store } from './store.ts';
 import { loadSubscriptions, type StoredSubscription } from './subscriptions.ts';
@@ -102,42 +103,4 @@ export function createDirectory(store: Store, now: () => number = () => performa
       return { items, nextCursor: last ? ORDERS[sort].toCursor(last) : null, total };
     },
   };
-}
-
-/**
- * Returns a function that resolves after a run of `work` which began after the call. Runs never overlap; waiting calls
- * share the next one.
- */
-function oneAfterAnother(work: () => Promise<void>): () => Promise<void> {
-  let running: Promise<unknown> = Promise.resolve();
-  let waiting: Promise<void> | undefined;
-  return () => {
-    waiting ??= running.then(() => {
-      waiting = undefined;
-      const run = work();
-      // Those who wait get the error; the next run only waits for the end.
-      running = run.catch(() => undefined);
-      return run;
-    });
-    return waiting;
-  };
-}
-
-/** The url and the description of a subscription. */
-export interface SubscriptionName {
-  id: string;
-  url: string;
-  description: string;
-}
-
-/** The names of these subscriptions, in the order of the ids, without those that do not exist. */
-export async function readNames(store: Store, ids: readonly string[]): Promise<SubscriptionName[]> {
-  const names = await Promise.all(
-    ids.map(async (id) => {
-      const key = subscriptionKey(prefixOfSubscription(store, id), id);
-      const [url, description] = await store.redis.hmget(key, 'url', 'description');
-      return url ? { id, url, description: description ?? '' } : undefined;
-    }),
-  );
-  return names.filter((name) => name !== undefined);
 }

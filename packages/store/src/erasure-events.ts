@@ -1,14 +1,14 @@
 /** Finds the events of an erasure, without an index, and erases them. The order of the steps is that of packages/dispatch. */
-import { deliveryId, type Erasure, type EventRef, parseJson, type SearchTerm, searchTermsOf } from '@posthorn/core';
+import { type Erasure, type EventRef, isFinished, parseJson, type SearchTerm, searchTermsOf } from '@posthorn/core';
 import { Cluster } from 'ioredis';
+import { deliveryIdsOf } from './deliveries-of-event.ts';
 import { keptWhileUnfinishedMs, loadExisting, type StoredDelivery } from './delivery-record.ts';
 import { encodeErased, type StoredEvent } from './event-record.ts';
 import { findEvents, keepEvent, loadExactly, prefixOfEvent } from './events.ts';
 import * as keys from './keys.ts';
-import { replaysOf } from './replays.ts';
 import { runScript } from './scripts.ts';
 import { entriesToRemove, hasOwnTerm } from './search-index.ts';
-import { readPartitions, type Store } from './store.ts';
+import { allPartitions, type Store, sumPartitions } from './store.ts';
 import { streamLimits } from './stream-limits.ts';
 
 /** Keys that Redis looks at in one step of a scan, those of other things included: about half a millisecond. */
@@ -25,8 +25,8 @@ export type Erased = Pick<Erasure, 'id' | 'field' | 'environment'> & { value: st
  * The partitions whose maintenance looks for events. A scan goes through all keys of one server: without Redis Cluster, that of the first
  * partition finds the events of all.
  */
-export function scanningPartitions({ redis, partitions }: Pick<Store, 'redis' | 'partitions'>): number[] {
-  return redis instanceof Cluster ? Array.from({ length: partitions }, (_, partition) => partition) : [0];
+export function scanningPartitions(store: Store): number[] {
+  return store.redis instanceof Cluster ? allPartitions(store) : [0];
 }
 
 /** How far an erasure has come in all partitions: passes over the events that all scans have done, and the events left to erase. */
@@ -37,8 +37,8 @@ export async function erasureProgress(store: Store, id: string): Promise<{ passe
     ),
   );
   // After the passes: a pass that has ended adds no more events.
-  const left = await readPartitions(store, (prefix) => store.redis.zcard(keys.erasureEventsKey(prefix, id)));
-  return { passes: Math.min(...passes.map(Number)), left: left.reduce((sum, count) => sum + count, 0) };
+  const left = await sumPartitions(store, (prefix) => store.redis.zcard(keys.erasureEventsKey(prefix, id)));
+  return { passes: Math.min(...passes.map(Number)), left };
 }
 
 /**
@@ -124,10 +124,7 @@ export async function* deliveriesToErase(
 ): AsyncGenerator<StoredDelivery[]> {
   for (let start = 0; start < subscriptionIds.length; start += DELIVERIES_AT_ONCE) {
     const part = subscriptionIds.slice(start, start + DELIVERIES_AT_ONCE);
-    const ids = await Promise.all(
-      part.map(async (id) => [deliveryId(ref, id), ...(await replaysOf(store, ref, id)).map((replay) => replay.id)]),
-    );
-    yield await loadExisting(store, ids.flat());
+    yield await loadExisting(store, await deliveryIdsOf(store, ref, part));
   }
 }
 
@@ -135,7 +132,7 @@ async function countDeliveries(store: Store, stored: StoredEvent): Promise<{ del
   const counts = { deliveries: 0, unsent: 0 };
   for await (const part of deliveriesToErase(store, stored)) {
     counts.deliveries += part.length;
-    counts.unsent += part.filter(({ status }) => status !== 'succeeded' && status !== 'failed').length;
+    counts.unsent += part.filter(({ status }) => !isFinished(status)).length;
   }
   return counts;
 }
@@ -179,9 +176,7 @@ export async function eraseDeliveries(
   nowMs: number,
 ): Promise<number> {
   const expiresAtMs = nowMs + keptWhileUnfinishedMs(store);
-  const unsent = endsUnsent
-    ? deliveries.find(({ status }) => status !== 'succeeded' && status !== 'failed')
-    : undefined;
+  const unsent = endsUnsent ? deliveries.find(({ status }) => !isFinished(status)) : undefined;
   // Its id stays known for longer than the delivery: a new event with the same id would find the delivery in its place.
   if (unsent) await keepEvent(store, unsent.event, expiresAtMs);
   let left = 0;

@@ -4,8 +4,8 @@ import { type AuditRecord, listAudit } from './audit.ts';
 import { loadExisting, type StoredDelivery } from './delivery-record.ts';
 import type { StoredEvent } from './event-record.ts';
 import { findEvents, refsOf } from './events.ts';
-import { laneKey, prefixOfId } from './keys.ts';
-import { newestFirst } from './page.ts';
+import { laneOf } from './lanes.ts';
+import { newestCreatedFirst } from './page.ts';
 import { replaysOf } from './replays.ts';
 import type { Store } from './store.ts';
 import { loadSubscriptions, type StoredSubscription } from './subscriptions.ts';
@@ -86,14 +86,7 @@ async function deliveriesOf(store: Store, eventId: string, subscriptionId: strin
   ]);
   // Two subscriptions may have the same beginning of ids.
   const own = found.filter((delivery) => delivery.subscriptionId === subscriptionId);
-  return own.sort((a, b) => newestFirst({ ms: a.createdAtMs, id: a.id }, { ms: b.createdAtMs, id: b.id }));
-}
-
-async function laneOf(store: Store, { id, subscriptionId }: StoredDelivery): Promise<Case['lane']> {
-  const prefix = prefixOfId(store, id);
-  const lanes = ['parked', 'overdue'] as const;
-  const scores = await Promise.all(lanes.map((lane) => store.redis.zscore(laneKey(prefix, lane, subscriptionId), id)));
-  return lanes.find((_, i) => scores[i] !== null);
+  return own.sort(newestCreatedFirst);
 }
 
 /** Entries are newest first. */

@@ -40,31 +40,31 @@ export async function countProblems(store: Store): Promise<number> {
 
 /** The addresses whose failing period began last, up to `limit`, the newest first. */
 export async function listFailing(store: Store, limit: number): Promise<{ subscriptionId: string; sinceMs: number }[]> {
-  const flat = await Promise.all(
-    allPrefixes(store).map((prefix) => store.redis.zrevrange(failingKey(prefix), 0, limit - 1, 'WITHSCORES')),
-  );
-  return flat
-    .flatMap(pairs)
-    .map(([subscriptionId, since]) => ({ subscriptionId, sinceMs: Number(since) }))
-    .sort((a, b) => b.sinceMs - a.sinceMs)
-    .slice(0, limit);
+  const newest = await highest(store, failingKey, limit);
+  return newest.map(({ id, score }) => ({ subscriptionId: id, sinceMs: score }));
 }
 
 /** Of the `among` paused addresses that were created last, up to `limit`: those with the most held deliveries, the most first. */
 export async function listMostHeld(store: Store, among: number, limit: number): Promise<string[]> {
-  const flat = await Promise.all(
-    allPrefixes(store).map((prefix) =>
-      store.redis.zrevrange(subscriptionsKey(prefix, 'paused'), 0, among - 1, 'WITHSCORES'),
-    ),
-  );
-  const newest = flat.flatMap(pairs).sort(([, a], [, b]) => Number(b) - Number(a));
-  const held = await Promise.all(
-    newest.slice(0, among).map(async ([id]) => ({ id, count: await laneLength(store, 'held', id) })),
-  );
+  const newest = await highest(store, (prefix) => subscriptionsKey(prefix, 'paused'), among);
+  const held = await Promise.all(newest.map(async ({ id }) => ({ id, count: await laneLength(store, 'held', id) })));
   return held
     .sort((a, b) => b.count - a.count)
     .slice(0, limit)
     .map(({ id }) => id);
+}
+
+/** Of a sorted set of ids that each partition has: up to `limit` with the highest scores, the highest first. */
+async function highest(
+  store: Store,
+  keyOf: (prefix: string) => string,
+  limit: number,
+): Promise<{ id: string; score: number }[]> {
+  const flat = await Promise.all(
+    allPrefixes(store).map((prefix) => store.redis.zrevrange(keyOf(prefix), 0, limit - 1, 'WITHSCORES')),
+  );
+  const all = flat.flatMap(pairs).map(([id, score]) => ({ id, score: Number(score) }));
+  return all.sort((a, b) => b.score - a.score).slice(0, limit);
 }
 
 /** Fields: see add-address-counts.lua. */

@@ -82,6 +82,17 @@ export async function takeTrial(store: Store, subscriptionId: string, nowMs: num
   return job && { ...job, subscriptionId };
 }
 
+/** The lane other than `held` in which a delivery waits without a job; undefined if it is in neither. */
+export async function laneOf(
+  store: Store,
+  { id, subscriptionId }: { id: string; subscriptionId: string },
+): Promise<'parked' | 'overdue' | undefined> {
+  const prefix = prefixOfSubscription(store, subscriptionId);
+  const lanes = ['parked', 'overdue'] as const;
+  const scores = await Promise.all(lanes.map((lane) => store.redis.zscore(laneKey(prefix, lane, subscriptionId), id)));
+  return lanes.find((_, i) => scores[i] !== null);
+}
+
 /** How many deliveries of an address wait in a lane. */
 export async function laneLength(store: Store, lane: Lane, subscriptionId: string): Promise<number> {
   return await store.redis.zcard(laneKey(prefixOfSubscription(store, subscriptionId), lane, subscriptionId));

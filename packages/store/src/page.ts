@@ -99,6 +99,14 @@ export function newestFirst(a: Position, b: Position): number {
   return b.ms - a.ms || (a.id < b.id ? 1 : a.id > b.id ? -1 : 0);
 }
 
+/** The same for items. */
+export function newestCreatedFirst(
+  a: { createdAtMs: number; id: string },
+  b: { createdAtMs: number; id: string },
+): number {
+  return newestFirst({ ms: a.createdAtMs, id: a.id }, { ms: b.createdAtMs, id: b.id });
+}
+
 export function encodeCursor({ ms, id }: Position): string {
   return Buffer.from(`${ms} ${id}`).toString('base64url');
 }

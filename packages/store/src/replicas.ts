@@ -1,6 +1,7 @@
 /** Waits until replicas have acknowledged what was written, so that a failover can't lose accepted events. */
 import { Cluster } from 'ioredis';
 import { partitionPrefix, replicatedKey } from './keys.ts';
+import { oneAfterAnother } from './one-after-another.ts';
 import { allPartitions, type Store } from './store.ts';
 
 /** How long replicas may take. The connection is blocked meanwhile. */
@@ -33,16 +34,7 @@ export function createReplicaWait(store: Store, replicas: number): () => Promise
     const reached = Number(waited?.[1]);
     if (!(reached >= replicas)) throw new TooFewReplicas(`${reached} of ${replicas} replicas acknowledged the write`);
   };
-  let underWay: Promise<unknown> = Promise.resolve();
-  let next: Promise<void> | undefined;
-  return () => {
-    next ??= underWay
-      .catch(() => undefined)
-      .then(async () => {
-        next = undefined;
-        underWay = Promise.all(partitions.map(waitFor));
-        await underWay;
-      });
-    return next;
-  };
+  return oneAfterAnother(async () => {
+    await Promise.all(partitions.map(waitFor));
+  });
 }

@@ -80,7 +80,7 @@ export function searchEntries(store: Store, { event, acceptedAtMs }: StoredEvent
     const { bucket, mark } = hashOf(term);
     marks += bucket + mark;
   }
-  return { slice: `${nameOf(number)}:`, searchUntilMs: untilMs(number), terms: marks, entry: encodeEvent(event) };
+  return { slice: `${nameOf(number)}:`, searchUntilMs: untilMs(number), terms: marks, entry: encodeEntry(event) };
 }
 
 /**
@@ -91,7 +91,7 @@ export function entriesToRemove({ event, acceptedAtMs }: StoredEvent, terms: rea
   const lists = SLICE_UNITS.map(([unit, sliceMs]) => `${unit}${Math.floor(acceptedAtMs / sliceMs)}`);
   const pairs = terms.flatMap((term) => {
     const { bucket, mark } = hashOf(term);
-    return lists.map((list) => `${list}:${bucket} ${mark}${encodeEvent(event)}`);
+    return lists.map((list) => `${list}:${bucket} ${mark}${encodeEntry(event)}`);
   });
   return pairs.join(' ');
 }
@@ -100,13 +100,13 @@ export function entriesToRemove({ event, acceptedAtMs }: StoredEvent, terms: rea
 const OWN_ID = /^evt_([0-9a-f]{8})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{12})$/;
 
 /** The first letter of the environment, in capitals before a packed id, and the id. */
-function encodeEvent({ id, environment }: Pick<Event, 'id' | 'environment'>): string {
+function encodeEntry({ id, environment }: Pick<Event, 'id' | 'environment'>): string {
   const letter = environment === 'sandbox' ? 's' : 'p';
   const hex = OWN_ID.exec(id)?.slice(1).join('');
   return hex === undefined ? letter + id : letter.toUpperCase() + Buffer.from(hex, 'hex').toString('base64url');
 }
 
-function decodeEvent(text: string): { id: string; environment: Environment } {
+function decodeEntry(text: string): { id: string; environment: Environment } {
   const letter = text.slice(0, 1);
   const environment = letter.toLowerCase() === 's' ? 'sandbox' : 'production';
   if (letter === letter.toLowerCase()) return { id: text.slice(1), environment };
@@ -175,7 +175,7 @@ async function addEvents(
   found: Map<EventRef, StoredEvent>,
 ): Promise<void> {
   const wanted = [...new Set(entries)]
-    .map(decodeEvent)
+    .map(decodeEntry)
     .filter((event) => (environment === undefined || event.environment === environment) && !found.has(eventRef(event)));
   for (let start = 0; start < wanted.length; start += EVENTS_AT_ONCE) {
     const refs = wanted.slice(start, start + EVENTS_AT_ONCE).map(eventRef);

@@ -137,6 +137,25 @@ export async function loadSubscriptions(
   );
 }
 
+/** The url and the description of a subscription. */
+export interface SubscriptionName {
+  id: string;
+  url: string;
+  description: string;
+}
+
+/** The names of these subscriptions, in the order of the ids, without those that do not exist. */
+export async function readNames(store: Store, ids: readonly string[]): Promise<SubscriptionName[]> {
+  const names = await Promise.all(
+    ids.map(async (id) => {
+      const key = subscriptionKey(prefixOfSubscription(store, id), id);
+      const [url, description] = await store.redis.hmget(key, 'url', 'description');
+      return url ? { id, url, description: description ?? '' } : undefined;
+    }),
+  );
+  return names.filter((name) => name !== undefined);
+}
+
 /**
  * Deletes a subscription at once; `closeSubscription` ends its deliveries and clears the rest. `by` also has the detail of the audit entry.
  * Returns false where there is none.

@@ -3,6 +3,7 @@ import { type DeliveryJob, type DeliveryStatus, isFinished } from '@posthorn/cor
 import { Cluster } from 'ioredis';
 import { keptWhileUnfinishedMs, loadExisting, type StoredDelivery } from './delivery-record.ts';
 import * as keys from './keys.ts';
+import { laneOf } from './lanes.ts';
 import type { Position } from './page.ts';
 import { runScript } from './scripts.ts';
 import { addressSource } from './sources.ts';
@@ -187,12 +188,10 @@ export async function expectedJobs(
     limit,
   );
   const jobs = await Promise.all(
-    (await loadExisting(store, ids)).map(async ({ id, generation, subscriptionId, event, status: actual }) => {
-      const scores = (['parked', 'overdue'] as const).map((lane) =>
-        store.redis.zscore(keys.laneKey(prefix, lane, subscriptionId), id),
-      );
-      const isInLane = (await Promise.all(scores)).some((score) => score !== null);
-      return isInLane || actual !== status ? [] : [{ deliveryId: id, generation, subscriptionId, event }];
+    (await loadExisting(store, ids)).map(async (delivery) => {
+      const { id, generation, subscriptionId, event } = delivery;
+      const isExpected = delivery.status === status && (await laneOf(store, delivery)) === undefined;
+      return isExpected ? [{ deliveryId: id, generation, subscriptionId, event }] : [];
     }),
   );
   return { jobs: jobs.flat(), next: ids.length < limit ? undefined : offset + limit };
