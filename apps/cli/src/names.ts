@@ -1,4 +1,5 @@
 /** The address and the customer of each subscription in a table of other things. */
+import { chunksOf } from '@posthorn/core';
 import { MAX_LOOKUP_IDS, type SubscriptionName, subscriptionNamesSchema } from '@posthorn/operator-api';
 import type { Client } from './client.ts';
 
@@ -9,9 +10,8 @@ const MAX_CUSTOMER_CHARACTERS = 40;
 export async function namesOf(client: Client, ids: Iterable<string>): Promise<Map<string, SubscriptionName>> {
   const wanted = [...new Set(ids)];
   const names = new Map<string, SubscriptionName>();
-  for (let first = 0; first < wanted.length; first += MAX_LOOKUP_IDS) {
-    const some = wanted.slice(first, first + MAX_LOOKUP_IDS).join(',');
-    const { data } = await client.get(subscriptionNamesSchema, '/v1/subscriptions/lookup', { ids: some });
+  for (const some of chunksOf(wanted, MAX_LOOKUP_IDS)) {
+    const { data } = await client.get(subscriptionNamesSchema, '/v1/subscriptions/lookup', { ids: some.join(',') });
     for (const name of data) names.set(name.id, name);
   }
   return names;

@@ -1,6 +1,6 @@
 /** The commands for subscriptions, each one or two calls of the operator API. */
 import { type CommandUnknownOpts, Option } from '@commander-js/extra-typings';
-import { ENVIRONMENTS, HEALTH_STATES, SUBSCRIPTION_SORTS, SUBSCRIPTION_STATUSES } from '@posthorn/core';
+import { chunksOf, ENVIRONMENTS, HEALTH_STATES, SUBSCRIPTION_SORTS, SUBSCRIPTION_STATUSES } from '@posthorn/core';
 import * as schemas from '@posthorn/operator-api';
 import type { Client } from './client.ts';
 import { confirm } from './confirm.ts';
@@ -164,8 +164,8 @@ async function resumeMatching(client: Client, filter: object): Promise<schemas.R
 /** Resumes the named addresses, as many in a call as it takes. */
 async function resumeNamed(client: Client, ids: readonly string[]): Promise<schemas.ResumeResult[]> {
   const results: schemas.ResumeResult[] = [];
-  for (let at = 0; at < ids.length; at += schemas.MAX_RESUMED) {
-    const { data } = await resumeMany(client, { subscription_ids: ids.slice(at, at + schemas.MAX_RESUMED) });
+  for (const some of chunksOf(ids, schemas.MAX_RESUMED)) {
+    const { data } = await resumeMany(client, { subscription_ids: some });
     results.push(...data);
   }
   return results;

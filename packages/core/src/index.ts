@@ -6,6 +6,7 @@ export * from './at-most.ts';
 export * from './audit.ts';
 export * from './audit-summary.ts';
 export * from './came-back.ts';
+export * from './chunks.ts';
 export * from './decide.ts';
 export * from './delivered-event.ts';
 export * from './delivery.ts';

@@ -1,5 +1,5 @@
 /** Adds jobs to the queue of their partition, removes and counts them. */
-import type { DeliveryJob } from '@posthorn/core';
+import { chunksOf, type DeliveryJob } from '@posthorn/core';
 import { ErrorCode, type Job, Queue } from 'bullmq';
 import type { Cluster, Redis } from 'ioredis';
 import { type BullData, type JobToAdd, jobId, QUEUE_NAME, toBullJob } from './job.ts';
@@ -41,8 +41,7 @@ export function createProducer(options: {
      */
     async add(partition: number, jobs: readonly JobToAdd[]): Promise<void> {
       const queue = queueOf(partition);
-      for (let start = 0; start < jobs.length; start += MAX_CHUNK) {
-        const chunk = jobs.slice(start, start + MAX_CHUNK).map(toBullJob);
+      for (const chunk of chunksOf(jobs.map(toBullJob), MAX_CHUNK)) {
         const [first, second] = chunk;
         if (first && !second) await queue.add(first.name, first.data, first.opts);
         else await queue.addBulk(chunk);

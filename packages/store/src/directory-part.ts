@@ -1,5 +1,6 @@
 /** The subscriptions of one partition, as a console keeps them in memory for its search: loads them, then follows their changes. */
 import {
+  chunksOf,
   HEALTH_STATES,
   type HealthState,
   SUBSCRIPTION_ENVIRONMENTS,
@@ -131,9 +132,9 @@ export function followPartition(store: Store, prefix: string, changes: Changes, 
 /** Reads subscriptions by id; undefined for one that is gone. */
 async function readListed(store: Store, prefix: string, ids: readonly string[]): Promise<(Listed | undefined)[]> {
   const listed: (Listed | undefined)[] = [];
-  for (let start = 0; start < ids.length; start += RECORDS_AT_ONCE) {
-    const some = ids.slice(start, start + RECORDS_AT_ONCE).map((id) => ({ id }));
-    listed.push(...(await runScript(store, 'readListed', prefix, { ids: some })).map(toListed));
+  for (const some of chunksOf(ids, RECORDS_AT_ONCE)) {
+    const records = await runScript(store, 'readListed', prefix, { ids: some.map((id) => ({ id })) });
+    listed.push(...records.map(toListed));
   }
   return listed;
 }

@@ -1,5 +1,13 @@
 /** Finds the events of an erasure, without an index, and erases them. The order of the steps is that of packages/dispatch. */
-import { type Erasure, type EventRef, isFinished, parseJson, type SearchTerm, searchTermsOf } from '@posthorn/core';
+import {
+  chunksOf,
+  type Erasure,
+  type EventRef,
+  isFinished,
+  parseJson,
+  type SearchTerm,
+  searchTermsOf,
+} from '@posthorn/core';
 import { Cluster } from 'ioredis';
 import { deliveryIdsOf } from './deliveries-of-event.ts';
 import { keptWhileUnfinishedMs, loadExisting, type StoredDelivery } from './delivery-record.ts';
@@ -93,8 +101,8 @@ async function readNext(
   const found = await runScript(store, 'scanEvents', keys.partitionPrefix(store, partition), values);
   if (found.cursor === 'restart') return { events: [], cursor: '0', run: found.run };
   const events: StoredEvent[] = [];
-  for (let start = 0; start < found.keys.length; start += EVENTS_AT_ONCE) {
-    const refs = found.keys.slice(start, start + EVENTS_AT_ONCE).flatMap((key) => refOf(store, key));
+  for (const some of chunksOf(found.keys, EVENTS_AT_ONCE)) {
+    const refs = some.flatMap((key) => refOf(store, key));
     const loaded = await Promise.all(refs.map((ref) => loadExactly(store, ref)));
     for (const stored of loaded) if (stored && isWanted(stored, erased)) events.push(stored);
   }
@@ -122,8 +130,7 @@ export async function* deliveriesToErase(
   store: Store,
   { ref, subscriptionIds }: StoredEvent,
 ): AsyncGenerator<StoredDelivery[]> {
-  for (let start = 0; start < subscriptionIds.length; start += DELIVERIES_AT_ONCE) {
-    const part = subscriptionIds.slice(start, start + DELIVERIES_AT_ONCE);
+  for (const part of chunksOf(subscriptionIds, DELIVERIES_AT_ONCE)) {
     yield await loadExisting(store, await deliveryIdsOf(store, ref, part));
   }
 }
@@ -180,13 +187,13 @@ export async function eraseDeliveries(
   // Its id stays known for longer than the delivery: a new event with the same id would find the delivery in its place.
   if (unsent) await keepEvent(store, unsent.event, expiresAtMs);
   let left = 0;
-  for (let start = 0; start < deliveries.length; start += DELIVERIES_AT_ONCE) {
+  for (const part of chunksOf(deliveries, DELIVERIES_AT_ONCE)) {
     left += await runScript(store, 'eraseDeliveries', keys.partitionPrefix(store, partition), {
       endsUnsent,
       nowMs,
       expiresAtMs,
       retentionMs: store.retentionMs,
-      deliveries: deliveries.slice(start, start + DELIVERIES_AT_ONCE),
+      deliveries: part,
     });
   }
   return left;

@@ -1,6 +1,7 @@
 /** Replays: an operator's new deliveries of failed ones, one by one or all of an address in the background. */
 import {
   CANARY_DELIVERIES,
+  chunksOf,
   deliveryId,
   EVENT_TYPES,
   type EventRef,
@@ -77,8 +78,8 @@ export async function replaysOfAll(
 ): Promise<{ id: string; createdAtMs: number }[]> {
   const found: ReturnType<typeof readReplays>[] = [];
   for (const ids of Map.groupBy(firstIds, (id) => keys.prefixOfId(store, id)).values()) {
-    for (let start = 0; start < ids.length; start += ASKED_AT_ONCE) {
-      const names = ids.slice(start, start + ASKED_AT_ONCE).map((id) => replaysKeyOf(store, id));
+    for (const some of chunksOf(ids, ASKED_AT_ONCE)) {
+      const names = some.map((id) => replaysKeyOf(store, id));
       if ((await store.redis.exists(names)) > 0) found.push(...names.map((name) => readReplays(store, name)));
     }
   }

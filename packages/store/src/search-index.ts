@@ -7,7 +7,15 @@
  * terms decide: two terms with the same mark cost a look, and are told apart.
  */
 import { hash } from 'node:crypto';
-import { type Environment, type Event, type EventRef, eventRef, hasTerm, type SearchTerm } from '@posthorn/core';
+import {
+  chunksOf,
+  type Environment,
+  type Event,
+  type EventRef,
+  eventRef,
+  hasTerm,
+  type SearchTerm,
+} from '@posthorn/core';
 import { GRACE_MS } from './constants.ts';
 import type { StoredEvent } from './event-record.ts';
 import { loadEvent } from './events.ts';
@@ -177,9 +185,8 @@ async function addEvents(
   const wanted = [...new Set(entries)]
     .map(decodeEntry)
     .filter((event) => (environment === undefined || event.environment === environment) && !found.has(eventRef(event)));
-  for (let start = 0; start < wanted.length; start += EVENTS_AT_ONCE) {
-    const refs = wanted.slice(start, start + EVENTS_AT_ONCE).map(eventRef);
-    const loaded = await Promise.all(refs.map((ref) => loadEvent(store, ref)));
+  for (const some of chunksOf(wanted, EVENTS_AT_ONCE)) {
+    const loaded = await Promise.all(some.map((event) => loadEvent(store, eventRef(event))));
     for (const stored of loaded) if (stored && hasOwnTerm(stored, terms)) found.set(stored.ref, stored);
   }
 }

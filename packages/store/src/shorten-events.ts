@@ -2,7 +2,7 @@
  * Shortens the life of events whose deliveries have all succeeded. An event is stored for longer, since nobody knows
  * how its deliveries will end.
  */
-import { type EventRef, eventIdOf, isJoint, partitionOf } from '@posthorn/core';
+import { chunksOf, type EventRef, eventIdOf, isJoint, partitionOf } from '@posthorn/core';
 import { partitionPrefix } from './keys.ts';
 import { runScript } from './scripts.ts';
 import type { Store } from './store.ts';
@@ -34,8 +34,7 @@ export async function shortenEvents(
   const separate = succeeded.filter(({ event }) => !isJoint(event));
   const byPartition = Map.groupBy(separate, ({ event }) => partitionOf(eventIdOf(event), store.partitions));
   for (const [partition, deliveries] of byPartition) {
-    for (let start = 0; start < deliveries.length; start += CHUNK) {
-      const chunk = deliveries.slice(start, start + CHUNK);
+    for (const chunk of chunksOf(deliveries, CHUNK)) {
       await runScript(store, 'shortenEvents', partitionPrefix(store, partition), { untilMs, deliveries: chunk });
     }
   }

@@ -1,5 +1,5 @@
 /** Statistics that all workers share: counts of attempts by minute, hour and address, and which workers are alive. Estimates only. */
-import { type AttemptRun, durationPercentile, partitionOf } from '@posthorn/core';
+import { type AttemptRun, chunksOf, durationPercentile, partitionOf } from '@posthorn/core';
 import {
   addressStatsKey,
   allPrefixes,
@@ -78,8 +78,8 @@ async function addAddressCounts(store: Store, counts: Counts, nowMs: number): Pr
     const prefix = partitionPrefix(store, partition);
     const failingRankingKey = rankingKey(prefix, 'failing', hour);
     const slowKey = rankingKey(prefix, 'slow', hour);
-    for (let start = 0; start < entries.length; start += CHUNK) {
-      const addresses = entries.slice(start, start + CHUNK).map(([subscriptionId, one]) => ({
+    for (const chunk of chunksOf(entries, CHUNK)) {
+      const addresses = chunk.map(([subscriptionId, one]) => ({
         key: addressStatsKey(prefix, subscriptionId, hour),
         subscriptionId,
         ...encodeAddressCounts(one),

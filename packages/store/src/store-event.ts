@@ -2,7 +2,7 @@
  * Stores an event with its deliveries, or makes those of one that is stored. store-events.ts joins the events of one
  * turn of the event loop.
  */
-import { deliveryId, type EventRef, jointRef, partitionOf, type SearchTerm } from '@posthorn/core';
+import { chunksOf, deliveryId, type EventRef, jointRef, partitionOf, type SearchTerm } from '@posthorn/core';
 import { keptWhileUnfinishedMs } from './delivery-record.ts';
 import { decodeEvent, encodeEvent, encodeJoint, encodeKind, type StoredEvent } from './event-record.ts';
 import { keepEvent, prefixOfEvent } from './events.ts';
@@ -123,8 +123,8 @@ export async function createDeliveries(store: Store, stored: StoredEvent): Promi
     const created: CreatedDelivery[] = [];
     const elsewhere = store.spansPartitions && partition !== eventPartition ? eventPartition : undefined;
     // One chunk after the other: Redis would run all that it has received from a connection before it serves the next one.
-    for (let start = 0; start < ids.length; start += MAX_DELIVERIES) {
-      const deliveries = ids.slice(start, start + MAX_DELIVERIES).map((id) => deliveryTo(id, ref));
+    for (const some of chunksOf(ids, MAX_DELIVERIES)) {
+      const deliveries = some.map((id) => ({ subscriptionId: id, deliveryId: deliveryId(ref, id) }));
       const states = await runScript(store, 'createDeliveries', prefix, {
         ...values,
         eventPartition: elsewhere,
@@ -154,10 +154,6 @@ function deliveriesWith(store: Store, { ref, subscriptionIds }: StoredEvent, par
     deliveries.push({ subscriptionId, deliveryId: deliveryId(ref, subscriptionId), deliveryHome });
   }
   return deliveries;
-}
-
-function deliveryTo(subscriptionId: string, event: EventRef) {
-  return { subscriptionId, deliveryId: deliveryId(event, subscriptionId) };
 }
 
 function withStates(deliveries: Omit<CreatedDelivery, 'state'>[], states: readonly CreatedState[]): CreatedDelivery[] {
