@@ -23,6 +23,8 @@ const NOTHING = Buffer.alloc(0);
 const END_OF_HEAD = '\r\n\r\n';
 /** Enough bytes to distinguish an interim response from a final one. */
 const STATUS_BYTES = 'HTTP/1.1 100'.length;
+const STATUS_LINE = /^HTTP\/1\.[01] ([2-9]\d\d)(?: [^\r\n]*)?\r?\n/;
+const LF = 10;
 
 /**
  * Puts the limits on a socket that undici reads from. Interim responses are dropped here, since undici fails a request at an unrequested
@@ -36,6 +38,8 @@ export function limitResponses(socket: Socket, onUnrequested: () => void) {
   let allowed = 0;
   let interim = 0;
   let held: Buffer = NOTHING;
+  /** How the final response begins, at least up to the end of its status line. */
+  let start: Buffer = NOTHING;
   let rest: Unfinished | undefined;
 
   const fail = (error: ResponseError) => {
@@ -51,7 +55,10 @@ export function limitResponses(socket: Socket, onUnrequested: () => void) {
     }
     if (received > allowed) return fail(new ResponseError('RESPONSE_TOO_LARGE'));
     received += chunk.length;
-    if (phase === 'final') return chunk;
+    if (phase === 'final') {
+      if (!start.includes(LF)) start = Buffer.concat([start, chunk]);
+      return chunk;
+    }
     held = held.length === 0 ? chunk : Buffer.concat([held, chunk]);
     for (;;) {
       const isInterim = startsInterim(held);
@@ -64,9 +71,9 @@ export function limitResponses(socket: Socket, onUnrequested: () => void) {
       held = held.subarray(end + END_OF_HEAD.length);
     }
     phase = 'final';
-    const final = held;
+    start = held;
     held = NOTHING;
-    return final;
+    return start;
   };
 
   socket.read = (size?: number) => {
@@ -99,10 +106,13 @@ export function limitResponses(socket: Socket, onUnrequested: () => void) {
     /** The response is complete: bytes that arrive from now on were not requested. */
     end(): void {
       phase = 'idle';
+      start = NOTHING;
       rest = undefined;
       received = 0;
       interim = 0;
     },
+    /** Returns the status of the current response once its status line has arrived, whatever follows it; 0 before. */
+    statusCode: () => Number(STATUS_LINE.exec(start.toString('latin1'))?.[1] ?? 0),
     /** Returns how many bytes of the current response have arrived. */
     received: () => received,
   };

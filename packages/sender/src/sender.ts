@@ -119,7 +119,14 @@ class Attempt {
 
   #timeOut(): void {
     if (this.#isSettled) return;
-    this.end({ kind: 'timed_out', isConnected: this.#connection !== undefined, ip: this.#ip() });
+    const timedOut = { kind: 'timed_out', isConnected: this.#connection !== undefined, ip: this.#ip() } as const;
+    this.end(this.#statusIn(this.#connection) ?? timedOut);
+  }
+
+  /** The response, if no more than its status line could be read: that decides (interface 6.4). */
+  #statusIn(connection: Connection | undefined): SendOutcome | undefined {
+    const statusCode = connection?.limits.statusCode();
+    return connection && statusCode ? { kind: 'responded', statusCode, ip: connection.ip } : undefined;
   }
 
   #ip(): string | null {
@@ -166,8 +173,8 @@ class Attempt {
     this.#opening = undefined;
     this.#connection = connection;
     const { headers, body } = this.#request;
-    const lines = ['user-agent', this.#context.userAgent];
-    for (const name in headers) lines.push(name.toLowerCase(), headers[name] ?? '');
+    const lines = ['User-Agent', this.#context.userAgent];
+    for (const name in headers) lines.push(name, headers[name] ?? '');
     connection.client.dispatch(
       { method: 'POST', path: this.#target.path, headers: lines, body },
       new Exchange(this, connection),
@@ -230,7 +237,7 @@ class Attempt {
     // The receiver had closed a kept connection and most likely saw nothing of the request: it is sent again over a new one.
     const isClosed = error instanceof ResponseError && error.code === 'CLOSED';
     if (this.#isReused && (isClosed || connection.limits.received() === 0)) this.#connect();
-    else this.end(resultOfError(error, connection.ip));
+    else this.end(this.#statusIn(connection) ?? resultOfError(error, connection.ip));
   }
 }
 
