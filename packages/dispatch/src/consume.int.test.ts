@@ -270,6 +270,27 @@ describe('order of jobs', () => {
     expect([taken, errors]).toEqual([['a1', 'b1', 'a2', 'b2'], []]);
   });
 
+  it('lets jobs in flight go on for half of a short grace, before it makes them give up', async () => {
+    const order: string[] = [];
+    const inFlight = Promise.withResolvers<void>();
+    consumer = newConsumer(1, { timings: { putBackMs: 60_000 }, giveUp: () => order.push('gave up') });
+    handle = async () => {
+      await inFlight.promise;
+      return { kind: 'done' };
+    };
+    await add('a');
+    await consumer.start();
+    await eventually('taken', async () => taken.includes('a'));
+    const stopping = consumer.stop(60_000);
+    // After a timer that would make it give up at once.
+    setTimeout(() => {
+      order.push('ended');
+      inFlight.resolve();
+    }, 1);
+    expect(await stopping).toBe(true);
+    expect(order).toEqual(['ended']);
+  });
+
   it('leaves nothing behind for a job that is removed during its attempt', async () => {
     handle = async () => {
       await redis.del(key('r1'));

@@ -117,7 +117,9 @@ export class Consumer<J extends { id: string }> {
     clearTimeout(this.#lookAgain);
     this.#markers.close();
     this.#fill();
-    const giveUp = setTimeout(this.#options.giveUp, Math.max(0, graceMs - this.#timings.putBackMs));
+    // Half of a short grace is for the jobs in flight.
+    const giveUpAfterMs = Math.max(graceMs / 2, graceMs - this.#timings.putBackMs);
+    const giveUp = setTimeout(this.#options.giveUp, giveUpAfterMs);
     const timeUp = Promise.withResolvers<boolean>();
     const over = setTimeout(() => timeUp.resolve(false), graceMs);
     const hasEnded = await Promise.race([this.#allEnded.promise.then(() => true), timeUp.promise]);
