@@ -78,12 +78,19 @@ describe('settings', () => {
     expect(durationListMs.parse('1m,5m, 30m')).toEqual([60_000, 300_000, 1_800_000]);
     expect(durationListMs.safeParse('1m,,5m').success).toBe(false);
   });
-  it('require a name and an environment for each key, and each name once', () => {
+  it('require a name and an environment for each key, and each name and each key once', () => {
     expect(publisherKeys.parse(`a:sandbox:${key1}, b:both:${key2}`)).toEqual([
       { name: 'a', environment: 'sandbox', key: key1 },
       { name: 'b', environment: 'both', key: key2 },
     ]);
-    for (const bad of ['a:sandbox', `a:x:${key1}`, 'a:both:', `a:both:${key1},a:both:${key2}`, ','])
+    for (const bad of [
+      'a:sandbox',
+      `a:x:${key1}`,
+      'a:both:',
+      `a:both:${key1},a:both:${key2}`,
+      `a:both:${key1},b:sandbox:${key1}`,
+      ',',
+    ])
       expect(publisherKeys.safeParse(bad).success).toBe(false);
   });
   it('refuse keys shorter than 24 characters by name, and show the command that makes a good one', () => {

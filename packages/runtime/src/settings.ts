@@ -96,8 +96,8 @@ export function wholeNumber(min: number, max: number) {
 const MIN_KEY_LENGTH = 24;
 
 /**
- * A list `name:rest,name:rest,…` in which each name is unique, and each key has at least `MIN_KEY_LENGTH` characters
- * and fits into a header.
+ * A list `name:rest,name:rest,…` in which each name and each key is unique, and each key has at least
+ * `MIN_KEY_LENGTH` characters and fits into a header.
  */
 function namedList<T extends { name: string; key: string }>(
   shape: string,
@@ -109,8 +109,10 @@ function namedList<T extends { name: string; key: string }>(
       return name === '' ? undefined : parse(name, rest);
     });
     if (!entries.every((entry) => entry !== undefined)) return undefined;
-    return new Set(entries.map((entry) => entry.name)).size === entries.length ? entries : undefined;
-  }, `must be ${shape}, each name once`).superRefine((entries, context) => {
+    const isUnique = (values: string[]) => new Set(values).size === values.length;
+    // A key of two publishers would be the key of one of them only.
+    return isUnique(entries.map(({ name }) => name)) && isUnique(entries.map(({ key }) => key)) ? entries : undefined;
+  }, `must be ${shape}, each name once and each with a key of its own`).superRefine((entries, context) => {
     const refuse = (isBad: (key: string) => boolean, messageOf: (names: string) => string) => {
       const names = entries.filter(({ key }) => isBad(key)).map(({ name }) => name);
       if (names.length > 0) context.addIssue({ code: 'custom', message: messageOf(names.join(', ')) });
