@@ -169,8 +169,9 @@ const PROJECT: Record<string, (dir: string, run: (command: string, args: string[
   // The JDK has a compiler; a runtime alone can't run two files.
   Java: (_dir, run) => run('javac', ['-encoding', 'UTF-8', 'Main.java', 'Verify.java']),
   'C#'(dir) {
+    // It needs no package, so no source of packages is asked.
     const settings =
-      '<OutputType>Exe</OutputType><TargetFramework>net8.0</TargetFramework><RollForward>Major</RollForward>';
+      '<OutputType>Exe</OutputType><TargetFramework>net8.0</TargetFramework><RollForward>Major</RollForward><RestoreSources>.</RestoreSources>';
     writeFileSync(
       join(dir, 'snippet.csproj'),
       `<Project Sdk="Microsoft.NET.Sdk"><PropertyGroup>${settings}</PropertyGroup></Project>`,
@@ -204,6 +205,11 @@ async function verdicts(name: string): Promise<string[]> {
     GOTOOLCHAIN: 'local',
     GOFLAGS: '-mod=mod',
     GOCACHE: join(dataDir, 'go-cache'),
+    // Without a greeting on stdout, reports, a certificate and a library that not every machine has.
+    DOTNET_NOLOGO: '1',
+    DOTNET_CLI_TELEMETRY_OPTOUT: '1',
+    DOTNET_GENERATE_ASPNET_CERTIFICATE: 'false',
+    DOTNET_SYSTEM_GLOBALIZATION_INVARIANT: '1',
   };
   const run = (program: string, args: string[], input = '') => {
     const { status, stdout, stderr, error } = spawnSync(program, args, { cwd: dir, encoding: 'utf8', env, input });
