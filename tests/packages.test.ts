@@ -1,31 +1,18 @@
 /** The packages that are published: as npm would deliver them, without anything of this repository. */
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
 import { signatureHeader } from '@posthorn/signing';
 import { publint } from 'publint';
 import { formatMessage } from 'publint/utils';
-import { buildPackage, PUBLISHED } from '../scripts/pack/build-package.ts';
-import { ownDir } from './npm-run.ts';
-
-/** Builds and packs a package and installs it, alone, in an empty project. Returns the folder of the project. */
-function installed(name: string): { built: string; project: string } {
-  const dir = ownDir();
-  const built = buildPackage(name, join(dir, 'built'), 'owner/posthorn');
-  const project = join(dir, 'project');
-  mkdirSync(project);
-  writeFileSync(join(project, 'package.json'), '{"type":"module"}');
-  const npm = (args: string[]) => execFileSync('npm', args, { cwd: project, encoding: 'utf8' });
-  const tarball = npm(['pack', '--silent', built]).trim().split('\n').at(-1)!;
-  npm(['install', '--silent', '--offline', '--no-audit', '--no-fund', `./${tarball}`]);
-  return { built, project };
-}
+import { PUBLISHED } from '../scripts/pack/build-package.ts';
+import { installPackage } from './installed-package.ts';
 
 it.each(PUBLISHED)(
   '%s has a valid manifest with the repository that provenance needs, and no dependency',
   async (name) => {
-    const { built, project } = installed(name);
+    const { built, project } = installPackage(name);
     const { messages, pkg } = await publint({ pkgDir: built, strict: true });
     expect(messages.map((message) => formatMessage(message, pkg!))).toEqual([]);
     expect(pkg!.repository).toMatchObject({ url: 'git+https://github.com/owner/posthorn.git' });
@@ -36,7 +23,7 @@ it.each(PUBLISHED)(
 );
 
 it('receiver runs without type stripping, and its types are complete', () => {
-  const { project } = installed('receiver');
+  const { project } = installPackage('receiver');
   const body =
     '{"id":"e","type":"session.expired","created_at":"2026-01-01T00:00:00.000Z","environment":"sandbox","data":{"id":"s","status":"x"}}';
   const header = signatureHeader(['secret'], Math.floor(Date.now() / 1000), body);
@@ -74,7 +61,7 @@ createReceiver({
 });
 
 it('client runs without type stripping, and its types are complete', () => {
-  const { project } = installed('client');
+  const { project } = installPackage('client');
   const program = (cast: string) => `import { createPublisher, NotConfirmed } from '@posthorn/client';
 const publisher = createPublisher({ url: 'http://127.0.0.1:1', key: 'key', giveUpAfterMs: 1 });
 const event = { type: 'session.approved'${cast}, environment: 'sandbox'${cast}, data: { id: 's', status: 'approved' } };
