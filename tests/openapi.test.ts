@@ -48,6 +48,46 @@ describe.each(['ingest', 'console'] as const)('the document of %s', (app) => {
     expect(new Set(operations.map(({ operationId }) => operationId)).size).toBe(operations.length);
     for (const { responses } of operations) expect(Object.keys(responses).some((status) => status < '300')).toBe(true);
   });
+  it('names the codes of the problems that a call can get, and when to retry', async () => {
+    const { paths } = await document();
+    const problemsOf = (method: string, path: string) =>
+      Object.fromEntries(
+        Object.entries(paths[path]![method]!.responses as Record<string, { description: string; headers?: object }>)
+          .filter(([status]) => status >= '400')
+          .map(([status, { description, headers }]) => {
+            const codes = [...description.matchAll(/`(\w+)`/g)].map((match) => match[1]);
+            return [status, headers ? [...codes, ...Object.keys(headers)] : codes];
+          }),
+      );
+    const ofBody = {
+      400: ['invalid_json'],
+      401: ['unauthorized'],
+      413: ['body_too_large'],
+      415: ['unsupported_media_type'],
+      422: ['invalid_fields'],
+      503: ['unavailable', 'overloaded', 'Retry-After'],
+    };
+    const tooMany = { 429: ['too_many_requests', 'Retry-After'] };
+    if (app === 'ingest') {
+      expect(problemsOf('post', '/v1/events')).toEqual({
+        ...ofBody,
+        403: ['forbidden_environment'],
+        409: ['conflict'],
+        429: ['too_many_requests', 'quota_exceeded', 'Retry-After'],
+      });
+      expect(problemsOf('post', '/v1/events/batch')).toEqual({ ...ofBody, ...tooMany });
+    } else {
+      expect(problemsOf('post', '/v1/subscriptions')).toEqual({
+        ...ofBody,
+        ...tooMany,
+        403: ['forbidden_csrf'],
+        409: ['conflict'],
+      });
+      expect(Object.keys(problemsOf('get', '/v1/subscriptions'))).toEqual(['401', '422', '429', '503']);
+    }
+    expect(problemsOf('get', '/healthz')).toEqual({});
+    expect(problemsOf('get', '/readyz')).toEqual({ 503: ['unavailable', 'Retry-After'] });
+  });
   it('is shown by a page that loads nothing from elsewhere', async () => {
     const url = app === 'ingest' ? on.ingestUrls[0] : on.consoleUrl;
     const page = await (await fetch(`${url}/docs`)).text();

@@ -15,7 +15,7 @@ import { actionOf, traced } from './traces.ts';
 import { validateSubscription } from './validate-address.ts';
 
 /** Each action is refused with 409 in some statuses of the address. */
-const action = { ...subscriptionRoute, problems: [409] };
+const action = { ...subscriptionRoute, problems: ['conflict'] as const };
 
 export function addressRoutes(api: Api, context: ConsoleContext): void {
   statusRoutes(api, context);

@@ -147,6 +147,7 @@ function createOperatorApi(context: ConsoleContext): Api {
       },
     },
     guards: [operators.requireOperator, limitCalls(rateLimit)],
+    changeProblems: ['forbidden_csrf'],
     webhooks: webhooks(),
   });
   sessionRoutes(api, context);

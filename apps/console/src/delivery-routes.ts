@@ -108,7 +108,7 @@ function replayRoute(api: Api, context: ConsoleContext): void {
     description: 'Makes a new delivery of the same event with fresh attempts.',
     params: schemas.deliveryParamsSchema,
     responses: { 201: { description: 'The new delivery', schema: schemas.deliverySchema } },
-    problems: [409],
+    problems: ['conflict'],
     async handle({ params: { id }, caller, request }) {
       const failed = await findDelivery(store, id);
       const action = await actionOn(context, failed, request, 'replay', true);
@@ -132,7 +132,7 @@ function tryNowRoute(api: Api, context: ConsoleContext): void {
       'For a delivery with status waiting_for_retry whose receiver works again. It counts as the next attempt; if it fails, the delay after it is that of the schedule.',
     params: schemas.deliveryParamsSchema,
     responses: { 202: { description: 'The delivery; its attempt is due', schema: schemas.deliverySchema } },
-    problems: [409],
+    problems: ['conflict'],
     async handle({ params: { id }, caller, request }) {
       const delivery = await findDelivery(store, id);
       const { subscriptionId } = delivery;

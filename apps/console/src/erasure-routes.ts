@@ -48,7 +48,7 @@ function startRoute(api: Api, context: ConsoleContext): void {
       'Takes exactly one of `event_id`, `session_id`, `reference` and `user_id`, and compares whole values. Without `confirm`, it counts what it would erase and then waits for a confirmation, for an hour. It works in the background. Deliveries and event ids stay known; the payload, the entries of the search index and what came back from attempts do not.',
     body: schemas.newErasureSchema,
     responses: { 202: { description: 'The erasure', schema: schemas.erasureSchema } },
-    problems: [409],
+    problems: ['conflict'],
     async handle({ body, caller }) {
       const wanted = givenValue(body);
       if (!wanted) throw new Error('The schema requires a value');
@@ -117,7 +117,7 @@ function decisionRoutes(api: Api, context: ConsoleContext): void {
     body: schemas.erasureConfirmationSchema,
     optionalBody: true,
     responses: { 200: { description: 'The erasure', schema: schemas.erasureSchema } },
-    problems: [409],
+    problems: ['conflict'],
     async handle({ params: { id }, body: { unsent }, caller }) {
       const erasure = await findErasure(store, id);
       const result = await confirmErasure(store, erasure, unsent, clock.now(), { operator: caller });
@@ -133,7 +133,7 @@ function decisionRoutes(api: Api, context: ConsoleContext): void {
     summary: 'Cancel one that is not confirmed',
     params: schemas.erasureParamsSchema,
     responses: { 200: { description: 'The erasure', schema: schemas.erasureSchema } },
-    problems: [409],
+    problems: ['conflict'],
     async handle({ params: { id }, caller }) {
       const result = await cancelErasure(store, await findErasure(store, id), clock.now());
       if (result === 'gone') missing('erasure');

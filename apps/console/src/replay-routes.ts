@@ -55,7 +55,7 @@ function startRoutes(api: Api, context: ConsoleContext): void {
     responses: {
       202: { description: 'The bulk replay, or the batch', schema: startedReplaySchema },
     },
-    problems: [404, 409],
+    problems: ['not_found', 'conflict'],
     handle: ({ body, caller, request }) =>
       traced(context, actionOf(request, 'replay', false), async (_trace, fields) => {
         const nowMs = clock.now();
@@ -86,7 +86,7 @@ function startRoutes(api: Api, context: ConsoleContext): void {
       'Takes the body of a start and changes nothing: how many deliveries would go to each address, about how long that takes, and what speaks against it. It looks at up to 10,000 failed deliveries, divided among the addresses.',
     body: newReplaySchema,
     responses: { 200: { description: 'What the bulk replay would do', schema: rehearsalSchema } },
-    problems: [404],
+    problems: ['not_found'],
     async handle({ body }) {
       const nowMs = clock.now();
       const { subscription_id: subscriptionId, subscription_ids: several = [], canary } = body;
@@ -166,7 +166,7 @@ function decisionRoutes(api: Api, { store, clock, logger }: ConsoleContext): voi
       'It makes no more deliveries. Those that have had no attempt end as failed with the reason `cancelled`, in the background; they can be replayed later. What has been attempted goes on: its retries are part of the delivery.',
     params: replayParamsSchema,
     responses: { 200: { description: 'The bulk replay', schema: replaySchema } },
-    problems: [409],
+    problems: ['conflict'],
     async handle({ params: { id }, caller }) {
       const result = await cancelReplay(store, id, clock.now(), { operator: caller });
       if (result.kind === 'gone') missing('bulk replay');
@@ -181,7 +181,7 @@ function decisionRoutes(api: Api, { store, clock, logger }: ConsoleContext): voi
     description: 'For one that its canary has halted. One whose canary still waits goes on without the verdict.',
     params: replayParamsSchema,
     responses: { 200: { description: 'The bulk replay', schema: replaySchema } },
-    problems: [409],
+    problems: ['conflict'],
     async handle({ params: { id }, caller }) {
       const result = await continueReplay(store, id, clock.now(), { operator: caller });
       if (result === 'gone') missing('bulk replay');

@@ -17,7 +17,7 @@ export function resumeRoutes(api: Api, context: ConsoleContext): void {
 
   subscriptions.post('/v1/subscriptions/{id}/resume', {
     ...subscriptionRoute,
-    problems: [409],
+    problems: ['conflict'],
     summary: 'Resume it: one held delivery is sent first, the others follow if it succeeds',
     description:
       'While that delivery is on its way, `resuming` is true and all others stay held. If it succeeds, the consecutive failures are reset and the held deliveries are sent. If its attempt fails, the address is paused again, and `last_resume` says so. If nothing is held, the address is active at once.',

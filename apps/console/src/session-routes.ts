@@ -14,7 +14,7 @@ export function sessionRoutes(api: Api, { store, operators, clock }: ConsoleCont
     open: true,
     body: signInSchema,
     responses: { 201: { description: 'The session', schema: sessionSchema } },
-    problems: [401, 429],
+    problems: ['unauthorized', 'too_many_requests', 'unavailable'],
     async handle({ body: { token }, request }) {
       const signedIn = await operators.signIn(request, token);
       await appendAudit(store, { operator: signedIn.operator, action: 'session.started' }, clock.now());

@@ -51,7 +51,7 @@ function createRoute(api: Api, context: ConsoleContext): void {
     responses: {
       201: { description: 'The subscription and its secret', schema: schemas.subscriptionWithSecretSchema },
     },
-    problems: [409],
+    problems: ['conflict'],
     async handle({ body, caller }) {
       const { key, url, environment, event_types: eventTypes, description = '', secret = newSigningSecret() } = body;
       checkAddress(context, url, environment);
@@ -121,7 +121,7 @@ function updateRoute(api: Api, context: ConsoleContext): void {
     description:
       'A new url must be validated. The response comes when no attempt to the old url is in flight, so it may take as long as an attempt.',
     body: schemas.subscriptionPatchSchema,
-    problems: [409],
+    problems: ['conflict'],
     async handle({ params: { id }, body: patch, caller }) {
       let urlChanged = false;
       const changed = await change(context, id, {
@@ -173,7 +173,7 @@ function rotateSecretRoute(api: Api, context: ConsoleContext): void {
     responses: {
       200: { description: 'The subscription and its new secret', schema: schemas.subscriptionWithSecretSchema },
     },
-    problems: [409],
+    problems: ['conflict'],
     async handle({ params: { id }, body: { overlap }, caller }) {
       const secret = newSigningSecret();
       const sealedSecret = context.secretBox.seal(secret, id);

@@ -103,7 +103,7 @@ export function publisherRoutes(api: Api, publisherContext: PublisherContext): v
       202: { description: 'Accepted', schema: acceptedSchema },
       200: { description: 'Accepted before; nothing new was created', schema: acceptedSchema },
     },
-    problems: [403, 409],
+    problems: ['forbidden_environment', 'conflict', 'quota_exceeded'],
     async handle({ body, caller, request, response }) {
       if (context.rateLimit) await context.rateLimit.consume(caller);
       const { status, ...accepted } = await publish(context, callOf(request, response), body);
@@ -120,7 +120,6 @@ export function publisherRoutes(api: Api, publisherContext: PublisherContext): v
     admission: { budget, weigh: (bytes) => Math.min(MAX_BATCH_EVENTS, Math.ceil(bytes / MIN_EVENT_BYTES) || 1) },
     turnFor,
     responses: { 200: { description: 'A result for each event', schema: batchResultsSchema } },
-    problems: [403, 409],
     async handle({ body, caller, request, response }) {
       await context.rateLimit?.consume(caller, body.events.length);
       const call = callOf(request, response);

@@ -1,5 +1,5 @@
 /** Declares routes: one declaration validates requests, serves the route and documents it in OpenAPI. */
-import { AppError, errorCodes } from '@posthorn/core';
+import { AppError, type ErrorCode, errorCodes } from '@posthorn/core';
 import { version } from '@posthorn/runtime';
 import { type Request, type RequestHandler, type Response, Router } from 'express';
 import { z } from 'zod';
@@ -41,8 +41,8 @@ interface Route<P extends Fields, Q extends Fields, B extends Body> {
   turnFor?: TurnFor;
   /** Responses of successful calls, by status. The lowest status is the default. */
   responses: Record<number, { description: string; schema?: z.ZodType; type?: string }>;
-  /** Statuses of problems that not every route returns. */
-  problems?: readonly number[];
+  /** Codes of problems that not every route returns. */
+  problems?: readonly ErrorCode[];
   /** Needs no authentication. */
   open?: boolean;
   /** Resolves with the body, which is sent as JSON; undefined sends no body. May set another status than the default. */
@@ -91,10 +91,12 @@ export function createApi(options: {
   security: NonNullable<ZodOpenApiComponentsObject['securitySchemes']>;
   /** Middleware that runs first on routes that are not open. */
   guards?: RequestHandler[];
+  /** Codes of problems of the guards for calls other than GET. */
+  changeProblems?: readonly ErrorCode[];
   /** What the service sends to others. */
   webhooks?: ZodOpenApiPathsObject;
 }) {
-  const { title, description, guards = [] } = options;
+  const { title, description, guards = [], changeProblems = [] } = options;
   const router = Router();
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
   const tags = new Set<string>();
@@ -120,7 +122,8 @@ export function createApi(options: {
           const handlers = [...(route.open ? [] : guards), ...middleware(route, bodies)];
           router[method](path.replace(/\{(\w+)\}/g, ':$1'), ...handlers);
           if (!route.params) direct.set(`${method.toUpperCase()} ${path}`, handlers);
-          const operation = { operationId: operationId(method, path), tags: [tag], ...describe(route) };
+          const more = method === 'get' || route.open ? [] : changeProblems;
+          const operation = { operationId: operationId(method, path), tags: [tag], ...describe(route, more) };
           paths[path] = { ...paths[path], [method]: { ...operation, security: route.open ? [] : security } };
         };
       return { get: adder('get'), post: adder('post'), patch: adder('patch'), delete: adder('delete') };
@@ -183,26 +186,26 @@ function parse<P extends Fields, Q extends Fields, B extends Body>(route: Route<
   };
 }
 
-function describe(route: Route<Fields, Fields, Body>): Omit<ZodOpenApiOperationObject, 'security'> {
-  const { summary, description, params, query, body } = route;
-  const problems = new Set([
+function describe(
+  route: Route<Fields, Fields, Body>,
+  more: readonly ErrorCode[],
+): Omit<ZodOpenApiOperationObject, 'security'> {
+  const { summary, description, params, query, body, open } = route;
+  const codes: readonly ErrorCode[] = [
+    ...(body ? (['invalid_json', 'body_too_large', 'unsupported_media_type', 'invalid_fields'] as const) : []),
+    ...(query ? (['invalid_fields'] as const) : []),
+    ...(params ? (['not_found'] as const) : []),
+    ...(open ? [] : (['unauthorized', 'too_many_requests', 'unavailable'] as const)),
+    ...(body && !open ? (['overloaded'] as const) : []),
     ...(route.problems ?? []),
-    ...(route.open ? [] : [401, 429]),
-    ...(body ? [400, 413, 415, 422] : []),
-    ...(query ? [422] : []),
-    ...(params ? [404] : []),
-    503,
-  ]);
-  const problemResponse = (status: number) => ({
-    description: titles.get(status) ?? 'Problem',
-    content: { 'application/problem+json': { schema: problemSchema } },
-  });
+    ...more,
+  ];
   const responses = [
     ...Object.entries(route.responses).map(([status, { description, schema, type = 'application/json' }]) => [
       status,
       { description, ...(schema && { content: { [type]: { schema } } }) },
     ]),
-    ...[...problems].sort().map((status) => [status, problemResponse(status)]),
+    ...problemResponses(codes),
   ];
   return {
     summary,
@@ -213,7 +216,24 @@ function describe(route: Route<Fields, Fields, Body>): Omit<ZodOpenApiOperationO
   };
 }
 
-const titles = new Map<number, string>(Object.values(errorCodes).map(({ status, title }) => [status, title]));
+/** The responses of problems with these codes, by status. Each names its codes. */
+function problemResponses(codes: readonly ErrorCode[]) {
+  const titles = new Map<number, Set<string>>();
+  for (const code of codes) {
+    const { status, title } = errorCodes[code];
+    titles.set(status, (titles.get(status) ?? new Set()).add(`\`${code}\`: ${title}.`));
+  }
+  return [...titles].map(([status, lines]) => [
+    status,
+    {
+      description: [...lines].join(' '),
+      ...((status === 429 || status === 503) && { headers: retryAfter }),
+      content: { 'application/problem+json': { schema: problemSchema } },
+    },
+  ]);
+}
+
+const retryAfter = { 'Retry-After': { description: 'Seconds to wait', schema: { type: 'integer' as const } } };
 
 /** Returns for example `post_subscriptions_id_rotate_secret` for `post /v1/subscriptions/{id}/rotate-secret`. */
 function operationId(method: string, path: string): string {

@@ -26,6 +26,7 @@ export function operationsRoutes(api: Api, options: { registry: Registry; checkR
   operations.get('/readyz', {
     summary: 'Check that Redis responds and takes writes',
     open: true,
+    problems: ['unavailable'],
     responses: { 200: { description: 'It does', schema: statusSchema } },
     async handle() {
       await checkReady();
@@ -35,6 +36,7 @@ export function operationsRoutes(api: Api, options: { registry: Registry; checkR
   operations.get('/metrics', {
     summary: 'Metrics for Prometheus',
     open: true,
+    problems: ['unavailable'],
     responses: { 200: { description: 'Text format', type: 'text/plain', schema: z.string() } },
     async handle({ response }) {
       response.set('Content-Type', registry.contentType).end(await collect());
