@@ -30,9 +30,9 @@ async function until(shown: () => boolean, publish: () => Promise<unknown> = () 
 /** Writes attempts as a worker does, without one. */
 async function ownWriter() {
   const writer = createFeedWriter(await ownStore(on), 'attempts');
-  const entry = { deliveryId: `dlv_${'A'.repeat(26)}`, eventId: 'e', eventType: 'session.created' };
+  const entry = { deliveryId: `dlv_${'A'.repeat(26)}`, eventId: 'e', eventType: 'session.created' } as const;
   const attempt = { number: 1, startedAtMs: 0, durationMs: 5, statusCode: 500, error: 'status' } as const;
-  const rest = { environment: 'sandbox', subscriptionId: `sub_${'A'.repeat(22)}`, status: 'failed' };
+  const rest = { environment: 'sandbox', subscriptionId: `sub_${'A'.repeat(22)}`, status: 'failed' } as const;
   return async (eventIds: string[]) => {
     for (const eventId of eventIds) writer.add(encodeTailEntry({ ...entry, ...attempt, ...rest, eventId }), true);
     await writer.write();

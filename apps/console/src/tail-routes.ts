@@ -41,15 +41,15 @@ export function decodeTailItem(text: string): TailItem {
     at: instant(entry.startedAtMs),
     delivery_id: entry.deliveryId,
     event_id: entry.eventId,
-    event_type: entry.eventType as TailedAttempt['event_type'],
-    environment: entry.environment as TailedAttempt['environment'],
+    event_type: entry.eventType,
+    environment: entry.environment,
     subscription_id: entry.subscriptionId,
     attempt: entry.number,
     outcome: entry.error === null ? 'succeeded' : 'failed',
     status_code: entry.statusCode,
     error: entry.error,
     duration_ms: entry.durationMs,
-    delivery_status: entry.status as TailedAttempt['delivery_status'],
+    delivery_status: entry.status,
   };
   return { attempt, json: JSON.stringify(attempt) };
 }

@@ -1,19 +1,11 @@
 /** Writes attempts to the live tail, in batches and only while an operator watches. An attempt costs no command of its own. */
-import { type Attempt, type EventRef, eventIdOf } from '@posthorn/core';
+import { type Attempt, type DeliveryStatus, eventIdOf } from '@posthorn/core';
 import { createRepeating, type Logger, type Service } from '@posthorn/runtime';
-import { createFeedWriter, encodeTailEntry, type Store } from '@posthorn/store';
+import { type BegunAttempt, createFeedWriter, encodeTailEntry, type Store } from '@posthorn/store';
 
 export interface Tail extends Service {
   /** Notes an attempt that was recorded. `status` is the delivery's status after it. */
-  attempted(deliveryId: string, begun: AttemptedDelivery, attempt: Attempt, status: string): void;
-}
-
-/** What was attempted. */
-interface AttemptedDelivery {
-  event: EventRef;
-  eventType: string;
-  environment: string;
-  subscriptionId: string;
+  attempted(deliveryId: string, begun: BegunAttempt, attempt: Attempt, status: DeliveryStatus): void;
 }
 
 export function createTail(store: Store, logger: Logger): Tail {

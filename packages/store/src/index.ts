@@ -10,6 +10,7 @@ export * from './erasures.ts';
 export { decodeEvent, type StoredEvent } from './event-record.ts';
 export { confirmFanOut, findEvents, findMatches, interruptedFanOuts, keepEvent, loadEvent } from './events.ts';
 export { readCase } from './explain.ts';
+export * from './feeds.ts';
 export * from './health.ts';
 export * from './jobs.ts';
 export { partitionPrefix } from './keys.ts';
@@ -47,7 +48,6 @@ export { type CreatedDelivery, createDeliveries, storeEvent } from './store-even
 export { MAX_DELIVERIES } from './store-events.ts';
 export type { ProcessIdentity } from './stored-format.ts';
 export * from './subscriptions.ts';
-export * from './tail.ts';
 export { makeDueNow } from './try-now.ts';
 export {
   clearDeletedSubscription,

@@ -1,8 +1,8 @@
 /** Live feeds: what is written while somebody listens, and what readers learn of what is missing. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { announceListeners, createFeedWriter, endOfFeed, FEED_START, readFeed } from './feeds.ts';
 import { partitionPrefix, tailingKey, tailKey } from './keys.ts';
 import type { Store } from './store.ts';
-import { announceListeners, createFeedWriter, endOfFeed, FEED_START, readFeed } from './tail.ts';
 import { openTestStore } from './test-store.ts';
 
 let store: Store;

@@ -1,5 +1,5 @@
 /** Live feeds for operators: streams that processes write to only while a console has listeners, in batches. */
-import type { Attempt, EventRef } from '@posthorn/core';
+import type { Attempt, DeliveryStatus, Environment, EventRef, EventType } from '@posthorn/core';
 import { listeningKey, partitionPrefix, publishedKey, tailingKey, tailKey } from './keys.ts';
 import type { Store } from './store.ts';
 
@@ -138,11 +138,11 @@ async function append(store: Store, feed: Feed, texts: string[], dropped: number
 export interface TailEntry extends Attempt {
   deliveryId: string;
   eventId: string;
-  eventType: string;
-  environment: string;
+  eventType: EventType;
+  environment: Environment;
   subscriptionId: string;
   /** The delivery's status after it. */
-  status: string;
+  status: DeliveryStatus;
 }
 
 export function encodeTailEntry(entry: TailEntry): string {
@@ -156,7 +156,7 @@ export function decodeTailEntry(text: string): TailEntry {
 /** A new event of the sandbox. Its content stays where it is stored, so that it ends with it. */
 export interface PublishedEntry {
   ref: EventRef;
-  eventType: string;
+  eventType: EventType;
 }
 
 export function encodePublished(entry: PublishedEntry): string {
