@@ -69,7 +69,7 @@ async function readOverview(context: ConsoleContext): Promise<api.Overview> {
       in_flight: worker.inFlight,
       started_at: instant(worker.startedAtMs),
       seen_at: instant(worker.seenAtMs),
-      outage_since: worker.outageSinceMs === null ? null : instant(worker.outageSinceMs),
+      outage_since: instant(worker.outageSinceMs),
     })),
     memory: { used_bytes: server.usedBytes, capacity_bytes: server.capacityBytes },
     last_hour: serializeAttempts(hour),
@@ -86,7 +86,7 @@ async function readOverview(context: ConsoleContext): Promise<api.Overview> {
       newest: format.newest,
       oldest_stored: format.oldestStored,
       waits_for: format.waitsFor,
-      raises_at: format.raisesAtMs === undefined ? null : instant(format.raisesAtMs),
+      raises_at: instant(format.raisesAtMs ?? null),
     },
     addresses: {
       since: instant(ranking.sinceMs),

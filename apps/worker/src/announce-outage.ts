@@ -12,7 +12,7 @@ export interface OutageAnnouncerContext {
   metrics: Pick<WorkerMetrics, 'outage'>;
   clock: Clock;
   /** Stops or resumes taking jobs. */
-  pauseQueue: (isPaused: boolean) => Promise<unknown>;
+  setPaused: (isPaused: boolean) => void;
   onError: (error: Error) => void;
   /** Fires when the process stops and can't wait any longer. */
   giveUp: AbortSignal;
@@ -32,13 +32,13 @@ export function createOutageAnnouncer(
   };
   return {
     onStart(outage) {
-      context.pauseQueue(true).catch(onError);
+      context.setPaused(true);
       metrics.outage(true);
       logger.error({ reason: outage.kind }, 'outage.started');
       notify('outage.started', outage);
     },
     onEnd(outage, endedAtMs) {
-      context.pauseQueue(false).catch(onError);
+      context.setPaused(false);
       metrics.outage(false);
       logger.warn({ reason: outage.kind, duration_ms: endedAtMs - outage.startedAtMs }, 'outage.ended');
       notify('outage.ended', outage);

@@ -17,7 +17,7 @@ export interface AttemptsOptions
 
 export interface Attempts extends Service {
   /** Stops or resumes taking jobs. */
-  setPaused(isPaused: boolean): Promise<void>;
+  setPaused(isPaused: boolean): void;
 }
 
 export function createAttempts({ context, ...common }: AttemptsOptions): Attempts {
@@ -41,7 +41,7 @@ export function createAttempts({ context, ...common }: AttemptsOptions): Attempt
   return {
     name: 'attempts',
     start: () => consumer.start(),
-    async setPaused(isPaused) {
+    setPaused(isPaused) {
       if (isPaused) consumer.pause();
       else consumer.resume();
     },

@@ -58,7 +58,7 @@ export function buildWorker(
     ...base,
     settings,
     giveUp: giveUp.signal,
-    pauseQueue: (isPaused) => attempts.setPaused(isPaused),
+    setPaused: (isPaused) => attempts.setPaused(isPaused),
   });
   const context = attemptContext(settings, { ...base, ...outbound, giveUp: giveUp.signal }, secretBox);
   const attempts = createAttempts({

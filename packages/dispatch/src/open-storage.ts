@@ -36,7 +36,7 @@ export function openStorage(
 /** Resolves with counts of what is in Redis, jobs included. To be called once the storage is open. */
 export async function readBacklog({ store, producer }: StoreAndQueue, nowMs: number) {
   const [stored, jobs] = await Promise.all([readStored(store, nowMs), producer.counts()]);
-  return { ...stored, jobs: { ...jobs } };
+  return { ...stored, jobs };
 }
 
 /** Resolves with all that metrics say about the whole installation. To be called once the storage is open. */

@@ -119,7 +119,7 @@ export class Leases {
   async ensure(partition: number): Promise<void> {
     const lease = this.#leaseOf(partition);
     for (let turn = 0; turn < 3 && !this.#isSure(lease); turn++) await this.#renew(partition, true);
-    if (!this.#isSure(lease)) throw new StorageUnavailable('Redis responds too slowly to renew a lease', undefined);
+    if (!this.#isSure(lease)) throw new StorageUnavailable('Redis responds too slowly to renew a lease');
   }
 
   /** The claim on a job. To be called as soon as it was taken with a token. */
