@@ -1,7 +1,7 @@
 /** The command `listen`: forwards events of the sandbox to a receiver under development, signed as workers sign them. */
 import { styleText } from 'node:util';
 import { type CommandUnknownOpts, InvalidArgumentError, Option } from '@commander-js/extra-typings';
-import { deliveryId, EVENT_TYPES, eventRef, newSubscriptionId, OWN_SECRET } from '@posthorn/core';
+import { deliveryId, EVENT_TYPES, errorOfStatus, eventRef, newSubscriptionId, OWN_SECRET } from '@posthorn/core';
 import { type ListenedEvent, listenedEventSchema } from '@posthorn/operator-api';
 import { deliveryHeaders, newSigningSecret } from '@posthorn/signing';
 import type { Client } from './client.ts';
@@ -84,7 +84,7 @@ async function forward({ url, secret, subscriptionId }: Target, event: ListenedE
     const response = await fetch(url, { ...options, redirect: 'manual' });
     await response.body?.cancel();
     result.status_code = response.status;
-    if (!response.ok) result.error = response.status >= 300 && response.status < 400 ? 'redirect' : 'status';
+    result.error = errorOfStatus(response.status);
   } catch (error) {
     result.error = reasonOf(error);
   }

@@ -97,6 +97,7 @@ export function jsonText(value: unknown, indent = 2): string {
   return JSON.stringify(value, null, indent).replaceAll(/[\x7f-\x9f]/g, escaped);
 }
 
-function escaped(character: string): string {
+/** A character as JSON and shells spell it, such as `\u001b`. */
+export function escaped(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }

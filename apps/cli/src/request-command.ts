@@ -2,7 +2,7 @@
 import { type CommandUnknownOpts, InvalidArgumentError, Option } from '@commander-js/extra-typings';
 import { type DeliveryRequest, requestSchema } from '@posthorn/operator-api';
 import type { Client } from './client.ts';
-import type { Printer } from './print.ts';
+import { escaped, type Printer } from './print.ts';
 
 export function addRequestCommand(program: CommandUnknownOpts, client: Client, print: Printer): void {
   program
@@ -37,9 +37,9 @@ const CONTROL = /[\x00-\x1f\x7f-\x9f]/;
 /** Returns a word for a shell. Control characters are spelled out, since they would control the terminal that shows the command. */
 function shellQuoted(word: string): string {
   if (!CONTROL.test(word)) return `'${word.replaceAll("'", "'\\''")}'`;
-  const escaped = [...word].map((character) => {
+  const characters = [...word].map((character) => {
     if (character === "'" || character === '\\') return `\\${character}`;
-    return CONTROL.test(character) ? `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}` : character;
+    return CONTROL.test(character) ? escaped(character) : character;
   });
-  return `$'${escaped.join('')}'`;
+  return `$'${characters.join('')}'`;
 }

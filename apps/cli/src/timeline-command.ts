@@ -15,7 +15,7 @@ const columns = {
   accepted: (item: Item) => `${item.accepted_at}${late(item.out_of_order)}`,
   type: (item: Item) => item.type,
   environment: (item: Item) => item.environment,
-  session: (item: Item) => printable(item.session_id),
+  session: (item: Item) => item.session_id,
   deliveries: (item: Item) => item.deliveries.map((each) => `${each.status}${late(each.out_of_order)}`),
   event: (item: Item) => item.id,
 };
@@ -42,9 +42,4 @@ export function addTimelineCommand(program: CommandUnknownOpts, client: Client, 
       print.list(data, isTraced ? { ...columns, trace: traceOf } : columns, `No event has this value.${off}`);
       if (has_more) print.say('There may be older events that match.');
     });
-}
-
-/** Publishers choose session ids: control characters could steer the terminal. */
-function printable(text: string): string {
-  return text.replace(/\p{Cc}/gu, '\u{fffd}');
 }
