@@ -1,12 +1,11 @@
 /** Builds the request of an attempt: headers as in specification 2.3, signed with the secrets valid at that moment. */
 import { createSecretKey, type KeyObject } from 'node:crypto';
-import { atMost } from '@posthorn/core';
+import { atMost, knownOrNew } from '@posthorn/core';
 import type { SendRequest } from '@posthorn/sender';
 import { deliveryHeaders, type SecretBox } from '@posthorn/signing';
 import { type BegunAttempt, sealedSecretsAt } from '@posthorn/store';
 import { LRUCache } from 'lru-cache';
 import type { EventToSend } from './event-bodies.ts';
-import { knownOrNew } from './known-or-new.ts';
 
 /** Opened secrets cached in memory, as keys: opening one costs a few microseconds, making a key of it one. */
 const MAX_OPEN_SECRETS = 10_000;

@@ -1,9 +1,8 @@
 /** Returns the names under which admission control (slots.ts) counts the host and the IP of an attempt. */
 
-import { atMost } from '@posthorn/core';
+import { atMost, knownOrNew } from '@posthorn/core';
 import { checkIp } from '@posthorn/sender';
 import { LRUCache } from 'lru-cache';
-import { knownOrNew } from './known-or-new.ts';
 
 const MAX_KNOWN = 10_000;
 const ips = new LRUCache<string, { isPrivate: boolean }>(atMost(MAX_KNOWN));

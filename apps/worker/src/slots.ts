@@ -2,9 +2,8 @@
  * Admission control for the attempts of one process: no address, no host and no number of slow addresses takes all of its slots.
  * slot-limits.ts has the rules, slot-groups.ts what they are about. This file acquires and releases slots.
  */
-import { ActiveList, atMost } from '@posthorn/core';
+import { ActiveList, atMost, knownOrNew } from '@posthorn/core';
 import { LRUCache } from 'lru-cache';
-import { knownOrNew } from './known-or-new.ts';
 import { ReleasedDeliveries } from './released-deliveries.ts';
 import { ShortWaits } from './short-waits.ts';
 import {

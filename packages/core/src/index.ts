@@ -20,6 +20,7 @@ export * from './health.ts';
 export * from './ids.ts';
 export * from './incident.ts';
 export * from './json.ts';
+export * from './known-or-new.ts';
 export * from './match.ts';
 export * from './notice.ts';
 export * from './partition.ts';

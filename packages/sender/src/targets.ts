@@ -1,5 +1,5 @@
 /** Parses and checks the URL of a request. Results are cached, because the same URLs are used again and again. */
-import { atMost } from '@posthorn/core';
+import { atMost, knownOrNew } from '@posthorn/core';
 import { LRUCache } from 'lru-cache';
 import { type AllowedNetworks, checkUrl } from './guard.ts';
 import type { SendResult } from './result.ts';
@@ -18,15 +18,7 @@ const MAX_TARGETS = 10_000;
 /** Returns a function that returns the target of a URL, or the result of an attempt if the guard refuses the URL. */
 export function createTargets(allowed: AllowedNetworks): (url: string) => Target | SendResult {
   const targets = new LRUCache<string, Target | SendResult>(atMost(MAX_TARGETS));
-  return (text) => {
-    // Not `memo`, which makes objects of its options for each call.
-    let target = targets.get(text);
-    if (!target) {
-      target = targetOf(text, allowed);
-      targets.set(text, target);
-    }
-    return target;
-  };
+  return (text) => knownOrNew(targets, text, (url) => targetOf(url, allowed));
 }
 
 function targetOf(text: string, allowed: AllowedNetworks): Target | SendResult {
