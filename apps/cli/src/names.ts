@@ -1,5 +1,5 @@
 /** The address and the customer of each subscription in a table of other things. */
-import { chunksOf } from '@posthorn/core';
+import { chunksOf, cutText } from '@posthorn/core';
 import { MAX_LOOKUP_IDS, type SubscriptionName, subscriptionNamesSchema } from '@posthorn/operator-api';
 import type { Client } from './client.ts';
 
@@ -20,8 +20,7 @@ export async function namesOf(client: Client, ids: Iterable<string>): Promise<Ma
 /** Returns the beginning of the first line of a description: operators put the customer there. */
 export function customerOf({ description }: Pick<SubscriptionName, 'description'>): string | null {
   const [line = ''] = description.split('\n');
-  const cut = line.length > MAX_CUSTOMER_CHARACTERS ? `${line.slice(0, MAX_CUSTOMER_CHARACTERS - 1)}…` : line;
-  return cut || null;
+  return cutText(line, MAX_CUSTOMER_CHARACTERS) || null;
 }
 
 /** The columns of items that belong to an address: its url, and its customer. */

@@ -1,5 +1,7 @@
 /** An entry of the audit trail in plain words: what was done, for lists. */
 import type { AuditAction, AuditEntry } from './audit.ts';
+import { cutText } from './cut-text.ts';
+import { utcText } from './time.ts';
 
 /** Characters of a description or a URL within a summary. */
 const MAX_QUOTED = 120;
@@ -87,9 +89,10 @@ function resumedFrom({ was_paused_for: reason, consecutive_failures: failures }:
 }
 
 function rotatedText({ previous_secret_until: until }: Detail, atMs: number): string {
-  if (!isText(until)) return 'Rotated the signing secret.';
+  const end = instantText(until);
+  if (!isText(until) || end === undefined) return 'Rotated the signing secret.';
   const isOver = Date.parse(until) <= atMs;
-  return `Rotated the signing secret. The previous one ${isOver ? 'stopped signing at once' : `signs until ${timeText(until)}`}.`;
+  return `Rotated the signing secret. The previous one ${isOver ? 'stopped signing at once' : `signs until ${end}`}.`;
 }
 
 function replayStartedText(detail: Detail): string {
@@ -160,21 +163,12 @@ function environmentText(environment: unknown): string {
 function instantText(value: unknown): string | undefined {
   if (!isText(value) && !isNumber(value)) return undefined;
   const ms = isNumber(value) ? value : Date.parse(value);
-  return Number.isNaN(new Date(ms).getTime()) ? undefined : timeText(new Date(ms).toISOString());
-}
-
-/** `2026-11-22 08:23:11 UTC`. */
-function timeText(iso: string): string {
-  return `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`;
+  return Number.isNaN(new Date(ms).getTime()) ? undefined : utcText(ms);
 }
 
 const isText = (value: unknown): value is string => typeof value === 'string' && value !== '';
 const isNumber = (value: unknown): value is number => typeof value === 'number';
 const countOf = (count: number, one: string, many: string) => `${count} ${count === 1 ? one : many}`;
 const words = (name: string) => name.replaceAll('_', ' ');
+const cut = (text: string) => cutText(text, MAX_QUOTED);
 const quoted = (text: string) => `“${cut(text)}”`;
-
-function cut(text: string): string {
-  const characters = [...text];
-  return characters.length <= MAX_QUOTED ? text : `${characters.slice(0, MAX_QUOTED - 1).join('')}…`;
-}

@@ -56,3 +56,10 @@ const UNSAFE = /(?![\t\n])[\p{Cc}\p{Bidi_Control}]/gu;
 export function plainText(text: string): string {
   return text.replace(/\r\n?/g, '\n').replace(UNSAFE, '\ufffd');
 }
+
+/** The beginning of such a text, at most `maxLength` units of UTF-16, in one line. */
+export function plainLine(text: string, maxLength: number): string {
+  return plainText(text.slice(0, maxLength))
+    .trim()
+    .replaceAll(/[\n\t]+/g, ' ');
+}

@@ -3,6 +3,7 @@ import { ATTEMPT_ERRORS, type AttemptError, type Delivery, isFinished } from './
 import type { Environment, EventType } from './event.ts';
 import { topicsOfEvent, topicsOfSubscription } from './match.ts';
 import type { StatusReason, Subscription } from './subscription.ts';
+import { utcText } from './time.ts';
 
 /** What can have become of an event at an address. The first five have a delivery, the others have none. */
 export const EXPLANATIONS = [
@@ -256,9 +257,8 @@ function because(
   return { reason, answer, nextStep, sinceMs, dueAtMs };
 }
 
-/** For example `2026-11-22 05:51:13 UTC`. */
 function at(ms: number | undefined): string {
-  return ms === undefined ? 'an unknown time' : `${new Date(ms).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
+  return ms === undefined ? 'an unknown time' : utcText(ms);
 }
 
 function keptFor({ retentionMs, succeededRetentionMs }: Case): string {

@@ -7,6 +7,7 @@ export * from './audit.ts';
 export * from './audit-summary.ts';
 export * from './came-back.ts';
 export * from './chunks.ts';
+export * from './cut-text.ts';
 export * from './decide.ts';
 export * from './delivered-event.ts';
 export * from './delivery.ts';

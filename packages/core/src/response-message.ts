@@ -1,5 +1,6 @@
 /** The message of a receiver's error response, in one line, for lists. */
 import type { AttemptResponse } from './came-back.ts';
+import { cutText } from './cut-text.ts';
 
 /** Characters of a message. */
 const MAX_LENGTH = 160;
@@ -16,9 +17,7 @@ export function responseMessage({ headers, body }: Pick<AttemptResponse, 'header
   const isHtml = /html/i.test(headers['content-type'] ?? '') || /^\s*<(!doctype|html)/i.test(body);
   const text = isHtml ? (/<title[^>]*>([^<]*)/i.exec(body)?.[1] ?? '') : (messageOfJson(body) ?? body);
   const line = text.replace(/\s+/g, ' ').trim();
-  if (line === '') return null;
-  const characters = [...line];
-  return characters.length <= MAX_LENGTH ? line : `${characters.slice(0, MAX_LENGTH - 1).join('')}…`;
+  return line === '' ? null : cutText(line, MAX_LENGTH);
 }
 
 function messageOfJson(body: string): string | undefined {

@@ -24,6 +24,11 @@ export function isoInstant(ms: number): string {
   return latest.text;
 }
 
+/** An instant for people, such as `2026-11-22 05:51:13 UTC`. Throws `RangeError` for a number that is none. */
+export function utcText(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
+}
+
 /** Year, month, day, hour, minute, second, fraction; then the zone: sign, hours, minutes, or nothing for `Z`. */
 const INSTANT = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?(?:Z|([+-])(\d\d)(?::?(\d\d))?)$/i;
 

@@ -1,5 +1,12 @@
 /** Builds what came back from an attempt: bounded, and as text that is safe to show. */
-import { type AttemptConnection, type AttemptResponse, type CameBack, KEPT_HEADERS, plainText } from '@posthorn/core';
+import {
+  type AttemptConnection,
+  type AttemptResponse,
+  type CameBack,
+  KEPT_HEADERS,
+  plainLine,
+  plainText,
+} from '@posthorn/core';
 import type { OpeningSteps } from './opening-steps.ts';
 import type { SendOutcome } from './result.ts';
 
@@ -44,7 +51,7 @@ export class BodyExcerpt {
     const headers: Record<string, string> = {};
     for (const name of KEPT_HEADERS) {
       const value = this.#headers[name];
-      if (value !== undefined) headers[name] = field(String(value));
+      if (value !== undefined) headers[name] = plainLine(String(value), MAX_FIELD_CHARS);
     }
     const isEncoded = (headers['content-encoding'] ?? 'identity') !== 'identity';
     return {
@@ -77,13 +84,6 @@ export function cameBack({ outcome, excerpt, opening, isReused, firstByteMs }: E
     certificate: opening?.certificate ?? null,
   };
   return { response: outcome.kind === 'responded' ? (excerpt?.response() ?? null) : null, connection };
-}
-
-/** One line of at most `MAX_FIELD_CHARS`. */
-function field(text: string): string {
-  return plainText(text.slice(0, MAX_FIELD_CHARS))
-    .trim()
-    .replaceAll(/[\n\t]+/g, ' ');
 }
 
 /**

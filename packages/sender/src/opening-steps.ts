@@ -1,7 +1,7 @@
 /** Records how a connection is opened: the IP, how long each step takes, and the certificate of the other side. */
 import type { Socket } from 'node:net';
 import type { PeerCertificate, TLSSocket } from 'node:tls';
-import { type AttemptConnection, plainText } from '@posthorn/core';
+import { type AttemptConnection, plainLine } from '@posthorn/core';
 
 /** Of a name in a certificate. */
 const MAX_NAME_CHARS = 256;
@@ -55,5 +55,5 @@ function certificateOf({ subject, issuer, valid_to: validTo }: Partial<PeerCerti
 /** The parts of a name in one line, such as `O=Example, CN=example.com`. */
 function nameOf(name: PeerCertificate['subject']): string {
   const parts = Object.entries(name).map(([part, value]) => `${part}=${String(value)}`);
-  return plainText(parts.join(', ').slice(0, MAX_NAME_CHARS)).replaceAll('\n', ' ');
+  return plainLine(parts.join(', '), MAX_NAME_CHARS);
 }
