@@ -38,7 +38,7 @@ export function createRepeating({ name, everyMs, run, onStart, onStop, logger }:
     name,
     async start() {
       await onStart?.();
-      repetition = repeat();
+      repetition ??= repeat();
     },
     async stop() {
       stopping.abort();
