@@ -1,5 +1,5 @@
 /** That a script of the store adds the same job as BullMQ would, on a real Redis. */
-import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { EventRef } from '@posthorn/core';
 import { testPrefix, testRedisUrl } from '@posthorn/testing';
 import { Redis } from 'ioredis';
@@ -35,55 +35,57 @@ const hash = (prefix: string) => redis.hgetall(`${prefix}:deliveries:${job.deliv
 const waiting = (prefix: string) => redis.lrange(`${prefix}:deliveries:wait`, 0, -1);
 const marker = (prefix: string) => redis.zrange(`${prefix}:deliveries:marker`, 0, '-1', 'WITHSCORES');
 
-it('stores what BullMQ stores, but for its stream of events, its counter and the options', async () => {
-  await addOurs();
-  await producer.add(1, [job]);
-  expect(await keysOf(ours)).toEqual((await keysOf(theirs)).filter((key) => key !== 'events' && key !== 'id'));
-  // A job has no delay and no priority where it does not say so.
-  const { opts, timestamp, delay, priority, ...rest } = await hash(theirs);
-  expect([opts, timestamp, delay, priority]).toEqual([expect.any(String), expect.any(String), '0', '0']);
-  expect(await hash(ours)).toEqual({ ...rest, timestamp: String(NOW_MS) });
-  expect(await producer.queues[0]?.getJob(job.deliveryId)).toMatchObject({ name: job.subscriptionId, opts: {} });
-  expect(await waiting(ours)).toEqual(await waiting(theirs));
-  expect(await marker(ours)).toEqual(await marker(theirs));
-});
-it('adds jobs to the queues of several partitions and wakes the workers of each', async () => {
-  const script = `local call, prefix = redis.call, KEYS[1]\n${FIRST_JOB_LUA}
+describe('the script that adds first jobs', () => {
+  it('stores what BullMQ stores, but for its stream of events, its counter and the options', async () => {
+    await addOurs();
+    await producer.add(1, [job]);
+    expect(await keysOf(ours)).toEqual((await keysOf(theirs)).filter((key) => key !== 'events' && key !== 'id'));
+    // A job has no delay and no priority where it does not say so.
+    const { opts, timestamp, delay, priority, ...rest } = await hash(theirs);
+    expect([opts, timestamp, delay, priority]).toEqual([expect.any(String), expect.any(String), '0', '0']);
+    expect(await hash(ours)).toEqual({ ...rest, timestamp: String(NOW_MS) });
+    expect(await producer.queues[0]?.getJob(job.deliveryId)).toMatchObject({ name: job.subscriptionId, opts: {} });
+    expect(await waiting(ours)).toEqual(await waiting(theirs));
+    expect(await marker(ours)).toEqual(await marker(theirs));
+  });
+  it('adds jobs to the queues of several partitions and wakes the workers of each', async () => {
+    const script = `local call, prefix = redis.call, KEYS[1]\n${FIRST_JOB_LUA}
     addFirstJob(ARGV[2], ARGV[3], ARGV[4], ARGV[5]) prefix = ARGV[1] addFirstJob(ARGV[2], ARGV[3], ARGV[4], ARGV[5])
     addToQueues()`;
-  await redis.eval(script, 1, ours, theirs, job.deliveryId, job.subscriptionId, job.event, NOW_MS);
-  expect(await waiting(ours)).toEqual([job.deliveryId]);
-  expect(await waiting(theirs)).toEqual([job.deliveryId]);
-  expect(await marker(ours)).toEqual(['0', '0']);
-  expect(await marker(theirs)).toEqual(['0', '0']);
-  expect(await hash(theirs)).toEqual(await hash(ours));
-  expect(await producer.queues[1]?.getJob(job.deliveryId)).toMatchObject({ name: job.subscriptionId });
-});
-it('adds jobs in the order of BullMQ', async () => {
-  for (const id of ['dlv_1', 'dlv_2']) {
-    await addOurs(id);
-    await producer.add(1, [{ ...job, deliveryId: id }]);
-  }
-  expect(await waiting(ours)).toEqual(await waiting(theirs));
-});
-it('stores no data if there is no event to name, and BullMQ still reads the job', async () => {
-  const script = `local call, prefix = redis.call, KEYS[1]\n${FIRST_JOB_LUA}\naddFirstJob(ARGV[1], ARGV[2], false, ARGV[3])\naddToQueues()`;
-  await redis.eval(script, 1, ours, job.deliveryId, job.subscriptionId, String(NOW_MS));
-  expect(await hash(ours)).toEqual({ name: job.subscriptionId, timestamp: String(NOW_MS) });
-  const [found] = (await producer.queues[0]?.getJobs(['waiting'])) ?? [];
-  expect(found).toMatchObject({ id: job.deliveryId, name: job.subscriptionId, data: {}, timestamp: NOW_MS });
-});
-it('leaves a job that exists as it is', async () => {
-  await producer.add(0, [job]);
-  const before = await hash(ours);
-  await addOurs();
-  expect(await hash(ours)).toEqual(before);
-  expect(await waiting(ours)).toEqual([job.deliveryId]);
-});
-it('wakes no worker of a paused queue, like BullMQ', async () => {
-  for (const queue of producer.queues) await queue.pause();
-  await addOurs();
-  await producer.add(1, [job]);
-  expect(await marker(theirs)).toEqual([]);
-  expect(await marker(ours)).toEqual([]);
+    await redis.eval(script, 1, ours, theirs, job.deliveryId, job.subscriptionId, job.event, NOW_MS);
+    expect(await waiting(ours)).toEqual([job.deliveryId]);
+    expect(await waiting(theirs)).toEqual([job.deliveryId]);
+    expect(await marker(ours)).toEqual(['0', '0']);
+    expect(await marker(theirs)).toEqual(['0', '0']);
+    expect(await hash(theirs)).toEqual(await hash(ours));
+    expect(await producer.queues[1]?.getJob(job.deliveryId)).toMatchObject({ name: job.subscriptionId });
+  });
+  it('adds jobs in the order of BullMQ', async () => {
+    for (const id of ['dlv_1', 'dlv_2']) {
+      await addOurs(id);
+      await producer.add(1, [{ ...job, deliveryId: id }]);
+    }
+    expect(await waiting(ours)).toEqual(await waiting(theirs));
+  });
+  it('stores no data if there is no event to name, and BullMQ still reads the job', async () => {
+    const script = `local call, prefix = redis.call, KEYS[1]\n${FIRST_JOB_LUA}\naddFirstJob(ARGV[1], ARGV[2], false, ARGV[3])\naddToQueues()`;
+    await redis.eval(script, 1, ours, job.deliveryId, job.subscriptionId, String(NOW_MS));
+    expect(await hash(ours)).toEqual({ name: job.subscriptionId, timestamp: String(NOW_MS) });
+    const [found] = (await producer.queues[0]?.getJobs(['waiting'])) ?? [];
+    expect(found).toMatchObject({ id: job.deliveryId, name: job.subscriptionId, data: {}, timestamp: NOW_MS });
+  });
+  it('leaves a job that exists as it is', async () => {
+    await producer.add(0, [job]);
+    const before = await hash(ours);
+    await addOurs();
+    expect(await hash(ours)).toEqual(before);
+    expect(await waiting(ours)).toEqual([job.deliveryId]);
+  });
+  it('wakes no worker of a paused queue, like BullMQ', async () => {
+    for (const queue of producer.queues) await queue.pause();
+    await addOurs();
+    await producer.add(1, [job]);
+    expect(await marker(theirs)).toEqual([]);
+    expect(await marker(ours)).toEqual([]);
+  });
 });
