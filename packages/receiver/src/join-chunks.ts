@@ -1,4 +1,4 @@
-/** Joins the parts of a body. */
+/** Joins parts of bytes. */
 
 /** One array of all chunks, which have `size` bytes together. */
 export function joinChunks(chunks: readonly Uint8Array[], size: number): Uint8Array<ArrayBuffer> {

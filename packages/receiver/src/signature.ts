@@ -1,4 +1,5 @@
 /** Verifies signatures with Web Crypto, which Node, Deno, Bun and edge runtimes have. */
+import { joinChunks } from './join-chunks.ts';
 
 /** How far the time of a signature may be from now, in seconds, unless the receiver says otherwise. */
 export const DEFAULT_TOLERANCE_S = 300;
@@ -34,7 +35,8 @@ export async function verifySignature(check: SignatureCheck): Promise<boolean> {
   const [time = '', ...moreTimes] = valuesOf('t');
   if (moreTimes.length > 0 || !/^\d{1,12}$/.test(time) || Math.abs(nowS - Number(time)) > toleranceS) return false;
   const signatures = valuesOf('v1').filter((hex) => /^[0-9a-f]{64}$/.test(hex));
-  const signed = join(new TextEncoder().encode(`${time}.`), body);
+  const start = new TextEncoder().encode(`${time}.`);
+  const signed = joinChunks([start, body], start.length + body.length);
   for (const secret of secrets) {
     const key = await keyOf(secret);
     for (const signature of signatures) {
@@ -54,13 +56,6 @@ function keyOf(secret: string): Promise<Key> {
     keys.set(secret, key);
   }
   return key;
-}
-
-function join(first: Uint8Array, second: Uint8Array): Uint8Array<ArrayBuffer> {
-  const joined = new Uint8Array(first.length + second.length);
-  joined.set(first);
-  joined.set(second, first.length);
-  return joined;
 }
 
 function bytesOf(hex: string): Uint8Array<ArrayBuffer> {

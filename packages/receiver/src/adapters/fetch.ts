@@ -1,6 +1,6 @@
 /** Connects a receiver to servers that use the Fetch API: Next.js, Hono, Cloudflare Workers, Deno, Bun. */
+import { joinChunks } from '../join-chunks.ts';
 import type { Receiver } from '../receiver.ts';
-import { joinChunks } from './join-chunks.ts';
 
 /** What a runtime offers for work after the response: Cloudflare's and Vercel's context, Hono's `c.executionCtx`. */
 interface Context {

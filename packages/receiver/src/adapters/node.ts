@@ -1,7 +1,7 @@
 /** Connects a receiver to node:http, express, connect, and others that use Node's requests. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { joinChunks } from '../join-chunks.ts';
 import type { Receiver, Reply } from '../receiver.ts';
-import { joinChunks } from './join-chunks.ts';
 
 /**
  * Returns a request listener, which is an express handler too: `app.post('/webhooks', nodeHandler(receiver))`. Nothing before it may parse
