@@ -4,6 +4,7 @@
 --@include delivery-key
 --@include status
 --@include fail
+--@include leave-lanes
 --@include replay-end
 
 local key = KEY_REPLAY .. id
@@ -15,9 +16,7 @@ for deliveryId, generation in deliveries do
   local st, sub = found[1], found[2]
   if st and not isFinished(st) and found[5] == '0' and (found[4] or '0') == generation then
     fail(deliveryId, st, sub, found[3], REASON_CANCELLED, nowMs, expiresAtMs, retentionMs)
-    call('ZREM', KEY_HELD .. sub, deliveryId)
-    call('ZREM', KEY_PARKED .. sub, deliveryId)
-    call('ZREM', KEY_OVERDUE .. sub, deliveryId)
+    leaveLanes(deliveryId, sub)
     result[#result + 1] = deliveryId
   end
 end

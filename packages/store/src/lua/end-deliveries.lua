@@ -3,6 +3,7 @@
 --@include delivery-key
 --@include status
 --@include fail
+--@include leave-lanes
 
 local ended = {}
 for id in deliveries do
@@ -12,9 +13,7 @@ for id in deliveries do
   local isLeft = status and status ~= DELETED or onlyHeld and st ~= HELD
   if st and not isFinished(st) and not isLeft then
     fail(id, st, sub, found[3], reason, nowMs, expiresAtMs, retentionMs)
-    call('ZREM', KEY_HELD .. sub, id)
-    call('ZREM', KEY_PARKED .. sub, id)
-    call('ZREM', KEY_OVERDUE .. sub, id)
+    leaveLanes(id, sub)
     ended[#ended + 1] = id
     ended[#ended + 1] = found[4] or '0'
   end

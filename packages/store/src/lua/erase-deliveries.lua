@@ -4,6 +4,7 @@
 --@include delivery-key
 --@include status
 --@include fail
+--@include leave-lanes
 
 local left = 0
 for id, generation in deliveries do
@@ -12,9 +13,7 @@ for id, generation in deliveries do
   local st, sub = found[1], found[2]
   if st and not isFinished(st) and endsUnsent and (found[4] or '0') == generation then
     fail(id, st, sub, found[3], REASON_ERASED, nowMs, expiresAtMs, retentionMs)
-    call('ZREM', KEY_HELD .. sub, id)
-    call('ZREM', KEY_PARKED .. sub, id)
-    call('ZREM', KEY_OVERDUE .. sub, id)
+    leaveLanes(id, sub)
     st = FAILED
   end
   if st and not isFinished(st) then
