@@ -2,10 +2,13 @@
 import { StorageUnavailable } from '@posthorn/core';
 import type { Cluster, Command, Redis } from 'ioredis';
 
+/** What ioredis sends while it connects: the handshake, and whether Redis still loads, or the Cluster is complete. */
+const OWN_COMMANDS = new Set(['auth', 'hello', 'select', 'client', 'readonly', 'info', 'cluster']);
+
 /**
- * A command without a reply for `afterMs` fails. Once Redis has been disconnected for that long, commands fail at once. Without this,
- * ioredis queues unsent commands until it reconnects: indefinitely if a whole Cluster is gone, and in growing memory if no sentinel
- * replies, because callers retry.
+ * A command without a reply for `afterMs` fails. Once Redis has been disconnected for that long, or loads its data after a restart,
+ * commands fail at once. Without this, ioredis queues unsent commands until Redis is ready: indefinitely if a whole Cluster is gone,
+ * and in growing memory if no sentinel replies or Redis loads for minutes, because callers retry.
  */
 export function failFast(redis: Redis | Cluster, afterMs: number): void {
   let closedSinceMs = Number.POSITIVE_INFINITY;
@@ -17,9 +20,14 @@ export function failFast(redis: Redis | Cluster, afterMs: number): void {
   });
   const send = redis.sendCommand.bind(redis) as (command: Command, ...more: unknown[]) => unknown;
   redis.sendCommand = (command: Command, ...more: unknown[]) => {
-    // While it connects, ioredis sends commands of its own.
-    if (redis.status !== 'connect' && performance.now() - closedSinceMs > afterMs) {
-      command.reject(new StorageUnavailable('Connection is closed.'));
+    const isConnected = redis.status === 'connect';
+    const isOwn = isConnected && OWN_COMMANDS.has(command.name);
+    if (!isOwn && performance.now() - closedSinceMs > afterMs) {
+      command.reject(
+        new StorageUnavailable(
+          isConnected ? 'Redis is not ready: it loads its data, or does not reply.' : 'Connection is closed.',
+        ),
+      );
       return command.promise;
     }
     command.setTimeout(afterMs);

@@ -85,6 +85,8 @@ function connect(settings: RedisSettings, options: ConnectOptions): Redis | Clus
     connectTimeout: 5_000,
     socketTimeout: SILENCE_MS,
     retryStrategy: reconnectDelayMs,
+    // Redis loads its data: ask again after this, however long it says that it will take.
+    maxLoadingRetryTime: MAX_RECONNECT_DELAY_MS,
     // The master has become a replica: reconnect. With sentinels, the command is repeated on the new master.
     reconnectOnError: (error: Error) => error.message.startsWith('READONLY') && (sentinels.length > 0 ? 2 : 1),
   };
