@@ -1,10 +1,12 @@
 /** What replays guarantee on a real Redis, with time in the test’s hands. */
 import { describe, expect, it } from '@jest/globals';
-import { partitionOf } from '@posthorn/core';
+import { partitionOf, StorageUnavailable } from '@posthorn/core';
 import {
   activeReplays,
   addressesToRelease,
+  cancelReplay,
   changeSubscription,
+  continueReplay,
   deleteSubscription,
   listDeliveries,
   listReplays,
@@ -61,6 +63,44 @@ describe('a replay of one delivery', () => {
 });
 
 describe('a bulk replay', () => {
+  it('that a failover loses right after its start is refused as unavailable, as if it had never been stored', async () => {
+    const { id } = await subscribe();
+    await failed(id);
+    // A connection whose first reading comes after the loss.
+    const hgetall = async (key: string) => {
+      await store.redis.del(key);
+      return await store.redis.hgetall(key);
+    };
+    const redis: typeof store.redis = Object.create(store.redis, { hgetall: { value: hgetall } });
+    const starting = startReplay({ ...store, redis }, { subscriptionId: id, ...ofAll }, time.nowMs, anna);
+    await expect(starting).rejects.toThrow(StorageUnavailable);
+  });
+  it('is not there, continued or cancelled if only the first writes of the script are left', async () => {
+    const { id } = await subscribe();
+    await failed(id);
+    const canaryId = await start(id, { canary: true });
+    const prefix = `${store.prefix}:{${partitionOf(id, store.partitions)}}`;
+    /** Runs a script with a key of a wrong type, so that it ends at its first use of the key; what it has written stays. */
+    const halve = async (key: string, script: () => Promise<unknown>) => {
+      await store.redis.rename(key, `${key}_kept`);
+      await store.redis.set(key, 'wrong');
+      await expect(script()).rejects.toThrow('WRONGTYPE');
+      await store.redis.rename(`${key}_kept`, key);
+    };
+    await halve(`${prefix}:replays`, () => start(id));
+    const listed = await listReplays(store, { subscriptionId: id }, { limit: 10 });
+    expect(listed.items.map((replay) => replay.id)).toEqual([canaryId]);
+    const running = () => activeReplays(store, partitionOf(id, store.partitions));
+    for (const half of await running())
+      if (half !== canaryId) expect(await stepReplay(store, half, time.nowMs)).toBe(false);
+    expect(await running()).toEqual([canaryId]);
+    const status = async () => (await loadReplays(store, [canaryId]))[0]?.status;
+    const active = `${prefix}:replays_active`;
+    await halve(active, () => continueReplay(store, canaryId, time.nowMs, anna));
+    expect(await status()).toBe('canary');
+    await halve(active, () => cancelReplay(store, canaryId, time.nowMs, anna));
+    expect(await status()).toBe('canary');
+  });
   it('replays each failed delivery of the address and time range once, oldest first, and no other', async () => {
     const [wanted, other] = [await subscribe(), await subscribe()];
     const ids: string[] = [];

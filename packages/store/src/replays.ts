@@ -12,6 +12,7 @@ import {
   type Replay,
   type ReplayFilter,
   type ReplayStatus,
+  StorageUnavailable,
 } from '@posthorn/core';
 import type { AuditNote } from './audit.ts';
 import { keptWhileUnfinishedMs, loadEntries, loadExisting, type StoredDelivery } from './delivery-record.ts';
@@ -113,6 +114,7 @@ interface WantedReplay extends ReplayScope {
 /**
  * Starts a bulk replay; `stepReplay` does the work. Leaves out deliveries made after `nowMs`, or a replay could replay its own deliveries.
  * With `canary` it makes `CANARY_DELIVERIES` first, and goes on only when all of them are delivered.
+ * Throws `StorageUnavailable` where a failover has lost it.
  */
 export async function startReplay(
   store: Store,
@@ -144,7 +146,7 @@ export async function startReplay(
   });
   if (result !== 'started') return result;
   const [replay] = await loadReplays(store, [id]);
-  if (!replay) throw new Error(`The replay ${id} is gone right after its start`);
+  if (!replay) throw new StorageUnavailable('Redis has lost the bulk replay that it had just stored.');
   return replay;
 }
 

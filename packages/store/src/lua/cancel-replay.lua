@@ -10,9 +10,10 @@ local ended = (tonumber(record[3]) or 0) + (tonumber(record[4]) or 0) + (tonumbe
 if status == REPLAY_FAILED or status == REPLAY_CANCELLED or status == REPLAY_DONE and (tonumber(record[2]) or 0) <= ended then
   return status
 end
+-- First: what half of this script leaves, after a torn append-only file, goes on or is cancelled.
+call('SADD', KEY_REPLAYS_ACTIVE, id)
 call('HSET', key, 'status', REPLAY_CANCELLED, 'finished_at', nowMs)
 call('HDEL', key, 'cursor')
-call('SADD', KEY_REPLAYS_ACTIVE, id)
 -- Long enough for maintenance to end its deliveries, which then sets the time from now.
 call('PEXPIREAT', key, nowMs + lifeMs)
 call('PEXPIRE', KEY_REPLAY_DELIVERIES .. id, lifeMs)
