@@ -1,7 +1,8 @@
 /** Problem documents over real connections. */
 import { describe, expect, it } from '@jest/globals';
 import { AppError, StorageUnavailable } from '@posthorn/core';
-import { logged, serve } from './test-service.ts';
+import { problemHandler } from './problems.ts';
+import { logged, logger, serve } from './test-service.ts';
 
 describe('problems', () => {
   it('unknown routes, undecodable paths, bugs and storage failures have their own status', async () => {
@@ -26,5 +27,24 @@ describe('problems', () => {
     expect(await redis.json()).toMatchObject({ detail: 'Storage is full: it takes no changes.' });
     expect((await fetch(`${url}/limited`)).headers.get('retry-after')).toBe('7');
     expect(logged.filter((line) => line.includes('request.failed'))).toHaveLength(1);
+  });
+
+  it('refusals with 503 are logged once a second, with their number', async () => {
+    let nowMs = 0;
+    const url = await serve((app) => {
+      app.use(() => {
+        throw new StorageUnavailable('LOADING Redis is loading the dataset in memory');
+      });
+      app.use(problemHandler(logger, () => nowMs));
+    });
+    const call = async () => expect((await fetch(url)).status).toBe(503);
+    for (let i = 0; i < 5; i++) await call();
+    nowMs = 1_000;
+    await call();
+    const reason = { msg: 'request.rejected', err: { message: expect.stringContaining('LOADING') }, status: 503 };
+    expect(logged.map((line) => JSON.parse(line))).toMatchObject([
+      { ...reason, calls: 1 },
+      { ...reason, calls: 5 },
+    ]);
   });
 });

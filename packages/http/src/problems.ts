@@ -54,15 +54,28 @@ export function problemDocument(error: AppError, maxFields = MAX_FIELD_ERRORS): 
   };
 }
 
-/** The last middleware of an API. Turns every error into a problem document, and logs internal and storage errors. */
-export function problemHandler(logger: Logger): ErrorRequestHandler {
+/** While Redis is away, every call is refused: one line in this time says so, and how many calls there were. */
+const LOG_REJECTED_EVERY_MS = 1_000;
+
+/**
+ * The last middleware of an API. Turns every error into a problem document. Logs each internal error, and the latest refusal with 503 at
+ * most once a second, with the number of `calls` since the line before.
+ */
+export function problemHandler(logger: Logger, now = () => performance.now()): ErrorRequestHandler {
+  const rejected = { calls: 0, loggedAtMs: Number.NEGATIVE_INFINITY };
+  const logRejected = (line: object) => {
+    rejected.calls += 1;
+    if (now() - rejected.loggedAtMs < LOG_REJECTED_EVERY_MS) return;
+    logger.warn({ ...line, calls: rejected.calls }, 'request.rejected');
+    Object.assign(rejected, { calls: 0, loggedAtMs: now() });
+  };
   return (thrown, request, response, next) => {
     const error = toAppError(thrown);
     const { method, path, headers } = request;
     const trace = parseTraceparent(headers.traceparent);
     const line = { err: error.cause ?? error, method, path, status: error.status, trace_id: trace?.traceId };
     if (error.status === 500) logger.error(line, 'request.failed');
-    else if (error.status === 503) logger.warn(line, 'request.rejected');
+    else if (error.status === 503) logRejected(line);
     if (response.headersSent) {
       next(thrown);
       return;
