@@ -64,6 +64,9 @@ describe('an instant', () => {
     ['2026-01-31t12:00+02', '2026-01-31T10:00:00.000Z'],
     ['2026-12-31T23:59:59+23:59', '2026-12-31T00:00:59.000Z'],
     ['2026-06-30T23:59:60Z', '2026-06-30T23:59:59.000Z'],
+    ['20260228T235959Z', '2026-02-28T23:59:59.000Z'],
+    ['20260228T235959.5+0100', '2026-02-28T22:59:59.500Z'],
+    ['20260228T2359Z', '2026-02-28T23:59:00.000Z'],
     ['0050-01-01T00:00:00Z', '0050-01-01T00:00:00.000Z'],
   ])('reads %s as %s in UTC', (given, expected) => {
     expect(utcInstant(given)).toBe(expected);
@@ -114,6 +117,8 @@ describe('an instant', () => {
     '2026-01-01T00:00:00+1',
     '2026-01-01T00:00:00+01:0',
     '2026-01-01T00Z',
+    '2026-0101T00:00:00Z',
+    '2026-01-01T00:0000Z',
   ])('refuses %j, which is not written as an instant', (given) => {
     expect(utcInstant(given)).toBeUndefined();
     expect(problemsOf(instantSchema, given)).toContain(': Expected an ISO 8601 instant with a zone');

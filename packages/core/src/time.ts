@@ -29,10 +29,12 @@ export function utcText(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
 }
 
-/** Year, month, day, hour, minute, second, fraction; then the zone: sign, hours, minutes, or nothing for `Z`. */
-const INSTANT = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?(?:Z|([+-])(\d\d)(?::?(\d\d))?)$/i;
-
-type Fields = [number, number, number, number, number, number, unknown, unknown, number, number];
+/**
+ * Year, a hyphen or nothing (the basic format), month, day, hour, a colon or nothing, minute, second, fraction; then the
+ * zone: sign, hours, minutes, or nothing for `Z`.
+ */
+const INSTANT =
+  /^(\d{4})(-?)(\d\d)\2(\d\d)T(\d\d)(:?)(\d\d)(?:\6(\d\d)(?:[.,](\d+))?)?(?:Z|([+-])(\d\d)(?::?(\d\d))?)$/i;
 
 /** An ISO 8601 instant with a zone that Date can hold; years 0000 to 9999, so that its UTC form keeps 24 characters. */
 export const instantSchema = z
@@ -50,15 +52,17 @@ export const instantMsSchema = instantSchema.transform((text) => Date.parse(Stri
 export function utcInstant(text: string): string | undefined {
   const match = INSTANT.exec(text);
   if (!match) return undefined;
-  const numbers = match.slice(1).map((group) => Number(group ?? 0));
-  const [year, month, day, hour, minute, second, , , zoneHours, zoneMinutes] = numbers as Fields;
+  const numberAt = (group: number) => Number(match[group] ?? 0);
+  const [year, month, day] = [numberAt(1), numberAt(3), numberAt(4)];
+  const [hour, minute, second] = [numberAt(5), numberAt(7), numberAt(8)];
+  const [zoneHours, zoneMinutes] = [numberAt(11), numberAt(12)];
   if (minute > 59 || second > 60 || zoneHours > 23 || zoneMinutes > 59) return undefined;
-  const millisecond = Number((match[7] ?? '').slice(0, 3).padEnd(3, '0'));
+  const millisecond = Number((match[9] ?? '').slice(0, 3).padEnd(3, '0'));
   const local = new Date(0);
   local.setUTCFullYear(year, month - 1, day);
   local.setUTCHours(hour, minute, Math.min(second, 59), millisecond);
   // A day or an hour that does not exist has moved the date on.
   if (local.getUTCMonth() !== month - 1 || local.getUTCDate() !== day) return undefined;
-  const offsetMs = (match[8] === '-' ? -1 : 1) * (zoneHours * 60 + zoneMinutes) * 60_000;
+  const offsetMs = (match[10] === '-' ? -1 : 1) * (zoneHours * 60 + zoneMinutes) * 60_000;
   return new Date(local.getTime() - offsetMs).toISOString();
 }

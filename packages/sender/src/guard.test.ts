@@ -224,6 +224,8 @@ describe('URLs', () => {
     ['http://example.com:6667', 'Port 6667 is not one for web servers.'],
     ['https://a..b', 'The host name is not valid.'],
     ['https://.com', 'The host name is not valid.'],
+    [`https://${'a'.repeat(64)}.com`, 'The host name is not valid.'],
+    [`https://${'a.'.repeat(126)}com`, 'The host name is not valid.'],
     ['http://10.0.0.1', '10.0.0.1 is not a public address.'],
     ['http://[::1]', '::1 is not a public address.'],
     ['http://printer', 'printer is a local name.'],

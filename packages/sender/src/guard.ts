@@ -79,12 +79,17 @@ function checkHost(url: URL, allowed: AllowedNetworks): UrlCheck {
     return reason === null ? { ok: true, url } : { ok: false, reason, message: `${ip} is not a public address.` };
   }
   const name = url.hostname.replace(/\.+$/, '');
-  if (name === '' || name.startsWith('.') || name.includes('..')) return malformed('The host name is not valid.');
+  if (!isHostName(name)) return malformed('The host name is not valid.');
   const isLocal = !name.includes('.') || LOCAL_SUFFIXES.some((suffix) => `.${name}`.endsWith(`.${suffix}`));
   if (isLocal && allowed.length === 0) {
     return { ok: false, reason: 'local_address', message: `${name} is a local name.` };
   }
   return { ok: true, url };
+}
+
+/** Whether DNS can carry a name (RFC 1035, 2.3.4): labels of 1 to 63 characters, at most 253 in all. */
+function isHostName(name: string): boolean {
+  return name.length <= 253 && name.split('.').every((label) => label.length >= 1 && label.length <= 63);
 }
 
 /** Returns the IP address if the host of a URL is one, with or without a trailing dot; undefined if it is a name. */
