@@ -9,7 +9,7 @@ import { createEndings, errorOfCode, type JobOutcome, typedError } from './endin
 import { createJobLocks, type Lock } from './job-locks.ts';
 import { type Claim, Leases } from './leases.ts';
 import { createMarkers } from './markers.ts';
-import { createPartitions, type Partition } from './partitions.ts';
+import { type Partition, Partitions } from './partitions.ts';
 
 const TIMINGS: ConsumerTimings = {
   renewMs: 1_000,
@@ -37,7 +37,7 @@ interface Running<J> {
 export class Consumer<J extends { id: string }> {
   readonly #options: ConsumerOptions<J>;
   readonly #timings: ConsumerTimings;
-  readonly #partitions: ReturnType<typeof createPartitions>;
+  readonly #partitions: Partitions;
   readonly #endings: ReturnType<typeof createEndings>;
   readonly #locks: ReturnType<typeof createJobLocks>;
   readonly #burst: ReturnType<typeof createBurst>;
@@ -51,7 +51,7 @@ export class Consumer<J extends { id: string }> {
 
   constructor(options: ConsumerOptions<J>) {
     const timings = { ...TIMINGS, ...options.timings };
-    const partitions = createPartitions(options.partitionPrefixes.length, options.concurrency);
+    const partitions = new Partitions(options.partitionPrefixes.length, options.concurrency);
     const onError = (error: unknown) => this.#report(error);
     this.#options = options;
     this.#timings = timings;
@@ -156,8 +156,8 @@ export class Consumer<J extends { id: string }> {
   }
 
   async #lookAtEmpty(): Promise<void> {
-    const { all, hasRoom } = this.#partitions;
-    const empty = hasRoom() ? [] : all.filter((partition) => partition.state === 'empty');
+    const partitions = this.#partitions;
+    const empty = partitions.hasRoom() ? [] : partitions.all.filter((partition) => partition.state === 'empty');
     if (empty.length > 0) await this.#look(empty).catch((error) => this.#report(error));
     this.#lookAgain = undefined;
     this.#fill();

@@ -1,9 +1,9 @@
 /** From which partition a consumer takes its next job. */
 import { describe, expect, it } from '@jest/globals';
-import { createPartitions } from './partitions.ts';
+import { Partitions } from './partitions.ts';
 
 /** Takes a job from each partition that is offered, until none is: the first `busy` of them have jobs without end. */
-function fill(partitions: ReturnType<typeof createPartitions>, busy: number): number[] {
+function fill(partitions: Partitions, busy: number): number[] {
   for (let next = partitions.next(); next; next = partitions.next()) {
     if (next.index < busy) {
       next.state = 'busy';
@@ -17,13 +17,13 @@ function fill(partitions: ReturnType<typeof createPartitions>, busy: number): nu
 
 describe('partitions', () => {
   it('shares the slots evenly among those that have jobs', () => {
-    expect(fill(createPartitions(4, 12), 4)).toEqual([3, 3, 3, 3]);
-    expect(fill(createPartitions(4, 12), 2)).toEqual([6, 6, 0, 0]);
-    expect(fill(createPartitions(1, 12), 1)).toEqual([12]);
+    expect(fill(new Partitions(4, 12), 4)).toEqual([3, 3, 3, 3]);
+    expect(fill(new Partitions(4, 12), 2)).toEqual([6, 6, 0, 0]);
+    expect(fill(new Partitions(1, 12), 1)).toEqual([12]);
   });
 
   it('gives one that is crowded no more than if all had jobs, and watches the others', () => {
-    const partitions = createPartitions(4, 12);
+    const partitions = new Partitions(4, 12);
     const [first] = partitions.all;
     partitions.foundCrowded(first!);
     expect(fill(partitions, 1)).toEqual([3, 0, 0, 0]);
@@ -36,14 +36,14 @@ describe('partitions', () => {
   });
 
   it('takes up to 32 jobs at once, no more than there are slots, and an even share while others are to be asked', () => {
-    const one = createPartitions(1, 40);
+    const one = new Partitions(1, 40);
     const [only] = one.all;
     expect([one.reserve(only!), one.inUse()]).toEqual([32, 32]);
     only!.taking = 0;
     only!.active = 35;
     expect([one.reserve(only!), one.inUse()]).toEqual([5, 40]);
 
-    const four = createPartitions(4, 40);
+    const four = new Partitions(4, 40);
     const [first, ...others] = four.all;
     expect(four.reserve(first!)).toBe(10);
     first!.taking = 0;
@@ -55,7 +55,7 @@ describe('partitions', () => {
   });
 
   it('takes 64 at once while a partition has as many as were to be taken, and 32 again once it was empty', () => {
-    const partitions = createPartitions(1, 1_000);
+    const partitions = new Partitions(1, 1_000);
     const [only] = partitions.all;
     const reserve = () => {
       const count = partitions.reserve(only!);
@@ -74,7 +74,7 @@ describe('partitions', () => {
 
   it('gives up one slot for each partition that is to be asked, and no more', () => {
     let nowMs = 1_000_000;
-    const partitions = createPartitions(3, 6, () => nowMs);
+    const partitions = new Partitions(3, 6, () => nowMs);
     const [first, second, third] = partitions.all;
     for (const partition of [first, second, third]) {
       partitions.reserve(partition!);
@@ -97,7 +97,7 @@ describe('partitions', () => {
   });
 
   it('lets the end of a job take the next one unless another partition is to be asked, or waits for its marker', () => {
-    const partitions = createPartitions(2, 2);
+    const partitions = new Partitions(2, 2);
     fill(partitions, 1);
     const [first, second] = partitions.all;
     expect(partitions.mayTakeNext(first!)).toBe(true);

@@ -33,13 +33,19 @@ const GIVEN_UP_MS = 50;
 const FIRST_AT_ONCE = 32;
 const MAX_AT_ONCE = 64;
 
-export type Partitions = ReturnType<typeof createPartitions>;
+export class Partitions {
+  readonly all: readonly Partition[];
+  readonly #concurrency: number;
+  readonly #now: () => number;
+  readonly #evenShare: number;
+  /** The index of the partition that a job was taken from last. */
+  #last = 0;
+  /** Slots that are being freed for partitions that may have jobs. */
+  #givenUp = { slots: 0, atMs: 0 };
 
-/** `concurrency`: jobs in flight at once, over all partitions. `now`: milliseconds since 1970. */
-export function createPartitions(count: number, concurrency: number, now: () => number = Date.now) {
-  const all = Array.from(
-    { length: count },
-    (_, index): Partition => ({
+  /** `concurrency`: jobs in flight at once, over all partitions. `now`: milliseconds since 1970. */
+  constructor(count: number, concurrency: number, now: () => number = Date.now) {
+    this.all = Array.from({ length: count }, (_, index) => ({
       index,
       state: 'unknown',
       taking: 0,
@@ -47,89 +53,114 @@ export function createPartitions(count: number, concurrency: number, now: () => 
       askAgainAtMs: 0,
       atOnce: FIRST_AT_ONCE,
       crowdedUntilMs: 0,
-    }),
-  );
-  let last = 0;
-  /** Slots that are being freed for partitions that may have jobs. */
-  let givenUp = { slots: 0, atMs: 0 };
-  const inUse = () => all.reduce((sum, { active, taking }) => sum + active + taking, 0);
+    }));
+    this.#concurrency = concurrency;
+    this.#now = now;
+    this.#evenShare = Math.ceil(concurrency / count);
+  }
+
+  /** Slots in use. */
+  inUse(): number {
+    return this.all.reduce((sum, { active, taking }) => sum + active + taking, 0);
+  }
+
   /** Slots that are not in use. */
-  const room = () => Math.max(0, concurrency - inUse());
-  const busyShare = () => Math.ceil(concurrency / Math.max(1, all.filter(({ state }) => state === 'busy').length));
-  const evenShare = Math.ceil(concurrency / count);
+  room(): number {
+    return Math.max(0, this.#concurrency - this.inUse());
+  }
+
+  hasRoom(): boolean {
+    return this.room() > 0;
+  }
+
+  /** The partition to take the next job from; undefined if no slot is free, or none may have a job. */
+  next(): Partition | undefined {
+    if (!this.hasRoom()) return undefined;
+    const [share, nowMs] = [this.#busyShare(), this.#now()];
+    return (
+      this.#rotate(({ state }) => state === 'unknown') ??
+      this.#rotate(
+        (partition) => partition.state === 'busy' && partition.active < this.#shareOf(partition, nowMs, share),
+      )
+    );
+  }
+
+  /**
+   * Reserves slots for the jobs that are to be taken from a partition now: an even share while others are to be asked
+   * too. Returns how many.
+   */
+  reserve(partition: Partition): number {
+    const areOthersUnknown = this.all.some((other) => other !== partition && other.state === 'unknown');
+    const share = areOthersUnknown ? this.#evenShare : this.#shareOf(partition);
+    if (partition.state === 'unknown') this.#givenUp.slots = Math.max(0, this.#givenUp.slots - 1);
+    partition.taking = Math.max(1, Math.min(partition.atOnce, this.room(), share - partition.active));
+    return partition.taking;
+  }
+
+  /**
+   * Whether the end of one of its jobs is to take the next one of the same partition: not beyond its share, not while
+   * others are to be asked, and not if it was empty and its marker is waited for.
+   */
+  mayTakeNext(partition: Partition): boolean {
+    if (partition.state === 'empty' && this.hasRoom()) return false;
+    if (this.all.length === 1) return true;
+    const nowMs = this.#now();
+    if (partition.active > this.#shareOf(partition, nowMs)) return false;
+    const toAsk = this.all.reduce((sum, { state, taking }) => sum + Number(state === 'unknown' && taking === 0), 0);
+    if (nowMs - this.#givenUp.atMs > GIVEN_UP_MS) this.#givenUp = { slots: 0, atMs: nowMs };
+    // One slot for each of them: many jobs end at once.
+    if (this.#givenUp.slots >= toAsk) return true;
+    this.#givenUp.slots += 1;
+    return false;
+  }
+
+  /** It had no job; the next one is due then (undefined: there is none). */
+  foundEmpty(partition: Partition, dueAtMs: number | undefined): void {
+    partition.state = 'empty';
+    partition.atOnce = FIRST_AT_ONCE;
+    this.#askAgain(partition, dueAtMs);
+  }
+
+  /** It had as many jobs as were to be taken. */
+  tookAll(partition: Partition): void {
+    partition.atOnce = Math.min(MAX_AT_ONCE, 2 * partition.atOnce);
+  }
+
+  /** One of its jobs had to be parked, and a slot for it will soon be free: for a moment the partition gets only its even share. */
+  foundCrowded(partition: Partition): void {
+    partition.crowdedUntilMs = this.#now() + CROWDED_MS;
+  }
+
+  /** Somebody has looked, and the next job of a partition is due then (undefined: there is none). */
+  looked(partition: Partition, dueAtMs: number | undefined): void {
+    if (partition.state !== 'empty') return;
+    if (dueAtMs !== undefined && dueAtMs <= this.#now()) partition.state = 'unknown';
+    else this.#askAgain(partition, dueAtMs);
+  }
+
+  #askAgain(partition: Partition, dueAtMs = Number.POSITIVE_INFINITY): void {
+    partition.askAgainAtMs = Math.min(dueAtMs, this.#now() + ASK_AGAIN_MS);
+  }
+
+  #busyShare(): number {
+    const busy = this.all.filter(({ state }) => state === 'busy').length;
+    return Math.ceil(this.#concurrency / Math.max(1, busy));
+  }
+
   /** The slots that a partition may have. `busy` spares a caller that asks for several the calculation. */
-  const shareOf = ({ crowdedUntilMs }: Partition, nowMs = now(), busy = busyShare()) =>
-    nowMs < crowdedUntilMs ? evenShare : busy;
-  const rotate = (fits: (partition: Partition) => boolean): Partition | undefined => {
-    for (let step = 1; step <= count; step++) {
-      const partition = all[(last + step) % count];
+  #shareOf({ crowdedUntilMs }: Partition, nowMs = this.#now(), busy = this.#busyShare()): number {
+    return nowMs < crowdedUntilMs ? this.#evenShare : busy;
+  }
+
+  /** The next partition in turn that fits and from which nothing is being taken. */
+  #rotate(fits: (partition: Partition) => boolean): Partition | undefined {
+    const { length } = this.all;
+    for (let step = 1; step <= length; step++) {
+      const partition = this.all[(this.#last + step) % length];
       if (!partition || partition.taking > 0 || !fits(partition)) continue;
-      last = partition.index;
+      this.#last = partition.index;
       return partition;
     }
     return undefined;
-  };
-  return {
-    all: all as readonly Partition[],
-    /** Slots in use. */
-    inUse,
-    hasRoom: () => room() > 0,
-    room,
-    /** The partition to take the next job from; undefined if no slot is free, or none may have a job. */
-    next(): Partition | undefined {
-      if (room() === 0) return undefined;
-      const [share, nowMs] = [busyShare(), now()];
-      return (
-        rotate(({ state }) => state === 'unknown') ??
-        rotate((partition) => partition.state === 'busy' && partition.active < shareOf(partition, nowMs, share))
-      );
-    },
-    /**
-     * Reserves slots for the jobs that are to be taken from a partition now: an even share while others are to be asked
-     * too. Returns how many.
-     */
-    reserve(partition: Partition): number {
-      const areOthersUnknown = all.some((other) => other !== partition && other.state === 'unknown');
-      const share = areOthersUnknown ? evenShare : shareOf(partition);
-      if (partition.state === 'unknown') givenUp.slots = Math.max(0, givenUp.slots - 1);
-      partition.taking = Math.max(1, Math.min(partition.atOnce, room(), share - partition.active));
-      return partition.taking;
-    },
-    /**
-     * Whether the end of one of its jobs is to take the next one of the same partition: not beyond its share, not while
-     * others are to be asked, and not if it was empty and its marker is waited for.
-     */
-    mayTakeNext(partition: Partition): boolean {
-      if (partition.state === 'empty' && room() > 0) return false;
-      if (count === 1) return true;
-      const nowMs = now();
-      if (partition.active > shareOf(partition, nowMs)) return false;
-      const toAsk = all.reduce((sum, { state, taking }) => sum + Number(state === 'unknown' && taking === 0), 0);
-      if (nowMs - givenUp.atMs > GIVEN_UP_MS) givenUp = { slots: 0, atMs: nowMs };
-      // One slot for each of them: many jobs end at once.
-      if (givenUp.slots >= toAsk) return true;
-      givenUp.slots += 1;
-      return false;
-    },
-    foundEmpty(partition: Partition, dueAtMs: number | undefined): void {
-      partition.state = 'empty';
-      partition.atOnce = FIRST_AT_ONCE;
-      partition.askAgainAtMs = Math.min(dueAtMs ?? Number.POSITIVE_INFINITY, now() + ASK_AGAIN_MS);
-    },
-    /** It had as many jobs as were to be taken. */
-    tookAll(partition: Partition): void {
-      partition.atOnce = Math.min(MAX_AT_ONCE, 2 * partition.atOnce);
-    },
-    /** One of its jobs had to be parked, and a slot for it will soon be free: for a moment the partition gets only its even share. */
-    foundCrowded(partition: Partition): void {
-      partition.crowdedUntilMs = now() + CROWDED_MS;
-    },
-    /** Somebody has looked, and the next job of a partition is due then (undefined: there is none). */
-    looked(partition: Partition, dueAtMs: number | undefined): void {
-      if (partition.state !== 'empty') return;
-      const nowMs = now();
-      if (dueAtMs !== undefined && dueAtMs <= nowMs) partition.state = 'unknown';
-      else partition.askAgainAtMs = Math.min(dueAtMs ?? Number.POSITIVE_INFINITY, nowMs + ASK_AGAIN_MS);
-    },
-  };
+  }
 }
