@@ -1,9 +1,9 @@
 /** The audit trail: who did what, when, to which subscription or delivery. */
 
-import { Button, Group, Select, Stack, Table, Text } from '@mantine/core';
+import { Group, Select, Stack, Table, Text } from '@mantine/core';
 import type { AuditEntry } from '@posthorn/operator-api';
 import { type Column, DataTable, PagedList } from '../parts/data-table.tsx';
-import { AddressFilter, filterWidth, SelectFilter, useFilters } from '../parts/filters.tsx';
+import { AddressFilter, ClearFilters, filterWidth, SelectFilter, useFilters } from '../parts/filters.tsx';
 import { Note, PageBody, PageLink } from '../parts/layout.tsx';
 import { pageOfId } from '../parts/search-box.tsx';
 import { SearchField } from '../parts/search-field.tsx';
@@ -41,8 +41,7 @@ type AuditFilters = ReturnType<typeof useFilters<(typeof names)[number]>>;
 
 export function AuditPage() {
   const filters = useFilters(names);
-  const { filter, set, clear } = filters;
-  const isFiltered = names.some((name) => filter[name]);
+  const { filter, isFiltered, set, clear } = filters;
   const list = useAudit(filter);
   const entries = list.data ?? [];
   const urls = useUrls(entries.flatMap(({ subscription_id }) => subscription_id ?? []));
@@ -67,11 +66,7 @@ export function AuditPage() {
         />
         <TimeFilter label="From" value={filter.from} onChange={(from) => set('from', from)} />
         <TimeFilter label="Until" value={filter.to} onChange={(to) => set('to', to)} />
-        {isFiltered && (
-          <Button variant="subtle" onClick={clear}>
-            Clear
-          </Button>
-        )}
+        <ClearFilters isFiltered={isFiltered} clear={clear} />
       </Group>
       <PagedList list={list} what="audit trail" empty={isFiltered ? none : noneYet}>
         {(rows) => <DataTable aria-label="Audit trail" columns={columnsOf(withDeleted(urls, rows))} rows={rows} />}

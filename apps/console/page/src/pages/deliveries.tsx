@@ -1,8 +1,8 @@
 /** All deliveries, newest first, refreshed, filtered by address, event, type, status and time. */
-import { Button, Group, Pill } from '@mantine/core';
+import { Group, Pill } from '@mantine/core';
 import { PagedList } from '../parts/data-table.tsx';
 import { DeliveryTable } from '../parts/delivery-table.tsx';
-import { AddressFilter, filterWidth, SelectFilter, useFilters } from '../parts/filters.tsx';
+import { AddressFilter, ClearFilters, filterWidth, SelectFilter, useFilters } from '../parts/filters.tsx';
 import { PageBody } from '../parts/layout.tsx';
 import { SearchField } from '../parts/search-field.tsx';
 import { Empty } from '../parts/states.tsx';
@@ -17,8 +17,7 @@ const names = ['subscription_id', 'event_id', 'event_type', 'status', 'from', 't
 
 export function DeliveriesPage() {
   const filters = useFilters(names);
-  const { filter, set, clear } = filters;
-  const isFiltered = names.some((name) => filter[name]);
+  const { filter, isFiltered, set, clear } = filters;
   const list = useDeliveries(filter);
   const urls = useUrls((list.data ?? []).map(({ subscription_id }) => subscription_id));
   const none = list.hasNextPage ? (
@@ -49,11 +48,7 @@ export function DeliveriesPage() {
             Made by bulk replay {filter.replay_id}
           </Pill>
         )}
-        {isFiltered && (
-          <Button variant="subtle" onClick={clear}>
-            Clear
-          </Button>
-        )}
+        <ClearFilters isFiltered={isFiltered} clear={clear} />
       </Group>
       <PagedList list={list} what="list of deliveries" empty={isFiltered ? none : noneYet}>
         {(deliveries) => <DeliveryTable deliveries={deliveries} addresses={urls} />}

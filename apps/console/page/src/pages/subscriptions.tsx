@@ -4,7 +4,7 @@ import type { Subscription } from '@posthorn/operator-api';
 import { IconPlus } from '@tabler/icons-react';
 import { Link } from 'react-router';
 import { type Column, DataTable, PagedList } from '../parts/data-table.tsx';
-import { filterWidth, SelectFilter, useFilters } from '../parts/filters.tsx';
+import { ClearFilters, filterWidth, SelectFilter, useFilters } from '../parts/filters.tsx';
 import { Note, PageBody, RowLink } from '../parts/layout.tsx';
 import { amountText, countText } from '../parts/numbers.ts';
 import { ResumePaused } from '../parts/resume-paused.tsx';
@@ -121,11 +121,7 @@ export function SubscriptionsPage() {
           allowDeselect={false}
           w={filterWidth(150)}
         />
-        {isFiltered && (
-          <Button variant="subtle" onClick={filters.clear}>
-            Clear
-          </Button>
-        )}
+        <ClearFilters isFiltered={isFiltered} clear={filters.clear} />
         {query.status === 'paused' && total !== undefined && total > 0 && (
           <ResumePaused q={query.q} environment={query.environment} health={query.health} />
         )}

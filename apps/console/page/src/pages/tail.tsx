@@ -3,7 +3,7 @@ import { Button, Group, SegmentedControl, Text } from '@mantine/core';
 import { IconPlayerPause, IconPlayerPlay } from '@tabler/icons-react';
 import { useLiveAttempts } from '../live-attempts.ts';
 import { type Column, DataTable } from '../parts/data-table.tsx';
-import { AddressFilter, SelectFilter, useFilters } from '../parts/filters.tsx';
+import { AddressFilter, ClearFilters, SelectFilter, useFilters } from '../parts/filters.tsx';
 import { Note, PageBody, RowLink, Section } from '../parts/layout.tsx';
 import { countText, durationText } from '../parts/numbers.ts';
 import { Empty, Problem } from '../parts/states.tsx';
@@ -22,8 +22,7 @@ const environments = [
 
 export function TailPage() {
   const filters = useFilters(names);
-  const { filter, set, clear } = filters;
-  const isFiltered = names.some((name) => filter[name]);
+  const { filter, isFiltered, set, clear } = filters;
   return (
     <PageBody title="Live">
       <Group gap="sm">
@@ -39,11 +38,7 @@ export function TailPage() {
         <AddressFilter filters={filters} />
         <SelectFilter filters={filters} name="event_type" label="Event type" data={eventTypes} widthPx={230} />
         <SelectFilter filters={filters} name="environment" label="Environment" data={environments} widthPx={170} />
-        {isFiltered && (
-          <Button variant="subtle" onClick={clear}>
-            Clear
-          </Button>
-        )}
+        <ClearFilters isFiltered={isFiltered} clear={clear} />
       </Group>
       {/* Other filters are another list. */}
       <Attempts key={JSON.stringify(filter)} filter={filter} />

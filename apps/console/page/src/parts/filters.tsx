@@ -1,5 +1,5 @@
 /** The filters of a list. They are kept in the URL, so that a link and the back button show the same list. */
-import { Select, type SelectProps } from '@mantine/core';
+import { Button, Select, type SelectProps } from '@mantine/core';
 import { useEffect } from 'react';
 import { useLocation, useSearchParams } from 'react-router';
 import { AddressPicker } from './address-picker.tsx';
@@ -26,6 +26,7 @@ export function useFilters<N extends string>(names: readonly N[], replace = true
     );
   return {
     filter: Object.fromEntries(names.map((name) => [name, search.get(name)])) as Record<N, string | null>,
+    isFiltered: names.some((name) => search.get(name)),
     setAll,
     set: (name: N, value: string | null) => setAll({ [name]: value } as Partial<Record<N, string | null>>),
     clear: () => setSearch({}, { replace }),
@@ -68,5 +69,15 @@ export function AddressFilter({ filters }: { filters: Filters<'subscription_id'>
       clearable
       w={filterWidth(290)}
     />
+  );
+}
+
+/** Clears all filters of a list, if there are any. */
+export function ClearFilters({ isFiltered, clear }: Pick<Filters<string>, 'isFiltered' | 'clear'>) {
+  if (!isFiltered) return null;
+  return (
+    <Button variant="subtle" onClick={clear}>
+      Clear
+    </Button>
   );
 }
