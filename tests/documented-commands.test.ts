@@ -22,7 +22,7 @@ const RUN_ELSEWHERE: [command: RegExp, file: string, text: string][] = [
   [/^npm run start:(ingest|worker|console)$/, 'tests/start.test.ts', 'start:'],
   [/^npm run build$/, 'tests/setup/prepare-browser.ts', 'build'],
   [/^npm run bench -- --only=memory$/, 'tests/start.test.ts', "npmRun('bench', {}, ['--quick', '--only=memory'])"],
-  [/^npm run pack$/, 'tests/packages.test.ts', 'buildPackage(name'],
+  [/^npm run pack$/, 'tests/installed-package.ts', 'buildPackage(name'],
   [/^npm run release -- --(check|version=\S+)$/, 'scripts/release/release.test.ts', 'checkRelease(root)'],
   [/^npm run generate-docs$/, 'scripts/wire-files.test.ts', 'generate-docs'],
   [
