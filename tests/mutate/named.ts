@@ -105,8 +105,8 @@ export const NAMED: readonly Named[] = [
   {
     name: 'the connection stays open after an unknown expectation',
     file: `${HTTP}/http-service.ts`,
-    original: "writeHead(417, { Connection: 'close' })",
-    replacement: 'writeHead(417)',
+    original: "writeHead(417, { Connection: 'close', 'Content-Type'",
+    replacement: "writeHead(417, { 'Content-Type'",
     tests: unit(`${HTTP}/http-service.test.ts`),
   },
   {

@@ -6,6 +6,9 @@ it('gives each error code the status of the interface (section 4) and a title of
   const statuses = Object.fromEntries(Object.entries(errorCodes).map(([code, { status }]) => [code, status]));
   expect(statuses).toEqual({
     bad_request: 400,
+    request_timeout: 408,
+    expectation_failed: 417,
+    headers_too_large: 431,
     invalid_json: 400,
     unauthorized: 401,
     forbidden_environment: 403,

@@ -1,4 +1,5 @@
 /** The HTTP server over real connections: pipelined requests, and a graceful stop. */
+import { once } from 'node:events';
 import { connect } from 'node:net';
 import { describe, expect, it } from '@jest/globals';
 import { eventually } from '@posthorn/testing';
@@ -154,6 +155,25 @@ describe('chunks that nobody reads', () => {
     await eventually('the connection to be closed', closed);
     expect(received()).toMatch(/^HTTP\/1\.1 417 /);
     expect(responses()).toBe(1);
+  });
+});
+
+describe('what is not valid HTTP', () => {
+  const host = 'Host: x\r\n';
+  it.each([
+    ['no Host header', 'GET / HTTP/1.1\r\n\r\n', 400, 'bad_request'],
+    ['an unknown method', `BREW / HTTP/1.1\r\n${host}\r\n`, 400, 'bad_request'],
+    ['too large a header', `GET / HTTP/1.1\r\n${host}X: ${'y'.repeat(20_000)}\r\n\r\n`, 431, 'headers_too_large'],
+    ['an expectation', `GET / HTTP/1.1\r\n${host}Expect: more\r\n\r\n`, 417, 'expectation_failed'],
+  ])('gets a problem document: %s', async (_what, request, status, code) => {
+    const service = await startService(() => undefined);
+    const socket = connect(Number(new URL(service.url()).port), '127.0.0.1');
+    const received: Buffer[] = [];
+    socket.on('data', (chunk) => received.push(chunk)).write(request);
+    await once(socket, 'end');
+    const [head = '', body = ''] = Buffer.concat(received).toString().split('\r\n\r\n');
+    expect(head).toMatch(new RegExp(`^HTTP/1\\.1 ${status} [^]*\\ncontent-type: application/problem\\+json`, 'i'));
+    expect(body).toContain(`"code":"${code}"`);
   });
 });
 

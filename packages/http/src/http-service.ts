@@ -1,13 +1,21 @@
 /** An HTTP server that limits slow and greedy clients, and that finishes requests in flight when it stops. */
 import { once } from 'node:events';
-import { createServer, IncomingMessage, type RequestListener, type Server, ServerResponse } from 'node:http';
+import {
+  createServer,
+  IncomingMessage,
+  type RequestListener,
+  type Server,
+  ServerResponse,
+  STATUS_CODES,
+} from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { AppError, StartError } from '@posthorn/core';
+import { AppError, type ErrorCode, errorCodes, StartError } from '@posthorn/core';
 import type { Service, SharedSettings } from '@posthorn/runtime';
 import express, { type Express, type RequestHandler } from 'express';
 import type { Registry } from 'prom-client';
 import { limitConnections } from './connection-limit.ts';
+import { problemDocument } from './problems.ts';
 
 /** Time limits for the headers of a request and for the whole request. */
 const HEADERS_TIMEOUT_MS = 10_000;
@@ -54,15 +62,18 @@ export function createExpress(trustedProxies: readonly string[] = []): Express {
   return app;
 }
 
-/** Refuses requests with two `Host` headers: a proxy may use the other one (RFC 9112, section 3.2). Node silently uses the first. */
+/**
+ * Refuses requests of HTTP/1.1 without a `Host` header, and those with two: a proxy may use the other one (RFC 9112,
+ * section 3.2). Node silently uses the first.
+ */
 export const requireOneHost: RequestHandler = (request, response, next) => {
   const { rawHeaders } = request;
   let hosts = 0;
   // Names and values alternate. `headersDistinct` would copy all of them.
   for (let i = 0; i < rawHeaders.length; i += 2) if (isHost(rawHeaders[i])) hosts += 1;
-  if (hosts > 1) {
+  if (hosts > 1 || (hosts === 0 && request.httpVersion === '1.1')) {
     response.set('Connection', 'close');
-    throw new AppError('bad_request', 'The request has more than one Host header.');
+    throw new AppError('bad_request', `The request has ${hosts === 0 ? 'no' : 'more than one'} Host header.`);
   }
   next();
 };
@@ -90,6 +101,8 @@ export function createHttpService(
     headersTimeout: HEADERS_TIMEOUT_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
     connectionsCheckingInterval: CHECK_CONNECTIONS_EVERY_MS,
+    // `requireOneHost` does, with a problem document.
+    requireHostHeader: false,
   });
   server.timeout = SOCKET_TIMEOUT_MS;
   handleInOrder(server, listener);
@@ -151,12 +164,26 @@ interface Connection {
   late: NodeJS.Timeout | undefined;
 }
 
-/** The status for each error of the HTTP parser; 400 for all others. */
-const STATUS_OF_CLIENT_ERROR: Record<string, string> = {
-  ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
-  HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: '413 Payload Too Large',
+/** The response to each error of the HTTP parser. */
+const RESPONSES_TO_CLIENT_ERRORS: Record<string, string> = {
+  ERR_HTTP_REQUEST_TIMEOUT: closingResponse('request_timeout', 'The rest of the request did not arrive in time.'),
+  HPE_HEADER_OVERFLOW: closingResponse('headers_too_large', 'The request line and headers have more than 16 KiB.'),
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: closingResponse('body_too_large', 'The chunk extensions are too large.'),
 };
+/** The response to all others. */
+const NOT_HTTP = closingResponse('bad_request', 'What came on this connection is not valid HTTP.');
+
+/** A response with a problem document, as text, after which the connection is closed. */
+function closingResponse(code: ErrorCode, message: string): string {
+  const { status } = errorCodes[code];
+  const body = problemText(code, message);
+  const type = 'application/problem+json; charset=utf-8';
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Type: ${type}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
+}
+
+function problemText(code: ErrorCode, message: string): string {
+  return JSON.stringify(problemDocument(new AppError(code, message)));
+}
 
 /**
  * Handles the requests of a connection one after the other, and reads no more from the connection while any wait. Otherwise, a client
@@ -182,7 +209,8 @@ function handleInOrder(server: Server, listener: RequestListener): void {
   );
   // Node's own response would let any number of chunks follow.
   server.on('checkExpectation', (_request, response: ServerResponse) => {
-    response.writeHead(417, { Connection: 'close' }).end();
+    response.writeHead(417, { Connection: 'close', 'Content-Type': 'application/problem+json; charset=utf-8' });
+    response.end(problemText('expectation_failed', 'Send `Expect: 100-continue`, or no such header.'));
   });
   server.on('request', (request, response) => {
     const { socket } = request;
@@ -228,7 +256,7 @@ function endBroken(socket: Duplex, connection: Connection | undefined, code: str
     // The client would take anything written now for the response to an earlier request, or for a part of it.
     socket.destroy();
   } else {
-    socket.end(`HTTP/1.1 ${STATUS_OF_CLIENT_ERROR[code] ?? '400 Bad Request'}\r\nConnection: close\r\n\r\n`);
+    socket.end(RESPONSES_TO_CLIENT_ERRORS[code] ?? NOT_HTTP);
     socket.once('finish', () => socket.destroy());
   }
 }
