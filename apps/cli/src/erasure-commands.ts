@@ -4,12 +4,10 @@ import { type CommandUnknownOpts, Option } from '@commander-js/extra-typings';
 import { ENVIRONMENTS, UNSENT_CHOICES } from '@posthorn/core';
 import { type Erasure, erasureSchema } from '@posthorn/operator-api';
 import type { Client } from './client.ts';
+import { following, POLL_INTERVAL_MS } from './follow-work.ts';
 import { limitOption } from './options.ts';
 import type { Printer } from './print.ts';
-import { following } from './replay.ts';
 import { UserError } from './user-error.ts';
-
-const POLL_INTERVAL_MS = 250;
 
 const columns = {
   id: (item: Erasure) => item.id,

@@ -1,11 +1,9 @@
-/** Starts bulk replays, and follows work that takes time: a bulk replay, with a progress bar, and the first attempt of a delivery. */
+/** Starts bulk replays, and follows them with a progress bar. */
 import { setTimeout as wait } from 'node:timers/promises';
 import * as schemas from '@posthorn/operator-api';
 import { Presets, SingleBar } from 'cli-progress';
 import type { Client } from './client.ts';
-import { UserError } from './user-error.ts';
-
-const POLL_INTERVAL_MS = 250;
+import { following, POLL_INTERVAL_MS } from './follow-work.ts';
 
 /** One address, or several. */
 export type Addresses = { subscription_id: string } | { subscription_ids: string[] };
@@ -78,26 +76,4 @@ export async function replayAll(
   }
   bar.stop();
   return replay;
-}
-
-/** Adds to an error of a call that follows work in the background that the work goes on, and what shows it. */
-export async function following<T>(id: string, call: Promise<T>): Promise<T> {
-  return await call.catch((cause: unknown) => {
-    if (!(cause instanceof UserError)) throw cause;
-    throw new UserError(`${cause.message}\n${id} goes on without this command: see "posthorn show ${id}".`, { cause });
-  });
-}
-
-/** Waits at most `timeoutMs` until a delivery has had an attempt or is held. Returns its latest state. */
-export async function awaitFirstAttempt(
-  client: Client,
-  id: string,
-  timeoutMs: number,
-): Promise<schemas.DeliveryWithAttempts> {
-  const endsAtMs = performance.now() + timeoutMs;
-  for (;;) {
-    const delivery = await client.get(schemas.deliveryWithAttemptsSchema, `/v1/deliveries/${id}`);
-    if (delivery.status !== 'pending' || performance.now() > endsAtMs) return delivery;
-    await wait(POLL_INTERVAL_MS);
-  }
 }

@@ -4,11 +4,11 @@ import { chunksOf, ENVIRONMENTS, HEALTH_STATES, SUBSCRIPTION_SORTS, SUBSCRIPTION
 import * as schemas from '@posthorn/operator-api';
 import type { Client } from './client.ts';
 import { confirm } from './confirm.ts';
+import { awaitFirstAttempt } from './follow-work.ts';
 import { customerOf } from './names.ts';
 import { limitOption, subscriptionEnvironmentOption, typesOption } from './options.ts';
 import { pages } from './pages.ts';
 import type { Printer } from './print.ts';
-import { awaitFirstAttempt } from './replay.ts';
 import { UserError } from './user-error.ts';
 
 /** Longer than the time limit of an attempt. */

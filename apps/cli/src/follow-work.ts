@@ -1,0 +1,26 @@
+/** Follows work in the background that takes time. */
+import { setTimeout as wait } from 'node:timers/promises';
+import { type DeliveryWithAttempts, deliveryWithAttemptsSchema } from '@posthorn/operator-api';
+import type { Client } from './client.ts';
+import { UserError } from './user-error.ts';
+
+/** How often the console is asked about it. */
+export const POLL_INTERVAL_MS = 250;
+
+/** Adds to an error of a call that follows work in the background that the work goes on, and what shows it. */
+export async function following<T>(id: string, call: Promise<T>): Promise<T> {
+  return await call.catch((cause: unknown) => {
+    if (!(cause instanceof UserError)) throw cause;
+    throw new UserError(`${cause.message}\n${id} goes on without this command: see "posthorn show ${id}".`, { cause });
+  });
+}
+
+/** Waits at most `timeoutMs` until a delivery has had an attempt or is held. Returns its latest state. */
+export async function awaitFirstAttempt(client: Client, id: string, timeoutMs: number): Promise<DeliveryWithAttempts> {
+  const endsAtMs = performance.now() + timeoutMs;
+  for (;;) {
+    const delivery = await client.get(deliveryWithAttemptsSchema, `/v1/deliveries/${id}`);
+    if (delivery.status !== 'pending' || performance.now() > endsAtMs) return delivery;
+    await wait(POLL_INTERVAL_MS);
+  }
+}
