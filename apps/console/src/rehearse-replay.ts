@@ -1,5 +1,5 @@
 /** Rehearses bulk replays: says how many deliveries would go to which address, how long that takes, and what speaks against it. */
-import { type AddressHealth, CANARY_DELIVERIES, UNKNOWN_HEALTH } from '@posthorn/core';
+import { type AddressHealth, CANARY_DELIVERIES, FAST_MS, UNKNOWN_HEALTH } from '@posthorn/core';
 import type * as api from '@posthorn/operator-api';
 import {
   aliveWorkers,
@@ -14,8 +14,6 @@ import {
 
 /** Failed deliveries that one rehearsal looks at: about a second. They are divided among its addresses. */
 const MAX_REHEARSED = 10_000;
-/** From this mean duration on, the addresses of one host share its slots, so they are sent to one after the other. */
-const SLOW_MS = 100;
 
 type Address = api.Rehearsal['addresses'][number];
 type Warning = Address['warnings'][number];
@@ -39,7 +37,8 @@ export async function rehearse(
     const one = serializeAddress(address, found, { slots, meanMs, canary: scope.canary });
     const warnings = warningsAbout(address, found, healths[i] ?? UNKNOWN_HEALTH);
     rehearsed.push({ ...one, warnings });
-    const lane = meanMs !== null && meanMs >= SLOW_MS ? new URL(address.url).host : address.id;
+    // Those of one host that are not fast share its slots, so they are sent to one after the other.
+    const lane = meanMs !== null && meanMs >= FAST_MS ? new URL(address.url).host : address.id;
     waits.set(lane, (waits.get(lane) ?? 0) + (one.expected_s ?? 0));
   }
   const sum = (of: (address: Address) => number) => rehearsed.reduce((all, address) => all + of(address), 0);

@@ -1,5 +1,5 @@
 /** The rules of admission control: how many more slots an address may acquire. docs/architecture.md says why each rule exists. */
-import type { ActiveList } from '@posthorn/core';
+import { type ActiveList, FAST_MS } from '@posthorn/core';
 import type { Address, Group } from './slot-groups.ts';
 
 export interface LimitOptions {
@@ -24,8 +24,6 @@ export interface SlotState {
 
 /** An address is slow if its attempts take longer than this, or one in flight already has. */
 const SLOW_MS = 500;
-/** An address is fast if its attempts take less than this. */
-const FAST_MS = 100;
 /** The share of all slots that slow addresses have together. */
 const SLOW_SHARE = 0.5;
 /** The share of all slots for further attempts of an address and for unknown addresses. The rest is for first attempts of known ones. */

@@ -9,6 +9,9 @@ export const HEALTH_RUN = 10;
 /** The recent time over which the success rate is taken. The rate counts from `HEALTH_RUN` attempts on. */
 export const HEALTH_MINUTES = 15;
 
+/** An address is fast if its attempts take less than this on average, in milliseconds: it does not share the slots of its host. */
+export const FAST_MS = 100;
+
 /** One kind of failure of an address: how often, since when, and the newest attempt that failed so. */
 export interface AddressError {
   /** See `errorLabel`. */
