@@ -23,6 +23,7 @@ import {
   registerInstallation,
   systemClock,
   version,
+  warnOfPrivateNetworks,
 } from '@posthorn/runtime';
 import { createOneOffSender, createResolver } from '@posthorn/sender';
 import { createFingerprints, createSecretBox } from '@posthorn/signing';
@@ -57,9 +58,7 @@ const noStore: RequestHandler = (_request, response, next) => {
 /** Builds the console. Nothing listens before its services start. */
 export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClock): App<ApiService> {
   const logger = createLogger({ app: 'console', level: settings.LOG_LEVEL });
-  if (settings.ALLOWED_PRIVATE_NETWORKS.length > 0) {
-    logger.warn('ALLOWED_PRIVATE_NETWORKS is set: the address guard lets those networks through. Not for production.');
-  }
+  warnOfPrivateNetworks(settings, logger);
   const tracing = createTracing({ app: 'console', version, settings, logger });
   const { storage, store, producer } = openStorage(settings, logger, {
     identity: { id: randomUUID(), app: 'console', version },

@@ -16,6 +16,7 @@ import {
   type Service,
   systemClock,
   version,
+  warnOfPrivateNetworks,
 } from '@posthorn/runtime';
 import { createSecretBox, type SecretBox } from '@posthorn/signing';
 import { connectRedis, openStore } from '@posthorn/store';
@@ -115,9 +116,7 @@ export function buildWorker(
 /** Builds what all parts of the worker share: log, metrics, and the connections to Redis. */
 function buildBase(settings: WorkerSettings, clock: Clock, workerId: string) {
   const logger = createLogger({ app: 'worker', level: settings.LOG_LEVEL });
-  if (settings.ALLOWED_PRIVATE_NETWORKS.length > 0) {
-    logger.warn('ALLOWED_PRIVATE_NETWORKS is set: the address guard lets those networks through. Not for production.');
-  }
+  warnOfPrivateNetworks(settings, logger);
   const tracing = createTracing({ app: 'worker', version, settings, logger });
   const storage = openStore(settings, {
     onError: (err) => logger.warn({ err }, 'redis.failed'),

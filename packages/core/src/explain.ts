@@ -205,7 +205,7 @@ function explainWaiting({ lane, nowMs }: Case, delivery: Delivery): Explanation 
     lane === 'parked'
       ? 'It waits behind other deliveries to this address, because all slots of the address are taken.'
       : lane === 'overdue'
-        ? 'It is overdue, and waits in the line of overdue deliveries to this address.'
+        ? 'It is overdue, and waits in the lane of overdue deliveries to this address.'
         : 'It waits for a worker, or is being sent.';
   if (attemptCount === 0) return because('pending', `Not attempted yet. ${waits}`, { sinceMs: createdAtMs });
   const last = delivery.attempts.at(-1);

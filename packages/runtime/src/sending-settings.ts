@@ -1,5 +1,6 @@
 /** The settings of the apps that send requests to receivers: the worker, and the console for validations. */
 import { DEFAULT_RESPONSE_EXCERPT_BYTES, MAX_RESPONSE_EXCERPT_BYTES } from '@posthorn/core';
+import type { Logger } from './logger.ts';
 import { durationMs, parsedBy, setting, wholeNumber } from './settings.ts';
 
 /**
@@ -10,6 +11,15 @@ interface Parsers<Keys, Network> {
   parseEncryptionKeys: (text: string) => Keys | undefined;
   parseNetworks: (text: string) => readonly Network[];
   parseNameServers: (text: string) => string[];
+}
+
+/** Warns of networks that the address guard lets through. */
+export function warnOfPrivateNetworks(
+  { ALLOWED_PRIVATE_NETWORKS: networks }: { ALLOWED_PRIVATE_NETWORKS: readonly unknown[] },
+  logger: Logger,
+): void {
+  if (networks.length === 0) return;
+  logger.warn('ALLOWED_PRIVATE_NETWORKS is set: the address guard lets those networks through. Not for production.');
 }
 
 /** Returns the schemas of the settings (interface 2). */
