@@ -2,6 +2,7 @@
 import { isIP } from 'node:net';
 import { atMost } from '@posthorn/core';
 import { LRUCache } from 'lru-cache';
+import { randomSample } from './random-sample.ts';
 
 /** `dns`: a name that resolved, grouped by domain; `connection`: a host that was connected to, grouped by network. */
 export type SiteKind = 'dns' | 'connection';
@@ -60,12 +61,10 @@ export function createReachedSites() {
     pick(kind: SiteKind, limit: number): Site[] {
       const latest = [...sites[kind].values()].slice(0, MAX_CANDIDATES);
       const sinceMs = Math.max(...latest.map(({ reachedAtMs }) => reachedAtMs)) - MAX_AGE_MS;
-      const candidates = latest.filter(({ reachedAtMs }) => reachedAtMs >= sinceMs);
-      const picked: Site[] = [];
-      while (picked.length < limit && candidates.length > 0) {
-        picked.push(...candidates.splice(Math.floor(Math.random() * candidates.length), 1));
-      }
-      return picked;
+      return randomSample(
+        latest.filter(({ reachedAtMs }) => reachedAtMs >= sinceMs),
+        limit,
+      );
     },
     /** Returns the sites to save in Redis, and marks them as saved. */
     takeUnsaved(nowMs: number): string[] {

@@ -1,5 +1,6 @@
 /** Maintenance duties: release held and overdue deliveries at a fixed rate, and parked deliveries that no ending attempt releases. */
 import { addressesToRelease, releaseDeliveries } from '@posthorn/store';
+import { randomSample } from '../random-sample.ts';
 import type { Duty, DutyContext } from './duty.ts';
 
 const AT_RATE_EVERY_MS = 500;
@@ -36,10 +37,8 @@ export const releaseParked = (context: DutyContext): Duty => ({
   onlyWithWork: true,
   async run(partition) {
     const waiting = await addressesToRelease(context.store, partition, 'parked');
-    for (let left = Math.min(waiting.length, MAX_PARKED_PER_RUN); left > 0; left--) {
-      const picked = waiting.splice(Math.floor(Math.random() * waiting.length), 1);
-      for (const subscriptionId of picked)
-        await releaseDeliveries(context.store, 'parked', subscriptionId, 1, context.clock.now());
+    for (const subscriptionId of randomSample(waiting, MAX_PARKED_PER_RUN)) {
+      await releaseDeliveries(context.store, 'parked', subscriptionId, 1, context.clock.now());
     }
   },
 });
