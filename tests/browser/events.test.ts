@@ -64,6 +64,8 @@ describe('an event with many deliveries', () => {
     await page.goto(`/events/${body.id}`);
     await page.getByRole('heading', { name: 'Deliveries (the newest 100)' }).waitFor();
     expect(await page.getByRole('table', { name: 'Deliveries' }).locator('tbody tr').count()).toBe(100);
+    // All are of this event: what differs is the address.
+    expect(await page.getByRole('columnheader').allTextContents()).not.toContain('Event');
     await page.getByRole('link', { name: 'All', exact: true }).click();
     await page.waitForURL(`**/deliveries?event_id=${body.id}`);
   });

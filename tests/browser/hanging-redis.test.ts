@@ -51,4 +51,25 @@ describe('the page', () => {
       expect(problems.every((problem) => problem.startsWith('503 '))).toBe(true);
     },
   );
+
+  it('shows that an action failed beside the mark, not over it', async () => {
+    const redis = await redisServer();
+    const world = await ownWorld({ redisUrl: redis.url });
+    atEnd(() => process.kill(redis.pid, 'SIGCONT'));
+    const browser = await launchBrowser();
+    atEnd(() => browser.close());
+    const { id } = await world.subscribe((await ownReceiver()).url);
+    const { page, signIn, staleMark } = await openVisit(browser, world.consoleUrl);
+    await page.goto(`/sign-in?next=/subscriptions/${id}`);
+    await signIn();
+    await page.getByRole('button', { name: 'More' }).click();
+    process.kill(redis.pid, 'SIGSTOP');
+    await page.getByRole('menuitem', { name: 'Pause' }).click();
+    const failure = page.getByRole('alert').filter({ hasText: 'The action failed' });
+    await failure.waitFor();
+    await staleMark.waitFor();
+    const [mark, shown] = [(await staleMark.boundingBox())!, (await failure.boundingBox())!];
+    expect(shown.y + shown.height).toBeLessThanOrEqual(mark.y);
+    process.kill(redis.pid, 'SIGCONT');
+  });
 });

@@ -23,11 +23,13 @@ describe('signing in', () => {
     await page.getByRole('heading', { name: 'Audit' }).waitFor();
     await context.clearCookies();
     await page.waitForURL('**/sign-in?next=%2Faudit');
+    await page.getByText('Your session has ended.').waitFor();
     await signIn();
     await page.waitForURL('**/audit');
     await page.getByRole('button', { name: 'Signed in as tests' }).click();
     await page.getByRole('menuitem', { name: 'Sign out' }).click();
     await page.getByRole('heading', { name: 'Sign in to Posthorn' }).waitFor();
+    expect(await page.getByText('Your session has ended.').count()).toBe(0);
     await page.goto('/');
     await page.waitForURL('**/sign-in');
   });
@@ -103,6 +105,7 @@ describe('a subscription', () => {
     await page.getByText('Paused: nothing is sent').waitFor();
     await on.publish(sampleEvent());
     await page.getByText('1 delivery is held').waitFor();
+    await page.getByText('about 1.0 s at 50 a second, once active').waitFor();
     await more('Delete');
     await page.getByText('that have not ended yet, 1 of them held, fail').waitFor();
     await page.getByRole('button', { name: 'Keep it' }).click();
@@ -113,6 +116,11 @@ describe('a subscription', () => {
     await more('Rotate secret');
     const rotation = page.getByRole('dialog', { name: 'Rotate the signing secret' });
     await rotation.getByRole('button', { name: 'Rotate' }).click();
+    await rotation.getByText('it is not shown again').waitFor();
+    // Neither a key nor a click beside it loses the secret.
+    await page.keyboard.press('Escape');
+    await page.mouse.click(5, 400);
+    expect(await rotation.getByRole('button', { name: 'Close' }).count()).toBe(0);
     await rotation.getByText('it is not shown again').waitFor();
     expect(await rotation.textContent()).not.toContain(secret);
     await rotation.getByRole('button', { name: 'I have copied it' }).click();

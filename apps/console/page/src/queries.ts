@@ -40,9 +40,15 @@ const NAME_FRESH_MS = 60_000;
 const SESSION_KEY = ['session'];
 const exceptSession = { predicate: ({ queryKey }: { queryKey: readonly unknown[] }) => queryKey[0] !== SESSION_KEY[0] };
 
+/** Whether a session ended while the operator was using it. */
+let hasExpired = false;
+export const sessionHasExpired = () => hasExpired;
+
 /** The session has ended: show the sign-in page, which then returns to the current page. */
 export function onApiError(error: unknown): void {
-  if (error instanceof ApiError && error.status === 401) queryClient.setQueryData(SESSION_KEY, null);
+  if (!(error instanceof ApiError) || error.status !== 401) return;
+  if (queryClient.getQueryData(SESSION_KEY)) hasExpired = true;
+  queryClient.setQueryData(SESSION_KEY, null);
 }
 
 export const queryClient: QueryClient = new QueryClient({
@@ -78,6 +84,7 @@ export function useSession() {
 
 /** Stores the session of an operator who has just signed in. */
 export function beginSession(session: Session): void {
+  hasExpired = false;
   setCsrfToken(session.csrf_token);
   queryClient.setQueryData(SESSION_KEY, session);
 }

@@ -84,7 +84,7 @@ export function EventPage() {
               {deliveries.length === 0 ? (
                 <Empty title="No deliveries">No subscription matched the event when it was accepted.</Empty>
               ) : (
-                <DeliveryTable deliveries={deliveries} addresses={urls} />
+                <DeliveryTable deliveries={deliveries} addresses={urls} isOneEvent />
               )}
             </Section>
             <Section title="Why, or why not?">

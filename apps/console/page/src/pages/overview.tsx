@@ -101,7 +101,10 @@ function Content({ overview }: { overview: Overview }) {
       <SimpleGrid cols={{ base: 1, md: 2 }}>
         <Panel
           title="Most failing addresses"
-          columns={rankingColumns('Failed attempts', ({ failed, succeeded }) => `${failed} of ${failed + succeeded}`)}
+          columns={rankingColumns(
+            'Failed attempts',
+            ({ failed, succeeded }) => `${countText(failed)} of ${countText(failed + succeeded)}`,
+          )}
           rows={ranked(addresses.most_failing)}
           none="No attempt failed in the last hour or two."
         />
@@ -115,11 +118,15 @@ function Content({ overview }: { overview: Overview }) {
       <SimpleGrid cols={{ base: 1, md: 2 }}>
         <Section title="Queue">
           <SimpleGrid cols={2} spacing="sm">
-            <Figure label="Waiting for a worker" value={countText(queue.waiting)} hint={`${queue.active} in flight`} />
+            <Figure
+              label="Waiting for a worker"
+              value={countText(queue.waiting)}
+              hint={`${countText(queue.active)} in flight`}
+            />
             <Figure
               label="Oldest pending delivery"
               value={durationText(queue.oldest_pending_age_ms || null)}
-              hint={`${queue.delayed} due later`}
+              hint={`${countText(queue.delayed)} due later`}
             />
           </SimpleGrid>
         </Section>

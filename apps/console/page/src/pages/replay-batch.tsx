@@ -8,7 +8,7 @@ import { countText } from '../parts/numbers.ts';
 import { Loaded } from '../parts/states.tsx';
 import { StatusBadge } from '../parts/status.tsx';
 import { useReplayBatch, useUrls } from '../queries.ts';
-import { CancelButton, outcomeText, ReplayProgress, scopeFacts } from './replay-parts.tsx';
+import { CancelButton, outcomeText, ReplayProgress, scopeFacts, shownStatus } from './replay-parts.tsx';
 
 export function ReplayBatchPage({ id }: { id: string }) {
   const batch = useReplayBatch(id);
@@ -16,7 +16,7 @@ export function ReplayBatchPage({ id }: { id: string }) {
     <PageBody
       title={batch.data ? `Bulk replay of ${countText(batch.data.addresses)} addresses` : 'Bulk replay'}
       back={{ to: '/replays', label: 'Bulk replays' }}
-      badge={batch.data && <StatusBadge status={batch.data.status} />}
+      badge={batch.data && <StatusBadge status={shownStatus(batch.data)} />}
       actions={batch.data && <CancelButton replay={batch.data} path={`/v1/replay-batches/${id}`} />}
     >
       <Loaded query={batch} what="bulk replay">
@@ -52,7 +52,7 @@ function Addresses({ replays }: { replays: Replay[] }) {
         </>
       ),
     },
-    { header: 'Status', width: 110, cell: ({ status }) => <StatusBadge status={status} /> },
+    { header: 'Status', width: 110, cell: (replay) => <StatusBadge status={shownStatus(replay)} /> },
     {
       header: 'Replayed',
       width: 130,

@@ -130,5 +130,6 @@ function Buttons({ ids, filter, canary }: { ids: string[]; filter: Filter; canar
 
 function inactiveText(inactive: number, addresses: number): string {
   if (addresses === 1) return 'The address is not active: resume or validate it first.';
-  return `${countText(inactive)} of the addresses are not active: resume or validate them first.`;
+  const [are, them] = inactive === 1 ? ['is', 'it'] : ['are', 'them'];
+  return `${countText(inactive)} of ${countText(addresses)} addresses ${are} not active: resume or validate ${them} first.`;
 }

@@ -11,6 +11,10 @@ import { usePost } from '../queries.ts';
 
 const isMaking = ({ status }: StartedReplay) => status === 'running' || status === 'canary' || status === 'halted';
 
+/** What the badge says: a replay has made all its deliveries long before they have ended. */
+export const shownStatus = ({ status, outcome }: Pick<StartedReplay, 'status' | 'outcome'>) =>
+  status === 'done' && outcome.waiting > 0 ? 'sending' : status;
+
 /** The list of exactly the deliveries that a bulk replay made. There is none for a batch. */
 function deliveriesOf(replay: StartedReplay, status?: 'succeeded' | 'failed'): string | undefined {
   if ('replays' in replay) return undefined;

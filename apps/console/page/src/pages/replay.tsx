@@ -10,7 +10,7 @@ import { Loaded } from '../parts/states.tsx';
 import { StatusBadge } from '../parts/status.tsx';
 import { usePost, useReplay, useSubscription } from '../queries.ts';
 import { ReplayBatchPage } from './replay-batch.tsx';
-import { CancelButton, ReplayProgress, scopeFacts } from './replay-parts.tsx';
+import { CancelButton, ReplayProgress, scopeFacts, shownStatus } from './replay-parts.tsx';
 
 export function ReplayPage() {
   const { id = '' } = useParams();
@@ -23,7 +23,7 @@ function OneReplayPage({ id }: { id: string }) {
     <PageBody
       title="Bulk replay"
       back={{ to: '/replays', label: 'Bulk replays' }}
-      badge={replay.data && <StatusBadge status={replay.data.status} />}
+      badge={replay.data && <StatusBadge status={shownStatus(replay.data)} />}
       actions={replay.data && <Decisions replay={replay.data} />}
     >
       <Loaded query={replay} what="bulk replay">

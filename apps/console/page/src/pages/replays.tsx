@@ -8,7 +8,7 @@ import { StatusBadge } from '../parts/status.tsx';
 import { INSTANT_WIDTH, Instant } from '../parts/time.tsx';
 import { useReplays, useUrls } from '../queries.ts';
 import { ReplayForm } from './replay-form.tsx';
-import { outcomeText } from './replay-parts.tsx';
+import { outcomeText, shownStatus } from './replay-parts.tsx';
 
 export function ReplaysPage() {
   const list = useReplays();
@@ -32,7 +32,7 @@ export function ReplaysPage() {
         </>
       ),
     },
-    { header: 'Status', width: 110, cell: ({ status }) => <StatusBadge status={status} /> },
+    { header: 'Status', width: 110, cell: (replay) => <StatusBadge status={shownStatus(replay)} /> },
     {
       header: 'Replayed',
       width: 110,

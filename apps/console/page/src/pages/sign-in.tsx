@@ -1,12 +1,12 @@
 /** The form to sign in with an operator token. */
 
-import { Alert, Button, Center, Group, Paper, PasswordInput, Stack, Title } from '@mantine/core';
+import { Alert, Button, Center, Group, Paper, PasswordInput, Stack, Text, Title } from '@mantine/core';
 import type { Session } from '@posthorn/operator-api';
 import { useState } from 'react';
 import { Navigate, useSearchParams } from 'react-router';
 import { call } from '../api.ts';
 import { Note } from '../parts/layout.tsx';
-import { beginSession, useChange, useSession } from '../queries.ts';
+import { beginSession, sessionHasExpired, useChange, useSession } from '../queries.ts';
 
 export function SignInPage() {
   const session = useSession();
@@ -35,6 +35,7 @@ export function SignInPage() {
                 Sign in to Posthorn
               </Title>
             </Group>
+            {sessionHasExpired() && <Text size="sm">Your session has ended. Sign in to return to where you were.</Text>}
             <Note>Use one of the tokens in the console's OPERATOR_TOKENS setting.</Note>
             <PasswordInput
               label="Operator token"

@@ -12,8 +12,15 @@ import { Countdown, INSTANT_WIDTH, Instant } from './time.tsx';
 export const eventPath = ({ event_id, environment }: Pick<Delivery, 'event_id' | 'environment'>) =>
   `/events/${encodeURIComponent(event_id)}?environment=${environment}`;
 
-/** `addresses` maps subscription ids to URLs; set it if the deliveries belong to several subscriptions. */
-export function DeliveryTable({ deliveries, addresses }: { deliveries: Delivery[]; addresses?: Map<string, string> }) {
+interface DeliveryTableProps {
+  deliveries: Delivery[];
+  /** Subscription ids to URLs; set if the deliveries belong to several subscriptions. */
+  addresses?: Map<string, string>;
+  /** Whether all are of one event, which then needs no column. */
+  isOneEvent?: boolean;
+}
+
+export function DeliveryTable({ deliveries, addresses, isOneEvent = false }: DeliveryTableProps) {
   const address: Column<Delivery> = {
     header: 'Address',
     visibleFrom: 'md',
@@ -21,6 +28,16 @@ export function DeliveryTable({ deliveries, addresses }: { deliveries: Delivery[
       <Text size="sm" truncate title={addresses?.get(id)}>
         {addresses?.get(id) ?? id}
       </Text>
+    ),
+  };
+  const event: Column<Delivery> = {
+    header: 'Event',
+    width: addresses ? 150 : 330,
+    visibleFrom: 'lg',
+    cell: (delivery) => (
+      <PageLink to={eventPath(delivery)} className="mono" c="dimmed" size="xs" truncate>
+        {delivery.event_id}
+      </PageLink>
     ),
   };
   const columns: Column<Delivery>[] = [
@@ -69,16 +86,7 @@ export function DeliveryTable({ deliveries, addresses }: { deliveries: Delivery[
       cell: ({ attempt_count, max_attempts }) => `${attempt_count} of ${max_attempts}`,
     },
     ...(addresses ? [address] : []),
-    {
-      header: 'Event',
-      width: addresses ? 150 : 330,
-      visibleFrom: 'lg',
-      cell: (delivery) => (
-        <PageLink to={eventPath(delivery)} className="mono" c="dimmed" size="xs" truncate>
-          {delivery.event_id}
-        </PageLink>
-      ),
-    },
+    ...(isOneEvent ? [] : [event]),
     {
       header: 'Created',
       width: INSTANT_WIDTH,

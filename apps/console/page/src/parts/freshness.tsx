@@ -41,7 +41,17 @@ export function Freshness() {
   return (
     <Box role="status" pos="fixed" bottom={12} left={0} right={0} style={{ zIndex: 150, pointerEvents: 'none' }}>
       {stale && (
-        <Paper withBorder shadow="md" px="md" py="xs" mx="auto" w="max-content" maw="calc(100vw - 24px)" style={MARKED}>
+        <Paper
+          className="stale-mark"
+          withBorder
+          shadow="md"
+          px="md"
+          py="xs"
+          mx="auto"
+          w="max-content"
+          maw="calc(100vw - 24px)"
+          style={MARKED}
+        >
           <Text size="sm">
             <b>
               Out of date: last answer at <Instant at={new Date(stale.at).toISOString()} />.

@@ -70,20 +70,22 @@ function Deliveries({ item, addresses }: { item: Item; addresses: Map<string, st
   return (
     <Stack gap={6} mt="xs">
       {deliveries.map(({ id, subscription_id, status, attempt_count, finished_at, out_of_order }) => (
-        <Group key={id} gap="xs">
+        <Group key={id} gap="xs" wrap="nowrap" align="flex-start">
           <StatusBadge status={status} />
-          <PageLink to={`/deliveries/${id}`} style={{ overflowWrap: 'anywhere' }}>
-            {addresses.get(subscription_id) ?? subscription_id}
-          </PageLink>
-          <Note size="xs">
-            {attempt_count} {attempt_count === 1 ? 'attempt' : 'attempts'}
-          </Note>
-          {finished_at && (
+          <Group gap="xs">
+            <PageLink to={`/deliveries/${id}`} style={{ overflowWrap: 'anywhere' }}>
+              {addresses.get(subscription_id) ?? subscription_id}
+            </PageLink>
             <Note size="xs">
-              <Instant at={finished_at} />
+              {attempt_count} {attempt_count === 1 ? 'attempt' : 'attempts'}
             </Note>
-          )}
-          {out_of_order && <LateBadge title="Arrived after a later event of its session at the same address" />}
+            {finished_at && (
+              <Note size="xs">
+                <Instant at={finished_at} />
+              </Note>
+            )}
+            {out_of_order && <LateBadge title="Arrived after a later event of its session at the same address" />}
+          </Group>
         </Group>
       ))}
       {more_deliveries && <Note size="xs">The event has more deliveries: open it to see them.</Note>}

@@ -3,7 +3,13 @@
 import { Badge, Group } from '@mantine/core';
 import type { Delivery, Erasure, Replay, Subscription } from '@posthorn/operator-api';
 
-type Status = Subscription['status'] | 'resuming' | Delivery['status'] | Replay['status'] | Erasure['status'];
+type Status =
+  | Subscription['status']
+  | 'resuming'
+  | Delivery['status']
+  | Replay['status']
+  | 'sending'
+  | Erasure['status'];
 
 export const looks: Record<Status, { color: string; label: string }> = {
   awaiting_validation: { color: 'gray', label: 'Awaiting validation' },
@@ -17,6 +23,7 @@ export const looks: Record<Status, { color: string; label: string }> = {
   succeeded: { color: 'teal', label: 'Succeeded' },
   failed: { color: 'red', label: 'Failed' },
   running: { color: 'blue', label: 'Running' },
+  sending: { color: 'blue', label: 'Sending' },
   done: { color: 'teal', label: 'Done' },
   canary: { color: 'blue', label: 'Canary' },
   halted: { color: 'orange', label: 'Halted' },

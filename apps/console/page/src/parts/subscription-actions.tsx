@@ -170,7 +170,16 @@ function RotateModal({ subscription, opened, close }: DialogProps) {
     rotate.reset();
   };
   return (
-    <Modal opened={opened} onClose={end} title="Rotate the signing secret" size="lg">
+    <Modal
+      opened={opened}
+      onClose={end}
+      title="Rotate the signing secret"
+      size="lg"
+      // A key or a click beside the dialog would lose the secret, which is shown this once.
+      closeOnEscape={!rotate.data}
+      closeOnClickOutside={!rotate.data}
+      withCloseButton={!rotate.data}
+    >
       {rotate.data ? (
         <Stack>
           <SecretOnce secret={rotate.data.secret} />

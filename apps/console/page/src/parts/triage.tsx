@@ -72,6 +72,11 @@ function Traffic({ overview: { last_hour, queue } }: { overview: Overview }) {
           title={`A delivery has waited ${durationText(queue.oldest_pending_age_ms)} for its first attempt`}
         >
           The workers do not keep up, or one address has too much to do. What was held counts from its release.
+          <Box mt={4}>
+            <PageLink to="/deliveries?status=pending" c="inherit" underline="always">
+              Show what waits, and for which addresses
+            </PageLink>
+          </Box>
         </Alert>
       )}
     </>
@@ -97,7 +102,7 @@ function IncidentAlert({ incident }: { incident: Incident }) {
   const replayed = ids.slice(0, MAX_REPLAYED);
   const title = (
     <>
-      {countText(addresses)} addresses at once, since <Instant at={started_at} />
+      {countText(addresses)} addresses fail at once, since <Instant at={started_at} />
     </>
   );
   return (
