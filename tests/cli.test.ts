@@ -3,7 +3,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { deliveriesWith, eventually, isDelivery, type Receiver } from '@posthorn/testing';
+import { deliveriesWith, eventually, isDelivery, type Receiver, startReceiver } from '@posthorn/testing';
 import { callApi } from '../scripts/api-client.ts';
 import { root } from '../scripts/folder.ts';
 import { ownReceiver, ownWorld } from './own.ts';
@@ -79,6 +79,15 @@ describe('posthorn', () => {
     expect(data.map(({ trace_id }: { trace_id: string | null }) => trace_id)).toEqual([traceId, null]);
   });
 
+  it('says why an address could not be validated', async () => {
+    const gone = await startReceiver();
+    await gone.close();
+    const { id } = await json('create', gone.url);
+    const { code, out } = await posthorn(['validate', id]);
+    expect(code).toBe(0);
+    expect(out).toContain('The address is unreachable: connection ECONNREFUSED.');
+  });
+
   it('creates, validates, tests, pauses, resumes, changes and deletes subscriptions and rotates their secrets', async () => {
     const created = await json(
       'create',
@@ -114,6 +123,8 @@ describe('posthorn', () => {
     expect((await json('rotate', id, '--overlap', '1h')).secret).not.toBe(created.secret);
     expect(await json('update', id, '--types', 'all')).toMatchObject({ event_types: 'all' });
     expect(await json('show', id)).toMatchObject({ id, description: 'mine' });
+    const shown = (await posthorn(['show', id])).out;
+    expect(shown).toMatch(/^health:\n {2}state +healthy\n(.*\n)* {2}recent:\n {4}attempts +\d/m);
     expect((await json('audit', '--subscription', id, '--limit', '3')).data).toHaveLength(3);
     expect(await json('overview')).toMatchObject({ subscriptions: { active: 1 } });
     const asked = await posthorn(['delete', id]);

@@ -41,19 +41,32 @@ export function createPrinter(isJson: () => boolean): Printer {
         line(jsonText(item));
         return;
       }
-      const fields: [name: string, value: unknown][] = Object.entries(summary);
-      const width = Math.max(...fields.map(([name]) => name.length));
-      for (const [name, value] of fields) {
-        if (isObjects(value)) {
-          line(`${name}:`);
-          for (const row of value) line(`  ${fieldsInLine(row)}`);
-        } else line(`${styleText('bold', name.padEnd(width))}  ${colored(name, show(value))}`);
-      }
+      for (const text of fieldLines(summary)) line(text);
     },
     say(text) {
       if (!isJson()) line(harmless(text));
     },
   };
+}
+
+/** How deep objects in objects have lines of their own; what is deeper is JSON. */
+const MAX_DEPTH = 2;
+
+/** One line for each field. Those of an object in a field follow its name, indented. */
+function fieldLines(item: object, depth = 0): string[] {
+  const indent = '  '.repeat(depth);
+  const fields = Object.entries(item).map(([name, value]): [string, unknown] => [harmless(name), value]);
+  const width = Math.max(...fields.map(([name]) => name.length));
+  return fields.flatMap(([name, value]) => {
+    if (isObjects(value)) return [`${indent}${name}:`, ...value.map((row) => `${indent}  ${fieldsInLine(row)}`)];
+    if (isFilled(value) && depth < MAX_DEPTH) return [`${indent}${name}:`, ...fieldLines(value, depth + 1)];
+    return [`${indent}${styleText('bold', name.padEnd(width))}  ${colored(name, show(value))}`];
+  });
+}
+
+/** Whether a value is an object, but no list, with fields. */
+function isFilled(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && Object.keys(value).length > 0;
 }
 
 function isObjects(value: unknown): value is object[] {
@@ -83,7 +96,8 @@ function colored(name: string, text: string): string {
 function show(value: unknown): string {
   if (value === null || value === undefined || (Array.isArray(value) && value.length === 0)) return '-';
   if (Array.isArray(value)) return value.map((item) => harmless(String(item))).join(', ');
-  return typeof value === 'object' ? jsonText(value, 0) : harmless(String(value));
+  if (typeof value !== 'object') return harmless(String(value));
+  return isFilled(value) ? jsonText(value, 0) : '-';
 }
 
 /** Returns text in which control characters are spelled out, except newlines: they would control the terminal. */

@@ -33,6 +33,14 @@ const resumeColumns = {
   detail: (item: schemas.ResumeResult) => item.detail ?? '',
 };
 
+/** What the validation found, as words of the API. */
+function validationText({ last_validation: validation }: schemas.Subscription): string {
+  if (validation === null) return 'Not validated.';
+  const { outcome, status_code: status, error, connection } = validation;
+  const why = [status, error, connection?.error_code].filter(Boolean).join(' ');
+  return `The address is ${outcome}${why && `: ${why}`}.`;
+}
+
 const pathOf = (id: string, action = '') => `/v1/subscriptions/${encodeURIComponent(id)}${action}`;
 
 export function addSubscriptionCommands(program: CommandUnknownOpts, client: Client, print: Printer): void {
@@ -102,7 +110,9 @@ function addActionCommands(program: CommandUnknownOpts, client: Client, print: P
       .command(`${name} <subscription>`)
       .description(description)
       .action(async (id) => {
-        print.list([await client.post(schemas.subscriptionSchema, pathOf(id, `/${name}`))], columns, '');
+        const subscription = await client.post(schemas.subscriptionSchema, pathOf(id, `/${name}`));
+        print.list([subscription], columns, '');
+        if (name === 'validate') print.say(validationText(subscription));
       });
   }
 
