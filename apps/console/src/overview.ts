@@ -80,6 +80,7 @@ async function readOverview(context: ConsoleContext): Promise<api.Overview> {
       retention_ms: store.retentionMs,
       retention_succeeded_ms: store.succeededRetentionMs,
       attempt_timeout_ms: rules.attemptTimeoutMs,
+      release_rate: rules.releaseRate,
     },
     format: {
       current: format.current,

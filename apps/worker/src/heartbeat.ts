@@ -15,7 +15,7 @@ export interface HeartbeatContext {
   workerId: string;
   settings: Pick<
     WorkerSettings,
-    'WORKER_CONCURRENCY' | 'ADDRESS_CONCURRENCY' | 'RETRY_DELAYS' | 'PAUSE_AFTER' | 'ATTEMPT_TIMEOUT'
+    'WORKER_CONCURRENCY' | 'ADDRESS_CONCURRENCY' | 'RETRY_DELAYS' | 'PAUSE_AFTER' | 'ATTEMPT_TIMEOUT' | 'RELEASE_RATE'
   >;
   counts: AttemptCounts;
   succeededEvents: SucceededEvents;
@@ -43,6 +43,7 @@ export function createHeartbeat(context: HeartbeatContext): Service {
         maxAttempts: settings.RETRY_DELAYS.length + 1,
         pauseAfter: settings.PAUSE_AFTER,
         attemptTimeoutMs: settings.ATTEMPT_TIMEOUT,
+        releaseRate: settings.RELEASE_RATE,
       });
       await beat();
     },

@@ -645,9 +645,10 @@ export const overviewSchema = z
         retention_ms: count,
         retention_succeeded_ms: count,
         attempt_timeout_ms: count.nullable(),
+        release_rate: count.nullable(),
       })
       .describe(
-        'Attempts of a delivery, consecutive failures that pause an address, how long failed deliveries are kept and succeeded ones, time limit of an attempt',
+        'Attempts of a delivery, consecutive failures that pause an address, how long failed deliveries are kept and succeeded ones, time limit of an attempt, held and overdue deliveries released per second to one address',
       ),
     format: z
       .strictObject({

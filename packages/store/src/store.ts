@@ -246,6 +246,8 @@ export interface Rules {
   pauseAfter: number;
   /** Null until a worker of a version that says it has started. */
   attemptTimeoutMs: number | null;
+  /** Held and overdue deliveries released per second to one address. Null until a worker of a version that says it has started. */
+  releaseRate: number | null;
 }
 
 /** Stores the workers' rules for the other apps. */
@@ -254,22 +256,25 @@ export async function announceRules(store: Store, rules: Rules): Promise<void> {
     max_attempts: rules.maxAttempts,
     pause_after: rules.pauseAfter,
     attempt_timeout: rules.attemptTimeoutMs ?? '',
+    release_rate: rules.releaseRate ?? '',
   });
 }
 
 /** The workers' rules; those of the specification (section 8) until a worker has stored its own. */
 export async function readRules(store: Store): Promise<Rules> {
   const key = installationKey(store.prefix);
-  const [maxAttempts, pauseAfter, timeout] = await store.redis.hmget(
+  const [maxAttempts, pauseAfter, timeout, releaseRate] = await store.redis.hmget(
     key,
     'max_attempts',
     'pause_after',
     'attempt_timeout',
+    'release_rate',
   );
   return {
     maxAttempts: Number(maxAttempts ?? DEFAULT_MAX_ATTEMPTS),
     pauseAfter: Number(pauseAfter ?? DEFAULT_PAUSE_AFTER),
     attemptTimeoutMs: timeout ? Number(timeout) : null,
+    releaseRate: releaseRate ? Number(releaseRate) : null,
   };
 }
 

@@ -72,6 +72,7 @@ function Content({ subscription }: { subscription: Subscription }) {
         <FigureCard
           label="Held deliveries"
           value={countText(held)}
+          hint={releaseText(subscription, useOverview().data?.rules.release_rate)}
           to={`/deliveries?subscription_id=${id}&status=held`}
         />
         <FigureCard
@@ -112,6 +113,13 @@ function Content({ subscription }: { subscription: Subscription }) {
       <RecentDeliveries subscription={subscription} />
     </Stack>
   );
+}
+
+/** How long it takes to send what is held, once the address is active. */
+function releaseText({ status, held_deliveries: held }: Subscription, perSecond: number | null | undefined) {
+  if (held === 0 || !perSecond) return undefined;
+  const seconds = Math.ceil(held / perSecond);
+  return `about ${durationText(1_000 * seconds)} at ${countText(perSecond)} a second${status === 'active' ? '' : ', once active'}`;
 }
 
 /** Says that the last resume failed, and links the delivery that was sent. */
