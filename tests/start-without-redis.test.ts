@@ -236,6 +236,21 @@ describe('apps that wait for their Redis', () => {
     for (const { app } of apps) await app.ready;
   });
 
+  it('report an outage after their start with its reason, not once for each attempt to connect, and continue', async () => {
+    const [port, dir] = [await freePort(), newDir()];
+    const redis = await redisServer(port, [], dir);
+    const apps = await startApps({ REDIS_URL: redis.url });
+    for (const { app } of apps) await app.ready;
+    await redis.stop();
+    for (const { app } of apps)
+      await reportsOutage(app, `Redis at 127.0.0.1:${port} can't be used: connect ECONNREFUSED`);
+    await redisServer(port, [], dir);
+    for (const { app, url } of apps) {
+      await eventually('readiness', async () => (await get(`${url}/readyz`)).status === 200, HUNG_MS);
+      expect(said(app, 'redis.failed')).toEqual([]);
+    }
+  });
+
   it('wait if Redis refuses what a service does at its start, and continue once it does not', async () => {
     const rights = ['on', '>pw', '~posthorn:*', '&*', '+@all', '-zadd'];
     const { url } = await redisServer(await freePort(), ['--user', 'posthorn', ...rights]);

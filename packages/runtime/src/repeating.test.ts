@@ -35,6 +35,24 @@ describe('repeated work', () => {
     expect(lines.map((line) => JSON.parse(line))).toMatchObject([{ work: 'work', msg: 'background_work.failed' }]);
   });
 
+  it('logs what fails in each run once in 10 s', async () => {
+    lines.length = 0;
+    const enough = Promise.withResolvers<void>();
+    let runs = 0;
+    const run = async () => {
+      runs += 1;
+      if (runs === 6) enough.resolve();
+      throw new Error(`run ${runs}`);
+    };
+    // 4 s pass with each run.
+    const service = createRepeating({ name: 'work', everyMs: 0, run, logger, now: () => runs * 4_000 });
+    await service.start();
+    await enough.promise;
+    await service.stop(0);
+    const logged = lines.map((line) => JSON.parse(line).err.message);
+    expect(logged.slice(0, 2)).toEqual(['run 1', 'run 4']);
+  });
+
   it('fails to start, and stops, if onStart fails', async () => {
     const onStart = () => Promise.reject(new Error('no Redis'));
     const service = createRepeating({ name: 'work', everyMs: 0, onStart, run: async () => undefined, logger });

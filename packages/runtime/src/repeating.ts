@@ -13,16 +13,30 @@ export interface RepeatingOptions {
   /** Runs when the service stops, after the last run has ended. */
   onStop?: () => Promise<unknown>;
   logger: Logger;
+  /** In milliseconds; for tests. */
+  now?: () => number;
 }
 
+/** Work that fails in each run is logged once in this time. */
+const LOG_EVERY_MS = 10_000;
+
 /**
- * Calls `run` every `everyMs` milliseconds, measured from the end of the previous run. A failed run is logged and repeated like any
- * other. `stop` waits for the current run.
+ * Calls `run` every `everyMs` milliseconds, measured from the end of the previous run. A failed run is repeated like any other, and
+ * logged, at most once in 10 s. `stop` waits for the current run.
  */
-export function createRepeating({ name, everyMs, run, onStart, onStop, logger }: RepeatingOptions): Service {
+export function createRepeating({
+  name,
+  everyMs,
+  run,
+  onStart,
+  onStop,
+  logger,
+  now = () => performance.now(),
+}: RepeatingOptions): Service {
   const stopping = new AbortController();
   const { signal } = stopping;
   let repetition: Promise<void> | undefined;
+  let loggedAtMs = Number.NEGATIVE_INFINITY;
   const repeat = async () => {
     for (;;) {
       await wait(typeof everyMs === 'function' ? everyMs() : everyMs, undefined, { signal }).catch(() => undefined);
@@ -30,6 +44,8 @@ export function createRepeating({ name, everyMs, run, onStart, onStop, logger }:
       try {
         await run();
       } catch (err) {
+        if (now() - loggedAtMs < LOG_EVERY_MS) continue;
+        loggedAtMs = now();
         logger.warn({ err, work: name }, 'background_work.failed');
       }
     }

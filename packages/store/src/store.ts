@@ -135,7 +135,7 @@ export interface StoreSettings extends RedisSettings {
 /**
  * The store of one process. `start` waits until Redis can be used, checks that this process may take part in the installation, and opens
  * the store. Nothing may be read or written before `isOpen`: the data may belong to an installation with other settings.
- * `onWarning` gets the reason while it waits, `onError` the errors after that.
+ * `onWarning` gets the reason while Redis is away (each at once, then once a minute), `onError` all other errors.
  */
 export function openStore(
   settings: StoreSettings,
@@ -169,10 +169,11 @@ export function openStore(
   const store: Store = { redis, prefix, partitions, spansPartitions, ...lives, format: stored.format };
   let state: 'waiting' | 'open' | 'stopped' = 'waiting';
   const reportOutage = createOutageReport(settings, (text) => {
-    if (state === 'waiting') options.onWarning?.(text);
+    if (state !== 'stopped') options.onWarning?.(text);
   });
   const onError = (error: Error) => {
-    if (state === 'waiting') void reportOutage(error);
+    // While Redis is away, each connection fails several times a second for the same reason.
+    if (state === 'waiting' || error instanceof StorageUnavailable) void reportOutage(error);
     else options.onError(error);
   };
   redis.on('error', onError);
@@ -186,7 +187,7 @@ export function openStore(
     /** The partitions' prefixes, in order. */
     partitionPrefixes: allPrefixes(store),
     isOpen: () => state === 'open',
-    /** For errors of other connections to the same Redis. While the store waits for it, one report is enough. */
+    /** For errors of other connections to the same Redis. While it is away, one report is enough. */
     onError,
     /** Rejects unless the store is open and Redis accepts writes. */
     async checkReady(): Promise<void> {
