@@ -33,7 +33,10 @@ export function showAddresses(
   say(`  ${urls.console}     ${state.operatorToken}\n`);
   say(`Publish     ${urls.ingest}/v1/events            key  ${state.publisherKey}`);
   say(`APIs        ${urls.console}/docs, ${urls.ingest}/docs`);
-  say('Commands    npm run posthorn -- --help   (finds this console and its token)');
+  // The commands look for the folder where this one is.
+  const { POSTHORN_DIR: own } = process.env;
+  const folder = own === undefined ? '' : `POSTHORN_DIR='${dir}' `;
+  say(`Commands    ${folder}npm run posthorn -- --help   (finds this console and its token)`);
   say(`Metrics     ${urls.worker}/metrics              also on the other two`);
   say(`Redis       ${shown.href}`);
   say(`Logs, keys  ${dir}/\n`);
