@@ -85,6 +85,14 @@ describe('the verdict on an address', () => {
       '503 for part of the attempts since 14:02 UTC.',
     );
   });
+  it('says that all attempts fail where the recent successes are from before', () => {
+    const error = { label: '500', count: 1_520, sinceMs: since, deliveryId: 'd', attemptNumber: 1 };
+    const counted = { recent: { attempts: 1_521, succeeded: 1 }, failedInARow: 1_520, error };
+    const verdictAt = (lastSucceededAtMs: number) =>
+      verdictOn(ofHealth({ state: 'failing', failingSinceMs: since, ...counted, lastSucceededAtMs }), now);
+    expect(verdictAt(since - 9_000)).toBe('500 since 14:02 UTC.');
+    expect(verdictAt(since + 9_000)).toBe('500 for part of the attempts since 14:02 UTC.');
+  });
   it('does not say "no longer" of a name that never resolved', () => {
     const error = { label: 'dns ENOTFOUND', count: 10, sinceMs: since, deliveryId: 'd', attemptNumber: 1 };
     expect(verdictOn(ofHealth({ state: 'failing', failingSinceMs: since, error, failedInARow: 10 }), now)).toBe(

@@ -53,8 +53,9 @@ function failingVerdict(facts: VerdictFacts, nowMs: number): string {
   if (rotation) return `Signature refused since the ${rotation.what} at ${timeText(rotation.atMs, nowMs)}.`;
   const known = label === 'dns ENOTFOUND' && lastSucceededAtMs !== null ? 'Name no longer resolves' : CAUSES[label];
   const [what = label, advice] = (known ?? label).split(': ');
-  // Some attempts succeed: the address is not down.
-  const share = failedInARow === 0 || facts.health.recent.succeeded > 0 ? ' for part of the attempts' : '';
+  // Some attempts succeed: the address is not down. Those before it began to fail do not count, however recent.
+  const succeedsAtTimes = failedInARow === 0 || facts.health.recent.succeeded > 0;
+  const share = succeedsAtTimes && (lastSucceededAtMs ?? sinceMs) >= sinceMs ? ' for part of the attempts' : '';
   return `${what}${share} ${since}${advice ? `: ${advice}` : ''}.`;
 }
 
