@@ -105,7 +105,7 @@ describe('a subscription', () => {
     await page.getByText('Paused: nothing is sent').waitFor();
     await on.publish(sampleEvent());
     await page.getByText('1 delivery is held').waitFor();
-    await page.getByText('about 1.0 s at 50 a second, once active').waitFor();
+    await page.getByText('about 1 s at 50 a second, once active').waitFor();
     await more('Delete');
     await page.getByText('that have not ended yet, 1 of them held, fail').waitFor();
     await page.getByRole('button', { name: 'Keep it' }).click();
@@ -128,9 +128,12 @@ describe('a subscription', () => {
 
     await more('Edit');
     const edit = page.getByRole('dialog', { name: 'Edit subscription' });
+    // What another operator changes meanwhile stays.
+    await on.operate('PATCH', `/v1/subscriptions/${id}`, { description: 'by another operator' });
     await edit.getByLabel('Address').fill(next.url);
     await edit.getByRole('button', { name: 'Save' }).click();
     await page.getByText('Awaiting validation').first().waitFor();
+    await page.getByText('by another operator').waitFor();
     await page.getByRole('button', { name: 'Validate' }).click();
     await page.getByText('Active', { exact: true }).waitFor();
     expect(await on.subscription(id)).toMatchObject({ url: next.url, status: 'active' });

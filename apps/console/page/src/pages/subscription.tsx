@@ -119,7 +119,8 @@ function Content({ subscription }: { subscription: Subscription }) {
 function releaseText({ status, held_deliveries: held }: Subscription, perSecond: number | null | undefined) {
   if (held === 0 || !perSecond) return undefined;
   const seconds = Math.ceil(held / perSecond);
-  return `about ${durationText(1_000 * seconds)} at ${countText(perSecond)} a second${status === 'active' ? '' : ', once active'}`;
+  const duration = seconds < 60 ? `${seconds} s` : durationText(1_000 * seconds);
+  return `about ${duration} at ${countText(perSecond)} a second${status === 'active' ? '' : ', once active'}`;
 }
 
 /** Says that the last resume failed, and links the delivery that was sent. */

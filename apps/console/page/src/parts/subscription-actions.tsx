@@ -141,16 +141,29 @@ interface DialogProps {
 }
 
 function EditModal({ subscription, opened, close }: DialogProps) {
+  // The fields as they were when the dialog was opened. Only what differs is sent: another operator may have changed the rest.
+  const [before, setBefore] = useState(subscription);
+  if (!opened && before !== subscription) setBefore(subscription);
   const save = useChange(
-    (fields: SubscriptionFields) => call('PATCH', `/v1/subscriptions/${subscription.id}`, fields),
+    async (fields: SubscriptionFields) => {
+      const changes = changesOf(fields, before);
+      if (Object.keys(changes).length > 0) await call('PATCH', `/v1/subscriptions/${subscription.id}`, changes);
+    },
     { done: 'Saved.', onDone: close, quiet: true },
   );
   return (
     <Modal opened={opened} onClose={close} title="Edit subscription" size="lg">
       <Note mb="md">A new address must be validated again. Until then, its deliveries are held.</Note>
-      <SubscriptionForm initial={subscription} submitLabel="Save" onSubmit={save.mutateAsync} onCancel={close} />
+      <SubscriptionForm initial={before} submitLabel="Save" onSubmit={save.mutateAsync} onCancel={close} />
     </Modal>
   );
+}
+
+/** The fields that differ from those before. */
+function changesOf(fields: SubscriptionFields, before: SubscriptionFields): Partial<SubscriptionFields> {
+  const names = Object.keys(fields) as (keyof SubscriptionFields)[];
+  const changed = names.filter((name) => String(fields[name]) !== String(before[name]));
+  return Object.fromEntries(changed.map((name) => [name, fields[name]]));
 }
 
 const overlaps = [
