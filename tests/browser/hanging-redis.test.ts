@@ -70,6 +70,8 @@ describe('the page', () => {
     await staleMark.waitFor();
     const [mark, shown] = [(await staleMark.boundingBox())!, (await failure.boundingBox())!];
     expect(shown.y + shown.height).toBeLessThanOrEqual(mark.y);
+    // The rest of the page can be used.
+    await page.getByRole('button', { name: 'Send test' }).click({ trial: true });
     process.kill(redis.pid, 'SIGCONT');
   });
 });
