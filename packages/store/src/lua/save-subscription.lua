@@ -13,15 +13,18 @@ if (old[1] or '') ~= expectedRevision or oldStatus == DELETED then return -1 end
 local isResumed = status == RESUMING and oldStatus ~= RESUMING
 local needsNoTrial = isResumed and call('EXISTS', KEY_HELD .. id, KEY_PARKED .. id, KEY_OVERDUE .. id) == 0
 if needsNoTrial then status = ACTIVE end
-call('HSET', key, 'status', status, 'created_at', createdAtMs, 'topics', topics)
+local record = {'status', status, 'created_at', createdAtMs, 'topics', topics}
 for field, value in fields do
-  call('HSET', key, field, value)
+  record[#record + 1] = field
+  record[#record + 1] = value
   -- What is known of the old address says nothing about the new one.
   if field == 'url' and old[4] and value ~= old[4] then
     call('DEL', KEY_HEALTH .. id)
     call('ZREM', KEY_FAILING, id)
   end
 end
+-- In one command: half of this script, after a torn append-only file, leaves no subscription without an address.
+call('HSET', key, unpack(record))
 call('HINCRBY', key, 'revision', 1)
 if oldStatus ~= status then
   call('ZADD', KEY_SUBSCRIPTIONS .. status, createdAtMs, id)
