@@ -2,6 +2,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { problemsOf } from '@posthorn/testing';
 import fc from 'fast-check';
+import { z } from 'zod';
 import { instantMsSchema, isoInstant, parseDurationMs, utcInstant } from './index.ts';
 
 import { instantSchema } from './time.ts';
@@ -71,6 +72,7 @@ describe('an instant', () => {
   ])('reads %s as %s in UTC', (given, expected) => {
     expect(utcInstant(given)).toBe(expected);
     expect(instantSchema.parse(given)).toBe(given);
+    expect(given).toMatch(new RegExp(z.toJSONSchema(instantSchema).pattern!));
     expect(instantMsSchema.parse(given)).toBe(Date.parse(expected));
   });
   it('is the same in whichever zone it is written', () => {

@@ -31,10 +31,10 @@ export function utcText(ms: number): string {
 
 /**
  * Year, a hyphen or nothing (the basic format), month, day, hour, a colon or nothing, minute, second, fraction; then the
- * zone: sign, hours, minutes, or nothing for `Z`.
+ * zone: sign, hours, minutes, or nothing for `Z`. Without a flag, which OpenAPI's patterns cannot have.
  */
 const INSTANT =
-  /^(\d{4})(-?)(\d\d)\2(\d\d)T(\d\d)(:?)(\d\d)(?:\6(\d\d)(?:[.,](\d+))?)?(?:Z|([+-])(\d\d)(?::?(\d\d))?)$/i;
+  /^(\d{4})(-?)(\d\d)\2(\d\d)[Tt](\d\d)(:?)(\d\d)(?:\6(\d\d)(?:[.,](\d+))?)?(?:[Zz]|([+-])(\d\d)(?::?(\d\d))?)$/;
 
 /** An ISO 8601 instant with a zone that Date can hold; years 0000 to 9999, so that its UTC form keeps 24 characters. */
 export const instantSchema = z
