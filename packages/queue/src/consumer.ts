@@ -225,6 +225,7 @@ export class Consumer<J extends { id: string }> {
       return { kind: 'retry', delayMs: AFTER_ERROR_MS, reason: 'internal error' };
     });
     if (!running.beginNext) {
+      lock.isEnding = true;
       await this.#untilDone(() =>
         outcome.kind === 'done'
           ? end((locked) => this.#options.finish(partition.index, locked))
@@ -245,6 +246,7 @@ export class Consumer<J extends { id: string }> {
     const room = this.#partitions.room();
     const takesNext = mayTake && this.#partitions.mayTakeNext(partition);
     const token = takesNext || (mayTake && room > 0) ? this.#leases.newToken(partition.index) : undefined;
+    lock.isEnding = true;
     const result = await move({
       jobId: job.id,
       token: lock.token,

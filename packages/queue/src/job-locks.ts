@@ -6,6 +6,8 @@ export interface Lock {
   readonly jobId: string;
   readonly token: string;
   renewedAtMs: number;
+  /** The end of the job has been sent to Redis, where it may be over by now. */
+  isEnding: boolean;
 }
 
 export interface JobLocksOptions {
@@ -33,12 +35,12 @@ export function createJobLocks({ lockMs, extend, onError }: JobLocksOptions) {
     for (const id of lost) {
       // A job that ended meanwhile has no lock any more.
       const lock = asked.find(({ jobId }) => jobId === id);
-      if (lock && held.has(lock)) onError(new Error(`could not renew lock for job ${id}`));
+      if (lock && held.has(lock) && !lock.isEnding) onError(new Error(`could not renew lock for job ${id}`));
     }
   };
   return {
     add(partition: number, jobId: string, token: string): Lock {
-      const lock = { partition, jobId, token, renewedAtMs: Date.now() };
+      const lock = { partition, jobId, token, renewedAtMs: Date.now(), isEnding: false };
       held.add(lock);
       return lock;
     },
