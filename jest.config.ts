@@ -21,6 +21,9 @@ const withRedis: Config = {
 const config: Config = {
   // One more than the two cores that are common: the longest tests wait for failovers, locks and time limits, and need little CPU.
   maxWorkers: 3,
+  // With more than this, another process goes on. To free several times as much takes over half a second at the end,
+  // which jest reports as a failure to exit.
+  workerIdleMemoryLimit: '1GB',
   // A test that takes longer hangs. Nothing else may depend on how fast the machine is (see HUNG_MS in packages/testing).
   testTimeout: 300_000,
   reporters: ['default', '<rootDir>/tests/setup/closing-line.ts'],
