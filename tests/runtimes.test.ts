@@ -228,6 +228,11 @@ function describeServer({ name }: Runtime, { ending, start }: Server, command: s
   });
 }
 
+it('is installed from its package, without another one', () => {
+  const modules = readdirSync(join(installed.project, 'node_modules')).filter((name) => !name.startsWith('.'));
+  expect(modules).toEqual(['@posthorn']);
+});
+
 for (const [runtime, server] of SERVERS) {
   const found = await provideRuntime(runtime);
   if ('command' in found) describeServer(runtime, server, found.command);

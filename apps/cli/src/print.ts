@@ -55,7 +55,7 @@ const MAX_DEPTH = 2;
 /** One line for each field. Those of an object in a field follow its name, indented. */
 function fieldLines(item: object, depth = 0): string[] {
   const indent = '  '.repeat(depth);
-  const fields = Object.entries(item).map(([name, value]): [string, unknown] => [harmless(name), value]);
+  const fields = Object.entries(item).map(([name, value]): [string, unknown] => [oneLine(name), value]);
   const width = Math.max(...fields.map(([name]) => name.length));
   return fields.flatMap(([name, value]) => {
     if (isObjects(value)) return [`${indent}${name}:`, ...value.map((row) => `${indent}  ${fieldsInLine(row)}`)];
@@ -69,13 +69,14 @@ function isFilled(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && Object.keys(value).length > 0;
 }
 
+/** Whether a value is a list of objects, of which each has a line. */
 function isObjects(value: unknown): value is object[] {
-  return Array.isArray(value) && value.some((item) => typeof item === 'object');
+  return Array.isArray(value) && value.length > 0 && value.every(isFilled);
 }
 
 function fieldsInLine(row: object): string {
   return Object.entries(row)
-    .map(([name, value]) => `${name}=${colored(name, show(value))}`)
+    .map(([name, value]) => `${oneLine(name)}=${colored(name, show(value))}`)
     .join(' ');
 }
 
@@ -95,9 +96,15 @@ function colored(name: string, text: string): string {
 
 function show(value: unknown): string {
   if (value === null || value === undefined || (Array.isArray(value) && value.length === 0)) return '-';
-  if (Array.isArray(value)) return value.map((item) => harmless(String(item))).join(', ');
-  if (typeof value !== 'object') return harmless(String(value));
-  return isFilled(value) ? jsonText(value, 0) : '-';
+  if (Array.isArray(value) && value.every((item) => typeof item !== 'object'))
+    return value.map((item) => oneLine(String(item))).join(', ');
+  if (typeof value !== 'object') return oneLine(String(value));
+  return isFilled(value) || Array.isArray(value) ? jsonText(value, 0) : '-';
+}
+
+/** Text without control characters: a newline could imitate another row or field. */
+function oneLine(text: string): string {
+  return harmless(text).replaceAll('\n', '\\n');
 }
 
 /** Returns text in which control characters are spelled out, except newlines: they would control the terminal. */

@@ -31,10 +31,14 @@ export function utcText(ms: number): string {
 
 /**
  * Year, a hyphen or nothing (the basic format), month, day, hour, a colon or nothing, minute, second, fraction; then the
- * zone: sign, hours, minutes, or nothing for `Z`. Without a flag, which OpenAPI's patterns cannot have.
+ * zone: sign, hours, minutes, or nothing for `Z`.
  */
-const INSTANT =
+const INSTANT_PARTS =
   /^(\d{4})(-?)(\d\d)\2(\d\d)[Tt](\d\d)(:?)(\d\d)(?:\6(\d\d)(?:[.,](\d+))?)?(?:[Zz]|([+-])(\d\d)(?::?(\d\d))?)$/;
+
+/** The same, as OpenAPI has it: without a flag and without references to what was found, which not every language has. */
+const INSTANT =
+  /^(?:\d{4}-\d\d-\d\d|\d{8})[Tt](?:\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?|\d{4}(?:\d\d(?:[.,]\d+)?)?)(?:[Zz]|[+-]\d\d(?::?\d\d)?)$/;
 
 /** An ISO 8601 instant with a zone that Date can hold; years 0000 to 9999, so that its UTC form keeps 24 characters. */
 export const instantSchema = z
@@ -50,7 +54,7 @@ export const instantMsSchema = instantSchema.transform((text) => Date.parse(Stri
  * A leap second counts as the second before it. A zone may take a year out of 0000 to 9999; the result is then longer.
  */
 export function utcInstant(text: string): string | undefined {
-  const match = INSTANT.exec(text);
+  const match = INSTANT_PARTS.exec(text);
   if (!match) return undefined;
   const numberAt = (group: number) => Number(match[group] ?? 0);
   const [year, month, day] = [numberAt(1), numberAt(3), numberAt(4)];

@@ -255,6 +255,9 @@ export class Consumer<J extends { id: string }> {
       room,
       lockMs: this.#timings.lockMs,
       nowMs: Date.now(),
+    }).catch((error: unknown) => {
+      lock.isEnding = false;
+      throw error;
     });
     running.beginNext = this.#claimNext(partition, result, token);
     this.#locks.remove(lock);

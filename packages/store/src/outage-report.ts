@@ -1,4 +1,4 @@
-/** Reports why Redis can't be used yet: each reason at once, then once a minute. */
+/** Reports why Redis can't be used: each reason at once, then once a minute. */
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { StorageUnavailable } from '@posthorn/core';

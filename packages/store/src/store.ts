@@ -168,15 +168,21 @@ export function openStore(
   const lives = { retentionMs, succeededRetentionMs };
   const store: Store = { redis, prefix, partitions, spansPartitions, ...lives, format: stored.format };
   let state: 'waiting' | 'open' | 'stopped' = 'waiting';
-  const reportOutage = createOutageReport(settings, (text) => {
-    if (state !== 'stopped') options.onWarning?.(text);
-  });
+  const newOutageReport = () =>
+    createOutageReport(settings, (text) => {
+      if (state !== 'stopped') options.onWarning?.(text);
+    });
+  let reportOutage = newOutageReport();
   const onError = (error: Error) => {
     // While Redis is away, each connection fails several times a second for the same reason.
     if (state === 'waiting' || error instanceof StorageUnavailable) void reportOutage(error);
     else options.onError(error);
   };
   redis.on('error', onError);
+  // The next outage is another one, however soon.
+  redis.on('ready', () => {
+    if (state === 'open') reportOutage = newOutageReport();
+  });
   // A server that refuses connections only closes them: ioredis reports no error then.
   redis.on('close', () => {
     if (state === 'waiting') void reportOutage(undefined);

@@ -93,6 +93,8 @@ export function beginSession(session: Session): void {
 export async function endSession(): Promise<void> {
   await call('DELETE', '/v1/session');
   setCsrfToken(null);
+  // A call that was on its way may have found the session gone.
+  hasExpired = false;
   queryClient.setQueryData(SESSION_KEY, null);
   queryClient.removeQueries(exceptSession);
 }

@@ -6,10 +6,10 @@ local key = KEY_REPLAY .. id
 local status = call('HGET', key, 'status')
 if not status then return 'gone' end
 if status ~= REPLAY_HALTED and status ~= REPLAY_CANARY then return status end
--- The status comes last: what half of this script leaves, after a torn append-only file, can be continued again.
+-- The status comes after it: what half of this script leaves, after a torn append-only file, can be continued again.
 call('SADD', KEY_REPLAYS_ACTIVE, id)
-call('PERSIST', key)
 call('HSET', key, 'status', REPLAY_RUNNING)
+call('PERSIST', key)
 call('PEXPIRE', KEY_REPLAY_DELIVERIES .. id, lifeMs)
 audit(nowMs, retentionMs, auditEntry)
 return 'continued'

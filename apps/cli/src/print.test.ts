@@ -1,0 +1,57 @@
+/** What a publisher or receiver sent, as lines on the terminal of an operator. */
+import { stripVTControlCharacters } from 'node:util';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { createPrinter } from './print.ts';
+
+let printed = '';
+beforeEach(() => {
+  printed = '';
+  jest.spyOn(process.stdout, 'write').mockImplementation((text) => {
+    printed += String(text);
+    return true;
+  });
+});
+afterEach(() => jest.restoreAllMocks());
+
+const print = createPrinter(() => false);
+/** The lines of an item, without the bold of names. */
+function linesOf(item: object): string[] {
+  print.item(item);
+  return stripVTControlCharacters(printed).trimEnd().split('\n');
+}
+
+describe('an item', () => {
+  it('has lists of values in a line, lists of objects in lines, and other lists as JSON', () => {
+    const data = {
+      plain: [1, 'a'],
+      objects: [{ a: 1 }, { a: 2 }],
+      mixed: ['a', { b: [1] }],
+      nothing: [null],
+      nested: [[1, 2]],
+    };
+    expect(linesOf({ data })).toEqual([
+      'data:',
+      '  plain    1, a',
+      '  objects:',
+      '    a=1',
+      '    a=2',
+      '  mixed    ["a",{"b":[1]}]',
+      '  nothing  [null]',
+      '  nested   [[1,2]]',
+    ]);
+  });
+  it('has no line and no control character of its own making', () => {
+    const text = 'x\nstatus  succeeded\u001b]0;';
+    expect(linesOf({ [text]: text, list: [{ [text]: text }], texts: [text] })).toEqual([
+      expect.stringMatching(/^x\\nstatus {2}succeeded\\u001b\]0; {2}x\\nstatus {2}succeeded\\u001b\]0;$/),
+      'list:',
+      '  x\\nstatus  succeeded\\u001b]0;=x\\nstatus  succeeded\\u001b]0;',
+      expect.stringMatching(/^texts +x\\nstatus {2}succeeded\\u001b\]0;$/),
+    ]);
+  });
+});
+
+it('a row of a list is one line', () => {
+  print.list([{ session: 'a\nb' }], { session: (row) => row.session }, 'none');
+  expect(printed).toContain('a\\nb');
+});
