@@ -11,7 +11,7 @@ beforeEach(() => {
     return true;
   });
 });
-afterEach(() => jest.restoreAllMocks());
+afterEach(() => void jest.restoreAllMocks());
 
 const print = createPrinter(() => false);
 /** The lines of an item, without the bold of names. */
