@@ -1,7 +1,10 @@
 /** Both senders against receivers that behave, and against each way in which they do not. */
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { createServer } from 'node:http';
+import type { Socket } from 'node:net';
 import { describe, expect, it } from '@jest/globals';
 import {
+  eventually,
   type Misbehaviour,
   misbehaviours,
   startMisbehavingReceiver,
@@ -169,6 +172,23 @@ describe.each(senderKinds)('%s: a sender', (kind) => {
     expect(await Promise.all(attempts)).toEqual([{ kind: 'aborted' }, { kind: 'aborted' }]);
     expect(await from.send(post(receiver.url))).toEqual({ kind: 'aborted' });
   });
+});
+
+it('an attempt that is aborted after its status line has arrived counts, although its headers are not complete', async () => {
+  const sockets: Socket[] = [];
+  const noteSocket = (message: unknown) => void sockets.push((message as { socket: Socket }).socket);
+  subscribe('net.client.socket', noteSocket);
+  atEnd(() => unsubscribe('net.client.socket', noteSocket));
+  const statusLine = 'HTTP/1.1 200 OK\r\n';
+  const url = `http://127.0.0.1:${await listening(
+    createServer((request) => request.socket.write(statusLine)),
+    '127.0.0.1',
+  )}/`;
+  const stop = new AbortController();
+  const attempt = testSender({ signal: stop.signal }).send(post(url));
+  await eventually('the status line', () => sockets[0]?.bytesRead === statusLine.length);
+  stop.abort();
+  expect(await attempt).toEqual(responded());
 });
 
 describe('an attempt that must not start any more', () => {

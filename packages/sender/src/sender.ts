@@ -56,7 +56,7 @@ export function createSender(options: SenderOptions): Sender {
   };
   // One listener for all attempts: adding one for each costs more than signing a delivery.
   options.signal?.addEventListener('abort', () => {
-    for (const attempt of context.inFlight) attempt.end({ kind: 'aborted' });
+    for (const attempt of context.inFlight) attempt.abort();
   });
   return {
     async send(request) {
@@ -110,17 +110,22 @@ class Attempt {
     else this.#connect();
   }
 
-  /** Ends the attempt now, with its connection. */
-  end(outcome: SendOutcome): void {
-    this.#settle(outcome);
-    this.#opening?.socket.destroy();
-    this.#connection?.socket.destroy();
+  /** Ends the attempt now. */
+  abort(): void {
+    this.#end(this.#statusIn(this.#connection) ?? { kind: 'aborted' });
   }
 
   #timeOut(): void {
     if (this.#isSettled) return;
     const timedOut = { kind: 'timed_out', isConnected: this.#connection !== undefined, ip: this.#ip() } as const;
-    this.end(this.#statusIn(this.#connection) ?? timedOut);
+    this.#end(this.#statusIn(this.#connection) ?? timedOut);
+  }
+
+  /** Ends the attempt with its connection. */
+  #end(outcome: SendOutcome): void {
+    this.#settle(outcome);
+    this.#opening?.socket.destroy();
+    this.#connection?.socket.destroy();
   }
 
   /** The response, if no more than its status line could be read: that decides (interface 6.4). */
@@ -159,7 +164,7 @@ class Attempt {
     const opening = this.#context.connect(this.#target, this.#request.admit, (error) => {
       if (this.#isSettled) return;
       const ip = this.#ip();
-      if (error) this.end(resultOfError(error, ip));
+      if (error) this.#end(resultOfError(error, ip));
       else this.#exchange(this.#context.connections.add(this.#target.origin, opening, ip));
     });
     this.#opening = opening;
@@ -237,7 +242,7 @@ class Attempt {
     // The receiver had closed a kept connection and most likely saw nothing of the request: it is sent again over a new one.
     const isClosed = error instanceof ResponseError && error.code === 'CLOSED';
     if (this.#isReused && (isClosed || connection.limits.received() === 0)) this.#connect();
-    else this.end(this.#statusIn(connection) ?? resultOfError(error, connection.ip));
+    else this.#end(this.#statusIn(connection) ?? resultOfError(error, connection.ip));
   }
 }
 
