@@ -179,13 +179,16 @@ export function openStore(
     else options.onError(error);
   };
   redis.on('error', onError);
-  // The next outage is another one, however soon.
+  let isUsable = false;
   redis.on('ready', () => {
+    isUsable = true;
+    // The next outage is another one, however soon.
     if (state === 'open') reportOutage = newOutageReport();
   });
-  // A server that refuses connections only closes them: ioredis reports no error then.
+  // A server that refuses connections only closes them: ioredis reports no error then. One that was usable may be back at once.
   redis.on('close', () => {
-    if (state === 'waiting') void reportOutage(undefined);
+    if (!isUsable && state !== 'stopped') void reportOutage(undefined);
+    isUsable = false;
   });
   return {
     name: 'store',
