@@ -103,6 +103,14 @@ describe('deliveries that have no slot', () => {
     expect([await parked(), await laneLength(store, 'overdue', subscriptionId)]).toEqual([0, 1]);
   });
 
+  it('wait behind first attempts of other addresses after their release from the overdue lane', async () => {
+    await make();
+    await takeSome(9, { perAddress: 0, dueBeforeMs: time.nowMs + 1 });
+    expect(await releaseDeliveries(store, 'overdue', subscriptionId, 1, time.nowMs)).toBe(1);
+    const other = await make(undefined, await neighbour());
+    expect((await takeSome(1, {})).taken).toEqual([other]);
+  });
+
   it('are overdue if they are late and one of their address that the same script parks before is overdue', async () => {
     const other = await neighbour();
     const retry = async (lateMs: number, to = subscriptionId) => {

@@ -43,7 +43,7 @@ local function release(lane, sub, limit)
         if lane == LANE_OVERDUE and (tonumber(found[5]) or 0) < nowMs then call('HSET', key, 'x', nowMs) end
         local wasHeld = st == HELD
         if wasHeld then releaseHeld(id, created, isRetry, nowMs) end
-        local waitsBehind = isRetry or wasHeld
+        local waitsBehind = isRetry or wasHeld or lane == LANE_OVERDUE
         local jobId, generation = makeJob(id, sub, event, waitsBehind, nowMs)
         enqueue(jobId, waitsBehind and RETRY_PRIORITY or 0)
         released[#released + 1] = generation

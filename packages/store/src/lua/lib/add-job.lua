@@ -1,7 +1,7 @@
 --@include delivery-key
 
 -- Gives a delivery its next generation and makes the job of it, which is not in the queue yet. A retry, and what was
--- held, waits behind first attempts (`waitsBehind`). Returns the job's id and the generation.
+-- held or overdue, waits behind first attempts (`waitsBehind`). Returns the job's id and the generation.
 local function makeJob(id, sub, event, waitsBehind, nowMs)
   local generation = tostring(call('HINCRBY', deliveryKey(id), 'g', 1))
   local jobId = id .. '.' .. generation
