@@ -32,7 +32,7 @@ async function start(route: { turnFor?: () => Promise<void>; handle: (response: 
   const { hostname, port } = new URL(service.url());
   return {
     closed: () => closed,
-    isFree: () => budget.claimFor('another').hasRoomFor(100_000),
+    isFree: () => budget.shareFor('another').hasRoomFor(100_000),
     async send(characters: number): Promise<Socket> {
       const client = connect(Number(port), hostname);
       await once(client, 'connect');

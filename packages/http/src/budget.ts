@@ -1,22 +1,22 @@
 /** Shares a limited resource (memory for bodies, events in flight) among callers, so that no caller can exhaust it. */
 
 /** The share of a budget that one request holds. */
-interface Claim {
+interface Share {
   /** Returns whether `growTo(amount)` would succeed now. */
   hasRoomFor(amount: number): boolean;
-  /** Raises the claim to `amount`; never lowers it. Returns false and changes nothing if the budget is exhausted. */
+  /** Raises the share to `amount`; never lowers it. Returns false and changes nothing if the budget is exhausted. */
   growTo(amount: number): boolean;
-  /** Returns the whole claim to the budget. Idempotent. */
+  /** Returns the whole share to the budget. Idempotent. */
   release(): void;
 }
 
 export interface Budget {
-  claimFor(caller: string): Claim;
+  shareFor(caller: string): Share;
 }
 
 /**
  * Creates a budget in which a caller may hold at most as much as is still free. A single caller gets at most half of `total`. If `n`
- * callers claim as much as they can, each holds `1 / (n + 1)` of it, and the same share stays free for the next caller.
+ * callers take as much as they can, each holds `1 / (n + 1)` of it, and the same share stays free for the next caller.
  */
 export function createBudget(total: number): Budget {
   const heldBy = new Map<string, number>();
@@ -28,7 +28,7 @@ export function createBudget(total: number): Budget {
     else heldBy.set(caller, held);
   };
   // A class, since a request makes two: its methods are made once.
-  class OwnClaim implements Claim {
+  class OwnShare implements Share {
     readonly #caller: string;
     #held = 0;
     #isReleased = false;
@@ -54,5 +54,5 @@ export function createBudget(total: number): Budget {
       change(this.#caller, -this.#held);
     }
   }
-  return { claimFor: (caller) => new OwnClaim(caller) };
+  return { shareFor: (caller) => new OwnShare(caller) };
 }

@@ -73,7 +73,7 @@ describe('json body', () => {
     await eventually('the body of another caller to be in flight', () => held.length === 2);
     for (const answer of held) answer();
     expect([(await first).status, (await others).status]).toEqual([200, 200]);
-    await eventually('the whole budget to be free', () => budget.claimFor('c').hasRoomFor(200));
+    await eventually('the whole budget to be free', () => budget.shareFor('c').hasRoomFor(200));
   });
   /** Sends a body in chunks over a connection of its own. Returns what comes back. */
   function sendChunks(url: string, chunks: readonly string[]): () => string {

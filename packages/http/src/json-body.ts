@@ -59,28 +59,28 @@ export function jsonBody(options: {
       }
       checkMediaType(request);
       if (announced > options.maxBytes) throw tooLarge(options.maxBytes);
-      // A guard may have waited. Claims of a response that is closed already would never be released.
+      // A guard may have waited. Shares of a response that is closed already would never be released.
       if (response.closed) throw incomplete();
       const caller = callerName(response);
-      const claims = admissions.map(({ budget, weigh }) => ({ claim: budget.claimFor(caller), weigh }));
-      if (!claims.every(({ claim, weigh }) => claim.hasRoomFor(weigh(announced)))) throw overloaded();
+      const shares = admissions.map(({ budget, weigh }) => ({ share: budget.shareFor(caller), weigh }));
+      if (!shares.every(({ share, weigh }) => share.hasRoomFor(weigh(announced)))) throw overloaded();
       const release = () => {
-        for (const { claim } of claims) claim.release();
+        for (const { share } of shares) share.release();
       };
       response.on('close', () => {
         const handling = response.locals.handling as Promise<unknown> | undefined;
         if (handling) handling.then(release, release);
         else release();
       });
-      const claim = (arrivedBytes: number) => claims.every(({ claim, weigh }) => claim.growTo(weigh(arrivedBytes)));
-      const bytes = await readBytes(request, options.maxBytes, claim);
+      const growTo = (arrivedBytes: number) => shares.every(({ share, weigh }) => share.growTo(weigh(arrivedBytes)));
+      const bytes = await readBytes(request, options.maxBytes, growTo);
       const takeTurn = async () => {
         const turn = options.turnFor?.(caller);
         if (turn) await handledBy(response, turn);
       };
       const isLarge = bytes.length >= LARGE_BYTES;
       if (isLarge) await takeTurn();
-      // The client is gone, and with it the claims.
+      // The client is gone, and with it the shares.
       if (response.closed) throw incomplete();
       request.body = parseJson(decode(bytes));
       if (isLarge) {
@@ -108,7 +108,7 @@ function checkMediaType(request: Request): void {
   }
 }
 
-function readBytes(request: Request, maxBytes: number, claim: (arrivedBytes: number) => boolean): Promise<Buffer> {
+function readBytes(request: Request, maxBytes: number, growTo: (arrivedBytes: number) => boolean): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const refuse = (why: AppError) => {
       request.pause();
@@ -121,7 +121,7 @@ function readBytes(request: Request, maxBytes: number, claim: (arrivedBytes: num
     request.on('data', (piece: Buffer) => {
       size += piece.length;
       if (size > maxBytes) refuse(tooLarge(maxBytes));
-      else if (!claim(size)) refuse(overloaded());
+      else if (!growTo(size)) refuse(overloaded());
       else if (pieces.push(piece) === JOINED_PIECES) {
         joined.push(Buffer.concat(pieces));
         pieces = [];
