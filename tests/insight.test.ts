@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it } from '@jest/globals';
 import { addFailure, deliveryId, eventRef, newAttemptRun, newEventId } from '@posthorn/core';
 import * as schemas from '@posthorn/operator-api';
 import { addCounts, newSubscription, saveSubscription } from '@posthorn/store';
-import { deliveriesWith, eventually, isDelivery, type Receiver } from '@posthorn/testing';
+import { deliveriesWith, eventually, fakeClock, isDelivery, type Receiver } from '@posthorn/testing';
 import type { z } from 'zod';
 import { ownProcess, ownReceiver, ownStore, ownWorld } from './own.ts';
 import { isSigned } from './signed.ts';
@@ -63,6 +63,12 @@ describe('the overview', () => {
     expect(await workers()).toBe(2);
     await own.stopWorker(0);
     await eventually('it to be gone', async () => (await workers()) === 1);
+  });
+  it('lists the workers although the clock of the console is an hour ahead', async () => {
+    const own = await ownWorld({ consoleClock: fakeClock(Date.now() + 3_600_000) });
+    const { body } = await own.operate('GET', '/v1/overview');
+    expect(body.workers).toMatchObject([{ pid: process.pid }]);
+    expect(Date.parse(body.at) - Date.parse(body.workers[0].seen_at)).toBeLessThan(60_000);
   });
 });
 

@@ -22,6 +22,8 @@ export interface WorldOptions {
   ingests?: number;
   workers?: number;
   clock?: Clock;
+  /** In place of `clock`, where the clocks of machines differ. */
+  consoleClock?: Clock;
   redisUrl?: string;
 }
 
@@ -52,7 +54,7 @@ export async function startWorld(options: WorldOptions = {}) {
   const repeat = <T>(count: number, build: () => T) => Array.from({ length: count }, build);
   const ingests = repeat(options.ingests ?? 1, () => buildIngest(loadIngestSettings(env), options.clock));
   const workers = repeat(options.workers ?? 1, () => buildWorker(loadWorkerSettings(workerEnv), options.clock));
-  const consoleApp = buildConsole(loadConsoleSettings(env), options.clock);
+  const consoleApp = buildConsole(loadConsoleSettings(env), options.consoleClock ?? options.clock);
   const apps = [...ingests, ...workers, consoleApp];
   const running = new Set(apps);
   // Once: disconnecting a closed connection again keeps the process alive for two more seconds.

@@ -43,7 +43,7 @@ async function readOverview(context: ConsoleContext): Promise<api.Overview> {
   const nowMs = clock.now();
   const [{ jobs, ...backlog }, workers, hour, day, ranking, rules, format, triage, paused, server] = await Promise.all([
     readBacklog(context, nowMs),
-    aliveWorkers(store, nowMs),
+    aliveWorkers(store),
     readAttempts(store, 'minute', nowMs),
     readAttempts(store, 'hour', nowMs),
     rankAddresses(store, nowMs),
@@ -68,7 +68,7 @@ async function readOverview(context: ConsoleContext): Promise<api.Overview> {
       concurrency: worker.concurrency,
       in_flight: worker.inFlight,
       started_at: instant(worker.startedAtMs),
-      seen_at: instant(worker.seenAtMs),
+      seen_at: instant(nowMs - worker.seenAgoMs),
       outage_since: instant(worker.outageSinceMs),
     })),
     memory: { used_bytes: server.usedBytes, capacity_bytes: server.capacityBytes },

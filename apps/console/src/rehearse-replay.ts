@@ -26,7 +26,7 @@ export async function rehearse(
   nowMs: number,
 ): Promise<api.Rehearsal> {
   const ids = addresses.map(({ id }) => id);
-  const [healths, workers] = await Promise.all([readHealth(store, ids, nowMs), aliveWorkers(store, nowMs)]);
+  const [healths, workers] = await Promise.all([readHealth(store, ids, nowMs), aliveWorkers(store)]);
   const slots = workers.reduce((all, { addressConcurrency }) => all + addressConcurrency, 0);
   const limit = Math.ceil(MAX_REHEARSED / addresses.length);
   const rehearsed: Address[] = [];

@@ -33,7 +33,7 @@ export function createHeartbeat(context: HeartbeatContext): Service {
     const outageSinceMs = outages.current()?.startedAtMs ?? null;
     const { WORKER_CONCURRENCY: concurrency, ADDRESS_CONCURRENCY: addressConcurrency } = settings;
     const state = { concurrency, addressConcurrency, inFlight: counts.inFlight, outageSinceMs };
-    return sendHeartbeat(store, { ...identity, ...state }, clock.now());
+    return sendHeartbeat(store, { ...identity, ...state });
   };
   return createRepeating({
     name: 'heartbeat',

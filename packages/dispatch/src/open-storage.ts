@@ -43,7 +43,7 @@ export async function readBacklog({ store, producer }: StoreAndQueue, nowMs: num
 export async function readInstallation({ store, producer }: StoreAndQueue, now: () => number) {
   const [backlog, workers, server, format] = await Promise.all([
     readBacklog({ store, producer }, now()),
-    aliveWorkers(store, now()),
+    aliveWorkers(store),
     readServerState(store, now),
     readFormat(store),
   ]);

@@ -56,7 +56,7 @@ export async function advanceFormat(
   const gone = record.processes.filter(({ seenAtMs }) => record.nowMs - seenAtMs >= GONE_AFTER_MS);
   if (gone.length > 0) await store.redis.hdel(key, ...gone.map(({ id }) => PROCESS + id));
   const registered = new Set(record.processes.map(({ id }) => id));
-  const workers = record.format < readable.newest ? await aliveWorkers(store, record.nowMs, WORKER_SIGN_MS) : [];
+  const workers = record.format < readable.newest ? await aliveWorkers(store, WORKER_SIGN_MS) : [];
   const oldWorkers = workers.filter(({ id }) => !registered.has(id)).map(({ host, pid }) => `${host}:${pid}`);
   const decision = decideRaise(record, { newest: readable.newest, windowMs, oldWorkers });
   if (decision.kind === 'due') {

@@ -229,7 +229,10 @@ export const scripts = {
     'rankingKey slowKey lifeMs healthLifeMs nowMs:number minute:number ...addresses(key subscriptionId succeeded failed totalMs url failedInARow succeededInARow firstFailedAtMs lastSucceededAtMs errors slow)',
     nothing,
   ),
-  heartbeat: script('id state nowMs forgetBeforeMs', nothing),
+  heartbeat: script('id state forgetAfterMs:number', nothing),
+  aliveWorkers: script('withinMs:number', (reply) =>
+    records(reply, 2).map(([state = '', seenAgoMs]) => ({ state, seenAgoMs: Number(seenAgoMs) })),
+  ),
   pruneIndex: script('key beforeMs offset limit', (reply) => {
     const [lookedAt, removed] = list(reply).map(Number);
     return { lookedAt: lookedAt ?? 0, removed: removed ?? 0 };

@@ -11,7 +11,6 @@ import {
   workersSeenKey,
 } from './keys.ts';
 import { runScript } from './scripts.ts';
-import { pairs } from './sorted-set.ts';
 import type { Store } from './store.ts';
 
 const MINUTE_MS = 60_000;
@@ -261,9 +260,9 @@ export interface WorkerState {
   outageSinceMs: number | null;
 }
 
-/** Stores a worker's heartbeat. */
-export async function sendHeartbeat(store: Store, worker: WorkerState, nowMs: number): Promise<void> {
-  const values = { id: worker.id, state: JSON.stringify(worker), nowMs, forgetBeforeMs: nowMs - FORGET_AFTER_MS };
+/** Stores a worker's heartbeat, at the time of Redis. */
+export async function sendHeartbeat(store: Store, worker: WorkerState): Promise<void> {
+  const values = { id: worker.id, state: JSON.stringify(worker), forgetAfterMs: FORGET_AFTER_MS };
   await runScript(store, 'heartbeat', partitionPrefix(store, 0), values);
 }
 
@@ -273,19 +272,11 @@ export async function deregisterWorker(store: Store, id: string): Promise<void> 
   await store.redis.multi().hdel(workersKey(prefix), id).zrem(workersSeenKey(prefix), id).exec();
 }
 
-/** The workers that are alive. */
+/** The workers that are alive, and how long ago the heartbeat of each was. No process's clock matters. */
 export async function aliveWorkers(
   store: Store,
-  nowMs: number,
   withinMs = ALIVE_MS,
-): Promise<(WorkerState & { seenAtMs: number })[]> {
-  const prefix = partitionPrefix(store, 0);
-  const flat = await store.redis.zrangebyscore(workersSeenKey(prefix), nowMs - withinMs, '+inf', 'WITHSCORES');
-  if (flat.length === 0) return [];
-  const seen = pairs(flat);
-  const texts = await store.redis.hmget(workersKey(prefix), ...seen.map(([id]) => id));
-  return seen.flatMap(([, seenAt], i) => {
-    const text = texts[i];
-    return text ? [{ ...(JSON.parse(text) as WorkerState), seenAtMs: Number(seenAt) }] : [];
-  });
+): Promise<(WorkerState & { seenAgoMs: number })[]> {
+  const alive = await runScript(store, 'aliveWorkers', partitionPrefix(store, 0), { withinMs });
+  return alive.map(({ state, seenAgoMs }) => ({ ...(JSON.parse(state) as WorkerState), seenAgoMs }));
 }

@@ -141,8 +141,8 @@ describe('a raise', () => {
       inFlight: 0,
       outageSinceMs: null,
     };
-    await sendHeartbeat(opened.store, { id: 'unknown', ...worker }, Date.now());
-    await sendHeartbeat(opened.store, { id: 'one', ...worker }, Date.now());
+    await sendHeartbeat(opened.store, { id: 'unknown', ...worker });
+    await sendHeartbeat(opened.store, { id: 'one', ...worker });
     await letWindowPass();
     expect(await advance(opened)).toEqual({ kind: 'waiting', processes: ['worker h:3 (release 0.1.0)'] });
   });

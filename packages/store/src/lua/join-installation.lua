@@ -3,6 +3,7 @@
 -- register. Returns the format, who raised it, the oldest stored format, and the number of partitions. Works while
 -- Redis is full, once the record exists.
 --@include format-of
+--@include redis-ms
 
 if isEmpty and call('EXISTS', prefix) == 0 then
   call('HSET', prefix, 'partitions', partitions, 'oldest_format', newest)

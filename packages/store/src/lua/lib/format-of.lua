@@ -3,11 +3,6 @@ local function formatOf(field)
   return tonumber(call('HGET', prefix, field) or FIRST_FORMAT)
 end
 
-local function redisMs()
-  local time = call('TIME')
-  return time[1] * 1000 + math.floor(time[2] / 1000)
-end
-
 -- Puts a format in force. Release 0.1.0 knows no formats, but compares `partitions` with its setting: from the second format on, it finds
 -- no number there and refuses to start.
 local function setFormat(format, release)
