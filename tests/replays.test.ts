@@ -1,6 +1,6 @@
 /** Replays of one delivery and of all failed deliveries of an address, and test deliveries. */
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { deliveriesWith, eventually, isDelivery, type ReceivedRequest } from '@posthorn/testing';
+import { deliveriesWith, eventually, fakeClock, isDelivery, type ReceivedRequest } from '@posthorn/testing';
 import { ownReceiver, ownWorld } from './own.ts';
 import { isSigned } from './signed.ts';
 import { sampleEvent, type World } from './world.ts';
@@ -204,6 +204,22 @@ describe('a replay', () => {
     });
     expect((await on.operate('POST', '/v1/replays/rpl_AAAAAAAAAAAAAAAAAAAAAAAAAA/cancel')).status).toBe(404);
     expect((await on.operate('POST', '/v1/replays/rpl_AAAAAAAAAAAAAAAAAAAAAAAAAA/continue')).status).toBe(404);
+  });
+
+  it('covers, in bulk, what failed by clocks that are ahead of the console', async () => {
+    on = await ownWorld({ env: { RETRY_DELAYS: '5ms' }, consoleClock: fakeClock(Date.now() - 600_000) });
+    const to = await ownReceiver(deliveriesWith(500));
+    const { id } = await on.subscribe(to.url);
+    const other = await on.subscribe(to.url, { environment: 'sandbox' });
+    await publishFailing(id, 3);
+    to.answerWith(200);
+    const rehearsed = (await on.operate('POST', '/v1/replays/rehearse', { subscription_id: id })).body;
+    const count = (await on.operate('GET', `/v1/subscriptions/${id}/failed-deliveries`)).body;
+    const started = (await on.operate('POST', '/v1/replays', { subscription_id: id })).body;
+    expect([rehearsed.count, count.count, started.total]).toEqual([3, 3, 3]);
+    expect(await done(started.id)).toMatchObject({ replayed: 3, to: (await failedOf(id))[0].created_at });
+    const batch = await on.operate('POST', '/v1/replays', { subscription_ids: [id, other.id] });
+    expect(batch.body).toMatchObject({ to: started.to });
   });
 
   it('is refused, in bulk, for a paused or unknown subscription and for a bad time range', async () => {

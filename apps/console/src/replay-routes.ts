@@ -59,7 +59,7 @@ function startRoutes(api: Api, context: ConsoleContext): void {
     handle: ({ body, caller, request }) =>
       traced(context, actionOf(request, 'replay', false), async (_trace, fields) => {
         const nowMs = clock.now();
-        const wanted = { ...replayScopeOf(body, nowMs), canary: body.canary };
+        const wanted = { ...replayScopeOf(body), canary: body.canary };
         const { subscription_id: subscriptionId, subscription_ids: subscriptionIds = [] } = body;
         if (subscriptionId === undefined) {
           await loadAddresses(store, subscriptionIds, { onlyActive: true });
@@ -94,7 +94,7 @@ function startRoutes(api: Api, context: ConsoleContext): void {
         subscriptionId === undefined
           ? await loadAddresses(store, several, { onlyActive: false })
           : (await loadSubscriptions(store, [subscriptionId])).map((found) => found ?? missing('subscription'));
-      return await rehearse(store, addresses, { ...replayScopeOf(body, nowMs), canary }, nowMs);
+      return await rehearse(store, addresses, { ...replayScopeOf(body), canary }, nowMs);
     },
   });
 

@@ -11,11 +11,11 @@ interface ScopeFields {
   failed_to?: number | undefined;
 }
 
-/** The scope of a bulk replay, of whichever address, up to now. */
-export function replayScopeOf(fields: ScopeFields, nowMs: number): Required<Omit<ReplayScope, 'subscriptionId'>> {
+/** The scope of a bulk replay, of whichever address. Without an end, all that had failed when the replay began. */
+export function replayScopeOf(fields: ScopeFields): Required<Omit<ReplayScope, 'subscriptionId'>> {
   return {
     fromMs: fields.from ?? 0,
-    toMs: fields.to ?? nowMs,
+    toMs: fields.to ?? Number.MAX_SAFE_INTEGER,
     filter: {
       eventType: fields.event_type ?? null,
       error: fields.error ?? null,

@@ -218,7 +218,7 @@ function statisticsRoutes(api: Api, context: ConsoleContext): void {
     },
     async handle({ params: { id }, query }) {
       await findSubscription(context, id);
-      const scope = { subscriptionId: id, ...replayScopeOf(query, clock.now()) };
+      const scope = { subscriptionId: id, ...replayScopeOf(query) };
       const { count, isComplete } = await countCovered(store, scope, clock.now());
       return { subscription_id: id, count, is_complete: isComplete };
     },

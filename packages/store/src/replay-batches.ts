@@ -13,7 +13,7 @@ import {
 import * as keys from './keys.ts';
 import { MAX_COUNTED } from './replay-count.ts';
 import { cancelReplay } from './replay-decisions.ts';
-import { loadReplays, startReplay } from './replays.ts';
+import { lastCovered, loadReplays, startReplay } from './replays.ts';
 import { runScript } from './scripts.ts';
 import type { Store } from './store.ts';
 
@@ -45,7 +45,8 @@ export async function startBatch(
     throw new RangeError(`A batch has 1 to ${MAX_BATCH_ADDRESSES} addresses`);
   const id = newReplayBatchId(first);
   const members = subscriptionIds.map((subscriptionId) => ({ subscriptionId, replayId: newReplayId(subscriptionId) }));
-  const batch = { ...scope, toMs: Math.min(scope.toMs, nowMs), createdAtMs: nowMs, operator, members };
+  const lasts = await Promise.all(subscriptionIds.map((subscriptionId) => lastCovered(store, subscriptionId, nowMs)));
+  const batch = { ...scope, toMs: Math.min(scope.toMs, Math.max(...lasts)), createdAtMs: nowMs, operator, members };
   await runScript(store, 'saveReplayBatch', keys.prefixOfId(store, id), {
     id,
     text: JSON.stringify(batch),

@@ -112,7 +112,7 @@ interface WantedReplay extends ReplayScope {
 }
 
 /**
- * Starts a bulk replay; `stepReplay` does the work. Leaves out deliveries made after `nowMs`, or a replay could replay its own deliveries.
+ * Starts a bulk replay; `stepReplay` does the work. It ends at `lastCovered`, or it could go on as long as deliveries fail.
  * With `canary` it makes `CANARY_DELIVERIES` first, and goes on only when all of them are delivered.
  * Throws `StorageUnavailable` where a failover has lost it.
  */
@@ -123,7 +123,7 @@ export async function startReplay(
   audit: AuditNote,
 ): Promise<Replay | 'no_subscription' | 'not_active'> {
   const { subscriptionId, fromMs, canary = false, accepted } = wanted;
-  const toMs = Math.min(wanted.toMs, nowMs);
+  const toMs = Math.min(wanted.toMs, await lastCovered(store, subscriptionId, nowMs));
   const id = accepted?.replayId ?? newReplayId(subscriptionId);
   const { count: total } = await countCovered(store, { ...wanted, toMs }, nowMs, accepted?.maxCounted);
   const filter = fieldsOfFilter(wanted.filter);
@@ -148,6 +148,16 @@ export async function startReplay(
   const [replay] = await loadReplays(store, [id]);
   if (!replay) throw new StorageUnavailable('Redis has lost the bulk replay that it had just stored.');
   return replay;
+}
+
+/**
+ * The newest creation that a bulk replay begun now may cover: now, or that of the newest failed delivery, where the clock
+ * of an ingest process is ahead.
+ */
+export async function lastCovered(store: Store, subscriptionId: string, nowMs: number): Promise<number> {
+  const key = keys.failedKey(keys.prefixOfSubscription(store, subscriptionId), subscriptionId);
+  const [, newestMs] = await store.redis.zrevrange(key, 0, 0, 'WITHSCORES');
+  return Math.max(nowMs, Number(newestMs ?? 0));
 }
 
 /** The bulk replays of a partition that maintenance works on. */
