@@ -5,7 +5,7 @@ import { LRUCache } from 'lru-cache';
 import { Client } from 'undici';
 import type { Opening } from './connect.ts';
 import type { OpeningSteps } from './opening-steps.ts';
-import { limitResponses, MAX_HEADERS_BYTES, type ResponseLimits } from './response-limits.ts';
+import { MAX_HEADERS_BYTES, ResponseLimits } from './response-limits.ts';
 import { ResponseError } from './result.ts';
 
 /** A connection serves one request at a time. */
@@ -83,7 +83,7 @@ export function createConnections(now: () => number) {
         ip,
         steps,
         client: clientOver(origin, socket),
-        limits: limitResponses(socket, () => distrusted.set(origin, true)),
+        limits: new ResponseLimits(socket, () => distrusted.set(origin, true)),
         openedAtMs: now(),
       };
       open.add(connection);

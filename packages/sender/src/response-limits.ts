@@ -17,8 +17,6 @@ export interface Unfinished {
   onUnfinished(): void;
 }
 
-export type ResponseLimits = ReturnType<typeof limitResponses>;
-
 const NOTHING = Buffer.alloc(0);
 const END_OF_HEAD = '\r\n\r\n';
 /** Enough bytes to distinguish an interim response from a final one. */
@@ -27,95 +25,113 @@ const STATUS_LINE = /^HTTP\/1\.[01] ([2-9]\d\d)(?: [^\r\n]*)?\r?\n/;
 const LF = 10;
 
 /**
- * Puts the limits on a socket that undici reads from. Interim responses are dropped here, since undici fails a request at an unrequested
- * 100, which HTTP allows (RFC 9110, 15.2). A response that exceeds a limit destroys the socket. So do bytes that arrive while no
- * request is in flight; `onUnrequested` is called then.
+ * Limits what undici reads from a socket. Interim responses are dropped here, since undici fails a request at an
+ * unrequested 100, which HTTP allows (RFC 9110, 15.2). A response that exceeds a limit destroys the socket. So do bytes
+ * that arrive while no request is in flight; `onUnrequested` is called then.
  */
-export function limitResponses(socket: Socket, onUnrequested: () => void) {
-  const read = socket.read.bind(socket);
-  let phase: 'idle' | 'interim' | 'final' = 'idle';
-  let received = 0;
-  let allowed = 0;
-  let interim = 0;
-  let held: Buffer = NOTHING;
+export class ResponseLimits {
+  readonly #socket: Socket;
+  readonly #onUnrequested: () => void;
+  #phase: 'idle' | 'interim' | 'final' = 'idle';
+  #received = 0;
+  #allowed = 0;
+  #interim = 0;
+  #held: Buffer = NOTHING;
   /** How the final response begins, at least up to the end of its status line. */
-  let start: Buffer = NOTHING;
-  let rest: Unfinished | undefined;
+  #start: Buffer = NOTHING;
+  #rest: Unfinished | undefined;
 
-  const fail = (error: ResponseError) => {
-    held = NOTHING;
-    socket.destroy(error);
-    return undefined;
-  };
+  constructor(socket: Socket, onUnrequested: () => void) {
+    this.#socket = socket;
+    this.#onUnrequested = onUnrequested;
+    const read = socket.read.bind(socket);
+    socket.read = (size?: number) => {
+      for (;;) {
+        const chunk = read(size) as Buffer | null;
+        if (chunk === null) {
+          this.#rest?.onUnfinished();
+          this.#rest = undefined;
+          return null;
+        }
+        const accepted = this.#accept(chunk);
+        if (accepted === undefined) return null;
+        if (accepted.length > 0) return accepted;
+      }
+    };
+  }
+
+  /** A request is being written: bytes that arrive from now on are its response. */
+  begin(): void {
+    this.#phase = 'interim';
+    this.#allowed = MAX_HEAD_BYTES;
+  }
+
+  /**
+   * The final status has arrived: of what follows, `MAX_BODY_BYTES` are read. `unfinished` is called if the rest of
+   * the response is not there yet.
+   */
+  statusSeen(unfinished: Unfinished): void {
+    this.#allowed = this.#received + MAX_BODY_BYTES;
+    this.#rest = unfinished;
+  }
+
+  /** The response is complete: bytes that arrive from now on were not requested. */
+  end(): void {
+    this.#phase = 'idle';
+    this.#start = NOTHING;
+    this.#rest = undefined;
+    this.#received = 0;
+    this.#interim = 0;
+  }
+
+  /** Returns the status of the current response once its status line has arrived, whatever follows it; 0 before. */
+  statusCode(): number {
+    return Number(STATUS_LINE.exec(this.#start.toString('latin1'))?.[1] ?? 0);
+  }
+
+  /** Returns how many bytes of the current response have arrived. */
+  received(): number {
+    return this.#received;
+  }
+
   /** Returns what undici may parse of what has arrived, or undefined after a failure. */
-  const accept = (chunk: Buffer): Buffer | undefined => {
-    if (phase === 'idle') {
-      onUnrequested();
-      return fail(new ResponseError('UNREQUESTED_RESPONSE'));
+  #accept(chunk: Buffer): Buffer | undefined {
+    if (this.#phase === 'idle') {
+      this.#onUnrequested();
+      return this.#fail(new ResponseError('UNREQUESTED_RESPONSE'));
     }
-    if (received > allowed) return fail(new ResponseError('RESPONSE_TOO_LARGE'));
-    received += chunk.length;
-    if (phase === 'final') {
-      if (!start.includes(LF)) start = Buffer.concat([start, chunk]);
-      return chunk;
-    }
-    held = held.length === 0 ? chunk : Buffer.concat([held, chunk]);
+    if (this.#received > this.#allowed) return this.#fail(new ResponseError('RESPONSE_TOO_LARGE'));
+    this.#received += chunk.length;
+    if (this.#phase === 'interim') return this.#dropInterim(chunk);
+    if (!this.#start.includes(LF)) this.#start = Buffer.concat([this.#start, chunk]);
+    return chunk;
+  }
+
+  /** Holds what arrives until the final response begins. Returns that, nothing before, or undefined after a failure. */
+  #dropInterim(chunk: Buffer): Buffer | undefined {
+    let held = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
     for (;;) {
       const isInterim = startsInterim(held);
-      if (isInterim === undefined) return NOTHING;
-      if (!isInterim) break;
-      const end = held.indexOf(END_OF_HEAD);
-      if (end === -1) return NOTHING;
-      interim += 1;
-      if (interim > MAX_INTERIM_RESPONSES) return fail(new ResponseError('TOO_MANY_INTERIM_RESPONSES'));
+      if (isInterim === false) break;
+      const end = isInterim ? held.indexOf(END_OF_HEAD) : -1;
+      if (end === -1) {
+        this.#held = held;
+        return NOTHING;
+      }
+      this.#interim += 1;
+      if (this.#interim > MAX_INTERIM_RESPONSES) return this.#fail(new ResponseError('TOO_MANY_INTERIM_RESPONSES'));
       held = held.subarray(end + END_OF_HEAD.length);
     }
-    phase = 'final';
-    start = held;
-    held = NOTHING;
-    return start;
-  };
+    this.#phase = 'final';
+    this.#held = NOTHING;
+    this.#start = held;
+    return held;
+  }
 
-  socket.read = (size?: number) => {
-    for (;;) {
-      const chunk = read(size) as Buffer | null;
-      if (chunk === null) {
-        rest?.onUnfinished();
-        rest = undefined;
-        return null;
-      }
-      const accepted = accept(chunk);
-      if (accepted === undefined) return null;
-      if (accepted.length > 0) return accepted;
-    }
-  };
-  return {
-    /** A request is being written: bytes that arrive from now on are its response. */
-    begin(): void {
-      phase = 'interim';
-      allowed = MAX_HEAD_BYTES;
-    },
-    /**
-     * The final status has arrived: of what follows, `MAX_BODY_BYTES` are read. `unfinished` is called if the rest of
-     * the response is not there yet.
-     */
-    statusSeen(unfinished: Unfinished): void {
-      allowed = received + MAX_BODY_BYTES;
-      rest = unfinished;
-    },
-    /** The response is complete: bytes that arrive from now on were not requested. */
-    end(): void {
-      phase = 'idle';
-      start = NOTHING;
-      rest = undefined;
-      received = 0;
-      interim = 0;
-    },
-    /** Returns the status of the current response once its status line has arrived, whatever follows it; 0 before. */
-    statusCode: () => Number(STATUS_LINE.exec(start.toString('latin1'))?.[1] ?? 0),
-    /** Returns how many bytes of the current response have arrived. */
-    received: () => received,
-  };
+  #fail(error: ResponseError): undefined {
+    this.#held = NOTHING;
+    this.#socket.destroy(error);
+  }
 }
 
 /**
