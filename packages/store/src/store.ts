@@ -13,7 +13,7 @@ import { defineScripts } from './scripts.ts';
 import { sentinelConnector } from './sentinel-connector.ts';
 import { settleConnect } from './settle-connect.ts';
 import { typeErrors } from './storage-errors.ts';
-import { createStoredFormat, type ProcessIdentity, type StoredFormat } from './stored-format.ts';
+import { KnownFormat, type ProcessIdentity, type StoredFormat } from './stored-format.ts';
 
 /** Pause between two attempts to open the store while Redis is unavailable. */
 const START_RETRY_MS = 500;
@@ -163,10 +163,10 @@ export function openStore(
   const redis = connectRedis(settings, { ...options, joinWrites: true });
   defineScripts(redis, options.firstJobLua);
   const { identity, formats = READABLE, onMismatch = () => undefined } = options;
-  const stored = createStoredFormat({ redis, prefix, partitions }, formats, identity, onMismatch);
+  const format = new KnownFormat({ redis, prefix, partitions }, formats, identity, onMismatch);
   const spansPartitions = partitions > 1 && !(redis instanceof Cluster);
   const lives = { retentionMs, succeededRetentionMs };
-  const store: Store = { redis, prefix, partitions, spansPartitions, ...lives, format: stored.format };
+  const store: Store = { redis, prefix, partitions, spansPartitions, ...lives, format };
   let state: 'waiting' | 'open' | 'stopped' = 'waiting';
   const newOutageReport = () =>
     createOutageReport(settings, (text) => {
@@ -185,7 +185,8 @@ export function openStore(
     // The next outage is another one, however soon.
     if (state === 'open') reportOutage = newOutageReport();
   });
-  // A server that refuses connections only closes them: ioredis reports no error then. One that was usable may be back at once.
+  // A server that refuses connections may only close them: ioredis reports no error then. The close of a usable
+  // connection is no outage yet: the next one may be usable too.
   redis.on('close', () => {
     if (!isUsable && state !== 'stopped') void reportOutage(undefined);
     isUsable = false;
@@ -207,11 +208,11 @@ export function openStore(
     async start(): Promise<void> {
       while (state === 'waiting') {
         try {
-          const warnings = await joinInstallation(store, stored.join);
+          const warnings = await joinInstallation(store, format);
           await options.beforeOpen?.();
           if (state !== 'waiting') return;
           state = 'open';
-          void stored.keepUp(options.onError);
+          void format.keepUp(options.onError);
           for (const warning of warnings) options.onWarning?.(warning);
         } catch (error) {
           if (state !== 'waiting') return;
@@ -224,7 +225,7 @@ export function openStore(
     async stop(): Promise<void> {
       state = 'stopped';
       if (redis.status === 'ready')
-        await Promise.race([stored.leave(), wait(LEAVE_TIMEOUT_MS, undefined, { ref: false })]);
+        await Promise.race([format.leave(), wait(LEAVE_TIMEOUT_MS, undefined, { ref: false })]);
       redis.disconnect();
     },
   };
@@ -235,12 +236,12 @@ export function openStore(
  * number of partitions. That number decides where each key is stored: the first process to start sets it, and it can't
  * change while there are keys. Returns warnings; throws `StartError`.
  */
-async function joinInstallation(store: Store, join: (isEmpty: boolean) => Promise<number>): Promise<string[]> {
+async function joinInstallation(store: Store, format: KnownFormat): Promise<string[]> {
   const { redis, prefix, partitions } = store;
   // First, since it waits for the connection: a Cluster client knows none of its servers before.
   const { isEmpty } = await checkKeys(store);
   const warnings = await checkServer(redis);
-  const agreed = await join(isEmpty);
+  const agreed = await format.join(isEmpty);
   if (agreed !== partitions) {
     throw new StartError(
       `PARTITIONS is ${partitions}, but the data under KEY_PREFIX "${prefix}" was written with ${agreed}. ` +

@@ -37,98 +37,109 @@ export interface StoredFormat {
 }
 
 /**
- * `join` creates or reads the record of the installation, registers the process and returns the number of partitions;
- * it throws `StartError` if this process can't read what is stored. `keepUp` repeats that until `leave`, and calls
- * `onMismatch` once if it can't read it any more. Without an identity (a tool, a test) nothing is registered or
- * repeated.
+ * The stored format as one process knows it. A process without an identity (a tool, a test) is not registered, and reads
+ * the format once.
  */
-export function createStoredFormat(
-  store: Pick<Store, 'redis' | 'prefix' | 'partitions'>,
-  readable: FormatRange,
-  identity: ProcessIdentity | undefined,
-  onMismatch: (error: StartError) => void,
-) {
-  const key = installationKey(store.prefix);
-  const leaving = new AbortController();
-  let current = FIRST_FORMAT;
-  let confirmedAtMs = Number.NEGATIVE_INFINITY;
-  let mismatch: StartError | undefined;
-  const state = JSON.stringify({
-    app: identity?.app,
-    version: identity?.version,
-    host: hostname(),
-    pid: process.pid,
-    ...readable,
-  });
-  const version = identity?.version ?? '';
+export class KnownFormat implements StoredFormat {
+  readonly #store: Pick<Store, 'redis' | 'prefix' | 'partitions'>;
+  readonly #readable: FormatRange;
+  readonly #identity: ProcessIdentity | undefined;
+  readonly #onMismatch: (error: StartError) => void;
+  readonly #leaving = new AbortController();
+  #current = FIRST_FORMAT;
+  #confirmedAtMs = Number.NEGATIVE_INFINITY;
+  #mismatch: StartError | undefined;
+  #refreshing: Promise<void> | undefined;
 
-  async function join(isEmpty = false): Promise<number> {
-    const sentAtMs = Date.now();
-    const { format, raisedBy, oldestStored, partitions } = await runScript(
-      { redis: store.redis },
-      'joinInstallation',
-      key,
-      {
-        id: identity?.id,
-        state,
-        isEmpty,
-        partitions: store.partitions,
-        version,
-        ...readable,
-      },
-    );
-    const reason = describeMismatch({ format, oldestStored, raisedBy }, readable, { prefix: store.prefix, version });
-    if (reason !== undefined) {
-      mismatch = new StartError(reason, EXIT_MISMATCH);
-      throw mismatch;
-    }
-    current = format;
-    confirmedAtMs = sentAtMs;
-    return partitions;
+  /** `onMismatch` is called once if this process can't read what is stored any more. */
+  constructor(
+    store: Pick<Store, 'redis' | 'prefix' | 'partitions'>,
+    readable: FormatRange,
+    identity: ProcessIdentity | undefined,
+    onMismatch: (error: StartError) => void,
+  ) {
+    this.#store = store;
+    this.#readable = readable;
+    this.#identity = identity;
+    this.#onMismatch = onMismatch;
   }
 
-  async function refresh(): Promise<void> {
-    if (mismatch) throw mismatch;
+  current(): number {
+    return this.#current;
+  }
+
+  confirm(): Promise<void> | undefined {
+    // Also after the clock was set back.
+    if (this.#identity === undefined || Math.abs(Date.now() - this.#confirmedAtMs) < TRUST_MS) return undefined;
+    return this.#refreshOnce();
+  }
+
+  /**
+   * Creates or reads the record of the installation and registers the process. Returns the number of partitions. Throws
+   * `StartError` if this process can't read what is stored.
+   */
+  async join(isEmpty = false): Promise<number> {
+    const { redis, prefix, partitions } = this.#store;
+    const version = this.#identity?.version ?? '';
+    const sentAtMs = Date.now();
+    const found = await runScript({ redis }, 'joinInstallation', installationKey(prefix), {
+      id: this.#identity?.id,
+      state: this.#state(),
+      isEmpty,
+      partitions,
+      version,
+      ...this.#readable,
+    });
+    const reason = describeMismatch(found, this.#readable, { prefix, version });
+    if (reason !== undefined) {
+      this.#mismatch = new StartError(reason, EXIT_MISMATCH);
+      throw this.#mismatch;
+    }
+    this.#current = found.format;
+    this.#confirmedAtMs = sentAtMs;
+    return found.partitions;
+  }
+
+  /** Repeats `join` every few seconds until `leave`, or until this process can't read what is stored. */
+  async keepUp(onError: (error: Error) => void): Promise<void> {
+    while (this.#identity !== undefined && this.#mismatch === undefined) {
+      await wait(REFRESH_EVERY_MS, undefined, { signal: this.#leaving.signal, ref: false }).catch(() => undefined);
+      if (this.#leaving.signal.aborted) return;
+      await this.#refreshOnce().catch((error: Error) => {
+        // The connection reports that Redis is unavailable.
+        if (!(error instanceof StartError || error instanceof StorageUnavailable)) onError(error);
+      });
+    }
+  }
+
+  async leave(): Promise<void> {
+    this.#leaving.abort();
+    if (this.#identity === undefined || this.#mismatch !== undefined) return;
+    const { redis, prefix } = this.#store;
+    // A process that can't say goodbye is gone after a while.
+    await redis.hdel(installationKey(prefix), `process:${this.#identity.id}`).catch(() => undefined);
+  }
+
+  #refreshOnce(): Promise<void> {
+    this.#refreshing ??= this.#refresh().finally(() => {
+      this.#refreshing = undefined;
+    });
+    return this.#refreshing;
+  }
+
+  async #refresh(): Promise<void> {
+    if (this.#mismatch) throw this.#mismatch;
     try {
-      await join();
+      await this.join();
     } catch (error) {
-      if (error instanceof StartError) onMismatch(error);
+      if (error instanceof StartError) this.#onMismatch(error);
       throw error;
     }
   }
-  let refreshing: Promise<void> | undefined;
-  const refreshOnce = () => {
-    refreshing ??= refresh().finally(() => {
-      refreshing = undefined;
-    });
-    return refreshing;
-  };
-  const format: StoredFormat = {
-    current: () => current,
-    confirm() {
-      // Also after the clock was set back.
-      if (identity === undefined || Math.abs(Date.now() - confirmedAtMs) < TRUST_MS) return undefined;
-      return refreshOnce();
-    },
-  };
-  return {
-    format,
-    join,
-    async keepUp(onError: (error: Error) => void): Promise<void> {
-      while (identity !== undefined && mismatch === undefined) {
-        await wait(REFRESH_EVERY_MS, undefined, { signal: leaving.signal, ref: false }).catch(() => undefined);
-        if (leaving.signal.aborted) return;
-        await refreshOnce().catch((error: Error) => {
-          // The connection reports that Redis is unavailable.
-          if (!(error instanceof StartError || error instanceof StorageUnavailable)) onError(error);
-        });
-      }
-    },
-    async leave(): Promise<void> {
-      leaving.abort();
-      if (identity === undefined || mismatch !== undefined) return;
-      // A process that can't say goodbye is gone after a while.
-      await store.redis.hdel(key, `process:${identity.id}`).catch(() => undefined);
-    },
-  };
+
+  /** What other processes learn of this one. */
+  #state(): string {
+    const { app, version } = this.#identity ?? {};
+    return JSON.stringify({ app, version, host: hostname(), pid: process.pid, ...this.#readable });
+  }
 }
