@@ -48,6 +48,77 @@ export interface Installation {
   clockOffsetMs: number;
 }
 
+interface InstallationGauge {
+  name: string;
+  help: string;
+  /** With it, `read` returns a sample for each value of the label. */
+  label?: string;
+  /** Null: there is no sample. */
+  read: (now: Installation) => Record<string, number> | number | null;
+}
+
+const INSTALLATION_GAUGES: InstallationGauge[] = [
+  {
+    name: 'posthorn_queue_jobs',
+    help: 'Jobs in the queue, by state',
+    label: 'state',
+    read: ({ jobs }) => jobs,
+  },
+  {
+    name: 'posthorn_deliveries',
+    help: 'Deliveries kept, by status',
+    label: 'status',
+    read: ({ deliveries }) => deliveries,
+  },
+  {
+    name: 'posthorn_subscriptions',
+    help: 'Subscriptions, by status',
+    label: 'status',
+    read: ({ subscriptions }) => subscriptions,
+  },
+  {
+    name: 'posthorn_paused_addresses',
+    help: 'Addresses that are paused',
+    read: ({ subscriptions }) => subscriptions.paused ?? 0,
+  },
+  {
+    name: 'posthorn_failing_addresses',
+    help: 'Addresses whose attempts fail, whatever their status',
+    read: ({ failingAddresses }) => failingAddresses,
+  },
+  {
+    name: 'posthorn_oldest_pending_age_seconds',
+    help: 'Age of the oldest delivery without an attempt, since its release if it was held; 0 if there is none',
+    read: ({ oldestPendingAgeMs }) => oldestPendingAgeMs / 1000,
+  },
+  {
+    name: 'posthorn_workers',
+    help: 'Workers with a heartbeat in the last 10 seconds',
+    read: ({ workers }) => workers,
+  },
+  {
+    name: 'posthorn_stored_format',
+    help: 'The stored format: in force, and what it becomes after an upgrade',
+    label: 'state',
+    read: ({ format }) => ({ current: format.current, newest: format.newest }),
+  },
+  {
+    name: 'posthorn_redis_memory_used_bytes',
+    help: 'Memory that Redis uses, all masters together',
+    read: ({ usedBytes }) => usedBytes,
+  },
+  {
+    name: 'posthorn_redis_memory_capacity_bytes',
+    help: 'Memory that Redis may use: maxmemory, or that of its machines; absent where Redis does not report it',
+    read: ({ capacityBytes }) => capacityBytes,
+  },
+  {
+    name: 'posthorn_clock_offset_seconds',
+    help: 'The clock of this process minus that of Redis',
+    read: ({ clockOffsetMs }) => clockOffsetMs / 1000,
+  },
+];
+
 /**
  * Registers gauges of the installation, which is read from Redis once per scrape. A scrape lacks them if the storage is
  * not open yet, or Redis does not reply in time.
@@ -76,61 +147,29 @@ export function registerInstallation(
       this.set((await installation()) ? 1 : 0);
     },
   });
-  /** A gauge with one sample per label value, or one sample without a label. */
-  const gauge = (
-    name: string,
-    help: string,
-    labelNames: [string] | [],
-    read: (now: Installation) => Record<string, number> | number | null,
-  ) => {
-    const [label = ''] = labelNames;
-    new Gauge({
-      name,
-      help,
-      labelNames,
-      registers: [registry],
-      async collect() {
-        const now = await installation();
-        this.reset();
-        // Without labels, `reset` leaves a sample of 0.
-        this.remove({});
-        if (!now) return;
-        const values = read(now);
-        if (values === null) return;
-        if (typeof values === 'number') this.set(values);
-        else for (const [value, count] of Object.entries(values)) this.set({ [label]: value }, count);
-      },
-    });
-  };
-  gauge('posthorn_queue_jobs', 'Jobs in the queue, by state', ['state'], (now) => now.jobs);
-  gauge('posthorn_deliveries', 'Deliveries kept, by status', ['status'], (now) => now.deliveries);
-  gauge('posthorn_subscriptions', 'Subscriptions, by status', ['status'], (now) => now.subscriptions);
-  gauge('posthorn_paused_addresses', 'Addresses that are paused', [], (now) => now.subscriptions.paused ?? 0);
-  gauge(
-    'posthorn_failing_addresses',
-    'Addresses whose attempts fail, whatever their status',
-    [],
-    (now) => now.failingAddresses,
-  );
-  const oldest = 'Age of the oldest delivery without an attempt, since its release if it was held; 0 if there is none';
-  gauge('posthorn_oldest_pending_age_seconds', oldest, [], (now) => now.oldestPendingAgeMs / 1000);
-  gauge('posthorn_workers', 'Workers with a heartbeat in the last 10 seconds', [], (now) => now.workers);
-  const formatHelp = 'The stored format: in force, and what it becomes after an upgrade';
-  gauge('posthorn_stored_format', formatHelp, ['state'], (now) => ({
-    current: now.format.current,
-    newest: now.format.newest,
-  }));
-  gauge('posthorn_redis_memory_used_bytes', 'Memory that Redis uses, all masters together', [], (now) => now.usedBytes);
-  gauge(
-    'posthorn_redis_memory_capacity_bytes',
-    'Memory that Redis may use: maxmemory, or that of its machines; absent where Redis does not report it',
-    [],
-    (now) => now.capacityBytes,
-  );
-  gauge(
-    'posthorn_clock_offset_seconds',
-    'The clock of this process minus that of Redis',
-    [],
-    (now) => now.clockOffsetMs / 1000,
-  );
+  for (const gauge of INSTALLATION_GAUGES) registerGauge(registry, gauge, installation);
+}
+
+function registerGauge(
+  registry: Registry,
+  { name, help, label = '', read }: InstallationGauge,
+  installation: () => Promise<Installation | undefined>,
+): void {
+  new Gauge({
+    name,
+    help,
+    labelNames: label ? [label] : [],
+    registers: [registry],
+    async collect() {
+      const now = await installation();
+      this.reset();
+      // Without labels, `reset` leaves a sample of 0.
+      this.remove({});
+      if (!now) return;
+      const values = read(now);
+      if (values === null) return;
+      if (typeof values === 'number') this.set(values);
+      else for (const [value, count] of Object.entries(values)) this.set({ [label]: value }, count);
+    },
+  });
 }
