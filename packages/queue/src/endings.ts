@@ -4,8 +4,8 @@
  */
 import { StorageUnavailable } from '@posthorn/core';
 import { ConnectionClosedError, createRedisBackend, ErrorCode, type MinimalJob, type WorkerOptions } from 'bullmq';
-import type { Cluster, Redis } from 'ioredis';
 import { QUEUE_NAME, RETRY_PRIORITY } from './job.ts';
+import { LimitedQueues, type LimitedQueuesOptions } from './limited-queues.ts';
 
 /** The outcome of a job. */
 export type JobOutcome =
@@ -18,65 +18,30 @@ export type JobOutcome =
   /** No attempt counts: the job comes back at this time, in milliseconds since 1970. */
   | { kind: 'snoozed'; untilMs: number };
 
+/** An outcome whose job stays in Redis. */
+type KeptOutcome = Exclude<JobOutcome, { kind: 'done' }>;
+
 /** No limit on how often a job is taken over from dead workers: the record of its delivery counts the attempts. */
 const MAX_STALLED = 1_000_000;
 /** Failed jobs kept for Bull Board; the record of a delivery lives longer than its job. */
 const MAX_FAILED_KEPT = 1_000;
 
-/**
- * Wakes a worker if jobs wait: where operators limit how many may be active, workers may wait for one to end, and
- * BullMQ sets no marker then. Keys: `wait`, `prioritized`, `marker`.
- */
-const WAKE = `if redis.call('EXISTS', KEYS[1], KEYS[2]) > 0 then redis.call('ZADD', KEYS[3], 0, '0') end`;
-/**
- * How long a process relies on what it has read of such a limit. After one is set, workers look at the queue by
- * themselves every few seconds.
- */
-const LIMIT_READ_MS = 1_000;
-
-export interface EndingsOptions {
-  redis: Redis | Cluster;
-  partitionPrefixes: readonly string[];
+export interface EndingsOptions extends LimitedQueuesOptions {
   lockMs: number;
   stalledCheckMs: number;
   onError: (error: unknown) => void;
-  /** In milliseconds, from any time on. */
-  now?: () => number;
 }
 
 export function createEndings(options: EndingsOptions) {
-  const { redis, partitionPrefixes, lockMs, stalledCheckMs, onError, now = () => performance.now() } = options;
-  const backends = partitionPrefixes.map((prefix) => {
-    const workerOptions: WorkerOptions = {
-      connection: redis,
-      prefix,
-      lockDuration: lockMs,
-      stalledInterval: stalledCheckMs,
-      maxStalledCount: MAX_STALLED,
-      skipVersionCheck: true,
-    };
-    const backend = createRedisBackend(QUEUE_NAME, workerOptions);
-    backend.on('error', onError);
-    return backend;
-  });
+  const { lockMs, onError } = options;
+  const backends = options.partitionPrefixes.map((prefix) => createBackend(prefix, options));
   const backendOf = (partition: number) => {
     const backend = backends[partition];
     if (!backend) throw new RangeError(`No partition ${partition}: there are ${backends.length}`);
     return backend;
   };
-  const keyOf = (partition: number, name: string) => `${partitionPrefixes[partition]}:${QUEUE_NAME}:${name}`;
+  const limitedQueues = new LimitedQueues(options);
   const checking = new Set<number>();
-  /** Whether operators limit how many jobs of a partition may be active, as last read. */
-  const limits = partitionPrefixes.map(() => ({ isSet: true, readAtMs: Number.NEGATIVE_INFINITY }));
-  const wakeIfLimited = async (partition: number): Promise<void> => {
-    const limit = limits[partition];
-    if (limit && now() - limit.readAtMs >= LIMIT_READ_MS) {
-      limit.readAtMs = now();
-      limit.isSet = (await redis.hexists(keyOf(partition, 'meta'), 'concurrency')) === 1;
-    }
-    const keys = ['wait', 'prioritized', 'marker'].map((name) => keyOf(partition, name));
-    if (limit?.isSet) await redis.eval(WAKE, keys.length, ...keys);
-  };
   return {
     /** Resolves once BullMQ has defined its scripts on the connection. Throws `StorageUnavailable`. */
     async ready(): Promise<void> {
@@ -84,36 +49,10 @@ export function createEndings(options: EndingsOptions) {
       await all.catch((error: unknown) => Promise.reject(typedError(error)));
     },
     /** Ends a locked job with any outcome but `done`. Throws an error that `isJobGone` knows where the lock is lost. */
-    async settle(
-      partition: number,
-      jobId: string,
-      token: string,
-      outcome: Exclude<JobOutcome, { kind: 'done' }>,
-    ): Promise<void> {
-      const backend = backendOf(partition);
-      const nowMs = Date.now();
-      switch (outcome.kind) {
-        case 'failed': {
-          const fields = { failedReason: outcome.reason, stacktrace: '[]' };
-          // BullMQ reads no more of a job than this.
-          const job = { id: jobId, opts: { attempts: 1 } } as MinimalJob;
-          await backend.moveToFailed(job, outcome.reason, { count: MAX_FAILED_KEPT }, token, false, fields);
-          break;
-        }
-        case 'retry':
-          // BullMQ's own `changePriority` would search all waiting jobs for it.
-          await backend.moveToDelayed(jobId, nowMs, outcome.delayMs, token, {
-            fieldsToUpdate: { failedReason: outcome.reason, priority: RETRY_PRIORITY },
-          });
-          break;
-        case 'snoozed':
-          await backend.moveToDelayed(jobId, nowMs, Math.max(0, outcome.untilMs - nowMs), token, { skipAttempt: true });
-          break;
-        default:
-          outcome satisfies never;
-      }
+    async settle(partition: number, jobId: string, token: string, outcome: KeptOutcome): Promise<void> {
+      await moveJob(backendOf(partition), jobId, token, outcome);
       // The job has ended, and an error here must not end it again: workers ask again after some seconds.
-      await wakeIfLimited(partition).catch(onError);
+      await limitedQueues.wake(partition).catch(onError);
     },
     extendLocks: (partition: number, jobIds: string[], tokens: string[]) =>
       backendOf(partition).extendLocks(jobIds, tokens, lockMs),
@@ -131,6 +70,48 @@ export function createEndings(options: EndingsOptions) {
       await Promise.all(backends.map((backend) => backend.close()));
     },
   };
+}
+
+type Backend = ReturnType<typeof createBackend>;
+
+/** BullMQ's scripts for the queue of one partition. */
+function createBackend(prefix: string, { redis, lockMs, stalledCheckMs, onError }: EndingsOptions) {
+  const workerOptions: WorkerOptions = {
+    connection: redis,
+    prefix,
+    lockDuration: lockMs,
+    stalledInterval: stalledCheckMs,
+    maxStalledCount: MAX_STALLED,
+    skipVersionCheck: true,
+  };
+  const backend = createRedisBackend(QUEUE_NAME, workerOptions);
+  backend.on('error', onError);
+  return backend;
+}
+
+/** Ends a locked job: it comes back later, or stays among the failed ones. */
+async function moveJob(backend: Backend, jobId: string, token: string, outcome: KeptOutcome): Promise<void> {
+  const nowMs = Date.now();
+  switch (outcome.kind) {
+    case 'failed': {
+      const fields = { failedReason: outcome.reason, stacktrace: '[]' };
+      // BullMQ reads no more of a job than this.
+      const job = { id: jobId, opts: { attempts: 1 } } as MinimalJob;
+      await backend.moveToFailed(job, outcome.reason, { count: MAX_FAILED_KEPT }, token, false, fields);
+      break;
+    }
+    case 'retry':
+      // BullMQ's own `changePriority` would search all waiting jobs for it.
+      await backend.moveToDelayed(jobId, nowMs, outcome.delayMs, token, {
+        fieldsToUpdate: { failedReason: outcome.reason, priority: RETRY_PRIORITY },
+      });
+      break;
+    case 'snoozed':
+      await backend.moveToDelayed(jobId, nowMs, Math.max(0, outcome.untilMs - nowMs), token, { skipAttempt: true });
+      break;
+    default:
+      outcome satisfies never;
+  }
 }
 
 /** BullMQ has an error of its own for a connection that was closed. All others of Redis are typed by the connection. */
