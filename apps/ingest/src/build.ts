@@ -25,6 +25,7 @@ import {
   version,
 } from '@posthorn/runtime';
 import { announceSearch, createMatcher, createReplicaWait } from '@posthorn/store';
+import type { Registry } from 'prom-client';
 import type { IngestSettings } from './config.ts';
 import { EventTurns } from './event-turns.ts';
 import { InFlight } from './in-flight.ts';
@@ -45,6 +46,7 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
     onMismatch: (error) => exitAtOnce(logger, error),
   });
   const registry = createMetrics('ingest');
+  registerInstallation(registry, storage.isOpen, () => readInstallation({ store, producer }, clock.now));
   const quota = createPublisherQuota({
     store,
     quota: settings.PUBLISHER_QUOTA,
@@ -54,50 +56,8 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
     logger,
   });
   const sandboxFeed = createSandboxFeed(store, logger);
-  const context: PublisherContext = {
-    sandboxFeed,
-    store,
-    producer,
-    matcher: createMatcher(store),
-    logger,
-    turns: new EventTurns(),
-    inFlight: new InFlight(),
-    tracing,
-    clock,
-    maxEventBytes: settings.MAX_EVENT_BYTES,
-    isSearchOn: settings.EVENT_SEARCH === 'on',
-    onReplicas: settings.ACK_REPLICAS > 0 ? createReplicaWait(store, settings.ACK_REPLICAS) : undefined,
-    quota,
-    rateLimit: limitPerSecond({
-      redis: store.redis,
-      keyPrefix: `${settings.KEY_PREFIX}:limit:publisher`,
-      perSecond: settings.PUBLISHER_RATE_LIMIT,
-      message: `This key may publish ${settings.PUBLISHER_RATE_LIMIT} events a second.`,
-    }),
-  };
-
-  registerInstallation(registry, storage.isOpen, () => readInstallation({ store, producer }, clock.now));
-  const authenticate = requireBearer(settings.PUBLISHER_KEYS, createAuthFailures({ registry, logger }));
-  const api = createApi({
-    title: 'Posthorn publisher API',
-    description: 'Accepts events and delivers each to every matching subscription.',
-    security: { key: { type: 'http', scheme: 'bearer', description: 'A publisher key' } },
-    guards: [authenticate, requireStorage(storage.isOpen)],
-    webhooks: webhooks(),
-  });
-  publisherRoutes(api, context);
-  const http = serveApi({
-    api,
-    settings,
-    registry,
-    checkReady: storage.checkReady,
-    logger,
-    before: [measureRequests(registry)],
-    addRoutes(app) {
-      app.use(docsRouter(api));
-      app.use('/v1', authenticate);
-    },
-  });
+  const context = publisherContext(settings, { store, producer, quota, sandboxFeed, tracing, clock, logger });
+  const http = buildHttp(settings, context, registry, storage);
   const sweep = createRepeating({
     name: 'fan-out sweep',
     everyMs: SWEEP_EVERY_MS,
@@ -119,4 +79,56 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
     graceMs: settings.SHUTDOWN_GRACE,
     describe: http.describe,
   };
+}
+
+function publisherContext(
+  settings: IngestSettings,
+  parts: Pick<PublisherContext, 'store' | 'producer' | 'quota' | 'sandboxFeed' | 'tracing' | 'clock' | 'logger'>,
+): PublisherContext {
+  const { store } = parts;
+  return {
+    ...parts,
+    matcher: createMatcher(store),
+    turns: new EventTurns(),
+    inFlight: new InFlight(),
+    maxEventBytes: settings.MAX_EVENT_BYTES,
+    isSearchOn: settings.EVENT_SEARCH === 'on',
+    onReplicas: settings.ACK_REPLICAS > 0 ? createReplicaWait(store, settings.ACK_REPLICAS) : undefined,
+    rateLimit: limitPerSecond({
+      redis: store.redis,
+      keyPrefix: `${settings.KEY_PREFIX}:limit:publisher`,
+      perSecond: settings.PUBLISHER_RATE_LIMIT,
+      message: `This key may publish ${settings.PUBLISHER_RATE_LIMIT} events a second.`,
+    }),
+  };
+}
+
+function buildHttp(
+  settings: IngestSettings,
+  context: PublisherContext,
+  registry: Registry,
+  { isOpen, checkReady }: ReturnType<typeof openStorage>['storage'],
+): ApiService {
+  const { logger } = context;
+  const authenticate = requireBearer(settings.PUBLISHER_KEYS, createAuthFailures({ registry, logger }));
+  const api = createApi({
+    title: 'Posthorn publisher API',
+    description: 'Accepts events and delivers each to every matching subscription.',
+    security: { key: { type: 'http', scheme: 'bearer', description: 'A publisher key' } },
+    guards: [authenticate, requireStorage(isOpen)],
+    webhooks: webhooks(),
+  });
+  publisherRoutes(api, context);
+  return serveApi({
+    api,
+    settings,
+    registry,
+    checkReady,
+    logger,
+    before: [measureRequests(registry)],
+    addRoutes(app) {
+      app.use(docsRouter(api));
+      app.use('/v1', authenticate);
+    },
+  });
 }
