@@ -1,5 +1,5 @@
 /** What an operator decides about a bulk replay that has begun: to continue it after its canary, or to cancel it. */
-import { type DeliveryJob, isFinished, type ReplayStatus } from '@posthorn/core';
+import { type AuditEntry, type DeliveryJob, isFinished, type ReplayStatus } from '@posthorn/core';
 import type { AuditNote } from './audit.ts';
 import { keptWhileUnfinishedMs, loadEntries, type StoredDelivery } from './delivery-record.ts';
 import { keepEvent } from './events.ts';
@@ -16,13 +16,8 @@ export async function continueReplay(
   nowMs: number,
   audit: AuditNote,
 ): Promise<'continued' | 'gone' | ReplayStatus> {
-  return await runScript(store, 'continueReplay', keys.prefixOfId(store, replayId), {
-    id: replayId,
-    nowMs,
-    lifeMs: streamLimits(store, nowMs).lifeMs,
-    retentionMs: store.retentionMs,
-    auditEntry: { ...audit, action: 'replay.continued', ...(await subjectOf(store, replayId)) },
-  });
+  const decision = await decisionOn(store, replayId, nowMs, { ...audit, action: 'replay.continued' });
+  return await runScript(store, 'continueReplay', keys.prefixOfId(store, replayId), decision);
 }
 
 /**
@@ -35,21 +30,28 @@ export async function cancelReplay(
   nowMs: number,
   audit: AuditNote,
 ): Promise<{ kind: 'cancelled' | 'gone' } | { kind: 'over'; status: ReplayStatus }> {
-  const result = await runScript(store, 'cancelReplay', keys.prefixOfId(store, replayId), {
-    id: replayId,
-    nowMs,
-    lifeMs: streamLimits(store, nowMs).lifeMs,
-    retentionMs: store.retentionMs,
-    auditEntry: { ...audit, action: 'replay.cancelled', ...(await subjectOf(store, replayId)) },
-  });
+  const decision = await decisionOn(store, replayId, nowMs, { ...audit, action: 'replay.cancelled' });
+  const result = await runScript(store, 'cancelReplay', keys.prefixOfId(store, replayId), decision);
   if (result === 'gone' || result === 'now_cancelled') return { kind: result === 'gone' ? 'gone' : 'cancelled' };
   return { kind: 'over', status: result };
 }
 
-async function subjectOf(store: Store, replayId: string) {
+/** What a script of a decision takes. The audit entry says how far the replay was. */
+async function decisionOn(
+  store: Store,
+  replayId: string,
+  nowMs: number,
+  entry: Pick<AuditEntry, 'operator' | 'action'>,
+) {
   const [replay] = await loadReplays(store, [replayId]);
-  const { total, replayed, outcome } = replay ?? {};
-  return { subscriptionId: replay?.subscriptionId, replayId, detail: { total, replayed, ...outcome } };
+  const { subscriptionId, total, replayed, outcome } = replay ?? {};
+  return {
+    id: replayId,
+    nowMs,
+    lifeMs: streamLimits(store, nowMs).lifeMs,
+    retentionMs: store.retentionMs,
+    auditEntry: { ...entry, subscriptionId, replayId, detail: { total, replayed, ...outcome } },
+  };
 }
 
 /** Deliveries looked at by one step of a cancellation: a few milliseconds of Redis. */
