@@ -132,8 +132,10 @@ describe('posthorn', () => {
     expect(await posthorn(['delete', id, '--yes'])).toEqual({ code: 0, out: `Deleted ${id}.\n`, err: '' });
     expect(await posthorn(['list'])).toMatchObject({
       code: 0,
-      out: 'No matching subscriptions. To create one: posthorn create <url>\n',
+      out: 'No subscriptions yet. To create one: posthorn create <url>\n',
     });
+    expect((await posthorn(['list', '--health', 'failing'])).out).toBe('No matching subscription is failing.\n');
+    expect((await posthorn(['list', 'acme'])).out).toBe('No matching subscriptions.\n');
   });
 
   it('replays one delivery or all of an address, and shows deliveries and events', async () => {
@@ -270,7 +272,7 @@ describe('posthorn', () => {
       const ran = await posthorn(['overview']);
       return ran.out.includes('held=1') && ran;
     });
-    expect(out).toMatch(/^all well +no$/m);
+    expect(out).toMatch(/^all well +no: 1 address fails or is paused$/m);
     expect(out).toMatch(/^need attention +1$/m);
     expect(out).toMatch(
       new RegExp(`^ {2}id=${one.id} status=paused failing since=- held=1 url=${to.url} verdict=`, 'm'),

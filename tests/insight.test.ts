@@ -104,6 +104,10 @@ describe('an address whose attempts fail', () => {
     });
     expect(overview).toMatchObject({
       all_well: false,
+      why_not_well: [
+        '1 address fails or is paused',
+        expect.stringMatching(/^12 of \d+ attempts failed in the last 15 minutes$/),
+      ],
       problems: {
         items: [{ subscription_id: bad.id, url: failing.url, description: 'Acme', status: 'active', held: 0 }],
       },

@@ -141,10 +141,11 @@ describe('apps without a usable Redis', () => {
     const event = sampleEvent({ id: 'evt_full' });
     expect((await publish(event)).status).toBe(503);
     // Operators still read, and are told that waiting does not help.
-    const { memory } = await eventually('not all to be well', async () => {
+    const { memory, why_not_well } = await eventually('not all to be well', async () => {
       const now = await overview();
       return !now.all_well && now;
     });
+    expect(why_not_well).toEqual([expect.stringMatching(/^Redis uses \d+ % of its memory$/)]);
     expect([memory.capacity_bytes, memory.used_bytes > memory.capacity_bytes]).toEqual([2 ** 20, true]);
     const { status, body } = await operate('POST', `/v1/subscriptions/${id}/pause`);
     expect([status, body.detail]).toEqual([503, 'Storage is full: it takes no changes.']);

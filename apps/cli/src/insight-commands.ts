@@ -53,7 +53,7 @@ function summarize(overview: Overview) {
   const { oldest_pending_age_ms: oldestMs, ...jobs } = queue;
   const rate = hour.success_rate === null ? '-' : `${(100 * hour.success_rate).toFixed(1)} %`;
   return {
-    'all well': overview.all_well ? 'yes' : 'no',
+    'all well': overview.all_well ? 'yes' : `no: ${overview.why_not_well.join('; ')}`,
     incidents: incidents.map((incident) => ({
       since: incident.started_at,
       addresses: incident.addresses,

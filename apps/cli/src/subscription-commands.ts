@@ -41,6 +41,13 @@ function validationText({ last_validation: validation }: schemas.Subscription): 
   return `The address is ${outcome}${why && `: ${why}`}.`;
 }
 
+/** Instead of an empty list. */
+function noneText(query: { health?: string | undefined }): string {
+  if (query.health === 'failing') return 'No matching subscription is failing.';
+  if (Object.values(query).some((value) => value !== undefined)) return 'No matching subscriptions.';
+  return 'No subscriptions yet. To create one: posthorn create <url>';
+}
+
 const pathOf = (id: string, action = '') => `/v1/subscriptions/${encodeURIComponent(id)}${action}`;
 
 export function addSubscriptionCommands(program: CommandUnknownOpts, client: Client, print: Printer): void {
@@ -59,10 +66,10 @@ function addRecordCommands(program: CommandUnknownOpts, client: Client, print: P
     .addOption(new Option('--health <state>', 'from its attempts').choices(HEALTH_STATES))
     .addOption(subscriptionEnvironmentOption())
     .addOption(limitOption())
-    .action(async (words, { limit, ...filter }) => {
+    .action(async (words, { limit, sort, ...filter }) => {
       const query = { q: words.length > 0 ? words.join(' ') : undefined, ...filter };
-      const items = await client.list(schemas.subscriptionSchema, '/v1/subscriptions', query, limit);
-      print.list(items, columns, 'No matching subscriptions. To create one: posthorn create <url>', limit);
+      const items = await client.list(schemas.subscriptionSchema, '/v1/subscriptions', { ...query, sort }, limit);
+      print.list(items, columns, noneText(query), limit);
     });
 
   program

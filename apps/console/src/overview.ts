@@ -53,9 +53,16 @@ async function readOverview(context: ConsoleContext): Promise<api.Overview> {
     directory.find({ status: 'paused', sort: 'newest' }, { limit: MAX_PAUSED_SHOWN }),
     readServerState(store, clock.now),
   ]);
+  const whyNotWell = [
+    ...problemsOfAddresses(triage),
+    ...problemsOfWorkers(workers),
+    ...problemsOfTraffic(hour, backlog.oldestPendingAgeMs),
+    ...problemsOfMemory(server),
+  ];
   return {
     at: instant(nowMs),
-    all_well: isAllWell(triage, workers, hour, backlog.oldestPendingAgeMs) && !isNearlyFull(server),
+    all_well: whyNotWell.length === 0,
+    why_not_well: whyNotWell,
     ...triage,
     deliveries: backlog.deliveries,
     subscriptions: backlog.subscriptions,
@@ -98,31 +105,36 @@ async function readOverview(context: ConsoleContext): Promise<api.Overview> {
   };
 }
 
-/**
- * Whether nothing needs an operator: no problem, no outage, enough successes, and no delivery that waits for its first
- * attempt for long.
- */
-function isAllWell(
-  { problems, incidents }: Pick<api.Overview, 'problems' | 'incidents'>,
-  workers: Awaited<ReturnType<typeof aliveWorkers>>,
-  { periods }: AttemptSeries,
-  oldestPendingAgeMs: number,
-): boolean {
-  const recent = periods.slice(-HEALTH_MINUTES);
-  const succeeded = recent.reduce((all, period) => all + period.succeeded, 0);
-  const failed = recent.reduce((all, period) => all + period.failed, 0);
-  return (
-    problems.total === 0 &&
-    incidents.length === 0 &&
-    workers.length > 0 &&
-    workers.every(({ outageSinceMs }) => outageSinceMs === null) &&
-    succeeded >= WELL_RATE * (succeeded + failed) &&
-    oldestPendingAgeMs < LONG_PENDING_MS
+// What needs an operator, a phrase each.
+
+function problemsOfAddresses({ problems: { total }, incidents }: Pick<api.Overview, 'problems' | 'incidents'>) {
+  const found = incidents.map(({ addresses }) => `${addresses} addresses began to fail at once`);
+  if (total > 0) found.unshift(total === 1 ? '1 address fails or is paused' : `${total} addresses fail or are paused`);
+  return found;
+}
+
+function problemsOfWorkers(workers: Awaited<ReturnType<typeof aliveWorkers>>): string[] {
+  if (workers.length === 0) return ['no worker is running'];
+  return workers.flatMap(({ host, pid, outageSinceMs }) =>
+    outageSinceMs === null ? [] : [`worker ${host}:${pid} has reached nothing since ${instant(outageSinceMs)}`],
   );
 }
 
-function isNearlyFull({ usedBytes, capacityBytes }: ServerState): boolean {
-  return usedBytes !== null && capacityBytes !== null && usedBytes > FULL_SHARE * capacityBytes;
+function problemsOfTraffic({ periods }: AttemptSeries, oldestPendingAgeMs: number): string[] {
+  const recent = periods.slice(-HEALTH_MINUTES);
+  const succeeded = recent.reduce((all, period) => all + period.succeeded, 0);
+  const attempts = recent.reduce((all, period) => all + period.failed, succeeded);
+  const found: string[] = [];
+  if (succeeded < WELL_RATE * attempts)
+    found.push(`${attempts - succeeded} of ${attempts} attempts failed in the last ${HEALTH_MINUTES} minutes`);
+  if (oldestPendingAgeMs >= LONG_PENDING_MS)
+    found.push(`a delivery has waited ${Math.round(oldestPendingAgeMs / 1_000)} s for its first attempt`);
+  return found;
+}
+
+function problemsOfMemory({ usedBytes, capacityBytes }: ServerState): string[] {
+  if (usedBytes === null || capacityBytes === null || usedBytes <= FULL_SHARE * capacityBytes) return [];
+  return [`Redis uses ${Math.round((100 * usedBytes) / capacityBytes)} % of its memory`];
 }
 
 /** Returns the attempts to one address over the last 24 hours. */

@@ -601,6 +601,9 @@ export const overviewSchema = z
       .describe(
         'No problem, workers run and reach receivers, 95 % of the attempts of the last 15 minutes succeeded, and Redis uses at most 85 % of its memory',
       ),
+    why_not_well: z
+      .array(z.string())
+      .describe('What keeps `all_well` from being true, a phrase each; empty if it is true'),
     problems: z
       .strictObject({ total: count, items: z.array(problemSchema) })
       .describe('Failing and paused addresses: up to 50, the worst first'),
