@@ -242,6 +242,20 @@ describe('pause', () => {
     await eventually('no job to be left', async () => (await jobs()).length === 0);
   });
 
+  it('what waits for a free slot of its address is counted as parked', async () => {
+    const on = await ownWorld({ env: { ADDRESS_CONCURRENCY: '1' } });
+    const to = await ownReceiver();
+    const { id } = await on.subscribe(to.url);
+    const open: (() => unknown)[] = [];
+    to.answerWith((_request, response) => open.push(() => response.end()));
+    await on.publishBatch([sampleEvent(), sampleEvent(), sampleEvent()]);
+    await eventually('two to be parked', async () => (await on.subscription(id)).parked_deliveries === 2);
+    to.answerWith(200);
+    for (const answer of open) answer();
+    await eventually('all to succeed', async () => (await on.deliveries('status=succeeded')).length === 3);
+    expect((await on.subscription(id)).parked_deliveries).toBe(0);
+  });
+
   it('a resume into a dead receiver costs one attempt of one held delivery; a test delivery tells when to try again', async () => {
     const on = await ownWorld({ workers: 2, env: { PAUSE_AFTER: '1', RETRY_DELAYS: '1ms', PARTITIONS: '3' } });
     const to = await ownReceiver();
@@ -251,6 +265,8 @@ describe('pause', () => {
     to.answerWith((_request, response) => response.writeHead(500).end());
     await on.publish(sampleEvent());
     await untilPaused();
+    const { paused_since, updated_at } = await on.subscription(id);
+    expect(paused_since).toBe(updated_at);
     for (let i = 0; i < 5; i++) await on.publish(sampleEvent());
     const before = to.requests.length;
     expect((await on.operate('POST', `${path}/resume`)).body).toMatchObject({
@@ -265,6 +281,7 @@ describe('pause', () => {
       status_reason: 'consecutive_failures',
       consecutive_failures: 1,
       resuming: false,
+      paused_since,
       last_resume: { outcome: 'failed', delivery_id: expect.any(String) },
     });
     await eventually('its retry to be held', async () => (await on.subscription(id)).held_deliveries === 5);
@@ -280,7 +297,8 @@ describe('pause', () => {
 
     await on.operate('POST', `${path}/resume`);
     await eventually('all to succeed', async () => (await on.deliveries('status=succeeded')).length === 6);
-    const trial = (await on.subscription(id)).last_resume;
+    const { last_resume: trial, ...resumed } = await on.subscription(id);
+    expect(resumed).toMatchObject({ paused: false, paused_since: null });
     expect(trial).toMatchObject({ outcome: 'succeeded' });
     expect(trial.delivery_id).not.toBe(again.last_resume.delivery_id);
     const { body: audit } = await on.operate('GET', `/v1/audit?subscription_id=${id}`);

@@ -25,8 +25,10 @@ describe('a subscription', () => {
       status_reason: null,
       validated: false,
       paused: false,
+      paused_since: null,
       consecutive_failures: 0,
       held_deliveries: 0,
+      parked_deliveries: 0,
       secret: expect.stringMatching(/^whsec_[\w-]{43}$/),
     });
     expect(await on.subscription(created.body.id)).not.toHaveProperty('secret');

@@ -103,6 +103,9 @@ describe('a subscription', () => {
     };
     await more('Pause');
     await page.getByText('Paused: nothing is sent').waitFor();
+    const { paused_since } = await on.subscription(id);
+    await page.getByText('Parked deliveries').waitFor();
+    await page.getByText('Paused since').locator(`time[datetime="${paused_since}"]`).waitFor();
     await on.publish(sampleEvent());
     await page.getByText('1 delivery is held').waitFor();
     await page.getByText('about 1 s at 50 a second, once active').waitFor();

@@ -54,20 +54,24 @@ async function serializeSubscriptions(
   subscriptions: readonly StoredSubscription[],
 ): Promise<api.Subscription[]> {
   const { store, clock } = context;
-  const [held, healths] = await Promise.all([
-    Promise.all(subscriptions.map(({ id }) => laneLength(store, 'held', id))),
+  const lengths = (lane: 'held' | 'parked') => Promise.all(subscriptions.map(({ id }) => laneLength(store, lane, id)));
+  const [held, parked, healths] = await Promise.all([
+    lengths('held'),
+    lengths('parked'),
     serializeHealth(context, subscriptions),
   ]);
   const nowMs = clock.now();
   return healths.flatMap((health, i) => {
     const subscription = subscriptions[i];
-    return subscription ? [serializeRead(subscription, held[i] ?? 0, health, nowMs)] : [];
+    return subscription
+      ? [serializeRead(subscription, { held: held[i] ?? 0, parked: parked[i] ?? 0 }, health, nowMs)]
+      : [];
   });
 }
 
 function serializeRead(
   subscription: StoredSubscription,
-  held: number,
+  { held, parked }: { held: number; parked: number },
   health: api.Health,
   nowMs: number,
 ): api.Subscription {
@@ -84,6 +88,7 @@ function serializeRead(
     status_reason: resuming ? null : subscription.statusReason,
     validated: subscription.status === 'active' || subscription.status === 'paused',
     paused: subscription.status === 'paused',
+    paused_since: instant(subscription.pausedAtMs),
     resuming,
     last_resume: lastResume && {
       at: instant(lastResume.atMs),
@@ -92,6 +97,7 @@ function serializeRead(
     },
     consecutive_failures: resuming ? 0 : subscription.consecutiveFailures,
     held_deliveries: held,
+    parked_deliveries: parked,
     health,
     last_validation: subscription.lastValidation && serializeValidation(subscription.lastValidation),
     previous_secret_until: overlaps ? instant(subscription.previousSecretUntilMs) : null,

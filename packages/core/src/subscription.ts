@@ -38,6 +38,8 @@ export interface Subscription extends AddressState {
   updatedAtMs: number;
   /** The last resume, since its last change of status by an operator or a validation; null where there was none. */
   lastResume: LastResume | null;
+  /** When it was last paused; a resume that failed does not count. Null if it is not paused, or was paused by release 0.1.0. */
+  pausedAtMs: number | null;
 }
 
 /** How the last resume went. `deliveryId` is its trial; null while none is chosen, or if nothing was held. */

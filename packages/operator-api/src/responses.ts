@@ -110,6 +110,9 @@ export const subscriptionSchema = z
     status_reason: z.enum(STATUS_REASONS).nullable(),
     validated: z.boolean(),
     paused: z.boolean(),
+    paused_since: instant
+      .nullable()
+      .describe('Null if it is not paused, or was paused by release 0.1.0. A resume that fails changes nothing.'),
     resuming: z
       .boolean()
       .describe(
@@ -125,6 +128,7 @@ export const subscriptionSchema = z
       .describe('The last resume; null if there was none since an operator or a validation last changed the status'),
     consecutive_failures: count,
     held_deliveries: count,
+    parked_deliveries: count.describe('Unfinished deliveries that wait because all slots of the address are taken'),
     health: healthSchema,
     last_validation: validationSchema.nullable().describe('The newest validation of its url, and what came back'),
     previous_secret_until: instant

@@ -66,6 +66,7 @@ export function newSubscription(
     createdAtMs: nowMs,
     updatedAtMs: nowMs,
     lastResume: null,
+    pausedAtMs: null,
     previousSealedSecret: null,
     previousSecretUntilMs: 0,
     secretRotatedAtMs: null,
@@ -76,8 +77,8 @@ export function newSubscription(
 
 /**
  * Saves a subscription read before, or a new one. Returns whether it was saved: not if it has been changed or deleted meanwhile.
- * The workers count `consecutiveFailures`, so that is written only with `resetFailures`. `lastResume` is written by scripts alone. A
- * subscription saved as `resuming` has its trial sent by maintenance; if nothing of it waits outside the queue, it becomes active at once.
+ * The workers count `consecutiveFailures`, so that is written only with `resetFailures`. `lastResume` and `pausedAtMs` are written by scripts
+ * alone. A subscription saved as `resuming` has its trial sent by maintenance; if nothing of it waits outside the queue, it becomes active at once.
  */
 export async function saveSubscription(
   store: Store,
@@ -213,6 +214,7 @@ function decode(id: string, record: Record<string, string>): StoredSubscription 
     createdAtMs: Number(record.created_at),
     updatedAtMs: Number(record.updated_at),
     lastResume: decodeLastResume(record),
+    pausedAtMs: status === 'paused' && record.paused_at ? Number(record.paused_at) : null,
     sealedSecret: secret,
     previousSealedSecret: record.previous_secret || null,
     previousSecretUntilMs: Number(record.previous_until),

@@ -60,7 +60,8 @@ if failures < limit then
   end
   return {'recorded', failures, 0, parked}
 end
-call('HSET', subscription, 'status', PAUSED, 'status_reason', REASON_CONSECUTIVE_FAILURES, 'updated_at', nowMs)
+call('HSET', subscription, 'status', PAUSED, 'status_reason', REASON_CONSECUTIVE_FAILURES, 'updated_at', nowMs,
+  'paused_at', nowMs)
 call('HINCRBY', subscription, 'revision', 1)
 call('ZADD', KEY_SUBSCRIPTIONS .. PAUSED, address[2], sub)
 call('ZREM', KEY_SUBSCRIPTIONS .. ACTIVE, sub)

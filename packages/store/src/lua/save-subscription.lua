@@ -29,7 +29,10 @@ call('HINCRBY', key, 'revision', 1)
 if oldStatus ~= status then
   call('ZADD', KEY_SUBSCRIPTIONS .. status, createdAtMs, id)
   if oldStatus then call('ZREM', KEY_SUBSCRIPTIONS .. oldStatus, id) end
-  if status == PAUSED then notify(nowMs, NOTICE_SUBSCRIPTION_PAUSED, 's', id, 'w', statusReason) end
+  if status == PAUSED then
+    call('HSET', key, 'paused_at', nowMs)
+    notify(nowMs, NOTICE_SUBSCRIPTION_PAUSED, 's', id, 'w', statusReason)
+  end
   if status == REFUSED then notify(nowMs, NOTICE_SUBSCRIPTION_REFUSED, 's', id, 'w', statusReason) end
 end
 if oldStatus and oldStatus ~= status then call('HDEL', key, 'trial', 'resume_at', 'resume_outcome') end

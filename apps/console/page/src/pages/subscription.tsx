@@ -47,7 +47,7 @@ export function SubscriptionPage() {
 }
 
 function Content({ subscription }: { subscription: Subscription }) {
-  const { id, status, status_reason: reason, held_deliveries: held } = subscription;
+  const { id, status, status_reason: reason, paused_since: pausedSince, held_deliveries: held } = subscription;
   const attempts = useAddressAttempts(id);
   return (
     <Stack>
@@ -57,6 +57,12 @@ function Content({ subscription }: { subscription: Subscription }) {
       {(status !== 'active' || reason) && (
         <Alert color={alerts[status].color} title={alerts[status].title}>
           {reason && statusTexts[reason]}
+          {pausedSince && (
+            <>
+              {' '}
+              Paused since <Instant at={pausedSince} />.
+            </>
+          )}
           {held > 0 && ` ${countText(held)} ${held === 1 ? 'delivery is' : 'deliveries are'} held, not lost.`}
           <FailedResume resume={subscription.last_resume} />
         </Alert>
@@ -67,13 +73,18 @@ function Content({ subscription }: { subscription: Subscription }) {
           address is paused again and they stay held. <ResumeDelivery resume={subscription.last_resume} />
         </Alert>
       )}
-      <SimpleGrid cols={{ base: 2, md: 4 }} spacing="sm">
+      <SimpleGrid cols={{ base: 2, sm: 3, lg: 5 }} spacing="sm">
         <ConsecutiveFailures count={subscription.consecutive_failures} />
         <FigureCard
           label="Held deliveries"
           value={countText(held)}
           hint={releaseText(subscription, useOverview().data?.rules.release_rate)}
           to={`/deliveries?subscription_id=${id}&status=held`}
+        />
+        <FigureCard
+          label="Parked deliveries"
+          value={countText(subscription.parked_deliveries)}
+          hint={subscription.parked_deliveries > 0 && 'wait for a free slot'}
         />
         <FigureCard
           label="Success rate, 24 hours"
