@@ -45,6 +45,23 @@ describe('the overview', () => {
     await page.getByRole('alert').getByText('Redis uses 91.9 % of its memory').waitFor();
     expect(await accessibilityFindings()).toEqual([]);
   });
+  it('links what has waited for about as long as the oldest delivery', async () => {
+    const { page } = await signedIn();
+    const at = '2026-11-23T12:00:00.000Z';
+    await page.route('**/v1/overview', async (route) => {
+      const { body } = await on.operate('GET', '/v1/overview');
+      const queue = { ...body.queue, oldest_pending_age_ms: 3_600_000 };
+      await route.fulfill({ json: { ...body, at, all_well: false, queue } });
+    });
+    await page.reload();
+    const alert = page.getByRole('alert').filter({ hasText: 'A delivery has waited 1 h for its first attempt' });
+    const link = alert.getByRole('link', { name: 'Show what has waited for more than 30 min' });
+    expect(await link.getAttribute('href')).toBe('/deliveries?status=pending&to=2026-11-23T11:30:00.000Z');
+    const listed = page.waitForRequest((request) => request.url().includes('/v1/deliveries?'));
+    await link.click();
+    expect(new URL((await listed).url()).searchParams.get('to')).toBe('2026-11-23T11:30:00.000Z');
+    await page.getByText('No matching deliveries').waitFor();
+  });
   it('says that all is well, then which address is paused, refreshes by itself, and links to it', async () => {
     const to = await ownReceiver();
     const { id } = await ownSubscription(to);

@@ -1,7 +1,7 @@
 /** Finding one's way on the page: keys, rows that are links, links back, times with a zone. */
 import { describe, expect, it } from '@jest/globals';
 import { eventually } from '@posthorn/testing';
-import { ownReceiver } from '../own.ts';
+import { atEnd, ownReceiver } from '../own.ts';
 import { sampleEvent } from '../world.ts';
 import { on, ownSubscription, signedIn } from './own-visit.ts';
 
@@ -45,8 +45,28 @@ describe('a row', () => {
     await page.waitForURL(`**/deliveries/${delivery.id}`);
     await page.getByRole('link', { name: '← Deliveries' }).click();
     await page.waitForURL(`**${list}`);
+    await page.setViewportSize({ width: 1440, height: 900 });
     await page.getByRole('row').nth(1).getByRole('link', { name: delivery.event_id }).click();
     await page.waitForURL('**/events/**');
+  });
+
+  it('shows a whole address of a usual length', async () => {
+    const to = await ownReceiver();
+    const { id } = await on.subscribe(`${to.url}/partners/4711/webhooks/identity`);
+    atEnd(() => on.operate('DELETE', `/v1/subscriptions/${id}`));
+    await on.publish(sampleEvent());
+    const { page } = await signedIn();
+    for (const width of [1024, 1280, 1440]) {
+      await page.setViewportSize({ width, height: 900 });
+      await page.goto(`/deliveries?subscription_id=${id}`);
+      const address = page.getByRole('row').nth(1).getByText('/partners/4711').filter({ visible: true });
+      await address.waitFor();
+      const [shown, whole] = await address.evaluate(({ clientWidth, clientHeight, scrollWidth, scrollHeight }) => [
+        [clientWidth, clientHeight],
+        [scrollWidth, scrollHeight],
+      ]);
+      expect(shown).toEqual(whole);
+    }
   });
 
   it('shows the address on a narrow screen', async () => {

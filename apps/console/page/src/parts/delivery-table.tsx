@@ -12,6 +12,9 @@ import { Countdown, INSTANT_WIDTH, Instant } from './time.tsx';
 export const eventPath = ({ event_id, environment }: Pick<Delivery, 'event_id' | 'environment'>) =>
   `/events/${encodeURIComponent(event_id)}?environment=${environment}`;
 
+/** An address has up to two lines; a longer one is in the tooltip. */
+const ADDRESS_PROPS = { lineClamp: 2, style: { overflowWrap: 'anywhere' } } as const;
+
 interface DeliveryTableProps {
   deliveries: Delivery[];
   /** Subscription ids to URLs; set if the deliveries belong to several subscriptions. */
@@ -23,17 +26,18 @@ interface DeliveryTableProps {
 export function DeliveryTable({ deliveries, addresses, isOneEvent = false }: DeliveryTableProps) {
   const address: Column<Delivery> = {
     header: 'Address',
-    visibleFrom: 'md',
+    visibleFrom: 'lg',
     cell: ({ subscription_id: id }) => (
-      <Text size="sm" truncate title={addresses?.get(id)}>
-        {addresses?.get(id) ?? id}
+      <Text size="sm" {...ADDRESS_PROPS} title={addresses?.get(id)}>
+        <Breakable text={addresses?.get(id) ?? id} />
       </Text>
     ),
   };
   const event: Column<Delivery> = {
     header: 'Event',
     width: addresses ? 150 : 330,
-    visibleFrom: 'lg',
+    // Beside the address there is only room for what the ids of many events have in common.
+    visibleFrom: addresses ? 'xl' : 'lg',
     cell: (delivery) => (
       <PageLink to={eventPath(delivery)} className="mono" c="dimmed" size="xs" truncate>
         {delivery.event_id}
@@ -43,15 +47,15 @@ export function DeliveryTable({ deliveries, addresses, isOneEvent = false }: Del
   const columns: Column<Delivery>[] = [
     {
       header: 'Event type',
-      width: addresses && { base: 'auto', md: 200 },
+      width: addresses && { base: 'auto', lg: 200 },
       cell: ({ id, event_type, replay_of, created_at, subscription_id }) => (
         <>
           <RowLink to={`/deliveries/${id}`} fw={500} style={{ overflowWrap: 'break-word' }}>
             <Breakable text={event_type} />
           </RowLink>
           {addresses && (
-            <Text size="xs" truncate hiddenFrom="md">
-              {addresses.get(subscription_id) ?? subscription_id}
+            <Text size="xs" {...ADDRESS_PROPS} hiddenFrom="lg" title={addresses.get(subscription_id)}>
+              <Breakable text={addresses.get(subscription_id) ?? subscription_id} />
             </Text>
           )}
           {replay_of && <Note size="xs">replay</Note>}

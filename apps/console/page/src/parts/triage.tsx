@@ -50,10 +50,13 @@ export function Triage({ overview }: { overview: Overview }) {
 }
 
 /** What is wrong with the traffic as a whole. */
-function Traffic({ overview: { last_hour, queue } }: { overview: Overview }) {
+function Traffic({ overview: { at, last_hour, queue } }: { overview: Overview }) {
   const recent = last_hour.series.slice(-15);
   const succeeded = recent.reduce((sum, minute) => sum + minute.succeeded, 0);
   const attempts = recent.reduce((sum, minute) => sum + minute.failed, succeeded);
+  const oldestMs = queue.oldest_pending_age_ms;
+  // Not those of the last moments, which would come first.
+  const until = new Date(Date.parse(at) - oldestMs / 2).toISOString();
   return (
     <>
       {succeeded < WELL_RATE * attempts && (
@@ -65,16 +68,16 @@ function Traffic({ overview: { last_hour, queue } }: { overview: Overview }) {
           {countText(attempts - succeeded)} of {countText(attempts)} failed.
         </Alert>
       )}
-      {queue.oldest_pending_age_ms >= LONG_PENDING_MS && (
+      {oldestMs >= LONG_PENDING_MS && (
         <Alert
           color="orange"
           icon={<IconAlertTriangle />}
-          title={`A delivery has waited ${durationText(queue.oldest_pending_age_ms)} for its first attempt`}
+          title={`A delivery has waited ${durationText(oldestMs)} for its first attempt`}
         >
           The workers do not keep up, or one address has too much to do. What was held counts from its release.
           <Box mt={4}>
-            <PageLink to="/deliveries?status=pending" c="inherit" underline="always">
-              Show what waits, and for which addresses
+            <PageLink to={`/deliveries?status=pending&to=${until}`} c="inherit" underline="always">
+              Show what has waited for more than {durationText(oldestMs / 2)}, and for which addresses
             </PageLink>
           </Box>
         </Alert>
