@@ -33,6 +33,27 @@ describe('signing in', () => {
     await page.goto('/');
     await page.waitForURL('**/sign-in');
   });
+  it('says nothing of an expired session if a read finds it gone before the sign-out is answered', async () => {
+    const { page, signIn } = await visit();
+    await page.goto('/');
+    await signIn();
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    const refused = page.waitForResponse((response) => response.status() === 401);
+    const signInPage = page.getByRole('heading', { name: 'Sign in to Posthorn' });
+    await page.route('**/v1/session', async (route) => {
+      if (route.request().method() !== 'DELETE') return await route.continue();
+      const response = await route.fetch();
+      await refused;
+      await signInPage.waitFor();
+      await route.fulfill({ response });
+    });
+    const signedOut = page.waitForResponse((response) => response.request().method() === 'DELETE');
+    await page.getByRole('button', { name: 'Signed in as tests' }).click();
+    await page.getByRole('menuitem', { name: 'Sign out' }).click();
+    expect((await signedOut).status()).toBe(204);
+    await signInPage.waitFor();
+    expect(await page.getByText('Your session has ended.').count()).toBe(0);
+  });
   it('never redirects to another site', async () => {
     const { page, signIn } = await visit();
     await page.goto('/sign-in?next=//example.com/x');

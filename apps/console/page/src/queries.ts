@@ -43,11 +43,13 @@ const exceptSession = { predicate: ({ queryKey }: { queryKey: readonly unknown[]
 /** Whether a session ended while the operator was using it. */
 let hasExpired = false;
 export const sessionHasExpired = () => hasExpired;
+/** Meanwhile a read that is on its way may find the session gone. */
+let isSigningOut = false;
 
 /** The session has ended: show the sign-in page, which then returns to the current page. */
 export function onApiError(error: unknown): void {
   if (!(error instanceof ApiError) || error.status !== 401) return;
-  if (queryClient.getQueryData(SESSION_KEY)) hasExpired = true;
+  if (!isSigningOut && queryClient.getQueryData(SESSION_KEY)) hasExpired = true;
   queryClient.setQueryData(SESSION_KEY, null);
 }
 
@@ -91,10 +93,13 @@ export function beginSession(session: Session): void {
 
 /** Signs out and forgets all data. */
 export async function endSession(): Promise<void> {
-  await call('DELETE', '/v1/session');
+  isSigningOut = true;
+  try {
+    await call('DELETE', '/v1/session');
+  } finally {
+    isSigningOut = false;
+  }
   setCsrfToken(null);
-  // A call that was on its way may have found the session gone.
-  hasExpired = false;
   queryClient.setQueryData(SESSION_KEY, null);
   queryClient.removeQueries(exceptSession);
 }
