@@ -1,11 +1,13 @@
 /** The order in which jobs of a real BullMQ are handed out, and that BullMQ and the scripts of packages/store agree on its keys. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { StorageUnavailable } from '@posthorn/core';
 import { Consumer, type ConsumerOptions, type JobOutcome, type Producer } from '@posthorn/queue';
-import { type FoundJob, finishJob, lookForJobs, type NextJob, type Store, takeJobs } from '@posthorn/store';
+import { type FoundJob, finishJob, lookForJobs, type NextJob, type Store, type Take, takeJobs } from '@posthorn/store';
 import { eventually } from '@posthorn/testing';
 import { ErrorCode, Worker } from 'bullmq';
 import type { Cluster, Redis } from 'ioredis';
 import { createEndings } from '../../queue/src/endings.ts';
+import { takeFrom } from '../../store/src/test-take.ts';
 import { jobScripts } from './consume.ts';
 import { openTestQueue, testJob } from './test-queue.ts';
 
@@ -22,8 +24,8 @@ let errors: string[];
 let onError: (error: Error) => void;
 
 const add = (...ids: string[]) => producer.add(0, ids.map(testJob));
-async function takeOne(lock: Omit<Parameters<typeof takeJobs>[2], 'limit'>): Promise<NextJob> {
-  const [taken] = await takeJobs(store, 0, { ...lock, limit: 1 });
+async function takeOne({ nextToken, ...lock }: { nextToken: string; lockMs: number; nowMs: number }): Promise<NextJob> {
+  const [taken] = await takeFrom(store, { partition: 0, token: nextToken, limit: 1 }, lock);
   return taken!;
 }
 /** One of BullMQ's keys of a partition. */
@@ -93,17 +95,146 @@ async function failFour(
   await consumer.start();
 }
 
+describe('several partitions taken from at once', () => {
+  const takesOf = (...partitions: number[]) => partitions.map((partition) => ({ partition, token: 'a', limit: 2 }));
+  const lock = { lockMs: 30_000, nowMs: Date.now() };
+
+  it('give their jobs, those of `marked` only if they have markers, which are removed', async () => {
+    for (const partition of [0, 1, 2]) await producer.add(partition, [testJob(`p${partition}`)]);
+    await redis.del(key('marker', 2));
+    const none = { dueAtMs: undefined };
+    expect(await takeJobs(store, takesOf(0), takesOf(1, 2), lock)).toEqual([
+      [{ job: { id: 'p0' } }, none],
+      [{ job: { id: 'p1' } }, none],
+      [],
+    ]);
+    expect(await redis.exists(key('marker', 1))).toBe(0);
+    expect(await redis.llen(key('wait', 2))).toBe(1);
+  });
+  it('have a marker again if jobs are left', async () => {
+    await producer.add(1, [testJob('a'), testJob('b'), testJob('c')]);
+    await takeJobs(store, takesOf(0), takesOf(1), lock);
+    expect(await redis.exists(key('marker', 1))).toBe(1);
+  });
+  it('promote up to a thousand due retries together', async () => {
+    for (const partition of [0, 1]) {
+      const due = Array.from({ length: 600 }, (_, i) => ({ ...testJob(`r${i}`), delayMs: 1_000, isRetry: true }));
+      await producer.add(partition, due);
+    }
+    const later = { ...lock, nowMs: Date.now() + 60_000 };
+    const delayed = async () => Promise.all([0, 1].map((partition) => redis.zcard(key('delayed', partition))));
+    await takeJobs(store, takesOf(0, 1), [], later);
+    expect(await delayed()).toEqual([0, 200]);
+    await takeJobs(store, takesOf(0, 1), [], later);
+    expect(await delayed()).toEqual([0, 0]);
+  });
+  it('do not wait for one that can not be read', async () => {
+    for (const partition of [0, 2]) await producer.add(partition, [testJob(`p${partition}`)]);
+    await redis.set(key('wait', 1), 'no list');
+    const [first, second, third] = await takeJobs(store, takesOf(0, 1, 2), [], lock);
+    expect([first, third]).toEqual([
+      [{ job: { id: 'p0' } }, expect.anything()],
+      [{ job: { id: 'p2' } }, expect.anything()],
+    ]);
+    expect(second).toBeInstanceOf(Error);
+    await redis.del(key('wait', 1));
+  });
+  describe('by a consumer', () => {
+    /** Of each call: the partitions asked, and those asked if they have markers. */
+    let calls: { takes: readonly Take[]; marked: readonly Take[] }[];
+    let nowMs: number;
+    /** Called before jobs are taken. */
+    let beforeTaking: (marked: readonly Take[]) => Promise<void>;
+    const isAnyMarked = () => calls.some(({ marked }) => marked.length > 0);
+
+    /** Waits for markers, after one job of each partition. The leases last while `nowMs` stays. */
+    async function startIdle(options: Partial<ConsumerOptions<FoundJob>> = {}, partitions = [0, 1, 2]): Promise<void> {
+      await consumer.stop(5_000);
+      consumer = newConsumer(300, {
+        ...options,
+        clocks: [() => nowMs],
+        timings: { renewMs: 3_600_000 },
+        async take(takes, marked, lock) {
+          calls.push({ takes, marked });
+          await beforeTaking(marked);
+          return await takeJobs(store, takes, marked, lock);
+        },
+      });
+      for (const partition of partitions) await producer.add(partition, [testJob(`p${partition}`)]);
+      await consumer.start();
+      await eventually('all taken', () => taken.length >= partitions.length);
+    }
+
+    beforeEach(() => {
+      calls = [];
+      nowMs = 0;
+      handle = async () => ({ kind: 'done' });
+      beforeTaking = async () => undefined;
+    });
+
+    it('are those of which markers came, and those that may have got one since', async () => {
+      beforeTaking = async (marked) => {
+        if (calls.filter((one) => one.marked.length > 0).length > 1) return;
+        for (const { partition } of marked) await producer.add(partition, [testJob(`later${partition}`)]);
+      };
+      await startIdle();
+      await eventually('all taken', () => taken.length === 5);
+      const [first] = calls.filter(({ marked }) => marked.length > 0);
+      const asked = [...first!.takes, ...first!.marked];
+      expect(asked.map(({ partition }) => partition).toSorted()).toEqual([0, 1, 2]);
+      expect(asked.reduce((sum, { limit }) => sum + limit, 0)).toBe(64);
+      expect(errors).toEqual([]);
+    });
+    it('are no others without a lease on their jobs', async () => {
+      await startIdle();
+      await eventually('the last marker of those jobs', isAnyMarked);
+      calls = [];
+      nowMs += 24 * 3_600_000;
+      await add('wakes');
+      await eventually('taken', () => taken.includes('wakes'));
+      expect(isAnyMarked()).toBe(false);
+    });
+    it('do not wait for one whose lease can not be renewed, or that can not be read', async () => {
+      await redis.set(key('wait', 1), 'no list');
+      await startIdle(
+        {
+          watch: async (partition, watch) => {
+            if (partition === 2) throw new StorageUnavailable('too slow');
+            return await jobScripts(store).watch(partition, watch);
+          },
+        },
+        [0],
+      );
+      await eventually('errors of both', () => new Set(errors).size === 2);
+      await add('later');
+      await eventually('taken', () => taken.includes('later'));
+      await redis.del(key('wait', 1));
+      await producer.add(1, [testJob('readable')]);
+      await eventually('taken', () => taken.includes('readable'));
+      errors.length = 0;
+    });
+    it('have their slots again after an error', async () => {
+      beforeTaking = async () => {
+        if (calls.length <= 2) throw new StorageUnavailable('Redis is away');
+      };
+      await startIdle();
+      expect(errors.length).toBeGreaterThan(0);
+      errors.length = 0;
+    });
+  });
+});
+
 describe('several jobs taken at once', () => {
   it('are in their order, and the last result says when the next is due if none is left', async () => {
     await add('z1', 'z2', 'z3');
     await producer.add(0, [{ ...testJob('later'), delayMs: 60_000 }]);
-    const lock = { nextToken: 'a', lockMs: 30_000, nowMs: Date.now() };
-    expect(await takeJobs(store, 0, { ...lock, limit: 2 })).toEqual([{ job: { id: 'z1' } }, { job: { id: 'z2' } }]);
+    const [two, lock] = [
+      { partition: 0, token: 'a', limit: 2 },
+      { lockMs: 30_000, nowMs: Date.now() },
+    ];
+    expect(await takeFrom(store, two, lock)).toEqual([{ job: { id: 'z1' } }, { job: { id: 'z2' } }]);
     expect(await redis.zrange(key('marker'), 0, '-1', 'WITHSCORES')).toContain('0');
-    expect(await takeJobs(store, 0, { ...lock, limit: 2 })).toEqual([
-      { job: { id: 'z3' } },
-      { dueAtMs: expect.any(Number) },
-    ]);
+    expect(await takeFrom(store, two, lock)).toEqual([{ job: { id: 'z3' } }, { dueAtMs: expect.any(Number) }]);
     expect(await redis.lrange(key('active'), 0, -1)).toEqual(['z3', 'z2', 'z1']);
     expect(await redis.get(key('z2:lock'))).toBe('a');
   });
@@ -115,10 +246,10 @@ describe('several jobs taken at once', () => {
     await consumer.stop(5_000);
     consumer = new Consumer({
       ...optionsOf(100),
+      partitionPrefixes: prefixes.slice(0, 1),
       timings: { burstMs: 60_000 },
-      async take(partition, lock) {
-        const found = await takeJobs(store, partition, lock);
-        if (partition !== 0) return found;
+      async take(takes, marked, lock) {
+        const found = await takeJobs(store, takes, marked, lock);
         takings += 1;
         if (takings === 2) await secondTaking.promise;
         return found;
@@ -143,9 +274,10 @@ describe('several jobs taken at once', () => {
     await consumer.stop(5_000);
     consumer = new Consumer({
       ...optionsOf(100),
-      take(partition, lock) {
-        if (partition === 0) order.push(`takes ${lock.limit}`);
-        return takeJobs(store, partition, lock);
+      partitionPrefixes: prefixes.slice(0, 1),
+      take(takes, marked, lock) {
+        order.push(`takes ${takes[0]?.limit}`);
+        return takeJobs(store, takes, marked, lock);
       },
       async handle() {
         order.push('starts');
@@ -165,10 +297,11 @@ describe('several jobs taken at once', () => {
     await consumer.stop(5_000);
     consumer = new Consumer({
       ...optionsOf(100),
-      async take(partition, lock) {
-        if (partition === 0) takings += 1;
-        if (partition === 0 && takings === 2) await hangs.promise;
-        return await takeJobs(store, partition, lock);
+      partitionPrefixes: prefixes.slice(0, 1),
+      async take(takes, marked, lock) {
+        takings += 1;
+        if (takings === 2) await hangs.promise;
+        return await takeJobs(store, takes, marked, lock);
       },
       finish: (partition, lock) => {
         ended.push(lock.jobId);
@@ -474,5 +607,20 @@ describe('BullMQ', () => {
     const found = await takeOne(lock);
     expect('dueAtMs' in found && Math.abs((found.dueAtMs ?? 0) - dueAtMs)).toBeLessThan(60_000);
     expect(await takeOne({ ...lock, nowMs: dueAtMs + 60_000 })).toEqual({ job: { id: 'later' } });
+  });
+
+  it('returns when the next delayed job is due behind those that are due now, and counts no retries when there are none', async () => {
+    const inAnHourMs = Date.now() + 3_600_000;
+    for (const [id, delayMs] of [
+      ['due', 1_000],
+      ['later', 3_600_000],
+    ] as const) {
+      await producer.add(0, [{ ...testJob(id), delayMs, isRetry: true }]);
+    }
+    const lock = { lockMs: 60_000, nowMs: Date.now() + 60_000 };
+    const [due, next, ...more] = await takeFrom(store, { partition: 0, token: 'token', limit: 9 }, lock);
+    expect([due, more]).toEqual([{ job: { id: 'due' } }, []]);
+    expect(next && 'dueAtMs' in next && Math.abs((next.dueAtMs ?? 0) - inAnHourMs)).toBeLessThan(60_000);
+    expect(await redis.exists(key('pc'), key('prioritized'))).toBe(0);
   });
 });

@@ -48,7 +48,7 @@ export interface DeliveryConsumerOptions
 export function jobScripts(store: Store, worker?: WorkerView) {
   return {
     look: (partitions) => lookForJobs(store, partitions),
-    take: (partition, lock) => takeJobs(store, partition, { ...lock, worker }),
+    take: (takes, marked, lock) => takeJobs(store, takes, marked, { ...lock, worker }),
     finish: (partition, lock) => finishJob(store, partition, { ...lock, worker }),
     watch: (partition, watch) => watchWorkers(store, partition, watch),
     findWatched: () => partitionsWithWorkers(store),

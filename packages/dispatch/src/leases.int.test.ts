@@ -1,9 +1,10 @@
 /** Workers that die, are suspended, or only wait for Redis: who has their jobs then, and what they may still do with them. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { type Claim, Consumer, type JobOutcome, type Producer } from '@posthorn/queue';
-import { type FoundJob, type Store, takeJobs, watchWorkers } from '@posthorn/store';
+import { type FoundJob, type Store, watchWorkers } from '@posthorn/store';
 import { eventually } from '@posthorn/testing';
 import type { Cluster, Redis } from 'ioredis';
+import { takeFrom } from '../../store/src/test-take.ts';
 import { jobScripts } from './consume.ts';
 import { openTestQueue, testJob } from './test-queue.ts';
 
@@ -32,8 +33,7 @@ const waiting = () => redis.lrange(key('wait'), 0, -1);
 
 /** Takes jobs as a worker does, without a consumer: it renews nothing by itself. */
 async function takeAs(owner: string, limit: number): Promise<void> {
-  const lock = { nextToken: `${owner}:0`, lockMs: 30_000, nowMs: Date.now() };
-  await takeJobs(store, 0, { ...lock, limit });
+  await takeFrom(store, { partition: 0, token: `${owner}:0`, limit }, { lockMs: 30_000, nowMs: Date.now() });
 }
 const renewAs = async (owner: string) =>
   (await watchWorkers(store, 0, { owner, checkMs: 0, maxChecks: 4, limit: 100 })).state;

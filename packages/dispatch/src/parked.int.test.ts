@@ -19,6 +19,7 @@ import {
 } from '@posthorn/store';
 import { RETRY_PRIORITY } from '../../queue/src/job.ts';
 import { attempt, begin, event, loadOne, park, store, subscribe, time } from '../../store/src/test-deliveries.ts';
+import { takeFrom } from '../../store/src/test-take.ts';
 import {
   lock,
   make,
@@ -51,7 +52,7 @@ const NONE_DUE = { dueAtMs: undefined };
 /** Takes up to `limit` jobs. */
 async function takeSome(limit: number, room: Partial<Room>, from = partition) {
   const { worker, told } = workerWith(room);
-  const taken = await takeJobs(store, from, { ...lock('t'), nextToken: 't', limit, worker });
+  const taken = await takeFrom(store, { partition: from, token: 't', limit }, { ...lock('t'), worker });
   const jobs = taken.flatMap((one) => ('job' in one ? [deliveryOfJob(one.job)!] : []));
   return { taken: taken.map(idOf), jobs, told };
 }
@@ -376,7 +377,7 @@ describe('deliveries that have no slot', () => {
     const { parkedJobs } = await succeed(job, 'one', undefined, { laneToken: 'two', parkedFirst: 1 });
     expect(parkedJobs).toMatchObject([{ event: expect.any(String) }]);
     await releaseDeliveries(store, 'parked', subscriptionId, 1, time.nowMs);
-    const [taken] = await takeJobs(store, partition, { ...lock('t'), nextToken: 't', limit: 1 });
+    const [taken] = await takeFrom(store, { partition, token: 't', limit: 1 }, lock('t'));
     expect(taken).toMatchObject({ job: { event: expect.any(String) } });
   });
 
@@ -507,6 +508,37 @@ describe('deliveries that have no slot', () => {
     expect(await parked()).toBe(3);
     expect(await store.redis.lrange(queueKey('active'), 0, -1)).toEqual([broken]);
   });
+  it('do not keep a partition waiting whose turn is behind them', async () => {
+    const elsewhere = await subscribeElsewhere();
+    for (let i = 0; i < 100; i++) await make();
+    const other = await make(undefined, elsewhere);
+    const { worker } = workerWith({ busy: `${subscriptionId} 0` });
+    const takes = [subscriptionId, elsewhere].map((id) => ({
+      partition: partitionOf(id, store.partitions),
+      token: 't',
+      limit: 9,
+    }));
+    const [, taken] = await takeJobs(store, takes, [], { ...lock('t'), worker });
+    expect(Array.isArray(taken) && taken.map(idOf)).toEqual([other, NONE_DUE]);
+  });
+  it('are parked beside a partition that can not be read behind what it would park', async () => {
+    const elsewhere = await subscribeElsewhere();
+    const at = partitionOf(elsewhere, store.partitions);
+    const keyOf = (home: number, name: string) => `${store.prefix}:{${home}}:deliveries:${name}`;
+    const active = await make(undefined, elsewhere);
+    await takeSome(1, {}, at);
+    const left = await make();
+    await make(undefined, elsewhere);
+    await store.redis.set(keyOf(partition, 'prioritized'), 'of another type');
+    const takes = [partition, at].map((home) => ({ partition: home, token: 't', limit: 9 }));
+    const { worker } = workerWith({ perAddress: 0 });
+    const [unread, read] = await takeJobs(store, takes, [], { ...lock('t'), worker });
+    expect([unread, read]).toEqual([expect.any(Error), [NONE_DUE]]);
+    expect(await parked(elsewhere)).toBe(1);
+    expect(await store.redis.lrange(keyOf(at, 'active'), 0, -1)).toEqual([active]);
+    // Its job has no lock, so it is put back as one of a worker that died.
+    expect([await parked(), await store.redis.lrange(queueKey('active'), 0, -1)]).toEqual([0, [left]]);
+  });
   it('are released once beside a lane that can not be read', async () => {
     await lane(3);
     const broken = (await subscribe()).id;
@@ -548,10 +580,10 @@ describe('deliveries that have no slot', () => {
         }
       };
       await fill(2);
-      const taken = await takeJobs(store, at, { ...lock('t'), nextToken: 't', limit: 2 });
+      const taken = await takeFrom(store, { partition: at, token: 't', limit: 2 }, lock('t'));
       jobs.push(taken.flatMap((one) => ('job' in one ? (deliveryOfJob(one.job) ?? []) : [])));
       await fill(5);
-      await takeJobs(store, at, { ...lock('t'), nextToken: 't', limit: 9, worker });
+      await takeFrom(store, { partition: at, token: 't', limit: 9 }, { ...lock('t'), worker });
       await fill(3);
     }
     // The first of each takes from the queue, whose jobs are parked; the second takes four from the lane.

@@ -1,6 +1,6 @@
 /** A success, the end of its job and the taking of the next one, in one step. */
 import { describe, expect, it } from '@jest/globals';
-import { eventRef, partitionOf } from '@posthorn/core';
+import { type DeliveryJob, eventRef, partitionOf } from '@posthorn/core';
 import { FIRST_JOB_LUA } from '@posthorn/queue';
 import {
   beginAttempt,
@@ -11,11 +11,11 @@ import {
   listDeliveries,
   openStore,
   storeEvent,
-  takeJobs,
 } from '@posthorn/store';
 import { testRedisUrl } from '@posthorn/testing';
 import { begin, deliver, event, loadOne, store, subscribe, time } from '../../store/src/test-deliveries.ts';
 import { RETENTION } from '../../store/src/test-store.ts';
+import { takeFrom } from '../../store/src/test-take.ts';
 import {
   lock,
   make,
@@ -173,7 +173,7 @@ describe('recordSuccess', () => {
     for (const { deliveryId, subscriptionId: id } of await deliver(ids, sent)) {
       await producer.add(partition, [{ deliveryId, generation: 0, subscriptionId: id, event: eventRef(sent) }]);
     }
-    const taken = await takeJobs(store, partition, { ...lock('a'), nextToken: 'a', limit: 3 });
+    const taken = await takeFrom(store, { partition, token: 'a', limit: 3 }, lock('a'));
     const texts = taken.map((one) => 'job' in one && one.job.event);
     expect(decodeEvent(eventRef(sent), texts[0] || '')?.event).toEqual(sent);
     expect(texts).toEqual([texts[0], texts[0], texts[0]]);
@@ -206,6 +206,40 @@ describe('recordSuccess', () => {
       await succeed(job, 'one');
       expect(await marker()).toEqual(limit > 0 ? ['0'] : []);
     }
+  });
+
+  it('wakes a worker in each partition in which as many jobs are active as operators allow', async () => {
+    let elsewhere = (await subscribe()).id;
+    while (partitionOf(elsewhere, store.partitions) === partition) elsewhere = (await subscribe()).id;
+    const markers: string[] = [];
+    const jobs: DeliveryJob[] = [];
+    for (const [at, to] of [
+      [partition, subscriptionId],
+      [partitionOf(elsewhere, store.partitions), elsewhere],
+    ] as const) {
+      await make(undefined, to);
+      jobs.push(...(await takeAll([at], 1)));
+      await make(undefined, to);
+      await producer.queues[at]!.setGlobalConcurrency(1);
+      markers.push(`${store.prefix}:{${at}}:deliveries:marker`);
+      await store.redis.del(markers);
+    }
+    await Promise.all(jobs.map((job) => succeed(job, 'token')));
+    expect(await store.redis.exists(markers)).toBe(2);
+  });
+
+  it('wakes a worker at an end behind which fewer jobs are active than operators allow', async () => {
+    for (let i = 0; i < 5; i++) await make();
+    const jobs = await takeAll([partition], 5);
+    await producer.queues[partition]!.setGlobalConcurrency(3);
+    const retry = { deliveryId: 'r1', generation: 0, subscriptionId, event: jobs[0]!.event, isRetry: true };
+    await producer.add(partition, [{ ...retry, delayMs: 1_000 }]);
+    const marker = `${store.prefix}:{${partition}}:deliveries:marker`;
+    await store.redis.del(marker);
+    time.nowMs = Date.now() + 60_000;
+    // The second one finds the retry due, but as many active as are allowed.
+    await Promise.all([succeed(jobs[0]!, 'token'), succeed(jobs[1]!, 'token', 'next'), succeed(jobs[2]!, 'token')]);
+    expect(await store.redis.exists(marker)).toBe(1);
   });
 
   it('records an attempt once, and says that its job is gone when it is repeated', async () => {

@@ -8,10 +8,10 @@ import {
   type NextJob,
   recordSuccess,
   type Store,
-  takeJobs,
   type WorkerView,
 } from '@posthorn/store';
 import { deliver, event, store, subscribe, time } from '../../store/src/test-deliveries.ts';
+import { takeFrom } from '../../store/src/test-take.ts';
 
 /** A queue for each partition of the store, new for each test. */
 export let producer: Producer;
@@ -79,12 +79,8 @@ const knows = (event: EventRef): WorkerView => ({
 });
 
 export async function takeOne(token: string, knownEvent?: EventRef): Promise<NextJob> {
-  const [taken] = await takeJobs(store, partition, {
-    ...lock(token),
-    nextToken: token,
-    worker: knownEvent && knows(knownEvent),
-    limit: 1,
-  });
+  const worker = knownEvent && knows(knownEvent);
+  const [taken] = await takeFrom(store, { partition, token, limit: 1 }, { ...lock(token), worker });
   return taken!;
 }
 
@@ -98,7 +94,7 @@ export async function take(token: string): Promise<DeliveryJob> {
 export async function takeAll(partitions: Iterable<number>, limit: number): Promise<DeliveryJob[]> {
   const all: DeliveryJob[] = [];
   for (const each of partitions) {
-    const taken = await takeJobs(store, each, { ...lock('token'), nextToken: 'token', limit });
+    const taken = await takeFrom(store, { partition: each, token: 'token', limit }, lock('token'));
     for (const one of taken) if ('job' in one) all.push(deliveryOfJob(one.job)!);
   }
   return all;

@@ -3,11 +3,22 @@ import type { Cluster, Redis } from 'ioredis';
 import type { JobOutcome } from './endings.ts';
 import type { Claim, LeasesOptions } from './leases.ts';
 
-/** How the next job is locked, if one is to be taken. */
-interface NextLock {
-  nextToken: string | undefined;
+/** How long a job that is taken is locked, and since when. */
+interface LockTimes {
   lockMs: number;
   nowMs: number;
+}
+
+/** How the next job is locked, if one is to be taken. */
+interface NextLock extends LockTimes {
+  nextToken: string | undefined;
+}
+
+/** Jobs to take from one partition, at most `limit`. */
+export interface Take {
+  partition: number;
+  token: string;
+  limit: number;
 }
 
 /** A job that is locked to this process, and how the next one is locked. */
@@ -45,8 +56,12 @@ export interface ConsumerOptions<J extends { id: string }>
   concurrency: number;
   /** Resolves to when the next job of each of these partitions is due (0: one waits; undefined: there is none). Takes nothing. */
   look: (partitions: readonly number[]) => Promise<(number | undefined)[]>;
-  /** Takes at most `limit` jobs. If fewer wait, the last one in the result says when the next is due; otherwise jobs may be left. */
-  take: (partition: number, lock: NextLock & { nextToken: string; limit: number }) => Promise<Taken<J>[]>;
+  /**
+   * Takes jobs of each partition in `takes`, and of each one in `marked` that has a marker, which is removed. Resolves
+   * for each, first those of `takes`, to the jobs or an error. If fewer than `limit` wait, the last one says when the
+   * next is due; otherwise jobs may be left. In Redis Cluster it is called for one partition at once.
+   */
+  take: (takes: readonly Take[], marked: readonly Take[], lock: LockTimes) => Promise<(Taken<J>[] | Error)[]>;
   /** Ends a job that is over and takes the next one. */
   finish: (partition: number, lock: LockedJob) => Promise<Ended<J>>;
   /**

@@ -3,13 +3,14 @@
  * works on BullMQ's keys: the end of one job and the taking of the next can be one step with what else is stored (docs/decisions, 45).
  */
 import { StorageUnavailable } from '@posthorn/core';
+import { Cluster } from 'ioredis';
 import { createBurst } from './burst.ts';
-import type { ConsumerOptions, ConsumerTimings, Ended, EndJob, LockedJob, Taken } from './consumer-options.ts';
+import type { ConsumerOptions, ConsumerTimings, Ended, EndJob, LockedJob, Take, Taken } from './consumer-options.ts';
 import { createEndings, errorOfCode, type JobOutcome, typedError } from './endings.ts';
 import { createJobLocks, type Lock } from './job-locks.ts';
 import { type Claim, Leases } from './leases.ts';
 import { createMarkers } from './markers.ts';
-import { type Partition, Partitions } from './partitions.ts';
+import { MAX_AT_ONCE, type Partition, Partitions } from './partitions.ts';
 
 const TIMINGS: ConsumerTimings = {
   renewMs: 1_000,
@@ -144,7 +145,7 @@ export class Consumer<J extends { id: string }> {
     const partitions = this.#partitions;
     if (this.#state === 'stopping' && partitions.inUse() === 0) this.#allEnded.resolve();
     if (!this.#canTake()) return;
-    for (let next = partitions.next(); next; next = partitions.next()) void this.#take(next);
+    this.#takeAll();
     if (partitions.hasRoom()) this.#markers.wait();
     else this.#lookAgain ??= setTimeout(() => void this.#lookAtEmpty(), LOOK_AGAIN_MS);
   }
@@ -163,43 +164,98 @@ export class Consumer<J extends { id: string }> {
     this.#fill();
   }
 
-  /** Takes jobs of a partition and begins them. */
-  async #take(partition: Partition): Promise<void> {
-    const limit = this.#partitions.reserve(partition);
-    const isBurst = partition.state === 'busy' && limit > 1;
-    if (isBurst) this.#burst.begin();
-    let taken: Taken<J>[];
-    let token: string;
+  /**
+   * Takes jobs of all partitions that may have some, with one call for up to 64 jobs; in Redis Cluster with one for each
+   * partition.
+   */
+  #takeAll(): void {
+    const partitions = this.#partitions;
+    const isSure = ({ index }: Partition) => this.#leases.isSure(index);
+    let together: Partition[] = [];
+    let jobs = 0;
+    for (let next = partitions.next(); next; next = partitions.next()) {
+      const limit = partitions.reserve(next);
+      if (!isSure(next)) void this.#takeWithLease(next);
+      else if (this.#options.redis instanceof Cluster) void this.#take([next]);
+      else {
+        if (jobs + limit > MAX_AT_ONCE) {
+          void this.#take(together);
+          [together, jobs] = [[], 0];
+        }
+        together.push(next);
+        jobs += limit;
+      }
+    }
+    const marked = partitions.reserveMarked(MAX_AT_ONCE - jobs, isSure);
+    if (together.length > 0 || marked.length > 0) void this.#take(together, marked);
+  }
+
+  /** Renews the lease on the jobs of a partition, or gets one, and takes jobs of it. */
+  async #takeWithLease(partition: Partition): Promise<void> {
     try {
-      if (!this.#leases.isSure(partition.index)) await this.#leases.ensure(partition.index);
-      token = this.#leases.newToken(partition.index);
-      const lock = { nextToken: token, lockMs: this.#timings.lockMs, nowMs: Date.now(), limit };
-      taken = await this.#options.take(partition.index, lock);
+      await this.#leases.ensure(partition.index);
     } catch (error) {
-      this.#couldNotTake(partition, error);
+      this.#couldNotTake([partition], error);
+      return;
+    }
+    await this.#take([partition]);
+  }
+
+  /**
+   * Takes jobs and begins them. This process must be sure of its leases, and have reserved slots. `marked` have jobs
+   * only if they have markers.
+   */
+  async #take(takes: readonly Partition[], marked: readonly Partition[] = []): Promise<void> {
+    const all = [...takes, ...marked];
+    const isBurst = takes.some(({ state, taking }) => state === 'busy' && taking > 1);
+    if (isBurst) this.#burst.begin();
+    const wanted = all.map(({ index, taking }, i): Take => {
+      const token = this.#leases.newToken(index, i >= takes.length);
+      return { partition: index, token, limit: taking };
+    });
+    const lock = { lockMs: this.#timings.lockMs, nowMs: Date.now() };
+    let taken: (Taken<J>[] | Error)[];
+    try {
+      taken = await this.#options.take(wanted.slice(0, takes.length), wanted.slice(takes.length), lock);
+    } catch (error) {
+      this.#couldNotTake(all, error);
       return;
     } finally {
       if (isBurst) void this.#burst.taken();
     }
+    const begins = all.map((partition, i) => this.#took(partition, taken[i] ?? [], wanted[i]?.token ?? ''));
+    // The next ones are asked for first: Redis takes them while these begin.
+    this.#fill();
+    for (const begin of begins) begin();
+  }
+
+  /** Notes which jobs were taken from a partition. Returns what begins them. */
+  #took(partition: Partition, taken: Taken<J>[] | Error, token: string): () => void {
+    if (taken instanceof Error) {
+      this.#couldNotTake([partition], taken);
+      return () => undefined;
+    }
+    if (taken.length === partition.taking) this.#partitions.tookAll(partition);
     partition.taking = 0;
-    if (taken.length === limit) this.#partitions.tookAll(partition);
     const claim = this.#leases.claim(partition.index, token);
     const jobs = taken.flatMap((one) => this.#found(partition, one) ?? []);
     partition.active += jobs.length;
-    // The next ones are asked for first: Redis takes them while these begin.
-    this.#fill();
-    for (const job of jobs) this.#begin(partition, job, token, claim);
+    return () => {
+      for (const job of jobs) this.#begin(partition, job, token, claim);
+    };
   }
 
-  /** The partition stays as it is while a pause lasts: nobody else takes from it meanwhile. */
-  #couldNotTake(partition: Partition, error: unknown): void {
-    const isStopping = this.#state === 'stopping';
-    if (!isStopping) this.#report(error);
-    const goOn = () => {
-      partition.taking = 0;
-      this.#fill();
-    };
-    setTimeout(goOn, isStopping ? 0 : RETRY_MS);
+  /** Asks them again after a pause. */
+  #couldNotTake(partitions: readonly Partition[], error: unknown): void {
+    for (const partition of partitions) this.#partitions.couldNotAsk(partition);
+    if (this.#state !== 'stopping') {
+      this.#report(error);
+      setTimeout(() => {
+        for (const partition of partitions) this.#partitions.mayBeAskedAgain(partition);
+        this.#fill();
+      }, RETRY_MS);
+    }
+    this.#fill();
   }
 
   /** Notes whether the queue of a partition had a job. Returns the job. */

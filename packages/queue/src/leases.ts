@@ -104,10 +104,13 @@ export class Leases {
     clearInterval(this.#timer);
   }
 
-  /** A token for a lock: one for each job that is taken, so that a job which this process takes twice has two. */
-  newToken(partition: number): string {
+  /**
+   * A token for a lock: one for each job that is taken, so that a job which this process takes twice has two. The lease
+   * is renewed next time, unless that is left to the jobs that are taken (`mayTakeNone`).
+   */
+  newToken(partition: number, mayTakeNone = false): string {
     const lease = this.#leaseOf(partition);
-    lease.isUsed = true;
+    if (!mayTakeNone) lease.isUsed = true;
     return `${lease.owner}:${this.#number++}`;
   }
 

@@ -43,7 +43,7 @@ export function createMarkers(options: MarkersOptions) {
 }
 
 function createWait(group: readonly Partition[], options: MarkersOptions) {
-  const { redis, canTake, look, changed, onError } = options;
+  const { partitions, redis, canTake, look, changed, onError } = options;
   const keyOf = ({ index }: Partition) => `${options.partitionPrefixes[index]}:${QUEUE_NAME}:marker`;
   let connection: Redis | Cluster | undefined;
   let isWaiting = false;
@@ -77,17 +77,17 @@ function createWait(group: readonly Partition[], options: MarkersOptions) {
     const timeoutMs = Math.max(1, untilMs - Date.now());
     const isPartial = watched.length < group.length;
     const popped = await pop(watched.map(keyOf), isPartial ? Math.min(timeoutMs, PARTIAL_WAIT_MS) : timeoutMs);
-    if (popped) await handle(popped);
+    if (popped) await handle(popped, watched);
     const nowMs = Date.now();
     const due = watched.filter(({ state, askAgainAtMs }) => state === 'empty' && askAgainAtMs <= nowMs);
     if (due.length > 0) await look(due);
   };
 
-  const handle = async ([key, , score]: [string, string, string]) => {
+  const handle = async ([key, , score]: [string, string, string], watched: readonly Partition[]) => {
     const partition = group.find((one) => keyOf(one) === key);
     // Another worker has to hear of the job, if this one may not take it any more.
     if (!canTake()) await redis.zadd(key, score, score === '0' ? '0' : '1');
-    else if (partition && Number(score) <= Date.now()) partition.state = 'unknown';
+    else if (partition && Number(score) <= Date.now()) partitions.markerCame(partition, watched);
     else if (partition) partition.askAgainAtMs = Math.min(partition.askAgainAtMs, Number(score));
   };
 

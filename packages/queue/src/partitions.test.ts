@@ -1,6 +1,6 @@
 /** From which partition a consumer takes its next job. */
 import { describe, expect, it } from '@jest/globals';
-import { Partitions } from './partitions.ts';
+import { type Partition, Partitions } from './partitions.ts';
 
 /** Takes a job from each partition that is offered, until none is: the first `busy` of them have jobs without end. */
 function fill(partitions: Partitions, busy: number): number[] {
@@ -72,6 +72,24 @@ describe('partitions', () => {
     expect(reserve()).toBe(32);
   });
 
+  it('offers those that were waited for with one whose marker came, once, and no more slots than are free', () => {
+    const partitions = new Partitions(4, 8);
+    fill(partitions, 0);
+    const [first, second, third, fourth] = partitions.all;
+    const isSure = (one: Partition) => one !== fourth;
+    expect(partitions.reserveMarked(64, isSure)).toEqual([]);
+    partitions.markerCame(first!, partitions.all);
+    expect([partitions.next(), partitions.reserve(first!)]).toEqual([first, 2]);
+    first!.taking = 8;
+    expect(partitions.reserveMarked(64, isSure)).toEqual([]);
+    first!.taking = 6;
+    partitions.markerCame(first!, partitions.all);
+    expect(partitions.reserveMarked(64, isSure)).toEqual([second, third]);
+    expect([second, third].map((one) => one!.taking)).toEqual([1, 1]);
+    for (const one of [second, third]) one!.taking = 0;
+    expect(partitions.reserveMarked(64, isSure)).toEqual([]);
+  });
+
   it('gives up one slot for each partition that is to be asked, and no more', () => {
     let nowMs = 1_000_000;
     const partitions = new Partitions(3, 6, () => nowMs);
@@ -94,6 +112,18 @@ describe('partitions', () => {
     partitions.looked(third!, nowMs);
     // The slot that was given up before was lost.
     expect(ends()).toEqual([false, false, true]);
+  });
+
+  it('does not ask one that could not be asked, whose slots are free, until it may be asked again', () => {
+    const partitions = new Partitions(2, 4);
+    const [first, second] = partitions.all;
+    partitions.foundEmpty(second!, undefined);
+    partitions.reserve(first!);
+    partitions.couldNotAsk(first!);
+    expect([partitions.next(), partitions.room(), partitions.mayTakeNext(first!)]).toEqual([undefined, 4, false]);
+    partitions.mayBeAskedAgain(first!);
+    partitions.mayBeAskedAgain(second!);
+    expect(partitions.all.map(({ state }) => state)).toEqual(['unknown', 'empty']);
   });
 
   it('lets the end of a job take the next one unless another partition is to be asked, or waits for its marker', () => {

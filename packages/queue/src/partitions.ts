@@ -2,8 +2,11 @@
 
 export interface Partition {
   readonly index: number;
-  /** `unknown`: it may have jobs; `busy`: it had one when last asked; `empty`: it had none. */
-  state: 'unknown' | 'busy' | 'empty';
+  /**
+   * `unknown`: it may have jobs; `busy`: it had one when last asked; `empty`: it had none; `failed`: it could not be
+   * asked, and is not for a moment.
+   */
+  state: 'unknown' | 'busy' | 'empty' | 'failed';
   /** The number of jobs that are being taken from it, if so many wait. */
   taking: number;
   /** Jobs of it in flight. */
@@ -31,7 +34,9 @@ const GIVEN_UP_MS = 50;
  * much as three jobs.
  */
 const FIRST_AT_ONCE = 32;
-const MAX_AT_ONCE = 64;
+export const MAX_AT_ONCE = 64;
+
+const NONE: readonly Partition[] = [];
 
 export class Partitions {
   readonly all: readonly Partition[];
@@ -40,6 +45,8 @@ export class Partitions {
   readonly #evenShare: number;
   /** The index of the partition that a job was taken from last. */
   #last = 0;
+  /** Partitions without jobs that may have got markers. */
+  #maybeMarked: Partition[] = [];
   /** Slots that are being freed for partitions that may have jobs. */
   #givenUp = { slots: 0, atMs: 0 };
 
@@ -90,19 +97,43 @@ export class Partitions {
    * too. Returns how many.
    */
   reserve(partition: Partition): number {
-    const areOthersUnknown = this.all.some((other) => other !== partition && other.state === 'unknown');
-    const share = areOthersUnknown ? this.#evenShare : this.#shareOf(partition);
+    const isToAsk = (other: Partition) => other !== partition && other.state === 'unknown' && other.taking === 0;
+    const areOthersToAsk = this.#maybeMarked.length > 0 || this.all.some(isToAsk);
+    const share = areOthersToAsk ? this.#evenShare : this.#shareOf(partition);
     if (partition.state === 'unknown') this.#givenUp.slots = Math.max(0, this.#givenUp.slots - 1);
     partition.taking = Math.max(1, Math.min(partition.atOnce, this.room(), share - partition.active));
     return partition.taking;
   }
 
   /**
+   * The marker of one of these partitions came, so it has jobs. The others were empty until then, and may have markers
+   * by now.
+   */
+  markerCame(partition: Partition, waitedFor: readonly Partition[]): void {
+    partition.state = 'unknown';
+    this.#maybeMarked = waitedFor.filter((other) => other !== partition);
+  }
+
+  /**
+   * Reserves up to `maxJobs` slots for the partitions that may have got markers, once after one came. `isSure`: of the
+   * lease on the jobs of one. To be called after `reserve` for the one whose marker came.
+   */
+  reserveMarked(maxJobs: number, isSure: (partition: Partition) => boolean): readonly Partition[] {
+    if (this.#maybeMarked.length === 0) return NONE;
+    const marked = this.#maybeMarked.filter((one) => one.state === 'empty' && one.taking === 0 && isSure(one));
+    this.#maybeMarked = [];
+    const limit = Math.floor(Math.min(this.room(), maxJobs) / marked.length);
+    if (limit < 1) return NONE;
+    for (const one of marked) one.taking = Math.min(this.#evenShare, limit);
+    return marked;
+  }
+
+  /**
    * Whether the end of one of its jobs is to take the next one of the same partition: not beyond its share, not while
-   * others are to be asked, and not if it was empty and its marker is waited for.
+   * others are to be asked, and not if it could not be asked, or was empty and its marker is waited for.
    */
   mayTakeNext(partition: Partition): boolean {
-    if (partition.state === 'empty' && this.hasRoom()) return false;
+    if (partition.state === 'failed' || (partition.state === 'empty' && this.hasRoom())) return false;
     if (this.all.length === 1) return true;
     const nowMs = this.#now();
     if (partition.active > this.#shareOf(partition, nowMs)) return false;
@@ -112,6 +143,16 @@ export class Partitions {
     if (this.#givenUp.slots >= toAsk) return true;
     this.#givenUp.slots += 1;
     return false;
+  }
+
+  /** It could not be asked: its slots are free, and it is not asked before `mayBeAskedAgain`. */
+  couldNotAsk(partition: Partition): void {
+    partition.state = 'failed';
+    partition.taking = 0;
+  }
+
+  mayBeAskedAgain(partition: Partition): void {
+    if (partition.state === 'failed') partition.state = 'unknown';
   }
 
   /** It had no job; the next one is due then (undefined: there is none). */

@@ -50,28 +50,41 @@ export interface EndedJob extends NextLock {
 }
 
 /** What the scripts that take jobs are sent of the worker, and of the locks. */
-export function ofWorker({ spansPartitions }: Store, { lockMs, nowMs, worker }: NextLock) {
+export function ofWorker({ spansPartitions }: Store, { lockMs, nowMs, worker }: Omit<NextLock, 'nextToken'>) {
   return { lockMs, nowMs, spansPartitions, knownEvent: worker?.knownEvent(), ...(worker?.room() ?? NO_LIMIT) };
 }
 
 /** Tells the worker of which addresses a script has parked deliveries. */
-export function tellParked({ worker }: NextLock, parkedAddresses: readonly string[]): void {
+export function tellParked({ worker }: Pick<NextLock, 'worker'>, parkedAddresses: readonly string[]): void {
   if (parkedAddresses.length > 0) worker?.parked(parkedAddresses);
 }
 
+/** Jobs to take from one partition. */
+export interface Take {
+  partition: number;
+  /** Identifies the locks. */
+  token: string;
+  /** At most so many. */
+  limit: number;
+}
+
 /**
- * Takes and locks the next jobs of a partition, at most `limit`. If fewer wait, the last one in the result says when
- * the next is due; if the result is short and does not say it, jobs may be left.
+ * Takes and locks the next jobs of each partition in `takes`, and of each one in `marked` that has a marker, which is
+ * removed. Returns for each, first those of `takes`, the jobs or an error, which is that partition's alone. If fewer
+ * than `limit` wait, the last one says when the next is due; if a list is short and does not say it, jobs may be left.
+ * In Redis Cluster `takes` is one partition, and `marked` is empty.
  */
 export async function takeJobs(
   store: Store,
-  partition: number,
-  lock: NextLock & { nextToken: string; limit: number },
-): Promise<NextJob[]> {
-  const values = { ...lock, token: lock.nextToken, ...ofWorker(store, lock) };
-  const prefix = partitionPrefix(store, partition);
+  takes: readonly Take[],
+  marked: readonly Take[],
+  lock: Omit<NextLock, 'nextToken'>,
+): Promise<(NextJob[] | Error)[]> {
+  const first = partitionPrefix(store, takes[0]?.partition ?? 0);
+  const groupOf = ({ partition, token, limit }: Take) => ({ home: partitionPrefix(store, partition), token, limit });
+  const values = { ...ofWorker(store, lock), takes: takes.map(groupOf), marked: marked.map(groupOf) };
   // What is begun in this turn of the event loop does not delay it.
-  const { taken, parkedAddresses } = await writeAtOnce(() => runScript(store, 'takeJobs', prefix, values));
+  const { taken, parkedAddresses } = await writeAtOnce(() => runScript(store, 'takeJobs', first, values));
   tellParked(lock, parkedAddresses);
   return taken;
 }

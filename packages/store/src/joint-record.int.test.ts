@@ -14,19 +14,12 @@ import { testRedisUrl } from '@posthorn/testing';
 import { eraseEvent, findNextEvents } from './erasure-events.ts';
 import { decodeEvent } from './event-record.ts';
 import { findEvents, keepEvent, keepIfExists, loadEvent, prefixOfEvent } from './events.ts';
-import {
-  beginAttempt,
-  createDeliveries,
-  deleteSubscription,
-  openStore,
-  replayDelivery,
-  storeEvent,
-  takeJobs,
-} from './index.ts';
+import { beginAttempt, createDeliveries, deleteSubscription, openStore, replayDelivery, storeEvent } from './index.ts';
 import { deliveryOfJob } from './jobs.ts';
 import { deliveryKey, eventKey, prefixOfId, prefixOfSubscription, queueKey } from './keys.ts';
 import { attempt, event, failure, loadOne, store, subscribe, time } from './test-deliveries.ts';
 import { DAY, RETENTION, RETENTION_SUCCEEDED } from './test-store.ts';
+import { takeFrom } from './test-take.ts';
 
 /** An event in the partition of a subscription. */
 function eventBeside(subscriptionId: string, change: Partial<Event> = {}): Event {
@@ -141,8 +134,8 @@ describe('an event with one delivery', () => {
     const sent = eventBeside(id, { dataJson: '{"id":"s","text":"\\u0000 \\u0001é😀"}' });
     const deliveryId = await sendOne(sent, id);
     await store.redis.lpush(queueKey(prefixOfSubscription(store, id), 'wait'), deliveryId);
-    const lock = { nextToken: 'a', lockMs: 60_000, nowMs: time.nowMs, limit: 1 };
-    const [taken] = await takeJobs(store, partitionOf(id, store.partitions), lock);
+    const take = { partition: partitionOf(id, store.partitions), token: 'a', limit: 1 };
+    const [taken] = await takeFrom(store, take, { lockMs: 60_000, nowMs: time.nowMs });
     if (!taken || !('job' in taken)) throw new Error('no job');
     expect(deliveryOfJob(taken.job)).toEqual({ deliveryId, generation: 0, subscriptionId: id, event: refOf(sent) });
     expect(taken.job.address?.[1]).toBe(url);

@@ -76,9 +76,13 @@ export const scripts = {
   lookForJobs: script('...partitions(home)', (reply) =>
     list(reply).map((due) => (due === '' ? undefined : Number(due))),
   ),
-  takeJobs: script(`token limit:number ${OF_WORKER}`, (reply) => {
+  takeJobs: script(`${OF_WORKER} ...takes(home? token limit) ...marked(home token limit)`, (reply) => {
     const [taken, parked] = list(reply);
-    return { taken: withEvents(list(taken).map(nextJob), jobsOf), parkedAddresses: list(parked).map(String) };
+    const ofEach = list(taken).map((jobs) => (typeof jobs === 'string' ? replyError(jobs) : list(jobs).map(nextJob)));
+    return {
+      taken: withEvents(ofEach, (jobs) => (jobs instanceof Error ? [] : jobs.flatMap(jobsOf))),
+      parkedAddresses: list(parked).map(String),
+    };
   }),
   finishJob: script(`jobId token nextToken? ${OF_WORKER}`, (reply) => {
     const [code, next, parked] = list(reply);

@@ -1,14 +1,52 @@
--- Takes the next jobs of the queue, at most `limit`. Returns what readNext returns for each, and the addresses of which
--- deliveries were parked. If fewer wait, the last one says when the next is due. An event that several of them have is
--- returned once.
+-- Takes the next jobs of each partition in `takes`, at most `limit` of each; of one in `marked` only if its marker says
+-- that jobs were added, and removes the marker. `home` is the prefix of a partition, empty if it is that of the call.
+-- Returns for each, first those of `takes`, a list of what readNext returns for each job, or the text of an error; and
+-- the addresses of which deliveries were parked. If fewer wait, the last one in a list says when the next is due. An
+-- event that several of them have is returned once.
 --@include next-job
 
-setRoom(perAddress, busy, dueBeforeMs)
-local taken, known = {}, {[knownEvent] = true}
-for i = 1, limit do
-  taken[i] = readNext(token, lockMs, nowMs, known, spansPartitions)
-  if not taken[i] then break end
-  if taken[i][1] == '' then return {taken, parkedAddresses} end
+local own, asked, markers = prefix, {}, {}
+for home, token, limit in takes do
+  asked[#asked + 1] = {prefix = home ~= '' and home or own, token = token, limit = tonumber(limit)}
 end
-wakeNext()
-return {taken, parkedAddresses}
+for home, token, limit in marked do
+  prefix = home
+  local marker = KEY_QUEUE .. 'marker'
+  markers[#markers + 1] = marker
+  asked[#asked + 1] = {prefix = home, token = token, limit = tonumber(limit), marker = marker}
+end
+
+setRoom(perAddress, busy, dueBeforeMs)
+local known = {[knownEvent] = true}
+local function takeFrom(one)
+  local taken = {}
+  for i = 1, one.limit do
+    taken[i] = readNext(one.token, lockMs, nowMs, known, spansPartitions)
+    if not taken[i] then break end
+    if taken[i][1] == '' then return taken end
+  end
+  wakeNext()
+  return taken
+end
+
+local markersLeft = #markers > 0 and call('EXISTS', unpack(markers)) or 0
+-- Each partition has its share of what a script may park, and what can't be read in one does not hold up the others.
+local mayParkEach = math.max(1, math.floor(MAX_PARKED_AT_ONCE / (#asked - #markers + markersLeft)))
+local reply = {}
+for i, one in ipairs(asked) do
+  prefix = one.prefix
+  local hasMarker = one.marker and markersLeft > 0 and call('DEL', one.marker) == 1
+  if hasMarker then markersLeft = markersLeft - 1 end
+  if one.marker and not hasMarker then
+    reply[i] = {}
+  else
+    mayPark = mayParkEach
+    local isDone, taken = pcall(takeFrom, one)
+    if not isDone then
+      forgetParking()
+      taken = type(taken) == 'table' and taken.err or taken
+    end
+    reply[i] = taken
+  end
+end
+return {reply, parkedAddresses}

@@ -5,8 +5,13 @@
 --@include joined
 --@include address
 
--- Puts the jobs of retries that are due into the queue, as BullMQ's promoteDelayedJobs does.
-local function promote(ids)
+-- Puts the jobs of retries that are due into the queue, as BullMQ's promoteDelayedJobs does. What a script may not
+-- promote any more is left to the next one.
+local mayPromote = MAX_PROMOTED
+local function promoteDue(nowMs)
+  if mayPromote <= 0 then return end
+  local ids = call('ZRANGEBYSCORE', KEY_QUEUE .. 'delayed', 0, (nowMs + 1) * 0x1000 - 1, 'LIMIT', 0, mayPromote)
+  mayPromote = mayPromote - #ids
   call('ZREM', KEY_QUEUE .. 'delayed', unpack(ids))
   for _, id in ipairs(ids) do
     local jobKey = KEY_QUEUE .. id
@@ -24,9 +29,10 @@ local function mayTake(nowMs)
   local queue = queues[prefix]
   if not queue then
     local meta = call('HMGET', KEY_QUEUE .. 'meta', 'paused', 'concurrency')
-    local due = call('ZRANGEBYSCORE', KEY_QUEUE .. 'delayed', 0, (nowMs + 1) * 0x1000 - 1, 'LIMIT', 0, MAX_PROMOTED)
-    if #due > 0 then promote(due) end
-    queue = {isPaused = meta[1], maxActive = tonumber(meta[2]), hasDue = #due > 0}
+    local dueAt = nextDueAt()
+    local hasDue = dueAt ~= '' and tonumber(dueAt) <= nowMs
+    if hasDue then promoteDue(nowMs) end
+    queue = {isPaused = meta[1], maxActive = tonumber(meta[2]), hasDue = hasDue, dueAt = dueAt}
     queues[prefix] = queue
   end
   if queue.maxActive then queue.active = call('LLEN', KEY_QUEUE .. 'active') - #jobsToEnd end
@@ -57,12 +63,14 @@ local function popJob(nowMs)
   local active = KEY_QUEUE .. 'active'
   if not mayTake(nowMs) then return false, '' end
   local id = call('RPOPLPUSH', KEY_QUEUE .. 'wait', active)
-  if not id then
+  -- Most queues have no retries. `pc` counts those that were added; BullMQ removes it when none is left.
+  if not id and call('EXISTS', KEY_QUEUE .. 'prioritized', KEY_QUEUE .. 'pc') > 0 then
     id = call('ZPOPMIN', KEY_QUEUE .. 'prioritized')[1]
     if id then call('LPUSH', active, id) else call('DEL', KEY_QUEUE .. 'pc') end
   end
-  if not id then return false, nextDueAt() end
-  return id
+  if id then return id end
+  local queue = queues[prefix]
+  return false, queue.hasDue and nextDueAt() or queue.dueAt
 end
 
 local function lock(id, token, lockMs) call('SET', KEY_QUEUE .. id .. ':lock', token, 'PX', lockMs) end
@@ -73,8 +81,10 @@ local function wakeNext()
 end
 
 -- Where operators limit how many jobs may be active, workers may wait for one to end.
+local isLimited = {}
 local function wakeIfLimited()
-  if call('HEXISTS', KEY_QUEUE .. 'meta', 'concurrency') == 1 then wakeNext() end
+  if isLimited[prefix] == nil then isLimited[prefix] = call('HEXISTS', KEY_QUEUE .. 'meta', 'concurrency') == 1 end
+  if isLimited[prefix] then wakeNext() end
 end
 
 -- The text of the event of a delivery, which is in `partition` if that is not its own; false if it is long, in a
@@ -137,6 +147,9 @@ local function endParking(taken)
   call('DEL', unpack(jobsToEnd))
   jobsToEnd = {}
 end
+
+-- After an error: the jobs of what is not parked yet stay active without a lock, so BullMQ's stalled check puts them back.
+local function forgetParking() jobsToEnd, toPark = {}, {} end
 
 -- What the attempt of a job needs: {id, fields of the delivery, fields of its address, subscription, url, text of its
 -- event}. The event is missing if it is in `known`, as it is from then on, or readEvent does not return it. For a joint
