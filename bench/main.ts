@@ -20,6 +20,7 @@ import { latency } from './parts/latency.ts';
 import { lists } from './parts/lists.ts';
 import { memory } from './parts/memory.ts';
 import { overload } from './parts/overload.ts';
+import { partitions } from './parts/partitions.ts';
 import { processes } from './parts/processes.ts';
 import { recovery } from './parts/recovery.ts';
 import { tracing } from './parts/tracing.ts';
@@ -28,6 +29,7 @@ import type { Part } from './run.ts';
 /** In this order. */
 const PARTS: Record<string, Part> = {
   deliveries,
+  partitions,
   ingest,
   tracing,
   memory,

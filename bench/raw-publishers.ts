@@ -2,6 +2,7 @@
  * Publishers that cost little themselves: single events over connections that stay open, each sent as soon as the one
  * before it was answered.
  */
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import type { PublishedEvent } from '@posthorn/client';
@@ -15,14 +16,18 @@ export interface RawPublishers {
   close(): void;
 }
 
-/** Returns publishers, one for each connection, who send these events in turns. */
+/** Returns publishers, one for each connection, who send these events in turns; each with an id of its own, if `withIds`. */
 export function createRawPublishers(
   ingestUrl: string,
   connections: number,
   events: readonly PublishedEvent[],
+  withIds = false,
 ): RawPublishers {
   const { hostname, port } = new URL(ingestUrl);
-  const requests = events.map((event) => publishRequest(hostname, event));
+  const requests = events.map((event) => {
+    const request = publishRequest(hostname, event);
+    return () => (withIds ? publishRequest(hostname, { ...event, id: `evt_${randomUUID()}` }) : request);
+  });
   let sockets: Socket[] = [];
   let next = 0;
   return {
@@ -38,7 +43,7 @@ export function createRawPublishers(
       let unsent = count;
       const nextRequest = () => {
         unsent -= 1;
-        return requests[next++ % requests.length];
+        return requests[next++ % requests.length]?.();
       };
       await Promise.all(sockets.map((socket) => publishOn(socket, () => (unsent > 0 ? nextRequest() : undefined))));
     },
