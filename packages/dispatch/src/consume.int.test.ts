@@ -213,6 +213,36 @@ describe('several partitions taken from at once', () => {
       await eventually('taken', () => taken.includes('readable'));
       errors.length = 0;
     });
+    it('do not wait for one that can not be looked at', async () => {
+      const looked = Promise.withResolvers<void>();
+      const elsewhere = Promise.withResolvers<void>();
+      let isAdded = false;
+      await startIdle({
+        concurrency: 3,
+        async look(partitions) {
+          const found = await lookForJobs(store, partitions);
+          if (isAdded) setImmediate(looked.resolve);
+          return found;
+        },
+      });
+      await eventually('the last marker of those jobs', isAnyMarked);
+      // Behind what takes those jobs.
+      await store.redis.set(key('delayed', 1), 'no sorted set');
+      handle = async (id) => {
+        if (id.startsWith('first')) await looked.promise;
+        if (id.startsWith('later')) await elsewhere.promise;
+        if (id === 'elsewhere') elsewhere.resolve();
+        return { kind: 'done' };
+      };
+      taken.length = 0;
+      await add('first1', 'first2', 'first3', 'later1', 'later2', 'later3');
+      await eventually('all slots in use', () => taken.length === 3);
+      await producer.add(2, [testJob('elsewhere')]);
+      isAdded = true;
+      await eventually('all taken', () => taken.length === 7);
+      await redis.del(key('delayed', 1));
+      errors.length = 0;
+    });
     it('have their slots again after an error', async () => {
       beforeTaking = async () => {
         if (calls.length <= 2) throw new StorageUnavailable('Redis is away');
@@ -596,7 +626,10 @@ describe('BullMQ', () => {
     await producer.add(1, [{ ...testJob('now'), isRetry: true }]);
     const [none, now, later = 0] = await lookForJobs(store, [0, 1, 2]);
     expect([none, now]).toEqual([undefined, 0]);
-    expect(Math.abs(later - Date.now() - 3_600_000)).toBeLessThan(60_000);
+    await redis.set(key('delayed', 0), 'no sorted set');
+    expect(await lookForJobs(store, [0, 1])).toEqual([expect.any(Error), 0]);
+    await redis.del(key('delayed', 0));
+    expect(Math.abs(Number(later) - Date.now() - 3_600_000)).toBeLessThan(60_000);
     expect(await producer.counts()).toMatchObject({ waiting: 1, delayed: 1, active: 0 });
   });
 

@@ -54,8 +54,11 @@ export interface ConsumerOptions<J extends { id: string }>
   partitionPrefixes: readonly string[];
   /** Jobs in flight at once, over all partitions. */
   concurrency: number;
-  /** Resolves to when the next job of each of these partitions is due (0: one waits; undefined: there is none). Takes nothing. */
-  look: (partitions: readonly number[]) => Promise<(number | undefined)[]>;
+  /**
+   * Resolves to when the next job of each of these partitions is due (0: one waits; undefined: there is none), or to an
+   * error. Takes nothing.
+   */
+  look: (partitions: readonly number[]) => Promise<(number | undefined | Error)[]>;
   /**
    * Takes jobs of each partition in `takes`, and of each one in `marked` that has a marker, which is removed. Resolves
    * for each, first those of `takes`, to the jobs or an error. If fewer than `limit` wait, the last one says when the

@@ -153,7 +153,11 @@ export class Consumer<J extends { id: string }> {
   /** Looks whether empty partitions have jobs. Taking from each would cost more, and a lease on its jobs. */
   async #look(empty: readonly Partition[]): Promise<void> {
     const dueAtMs = await this.#options.look(empty.map(({ index }) => index));
-    for (const [i, partition] of empty.entries()) this.#partitions.looked(partition, dueAtMs[i]);
+    for (const [i, partition] of empty.entries()) {
+      const due = dueAtMs[i];
+      if (due instanceof Error) this.#couldNotTake([partition], due);
+      else this.#partitions.looked(partition, due);
+    }
   }
 
   async #lookAtEmpty(): Promise<void> {

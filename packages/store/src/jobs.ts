@@ -91,13 +91,16 @@ export async function takeJobs(
 
 /**
  * When the next job of each of these partitions is due, in milliseconds since 1970 (0: one waits); undefined where
- * there is none. Takes nothing.
+ * there is none; or an error, which is that partition's alone. Takes nothing.
  */
-export async function lookForJobs(store: Store, partitions: readonly number[]): Promise<(number | undefined)[]> {
+export async function lookForJobs(
+  store: Store,
+  partitions: readonly number[],
+): Promise<(number | undefined | Error)[]> {
   const homes = partitions.map((partition) => ({ home: partitionPrefix(store, partition) }));
   const look = (some: typeof homes) => runScript(store, 'lookForJobs', some[0]?.home ?? '', { partitions: some });
   if (store.spansPartitions) return await look(homes);
-  return (await Promise.all(homes.map((one) => look([one])))).flat();
+  return (await Promise.all(homes.map((one) => look([one]).catch((error: Error) => [error])))).flat();
 }
 
 /**

@@ -74,7 +74,7 @@ export const scripts = {
     },
   ),
   lookForJobs: script('...partitions(home)', (reply) =>
-    list(reply).map((due) => (due === '' ? undefined : Number(due))),
+    list(reply).map((due) => (Array.isArray(due) ? replyError(String(due[0])) : due === '' ? undefined : Number(due))),
   ),
   takeJobs: script(`${OF_WORKER} ...takes(home? token limit) ...marked(home token limit)`, (reply) => {
     const [taken, parked] = list(reply);

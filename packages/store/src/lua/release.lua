@@ -8,6 +8,7 @@
 --@include add-job
 --@include release-held
 --@include may-pass
+--@include error-text
 
 -- How many more deliveries this script may hold, besides the limits, and whether it has added jobs to the partition of the lane.
 local mayHold, hasAdded = HOLD_CHUNK, false
@@ -65,6 +66,6 @@ for home, lane, subscriptionId, limit in lanes do
   hasAdded = false
   local isDone, result = pcall(release, lane, subscriptionId, tonumber(limit))
   if hasAdded then wakeWorker() end
-  reply[#reply + 1] = isDone and result or (type(result) == 'table' and result.err or result)
+  reply[#reply + 1] = isDone and result or errorText(result)
 end
 return reply

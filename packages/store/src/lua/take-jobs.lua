@@ -4,6 +4,7 @@
 -- the addresses of which deliveries were parked. If fewer wait, the last one in a list says when the next is due. An
 -- event that several of them have is returned once.
 --@include next-job
+--@include error-text
 
 local own, asked, markers = prefix, {}, {}
 for home, token, limit in takes do
@@ -44,7 +45,7 @@ for i, one in ipairs(asked) do
     local isDone, taken = pcall(takeFrom, one)
     if not isDone then
       forgetParking()
-      taken = type(taken) == 'table' and taken.err or taken
+      taken = errorText(taken)
     end
     reply[i] = taken
   end
