@@ -1,0 +1,26 @@
+/** Which leases a process renews. */
+import { expect, it } from '@jest/globals';
+import { Leases } from './leases.ts';
+
+it('renews the leases under which jobs may be taken, and not those under which perhaps none is', () => {
+  const renewed: number[] = [];
+  const errors: unknown[] = [];
+  const leases = new Leases({
+    partitions: 3,
+    watch: async (partition, { owner }) => {
+      if (owner) renewed.push(partition);
+      return { state: 'renewed', putBack: 0, isMore: false };
+    },
+    findWatched: async () => new Set(),
+    hasJobs: (partition) => partition === 2,
+    renewMs: 3_600_000,
+    onTakenOver: () => undefined,
+    onError: (error) => errors.push(error),
+  });
+  leases.newToken(0);
+  leases.newToken(1, true);
+  leases.start();
+  leases.stop();
+  expect(renewed).toEqual([0, 2]);
+  expect(errors).toEqual([]);
+});
