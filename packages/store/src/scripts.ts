@@ -246,6 +246,7 @@ export const scripts = {
     return { lookedAt: Number(lookedAt), last: String(last) };
   }),
   lease: script('key holder lifeMs', isOne),
+  giveUpLease: script('key holder', nothing),
   joinInstallation: script('id? state isEmpty:flag partitions oldest:number newest:number version', (reply) => {
     const [format, raisedBy, oldestStored, partitions] = list(reply).map(String);
     return {

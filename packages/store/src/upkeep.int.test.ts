@@ -5,6 +5,7 @@ import {
   addCounts,
   aliveWorkers,
   deleteSubscription,
+  giveUpLease,
   holdLease,
   loadSubscriptions,
   newSubscription,
@@ -33,7 +34,9 @@ describe('a lease', () => {
     expect([await take('a'), await take('b'), await take('a'), await take('b')]).toEqual([true, false, true, false]);
     const [key] = await store.redis.keys(`${store.prefix}:*housekeeper`);
     expect(await store.redis.pttl(key!)).toBeGreaterThan(0);
-    await store.redis.del(key!);
+    await giveUpLease(store, 'maintenance', 0, 'b');
+    expect(await take('b')).toBe(false);
+    await giveUpLease(store, 'maintenance', 0, 'a');
     expect([await take('b'), await take('a')]).toEqual([true, false]);
   });
 });

@@ -28,8 +28,8 @@ export async function giveUpLease(
   partition: number,
   holder: string,
 ): Promise<void> {
-  const key = keys.leaseKey(keys.partitionPrefix(store, partition), work);
-  if ((await store.redis.get(key)) === holder) await store.redis.del(key);
+  const prefix = keys.partitionPrefix(store, partition);
+  await runScript(store, 'giveUpLease', prefix, { key: keys.leaseKey(prefix, work), holder });
 }
 
 /**
