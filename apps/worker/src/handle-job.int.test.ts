@@ -1,5 +1,5 @@
 /** Deliveries that find no free slot, on a real Redis. */
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { type Event, eventRef, newEventId } from '@posthorn/core';
 import { createProducer, type Producer } from '@posthorn/queue';
 import { createLogger, createMetrics, systemClock } from '@posthorn/runtime';
@@ -15,7 +15,7 @@ import {
   saveSubscription,
   storeEvent,
 } from '@posthorn/store';
-import { startReceiver, testPrefix, testRedisUrl } from '@posthorn/testing';
+import { eventually, startReceiver, testPrefix, testRedisUrl } from '@posthorn/testing';
 import type { AttemptContext } from './attempt-delivery.ts';
 import { createAttemptCounts } from './counts.ts';
 import { createEventBodies } from './event-bodies.ts';
@@ -118,6 +118,21 @@ it('releases a delivery again if its slot became free before it was in the lane'
   expect(await handled).toEqual({ kind: 'done' });
   expect(await laneLength(store, 'parked', job.subscriptionId)).toBe(0);
   expect(await producer.counts()).toMatchObject({ waiting: 1 });
+});
+
+it('waits for a slot of a host that it learns of with its own slot, and parks nothing', async () => {
+  context.slots = new Slots({ total: 10, perAddress: 10, perHost: 1, now: () => performance.now() });
+  // An address that is not allowed: the attempt fails without a connection.
+  context.signRequest = () => ({ url: 'http://127.0.0.1/', headers: {}, body: '' });
+  const job = await pendingJob();
+  const slot = context.slots.acquire('another')!;
+  context.slots.enterHost(slot, 'example.com');
+  const refused = jest.spyOn(context.slots, 'enterHost');
+  const handled = handleJob(context, job);
+  await eventually('the host to refuse it', () => refused.mock.results.some(({ value }) => value === false));
+  context.slots.release(slot, undefined, 0);
+  expect(await handled).toMatchObject({ kind: 'failed' });
+  expect(await laneLength(store, 'parked', job.subscriptionId)).toBe(0);
 });
 
 describe('a worker that was suspended', () => {

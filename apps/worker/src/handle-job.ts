@@ -4,7 +4,10 @@ import type { JobOutcome } from '@posthorn/queue';
 import { parkDelivery, parkJob, releaseDeliveries } from '@posthorn/store';
 import { type AttemptContext, type Attempted, afterOutage, attemptDelivery } from './attempt-delivery.ts';
 import type { TakenJob } from './attempt-in-flight.ts';
-import type { Capacity } from './slots.ts';
+import type { Capacity, Slot } from './slots.ts';
+
+/** The host of an address, and then its IP, may only be known once an attempt has its slot, and have none. */
+const MAX_TRIES = 3;
 
 /**
  * Attempts the delivery of a job if its address, host and IP have a free slot in this process. Otherwise the delivery
@@ -12,9 +15,25 @@ import type { Capacity } from './slots.ts';
  * without it everything is read again, and the caller ends the job.
  */
 export async function handleJob(context: AttemptContext, job: DeliveryJob, taken: TakenJob = {}): Promise<JobOutcome> {
-  const acquired = context.slots.acquireSoon(job.subscriptionId, taken.found?.id);
-  const slot = acquired instanceof Promise ? await acquired : acquired;
-  if (!slot) return await park(context, job, taken);
+  const { slots } = context;
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
+    const acquired =
+      tries === 0 ? slots.acquireSoon(job.subscriptionId, taken.found?.id) : slots.acquireAgain(job.subscriptionId);
+    const slot = acquired instanceof Promise ? await acquired : acquired;
+    if (!slot) break;
+    const outcome = await attempt(context, job, slot, taken);
+    if (outcome !== 'no_slot') return outcome;
+  }
+  return await park(context, job, taken);
+}
+
+/** Attempts the delivery, and releases the slot. */
+async function attempt(
+  context: AttemptContext,
+  job: DeliveryJob,
+  slot: Slot,
+  taken: TakenJob,
+): Promise<Attempted['outcome']> {
   let attempted: Attempted | undefined;
   let capacities: Capacity[] = [];
   try {
@@ -25,7 +44,7 @@ export async function handleJob(context: AttemptContext, job: DeliveryJob, taken
   }
   // After the slot is released: a delivery released earlier might be parked again at once.
   if (capacities.length > 0) await releaseAll(context, capacities);
-  return attempted.outcome === 'no_slot' ? await park(context, job, taken) : attempted.outcome;
+  return attempted.outcome;
 }
 
 /** Whether the attempt failed; undefined if none was made. */

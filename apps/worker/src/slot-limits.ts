@@ -134,6 +134,16 @@ export class SlotLimits {
     return isFast(address, nowMs) || (address.meanMs === undefined && isFast(group, nowMs));
   }
 
+  /**
+   * Whether an attempt in a group that is full for the address probably ends soon: the address counts as fast there; or
+   * nothing is known of both yet, and no attempt in the group has taken long.
+   */
+  endsSoon(address: Address, group: Group): boolean {
+    const nowMs = this.#options.now();
+    if (this.countsAsFast(address, group, nowMs)) return true;
+    return address.meanMs === undefined && group.meanMs === undefined && !hasTaken(group, FAST_MS, nowMs);
+  }
+
   isSlow(address: Address, nowMs = this.#options.now()): boolean {
     return (address.meanMs ?? 0) > SLOW_MS || isStalled(address, nowMs);
   }
@@ -186,7 +196,12 @@ function isFast(where: Address | Group, nowMs: number): boolean {
 }
 
 /** Whether its oldest attempt in flight already makes it slow. */
-function isStalled({ inFlight }: Address | Group, nowMs: number): boolean {
+function isStalled(where: Address | Group, nowMs: number): boolean {
+  return hasTaken(where, SLOW_MS, nowMs);
+}
+
+/** Whether an attempt in flight has taken longer than that. */
+function hasTaken({ inFlight }: Address | Group, overMs: number, nowMs: number): boolean {
   const oldest = inFlight.at(0);
-  return oldest !== undefined && nowMs - oldest.acquiredAtMs > SLOW_MS;
+  return oldest !== undefined && nowMs - oldest.acquiredAtMs > overMs;
 }

@@ -9,7 +9,7 @@ beforeEach(() => {
   clock = fakeClock(1_000_000);
   slots = new Slots({ total: 100, perAddress: 10, perHost: 10, now: clock.now });
 });
-/** Acquires as many slots for an address as it gets, at most `most`, each at its host and IP. */
+/** Acquires as many slots for an address as it gets, at most `most`, each at its host and IP; again where those have none. */
 function acquireAll(
   id: string,
   { most = 1_000, host = `${id}.test`, ip }: { most?: number; host?: string; ip?: string } = {},
@@ -20,7 +20,7 @@ function acquireAll(
     if (!slot) break;
     if (!slots.enterHost(slot, host) || (ip !== undefined && !slots.enterIp(slot, ip))) {
       slots.release(slot, undefined, 0);
-      break;
+      continue;
     }
     acquired.push(slot);
   }
@@ -440,7 +440,18 @@ describe('a job that finds no slot', () => {
   it('does not wait for attempts of its own address, nor at a host that is not fast', async () => {
     acquireAll('tenant-0', shared);
     expect(await slots.acquireSoon('tenant-0')).toBeUndefined();
-    names('new', 11).map((id) => acquireAll(id, { host: 'new.test', most: 1 }));
-    expect(await slots.acquireSoon('new-10')).toBeUndefined();
+    for (const id of names('slow', 11)) attempt(id, 200, { host: 'slow.test' });
+    names('slow', 10).map((id) => acquireAll(id, { host: 'slow.test', most: 1 }));
+    expect(await slots.acquireSoon('slow-10')).toBeUndefined();
+  });
+  it('waits at a host that nothing is known of, but not once an attempt there has taken 100 ms', async () => {
+    const [slot] = names('new', 11).flatMap((id) => acquireAll(id, { host: 'new.test', most: 1 }));
+    clock.advance(100);
+    const waiting = slots.acquireSoon('new-10');
+    expect(waiting).toBeInstanceOf(Promise);
+    slots.release(slot!, undefined, 0);
+    expect((await waiting)!.address.id).toBe('new-10');
+    clock.advance(1);
+    expect(slots.acquireSoon('new-10')).toBeUndefined();
   });
 });

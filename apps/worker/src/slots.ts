@@ -105,8 +105,8 @@ export class Slots {
   }
 
   /**
-   * The same for a job, which may have a slot that was kept for it. If only fast attempts are in the way, waits up to
-   * `shortWaitMs` for one of them to end: that costs less than parking. Returns a promise only if it waits.
+   * The same for a job, which may have a slot that was kept for it. If an attempt in the way probably ends soon, waits
+   * up to `shortWaitMs` for it: that costs less than parking. Returns a promise only if it waits.
    */
   acquireSoon(subscriptionId: string, jobId?: string): Slot | undefined | Promise<Slot | undefined> {
     if (jobId !== undefined) {
@@ -116,8 +116,13 @@ export class Slots {
         return kept.slot;
       }
     }
+    this.#released.cameBack(this.#addressOf(subscriptionId));
+    return this.acquireAgain(subscriptionId);
+  }
+
+  /** The same for a job whose first slot was released since its host or IP, unknown until then, had none. */
+  acquireAgain(subscriptionId: string): Slot | undefined | Promise<Slot | undefined> {
     const address = this.#addressOf(subscriptionId);
-    this.#released.cameBack(address);
     const refusal = this.#refusalOf(address);
     if (!refusal) return this.#acquire(address);
     if (refusal.isSoon && this.#shortWaits.hasRoom()) return this.#shortWaits.wait(address);
@@ -286,10 +291,7 @@ export class Slots {
     const isOld = (each: Group) => each !== this.#all && each !== host && each !== ip;
     for (let old = slot.groups.find(isOld); old; old = slot.groups.find(isOld)) leave(slot, old);
     if (slot.groups.includes(group)) return true;
-    if (this.#limits.capacityIn(group, slot.address) <= 0) {
-      this.#waiting.add(slot.address, group);
-      return false;
-    }
+    if (this.#limits.capacityIn(group, slot.address) <= 0) return false;
     join(slot, group);
     return true;
   }
@@ -298,7 +300,7 @@ export class Slots {
     const { free, waitsFor } = this.#limits.capacityOf(address);
     if (free <= 0) return waitsFor === 'any' ? { group: this.#all, isSoon: true } : { group: undefined, isSoon: false };
     const full = this.#fullOf(address, address.host) ?? this.#fullOf(address, address.ip);
-    return full && { group: full, isSoon: this.#limits.countsAsFast(address, full) };
+    return full && { group: full, isSoon: this.#limits.endsSoon(address, full) };
   }
 
   /** The group, if it has no slot for the address. */

@@ -277,7 +277,7 @@ describe('several jobs taken at once', () => {
     consumer = new Consumer({
       ...optionsOf(100),
       partitionPrefixes: prefixes.slice(0, 1),
-      timings: { burstMs: 60_000 },
+      timings: { burstMs: 60_000, firstMs: 0 },
       async take(takes, marked, lock) {
         const found = await takeJobs(store, takes, marked, lock);
         takings += 1;
@@ -305,6 +305,7 @@ describe('several jobs taken at once', () => {
     consumer = new Consumer({
       ...optionsOf(100),
       partitionPrefixes: prefixes.slice(0, 1),
+      timings: { firstMs: 0 },
       take(takes, marked, lock) {
         order.push(`takes ${takes[0]?.limit}`);
         return takeJobs(store, takes, marked, lock);
@@ -328,6 +329,7 @@ describe('several jobs taken at once', () => {
     consumer = new Consumer({
       ...optionsOf(100),
       partitionPrefixes: prefixes.slice(0, 1),
+      timings: { firstMs: 0 },
       async take(takes, marked, lock) {
         takings += 1;
         if (takings === 2) await hangs.promise;
@@ -365,6 +367,27 @@ describe('several jobs taken at once', () => {
     expect(most).toBe(20);
     expect(taken).toEqual(Array.from({ length: 40 }, (_, i) => `n${i}`));
     expect(errors).toEqual([]);
+  });
+  it.each([
+    ['one of its jobs has ended', 60_000, 'n0'],
+    ['some time is over', 1, undefined],
+  ])('use a share of the slots when a process starts, until %s', async (_, firstMs, ends) => {
+    const [first, others] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    handle = async (id) => {
+      await (id === ends ? first : others).promise;
+      return { kind: 'done' };
+    };
+    await add(...Array.from({ length: 20 }, (_, i) => `n${i}`));
+    consumer = newConsumer(10, { timings: { firstMs } });
+    await consumer.start();
+    if (ends) {
+      await eventually('a share of the slots in use', () => taken.length >= 3);
+      expect(taken).toEqual(['n0', 'n1', 'n2']);
+      first.resolve();
+    }
+    await eventually('all slots in use', () => taken.length === (ends ? 11 : 10));
+    others.resolve();
+    await eventually('all to be handled', () => taken.length === 20);
   });
 });
 

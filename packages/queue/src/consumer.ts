@@ -18,7 +18,13 @@ const TIMINGS: ConsumerTimings = {
   stalledCheckMs: 15_000,
   putBackMs: 1_000,
   burstMs: 10,
+  firstMs: 100,
 };
+/**
+ * The share of its slots that a process uses until one of its jobs has ended, or `firstMs`: it knows no address yet, and
+ * would take more jobs than unknown ones may have attempts in flight.
+ */
+const FIRST_SHARE = 0.3;
 /** A job whose handler throws, because of a bug or of Redis, comes back after this. */
 const AFTER_ERROR_MS = 15_000;
 /** Pause before Redis is asked again after an error. */
@@ -49,6 +55,7 @@ export class Consumer<J extends { id: string }> {
   #isPaused = false;
   #stalledCheck: NodeJS.Timeout | undefined;
   #lookAgain: NodeJS.Timeout | undefined;
+  #first: NodeJS.Timeout | undefined;
 
   constructor(options: ConsumerOptions<J>) {
     const timings = { ...TIMINGS, ...options.timings };
@@ -86,6 +93,10 @@ export class Consumer<J extends { id: string }> {
     this.#leases.start();
     void this.#endings.checkStalled();
     this.#stalledCheck = setInterval(() => void this.#endings.checkStalled(), this.#timings.stalledCheckMs);
+    if (this.#timings.firstMs > 0) {
+      this.#partitions.use(FIRST_SHARE);
+      this.#first = setTimeout(() => this.#useAll(), this.#timings.firstMs);
+    }
     this.#fill();
   }
 
@@ -116,6 +127,7 @@ export class Consumer<J extends { id: string }> {
     this.#state = 'stopping';
     clearInterval(this.#stalledCheck);
     clearTimeout(this.#lookAgain);
+    clearTimeout(this.#first);
     this.#markers.close();
     this.#fill();
     // Half of a short grace is for the jobs in flight.
@@ -134,6 +146,14 @@ export class Consumer<J extends { id: string }> {
 
   #report(error: unknown): void {
     this.#options.onError(typedError(error));
+  }
+
+  /** Uses all slots from now on. */
+  #useAll(): void {
+    clearTimeout(this.#first);
+    this.#first = undefined;
+    this.#partitions.use(1);
+    this.#fill();
   }
 
   #canTake(): boolean {
@@ -295,7 +315,8 @@ export class Consumer<J extends { id: string }> {
     }
     partition.active -= 1;
     running.beginNext?.();
-    this.#fill();
+    if (this.#first) this.#useAll();
+    else this.#fill();
   }
 
   /** Ends a job by a script, which also takes the next ones. */

@@ -22,6 +22,23 @@ describe('partitions', () => {
     expect(fill(new Partitions(1, 12), 1)).toEqual([12]);
   });
 
+  it('counts those that may have jobs among those that share the slots', () => {
+    const partitions = new Partitions(3, 12);
+    const [first, second, third] = partitions.all;
+    first!.state = 'busy';
+    partitions.foundEmpty(third!, undefined);
+    second!.taking = 1;
+    expect(partitions.reserve(first!)).toBe(6);
+  });
+
+  it('uses only a share of the slots for as long as that is said', () => {
+    const partitions = new Partitions(4, 20);
+    partitions.use(0.3);
+    expect([partitions.room(), partitions.reserve(partitions.all[0]!)]).toEqual([6, 2]);
+    partitions.use(1);
+    expect([partitions.room(), partitions.reserve(partitions.all[1]!)]).toEqual([18, 5]);
+  });
+
   it('gives one that is crowded no more than if all had jobs, and watches the others', () => {
     const partitions = new Partitions(4, 12);
     const [first] = partitions.all;

@@ -42,7 +42,8 @@ export class Partitions {
   readonly all: readonly Partition[];
   readonly #concurrency: number;
   readonly #now: () => number;
-  readonly #evenShare: number;
+  /** Slots that may be used: those of `concurrency`, or fewer. */
+  #usable: number;
   /** The index of the partition that a job was taken from last. */
   #last = 0;
   /** Partitions without jobs that may have got markers. */
@@ -63,7 +64,12 @@ export class Partitions {
     }));
     this.#concurrency = concurrency;
     this.#now = now;
-    this.#evenShare = Math.ceil(concurrency / count);
+    this.#usable = concurrency;
+  }
+
+  /** From now on, only this share of the slots are used. */
+  use(share: number): void {
+    this.#usable = Math.ceil(share * this.#concurrency);
   }
 
   /** Slots in use. */
@@ -73,7 +79,7 @@ export class Partitions {
 
   /** Slots that are not in use. */
   room(): number {
-    return Math.max(0, this.#concurrency - this.inUse());
+    return Math.max(0, this.#usable - this.inUse());
   }
 
   hasRoom(): boolean {
@@ -99,7 +105,7 @@ export class Partitions {
   reserve(partition: Partition): number {
     const isToAsk = (other: Partition) => other !== partition && other.state === 'unknown' && other.taking === 0;
     const areOthersToAsk = this.#maybeMarked.length > 0 || this.all.some(isToAsk);
-    const share = areOthersToAsk ? this.#evenShare : this.#shareOf(partition);
+    const share = areOthersToAsk ? this.#evenShare() : this.#shareOf(partition);
     if (partition.state === 'unknown') this.#givenUp.slots = Math.max(0, this.#givenUp.slots - 1);
     partition.taking = Math.max(1, Math.min(partition.atOnce, this.room(), share - partition.active));
     return partition.taking;
@@ -124,7 +130,7 @@ export class Partitions {
     this.#maybeMarked = [];
     const limit = Math.floor(Math.min(this.room(), maxJobs) / marked.length);
     if (limit < 1) return NONE;
-    for (const one of marked) one.taking = Math.min(this.#evenShare, limit);
+    for (const one of marked) one.taking = Math.min(this.#evenShare(), limit);
     return marked;
   }
 
@@ -183,14 +189,19 @@ export class Partitions {
     partition.askAgainAtMs = Math.min(dueAtMs, this.#now() + ASK_AGAIN_MS);
   }
 
+  #evenShare(): number {
+    return Math.ceil(this.#usable / this.all.length);
+  }
+
+  /** An even share among those that have jobs, or may have some. */
   #busyShare(): number {
-    const busy = this.all.filter(({ state }) => state === 'busy').length;
-    return Math.ceil(this.#concurrency / Math.max(1, busy));
+    const busy = this.all.reduce((sum, { state }) => sum + Number(state === 'busy' || state === 'unknown'), 0);
+    return Math.ceil(this.#usable / Math.max(1, busy));
   }
 
   /** The slots that a partition may have. `busy` spares a caller that asks for several the calculation. */
   #shareOf({ crowdedUntilMs }: Partition, nowMs = this.#now(), busy = this.#busyShare()): number {
-    return nowMs < crowdedUntilMs ? this.#evenShare : busy;
+    return nowMs < crowdedUntilMs ? this.#evenShare() : busy;
   }
 
   /** The next partition in turn that fits and from which nothing is being taken. */
