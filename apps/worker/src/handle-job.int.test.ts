@@ -6,7 +6,9 @@ import { createLogger, createMetrics, systemClock } from '@posthorn/runtime';
 import { createSender, parseNetworks } from '@posthorn/sender';
 import { createSecretBox } from '@posthorn/signing';
 import {
+  changeSubscription,
   connectRedis,
+  type FoundJob,
   laneLength,
   loadDeliveries,
   newSubscription,
@@ -14,8 +16,9 @@ import {
   type Store,
   saveSubscription,
   storeEvent,
+  takeJobs,
 } from '@posthorn/store';
-import { eventually, startReceiver, testPrefix, testRedisUrl } from '@posthorn/testing';
+import { eventually, HUNG_MS, startReceiver, testPrefix, testRedisUrl } from '@posthorn/testing';
 import type { AttemptContext } from './attempt-delivery.ts';
 import { createAttemptCounts } from './counts.ts';
 import { createEventBodies } from './event-bodies.ts';
@@ -120,19 +123,49 @@ it('releases a delivery again if its slot became free before it was in the lane'
   expect(await producer.counts()).toMatchObject({ waiting: 1 });
 });
 
-it('waits for a slot of a host that it learns of with its own slot, and parks nothing', async () => {
-  context.slots = new Slots({ total: 10, perAddress: 10, perHost: 1, now: () => performance.now() });
-  // An address that is not allowed: the attempt fails without a connection.
-  context.signRequest = () => ({ url: 'http://127.0.0.1/', headers: {}, body: '' });
-  const job = await pendingJob();
-  const slot = context.slots.acquire('another')!;
-  context.slots.enterHost(slot, 'example.com');
-  const refused = jest.spyOn(context.slots, 'enterHost');
-  const handled = handleJob(context, job);
-  await eventually('the host to refuse it', () => refused.mock.results.some(({ value }) => value === false));
-  context.slots.release(slot, undefined, 0);
-  expect(await handled).toMatchObject({ kind: 'failed' });
-  expect(await laneLength(store, 'parked', job.subscriptionId)).toBe(0);
+describe('a host that is known only once a delivery has its slot, and has none', () => {
+  let refused: jest.SpiedFunction<Slots['enterHost']>;
+  /** Ends the attempt that has the host's only slot. */
+  let freeHost: () => void;
+  beforeEach(() => {
+    // No time passes, and nothing waits in vain.
+    context.slots = new Slots({ total: 10, perAddress: 10, perHost: 1, shortWaitMs: HUNG_MS, now: () => 0 });
+    const slot = context.slots.acquire('another')!;
+    context.slots.enterHost(slot, 'example.com');
+    freeHost = () => void context.slots.release(slot, undefined, 0);
+    refused = jest.spyOn(context.slots, 'enterHost');
+    // An address that is not allowed: the attempt fails without a connection.
+    context.signRequest = () => ({ url: 'http://127.0.0.1/', headers: {}, body: '' });
+  });
+  const untilRefused = () =>
+    eventually('the host to refuse it', () => refused.mock.results.some(({ value }) => value === false));
+
+  it('makes it wait, and nothing is parked', async () => {
+    const job = await pendingJob();
+    const handled = handleJob(context, job);
+    await untilRefused();
+    freeHost();
+    expect(await handled).toMatchObject({ kind: 'failed' });
+    expect(await laneLength(store, 'parked', job.subscriptionId)).toBe(0);
+  });
+
+  it('has its address read again: a change of url waits for one attempt, and this is the next', async () => {
+    const job = await pendingJob();
+    await producer.add(0, [job]);
+    const take = { partition: 0, token: 't', limit: 1 };
+    const [taken] = await takeJobs(store, [take], [], { lockMs: HUNG_MS, nowMs: Date.now() });
+    const { job: found } = (taken as { job: FoundJob }[])[0]!;
+    const handled = handleJob(context, job, { found });
+    await untilRefused();
+    await changeSubscription(store, job.subscriptionId, (now) => ({
+      ...now,
+      url: 'https://new.example/',
+      status: 'awaiting_validation',
+    }));
+    freeHost();
+    expect(await handled).toEqual({ kind: 'done' });
+    expect(await loadDeliveries(store, [job.deliveryId])).toMatchObject([{ status: 'held', attempts: [] }]);
+  });
 });
 
 describe('a worker that was suspended', () => {

@@ -21,7 +21,8 @@ export async function handleJob(context: AttemptContext, job: DeliveryJob, taken
       tries === 0 ? slots.acquireSoon(job.subscriptionId, taken.found?.id) : slots.acquireAgain(job.subscriptionId);
     const slot = acquired instanceof Promise ? await acquired : acquired;
     if (!slot) break;
-    const outcome = await attempt(context, job, slot, taken);
+    // The name has been resolved meanwhile, which may take as long as an attempt: its address may have changed since it was read.
+    const outcome = await attempt(context, job, slot, tries === 0 ? taken : { ...taken, found: undefined });
     if (outcome !== 'no_slot') return outcome;
   }
   return await park(context, job, taken);
