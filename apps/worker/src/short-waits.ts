@@ -1,14 +1,15 @@
-/** Jobs that wait in this process for a fast attempt to end: that costs less than parking their deliveries. */
+/** Jobs that wait in this process for an attempt that probably ends soon: that costs less than parking their deliveries. */
 import { ActiveList } from '@posthorn/core';
-import type { Address, Slot } from './slot-groups.ts';
+import type { Address, Group, Slot } from './slot-groups.ts';
 
 export interface ShortWaitOptions {
   /** How long a job waits at most. 0: none waits. */
   waitMs: number;
   /** How many wait at once. */
   max: number;
-  /** Acquires a slot if one is free. */
-  acquireIfFree: (address: Address) => Slot | undefined;
+  /** Why an address gets no slot now; undefined if it gets one. `group`: where an attempt has to end first. */
+  refusalOf: (address: Address) => { group: Group | undefined } | undefined;
+  acquire: (address: Address) => Slot;
   /** The last try, when the time is up: without a slot, the address waits from then on. */
   acquireOrWait: (address: Address) => Slot | undefined;
 }
@@ -19,7 +20,7 @@ const MAX_REFUSED_AGAIN = 3;
 export class ShortWaits {
   readonly #options: ShortWaitOptions;
   /** In order of arrival. */
-  readonly #waiting = new ActiveList<{ address: Address; resolve: (slot: Slot) => void }>();
+  readonly #waiting = new ActiveList<{ address: Address; group: Group; resolve: (slot: Slot) => void }>();
 
   constructor(options: ShortWaitOptions) {
     this.#options = options;
@@ -33,8 +34,8 @@ export class ShortWaits {
     return this.#options.waitMs > 0 && this.#waiting.size < this.#options.max;
   }
 
-  /** Waits for a slot; resolves to undefined if there was none in time. */
-  wait(address: Address): Promise<Slot | undefined> {
+  /** Waits for a slot of a group; resolves to undefined if there was none in time. */
+  wait(address: Address, group: Group): Promise<Slot | undefined> {
     const { waitMs, acquireOrWait } = this.#options;
     return new Promise((resolve) => {
       const timer = setTimeout(() => {
@@ -43,6 +44,7 @@ export class ShortWaits {
       }, waitMs);
       const waiting = {
         address,
+        group,
         resolve(slot: Slot) {
           clearTimeout(timer);
           resolve(slot);
@@ -52,16 +54,22 @@ export class ShortWaits {
     });
   }
 
-  /** An attempt has ended: gives free slots to the jobs that wait for one, in order of arrival. */
-  attemptEnded(): void {
-    for (let refused = 0; refused < MAX_REFUSED_AGAIN; ) {
-      const waiting = this.#waiting.at(refused);
-      if (!waiting) return;
-      const slot = this.#options.acquireIfFree(waiting.address);
-      if (slot) {
+  /** An attempt has ended in these groups: gives free slots to the jobs that wait for them, in order of arrival. */
+  attemptEnded(groups: readonly Group[]): void {
+    if (this.isEmpty()) return;
+    const { refusalOf, acquire } = this.#options;
+    let refused = 0;
+    for (const waiting of this.#waiting) {
+      if (!groups.includes(waiting.group)) continue;
+      const refusal = refusalOf(waiting.address);
+      if (!refusal) {
         this.#waiting.delete(waiting);
-        waiting.resolve(slot);
-      } else refused += 1;
+        waiting.resolve(acquire(waiting.address));
+        continue;
+      }
+      waiting.group = refusal.group ?? waiting.group;
+      refused += 1;
+      if (refused === MAX_REFUSED_AGAIN) return;
     }
   }
 }

@@ -437,6 +437,20 @@ describe('a job that finds no slot', () => {
     jest.advanceTimersByTime(100);
     expect(await Promise.all(waiting)).toEqual(Array.from({ length: 30 }, () => undefined));
   });
+  it('gets the slot of an attempt that was in its way, however many wait before it for slots elsewhere', async () => {
+    const taken = names('tenant', 70).flatMap((id) => acquireAll(id, { ...shared, most: 1 }));
+    for (const id of names('new', 13)) acquireAll(id, { host: 'new.test', most: 1 });
+    const before = names('new', 13)
+      .slice(10)
+      .map((id) => slots.acquireSoon(id));
+    const waiting = slots.acquireSoon('tenant-100');
+    slots.release(taken[0]!, false, 0);
+    // It has the slot, so nobody else gets it.
+    expect(slots.acquire('tenant-101')).toBeUndefined();
+    expect((await waiting)!.address.id).toBe('tenant-100');
+    jest.advanceTimersByTime(100);
+    expect(await Promise.all(before)).toEqual([undefined, undefined, undefined]);
+  });
   it('does not wait for attempts of its own address, nor at a host that is not fast', async () => {
     acquireAll('tenant-0', shared);
     expect(await slots.acquireSoon('tenant-0')).toBeUndefined();

@@ -47,7 +47,7 @@ export interface Capacity {
   deliveries: number;
 }
 
-/** How long a job waits in this process for a fast attempt to end before its delivery is parked. */
+/** How long a job waits in this process for an attempt to end before its delivery is parked. */
 const SHORT_WAIT_MS = 100;
 /** The share of all jobs in flight that may wait like this. */
 const SHORT_WAIT_SHARE = 0.3;
@@ -94,7 +94,8 @@ export class Slots {
     this.#shortWaits = new ShortWaits({
       waitMs: options.shortWaitMs ?? SHORT_WAIT_MS,
       max: Math.floor(options.total * SHORT_WAIT_SHARE),
-      acquireIfFree: (address) => (this.#refusalOf(address) ? undefined : this.#acquire(address)),
+      refusalOf: (address) => this.#refusalOf(address),
+      acquire: (address) => this.#acquire(address),
       acquireOrWait: (address) => this.#acquireOrWait(address),
     });
   }
@@ -125,8 +126,9 @@ export class Slots {
     const address = this.#addressOf(subscriptionId);
     const refusal = this.#refusalOf(address);
     if (!refusal) return this.#acquire(address);
-    if (refusal.isSoon && this.#shortWaits.hasRoom()) return this.#shortWaits.wait(address);
-    this.#waiting.add(address, refusal.group);
+    const { group, isSoon } = refusal;
+    if (group && isSoon && this.#shortWaits.hasRoom()) return this.#shortWaits.wait(address, group);
+    this.#waiting.add(address, group);
     return undefined;
   }
 
@@ -202,7 +204,7 @@ export class Slots {
     const { host, ip } = slot.address;
     slot.answered ??= { atMs: this.#now(), groups: slot.groups.filter((group) => group === host || group === ip) };
     for (const group of slot.answered.groups) leave(slot, group);
-    this.#shortWaits.attemptEnded();
+    this.#shortWaits.attemptEnded(slot.answered.groups);
   }
 
   /**
@@ -225,7 +227,7 @@ export class Slots {
     } else if (jobs.length > 0) {
       this.#released.add(address, jobs.length);
     }
-    this.#shortWaits.attemptEnded();
+    this.#shortWaits.attemptEnded(groups);
     const capacities: Capacity[] = [];
     for (const group of groups) {
       for (const subscriptionId of this.#waiting.wake(group)) {
