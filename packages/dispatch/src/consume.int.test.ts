@@ -643,6 +643,32 @@ describe('BullMQ', () => {
     expect(await producer.counts()).toMatchObject({ active: 0, waiting: 0 });
   });
 
+  it('ends a job that may have stalled: BullMQ puts neither it nor another one back', async () => {
+    const endings = createEndings({
+      ...optionsOf(1),
+      lockMs: 60_000,
+      stalledCheckMs: 15_000,
+      onError: (error) => void errors.push(String(error)),
+    });
+    await endings.ready();
+    const check = async () => {
+      await redis.del(key('stalled-check'));
+      await endings.checkStalled();
+    };
+    const lock = { nextToken: 'token', lockMs: 60_000, nowMs: Date.now() };
+    await add('s1', 's2');
+    for (const id of ['s1', 's2']) expect(await takeOne(lock)).toEqual({ job: { id } });
+    await check();
+    expect((await redis.smembers(key('stalled'))).sort()).toEqual(['s1', 's2']);
+    await finishJob(store, 0, { ...lock, nextToken: undefined, jobId: 's1', token: 'token' });
+    await check();
+    expect(await producer.counts()).toMatchObject({ active: 1, waiting: 0 });
+    expect(await redis.keys(`${key('s1')}*`)).toEqual([]);
+    expect(await redis.smembers(key('stalled'))).toEqual(['s2']);
+    await endings.close();
+    expect(errors).toEqual([]);
+  });
+
   it('says of each partition when its next job is due, without taking it', async () => {
     expect(await lookForJobs(store, [0, 1, 2])).toEqual([undefined, undefined, undefined]);
     await producer.add(2, [{ ...testJob('later'), delayMs: 3_600_000 }]);

@@ -1,16 +1,12 @@
--- Whether workers that use BullMQ's own loop have noted jobs as stalled, by partition.
-local hasStalled = {}
-
--- Ends a job as BullMQ's moveToFinished does for a job that is not kept, without its stream of events. Returns 0, or
--- BullMQ's error code: -1 no such job, -2 it is not locked, -3 it is not active, -6 another worker has the lock.
+-- Ends a job as BullMQ's moveToFinished does for a job that is not kept, without its stream of events. Its id may stay
+-- among those that the next check for stalled jobs looks at, which ignores what is not active. Returns 0, or BullMQ's
+-- error code: -1 no such job, -2 it is not locked, -3 it is not active, -6 another worker has the lock.
 local function endJob(jobId, token)
   local jobKey = KEY_QUEUE .. jobId
   local lockKey = jobKey .. ':lock'
   local lock = call('GET', lockKey)
   if lock ~= token then return lock and -6 or call('EXISTS', jobKey) == 1 and -2 or -1 end
   local removed = call('DEL', jobKey, lockKey)
-  if hasStalled[prefix] == nil then hasStalled[prefix] = call('EXISTS', KEY_QUEUE .. 'stalled') == 1 end
-  if hasStalled[prefix] then call('SREM', KEY_QUEUE .. 'stalled', jobId) end
   if call('LREM', KEY_QUEUE .. 'active', -1, jobId) == 0 then return -3 end
   return removed == 2 and 0 or -1
 end
