@@ -78,7 +78,7 @@ function releasedLanes([, ...args]: Args, answer: unknown): { lane: string; subs
 const STATES: Readonly<Record<string, string>> = { p: 'pending', h: 'held', a: 'alreadyQueued', n: 'none' };
 
 /** The events that `storeEvents` has stored, with their deliveries: numbers of groups, then the groups. */
-function storedEvents([, , partitions, count, ...rest]: Args, answer: unknown) {
+function storedEvents([, , , partitions, count, ...rest]: Args, answer: unknown) {
   const eventsAt = 6 * Number(partitions);
   const deliveriesAt = eventsAt + 10 * Number(count);
   const events = groups(10, rest.slice(eventsAt, deliveriesAt));

@@ -63,8 +63,8 @@ async function readVersions(store: Store): Promise<string[]> {
 
 /**
  * Tells the other partitions that the topics of a subscription were changed; its own partition knows from the script
- * that changed it. Ingest checks the version in the partition of each event, so once this resolves, every later event
- * sees the change.
+ * that changed it. Ingest checks the version in the partition of each event in a Redis Cluster, otherwise in the first
+ * one: once this resolves, every later event sees the change.
  */
 export async function announceTopics(store: Store, changedPrefix: string): Promise<void> {
   const others = allPrefixes(store).filter((prefix) => prefix !== changedPrefix);

@@ -50,7 +50,7 @@ const LISTED_FIELDS = 9;
 
 export const scripts = {
   storeEvents: script(
-    'oldestMs lifeMs ...partitions(home? partition topicsVersion? slice searchUntilMs eventCount) ...events(event kind nowMs text expiresAtMs other? isPart? terms entry deliveryCount) ...deliveries(subscriptionId deliveryId deliveryHome?)',
+    'oldestMs lifeMs topicsHome ...partitions(home? partition topicsVersion? slice searchUntilMs eventCount) ...events(event kind nowMs text expiresAtMs other? isPart? terms entry deliveryCount) ...deliveries(subscriptionId deliveryId deliveryHome?)',
     (reply) => list(reply).map(storedEvent),
   ),
   createDeliveries: script(

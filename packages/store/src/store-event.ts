@@ -66,7 +66,7 @@ export async function storeEvent(
     place: {
       prefix: prefixOfEvent(store, ref),
       partition,
-      topicsVersion: options.match?.versions[partition],
+      topicsVersion: options.match?.versions[store.spansPartitions ? 0 : partition],
       slice,
       searchUntilMs,
     },

@@ -116,7 +116,7 @@ describe('events of one turn', () => {
     const results = await Promise.all([
       storeEvent(store, storedOf(sent, [id]), matched([id], ['old', '0', '0', '0'])),
       storeEvent(store, storedOf(sent, [id]), matched([id], [version, 'old', '0', '0'])),
-      storeEvent(store, storedOf(other.sent, [other.id]), matched([other.id], [version, 'old', '0', '0'])),
+      storeEvent(store, storedOf(other.sent, [other.id]), matched([other.id], ['old', '0', '0', '0'])),
       send(event(), [id, other.id]),
     ]);
     expect([results[0], results[2]]).toEqual(['outdated', 'outdated']);

@@ -3,6 +3,7 @@
  * in it for one event.
  */
 import { joinCalls } from './join-calls.ts';
+import { partitionPrefix } from './keys.ts';
 import type { Values } from './script.ts';
 import { type EventReply, runScript, type scripts } from './scripts.ts';
 import type { Store } from './store.ts';
@@ -47,6 +48,7 @@ async function run(store: Store, all: readonly NewEvent[]): Promise<EventReply[]
   }
   return await runScript(store, 'storeEvents', prefix, {
     ...streamLimits(store, Number(first.event.nowMs)),
+    topicsHome: store.spansPartitions ? partitionPrefix(store, 0) : prefix,
     partitions,
     events: all.map(({ event }) => event),
     deliveries: all.length === 1 ? first.deliveries : all.flatMap(({ deliveries }) => deliveries),

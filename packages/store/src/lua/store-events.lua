@@ -1,7 +1,8 @@
 -- Stores events, each unless its id is taken in its environment, and makes their deliveries with the first jobs: all
 -- that Redis has to do for most events, in one step for several. The events may be of several partitions; those of one
 -- follow one another. `home` is its prefix, empty if it is that of the call. `deliveryHome` is the prefix of a
--- delivery's partition, empty if it is the event's.
+-- delivery's partition, empty if it is the event's. `topicsHome` is that of the partition whose version of the topics
+-- the events were matched with.
 -- An event whose reference begins with a slash becomes a joint record, which has its only delivery too: the expiry
 -- follows from the delivery's end. `other` is the reference of the event's other form, where its id may have been used
 -- before.
@@ -14,13 +15,21 @@
 --@include event-text
 --@include fail-with
 
-local own, reply = prefix, {}
+local own, reply, currentTopics = prefix, {}, nil
+local function areOutdated(topicsVersion)
+  if topicsVersion == '' then return false end
+  if not currentTopics then
+    prefix = topicsHome
+    currentTopics = call('GET', KEY_TOPICS_VERSION) or '0'
+  end
+  return topicsVersion ~= currentTopics
+end
+
 indexed = {}
 local isDone, problem = pcall(function()
   for home, partition, topicsVersion, slice, searchUntilMs, eventCount in partitions do
     local eventPrefix = home ~= '' and home or own
-    prefix = eventPrefix
-    local isOutdated = topicsVersion ~= '' and (call('GET', KEY_TOPICS_VERSION) or '0') ~= topicsVersion
+    local isOutdated = areOutdated(topicsVersion)
     for _ = 1, tonumber(eventCount) do
       local event, kind, nowMs, text, expiresAtMs, other, isPart, terms, entry, deliveryCount = events()
       prefix = eventPrefix
