@@ -202,6 +202,16 @@ describe('a batch', () => {
       { status: 202, duplicate: false },
     ]);
   });
+  it('puts its deliveries into the queue in the order of its events', async () => {
+    const unattended = await ownWorld({ workers: 0 });
+    await unattended.subscribe(to.url);
+    // More than one turn of the event loop takes.
+    const ids = Array.from({ length: 20 }, freshId);
+    await unattended.publishBatch(ids.map((id) => sampleEvent({ id })));
+    const deliveries = await Promise.all(ids.map((id) => unattended.deliveries(`event_id=${id}`)));
+    const waiting = await unattended.redis.lrange(`${unattended.prefix}:{0}:deliveries:wait`, 0, -1);
+    expect(waiting.reverse()).toEqual(deliveries.map(([{ id }]) => id));
+  });
   it('may have 500 events, not 501 and not 0', async () => {
     expect(
       (await on.publishBatch(Array.from({ length: 500 }, () => sampleEvent({ type: 'session.created' })))).body.results,

@@ -195,11 +195,12 @@ async function inOrderById(
 ): Promise<BatchResult[]> {
   const results: BatchResult[] = [];
   const groups = Map.groupBy(events.keys(), (i) => (events[i] as { id?: unknown } | null)?.id ?? Symbol('no id'));
-  const queue = [...groups.values()];
+  // One iterator for all that work: each group is taken once, in the order of the events.
+  const queue = groups.values();
   // After the first 503 the rest is not tried: each try could wait for Redis, and the publisher has to repeat the batch anyway.
   let unavailable: BatchResult | undefined;
   const work = async () => {
-    for (let group = queue.pop(); group !== undefined; group = queue.pop()) {
+    for (const group of queue) {
       for (const i of group) {
         const result = unavailable ?? (await ingest(events[i], i));
         results[i] = result;
