@@ -27,7 +27,7 @@ describe('the signature doctor', () => {
 
     await page.getByLabel('Received at').fill('yesterday');
     await page.getByRole('button', { name: 'Check' }).click();
-    await page.getByText('Not a real instant').waitFor();
+    await page.getByText('Expected an ISO 8601 instant with a zone').waitFor();
     const late = new Date((Number(/t=(\d+)/.exec(header)![1]) + 412) * 1000).toISOString();
     await page.getByLabel('Received at').fill(late);
     const { data, ...rest } = JSON.parse(body);

@@ -74,7 +74,7 @@ describe('a published event', () => {
     [{ type: 'webhook.test' }, 'type: webhook.test is made from the console alone'],
     [{ type: 'session.lost' }, `type: Expected one of ${types}`],
     [{ type: undefined }, `type: Expected one of ${types}`],
-    [{ created_at: 'now' }, 'created_at: Expected an ISO 8601 instant with a zone'],
+    [{ created_at: 'now' }, 'created_at: Expected an ISO 8601 instant with a zone, such as 2026-01-31T12:00:00Z'],
     [{ environment: 'both' }, 'environment: Invalid option: expected one of "sandbox"|"production"'],
     [{ extra: 1 }, ': Unrecognized key: "extra"'],
     [{ data: [] }, 'data: Invalid input: expected object, received array'],

@@ -43,7 +43,7 @@ const INSTANT =
 /** An ISO 8601 instant with a zone that Date can hold; years 0000 to 9999, so that its UTC form keeps 24 characters. */
 export const instantSchema = z
   .string()
-  .regex(INSTANT, 'Expected an ISO 8601 instant with a zone')
+  .regex(INSTANT, { error: 'Expected an ISO 8601 instant with a zone, such as 2026-01-31T12:00:00Z', abort: true })
   .refine((text) => utcInstant(text)?.length === 24, 'Not a real instant');
 
 /** The same, as milliseconds since 1970. */

@@ -114,7 +114,7 @@ describe('a bulk replay', () => {
   it.each([
     [{ from: later, to: earlier }, 'to: Expected an instant that is not before from'],
     [{ subscription_id: 'sub_1' }, 'subscription_id: Expected the id of a subscription'],
-    [{ from: 'yesterday' }, 'from: Expected an ISO 8601 instant with a zone'],
+    [{ from: 'yesterday' }, 'from: Expected an ISO 8601 instant with a zone, such as 2026-01-31T12:00:00Z'],
     [{ status: 'failed' }, ': Unrecognized key: "status"'],
   ])('%j is refused: %s', (change, problem) => {
     expect(problemsOf(newReplaySchema, { subscription_id, ...change })).toContain(problem);
