@@ -360,13 +360,15 @@ describe('posthorn', () => {
     expect(await refused(['list', '--limit', '0'])).toContain('whole number');
     expect(await refused(['list', '--status', 'gone'])).toContain('awaiting_validation');
     expect(await refused(['list', 'x'.repeat(201)])).toContain('q: Expected string to have <=200 characters');
-    expect(await refused(['nonsense'])).toContain('unknown command');
+    expect(await refused(['nonsense'])).toMatch(/unknown command.*\nTry posthorn --help\./);
+    expect(await refused(['list', '--nonsense'])).toMatch(/unknown option.*\nTry posthorn list --help\./);
     expect(await refused(['list', '--limit', '1', '--sort', 'url'], { POSTHORN_TOKEN: 'wrong' })).toBe(
       `${on.consoleUrl} refused the operator token from POSTHORN_TOKEN. (GET ${on.consoleUrl}/v1/subscriptions)\n`,
     );
     expect(await refused(['list'], { POSTHORN_TOKEN: `${OPERATOR_TOKEN}\u{201d}` })).toContain('copy it again');
     expect(await refused(['deliveries', '--from', 'noon'])).toContain('a duration such as 30m');
     expect(await refused(['list'], { POSTHORN_URL: 'http://127.0.0.1:1' })).toContain('Is it running?');
+    expect(await refused(['list'], { POSTHORN_URL: 'localhost:1' })).toContain('must begin with http:// or https://');
     expect(await refused(['list'], { POSTHORN_URL: to.url })).toContain('Is POSTHORN_URL the address of a console?');
     to.answerWith((_request, response) => response.end('{"data":[{"id":1}]}'));
     expect(await refused(['list'], { POSTHORN_URL: to.url })).toContain('at data.0.id. Is POSTHORN_URL');

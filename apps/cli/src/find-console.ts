@@ -19,6 +19,8 @@ interface Console {
 export function findConsole(env: NodeJS.ProcessEnv): Console {
   const running = env.POSTHORN_URL === undefined || env.POSTHORN_TOKEN === undefined ? findNpmStart(env) : undefined;
   const url = (env.POSTHORN_URL ?? running?.url ?? 'http://127.0.0.1:3001').replace(/\/+$/, '');
+  if (!/^https?:\/\//i.test(url))
+    throw new UserError(`POSTHORN_URL must begin with http:// or https://. It is ${url}.`);
   if (env.POSTHORN_TOKEN !== undefined) {
     if (!isHeaderText(env.POSTHORN_TOKEN.trim()))
       throw new UserError('POSTHORN_TOKEN has characters that no operator token has: copy it again.');

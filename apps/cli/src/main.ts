@@ -21,7 +21,9 @@ import { readVersion } from './version.ts';
 import { addWhyCommand } from './why-command.ts';
 
 const program = new Command('posthorn')
-  .description('Operates Posthorn. Set POSTHORN_URL and POSTHORN_TOKEN to a console and an operator token.')
+  .description(
+    'Operates Posthorn. Set POSTHORN_URL and POSTHORN_TOKEN to a console and an operator token. Without them it calls the running npm start.',
+  )
   .version(readVersion(), '-V, --version', 'print the version')
   .option('--json', 'print JSON, for programs', false)
   .showHelpAfterError('Try posthorn --help.');
@@ -41,6 +43,7 @@ addApiCommand(program, client);
 addTailCommand(program, client, print);
 addListenCommand(program, client, print);
 addCompletionCommand(program);
+for (const command of program.commands) command.showHelpAfterError(`Try posthorn ${command.name()} --help.`);
 
 // Whoever read the output has enough of it, as in `posthorn deliveries | head`.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
