@@ -5,7 +5,7 @@ const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 /** Beyond this a timer or an expiry would overflow. */
 const MAX_DURATION_MS = 10 * 365 * 86_400_000;
 
-/** Milliseconds of a duration such as `90s` or `1.5h`, or undefined where it is none. */
+/** Milliseconds of a duration such as `90s` or `1.5h`. Undefined where it is none, less than 1 ms or more than ten years. */
 export function parseDurationMs(text: string): number | undefined {
   const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text.trim());
   if (!match) return undefined;

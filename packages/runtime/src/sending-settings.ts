@@ -45,7 +45,7 @@ export function sendingSettings<Keys, Network>(parsers: Parsers<Keys, Network>) 
       'bytes kept of the response to a failed attempt or a validation, up to 16384; `0` keeps nothing that came back',
     ),
     ALLOWED_PRIVATE_NETWORKS: setting(
-      parsedBy(parseNetworks, 'must be networks in CIDR form separated by commas').default([]),
+      parsedBy(parseNetworks, 'must be networks in CIDR form separated by commas, such as 10.0.0.0/8').default([]),
       'Addresses',
       'none',
       'CIDRs that the address guard allows, for development',

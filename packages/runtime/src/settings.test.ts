@@ -44,6 +44,7 @@ describe('settings', () => {
     for (const name of [...Object.keys(bad), 'OPERATOR_TOKENS']) expect(message).toContain(name);
     expect(message).not.toMatch(/hunter2|70000|loud/);
     expect(message).toContain('OPERATOR_TOKENS: is required');
+    expect(message).toContain('LOG_LEVEL: must be one of trace, debug, info,');
   });
   it('may come from a file if they are secret, with one entry of a list on each line', () => {
     const file = join(mkdtempSync(join(tmpdir(), 'posthorn-settings-')), 'keys');

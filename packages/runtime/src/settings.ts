@@ -75,7 +75,10 @@ export function parsedBy<T>(parse: (text: string) => T | undefined, must: string
 }
 
 /** A duration setting, in milliseconds. */
-export const durationMs = parsedBy(parseDurationMs, 'must be a number and ms, s, m, h or d, such as 90s');
+export const durationMs = parsedBy(
+  parseDurationMs,
+  'must be a number and ms, s, m, h or d, such as 90s: more than 0, at most 3650d',
+);
 
 /** A comma-separated list of durations, in milliseconds; at most 20 of them. */
 export const durationListMs = parsedBy((text) => {

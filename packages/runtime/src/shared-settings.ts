@@ -11,7 +11,7 @@ const redisUrl = z.string().refine((text) => {
     url.hostname !== '' &&
     /^(\/\d*)?$/.test(url.pathname)
   );
-}, 'must be redis:// or rediss://, with host and at most a database number');
+}, 'must be such as redis://host:6379, redis://user:password@host:6379/0 or rediss://…');
 
 const hostsAndPorts = parsedBy((text) => {
   const nodes = text.split(',').map((node) => {
@@ -43,6 +43,8 @@ export function checkShared(
     context.addIssue({ code: 'custom', path: ['RETENTION_SUCCEEDED'], message: 'must be at most RETENTION' });
   }
 }
+
+const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 
 /** Returns the schemas of the settings that all apps have (interface 2). `defaultPort` differs by app. */
 export function sharedSettings(defaultPort: number) {
@@ -131,7 +133,7 @@ export function sharedSettings(defaultPort: number) {
       'time limit for finishing work in flight on SIGTERM',
     ),
     LOG_LEVEL: setting(
-      z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], 'must be a level of pino').default('info'),
+      z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`).default('info'),
       'Processes',
       '`info`',
       'the least important level that is logged: `trace`, `debug`, `info`, `warn`, `error`, `fatal` or `silent`',
