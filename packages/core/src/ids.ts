@@ -71,7 +71,7 @@ export function eventIdOf(ref: EventRef): string {
   return ref.slice(0, ref.indexOf('/'));
 }
 
-/** The ids that Posthorn and its client make: `evt_` and a UUID of version 7 or 4. */
+/** The ids that Posthorn and its client make: `evt_` and a lower-case UUID of version 7 or 4. */
 const UUID_ID = /^evt_([0-9a-f]{8})-([0-9a-f]{4})-([47])([0-9a-f]{3})-([89ab])([0-9a-f]{3})-([0-9a-f]{12})$/;
 const ENVIRONMENT_LETTERS = ['s', 'p'];
 /** The first letter of a joint reference, by version: eight letters from these on, for the environment and the variant of the UUID. */
@@ -82,7 +82,7 @@ const JOINT_DELIVERY_ID = /^dlv_[A-Za-z0-9_-]{5}([I-Ph-o][A-Za-z0-9_-]{20})$/;
 /**
  * The reference of an event that is stored together with its only delivery: a slash, a letter, and 120 bits of its id.
  * The delivery's id ends with the letter and the bits, so each of the two says where the other is. Undefined for an id
- * that is no UUID.
+ * of another form than `UUID_ID`.
  */
 export function jointRef({ id, environment }: { id: string; environment: Environment }): EventRef | undefined {
   const [, time, low, version, a, variant = '', b, rest] = UUID_ID.exec(id) ?? [];
