@@ -99,9 +99,10 @@ describe('a bulk resume', () => {
       [{ subscription_ids: [id], q: 'acme' }, 'q'],
       [{ status_reason: 'redirect' }, 'status_reason'],
       [{ status_reason: 'operator', limit: 251 }, 'limit'],
+      [{ status_reason: 'operator', cursor: 'x' }, 'cursor'],
     ] as const) {
       const refused = await resume(on, body);
-      expect(refused).toMatchObject({ status: 422, body: { errors: [{ path }] } });
+      expect(refused).toMatchObject({ status: 422, body: { detail: 'The body is not valid.', errors: [{ path }] } });
     }
   });
 });
