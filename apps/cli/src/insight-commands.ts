@@ -29,7 +29,7 @@ export function addInsightCommands(program: CommandUnknownOpts, client: Client, 
     .option('--subscription <id>')
     .option('--operator <name>')
     .addOption(new Option('--actor <actor>', 'an operator, or Posthorn itself').choices(AUDIT_ACTORS))
-    .option('--target <id>', 'a subscription, a delivery or a bulk replay')
+    .option('--target <id>', 'a subscription, a delivery, a bulk replay or an erasure')
     .addOption(new Option('--action <action>').choices(AUDIT_ACTIONS))
     .addOption(fromOption('written'))
     .addOption(toOption('written'))

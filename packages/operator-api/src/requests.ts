@@ -253,7 +253,7 @@ export const auditQuerySchema = inOrder(
     action: z.enum(AUDIT_ACTIONS).optional(),
     target: z
       .string()
-      .regex(AUDIT_TARGET, 'Expected the id of a subscription, a delivery or a bulk replay')
+      .regex(AUDIT_TARGET, 'Expected the id of a subscription, a delivery, a bulk replay or an erasure')
       .optional()
       .meta({ description: 'The id of a subscription, a delivery, a bulk replay or an erasure that the entry names' }),
     ...period,
