@@ -289,6 +289,6 @@ describe('apps that wait for their Redis', () => {
     await reportsOutage(ownProcess('ingest', apps));
     const second = ownProcess('worker', apps);
     expect(await second.ended).toBe(1);
-    expect(said(second, `127.0.0.1:${PORT} is already in use. Set PORT.`)).toHaveLength(1);
+    expect(said(second, `127.0.0.1:${PORT} is already in use. Set PORT or OPERATIONS_PORT.`)).toHaveLength(1);
   });
 });

@@ -280,6 +280,7 @@ function limitUnread(connection: Connection, request: IncomingMessage, response:
 }
 
 function describeListenError(error: NodeJS.ErrnoException, host: string, port: number): StartError {
-  if (error.code === 'EADDRINUSE') return new StartError(`${host}:${port} is already in use. Set PORT.`);
-  return new StartError(`Cannot listen on ${host}:${port} (HOST, PORT): ${error.code ?? error.message}`);
+  const address = `${host}:${port}`;
+  if (error.code === 'EADDRINUSE') return new StartError(`${address} is already in use. Set PORT or OPERATIONS_PORT.`);
+  return new StartError(`Cannot listen on ${address} (HOST, PORT, OPERATIONS_PORT): ${error.code ?? error.message}`);
 }
