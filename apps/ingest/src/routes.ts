@@ -14,8 +14,8 @@ type PublisherKey = IngestSettings['PUBLISHER_KEYS'][number];
 /** A batch may be this many times as large as one event. */
 const BATCH_FACTOR = 32;
 const MAX_BATCH_EVENTS = 500;
-/** No event is smaller. This bounds the number of events in a batch whose size is known. */
-const MIN_EVENT_BYTES = 90;
+/** No valid event is smaller. This bounds the number of events in a batch whose size is known. */
+const MIN_EVENT_BYTES = 81;
 /**
  * Events in flight at once, over all calls: a few seconds of work. With more, every response would come too late, and publishers that
  * repeat their calls would make it worse. One publisher alone may have half of them.

@@ -312,7 +312,7 @@ export const rotationSchema = z.strictObject({ overlap: overlapMs.prefault(DEFAU
 /** The body of `POST /v1/subscriptions/{id}/test`. */
 export const testDeliverySchema = z.strictObject({ environment: z.enum(ENVIRONMENTS).optional() });
 
-/** The largest `body` of a signature check, in characters: more than an event has. */
+/** The largest `body` of a signature check, in characters: more than an event has with the default `MAX_EVENT_BYTES`. */
 const MAX_CHECKED_CHARACTERS = 300_000;
 
 /** The body of `POST /v1/subscriptions/{id}/check-signature`. */
