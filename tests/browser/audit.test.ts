@@ -83,7 +83,9 @@ describe('the audit trail', () => {
     const { page } = await signedIn();
     await page.goto('/audit?target=bogus');
     const alert = page.getByRole('alert').filter({ hasText: "The audit trail can't be shown" });
-    await alert.getByText('target: Expected the id of a subscription, a delivery, a bulk replay or an erasure').waitFor();
+    await alert
+      .getByText('target: Expected the id of a subscription, a delivery, a bulk replay or an erasure')
+      .waitFor();
   });
 });
 
