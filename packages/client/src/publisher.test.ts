@@ -305,6 +305,16 @@ describe('options', () => {
       expect(() => createPublisher({ url: wrong, key: 'k' })).toThrow(TypeError);
     },
   );
+  it.each([
+    ['concurrency', 0],
+    ['concurrency', Number.NaN],
+    ['maxEvents', -1],
+    ['maxBatch', Number.NaN],
+    ['timeoutMs', 0],
+  ])('with %s %d are refused: publish might never settle', (name, limit) => {
+    const wrong = `The option ${name} of a publisher must be more than 0, not ${limit}.`;
+    expect(() => createPublisher({ url, key: 'k', [name]: limit })).toThrow(wrong);
+  });
   it('without a key are refused', () => {
     expect(() => createPublisher({ url, key: '' })).toThrow('A publisher needs a key.');
     expect(() => createPublisher({ url, key: '\u{3a9}' })).toThrow('The key has characters that no publisher key has.');

@@ -63,23 +63,25 @@ const MAX_PAUSE_MS = 30_000;
 const MAX_TIMER_MS = 2 ** 31 - 1;
 const CLOSED = 'The publisher was closed.';
 
-/** Returns a publisher. Nothing is sent before the first event. Throws `TypeError` without a valid url or a key. */
+/** Returns a publisher. Nothing is sent before the first event. Throws `TypeError` for an option that is not valid. */
 export function createPublisher(options: PublisherOptions): Publisher {
   const urls = [options.url].flat().map(baseUrl);
   if (urls.length === 0) throw new TypeError('A publisher needs a url.');
   if (!options.key) throw new TypeError('A publisher needs a key.');
   if (!/^[\x20-\x7e]*$/.test(options.key.trim()))
     throw new TypeError('The key has characters that no publisher key has.');
-  return new QueuedPublisher({
-    urls,
-    key: options.key,
+  const limits = {
     giveUpAfterMs: options.giveUpAfterMs ?? 600_000,
     timeoutMs: options.timeoutMs ?? 30_000,
     maxEvents: options.maxEvents ?? 10_000,
     maxBytes: options.maxBytes ?? 64 * 1024 * 1024,
     concurrency: options.concurrency ?? 4,
     maxBatch: Math.min(options.maxBatch ?? MAX_BATCH, MAX_BATCH),
-  });
+  };
+  // With NaN, and mostly with 0, `publish` would never send an event, or never give it up.
+  for (const [name, limit] of Object.entries(limits))
+    if (!(limit > 0)) throw new TypeError(`The option ${name} of a publisher must be more than 0, not ${limit}.`);
+  return new QueuedPublisher({ urls, key: options.key, ...limits });
 }
 
 type Settings = Required<Omit<PublisherOptions, 'url'>> & { urls: readonly string[] };

@@ -221,6 +221,11 @@ it('needs a secret, reads at most 1 MiB, and tolerates 300 s unless told otherwi
   expect(receiverWith().receiver.maxBodyBytes).toBe(1_048_576);
 });
 
+it.each(['toleranceS', 'maxBodyBytes', 'maxInProgress'])('refuses an option %s that is no number', (name) => {
+  const options = { secrets: SECRET, onEvent: () => undefined, [name]: Number.NaN };
+  expect(() => createReceiver(options)).toThrow(`The option ${name} of a receiver must be a number.`);
+});
+
 it('writes errors to the console unless told otherwise', async () => {
   const written = jest.spyOn(console, 'error').mockImplementation(() => undefined);
   const failure = new Error('no disk');

@@ -74,10 +74,15 @@ export interface Receiver {
   maxBodyBytes: number;
 }
 
-/** Returns a receiver; an adapter connects it to a server. Throws `TypeError` without a secret, unless `secrets` is a function. */
+/**
+ * Returns a receiver; an adapter connects it to a server. Throws `TypeError` without a secret, unless `secrets` is a
+ * function, and for a limit that is no number.
+ */
 export function createReceiver(options: ReceiverOptions): Receiver {
   const { onEvent, store = memoryStore(), outdated = 'skip', toleranceS, now = Date.now } = options;
   const { maxBodyBytes = DEFAULT_MAX_BODY_BYTES, maxInProgress = DEFAULT_MAX_IN_PROGRESS } = options;
+  for (const [name, limit] of Object.entries({ toleranceS, maxBodyBytes, maxInProgress }))
+    if (Number.isNaN(Number(limit ?? 0))) throw new TypeError(`The option ${name} of a receiver must be a number.`);
   // biome-ignore lint/suspicious/noConsole: a receiver that was given no place for errors must not hide them
   const onError = options.onError ?? ((error) => console.error('Posthorn receiver:', error));
   const readSecrets = secretsReader(options.secrets);

@@ -78,6 +78,12 @@ describe('a signature', () => {
       false,
     ]);
   });
+  it('is refused where the time or the tolerance is no number', async () => {
+    const secret = newSigningSecret();
+    const check = { header: signatureHeader([secret], nowS, body), secret, body };
+    expect(await isValid({ ...check, toleranceS: Number.NaN })).toBe(false);
+    expect(await isValid({ ...check, nowS: Number.NaN })).toBe(false);
+  });
   it('is checked at the present time unless told otherwise, over bytes of any kind', async () => {
     const secret = newSigningSecret();
     const header = signatureHeader([secret], Math.floor(Date.now() / 1000), body);

@@ -33,7 +33,9 @@ export async function verifySignature(check: SignatureCheck): Promise<boolean> {
   const valuesOf = (name: string) =>
     parts.flatMap((part) => (part.startsWith(`${name}=`) ? [part.slice(name.length + 1)] : []));
   const [time = '', ...moreTimes] = valuesOf('t');
-  if (moreTimes.length > 0 || !/^\d{1,12}$/.test(time) || Math.abs(nowS - Number(time)) > toleranceS) return false;
+  // Not with `>`: without a number for the time or the tolerance, no signature is valid.
+  const isRecent = Math.abs(nowS - Number(time)) <= toleranceS;
+  if (moreTimes.length > 0 || !/^\d{1,12}$/.test(time) || !isRecent) return false;
   const signatures = valuesOf('v1').filter((hex) => /^[0-9a-f]{64}$/.test(hex));
   const start = new TextEncoder().encode(`${time}.`);
   const signed = joinChunks([start, body], start.length + body.length);
