@@ -5,7 +5,7 @@ using System.Text;
 
 static class Webhook
 {
-    /// <summary>rawBody: the bytes as received. header: Service-Signature. Whether it is signed with the secret, at most 300 s ago.</summary>
+    /// <summary>rawBody: the bytes as received. header: Service-Signature. Whether it is signed with the secret, at most 300 s from now.</summary>
     public static bool Verify(byte[] rawBody, string header, string secret, DateTimeOffset now)
     {
         var parts = header.Split(',').Select(part => part.Split('=', 2)).Where(part => part.Length == 2).ToArray();

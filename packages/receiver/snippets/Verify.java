@@ -10,7 +10,7 @@ import javax.crypto.spec.SecretKeySpec;
 final class Verify {
   /**
    * rawBody: the bytes as received. header: Service-Signature. nowSeconds: System.currentTimeMillis() / 1000. Returns whether it is signed
-   * with the secret, at most 300 s ago.
+   * with the secret, at most 300 s from now.
    */
   static boolean verify(byte[] rawBody, String header, String secret, long nowSeconds) throws GeneralSecurityException {
     String time = null;

@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
-/** rawBody: the bytes as received. header: Service-Signature. Returns whether it is signed with the secret, at most 300 s ago. */
+/** rawBody: the bytes as received. header: Service-Signature. Returns whether it is signed with the secret, at most 300 s from now. */
 export function verify(rawBody, header, secret, now = Date.now() / 1000) {
   const parts = header.split(',').map((part) => part.split('='));
   const time = parts.find(([name]) => name === 't')?.[1] ?? '';

@@ -1,6 +1,6 @@
 <?php
 
-/** $rawBody: file_get_contents('php://input'). $header: Service-Signature. Whether it is signed with the secret, at most 300 s ago. */
+/** $rawBody: file_get_contents('php://input'). $header: Service-Signature. Whether it is signed with the secret, at most 300 s from now. */
 function verify(string $rawBody, string $header, string $secret, ?int $now = null): bool
 {
     $time = null;

@@ -1,6 +1,6 @@
 require "openssl"
 
-# raw_body: request.body.read. header: Service-Signature. Whether it is signed with the secret, at most 300 s ago.
+# raw_body: request.body.read. header: Service-Signature. Whether it is signed with the secret, at most 300 s from now.
 def verify(raw_body, header, secret, now = Time.now.to_i)
   parts = header.split(",").map { |part| part.split("=", 2) }
   time = parts.assoc("t")&.last.to_s
