@@ -451,12 +451,31 @@ describe('a job that finds no slot', () => {
     jest.advanceTimersByTime(100);
     expect(await Promise.all(before)).toEqual([undefined, undefined, undefined]);
   });
-  it('does not wait for attempts of its own address, nor at a host that is not fast', async () => {
+  it('waits on for a slot of the whole process if that has none by the time its host has one', async () => {
+    for (const id of names('other', 30)) attempt(id, 10);
+    const taken = names('tenant', 70).flatMap((id) => acquireAll(id, { ...shared, most: 1 }));
+    const waiting = slots.acquireSoon('tenant-100');
+    const [other] = names('other', 30).flatMap((id) => acquireAll(id, { most: 1 }));
+    slots.answered(taken[0]!);
+    slots.release(other!, false, 0);
+    expect(slots.acquire('other-0')).toBeUndefined();
+    expect((await waiting)!.address.id).toBe('tenant-100');
+  });
+  it('does not wait for attempts of its own address, nor at a host that is not fast, nor if its address is not', async () => {
     acquireAll('tenant-0', shared);
     expect(await slots.acquireSoon('tenant-0')).toBeUndefined();
-    for (const id of names('slow', 11)) attempt(id, 200, { host: 'slow.test' });
-    names('slow', 10).map((id) => acquireAll(id, { host: 'slow.test', most: 1 }));
-    expect(await slots.acquireSoon('slow-10')).toBeUndefined();
+    for (const id of names('slow', 10)) attempt(id, 200, { host: 'slow.test' });
+    attempt('moved', 200);
+    const [slot] = names('slow', 10).flatMap((id) => acquireAll(id, { host: 'slow.test', most: 1 }));
+    const refused = slots.acquire('unknown')!;
+    expect(slots.enterHost(refused, 'slow.test')).toBe(false);
+    slots.release(refused, undefined, 0);
+    names('new', 10).map((id) => acquireAll(id, { host: 'new.test', most: 1 }));
+    expect(acquireAll('moved', { host: 'new.test' })).toEqual([]);
+    expect(slots.acquireSoon('unknown')).toBeUndefined();
+    expect(slots.acquireSoon('moved')).toBeUndefined();
+    // The delivery is parked, and has the next slot.
+    expect(slots.release(slot!, false, 0)).toEqual([{ subscriptionId: 'unknown', deliveries: 1 }]);
   });
   it('waits at a host that nothing is known of, but not once an attempt there has taken 100 ms', async () => {
     const [slot] = names('new', 11).flatMap((id) => acquireAll(id, { host: 'new.test', most: 1 }));

@@ -37,6 +37,9 @@ describe('partitions', () => {
     expect([partitions.room(), partitions.reserve(partitions.all[0]!)]).toEqual([6, 2]);
     partitions.use(1);
     expect([partitions.room(), partitions.reserve(partitions.all[1]!)]).toEqual([18, 5]);
+    const only = new Partitions(1, 1);
+    only.use(0.3);
+    expect(only.room()).toBe(1);
   });
 
   it('gives one that is crowded no more than if all had jobs, and watches the others', () => {
