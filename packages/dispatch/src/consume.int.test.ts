@@ -1,5 +1,5 @@
 /** The order in which jobs of a real BullMQ are handed out, and that BullMQ and the scripts of packages/store agree on its keys. */
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { StorageUnavailable } from '@posthorn/core';
 import { Consumer, type ConsumerOptions, type JobOutcome, type Producer } from '@posthorn/queue';
 import { type FoundJob, finishJob, lookForJobs, type NextJob, type Store, type Take, takeJobs } from '@posthorn/store';
@@ -61,6 +61,7 @@ beforeEach(async () => {
   consumer = newConsumer(1);
 });
 afterEach(async () => {
+  jest.restoreAllMocks();
   await consumer.stop(5_000);
   await close();
 });
@@ -388,6 +389,23 @@ describe('several jobs taken at once', () => {
     await eventually('all slots in use', () => taken.length === (ends ? 11 : 10));
     others.resolve();
     await eventually('all to be handled', () => taken.length === 20);
+  });
+  it('use that share from the first job on, however long a process had none', async () => {
+    const firstMs = 54_321;
+    const timers = jest.spyOn(globalThis, 'setTimeout');
+    const isTimed = () => timers.mock.calls.some(([, ms]) => ms === firstMs);
+    const ends = Promise.withResolvers<void>();
+    handle = async () => {
+      await ends.promise;
+      return { kind: 'done' };
+    };
+    consumer = newConsumer(10, { timings: { firstMs } });
+    await consumer.start();
+    expect(isTimed()).toBe(false);
+    await add('n0');
+    await eventually('the first job', () => taken.length === 1);
+    expect(isTimed()).toBe(true);
+    ends.resolve();
   });
 });
 

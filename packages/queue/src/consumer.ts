@@ -21,8 +21,8 @@ const TIMINGS: ConsumerTimings = {
   firstMs: 100,
 };
 /**
- * The share of its slots that a process uses until one of its jobs has ended, or `firstMs`: it knows no address yet, and
- * would take more jobs than unknown ones may have attempts in flight.
+ * The share of its slots that a process uses until one of its jobs has ended, or for `firstMs` from its first one on: it
+ * knows no address yet, and would take more jobs than unknown ones may have attempts in flight.
  */
 const FIRST_SHARE = 0.3;
 /** A job whose handler throws, because of a bug or of Redis, comes back after this. */
@@ -55,7 +55,10 @@ export class Consumer<J extends { id: string }> {
   #isPaused = false;
   #stalledCheck: NodeJS.Timeout | undefined;
   #lookAgain: NodeJS.Timeout | undefined;
-  #first: NodeJS.Timeout | undefined;
+  /** Whether it uses only a share of its slots so far. */
+  #usesShare = false;
+  /** Ends that. */
+  #useAllSoon: NodeJS.Timeout | undefined;
 
   constructor(options: ConsumerOptions<J>) {
     const timings = { ...TIMINGS, ...options.timings };
@@ -93,10 +96,8 @@ export class Consumer<J extends { id: string }> {
     this.#leases.start();
     void this.#endings.checkStalled();
     this.#stalledCheck = setInterval(() => void this.#endings.checkStalled(), this.#timings.stalledCheckMs);
-    if (this.#timings.firstMs > 0) {
-      this.#partitions.use(FIRST_SHARE);
-      this.#first = setTimeout(() => this.#useAll(), this.#timings.firstMs);
-    }
+    this.#usesShare = this.#timings.firstMs > 0;
+    if (this.#usesShare) this.#partitions.use(FIRST_SHARE);
     this.#fill();
   }
 
@@ -127,7 +128,7 @@ export class Consumer<J extends { id: string }> {
     this.#state = 'stopping';
     clearInterval(this.#stalledCheck);
     clearTimeout(this.#lookAgain);
-    clearTimeout(this.#first);
+    clearTimeout(this.#useAllSoon);
     this.#markers.close();
     this.#fill();
     // Half of a short grace is for the jobs in flight.
@@ -150,8 +151,8 @@ export class Consumer<J extends { id: string }> {
 
   /** Uses all slots from now on. */
   #useAll(): void {
-    clearTimeout(this.#first);
-    this.#first = undefined;
+    clearTimeout(this.#useAllSoon);
+    this.#usesShare = false;
     this.#partitions.use(1);
     this.#fill();
   }
@@ -293,6 +294,7 @@ export class Consumer<J extends { id: string }> {
   }
 
   #begin(partition: Partition, job: J, token: string, claim: Claim): void {
+    if (this.#usesShare) this.#useAllSoon ??= setTimeout(() => this.#useAll(), this.#timings.firstMs);
     void this.#run({ partition, job, lock: this.#locks.add(partition.index, job.id, token) }, claim);
   }
 
@@ -315,7 +317,7 @@ export class Consumer<J extends { id: string }> {
     }
     partition.active -= 1;
     running.beginNext?.();
-    if (this.#first) this.#useAll();
+    if (this.#usesShare) this.#useAll();
     else this.#fill();
   }
 
