@@ -3,8 +3,8 @@ import { stepCancellation } from '@posthorn/dispatch';
 import { activeBatches, activeReplays, stepBatch, stepReplay } from '@posthorn/store';
 import type { Duty, DutyContext } from './duty.ts';
 
-/** Each step covers up to 100 failed deliveries, or 200 of a cancelled replay. */
-const MAX_STEPS_PER_RUN = 20;
+/** After so many steps, a run ends with its turn. Each covers up to 100 failed deliveries, or 200 of a cancelled replay. */
+const STEPS_PER_RUN = 20;
 
 /**
  * Takes the running replays in turns, so that a large one does not delay the others. A step counts only if the replay's cursor is still
@@ -17,7 +17,7 @@ export const runReplays = ({ store, producer, clock }: DutyContext): Duty => ({
   async run(partition) {
     for (const id of await activeBatches(store, partition)) await stepBatch(store, id, clock.now());
     let running = await activeReplays(store, partition);
-    for (let steps = 0; running.length > 0 && steps < MAX_STEPS_PER_RUN; ) {
+    for (let steps = 0; running.length > 0 && steps < STEPS_PER_RUN; ) {
       const unfinished: string[] = [];
       for (const id of running) {
         steps += 1;
