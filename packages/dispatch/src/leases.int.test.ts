@@ -54,8 +54,8 @@ interface TakenByTest {
   end: (outcome: JobOutcome) => void;
 }
 /**
- * Starts a consumer whose jobs end when the test says so. `skipMs` is how far its own clock has jumped: the time in
- * which it was suspended.
+ * Starts a consumer whose jobs end when the test says so. `skip` moves its own clock on, as the time does in which it
+ * is suspended.
  */
 async function startConsumer(renewMs = 60_000) {
   const taken: TakenByTest[] = [];

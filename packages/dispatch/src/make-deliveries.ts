@@ -31,7 +31,9 @@ async function makeOthers(
   const subscriptionIds = stored.subscriptionIds.filter((id) => !done.has(id));
   const others = await createDeliveries(store, { ...stored, subscriptionIds });
   // Everything is stored, so the caller does not wait for this. If it fails, the fan-out is repeated later and changes nothing.
-  confirmFanOut(store, stored.ref).catch((err: unknown) => logger.warn({ err }, 'fan_out.confirm_failed'));
+  confirmFanOut(store, stored.ref).catch((err: unknown) =>
+    logger.warn({ err, event_id: stored.event.id }, 'fan_out.confirm_failed'),
+  );
   return countMade(created) + countMade(others);
 }
 
