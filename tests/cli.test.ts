@@ -347,6 +347,12 @@ describe('posthorn', () => {
     expect([status, stdout]).toEqual([0, expect.stringMatching(/^Usage: posthorn /)]);
   });
 
+  it('ignores fields that a later console has added', async () => {
+    to.answerWith((_request, response) => response.end('{"data":[],"next_cursor":null,"added_later":{}}'));
+    const { code, err } = await posthorn(['deliveries'], { POSTHORN_URL: to.url });
+    expect([code, err]).toEqual([0, '']);
+  });
+
   it('prints an error of a line or two that names the console and the token that were used, and exits with 1', async () => {
     const refused = async (args: string[], env?: Record<string, string>) => {
       const { code, out, err } = await posthorn(args, env);
