@@ -26,7 +26,7 @@ export const ingestSettings = z.object({
     wholeNumber(0, 1_000_000).default(0),
     'Publishers',
     '`0`',
-    'maximum events per second for each publisher key; `0` is off',
+    'maximum events per second for each publisher key, or one larger batch; `0` is off',
   ),
   PUBLISHER_QUOTA: setting(
     parsedBy(parseQuota, 'must be 0, a percentage such as 50%, or a size such as 2gb').default({
