@@ -26,10 +26,14 @@ export function sessionFacts({ dataJson }: Pick<Event, 'dataJson'>): SessionFact
 
 type Snapshot = Record<string, unknown> & { metadata?: unknown };
 
+/**
+ * Half a character, where a publisher has cut a text off within an emoji, is U+FFFD here: nobody could search for it
+ * otherwise, since UTF-8 has no halves.
+ */
 function factsOf(data: Snapshot): SessionFacts {
   const metadata = data.metadata as Record<string, unknown> | undefined;
   return {
-    sessionId: String(data.id),
+    sessionId: String(data.id).toWellFormed(),
     status: String(data.status),
     reference: textOf(data.reference),
     userId: textOf(metadata?.user_id),
@@ -52,5 +56,5 @@ export function hasTerm({ dataJson }: Pick<Event, 'dataJson'>, terms: readonly S
 }
 
 function textOf(value: unknown): string | null {
-  return typeof value === 'string' && value !== '' ? value : null;
+  return typeof value === 'string' && value !== '' ? value.toWellFormed() : null;
 }

@@ -120,8 +120,9 @@ function isWanted(stored: StoredEvent, { field, value, environment }: Erased): b
   const { event, erasedAtMs } = stored;
   if (erasedAtMs !== undefined || (environment !== undefined && event.environment !== environment)) return false;
   if (field === 'event_id') return event.id === value;
-  // Most events end here. The text is that of JSON.stringify, so the value stands in it like this.
-  if (!event.dataJson.includes(JSON.stringify(value))) return false;
+  // Most events end here. The text is that of JSON.stringify, so the value stands in it like this; except that a U+FFFD
+  // may stand for half a character (core's search-terms.ts).
+  if (!value.includes('\ufffd') && !event.dataJson.includes(JSON.stringify(value))) return false;
   return hasOwnTerm(stored, [{ field, value } satisfies SearchTerm]);
 }
 

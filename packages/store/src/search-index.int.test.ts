@@ -56,6 +56,11 @@ describe('the search index', () => {
     expect(await find(session('s-1'), undefined, 2)).toEqual({ ids: ids.slice(0, 2), hasMore: true });
   });
 
+  it('finds a value that was cut off within a character', async () => {
+    const id = await keep({ id: 'order \u{1f600}'.slice(0, -1) });
+    expect((await find(session('order \ufffd'))).ids).toEqual([id]);
+  });
+
   it('finds any form of id, each event once, and tells environments apart', async () => {
     const data = { id: 'same', reference: 'same' };
     const ids = ['order:7~a', 'evt_01A201D3-2D2F-75F2-8475-C02D8F7AFB76', 'evt_01a201d3-2d2f-75f2-8475-c02d8f7afb76'];

@@ -194,6 +194,13 @@ async function expectNowhere(...values: string[]) {
 }
 
 describe('an erasure', () => {
+  it('finds a value that was cut off within a character', async () => {
+    const cut = 'Zoë \u{1f600}'.slice(0, -1);
+    const { ref } = await publish([], { data: { ...data, metadata: { user_id: cut } } });
+    const { id } = await start('user_id', 'Zoë \ufffd');
+    expect(await runUntil(id, 'done')).toMatchObject({ counts: { events: 1, erasedEvents: 1 } });
+    expect((await loadEvent(store, ref))?.erasedAtMs).toBeDefined();
+  });
   it.each([
     ['session_id', 'ses-1'],
     ['reference', 'ref 1'],
