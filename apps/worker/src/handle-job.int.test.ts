@@ -149,6 +149,26 @@ describe('a host that is known only once a delivery has its slot, and has none',
     expect(await laneLength(store, 'parked', job.subscriptionId)).toBe(0);
   });
 
+  it('makes it wait again if then its IP has none', async () => {
+    const ip = '8.8.8.8';
+    context.sender = {
+      ...context.sender,
+      send: async ({ admit }) =>
+        admit?.(ip) ? { kind: 'responded', statusCode: 200, ip } : { kind: 'not_admitted', ip },
+    };
+    const slot = context.slots.acquire('a third')!;
+    context.slots.enterIp(slot, ip);
+    const notAdmitted = jest.spyOn(context.slots, 'enterIp');
+    const job = await pendingJob();
+    const handled = handleJob(context, job);
+    await untilRefused();
+    freeHost();
+    await eventually('the IP to refuse it', () => notAdmitted.mock.results.some(({ value }) => value === false));
+    context.slots.release(slot, undefined, 0);
+    expect(await handled).toEqual({ kind: 'done' });
+    expect(await loadDeliveries(store, [job.deliveryId])).toMatchObject([{ status: 'succeeded' }]);
+  });
+
   it('has its address read again: a change of url waits for one attempt, and this is the next', async () => {
     const job = await pendingJob();
     await producer.add(0, [job]);
