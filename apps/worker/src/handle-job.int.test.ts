@@ -18,7 +18,7 @@ import {
   storeEvent,
   takeJobs,
 } from '@posthorn/store';
-import { eventually, HUNG_MS, startReceiver, testPrefix, testRedisUrl } from '@posthorn/testing';
+import { eventually, fakeClock, HUNG_MS, startReceiver, testPrefix, testRedisUrl } from '@posthorn/testing';
 import type { AttemptContext } from './attempt-delivery.ts';
 import { createAttemptCounts } from './counts.ts';
 import { createEventBodies } from './event-bodies.ts';
@@ -121,6 +121,20 @@ it('releases a delivery again if its slot became free before it was in the lane'
   expect(await handled).toEqual({ kind: 'done' });
   expect(await laneLength(store, 'parked', job.subscriptionId)).toBe(0);
   expect(await producer.counts()).toMatchObject({ waiting: 1 });
+});
+
+it('learns nothing of an address from a delivery that is held: nothing was sent', async () => {
+  const clock = fakeClock(0);
+  context.slots = new Slots({ total: 10, perAddress: 10, perHost: 10, now: clock.now });
+  const job = await pendingJob();
+  const slow = context.slots.acquire(job.subscriptionId)!;
+  clock.advance(8_000);
+  context.slots.release(slow, true, 0);
+  await changeSubscription(store, job.subscriptionId, (now) => ({ ...now, status: 'paused' }));
+  for (let i = 0; i < 20; i++) expect(await handleJob(context, job)).toEqual({ kind: 'done' });
+  context.slots.acquire(job.subscriptionId);
+  // It still counts as slow: those are named with the first attempt in flight.
+  expect(context.slots.room().busy).toContain(job.subscriptionId);
 });
 
 describe('a host that is known only once a delivery has its slot, and has none', () => {

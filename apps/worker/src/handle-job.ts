@@ -40,18 +40,18 @@ async function attempt(
   try {
     attempted = await attemptDelivery(context, job, slot, taken);
   } finally {
-    const { outcome, parked = 0, followedBy } = attempted ?? {};
-    capacities = context.slots.release(slot, failedOf(outcome), parked, followedBy);
+    const { parked = 0, followedBy } = attempted ?? {};
+    capacities = context.slots.release(slot, failedOf(attempted), parked, followedBy);
   }
   // After the slot is released: a delivery released earlier might be parked again at once.
   if (capacities.length > 0) await releaseAll(context, capacities);
   return attempted.outcome;
 }
 
-/** Whether the attempt failed; undefined if none was made. */
-function failedOf(outcome: Attempted['outcome'] | undefined): boolean | undefined {
-  if (outcome === undefined || outcome === 'no_slot' || outcome.kind === 'snoozed') return undefined;
-  return outcome.kind !== 'done';
+/** Whether the attempt failed; undefined if none was made, or it is not counted. */
+function failedOf(attempted: Attempted | undefined): boolean | undefined {
+  if (attempted?.parked === undefined || attempted.outcome === 'no_slot') return undefined;
+  return attempted.outcome.kind !== 'done';
 }
 
 async function park(context: AttemptContext, job: DeliveryJob, { end }: TakenJob): Promise<JobOutcome> {
