@@ -390,22 +390,54 @@ describe('several jobs taken at once', () => {
     others.resolve();
     await eventually('all to be handled', () => taken.length === 20);
   });
-  it('use that share from the first job on, however long a process had none', async () => {
+  it('use that share when the first jobs come, however long there were none', async () => {
     const firstMs = 54_321;
-    const timers = jest.spyOn(globalThis, 'setTimeout');
-    const isTimed = () => timers.mock.calls.some(([, ms]) => ms === firstMs);
+    const { setTimeout } = globalThis;
+    const timeUp: (() => void)[] = [];
+    jest.spyOn(globalThis, 'setTimeout').mockImplementation((callback, ms) => {
+      if (ms === firstMs) timeUp.push(callback);
+      return setTimeout(ms === firstMs ? () => undefined : callback, ms === firstMs ? 0 : ms);
+    });
     const ends = Promise.withResolvers<void>();
     handle = async () => {
       await ends.promise;
       return { kind: 'done' };
     };
-    consumer = newConsumer(10, { timings: { firstMs } });
+    let asked = 0;
+    consumer = newConsumer(10, {
+      timings: { firstMs },
+      async take(takes, marked, lock) {
+        const found = await takeJobs(store, takes, marked, lock);
+        asked += takes.length;
+        return found;
+      },
+    });
     await consumer.start();
-    expect(isTimed()).toBe(false);
-    await add('n0');
-    await eventually('the first job', () => taken.length === 1);
-    expect(isTimed()).toBe(true);
+    await eventually('all to be asked', () => asked === prefixes.length);
+    timeUp[0]!();
+    await add(...Array.from({ length: 20 }, (_, i) => `n${i}`));
+    await eventually('a share of the slots in use', () => taken.length >= 3);
+    expect(taken).toEqual(['n0', 'n1', 'n2']);
+    timeUp[1]!();
+    await eventually('all slots in use', () => taken.length === 10);
     ends.resolve();
+    await eventually('all to be handled', () => taken.length === 20);
+  });
+  it('use all slots a little after the start, although no partition responds', async () => {
+    const asked: number[] = [];
+    const never = Promise.withResolvers<never>();
+    consumer = newConsumer(3, {
+      timings: { firstMs: 1 },
+      async take(takes) {
+        asked.push(...takes.map(({ partition }) => partition));
+        return await never.promise;
+      },
+    });
+    await consumer.start();
+    await eventually('all to be asked', () => asked.length === prefixes.length);
+    never.reject(new StorageUnavailable('never', undefined));
+    await eventually('all to fail', () => errors.length === prefixes.length);
+    errors.length = 0;
   });
 });
 

@@ -94,6 +94,6 @@ export interface ConsumerTimings {
   putBackMs: number;
   /** How long the end of a job waits at most while more jobs of a burst are being taken. */
   burstMs: number;
-  /** How long, from its first job on, a process uses a share of its slots at most, if none of its jobs ends. 0: not at all. */
+  /** How long a process uses a share of its slots at most once it takes its first jobs, if none of them ends. 0: not at all. */
   firstMs: number;
 }

@@ -21,7 +21,7 @@ const TIMINGS: ConsumerTimings = {
   firstMs: 100,
 };
 /**
- * The share of its slots that a process uses until one of its jobs has ended, or for `firstMs` from its first one on: it
+ * The share of its slots that a process uses until one of its jobs has ended, or `firstMs` after it began to take them: it
  * knows no address yet, and would take more jobs than unknown ones may have attempts in flight.
  */
 const FIRST_SHARE = 0.3;
@@ -57,7 +57,7 @@ export class Consumer<J extends { id: string }> {
   #lookAgain: NodeJS.Timeout | undefined;
   /** Whether it uses only a share of its slots so far. */
   #usesShare = false;
-  /** Ends that. */
+  /** Ends that, also where a partition can't be asked. */
   #useAllSoon: NodeJS.Timeout | undefined;
 
   constructor(options: ConsumerOptions<J>) {
@@ -149,6 +149,12 @@ export class Consumer<J extends { id: string }> {
     this.#options.onError(typedError(error));
   }
 
+  /** If there was no job yet, the share is for those that come. */
+  #useAllUnlessIdle(): void {
+    this.#useAllSoon = undefined;
+    if (!this.#partitions.isIdle()) this.#useAll();
+  }
+
   /** Uses all slots from now on. */
   #useAll(): void {
     clearTimeout(this.#useAllSoon);
@@ -199,6 +205,7 @@ export class Consumer<J extends { id: string }> {
     let together: Partition[] = [];
     let jobs = 0;
     for (let next = partitions.next(); next; next = partitions.next()) {
+      if (this.#usesShare) this.#useAllSoon ??= setTimeout(() => this.#useAllUnlessIdle(), this.#timings.firstMs);
       const limit = partitions.reserve(next);
       if (!isSure(next)) void this.#takeWithLease(next);
       else if (this.#options.redis instanceof Cluster) void this.#take([next]);
@@ -294,7 +301,6 @@ export class Consumer<J extends { id: string }> {
   }
 
   #begin(partition: Partition, job: J, token: string, claim: Claim): void {
-    if (this.#usesShare) this.#useAllSoon ??= setTimeout(() => this.#useAll(), this.#timings.firstMs);
     void this.#run({ partition, job, lock: this.#locks.add(partition.index, job.id, token) }, claim);
   }
 

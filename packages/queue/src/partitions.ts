@@ -72,6 +72,11 @@ export class Partitions {
     this.#usable = Math.ceil(share * this.#concurrency);
   }
 
+  /** Whether all were asked, and none has a job. */
+  isIdle(): boolean {
+    return this.inUse() === 0 && this.all.every(({ state }) => state === 'empty');
+  }
+
   /** Slots in use. */
   inUse(): number {
     return this.all.reduce((sum, { active, taking }) => sum + active + taking, 0);
