@@ -124,6 +124,7 @@ it('names the line of each mistake and changes nothing', async () => {
     ],
     ['subscriptions:\n  - {key: a, url: https://a.example, secret_env: NOT_SET}\n', 'NOT_SET is not set'],
     ['subscriptions: [', 'at line 1'],
+    ['subscriptions: []\n---\nsubscriptions: []\n', 'Put all subscriptions into one.'],
     ['subs: []\n', '-:1: Unrecognized key: "subs"'],
     ['subscriptions: *missing\n', '-: Unresolved alias'],
     [aliasBomb, '-: Excessive alias count'],

@@ -9,6 +9,11 @@ import { UserError } from './user-error.ts';
 /** Times that a file may use its anchors: ten for each subscription. Nested ones, which grow without end, soon have more. */
 const MAX_ALIASES = 100_000;
 
+/** Where the message of the parser is advice for a program. */
+const ADVICE: { [code: string]: string } = {
+  MULTIPLE_DOCS: 'Several documents, separated by "---". Put all subscriptions into one.',
+};
+
 const fields = newSubscriptionSchema.omit({ key: true, secret: true }).extend({
   event_types: newSubscriptionSchema.shape.event_types.default('all'),
   environment: newSubscriptionSchema.shape.environment.default('both'),
@@ -34,7 +39,7 @@ export function readSubscriptionsFile(path: string): Wanted[] {
   const lines = new LineCounter();
   const document = parseDocument(readText(path), { lineCounter: lines });
   if (document.errors.length > 0)
-    throw new UserError(`${path}: ${document.errors.map(({ message }) => message).join('\n')}`);
+    throw new UserError(`${path}: ${document.errors.map(({ code, message }) => ADVICE[code] ?? message).join('\n')}`);
   const parsed = fileSchema.safeParse(contentOf(document, path) ?? {});
   const lineOf = (at: readonly PropertyKey[]): string => {
     for (let length = at.length; length >= 0; length--) {
