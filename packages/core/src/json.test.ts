@@ -70,9 +70,19 @@ describe('parseJson', () => {
     expect(JSON.stringify(parseJson(text))).toBe(text);
     expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
   });
-  it.each(['', '{', '[1,]', 'nul', '{"a":01}', '"\u0001"'])('refuses %j', (text) => {
-    expect(refusal(text)).toMatchObject({ code: 'invalid_json', publicMessage: 'The body is not valid JSON.' });
-    expect(refusal(text).cause).toMatchObject({ name: 'SyntaxError' });
+  it.each([
+    ['', ': it ends too soon'],
+    ['{"a":1,\n"b":1,}', ': see line 2, column 7'],
+    ['{"a":01}', ': see line 1, column 7'],
+    ['{"a":1.50,}', ': see line 1, column 11'],
+    ['"\u0001"', ': see line 1, column 2'],
+    // The parser quotes the text in place of saying where.
+    ['[1,]', ''],
+    ['{"a":secret}', ''],
+  ])('refuses %j, and says where it can, but quotes nothing', (text, where) => {
+    const error = refusal(text);
+    expect(error).toMatchObject({ code: 'invalid_json', publicMessage: `The body is not valid JSON${where}.` });
+    expect(error.cause).toMatchObject({ name: 'SyntaxError' });
   });
 });
 

@@ -54,8 +54,16 @@ export function parseJson(text: string): unknown {
   try {
     return isLossy ? lossless.parse(text, keepNumberText) : JSON.parse(text);
   } catch (cause) {
-    throw new AppError('invalid_json', 'The body is not valid JSON.', { cause });
+    throw new AppError('invalid_json', `The body is not valid JSON${placeOf(cause)}.`, { cause });
   }
+}
+
+/** Where the parser stopped, if its message says so. Nothing else of the message: it may quote a secret. */
+function placeOf(error: unknown): string {
+  const { message } = error as SyntaxError;
+  const [, line, column] = /\(line (\d+) column (\d+)\)$/.exec(message) ?? [];
+  if (line !== undefined) return `: see line ${line}, column ${column}`;
+  return message === 'Unexpected end of JSON input' ? ': it ends too soon' : '';
 }
 
 /** Whether a parsed value is a number kept as text by `parseJson`. */
