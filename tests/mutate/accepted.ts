@@ -16,7 +16,7 @@ const IDS = 'packages/core/src/ids.ts';
 const DURATIONS = 'packages/core/src/durations.ts';
 const JSON_READER = 'packages/core/src/json.ts';
 
-const ACCEPTED: readonly Accepted[] = [
+export const ACCEPTED: readonly Accepted[] = [
   {
     file: SECRET_BOX,
     original: 'key.length === 32',
@@ -69,7 +69,7 @@ const ACCEPTED: readonly Accepted[] = [
   },
   {
     file: JSON_READER,
-    original: '/[\\d.]{16}|\\d\\.\\d*0(?!\\d)|\\d[eE]|-0|0\\.0{6}/',
+    original: '/(?:^|[:,[])\\s*-?(?:[\\d.]{16}|\\d+\\.\\d*0(?!\\d)|[\\d.]+[eE]|(?<=-)0|0\\.0{6})/',
     reason:
       'The pattern only saves time: if it matches too much, numbers are compared one by one and remain unchanged.',
   },
