@@ -92,7 +92,7 @@ end
 local function readEvent(event, partition, spansPartitions)
   if string.byte(event) == JOINT_SLASH then return false end
   local own = prefix
-  if partition and spansPartitions then prefix = string.gsub(own, '%d+}$', partition .. '}') end
+  if partition and spansPartitions then prefix = string.match(own, '^.*{') .. partition .. '}' end
   local text = call('GETRANGE', KEY_EVENT .. event, 0, MAX_EVENT_AT_ONCE)
   prefix = own
   return text ~= '' and #text <= MAX_EVENT_AT_ONCE and text
