@@ -28,6 +28,11 @@ const SLOW_MS = 500;
 const SLOW_SHARE = 0.5;
 /** The share of all slots for further attempts of an address and for unknown addresses. The rest is for first attempts of known ones. */
 const FURTHER_SHARE = 0.7;
+/**
+ * The share of all slots that is left to first attempts of known addresses whatever the others do: unknown addresses that
+ * hang count as slow soon, and no longer as unknown.
+ */
+const KNOWN_SHARE = 0.1;
 /** The share of all slots that the fast addresses of one host, or of one IP, may use. */
 const FAST_HOST_SHARE = 0.7;
 /** The share of a host's slots that its slow addresses leave to unknown ones. */
@@ -51,6 +56,7 @@ export class SlotLimits {
   readonly #state: SlotState;
   readonly #slow: number;
   readonly #further: number;
+  readonly #unreserved: number;
   readonly #failing: number;
   readonly #fastHost: number;
   readonly #slowHost: number;
@@ -61,6 +67,7 @@ export class SlotLimits {
     this.#state = state;
     this.#slow = atLeastOne(total * SLOW_SHARE);
     this.#further = atLeastOne(total * FURTHER_SHARE);
+    this.#unreserved = atLeastOne(total * (1 - KNOWN_SHARE));
     this.#failing = atLeastOne(perAddress * FAILING_SHARE);
     this.#fastHost = Math.max(perHost, atLeastOne(total * FAST_HOST_SHARE));
     this.#slowHost = atLeastOne(perHost * (1 - NEW_SHARE));
@@ -85,7 +92,8 @@ export class SlotLimits {
     // Enough even if all slots in flight were further ones: no need to count.
     if (inFlight + free <= this.#further) return { free, waitsFor: 'any' };
     const first = own === 0 && address.meanMs !== undefined ? 1 : 0;
-    return { free: Math.min(free, first + Math.max(0, this.#further - this.#furtherSlots())), waitsFor: 'any' };
+    const further = Math.min(this.#further - this.#furtherSlots(), this.#unreserved - inFlight);
+    return { free: Math.min(free, first + Math.max(0, further)), waitsFor: 'any' };
   }
 
   /** How many more slots of a host or an IP (or of all) the address may acquire. */

@@ -209,6 +209,16 @@ describe('addresses without a finished attempt', () => {
     clock.advance(200);
     expect(slots.release(fresh[0]!, false, 0)).toEqual([{ subscriptionId: 'fresh-70', deliveries: 1 }]);
   });
+  it('leave slots to known addresses also once they hang', () => {
+    for (const id of names('known', 10)) attempt(id, 10);
+    const fresh = () => names('fresh', 300).flatMap((id) => acquireAll(id, { most: 1 })).length;
+    expect(fresh()).toBe(70);
+    clock.advance(501);
+    expect(fresh()).toBe(20);
+    clock.advance(501);
+    expect(fresh()).toBe(0);
+    expect(names('known', 10).map((id) => countOf(id))).toEqual(Array.from({ length: 10 }, () => 1));
+  });
 });
 
 describe('the room of addresses', () => {
