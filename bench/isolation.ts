@@ -13,7 +13,8 @@ import {
 
 const HEALTHY = 45;
 const BAD = 5;
-const TURNING = 12;
+const HOSTS = 12;
+const UNKNOWN_ON_EACH = 10;
 const ON_ONE_HOST = 300;
 /** Each event goes to every address. */
 const EVENTS_PER_S = 12;
@@ -34,6 +35,8 @@ export interface Isolation {
   burst: Latency;
   /** Addresses on 12 hosts that respond fast and then all hang, when the measured part begins. */
   turning: Latency;
+  /** 120 addresses on 12 hosts that never respond, which the worker does not know when the measured part begins. */
+  unknown: Latency;
   /** 300 addresses on one host that never responds. */
   oneHost: Latency;
 }
@@ -63,16 +66,30 @@ export async function benchIsolation(
     backlog: await measure(bench, ['/dead'], seconds, { backlog }),
     burst: await measure(bench, ['/dead'], seconds, { burst }),
     turning: await measureTurning(bench, seconds),
+    unknown: await measureUnknown(bench, seconds),
     oneHost: await measureOneHost(bench, seconds),
   };
 }
 
 /** Receivers on 12 loopback IPs, each a separate host and IP. */
-async function measureTurning(bench: Bench, seconds: number): Promise<Latency> {
+async function startHosts(bench: Bench): Promise<BenchProcess[]> {
   const receivers: BenchProcess[] = [];
-  for (let i = 0; i < TURNING; i++) {
+  for (let i = 0; i < HOSTS; i++) {
     receivers.push(await bench.start('bench/processes/mixed-receiver.ts', { HOST: `127.0.1.${i + 1}` }));
   }
+  return receivers;
+}
+
+async function measureUnknown(bench: Bench, seconds: number): Promise<Latency> {
+  const receivers = await startHosts(bench);
+  const urls = receivers.flatMap(({ url }) => Array.from({ length: UNKNOWN_ON_EACH }, (_, i) => `${url}/hang-${i}`));
+  const latency = await measure(bench, urls, seconds, { burst: 1 });
+  for (const receiver of receivers) await receiver.stop();
+  return latency;
+}
+
+async function measureTurning(bench: Bench, seconds: number): Promise<Latency> {
+  const receivers = await startHosts(bench);
   const urls = receivers.map(({ url }) => `${url}/turn`);
   const turn = async () => {
     await Promise.all(receivers.map(({ url }) => fetch(`${url}/turn`)));
@@ -94,7 +111,7 @@ async function measureOneHost(bench: Bench, seconds: number): Promise<Latency> {
 interface Load {
   /** Deliveries that wait for the bad address at the start. */
   backlog?: number;
-  /** Deliveries for the bad address that are published all at once. */
+  /** Events for the bad addresses that are published all at once. */
   burst?: number;
   /** The bad addresses get one event a second instead of as many as the healthy ones. */
   isRare?: boolean;

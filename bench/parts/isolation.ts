@@ -19,6 +19,7 @@ export async function isolation({ bench, quick, size }: Run) {
     [`a dead one with a backlog of ${size(100_000)}`]: row(isolation.backlog),
     [`a dead one that gets ${size(20_000)} at once`]: row(isolation.burst),
     '12 hosts that respond soon and then hang together': row(isolation.turning),
+    '120 unknown ones on 12 hosts that never answer': row(isolation.unknown),
     '300 addresses on one host that hangs': row(isolation.oneHost),
   });
   return isolation;
