@@ -195,6 +195,21 @@ describe('an event that is not confirmed', () => {
     expect(calls).toHaveLength(5);
     expect(new Set(calls.map(({ events }) => JSON.stringify(events))).size).toBe(1);
   });
+  it('is repeated before those that were published later, also if their calls fail later', async () => {
+    const { held, letGo } = hold();
+    start();
+    const first = [publisher.publish(event('x')), publisher.publish(event('a'))];
+    await eventually('a call', () => held.length === 1);
+    const last = publisher.publish(event('b'));
+    await eventually('another call', () => held.length === 2);
+    const [one, other] = held.splice(0);
+    json(one!.response, 200, { results: [accepted('x'), { status: 503, error: {} }] }, { 'retry-after': '600' });
+    await first[0];
+    letGo();
+    json(other!.response, 503, {}, { 'retry-after': '0' });
+    await Promise.all([...first, last]);
+    expect(calls.slice(2).map(({ events }) => events.map(({ id }) => id))).toEqual([['a', 'b']]);
+  });
   it('follows no redirect, which would take the key elsewhere', async () => {
     answer = (call) =>
       calls.length === 1 ? json(call.response, 307, {}, { location: `${url}/elsewhere` }) : accept(call);

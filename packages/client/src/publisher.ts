@@ -41,6 +41,8 @@ export interface Publisher {
 
 interface Entry {
   id: string;
+  /** Counts the events in the order in which they were published. */
+  place: number;
   /** The JSON text of the event. */
   text: string;
   traceparent: string | undefined;
@@ -92,6 +94,8 @@ class QueuedPublisher implements Publisher {
   readonly #waitingForRoom: (() => void)[] = [];
   readonly #waitingForEnd: (() => void)[] = [];
   #pending = 0;
+  /** Events that were published so far. */
+  #published = 0;
   /** Of the events that are not confirmed. */
   #bytes = 0;
   #inFlight = 0;
@@ -127,7 +131,7 @@ class QueuedPublisher implements Publisher {
       const settle = (outcome: Accepted | PublishError) =>
         outcome instanceof Error ? reject(outcome) : resolve(outcome);
       const endsAtMs = performance.now() + this.#settings.giveUpAfterMs;
-      this.#queue.push({ id, text, traceparent, bytes, endsAtMs, settle });
+      this.#queue.push({ id, place: this.#published++, text, traceparent, bytes, endsAtMs, settle });
       // In the next turn, so that events published together form a batch.
       queueMicrotask(() => this.#pump());
       // What is published later ends later, so a timer that is set will do.
@@ -174,10 +178,17 @@ class QueuedPublisher implements Publisher {
     const left = batch.filter((entry, i) => !this.#settle(entry, outcomes[i]));
     for (const entry of left) entry.failure = failure;
     if (this.#isOver) for (const entry of left) this.#giveUp(entry, CLOSED);
-    else this.#queue.unshift(...left);
+    else this.#putBack(left);
     if (left.some(({ alone }) => !alone)) this.#waitBefore(retryAfterMs);
     else this.#failures = 0;
     this.#pump();
+  }
+
+  /** Puts events back into the queue where they were: calls fail in any order. */
+  #putBack(entries: Entry[]): void {
+    if (entries.length === 0) return;
+    this.#queue.unshift(...entries);
+    this.#queue.sort((a, b) => a.place - b.place);
   }
 
   /** Ends an event that has an outcome. Returns whether it has one. */
