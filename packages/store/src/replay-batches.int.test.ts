@@ -133,7 +133,7 @@ describe('the cancellation of a batch', () => {
     const [, second = ''] = memberIds(batch);
     expect(await run(second)).toMatchObject({ status: 'cancelled', replayed: 0, outcome: { waiting: 0 } });
     expect(await replaysIn(ids[1]!)).toEqual([]);
-    expect(await activeReplays(store, partitionOf(ids[1]!, store.partitions))).not.toContain(second);
+    expect(await activeReplays(store, partitionOf(ids[1]!, store.partitions), 20)).not.toContain(second);
   });
   it('is carried out by maintenance if its console died before', async () => {
     const ids = await addresses(2);

@@ -20,7 +20,7 @@ import { deliver, event, failure, loadOne, store, subscribe, time } from './test
 import { anna, end, failed, ofAll, replaysIn, run, start } from './test-replays.ts';
 
 const read = async (id: string) => (await loadReplays(store, [id]))[0]!;
-const activeOf = (subscriptionId: string) => activeReplays(store, partitionOf(subscriptionId, store.partitions));
+const activeOf = (subscriptionId: string) => activeReplays(store, partitionOf(subscriptionId, store.partitions), 20);
 const listed = async (replayId: string) =>
   (await listDeliveries(store, { replayId }, { limit: 250 })).items.map(({ id }) => id).sort();
 /** Ends what a cancellation ends; `taken` are in flight. Returns the ids that it looked at. */

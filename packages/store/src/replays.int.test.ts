@@ -90,7 +90,7 @@ describe('a bulk replay', () => {
     await halve(`${prefix}:replays`, () => start(id));
     const listed = await listReplays(store, { subscriptionId: id }, { limit: 10 });
     expect(listed.items.map((replay) => replay.id)).toEqual([canaryId]);
-    const running = () => activeReplays(store, partitionOf(id, store.partitions));
+    const running = () => activeReplays(store, partitionOf(id, store.partitions), 20);
     for (const half of await running())
       if (half !== canaryId) expect(await stepReplay(store, half, time.nowMs)).toBe(false);
     expect(await running()).toEqual([canaryId]);
@@ -117,7 +117,7 @@ describe('a bulk replay', () => {
     expect(await run(replayId)).toMatchObject({ status: 'done', total: 3, replayed: 3, skipped: 0, operator: 'anna' });
     expect((await replaysIn(wanted.id)).map(({ replayOf }) => replayOf).sort()).toEqual(ids.slice(1, 4).sort());
     expect(await replaysIn(other.id)).toEqual([]);
-    expect(await activeReplays(store, partitionOf(wanted.id, store.partitions))).toEqual([]);
+    expect(await activeReplays(store, partitionOf(wanted.id, store.partitions), 20)).toEqual([]);
   });
   it('parks its deliveries, which wait for slots of their address only', async () => {
     const { id } = await subscribe();

@@ -160,10 +160,10 @@ export async function lastCovered(store: Store, subscriptionId: string, nowMs: n
   return Math.max(nowMs, Number(newestMs ?? 0));
 }
 
-/** The bulk replays of a partition that maintenance works on. */
-export async function activeReplays(store: Store, partition: number): Promise<string[]> {
+/** Up to `limit` of the bulk replays of a partition that maintenance works on, chosen at random: none waits for ever. */
+export async function activeReplays(store: Store, partition: number, limit: number): Promise<string[]> {
   const prefix = keys.partitionPrefix(store, partition);
-  return await store.redis.smembers(keys.activeReplaysKey(prefix));
+  return await store.redis.srandmember(keys.activeReplaysKey(prefix), limit);
 }
 
 /**

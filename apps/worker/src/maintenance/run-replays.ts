@@ -1,31 +1,42 @@
 /** Maintenance duty: starts the bulk replays of batches that a console has left, and works through bulk replays and their cancellations. */
+import { StorageUnavailable } from '@posthorn/core';
 import { stepCancellation } from '@posthorn/dispatch';
 import { activeBatches, activeReplays, stepBatch, stepReplay } from '@posthorn/store';
 import type { Duty, DutyContext } from './duty.ts';
 
-/** After so many steps, a run ends with its turn. Each covers up to 100 failed deliveries, or 200 of a cancelled replay. */
+/** The most steps of a run. Each covers up to 100 failed deliveries, or 200 of a cancelled replay. */
 const STEPS_PER_RUN = 20;
 
 /**
- * Takes the running replays in turns, so that a large one does not delay the others. A step counts only if the replay's cursor is still
- * where the step began, so two processes at once replay nothing twice.
+ * Takes the running replays in turns, so that a large one does not delay the others; nor does one that fails. A step counts only if the
+ * replay's cursor is still where the step began, so two processes at once replay nothing twice.
  */
 export const runReplays = ({ store, producer, clock }: DutyContext): Duty => ({
   name: 'run_replays',
   everyMs: 1_000,
   onlyWithWork: true,
   async run(partition) {
-    for (const id of await activeBatches(store, partition)) await stepBatch(store, id, clock.now());
-    let running = await activeReplays(store, partition);
-    for (let steps = 0; running.length > 0 && steps < STEPS_PER_RUN; ) {
-      const unfinished: string[] = [];
-      for (const id of running) {
-        steps += 1;
-        const isUnfinished =
-          (await stepReplay(store, id, clock.now())) || (await stepCancellation({ store, producer }, id, clock.now()));
-        if (isUnfinished) unfinished.push(id);
+    const failures: unknown[] = [];
+    const attempt = async (step: () => Promise<unknown>) => {
+      try {
+        return await step();
+      } catch (error) {
+        if (error instanceof StorageUnavailable) throw error;
+        failures.push(error);
+        return false;
       }
-      running = unfinished;
+    };
+    for (const id of await activeBatches(store, partition)) await attempt(() => stepBatch(store, id, clock.now()));
+    const queue = await activeReplays(store, partition, STEPS_PER_RUN);
+    for (let steps = 0, id = queue.shift(); id !== undefined && steps < STEPS_PER_RUN; steps++, id = queue.shift()) {
+      const replayId = id;
+      const isUnfinished = await attempt(
+        async () =>
+          (await stepReplay(store, replayId, clock.now())) ||
+          (await stepCancellation({ store, producer }, replayId, clock.now())),
+      );
+      if (isUnfinished) queue.push(replayId);
     }
+    if (failures.length > 0) throw failures[0];
   },
 });
