@@ -37,6 +37,8 @@ describe('a new subscription', () => {
     [{ event_types: ['all'] }, types],
     [{ environment: 'test' }, 'environment: Invalid option: expected one of "sandbox"|"production"|"both"'],
     [{ description: 'x'.repeat(1_001) }, 'description: Too big: expected string to have <=1000 characters'],
+    [{ url: 'https://a.example/\ud800' }, 'url: Expected text without half of a surrogate pair'],
+    [{ description: '\udc00' }, 'description: Expected text without half of a surrogate pair'],
     [{ secret: '!'.repeat(15) }, SECRET_PROBLEM],
     [{ secret: '!'.repeat(257) }, SECRET_PROBLEM],
     [{ secret: `${'a'.repeat(20)} ` }, SECRET_PROBLEM],

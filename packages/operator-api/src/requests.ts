@@ -261,8 +261,10 @@ export const auditQuerySchema = inOrder(
   }),
 );
 
-const url = z.string().min(1).max(2048);
-const description = z.string().max(1000);
+/** Redis has text in UTF-8, which has no halves of surrogate pairs: what is stored would not be what was sent. */
+const storedText = z.string().refine((text) => text.isWellFormed(), 'Expected text without half of a surrogate pair');
+const url = storedText.min(1).max(2048);
+const description = storedText.max(1000);
 const eventTypes = z.union(
   [
     z.literal('all'),
