@@ -58,6 +58,17 @@ describe('posthorn', () => {
     expect((await posthorn(['timeline', 'order 7', '--by', 'user'])).out).toBe('No event has this value.\n');
   });
 
+  it('counts what an erasure would erase, starts it, and names it in the audit trail', async () => {
+    const session = 'ses-to-erase';
+    await on.publish(sampleEvent({ data: { id: session, status: 'approved' } }));
+    const counted = await posthorn(['erase', '--session', session]);
+    expect(counted).toMatchObject({ code: 0, out: expect.stringContaining('Nothing was erased.') });
+    // It takes a minute, until no attempt that began before it can be in flight.
+    const { id } = await json('erase', '--session', session, '--yes', '--no-wait');
+    expect((await posthorn(['erasures', '--session', session])).out).toContain(id);
+    expect((await posthorn(['audit'])).out).toMatch(new RegExp(`erasure\\.started +${id} `));
+  });
+
   it('shows the trace of an event that has one', async () => {
     const traceId = '0af7651916cd43dd8448eb211c80319c';
     const { id } = await on.subscribe(to.url);

@@ -10,9 +10,13 @@ const auditColumns = {
   at: (item: AuditEntry) => item.at,
   operator: (item: AuditEntry) => item.operator ?? 'posthorn',
   action: (item: AuditEntry) => item.action,
-  about: (item: AuditEntry) => item.delivery_id ?? item.replay_id ?? item.subscription_id,
+  about: (item: AuditEntry) => item.delivery_id ?? item.replay_id ?? item.subscription_id ?? erasureOf(item),
   summary: (item: AuditEntry) => item.summary,
 };
+
+function erasureOf({ detail }: AuditEntry): string | undefined {
+  return typeof detail.erasure_id === 'string' ? detail.erasure_id : undefined;
+}
 
 export function addInsightCommands(program: CommandUnknownOpts, client: Client, print: Printer): void {
   program
