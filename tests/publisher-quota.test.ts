@@ -42,10 +42,11 @@ describe('PUBLISHER_QUOTA', () => {
     expect(await (await again()).publish(large(), sandboxKey)).toMatchObject({ status: 202 });
   });
 
-  it('refuses those events of a batch that exceed it', async () => {
+  it('refuses those events of a batch that exceed it, and says when to repeat them', async () => {
     const on = await ownWorld({ workers: 0, env: { PUBLISHER_QUOTA: '1mb' } });
-    const { status, body } = await on.publishBatch(Array.from({ length: 300 }, () => large(15_000)));
+    const { status, headers, body } = await on.publishBatch(Array.from({ length: 300 }, () => large(15_000)));
     expect(status).toBe(200);
+    expect(headers.get('retry-after')).toBe('60');
     const statuses = new Set(body.results.map((result: { status: number }) => result.status));
     expect([...statuses].sort()).toEqual([202, 429]);
   });

@@ -129,7 +129,9 @@ export function publisherRoutes(api: Api, publisherContext: PublisherContext): v
       if (results.every(({ status }) => status === 503)) {
         throw new AppError('unavailable', 'None of the events was accepted; retry shortly.', { retryAfterS: 5 });
       }
-      if (results.some(({ status }) => status === 503)) response.set('Retry-After', '5');
+      const waitsS = results.map((result) => (result instanceof AppError && result.retryAfterS) || 0);
+      const retryAfterS = Math.max(...waitsS);
+      if (retryAfterS > 0) response.set('Retry-After', String(retryAfterS));
       return { results: serializeResults(results) };
     },
   });
