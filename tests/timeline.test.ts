@@ -89,6 +89,20 @@ describe('the timeline', () => {
     });
   });
 
+  it('has events that were accepted in the same millisecond in the order of their creation', async () => {
+    const created = (i: number) => new Date(clock.now() + i).toISOString();
+    const ids = Array.from({ length: 9 }, (_, i) => `${(i * 5) % 9}`);
+    for (const [i, id] of ids.entries()) await publish({ id, created_at: created(i) });
+    expect((await timeline({ q: 'ses-1' })).data.map(({ id }) => id)).toEqual(ids.toReversed());
+  });
+
+  it('has events that were also created in the same millisecond in the order of their acceptance, in one partition', async () => {
+    on = await ownWorld({ workers: 0, clock });
+    const ids = Array.from({ length: 9 }, (_, i) => `${(i * 5) % 9}`);
+    for (const id of ids) await publish({ id });
+    expect((await timeline({ q: 'ses-1' })).data.map(({ id }) => id)).toEqual(ids.toReversed());
+  });
+
   it('finds no test event, and not the same event twice after a repeated publish', async () => {
     const { id } = await on.subscribe(to.url);
     await on.operate('POST', `/v1/subscriptions/${id}/test`);

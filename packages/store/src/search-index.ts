@@ -152,7 +152,10 @@ export async function searchEvents(
     const marked = await Promise.all(lists.map(({ key, mark }) => readMarked(store, key, mark, limit, budget)));
     await addEvents(store, marked.flat(), terms, environment, found);
   }
-  const events = [...found.values()].sort((a, b) => b.acceptedAtMs - a.acceptedAtMs || (a.ref < b.ref ? 1 : -1));
+  // What a batch has brought was accepted in the same millisecond. Where its events were created then too, they stay as a list has them.
+  const events = [...found.values()].sort(
+    (a, b) => b.acceptedAtMs - a.acceptedAtMs || Date.parse(b.event.createdAt) - Date.parse(a.event.createdAt),
+  );
   return { events: events.slice(0, limit), hasMore: events.length > limit || budget.left <= 0 };
 }
 
