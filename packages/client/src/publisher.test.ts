@@ -361,6 +361,16 @@ describe('limits', () => {
     expect((await publisher.publish(event('c'))).id).toBe('c');
     await Promise.all(first);
   });
+  it('let in as many as there is room for, those that have waited longest first', async () => {
+    start({ maxEvents: 2, concurrency: 1 });
+    const ids = Array.from({ length: 50 }, (_, i) => `e${i}`);
+    const publish = async (id: string) => {
+      await publisher.ready();
+      await publisher.publish(event(id));
+    };
+    await Promise.all(ids.map(publish));
+    expect(calls.flatMap(({ events }) => events.map(({ id }) => id))).toEqual(ids);
+  });
   it.each([
     ['10,000 events', {}, 10_000],
     ['the bytes that were set', { maxBytes: 1 }, 1],

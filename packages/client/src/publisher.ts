@@ -28,7 +28,7 @@ export interface Publisher {
    * which the event belongs; an invalid one is left out.
    */
   publish(event: PublishedEvent, options?: { traceparent?: string | undefined }): Promise<Accepted>;
-  /** Resolves when there is room for another event. */
+  /** Resolves when there is room for another event: of those that wait, for as many as there is room for. */
   ready(): Promise<void>;
   /** Events that are not confirmed. */
   readonly pending: number;
@@ -91,7 +91,9 @@ type Settings = Required<Omit<PublisherOptions, 'url'>> & { urls: readonly strin
 class QueuedPublisher implements Publisher {
   readonly #settings: Settings;
   readonly #queue: Entry[] = [];
+  /** The one that has waited longest first. */
   readonly #waitingForRoom: (() => void)[] = [];
+  #isLettingIn = false;
   readonly #waitingForEnd: (() => void)[] = [];
   #pending = 0;
   /** Events that were published so far. */
@@ -140,7 +142,24 @@ class QueuedPublisher implements Publisher {
   }
 
   ready(): Promise<void> {
-    return this.#hasRoom() ? Promise.resolve() : new Promise((resolve) => this.#waitingForRoom.push(resolve));
+    return new Promise((resolve) => {
+      this.#waitingForRoom.push(resolve);
+      this.#letIn();
+    });
+  }
+
+  /** Lets those in that wait for room while there is some, one after the other: each has published its event before the next one. */
+  #letIn(): void {
+    if (this.#isLettingIn) return;
+    this.#isLettingIn = true;
+    const letOneIn = () => {
+      const next = this.#hasRoom() ? this.#waitingForRoom.shift() : undefined;
+      next?.();
+      if (next) queueMicrotask(letOneIn);
+      else this.#isLettingIn = false;
+    };
+    // Not at once: who waits has to await the promise first.
+    queueMicrotask(letOneIn);
   }
 
   async close(withinMs = 30_000): Promise<void> {
@@ -203,7 +222,7 @@ class QueuedPublisher implements Publisher {
     this.#pending -= 1;
     this.#bytes -= entry.bytes;
     entry.settle(outcome);
-    if (this.#hasRoom()) for (const resolve of this.#waitingForRoom.splice(0)) resolve();
+    if (this.#waitingForRoom.length > 0) this.#letIn();
     if (this.#pending > 0) return;
     clearTimeout(this.#expiry);
     this.#expiry = undefined;
