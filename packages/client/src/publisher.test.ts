@@ -105,6 +105,11 @@ describe('publishing', () => {
     expect(id).toMatch(/^evt_[0-9a-f-]{36}$/);
     expect(Date.parse(calls[0]!.events[0]!.created_at)).toBeGreaterThan(0);
   });
+  it('makes an id and a time also where the event has undefined ones', async () => {
+    const given: object = { ...event(), id: undefined, created_at: undefined };
+    await start().publish(given as PublishedEvent);
+    expect(calls[0]?.events).toMatchObject([{ id: expect.any(String), created_at: expect.any(String) }]);
+  });
   it('gathers events in batches of at most 500 while calls are in flight', async () => {
     start({ concurrency: 1 });
     const all = await Promise.all(Array.from({ length: 1_101 }, (_, i) => publisher.publish(event(`e${i}`))));

@@ -121,7 +121,7 @@ class QueuedPublisher implements Publisher {
 
   async publish(event: PublishedEvent, options?: { traceparent?: string | undefined }): Promise<Accepted> {
     const id = event.id ?? `evt_${crypto.randomUUID()}`;
-    const text = JSON.stringify({ created_at: new Date().toISOString(), ...event, id });
+    const text = JSON.stringify({ ...event, id, created_at: event.created_at ?? new Date().toISOString() });
     if (this.#isClosed) throw new PublisherClosed(CLOSED, id);
     if (!this.#hasRoom()) throw new QueueFull(`${this.#pending} events are not confirmed yet.`, id);
     const bytes = new TextEncoder().encode(text).length;
