@@ -145,13 +145,24 @@ describe('apps without a usable Redis', () => {
       const now = await overview();
       return !now.all_well && now;
     });
-    expect(why_not_well).toEqual([expect.stringMatching(/^Redis uses \d+ % of its memory$/)]);
+    expect(why_not_well).toEqual([
+      expect.stringMatching(/^Redis refuses all changes: OOM command not allowed/),
+      expect.stringMatching(/^Redis uses \d+ % of its memory$/),
+    ]);
     expect([memory.capacity_bytes, memory.used_bytes > memory.capacity_bytes]).toEqual([2 ** 20, true]);
     const { status, body } = await operate('POST', `/v1/subscriptions/${id}/pause`);
     expect([status, body.detail]).toEqual([503, 'Storage is full: it takes no changes.']);
     expect((await client.keys('full:*event:*')).length).toBe(0);
     expect((await client.keys('full:*')).length).toBeLessThanOrEqual(keysBefore.length);
     await client.config('SET', 'maxmemory', '0');
+    // A replica from now on, of a master that nobody has started.
+    await client.call('REPLICAOF', '127.0.0.1', '1');
+    const { writes_refused } = await eventually('it to refuse writes as a replica', async () => {
+      const now = await overview();
+      return now.writes_refused?.startsWith('READONLY') && now;
+    });
+    expect(writes_refused).toBe("READONLY You can't write against a read only replica");
+    await client.call('REPLICAOF', 'NO', 'ONE');
     await accepted(() => publish(event));
     await to.received(1, isDelivery);
     await eventually('its record', async () => (await deliveries('status=succeeded')).length === 1);

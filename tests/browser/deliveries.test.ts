@@ -45,6 +45,18 @@ describe('the overview', () => {
     await page.getByRole('alert').getByText('Redis uses 91.9 % of its memory').waitFor();
     expect(await accessibilityFindings()).toEqual([]);
   });
+  it('says that Redis refuses changes, and why', async () => {
+    const { page, accessibilityFindings } = await signedIn();
+    const writes_refused = "READONLY You can't write against a read only replica";
+    await page.route('**/v1/overview', async (route) => {
+      const { body } = await on.operate('GET', '/v1/overview');
+      await route.fulfill({ json: { ...body, all_well: false, writes_refused } });
+    });
+    await page.reload();
+    const alert = page.getByRole('alert').filter({ hasText: 'Redis refuses all changes' });
+    await alert.getByText(`It says: ${writes_refused}.`).waitFor();
+    expect(await accessibilityFindings()).toEqual([]);
+  });
   it('links what has waited for about as long as the oldest delivery', async () => {
     const { page } = await signedIn();
     const at = '2026-11-23T12:00:00.000Z';

@@ -75,6 +75,7 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
     published,
     settings,
     store,
+    checkReady: storage.checkReady,
     directory: createDirectory(store),
     producer,
     operators,

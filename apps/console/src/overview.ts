@@ -1,5 +1,5 @@
 /** The overview: current counts, workers, and the attempts of the last hour and day. */
-import { HEALTH_MINUTES } from '@posthorn/core';
+import { HEALTH_MINUTES, StorageUnavailable } from '@posthorn/core';
 import { readBacklog } from '@posthorn/dispatch';
 import type * as api from '@posthorn/operator-api';
 import { shareResult } from '@posthorn/runtime';
@@ -41,19 +41,22 @@ export function createOverview(context: ConsoleContext): () => Promise<api.Overv
 async function readOverview(context: ConsoleContext): Promise<api.Overview> {
   const { store, directory, clock } = context;
   const nowMs = clock.now();
-  const [{ jobs, ...backlog }, workers, hour, day, ranking, rules, format, triage, paused, server] = await Promise.all([
-    readBacklog(context, nowMs),
-    aliveWorkers(store),
-    readAttempts(store, 'minute', nowMs),
-    readAttempts(store, 'hour', nowMs),
-    rankAddresses(store, nowMs),
-    readRules(store),
-    readFormat(store),
-    readProblems(context, nowMs),
-    directory.find({ status: 'paused', sort: 'newest' }, { limit: MAX_PAUSED_SHOWN }),
-    readServerState(store, clock.now),
-  ]);
+  const [{ jobs, ...backlog }, workers, hour, day, ranking, rules, format, triage, paused, server, refusal] =
+    await Promise.all([
+      readBacklog(context, nowMs),
+      aliveWorkers(store),
+      readAttempts(store, 'minute', nowMs),
+      readAttempts(store, 'hour', nowMs),
+      rankAddresses(store, nowMs),
+      readRules(store),
+      readFormat(store),
+      readProblems(context, nowMs),
+      directory.find({ status: 'paused', sort: 'newest' }, { limit: MAX_PAUSED_SHOWN }),
+      readServerState(store, clock.now),
+      readRefusal(context),
+    ]);
   const whyNotWell = [
+    ...(refusal === null ? [] : [`Redis refuses all changes: ${refusal}`]),
     ...problemsOfAddresses(triage),
     ...problemsOfWorkers(workers),
     ...problemsOfTraffic(hour, backlog.oldestPendingAgeMs),
@@ -79,6 +82,7 @@ async function readOverview(context: ConsoleContext): Promise<api.Overview> {
       outage_since: instant(worker.outageSinceMs),
     })),
     memory: { used_bytes: server.usedBytes, capacity_bytes: server.capacityBytes },
+    writes_refused: refusal,
     last_hour: serializeAttempts(hour),
     last_day: serializeAttempts(day),
     rules: {
@@ -103,6 +107,18 @@ async function readOverview(context: ConsoleContext): Promise<api.Overview> {
       paused: await serializeListedSubscriptions(context, paused.items),
     },
   };
+}
+
+/** Resolves with why Redis refuses writes while it still responds, in its own words, or null if it takes them. */
+async function readRefusal({ checkReady }: ConsoleContext): Promise<string | null> {
+  try {
+    await checkReady();
+    return null;
+  } catch (error) {
+    if (!(error instanceof StorageUnavailable)) throw error;
+    // What follows the first sentence explains settings of Redis.
+    return error.message.replace(/\.(\s.*)?$/s, '');
+  }
 }
 
 // What needs an operator, a phrase each.

@@ -603,7 +603,7 @@ export const overviewSchema = z
     all_well: z
       .boolean()
       .describe(
-        'No problem, workers run and reach receivers, 95 % of the attempts of the last 15 minutes succeeded, and Redis uses at most 85 % of its memory',
+        'No problem, workers run and reach receivers, 95 % of the attempts of the last 15 minutes succeeded, and Redis takes writes and uses at most 85 % of its memory',
       ),
     why_not_well: z
       .array(z.string())
@@ -643,6 +643,7 @@ export const overviewSchema = z
     memory: z
       .strictObject({ used_bytes: count.nullable(), capacity_bytes: count.nullable() })
       .describe('What Redis uses and may use, all masters together; null if it does not say'),
+    writes_refused: z.string().nullable().describe('Why Redis refuses writes, in its own words; null if it takes them'),
     last_hour: attemptsSchema.describe('Minute by minute'),
     last_day: attemptsSchema.describe('Hour by hour'),
     rules: z

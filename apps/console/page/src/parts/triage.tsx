@@ -39,6 +39,7 @@ export function Triage({ overview }: { overview: Overview }) {
   }
   return (
     <>
+      <Refusal refusal={overview.writes_refused} />
       {incidents.map((incident) => (
         <IncidentAlert key={incident.id} incident={incident} />
       ))}
@@ -83,6 +84,17 @@ function Traffic({ overview: { at, last_hour, queue } }: { overview: Overview })
         </Alert>
       )}
     </>
+  );
+}
+
+function Refusal({ refusal }: { refusal: string | null }) {
+  // A console of the release before says nothing about it.
+  if (!refusal) return null;
+  return (
+    <Alert color="red" icon={<IconAlertTriangle />} title="Redis refuses all changes">
+      It says: {refusal}. Ingest accepts no events, and nothing can be changed here. See PosthornIngestRefusing in
+      docs/runbooks.md.
+    </Alert>
   );
 }
 
