@@ -57,6 +57,25 @@ describe('the overview', () => {
     await alert.getByText(`It says: ${writes_refused}.`).waitFor();
     expect(await accessibilityFindings()).toEqual([]);
   });
+  it.each([
+    ['different errors', null, 'They are on different hosts, and their errors differ: look at each.'],
+    ['the same error', 'dns ENOTFOUND', 'They are on different hosts: probably our side. Most of them: dns ENOTFOUND.'],
+  ])('says what several hosts with %s point to', async (_, error_label, text) => {
+    const { page } = await signedIn();
+    const incident = {
+      id: 'inc_1',
+      started_at: '2026-11-23T12:00:00.000Z',
+      addresses: 3,
+      subscription_ids: [],
+      host: null,
+    };
+    await page.route('**/v1/overview', async (route) => {
+      const { body } = await on.operate('GET', '/v1/overview');
+      await route.fulfill({ json: { ...body, all_well: false, incidents: [{ ...incident, error_label }] } });
+    });
+    await page.reload();
+    await page.getByRole('alert').getByText(text).waitFor();
+  });
   it('links what has waited for about as long as the oldest delivery', async () => {
     const { page } = await signedIn();
     const at = '2026-11-23T12:00:00.000Z';

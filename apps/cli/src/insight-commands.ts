@@ -61,7 +61,7 @@ function summarize(overview: Overview) {
     incidents: incidents.map((incident) => ({
       since: incident.started_at,
       addresses: incident.addresses,
-      error: incident.error_label,
+      error: incident.error_label ?? 'several',
       host: incident.host ?? 'several',
     })),
     'need attention': problems.total,

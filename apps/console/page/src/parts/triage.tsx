@@ -112,8 +112,16 @@ function Memory({ memory: { used_bytes: used, capacity_bytes: capacity } }: Pick
   );
 }
 
+/** Different errors at different hosts have no one cause that could be named. */
+function likelyCause({ host, error_label }: Incident): string {
+  if (host !== null) return `All are on ${host}: probably that host.`;
+  return error_label === null
+    ? 'They are on different hosts, and their errors differ: look at each.'
+    : 'They are on different hosts: probably our side.';
+}
+
 function IncidentAlert({ incident }: { incident: Incident }) {
-  const { addresses, subscription_ids: ids, started_at, error_label, host } = incident;
+  const { addresses, subscription_ids: ids, started_at, error_label } = incident;
   const replayed = ids.slice(0, MAX_REPLAYED);
   const title = (
     <>
@@ -122,7 +130,7 @@ function IncidentAlert({ incident }: { incident: Incident }) {
   );
   return (
     <Alert color="red" icon={<IconAlertTriangle />} title={title}>
-      {host === null ? 'They are on different hosts: probably our side.' : `All are on ${host}: probably that host.`}
+      {likelyCause(incident)}
       {error_label !== null && ` Most of them: ${error_label}.`}
       <Box mt={4}>
         <PageLink
