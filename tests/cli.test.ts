@@ -58,6 +58,14 @@ describe('posthorn', () => {
     expect((await posthorn(['timeline', 'order 7', '--by', 'user'])).out).toBe('No event has this value.\n');
   });
 
+  it('counts the deliveries of an event by status', async () => {
+    for (const path of ['a', 'b', 'c']) await on.subscribe(`${to.url}${path}`);
+    const { body } = await on.publish(sampleEvent({ data: { id: 'ses-3', status: 'approved' } }));
+    const ended = async () => (await on.deliveries(`event_id=${body.id}&status=succeeded`)).length === 3;
+    await eventually('all to arrive', ended);
+    expect((await posthorn(['timeline', 'ses-3'])).out).toMatch(/ 3 succeeded +/);
+  });
+
   it('counts what an erasure would erase, starts it, and names it in the audit trail', async () => {
     const session = 'ses-to-erase';
     await on.publish(sampleEvent({ data: { id: session, status: 'approved' } }));
@@ -176,6 +184,10 @@ describe('posthorn', () => {
     expect((await json('deliveries', '--from', '1h', '--type', 'session.approved')).data.length).toBeGreaterThan(3);
     expect((await json('deliveries', '--to', '1h')).data).toEqual([]);
     expect((await posthorn(['replays', '--subscription', id])).out).toContain(to.url);
+    await on.operate('POST', `/v1/subscriptions/${id}/pause`);
+    const audit = (await posthorn(['audit', '--action', 'subscription.paused', '--limit', '1'])).out;
+    expect(audit).toMatch(/^at +operator +action +about +address +summary/);
+    expect(audit).toMatch(new RegExp(`${id} +${to.url} +Paused the address`));
     await on.operate('DELETE', `/v1/subscriptions/${id}`);
   });
 
@@ -194,6 +206,8 @@ describe('posthorn', () => {
     expect(batch).toMatchObject({ addresses: 2, status: 'done', total: 12, replayed: 6, outcome: { delivered: 6 } });
     expect((await json('replays', '--batch', batch.id)).data).toHaveLength(2);
     expect((await json('cancel', batch.id)).replays).toHaveLength(2);
+    const table = (await posthorn(['replays', '--batch', batch.id])).out;
+    expect(table.split('\n')[0]).toMatch(/ delivered +failed +waiting +cancelled +operator/);
     expect((await posthorn(['continue', batch.id])).err).toContain(`posthorn replays --batch ${batch.id}`);
     expect((await json('show', batch.id)).id).toBe(batch.id);
     const rehearsal = await posthorn(['replay', ...addresses, '--dry-run']);

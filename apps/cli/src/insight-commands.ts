@@ -3,6 +3,7 @@ import { type CommandUnknownOpts, Option } from '@commander-js/extra-typings';
 import { AUDIT_ACTIONS, AUDIT_ACTORS } from '@posthorn/core';
 import { type AuditEntry, auditEntrySchema, type Overview, overviewSchema } from '@posthorn/operator-api';
 import type { Client } from './client.ts';
+import { namesOf } from './names.ts';
 import { fromOption, limitOption, toOption } from './options.ts';
 import type { Printer } from './print.ts';
 
@@ -11,7 +12,6 @@ const auditColumns = {
   operator: (item: AuditEntry) => item.operator ?? 'posthorn',
   action: (item: AuditEntry) => item.action,
   about: (item: AuditEntry) => item.delivery_id ?? item.replay_id ?? item.subscription_id ?? erasureOf(item),
-  summary: (item: AuditEntry) => item.summary,
 };
 
 function erasureOf({ detail }: AuditEntry): string | undefined {
@@ -41,7 +41,14 @@ export function addInsightCommands(program: CommandUnknownOpts, client: Client, 
     .action(async ({ subscription, limit, ...filter }) => {
       const query = { subscription_id: subscription, ...filter };
       const entries = await client.list(auditEntrySchema, '/v1/audit', query, limit);
-      print.list(entries, auditColumns, 'No matching audit entries.', limit);
+      const ids = print.isJson() ? [] : entries.flatMap((entry) => entry.subscription_id ?? []);
+      const names = await namesOf(client, ids);
+      const columns = {
+        ...auditColumns,
+        address: (item: AuditEntry) => names.get(item.subscription_id ?? '')?.url ?? null,
+        summary: (item: AuditEntry) => item.summary,
+      };
+      print.list(entries, columns, 'No matching audit entries.', limit);
     });
 }
 

@@ -18,6 +18,7 @@ const columns = {
   delivered: (item: schemas.Replay) => item.outcome.delivered,
   failed: (item: schemas.Replay) => item.outcome.failed,
   waiting: (item: schemas.Replay) => item.outcome.waiting,
+  cancelled: (item: schemas.Replay) => item.outcome.cancelled,
   operator: (item: schemas.Replay) => item.operator,
 };
 

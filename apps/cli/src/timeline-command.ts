@@ -16,9 +16,18 @@ const columns = {
   type: (item: Item) => item.type,
   environment: (item: Item) => item.environment,
   session: (item: Item) => item.session_id,
-  deliveries: (item: Item) => item.deliveries.map((each) => `${each.status}${late(each.out_of_order)}`),
+  deliveries: statusesOf,
   event: (item: Item) => item.id,
 };
+
+/** Counts equal statuses: an event may have a delivery at each of many addresses. */
+function statusesOf({ deliveries, more_deliveries: hasMore }: Item): string[] {
+  const texts = deliveries.map((each) => `${each.status}${late(each.out_of_order)}`);
+  const counts = [...Map.groupBy(texts, (text) => text)].map(([text, same]) =>
+    texts.length === 1 ? text : `${same.length} ${text}`,
+  );
+  return hasMore ? [...counts, 'and more'] : counts;
+}
 
 /** Wide, so it is left out if no event has one. */
 const traceOf = (item: Item) => item.trace_id;
