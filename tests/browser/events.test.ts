@@ -95,6 +95,14 @@ describe('the search', () => {
       await items.nth(1).waitFor();
       expect(await items.count()).toBe(2);
     }
+    // As a chat, JSON or a log shows it.
+    const user = data.metadata.user_id;
+    for (const quoted of [`"${user}",`, `'${user}'`, `\`${user}\``, `“${user}” `]) {
+      await page.goto('/');
+      await search(page, quoted);
+      await page.getByRole('heading', { name: `Search for ${user}`, exact: true }).waitFor();
+      await items.nth(1).waitFor();
+    }
     // The event and its delivery came after those of the later event.
     expect(await items.nth(0).getByText('Out of order').count()).toBe(2);
     expect(await items.nth(1).getByText('Out of order').count()).toBe(0);

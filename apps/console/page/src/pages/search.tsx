@@ -64,7 +64,7 @@ function Results({ text, by }: { text: string; by: string | undefined }) {
                 <Empty title="No event has this value">
                   {search === 'off'
                     ? 'Events are not indexed, because EVENT_SEARCH is off at ingest. An event can be found by its own id.'
-                    : 'Session id, reference and user id are compared as a whole. Events expire with the retention.'}
+                    : 'Ids, references and user ids are compared as a whole. Events expire with the retention.'}
                 </Empty>
               ) : (
                 <>

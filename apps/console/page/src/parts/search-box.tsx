@@ -16,6 +16,11 @@ export function pageOfId(id: string): string {
 /** An id that Posthorn made. Any other text may be the id of an event, an address, a session, a reference or a user. */
 const OWN_ID = /^(sub|dlv|rpl|rpb|ers|evt)_[\w-]+$/;
 
+/** Removes the quotes around a value that was copied from a chat, JSON or a log, and the comma after it. */
+function unquoted(text: string): string {
+  return /^["'`“‘]+([^"'`“”‘’]+)["'`”’]+[,;]?$/.exec(text)?.[1]?.trim() || text;
+}
+
 export function SearchBox() {
   const [text, setText] = useState('');
   const navigate = useNavigate();
@@ -24,7 +29,7 @@ export function SearchBox() {
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          const entered = text.trim();
+          const entered = unquoted(text.trim());
           if (entered === '') return;
           setText('');
           navigate(OWN_ID.test(entered) ? pageOfId(entered) : withQuery('/search', { q: entered }));

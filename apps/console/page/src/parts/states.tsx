@@ -31,7 +31,9 @@ export function Loaded<T>({ query, what, children }: LoadedProps<T>) {
     );
   }
   if (query.error instanceof ApiError && query.error.status === 404) {
-    return <Empty title={`No such ${what}`}>It may have been deleted, or it has expired.</Empty>;
+    return (
+      <Empty title={`No such ${what}`}>It may have been deleted or have expired, or a part of its id is missing.</Empty>
+    );
   }
   if (query.error) return <Problem title={`The ${what} can't be shown`} error={query.error} retry={query.refetch} />;
   return <Loading />;
