@@ -166,7 +166,12 @@ describe('explain, with a delivery', () => {
   });
   it('says what a delivery without an attempt waits for', () => {
     expect(ofDelivery({}).answer).toMatch(/waits for a worker/);
-    expect(ofDelivery({}, { lane: 'parked' }).answer).toMatch(/all slots of the address are taken/);
+    expect(ofDelivery({}, { nowMs: acceptedAtMs + 10_000 }).nextStep).toBeNull();
+    expect(ofDelivery({}, { nowMs: acceptedAtMs + 10_001 }).nextStep).toMatch(/whether workers are running/);
+    expect(ofDelivery({}, { lane: 'parked' })).toMatchObject({
+      answer: expect.stringMatching(/all slots of the address are taken/),
+      nextStep: null,
+    });
   });
   it('says since when it is held, and why', () => {
     const paused = { ...subscription, status: 'paused', statusReason: 'consecutive_failures' } as const;

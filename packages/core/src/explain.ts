@@ -199,6 +199,9 @@ function explainOutcome(delivery: Delivery): Explanation {
   });
 }
 
+/** With a free worker, a first attempt starts far sooner. */
+const LATE_MS = 10_000;
+
 function explainWaiting({ lane, nowMs }: Case, delivery: Delivery): Explanation {
   const { attemptCount, maxAttempts, nextAttemptAtMs: dueAtMs, createdAtMs } = delivery;
   const waits =
@@ -207,7 +210,13 @@ function explainWaiting({ lane, nowMs }: Case, delivery: Delivery): Explanation 
       : lane === 'overdue'
         ? 'It is overdue, and waits in the lane of overdue deliveries to this address.'
         : 'It waits for a worker, or is being sent.';
-  if (attemptCount === 0) return because('pending', `Not attempted yet. ${waits}`, { sinceMs: createdAtMs });
+  if (attemptCount === 0) {
+    const isLate = lane === undefined && nowMs - createdAtMs > LATE_MS;
+    return because('pending', `Not attempted yet. ${waits}`, {
+      ...(isLate && { nextStep: 'See on the overview whether workers are running and keep up.' }),
+      sinceMs: createdAtMs,
+    });
+  }
   const last = delivery.attempts.at(-1);
   const sinceMs = last && last.startedAtMs + last.durationMs;
   const next = dueAtMs !== null && dueAtMs > nowMs ? `Attempt ${attemptCount + 1} is due at ${at(dueAtMs)}.` : waits;
