@@ -64,6 +64,7 @@ function Content({ subscription }: { subscription: Subscription }) {
             </>
           )}
           {held > 0 && ` ${countText(held)} ${held === 1 ? 'delivery is' : 'deliveries are'} held, not lost.`}
+          {status === 'paused' && held > 0 && ' Resume sends one first, and the others if it arrives.'}
           <FailedResume resume={subscription.last_resume} />
         </Alert>
       )}
