@@ -1,6 +1,6 @@
 /** The signature doctor over the API: with what a real receiver got. */
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { eventually, isDelivery, type Receiver } from '@posthorn/testing';
+import { eventually, fakeClock, isDelivery, type Receiver } from '@posthorn/testing';
 import { ownReceiver, ownWorld } from './own.ts';
 import { sampleEvent, type World } from './world.ts';
 
@@ -48,6 +48,15 @@ describe('the signature doctor', () => {
     expect(await check({ header: 't=999999999999,v1=00' })).toMatchObject({ signed_at: null });
     await on.operate('POST', `/v1/subscriptions/${id}/rotate-secret`, { overlap: '1h' });
     expect(await check({})).toMatchObject({ secret: 'previous', findings: [{ kind: 'previous_secret' }] });
+  });
+  it('says that the clock of a worker is fast', async () => {
+    on = await ownWorld({ consoleClock: fakeClock(Date.now() - 600_000) });
+    const { id } = await on.subscribe(to.url);
+    await on.publish(sampleEvent());
+    const { headers, body } = await received();
+    const seen = { header: String(headers['service-signature']), body };
+    const { body: check } = await on.operate('POST', `/v1/subscriptions/${id}/check-signature`, seen);
+    expect(check.findings).toMatchObject([{ kind: 'clock_off', message: expect.stringContaining('the worker') }]);
   });
   it('takes the body of the largest event, and refuses a larger one', async () => {
     const { id } = await on.subscribe(to.url);

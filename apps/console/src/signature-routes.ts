@@ -16,7 +16,7 @@ const MAX_IDS = 5;
 const MAX_INSTANT_S = 253_402_300_799;
 
 export function signatureRoutes(api: Api, context: ConsoleContext): void {
-  const { store, secretBox } = context;
+  const { store, secretBox, clock } = context;
   api.tagged('Subscriptions').post('/v1/subscriptions/{id}/check-signature', {
     summary: 'Say why a receiver refuses a signature',
     description:
@@ -34,6 +34,7 @@ export function signatureRoutes(api: Api, context: ConsoleContext): void {
         previousSecret: previousSealedSecret === null ? undefined : secretBox.open(previousSealedSecret, id),
         sent: await bodiesOf(store, seen.event_id === undefined ? eventIdsIn(seen.body) : [seen.event_id]),
         receivedAtS: seen.received_at === undefined ? undefined : Math.floor(seen.received_at / 1000),
+        nowS: Math.floor(clock.now() / 1000),
       });
       const isReal = signedAtS !== null && signedAtS <= MAX_INSTANT_S;
       return { ...diagnosis, signed_at: isReal ? instant(signedAtS * 1000) : null, clock_off_s: clockOffS };

@@ -26,6 +26,9 @@ describe('the diagnosis of a signature', () => {
   it('takes the header as it is copied: with its name, in quotes, with spaces around it', () => {
     for (const copied of [
       `Service-Signature: ${header}`,
+      `"service-signature": "${header}",`,
+      `'service-signature': '${header}',`,
+      `${header};`,
       `service-signature:${header}`,
       `"${header}"`,
       ` '${header}'\n`,
@@ -92,6 +95,15 @@ describe('the diagnosis of a signature', () => {
     expect([at(300), at(-300)]).toEqual([[], []]);
     expect(at(412)).toMatchObject([{ kind: 'clock_off', message: expect.stringContaining('off by 412 s') }]);
     expect(at(-301)).toMatchObject([{ kind: 'clock_off', message: expect.stringContaining('off by 301 s') }]);
+  });
+  it('blames the clock of a worker if a signature that fits is from the future, not that of the receiver', () => {
+    const at = (aheadS: number, change = {}) =>
+      diagnoseSignature({ ...seen, nowS: nowS - aheadS, receivedAtS: nowS - aheadS, ...change }).findings;
+    expect(at(300)).toEqual([]);
+    expect(at(301)).toEqual([
+      { kind: 'clock_off', message: expect.stringMatching(/301 s in the future.*clock of the worker/) },
+    ]);
+    expect(at(301, { body: 'another', sent: [], receivedAtS: nowS })).toMatchObject([{ kind: 'unknown_signature' }]);
   });
   it('names everything that is wrong at once', () => {
     const old = signatureHeader([previousSecret], nowS, body);

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { ADVISED_TOLERANCE_S, isSignedWith, parseSignatureHeader, type SignatureHeader } from './signature.ts';
 
 export interface SignatureCase {
-  /** The value of `Service-Signature` as the receiver saw it. Its name in front of it, quotes and white space around it are ignored. */
+  /** The value of `Service-Signature` as the receiver saw it. Its name in front of it, and what a log or code has around it, are ignored. */
   header: string;
   /** The body as the receiver saw it. */
   body: string;
@@ -15,6 +15,8 @@ export interface SignatureCase {
   sent: readonly string[];
   /** The receiver's time when the request arrived, in seconds since 1970. Without it, clocks are not compared. */
   receivedAtS?: number | undefined;
+  /** The time now, in seconds since 1970. Without it, a signature from the future is not noticed. */
+  nowS?: number;
 }
 
 type SignatureFindingKind =
@@ -105,7 +107,9 @@ export function diagnoseSignature(seen: SignatureCase): SignatureDiagnosis {
   const clockOffS = seen.receivedAtS === undefined ? null : seen.receivedAtS - header.timestampS;
   const findings = [...match.findings];
   if (match.secret === 'previous') findings.push(PREVIOUS_SECRET);
-  if (clockOffS !== null && Math.abs(clockOffS) > ADVISED_TOLERANCE_S) findings.push(clockFinding(clockOffS));
+  const aheadS = seen.nowS === undefined || match.secret === null ? 0 : header.timestampS - seen.nowS;
+  if (aheadS > ADVISED_TOLERANCE_S) findings.push(futureFinding(aheadS));
+  else if (clockOffS !== null && Math.abs(clockOffS) > ADVISED_TOLERANCE_S) findings.push(clockFinding(clockOffS));
   const difference = match.body === undefined ? null : firstDifference(match.body, seen.body);
   return { correct: findings.length === 0, secret: match.secret, signedAtS, clockOffS, difference, findings };
 }
@@ -120,6 +124,12 @@ function describeMalformed(header: SignatureHeader | undefined): string {
   return header === undefined
     ? 'The header has not exactly one time: expected t=<unix seconds>,v1=<64 hexadecimal digits>.'
     : 'The header has no signature v1 of 64 lowercase hexadecimal digits. It may have been cut off or changed on its way.';
+}
+
+/** Only a worker signs, so no clock but its own can have set the time of a signature that fits. */
+function futureFinding(aheadS: number): SignatureFinding {
+  const message = `The signature is dated ${aheadS} s in the future, and receivers allow ${ADVISED_TOLERANCE_S} s: the clock of the worker that sent it is fast, not that of the receiver. See PosthornClockSkew in docs/runbooks.md.`;
+  return { kind: 'clock_off', message };
 }
 
 function clockFinding(offS: number): SignatureFinding {
@@ -199,7 +209,8 @@ function firstDifference(sent: string, received: string): SignatureDiagnosis['di
 function headerValue(pasted: string): string {
   return pasted
     .trim()
-    .replace(/^service-signature\s*:/i, '')
+    .replace(/^["']?service-signature["']?\s*:/i, '')
+    .replace(/[,;]\s*$/, '')
     .trim()
     .replace(/^(["'])(.*)\1$/s, '$2');
 }
