@@ -63,11 +63,12 @@ function accept({ path, events, response }: Call): void {
   if (path === '/v1/events') json(response, 202, results[0]);
   else json(response, 200, { results });
 }
-const event = (id?: string): PublishedEvent => ({
+/** An event of a session of its own, unless one is given. */
+const event = (id?: string, session: string = crypto.randomUUID()): PublishedEvent => ({
   ...(id !== undefined && { id }),
   type: 'session.approved',
   environment: 'sandbox',
-  data: { id: 's', status: 'approved' },
+  data: { id: session, status: 'approved' },
 });
 function start(options: Partial<PublisherOptions> = {}): Publisher {
   publisher = createPublisher({ url, key: 'secret-key', ...options });
@@ -116,6 +117,17 @@ describe('publishing', () => {
     expect(all.map(({ id }) => id)).toEqual(Array.from({ length: 1_101 }, (_, i) => `e${i}`));
     expect(calls.map(({ events }) => events.length)).toEqual([500, 500, 101]);
     expect(publisher.pending).toBe(0);
+  });
+  it('has the events of a session in one call at a time, in their order, and sends others meanwhile', async () => {
+    const { held, letGo } = hold();
+    start();
+    const all = [publisher.publish(event('a1', 'a'))];
+    await eventually('a call', () => held.length === 1);
+    all.push(...['a2', 'b1', 'a3'].map((id) => publisher.publish(event(id, id.slice(0, 1)))));
+    await eventually('another call', () => held.length === 2);
+    letGo();
+    await Promise.all(all);
+    expect(calls.map(({ events }) => events.map(({ id }) => id))).toEqual([['a1'], ['b1'], ['a2', 'a3']]);
   });
   it('sends at most 1 MiB in a batch, and a larger event alone', async () => {
     start({ concurrency: 1 });

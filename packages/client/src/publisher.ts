@@ -43,6 +43,8 @@ interface Entry {
   id: string;
   /** Counts the events in the order in which they were published. */
   place: number;
+  /** Undefined if the event has none, and will be refused. */
+  session: string | undefined;
   /** The JSON text of the event. */
   text: string;
   traceparent: string | undefined;
@@ -59,6 +61,8 @@ const MAX_BATCH = 500;
 const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 /** Far below what ingest takes in one call (32 times `MAX_EVENT_BYTES`). */
 const MAX_BATCH_BYTES = 1024 * 1024;
+/** Events that are looked at for one batch: most of them may belong to sessions in flight. */
+const MAX_LOOKED_AT = 2 * MAX_BATCH;
 const FIRST_PAUSE_MS = 100;
 const MAX_PAUSE_MS = 30_000;
 /** A longer timer would fire at once. */
@@ -95,6 +99,8 @@ class QueuedPublisher implements Publisher {
   readonly #waitingForRoom: (() => void)[] = [];
   #isLettingIn = false;
   readonly #waitingForEnd: (() => void)[] = [];
+  /** Sessions with events in flight, all of them in one call: what is published later of a session is sent later. */
+  readonly #sessionsInFlight = new Set<string | undefined>();
   #pending = 0;
   /** Events that were published so far. */
   #published = 0;
@@ -133,7 +139,8 @@ class QueuedPublisher implements Publisher {
       const settle = (outcome: Accepted | PublishError) =>
         outcome instanceof Error ? reject(outcome) : resolve(outcome);
       const endsAtMs = performance.now() + this.#settings.giveUpAfterMs;
-      this.#queue.push({ id, place: this.#published++, text, traceparent, bytes, endsAtMs, settle });
+      const session = event.data?.id;
+      this.#queue.push({ id, place: this.#published++, session, text, traceparent, bytes, endsAtMs, settle });
       // In the next turn, so that events published together form a batch.
       queueMicrotask(() => this.#pump());
       // What is published later ends later, so a timer that is set will do.
@@ -184,16 +191,21 @@ class QueuedPublisher implements Publisher {
   /** Sends what waits, unless sending pauses. */
   #pump(): void {
     const { concurrency, maxBatch } = this.#settings;
-    while (this.#pause === undefined && this.#inFlight < concurrency && this.#queue.length > 0)
-      void this.#send(takeBatch(this.#queue, maxBatch));
+    while (this.#pause === undefined && this.#inFlight < concurrency) {
+      const batch = takeBatch(this.#queue, maxBatch, this.#sessionsInFlight);
+      if (batch.length === 0) return;
+      void this.#send(batch);
+    }
   }
 
   async #send(batch: Entry[]): Promise<void> {
     const { urls, key, timeoutMs } = this.#settings;
     this.#inFlight += 1;
+    for (const { session } of batch) if (session !== undefined) this.#sessionsInFlight.add(session);
     const to: SendOptions = { url: urls[this.#turn % urls.length] ?? '', key, timeoutMs };
     const { outcomes, failure, retryAfterMs } = await sendEvents(to, batch);
     this.#inFlight -= 1;
+    for (const { session } of batch) this.#sessionsInFlight.delete(session);
     const left = batch.filter((entry, i) => !this.#settle(entry, outcomes[i]));
     for (const entry of left) entry.failure = failure;
     if (this.#isOver) for (const entry of left) this.#giveUp(entry, CLOSED);
@@ -271,17 +283,23 @@ class QueuedPublisher implements Publisher {
   }
 }
 
-/** Removes the events of the next call from the queue, and returns them. */
-function takeBatch(queue: Entry[], maxBatch: number): Entry[] {
+/** Removes the events of the next call from the queue, and returns them: those of sessions that are not in flight. */
+function takeBatch(queue: Entry[], maxBatch: number, sessionsInFlight: ReadonlySet<string | undefined>): Entry[] {
   let size = 0;
-  let count = 0;
+  let lookedAt = 0;
+  const batch: Entry[] = [];
+  const passedOver: Entry[] = [];
   for (const entry of queue) {
-    size += entry.bytes;
-    if (count > 0 && (count >= maxBatch || size > MAX_BATCH_BYTES || entry.alone)) break;
-    count += 1;
-    if (entry.alone) break;
+    const isPassedOver = sessionsInFlight.has(entry.session);
+    if (!isPassedOver) size += entry.bytes;
+    const isFull = batch.length >= maxBatch || size > MAX_BATCH_BYTES || entry.alone;
+    if (lookedAt >= MAX_LOOKED_AT || (batch.length > 0 && isFull)) break;
+    lookedAt += 1;
+    (isPassedOver ? passedOver : batch).push(entry);
+    if (entry.alone && !isPassedOver) break;
   }
-  return queue.splice(0, count);
+  if (batch.length > 0) queue.splice(0, lookedAt, ...passedOver);
+  return batch;
 }
 
 /** The pause after so many failures in a row. Half of it by chance, so that many publishers do not come back at the same moment. */
