@@ -1,5 +1,6 @@
 /** Shared by all benchmarks: a Redis of its own for each, processes that report their CPU, medians. */
 import type { ChildProcess } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Accepted, createPublisher, type PublishedEvent, type Publisher } from '@posthorn/client';
@@ -155,11 +156,12 @@ export async function inParallel(
   return times;
 }
 
-/** A typical event. Its body as delivered has about 400 bytes, depending on the length of its type. */
+/** A typical event, of a session of its own. Its body as delivered has about 400 bytes, depending on the length of its type. */
 export function event400(type: EventType = 'session.approved'): PublishedEvent {
   const metadata = { user_id: 'u_8731', note: 'x'.repeat(60) };
   const data = {
-    id: '3f1c9a52-7d0e-4b8e-9a67-2f6f0f3f5c11',
+    // The client has the events of a session in one call at a time.
+    id: randomUUID(),
     reference: 'order-1042',
     status: 'approved',
     country: 'FR',
@@ -170,9 +172,11 @@ export function event400(type: EventType = 'session.approved'): PublishedEvent {
   return { type, environment: 'sandbox', data };
 }
 
-/** A small event that contains the time at which it is sent, or planned to be sent. */
+let sessions = 0;
+
+/** A small event, of a session of its own, that contains the time at which it is sent, or planned to be sent. */
 export function timedEvent(type: EventType, sentAtMs = Date.now()): PublishedEvent {
-  return { type, environment: 'sandbox', data: { id: 's', status: 'x', sent_at: sentAtMs } };
+  return { type, environment: 'sandbox', data: { id: `s${sessions++}`, status: 'x', sent_at: sentAtMs } };
 }
 
 /** Publishes `count` events in batches of at most 500, four at a time; returns how many deliveries they have together. */
