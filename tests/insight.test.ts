@@ -70,6 +70,12 @@ describe('the overview', () => {
     expect(body.workers).toMatchObject([{ pid: process.pid }]);
     expect(Date.parse(body.at) - Date.parse(body.workers[0].seen_at)).toBeLessThan(60_000);
   });
+  it('names a worker whose clock is wrong, whatever the clock of the console', async () => {
+    const [clock, consoleClock] = [fakeClock(Date.now() + 600_000), fakeClock(Date.now() - 3_600_000)];
+    const { body } = await (await ownWorld({ clock, consoleClock })).operate('GET', '/v1/overview');
+    expect(body.why_not_well).toContainEqual(expect.stringMatching(/^the clock of worker .+:\d+ is \d+ s fast$/));
+    expect(body.workers[0].clock_offset_ms).toBeLessThanOrEqual(600_000);
+  });
 });
 
 describe('an address whose attempts fail', () => {

@@ -45,6 +45,17 @@ describe('the overview', () => {
     await page.getByRole('alert').getByText('Redis uses 91.9 % of its memory').waitFor();
     expect(await accessibilityFindings()).toEqual([]);
   });
+  it('names a worker whose clock is wrong', async () => {
+    const { page, accessibilityFindings } = await signedIn();
+    await page.route('**/v1/overview', async (route) => {
+      const { body } = await on.operate('GET', '/v1/overview');
+      const workers = [{ ...body.workers[0], host: 'far-away', pid: 7, clock_offset_ms: -600_000 }];
+      await route.fulfill({ json: { ...body, all_well: false, workers } });
+    });
+    await page.reload();
+    await page.getByRole('alert').getByText('The clock of worker far-away:7 is 10 min slow').waitFor();
+    expect(await accessibilityFindings()).toEqual([]);
+  });
   it('says that Redis refuses changes, and why', async () => {
     const { page, accessibilityFindings } = await signedIn();
     const writes_refused = "READONLY You can't write against a read only replica";

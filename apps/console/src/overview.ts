@@ -16,6 +16,7 @@ import {
   readServerState,
   type ServerState,
   type Store,
+  type WorkerState,
 } from '@posthorn/store';
 import type { ConsoleContext } from './context.ts';
 import { instant } from './instant.ts';
@@ -32,6 +33,8 @@ const WELL_RATE = 0.95;
 const FULL_SHARE = 0.85;
 /** A delivery that has waited this long for its first attempt means that the workers do not keep up. */
 const LONG_PENDING_MS = 60_000;
+/** The alert has the same. */
+const MAX_CLOCK_OFFSET_MS = 5_000;
 
 /** Returns a reader of the overview. Its cost for Redis does not depend on the number of callers. */
 export function createOverview(context: ConsoleContext): () => Promise<api.Overview> {
@@ -41,7 +44,7 @@ export function createOverview(context: ConsoleContext): () => Promise<api.Overv
 async function readOverview(context: ConsoleContext): Promise<api.Overview> {
   const { store, directory, clock } = context;
   const nowMs = clock.now();
-  const [{ jobs, ...backlog }, workers, hour, day, ranking, rules, format, triage, paused, server, refusal] =
+  const [{ jobs, ...backlog }, alive, hour, day, ranking, rules, format, triage, paused, server, refusal] =
     await Promise.all([
       readBacklog(context, nowMs),
       aliveWorkers(store),
@@ -55,6 +58,11 @@ async function readOverview(context: ConsoleContext): Promise<api.Overview> {
       readServerState(store, clock.now),
       readRefusal(context),
     ]);
+  const redisNowMs = nowMs - server.clockOffsetMs;
+  const workers = alive.map((worker) => ({
+    ...worker,
+    clockOffsetMs: worker.clockMs === undefined ? null : Math.round(worker.clockMs - (redisNowMs - worker.seenAgoMs)),
+  }));
   const whyNotWell = [
     ...(refusal === null ? [] : [`Redis refuses all changes: ${refusal}`]),
     ...problemsOfAddresses(triage),
@@ -80,6 +88,7 @@ async function readOverview(context: ConsoleContext): Promise<api.Overview> {
       started_at: instant(worker.startedAtMs),
       seen_at: instant(nowMs - worker.seenAgoMs),
       outage_since: instant(worker.outageSinceMs),
+      clock_offset_ms: worker.clockOffsetMs,
     })),
     memory: { used_bytes: server.usedBytes, capacity_bytes: server.capacityBytes },
     writes_refused: refusal,
@@ -129,11 +138,17 @@ function problemsOfAddresses({ problems: { total }, incidents }: Pick<api.Overvi
   return found;
 }
 
-function problemsOfWorkers(workers: Awaited<ReturnType<typeof aliveWorkers>>): string[] {
+function problemsOfWorkers(workers: (WorkerState & { clockOffsetMs: number | null })[]): string[] {
   if (workers.length === 0) return ['no worker is running'];
-  return workers.flatMap(({ host, pid, outageSinceMs }) =>
-    outageSinceMs === null ? [] : [`worker ${host}:${pid} has reached nothing since ${instant(outageSinceMs)}`],
-  );
+  return workers.flatMap(({ host, pid, outageSinceMs, clockOffsetMs }) => {
+    const found: string[] = [];
+    if (outageSinceMs !== null) found.push(`worker ${host}:${pid} has reached nothing since ${instant(outageSinceMs)}`);
+    if (clockOffsetMs !== null && Math.abs(clockOffsetMs) > MAX_CLOCK_OFFSET_MS)
+      found.push(
+        `the clock of worker ${host}:${pid} is ${Math.round(Math.abs(clockOffsetMs) / 1_000)} s ${clockOffsetMs > 0 ? 'fast' : 'slow'}`,
+      );
+    return found;
+  });
 }
 
 function problemsOfTraffic({ periods }: AttemptSeries, oldestPendingAgeMs: number): string[] {

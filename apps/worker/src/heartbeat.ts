@@ -32,7 +32,7 @@ export function createHeartbeat(context: HeartbeatContext): Service {
   const beat = () => {
     const outageSinceMs = outages.current()?.startedAtMs ?? null;
     const { WORKER_CONCURRENCY: concurrency, ADDRESS_CONCURRENCY: addressConcurrency } = settings;
-    const state = { concurrency, addressConcurrency, inFlight: counts.inFlight, outageSinceMs };
+    const state = { concurrency, addressConcurrency, inFlight: counts.inFlight, outageSinceMs, clockMs: clock.now() };
     return sendHeartbeat(store, { ...identity, ...state });
   };
   return createRepeating({

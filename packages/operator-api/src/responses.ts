@@ -603,7 +603,7 @@ export const overviewSchema = z
     all_well: z
       .boolean()
       .describe(
-        'No problem, workers run and reach receivers, 95 % of the attempts of the last 15 minutes succeeded, and Redis takes writes and uses at most 85 % of its memory',
+        'No problem, workers run, reach receivers and have the time of Redis within 5 s, 95 % of the attempts of the last 15 minutes succeeded, and Redis takes writes and uses at most 85 % of its memory',
       ),
     why_not_well: z
       .array(z.string())
@@ -638,6 +638,7 @@ export const overviewSchema = z
         outage_since: instant
           .nullable()
           .describe('Start of the outage in which it reaches no address and makes no attempts; null if there is none'),
+        clock_offset_ms: z.int().nullable().describe('Its clock minus that of Redis; null if it does not report it'),
       }),
     ),
     memory: z

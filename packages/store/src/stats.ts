@@ -258,6 +258,8 @@ export interface WorkerState {
   addressConcurrency: number;
   /** When its outage began; null if there is none. */
   outageSinceMs: number | null;
+  /** Its own time at the heartbeat. Workers of releases before 0.2 do not report it. */
+  clockMs?: number;
 }
 
 /** Stores a worker's heartbeat, at the time of Redis. */

@@ -14,6 +14,9 @@ import { Ago, Instant } from '../parts/time.tsx';
 import { Triage } from '../parts/triage.tsx';
 import { useOverview } from '../queries.ts';
 
+/** From this offset on, the API no longer says that all is well. */
+const MAX_CLOCK_OFFSET_MS = 5_000;
+
 type Worker = Overview['workers'][number];
 type Ranked = Overview['addresses']['slowest'][number];
 
@@ -69,6 +72,19 @@ function Content({ overview }: { overview: Overview }) {
         <Alert color="orange" icon={<IconAlertTriangle />} title="No worker is running">
           Events are accepted and kept, but nothing is delivered until a worker starts.
         </Alert>
+      )}
+      {workers.map(({ id, host, pid, clock_offset_ms: offsetMs }) =>
+        !offsetMs || Math.abs(offsetMs) <= MAX_CLOCK_OFFSET_MS ? null : (
+          <Alert
+            key={id}
+            color="orange"
+            icon={<IconAlertTriangle />}
+            title={`The clock of worker ${host}:${pid} is ${durationText(Math.abs(offsetMs))} ${offsetMs > 0 ? 'fast' : 'slow'}`}
+          >
+            The times of its attempts are wrong, and receivers may refuse its signatures: most accept 300 s. See
+            PosthornClockSkew in docs/runbooks.md.
+          </Alert>
+        ),
       )}
       {workers.map(({ id, host, pid, outage_since }) => {
         if (outage_since === null) return null;
