@@ -121,7 +121,10 @@ export class Slots {
     return this.acquireAgain(subscriptionId);
   }
 
-  /** The same for a job whose first slot was released since its host or IP, unknown until then, had none. */
+  /**
+   * The same without a slot that was kept: also for a job that has released its first slot, since its host or IP, unknown
+   * until then, had none.
+   */
   acquireAgain(subscriptionId: string): Slot | undefined | Promise<Slot | undefined> {
     const address = this.#addressOf(subscriptionId);
     const refusal = this.#refusalOf(address);
