@@ -101,6 +101,18 @@ describe('a bulk replay', () => {
     await halve(active, () => cancelReplay(store, canaryId, time.nowMs, anna));
     expect(await status()).toBe('canary');
   });
+  it('parks its deliveries, of which a step makes many in one millisecond, in the order of the failed ones', async () => {
+    const { id } = await subscribe();
+    const ids: string[] = [];
+    for (let i = 0; i < 12; i++) {
+      ids.push(await failed(id));
+      time.nowMs += 1;
+    }
+    await run(await start(id));
+    const lane = `${store.prefix}:{${partitionOf(id, store.partitions)}}:parked:${id}`;
+    const parked = await Promise.all((await store.redis.zrange(lane, '0', '-1')).map(loadOne));
+    expect(parked.map(({ replayOf }) => replayOf)).toEqual(ids);
+  });
   it('replays each failed delivery of the address and time range once, oldest first, and no other', async () => {
     const [wanted, other] = [await subscribe(), await subscribe()];
     const ids: string[] = [];

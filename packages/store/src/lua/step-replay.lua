@@ -27,7 +27,8 @@ else
     if failed[1] == FAILED and not isErased and nowMs <= failed[2] + retentionMs and isOpen
       and call('EXISTS', deliveryKey(newId)) == 0 then
       if replay(sub, failedId, failed, firstId, newId, nowMs, oldestMs, lifeMs) == 'pending' then
-        call('ZADD', KEY_PARKED .. sub, nowMs, newId)
+        -- All of a step are made in this millisecond: a part of it keeps them in the order of the failed ones.
+        call('ZADD', KEY_PARKED .. sub, nowMs + replayed / 4096, newId)
         call('SADD', KEY_RELEASE_PARKED, sub)
       end
       call('HSET', deliveryKey(newId), 'b', id)
