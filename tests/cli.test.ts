@@ -133,6 +133,9 @@ describe('posthorn', () => {
     expect((await json('resume', '--reason', 'operator', '--search', 'mine')).data).toMatchObject([
       { subscription_id: id, result: 'resumed' },
     ]);
+    await posthorn(['pause', id]);
+    const resumed = await posthorn(['resume', '--reason', 'operator']);
+    expect([resumed.code, resumed.out]).toEqual([0, expect.stringContaining('see posthorn list --status paused.')]);
     expect((await json('resume', id)).data).toMatchObject([{ status: 'active' }]);
     const several = await posthorn(['resume', id, 'sub_0123456789abcdefghijAA']);
     expect(several).toMatchObject({ code: 1, err: '1 of 2 could not be resumed.\n' });

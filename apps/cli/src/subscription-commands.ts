@@ -142,6 +142,10 @@ function addActionCommands(program: CommandUnknownOpts, client: Client, print: P
       const filter = { status_reason: reason, environment, q: search };
       const results = only === undefined ? await resumeMatching(client, filter) : await resumeNamed(client, ids);
       print.list(results, resumeColumns, 'No matching subscription is paused.');
+      if (results.some(({ result }) => result === 'resumed'))
+        print.say(
+          'Where the first held delivery fails, the address is paused again: see posthorn list --status paused.',
+        );
       const refused = results.filter(({ result }) => result === 'refused' || result === 'not_found').length;
       if (refused > 0) throw new UserError(`${refused} of ${results.length} could not be resumed.`);
     });
