@@ -2,12 +2,23 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
+import type { Overview } from '@posthorn/operator-api';
 import { deregisterWorker, sendHeartbeat } from '@posthorn/store';
 import { deliveriesWith, eventually, isDelivery } from '@posthorn/testing';
+import type { Page } from 'playwright-core';
 import { atEnd, ownReceiver, ownStore } from '../own.ts';
 import { sampleEvent } from '../world.ts';
 import { confirmed } from './browser.ts';
 import { on, ownSubscription, signedIn } from './own-visit.ts';
+
+/** Reloads the page, which gets the overview with these changes, and that not all is well. */
+async function showOverview(page: Page, changesOf: (body: Overview) => object): Promise<void> {
+  await page.route('**/v1/overview', async (route) => {
+    const { body } = await on.operate('GET', '/v1/overview');
+    await route.fulfill({ json: { ...body, all_well: false, ...changesOf(body) } });
+  });
+  await page.reload();
+}
 
 describe('the overview', () => {
   it('names a worker that can reach nothing, and since when', async () => {
@@ -37,33 +48,23 @@ describe('the overview', () => {
   it('says that Redis is nearly full, and what follows', async () => {
     const { page, accessibilityFindings } = await signedIn();
     const memory = { used_bytes: 919, capacity_bytes: 1_000 };
-    await page.route('**/v1/overview', async (route) => {
-      const { body } = await on.operate('GET', '/v1/overview');
-      await route.fulfill({ json: { ...body, all_well: false, memory } });
-    });
-    await page.reload();
+    await showOverview(page, () => ({ memory }));
     await page.getByRole('alert').getByText('Redis uses 91.9 % of its memory').waitFor();
     expect(await accessibilityFindings()).toEqual([]);
   });
   it('names a worker whose clock is wrong', async () => {
     const { page, accessibilityFindings } = await signedIn();
-    await page.route('**/v1/overview', async (route) => {
-      const { body } = await on.operate('GET', '/v1/overview');
+    await showOverview(page, (body) => {
       const workers = [{ ...body.workers[0], host: 'far-away', pid: 7, clock_offset_ms: -600_000 }];
-      await route.fulfill({ json: { ...body, all_well: false, workers } });
+      return { workers };
     });
-    await page.reload();
     await page.getByRole('alert').getByText('The clock of worker far-away:7 is 10 min slow').waitFor();
     expect(await accessibilityFindings()).toEqual([]);
   });
   it('says that Redis refuses changes, and why', async () => {
     const { page, accessibilityFindings } = await signedIn();
     const writes_refused = "READONLY You can't write against a read only replica";
-    await page.route('**/v1/overview', async (route) => {
-      const { body } = await on.operate('GET', '/v1/overview');
-      await route.fulfill({ json: { ...body, all_well: false, writes_refused } });
-    });
-    await page.reload();
+    await showOverview(page, () => ({ writes_refused }));
     const alert = page.getByRole('alert').filter({ hasText: 'Redis refuses all changes' });
     await alert.getByText(`It says: ${writes_refused}.`).waitFor();
     expect(await accessibilityFindings()).toEqual([]);
@@ -80,22 +81,16 @@ describe('the overview', () => {
       subscription_ids: [],
       host: null,
     };
-    await page.route('**/v1/overview', async (route) => {
-      const { body } = await on.operate('GET', '/v1/overview');
-      await route.fulfill({ json: { ...body, all_well: false, incidents: [{ ...incident, error_label }] } });
-    });
-    await page.reload();
+    await showOverview(page, () => ({ incidents: [{ ...incident, error_label }] }));
     await page.getByRole('alert').getByText(text).waitFor();
   });
   it('links what has waited for about as long as the oldest delivery', async () => {
     const { page } = await signedIn();
     const at = '2026-11-23T12:00:00.000Z';
-    await page.route('**/v1/overview', async (route) => {
-      const { body } = await on.operate('GET', '/v1/overview');
+    await showOverview(page, (body) => {
       const queue = { ...body.queue, oldest_pending_age_ms: 3_600_000 };
-      await route.fulfill({ json: { ...body, at, all_well: false, queue } });
+      return { at, queue };
     });
-    await page.reload();
     const alert = page.getByRole('alert').filter({ hasText: 'A delivery has waited 1 h for its first attempt' });
     const link = alert.getByRole('link', { name: 'Show what has waited for more than 30 min' });
     expect(await link.getAttribute('href')).toBe('/deliveries?status=pending&to=2026-11-23T11:30:00.000Z');

@@ -55,9 +55,7 @@ export class Consumer<J extends { id: string }> {
   #isPaused = false;
   #stalledCheck: NodeJS.Timeout | undefined;
   #lookAgain: NodeJS.Timeout | undefined;
-  /** Whether it uses only a share of its slots so far. */
-  #usesShare = false;
-  /** Ends that, also where a partition can't be asked. */
+  /** Ends the use of a share of the slots, also where a partition can't be asked. */
   #useAllSoon: NodeJS.Timeout | undefined;
 
   constructor(options: ConsumerOptions<J>) {
@@ -96,8 +94,7 @@ export class Consumer<J extends { id: string }> {
     this.#leases.start();
     void this.#endings.checkStalled();
     this.#stalledCheck = setInterval(() => void this.#endings.checkStalled(), this.#timings.stalledCheckMs);
-    this.#usesShare = this.#timings.firstMs > 0;
-    if (this.#usesShare) this.#partitions.use(FIRST_SHARE);
+    if (this.#timings.firstMs > 0) this.#partitions.use(FIRST_SHARE);
     this.#fill();
   }
 
@@ -158,7 +155,6 @@ export class Consumer<J extends { id: string }> {
   /** Uses all slots from now on. */
   #useAll(): void {
     clearTimeout(this.#useAllSoon);
-    this.#usesShare = false;
     this.#partitions.use(1);
     this.#fill();
   }
@@ -205,7 +201,7 @@ export class Consumer<J extends { id: string }> {
     let together: Partition[] = [];
     let jobs = 0;
     for (let next = partitions.next(); next; next = partitions.next()) {
-      if (this.#usesShare) this.#useAllSoon ??= setTimeout(() => this.#useAllUnlessIdle(), this.#timings.firstMs);
+      if (!partitions.usesAll()) this.#useAllSoon ??= setTimeout(() => this.#useAllUnlessIdle(), this.#timings.firstMs);
       const limit = partitions.reserve(next);
       if (!isSure(next)) void this.#takeWithLease(next);
       else if (this.#options.redis instanceof Cluster) void this.#take([next]);
@@ -323,8 +319,8 @@ export class Consumer<J extends { id: string }> {
     }
     partition.active -= 1;
     running.beginNext?.();
-    if (this.#usesShare) this.#useAll();
-    else this.#fill();
+    if (this.#partitions.usesAll()) this.#fill();
+    else this.#useAll();
   }
 
   /** Ends a job by a script, which also takes the next ones. */

@@ -72,6 +72,10 @@ export class Partitions {
     this.#usable = Math.ceil(share * this.#concurrency);
   }
 
+  usesAll(): boolean {
+    return this.#usable === this.#concurrency;
+  }
+
   /** Whether all were asked, and none has a job. */
   isIdle(): boolean {
     return this.inUse() === 0 && this.all.every(({ state }) => state === 'empty');

@@ -62,9 +62,16 @@ async function readVersions(store: Store): Promise<string[]> {
 }
 
 /**
+ * The partition whose version of the topics is checked for the events of a partition: in a Redis Cluster their own one,
+ * otherwise the first one for all, so that a script with events of several partitions reads it once.
+ */
+export function topicsPartitionOf({ spansPartitions }: Store, partition: number): number {
+  return spansPartitions ? 0 : partition;
+}
+
+/**
  * Tells the other partitions that the topics of a subscription were changed; its own partition knows from the script
- * that changed it. Ingest checks the version in the partition of each event in a Redis Cluster, otherwise in the first
- * one: once this resolves, every later event sees the change.
+ * that changed it. Whichever `topicsPartitionOf` returns, once this resolves every later event sees the change.
  */
 export async function announceTopics(store: Store, changedPrefix: string): Promise<void> {
   const others = allPrefixes(store).filter((prefix) => prefix !== changedPrefix);

@@ -8,7 +8,7 @@ import { decodeEvent, encodeEvent, encodeJoint, encodeKind, type StoredEvent } f
 import { keepEvent, prefixOfEvent } from './events.ts';
 import { COMPACT_FORMAT } from './formats.ts';
 import { partitionPrefix } from './keys.ts';
-import type { Match } from './matcher.ts';
+import { type Match, topicsPartitionOf } from './matcher.ts';
 import { type CreatedState, runScript } from './scripts.ts';
 import { searchEntries } from './search-index.ts';
 import type { Store } from './store.ts';
@@ -66,7 +66,7 @@ export async function storeEvent(
     place: {
       prefix: prefixOfEvent(store, ref),
       partition,
-      topicsVersion: options.match?.versions[store.spansPartitions ? 0 : partition],
+      topicsVersion: options.match?.versions[topicsPartitionOf(store, partition)],
       slice,
       searchUntilMs,
     },

@@ -4,6 +4,7 @@
  */
 import { joinCalls } from './join-calls.ts';
 import { partitionPrefix } from './keys.ts';
+import { topicsPartitionOf } from './matcher.ts';
 import type { Values } from './script.ts';
 import { type EventReply, runScript, type scripts } from './scripts.ts';
 import type { Store } from './store.ts';
@@ -48,7 +49,7 @@ async function run(store: Store, all: readonly NewEvent[]): Promise<EventReply[]
   }
   return await runScript(store, 'storeEvents', prefix, {
     ...streamLimits(store, Number(first.event.nowMs)),
-    topicsHome: store.spansPartitions ? partitionPrefix(store, 0) : prefix,
+    topicsHome: partitionPrefix(store, topicsPartitionOf(store, Number(first.place.partition))),
     partitions,
     events: all.map(({ event }) => event),
     deliveries: all.length === 1 ? first.deliveries : all.flatMap(({ deliveries }) => deliveries),

@@ -17,7 +17,7 @@ export const runReplays = ({ store, producer, clock }: DutyContext): Duty => ({
   onlyWithWork: true,
   async run(partition) {
     const failures: unknown[] = [];
-    const attempt = async (step: () => Promise<unknown>) => {
+    const doOrNote = async (step: () => Promise<unknown>) => {
       try {
         return await step();
       } catch (error) {
@@ -26,16 +26,15 @@ export const runReplays = ({ store, producer, clock }: DutyContext): Duty => ({
         return false;
       }
     };
-    for (const id of await activeBatches(store, partition)) await attempt(() => stepBatch(store, id, clock.now()));
+    const stepOf = async (id: string) =>
+      (await stepReplay(store, id, clock.now())) || (await stepCancellation({ store, producer }, id, clock.now()));
+    for (const id of await activeBatches(store, partition)) await doOrNote(() => stepBatch(store, id, clock.now()));
     const queue = await activeReplays(store, partition, STEPS_PER_RUN);
-    for (let steps = 0, id = queue.shift(); id !== undefined && steps < STEPS_PER_RUN; steps++, id = queue.shift()) {
-      const replayId = id;
-      const isUnfinished = await attempt(
-        async () =>
-          (await stepReplay(store, replayId, clock.now())) ||
-          (await stepCancellation({ store, producer }, replayId, clock.now())),
-      );
-      if (isUnfinished) queue.push(replayId);
+    for (let steps = 0; steps < STEPS_PER_RUN; steps++) {
+      const id = queue.shift();
+      if (id === undefined) break;
+      const isUnfinished = await doOrNote(() => stepOf(id));
+      if (isUnfinished) queue.push(id);
     }
     if (failures.length > 0) throw failures[0];
   },
