@@ -10,23 +10,29 @@ import { launchBrowser, openVisit, type Visit } from './browser.ts';
 export let on: World;
 let browser: Browser;
 /** The state of a browser whose operator is signed in. */
-let sessionCookie: string;
+let sessionCookie: Awaited<ReturnType<typeof newSessionCookie>>;
 beforeAll(async () => {
   [on, browser] = await Promise.all([
     startWorld({ env: { RETRY_DELAYS: '5ms', PAUSE_AFTER: '1000' } }),
     launchBrowser(),
   ]);
-  const answer = await fetch(`${on.consoleUrl}/v1/session`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ token: OPERATOR_TOKEN }),
-  });
-  sessionCookie = answer.headers.getSetCookie()[0]!.split(';')[0]!;
+  sessionCookie = await newSessionCookie();
 });
 afterAll(async () => {
   await browser.close();
   await on.stop();
 });
+
+/** Signs in. Resolves with the cookie of the new session. */
+export async function newSessionCookie() {
+  const answer = await fetch(`${on.consoleUrl}/v1/session`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ token: OPERATOR_TOKEN }),
+  });
+  const [name, value] = answer.headers.getSetCookie()[0]!.split(';')[0]!.split('=') as [string, string];
+  return { name, value, url: on.consoleUrl };
+}
 
 /** A visit without signing in. The test fails if the page had errors. */
 export async function visit(options: Parameters<typeof openVisit>[2] = {}): Promise<Visit> {
@@ -41,8 +47,7 @@ export async function visit(options: Parameters<typeof openVisit>[2] = {}): Prom
 /** A visit of an operator, at the overview. */
 export async function signedIn(options: Parameters<typeof visit>[0] = {}): Promise<Visit> {
   const opened = await visit(options);
-  const [name, value] = sessionCookie.split('=') as [string, string];
-  await opened.context.addCookies([{ name, value, url: on.consoleUrl }]);
+  await opened.context.addCookies([sessionCookie]);
   await opened.page.goto('/');
   await opened.page.getByRole('heading', { name: 'Overview' }).waitFor();
   return opened;

@@ -4,7 +4,7 @@ import { isDelivery } from '@posthorn/testing';
 import { atEnd, ownReceiver } from '../own.ts';
 import { OPERATOR_TOKEN, sampleEvent } from '../world.ts';
 import { copyWith } from './browser.ts';
-import { on, ownSubscription, signedIn, visit } from './own-visit.ts';
+import { newSessionCookie, on, ownSubscription, signedIn, visit } from './own-visit.ts';
 
 describe('signing in', () => {
   it('refuses a wrong token, and then leads to the page that was asked for', async () => {
@@ -53,6 +53,30 @@ describe('signing in', () => {
     expect((await signedOut).status()).toBe(204);
     await signInPage.waitFor();
     expect(await page.getByText('Your session has ended.').count()).toBe(0);
+  });
+  it('in one tab lets the others go on', async () => {
+    const { page, context, signIn } = await signedIn();
+    const subscription = await ownSubscription(await ownReceiver());
+    const other = await context.newPage();
+    await other.goto(`/subscriptions/${subscription.id}`);
+    await other.getByRole('button', { name: 'Send test' }).waitFor();
+    await page.goto('/audit');
+    await context.clearCookies();
+    for (const tab of [page, other]) await tab.waitForURL('**/sign-in?next=*');
+    await signIn();
+    await page.waitForURL('**/audit');
+    // What the browser does when its user turns to the other tab.
+    const turnTo = "window.dispatchEvent(new Event('visibilitychange'))";
+    await other.evaluate(turnTo);
+    await other.waitForURL('**/subscriptions/*');
+    // A new session, of which the other tab knows only the cookie.
+    await context.addCookies([await newSessionCookie()]);
+    await other.getByRole('button', { name: 'More' }).click();
+    await other.getByRole('menuitem', { name: 'Pause' }).click();
+    await other.getByText('Repeat the action.').waitFor();
+    await other.getByRole('button', { name: 'More' }).click();
+    await other.getByRole('menuitem', { name: 'Pause' }).click();
+    await other.getByText('Paused: nothing is sent').waitFor();
   });
   it('never redirects to another site', async () => {
     const { page, signIn } = await visit();

@@ -49,6 +49,9 @@ export async function callText(method: string, path: string, body?: unknown): Pr
     throw new ApiError(0, `Cannot reach the console. Is it running, and are you online?${also}`);
   });
   if (response.ok) return text;
+  // Tabs share the session, but each has read its CSRF token.
+  if (response.status === 403)
+    throw new ApiError(403, 'Somebody has signed in again in this browser, so nothing was changed. Repeat the action.');
   throw problemOf(response.status, text);
 }
 

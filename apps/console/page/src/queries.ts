@@ -46,9 +46,11 @@ export const sessionHasExpired = () => hasExpired;
 /** Meanwhile a read that is on its way may find the session gone. */
 let isSigningOut = false;
 
-/** The session has ended: show the sign-in page, which then returns to the current page. */
+/** The session has ended: show the sign-in page, which then returns to the current page. Or another tab has begun a new one: read it. */
 export function onApiError(error: unknown): void {
-  if (!(error instanceof ApiError) || error.status !== 401) return;
+  if (!(error instanceof ApiError)) return;
+  if (error.status === 403) void queryClient.invalidateQueries({ queryKey: SESSION_KEY });
+  if (error.status !== 401) return;
   if (!isSigningOut && queryClient.getQueryData(SESSION_KEY)) hasExpired = true;
   queryClient.setQueryData(SESSION_KEY, null);
 }
@@ -72,23 +74,28 @@ export function useSession() {
     queryKey: SESSION_KEY,
     queryFn: async () => {
       try {
-        const session = await call<Session>('GET', '/v1/session');
-        setCsrfToken(session.csrf_token);
-        return session;
+        return use(await call<Session>('GET', '/v1/session'));
       } catch (error) {
         if (error instanceof ApiError && error.status === 401) return null;
         throw error;
       }
     },
     staleTime: Number.POSITIVE_INFINITY,
+    // Another tab may have signed in.
+    refetchOnWindowFocus: ({ state }) => (state.data === null ? 'always' : false),
   });
 }
 
 /** Stores the session of an operator who has just signed in. */
 export function beginSession(session: Session): void {
+  queryClient.setQueryData(SESSION_KEY, use(session));
+}
+
+/** Makes later calls part of this session, and returns it. */
+function use(session: Session): Session {
   hasExpired = false;
   setCsrfToken(session.csrf_token);
-  queryClient.setQueryData(SESSION_KEY, session);
+  return session;
 }
 
 /** Signs out and forgets all data. */
