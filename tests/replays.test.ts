@@ -47,7 +47,9 @@ describe('a replay', () => {
     const refused = await on.operate('POST', `/v1/deliveries/${replayed.body.id}/replay`);
     expect([refused.status, refused.body.code]).toEqual([409, 'conflict']);
     await on.operate('DELETE', `/v1/subscriptions/${id}`);
-    expect((await on.operate('POST', `/v1/deliveries/${failed.id}/replay`)).status).toBe(409);
+    const late = await on.operate('POST', `/v1/deliveries/${failed.id}/replay`);
+    expect([late.status, late.body.detail]).toEqual([409, 'Its subscription was deleted.']);
+    expect((await on.delivery(failed.id)).replayable_until).toBeNull();
   });
 
   it('is refused once the retention is over', async () => {

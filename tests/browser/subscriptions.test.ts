@@ -195,6 +195,9 @@ describe('a subscription', () => {
     await page.getByRole('button', { name: 'Delete it' }).click();
     await page.waitForURL('**/subscriptions');
     expect((await on.operate('GET', `/v1/subscriptions/${id}`)).status).toBe(404);
+    const [delivery] = await on.deliveries(`subscription_id=${id}`);
+    await page.goto(`/deliveries/${delivery.id}`);
+    await page.getByText(`${id} (deleted)`).waitFor();
     await page.getByRole('link', { name: 'Audit', exact: true }).click();
     await page.getByRole('cell', { name: 'Deleted the subscription' }).first().waitFor();
   });

@@ -8,6 +8,7 @@ import {
   listDeliveries,
   loadDeliveries,
   loadResponses,
+  loadSubscriptions,
   type ReplayRefusal,
   replaysOf,
   type Store,
@@ -29,6 +30,7 @@ const refusals: Record<ReplayRefusal, string> = {
   erased: 'Its payload has been erased.',
   not_active: 'Its address is not active: resume or validate it first.',
 };
+const SUBSCRIPTION_DELETED = 'Its subscription was deleted.';
 
 const tryNowRefusals: Record<TryNowRefusal, string> = {
   not_waiting: 'Only a delivery that waits for a retry can be tried now.',
@@ -46,6 +48,11 @@ export function deliveryRoutes(api: Api, context: ConsoleContext): void {
 async function findDelivery(store: Store, id: string) {
   const [delivery = missing('delivery')] = await loadDeliveries(store, [id]);
   return delivery;
+}
+
+async function isDeleted(store: Store, subscriptionId: string): Promise<boolean> {
+  const [subscription] = await loadSubscriptions(store, [subscriptionId]);
+  return subscription === undefined;
 }
 
 function readRoutes(api: Api, context: ConsoleContext): void {
@@ -80,11 +87,13 @@ function readRoutes(api: Api, context: ConsoleContext): void {
     responses: { 200: { description: 'The delivery', schema: schemas.deliveryWithAttemptsSchema } },
     async handle({ params: { id } }) {
       const delivery = await findDelivery(store, id);
-      const [replays, responses] = await Promise.all([
+      const [replays, responses, deleted] = await Promise.all([
         replaysOf(store, delivery.event, delivery.subscriptionId),
         loadResponses(store, id),
+        isDeleted(store, delivery.subscriptionId),
       ]);
-      return serializeDeliveryWithAttempts(delivery, responses, replays, store.retentionMs);
+      const shown = serializeDeliveryWithAttempts(delivery, responses, replays, store.retentionMs);
+      return deleted ? { ...shown, replayable_until: null } : shown;
     },
   });
 
@@ -114,7 +123,10 @@ function replayRoute(api: Api, context: ConsoleContext): void {
       const action = await actionOn(context, failed, request, 'replay', true);
       const deliveryId = await traced(context, action, async (_trace, fields) => {
         const made = await replay(context, failed, caller, clock.now());
-        if ('refused' in made) throw new AppError('conflict', refusals[made.refused]);
+        if ('refused' in made) {
+          const deleted = made.refused === 'not_active' && (await isDeleted(store, failed.subscriptionId));
+          throw new AppError('conflict', deleted ? SUBSCRIPTION_DELETED : refusals[made.refused]);
+        }
         const line = { delivery_id: made.deliveryId, replay_of: id, operator: caller, ...fields };
         logger.info(line, 'delivery.replayed');
         return made.deliveryId;

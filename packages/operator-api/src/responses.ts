@@ -159,7 +159,7 @@ const deliveryFields = {
   failure_reason: z.enum(FAILURE_REASONS).nullable(),
   created_at: instant,
   finished_at: instant.nullable(),
-  replayable_until: instant.nullable(),
+  replayable_until: instant.nullable().describe('Null also if its subscription was deleted, where it is read alone'),
   erased: z.boolean().describe('The payload of its event has been erased, and what came back from its attempts'),
 };
 

@@ -5,6 +5,7 @@ import type { Delivery, DeliveryWithAttempts } from '@posthorn/operator-api';
 import { IconPlayerPlay, IconRefresh } from '@tabler/icons-react';
 import { useState } from 'react';
 import { useNavigate, useParams } from 'react-router';
+import { ApiError } from '../api.ts';
 import { ActionButton } from '../parts/action-button.tsx';
 import { AttemptComparison } from '../parts/attempt-comparison.tsx';
 import { AttemptTimeline } from '../parts/attempt-timeline.tsx';
@@ -82,6 +83,7 @@ export function DeliveryPage() {
 function Details({ delivery }: { delivery: DeliveryWithAttempts }) {
   const { id, subscription_id: subscriptionId, replay_of: original } = delivery;
   const subscription = useSubscription(subscriptionId);
+  const isDeleted = subscription.error instanceof ApiError && subscription.error.status === 404;
   const link = (to: string, text: string) => (
     <PageLink to={to} className="mono">
       {text}
@@ -94,7 +96,9 @@ function Details({ delivery }: { delivery: DeliveryWithAttempts }) {
       facts={{
         Id: <Copyable value={id} what="id" />,
         Event: link(eventPath(delivery), delivery.event_id),
-        Address: link(`/subscriptions/${subscriptionId}`, subscription.data?.url ?? subscriptionId),
+        Address: isDeleted
+          ? `${subscriptionId} (deleted)`
+          : link(`/subscriptions/${subscriptionId}`, subscription.data?.url ?? subscriptionId),
         Environment: delivery.environment,
         Attempts: `${delivery.attempt_count} of ${delivery.max_attempts}`,
         'Replay of': original && linkTo(original),
