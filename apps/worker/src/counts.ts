@@ -14,11 +14,10 @@ interface AttemptedAddress {
 
 export function createAttemptCounts(store: Store, clock: Clock) {
   let counts = noCounts();
-  /** The counts of a flush that failed. */
+  /** What a flush could not add. */
   let unsaved = noCounts();
   const save = async () => {
-    if (unsaved.succeeded + unsaved.failed > 0) await addCounts(store, unsaved, clock.now());
-    unsaved = noCounts();
+    if (unsaved.succeeded + unsaved.failed + unsaved.addresses.size > 0) await addCounts(store, unsaved, clock.now());
   };
   return {
     /** Attempts in flight now. */
@@ -42,7 +41,7 @@ export function createAttemptCounts(store: Store, clock: Clock) {
       if (outcome === 'succeeded') addSuccess(address, endedAtMs);
       else addFailure(address, { label, sinceMs: endedAtMs, deliveryId, attemptNumber });
     },
-    /** Adds the new counts to the statistics. If that fails, throws and keeps them for the next call. */
+    /** Adds the new counts to the statistics. Throws if some could not be added, and keeps those for the next call. */
     async flush(): Promise<void> {
       await save();
       unsaved = counts;

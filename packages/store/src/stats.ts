@@ -50,52 +50,54 @@ export interface AddressCounts extends AttemptRun {
 /** Only attempts at least this long are counted by duration for each address: too few to cost much, enough for a high percentile. */
 export const SLOW_MS = 1_000;
 
-/** Adds counts to those of the current minute and hour. */
+/**
+ * Adds counts to those of the current minute and hour, and takes what is stored out of `counts`: after an error, the
+ * rest may be added again.
+ */
 export async function addCounts(store: Store, counts: Counts, nowMs: number): Promise<void> {
+  const results = await Promise.allSettled([
+    addTotals(store, counts, nowMs),
+    ...addAddressCounts(store, counts, nowMs),
+  ]);
+  const failure = results.find((result) => result.status === 'rejected');
+  if (failure) throw failure.reason;
+}
+
+async function addTotals(store: Store, counts: Counts, nowMs: number): Promise<void> {
   const all = [
     { field: 's', count: counts.succeeded },
     { field: 'f', count: counts.failed },
     ...[...counts.attemptBuckets].map(([bucket, count]) => ({ field: `d${bucket}`, count })),
     ...[...counts.arrivalBuckets].map(([bucket, count]) => ({ field: `l${bucket}`, count })),
   ];
-  const hour = Math.floor(nowMs / HOUR_MS);
   const prefix = partitionPrefix(store, 0);
   const addTo = (key: string, lifeMs: number) => runScript(store, 'addCounts', prefix, { key, lifeMs, counts: all });
   await Promise.all([
     addTo(statsKey(prefix, 'minute', Math.floor(nowMs / MINUTE_MS)), MINUTE_LIFE_MS),
-    addTo(statsKey(prefix, 'hour', hour), HOUR_LIFE_MS),
-    addAddressCounts(store, counts, nowMs),
+    addTo(statsKey(prefix, 'hour', Math.floor(nowMs / HOUR_MS)), HOUR_LIFE_MS),
   ]);
+  [counts.succeeded, counts.failed] = [0, 0];
+  counts.attemptBuckets.clear();
+  counts.arrivalBuckets.clear();
 }
 
-async function addAddressCounts(store: Store, counts: Counts, nowMs: number): Promise<void> {
+function addAddressCounts(store: Store, counts: Counts, nowMs: number): Promise<void>[] {
   const hour = Math.floor(nowMs / HOUR_MS);
-  const minute = Math.floor(nowMs / MINUTE_MS);
+  const times = { lifeMs: HOUR_LIFE_MS, healthLifeMs: store.retentionMs, nowMs, minute: Math.floor(nowMs / MINUTE_MS) };
+  const add = async (prefix: string, chunk: [string, AddressCounts][]) => {
+    const addresses = chunk.map(([subscriptionId, one]) => ({
+      key: addressStatsKey(prefix, subscriptionId, hour),
+      subscriptionId,
+      ...encodeAddressCounts(one),
+    }));
+    const rankings = { rankingKey: rankingKey(prefix, 'failing', hour), slowKey: rankingKey(prefix, 'slow', hour) };
+    await runScript(store, 'addAddressCounts', prefix, { ...rankings, ...times, addresses });
+    for (const [subscriptionId] of chunk) counts.addresses.delete(subscriptionId);
+  };
   const partitions = Map.groupBy(counts.addresses, ([id]) => partitionOf(id, store.partitions));
-  const scripts: Promise<unknown>[] = [];
-  for (const [partition, entries] of partitions) {
-    const prefix = partitionPrefix(store, partition);
-    const failingRankingKey = rankingKey(prefix, 'failing', hour);
-    const slowKey = rankingKey(prefix, 'slow', hour);
-    for (const chunk of chunksOf(entries, CHUNK)) {
-      const addresses = chunk.map(([subscriptionId, one]) => ({
-        key: addressStatsKey(prefix, subscriptionId, hour),
-        subscriptionId,
-        ...encodeAddressCounts(one),
-      }));
-      const values = {
-        rankingKey: failingRankingKey,
-        slowKey,
-        lifeMs: HOUR_LIFE_MS,
-        healthLifeMs: store.retentionMs,
-        nowMs,
-        minute,
-        addresses,
-      };
-      scripts.push(runScript(store, 'addAddressCounts', prefix, values));
-    }
-  }
-  await Promise.all(scripts);
+  return [...partitions].flatMap(([partition, entries]) =>
+    Array.from(chunksOf(entries, CHUNK), (chunk) => add(partitionPrefix(store, partition), chunk)),
+  );
 }
 
 function encodeAddressCounts({
