@@ -30,7 +30,7 @@ export interface NoticeContext {
 }
 
 const EVERY_MS = 1_000;
-/** Longer than a batch takes. The lease is renewed only while there are notices. */
+/** Longer than a batch takes. The lease is renewed before each batch, and only while there are notices. */
 const LEASE_MS = 60_000;
 const BATCH = 10;
 /** Notices that need no action: logged as info. */
@@ -102,11 +102,16 @@ function createNotifier(context: NoticeContext, partitions: readonly number[]) {
         await giveUpLease(store, 'notifier', partition, holder);
         continue;
       }
-      if (!(await holdLease(store, 'notifier', partition, holder, LEASE_MS))) continue;
-      for (let batch = 0; batch < MAX_BATCHES_PER_RUN && (await logNew(partition)); batch++);
-      for (let batch = 0; batch < MAX_BATCHES_PER_RUN && canPost() && (await post(partition)); batch++);
+      const hold = () => holdLease(store, 'notifier', partition, holder, LEASE_MS);
+      if (!(await hold())) continue;
+      await whileMore(() => logNew(partition));
+      await whileMore(async () => canPost() && (await post(partition)) && (await hold()));
     }
   };
+}
+
+async function whileMore(doBatch: () => Promise<boolean>): Promise<void> {
+  for (let batch = 0; batch < MAX_BATCHES_PER_RUN && (await doBatch()); batch++);
 }
 
 function logNotice({ logger, metrics }: NoticeContext, notice: Notice): void {
