@@ -123,6 +123,21 @@ it('releases a delivery again if its slot became free before it was in the lane'
   expect(await producer.counts()).toMatchObject({ waiting: 1 });
 });
 
+it('releases what waits for the slot of an attempt that ends with an error', async () => {
+  const [job, waiting] = [await pendingJob(), await pendingJob()];
+  const sending = Promise.withResolvers<never>();
+  const send = jest.fn(() => sending.promise);
+  context.sender = { ...context.sender, send };
+  context.signRequest = () => ({ url: 'https://example.com/', headers: {}, body: '' });
+  const handled = handleJob(context, job);
+  await eventually('the attempt to begin', () => send.mock.calls.length === 1);
+  expect(await handleJob(context, waiting)).toEqual({ kind: 'done' });
+  expect(await laneLength(store, 'parked', waiting.subscriptionId)).toBe(1);
+  sending.reject(new Error('a bug'));
+  await expect(handled).rejects.toThrow('a bug');
+  expect(await laneLength(store, 'parked', waiting.subscriptionId)).toBe(0);
+});
+
 it('learns nothing of an address from a delivery that is held: nothing was sent', async () => {
   const clock = fakeClock(0);
   context.slots = new Slots({ total: 10, perAddress: 10, perHost: 10, now: clock.now });

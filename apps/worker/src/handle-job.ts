@@ -36,16 +36,15 @@ async function attempt(
   taken: TakenJob,
 ): Promise<Attempted['outcome']> {
   let attempted: Attempted | undefined;
-  let capacities: Capacity[] = [];
   try {
     attempted = await attemptDelivery(context, job, slot, taken);
+    return attempted.outcome;
   } finally {
     const { parked = 0, followedBy } = attempted ?? {};
-    capacities = context.slots.release(slot, failedOf(attempted), parked, followedBy);
+    const capacities = context.slots.release(slot, failedOf(attempted), parked, followedBy);
+    // After the slot is released: a delivery released earlier might be parked again at once.
+    if (capacities.length > 0) await releaseAll(context, capacities);
   }
-  // After the slot is released: a delivery released earlier might be parked again at once.
-  if (capacities.length > 0) await releaseAll(context, capacities);
-  return attempted.outcome;
 }
 
 /** Whether the attempt failed; undefined if none was made, or it is not counted. */
