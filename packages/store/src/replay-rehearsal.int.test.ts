@@ -1,5 +1,5 @@
 /** A rehearsal says what a bulk replay would do, and changes nothing: on a real Redis. */
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import { eventRef, type ReplayFilter } from '@posthorn/core';
 import { rehearseReplay, replayDelivery } from './index.ts';
 import { deliver, event, loadOne, store, subscribe, time } from './test-deliveries.ts';
@@ -60,6 +60,8 @@ describe('a rehearsal', () => {
     expect(await rehearse(id, 7, { ...noFilter, failedToMs })).toMatchObject({ count: 2, isComplete: true });
     expect(await replaysIn(id)).toEqual([]);
     await deliverTo(id);
-    expect(await rehearse(id)).toMatchObject({ count: 7, isComplete: true });
+    const read = jest.spyOn(store.redis, 'zrangebyscore');
+    expect(await rehearse(id, 10_000)).toMatchObject({ count: 7, isComplete: true });
+    expect(read).toHaveBeenCalledTimes(1);
   });
 });

@@ -41,8 +41,10 @@ export async function rehearseReplay(
   /** By the event's first delivery: a replay sends an event once, however many failed deliveries it has. */
   const replayed = new Set<string>();
   let after: Position | undefined;
-  for (let left = limit; left > 0; left -= CHUNK) {
-    const found = await read(after, Math.min(CHUNK, left));
+  let isComplete = false;
+  for (let left = limit; left > 0 && !isComplete; left -= CHUNK) {
+    const count = Math.min(CHUNK, left);
+    const found = await read(after, count);
     const existing = await loadExisting(
       store,
       found.map(({ id }) => id),
@@ -56,9 +58,9 @@ export async function rehearseReplay(
       if (fate === 'replayable') replayed.add(first);
       countLabel(labels, failed);
     }
-    after = found.at(-1) ?? after;
+    after = found.at(-1);
+    isComplete = found.length < count || (count === left && (await read(after, 1)).length === 0);
   }
-  const isComplete = (await read(after, 1)).length === 0;
   const [error = null] = [...labels].sort(([, a], [, b]) => b - a).map(([label]) => label);
   const { replayable: count, under_way: underWay, too_late: tooLate } = counts;
   return { count, underWay, tooLate, isComplete, error };
