@@ -157,8 +157,8 @@ export const publisherUsageKey = (keyPrefix: string, publisher: string) => `${ke
 /** Hash of settings of the whole installation: the number of partitions, the attempts allowed. */
 export const installationKey = (keyPrefix: string) => `${keyPrefix}:installation`;
 /**
- * The name of the one queue of BullMQ that each partition has. packages/queue has the same one: jobs.int.test.ts of
- * packages/dispatch compares them.
+ * The name of the one queue of BullMQ that each partition has. packages/queue has the same one: otherwise the scripts
+ * here would take none of the jobs that it adds, and the tests of packages/dispatch would fail.
  */
 const QUEUE_NAME = 'deliveries';
 /** One of BullMQ's keys, such as `wait`, or that of a job by its id. */

@@ -71,7 +71,7 @@ export function createLease({ store, logger, partitions, holder, duties, elapsed
       const held = allowed.filter((partition) => current(partition));
       const others = allowed.filter((partition) => !held.includes(partition));
       const renewAll = (some: readonly number[]) => Promise.all(some.map((partition) => renew(partition, nowMs)));
-      // All at once: one partition that does not respond must not let the leases of the others expire.
+      // All at once: the time that slow partitions take does not add up.
       await Promise.all([renewAll(held), freeLeases(store, 'maintenance', others, holder).then(renewAll)]);
     },
     /** Releases every lease held. */
