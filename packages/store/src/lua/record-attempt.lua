@@ -14,7 +14,7 @@ local parked = call('ZCARD', KEY_PARKED .. sub)
 if tonumber(found[2]) ~= number - 1 then return {'repeated', 0, 0, parked} end
 local subscription = KEY_SUBSCRIPTION .. sub
 if verdict == VERDICT_SUCCEEDED then
-  -- The common case comes first: it needs none of the functions included below, and each would cost time.
+  -- Workers record a success with record-successes.lua, which ends its job too; here, a caller ends the job itself.
   local isTrial = succeed(id, found, number, attempt, expiresAtMs, maxAttempts, response, responsesUntilMs, endedAtMs)
   if not isTrial then return {'recorded', 0, 0, parked} end
 end
