@@ -1,20 +1,26 @@
 /** The notifier posts the notices of the partitions whose lease it holds, on a real Redis. */
-import { expect, it } from '@jest/globals';
+import { beforeEach, expect, it } from '@jest/globals';
 import { createLogger, systemClock } from '@posthorn/runtime';
 import type { Sender } from '@posthorn/sender';
 import { addOutageNotice, waitingNotices } from '@posthorn/store';
 import { store } from '../../../packages/store/src/test-deliveries.ts';
 import { createNoticeService } from './notices.ts';
 
-it('leaves the other notices to the process that has got the lease while a batch was posted', async () => {
-  const notice = { type: 'outage.ended', atMs: 0, reason: 'dns', worker: 'w', sinceMs: 0 } as const;
+const waiting = () => waitingNotices(store, 0, 100, {});
+beforeEach(async () => {
+  const notice = { type: 'outage.ended', atMs: Date.now(), reason: 'dns', worker: 'w', sinceMs: 0 } as const;
   for (let i = 0; i < 25; i++) await addOutageNotice(store, notice);
-  const posting = Promise.withResolvers<void>();
-  const leaseIsGone = Promise.withResolvers<void>();
-  const send: Sender['send'] = async () => {
-    posting.resolve();
-    await leaseIsGone.promise;
-    return { kind: 'responded', statusCode: 200, ip: '127.0.0.1' };
+});
+
+/** Posts notices until `send` says that it has begun; then finishes this run. */
+async function runOnce(send: (id: string) => Promise<number>): Promise<void> {
+  const begun = Promise.withResolvers<void>();
+  const sender: Sender = {
+    async send({ headers }) {
+      begun.resolve();
+      return { kind: 'responded', statusCode: await send(headers['Service-Event-Id']!), ip: '127.0.0.1' };
+    },
+    close: () => undefined,
   };
   const service = createNoticeService({
     store,
@@ -22,13 +28,40 @@ it('leaves the other notices to the process that has got the lease while a batch
     logger: createLogger({ app: 'test', level: 'silent' }),
     metrics: { notice: () => undefined, noticeGivenUp: () => undefined },
     holder: 'this',
-    target: { url: 'https://example.com/', secret: 'secret', sender: { send, close: () => undefined } },
+    target: { url: 'https://example.com/', secret: 'secret', sender },
     isCutOff: () => false,
   });
   await service.start();
-  await posting.promise;
-  await store.redis.set(`${store.prefix}:{0}:notifier`, 'another');
-  leaseIsGone.resolve();
+  await begun.promise;
   await service.stop(0);
-  expect(await waitingNotices(store, 0, 100, {})).toHaveLength(15);
+}
+
+it('leaves the other notices to the process that has got the lease while a batch was posted', async () => {
+  await runOnce(async () => {
+    await store.redis.set(`${store.prefix}:{0}:notifier`, 'another');
+    return 200;
+  });
+  expect(await waiting()).toHaveLength(15);
+});
+
+it('posts the others where some are refused', async () => {
+  const all = (await waiting()).map(({ id }) => id);
+  const refused = [all[0]!, all[12]!];
+  const posted: string[] = [];
+  await runOnce(async (id) => {
+    posted.push(id);
+    return refused.includes(id) ? 400 : 200;
+  });
+  expect(posted.sort()).toEqual(all.sort());
+  expect((await waiting()).map(({ id }) => id)).toEqual(refused);
+});
+
+it('waits with all others where none of a batch is accepted', async () => {
+  const posted: string[] = [];
+  await runOnce(async (id) => {
+    posted.push(id);
+    return 503;
+  });
+  expect(posted).toHaveLength(10);
+  expect(await waiting()).toHaveLength(25);
 });

@@ -1,5 +1,5 @@
 /** Sends notices: each as a log line, a metric and, if `NOTICE_URL` is set, a signed POST that is repeated until it is accepted. */
-import { errorOfStatus, type Notice, type NoticeType } from '@posthorn/core';
+import { atMost, errorOfStatus, type Notice, type NoticeType } from '@posthorn/core';
 import { type Clock, createRepeating, type Logger } from '@posthorn/runtime';
 import type { Sender } from '@posthorn/sender';
 import { signatureHeader } from '@posthorn/signing';
@@ -14,6 +14,7 @@ import {
   type WaitingNotice,
   waitingNotices,
 } from '@posthorn/store';
+import { LRUCache } from 'lru-cache';
 import type { WorkerMetrics } from './metrics.ts';
 
 export interface NoticeContext {
@@ -38,8 +39,17 @@ const GOOD_NEWS: readonly NoticeType[] = ['replay.done', 'outage.ended', 'subscr
 const MAX_BATCHES_PER_RUN = 20;
 const FIRST_WAIT_MS = 1_000;
 const MAX_WAIT_MS = 60_000;
+/** Refused notices whose wait is remembered. Others are posted again at once. */
+const MAX_REFUSED = 1_000;
 /** A notice that was not accepted for this long is dropped. */
 const GIVE_UP_AFTER_MS = 86_400_000;
+
+/** How long to wait after a failure, and until when. */
+interface Wait {
+  waitMs: number;
+  untilMs: number;
+}
+const AT_ONCE: Wait = { waitMs: 0, untilMs: Number.NEGATIVE_INFINITY };
 
 /** The service that sends notices. It releases its leases when it stops. */
 export function createNoticeService(context: NoticeContext) {
@@ -62,8 +72,10 @@ function createNotifier(context: NoticeContext, partitions: readonly number[]) {
   const { store, holder } = context;
   /** The last notice of each partition that this process has logged. */
   const logged = new Map<number, string>();
-  let waitMs = 0;
-  let notBeforeMs = 0;
+  /** When notices are posted at all, and when those that were refused are posted again, by id. */
+  let all = AT_ONCE;
+  const refused = new LRUCache<string, Wait>(atMost(MAX_REFUSED));
+  const isOver = ({ untilMs }: Wait) => performance.now() >= untilMs;
 
   /** Logs new notices, whether or not they can be posted. Returns whether there may be more. */
   const logNew = async (partition: number): Promise<boolean> => {
@@ -75,23 +87,23 @@ function createNotifier(context: NoticeContext, partitions: readonly number[]) {
     return notices.length === BATCH;
   };
 
-  /** Posts the oldest logged notices. Returns whether there may be more to post now. */
-  const post = async (partition: number): Promise<boolean> => {
+  /**
+   * Posts the oldest logged notices after an entry. Returns the last of them if there may be more to post now: where none
+   * is accepted, all wait; where others are, only those that were refused.
+   */
+  const post = async (partition: number, after?: string): Promise<string | undefined> => {
     const upTo = logged.get(partition);
-    const oldest = upTo === undefined ? [] : await waitingNotices(store, partition, BATCH, { upTo });
-    const isDone = await Promise.all(oldest.map((notice) => postNotice(context, notice)));
-    const done = oldest.filter((_, i) => isDone[i]).map(({ entryId }) => entryId);
+    const oldest = upTo === undefined ? [] : await waitingNotices(store, partition, BATCH, { after, upTo });
+    const due = oldest.filter(({ id }) => isOver(refused.get(id) ?? AT_ONCE));
+    const isDone = await Promise.all(due.map((notice) => postNotice(context, notice)));
+    for (const [i, { id }] of due.entries()) if (!isDone[i]) refused.set(id, longer(refused.get(id)));
+    const done = due.filter((_, i) => isDone[i]).map(({ entryId }) => entryId);
     await removeNotices(store, partition, done);
-    if (done.length < oldest.length) {
-      waitMs = Math.min(Math.max(FIRST_WAIT_MS, 2 * waitMs), MAX_WAIT_MS);
-      notBeforeMs = performance.now() + waitMs;
-      return false;
-    }
-    waitMs = 0;
-    return oldest.length === BATCH;
+    if (due.length > 0) all = done.length === 0 ? longer(all) : AT_ONCE;
+    return oldest.length === BATCH ? oldest.at(-1)?.entryId : undefined;
   };
 
-  const canPost = () => performance.now() >= notBeforeMs;
+  const canPost = () => isOver(all);
   return async (): Promise<void> => {
     const withNotices = await partitionsWithNotices(store);
     for (const partition of partitions) {
@@ -105,9 +117,19 @@ function createNotifier(context: NoticeContext, partitions: readonly number[]) {
       const hold = () => holdLease(store, 'notifier', partition, holder, LEASE_MS);
       if (!(await hold())) continue;
       await whileMore(() => logNew(partition));
-      await whileMore(async () => canPost() && (await post(partition)) && (await hold()));
+      let after: string | undefined;
+      await whileMore(async () => {
+        if (!canPost()) return false;
+        after = await post(partition, after);
+        return after !== undefined && (await hold());
+      });
     }
   };
+}
+
+function longer({ waitMs }: Wait = AT_ONCE): Wait {
+  const nextMs = Math.min(Math.max(FIRST_WAIT_MS, 2 * waitMs), MAX_WAIT_MS);
+  return { waitMs: nextMs, untilMs: performance.now() + nextMs };
 }
 
 async function whileMore(doBatch: () => Promise<boolean>): Promise<void> {
