@@ -12,6 +12,7 @@ export * from './decide.ts';
 export * from './delivered-event.ts';
 export * from './delivery.ts';
 export * from './durations.ts';
+export * from './each-in-turn.ts';
 export * from './erasure.ts';
 export * from './errors.ts';
 export * from './event.ts';

@@ -1,4 +1,5 @@
 /** Fan-out: makes the deliveries of a stored event and their first jobs, and finishes interrupted fan-outs. */
+import { eachInTurn } from '@posthorn/core';
 import {
   type CreatedDelivery,
   confirmFanOut,
@@ -52,11 +53,11 @@ const MAX_EVENTS = 100;
  */
 export async function finishFanOuts(context: DispatchContext, nowMs: number): Promise<number> {
   const refs = await interruptedFanOuts(context.store, nowMs - INTERRUPTED_AFTER_MS, MAX_EVENTS);
-  for (const ref of refs) {
+  await eachInTurn(refs, async (ref) => {
     const stored = await loadEvent(context.store, ref);
     if (stored && stored.erasedAtMs === undefined) await makeDeliveries(context, stored);
     else await confirmFanOut(context.store, ref);
-  }
+  });
   if (refs.length > 0) context.logger.info({ events: refs.length }, 'fan_out.resumed');
   return refs.length;
 }

@@ -1,4 +1,5 @@
 /** Maintenance duty: ends the deliveries of deleted subscriptions where the console stopped before it had done so. */
+import { eachInTurn } from '@posthorn/core';
 import { closeSubscription } from '@posthorn/dispatch';
 import { closingSubscriptions } from '@posthorn/store';
 import type { Duty, DutyContext } from './duty.ts';
@@ -12,8 +13,8 @@ export const closeDeleted = ({ store, producer, clock }: DutyContext): Duty => (
   everyMs: 10_000,
   onlyWithWork: true,
   async run(partition) {
-    for (const subscriptionId of await closingSubscriptions(store, partition)) {
-      await closeSubscription({ store, producer }, subscriptionId, clock.now());
-    }
+    await eachInTurn(await closingSubscriptions(store, partition), (subscriptionId) =>
+      closeSubscription({ store, producer }, subscriptionId, clock.now()),
+    );
   },
 });

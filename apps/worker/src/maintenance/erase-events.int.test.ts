@@ -382,6 +382,21 @@ describe('an erasure', () => {
     expect(await start('session_id', 'one more')).toBeUndefined();
   });
 
+  it('erases the other events if the first one cannot be read, and fails the run', async () => {
+    const names = Array.from({ length: 50 }, (_, i) => `e${i + 10}`).filter(
+      (name) => partitionOf(name, PARTITIONS) === 0,
+    );
+    const broken = await publish([], { id: names[0]! });
+    const other = await publish([], { id: names[1]! });
+    const { id } = await start('session_id', data.id, 'end', false);
+    await runPasses(id, 1);
+    await confirmErasure(store, await stateOf(id), 'end', clock.now(), anna);
+    const key = `${partitionPrefix(store, 0)}:event:${broken.ref}`;
+    await store.redis.del(key);
+    await store.redis.hset(key, 'wrong', 1);
+    await expect(eraseEvents(context).run(0)).rejects.toThrow('WRONGTYPE');
+    expect((await loadEvent(store, other.ref))?.erasedAtMs).toBeDefined();
+  });
   it('does not stop others if its value cannot be opened, and fails the run', async () => {
     const { ref } = await publish([await subscribe()]);
     const request = { field: 'session_id', environment: undefined, unsent: 'end', valueHmac: 'h' } as const;

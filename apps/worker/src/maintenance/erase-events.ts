@@ -1,5 +1,5 @@
 /** Maintenance duty: finds and erases the events of erasures, and moves each erasure on to its next status. */
-import { type Erasure, nextErasureStatus, passesNeeded } from '@posthorn/core';
+import { type Erasure, eachInTurn, nextErasureStatus, passesNeeded } from '@posthorn/core';
 import { eraseFoundEvent } from '@posthorn/dispatch';
 import {
   erasureProgress,
@@ -28,10 +28,9 @@ export const eraseEvents = ({ store, producer, secretBox, clock, logger }: DutyC
   const erase = async (erasure: Erasure, partition: number, shares: number) => {
     const limit = Math.ceil(MAX_EVENTS / shares);
     let left = Math.ceil(MAX_DELIVERIES / shares);
-    for (const event of await eventsToErase(store, partition, erasure.id, clock.now(), limit)) {
-      if (left <= 0) return;
-      left -= 1 + (await eraseFoundEvent({ store, producer }, erasure, event, clock.now()));
-    }
+    await eachInTurn(await eventsToErase(store, partition, erasure.id, clock.now(), limit), async (event) => {
+      if (left > 0) left -= 1 + (await eraseFoundEvent({ store, producer }, erasure, event, clock.now()));
+    });
   };
   const find = async ({ sealedValue, ...erasure }: Erasure, partition: number, shares: number) => {
     if (sealedValue === undefined || !scanningPartitions(store).includes(partition)) return;

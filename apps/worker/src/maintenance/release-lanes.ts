@@ -1,4 +1,5 @@
 /** Maintenance duties: release held and overdue deliveries at a fixed rate, and parked deliveries that no ending attempt releases. */
+import { eachInTurn } from '@posthorn/core';
 import { addressesToRelease, releaseDeliveries } from '@posthorn/store';
 import { randomSample } from '../random-sample.ts';
 import type { Duty, DutyContext } from './duty.ts';
@@ -20,9 +21,9 @@ export const releaseAtRate =
     onlyWithWork: true,
     async run(partition) {
       const limit = Math.max(1, Math.round((context.releasePerSecond * AT_RATE_EVERY_MS) / 1000));
-      for (const subscriptionId of await addressesToRelease(context.store, partition, lane)) {
-        await releaseDeliveries(context.store, lane, subscriptionId, limit, context.clock.now());
-      }
+      await eachInTurn(await addressesToRelease(context.store, partition, lane), (subscriptionId) =>
+        releaseDeliveries(context.store, lane, subscriptionId, limit, context.clock.now()),
+      );
     },
   });
 
@@ -37,8 +38,8 @@ export const releaseParked = (context: DutyContext): Duty => ({
   onlyWithWork: true,
   async run(partition) {
     const waiting = await addressesToRelease(context.store, partition, 'parked');
-    for (const subscriptionId of randomSample(waiting, MAX_PARKED_PER_RUN)) {
-      await releaseDeliveries(context.store, 'parked', subscriptionId, 1, context.clock.now());
-    }
+    await eachInTurn(randomSample(waiting, MAX_PARKED_PER_RUN), (subscriptionId) =>
+      releaseDeliveries(context.store, 'parked', subscriptionId, 1, context.clock.now()),
+    );
   },
 });

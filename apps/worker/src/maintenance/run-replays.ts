@@ -1,5 +1,5 @@
 /** Maintenance duty: starts the bulk replays of batches that a console has left, and works through bulk replays and their cancellations. */
-import { StorageUnavailable } from '@posthorn/core';
+import { eachInTurn } from '@posthorn/core';
 import { stepCancellation } from '@posthorn/dispatch';
 import { activeBatches, activeReplays, stepBatch, stepReplay } from '@posthorn/store';
 import type { Duty, DutyContext } from './duty.ts';
@@ -16,26 +16,21 @@ export const runReplays = ({ store, producer, clock }: DutyContext): Duty => ({
   everyMs: 1_000,
   onlyWithWork: true,
   async run(partition) {
-    const failures: unknown[] = [];
-    const doOrNote = async (step: () => Promise<unknown>) => {
-      try {
-        return await step();
-      } catch (error) {
-        if (error instanceof StorageUnavailable) throw error;
-        failures.push(error);
-        return false;
-      }
-    };
     const stepOf = async (id: string) =>
       (await stepReplay(store, id, clock.now())) || (await stepCancellation({ store, producer }, id, clock.now()));
-    for (const id of await activeBatches(store, partition)) await doOrNote(() => stepBatch(store, id, clock.now()));
-    const queue = await activeReplays(store, partition, STEPS_PER_RUN);
-    for (let steps = 0; steps < STEPS_PER_RUN; steps++) {
-      const id = queue.shift();
-      if (id === undefined) break;
-      const isUnfinished = await doOrNote(() => stepOf(id));
-      if (isUnfinished) queue.push(id);
+    const batches = await activeBatches(store, partition);
+    const queue: string[] = [];
+    function* steps(): Generator<() => Promise<void>> {
+      for (const id of batches) yield () => stepBatch(store, id, clock.now());
+      yield async () => void queue.push(...(await activeReplays(store, partition, STEPS_PER_RUN)));
+      for (let count = 0; count < STEPS_PER_RUN; count++) {
+        const id = queue.shift();
+        if (id === undefined) return;
+        yield async () => {
+          if (await stepOf(id)) queue.push(id);
+        };
+      }
     }
-    if (failures.length > 0) throw failures[0];
+    await eachInTurn(steps(), (step) => step());
   },
 });

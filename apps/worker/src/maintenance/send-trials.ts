@@ -1,4 +1,5 @@
 /** Maintenance duty: sends the trial of each address that is resuming, and replaces a trial that came to nothing. */
+import { eachInTurn } from '@posthorn/core';
 import { sendTrial } from '@posthorn/dispatch';
 import { resumingAddresses } from '@posthorn/store';
 import type { Duty, DutyContext } from './duty.ts';
@@ -9,8 +10,8 @@ export const sendTrials = (context: DutyContext): Duty => ({
   everyMs: 500,
   onlyWithWork: true,
   async run(partition) {
-    for (const subscriptionId of await resumingAddresses(context.store, partition)) {
-      await sendTrial(context, subscriptionId, context.clock.now());
-    }
+    await eachInTurn(await resumingAddresses(context.store, partition), (subscriptionId) =>
+      sendTrial(context, subscriptionId, context.clock.now()),
+    );
   },
 });

@@ -1,0 +1,19 @@
+/** Does the same for many, one after the other, so that one that fails does not stop the others. */
+import { StorageUnavailable } from './errors.ts';
+
+/**
+ * Calls `step` with each item, one after the other. After an error it goes on with the next item, and throws the first
+ * error at the end. `StorageUnavailable` is thrown at once: the others would wait as long for Redis.
+ */
+export async function eachInTurn<T>(items: Iterable<T>, step: (item: T) => Promise<unknown>): Promise<void> {
+  const failures: unknown[] = [];
+  for (const item of items) {
+    try {
+      await step(item);
+    } catch (error) {
+      if (error instanceof StorageUnavailable) throw error;
+      failures.push(error);
+    }
+  }
+  if (failures.length > 0) throw failures[0];
+}
