@@ -10,6 +10,8 @@ const shared: Config = {
     ],
   },
   testPathIgnorePatterns: ['/node_modules/', '/\\.posthorn/'],
+  // What `npm run pack` builds has the names of the packages.
+  modulePathIgnorePatterns: ['/packages/[^/]+/dist/'],
 };
 
 const withRedis: Config = {
