@@ -13,13 +13,14 @@ final class Verify {
    * with the secret, at most 300 s from now.
    */
   static boolean verify(byte[] rawBody, String header, String secret, long nowSeconds) throws GeneralSecurityException {
-    String time = null;
+    List<String> times = new ArrayList<>();
     List<String> signatures = new ArrayList<>();
     for (String part : header.split(",")) {
-      if (part.startsWith("t=") && time == null) time = part.substring(2);
+      if (part.startsWith("t=")) times.add(part.substring(2));
       if (part.startsWith("v1=")) signatures.add(part.substring(3));
     }
-    if (time == null || !time.matches("[0-9]{1,12}") || Math.abs(nowSeconds - Long.parseLong(time)) > 300) return false;
+    String time = times.size() == 1 ? times.get(0) : "";
+    if (!time.matches("[0-9]{1,12}") || Math.abs(nowSeconds - Long.parseLong(time)) > 300) return false;
     Mac mac = Mac.getInstance("HmacSHA256");
     mac.init(new SecretKeySpec(secret.getBytes(UTF_8), "HmacSHA256"));
     mac.update((time + ".").getBytes(UTF_8));
