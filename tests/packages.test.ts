@@ -45,8 +45,10 @@ await receiver.idle();
   expect(out).toBe('200 function function\nsession.expired\n');
   writeFileSync(
     join(project, 'run.ts'),
-    `import { createReceiver, type WebhookEvent } from '@posthorn/receiver';
-createReceiver({
+    `import { createReceiver, fetchHandler, type WebhookEvent } from '@posthorn/receiver';
+// As Deno.serve and Bun.serve declare it.
+const serve = (handler: (request: Request, runtime: { port: number }) => Promise<Response>) => handler;
+const receiver = createReceiver({
   secrets: 'secret',
   onEvent(event: WebhookEvent) {
     const type: string = event.type;
@@ -55,6 +57,8 @@ createReceiver({
     return void type;
   },
 });
+serve(fetchHandler(receiver));
+fetchHandler(receiver)(new Request('http://localhost/'), { waitUntil: (work: Promise<unknown>) => void work });
 `,
   );
   checkTypes(project, 'run.ts');

@@ -111,6 +111,39 @@ describe.each(Object.keys(SERVERS))('over %s', (name) => {
   });
 });
 
+it('a delivery that something else has answered meanwhile is processed', async () => {
+  const processed: string[] = [];
+  let timeOut = () => {};
+  const receiver = createReceiver({
+    secrets() {
+      timeOut();
+      return [SECRET];
+    },
+    onEvent: ({ id }) => void processed.push(id),
+  });
+  const handle = nodeHandler(receiver);
+  const handled = Promise.withResolvers<void>();
+  const url = await listen((request, response) => {
+    timeOut = () => void response.writeHead(503).end();
+    handle(request, response).then(handled.resolve, handled.reject);
+  });
+  expect((await fetch(url, { method: 'POST', body, headers: signed(body) })).status).toBe(503);
+  await handled.promise;
+  expect(processed).toEqual(['evt_1']);
+  await receiver.idle();
+});
+
+it('a body that a parser has left unread is verified', async () => {
+  const receiver = createReceiver({ secrets: SECRET, onEvent: () => undefined });
+  const app = express().use((request, _response, next) => {
+    // As the parsers of express 4 do for other types of content.
+    request.body = {};
+    next();
+  });
+  const url = await listen(app.post('/webhooks', nodeHandler(receiver)));
+  expect((await fetch(url, { method: 'POST', body, headers: signed(body) })).status).toBe(200);
+});
+
 it('a body that something else has parsed gets 500, and the reason is reported', async () => {
   const errors: unknown[] = [];
   const receiver = createReceiver({

@@ -148,6 +148,14 @@ describe('a delivery', () => {
   });
 });
 
+it('is processed once if the store fails after it', async () => {
+  const store = { ...memoryStore(), finish: () => Promise.reject(new Error('no connection')) };
+  const { send, processed, errors } = receiverWith({ store });
+  for (let i = 0; i < 2; i++) expect(await send(eventOf())).toBe(200);
+  expect(processed).toHaveLength(1);
+  expect(errors).toMatchObject([{ message: 'no connection' }]);
+});
+
 it('answers 503 and goes on if its secrets cannot be read, or are none', async () => {
   let secrets = () => Promise.reject<string[]>(new Error('no vault'));
   const { deliver, send, errors } = receiverWith({ secrets: () => secrets() });
@@ -215,9 +223,10 @@ it('answers the probe of a validation, and refuses other methods and bodies that
   expect([get.status, get.headers.allow]).toEqual([405, 'POST']);
 });
 
-it('needs a secret, reads at most 1 MiB, and tolerates 300 s unless told otherwise', () => {
+it('needs a secret and a function, reads at most 1 MiB, and tolerates 300 s unless told otherwise', () => {
   for (const secrets of [[], '', [''], [SECRET, ''], undefined as unknown as string])
     expect(() => createReceiver({ secrets, onEvent: () => undefined })).toThrow('A receiver needs a secret');
+  expect(() => createReceiver({ secrets: SECRET } as never)).toThrow('A receiver needs a function onEvent');
   expect(receiverWith().receiver.maxBodyBytes).toBe(1_048_576);
 });
 

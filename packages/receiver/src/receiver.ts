@@ -14,7 +14,7 @@ export interface ReceiverOptions {
   secrets: string | readonly string[] | (() => readonly string[] | Promise<readonly string[]>);
   /**
    * Processes an event. The response has been sent; nothing waits for it, so it may take its time. If it throws, `onError` is called, and
-   * the next delivery of the event (after a replay) is processed.
+   * another delivery of the event is processed; Posthorn sends none by itself, since this one has succeeded.
    */
   onEvent: (event: WebhookEvent, delivery: DeliveryInfo) => void | Promise<void>;
   /**
@@ -25,8 +25,8 @@ export interface ReceiverOptions {
   /** Remembers events and sessions. By default in memory, which is enough for one process. */
   store?: ReceiverStore;
   /**
-   * What to do with an event that is older than another one of the same session that was processed. `skip` (the default) never processes
-   * it: the newest state of a session wins. `process` processes events as they come.
+   * What to do with an event that is older than another one of the same session whose turn has come, even if `onEvent` threw for that.
+   * `skip` (the default) never processes it: the newest state of a session wins. `process` processes events as they come.
    */
   outdated?: 'skip' | 'process';
   /** How far the time of a signature may be from now, in seconds. */
@@ -75,12 +75,13 @@ export interface Receiver {
 }
 
 /**
- * Returns a receiver; an adapter connects it to a server. Throws `TypeError` without a secret, unless `secrets` is a
- * function, and for a limit that is no number.
+ * Returns a receiver; an adapter connects it to a server. Throws `TypeError` without `onEvent`, without a secret, unless
+ * `secrets` is a function, and for a limit that is no number.
  */
 export function createReceiver(options: ReceiverOptions): Receiver {
   const { onEvent, store = memoryStore(), outdated = 'skip', toleranceS, now = Date.now } = options;
   const { maxBodyBytes = DEFAULT_MAX_BODY_BYTES, maxInProgress = DEFAULT_MAX_IN_PROGRESS } = options;
+  if (typeof onEvent !== 'function') throw new TypeError('A receiver needs a function onEvent.');
   for (const [name, limit] of Object.entries({ toleranceS, maxBodyBytes, maxInProgress }))
     if (Number.isNaN(Number(limit ?? 0))) throw new TypeError(`The option ${name} of a receiver must be a number.`);
   // biome-ignore lint/suspicious/noConsole: a receiver that was given no place for errors must not hide them
@@ -95,17 +96,19 @@ export function createReceiver(options: ReceiverOptions): Receiver {
   };
 
   const process = async (event: WebhookEvent, delivery: DeliveryInfo, key: string): Promise<void> => {
+    let isProcessed = false;
     try {
       const session = `${event.environment}:${event.data.id}`;
       const guarded = outdated === 'skip' && event.type !== 'webhook.test';
       await inTurn(session, async () => {
         if (!guarded || (await store.advance(session, event.created_at))) await onEvent(event, delivery);
+        isProcessed = true;
         await store.finish(key);
       });
     } catch (error) {
       onError(error, event);
-      // Where this fails too, the claim ends with its lease.
-      await store.release(key).catch((failure: unknown) => onError(failure, event));
+      // Where this fails too, or `finish` has failed, the claim ends with its lease.
+      if (!isProcessed) await store.release(key).catch((failure: unknown) => onError(failure, event));
     } finally {
       ended();
     }

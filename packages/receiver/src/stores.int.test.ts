@@ -54,6 +54,21 @@ it('in Redis, a claim ends with its lease, and everything expires', async () => 
   }
 });
 
+it('in Redis, an event that another process finished after the lease stays finished', async () => {
+  const store = STORES.Redis!();
+  await store.claim('a');
+  // The lease ends.
+  await redis.del(`${prefix}:event:a`);
+  await store.claim('a');
+  await store.finish('a');
+  await store.release('a');
+  expect(await store.claim('a')).toBe(false);
+});
+
+it.each([Number.NaN, 0, -1])('in memory, there is no room for %d entries', (maxEntries) => {
+  expect(() => memoryStore({ maxEntries })).toThrow(TypeError);
+});
+
 it('in memory, the oldest entries make room for new ones', async () => {
   const store = memoryStore({ maxEntries: 2 });
   for (const event of ['a', 'b', 'c']) await store.claim(event);

@@ -19,9 +19,11 @@ export interface ReceiverStore {
 
 /**
  * Remembers the newest `maxEntries` events and sessions in this process. A restart forgets them: then a repeated delivery is processed
- * again. For several processes, use `redisStore`.
+ * again. For several processes, use `redisStore`. Throws `TypeError` if `maxEntries` is not at least 1.
  */
 export function memoryStore({ maxEntries = DEFAULT_MAX_ENTRIES } = {}): ReceiverStore {
+  // With NaN, it would remember nothing.
+  if (!(maxEntries >= 1)) throw new TypeError(`maxEntries of a memory store must be at least 1, not ${maxEntries}.`);
   const events = new Set<string>();
   const sessions = new Map<string, string>();
   const limit = (entries: Set<string> | Map<string, string>) => {
@@ -58,7 +60,10 @@ export interface RedisStoreOptions {
   prefix?: string;
   /** How long events and sessions are remembered; at least as long as deliveries can be replayed. */
   keepMs?: number;
-  /** How long an event may take to process. After that, another delivery of it is processed. */
+  /**
+   * How long an event may take to process, its wait for earlier events of the session included. After that, another delivery of it is
+   * processed too.
+   */
   leaseMs?: number;
 }
 
@@ -66,6 +71,9 @@ const ADVANCE = `local newest = redis.call('GET', KEYS[1])
 if newest and newest > ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return 1`;
+
+/** After the lease, another process may have claimed and finished the event. */
+const RELEASE = `if redis.call('GET', KEYS[1]) == 'claimed' then redis.call('DEL', KEYS[1]) end`;
 
 /**
  * Remembers events and sessions in Redis, for any number of processes. `send` sends one command: `(...command) => redis.call(...command)`
@@ -82,7 +90,7 @@ export function redisStore(
       await send('SET', eventKey(event), 'finished', 'PX', String(keepMs));
     },
     async release(event) {
-      await send('DEL', eventKey(event));
+      await send('EVAL', RELEASE, '1', eventKey(event));
     },
     async advance(session, createdAt) {
       const advanced = await send('EVAL', ADVANCE, '1', `${prefix}:session:${session}`, createdAt, String(keepMs));

@@ -9,10 +9,11 @@ interface Context {
 
 /**
  * Returns a handler of requests. Where the runtime ends a process after the response, pass its context, so that it
- * waits for the processing.
+ * waits for the processing. What Deno and Bun pass in its place has no `waitUntil`.
  */
 export function fetchHandler(receiver: Receiver) {
-  return async (request: Request, context?: Context): Promise<Response> => {
+  return async (request: Request, runtime?: Context | object): Promise<Response> => {
+    const context: Context | undefined = runtime;
     const body = await readBody(request, receiver.maxBodyBytes);
     const header = (name: string) => request.headers.get(name);
     const answer =

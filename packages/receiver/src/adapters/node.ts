@@ -18,9 +18,9 @@ export function nodeHandler(receiver: Receiver) {
       return await receiver.receive({ method: request.method ?? '', header, body });
     };
     const { status, headers, body: text, process } = await answer();
-    response.writeHead(status, headers);
-    // Also if the sender has gone meanwhile: the event is claimed.
-    if (!response.destroyed) {
+    // If something else has responded, or the sender has gone, the event is processed all the same: it is claimed.
+    if (!response.headersSent && !response.destroyed) {
+      response.writeHead(status, headers);
       await new Promise<void>((resolve) => {
         response.once('close', resolve);
         response.end(text, resolve);
@@ -36,7 +36,8 @@ async function readBody(
   request: IncomingMessage & { body?: unknown },
 ): Promise<Uint8Array<ArrayBuffer> | 'too_large' | 'parsed' | 'aborted'> {
   if (request.body instanceof Uint8Array) return Uint8Array.from(request.body);
-  if (request.body !== undefined || request.readableEnded) return 'parsed';
+  // A parser that another type of content is for sets `body` too (express 4), and leaves the bytes unread.
+  if (request.readableEnded || (request.body !== undefined && request.readableDidRead !== false)) return 'parsed';
   if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) return 'too_large';
   return await new Promise((resolve) => {
     const chunks: Uint8Array[] = [];
