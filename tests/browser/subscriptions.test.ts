@@ -78,9 +78,9 @@ describe('signing in', () => {
     await other.getByRole('menuitem', { name: 'Pause' }).click();
     await other.getByText('Paused: nothing is sent').waitFor();
   });
-  it('never redirects to another site', async () => {
+  it.each(['//example.com/x', '/%09/example.com/x'])('never redirects to another site: %s', async (next) => {
     const { page, signIn } = await visit();
-    await page.goto('/sign-in?next=//example.com/x');
+    await page.goto(`/sign-in?next=${next}`);
     await signIn();
     await page.getByRole('heading', { name: 'Overview' }).waitFor();
   });
@@ -126,7 +126,10 @@ describe('a subscription', () => {
     });
     expect(await page.content()).not.toContain(secret);
 
-    await page.getByRole('button', { name: 'Send test' }).click();
+    const calls: string[] = [];
+    page.on('request', (request) => void (request.method() === 'POST' && calls.push(new URL(request.url()).pathname)));
+    await page.getByRole('button', { name: 'Send test' }).dblclick();
+    expect(calls).toEqual([`/v1/subscriptions/${id}/test`]);
     const drawer = page.getByRole('dialog', { name: 'Test delivery' });
     await drawer.getByText('Attempt 1').waitFor();
     await drawer.getByText('Succeeded').first().waitFor();

@@ -13,7 +13,8 @@ export function ActionButton({ label, icon: Icon, change, ...button }: ActionBut
     <Button
       leftSection={Icon && <Icon size={16} />}
       loading={change.isPending}
-      onClick={() => change.mutate()}
+      // Not for the second click of a double click: by then, the button may be another one.
+      onClick={({ detail: clicks }) => clicks < 2 && change.mutate()}
       {...button}
     >
       {label}
