@@ -17,8 +17,8 @@ export function SignInPage() {
     quiet: true,
   });
   const next = search.get('next') ?? '/';
-  // Only a path of this page. Any other URL would be an open redirect.
-  if (session.data) return <Navigate replace to={/^\/(?![/\\])/.test(next) ? next : '/'} />;
+  // Only a path of this page. Any other URL would be an open redirect; browsers ignore tabs and line breaks in it.
+  if (session.data) return <Navigate replace to={/^\/(?![/\\\s])/.test(next) ? next : '/'} />;
   return (
     <Center mih="100vh" p="md" component="main">
       <Paper withBorder p="xl" w="100%" maw={400}>
