@@ -85,8 +85,8 @@ function createWait(group: readonly Partition[], options: MarkersOptions) {
 
   const handle = async ([key, , score]: [string, string, string], watched: readonly Partition[]) => {
     const partition = group.find((one) => keyOf(one) === key);
-    // Another worker has to hear of the job, if this one may not take it any more.
-    if (!canTake()) await redis.zadd(key, score, score === '0' ? '0' : '1');
+    // Another worker has to hear of the job, if this one may not take it any more. An earlier marker stays.
+    if (!canTake()) await redis.zadd(key, 'LT', score, score === '0' ? '0' : '1');
     else if (partition && Number(score) <= Date.now()) partitions.markerCame(partition, watched);
     else if (partition) partition.askAgainAtMs = Math.min(partition.askAgainAtMs, Number(score));
   };
