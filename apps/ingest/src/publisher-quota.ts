@@ -30,8 +30,8 @@ interface Usage {
 }
 
 /**
- * Each process counts what it accepts and adds it to Redis once a second, so together they may exceed a quota by what they accept in
- * that second. While Redis is unavailable, the last known figures apply.
+ * Each process counts what it accepts and adds it to Redis once a second, so together they may exceed a quota by what
+ * they accept in that second. While Redis is unavailable, the last known figures apply.
  */
 export function createPublisherQuota(options: {
   store: Store;

@@ -17,8 +17,8 @@ const MAX_BATCH_EVENTS = 500;
 /** No valid event is smaller. This bounds the number of events in a batch whose size is known. */
 const MIN_EVENT_BYTES = 81;
 /**
- * Events in flight at once, over all calls: a few seconds of work. With more, every response would come too late, and publishers that
- * repeat their calls would make it worse. One publisher alone may have half of them.
+ * Events in flight at once, over all calls: a few seconds of work. With more, every response would come too late, and
+ * publishers that repeat their calls would make it worse. One publisher alone may have half of them.
  */
 const MAX_EVENTS_IN_FLIGHT = 12_000;
 /** Invalid fields that the response to one batch lists, over all of its events. */

@@ -80,8 +80,9 @@ export function afterOutage({ clock }: Pick<AttemptContext, 'clock'>): JobOutcom
 }
 
 /**
- * Makes and records one attempt for the delivery of a job, if one is due (specification 3.1). A failed attempt is an outcome, not an
- * error. An attempt that is aborted because the process stops, or that failed because of an outage of this process, is not counted.
+ * Makes and records one attempt for the delivery of a job, if one is due (specification 3.1). A failed attempt is an
+ * outcome, not an error. An attempt that is aborted because the process stops, or that failed because of an outage of
+ * this process, is not counted.
  */
 export async function attemptDelivery(
   context: AttemptContext,
@@ -169,8 +170,8 @@ async function sendAndRecord(context: AttemptContext, inFlight: AttemptInFlight)
     if (verdict.kind === 'succeeded' && !begun.isReplay)
       context.succeededEvents.add(begun.event, begun.subscriptionId, event.positions);
   }
-  // `repeated`: an earlier try stored this attempt and its response was lost, so the verdict holds. (If another worker got the job
-  // meanwhile, this worker has lost the job's lock, and BullMQ rejects the outcome.)
+  // `repeated`: an earlier try stored this attempt and its response was lost, so the verdict holds. (If another worker
+  // got the job meanwhile, this worker has lost the job's lock, and BullMQ rejects the outcome.)
   return {
     outcome: recorded.kind === 'over' ? { kind: 'done' } : outcomeOf(verdict),
     parked: recorded.parked,

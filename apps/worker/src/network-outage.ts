@@ -1,6 +1,6 @@
 /**
- * Distinguishes an outage of this process's own network or name resolution from failures of receivers. docs/decisions (32) says how, and
- * which side gets the benefit of the doubt.
+ * Distinguishes an outage of this process's own network or name resolution from failures of receivers. docs/decisions
+ * (32) says how, and which side gets the benefit of the doubt.
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Probe, ProbeResult, SendResult } from '@posthorn/sender';

@@ -65,8 +65,8 @@ export function createNoticeService(context: NoticeContext) {
 }
 
 /**
- * Returns a function that sends the notices of the partitions whose lease this process gets. A notice may be sent twice after a
- * crash.
+ * Returns a function that sends the notices of the partitions whose lease this process gets. A notice may be sent twice
+ * after a crash.
  */
 function createNotifier(context: NoticeContext, partitions: readonly number[]) {
   const { store, holder } = context;
@@ -88,8 +88,8 @@ function createNotifier(context: NoticeContext, partitions: readonly number[]) {
   };
 
   /**
-   * Posts the oldest logged notices after an entry. Returns the last of them if there may be more to post now: where none
-   * is accepted, all wait; where others are, only those that were refused.
+   * Posts the oldest logged notices after an entry. Returns the last of them if there may be more to post now: where
+   * none is accepted, all wait; where others are, only those that were refused.
    */
   const post = async (partition: number, after?: string): Promise<string | undefined> => {
     const upTo = logged.get(partition);

@@ -85,8 +85,8 @@ export function createReachedSites() {
 }
 
 /**
- * Guesses the registered domain of a name: the last two labels, or three if the second is as short as in `co.uk`. Names of one hosting
- * platform share it.
+ * Guesses the registered domain of a name: the last two labels, or three if the second is as short as in `co.uk`. Names
+ * of one hosting platform share it.
  */
 export function domainOf(hostname: string): string {
   const labels = hostname.toLowerCase().split('.');

@@ -19,8 +19,9 @@ export function createResealing(context: ResealContext): Service {
 }
 
 /**
- * Goes through all subscriptions once. Several workers may do so at the same time: saving an outdated record is rejected and
- * repeated. Returns how many subscriptions it resealed and how many it could not open; if both are 0, the first key alone is enough.
+ * Goes through all subscriptions once. Several workers may do so at the same time: saving an outdated record is
+ * rejected and repeated. Returns how many subscriptions it resealed and how many it could not open; if both are 0, the
+ * first key alone is enough.
  */
 export async function resealSecrets({ store, secretBox, logger }: ResealContext) {
   let resealed = 0;

@@ -15,8 +15,8 @@ export function hostOf(url: string): string {
 }
 
 /**
- * A public IP counts as a whole, whatever the port. A private one, which only development may send to, counts by port: many receivers
- * run on one machine there.
+ * A public IP counts as a whole, whatever the port. A private one, which only development may send to, counts by port:
+ * many receivers run on one machine there.
  */
 export function ipOf(ip: string, url: string): string {
   return knownOrNew(ips, ip, check).isPrivate ? `${ip} ${knownOrNew(parsed, url, parse).port}` : ip;

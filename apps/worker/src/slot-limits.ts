@@ -29,8 +29,8 @@ const SLOW_SHARE = 0.5;
 /** The share of all slots for further attempts of an address and for unknown addresses. The rest is for first attempts of known ones. */
 const FURTHER_SHARE = 0.7;
 /**
- * The share of all slots that is left to first attempts of known addresses whatever the others do: unknown addresses that
- * hang count as slow soon, and no longer as unknown.
+ * The share of all slots that is left to first attempts of known addresses whatever the others do: unknown addresses
+ * that hang count as slow soon, and no longer as unknown.
  */
 const KNOWN_SHARE = 0.1;
 /** The share of all slots that the fast addresses of one host, or of one IP, may use. */
@@ -74,8 +74,8 @@ export class SlotLimits {
   }
 
   /**
-   * How many more slots the address may acquire, hosts and IPs aside. `waitsFor`: what has to happen first if there are none: an attempt
-   * ends, at this address or at any, or (slow addresses) maintenance releases a delivery.
+   * How many more slots the address may acquire, hosts and IPs aside. `waitsFor`: what has to happen first if there are
+   * none: an attempt ends, at this address or at any, or (slow addresses) maintenance releases a delivery.
    */
   capacityOf(address: Address): { free: number; waitsFor: 'own' | 'any' | 'maintenance' } {
     const own = address.inFlight.size;

@@ -1,6 +1,6 @@
 /**
- * Admission control for the attempts of one process: no address, no host and no number of slow addresses takes all of its slots.
- * slot-limits.ts has the rules, slot-groups.ts what they are about. This file acquires and releases slots.
+ * Admission control for the attempts of one process: no address, no host and no number of slow addresses takes all of
+ * its slots. slot-limits.ts has the rules, slot-groups.ts what they are about. This file acquires and releases slots.
  */
 import { ActiveList, atMost, knownOrNew } from '@posthorn/core';
 import { LRUCache } from 'lru-cache';
@@ -122,8 +122,8 @@ export class Slots {
   }
 
   /**
-   * The same without a slot that was kept: also for a job that has released its first slot, since its host or IP, unknown
-   * until then, had none.
+   * The same without a slot that was kept: also for a job that has released its first slot, since its host or IP,
+   * unknown until then, had none.
    */
   acquireAgain(subscriptionId: string): Slot | undefined | Promise<Slot | undefined> {
     const address = this.#addressOf(subscriptionId);

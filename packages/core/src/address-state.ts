@@ -5,13 +5,13 @@ import type { StatusReason, SubscriptionStatus } from './subscription.ts';
 export interface AddressState {
   status: SubscriptionStatus;
   /**
-   * Whether it was resumed and its trial is not over: one held delivery goes first, all others are held until it succeeds. Only an active
-   * address can be resuming.
+   * Whether it was resumed and its trial is not over: one held delivery goes first, all others are held until it
+   * succeeds. Only an active address can be resuming.
    */
   resuming: boolean;
   /**
-   * Why it has its status, or why its last validation left it as it was; null where there is nothing to explain. While it is resuming: why
-   * it was paused.
+   * Why it has its status, or why its last validation left it as it was; null where there is nothing to explain. While
+   * it is resuming: why it was paused.
    */
   statusReason: StatusReason | null;
   /**

@@ -14,8 +14,8 @@ function bucketOfAny(ms: number): number {
 }
 
 /**
- * The duration in milliseconds that a share (0 to 1) of all stays within, at most a fifth too high; null where nothing was
- * counted. `counts` are by number of the bucket.
+ * The duration in milliseconds that a share (0 to 1) of all stays within, at most a fifth too high; null where nothing
+ * was counted. `counts` are by number of the bucket.
  */
 export function durationPercentile(counts: ReadonlyMap<number, number>, share: number): number | null {
   let left = share * [...counts.values()].reduce((sum, count) => sum + count, 0);

@@ -49,8 +49,8 @@ function isInteger(value: unknown): boolean {
 }
 
 /**
- * A new event of a test delivery (specification 6): made from the console, for one address, with a snapshot that no session has and
- * that says so in its reference and its metadata.
+ * A new event of a test delivery (specification 6): made from the console, for one address, with a snapshot that no
+ * session has and that says so in its reference and its metadata.
  */
 export function newTestEvent(environment: Environment, nowMs: number): Event {
   const snapshot: z.input<typeof sessionSnapshotSchema> = {

@@ -55,8 +55,8 @@ export function eventIdIn(partition: number, partitions: number, id: string): st
 }
 
 /**
- * The name of an event in Redis and in jobs. An event id is unique within its environment only, so the name is the id and the
- * environment's first letter: `order-1/p`.
+ * The name of an event in Redis and in jobs. An event id is unique within its environment only, so the name is the id
+ * and the environment's first letter: `order-1/p`.
  */
 export type EventRef = string & { readonly brand: 'EventRef' };
 

@@ -16,8 +16,8 @@ export const MAX_JSON_VALUES = 262_144;
 const MAX_LOSSLESS_VALUES = 100_000;
 
 /**
- * Text that may hold a number which a double can't carry exactly or would print otherwise. Hits inside strings are harmless, but slow, so
- * only what may begin a value counts: UUIDs have an `e` behind a digit.
+ * Text that may hold a number which a double can't carry exactly or would print otherwise. Hits inside strings are
+ * harmless, but slow, so only what may begin a value counts: UUIDs have an `e` behind a digit.
  */
 const PERHAPS_LOSSY_NUMBER = /(?:^|[:,[])\s*-?(?:[\d.]{16}|\d+\.\d*0(?!\d)|[\d.]+[eE]|(?<=-)0|0\.0{6})/;
 
@@ -33,9 +33,9 @@ const lossless = JSON as unknown as {
 };
 
 /**
- * Parses a JSON text. A number that a double would change is kept as `JSON.rawJSON`, so that `JSON.stringify` gives it back
- * digit for digit. Throws `AppError` `invalid_json` for anything that isn't JSON, nests deeper than `MAX_JSON_DEPTH`, has more than
- * `MAX_JSON_VALUES`, or has such numbers among more than 100,000 values.
+ * Parses a JSON text. A number that a double would change is kept as `JSON.rawJSON`, so that `JSON.stringify` gives it
+ * back digit for digit. Throws `AppError` `invalid_json` for anything that isn't JSON, nests deeper than
+ * `MAX_JSON_DEPTH`, has more than `MAX_JSON_VALUES`, or has such numbers among more than 100,000 values.
  */
 export function parseJson(text: string): unknown {
   const isLossy = PERHAPS_LOSSY_NUMBER.test(text);

@@ -3,8 +3,8 @@ import { ENVIRONMENTS, type Environment, type EventType } from './event.ts';
 import type { Subscription } from './subscription.ts';
 
 /**
- * The topics a subscription listens on: one per environment, times `all` or each chosen type (specification 6, rules 1 and 2).
- * A subscription matches an event exactly when `topicsOfSubscription` and `topicsOfEvent` share a topic.
+ * The topics a subscription listens on: one per environment, times `all` or each chosen type (specification 6, rules 1
+ * and 2). A subscription matches an event exactly when `topicsOfSubscription` and `topicsOfEvent` share a topic.
  */
 export function topicsOfSubscription(subscription: Pick<Subscription, 'eventTypes' | 'environment'>): string[] {
   const environments = subscription.environment === 'both' ? ENVIRONMENTS : [subscription.environment];

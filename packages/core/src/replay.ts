@@ -3,8 +3,9 @@ import type { Delivery, FailureReason } from './delivery.ts';
 import type { EventType } from './event.ts';
 
 /**
- * `failed`: its subscription was deleted before it ended. `canary`: its first deliveries decide whether it goes on; `halted`: one of them
- * had a failed attempt, and an operator decides. `cancelled`: an operator stopped it, and what had no attempt yet ends.
+ * `failed`: its subscription was deleted before it ended. `canary`: its first deliveries decide whether it goes on;
+ * `halted`: one of them had a failed attempt, and an operator decides. `cancelled`: an operator stopped it, and what
+ * had no attempt yet ends.
  */
 export const REPLAY_STATUSES = ['running', 'done', 'failed', 'canary', 'halted', 'cancelled'] as const;
 export type ReplayStatus = (typeof REPLAY_STATUSES)[number];

@@ -30,8 +30,8 @@ export function utcText(ms: number): string {
 }
 
 /**
- * Year, a hyphen or nothing (the basic format), month, day, hour, a colon or nothing, minute, second, fraction; then the
- * zone: sign, hours, minutes, or nothing for `Z`.
+ * Year, a hyphen or nothing (the basic format), month, day, hour, a colon or nothing, minute, second, fraction; then
+ * the zone: sign, hours, minutes, or nothing for `Z`.
  */
 const INSTANT_PARTS =
   /^(\d{4})(-?)(\d\d)\2(\d\d)[Tt](\d\d)(:?)(\d\d)(?:\6(\d\d)(?:[.,](\d+))?)?(?:[Zz]|([+-])(\d\d)(?::?(\d\d))?)$/;
@@ -50,8 +50,9 @@ export const instantSchema = z
 export const instantMsSchema = instantSchema.transform((text) => Date.parse(String(utcInstant(text))));
 
 /**
- * The same instant in UTC with milliseconds and `Z`, or undefined where the text names no real instant (30 February, hour 25).
- * A leap second counts as the second before it. A zone may take a year out of 0000 to 9999; the result is then longer.
+ * The same instant in UTC with milliseconds and `Z`, or undefined where the text names no real instant (30 February,
+ * hour 25). A leap second counts as the second before it. A zone may take a year out of 0000 to 9999; the result is
+ * then longer.
  */
 export function utcInstant(text: string): string | undefined {
   const match = INSTANT_PARTS.exec(text);

@@ -12,8 +12,9 @@ export interface TimelineItem {
 }
 
 /**
- * The ids of events that were accepted, and of deliveries that arrived at their address, after a later event of the same session.
- * "Later" is by the time at which the publisher created the event; events created in the same millisecond have no order.
+ * The ids of events that were accepted, and of deliveries that arrived at their address, after a later event of the
+ * same session. "Later" is by the time at which the publisher created the event; events created in the same millisecond
+ * have no order.
  */
 export function outOfOrder(items: readonly TimelineItem[]): { events: Set<string>; deliveries: Set<string> } {
   const late = { events: new Set<string>(), deliveries: new Set<string>() };

@@ -4,8 +4,8 @@ import { clearDeletedSubscription, deletionOf, endDeliveries, unfinishedDeliveri
 import type { StoreAndQueue } from './context.ts';
 
 /**
- * Ends the unfinished deliveries of a deleted subscription, removes their jobs, and clears away what is left of it. May be repeated,
- * and done by several processes at once.
+ * Ends the unfinished deliveries of a deleted subscription, removes their jobs, and clears away what is left of it. May
+ * be repeated, and done by several processes at once.
  */
 export async function closeSubscription(
   { store, producer }: StoreAndQueue,

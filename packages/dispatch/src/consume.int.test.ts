@@ -70,8 +70,9 @@ afterEach(async () => {
 const timesTaken = (id: string) => taken.filter((takenId) => takenId === id).length;
 
 /**
- * Fails an attempt so that its retry is due after 1 ms. BullMQ orders retries by when they are due, in whole milliseconds, so the clock
- * must move on between two failures: only then is the first to fail also the first to be due.
+ * Fails an attempt so that its retry is due after 1 ms. BullMQ orders retries by when they are due, in whole
+ * milliseconds, so the clock must move on between two failures: only then is the first to fail also the first to be
+ * due.
  */
 async function failAttempt(): Promise<JobOutcome> {
   const startedAtMs = Date.now();
@@ -80,8 +81,8 @@ async function failAttempt(): Promise<JobOutcome> {
 }
 
 /**
- * Runs four jobs, r1 to r4, whose first attempts fail in this order. The retries of the first three are due while r4 is in flight; then
- * `meanwhile` runs. `later` decides about every other attempt.
+ * Runs four jobs, r1 to r4, whose first attempts fail in this order. The retries of the first three are due while r4 is
+ * in flight; then `meanwhile` runs. `later` decides about every other attempt.
  */
 async function failFour(
   meanwhile: () => Promise<void>,

@@ -48,8 +48,8 @@ const INTERRUPTED_AFTER_MS = 15_000;
 const MAX_EVENTS = 100;
 
 /**
- * Finishes interrupted fan-outs, so that no publisher has to repeat its call. Returns how many. Several processes may do so at
- * the same time: the work is done twice then, without harm.
+ * Finishes interrupted fan-outs, so that no publisher has to repeat its call. Returns how many. Several processes may
+ * do so at the same time: the work is done twice then, without harm.
  */
 export async function finishFanOuts(context: DispatchContext, nowMs: number): Promise<number> {
   const refs = await interruptedFanOuts(context.store, nowMs - INTERRUPTED_AFTER_MS, MAX_EVENTS);

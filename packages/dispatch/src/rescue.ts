@@ -3,9 +3,10 @@ import { expectedJobs, rescueJobs } from '@posthorn/store';
 import type { StoreAndQueue } from './context.ts';
 
 /**
- * Checks up to `limit` deliveries with a status that were made before `beforeMs`, oldest first, from `offset` on, and adds a new job
- * for each that has none. A younger delivery may get its job at any moment. The new job has a new generation, so that an old one
- * that turns up does nothing. Returns how many jobs it rescued and the next `offset` (undefined at the end).
+ * Checks up to `limit` deliveries with a status that were made before `beforeMs`, oldest first, from `offset` on, and
+ * adds a new job for each that has none. A younger delivery may get its job at any moment. The new job has a new
+ * generation, so that an old one that turns up does nothing. Returns how many jobs it rescued and the next `offset`
+ * (undefined at the end).
  */
 export async function rescue(
   { store, producer }: StoreAndQueue,

@@ -4,8 +4,8 @@ import { takeTrial } from '@posthorn/store';
 import type { StoreAndQueue } from './context.ts';
 
 /**
- * Sends the trial of an address that is resuming, unless one is on its way. A crash before its job is added leaves a delivery without a
- * job, which is rescued. Two calls at once send one.
+ * Sends the trial of an address that is resuming, unless one is on its way. A crash before its job is added leaves a
+ * delivery without a job, which is rescued. Two calls at once send one.
  */
 export async function sendTrial(
   { store, producer }: StoreAndQueue,

@@ -1,6 +1,7 @@
 /**
- * Takes jobs from the partitions' queues, as many at once as a process may have in flight, and ends them. It replaces BullMQ's Worker and
- * works on BullMQ's keys: the end of one job and the taking of the next can be one step with what else is stored (docs/decisions, 45).
+ * Takes jobs from the partitions' queues, as many at once as a process may have in flight, and ends them. It replaces
+ * BullMQ's Worker and works on BullMQ's keys: the end of one job and the taking of the next can be one step with what
+ * else is stored (docs/decisions, 45).
  */
 import { StorageUnavailable } from '@posthorn/core';
 import { Cluster } from 'ioredis';
@@ -21,8 +22,8 @@ const TIMINGS: ConsumerTimings = {
   firstMs: 100,
 };
 /**
- * The share of its slots that a process uses until one of its jobs has ended, or `firstMs` after it began to take them: it
- * knows no address yet, and would take more jobs than unknown ones may have attempts in flight.
+ * The share of its slots that a process uses until one of its jobs has ended, or `firstMs` after it began to take them:
+ * it knows no address yet, and would take more jobs than unknown ones may have attempts in flight.
  */
 const FIRST_SHARE = 0.3;
 /** A job whose handler throws, because of a bug or of Redis, comes back after this. */
@@ -192,8 +193,8 @@ export class Consumer<J extends { id: string }> {
   }
 
   /**
-   * Takes jobs of all partitions that may have some, with one call for up to 64 jobs; in Redis Cluster with one for each
-   * partition.
+   * Takes jobs of all partitions that may have some, with one call for up to 64 jobs; in Redis Cluster with one for
+   * each partition.
    */
   #takeAll(): void {
     const partitions = this.#partitions;

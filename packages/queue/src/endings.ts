@@ -128,8 +128,9 @@ export function errorOfCode(code: number, jobId: string): Error {
 const JOB_GONE = new Set<unknown>([ErrorCode.JobNotExist, ErrorCode.JobLockNotExist, ErrorCode.JobLockMismatch]);
 
 /**
- * Whether an error only means that a job is over or that another worker has it: its outcome was sent twice because a connection broke
- * before the response, or its lock expired. Nothing is lost, since the record of the delivery has the outcome.
+ * Whether an error only means that a job is over or that another worker has it: its outcome was sent twice because a
+ * connection broke before the response, or its lock expired. Nothing is lost, since the record of the delivery has the
+ * outcome.
  */
 export function isJobGone(error: Error): boolean {
   return JOB_GONE.has((error as { code?: unknown }).code) || error.message.startsWith('could not renew lock');

@@ -6,8 +6,8 @@ import type { JobsOptions } from 'bullmq';
 export const QUEUE_NAME = 'deliveries';
 
 /**
- * BullMQ takes jobs with a priority after all jobs without one. So retries wait behind first attempts, and many retries due at once
- * delay no new event (docs/decisions, 20).
+ * BullMQ takes jobs with a priority after all jobs without one. So retries wait behind first attempts, and many retries
+ * due at once delay no new event (docs/decisions, 20).
  */
 export const RETRY_PRIORITY = 1;
 
@@ -20,16 +20,17 @@ export type JobToAdd = DeliveryJob & {
 };
 
 /**
- * The id of a job: the delivery's id, and from the second generation on a dot and the generation. BullMQ silently ignores an id that
- * still exists, so a delivery that returns to the queue needs a new one.
+ * The id of a job: the delivery's id, and from the second generation on a dot and the generation. BullMQ silently
+ * ignores an id that still exists, so a delivery that returns to the queue needs a new one.
  */
 export function jobId(job: Pick<DeliveryJob, 'deliveryId' | 'generation'>): string {
   return job.generation === 0 ? job.deliveryId : `${job.deliveryId}.${job.generation}`;
 }
 
 /**
- * Translates a job for BullMQ. Each field stays below 64 bytes (with an event id made by Posthorn), so that Redis stores the job as a
- * listpack in half the memory. For the same reason `attempts` and `backoff` are missing: the consumer decides when a job comes back.
+ * Translates a job for BullMQ. Each field stays below 64 bytes (with an event id made by Posthorn), so that Redis
+ * stores the job as a listpack in half the memory. For the same reason `attempts` and `backoff` are missing: the
+ * consumer decides when a job comes back.
  */
 export function toBullJob(job: JobToAdd): { name: string; data: BullData; opts: JobsOptions } {
   const opts: JobsOptions = { jobId: jobId(job) };

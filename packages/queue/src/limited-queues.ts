@@ -34,8 +34,8 @@ export class LimitedQueues {
   }
 
   /**
-   * A job of a partition has ended: wakes a worker if the queue has a limit and others wait. They may wait for that end,
-   * and BullMQ sets no marker then.
+   * A job of a partition has ended: wakes a worker if the queue has a limit and others wait. They may wait for that
+   * end, and BullMQ sets no marker then.
    */
   async wake(partition: number): Promise<void> {
     const queue = this.#queues[partition];

@@ -24,8 +24,8 @@ export interface MarkersOptions {
 }
 
 /**
- * One connection waits for all partitions. In Redis Cluster a command can't read several of them, so each has one of its own there.
- * The member of a marker is `0` where jobs wait, and `1` with the time of the next delayed job.
+ * One connection waits for all partitions. In Redis Cluster a command can't read several of them, so each has one of
+ * its own there. The member of a marker is `0` where jobs wait, and `1` with the time of the next delayed job.
  */
 export function createMarkers(options: MarkersOptions) {
   const { partitions, redis } = options;

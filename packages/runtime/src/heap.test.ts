@@ -7,8 +7,8 @@ import type { limitHeap } from './heap.ts';
 const run = promisify(execFile);
 
 /**
- * Makes 800 MB of objects, `KEPT` of which are in use at any time, 1 KB each. Prints how large a half of
- * the young generation usually is in the second part of the run, in MiB: V8 lets it grow for a moment while it marks the old one.
+ * Makes 800 MB of objects, `KEPT` of which are in use at any time, 1 KB each. Prints how large a half of the young
+ * generation usually is in the second part of the run, in MiB: V8 lets it grow for a moment while it marks the old one.
  */
 const LOAD = `
   import { getHeapSpaceStatistics } from 'node:v8';

@@ -1,6 +1,7 @@
 /**
- * Sends batches of spans to a collector over HTTP, with undici and otherwise as the SDK's own transport does. That one uses the client of
- * node:http, which makes code generic that it shares with the server of the same process (docs/decisions, 62).
+ * Sends batches of spans to a collector over HTTP, with undici and otherwise as the SDK's own transport does. That one
+ * uses the client of node:http, which makes code generic that it shares with the server of the same process
+ * (docs/decisions, 62).
  */
 import type { Agent } from 'node:http';
 import type { AgentOptions, Agent as HttpsAgent } from 'node:https';

@@ -21,8 +21,8 @@ export interface RepeatingOptions {
 const LOG_EVERY_MS = 10_000;
 
 /**
- * Calls `run` every `everyMs` milliseconds, measured from the end of the previous run. A failed run is repeated like any other, and
- * logged, at most once in 10 s. `stop` waits for the current run.
+ * Calls `run` every `everyMs` milliseconds, measured from the end of the previous run. A failed run is repeated like
+ * any other, and logged, at most once in 10 s. `stop` waits for the current run.
  */
 export function createRepeating({
   name,

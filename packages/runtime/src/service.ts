@@ -85,7 +85,8 @@ function exitCodeOf(error: unknown): number {
 }
 
 /**
- * Ends the process at once, as a crash does: for one that must not touch the stored data any more. What it was doing is repeated by others.
+ * Ends the process at once, as a crash does: for one that must not touch the stored data any more. What it was doing is
+ * repeated by others.
  */
 export function exitAtOnce(logger: Logger, err: StartError): void {
   logger.fatal({ err }, 'process.must_not_continue');

@@ -20,8 +20,8 @@ const SECRET_SETTINGS = new Set([
 ]);
 
 /**
- * Reads and freezes settings from an environment and from the files that it names for secrets. A blank variable counts as not set.
- * Throws `SettingsError`.
+ * Reads and freezes settings from an environment and from the files that it names for secrets. A blank variable counts
+ * as not set. Throws `SettingsError`.
  */
 export function loadSettings<S extends z.ZodObject>(schema: S, env: NodeJS.ProcessEnv): Readonly<z.infer<S>> {
   const given: Record<string, string> = {};

@@ -1,9 +1,9 @@
 /** Shares one result among many callers, so that their number does not multiply the work. */
 
 /**
- * Returns a function that resolves with the result of `work`. Calls during a run wait for that run. Calls within `maxAgeMs` after its end
- * get the same result, so `work` succeeds at most once per `maxAgeMs`. Only the calls that waited for a failed run get its error; the next
- * call starts a new run. `now` is a monotonic clock in milliseconds.
+ * Returns a function that resolves with the result of `work`. Calls during a run wait for that run. Calls within
+ * `maxAgeMs` after its end get the same result, so `work` succeeds at most once per `maxAgeMs`. Only the calls that
+ * waited for a failed run get its error; the next call starts a new run. `now` is a monotonic clock in milliseconds.
  */
 export function shareResult<T>(
   work: () => Promise<T>,

@@ -1,6 +1,6 @@
 /**
- * A span, as the SDK's processor and exporters take it. The SDK's own spans check each attribute, know contexts and events, and count
- * themselves: with them, tracing costs more than a twentieth of ingest's CPU (docs/decisions, 49).
+ * A span, as the SDK's processor and exporters take it. The SDK's own spans check each attribute, know contexts and
+ * events, and count themselves: with them, tracing costs more than a twentieth of ingest's CPU (docs/decisions, 49).
  */
 import {
   type Attributes,

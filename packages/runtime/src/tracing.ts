@@ -1,6 +1,6 @@
 /**
- * Spans, if the settings name an exporter for them. Otherwise there is no tracing at all and nothing of OpenTelemetry is loaded: only
- * `open-telemetry.ts` imports it, and only `start` imports that file.
+ * Spans, if the settings name an exporter for them. Otherwise there is no tracing at all and nothing of OpenTelemetry
+ * is loaded: only `open-telemetry.ts` imports it, and only `start` imports that file.
  */
 import type { TraceContext } from '@posthorn/core';
 import type { Logger } from './logger.ts';

@@ -32,16 +32,16 @@ export type Connect = (
 ) => Opening;
 
 /**
- * How long one IP of a name is tried before the next. Node drops the first try when it begins the next one, so this is longer than
- * a slow route takes, even if one packet is lost.
+ * How long one IP of a name is tried before the next. Node drops the first try when it begins the next one, so this is
+ * longer than a slow route takes, even if one packet is lost.
  */
 export const IP_TIMEOUT_MS = 2_000;
 /** TLS sessions kept for a faster handshake. */
 const MAX_SESSIONS = 1_000;
 
 /**
- * Creates a function that opens connections. It tries all IPs of a name in turn, each for `IP_TIMEOUT_MS`, and calls `done`
- * once: after the TLS handshake, or with the error.
+ * Creates a function that opens connections. It tries all IPs of a name in turn, each for `IP_TIMEOUT_MS`, and calls
+ * `done` once: after the TLS handshake, or with the error.
  */
 export function createConnect({ lookup, ca, onConnected }: ConnectOptions): Connect {
   const sessions = new LRUCache<string, Buffer>(atMost(MAX_SESSIONS));

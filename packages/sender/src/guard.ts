@@ -49,8 +49,8 @@ const LOCAL_SUFFIXES = [
 ];
 
 /**
- * Checks a URL without resolving its name (specification 3.2). Local names pass if any networks are exempt, since the IP addresses that
- * they resolve to are checked at validation and at each attempt.
+ * Checks a URL without resolving its name (specification 3.2). Local names pass if any networks are exempt, since the
+ * IP addresses that they resolve to are checked at validation and at each attempt.
  */
 export function checkUrl(text: string, allowed: AllowedNetworks): UrlCheck {
   // Checked on the raw text: the URL parser would silently strip or rewrite these.

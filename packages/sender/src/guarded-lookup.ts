@@ -6,8 +6,8 @@ import { NameError, type Resolve } from './resolve.ts';
 import { IpRefused } from './result.ts';
 
 /**
- * A `lookup` for `net.connect`, which connects to what it returns. Fails with `IpRefused` if any IP of the name may not be sent to, and
- * with `NameError` if the name has none.
+ * A `lookup` for `net.connect`, which connects to what it returns. Fails with `IpRefused` if any IP of the name may not
+ * be sent to, and with `NameError` if the name has none.
  */
 export function guardedLookup(allowed: AllowedNetworks, resolve: Resolve): LookupFunction {
   return (hostname, options, callback) => {

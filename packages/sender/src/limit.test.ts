@@ -6,8 +6,8 @@ import { startReceiver } from '@posthorn/testing';
 import { createSender, parseNetworks } from './index.ts';
 
 /**
- * The sender's timers and this test's are in one event loop and fire in the order in which they are due, however slow the machine
- * is. So no clock is read here. Both let the event loop read before they act.
+ * The sender's timers and this test's are in one event loop and fire in the order in which they are due, however slow
+ * the machine is. So no clock is read here. Both let the event loop read before they act.
  */
 it.each([
   ['a receiver that never responds', 'a first request', 1],

@@ -88,8 +88,8 @@ function followingAttempts<T extends HttpAgent>(agent: T): T {
 }
 
 /**
- * Makes one request, which ends with the final status, a failure, a limit or an abort. Its connection ends with it. With `excerptBytes` it
- * ends up to `MAX_BODY_MS` after the status, with the beginning of the body.
+ * Makes one request, which ends with the final status, a failure, a limit or an abort. Its connection ends with it.
+ * With `excerptBytes` it ends up to `MAX_BODY_MS` after the status, with the beginning of the body.
  */
 function post(
   client: Got,

@@ -16,9 +16,10 @@ export interface SendRequest {
 }
 
 /**
- * How an attempt ended. A failed attempt is a value, never an exception. `ip`: the IP that was connected to or tried last; null if there
- * was none. `isConnected`: the connection (and TLS handshake) was established before the timeout. `detail`: the code of the error, from
- * node:dns (for `dns`: `ENOTFOUND`, `ETIMEOUT`, `ESERVFAIL`, …), the system, OpenSSL or `ResponseError`.
+ * How an attempt ended. A failed attempt is a value, never an exception. `ip`: the IP that was connected to or tried
+ * last; null if there was none. `isConnected`: the connection (and TLS handshake) was established before the timeout.
+ * `detail`: the code of the error, from node:dns (for `dns`: `ENOTFOUND`, `ETIMEOUT`, `ESERVFAIL`, …), the system,
+ * OpenSSL or `ResponseError`.
  */
 export type SendOutcome =
   | { kind: 'responded'; statusCode: number; ip: string | null }
@@ -29,8 +30,8 @@ export type SendOutcome =
   | { kind: 'aborted' };
 
 /**
- * An outcome, and with `excerptBytes` what came back. `cameBack` returns what has arrived at the time of the call: nobody waits for a body,
- * so the later it is called, the more of it there may be.
+ * An outcome, and with `excerptBytes` what came back. `cameBack` returns what has arrived at the time of the call:
+ * nobody waits for a body, so the later it is called, the more of it there may be.
  */
 export type SendResult = SendOutcome & { cameBack?: (() => CameBack) | undefined };
 

@@ -163,8 +163,8 @@ function mayPass(addressStatus: string, isTrial: boolean, type: EventType): bool
 }
 
 /**
- * `repeated`: this attempt had been recorded already; `over`: the delivery had ended meanwhile. Nothing was changed then. `paused`:
- * whether this failure paused the address. `parked`: deliveries of this address that wait for a slot.
+ * `repeated`: this attempt had been recorded already; `over`: the delivery had ended meanwhile. Nothing was changed
+ * then. `paused`: whether this failure paused the address. `parked`: deliveries of this address that wait for a slot.
  */
 export type Recorded = Pick<ScriptResult<'recordAttempt'>, 'kind' | 'paused' | 'parked'>;
 
@@ -176,9 +176,9 @@ export interface AttemptedDelivery {
 }
 
 /**
- * Records an attempt with its verdict, and counts the address's consecutive failures, in one step.
- * Extends the event's life first, so that a failed delivery never outlives the event that it would replay.
- * `cameBack` returns what came back, to be kept if the attempt failed. It is called late, because the body may still be arriving.
+ * Records an attempt with its verdict, and counts the address's consecutive failures, in one step. Extends the event's
+ * life first, so that a failed delivery never outlives the event that it would replay. `cameBack` returns what came
+ * back, to be kept if the attempt failed. It is called late, because the body may still be arriving.
  */
 export async function recordAttempt(
   store: Store,
@@ -288,8 +288,9 @@ function keptUntilMs(store: Store, { kind }: Verdict, endedAtMs: number, created
 }
 
 /**
- * Parks a delivery that has no free slot in this worker; an overdue one goes into the overdue lane. With `onlyOverdue`, a delivery that is
- * not overdue is left as it is. Returns the lane, `not_overdue` if the delivery was left, or `superseded` if it has another job or ended.
+ * Parks a delivery that has no free slot in this worker; an overdue one goes into the overdue lane. With `onlyOverdue`,
+ * a delivery that is not overdue is left as it is. Returns the lane, `not_overdue` if the delivery was left, or
+ * `superseded` if it has another job or ended.
  */
 export async function parkDelivery(
   store: Store,

@@ -45,8 +45,8 @@ function fixedKeys(store: Store): [key: string, type: string][] {
 }
 
 /**
- * Throws `StartError` naming a key that exists with another type than Posthorn's: every command on it would fail. Returns whether none of
- * these keys exists.
+ * Throws `StartError` naming a key that exists with another type than Posthorn's: every command on it would fail.
+ * Returns whether none of these keys exists.
  */
 export async function checkKeys(store: Store): Promise<{ isEmpty: boolean }> {
   const expected = fixedKeys(store);

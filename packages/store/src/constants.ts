@@ -28,8 +28,9 @@ import * as keys from './keys.ts';
 /** The status that a subscription's key has between its deletion and the end of its last delivery. */
 export const DELETED = 'deleted';
 /**
- * Added to the retention. An event is kept for that much longer than a held delivery, so that maintenance still finds it when it ends the
- * delivery. A failed delivery is kept for that much longer than it can be replayed, so that an operator who is too late gets the reason.
+ * Added to the retention. An event is kept for that much longer than a held delivery, so that maintenance still finds
+ * it when it ends the delivery. A failed delivery is kept for that much longer than it can be replayed, so that an
+ * operator who is too late gets the reason.
  */
 export const GRACE_MS = 86_400_000;
 /** Notices kept in a partition; beyond that the oldest are dropped. */

@@ -109,8 +109,9 @@ function decodeDelivery(id: string, record: Record<string, string>, maxAttempts:
 const OK = 200;
 
 /**
- * Milliseconds after creation, duration (both in base 36), status code, and the number of the error: a few bytes an attempt. The code of a
- * success is left out if it is 200: the record of most deliveries then fits Redis's smaller size class of 128 bytes. Older records have it.
+ * Milliseconds after creation, duration (both in base 36), status code, and the number of the error: a few bytes an
+ * attempt. The code of a success is left out if it is 200: the record of most deliveries then fits Redis's smaller size
+ * class of 128 bytes. Older records have it.
  */
 export function encodeAttempt(attempt: Attempt, createdAtMs: number): string {
   const { startedAtMs, durationMs, statusCode, error } = attempt;

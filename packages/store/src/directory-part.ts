@@ -48,8 +48,9 @@ export interface Listed {
 export type Changes = Map<string, { before: Listed | undefined; after: Listed | undefined }>;
 
 /**
- * Returns a function that brings the partition up to date and adds to `changes` what is new since the last call. Everything that was stored
- * before the call is in it. Calls must not overlap. A call that fails leaves the rest to the next one. `now` is a monotonic clock.
+ * Returns a function that brings the partition up to date and adds to `changes` what is new since the last call.
+ * Everything that was stored before the call is in it. Calls must not overlap. A call that fails leaves the rest to the
+ * next one. `now` is a monotonic clock.
  */
 export function followPartition(store: Store, prefix: string, changes: Changes, now: () => number) {
   const known = new Map<string, Listed>();

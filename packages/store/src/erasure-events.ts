@@ -30,8 +30,8 @@ const DELIVERIES_AT_ONCE = 100;
 export type Erased = Pick<Erasure, 'id' | 'field' | 'environment'> & { value: string };
 
 /**
- * The partitions whose maintenance looks for events. A scan goes through all keys of one server: without Redis Cluster, that of the first
- * partition finds the events of all.
+ * The partitions whose maintenance looks for events. A scan goes through all keys of one server: without Redis Cluster,
+ * that of the first partition finds the events of all.
  */
 export function scanningPartitions(store: Store): number[] {
   return store.redis instanceof Cluster ? allPartitions(store) : [0];

@@ -6,9 +6,10 @@ import type { Cluster, Command, Redis } from 'ioredis';
 const OWN_COMMANDS = new Set(['auth', 'hello', 'select', 'client', 'readonly', 'info', 'cluster']);
 
 /**
- * A command without a reply for `afterMs` fails. Once Redis has been disconnected for that long, or loads its data after a restart,
- * commands fail at once. Without this, ioredis queues unsent commands until Redis is ready: indefinitely if a whole Cluster is gone,
- * and in growing memory if no sentinel replies or Redis loads for minutes, because callers retry.
+ * A command without a reply for `afterMs` fails. Once Redis has been disconnected for that long, or loads its data
+ * after a restart, commands fail at once. Without this, ioredis queues unsent commands until Redis is ready:
+ * indefinitely if a whole Cluster is gone, and in growing memory if no sentinel replies or Redis loads for minutes,
+ * because callers retry.
  */
 export function failFast(redis: Redis | Cluster, afterMs: number): void {
   let closedSinceMs = Number.POSITIVE_INFINITY;

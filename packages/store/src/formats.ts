@@ -7,8 +7,8 @@ export interface FormatRange {
 }
 
 /**
- * Every stored format, the first one is 1: the release that wrote it first, and for one that this release no longer reads, the last release
- * that did.
+ * Every stored format, the first one is 1: the release that wrote it first, and for one that this release no longer
+ * reads, the last release that did.
  */
 const FORMATS: readonly { since: string; until?: string }[] = [{ since: '0.1.0' }, { since: '0.2.0' }];
 
@@ -83,8 +83,8 @@ export type RaiseDecision =
   | { kind: 'due' };
 
 /**
- * Decides about the next format. `oldWorkers` are running workers that do not register: those of 0.1.0, as `host:pid`. `windowMs`: for how
- * long the release before must have been absent.
+ * Decides about the next format. `oldWorkers` are running workers that do not register: those of 0.1.0, as `host:pid`.
+ * `windowMs`: for how long the release before must have been absent.
  */
 export function decideRaise(
   record: FormatRecord,

@@ -2,8 +2,8 @@
 import { Cluster, type Redis } from 'ioredis';
 
 /**
- * Joins the writes of a connection, or of those to all nodes of a Cluster. Cheaper than the pipelines that ioredis makes by itself, which
- * prepare every script for each pipeline, and no command depends on another one of its turn.
+ * Joins the writes of a connection, or of those to all nodes of a Cluster. Cheaper than the pipelines that ioredis
+ * makes by itself, which prepare every script for each pipeline, and no command depends on another one of its turn.
  */
 export function joinWrites(redis: Redis | Cluster): void {
   if (redis instanceof Cluster) {

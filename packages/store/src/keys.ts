@@ -8,8 +8,8 @@ interface Partitioned {
 }
 
 /**
- * The prefix of all keys of one partition. The braces are a hash tag: in Redis Cluster all keys of a partition share one slot, so one
- * script may touch any of them.
+ * The prefix of all keys of one partition. The braces are a hash tag: in Redis Cluster all keys of a partition share
+ * one slot, so one script may touch any of them.
  */
 export function partitionPrefix({ prefix }: Pick<Partitioned, 'prefix'>, partition: number): string {
   return `${prefix}:{${partition}}`;
@@ -67,8 +67,8 @@ export const bySubscriptionKey = (prefix: string, subscriptionId: string) =>
 /** Sorted set of a subscription's failed deliveries, by creation. */
 export const failedKey = (prefix: string, subscriptionId: string) => `${prefix}:failed:${subscriptionId}`;
 /**
- * The lanes in which a delivery waits outside BullMQ, sorted sets by creation. `held`: until its address is active; `parked`: until a slot
- * is free; `overdue`: until it is released, at `RELEASE_RATE`.
+ * The lanes in which a delivery waits outside BullMQ, sorted sets by creation. `held`: until its address is active;
+ * `parked`: until a slot is free; `overdue`: until it is released, at `RELEASE_RATE`.
  */
 export const LANES = ['held', 'parked', 'overdue'] as const;
 export type Lane = (typeof LANES)[number];
@@ -80,8 +80,8 @@ export const resumingKey = (prefix: string) => `${prefix}:resuming`;
 /** Set of the deleted subscriptions that are not cleared away yet. */
 export const closingKey = (prefix: string) => `${prefix}:closing`;
 /**
- * Work that one process at a time does in a partition, and the keys of its leases, which expire when their holder dies. If two processes do
- * it, some work is done twice, without harm.
+ * Work that one process at a time does in a partition, and the keys of its leases, which expire when their holder dies.
+ * If two processes do it, some work is done twice, without harm.
  */
 const LEASES = { maintenance: 'housekeeper', notifier: 'notifier' } as const;
 export type LeasedWork = keyof typeof LEASES;

@@ -73,8 +73,9 @@ export async function resumingAddresses(store: Store, partition: number): Promis
 }
 
 /**
- * Takes the trial of an address that is resuming out of the held lane; the caller adds the job that it returns. Returns undefined if there
- * is nothing to send: a trial is on its way, or the address is not resuming any more. If nothing is held, the address becomes active.
+ * Takes the trial of an address that is resuming out of the held lane; the caller adds the job that it returns. Returns
+ * undefined if there is nothing to send: a trial is on its way, or the address is not resuming any more. If nothing is
+ * held, the address becomes active.
  */
 export async function takeTrial(store: Store, subscriptionId: string, nowMs: number): Promise<ReleasedJob | undefined> {
   const values = { subscriptionId, nowMs, retentionMs: store.retentionMs };
@@ -99,8 +100,8 @@ export async function laneLength(store: Store, lane: Lane, subscriptionId: strin
 }
 
 /**
- * Ends unfinished deliveries of one partition without an attempt; with `onlyHeld`, those that are still held. Returns the
- * jobs they may still have, for the caller to remove.
+ * Ends unfinished deliveries of one partition without an attempt; with `onlyHeld`, those that are still held. Returns
+ * the jobs they may still have, for the caller to remove.
  */
 export async function endDeliveries(
   store: Store,

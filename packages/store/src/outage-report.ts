@@ -88,9 +88,9 @@ function adviceOn(reason: string, error: Error | undefined): string {
 }
 
 /**
- * The reason that the first of these servers gives for refusing a connection: Redis in protected mode, or with too many clients, writes
- * one line before it closes, which ioredis drops. The network error where the server can't be reached; undefined where no server gives
- * a reason.
+ * The reason that the first of these servers gives for refusing a connection: Redis in protected mode, or with too many
+ * clients, writes one line before it closes, which ioredis drops. The network error where the server can't be reached;
+ * undefined where no server gives a reason.
  */
 async function readRefusal(addresses: readonly HostAndPort[], tls: boolean): Promise<string | undefined> {
   const words = await Promise.all(addresses.map((address) => refusalOf(tls ? connectTls(address) : connect(address))));

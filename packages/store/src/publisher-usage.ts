@@ -6,8 +6,9 @@ import type { Store } from './store.ts';
 const BUCKETS = 30;
 
 /**
- * Adds `bytes` (0: only reads) to what a publisher has stored, and returns the bytes that it has stored within the retention. An estimate:
- * the last second of counts of a killed process is lost, and events kept longer than the retention are not counted any more.
+ * Adds `bytes` (0: only reads) to what a publisher has stored, and returns the bytes that it has stored within the
+ * retention. An estimate: the last second of counts of a killed process is lost, and events kept longer than the
+ * retention are not counted any more.
  */
 export async function addPublisherUsage(
   store: Store,

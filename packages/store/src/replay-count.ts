@@ -13,8 +13,9 @@ const CHUNK = 500;
 export const MAX_COUNTED = 50_000;
 
 /**
- * Counts what a bulk replay covers. First removes deliveries whose record has expired from the index. With a filter it reads the oldest
- * `maxCounted` failed deliveries; `isComplete` is false where there are more, and the count is then too low.
+ * Counts what a bulk replay covers. First removes deliveries whose record has expired from the index. With a filter it
+ * reads the oldest `maxCounted` failed deliveries; `isComplete` is false where there are more, and the count is then
+ * too low.
  */
 export async function countCovered(
   store: Store,

@@ -21,8 +21,8 @@ export async function continueReplay(
 }
 
 /**
- * Stops a replay. `unattempted` and `endUnattempted` then end its deliveries that have had no attempt. Returns `cancelled`, or
- * why it cannot be: it is gone, or it has ended (`done`: none of its deliveries waits).
+ * Stops a replay. `unattempted` and `endUnattempted` then end its deliveries that have had no attempt. Returns
+ * `cancelled`, or why it cannot be: it is gone, or it has ended (`done`: none of its deliveries waits).
  */
 export async function cancelReplay(
   store: Store,
@@ -82,8 +82,8 @@ export async function unattempted(store: Store, replayId: string): Promise<Unatt
 }
 
 /**
- * Ends those of the deliveries whose job is not `taken` by a worker; a later sweep ends or passes over the others. The caller has
- * removed their jobs. Returns whether there is more to do at once. May be repeated.
+ * Ends those of the deliveries whose job is not `taken` by a worker; a later sweep ends or passes over the others. The
+ * caller has removed their jobs. Returns whether there is more to do at once. May be repeated.
  */
 export async function endUnattempted(
   store: Store,

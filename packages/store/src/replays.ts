@@ -28,8 +28,8 @@ import { streamLimits } from './stream-limits.ts';
 const STEP = 100;
 
 /**
- * Makes a new delivery of a failed one's event (specification 3.1), under a random id. The caller adds its first job where it is
- * `pending`.
+ * Makes a new delivery of a failed one's event (specification 3.1), under a random id. The caller adds its first job
+ * where it is `pending`.
  */
 export async function replayDelivery(
   store: Store,
@@ -112,9 +112,9 @@ interface WantedReplay extends ReplayScope {
 }
 
 /**
- * Starts a bulk replay; `stepReplay` does the work. It ends at `lastCovered`, or it could go on as long as deliveries fail.
- * With `canary` it makes `CANARY_DELIVERIES` first, and goes on only when all of them are delivered.
- * Throws `StorageUnavailable` where a failover has lost it.
+ * Starts a bulk replay; `stepReplay` does the work. It ends at `lastCovered`, or it could go on as long as deliveries
+ * fail. With `canary` it makes `CANARY_DELIVERIES` first, and goes on only when all of them are delivered. Throws
+ * `StorageUnavailable` where a failover has lost it.
  */
 export async function startReplay(
   store: Store,
@@ -151,8 +151,8 @@ export async function startReplay(
 }
 
 /**
- * The newest creation that a bulk replay begun now may cover: now, or that of the newest failed delivery, where the clock
- * of an ingest process is ahead.
+ * The newest creation that a bulk replay begun now may cover: now, or that of the newest failed delivery, where the
+ * clock of an ingest process is ahead.
  */
 export async function lastCovered(store: Store, subscriptionId: string, nowMs: number): Promise<number> {
   const key = keys.failedKey(keys.prefixOfSubscription(store, subscriptionId), subscriptionId);
@@ -167,9 +167,9 @@ export async function activeReplays(store: Store, partition: number, limit: numb
 }
 
 /**
- * Does the next step of a bulk replay, oldest failures first; returns whether there is more to do now. Several processes may do it at
- * once, and it may be repeated after a crash: a step counts once, and a failed delivery is replayed once. Skips a delivery that already has
- * a replay which is unfinished or has succeeded.
+ * Does the next step of a bulk replay, oldest failures first; returns whether there is more to do now. Several
+ * processes may do it at once, and it may be repeated after a crash: a step counts once, and a failed delivery is
+ * replayed once. Skips a delivery that already has a replay which is unfinished or has succeeded.
  */
 export async function stepReplay(store: Store, replayId: string, nowMs: number): Promise<boolean> {
   const prefix = keys.prefixOfId(store, replayId);

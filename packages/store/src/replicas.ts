@@ -13,9 +13,9 @@ export class TooFewReplicas extends Error {
 }
 
 /**
- * Returns a function that resolves once `replicas` replicas have everything that this process wrote or read before the call, and
- * rejects with `TooFewReplicas`. Calls during one WAIT share the next. In a Cluster, each master that has a partition needs `replicas`
- * of its own.
+ * Returns a function that resolves once `replicas` replicas have everything that this process wrote or read before the
+ * call, and rejects with `TooFewReplicas`. Calls during one WAIT share the next. In a Cluster, each master that has a
+ * partition needs `replicas` of its own.
  */
 export function createReplicaWait(store: Store, replicas: number): () => Promise<void> {
   const { redis } = store;

@@ -1,12 +1,15 @@
 /**
- * How a Lua script is declared, put together from its files, and given its arguments. The scripts themselves are declared in scripts.ts.
+ * How a Lua script is declared, put together from its files, and given its arguments. The scripts themselves are
+ * declared in scripts.ts.
  *
  * In a file of lua/:
  * - Each argument is a local with the name that its declaration gives it.
- * - `for subscriptionId, deliveryId in deliveries do` reads the groups of a rest argument, once; `deliveries()` reads the next one.
+ * - `for subscriptionId, deliveryId in deliveries do` reads the groups of a rest argument, once; `deliveries()` reads
+ *   the next one.
  * - `storedFormat` is the stored format to write (formats.ts), as a number; only files that name it are sent it.
  * - `call` is `redis.call`; `prefix` is the partition's prefix, the one declared key.
- * - A word in capitals is a constant of constants.ts. Its value is written in its place, so it costs nothing at run time.
+ * - A word in capitals is a constant of constants.ts. Its value is written in its place, so it costs nothing at run
+ *   time.
  * - `--@include name` puts lua/lib/name.lua in its place, once. Comments have lines of their own.
  */
 import { readFileSync } from 'node:fs';

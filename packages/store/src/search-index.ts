@@ -124,8 +124,8 @@ function decodeEntry(text: string): { id: string; environment: Environment } {
 }
 
 /**
- * The newest `limit` events, newest first, that have one of the terms. `hasMore`: there are more, or there may be, since the search ended
- * after `MAX_LOOKED_AT` entries.
+ * The newest `limit` events, newest first, that have one of the terms. `hasMore`: there are more, or there may be,
+ * since the search ended after `MAX_LOOKED_AT` entries.
  */
 export async function searchEvents(
   store: Store,

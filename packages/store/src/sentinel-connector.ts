@@ -2,8 +2,9 @@
 import { type RedisOptions, SentinelConnector } from 'ioredis';
 
 /**
- * ioredis's own connector, except that a failover can't end the connection for good. ioredis would take a sentinel's report of a failover
- * for a call of `disconnect` if it came while the new master is already being looked up, because the old one had closed the connection.
+ * ioredis's own connector, except that a failover can't end the connection for good. ioredis would take a sentinel's
+ * report of a failover for a call of `disconnect` if it came while the new master is already being looked up, because
+ * the old one had closed the connection.
  */
 class LastingSentinelConnector extends SentinelConnector {
   override connect(...args: Parameters<SentinelConnector['connect']>) {

@@ -2,9 +2,10 @@
 import type { Cluster } from 'ioredis';
 
 /**
- * Makes `connect()` reject when the connection that it began is closed; the same for every duplicate of the client. In ioredis the
- * promise stays pending forever if the node that was asked reports `cluster_state:fail` (https://github.com/redis/ioredis/pull/741).
- * After an outage, BullMQ awaits `connect()` on the blocking connection of each worker: that worker would never take a job again.
+ * Makes `connect()` reject when the connection that it began is closed; the same for every duplicate of the client. In
+ * ioredis the promise stays pending forever if the node that was asked reports `cluster_state:fail`
+ * (https://github.com/redis/ioredis/pull/741). After an outage, BullMQ awaits `connect()` on the blocking connection of
+ * each worker: that worker would never take a job again.
  */
 export function settleConnect(cluster: Cluster): Cluster {
   const connect = cluster.connect.bind(cluster);

@@ -20,9 +20,10 @@ export interface SucceededDelivery {
 }
 
 /**
- * Reports deliveries that have succeeded. An event is kept for `RETENTION_SUCCEEDED` from `nowMs` once all its deliveries have been
- * reported, so not longer than that after its last delivery. A failed delivery is never reported, and only a failed one can be replayed: an
- * event that may still be needed keeps its life. May be repeated. A report that is lost only leaves the event for longer.
+ * Reports deliveries that have succeeded. An event is kept for `RETENTION_SUCCEEDED` from `nowMs` once all its
+ * deliveries have been reported, so not longer than that after its last delivery. A failed delivery is never reported,
+ * and only a failed one can be replayed: an event that may still be needed keeps its life. May be repeated. A report
+ * that is lost only leaves the event for longer.
  */
 export async function shortenEvents(
   store: Store,

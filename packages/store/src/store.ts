@@ -51,8 +51,8 @@ export interface Store {
 }
 
 /**
- * A connection on which a command waits for this long is dead although it was not closed: the machine or the network is gone.
- * Longer than BullMQ's blocking reads (10 s), shorter than a job's lock (30 s).
+ * A connection on which a command waits for this long is dead although it was not closed: the machine or the network is
+ * gone. Longer than BullMQ's blocking reads (10 s), shorter than a job's lock (30 s).
  */
 const SILENCE_MS = 20_000;
 const SENTINEL_TIMEOUT_MS = 2_000;
@@ -60,10 +60,9 @@ const SENTINEL_TIMEOUT_MS = 2_000;
 const MAX_RECONNECT_DELAY_MS = 1_000;
 
 /**
- * A connection to Redis or Redis Cluster that never stops reconnecting. Its commands, and those of its duplicates, reject with
- * `StorageUnavailable` while Redis is unavailable.
- * With `failFastAfterMs`, a command without a reply in that time fails, for apps that have a caller waiting; without it, commands wait
- * until Redis is back.
+ * A connection to Redis or Redis Cluster that never stops reconnecting. Its commands, and those of its duplicates,
+ * reject with `StorageUnavailable` while Redis is unavailable. With `failFastAfterMs`, a command without a reply in
+ * that time fails, for apps that have a caller waiting; without it, commands wait until Redis is back.
  */
 export function connectRedis(settings: RedisSettings, options: ConnectOptions = {}): Redis | Cluster {
   const redis = typeErrors(connect(settings, options));
@@ -133,9 +132,10 @@ export interface StoreSettings extends RedisSettings {
 }
 
 /**
- * The store of one process. `start` waits until Redis can be used, checks that this process may take part in the installation, and opens
- * the store. Nothing may be read or written before `isOpen`: the data may belong to an installation with other settings.
- * `onWarning` gets the reason while Redis is away (each at once, then once a minute), `onError` all other errors.
+ * The store of one process. `start` waits until Redis can be used, checks that this process may take part in the
+ * installation, and opens the store. Nothing may be read or written before `isOpen`: the data may belong to an
+ * installation with other settings. `onWarning` gets the reason while Redis is away (each at once, then once a minute),
+ * `onError` all other errors.
  */
 export function openStore(
   settings: StoreSettings,

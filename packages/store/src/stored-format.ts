@@ -1,6 +1,6 @@
 /**
- * What one process knows about the stored format: it reads it when it starts, registers what it can read, and repeats both every few
- * seconds. docs/architecture.md has the reasons.
+ * What one process knows about the stored format: it reads it when it starts, registers what it can read, and repeats
+ * both every few seconds. docs/architecture.md has the reasons.
  */
 import { hostname } from 'node:os';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -37,8 +37,8 @@ export interface StoredFormat {
 }
 
 /**
- * The stored format as one process knows it. A process without an identity (a tool, a test) is not registered, and reads
- * the format once.
+ * The stored format as one process knows it. A process without an identity (a tool, a test) is not registered, and
+ * reads the format once.
  */
 export class KnownFormat implements StoredFormat {
   readonly #store: Pick<Store, 'redis' | 'prefix' | 'partitions'>;

@@ -76,9 +76,10 @@ export function newSubscription(
 }
 
 /**
- * Saves a subscription read before, or a new one. Returns whether it was saved: not if it has been changed or deleted meanwhile.
- * The workers count `consecutiveFailures`, so that is written only with `resetFailures`. `lastResume` and `pausedAtMs` are written by scripts
- * alone. A subscription saved as `resuming` has its trial sent by maintenance; if nothing of it waits outside the queue, it becomes active at once.
+ * Saves a subscription read before, or a new one. Returns whether it was saved: not if it has been changed or deleted
+ * meanwhile. The workers count `consecutiveFailures`, so that is written only with `resetFailures`. `lastResume` and
+ * `pausedAtMs` are written by scripts alone. A subscription saved as `resuming` has its trial sent by maintenance; if
+ * nothing of it waits outside the queue, it becomes active at once.
  */
 export async function saveSubscription(
   store: Store,
@@ -106,9 +107,10 @@ export async function saveSubscription(
 }
 
 /**
- * Reads, changes and saves a subscription, and does so again if it was saved in between. `change` returns the new state, or
- * undefined to leave it as it is; `audit` returns the entry of the audit trail. Returns the state now stored, or undefined where there
- * is no such subscription. Throws `AppError` `conflict`, and has changed nothing, after `MAX_TRIES` saves in between.
+ * Reads, changes and saves a subscription, and does so again if it was saved in between. `change` returns the new
+ * state, or undefined to leave it as it is; `audit` returns the entry of the audit trail. Returns the state now stored,
+ * or undefined where there is no such subscription. Throws `AppError` `conflict`, and has changed nothing, after
+ * `MAX_TRIES` saves in between.
  */
 export async function changeSubscription(
   store: Store,
@@ -158,8 +160,8 @@ export async function readNames(store: Store, ids: readonly string[]): Promise<S
 }
 
 /**
- * Deletes a subscription at once; `closeSubscription` ends its deliveries and clears the rest. `by` also has the detail of the audit entry.
- * Returns false where there is none.
+ * Deletes a subscription at once; `closeSubscription` ends its deliveries and clears the rest. `by` also has the detail
+ * of the audit entry. Returns false where there is none.
  */
 export async function deleteSubscription(
   store: Store,

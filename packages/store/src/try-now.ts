@@ -5,8 +5,8 @@ import { runScript, type TryNowRefusal } from './scripts.ts';
 import type { Store } from './store.ts';
 
 /**
- * Makes the next attempt of a delivery that waits for a retry due now. Returns the job to add, whose generation replaces the previous one,
- * or why nothing was changed.
+ * Makes the next attempt of a delivery that waits for a retry due now. Returns the job to add, whose generation
+ * replaces the previous one, or why nothing was changed.
  */
 export async function makeDueNow(
   store: Store,

@@ -169,8 +169,8 @@ export async function heldBefore(
 }
 
 /**
- * A chunk of the deliveries that should have a job: `pending` or `waiting_for_retry`, made before `beforeMs`, in no lane.
- * `next` is where the following chunk begins, undefined at the end.
+ * A chunk of the deliveries that should have a job: `pending` or `waiting_for_retry`, made before `beforeMs`, in no
+ * lane. `next` is where the following chunk begins, undefined at the end.
  */
 export async function expectedJobs(
   store: Store,

@@ -15,8 +15,8 @@ export interface Duty {
    */
   onlyWithWork?: boolean;
   /**
-   * Does a bounded amount of work in one partition. Safe to repeat after a crash, and to run in two processes at once: a lease may
-   * change hands during a run.
+   * Does a bounded amount of work in one partition. Safe to repeat after a crash, and to run in two processes at once:
+   * a lease may change hands during a run.
    */
   run(partition: number): Promise<void>;
 }

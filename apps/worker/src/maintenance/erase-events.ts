@@ -20,8 +20,8 @@ const MAX_EVENTS = 100;
 const MAX_DELIVERIES = 1_000;
 
 /**
- * Each step may be repeated after a crash and done by two processes at once: a scan moves its cursor only from where it began, an event
- * counts once, and a status changes once.
+ * Each step may be repeated after a crash and done by two processes at once: a scan moves its cursor only from where it
+ * began, an event counts once, and a status changes once.
  */
 export const eraseEvents = ({ store, producer, secretBox, clock, logger }: DutyContext): Duty => {
   /** Erases what has been found in the partition, oldest look first. */

@@ -16,8 +16,8 @@ interface Sweep {
 const NEVER: Sweep = { startedAtMs: Number.NEGATIVE_INFINITY, offset: undefined };
 
 /**
- * Sweeps the deliveries that need a job. A script gives a delivery a new generation only if its generation is still the one whose job is
- * missing, so of two processes at once one adds the job.
+ * Sweeps the deliveries that need a job. A script gives a delivery a new generation only if its generation is still the
+ * one whose job is missing, so of two processes at once one adds the job.
  */
 export function rescueLostJobs(context: DutyContext): Duty {
   const { store, producer, clock, logger, jobExpectedAfterMs = JOB_EXPECTED_AFTER_MS } = context;

@@ -8,8 +8,8 @@ import type { Duty, DutyContext } from './duty.ts';
 const STEPS_PER_RUN = 20;
 
 /**
- * Takes the running replays in turns, so that a large one does not delay the others; nor does one that fails. A step counts only if the
- * replay's cursor is still where the step began, so two processes at once replay nothing twice.
+ * Takes the running replays in turns, so that a large one does not delay the others; nor does one that fails. A step
+ * counts only if the replay's cursor is still where the step began, so two processes at once replay nothing twice.
  */
 export const runReplays = ({ store, producer, clock }: DutyContext): Duty => ({
   name: 'run_replays',

@@ -1,5 +1,5 @@
--- Cancels a bulk replay: it makes no more deliveries, and maintenance ends those that have had no attempt. Returns 'now_cancelled', 'gone',
--- or the status that does not allow it ('done' where none waits any more).
+-- Cancels a bulk replay: it makes no more deliveries, and maintenance ends those that have had no attempt. Returns
+-- 'now_cancelled', 'gone', or the status that does not allow it ('done' where none waits any more).
 --@include audit
 
 local key = KEY_REPLAY .. id

@@ -1,5 +1,5 @@
--- Lets a bulk replay go on that its canary has halted, or whose canary still waits. Returns 'continued', 'gone', or the status that
--- does not allow it.
+-- Lets a bulk replay go on that its canary has halted, or whose canary still waits. Returns 'continued', 'gone', or the
+-- status that does not allow it.
 --@include audit
 
 local key = KEY_REPLAY .. id

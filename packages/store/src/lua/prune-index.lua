@@ -1,5 +1,5 @@
--- Removes from an index the entries whose delivery has expired; looks at up to `limit` entries older than `beforeMs`, from `offset` on.
--- Returns {entries looked at, entries removed}.
+-- Removes from an index the entries whose delivery has expired; looks at up to `limit` entries older than `beforeMs`,
+-- from `offset` on. Returns {entries looked at, entries removed}.
 --@include delivery-key
 
 local ids = call('ZRANGEBYSCORE', key, '-inf', beforeMs, 'LIMIT', offset, limit)

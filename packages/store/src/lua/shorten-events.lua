@@ -1,5 +1,5 @@
--- Shortens the life of events whose deliveries have all succeeded. An event with several deliveries has a bit for each, by its position,
--- from the first success to the last. May be repeated: a bit that is set twice counts once.
+-- Shortens the life of events whose deliveries have all succeeded. An event with several deliveries has a bit for each,
+-- by its position, from the first success to the last. May be repeated: a bit that is set twice counts once.
 for event, count, position in deliveries do
   local isComplete = count == '1'
   if not isComplete then

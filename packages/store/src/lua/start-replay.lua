@@ -1,5 +1,6 @@
--- Begins a bulk replay with this status, once. One that is accepted already, as part of a batch, begins whatever its address is by now: its
--- first step finds out. One that begins as cancelled makes no deliveries. Returns 'started', 'no_subscription' or 'not_active'.
+-- Begins a bulk replay with this status, once. One that is accepted already, as part of a batch, begins whatever its
+-- address is by now: its first step finds out. One that begins as cancelled makes no deliveries. Returns 'started',
+-- 'no_subscription' or 'not_active'.
 --@include audit
 
 local key = KEY_REPLAY .. id

@@ -1,6 +1,7 @@
--- One step of a bulk replay: makes new deliveries of some failed ones, counts them and moves the cursor on, all or nothing. A step that
--- another process has done already (the cursor has moved) changes nothing. The new deliveries wait in the parked lane, so that any number
--- of them puts nothing into the queue ahead of other addresses. Returns 1 where the step was done now, else 0.
+-- One step of a bulk replay: makes new deliveries of some failed ones, counts them and moves the cursor on, all or
+-- nothing. A step that another process has done already (the cursor has moved) changes nothing. The new deliveries wait
+-- in the parked lane, so that any number of them puts nothing into the queue ahead of other addresses. Returns 1 where
+-- the step was done now, else 0.
 --@include delivery-key
 --@include replay
 --@include notify

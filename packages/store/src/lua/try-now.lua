@@ -1,5 +1,6 @@
--- Makes the next attempt of a delivery due at once, under a new generation whose job the caller adds next (if it does not, the rescue of
--- lost jobs does). Returns {'tried', generation, event, subscription}, or why not: {'not_waiting'}, {'not_active'}, or {'already_due'}.
+-- Makes the next attempt of a delivery due at once, under a new generation whose job the caller adds next (if it does
+-- not, the rescue of lost jobs does). Returns {'tried', generation, event, subscription}, or why not: {'not_waiting'},
+-- {'not_active'}, or {'already_due'}.
 --@include delivery-key
 --@include audit
 --@include may-pass
