@@ -220,7 +220,7 @@ describe('pause', () => {
     await attempts(1);
     await on.operate('POST', `/v1/subscriptions/${id}/pause`);
     expect((await on.operate('POST', path)).body.detail).toBe(
-      'Its address is not active: resume or validate it first.',
+      'Its address is not active: resume or validate it first, or wait if it is resuming.',
     );
     await on.operate('POST', `/v1/subscriptions/${id}/resume`);
     const calls = await Promise.all([on.operate('POST', path), on.operate('POST', path)]);

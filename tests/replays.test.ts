@@ -296,7 +296,7 @@ describe('a batch of bulk replays', () => {
     expect(await problems({ subscription_ids: [both, sandbox, none, production, paused] })).toEqual([
       'subscription_ids.2: There is no such subscription',
       'subscription_ids.3: It is for production, subscription_ids.1 for sandbox: replay them separately',
-      'subscription_ids.4: The address is not active: resume or validate it first',
+      'subscription_ids.4: The address is not active: resume or validate it first, or wait if it is resuming',
     ]);
     expect(await problems({ subscription_ids: [both, sandbox, both] })).toEqual([
       'subscription_ids.2: The same as subscription_ids.0',

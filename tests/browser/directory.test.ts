@@ -159,7 +159,9 @@ describe('among 10,000 subscriptions', () => {
     await picker.click();
     await picker.fill('hooks-7.');
     await page.getByRole('option', { name: 'https://hooks-7.example/in' }).click();
-    await page.getByText(/1 of \d+ addresses is not active: resume or validate it first/).waitFor();
+    await page
+      .getByText(/1 of \d+ addresses is not active: resume or validate it first, or wait if it is resuming/)
+      .waitFor();
     expect(await page.getByRole('button', { name: 'Replay 3 failed deliveries' }).isDisabled()).toBe(true);
     await page.goto('/replays?subscription_id=sub_AAAAAAAAAAAAAAAAAAAAAA');
     await page.getByText('There is no such subscription.').waitFor();

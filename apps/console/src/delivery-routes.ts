@@ -28,13 +28,13 @@ const refusals: Record<ReplayRefusal, string> = {
   not_failed: 'Only a failed delivery can be replayed.',
   too_late: 'It failed too long ago to be replayed.',
   erased: 'Its payload has been erased.',
-  not_active: 'Its address is not active: resume or validate it first.',
+  not_active: 'Its address is not active: resume or validate it first, or wait if it is resuming.',
 };
 const SUBSCRIPTION_DELETED = 'Its subscription was deleted.';
 
 const tryNowRefusals: Record<TryNowRefusal, string> = {
   not_waiting: 'Only a delivery that waits for a retry can be tried now.',
-  not_active: 'Its address is not active: resume or validate it first.',
+  not_active: 'Its address is not active: resume or validate it first, or wait if it is resuming.',
   already_due: 'Its next attempt is due already.',
 };
 

@@ -79,7 +79,10 @@ function warningsAbout(
 ): Warning[] {
   const warnings: Warning[] = [];
   if (status !== 'active')
-    warnings.push({ kind: 'not_active', message: 'The address is not active: resume or validate it first.' });
+    warnings.push({
+      kind: 'not_active',
+      message: 'The address is not active: resume or validate it first, or wait if it is resuming.',
+    });
   const label = health.error?.label;
   const isSame = error !== null && label !== undefined && (label === error || label.startsWith(`${error} `));
   if (count > 0 && health.failedInARow > 0 && isSame)

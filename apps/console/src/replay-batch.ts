@@ -36,7 +36,8 @@ function problemOf(
   if (!address) return 'There is no such subscription';
   if (address.environment !== 'both' && address.environment !== decisive.environment && i !== decisive.index)
     return `It is for ${address.environment}, subscription_ids.${decisive.index} for ${decisive.environment}: replay them separately`;
-  if (onlyActive && address.status !== 'active') return 'The address is not active: resume or validate it first';
+  if (onlyActive && address.status !== 'active')
+    return 'The address is not active: resume or validate it first, or wait if it is resuming';
   return undefined;
 }
 

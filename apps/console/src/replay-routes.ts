@@ -73,7 +73,10 @@ function startRoutes(api: Api, context: ConsoleContext): void {
         const replay = await startReplay(store, { ...wanted, subscriptionId }, nowMs, { operator: caller });
         if (replay === 'no_subscription') missing('subscription');
         if (replay === 'not_active')
-          throw new AppError('conflict', 'The address is not active: resume or validate it first.');
+          throw new AppError(
+            'conflict',
+            'The address is not active: resume or validate it first, or wait if it is resuming.',
+          );
         const line = { replay_id: replay.id, subscription_id: replay.subscriptionId, deliveries: replay.total };
         logger.info({ ...line, operator: caller, ...fields }, 'replay.started');
         return serializeReplay(replay);

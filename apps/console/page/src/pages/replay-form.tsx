@@ -129,7 +129,7 @@ function Buttons({ ids, filter, canary }: { ids: string[]; filter: Filter; canar
 }
 
 function inactiveText(inactive: number, addresses: number): string {
-  if (addresses === 1) return 'The address is not active: resume or validate it first.';
-  const [are, them] = inactive === 1 ? ['is', 'it'] : ['are', 'them'];
-  return `${countText(inactive)} of ${countText(addresses)} addresses ${are} not active: resume or validate ${them} first.`;
+  if (addresses === 1) return 'The address is not active: resume or validate it first, or wait if it is resuming.';
+  const [are, it, them] = inactive === 1 ? ['is', 'it', 'it'] : ['are', 'they', 'them'];
+  return `${countText(inactive)} of ${countText(addresses)} addresses ${are} not active: resume or validate ${them} first, or wait if ${it} ${are} resuming.`;
 }
