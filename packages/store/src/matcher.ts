@@ -1,4 +1,5 @@
 /** Matches events to subscriptions in memory. The script that stores an event checks that what was read is still current. */
+import { randomInt } from 'node:crypto';
 import type { Environment, EventType } from '@posthorn/core';
 import { encodeKind } from './event-record.ts';
 import { findMatches } from './events.ts';
@@ -6,7 +7,7 @@ import { allPrefixes, topicsVersionKey } from './keys.ts';
 import type { Store } from './store.ts';
 
 /**
- * What was read is read again after this. It bounds how long a change goes unnoticed whose process died before it had
+ * The versions are read again after this. It bounds how long a change goes unnoticed whose process died before it had
  * told all partitions.
  */
 const MAX_AGE_MS = 1_000;
@@ -24,40 +25,63 @@ export type Matcher = ReturnType<typeof createMatcher>;
 /** A matcher of one process. `now` is in milliseconds since any fixed moment. */
 export function createMatcher(store: Store, now: () => number = () => performance.now()) {
   // By the number of an event's type and environment.
-  const kept = new Map<number, { match: Match; readAtMs: number }>();
+  const kept = new Map<number, Match>();
   const reading = new Map<number, Promise<Match>>();
+  let current: readonly string[] = [];
+  let readAtMs = Number.NEGATIVE_INFINITY;
+  let readingVersions: Promise<readonly string[]> | undefined;
 
-  const read = async (event: { type: EventType; environment: Environment }, key: number): Promise<Match> => {
-    const readAtMs = now();
-    // The versions first: a change raises them last.
+  const readCurrent = async (): Promise<readonly string[]> => {
+    const startedAtMs = now();
     const versions = await readVersions(store);
+    if (versions.some((version, partition) => version !== current[partition])) current = versions;
+    readAtMs = startedAtMs;
+    return current;
+  };
+
+  const isCurrent = ({ versions }: Match) => versions === current && now() - readAtMs < MAX_AGE_MS;
+
+  const read = async (event: { type: EventType; environment: Environment }, key: number, outdated?: Match) => {
+    readingVersions ??= readCurrent().finally(() => {
+      readingVersions = undefined;
+    });
+    // The versions first: a change renews them last.
+    const versions = await readingVersions;
+    const known = kept.get(key);
+    if (known?.versions === versions && known !== outdated) return known;
     const match = { versions, subscriptionIds: await findMatches(store, event) };
-    if (match.subscriptionIds.length <= MAX_KEPT_IDS) kept.set(key, { match, readAtMs });
+    if (match.subscriptionIds.length <= MAX_KEPT_IDS) kept.set(key, match);
     return match;
   };
 
   return {
     /**
-     * What an event matches, as read within the last second: at once, or a promise where it has to be read.
+     * What an event matches, as the topics were within the last second: at once, or a promise where it has to be read.
      * `storeEvent` refuses it where it is outdated; then pass it as `outdated`, and it is read again. Rejects with the
      * error of Redis.
      */
     match(event: { type: EventType; environment: Environment }, outdated?: Match): Match | Promise<Match> {
       const key = encodeKind(event);
       const known = kept.get(key);
-      if (known && known.match !== outdated && now() - known.readAtMs < MAX_AGE_MS) return known.match;
+      if (known && known !== outdated && isCurrent(known)) return known;
       const shared = reading.get(key);
       if (shared) return shared;
-      const fresh = read(event, key).finally(() => reading.delete(key));
+      const fresh = read(event, key, outdated).finally(() => reading.delete(key));
       reading.set(key, fresh);
       return fresh;
     },
   };
 }
 
-/** The version of the topics in each partition. It changes when a subscription begins or stops to listen on a topic. */
+/**
+ * The version of the topics in each partition. It changes when a subscription begins or stops to listen on a topic, and
+ * is never the same again.
+ */
 async function readVersions(store: Store): Promise<string[]> {
-  const versions = await Promise.all(allPrefixes(store).map((prefix) => store.redis.get(topicsVersionKey(prefix))));
+  const keys = allPrefixes(store).map(topicsVersionKey);
+  const versions = store.spansPartitions
+    ? await store.redis.mget(keys)
+    : await Promise.all(keys.map((key) => store.redis.get(key)));
   return versions.map((version) => version ?? '0');
 }
 
@@ -70,10 +94,18 @@ export function topicsPartitionOf({ spansPartitions }: Store, partition: number)
 }
 
 /**
+ * A version of the topics, for the partition of a change and then for `announceTopics`. Random: a count would reach a
+ * value again that was read with other topics, after a failover that lost a change.
+ */
+export function newTopicsVersion(): number {
+  return randomInt(2 ** 48 - 1);
+}
+
+/**
  * Tells the other partitions that the topics of a subscription were changed; its own partition knows from the script
  * that changed it. Whichever `topicsPartitionOf` returns, once this resolves every later event sees the change.
  */
-export async function announceTopics(store: Store, changedPrefix: string): Promise<void> {
+export async function announceTopics(store: Store, changedPrefix: string, version: number): Promise<void> {
   const others = allPrefixes(store).filter((prefix) => prefix !== changedPrefix);
-  await Promise.all(others.map((prefix) => store.redis.incr(topicsVersionKey(prefix))));
+  await Promise.all(others.map((prefix) => store.redis.set(topicsVersionKey(prefix), version)));
 }

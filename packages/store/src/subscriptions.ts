@@ -17,7 +17,7 @@ import {
 } from '@posthorn/core';
 import { DELETED } from './constants.ts';
 import { prefixOfSubscription, RESUMING, subscriptionKey } from './keys.ts';
-import { announceTopics } from './matcher.ts';
+import { announceTopics, newTopicsVersion } from './matcher.ts';
 import { decodeCameBack, encodeCameBack } from './responses.ts';
 import { fieldList, runScript } from './scripts.ts';
 import type { Store } from './store.ts';
@@ -90,19 +90,21 @@ export async function saveSubscription(
   const fields = encodeFields(subscription);
   if (options.resetFailures || subscription.revision === '') fields.consecutive_failures = 0;
   const prefix = prefixOfSubscription(store, id);
+  const topicsVersion = newTopicsVersion();
   const saved = await runScript(store, 'saveSubscription', prefix, {
     id,
     expectedRevision: subscription.revision,
     status: subscription.resuming ? RESUMING : subscription.status,
     createdAtMs: subscription.createdAtMs,
     topics: subscription.takesEvents ? topicsOfSubscription(subscription).join(' ') : '',
+    topicsVersion,
     nowMs: subscription.updatedAtMs,
     retentionMs: store.retentionMs,
     auditEntry: options.audit && { ...options.audit, subscriptionId: id },
     statusReason: subscription.statusReason ?? undefined,
     fields: fieldList(fields),
   });
-  if (saved.isTopicChange) await announceTopics(store, prefix);
+  if (saved.isTopicChange) await announceTopics(store, prefix, topicsVersion);
   return saved.isSaved;
 }
 
@@ -170,14 +172,16 @@ export async function deleteSubscription(
   by: Pick<AuditEntry, 'operator' | 'detail'>,
 ): Promise<boolean> {
   const prefix = prefixOfSubscription(store, id);
+  const topicsVersion = newTopicsVersion();
   const isDeleted = await runScript(store, 'deleteSubscription', prefix, {
     id,
     deletion: randomUUID(),
+    topicsVersion,
     nowMs,
     retentionMs: store.retentionMs,
     auditEntry: { ...by, action: 'subscription.deleted', subscriptionId: id },
   });
-  if (isDeleted) await announceTopics(store, prefix);
+  if (isDeleted) await announceTopics(store, prefix, topicsVersion);
   return isDeleted;
 }
 
