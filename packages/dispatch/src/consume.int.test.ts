@@ -118,6 +118,18 @@ describe('several partitions taken from at once', () => {
     await takeJobs(store, takesOf(0), takesOf(1), lock);
     expect(await redis.exists(key('marker', 1))).toBe(1);
   });
+  it('give retries that have become due, and those that are in the queue already', async () => {
+    await producer.add(1, [{ ...testJob('d1'), delayMs: 1_000, isRetry: true }]);
+    await producer.add(2, [{ ...testJob('p1'), isRetry: true }]);
+    const later = { ...lock, nowMs: Date.now() + 60_000 };
+    const none = { dueAtMs: undefined };
+    expect(await takeJobs(store, takesOf(0, 1, 2), [], later)).toEqual([
+      [none],
+      [{ job: { id: 'd1' } }, none],
+      [{ job: { id: 'p1' } }, none],
+    ]);
+    expect(await takeJobs(store, takesOf(0, 1, 2), [], later)).toEqual([[none], [none], [none]]);
+  });
   it('promote up to a thousand due retries together', async () => {
     for (const partition of [0, 1]) {
       const due = Array.from({ length: 600 }, (_, i) => ({ ...testJob(`r${i}`), delayMs: 1_000, isRetry: true }));
@@ -644,11 +656,22 @@ describe('BullMQ', () => {
     await add('z2');
     expect(await takeOne(lock)).toEqual({ dueAtMs: undefined });
     const ended = { ...lock, nextToken: undefined, jobId: 'z1', token: 'token' };
-    await redis.del(key('marker'));
     expect(await finishJob(store, 0, ended)).toEqual({ code: 0, next: undefined });
-    // Whoever found as many active as they allow waits for it.
-    expect(await redis.zrange(key('marker'), 0, '-1')).toEqual(['0']);
     expect(await takeOne(lock)).toEqual({ job: { id: 'z2' } });
+  });
+
+  it('wakes a worker that found as many jobs active as operators allow when one is done and no other is taken', async () => {
+    await producer.queues[0]!.setGlobalConcurrency(1);
+    handle = async () => {
+      consumer.pause();
+      await redis.del(key('marker'));
+      return { kind: 'done' };
+    };
+    await add('one', 'two');
+    await consumer.start();
+    await eventually('taken', () => taken.length === 1);
+    await eventually('the marker', async () => (await redis.zscore(key('marker'), '0')) === '0');
+    expect([taken, errors, await producer.counts()]).toMatchObject([['one'], [], { active: 0, waiting: 1 }]);
   });
 
   it.each<Exclude<JobOutcome, { kind: 'done' }>>([

@@ -1,6 +1,6 @@
 /** A success, the end of its job and the taking of the next one, in one step. */
 import { describe, expect, it } from '@jest/globals';
-import { type DeliveryJob, eventRef, partitionOf } from '@posthorn/core';
+import { eventRef, partitionOf } from '@posthorn/core';
 import { FIRST_JOB_LUA } from '@posthorn/queue';
 import {
   beginAttempt,
@@ -193,53 +193,6 @@ describe('recordSuccess', () => {
     // The first retry is taken next, the second one is left.
     expect((await succeed(first!, 'token', 'next')).next).toMatchObject({ job: { id: 'r1' } });
     expect(await marker()).toEqual(['0']);
-  });
-
-  it('wakes a worker that found as many jobs active as operators allow', async () => {
-    const marker = () => store.redis.zrange(`${store.prefix}:{${partition}}:deliveries:marker`, 0, '-1');
-    await make();
-    const job = await take('one');
-    await make();
-    for (const limit of [0, 1]) {
-      await store.redis.del(`${store.prefix}:{${partition}}:deliveries:marker`);
-      if (limit > 0) await producer.queues[partition]!.setGlobalConcurrency(limit);
-      await succeed(job, 'one');
-      expect(await marker()).toEqual(limit > 0 ? ['0'] : []);
-    }
-  });
-
-  it('wakes a worker in each partition in which as many jobs are active as operators allow', async () => {
-    let elsewhere = (await subscribe()).id;
-    while (partitionOf(elsewhere, store.partitions) === partition) elsewhere = (await subscribe()).id;
-    const markers: string[] = [];
-    const jobs: DeliveryJob[] = [];
-    for (const [at, to] of [
-      [partition, subscriptionId],
-      [partitionOf(elsewhere, store.partitions), elsewhere],
-    ] as const) {
-      await make(undefined, to);
-      jobs.push(...(await takeAll([at], 1)));
-      await make(undefined, to);
-      await producer.queues[at]!.setGlobalConcurrency(1);
-      markers.push(`${store.prefix}:{${at}}:deliveries:marker`);
-      await store.redis.del(markers);
-    }
-    await Promise.all(jobs.map((job) => succeed(job, 'token')));
-    expect(await store.redis.exists(markers)).toBe(2);
-  });
-
-  it('wakes a worker at an end behind which fewer jobs are active than operators allow', async () => {
-    for (let i = 0; i < 5; i++) await make();
-    const jobs = await takeAll([partition], 5);
-    await producer.queues[partition]!.setGlobalConcurrency(3);
-    const retry = { deliveryId: 'r1', generation: 0, subscriptionId, event: jobs[0]!.event, isRetry: true };
-    await producer.add(partition, [{ ...retry, delayMs: 1_000 }]);
-    const marker = `${store.prefix}:{${partition}}:deliveries:marker`;
-    await store.redis.del(marker);
-    time.nowMs = Date.now() + 60_000;
-    // The second one finds the retry due, but as many active as are allowed.
-    await Promise.all([succeed(jobs[0]!, 'token'), succeed(jobs[1]!, 'token', 'next'), succeed(jobs[2]!, 'token')]);
-    expect(await store.redis.exists(marker)).toBe(1);
   });
 
   it('records an attempt once, and says that its job is gone when it is repeated', async () => {

@@ -347,6 +347,7 @@ export class Consumer<J extends { id: string }> {
     });
     running.beginNext = this.#claimNext(partition, result, token);
     this.#locks.remove(lock);
+    if (!takesNext) void this.#endings.wakeIfLimited(partition.index);
     if (result.code !== 0) this.#report(errorOfCode(result.code, job.id));
     return result;
   }

@@ -41,6 +41,8 @@ export function createEndings(options: EndingsOptions) {
     return backend;
   };
   const limitedQueues = new LimitedQueues(options);
+  /** Call it when a job has ended and no other one was taken. Never rejects: workers also look by themselves every few seconds. */
+  const wakeIfLimited = (partition: number) => limitedQueues.wake(partition).catch(onError);
   const checking = new Set<number>();
   return {
     /** Resolves once BullMQ has defined its scripts on the connection. Throws `StorageUnavailable`. */
@@ -51,9 +53,9 @@ export function createEndings(options: EndingsOptions) {
     /** Ends a locked job with any outcome but `done`. Throws an error that `isJobGone` knows where the lock is lost. */
     async settle(partition: number, jobId: string, token: string, outcome: KeptOutcome): Promise<void> {
       await moveJob(backendOf(partition), jobId, token, outcome);
-      // The job has ended, and an error here must not end it again: workers ask again after some seconds.
-      await limitedQueues.wake(partition).catch(onError);
+      await wakeIfLimited(partition);
     },
+    wakeIfLimited,
     extendLocks: (partition: number, jobIds: string[], tokens: string[]) =>
       backendOf(partition).extendLocks(jobIds, tokens, lockMs),
     /** Puts the jobs of dead workers back into the queue. One process at a time does so for a partition. */

@@ -81,11 +81,4 @@ describe('the script that adds first jobs', () => {
     expect(await hash(ours)).toEqual(before);
     expect(await waiting(ours)).toEqual([job.deliveryId]);
   });
-  it('wakes no worker of a paused queue, like BullMQ', async () => {
-    for (const queue of producer.queues) await queue.pause();
-    await addOurs();
-    await producer.add(1, [job]);
-    expect(await marker(theirs)).toEqual([]);
-    expect(await marker(ours)).toEqual([]);
-  });
 });

@@ -6,7 +6,8 @@ import { QUEUE_NAME } from './job.ts';
  * `prefix` (that of the delivery's partition, which may change between two calls), and `addToQueues()`, which the
  * script must call after the last of them, also if something has failed between them: no job is waiting before that.
  * They do what BullMQ's `add` does for a job without options, but write no entries into BullMQ's stream of events,
- * which nobody reads, and keep no copy of the id in `opts`. The job has no data if `event` is false: since stored
+ * which nobody reads, and keep no copy of the id in `opts`. They wake a worker even if the queue is paused or as many jobs
+ * are active as operators allow: it finds out with its next script. The job has no data if `event` is false: since stored
  * format 2 the record of the delivery says it. A job that exists is left unchanged; with `isNew` its delivery has just
  * been made, so it has none. `first-job.int.test.ts` compares the two, since an update of BullMQ may change what it
  * stores.
@@ -28,13 +29,8 @@ local function addFirstJob(deliveryId, subscriptionId, event, nowMs, isNew)
 end
 local function addToQueues()
   for _, ids in ipairs(added) do
-    local queue = ids.queue
-    call('LPUSH', queue .. 'wait', unpack(ids))
-    -- Wakes the workers, unless the queue is paused or has a limit of its own.
-    local limits = call('HMGET', queue .. 'meta', 'paused', 'concurrency')
-    if not limits[1] and (not limits[2] or call('LLEN', queue .. 'active') < tonumber(limits[2])) then
-      call('ZADD', queue .. 'marker', 0, '0')
-    end
+    call('LPUSH', ids.queue .. 'wait', unpack(ids))
+    call('ZADD', ids.queue .. 'marker', 0, '0')
   end
 end
 `;

@@ -6,8 +6,5 @@
 setRoom(perAddress, busy, dueBeforeMs)
 local known = {[knownEvent] = true}
 local code = endJob(jobId, token)
-if nextToken == '' then
-  wakeIfLimited()
-  return {code, false, parkedAddresses}
-end
-return {code, nextJob(nextToken, lockMs, nowMs, known, spansPartitions), parkedAddresses}
+local next = nextToken ~= '' and nextJob(nextToken, lockMs, nowMs, known, spansPartitions)
+return {code, next, parkedAddresses}

@@ -19,7 +19,7 @@ for home, id, generation, subscriptionId, jobId, token, nextToken in jobs do
     addToLanes()
   end
   local code = endJob(jobId, token)
-  if nextToken ~= '' then next = nextJob(nextToken, lockMs, nowMs, known, spansPartitions) else wakeIfLimited() end
+  if nextToken ~= '' then next = nextJob(nextToken, lockMs, nowMs, known, spansPartitions) end
   reply[#reply + 1] = {lane, code, next}
 end
 return {reply, parkedAddresses}

@@ -36,7 +36,7 @@ for home, id, number, attempt, endedAtMs, expiresAtMs, response, responsesUntilM
   if #parkedJobs == 0 then
     -- If deliveries of its address are parked, they get the slot; otherwise the queue's next job of this address may.
     if parked == 0 and roomOf[sub] then roomOf[sub] = roomOf[sub] + 1 end
-    if nextToken ~= '' then next = nextJob(nextToken, lockMs, nowMs, known, spansPartitions) else wakeIfLimited() end
+    if nextToken ~= '' then next = nextJob(nextToken, lockMs, nowMs, known, spansPartitions) end
     if mayTakeParked and not limit and not isJob(next) then
       parkedJobs = takeParked(sub, 1, laneToken, lockMs, nowMs, known, spansPartitions)
     end

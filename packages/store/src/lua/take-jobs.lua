@@ -31,23 +31,27 @@ local function takeFrom(one)
 end
 
 local markersLeft = #markers > 0 and call('EXISTS', unpack(markers)) or 0
--- Each partition has its share of what a script may park, and what can't be read in one does not hold up the others.
-local mayParkEach = math.max(1, math.floor(MAX_PARKED_AT_ONCE / (#asked - #markers + markersLeft)))
-local reply = {}
+local reply, ready = {}, {}
 for i, one in ipairs(asked) do
-  prefix = one.prefix
-  local hasMarker = one.marker and markersLeft > 0 and call('DEL', one.marker) == 1
-  if hasMarker then markersLeft = markersLeft - 1 end
-  if one.marker and not hasMarker then
-    reply[i] = {}
-  else
-    mayPark = mayParkEach
-    local isDone, taken = pcall(takeFrom, one)
-    if not isDone then
-      forgetParking()
-      taken = errorText(taken)
-    end
-    reply[i] = taken
+  local isReady = not one.marker
+  if one.marker and markersLeft > 0 and call('DEL', one.marker) == 1 then
+    isReady = true
+    markersLeft = markersLeft - 1
   end
+  one.place, reply[i] = i, {}
+  if isReady then ready[#ready + 1] = one end
+end
+if #ready > 1 then lookForRetries(ready) end
+
+-- Each partition has its share of what a script may park, and what can't be read in one does not hold up the others.
+local mayParkEach = math.max(1, math.floor(MAX_PARKED_AT_ONCE / #ready))
+for _, one in ipairs(ready) do
+  prefix, mayPark = one.prefix, mayParkEach
+  local isDone, taken = pcall(takeFrom, one)
+  if not isDone then
+    forgetParking()
+    taken = errorText(taken)
+  end
+  reply[one.place] = taken
 end
 return {reply, parkedAddresses}

@@ -5,6 +5,21 @@
 --@include joined
 --@include address
 
+-- Whether any of the queues that the script takes from may have delayed jobs, and jobs with a priority. Mostly none has.
+local mayHaveDelayed, mayHavePrioritized = true, true
+-- Looks at the queues of several partitions with two calls, in place of two for each. `queuesAt`: a list of {prefix = …}.
+local function lookForRetries(queuesAt)
+  local delayed, prioritized = {}, {}
+  for _, one in ipairs(queuesAt) do
+    prefix = one.prefix
+    delayed[#delayed + 1] = KEY_QUEUE .. 'delayed'
+    prioritized[#prioritized + 1] = KEY_QUEUE .. 'prioritized'
+    prioritized[#prioritized + 1] = KEY_QUEUE .. 'pc'
+  end
+  mayHaveDelayed = call('EXISTS', unpack(delayed)) > 0
+  mayHavePrioritized = call('EXISTS', unpack(prioritized)) > 0
+end
+
 -- Puts the jobs of retries that are due into the queue, as BullMQ's promoteDelayedJobs does. What a script may not
 -- promote any more is left to the next one.
 local mayPromote = MAX_PROMOTED
@@ -13,6 +28,7 @@ local function promoteDue(nowMs)
   local ids = call('ZRANGEBYSCORE', KEY_QUEUE .. 'delayed', 0, (nowMs + 1) * 0x1000 - 1, 'LIMIT', 0, mayPromote)
   mayPromote = mayPromote - #ids
   call('ZREM', KEY_QUEUE .. 'delayed', unpack(ids))
+  mayHavePrioritized = true
   for _, id in ipairs(ids) do
     local jobKey = KEY_QUEUE .. id
     enqueue(id, tonumber(call('HGET', jobKey, 'priority')) or 0)
@@ -29,7 +45,7 @@ local function mayTake(nowMs)
   local queue = queues[prefix]
   if not queue then
     local meta = call('HMGET', KEY_QUEUE .. 'meta', 'paused', 'concurrency')
-    local dueAt = nextDueAt()
+    local dueAt = mayHaveDelayed and nextDueAt() or ''
     local hasDue = dueAt ~= '' and tonumber(dueAt) <= nowMs
     if hasDue then promoteDue(nowMs) end
     queue = {isPaused = meta[1], maxActive = tonumber(meta[2]), hasDue = hasDue, dueAt = dueAt}
@@ -64,7 +80,7 @@ local function popJob(nowMs)
   if not mayTake(nowMs) then return false, '' end
   local id = call('RPOPLPUSH', KEY_QUEUE .. 'wait', active)
   -- Most queues have no retries. `pc` counts those that were added; BullMQ removes it when none is left.
-  if not id and call('EXISTS', KEY_QUEUE .. 'prioritized', KEY_QUEUE .. 'pc') > 0 then
+  if not id and mayHavePrioritized and call('EXISTS', KEY_QUEUE .. 'prioritized', KEY_QUEUE .. 'pc') > 0 then
     id = call('ZPOPMIN', KEY_QUEUE .. 'prioritized')[1]
     if id then call('LPUSH', active, id) else call('DEL', KEY_QUEUE .. 'pc') end
   end
@@ -78,13 +94,6 @@ local function lock(id, token, lockMs) call('SET', KEY_QUEUE .. id .. ':lock', t
 -- If jobs are left, wakes a worker that waits for the marker.
 local function wakeNext()
   if call('EXISTS', KEY_QUEUE .. 'wait', KEY_QUEUE .. 'prioritized') > 0 then call('ZADD', KEY_QUEUE .. 'marker', 0, '0') end
-end
-
--- Where operators limit how many jobs may be active, workers may wait for one to end.
-local isLimited = {}
-local function wakeIfLimited()
-  if isLimited[prefix] == nil then isLimited[prefix] = call('HEXISTS', KEY_QUEUE .. 'meta', 'concurrency') == 1 end
-  if isLimited[prefix] then wakeNext() end
 end
 
 -- The text of the event of a delivery, which is in `partition` if that is not its own; false if it is long, in a
