@@ -32,6 +32,36 @@ describe('the keyboard', () => {
     await page.keyboard.press('Enter');
     await page.locator('#content:focus').waitFor();
   });
+  it('keeps its place after an action or a dialog, and is at the content if that place is gone', async () => {
+    const { id } = await ownSubscription(await ownReceiver());
+    const { page } = await signedIn();
+    await page.goto(`/subscriptions/${id}`);
+    const focused = (name: string) => page.locator('button:focus', { hasText: name }).waitFor();
+    const press = async (role: 'button' | 'menuitem', name: string) => {
+      await page.getByRole(role, { name, exact: true }).press('Enter');
+    };
+    await press('button', 'Send test');
+    await page.getByRole('dialog').waitFor();
+    await page.keyboard.press('Escape');
+    await focused('Send test');
+    for (const item of ['Edit', 'Rotate secret', 'Delete']) {
+      await press('button', 'More');
+      await press('menuitem', item);
+      await page.getByRole('dialog').waitFor();
+      await page.keyboard.press('Escape');
+      await focused('More');
+    }
+    await press('button', 'More');
+    await press('menuitem', 'Pause');
+    await page.getByText('Paused: nothing is sent').waitFor();
+    await focused('More');
+    await press('button', 'Resume');
+    await page.getByText('Active', { exact: true }).waitFor();
+    await page.locator('#content:focus').waitFor();
+    await page.getByRole('link', { name: 'webhook.test' }).press('Enter');
+    await page.waitForURL('**/deliveries/*');
+    await page.locator('#content:focus').waitFor();
+  });
 });
 
 describe('a row', () => {

@@ -23,9 +23,10 @@ import {
   IconSun,
   IconWebhook,
 } from '@tabler/icons-react';
-import { lazy, Suspense } from 'react';
+import { lazy, Suspense, useEffect, useRef } from 'react';
 import { Link, Outlet, Route, Routes, useLocation } from 'react-router';
 import { NotFoundPage } from './pages/not-found.tsx';
+import { focusContent } from './parts/kept-focus.ts';
 import { PageBoundary } from './parts/page-boundary.tsx';
 import { SearchBox } from './parts/search-box.tsx';
 import { routes, SIGN_IN, SignInPage } from './routes.ts';
@@ -84,6 +85,12 @@ function focusSearch(): void {
 function Frame() {
   const [opened, { toggle, close }] = useDisclosure(false);
   const { pathname } = useLocation();
+  const shown = useRef(pathname);
+  useEffect(() => {
+    // The link that led here may be gone with its page.
+    if (shown.current !== pathname) focusContent();
+    shown.current = pathname;
+  }, [pathname]);
   useHotkeys([['/', focusSearch]]);
   // Also while another field has the focus.
   useHotkeys([['mod+K', focusSearch]], []);

@@ -1,6 +1,7 @@
 /** A button that starts a change and shows a loader until the change ends. */
 import { Button, type ButtonProps } from '@mantine/core';
 import type { TablerIcon } from '@tabler/icons-react';
+import { useKeptFocus } from './kept-focus.ts';
 
 interface ActionButtonProps extends Pick<ButtonProps, 'variant' | 'disabled'> {
   label: string;
@@ -11,6 +12,7 @@ interface ActionButtonProps extends Pick<ButtonProps, 'variant' | 'disabled'> {
 export function ActionButton({ label, icon: Icon, change, ...button }: ActionButtonProps) {
   return (
     <Button
+      ref={useKeptFocus(change.isPending)}
       leftSection={Icon && <Icon size={16} />}
       loading={change.isPending}
       // Not for the second click of a double click: by then, the button may be another one.

@@ -23,6 +23,7 @@ import { call } from '../api.ts';
 import { useChange, useDelivery, usePost } from '../queries.ts';
 import { ActionButton } from './action-button.tsx';
 import { AttemptTimeline } from './attempt-timeline.tsx';
+import { useKeptFocus } from './kept-focus.ts';
 import { Note, PageLink } from './layout.tsx';
 import { countText } from './numbers.ts';
 import { SecretOnce } from './secret.tsx';
@@ -41,6 +42,13 @@ export function SubscriptionActions({ subscription }: { subscription: Subscripti
   const resume = usePost(`${path}/resume`, { done: 'Resumed. If deliveries are held, one goes first.' });
   const test = usePost<Delivery>(`${path}/test`);
   const remove = useChange(() => call('DELETE', path), { done: 'Deleted.', onDone: () => navigate('/subscriptions') });
+  const isPending = remove.isPending || pause.isPending;
+  const more = useKeptFocus(isPending);
+  // A dialog returns the focus to what had it before, which must not be an item of the menu.
+  const fromMenu = (action: () => void) => () => {
+    more.current?.focus();
+    action();
+  };
   const confirmDelete = () =>
     modals.openConfirmModal({
       title: 'Delete this subscription?',
@@ -65,21 +73,17 @@ export function SubscriptionActions({ subscription }: { subscription: Subscripti
       )}
       <Menu position="bottom-end">
         <Menu.Target>
-          <Button
-            variant="default"
-            rightSection={<IconChevronDown size={16} />}
-            loading={remove.isPending || pause.isPending}
-          >
+          <Button ref={more} variant="default" rightSection={<IconChevronDown size={16} />} loading={isPending}>
             More
           </Button>
         </Menu.Target>
         <Menu.Dropdown>
-          <Action label="Edit" icon={IconPencil} onClick={edit.open} />
+          <Action label="Edit" icon={IconPencil} onClick={fromMenu(edit.open)} />
           {(status === 'active' || status === 'paused') && (
-            <Action label="Validate again" icon={IconShieldCheck} onClick={() => validate.mutate()} />
+            <Action label="Validate again" icon={IconShieldCheck} onClick={fromMenu(validate.mutate)} />
           )}
-          {status === 'active' && <Action label="Pause" icon={IconPlayerPause} onClick={() => pause.mutate()} />}
-          <Action label="Rotate secret" icon={IconKey} onClick={rotate.open} />
+          {status === 'active' && <Action label="Pause" icon={IconPlayerPause} onClick={fromMenu(pause.mutate)} />}
+          <Action label="Rotate secret" icon={IconKey} onClick={fromMenu(rotate.open)} />
           <Menu.Item
             leftSection={<IconPlayerTrackNext size={16} />}
             component={Link}
@@ -91,7 +95,7 @@ export function SubscriptionActions({ subscription }: { subscription: Subscripti
             Check a signature
           </Menu.Item>
           <Menu.Divider />
-          <Action label="Delete" icon={IconTrash} onClick={confirmDelete} color="red" />
+          <Action label="Delete" icon={IconTrash} onClick={fromMenu(confirmDelete)} color="red" />
         </Menu.Dropdown>
       </Menu>
       <EditModal subscription={subscription} opened={isEditing} close={edit.close} />
