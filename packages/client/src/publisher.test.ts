@@ -264,10 +264,13 @@ describe('an event that is not confirmed', () => {
   });
   it.each([
     ['600', 600_000],
-    ['315360000', 2 ** 31 - 1],
-    [new Date(4_000_000_000_000).toUTCString(), 3_600_000],
-    [new Date(0).toUTCString(), 0],
-  ])('is repeated after the time that Retry-After asks for: %s', async (retryAfter, ms) => {
+    ['315360000', 600_000],
+    [new Date(4_000_000_000_000 - 3_000_000).toUTCString(), 600_000],
+    [new Date(4_000_000_000_000 - 3_590_000).toUTCString(), 10_000],
+    ['0', 50],
+    [new Date(0).toUTCString(), 50],
+  ])('is repeated after the time that Retry-After asks for, if that is no absurd one: %s', async (retryAfter, ms) => {
+    jest.spyOn(Math, 'random').mockReturnValue(0);
     jest.spyOn(Date, 'now').mockReturnValue(4_000_000_000_000 - 3_600_000);
     answer = (call) =>
       calls.length === 1 ? json(call.response, 503, {}, { 'retry-after': retryAfter }) : accept(call);
@@ -331,7 +334,8 @@ describe('an event that is not confirmed', () => {
 });
 
 describe('options', () => {
-  it.each(['', 'ingest.example', 'localhost:3000', 'ftp://ingest.example', 'http://', []])(
+  const moreThanPath = ['http://user:password@ingest.example', 'http://ingest.example?a=1', 'http://ingest.example#a'];
+  it.each(['', 'ingest.example', 'localhost:3000', 'ftp://ingest.example', 'http://', [], ...moreThanPath])(
     'with the url %j are refused',
     (wrong) => {
       expect(() => createPublisher({ url: wrong, key: 'k' })).toThrow(TypeError);
@@ -343,14 +347,23 @@ describe('options', () => {
     ['maxEvents', -1],
     ['maxBatch', Number.NaN],
     ['timeoutMs', 0],
+    ['timeoutMs', Number.NaN],
   ])('with %s %d are refused: publish might never settle', (name, limit) => {
     const wrong = `The option ${name} of a publisher must be more than 0, not ${limit}.`;
     expect(() => createPublisher({ url, key: 'k', [name]: limit })).toThrow(wrong);
   });
   it('without a key are refused', () => {
-    expect(() => createPublisher({ url, key: '' })).toThrow('A publisher needs a key.');
+    for (const key of ['', ' \n', undefined as unknown as string])
+      expect(() => createPublisher({ url, key })).toThrow('A publisher needs a key.');
     expect(() => createPublisher({ url, key: '\u{3a9}' })).toThrow('The key has characters that no publisher key has.');
-    expect(() => start({ key: 'k\n' })).not.toThrow();
+  });
+  it('may have a key with a line break around it, as in a file', async () => {
+    await start({ key: '\nk\n' }).publish(event());
+    expect(calls[0]?.key).toBe('Bearer k');
+  });
+  it.each([1_000.5, 3_000_000_000, Number.POSITIVE_INFINITY])('may have the time limit %d ms', async (timeoutMs) => {
+    const accepted = start({ timeoutMs, giveUpAfterMs: 10_000 }).publish(event());
+    await expect(accepted).resolves.toMatchObject({ deliveries: 1 });
   });
   it('may have a url with a path', async () => {
     answer = ({ events, response }) => json(response, 202, accepted(events[0]!.id));
@@ -419,6 +432,19 @@ describe('closing', () => {
     await eventually('a call', () => calls.length > 0);
     await publisher.close(1);
     expect(await one).toBeInstanceOf(NotConfirmed);
+  });
+  it('waits for all that is left where it has no limit', async () => {
+    const { held, letGo } = hold();
+    start({ concurrency: 1, maxBatch: 1 });
+    const all = Promise.all([publisher.publish(event('a')), publisher.publish(event('b'))]);
+    await eventually('a call', () => held.length > 0);
+    const limit = jest.spyOn(globalThis, 'setTimeout');
+    const closed = publisher.close(Number.POSITIVE_INFINITY);
+    // A longer timer fires at once.
+    expect(limit.mock.calls.map(([, ms]) => ms)).toEqual([2 ** 31 - 1]);
+    letGo();
+    await closed;
+    expect(await all).toHaveLength(2);
   });
   it('ends what is in flight once its call has ended', async () => {
     const { held, letGo } = hold();

@@ -24,8 +24,8 @@ export interface PublisherOptions {
 export interface Publisher {
   /**
    * Resolves once the event is stored. Rejects with `EventRefused`, `QueueFull`, `PublisherClosed` or `NotConfirmed`. Until then the event
-   * is repeated, always under the same id, after the time that `Retry-After` asks for. `traceparent` (W3C Trace Context) names the span to
-   * which the event belongs; an invalid one is left out.
+   * is repeated, always under the same id, after the time that `Retry-After` asks for (at most ten minutes). `traceparent` (W3C Trace
+   * Context) names the span to which the event belongs; an invalid one is left out.
    */
   publish(event: PublishedEvent, options?: { traceparent?: string | undefined }): Promise<Accepted>;
   /** Resolves when there is room for another event: of those that wait, for as many as there is room for. */
@@ -65,6 +65,8 @@ const MAX_BATCH_BYTES = 1024 * 1024;
 const MAX_LOOKED_AT = 2 * MAX_BATCH;
 const FIRST_PAUSE_MS = 100;
 const MAX_PAUSE_MS = 30_000;
+/** A longer `Retry-After` is a mistake, or that of another clock, and would stop the publisher for as long. */
+const MAX_RETRY_AFTER_MS = 600_000;
 /** A longer timer would fire at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 const CLOSED = 'The publisher was closed.';
@@ -73,9 +75,9 @@ const CLOSED = 'The publisher was closed.';
 export function createPublisher(options: PublisherOptions): Publisher {
   const urls = [options.url].flat().map(baseUrl);
   if (urls.length === 0) throw new TypeError('A publisher needs a url.');
-  if (!options.key) throw new TypeError('A publisher needs a key.');
-  if (!/^[\x20-\x7e]*$/.test(options.key.trim()))
-    throw new TypeError('The key has characters that no publisher key has.');
+  const key = options.key?.trim();
+  if (!key) throw new TypeError('A publisher needs a key.');
+  if (!/^[\x20-\x7e]*$/.test(key)) throw new TypeError('The key has characters that no publisher key has.');
   const limits = {
     giveUpAfterMs: options.giveUpAfterMs ?? 600_000,
     timeoutMs: options.timeoutMs ?? 30_000,
@@ -87,7 +89,9 @@ export function createPublisher(options: PublisherOptions): Publisher {
   // With NaN, and mostly with 0, `publish` would never send an event, or never give it up.
   for (const [name, limit] of Object.entries(limits))
     if (!(limit > 0)) throw new TypeError(`The option ${name} of a publisher must be more than 0, not ${limit}.`);
-  return new QueuedPublisher({ urls, key: options.key, ...limits });
+  // `AbortSignal.timeout` throws for a part of a millisecond.
+  const timeoutMs = Math.min(Math.ceil(limits.timeoutMs), MAX_TIMER_MS);
+  return new QueuedPublisher({ ...limits, urls, key, timeoutMs });
 }
 
 type Settings = Required<Omit<PublisherOptions, 'url'>> & { urls: readonly string[] };
@@ -173,11 +177,12 @@ class QueuedPublisher implements Publisher {
     this.#isClosed = true;
     if (this.#pending > 0) {
       const allEnded = new Promise<void>((resolve) => this.#waitingForEnd.push(resolve));
+      const limitMs = Math.min(withinMs, MAX_TIMER_MS);
       const timer = setTimeout(() => {
         this.#isOver = true;
         clearTimeout(this.#pause);
         for (const entry of this.#queue.splice(0)) this.#giveUp(entry, CLOSED);
-      }, withinMs);
+      }, limitMs);
       await allEnded;
       clearTimeout(timer);
     }
@@ -256,7 +261,7 @@ class QueuedPublisher implements Publisher {
       this.#expire();
       this.#pump();
     };
-    this.#pause = setTimeout(resume, Math.min(retryAfterMs ?? backoffMs(this.#failures), MAX_TIMER_MS));
+    this.#pause = setTimeout(resume, Math.min(retryAfterMs ?? backoffMs(this.#failures), MAX_RETRY_AFTER_MS));
     this.#watchExpiry();
   }
 
@@ -307,9 +312,12 @@ function backoffMs(failures: number): number {
   return Math.min(FIRST_PAUSE_MS * 2 ** Math.min(failures - 1, 20), MAX_PAUSE_MS) * (0.5 + Math.random() / 2);
 }
 
-/** Returns a url without a slash at its end. Throws `TypeError` if it is none of http or https. */
+/** Returns a url without a slash at its end. Throws `TypeError` if it is none of http or https, or has more than a path. */
 function baseUrl(url: string): string {
   if (!/^https?:\/\/[^/]/i.test(url))
     throw new TypeError(`The url of a publisher begins with http:// or https://, not ${JSON.stringify(url)}.`);
-  return new URL(url).href.replace(/\/+$/, '');
+  const { href, username, password, search, hash } = new URL(url);
+  if (username || password || search || hash)
+    throw new TypeError('The url of a publisher has no user, password, query or fragment.');
+  return href.replace(/\/+$/, '');
 }

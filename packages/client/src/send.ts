@@ -94,11 +94,11 @@ function resultsOf(content: unknown): Result[] {
   return Array.isArray(results) ? results : [];
 }
 
-/** Seconds, or a date. */
+/** Seconds, or a date. Undefined if that is not in the future: the pauses of the publisher must go on growing. */
 function retryAfter(header: string | null): number | undefined {
   if (header === null) return undefined;
   const ms = /^\d+$/.test(header) ? Number(header) * 1000 : Date.parse(header) - Date.now();
-  return Number.isFinite(ms) ? Math.max(0, ms) : undefined;
+  return ms > 0 ? ms : undefined;
 }
 
 function parseJson(text: string): unknown {
