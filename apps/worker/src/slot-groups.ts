@@ -35,6 +35,7 @@ export interface Address {
 
 /** The attempts in flight to one host, or to one IP, or all of them. */
 export interface Group {
+  readonly name: string;
   inFlight: ActiveList<Slot>;
   /** Moving mean of how long its attempts took. */
   meanMs: number | undefined;
@@ -97,6 +98,6 @@ export function newAddress(id: string): Address {
   };
 }
 
-export function newGroup(): Group {
-  return { inFlight: new ActiveList(), meanMs: undefined, waiting: new Set() };
+export function newGroup(name: string): Group {
+  return { name, inFlight: new ActiveList(), meanMs: undefined, waiting: new Set() };
 }

@@ -46,6 +46,13 @@ describe('slots of one address', () => {
     expect(slots.release(acquired[1]!, false, 3)).toEqual([{ subscriptionId: 'a', deliveries: 2 }]);
     expect(countOf('a')).toBe(2);
   });
+  it('are no more while it has some in flight and deliveries to thousands of others come', () => {
+    expect(countOf('a', { ip: '192.0.2.1' })).toBe(10);
+    for (const id of names('other', 10_000)) attempt(id, 0, { ip: id });
+    expect(slots.acquire('a')).toBeUndefined();
+    expect(countOf('b', { host: 'a.test' })).toBe(0);
+    expect(countOf('c', { ip: '192.0.2.1' })).toBe(0);
+  });
   it('are as many if it is slow and no other address is', () => {
     attempt('a', 8_000);
     expect(countOf('a')).toBe(10);

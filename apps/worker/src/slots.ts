@@ -71,10 +71,14 @@ export class Slots {
   /** They outlast their attempts because of their moving means. */
   readonly #hosts = new LRUCache<string, Group>(atMost(MAX_ADDRESSES));
   readonly #ips = new LRUCache<string, Group>(atMost(MAX_ADDRESSES));
-  readonly #all = newGroup();
+  readonly #all = newGroup('all');
   readonly #busy = new ActiveList<Address>();
   /** Slots that addresses keep for jobs that have been taken and begin next, by their ids. */
   readonly #kept = new ActiveList<{ jobId: string; slot: Slot }>();
+  /** What has left a cache may still have attempts in flight. */
+  readonly #busyOrNew = (id: string) => this.#busy.find((one) => one.id === id) ?? newAddress(id);
+  readonly #hostOrNew = (name: string) => this.#busy.find(({ host }) => host?.name === name)?.host ?? newGroup(name);
+  readonly #ipOrNew = (name: string) => this.#busy.find(({ ip }) => ip?.name === name)?.ip ?? newGroup(name);
   readonly #perAddress: number;
   readonly #released: ReleasedDeliveries;
 
@@ -188,7 +192,7 @@ export class Slots {
 
   /** Counts the attempt for the host of its address. Returns false if the host has no free slot: then the attempt must not be made. */
   enterHost(slot: Slot, host: string): boolean {
-    const group = knownOrNew(this.#hosts, host, newGroup);
+    const group = knownOrNew(this.#hosts, host, this.#hostOrNew);
     // The url of the address has changed: its old IP no longer counts either.
     if (slot.address.host !== group) slot.address.ip = undefined;
     slot.address.host = group;
@@ -197,7 +201,7 @@ export class Slots {
 
   /** The same for the IP that is to be connected to. */
   enterIp(slot: Slot, ip: string): boolean {
-    const group = knownOrNew(this.#ips, ip, newGroup);
+    const group = knownOrNew(this.#ips, ip, this.#ipOrNew);
     slot.address.ip = group;
     return this.#enter(slot, group);
   }
@@ -314,6 +318,6 @@ export class Slots {
   }
 
   #addressOf(subscriptionId: string): Address {
-    return knownOrNew(this.#addresses, subscriptionId, newAddress);
+    return knownOrNew(this.#addresses, subscriptionId, this.#busyOrNew);
   }
 }
