@@ -60,6 +60,15 @@ describe('the script that adds first jobs', () => {
     expect(await hash(theirs)).toEqual(await hash(ours));
     expect(await producer.queues[1]?.getJob(job.deliveryId)).toMatchObject({ name: job.subscriptionId });
   });
+  it('adds jobs to the queues of the other partitions if one is broken', async () => {
+    await redis.set(`${ours}:deliveries:wait`, 'no list');
+    const script = `local call, prefix = redis.call, KEYS[1]\n${FIRST_JOB_LUA}
+    addFirstJob(ARGV[2], ARGV[3], ARGV[4], ARGV[5]) prefix = ARGV[1] addFirstJob(ARGV[2], ARGV[3], ARGV[4], ARGV[5])
+    if addToQueues() then return 'failed' end`;
+    const end = await redis.eval(script, 1, ours, theirs, job.deliveryId, job.subscriptionId, job.event, NOW_MS);
+    expect(end).toBe('failed');
+    expect(await waiting(theirs)).toEqual([job.deliveryId]);
+  });
   it('adds jobs in the order of BullMQ', async () => {
     for (const id of ['dlv_1', 'dlv_2']) {
       await addOurs(id);

@@ -82,6 +82,24 @@ describe('fan-out', () => {
       expect(await store.redis.zscore(byStatusKey(prefix, 'pending'), deliveryId(stored.ref, id))).not.toBeNull();
     }
   });
+  it('lists what it has made in every partition but one whose index is broken', async () => {
+    const subscriptions = await Promise.all(Array.from({ length: 20 }, () => subscribe()));
+    const brokenKey = byStatusKey(prefixOfSubscription(store, subscriptions[0]!.id), 'pending');
+    const backup = `${brokenKey}:backup`;
+    await store.redis.rename(brokenKey, backup).catch(() => undefined);
+    await store.redis.set(brokenKey, 'no sorted set');
+    const sent = event();
+    const subscriptionIds = subscriptions.map(({ id }) => id);
+    const stored = { ref: eventRef(sent), event: sent, acceptedAtMs: time.nowMs, subscriptionIds };
+    await expect(storeEvent(store, stored, { withDeliveries: true })).rejects.toThrow(/^WRONGTYPE /);
+    await store.redis.del(brokenKey);
+    await store.redis.rename(backup, brokenKey).catch(() => undefined);
+    for (const id of subscriptionIds) {
+      const key = byStatusKey(prefixOfSubscription(store, id), 'pending');
+      if (key === brokenKey) continue;
+      expect(await store.redis.zscore(key, deliveryId(stored.ref, id))).not.toBeNull();
+    }
+  });
   it('is listed as interrupted until it is confirmed', async () => {
     const subscription = await subscribe();
     const sent = event();

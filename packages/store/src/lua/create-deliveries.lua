@@ -9,7 +9,7 @@
 
 local reply = {}
 indexed = {}
-local isDone, problem = pcall(function()
+local _, problem = pcall(function()
   for subscriptionId, deliveryId in deliveries do
     local found = call('HMGET', deliveryKey(deliveryId), 'st', 'g')
     local first = found[1] == PENDING and not found[2] and not call('ZSCORE', KEY_PARKED .. subscriptionId, deliveryId)
@@ -20,7 +20,7 @@ local isDone, problem = pcall(function()
     reply[#reply + 1] = state
   end
 end)
--- What was made before something failed is complete too.
-addToIndexes()
-addToQueues()
-return isDone and reply or failWith(problem)
+-- What was made before something failed is complete too, and what fails in one partition stops no other.
+local indexProblem, queueProblem = addToIndexes(), addToQueues()
+problem = problem or indexProblem or queueProblem
+return problem and failWith(problem) or reply

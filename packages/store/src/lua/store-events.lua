@@ -26,7 +26,7 @@ local function areOutdated(topicsVersion)
 end
 
 indexed = {}
-local isDone, problem = pcall(function()
+local _, problem = pcall(function()
   for home, partition, topicsVersion, slice, searchUntilMs, eventCount in partitions do
     local eventPrefix = home ~= '' and home or own
     local isOutdated = areOutdated(topicsVersion)
@@ -75,7 +75,7 @@ local isDone, problem = pcall(function()
     end
   end
 end)
--- What was made before something failed is complete too.
-addToIndexes()
-addToQueues()
-return isDone and reply or failWith(problem)
+-- What was made before something failed is complete too, and what fails in one partition stops no other.
+local indexProblem, queueProblem = addToIndexes(), addToQueues()
+problem = problem or indexProblem or queueProblem
+return problem and failWith(problem) or reply

@@ -24,8 +24,14 @@ local function addToIndex(key, score, id)
   entries[#entries + 1] = id
 end
 
+-- An error in one index keeps nothing out of the others. Returns the first error.
 local function addToIndexes()
-  for _, key in ipairs(indexed) do call('ZADD', key, unpack(indexed[key])) end
+  local problem
+  for _, key in ipairs(indexed) do
+    local isAdded, why = pcall(call, 'ZADD', key, unpack(indexed[key]))
+    if not isAdded then problem = problem or why end
+  end
+  return problem
 end
 
 -- Adds a delivery to the stream of its address. The stream is trimmed, and its life prolonged, once an hour: a look at
