@@ -1,6 +1,6 @@
-/** Reacts to an outage of this process: pauses its queues, and announces start and end in the log, the metrics and a notice. */
+/** Reacts to an outage of this process: pauses its queues, and announces start and end in the log, the metrics and a notice. Logs that sockets are missing. */
 import { hostname } from 'node:os';
-import type { Clock, Logger } from '@posthorn/runtime';
+import { type Clock, createSeldom, type Logger } from '@posthorn/runtime';
 import { addOutageNotice, listSubscriptions, type Store } from '@posthorn/store';
 import type { WorkerMetrics } from './metrics.ts';
 import type { Outage, OutageOptions } from './network-outage.ts';
@@ -23,9 +23,10 @@ const MAX_MORE_URLS = 20;
 
 export function createOutageAnnouncer(
   context: OutageAnnouncerContext,
-): Pick<OutageOptions, 'onStart' | 'onEnd' | 'moreUrls'> {
+): Pick<OutageOptions, 'onStart' | 'onEnd' | 'onNoSocket' | 'moreUrls'> {
   const { store, logger, metrics, clock, giveUp, onError } = context;
   const worker = `${hostname()}:${process.pid}`;
+  const mayLogNoSocket = createSeldom();
   const notify = (type: 'outage.started' | 'outage.ended', { kind, startedAtMs }: Outage) => {
     const notice = { type, atMs: clock.now(), reason: kind, worker, sinceMs: startedAtMs };
     untilStored(() => addOutageNotice(store, notice), giveUp).catch(onError);
@@ -42,6 +43,13 @@ export function createOutageAnnouncer(
       metrics.outage(false);
       logger.warn({ reason: outage.kind, duration_ms: endedAtMs - outage.startedAtMs }, 'outage.ended');
       notify('outage.ended', outage);
+    },
+    onNoSocket(code) {
+      if (!mayLogNoSocket()) return;
+      logger.error(
+        { code },
+        'Attempts wait because no socket can be opened. Raise the limit of open files (ulimit -n), or lower WORKER_CONCURRENCY.',
+      );
     },
     async moreUrls() {
       const { items } = await listSubscriptions(store, { status: 'active' }, { limit: MAX_MORE_URLS });

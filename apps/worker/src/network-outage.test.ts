@@ -53,6 +53,7 @@ function setUp(count = 5) {
     elapsedMs: () => clock.elapsedMs,
     onStart: ({ kind }: Outage) => changes.push(`${kind} fails`),
     onEnd: ({ startedAtMs }, endedAtMs) => changes.push(`over after ${endedAtMs - startedAtMs}`),
+    onNoSocket: (code) => changes.push(code),
     moreUrls: async () => ['https://new.example/hook'],
   });
   /** Of an attempt that begins now, unless told otherwise. */
@@ -67,6 +68,11 @@ describe('judging a failed attempt', () => {
       expect(await isOurs(result, url)).toBe(false);
     }
     expect([outages.current(), changes]).toEqual([undefined, []]);
+  });
+  it.each(['EMFILE', 'ENFILE', 'ENOBUFS'])('blames the worker for %s, even if other sites can be reached', (detail) => {
+    const { isOurs, outages, changes, probed } = setUp();
+    expect(isOurs({ ...noRoute, detail }, url)).toBe(true);
+    expect([outages.current(), changes, probed]).toEqual([undefined, [detail], []]);
   });
   it('blames the worker’s own network if no other site can be reached', async () => {
     const { isOurs, outages, network, changes, clock } = setUp();

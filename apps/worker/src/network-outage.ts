@@ -21,6 +21,8 @@ export interface OutageOptions {
   now: () => number;
   onStart: (outage: Outage) => void;
   onEnd: (outage: Outage, endedAtMs: number) => void;
+  /** Called for each attempt for which there was no socket. */
+  onNoSocket: (code: string) => void;
   /** URLs to probe during an outage besides the remembered sites. */
   moreUrls: () => Promise<string[]>;
   /** A monotonic clock, in milliseconds. */
@@ -48,12 +50,12 @@ const UNREACHED = new Set([
   'ENETDOWN',
   'EHOSTDOWN',
   'EADDRNOTAVAIL',
-  'EMFILE',
-  'ENFILE',
-  'ENOBUFS',
   'EACCES',
   'EPERM',
 ]);
+
+/** This process or its machine can open no more sockets: whatever else is reached meanwhile, the receiver saw nothing. */
+const NO_SOCKET = new Set(['EMFILE', 'ENFILE', 'ENOBUFS']);
 
 /** What proves after a failure that the network works: a resolved name, a new connection, or a response on any connection. */
 type Evidence = SiteKind | 'response';
@@ -111,12 +113,16 @@ export class Outages {
   }
 
   /**
-   * Whether an attempt failed because of an outage: then it must not be counted. Returns a promise only if the attempt
+   * Whether an attempt failed because of an outage, or because this process has no socket for it: then it must not be counted. Returns a promise only if the attempt
    * reached nothing, neither a connection nor a response. It resolves when something else was reached, or when the
    * probes have ended. `startedAtMs`: when the attempt began. An attempt that began before the end of an outage, and
    * reached nothing, failed because of it.
    */
   isOurs(result: SendResult, url: string, startedAtMs: number): boolean | Promise<boolean> {
+    if (result.kind === 'connection_failed' && NO_SOCKET.has(result.detail)) {
+      this.#options.onNoSocket(result.detail);
+      return true;
+    }
     const needs = neededEvidence(result);
     if (needs === undefined) {
       if (result.kind === 'responded') this.#prove('response');

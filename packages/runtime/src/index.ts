@@ -4,6 +4,7 @@ export { frequentLine, type LineValue } from './frequent-line.ts';
 export { createLogger, type Logger } from './logger.ts';
 export { createMetrics, registerInstallation } from './metrics.ts';
 export { createRepeating } from './repeating.ts';
+export { createSeldom } from './seldom.ts';
 export { sendingSettings, warnOfPrivateNetworks } from './sending-settings.ts';
 export { type App, exitAtOnce, runApp, type Service, stopServices } from './service.ts';
 export {

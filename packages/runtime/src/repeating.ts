@@ -1,6 +1,7 @@
 /** Repeated background work, as a service. */
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from './logger.ts';
+import { createSeldom } from './seldom.ts';
 import type { Service } from './service.ts';
 
 export interface RepeatingOptions {
@@ -17,26 +18,15 @@ export interface RepeatingOptions {
   now?: () => number;
 }
 
-/** Work that fails in each run is logged once in this time. */
-const LOG_EVERY_MS = 10_000;
-
 /**
  * Calls `run` every `everyMs` milliseconds, measured from the end of the previous run. A failed run is repeated like
  * any other, and logged, at most once in 10 s. `stop` waits for the current run.
  */
-export function createRepeating({
-  name,
-  everyMs,
-  run,
-  onStart,
-  onStop,
-  logger,
-  now = () => performance.now(),
-}: RepeatingOptions): Service {
+export function createRepeating({ name, everyMs, run, onStart, onStop, logger, now }: RepeatingOptions): Service {
   const stopping = new AbortController();
   const { signal } = stopping;
   let repetition: Promise<void> | undefined;
-  let loggedAtMs = Number.NEGATIVE_INFINITY;
+  const mayLog = createSeldom(now);
   const repeat = async () => {
     for (;;) {
       await wait(typeof everyMs === 'function' ? everyMs() : everyMs, undefined, { signal }).catch(() => undefined);
@@ -44,9 +34,7 @@ export function createRepeating({
       try {
         await run();
       } catch (err) {
-        if (now() - loggedAtMs < LOG_EVERY_MS) continue;
-        loggedAtMs = now();
-        logger.warn({ err, work: name }, 'background_work.failed');
+        if (mayLog()) logger.warn({ err, work: name }, 'background_work.failed');
       }
     }
   };

@@ -1,6 +1,6 @@
 /** Runs the maintenance duties: each is a service with its own interval, errors and metrics. */
 import { StorageUnavailable } from '@posthorn/core';
-import { createRepeating, type Service, shareResult } from '@posthorn/runtime';
+import { createRepeating, createSeldom, type Service, shareResult } from '@posthorn/runtime';
 import { allPartitions, partitionsWithWork } from '@posthorn/store';
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { advanceRetries } from './advance-retries.ts';
@@ -25,8 +25,6 @@ export interface MaintenanceContext extends DutyContext {
 const RENEW_EVERY_MS = 1_000;
 /** How long the duties share what was found when one of them looked for work. Shorter than the shortest interval of a duty. */
 const WORK_KNOWN_MS = 400;
-/** A duty that fails in each run is logged once in this time; the metric counts every error. */
-const LOG_EVERY_MS = 10_000;
 
 const DUTIES = [
   advanceRetries,
@@ -113,10 +111,10 @@ interface RunnerContext {
 function createDutyRunner(duty: Duty, { partitions, lease, withWork, metrics, logger }: RunnerContext) {
   const { lastSuccess, errors } = metrics;
   const labels = { duty: duty.name };
-  let lastLogMs = Number.NEGATIVE_INFINITY;
+  // The metric counts every error.
+  const mayLog = createSeldom();
   const logFailure = (err: unknown, partition: number) => {
-    if (performance.now() - lastLogMs < LOG_EVERY_MS) return;
-    lastLogMs = performance.now();
+    if (!mayLog()) return;
     logger[err instanceof StorageUnavailable ? 'warn' : 'error']({ err, ...labels, partition }, 'maintenance.failed');
   };
   errors.inc(labels, 0);
