@@ -262,6 +262,20 @@ describe('apps that wait for their Redis', () => {
     expect(said(worker, '"msg":"ready"')).toHaveLength(1);
   });
 
+  it('report once why Redis refuses the jobs of a worker that has started, and continue once it does not', async () => {
+    const rights = ['on', '>pw', '~posthorn:*', '&*', '+@all'];
+    const { url } = await redisServer(await freePort(), ['--user', 'posthorn', ...rights]);
+    const env = { ...worldEnv('posthorn', url.replace('//', '//posthorn:pw@')), LOG_LEVEL: 'info' };
+    const worker = ownProcess('worker', env);
+    const { url: workerUrl } = await worker.ready;
+    const admin = ownClient({ REDIS_URL: url });
+    await admin.call('ACL', 'SETUSER', 'posthorn', '-@write');
+    await reportsOutage(worker, "can't be used: ERR The user executing the script can't run");
+    await admin.call('ACL', 'SETUSER', 'posthorn', '+@all');
+    await eventually('readiness', async () => (await get(`${workerUrl}/readyz`)).status === 200, HUNG_MS);
+    expect(said(worker, 'queue.failed')).toEqual([]);
+  });
+
   it('wait if Redis is in protected mode, quote its message, and continue once it is not', async () => {
     const port = await freePort();
     // In protected mode Redis does this to clients of other machines; this test has no other machine.

@@ -70,8 +70,9 @@ export function buildWorker(
     timings,
     giveUp: () => giveUp.abort(),
     onError(err) {
-      if (!storage.isOpen()) onError(err);
-      else logger[isJobGone(err) || err instanceof StorageUnavailable ? 'warn' : 'error']({ err }, 'queue.failed');
+      // While Redis can't be used, all that it refuses is reported once.
+      if (!storage.isOpen() || err instanceof StorageUnavailable) onError(err);
+      else logger[isJobGone(err) ? 'warn' : 'error']({ err }, 'queue.failed');
     },
   });
   const maintenance = createMaintenance({

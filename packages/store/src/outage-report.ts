@@ -83,7 +83,8 @@ function adviceOn(reason: string, error: Error | undefined): string {
   const isOfSentinel = error !== undefined && SENTINELS_FAILED.test(error.message);
   if (/^(WRONGPASS|NOAUTH|ERR invalid password|ERR .*\bAUTH\b)/.test(reason))
     return isOfSentinel ? ' Check REDIS_SENTINEL_PASSWORD.' : ' Check user and password in REDIS_URL.';
-  if (reason.startsWith('NOPERM')) return ' Give the user of REDIS_URL the rights listed in docs/redis.md.';
+  if (/^NOPERM|The user executing the script can't run|ACL failure in script/.test(reason))
+    return ' Give the user of REDIS_URL the rights listed in docs/redis.md.';
   return '';
 }
 
