@@ -1,6 +1,10 @@
-/** Log lines hold no secrets. */
+/** Log lines hold no secrets, and wait in bounded memory for their reader. */
+
+import { Writable } from 'node:stream';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
 import { createLogger } from './index.ts';
+import { joinLines } from './logger.ts';
 
 describe('logger', () => {
   it('redacts secrets and leaves out the command of a failed call', () => {
@@ -11,5 +15,29 @@ describe('logger', () => {
     logger.info({ headers: { authorization: 'Bearer hunter2' }, secret: 'hunter2', err: error }, 'x');
     expect(logged[0]).toContain('boom');
     expect(logged[0]).not.toMatch(/hunter2|whsec_x/);
+  });
+  it('drops lines while their reader stands still, and then says how many', async () => {
+    const read: string[] = [];
+    let readOn: () => void = () => undefined;
+    const stream = new Writable({
+      decodeStrings: false,
+      write(chunk: string, _encoding, done) {
+        read.push(chunk);
+        readOn = done;
+      },
+    });
+    const { write } = joinLines(stream, 'test');
+    const megabyte = 'x'.repeat(1024 * 1024);
+    for (let i = 0; i < 40; i++) {
+      write(megabyte);
+      await nextTurn();
+    }
+    expect(stream.writableLength).toBe(17 * megabyte.length);
+    while (stream.writableLength > 0) readOn();
+    write('the next line\n');
+    await nextTurn();
+    const [report = '', next] = (read.at(-1) ?? '').split('\n');
+    expect(JSON.parse(report)).toMatchObject({ level: 'warn', app: 'test', lines: 23, msg: 'log.lines_dropped' });
+    expect(next).toBe('the next line');
   });
 });

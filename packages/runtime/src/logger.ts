@@ -1,4 +1,5 @@
 /** Logs JSON lines to stdout, with secrets redacted. */
+import type { Writable } from 'node:stream';
 import { isoInstant } from '@posthorn/core';
 import { type DestinationStream, type Logger, pino } from 'pino';
 
@@ -14,6 +15,12 @@ export const SECRET_NAMES: ReadonlySet<string> = new Set([
   'password',
 ]);
 
+/**
+ * Of what the reader of the log has not read, this much is kept, in characters. Further lines are dropped: a reader
+ * that stands still must not fill the memory.
+ */
+const MAX_UNREAD = 16 * 1024 * 1024;
+
 /** Creates the logger of an app. */
 export function createLogger(options: { app: string; level: string; destination?: DestinationStream }): Logger {
   return pino(
@@ -24,7 +31,7 @@ export function createLogger(options: { app: string; level: string; destination?
       formatters: { level: (label) => ({ level: label }), log: redactSecrets },
       serializers: { err: describeError },
     },
-    options.destination ?? stdout(),
+    options.destination ?? stdout(options.app),
   );
 }
 
@@ -36,24 +43,46 @@ let shared: DestinationStream | undefined;
  * SIGKILL loses the lines of the last turn. Pino's own destination is faster, but blocks the process for ever if the
  * reader of the log is gone, and the process must still be able to work and to stop.
  */
-function stdout(): DestinationStream {
-  shared ??= openStdout();
+function stdout(app: string): DestinationStream {
+  shared ??= openStdout(app);
   return shared;
 }
 
-function openStdout(): DestinationStream {
+function openStdout(app: string): DestinationStream {
   if (process.stdout.listenerCount('error') === 0) process.stdout.on('error', () => undefined);
-  let lines = '';
-  const flush = () => {
-    if (lines !== '') process.stdout.write(lines);
-    lines = '';
-  };
+  const { flush, ...destination } = joinLines(process.stdout, app);
   process.once('exit', flush);
+  return destination;
+}
+
+/**
+ * Joins the lines of one turn of the event loop into one write to `stream`. While `MAX_UNREAD` waits in it, lines are
+ * dropped; the next ones then say how many were.
+ */
+export function joinLines(stream: Writable, app: string): DestinationStream & { flush(): void } {
+  let lines = '';
+  let count = 0;
+  let dropped = 0;
+  const flush = () => {
+    if (stream.writableLength > MAX_UNREAD) dropped += count;
+    else if (count > 0) {
+      if (dropped > 0) {
+        const fields = { level: 'warn', time: isoInstant(Date.now()), app, pid: process.pid, lines: dropped };
+        lines = `${JSON.stringify({ ...fields, msg: 'log.lines_dropped' })}\n${lines}`;
+        dropped = 0;
+      }
+      stream.write(lines);
+    }
+    lines = '';
+    count = 0;
+  };
   return {
     write(line) {
-      if (lines === '') setImmediate(flush);
+      if (count === 0) setImmediate(flush);
+      count += 1;
       lines += line;
     },
+    flush,
   };
 }
 
