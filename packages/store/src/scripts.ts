@@ -247,15 +247,19 @@ export const scripts = {
   }),
   lease: script('key holder lifeMs', isOne),
   giveUpLease: script('key holder', nothing),
-  joinInstallation: script('id? state isEmpty:flag partitions oldest:number newest:number version', (reply) => {
-    const [format, raisedBy, oldestStored, partitions] = list(reply).map(String);
-    return {
-      format: Number(format),
-      raisedBy: raisedBy || undefined,
-      oldestStored: Number(oldestStored),
-      partitions: Number(partitions),
-    };
-  }),
+  joinInstallation: script(
+    'id? state isEmpty:flag isKnown:flag partitions oldest:number newest:number version',
+    (reply) => {
+      const [format, raisedBy, oldestStored, partitions, isGone] = list(reply).map(String);
+      return {
+        format: Number(format),
+        raisedBy: raisedBy || undefined,
+        oldestStored: Number(oldestStored),
+        partitions: Number(partitions),
+        isGone: isGone === '1',
+      };
+    },
+  ),
   readInstallation: script('', (reply) => {
     const [nowMs, format, oldestStored, fields] = list(reply);
     return {

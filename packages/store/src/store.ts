@@ -135,7 +135,7 @@ export interface StoreSettings extends RedisSettings {
  * The store of one process. `start` waits until Redis can be used, checks that this process may take part in the
  * installation, and opens the store. Nothing may be read or written before `isOpen`: the data may belong to an
  * installation with other settings. `onWarning` gets the reason while Redis is away (each at once, then once a minute),
- * `onError` all other errors.
+ * and what else an operator should know of Redis; `onError` gets all other errors.
  */
 export function openStore(
   settings: StoreSettings,
@@ -163,7 +163,12 @@ export function openStore(
   const redis = connectRedis(settings, { ...options, joinWrites: true });
   defineScripts(redis, options.firstJobLua);
   const { identity, formats = READABLE, onMismatch = () => undefined } = options;
-  const format = new KnownFormat({ redis, prefix, partitions }, formats, identity, onMismatch);
+  const onGone = () =>
+    options.onWarning?.(
+      `Redis has lost the record of this installation (${installationKey(prefix)}): it was emptied, or another server ` +
+        'took its place. Subscriptions and deliveries may be gone: restore a backup (docs/backups.md).',
+    );
+  const format = new KnownFormat({ redis, prefix, partitions }, formats, identity, onMismatch, onGone);
   const spansPartitions = partitions > 1 && !(redis instanceof Cluster);
   const lives = { retentionMs, succeededRetentionMs };
   const store: Store = { redis, prefix, partitions, spansPartitions, ...lives, format };

@@ -39,6 +39,7 @@ interface Opening {
   formats?: FormatRange;
   id?: string;
   onMismatch?: (error: Error) => void;
+  onWarning?: (text: string) => void;
   firstJobLua?: string;
 }
 /** Opens the store as a process does. */
@@ -222,6 +223,15 @@ describe('a process that runs', () => {
     await expect(lease()).rejects.toThrow(StartError);
     expect(told).toHaveBeenCalledTimes(1);
     expect(await redis.exists(`${prefix}:x`)).toBe(0);
+  });
+  it('says once that Redis was emptied, and goes on with what is there', async () => {
+    const told = jest.fn();
+    await open({ onWarning: told });
+    const before = told.mock.calls.length;
+    await redis.del(key);
+    await eventually('the warning', () => told.mock.calls.length > before);
+    expect(told.mock.calls.slice(before)).toEqual([[expect.stringContaining('Redis has lost the record')]]);
+    expect(await redis.hget(key, 'partitions')).toBe('1');
   });
   it('notices by itself within seconds that it cannot read the data any more', async () => {
     const told = jest.fn();

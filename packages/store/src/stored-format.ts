@@ -45,23 +45,26 @@ export class KnownFormat implements StoredFormat {
   readonly #readable: FormatRange;
   readonly #identity: ProcessIdentity | undefined;
   readonly #onMismatch: (error: StartError) => void;
+  readonly #onGone: () => void;
   readonly #leaving = new AbortController();
   #current = FIRST_FORMAT;
   #confirmedAtMs = Number.NEGATIVE_INFINITY;
   #mismatch: StartError | undefined;
   #refreshing: Promise<void> | undefined;
 
-  /** `onMismatch` is called once if this process can't read what is stored any more. */
+  /** `onMismatch` is called once if this process can't read what is stored any more, `onGone` if Redis has lost the record. */
   constructor(
     store: Pick<Store, 'redis' | 'prefix' | 'partitions'>,
     readable: FormatRange,
     identity: ProcessIdentity | undefined,
     onMismatch: (error: StartError) => void,
+    onGone: () => void,
   ) {
     this.#store = store;
     this.#readable = readable;
     this.#identity = identity;
     this.#onMismatch = onMismatch;
+    this.#onGone = onGone;
   }
 
   current(): number {
@@ -86,10 +89,12 @@ export class KnownFormat implements StoredFormat {
       id: this.#identity?.id,
       state: this.#state(),
       isEmpty,
+      isKnown: Number.isFinite(this.#confirmedAtMs),
       partitions,
       version,
       ...this.#readable,
     });
+    if (found.isGone) this.#onGone();
     const reason = describeMismatch(found, this.#readable, { prefix, version });
     if (reason !== undefined) {
       this.#mismatch = new StartError(reason, EXIT_MISMATCH);
