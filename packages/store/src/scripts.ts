@@ -250,13 +250,14 @@ export const scripts = {
   joinInstallation: script(
     'id? state isEmpty:flag isKnown:flag partitions oldest:number newest:number version',
     (reply) => {
-      const [format, raisedBy, oldestStored, partitions, isGone] = list(reply).map(String);
+      const [format, raisedBy, oldestStored, partitions, isGone, redisMs] = list(reply).map(String);
       return {
         format: Number(format),
         raisedBy: raisedBy || undefined,
         oldestStored: Number(oldestStored),
         partitions: Number(partitions),
         isGone: isGone === '1',
+        redisMs: Number(redisMs),
       };
     },
   ),

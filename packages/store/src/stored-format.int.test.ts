@@ -1,6 +1,6 @@
 /** The stored format in Redis: who creates it, who may open it, how it is raised, and how a process learns of that. */
 import { afterAll, afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { type Event, eventRef, StartError } from '@posthorn/core';
+import { type Event, eventRef, StartError, StorageUnavailable } from '@posthorn/core';
 import { eventually, testPrefix, testRedisUrl } from '@posthorn/testing';
 import type { FormatRange } from './formats.ts';
 import {
@@ -223,6 +223,17 @@ describe('a process that runs', () => {
     await expect(lease()).rejects.toThrow(StartError);
     expect(told).toHaveBeenCalledTimes(1);
     expect(await redis.exists(`${prefix}:x`)).toBe(0);
+  });
+  it('stores nothing while its clock is more than a day behind that of Redis, since it would expire too soon', async () => {
+    const { store } = await open();
+    const first = partitionPrefix(store, 0);
+    const lease = () => runScript(store, 'lease', first, { key: `${prefix}:x`, holder: 'a', lifeMs: 1000 });
+    jest.useFakeTimers({ now: Date.now() - DAY - 60_000, doNotFake: ['nextTick', 'setImmediate', 'setTimeout'] });
+    await expect(lease()).rejects.toThrow('the clock of this process is 24 hours behind that of Redis');
+    await expect(lease()).rejects.toThrow(StorageUnavailable);
+    jest.useRealTimers();
+    await lease();
+    expect(await redis.exists(`${prefix}:x`)).toBe(1);
   });
   it('says once that Redis was emptied, and goes on with what is there', async () => {
     const told = jest.fn();

@@ -18,6 +18,11 @@ const REFRESH_EVERY_MS = 5_000;
  * `GONE_AFTER_MS`.
  */
 const TRUST_MS = 30_000;
+/**
+ * How far the clock of this process may be behind that of Redis. Expiries are counted from the former: they would be
+ * this much too early, and the shortest retention is a day.
+ */
+const MAX_BEHIND_MS = 86_400_000;
 
 /** How a process registers. */
 export interface ProcessIdentity {
@@ -79,7 +84,7 @@ export class KnownFormat implements StoredFormat {
 
   /**
    * Creates or reads the record of the installation and registers the process. Returns the number of partitions. Throws
-   * `StartError` if this process can't read what is stored.
+   * `StartError` if this process can't read what is stored, `StorageUnavailable` while its clock is far behind.
    */
   async join(isEmpty = false): Promise<number> {
     const { redis, prefix, partitions } = this.#store;
@@ -94,6 +99,13 @@ export class KnownFormat implements StoredFormat {
       version,
       ...this.#readable,
     });
+    const behindMs = found.redisMs - Date.now();
+    if (behindMs > MAX_BEHIND_MS) {
+      const hours = Math.round(behindMs / 3_600_000);
+      throw new StorageUnavailable(
+        `the clock of this process is ${hours} hours behind that of Redis, so what it stores would expire too soon`,
+      );
+    }
     if (found.isGone) this.#onGone();
     const reason = describeMismatch(found, this.#readable, { prefix, version });
     if (reason !== undefined) {

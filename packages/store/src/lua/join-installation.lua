@@ -1,7 +1,7 @@
 -- Registers a process in the record of the installation, and creates the record if this is the first process of all;
 -- then the format is the newest. The key is the record itself. A process that can't read what is stored does not
 -- register. `isKnown`: it has joined before. Returns the format, who raised it, the oldest stored format, the number of
--- partitions, and 1 if the record is gone since. Works while Redis is full, once the record exists.
+-- partitions, 1 if the record is gone since, and the clock of Redis. Works while Redis is full, once the record exists.
 --@include format-of
 --@include redis-ms
 
@@ -20,4 +20,4 @@ if id ~= '' and format <= newest and oldestStored >= oldest then
     call('HINCRBY', prefix, 'registrations', 1)
   end
 end
-return {format, call('HGET', prefix, 'raised_by') or '', oldestStored, call('HGET', prefix, 'partition_count') or call('HGET', prefix, 'partitions'), isKnown and isNew and 1 or 0}
+return {format, call('HGET', prefix, 'raised_by') or '', oldestStored, call('HGET', prefix, 'partition_count') or call('HGET', prefix, 'partitions'), isKnown and isNew and 1 or 0, redisMs()}
