@@ -73,13 +73,11 @@ function createWait(group: readonly Partition[], options: MarkersOptions) {
   };
 
   const waitOnce = async (watched: readonly Partition[]) => {
-    const untilMs = Math.min(...watched.map(({ askAgainAtMs }) => askAgainAtMs));
-    const timeoutMs = Math.max(1, untilMs - Date.now());
+    const timeoutMs = Math.max(1, Math.min(...watched.map((partition) => partitions.restMs(partition))));
     const isPartial = watched.length < group.length;
     const popped = await pop(watched.map(keyOf), isPartial ? Math.min(timeoutMs, PARTIAL_WAIT_MS) : timeoutMs);
     if (popped) await handle(popped, watched);
-    const nowMs = Date.now();
-    const due = watched.filter(({ state, askAgainAtMs }) => state === 'empty' && askAgainAtMs <= nowMs);
+    const due = watched.filter((partition) => partition.state === 'empty' && partitions.restMs(partition) === 0);
     if (due.length > 0) await look(due);
   };
 

@@ -31,6 +31,18 @@ describe('partitions', () => {
     expect(partitions.reserve(first!)).toBe(6);
   });
 
+  it('asks an empty one again when its next job is due, within 5 s, and at once after the clock was set back', () => {
+    let nowMs = 1_000_000;
+    const partitions = new Partitions(1, 12, () => nowMs);
+    const [only] = partitions.all as [Partition];
+    partitions.foundEmpty(only, nowMs + 300);
+    expect(partitions.restMs(only)).toBe(300);
+    partitions.foundEmpty(only, nowMs + 86_400_000);
+    expect(partitions.restMs(only)).toBe(5_000);
+    nowMs -= 1;
+    expect(partitions.restMs(only)).toBe(0);
+  });
+
   it('uses only a share of the slots for as long as that is said', () => {
     const partitions = new Partitions(4, 20);
     partitions.use(0.3);

@@ -194,6 +194,13 @@ export class Partitions {
     else this.#askAgain(partition, dueAtMs);
   }
 
+  /** How long an empty partition need not be asked again, in milliseconds; 0 if it is to be asked now. */
+  restMs({ askAgainAtMs }: Partition): number {
+    const leftMs = askAgainAtMs - this.#now();
+    // It is never set further ahead than this: the clock was set back.
+    return leftMs > ASK_AGAIN_MS ? 0 : Math.max(0, leftMs);
+  }
+
   #askAgain(partition: Partition, dueAtMs = Number.POSITIVE_INFINITY): void {
     partition.askAgainAtMs = Math.min(dueAtMs, this.#now() + ASK_AGAIN_MS);
   }
