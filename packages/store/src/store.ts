@@ -204,9 +204,10 @@ export function openStore(
     isOpen: () => state === 'open',
     /** For errors of other connections to the same Redis. While it is away, one report is enough. */
     onError,
-    /** Rejects unless the store is open and Redis accepts writes. */
+    /** Rejects unless the store is open, this process may use it, and Redis accepts writes. */
     async checkReady(): Promise<void> {
       if (state !== 'open') throw new StorageUnavailable('Redis has not been reached since the start of this process.');
+      await format.confirm();
       await redis.hset(installationKey(prefix), 'ready_at', Date.now());
     },
     /** Resolves once the store is open or stopped. Throws `StartError` where it must not be opened. */
