@@ -7,7 +7,7 @@ import { deliveriesWith, eventually, isDelivery, testPrefix } from '@posthorn/te
 import { startRedis } from '../scripts/redis/server.ts';
 import { atEnd, ownApis, ownClient, ownEnv, ownProcess, ownReceiver } from './own.ts';
 import { accepted } from './redis-servers.ts';
-import { ENCRYPTION_KEY, OPERATOR_TOKEN, PUBLISHER_KEY, sampleEvent, worldEnv } from './world.ts';
+import { apiClients, ENCRYPTION_KEY, OPERATOR_TOKEN, PUBLISHER_KEY, sampleEvent, worldEnv } from './world.ts';
 
 describe('a process', () => {
   it.each(['ingest', 'worker', 'console'] as const)(
@@ -184,7 +184,7 @@ async function readKey(redis: ReturnType<typeof connectRedis>, key: string): Pro
 }
 
 describe('the settings of Redis', () => {
-  it('end the process if keys may be evicted, and log a warning if acknowledged writes may be lost', async () => {
+  it('end the process if keys may be evicted, or are reported later, and log a warning if acknowledged writes may be lost', async () => {
     const dir = join(import.meta.dirname, '../.posthorn', `evicting-${testPrefix()}`);
     atEnd(() => rmSync(dir, { recursive: true, force: true }));
     const extra = ['--maxmemory-policy', 'allkeys-lru', '--appendonly', 'no'];
@@ -205,9 +205,15 @@ describe('the settings of Redis', () => {
     await warned.ready;
     expect(warned.output.join('\n')).toContain('appendfsync is not always');
     await client.config('SET', 'appendfsync', 'always');
-    const content = ownProcess('worker', env);
-    await content.ready;
+    const content = ownProcess('console', env);
+    const { url } = await content.ready;
     expect(content.output.join('\n')).not.toContain('append-only');
+    // Changed while they run, or by a failover to a server with other settings.
+    await client.config('SET', 'maxmemory-policy', 'allkeys-lru');
+    const { body } = await apiClients('', url).operate('GET', '/v1/overview');
+    expect(body.why_not_well).toContainEqual(expect.stringContaining('maxmemory-policy is allkeys-lru'));
+    await client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    await eventually('a warning', () => content.output.join('\n').includes('maxmemory-policy is allkeys-lru'));
   });
 });
 

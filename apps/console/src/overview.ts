@@ -163,9 +163,10 @@ function problemsOfTraffic({ periods }: AttemptSeries, oldestPendingAgeMs: numbe
   return found;
 }
 
-function problemsOfMemory({ usedBytes, capacityBytes }: ServerState): string[] {
-  if (usedBytes === null || capacityBytes === null || usedBytes <= FULL_SHARE * capacityBytes) return [];
-  return [`Redis uses ${Math.round((100 * usedBytes) / capacityBytes)} % of its memory`];
+function problemsOfMemory({ usedBytes, capacityBytes, eviction }: ServerState): string[] {
+  const evicts = eviction === undefined ? [] : [eviction];
+  if (usedBytes === null || capacityBytes === null || usedBytes <= FULL_SHARE * capacityBytes) return evicts;
+  return [...evicts, `Redis uses ${Math.round((100 * usedBytes) / capacityBytes)} % of its memory`];
 }
 
 /** Returns the attempts to one address over the last 24 hours. */

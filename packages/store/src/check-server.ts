@@ -25,10 +25,10 @@ export async function checkServer(redis: Redis | Cluster): Promise<string[]> {
     if (Number.parseInt(version, 10) < MIN_MAJOR_VERSION) {
       throw new StartError(`Redis is version ${version}; Posthorn needs ${MIN_MAJOR_VERSION}.0 or later, or Valkey.`);
     }
-    const policy = info.get('maxmemory_policy') ?? 'noeviction';
-    if (policy !== 'noeviction') {
+    const eviction = describeEviction(info);
+    if (eviction !== undefined) {
       throw new StartError(
-        `Redis may evict keys (maxmemory-policy is ${policy}), and with them accepted events. ` +
+        `${eviction}. ` +
           'Set maxmemory-policy noeviction: when memory is full, ingest then responds with 503 and nothing is lost.',
       );
     }
@@ -46,6 +46,13 @@ export async function checkServer(redis: Redis | Cluster): Promise<string[]> {
     }
   }
   return warnings;
+}
+
+/** Says which keys a server may evict, given the fields of its `INFO`; undefined if none. */
+export function describeEviction(info: ReadonlyMap<string, string>): string | undefined {
+  const policy = info.get('maxmemory_policy') ?? 'noeviction';
+  if (policy === 'noeviction') return undefined;
+  return `Redis may evict keys (maxmemory-policy is ${policy}), and with them accepted events`;
 }
 
 /** All servers that take writes. */

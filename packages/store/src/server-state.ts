@@ -1,5 +1,5 @@
-/** What the Redis servers report about themselves, for metrics: their memory and their clock. */
-import { masters, readInfo } from './check-server.ts';
+/** What the Redis servers report about themselves: their memory and their clock. */
+import { describeEviction, masters, readInfo } from './check-server.ts';
 import type { Store } from './store.ts';
 
 export interface ServerState {
@@ -9,6 +9,8 @@ export interface ServerState {
   capacityBytes: number | null;
   /** This process's clock minus that of Redis; with several masters, the largest difference. Includes half a round trip at most. */
   clockOffsetMs: number;
+  /** That a server may evict keys, as a sentence without its full stop; undefined if none may. */
+  eviction: string | undefined;
 }
 
 /** Reads memory and clock of every master. */
@@ -25,6 +27,7 @@ export async function readServerState(store: Store, now: () => number): Promise<
         usedBytes: Number(info?.get('used_memory') ?? 0) || null,
         capacityBytes: capacity || null,
         clockOffsetMs,
+        eviction: info && describeEviction(info),
       };
     }),
   );
@@ -33,6 +36,7 @@ export async function readServerState(store: Store, now: () => number): Promise<
     usedBytes: sumIfKnown(servers.map(({ usedBytes }) => usedBytes)),
     capacityBytes: sumIfKnown(servers.map(({ capacityBytes }) => capacityBytes)),
     clockOffsetMs: offsets.reduce((most, one) => (Math.abs(one) > Math.abs(most) ? one : most), 0),
+    eviction: servers.find(({ eviction }) => eviction !== undefined)?.eviction,
   };
 }
 

@@ -188,7 +188,10 @@ export function openStore(
   redis.on('ready', () => {
     isUsable = true;
     // The next outage is another one, however soon.
-    if (state === 'open') reportOutage = newOutageReport();
+    if (state !== 'open') return;
+    reportOutage = newOutageReport();
+    // After a failover it is another server, perhaps with other settings. Most of the warnings were given at the start.
+    checkServer(redis).catch((error: Error) => error instanceof StartError && options.onWarning?.(error.message));
   });
   // A server that refuses connections may only close them: ioredis reports no error then. The close of a usable
   // connection is no outage yet: the next one may be usable too.
