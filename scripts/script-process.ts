@@ -77,7 +77,7 @@ export function withLastLines(what: string, lastLines: readonly string[]): strin
 }
 
 /** Returns a log line in readable form: of JSON, the level, the message and the error's message. */
-function readable(line: string): string {
+export function readable(line: string): string {
   if (!line.startsWith('{')) return line;
   try {
     const { level, msg, err } = JSON.parse(line) as { level?: string; msg?: string; err?: { message?: string } };

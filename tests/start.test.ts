@@ -167,6 +167,12 @@ describe('npm start', () => {
     expect(output).not.toMatch(/Starting|\bat .*\.ts/);
     expect(existsSync(join(dir, 'redis'))).toBe(false);
   });
+  it('says what it waits for while Redis does not respond', async () => {
+    const run = npmRun('start', { POSTHORN_DIR: ownDir(), REDIS_URL: 'redis://127.0.0.1:1' });
+    await run.said("Redis at 127.0.0.1:1 can't be used: connect ECONNREFUSED 127.0.0.1:1. Waiting for it.");
+    await endsWithNpm(run, 1);
+    expect(await run.ended).toBe(0);
+  });
   it('reports in one line that a file is where its folder should be', async () => {
     const file = join(ownDir(), 'file');
     writeFileSync(file, '');

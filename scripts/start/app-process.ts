@@ -1,7 +1,7 @@
 /** One app of `npm start` as a child process: starts it, waits until it is ready, logs to a file, stops it. */
 import { createWriteStream } from 'node:fs';
 import { join } from 'node:path';
-import { describeEnd, startScript, stopChild, withLastLines } from '../script-process.ts';
+import { describeEnd, readable, startScript, stopChild, withLastLines } from '../script-process.ts';
 
 export interface AppProcess {
   name: string;
@@ -22,6 +22,8 @@ export interface AppOptions {
   /** Called with a function that ends the process, as soon as the process exists. */
   atEnd: (end: () => Promise<void>) => void;
   startLimitMs?: number;
+  /** Called with each warning until the app is ready. */
+  onWarning?: (warning: string) => void;
 }
 
 /**
@@ -30,14 +32,18 @@ export interface AppOptions {
  */
 export async function startApp(
   name: string,
-  { env, logDir, atEnd, startLimitMs = START_LIMIT_MS }: AppOptions,
+  { env, logDir, atEnd, startLimitMs = START_LIMIT_MS, onWarning }: AppOptions,
 ): Promise<AppProcess> {
   const logFile = join(logDir, `${name}.log`);
   const log = createWriteStream(logFile, { flags: 'a' });
+  let isStarting = true;
   const { child, ready, ended, lastLines } = startScript(`apps/${name}/src/main.ts`, {
     name,
     env: { ...process.env, ...env },
-    onLine: (line) => log.write(`${line}\n`),
+    onLine(line) {
+      log.write(`${line}\n`);
+      if (isStarting && line.includes('"level":"warn"')) onWarning?.(readable(line));
+    },
     // Ctrl-C in the terminal is handled by this process, which stops the apps in order.
     detached: true,
   });
@@ -52,6 +58,7 @@ export async function startApp(
   } catch (error) {
     throw new Error(`${(error as Error).message}\nThe whole log: ${logFile}`);
   } finally {
+    isStarting = false;
     clearTimeout(timer);
   }
 }

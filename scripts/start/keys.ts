@@ -1,6 +1,7 @@
 /** The keys of `npm start`: generated once, stored in a file that only its owner can read, so that a restart keeps its data. */
 import { randomBytes } from 'node:crypto';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { readOwnFile, writeOwnFile } from './own-file.ts';
 
 /** What `npm start` stores between runs. */
 export interface DemoState {
@@ -12,16 +13,15 @@ export interface DemoState {
 }
 
 export function loadState(file: string): DemoState {
-  if (existsSync(file)) return JSON.parse(readFileSync(file, 'utf8')) as DemoState;
+  // The secrets in Redis are encrypted with the key in it.
+  const advice = `Restore it, or delete the folder ${dirname(file)} to begin anew, without its data.`;
+  const before = readOwnFile<DemoState>(file, advice);
+  if (before !== undefined) return before;
   const state: DemoState = {
     publisherKey: `pk_${randomBytes(24).toString('base64url')}`,
     operatorToken: `ot_${randomBytes(24).toString('base64url')}`,
     secretEncryptionKey: randomBytes(32).toString('base64'),
   };
-  saveState(file, state);
+  writeOwnFile(file, state);
   return state;
-}
-
-export function saveState(file: string, state: DemoState): void {
-  writeFileSync(file, `${JSON.stringify(state, null, 2)}\n`, { mode: 0o600 });
 }

@@ -7,9 +7,10 @@ import { buildPage } from '../build-page.ts';
 import { dataDir, explainFileError, prepareFolder } from '../folder.ts';
 import { answers, startRedis } from '../redis/server.ts';
 import { type AppProcess, startApp } from './app-process.ts';
-import { type DemoState, loadState, saveState } from './keys.ts';
+import { type DemoState, loadState } from './keys.ts';
+import { writeOwnFile } from './own-file.ts';
 import { APP_NAMES, type AppName, choosePorts } from './ports.ts';
-import { claimRun, isAlive, type Run, writeRun } from './run-file.ts';
+import { claimRun, isAlive, type Run } from './run-file.ts';
 import { type Received, startSampleReceiver } from './sample-receiver.ts';
 import { ensureSampleSubscription } from './sample-subscription.ts';
 import { SHOWN_HEADERS, showAddresses, showDelivery } from './show.ts';
@@ -62,9 +63,9 @@ async function main(): Promise<void> {
 
   const apps = await startApps(redis.url, state, ports);
   const urls = Object.fromEntries(apps.map(({ name, url }) => [name, url])) as Record<AppName, string>;
-  writeRun(runFile, { ...run, urls });
+  writeOwnFile(runFile, { ...run, urls });
   state.sample = await ensureSampleSubscription(urls.console, state, receiver);
-  saveState(keysFile, state);
+  writeOwnFile(keysFile, state);
   receiver.setSecret(state.sample.secret);
 
   const arrived = new Promise<Received>((resolve) => {
@@ -91,7 +92,7 @@ async function provideRedis(before: Run | undefined, run: Run): Promise<{ url: s
   if (process.env.REDIS_URL) return { url: process.env.REDIS_URL, ended: new Promise(() => undefined) };
   const remember = (redis: { pid: number; port: number }) => {
     run.redis = redis;
-    writeRun(runFile, run);
+    writeOwnFile(runFile, run);
   };
   // An earlier run was killed and its Redis still runs: use it, with the same data.
   if (before?.redis && isAlive(before.redis.pid) && (await answers(before.redis.port))) {
@@ -122,7 +123,15 @@ async function startApps(redisUrl: string, state: DemoState, ports: Record<AppNa
     REQUIRE_HTTPS: 'never',
   };
   return await Promise.all(
-    APP_NAMES.map((name) => startApp(name, { env: { ...env, PORT: String(ports[name]) }, logDir, atEnd })),
+    APP_NAMES.map((name) =>
+      startApp(name, {
+        env: { ...env, PORT: String(ports[name]) },
+        logDir,
+        atEnd,
+        // Such as a Redis that can't be reached. The others warn of the same, and each time of ALLOWED_PRIVATE_NETWORKS.
+        ...(name === 'ingest' && { onWarning: say }),
+      }),
+    ),
   );
 }
 

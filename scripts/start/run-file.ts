@@ -1,5 +1,6 @@
 /** The file that says what runs from this folder: written by `npm start`, read by the next one and by `npm run posthorn`. */
-import { closeSync, existsSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, openSync, rmSync } from 'node:fs';
+import { readOwnFile, writeOwnFile } from './own-file.ts';
 import type { AppName } from './ports.ts';
 
 /** What `npm start` publishes while it runs. */
@@ -13,19 +14,9 @@ export interface Run {
   keysFile?: string;
 }
 
-/** The last run that wrote the file, whether it still runs or not. */
-function readRun(file: string): Run | undefined {
-  if (!existsSync(file)) return undefined;
-  try {
-    return JSON.parse(readFileSync(file, 'utf8')) as Run;
-  } catch (cause) {
-    throw new Error(`${file} is damaged. If no npm start runs from this folder, delete it.`, { cause });
-  }
-}
-
 /** Registers this process as the one that runs from the folder, and returns what an earlier run left. Throws if another one runs. */
 export function claimRun(file: string): Run | undefined {
-  const before = readRun(file);
+  const before = readOwnFile<Run>(file, 'If no npm start runs from this folder, delete it.');
   if (before !== undefined && isAlive(before.pid)) {
     throw new Error(
       `Posthorn already runs from this folder (process ${before.pid}). Stop it with Ctrl-C first.\n` +
@@ -39,14 +30,8 @@ export function claimRun(file: string): Run | undefined {
     if ((cause as NodeJS.ErrnoException).code !== 'EEXIST') throw cause;
     throw new Error('Another npm start began in this folder at the same moment; this one exits.', { cause });
   }
-  writeRun(file, { pid: process.pid, ...(before?.redis && { redis: before.redis }) });
+  writeOwnFile(file, { pid: process.pid, ...(before?.redis && { redis: before.redis }) });
   return before;
-}
-
-/** Replaces the file as a whole, so that nobody reads half of it. Only its owner can read it. */
-export function writeRun(file: string, run: Run): void {
-  writeFileSync(`${file}.new`, `${JSON.stringify(run, null, 2)}\n`, { mode: 0o600 });
-  renameSync(`${file}.new`, file);
 }
 
 /** Whether a process with this id exists, even one of another user. */

@@ -1,0 +1,33 @@
+/** The files of `npm start`, when writing or reading one fails. */
+import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { loadState } from './keys.ts';
+import { writeOwnFile } from './own-file.ts';
+
+let dir: string;
+let file: string;
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'posthorn-keys-'));
+  file = join(dir, 'keys.json');
+});
+afterEach(() => rmSync(dir, { recursive: true }));
+
+describe('the keys of npm start', () => {
+  it('are the same in the next run, and for their owner alone', () => {
+    expect(loadState(file)).toEqual(loadState(file));
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+  });
+  it('are still those of before if they cannot be written', () => {
+    const before = loadState(file);
+    // In place of a full disk.
+    mkdirSync(`${file}.new`);
+    expect(() => writeOwnFile(file, { ...before, publisherKey: 'other' })).toThrow();
+    expect(loadState(file)).toEqual(before);
+  });
+  it('are named where their file is damaged, and what it means to delete it', () => {
+    writeFileSync(file, '{"publisherKey":');
+    expect(() => loadState(file)).toThrow(`${file} is damaged. Restore it, or delete the folder ${dir} to begin anew`);
+  });
+});
