@@ -1,5 +1,6 @@
 /** Every 2 seconds, writes to Redis that this worker is alive, its counts, what has succeeded, and the sites that it has reached. */
 import { hostname } from 'node:os';
+import { eachInTurn } from '@posthorn/core';
 import { type Clock, createRepeating, type Logger, type Service, version } from '@posthorn/runtime';
 import { announceRules, deregisterWorker, type Store, saveReachedSites, sendHeartbeat } from '@posthorn/store';
 import type { WorkerSettings } from './config.ts';
@@ -35,6 +36,8 @@ export function createHeartbeat(context: HeartbeatContext): Service {
     const state = { concurrency, addressConcurrency, inFlight: counts.inFlight, outageSinceMs, clockMs: clock.now() };
     return sendHeartbeat(store, { ...identity, ...state });
   };
+  const saveSites = () => saveReachedSites(store, reachedSites.takeUnsaved(clock.now()), clock.now());
+  const deregister = () => deregisterWorker(store, workerId);
   return createRepeating({
     name: 'heartbeat',
     everyMs: HEARTBEAT_EVERY_MS,
@@ -47,17 +50,8 @@ export function createHeartbeat(context: HeartbeatContext): Service {
       });
       await beat();
     },
-    async run() {
-      await beat();
-      await counts.flush();
-      await succeededEvents.flush();
-      await saveReachedSites(store, reachedSites.takeUnsaved(clock.now()), clock.now());
-    },
-    async onStop() {
-      await counts.flush();
-      await succeededEvents.flush();
-      await deregisterWorker(store, workerId);
-    },
+    run: () => eachInTurn([beat, counts.flush, succeededEvents.flush, saveSites], (work) => work()),
+    onStop: () => eachInTurn([counts.flush, succeededEvents.flush, deregister], (work) => work()),
     logger,
   });
 }
