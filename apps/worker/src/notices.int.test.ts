@@ -1,9 +1,10 @@
 /** The notifier posts the notices of the partitions whose lease it holds, on a real Redis. */
 import { beforeEach, expect, it } from '@jest/globals';
+import { newReplayId, partitionOfId } from '@posthorn/core';
 import { createLogger, systemClock } from '@posthorn/runtime';
 import type { Sender } from '@posthorn/sender';
 import { addOutageNotice, waitingNotices } from '@posthorn/store';
-import { store } from '../../../packages/store/src/test-deliveries.ts';
+import { store, subscribe } from '../../../packages/store/src/test-deliveries.ts';
 import { createNoticeService } from './notices.ts';
 
 const waiting = () => waitingNotices(store, 0, 100, {});
@@ -54,6 +55,16 @@ it('posts the others where some are refused', async () => {
   });
   expect(posted.sort()).toEqual(all.sort());
   expect((await waiting()).map(({ id }) => id)).toEqual(refused);
+});
+
+it('posts the others where one cannot be read', async () => {
+  const replayId = newReplayId((await subscribe()).id);
+  const partition = partitionOfId(replayId, store.partitions);
+  await store.redis.set(`${store.prefix}:{${partition}}:replay:${replayId}`, 'wrong');
+  const fields = ['k', 'replay.done', 'at', Date.now(), 'r', replayId];
+  await store.redis.xadd(`${store.prefix}:{0}:notices`, '*', ...fields);
+  await runOnce(async () => 200);
+  expect((await waiting()).map(({ replayId }) => replayId)).toEqual([replayId]);
 });
 
 it('waits with all others where none of a batch is accepted', async () => {

@@ -1,5 +1,5 @@
 /** Sends notices: each as a log line, a metric and, if `NOTICE_URL` is set, a signed POST that is repeated until it is accepted. */
-import { atMost, errorOfStatus, type Notice, type NoticeType } from '@posthorn/core';
+import { atMost, eachInTurn, errorOfStatus, type Notice, type NoticeType } from '@posthorn/core';
 import { type Clock, createRepeating, type Logger } from '@posthorn/runtime';
 import type { Sender } from '@posthorn/sender';
 import { signatureHeader } from '@posthorn/signing';
@@ -95,27 +95,30 @@ function createNotifier(context: NoticeContext, partitions: readonly number[]) {
     const upTo = logged.get(partition);
     const oldest = upTo === undefined ? [] : await waitingNotices(store, partition, BATCH, { after, upTo });
     const due = oldest.filter(({ id }) => isOver(refused.get(id) ?? AT_ONCE));
-    const isDone = await Promise.all(due.map((notice) => postNotice(context, notice)));
+    const results = await Promise.allSettled(due.map((notice) => postNotice(context, notice)));
+    const isDone = results.map((result) => result.status === 'fulfilled' && result.value);
     for (const [i, { id }] of due.entries()) if (!isDone[i]) refused.set(id, longer(refused.get(id)));
     const done = due.filter((_, i) => isDone[i]).map(({ entryId }) => entryId);
     await removeNotices(store, partition, done);
     if (due.length > 0) all = done.length === 0 ? longer(all) : AT_ONCE;
+    const failure = results.find((result) => result.status === 'rejected');
+    if (failure) throw failure.reason;
     return oldest.length === BATCH ? oldest.at(-1)?.entryId : undefined;
   };
 
   const canPost = () => isOver(all);
   return async (): Promise<void> => {
     const withNotices = await partitionsWithNotices(store);
-    for (const partition of partitions) {
-      if (!withNotices.has(partition)) continue;
+    const some = partitions.filter((partition) => withNotices.has(partition));
+    await eachInTurn(some, async (partition) => {
       const [oldest] = await waitingNotices(store, partition, 1, {});
-      if (!oldest) continue;
+      if (!oldest) return;
       if (context.isCutOff() && !canPost()) {
         await giveUpLease(store, 'notifier', partition, holder);
-        continue;
+        return;
       }
       const hold = () => holdLease(store, 'notifier', partition, holder, LEASE_MS);
-      if (!(await hold())) continue;
+      if (!(await hold())) return;
       await whileMore(() => logNew(partition));
       let after: string | undefined;
       await whileMore(async () => {
@@ -123,7 +126,7 @@ function createNotifier(context: NoticeContext, partitions: readonly number[]) {
         after = await post(partition, after);
         return after !== undefined && (await hold());
       });
-    }
+    });
   };
 }
 
