@@ -16,6 +16,22 @@ export * from './jobs.ts';
 export { partitionPrefix } from './keys.ts';
 export * from './lanes.ts';
 export * from './lists.ts';
+export {
+  clearDeletedSubscription,
+  closingSubscriptions,
+  deletionOf,
+  expectedJobs,
+  freeLeases,
+  giveUpLease,
+  heldBefore,
+  holdLease,
+  partitionsWithNotices,
+  partitionsWithWork,
+  partitionsWithWorkers,
+  pruneFinished,
+  pruneSucceeded,
+  unfinishedDeliveries,
+} from './maintenance.ts';
 export { createMatcher, type Match, type Matcher } from './matcher.ts';
 export * from './notices.ts';
 export { BadCursor, type Page } from './page.ts';
@@ -49,19 +65,3 @@ export { MAX_DELIVERIES } from './store-events.ts';
 export type { ProcessIdentity } from './stored-format.ts';
 export * from './subscriptions.ts';
 export { makeDueNow } from './try-now.ts';
-export {
-  clearDeletedSubscription,
-  closingSubscriptions,
-  deletionOf,
-  expectedJobs,
-  freeLeases,
-  giveUpLease,
-  heldBefore,
-  holdLease,
-  partitionsWithNotices,
-  partitionsWithWork,
-  partitionsWithWorkers,
-  pruneFinished,
-  pruneSucceeded,
-  unfinishedDeliveries,
-} from './upkeep.ts';

@@ -2,10 +2,10 @@
 import { FAILURE_REASONS, isCovered } from '@posthorn/core';
 import { decodeKind } from './event-record.ts';
 import * as keys from './keys.ts';
+import { pruneIndex } from './maintenance.ts';
 import type { ReplayScope } from './replays.ts';
 import { scanSortedSet } from './sorted-set.ts';
 import type { Store } from './store.ts';
-import { pruneIndex } from './upkeep.ts';
 
 /** Records read at once: a few milliseconds of Redis. */
 const CHUNK = 500;

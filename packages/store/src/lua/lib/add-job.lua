@@ -1,3 +1,4 @@
+-- Makes jobs of deliveries as BullMQ does, puts them into the queue, and wakes workers for them.
 --@include delivery-key
 
 -- Gives a delivery its next generation and makes the job of it, which is not in the queue yet. A retry, and what was

@@ -1,3 +1,4 @@
+-- Makes deliveries: their records, and their entries in indexes, streams and lanes.
 --@include delivery-key
 --@include append
 --@include count-parked

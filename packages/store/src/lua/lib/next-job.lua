@@ -1,3 +1,4 @@
+-- Takes the next jobs of a partition with what their attempts need, and parks deliveries whose address has no room.
 --@include delivery-key
 --@include add-job
 --@include next-due-at

@@ -1,3 +1,4 @@
+-- Parks deliveries, those of a lane with one command.
 --@include count-parked
 
 -- Deliveries that are to be parked, by lane: {KEY_RELEASE_…, subscription, created, id, created, id, …}. Those of a
