@@ -319,6 +319,26 @@ describe('a bulk replay', () => {
     await page.getByRole('link', { name: 'The other addresses' }).click();
     await page.waitForURL('**/replays/rpb_*');
   });
+  it('of addresses of both environments begins with a choice of one', async () => {
+    const to = await ownReceiver(deliveriesWith(500));
+    const fields = [{ environment: 'sandbox' }, { environment: 'production' }, {}];
+    const subscriptions = await Promise.all(fields.map((one) => on.subscribe(to.url, one)));
+    const ids = subscriptions.map(({ id }) => id);
+    for (const id of ids) atEnd(() => on.operate('DELETE', `/v1/subscriptions/${id}`));
+    await on.publish(sampleEvent());
+    await on.publish(sampleEvent({ environment: 'production' }));
+    for (const [i, count] of [1, 1, 2].entries())
+      await eventually('all to fail', async () => {
+        return (await on.deliveries(`subscription_id=${ids[i]}&status=failed`)).length === count;
+      });
+    const { page } = await signedIn();
+    await page.goto(`/replays?${ids.map((id) => `subscription_id=${id}`).join('&')}`);
+    await page.getByText('replay them separately').waitFor();
+    expect(await page.getByRole('button', { name: /^Replay/ }).isDisabled()).toBe(true);
+    await page.getByRole('button', { name: 'Keep those for production' }).click();
+    await page.getByRole('button', { name: 'Replay 3 failed deliveries' }).click();
+    await page.getByRole('heading', { name: 'Bulk replay of 2 addresses' }).waitFor();
+  });
   it('halts when its canary fails, and is continued and cancelled with a button', async () => {
     const to = await ownReceiver(deliveriesWith(500));
     const { id } = await ownSubscription(to);

@@ -48,6 +48,13 @@ it('an event is counted, erased after a confirmation, and says so with its deliv
   await page.getByText('Hash of the value').waitFor();
 });
 
+it('a value that is too long is refused with the reason', async () => {
+  const { page } = await signedIn();
+  await page.goto(`/erasures?field=user_id&value=${'x'.repeat(2_001)}`);
+  await page.getByRole('button', { name: 'Count' }).click();
+  await page.getByText('user_id: Expected string to have <=2000 characters.').waitFor();
+});
+
 it('a value without an event is cancelled, and nothing is erased', async () => {
   const { page } = await signedIn();
   await page.goto('/erasures?field=user_id&value=nobody');

@@ -158,7 +158,7 @@ export function useReplayCandidates(subscriptionIds: readonly string[], scope: Q
   const addresses = useQueries({
     queries: subscriptionIds.map((id) => read<Subscription>(`/v1/subscriptions/${id}`)),
     combine: (results) => ({
-      inactive: results.filter(({ data }) => data && data.status !== 'active').length,
+      known: results.flatMap(({ data }) => data ?? []),
       error: results.find(({ error }) => error)?.error ?? null,
     }),
   });
@@ -173,7 +173,7 @@ export function useReplayCandidates(subscriptionIds: readonly string[], scope: Q
       error: results.find(({ error }) => error)?.error ?? null,
     }),
   });
-  return { inactive: addresses.inactive, count: failed.count, error: addresses.error ?? failed.error };
+  return { known: addresses.known, count: failed.count, error: addresses.error ?? failed.error };
 }
 
 export const useSubscriptions = (query: QueryParameters) => useLiveList<Subscription>('/v1/subscriptions', query);
@@ -234,7 +234,9 @@ export function useChange<T, V = void>(change: (value: V) => Promise<T>, options
       if (done) notify({ message: typeof done === 'string' ? done : done(result), color: 'teal' });
       options.onDone?.(result);
     },
-    onError({ message }) {
+    onError(error) {
+      const fields = error instanceof ApiError ? Object.entries(error.fields) : [];
+      const message = [error.message, ...fields.map(([name, text]) => `${name}: ${text}.`)].join(' ');
       if (!options.quiet) notify({ title: 'The action failed', message, color: 'red', autoClose: 10_000 });
     },
   });

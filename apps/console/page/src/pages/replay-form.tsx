@@ -19,6 +19,8 @@ import { RehearsalResult } from './replay-rehearsal.tsx';
 /** The API accepts no more. */
 const MAX_ADDRESSES = 50;
 
+const ENVIRONMENTS = ['sandbox', 'production'] as const;
+
 const eventTypes = [...sessionEventTypes, 'webhook.test'];
 const errors = Object.entries(failureTexts)
   .filter(([value]) => value !== 'subscription_deleted')
@@ -47,7 +49,7 @@ export function ReplayForm() {
         checked={canary}
         onChange={(event) => setCanary(event.currentTarget.checked)}
       />
-      <Buttons ids={ids} filter={filter} canary={canary} />
+      <Buttons ids={ids} onChange={setIds} filter={filter} canary={canary} />
     </Stack>
   );
 }
@@ -81,10 +83,19 @@ function scopeOf({ event_type, error, ...times }: Filter) {
   return Object.fromEntries(given) as Record<string, string>;
 }
 
-function Buttons({ ids, filter, canary }: { ids: string[]; filter: Filter; canary: boolean }) {
+interface ButtonsProps {
+  ids: string[];
+  onChange: (ids: string[]) => void;
+  filter: Filter;
+  canary: boolean;
+}
+
+function Buttons({ ids, onChange, filter, canary }: ButtonsProps) {
   const [only, another] = ids;
   const scope = scopeOf(filter);
-  const { inactive, count, error } = useReplayCandidates(ids, scope);
+  const { known, count, error } = useReplayCandidates(ids, scope);
+  const inactive = known.filter(({ status }) => status !== 'active').length;
+  const isMixed = ENVIRONMENTS.every((one) => known.some(({ environment }) => environment === one));
   const navigate = useNavigate();
   const addresses = another === undefined ? { subscription_id: only } : { subscription_ids: ids };
   const body = { ...addresses, ...scope, canary };
@@ -95,9 +106,26 @@ function Buttons({ ids, filter, canary }: { ids: string[]; filter: Filter; canar
   const rehearse = useChange(() => call<Rehearsal>('POST', '/v1/replays/rehearse', body), {
     onDone: (result) => setRehearsed({ of: JSON.stringify(body), result }),
   });
-  const isChosen = only !== undefined && error === null;
+  const isChosen = only !== undefined && error === null && !isMixed;
   return (
     <>
+      {isMixed && (
+        <Group role="status">
+          <Note>Some are for sandbox only, others for production only: replay them separately.</Note>
+          {ENVIRONMENTS.map((kept) => {
+            const remaining = known.filter(({ environment }) => environment === kept || environment === 'both');
+            const mutate = () => onChange(remaining.map(({ id }) => id));
+            return (
+              <ActionButton
+                key={kept}
+                label={`Keep those for ${kept}`}
+                variant="default"
+                change={{ isPending: false, mutate }}
+              />
+            );
+          })}
+        </Group>
+      )}
       <Group>
         <ActionButton
           label="Rehearse"
