@@ -391,6 +391,12 @@ describe('posthorn', () => {
     };
     expect(await refused(['create', 'http://10.0.0.1'])).toMatch(/refused.*\n +url: /);
     expect(await refused(['show', 'sub_none'])).toContain('No resource has this id');
+    for (const args of [
+      ['show', ''],
+      ['pause', ''],
+      ['delete', '--yes', ''],
+    ])
+      expect(await refused(args)).toContain('An id is empty.');
     expect(await refused(['list', '--limit', '0'])).toContain('whole number');
     expect(await refused(['list', '--status', 'gone'])).toContain('awaiting_validation');
     expect(await refused(['list', 'x'.repeat(201)])).toContain('q: Expected string to have <=200 characters');

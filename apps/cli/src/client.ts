@@ -36,6 +36,8 @@ export function createClient(env: NodeJS.ProcessEnv): Client {
     const { url, token, tokenFrom } = found;
     const options = { method, headers: { authorization: `Bearer ${token}`, ...headers } };
     const used = `(${method} ${url}${path.split('?')[0]})`;
+    // Such as a variable of a script that is not set. Without its id, the path of an item is that of the list.
+    if (/\/(?:\/|$)/.test(path.split('?')[0] ?? '')) throw new UserError(`An id is empty. ${used}`);
     const fail = (cause: unknown): never => {
       if (method !== 'GET' && isBroken(cause)) throw new UserError(`${BROKEN} ${used}`, { cause });
       throw new UserError(`Cannot reach a console at ${url}. Is it running? Is POSTHORN_URL right?`, { cause });

@@ -51,6 +51,13 @@ describe('an item', () => {
   });
 });
 
+it('nothing reverses the text after it', () => {
+  expect(linesOf({ description: '\u202eevil', list: [['\u2067x']] })).toEqual([
+    'description  \\u202eevil',
+    'list         [["\\u2067x"]]',
+  ]);
+});
+
 it('a row of a list is one line', () => {
   print.list([{ session: 'a\nb' }], { session: (row) => row.session }, 'none');
   expect(printed).toContain('a\\nb');

@@ -107,15 +107,21 @@ function oneLine(text: string): string {
   return harmless(text).replaceAll('\n', '\\n');
 }
 
-/** Returns text in which control characters are spelled out, except newlines: they would control the terminal. */
+/**
+ * Control characters except newlines, which would control the terminal, and characters that reverse text, also what
+ * follows on the line.
+ */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to replace
+const HARMFUL = /[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g;
+
+/** Returns text in which harmful characters are spelled out. */
 export function harmless(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to replace
-  return text.replaceAll(/[\x00-\x09\x0b-\x1f\x7f-\x9f]/g, escaped);
+  return text.replaceAll(HARMFUL, escaped);
 }
 
-/** Returns JSON, indented by `indent`, in which control characters are escaped too that JSON allows as they are. */
+/** Returns JSON, indented by `indent`, in which harmful characters are escaped too that JSON allows as they are. */
 export function jsonText(value: unknown, indent = 2): string {
-  return JSON.stringify(value, null, indent).replaceAll(/[\x7f-\x9f]/g, escaped);
+  return JSON.stringify(value, null, indent).replaceAll(HARMFUL, escaped);
 }
 
 /** A character as JSON and shells spell it, such as `\u001b`. */
