@@ -27,7 +27,7 @@ export class EventTurns {
     this.#now = now;
   }
 
-  /** Returns undefined if an event or large body of this publisher may begin now, or else a promise that resolves when it may. */
+  /** Returns undefined if an event or large body of this publisher may begin now, else a promise of that moment. */
   turnFor(publisher: string): Promise<void> | undefined {
     this.#schedule();
     if (this.#waiting.length === 0 && this.#hasRoom()) {

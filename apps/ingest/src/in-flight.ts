@@ -27,7 +27,7 @@ class Line {
     return new Promise((begin, reject) => this.#waiting.push({ weight, begin, reject }));
   }
 
-  /** Where Redis is unavailable, those that wait fail with the one that has failed: each would take as long to find out. */
+  /** If Redis is unavailable, those that wait fail too: each would take as long to find out. */
   fail(error: unknown): void {
     if (error instanceof StorageUnavailable) for (const { reject } of this.#waiting.splice(0)) reject(error);
   }

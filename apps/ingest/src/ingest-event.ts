@@ -61,7 +61,7 @@ const MAX_ENVELOPE_BYTES = 512;
 const LARGE_CHARACTERS = 16 * 1024;
 /** Redis takes about as long to store so many bytes as to make a delivery. */
 const BYTES_OF_A_DELIVERY = 2_048;
-/** After so many matches that were outdated at once, an event goes to the subscriptions that it matched when it arrived. */
+/** After so many outdated matches, an event goes to the subscriptions that it matches now, unchecked. */
 const MAX_CHECKED_MATCHES = 2;
 
 /** `deliveries`: how many the event has. `conflict`: the id belongs to an event with other content in the same environment. */

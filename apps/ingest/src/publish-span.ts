@@ -12,7 +12,7 @@ const OPERATION = {
 
 const OUTCOMES = ['accepted', 'duplicate', 'conflict'] as const satisfies IngestResult['kind'][];
 
-/** What the spans of most events have in common, all but the id, by publisher, type, and then a number: the rest. They are few. */
+/** What spans of events have in common, all but the id: by publisher, type, and a number for the rest. They are few. */
 const shapes = new Map<string, Map<string, Map<number, SpanShape>>>();
 /** Of further ones, each is made again. */
 const MAX_SHAPES = 1_000;

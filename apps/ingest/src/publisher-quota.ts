@@ -17,7 +17,7 @@ const SEARCH_BYTES = 100;
 const DELIVERY_BYTES = 700;
 
 const SAVE_EVERY_MS = 1_000;
-/** How often to reread the usage of a publisher that is idle in this process: other processes count it too, and old events expire. */
+/** How often the usage of an idle publisher is read again: others count it too, and old events expire. */
 const READ_EVERY_MS = 60_000;
 const RETRY_AFTER_S = 60;
 

@@ -190,7 +190,7 @@ async function publishInBatch(context: RoutesContext, call: Call, event: unknown
   }
 }
 
-/** Ingests the events of a batch, several at once, but events with the same id one after the other. Returns the results in order. */
+/** Ingests the events of a batch, several at once, those with the same id in turn. Returns the results in order. */
 async function inOrderById(
   events: readonly unknown[],
   ingest: (event: unknown, i: number) => Promise<BatchResult>,
@@ -199,7 +199,7 @@ async function inOrderById(
   const groups = Map.groupBy(events.keys(), (i) => (events[i] as { id?: unknown } | null)?.id ?? Symbol('no id'));
   // One iterator for all that work: each group is taken once, in the order of the events.
   const queue = groups.values();
-  // After the first 503 the rest is not tried: each try could wait for Redis, and the publisher has to repeat the batch anyway.
+  // After a 503 the rest is not tried: each could wait for Redis, and the publisher has to repeat the batch.
   let unavailable: BatchResult | undefined;
   const work = async () => {
     for (const group of queue) {

@@ -1,4 +1,7 @@
-/** Reacts to an outage of this process: pauses its queues, and announces start and end in the log, the metrics and a notice. Logs that sockets are missing. */
+/**
+ * Reacts to an outage of this process: pauses its queues, and announces start and end in the log, the metrics and a
+ * notice. Logs that sockets are missing.
+ */
 import { hostname } from 'node:os';
 import { type Clock, createSeldom, type Logger } from '@posthorn/runtime';
 import { addOutageNotice, listSubscriptions, type Store } from '@posthorn/store';

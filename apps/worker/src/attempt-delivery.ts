@@ -195,7 +195,7 @@ function stillHasJob({ giveUp }: AttemptContext, { claim }: TakenJob): true | Pr
   return claim === undefined || untilStored(() => claim.confirm(), giveUp);
 }
 
-/** Records an attempt with its verdict. A success ends its job in the same step, and parked deliveries of its address may follow. */
+/** Records an attempt. A success ends its job in the same step, and parked deliveries of its address may follow. */
 function record(
   context: AttemptContext,
   inFlight: AttemptInFlight,

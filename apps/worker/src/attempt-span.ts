@@ -6,7 +6,7 @@ import type { BegunAttempt } from '@posthorn/store';
 import { LRUCache } from 'lru-cache';
 import type { AttemptInFlight } from './attempt-in-flight.ts';
 
-/** What the spans of a subscription have in common, by its id; in it by environment and event type. An operator may change the URL. */
+/** What the spans of a subscription have in common, by its id, then by environment and event type. */
 const ofSubscriptions = new LRUCache<string, { url: string; shapes: Record<Environment, Map<string, SpanShape>> }>(
   atMost(2_000),
 );
@@ -47,7 +47,7 @@ function attributesOfUrl(text: string): Record<string, string | number> {
   };
 }
 
-/** Starts the span of an attempt within the trace of its event; undefined if it has none, is not sampled, or tracing is off. */
+/** Starts the span of an attempt in the trace of its event; undefined without a sampled trace, or if tracing is off. */
 export function startAttemptSpan(tracing: Tracing | undefined, trace: TraceContext | undefined): Span | undefined {
   return tracing && trace && tracing.startSpan('client', 'deliver', trace);
 }

@@ -51,7 +51,7 @@ export function createAttemptCounts(store: Store, clock: Clock) {
   };
 }
 
-/** The counts of an address. If its url has changed, those of the old url are dropped: they would say nothing about the new one. */
+/** The counts of an address. Those of an old url are dropped: they would say nothing about the new one. */
 function addressCounts({ addresses }: Counts, subscriptionId: string, url: string): AddressCounts {
   const known = addresses.get(subscriptionId);
   if (known?.url === url) return known;

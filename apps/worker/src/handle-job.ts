@@ -21,7 +21,7 @@ export async function handleJob(context: AttemptContext, job: DeliveryJob, taken
       tries === 0 ? slots.acquireSoon(job.subscriptionId, taken.found?.id) : slots.acquireAgain(job.subscriptionId);
     const slot = acquired instanceof Promise ? await acquired : acquired;
     if (!slot) break;
-    // The name has been resolved meanwhile, which may take as long as an attempt: its address may have changed since it was read.
+    // Resolving the name may have taken as long as an attempt, so the address may have changed since it was read.
     const outcome = await attempt(context, job, slot, tries === 0 ? taken : { ...taken, found: undefined });
     if (outcome !== 'no_slot') return outcome;
   }

@@ -26,7 +26,7 @@ export interface HeartbeatContext {
 
 const HEARTBEAT_EVERY_MS = 2_000;
 
-/** Publishes the rules and registers the worker at the start. At the stop, adds the last counts and deregisters the worker. */
+/** Publishes the rules and registers the worker at the start; at the stop, adds the last counts and deregisters it. */
 export function createHeartbeat(context: HeartbeatContext): Service {
   const { store, clock, logger, workerId, settings, counts, succeededEvents, outages, reachedSites } = context;
   const identity = { id: workerId, host: hostname(), pid: process.pid, version, startedAtMs: clock.now() };

@@ -39,7 +39,7 @@ const ROUND_GAP_MS = 500;
 const HEAD_START_MS = 500;
 /** With attempts in flight, this long without any response or connection starts a round of probes. */
 const SILENCE_MS = 4_000;
-/** During an outage, other subscriptions are probed too, once per this many checks: the remembered sites may be gone for good. */
+/** Once in so many checks of an outage, other subscriptions are probed too: those remembered may be gone for good. */
 const CHECKS_BETWEEN_MORE_URLS = 30;
 
 /** Connection errors not caused by the receiver. */
@@ -57,7 +57,7 @@ const UNREACHED = new Set([
 /** This process or its machine can open no more sockets: whatever else is reached meanwhile, the receiver saw nothing. */
 const NO_SOCKET = new Set(['EMFILE', 'ENFILE', 'ENOBUFS']);
 
-/** What proves after a failure that the network works: a resolved name, a new connection, or a response on any connection. */
+/** What proves after a failure that the network works: a resolved name, a new connection, or any response. */
 type Evidence = SiteKind | 'response';
 
 /** A failed attempt whose cause is not known yet. */
@@ -113,10 +113,10 @@ export class Outages {
   }
 
   /**
-   * Whether an attempt failed because of an outage, or because this process has no socket for it: then it must not be counted. Returns a promise only if the attempt
-   * reached nothing, neither a connection nor a response. It resolves when something else was reached, or when the
-   * probes have ended. `startedAtMs`: when the attempt began. An attempt that began before the end of an outage, and
-   * reached nothing, failed because of it.
+   * Whether an attempt failed because of an outage, or because this process has no socket for it: then it must not be
+   * counted. Returns a promise only if the attempt reached nothing, neither a connection nor a response. It resolves
+   * when something else was reached, or when the probes have ended. `startedAtMs`: when the attempt began. An attempt
+   * that began before the end of an outage, and reached nothing, failed because of it.
    */
   isOurs(result: SendResult, url: string, startedAtMs: number): boolean | Promise<boolean> {
     if (result.kind === 'connection_failed' && NO_SOCKET.has(result.detail)) {

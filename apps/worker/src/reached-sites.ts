@@ -57,7 +57,7 @@ export function createReachedSites() {
     connected(origin: string, ip: string, nowMs: number): void {
       noteReached('connection', networkOf(ip), origin, nowMs);
     },
-    /** Returns up to `limit` sites of different groups in random order, all reached at most an hour before the latest one. */
+    /** Returns up to `limit` sites of different groups at random, all reached at most an hour before the latest one. */
     pick(kind: SiteKind, limit: number): Site[] {
       const latest = [...sites[kind].values()].slice(0, MAX_CANDIDATES);
       const sinceMs = Math.max(...latest.map(({ reachedAtMs }) => reachedAtMs)) - MAX_AGE_MS;

@@ -4,7 +4,7 @@
  */
 import type { Address, Slot } from './slot-groups.ts';
 
-/** A delivery that was released has come back as a job within this time, or another worker has it, or it waits behind others. */
+/** After this, a released delivery has come back as a job, or another worker has it, or it waits behind others. */
 const RELEASED_MS = 100;
 /** How many parked deliveries may follow an attempt, besides the one that gets its slot. */
 const MAX_FURTHER = 3;

@@ -14,7 +14,7 @@ export interface ShortWaitOptions {
   acquireOrWait: (address: Address) => Slot | undefined;
 }
 
-/** When an attempt ends and this many waiting jobs are refused again, the others are not tried. This bounds the cost of each end. */
+/** When an attempt ends, no more waiting jobs are tried after so many refusals. This bounds the cost of each end. */
 const MAX_REFUSED_AGAIN = 3;
 
 export class ShortWaits {

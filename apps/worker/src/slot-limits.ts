@@ -26,7 +26,7 @@ export interface SlotState {
 const SLOW_MS = 500;
 /** The share of all slots that slow addresses have together. */
 const SLOW_SHARE = 0.5;
-/** The share of all slots for further attempts of an address and for unknown addresses. The rest is for first attempts of known ones. */
+/** The share of all slots for further attempts and unknown addresses. The rest is for first attempts of known ones. */
 const FURTHER_SHARE = 0.7;
 /**
  * The share of all slots that is left to first attempts of known addresses whatever the others do: unknown addresses

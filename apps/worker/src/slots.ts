@@ -190,7 +190,7 @@ export class Slots {
     return free <= 0 && waitsFor === 'own' && this.#limits.countsAsFast(address, this.#all);
   }
 
-  /** Counts the attempt for the host of its address. Returns false if the host has no free slot: then the attempt must not be made. */
+  /** Counts the attempt for its host. Returns false if the host has no free slot: then it must not be made. */
   enterHost(slot: Slot, host: string): boolean {
     const group = knownOrNew(this.#hosts, host, this.#hostOrNew);
     // The url of the address has changed: its old IP no longer counts either.
@@ -243,7 +243,7 @@ export class Slots {
         this.#released.add(this.#addressOf(subscriptionId), 1);
       }
     }
-    // With an end that others have followed, the lane goes on by itself: what was released now would only wait in the queue.
+    // If others have followed, the lane goes on by itself: what was released now would only wait in the queue.
     const isFollowed = jobs.length > 0 && address.inFlight.size > 0;
     const mayRelease = isFollowed ? 0 : Math.max(parked, Number(address.mayHaveParked));
     const own = mayRelease > 0 ? this.#ownCapacity(address, mayRelease, capacities.length > 0) : 0;
@@ -256,7 +256,7 @@ export class Slots {
     return capacities;
   }
 
-  /** How many parked deliveries of an address may go out now that one of its attempts has ended. If none may, the address waits. */
+  /** How many parked deliveries may go out when an attempt to their address ends. If none may, the address waits. */
   #ownCapacity(address: Address, parked: number, othersWoken: boolean): number {
     const { free, waitsFor } = this.#limits.capacityOf(address);
     // Where slow addresses compete, maintenance picks the next one, or the first would keep its slots for ever.

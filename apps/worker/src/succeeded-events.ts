@@ -6,7 +6,7 @@ import type { EventRef } from '@posthorn/core';
 import type { Clock } from '@posthorn/runtime';
 import { type Store, type SucceededDelivery, shortenEvents } from '@posthorn/store';
 
-/** Reports that wait while Redis is away, about 10 MB. Beyond that new ones are dropped: their events are kept for longer. */
+/** Reports that wait while Redis is away: about 10 MB. Others are dropped, and their events are kept for longer. */
 const MAX_WAITING = 50_000;
 
 export type SucceededEvents = ReturnType<typeof createSucceededEvents>;

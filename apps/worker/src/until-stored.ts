@@ -5,7 +5,7 @@ import { StorageUnavailable } from '@posthorn/core';
 const FIRST_WAIT_MS = 100;
 const MAX_WAIT_MS = 2_000;
 
-/** Repeats `store` while Redis is unavailable, until it succeeds. Throws other errors at once, and any error once `signal` has fired. */
+/** Repeats `store` while Redis is unavailable. Throws other errors at once, and any error once `signal` has fired. */
 export async function untilStored<T>(store: () => Promise<T>, signal: AbortSignal): Promise<T> {
   for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(2 * waitMs, MAX_WAIT_MS)) {
     try {

@@ -31,7 +31,7 @@ async function makeOthers(
   const done = new Set(created.map(({ subscriptionId }) => subscriptionId));
   const subscriptionIds = stored.subscriptionIds.filter((id) => !done.has(id));
   const others = await createDeliveries(store, { ...stored, subscriptionIds });
-  // Everything is stored, so the caller does not wait for this. If it fails, the fan-out is repeated later and changes nothing.
+  // All is stored, so the caller does not wait. If this fails, the fan-out is repeated later and changes nothing.
   confirmFanOut(store, stored.ref).catch((err: unknown) =>
     logger.warn({ err, event_id: stored.event.id }, 'fan_out.confirm_failed'),
   );

@@ -14,7 +14,7 @@ import type { DispatchContext, StoreAndQueue } from './context.ts';
 /** A caller waits for the response: a command fails if Redis does not reply in this time. */
 const FAIL_FAST_AFTER_MS = 5_000;
 
-/** Opens the storage of an app that serves callers. Nothing is sent to Redis before `storage` starts. `onMismatch`: see `openStore`. */
+/** Opens the storage of an app with callers. Sends nothing before `storage` starts. `onMismatch`: see `openStore`. */
 export function openStorage(
   settings: Parameters<typeof openStore>[0],
   logger: DispatchContext['logger'],

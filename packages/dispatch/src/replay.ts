@@ -4,7 +4,7 @@ import { partitionOf } from '@posthorn/core';
 import { type ReplayRefusal, replayDelivery, type StoredDelivery } from '@posthorn/store';
 import type { StoreAndQueue } from './context.ts';
 
-/** Makes a new delivery with fresh attempts, and its job. `nonce` sets its id apart from those of other replays of the same event. */
+/** Makes a new delivery with fresh attempts, and its job. `nonce` tells its id from those of other replays. */
 export async function replay(
   { store, producer }: StoreAndQueue,
   failed: StoredDelivery,

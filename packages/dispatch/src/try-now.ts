@@ -3,7 +3,7 @@ import { partitionOfId } from '@posthorn/core';
 import { makeDueNow, type TryNowRefusal } from '@posthorn/store';
 import type { StoreAndQueue } from './context.ts';
 
-/** Makes the next attempt of a delivery due now. Returns why not, or undefined if it is on its way. The delayed job is replaced. */
+/** Makes the next attempt of a delivery due now, and replaces its job. Returns why not, or undefined. */
 export async function tryNow(
   { store, producer }: StoreAndQueue,
   deliveryId: string,

@@ -1,6 +1,6 @@
 /** Lets the requests of a burst leave first: while more jobs are being taken, those whose attempts are over wait to be ended. */
 
-/** After so many turns of the event loop, the requests of jobs that were just taken are written, if their connections are open. */
+/** After so many turns of the event loop, requests of jobs that were just taken are written to open connections. */
 const TURNS = 3;
 
 /**

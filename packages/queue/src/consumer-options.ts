@@ -31,7 +31,7 @@ export interface LockedJob extends NextLock {
   room: number;
 }
 
-/** A job that was taken, with what was read in the same step; or when the next one is due (undefined: when one is added). */
+/** A job that was taken, with what was read of it; or when the next one is due (undefined: when one is added). */
 export type Taken<J> = { job: J } | { dueAtMs: number | undefined };
 
 /** What was taken with the end of a job. */
@@ -81,7 +81,7 @@ export interface ConsumerOptions<J extends { id: string }>
 
 /** How soon the queue takes over the jobs of dead or stopping workers. Tests on whole processes use shorter times. */
 export interface ConsumerTimings {
-  /** Interval at which a worker renews its lease on its jobs. After four of them without a renewal, others take the jobs over. */
+  /** How often a worker renews the lease on its jobs. After four times without, others take the jobs over. */
   renewMs: number;
   /**
    * How long a job stays locked to its worker. Longer than any attempt; renewed at half of it. The jobs of a dead
@@ -94,6 +94,6 @@ export interface ConsumerTimings {
   putBackMs: number;
   /** How long the end of a job waits at most while more jobs of a burst are being taken. */
   burstMs: number;
-  /** How long a process uses a share of its slots at most once it takes its first jobs, if none of them ends. 0: not at all. */
+  /** How long a process uses only a share of its slots once it takes jobs, unless one of them ends. 0: not at all. */
   firstMs: number;
 }

@@ -352,7 +352,7 @@ export class Consumer<J extends { id: string }> {
     return result;
   }
 
-  /** Claims the jobs that were taken at the end of another one. Returns what begins them: by then, another worker may have them. */
+  /** Claims the jobs that were taken at the end of another one, before another worker may. Returns what begins them. */
   #claimNext(partition: Partition, { next, parkedJobs = [] }: Ended<J>, token: string | undefined): () => void {
     const job = next && this.#found(partition, next);
     if (token === undefined) return () => undefined;
@@ -364,7 +364,7 @@ export class Consumer<J extends { id: string }> {
     };
   }
 
-  /** Repeats while Redis is unavailable. Any other error is reported: the job stays locked until its lock expires, then comes back. */
+  /** Repeats while Redis is unavailable. After any other error, the job comes back when its lock has expired. */
   async #untilDone(settle: () => Promise<unknown>): Promise<void> {
     for (;;) {
       try {

@@ -56,7 +56,7 @@ export interface LeasesOptions {
 export interface Claim {
   /** Whether no other worker can have the job. Asks nobody. */
   isSure(): boolean;
-  /** Renews the lease if it has to, and resolves to whether the job is still this process's. Rejects if Redis is unavailable or slow. */
+  /** Resolves to whether the job is still this process's; may renew the lease. Rejects if Redis is away or slow. */
   confirm(): Promise<boolean>;
 }
 

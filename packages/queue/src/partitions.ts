@@ -182,7 +182,7 @@ export class Partitions {
     partition.atOnce = Math.min(MAX_AT_ONCE, 2 * partition.atOnce);
   }
 
-  /** One of its jobs had to be parked, and a slot for it will soon be free: for a moment the partition gets only its even share. */
+  /** One of its jobs was parked, and a slot will soon be free: for a moment the partition gets only its even share. */
   foundCrowded(partition: Partition): void {
     partition.crowdedUntilMs = this.#now() + CROWDED_MS;
   }

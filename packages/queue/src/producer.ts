@@ -61,7 +61,7 @@ export function createProducer(options: {
       const removed = await Promise.all(jobs.map((job) => queueOf(partition).remove(jobId(job))));
       return jobs.filter((_, i) => removed[i] === 0);
     },
-    /** Moves up to `limit` retries that wait behind first attempts, oldest first, ahead of them. Does nothing if no first attempt waits. */
+    /** Moves up to `limit` retries, oldest first, ahead of the first attempts that wait before them, if any do. */
     async advanceRetries(partition: number, limit: number): Promise<void> {
       const queue = queueOf(partition);
       const counts = await queue.getJobCounts('wait', 'prioritized');

@@ -18,7 +18,7 @@ export type Lease = ReturnType<typeof createLease>;
 
 /** A lease that is not renewed expires after this, for example because its process died. */
 const LEASE_MS = 5_000;
-/** A lease that was renewed more recently than this is left alone: with a renewal every second, each is renewed every other time. */
+/** A lease that was renewed more recently is left alone: of the renewals, one a second, each gets every other one. */
 const RENEW_AFTER_MS = 1_500;
 /** A process in which a duty has not succeeded in a partition for this long hands the lease over. */
 const MAX_FAILING_MS = 300_000;

@@ -23,7 +23,7 @@ export interface MaintenanceContext extends DutyContext {
 }
 
 const RENEW_EVERY_MS = 1_000;
-/** How long the duties share what was found when one of them looked for work. Shorter than the shortest interval of a duty. */
+/** How long the duties share what one of them found when it looked for work. Shorter than any interval of a duty. */
 const WORK_KNOWN_MS = 400;
 
 const DUTIES = [
