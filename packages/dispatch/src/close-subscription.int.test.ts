@@ -65,11 +65,7 @@ describe('closeSubscription', () => {
     const made: string[] = [];
     const createAgain = async () => {
       if (made.length > 0) return [];
-      await closeSubscription(
-        contextWith(async () => []),
-        id,
-        time.nowMs,
-      );
+      await close(id);
       await subscribe({ id });
       made.push((await deliver([id]))[0]!.deliveryId);
       await changeSubscription(store, id, (now) => ({ ...now, status: 'paused' }));
@@ -78,11 +74,7 @@ describe('closeSubscription', () => {
     };
     // One process is between two steps, another one begins.
     await closeSubscription(contextWith(createAgain), id, time.nowMs);
-    await closeSubscription(
-      contextWith(async () => []),
-      id,
-      time.nowMs,
-    );
+    await close(id);
     expect((await loadOne(old!.deliveryId)).failureReason).toBe('subscription_deleted');
     expect(await loadSubscriptions(store, [id])).toMatchObject([{ id, status: 'paused' }]);
     expect(await Promise.all(made.map(async (each) => (await loadOne(each)).status))).toEqual(['pending', 'held']);
@@ -99,11 +91,7 @@ describe('closeSubscription', () => {
     const deleteAgain = async () => {
       if (isAgain) return [];
       isAgain = true;
-      await closeSubscription(
-        contextWith(async () => []),
-        id,
-        time.nowMs,
-      );
+      await close(id);
       await subscribe({ id });
       await deliver([id]);
       await remove();
@@ -111,11 +99,7 @@ describe('closeSubscription', () => {
     };
     await closeSubscription(contextWith(deleteAgain), id, time.nowMs);
     expect(await closingSubscriptions(store, partitionOf(id, store.partitions))).toEqual([id]);
-    await closeSubscription(
-      contextWith(async () => []),
-      id,
-      time.nowMs,
-    );
+    await close(id);
     expect(await closingSubscriptions(store, partitionOf(id, store.partitions))).toEqual([]);
   });
   it('begins again where a failover has undone the end of held deliveries', async () => {
@@ -125,15 +109,18 @@ describe('closeSubscription', () => {
     const partition = partitionOf(id, store.partitions);
     await clearDeletedSubscription(store, id, await deletionOf(store, id));
     expect(await closingSubscriptions(store, partition)).toEqual([id]);
-    await closeSubscription(
-      contextWith(async () => []),
-      id,
-      time.nowMs,
-    );
+    await close(id);
     expect(await closingSubscriptions(store, partition)).toEqual([]);
     expect((await loadOne(held!.deliveryId)).failureReason).toBe('subscription_deleted');
   });
 });
+
+const close = (id: string) =>
+  closeSubscription(
+    contextWith(async () => []),
+    id,
+    time.nowMs,
+  );
 
 /** A context whose queue has no jobs; `remove` is called once the deliveries of a step have ended. */
 function contextWith(remove: () => Promise<never[]>) {

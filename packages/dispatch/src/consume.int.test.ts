@@ -288,8 +288,7 @@ describe('several jobs taken at once', () => {
     const secondTaking = Promise.withResolvers<void>();
     let takings = 0;
     await consumer.stop(5_000);
-    consumer = new Consumer({
-      ...optionsOf(100),
+    consumer = newConsumer(100, {
       partitionPrefixes: prefixes.slice(0, 1),
       timings: { burstMs: 60_000, firstMs: 0 },
       async take(takes, marked, lock) {
@@ -316,8 +315,7 @@ describe('several jobs taken at once', () => {
   it('begin once the next ones have been asked for', async () => {
     const order: string[] = [];
     await consumer.stop(5_000);
-    consumer = new Consumer({
-      ...optionsOf(100),
+    consumer = newConsumer(100, {
       partitionPrefixes: prefixes.slice(0, 1),
       timings: { firstMs: 0 },
       take(takes, marked, lock) {
@@ -340,8 +338,7 @@ describe('several jobs taken at once', () => {
     const ended: string[] = [];
     let takings = 0;
     await consumer.stop(5_000);
-    consumer = new Consumer({
-      ...optionsOf(100),
+    consumer = newConsumer(100, {
       partitionPrefixes: prefixes.slice(0, 1),
       timings: { firstMs: 0 },
       async take(takes, marked, lock) {
