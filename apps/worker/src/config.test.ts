@@ -35,3 +35,8 @@ describe('DNS_SERVERS', () => {
     expect(() => load({ DNS_SERVERS: 'ns.example' })).toThrow(/DNS_SERVERS: must be IP addresses/);
   });
 });
+
+it.each(['ATTEMPT_TIMEOUT', 'SHUTDOWN_GRACE'] as const)('%s is refused if it is longer than a timer can be', (name) => {
+  expect(load({ [name]: '24d' })[name]).toBe(24 * 86_400_000);
+  expect(() => load({ [name]: '25d' })).toThrow(`${name}: must be at most 24d`);
+});

@@ -1,7 +1,7 @@
 /** The settings of the apps that send requests to receivers: the worker, and the console for validations. */
 import { DEFAULT_RESPONSE_EXCERPT_BYTES, MAX_RESPONSE_EXCERPT_BYTES } from '@posthorn/core';
 import type { Logger } from './logger.ts';
-import { durationMs, parsedBy, setting, wholeNumber } from './settings.ts';
+import { parsedBy, setting, timerMs, wholeNumber } from './settings.ts';
 
 /**
  * Functions of packages/signing and packages/sender, which this package may not import. They return undefined or throw
@@ -33,7 +33,7 @@ export function sendingSettings<Keys, Network>(parsers: Parsers<Keys, Network>) 
       '32 bytes in base64 that encrypt signing secrets (`openssl rand -base64 32`); several keys: [secrets](secrets.md)',
     ),
     ATTEMPT_TIMEOUT: setting(
-      durationMs.default(8_000),
+      timerMs.default(8_000),
       'Delivery',
       '`8s`',
       'time limit of an attempt; also of a validation by the console',

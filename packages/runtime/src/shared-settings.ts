@@ -1,7 +1,7 @@
 /** The settings that all apps share. */
 import ipaddr from 'ipaddr.js';
 import { z } from 'zod';
-import { durationMs, parsedBy, setting, wholeNumber } from './settings.ts';
+import { durationMs, parsedBy, setting, timerMs, wholeNumber } from './settings.ts';
 
 const redisUrl = z.string().refine((text) => {
   const url = URL.parse(text);
@@ -127,7 +127,7 @@ export function sharedSettings(defaultPort: number) {
       'how long succeeded deliveries are kept, and [events](architecture.md#how-long-data-is-kept) whose deliveries have all succeeded or that matched nobody, with their ids: at least a day, at most `RETENTION`',
     ),
     SHUTDOWN_GRACE: setting(
-      durationMs.default(20_000),
+      timerMs.default(20_000),
       'Processes',
       '`20s`',
       'time limit for finishing work in flight on SIGTERM',

@@ -20,7 +20,7 @@ const REFRESH_EVERY_MS = 5_000;
 const TRUST_MS = 30_000;
 /**
  * How far the clock of this process may be behind that of Redis. Expiries are counted from the former: they would be
- * this much too early, and the shortest retention is a day.
+ * this much too early.
  */
 const MAX_BEHIND_MS = 86_400_000;
 
