@@ -45,7 +45,7 @@ export function createWorkerMetrics(registry: Registry) {
   );
   const notCounted = counter(
     'posthorn_attempts_not_counted_total',
-    'Attempts not counted because this worker could not reach anything',
+    'Attempts not counted because this worker could reach nothing, or open no socket',
   );
   const outage = new Gauge({
     name: 'posthorn_outage',
@@ -73,7 +73,7 @@ export function createWorkerMetrics(registry: Registry) {
     paused: () => paused.inc(),
     notice: (type: NoticeType) => notices.inc({ type }),
     noticeGivenUp: () => givenUp.inc(),
-    /** Counts an attempt that failed because of an outage of this process. */
+    /** Counts an attempt that failed because of this process. */
     notCounted: () => notCounted.inc(),
     outage: (isOn: boolean) => outage.set(Number(isOn)),
   };
