@@ -205,6 +205,23 @@ describe('a subscription', () => {
     await page.getByRole('cell', { name: 'Deleted the subscription' }).first().waitFor();
   });
 
+  it('keeps a new secret on the screen when the session ends, until it is copied', async () => {
+    const { id } = await ownSubscription(await ownReceiver());
+    const { page, context } = await signedIn();
+    await page.goto(`/subscriptions/${id}`);
+    await page.getByRole('button', { name: 'More' }).click();
+    await page.getByRole('menuitem', { name: 'Rotate secret' }).click();
+    await page.getByRole('button', { name: 'Rotate', exact: true }).click();
+    const secret = page.getByText('it is not shown again');
+    await secret.waitFor();
+    await context.clearCookies();
+    // The page has seen that the session is gone.
+    await page.getByText('This data may be out of date').first().waitFor();
+    expect(await secret.isVisible()).toBe(true);
+    await page.getByRole('button', { name: 'I have copied it' }).click();
+    await page.waitForURL('**/sign-in?next=*');
+  });
+
   it('are resumed together where failures have paused them; what an operator paused stays paused', async () => {
     const to = await ownReceiver();
     const [failed, other] = [await ownSubscription(to), await ownSubscription(to)];

@@ -29,6 +29,7 @@ import {
   useQueries,
   useQuery,
 } from '@tanstack/react-query';
+import { useEffect } from 'react';
 import { ApiError, call, callText, type QueryParameters, setCsrfToken, withQuery } from './api.ts';
 import { useLiveList } from './live-list.ts';
 import { loadName } from './name-loader.ts';
@@ -46,11 +47,22 @@ export const sessionHasExpired = () => hasExpired;
 /** Meanwhile a read that is on its way may find the session gone. */
 let isSigningOut = false;
 
+/** How much is on the screen that is not shown again. It stays until the operator has read it, also when the session ends. */
+let shownOnce = 0;
+export function useShownOnce(): void {
+  useEffect(() => {
+    shownOnce += 1;
+    return () => {
+      shownOnce -= 1;
+    };
+  }, []);
+}
+
 /** The session has ended: show the sign-in page, which then returns to the current page. Or another tab has begun a new one: read it. */
 export function onApiError(error: unknown): void {
   if (!(error instanceof ApiError)) return;
   if (error.status === 403) void queryClient.invalidateQueries({ queryKey: SESSION_KEY });
-  if (error.status !== 401) return;
+  if (error.status !== 401 || shownOnce > 0) return;
   if (!isSigningOut && queryClient.getQueryData(SESSION_KEY)) hasExpired = true;
   queryClient.setQueryData(SESSION_KEY, null);
 }
