@@ -1,6 +1,8 @@
 /** docs/quickstart.md, followed by a test: its commands as they are written, with what each step printed put into the next. */
 import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
 import { eventually } from '@posthorn/testing';
@@ -14,6 +16,15 @@ const blocks = Array.from(text.matchAll(/^```(sh|js)\n(.*?)^```$/gms), ([, kind 
   kind,
   code: code.trim(),
 }));
+
+/** Begins a request and closes the connection before the end of its body: the receiver must survive that. */
+async function goAwayWithin(port: number): Promise<void> {
+  const client = connect(port, '127.0.0.1');
+  // The 100 says that the receiver reads the body.
+  client.write('POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n');
+  await once(client, 'data');
+  client.destroy();
+}
 
 it('takes a newcomer to a verified delivery', async () => {
   const [install, create, receiver, startReceiver, validate, test, publish] = blocks.map(({ code }) => code);
@@ -58,6 +69,7 @@ it('takes a newcomer to a verified delivery', async () => {
     said += chunk;
   });
   await eventually('the receiver to listen', () => said.includes('listening'));
+  await goAwayWithin(Number(receiverPort));
 
   expect(run(validate)).toContain('active');
   expect(run(test)).toContain('succeeded');
