@@ -12,6 +12,7 @@ import {
 
 const DAY = 86_400_000;
 const least = { url: 'https://example.com', event_types: 'all', environment: 'both' };
+const INVISIBLE_PROBLEM = 'url: Expected a URL without invisible characters, such as a zero-width space';
 const SECRET_PROBLEM = 'secret: Expected 16 to 256 printable ASCII characters';
 
 describe('a new subscription', () => {
@@ -38,6 +39,9 @@ describe('a new subscription', () => {
     [{ environment: 'test' }, 'environment: Invalid option: expected one of "sandbox"|"production"|"both"'],
     [{ description: 'x'.repeat(1_001) }, 'description: Too big: expected string to have <=1000 characters'],
     [{ url: 'https://a.example/\ud800' }, 'url: Expected text without half of a surrogate pair'],
+    [{ url: 'https://a.example/\u200b' }, INVISIBLE_PROBLEM],
+    [{ url: 'https://a.example/\u202egnp' }, INVISIBLE_PROBLEM],
+    [{ url: 'https://a.example/\u2003' }, INVISIBLE_PROBLEM],
     [{ description: '\udc00' }, 'description: Expected text without half of a surrogate pair'],
     [{ secret: '!'.repeat(15) }, SECRET_PROBLEM],
     [{ secret: '!'.repeat(257) }, SECRET_PROBLEM],

@@ -263,7 +263,12 @@ export const auditQuerySchema = inOrder(
 
 /** Redis has text in UTF-8, which has no halves of surrogate pairs: what is stored would not be what was sent. */
 const storedText = z.string().refine((text) => text.isWellFormed(), 'Expected text without half of a surrogate pair');
-const url = storedText.min(1).max(2048);
+/** They come with text that is copied, and nobody sees why the receiver's path is not found. `checkUrl` refuses those of Latin-1. */
+const INVISIBLE = /(?![ \u00a0])[\p{Cf}\p{Z}]/u;
+const url = storedText
+  .min(1)
+  .max(2048)
+  .refine((text) => !INVISIBLE.test(text), 'Expected a URL without invisible characters, such as a zero-width space');
 const description = storedText.max(1000);
 const eventTypes = z.union(
   [
