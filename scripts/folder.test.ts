@@ -28,8 +28,14 @@ describe('the message about an unusable folder', () => {
     if (uid === 0) chownSync(dir, 12_345, 12_345);
     expect(words('EACCES', path)).toBe(
       `Can't write to ${path}: it belongs to ${uid === 0 ? 'user 12345' : 'root'}, and you are ${username}.\n` +
-        `Run: sudo chown -R ${uid} ${uid === 0 ? dir : '/'}`,
+        `Run: sudo ${uid === 0 ? `chown -R 0 ${dir}` : `install -d -o ${uid} /x`}`,
     );
+  });
+  it('never advises to take a folder of the system', () => {
+    if (uid === 0) chownSync(dir, 12_345, 12_345);
+    const missing = `${uid === 0 ? dir : ''}/it's missing/posthorn`;
+    const word = missing.replace("it's missing", "it'\\''s missing");
+    expect(words('EACCES', missing, missing)).toContain(`Run: sudo install -d -o ${uid} '${word}'`);
   });
   it('explains missing permissions and missing space', () => {
     if (uid === 0) chownSync(dir, 0, 0);

@@ -57,15 +57,26 @@ export function explainFileError(error: unknown, dir = dataDir): FolderProblem |
     case 'EPERM': {
       const { uid, username } = userInfo();
       const owner = ownerOfNearest(path);
-      if (owner === uid) return because(`its permissions forbid it. Run: chmod -R u+rwX ${dir}${elsewhere}`);
+      if (owner === uid) return because(`its permissions forbid it. Run: chmod -R u+rwX ${shellWord(dir)}${elsewhere}`);
+      // Nothing that others own is given away: where the folder is missing, it is created.
+      const ours = [dir, root].find((one) => isWithin(path, one) && exists(one));
+      const command =
+        ours === undefined
+          ? `install -d -o ${uid} ${shellWord(isWithin(path, dir) ? dir : path)}`
+          : `chown -R ${uid} ${shellWord(ours)}`;
       return because(
         `it belongs to ${owner === 0 ? 'root' : `user ${owner}`}, and you are ${username}.\n` +
-          `Run: sudo chown -R ${uid} ${[dir, root].find((one) => isWithin(path, one) && exists(one)) ?? nearest(path)}${elsewhere}`,
+          `Run: sudo ${command}${elsewhere}`,
       );
     }
     default:
       return undefined;
   }
+}
+
+/** Returns the path as one word of a shell. */
+function shellWord(path: string): string {
+  return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
 }
 
 function isWithin(path: string, dir: string): boolean {
