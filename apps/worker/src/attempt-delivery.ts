@@ -133,8 +133,12 @@ async function sendAndRecord(context: AttemptContext, inFlight: AttemptInFlight)
   const { begun, taken, startedAtMs, event } = inFlight;
   const sending = send(context, inFlight);
   context.counts.inFlight += 1;
-  const result = await sending;
-  context.counts.inFlight -= 1;
+  let result: SendResult;
+  try {
+    result = await sending;
+  } finally {
+    context.counts.inFlight -= 1;
+  }
   slots.answered(inFlight.slot);
   if (result.kind === 'not_admitted') return { outcome: 'no_slot' };
   if (result.kind === 'aborted') {

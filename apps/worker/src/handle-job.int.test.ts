@@ -136,6 +136,7 @@ it('releases what waits for the slot of an attempt that ends with an error', asy
   sending.reject(new Error('a bug'));
   await expect(handled).rejects.toThrow('a bug');
   expect(await laneLength(store, 'parked', waiting.subscriptionId)).toBe(0);
+  expect(context.counts.inFlight).toBe(0);
 });
 
 it('learns nothing of an address from a delivery that is held: nothing was sent', async () => {
