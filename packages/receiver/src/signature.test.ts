@@ -1,5 +1,5 @@
 /** What the verification of a signature takes and refuses, against the function that signs. */
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import { newSigningSecret, signatureHeader } from '@posthorn/signing';
 import fc from 'fast-check';
 import { DEFAULT_TOLERANCE_S, type SignatureCheck, verifySignature } from './index.ts';
@@ -33,6 +33,14 @@ describe('a signature', () => {
     for (const header of [`${t},v0=00,${v1}`, `${v1},${t}`, `${t},other,${v1}`, `${t},v1=${'0'.repeat(64)},${v1}`]) {
       expect([header, await isValid({ header, secret })]).toEqual([header, true]);
     }
+  });
+  it('is made once for each secret, however many signatures the header has', async () => {
+    const made = jest.spyOn(crypto.subtle, 'sign');
+    const header = `t=${nowS}${`,v1=${'0'.repeat(64)}`.repeat(200)}`;
+    const check = { header, secrets: ['whsec_a', 'whsec_b'], body: Buffer.from(body), nowS };
+    expect(await verifySignature(check)).toBe(false);
+    expect(made).toHaveBeenCalledTimes(2);
+    made.mockRestore();
   });
   it('is refused where its parts are not exactly as they should be', async () => {
     const secret = newSigningSecret();
