@@ -23,11 +23,11 @@ export function customerOf({ description }: Pick<SubscriptionName, 'description'
   return cutText(line, MAX_CUSTOMER_CHARACTERS) || null;
 }
 
-/** The columns of items that belong to an address: its url, and its customer. */
+/** The columns of items that belong to an address: its customer, and its url, which comes last because it may be long. */
 export function addressColumns(names: Map<string, SubscriptionName>) {
   const nameOf = (item: { subscription_id: string }) => names.get(item.subscription_id);
   return {
-    address: (item: { subscription_id: string }) => nameOf(item)?.url ?? item.subscription_id,
     customer: (item: { subscription_id: string }) => customerOf(nameOf(item) ?? { description: '' }),
+    address: (item: { subscription_id: string }) => nameOf(item)?.url ?? item.subscription_id,
   };
 }

@@ -58,6 +58,12 @@ it('nothing reverses the text after it', () => {
   ]);
 });
 
+it('a long text in the last column makes no other row longer', () => {
+  print.list(['x'.repeat(100), 'y'], { a: () => 1, text: (row) => row }, 'none');
+  expect(printed.split('\n').map((line) => stripVTControlCharacters(line).trimEnd().length)).toEqual([7, 103, 4, 0]);
+  expect(printed).not.toMatch(/ $/m);
+});
+
 it('a row of a list is one line', () => {
   print.list([{ session: 'a\nb' }], { session: (row) => row.session }, 'none');
   expect(printed).toContain('a\\nb');

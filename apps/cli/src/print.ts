@@ -32,7 +32,8 @@ export function createPrinter(isJson: () => boolean): Printer {
         const table = new Table({ head, chars: BORDERLESS, style });
         for (const item of items)
           table.push(Object.entries(columns).map(([name, column]) => colored(name, show(column(item)))));
-        line(table.toString());
+        // The last column is as wide as its longest text: its spaces would wrap each line of a terminal.
+        line(table.toString().replaceAll(/ +$/gm, ''));
         if (items.length === limit) process.stderr.write(`There may be more than these ${limit}: see --limit.\n`);
       }
     },

@@ -22,15 +22,15 @@ const columns = {
   health: (item: schemas.Subscription) => item.health.state,
   failures: (item: schemas.Subscription) => item.consecutive_failures,
   held: (item: schemas.Subscription) => item.held_deliveries,
-  url: (item: schemas.Subscription) => item.url,
   customer: (item: schemas.Subscription) => customerOf(item),
+  url: (item: schemas.Subscription) => item.url,
 };
 
 const resumeColumns = {
   id: (item: schemas.ResumeResult) => item.subscription_id,
   result: (item: schemas.ResumeResult) => item.result,
-  url: (item: schemas.ResumeResult) => item.url ?? '',
   detail: (item: schemas.ResumeResult) => item.detail ?? '',
+  url: (item: schemas.ResumeResult) => item.url ?? '',
 };
 
 /** What the validation found, as words of the API. */
