@@ -48,3 +48,18 @@ it('renews each lock once it is older than a quarter of its life, those of a par
   expect(asked.slice(2)).toEqual([[0, ['young'], ['token']]]);
   locks.stop();
 });
+
+it('renews locks though the clock was set back', async () => {
+  const asked: string[][] = [];
+  const extend = async (_partition: number, ids: string[]) => {
+    asked.push(ids);
+    return [];
+  };
+  const locks = createJobLocks({ lockMs: 40_000, extend, onError: (error) => asked.push([String(error)]) });
+  locks.start();
+  locks.add(0, 'a', 'token');
+  jest.setSystemTime(Date.now() - 3_600_000);
+  await jest.advanceTimersByTimeAsync(20_000);
+  locks.stop();
+  expect(asked).toEqual([['a']]);
+});

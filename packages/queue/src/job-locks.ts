@@ -5,6 +5,7 @@ export interface Lock {
   readonly partition: number;
   readonly jobId: string;
   readonly token: string;
+  /** By a monotonic clock: the other one may be set back. */
   renewedAtMs: number;
   /** The end of the job has been sent to Redis, where it may be over by now. */
   isEnding: boolean;
@@ -23,7 +24,7 @@ export function createJobLocks({ lockMs, extend, onError }: JobLocksOptions) {
 
   /** Renews the locks that are older than a quarter of their life. */
   const renew = () => {
-    const nowMs = Date.now();
+    const nowMs = performance.now();
     const old = [...held].filter(({ renewedAtMs }) => renewedAtMs + lockMs / 4 < nowMs);
     for (const [partition, locks] of Map.groupBy(old, (lock) => lock.partition)) {
       for (const lock of locks) lock.renewedAtMs = nowMs;
@@ -40,7 +41,7 @@ export function createJobLocks({ lockMs, extend, onError }: JobLocksOptions) {
   };
   return {
     add(partition: number, jobId: string, token: string): Lock {
-      const lock = { partition, jobId, token, renewedAtMs: Date.now(), isEnding: false };
+      const lock = { partition, jobId, token, renewedAtMs: performance.now(), isEnding: false };
       held.add(lock);
       return lock;
     },
