@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import { createLogger } from './logger.ts';
 import { type Service, stopServices } from './service.ts';
 
@@ -45,6 +45,17 @@ describe('stopServices', () => {
     expect(await stop(graceMs)).toBe(false);
     expect(asked).toEqual(['c', 'b', 'a']);
     expect(lines.map((line) => JSON.parse(line).service)).toEqual(['b']);
+  });
+  it('asks all to stop in one second beyond the grace, even if none does', async () => {
+    jest.useFakeTimers();
+    const never = () => new Promise<void>(() => undefined);
+    const names = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'];
+    const { asked, stop } = stopping(Object.fromEntries(names.map((name) => [name, never])));
+    const stopped = stop(0);
+    await jest.advanceTimersByTimeAsync(1_010);
+    expect(asked).toEqual(names.toReversed());
+    expect(await stopped).toBe(false);
+    jest.useRealTimers();
   });
 });
 

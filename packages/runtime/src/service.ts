@@ -8,6 +8,10 @@ import { withTimeLimit } from './time-limit.ts';
 /** Delay before a start that failed because of Redis is retried. */
 const START_RETRY_MS = 500;
 
+/** A service that does not stop in the grace has this much longer; all of them together have the second of the two. */
+const OVERTIME_MS = 250;
+const MAX_OVERTIME_MS = 1_000;
+
 /** A part of a process that starts and stops. Both are idempotent. */
 export interface Service {
   name: string;
@@ -109,12 +113,14 @@ async function startService(service: Service, logger: Logger, isStopping: () => 
 
 /** Stops services in reverse order, within `graceMs` in total. Returns whether all stopped in time and without an error. */
 export async function stopServices(services: readonly Service[], graceMs: number, logger: Logger): Promise<boolean> {
-  const endsAtMs = Date.now() + graceMs;
+  const endsAtMs = performance.now() + graceMs;
   let clean = true;
   for (const service of [...services].reverse()) {
-    const leftMs = Math.max(0, endsAtMs - Date.now());
+    const remainsMs = Math.ceil(endsAtMs - performance.now());
+    const leftMs = Math.max(0, remainsMs);
     try {
-      await withTimeLimit(leftMs + 250, service.stop(leftMs));
+      const limitMs = Math.max(0, Math.min(leftMs + OVERTIME_MS, remainsMs + MAX_OVERTIME_MS));
+      await withTimeLimit(limitMs, service.stop(leftMs));
     } catch (err) {
       clean = false;
       logger.error({ err, service: service.name }, 'service.stop_failed');
