@@ -1,5 +1,5 @@
 /** Connects a receiver to servers that use the Fetch API: Next.js, Hono, Cloudflare Workers, Deno, Bun. */
-import { joinChunks } from '../join-chunks.ts';
+import { collectBody } from '../collect-body.ts';
 import type { Receiver } from '../receiver.ts';
 
 /** What a runtime offers for work after the response: Cloudflare's and Vercel's context, Hono's `c.executionCtx`. */
@@ -34,17 +34,13 @@ export function fetchHandler(receiver: Receiver) {
 async function readBody(request: Request, maxBytes: number): Promise<Uint8Array<ArrayBuffer> | 'parsed' | 'too_large'> {
   if (request.bodyUsed) return 'parsed';
   if (Number(request.headers.get('content-length') ?? 0) > maxBytes) return 'too_large';
-  const chunks: Uint8Array[] = [];
-  let size = 0;
+  const body = collectBody(maxBytes);
   const reader = request.body?.getReader();
   for (;;) {
     const part = await reader?.read();
-    if (!part || part.done) return joinChunks(chunks, size);
-    size += part.value.length;
-    if (size > maxBytes) {
-      await reader?.cancel();
-      return 'too_large';
-    }
-    chunks.push(part.value);
+    if (!part || part.done) return body.whole();
+    if (body.add(part.value)) continue;
+    await reader?.cancel();
+    return 'too_large';
   }
 }

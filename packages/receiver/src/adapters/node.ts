@@ -1,6 +1,6 @@
 /** Connects a receiver to node:http, express, connect, and others that use Node's requests. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { joinChunks } from '../join-chunks.ts';
+import { collectBody } from '../collect-body.ts';
 import type { Receiver, Reply } from '../receiver.ts';
 
 /**
@@ -40,17 +40,13 @@ async function readBody(
   if (request.readableEnded || (request.body !== undefined && request.readableDidRead !== false)) return 'parsed';
   if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) return 'too_large';
   return await new Promise((resolve) => {
-    const chunks: Uint8Array[] = [];
-    let size = 0;
+    const body = collectBody(maxBodyBytes);
     request.on('data', (chunk: Uint8Array) => {
-      size += chunk.length;
-      if (size <= maxBodyBytes) chunks.push(chunk);
-      else {
-        request.pause();
-        resolve('too_large');
-      }
+      if (body.add(chunk)) return;
+      request.pause();
+      resolve('too_large');
     });
-    request.once('end', () => resolve(joinChunks(chunks, size)));
+    request.once('end', () => resolve(body.whole()));
     request.once('close', () => resolve('aborted'));
     request.once('error', () => resolve('aborted'));
   });
