@@ -223,8 +223,15 @@ it('answers the probe of a validation, and refuses other methods and bodies that
   expect([get.status, get.headers.allow]).toEqual([405, 'POST']);
 });
 
+it.each([`${SECRET}\n`, [`${SECRET}\r\n`], () => [`${SECRET}\n`]])(
+  'takes a secret with a line break after it (%#)',
+  async (secrets) => {
+    expect(await receiverWith({ secrets }).send(eventOf())).toBe(200);
+  },
+);
+
 it('needs a secret and a function, reads at most 1 MiB, and tolerates 300 s unless told otherwise', () => {
-  for (const secrets of [[], '', [''], [SECRET, ''], undefined as unknown as string])
+  for (const secrets of [[], '', '\n', [''], [SECRET, ''], undefined as unknown as string])
     expect(() => createReceiver({ secrets, onEvent: () => undefined })).toThrow('A receiver needs a secret');
   expect(() => createReceiver({ secrets: SECRET } as never)).toThrow('A receiver needs a function onEvent');
   expect(receiverWith().receiver.maxBodyBytes).toBe(1_048_576);

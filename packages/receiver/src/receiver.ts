@@ -171,10 +171,15 @@ function reply(status: number, text: string, headers: Record<string, string> = {
 }
 
 function secretsReader(secrets: ReceiverOptions['secrets']): () => readonly string[] | Promise<readonly string[]> {
-  if (typeof secrets === 'function') return secrets;
-  const list = [secrets].flat();
+  if (typeof secrets === 'function') return async () => (await secrets()).map(withoutLineBreak);
+  const list = [secrets].flat().map((secret) => withoutLineBreak(secret ?? ''));
   if (list.length === 0 || list.some((secret) => !secret)) throw new TypeError('A receiver needs a secret.');
   return () => list;
+}
+
+/** No secret ends with a line break, but the file that one is read from often does. */
+function withoutLineBreak(secret: string): string {
+  return secret.replace(/[\r\n]+$/, '');
 }
 
 /** Returns a function that runs the work of one name in order, one at a time. */
