@@ -203,7 +203,7 @@ describe('a delivery', () => {
     await page.getByText('Replayed as').waitFor();
     await page.getByRole('link', { name: event.id }).click();
     await page.getByRole('heading', { name: 'Deliveries (2)' }).waitFor();
-    expect(await page.getByRole('region', { name: 'body', exact: true }).textContent()).not.toContain('accepted_at');
+    expect(await page.getByRole('region', { name: 'event', exact: true }).textContent()).not.toContain('accepted_at');
     await on.operate('POST', `/v1/subscriptions/${id}/pause`);
   });
 

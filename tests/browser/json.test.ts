@@ -17,7 +17,7 @@ describe('the body of an event', () => {
     const id = await published({ reference: MARKUP, [MARKUP]: 12.5, ok: true, none: null });
     const { page, showIn, accessibilityFindings, screenshot } = await signedIn();
     await page.goto(`/events/${id}`);
-    const body = page.getByRole('region', { name: 'body', exact: true });
+    const body = page.getByRole('region', { name: 'event', exact: true });
     await body.waitFor();
     expect(JSON.parse(String(await body.textContent()))).toMatchObject({ id, data: { reference: MARKUP, ok: true } });
     expect(await body.locator('img').count()).toBe(0);
@@ -49,11 +49,11 @@ describe('the body of an event', () => {
     const id = await published({ items });
     const { page, accessibilityFindings } = await signedIn();
     await page.goto(`/events/${id}`);
-    const body = page.getByRole('region', { name: 'body', exact: true });
+    const body = page.getByRole('region', { name: 'event', exact: true });
     await page.getByText('These are the first 20,000 of').waitFor();
     expect(String(await body.textContent())).toHaveLength(20_000);
     expect(await accessibilityFindings()).toEqual([]);
-    const copied = JSON.parse(await copyWith(page, 'Copy body'));
+    const copied = JSON.parse(await copyWith(page, 'Copy event'));
     expect(copied.data.items).toEqual(items);
     await page.getByRole('button', { name: 'Show all' }).click();
     await body.getByText('"item 2999"').waitFor();

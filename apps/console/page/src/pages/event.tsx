@@ -71,7 +71,7 @@ export function EventPage() {
             </Section>
             <Section title="Body">
               {event.erased_at === null ? (
-                <CodeBlock text={bodyOf(text)} label="body" />
+                <CodeBlock text={bodyOf(text)} label="event" />
               ) : (
                 <Empty title="Erased">An operator had the payload erased. The audit trail says who and when.</Empty>
               )}
