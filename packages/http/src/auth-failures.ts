@@ -45,10 +45,11 @@ export function createAuthFailures({ registry, logger }: { registry: Registry; l
     // The caller chooses the path, so it is truncated. The query is left out, because it may hold a secret by mistake.
     log({ kind, outcome, client, method: request.method, path: request.baseUrl + request.path.slice(0, 100) });
   };
-  const refuse = (retryAfterMs: number, what: string) =>
-    new AppError('too_many_requests', `Too many wrong ${what} from this address. Retry later.`, {
-      retryAfterS: Math.max(1, Math.ceil(retryAfterMs / 1000)),
-    });
+  const refuse = (retryAfterMs: number, what: string) => {
+    const retryAfterS = Math.max(1, Math.ceil(retryAfterMs / 1000));
+    const message = `Too many wrong ${what} from this address. Retry in ${Math.ceil(retryAfterS / 60)} min.`;
+    return new AppError('too_many_requests', message, { retryAfterS });
+  };
   return {
     wrongBearer(request) {
       const client = clientOf(request);
