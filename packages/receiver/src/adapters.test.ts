@@ -124,7 +124,7 @@ it('a delivery that something else has answered meanwhile is processed', async (
   const handle = nodeHandler(receiver);
   const handled = Promise.withResolvers<void>();
   const url = await listen((request, response) => {
-    timeOut = () => void response.writeHead(503).end();
+    timeOut = () => void response.writeHead(503).write(' ');
     handle(request, response).then(handled.resolve, handled.reject);
   });
   expect((await fetch(url, { method: 'POST', body, headers: signed(body) })).status).toBe(503);
@@ -142,6 +142,19 @@ it('a body that a parser has left unread is verified', async () => {
   });
   const url = await listen(app.post('/webhooks', nodeHandler(receiver)));
   expect((await fetch(url, { method: 'POST', body, headers: signed(body) })).status).toBe(200);
+});
+
+it('a body of which something else has read a part gets 500', async () => {
+  const receiver = createReceiver({ secrets: SECRET, onEvent: () => undefined, onError: () => undefined });
+  const app = express().use((request, _response, next) => {
+    request.once('data', () => {
+      request.pause();
+      request.body = {};
+      next();
+    });
+  });
+  const url = await listen(app.post('/webhooks', nodeHandler(receiver)));
+  expect((await fetch(url, { method: 'POST', body, headers: signed(body) })).status).toBe(500);
 });
 
 it('a body that something else has parsed gets 500, and the reason is reported', async () => {
