@@ -35,7 +35,7 @@ export const NAMED: readonly Named[] = [
   {
     name: '`ATTEMPT_TIMEOUT` 8 s → 9 s',
     file: 'packages/runtime/src/sending-settings.ts',
-    original: 'durationMs.default(8_000)',
+    original: 'timerMs.default(8_000)',
     replacement: 'durationMs.default(9_000)',
     tests: LIMITS,
   },
