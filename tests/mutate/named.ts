@@ -36,7 +36,7 @@ export const NAMED: readonly Named[] = [
     name: '`ATTEMPT_TIMEOUT` 8 s → 9 s',
     file: 'packages/runtime/src/sending-settings.ts',
     original: 'timerMs.default(8_000)',
-    replacement: 'durationMs.default(9_000)',
+    replacement: 'timerMs.default(9_000)',
     tests: LIMITS,
   },
   ...['worker/src/outbound.ts', 'console/src/build.ts'].map((file) => ({
