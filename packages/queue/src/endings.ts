@@ -41,7 +41,7 @@ export function createEndings(options: EndingsOptions) {
     return backend;
   };
   const limitedQueues = new LimitedQueues(options);
-  /** Call it when a job has ended and no other one was taken. Never rejects: workers also look by themselves every few seconds. */
+  /** For a job that has ended without taking another one. Never rejects: workers look by themselves every few seconds. */
   const wakeIfLimited = (partition: number) => limitedQueues.wake(partition).catch(onError);
   const checking = new Set<number>();
   return {
