@@ -64,6 +64,8 @@ describe('a session', () => {
     await signIn(on);
     expect((await on.call('GET', '/queues')).status).toBe(200);
     expect((await on.call('PUT', '/queues/api/queues/deliveries/pause')).status).toBe(405);
+    const { headers } = await on.call('GET', '/queues/api/queues');
+    expect(headers.get('cache-control')).toBe('no-store');
   });
 
   it('ends with signing out, which needs the CSRF token, and then its cookie is refused', async () => {

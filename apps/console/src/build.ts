@@ -99,8 +99,8 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
     logger,
     addRoutes(app) {
       app.use(securityHeaders());
-      // Responses hold secrets and CSRF tokens.
-      app.use('/v1', noStore);
+      // Responses hold secrets and CSRF tokens, and what operators alone may see.
+      app.use(['/v1', '/queues/api'], noStore);
       // Sessions are in Redis too.
       app.use(['/v1', '/queues'], requireStorage(storage.isOpen), operators.withSession);
       const back = { href: '/', label: 'Back to the console' };

@@ -38,7 +38,7 @@ local function promoteDue(nowMs)
 end
 
 -- Puts retries that are due into the queue, once for each partition, and returns whether a job may be taken. Operators
--- may have paused the queue in Bull Board, or set how many jobs may be active.
+-- may have paused the queue with BullMQ's API, or set how many jobs may be active.
 local queues = {}
 -- The keys of the jobs of deliveries that are being parked.
 local jobsToEnd = {}
