@@ -1,5 +1,5 @@
 /** What an event is matched to while subscriptions change, on a real Redis. */
-import { beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { eventRef, partitionOf } from '@posthorn/core';
 import {
   changeSubscription,
@@ -76,6 +76,33 @@ describe('a match', () => {
     const second = await subscribe();
     expect(await areOutdated(known)).toEqual(all(true));
     expect((await match(known)).subscriptionIds).toEqual([second.id]);
+  });
+  it('is outdated by a change though an earlier one is announced again after it', async () => {
+    const incrby = jest.spyOn(store.redis, 'incrby');
+    await subscribe();
+    const announced = [...incrby.mock.calls];
+    incrby.mockRestore();
+    const known = await match();
+    await subscribe();
+    // As ioredis sends a command again whose reply was lost.
+    for (const [versionKey, step] of announced) await store.redis.incrby(versionKey, step);
+    expect(announced).toHaveLength(store.partitions - 1);
+    expect(await areOutdated(known)).toEqual(all(true));
+  });
+  it('is outdated by a change whose script was sent again, since its reply was lost', async () => {
+    let { id } = await subscribe();
+    // The first partition would know of it.
+    while (partitionOf(id, store.partitions) === 0) ({ id } = await subscribe());
+    const known = await match();
+    const scripts = store.redis as unknown as { script_saveSubscription: (...args: unknown[]) => Promise<unknown> };
+    const save = scripts.script_saveSubscription.bind(store.redis);
+    const spy = jest.spyOn(scripts, 'script_saveSubscription').mockImplementationOnce(async (...args) => {
+      await save(...args);
+      return await save(...args);
+    });
+    await changeSubscription(store, id, (now) => ({ ...now, environment: 'production' }));
+    spy.mockRestore();
+    expect(await areOutdated(known)).toEqual(all(true));
   });
   it('is read once for events that arrive together', async () => {
     const [one, other] = await Promise.all([match(), match()]);

@@ -94,18 +94,19 @@ export function topicsPartitionOf({ spansPartitions }: Store, partition: number)
 }
 
 /**
- * A version of the topics, for the partition of a change and then for `announceTopics`. Random: a count would reach a
- * value again that was read with other topics, after a failover that lost a change.
+ * What a change adds to the version of the topics. Random: a count would reach a value again that was read with other
+ * topics, after a failover that lost a change.
  */
-export function newTopicsVersion(): number {
-  return randomInt(2 ** 48 - 1);
+export function topicsStep(): number {
+  return randomInt(1, 2 ** 40);
 }
 
 /**
  * Tells the other partitions that the topics of a subscription were changed; its own partition knows from the script
- * that changed it. Whichever `topicsPartitionOf` returns, once this resolves every later event sees the change.
+ * that changed it. Whichever `topicsPartitionOf` returns, once this resolves every later event sees the change. Adds to
+ * the versions: a command that is sent again after a lost reply must not bring back an earlier one.
  */
-export async function announceTopics(store: Store, changedPrefix: string, version: number): Promise<void> {
+export async function announceTopics(store: Store, changedPrefix: string): Promise<void> {
   const others = allPrefixes(store).filter((prefix) => prefix !== changedPrefix);
-  await Promise.all(others.map((prefix) => store.redis.set(topicsVersionKey(prefix), version)));
+  await Promise.all(others.map((prefix) => store.redis.incrby(topicsVersionKey(prefix), topicsStep())));
 }

@@ -17,7 +17,7 @@ import {
 } from '@posthorn/core';
 import { DELETED } from './constants.ts';
 import { prefixOfSubscription, RESUMING, subscriptionKey } from './keys.ts';
-import { announceTopics, newTopicsVersion } from './matcher.ts';
+import { announceTopics, topicsStep } from './matcher.ts';
 import { decodeCameBack, encodeCameBack } from './responses.ts';
 import { fieldList, runScript } from './scripts.ts';
 import type { Store } from './store.ts';
@@ -90,21 +90,21 @@ export async function saveSubscription(
   const fields = encodeFields(subscription);
   if (options.resetFailures || subscription.revision === '') fields.consecutive_failures = 0;
   const prefix = prefixOfSubscription(store, id);
-  const topicsVersion = newTopicsVersion();
   const saved = await runScript(store, 'saveSubscription', prefix, {
     id,
     expectedRevision: subscription.revision,
     status: subscription.resuming ? RESUMING : subscription.status,
     createdAtMs: subscription.createdAtMs,
     topics: subscription.takesEvents ? topicsOfSubscription(subscription).join(' ') : '',
-    topicsVersion,
+    topicsStep: topicsStep(),
     nowMs: subscription.updatedAtMs,
     retentionMs: store.retentionMs,
     auditEntry: options.audit && { ...options.audit, subscriptionId: id },
     statusReason: subscription.statusReason ?? undefined,
     fields: fieldList(fields),
   });
-  if (saved.isTopicChange) await announceTopics(store, prefix, topicsVersion);
+  // If it was refused, a first try whose reply was lost may have saved it.
+  if (!saved.isSaved || saved.isTopicChange) await announceTopics(store, prefix);
   return saved.isSaved;
 }
 
@@ -172,16 +172,16 @@ export async function deleteSubscription(
   by: Pick<AuditEntry, 'operator' | 'detail'>,
 ): Promise<boolean> {
   const prefix = prefixOfSubscription(store, id);
-  const topicsVersion = newTopicsVersion();
   const isDeleted = await runScript(store, 'deleteSubscription', prefix, {
     id,
     deletion: randomUUID(),
-    topicsVersion,
+    topicsStep: topicsStep(),
     nowMs,
     retentionMs: store.retentionMs,
     auditEntry: { ...by, action: 'subscription.deleted', subscriptionId: id },
   });
-  if (isDeleted) await announceTopics(store, prefix, topicsVersion);
+  // Also if it is gone: a first try whose reply was lost may have deleted it.
+  await announceTopics(store, prefix);
   return isDeleted;
 }
 

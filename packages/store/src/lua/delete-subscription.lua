@@ -10,7 +10,7 @@ call('DEL', key)
 call('HSET', key, 'status', DELETED, 'deletion', deletion)
 call('ZREM', KEY_SUBSCRIPTIONS .. old[1], id)
 for topic in string.gmatch(old[2] or '', '%S+') do call('SREM', KEY_TOPIC .. topic, id) end
-call('SET', KEY_TOPICS_VERSION, topicsVersion)
+call('INCRBY', KEY_TOPICS_VERSION, topicsStep)
 call('SREM', KEY_RELEASE_HELD, id)
 announce(id)
 call('DEL', KEY_HEALTH .. id)

@@ -42,7 +42,7 @@ if status == RESUMING then call('SADD', KEY_RESUMING, id) elseif oldStatus == RE
 if oldTopics ~= topics then
   for topic in string.gmatch(oldTopics, '%S+') do call('SREM', KEY_TOPIC .. topic, id) end
   for topic in string.gmatch(topics, '%S+') do call('SADD', KEY_TOPIC .. topic, id) end
-  call('SET', KEY_TOPICS_VERSION, topicsVersion)
+  call('INCRBY', KEY_TOPICS_VERSION, topicsStep)
 end
 if status == ACTIVE and call('EXISTS', KEY_HELD .. id) == 1 then call('SADD', KEY_RELEASE_HELD, id) end
 announce(id)
