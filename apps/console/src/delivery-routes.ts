@@ -16,6 +16,7 @@ import {
 } from '@posthorn/store';
 import type { ConsoleContext } from './context.ts';
 import { missing } from './missing.ts';
+import { ADVICE } from './not-active.ts';
 import { requestOf } from './request-of.ts';
 import { serializeDelivery, serializeDeliveryWithAttempts, serializeEvent, serializePage } from './serialize.ts';
 import { actionOn, traced } from './traces.ts';
@@ -28,13 +29,13 @@ const refusals: Record<ReplayRefusal, string> = {
   not_failed: 'Only a failed delivery can be replayed.',
   too_late: 'It failed too long ago to be replayed.',
   erased: 'Its payload has been erased.',
-  not_active: 'Its address is not active: resume or validate it first, or wait if it is resuming.',
+  not_active: `Its address is not active: ${ADVICE}.`,
 };
 const SUBSCRIPTION_DELETED = 'Its subscription was deleted.';
 
 const tryNowRefusals: Record<TryNowRefusal, string> = {
   not_waiting: 'Only a delivery that waits for a retry can be tried now.',
-  not_active: 'Its address is not active: resume or validate it first, or wait if it is resuming.',
+  not_active: `Its address is not active: ${ADVICE}.`,
   already_due: 'Its next attempt is due already.',
 };
 

@@ -11,6 +11,7 @@ import {
   type Store,
   type StoredSubscription,
 } from '@posthorn/store';
+import { ADVICE } from './not-active.ts';
 
 /** Failed deliveries that one rehearsal looks at: about a second. They are divided among its addresses. */
 const MAX_REHEARSED = 10_000;
@@ -81,7 +82,7 @@ function warningsAbout(
   if (status !== 'active')
     warnings.push({
       kind: 'not_active',
-      message: 'The address is not active: resume or validate it first, or wait if it is resuming.',
+      message: `The address is not active: ${ADVICE}.`,
     });
   const label = health.error?.label;
   const isSame = error !== null && label !== undefined && (label === error || label.startsWith(`${error} `));
