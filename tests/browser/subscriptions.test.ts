@@ -54,20 +54,30 @@ describe('signing in', () => {
     await signInPage.waitFor();
     expect(await page.getByText('Your session has ended.').count()).toBe(0);
   });
-  it('in one tab lets the others go on', async () => {
+  it.each(['shown', 'loading'])('in one tab lets another go on whose sign-in page is %s', async (state) => {
     const { page, context, signIn } = await signedIn();
     const subscription = await ownSubscription(await ownReceiver());
     const other = await context.newPage();
     await other.goto(`/subscriptions/${subscription.id}`);
     await other.getByRole('button', { name: 'Send test' }).waitFor();
     await page.goto('/audit');
+    const mayLoad = Promise.withResolvers<void>();
+    await other.route('**/sign-in-*.js', async (route) => {
+      await mayLoad.promise;
+      await route.continue();
+    });
     await context.clearCookies();
     for (const tab of [page, other]) await tab.waitForURL('**/sign-in?next=*');
+    if (state === 'shown') {
+      mayLoad.resolve();
+      await other.getByLabel('Operator token').first().waitFor();
+    }
     await signIn();
     await page.waitForURL('**/audit');
     // What the browser does when its user turns to the other tab.
     const turnTo = "window.dispatchEvent(new Event('visibilitychange'))";
     await other.evaluate(turnTo);
+    mayLoad.resolve();
     await other.waitForURL('**/subscriptions/*');
     // A new session, of which the other tab knows only the cookie.
     await context.addCookies([await newSessionCookie()]);
@@ -77,6 +87,24 @@ describe('signing in', () => {
     await other.getByRole('button', { name: 'More' }).click();
     await other.getByRole('menuitem', { name: 'Pause' }).click();
     await other.getByText('Paused: nothing is sent').waitFor();
+  });
+  it('is not undone by a read of the session that left before it', async () => {
+    const { page, signIn } = await visit();
+    const signedIn = Promise.withResolvers<void>();
+    await page.route('**/v1/session', async (route) => {
+      if (route.request().method() !== 'GET') return await route.continue();
+      const response = await route.fetch();
+      await signedIn.promise;
+      await route.fulfill({ response });
+    });
+    await page.goto('/sign-in');
+    await signIn();
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    const refused = page.waitForEvent('requestfinished', (request) => request.url().endsWith('/v1/session'));
+    signedIn.resolve();
+    await refused;
+    await page.getByRole('link', { name: 'Subscriptions' }).click();
+    await page.getByRole('heading', { name: 'Subscriptions' }).waitFor();
   });
   it.each(['//example.com/x', '/%09/example.com/x'])('never redirects to another site: %s', async (next) => {
     const { page, signIn } = await visit();

@@ -92,14 +92,15 @@ export function useSession() {
         throw error;
       }
     },
-    staleTime: Number.POSITIVE_INFINITY,
-    // Another tab may have signed in.
-    refetchOnWindowFocus: ({ state }) => (state.data === null ? 'always' : false),
+    // Another tab may have signed in: looked at when the sign-in page appears and when its tab is turned to.
+    staleTime: ({ state }) => (state.data === null ? 0 : Number.POSITIVE_INFINITY),
   });
 }
 
 /** Stores the session of an operator who has just signed in. */
-export function beginSession(session: Session): void {
+export async function beginSession(session: Session): Promise<void> {
+  // A read that left before this session began would find nobody signed in.
+  await queryClient.cancelQueries({ queryKey: SESSION_KEY });
   queryClient.setQueryData(SESSION_KEY, use(session));
 }
 
