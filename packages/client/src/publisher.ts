@@ -1,7 +1,7 @@
 /** The publisher: a bounded queue of events, sent in batches that form by themselves, and repeated until they are confirmed. */
 import { NotConfirmed, type PublishError, PublisherClosed, QueueFull } from './errors.ts';
 import type { Accepted, PublishedEvent } from './event.ts';
-import { type Outcome, type SendOptions, sendEvents } from './send.ts';
+import { type Outcome, sendEvents } from './send.ts';
 
 export interface PublisherOptions {
   /** Where ingest is, such as `https://ingest.example`, or with a path before `/v1`. Several are used in turn when one fails. */
@@ -32,10 +32,7 @@ export interface Publisher {
   ready(): Promise<void>;
   /** Events that are not confirmed. */
   readonly pending: number;
-  /**
-   * Takes no more events, and resolves when all have been settled. After `withinMs`, those that wait reject with `NotConfirmed`, those in
-   * flight when their call ends.
-   */
+  /** Takes no more events, and resolves when all have been settled: after `withinMs`, those that are left reject with `NotConfirmed`. */
   close(withinMs?: number): Promise<void>;
 }
 
@@ -110,7 +107,7 @@ class QueuedPublisher implements Publisher {
   #published = 0;
   /** Of the events that are not confirmed. */
   #bytes = 0;
-  #inFlight = 0;
+  readonly #calls = new Set<AbortController>();
   /** Calls that have failed in a row. */
   #failures = 0;
   /** Counts the urls that are used in turn. */
@@ -182,6 +179,7 @@ class QueuedPublisher implements Publisher {
         this.#isOver = true;
         clearTimeout(this.#pause);
         for (const entry of this.#queue.splice(0)) this.#giveUp(entry, CLOSED);
+        for (const call of this.#calls) call.abort(new Error('The publisher was closed before the call ended.'));
       }, limitMs);
       await allEnded;
       clearTimeout(timer);
@@ -196,7 +194,7 @@ class QueuedPublisher implements Publisher {
   /** Sends what waits, unless sending pauses. */
   #pump(): void {
     const { concurrency, maxBatch } = this.#settings;
-    while (this.#pause === undefined && this.#inFlight < concurrency) {
+    while (this.#pause === undefined && this.#calls.size < concurrency) {
       const batch = takeBatch(this.#queue, maxBatch, this.#sessionsInFlight);
       if (batch.length === 0) return;
       void this.#send(batch);
@@ -205,11 +203,17 @@ class QueuedPublisher implements Publisher {
 
   async #send(batch: Entry[]): Promise<void> {
     const { urls, key, timeoutMs } = this.#settings;
-    this.#inFlight += 1;
+    const call = new AbortController();
+    this.#calls.add(call);
     for (const { session } of batch) if (session !== undefined) this.#sessionsInFlight.add(session);
-    const to: SendOptions = { url: urls[this.#turn % urls.length] ?? '', key, timeoutMs };
-    const { outcomes, failure, retryAfterMs } = await sendEvents(to, batch);
-    this.#inFlight -= 1;
+    const url = urls[this.#turn % urls.length] ?? '';
+    const limit = AbortSignal.timeout(timeoutMs);
+    // Not AbortSignal.any: in some releases of Node its limit may be collected as garbage and never come.
+    const onLimit = () => call.abort(limit.reason);
+    limit.addEventListener('abort', onLimit);
+    const { outcomes, failure, retryAfterMs } = await sendEvents({ url, key, signal: call.signal }, batch);
+    limit.removeEventListener('abort', onLimit);
+    this.#calls.delete(call);
     for (const { session } of batch) this.#sessionsInFlight.delete(session);
     const left = batch.filter((entry, i) => !this.#settle(entry, outcomes[i]));
     for (const entry of left) entry.failure = failure;

@@ -6,7 +6,8 @@ export interface SendOptions {
   /** The base URL of ingest, without a slash at its end. */
   url: string;
   key: string;
-  timeoutMs: number;
+  /** Ends the call. */
+  signal: AbortSignal;
 }
 
 /** `again`: the event is not known to be accepted; a repetition may help. `alone`: its batch was refused; send it by itself. */
@@ -30,7 +31,7 @@ interface Result {
 
 /** Sends events in one call and resolves with an outcome for each. Never rejects: an error of the network is an outcome too. */
 export async function sendEvents(
-  { url, key, timeoutMs }: SendOptions,
+  { url, key, signal }: SendOptions,
   events: readonly { id: string; text: string; traceparent?: string | undefined }[],
 ): Promise<Sent> {
   const [first] = events;
@@ -44,7 +45,7 @@ export async function sendEvents(
         ...(!isBatch && first?.traceparent !== undefined && { traceparent: first.traceparent }),
       },
       body: isBatch ? batchOf(events) : (first?.text ?? ''),
-      signal: AbortSignal.timeout(timeoutMs),
+      signal,
       redirect: 'error',
     });
     const content = parseJson(await response.text());
