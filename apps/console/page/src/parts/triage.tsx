@@ -64,7 +64,7 @@ function Traffic({ overview: { at, last_hour, queue } }: { overview: Overview })
         <Alert
           color="orange"
           icon={<IconAlertTriangle />}
-          title={`Only ${percentText(succeeded / attempts)} of the attempts of the last 15 minutes succeeded`}
+          title={`${succeeded === 0 ? 'None' : `Only ${percentText(succeeded / attempts)}`} of the attempts of the last 15 minutes succeeded`}
         >
           {countText(attempts - succeeded)} of {countText(attempts)} failed.
         </Alert>
