@@ -224,12 +224,18 @@ describe('a process that runs', () => {
     expect(told).toHaveBeenCalledTimes(1);
     expect(await redis.exists(`${prefix}:x`)).toBe(0);
   });
-  it('stores nothing while its clock is more than a day behind that of Redis, since it would expire too soon', async () => {
+  it.each([
+    ['behind', -1, 'behind that of Redis, so what it stores would expire too soon'],
+    ['ahead of', 1, 'ahead of that of Redis, so what is held or waits for a retry would be due too soon'],
+  ])('does nothing while its clock is more than a day %s that of Redis', async (_side, sign, what) => {
     const { store, checkReady } = await open();
     const first = partitionPrefix(store, 0);
     const lease = () => runScript(store, 'lease', first, { key: `${prefix}:x`, holder: 'a', lifeMs: 1000 });
-    jest.useFakeTimers({ now: Date.now() - DAY - 60_000, doNotFake: ['nextTick', 'setImmediate', 'setTimeout'] });
-    await expect(lease()).rejects.toThrow('the clock of this process is 24 hours behind that of Redis');
+    jest.useFakeTimers({
+      now: Date.now() + sign * (DAY + 60_000),
+      doNotFake: ['nextTick', 'setImmediate', 'setTimeout'],
+    });
+    await expect(lease()).rejects.toThrow(`the clock of this process is 24 hours ${what}`);
     await expect(checkReady()).rejects.toThrow(StorageUnavailable);
     jest.useRealTimers();
     await lease();

@@ -18,11 +18,8 @@ const REFRESH_EVERY_MS = 5_000;
  * `GONE_AFTER_MS`.
  */
 const TRUST_MS = 30_000;
-/**
- * How far the clock of this process may be behind that of Redis. Expiries are counted from the former: they would be
- * this much too early.
- */
-const MAX_BEHIND_MS = 86_400_000;
+/** How far the clock of this process may differ from that of Redis: expiries and retries are due by the former. */
+const MAX_DIFFERENCE_MS = 86_400_000;
 
 /** How a process registers. */
 export interface ProcessIdentity {
@@ -84,7 +81,7 @@ export class KnownFormat implements StoredFormat {
 
   /**
    * Creates or reads the record of the installation and registers the process. Returns the number of partitions. Throws
-   * `StartError` if this process can't read what is stored, `StorageUnavailable` while its clock is far behind.
+   * `StartError` if this process can't read what is stored, `StorageUnavailable` while its clock is far off.
    */
   async join(isEmpty = false): Promise<number> {
     const { redis, prefix, partitions } = this.#store;
@@ -99,12 +96,12 @@ export class KnownFormat implements StoredFormat {
       version,
       ...this.#readable,
     });
-    const behindMs = found.redisMs - Date.now();
-    if (behindMs > MAX_BEHIND_MS) {
-      const hours = Math.round(behindMs / 3_600_000);
-      throw new StorageUnavailable(
-        `the clock of this process is ${hours} hours behind that of Redis, so what it stores would expire too soon`,
-      );
+    const aheadMs = Date.now() - found.redisMs;
+    if (Math.abs(aheadMs) > MAX_DIFFERENCE_MS) {
+      const hours = Math.round(Math.abs(aheadMs) / 3_600_000);
+      const difference = `${hours} hours ${aheadMs > 0 ? 'ahead of' : 'behind'} that of Redis`;
+      const what = aheadMs > 0 ? 'what is held or waits for a retry would be due' : 'what it stores would expire';
+      throw new StorageUnavailable(`the clock of this process is ${difference}, so ${what} too soon`);
     }
     if (found.isGone) this.#onGone();
     const reason = describeMismatch(found, this.#readable, { prefix, version });
