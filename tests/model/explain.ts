@@ -1,7 +1,7 @@
 /** Maps each script that Redis has run to a step of the rules: the model takes the same step, and the result must be the same. */
 
 import { expect } from '@jest/globals';
-import type { AttemptError, DeliveryJob, EventRef, FailureReason } from '@posthorn/core';
+import type { AttemptError, FailureReason } from '@posthorn/core';
 import { withFormat } from '../../packages/store/src/scripts.ts';
 import {
   type Address,
@@ -38,28 +38,6 @@ export interface Model {
 
 type Args = readonly string[];
 
-/** The jobs that a script has added in the step that made or released their deliveries. */
-export function addedJobs(script: string, sent: Args, answer: unknown): DeliveryJob[] {
-  const args = valuesOf(script, sent);
-  const jobs = (event: string | undefined, deliveries: Args[], states: readonly unknown[]) =>
-    deliveries.flatMap(([subscriptionId = '', deliveryId = ''], i) =>
-      states[i] === 'pending' ? [{ deliveryId, generation: 0, subscriptionId, event: event as EventRef }] : [],
-    );
-  if (script === 'storeEvents') {
-    return storedEvents(args, answer).flatMap(({ event, deliveries, states }) => jobs(event, deliveries, states));
-  }
-  if (script === 'release') {
-    return releasedLanes(args, answer).flatMap(({ subscriptionId, all }) =>
-      all.flatMap(([deliveryId = '', generation, ref]) =>
-        generation === '-1'
-          ? []
-          : [{ deliveryId, generation: Number(generation), subscriptionId, event: ref as EventRef }],
-      ),
-    );
-  }
-  return script === 'createDeliveries' ? jobs(args[0], groups(2, args.slice(6)), answer as unknown[]) : [];
-}
-
 /** The arguments of a script as it is declared, without its partition prefix and the stored format. */
 function valuesOf(script: string, [, ...args]: Args): Args {
   return withFormat.has(script) ? args.slice(1) : args;
@@ -69,10 +47,8 @@ const groups = (size: number, flat: Args) =>
   Array.from({ length: flat.length / size }, (_, i) => flat.slice(i * size, (i + 1) * size));
 
 /** What a script has released from each lane: delivery, generation, event, attempts. */
-function releasedLanes([, ...args]: Args, answer: unknown): { lane: string; subscriptionId: string; all: Args[] }[] {
-  return groups(4, args).map(([, lane = '', subscriptionId = ''], i) => {
-    return { lane, subscriptionId, all: groups(4, (answer as string[][])[i] ?? []) };
-  });
+function releasedLanes([, ...args]: Args, answer: unknown): { lane: string; all: Args[] }[] {
+  return groups(4, args).map(([, lane = ''], i) => ({ lane, all: groups(4, (answer as string[][])[i] ?? []) }));
 }
 
 const STATES: Readonly<Record<string, string>> = { p: 'pending', h: 'held', a: 'alreadyQueued', n: 'none' };
@@ -116,6 +92,21 @@ export function explain(model: Model, script: string, sent: Args, answer: unknow
     const all = model.replays.get(firstId) ?? [];
     model.replays.set(firstId, [...all, { id, createdAtMs: Number(nowMs) }]);
   };
+  const record = (id: string, number: string, error: AttemptError | null, endedAt: string) => {
+    const delivery = deliveries.get(id)!;
+    const before = addressOf(delivery);
+    const next = attempted(id, delivery, before, { number: Number(number), error, endedAtMs: Number(endedAt) });
+    set(id, next.delivery);
+    addresses.set(delivery.address, next.address);
+    return { before, next };
+  };
+  const park = (id: string, lane: unknown, nowMs: number, beforeMs: number, otherwise: string) => {
+    if (lane === 'superseded') return;
+    const delivery = deliveries.get(id)!;
+    // In between, it depends on whether others of the address are overdue.
+    if (isOverdue(delivery, nowMs, beforeMs)) expect(lane).toBe('overdue');
+    else if (!hasMissed(delivery, nowMs)) expect(lane).toBe(otherwise);
+  };
   switch (script) {
     case 'storeEvents':
       for (const { event, nowMs, deliveries, states } of storedEvents(args, answer))
@@ -135,18 +126,19 @@ export function explain(model: Model, script: string, sent: Args, answer: unknow
       return;
     }
     case 'recordAttempt': {
-      const [id = '', number, kind, , endedAt, nextAt, reason] = args;
-      const delivery = deliveries.get(id)!;
+      const [id = '', number = '', kind, , endedAt = '', nextAt, reason] = args;
       // The error before a retry is not among the arguments, and makes no difference.
-      const error = kind === 'succeeded' ? null : ((reason || 'status') as AttemptError);
-      const before = addressOf(delivery);
-      const next = attempted(id, delivery, before, { number: Number(number), error, endedAtMs: Number(endedAt) });
+      const { before, next } = record(id, number, (reason || 'status') as AttemptError, endedAt);
       const paused = next.address.status === 'paused' && before.status === 'active' && !before.resuming;
       expect((answer as unknown[]).slice(0, 3)).toEqual([next.answer, expect.any(Number), paused ? 1 : 0]);
       if (next.answer === 'recorded' && kind === 'retry') expect(Number(nextAt)).toBe(next.delivery.dueAtMs);
       if (paused) model.pauses += 1;
-      set(id, next.delivery);
-      addresses.set(delivery.address, next.address);
+      return;
+    }
+    case 'recordSuccesses': {
+      const [ended] = answer as [unknown[][]];
+      for (const [i, [, id = '', number = '', , endedAt = '']] of groups(13, args.slice(9)).entries())
+        expect(ended[i]![0]).toBe(record(id, number, null, endedAt).next.answer);
       return;
     }
     case 'endDeliveries': {
@@ -164,11 +156,14 @@ export function explain(model: Model, script: string, sent: Args, answer: unknow
     }
     case 'park': {
       const [id = '', , , nowMs, beforeMs, onlyOverdue] = args;
-      if (answer === 'superseded') return;
-      const delivery = deliveries.get(id)!;
-      // In between, it depends on whether others of the address are overdue.
-      if (isOverdue(delivery, Number(nowMs), Number(beforeMs))) expect(answer).toBe('overdue');
-      else if (!hasMissed(delivery, Number(nowMs))) expect(answer).toBe(onlyOverdue === '1' ? 'not_overdue' : 'parked');
+      park(id, answer, Number(nowMs), Number(beforeMs), onlyOverdue === '1' ? 'not_overdue' : 'parked');
+      return;
+    }
+    case 'parkJobs': {
+      const [, nowMs, , , , , beforeMs] = args;
+      const [parked] = answer as [unknown[][]];
+      for (const [i, [, id = '']] of groups(7, args.slice(7)).entries())
+        park(id, parked[i]![0], Number(nowMs), Number(beforeMs), 'parked');
       return;
     }
     case 'release': {

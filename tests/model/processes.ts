@@ -1,10 +1,9 @@
 /** Processes that can stop or die between any two steps: before every command to Redis, and before every job added to the queue. */
 import type { Store } from '@posthorn/store';
-import type { TakenJob } from './broker.ts';
 
 export interface Task {
-  /** The job that it has taken; undefined for other work. */
-  taken: TakenJob | undefined;
+  /** The delivery whose job it has taken; undefined for other work. */
+  deliveryId: string | undefined;
   /** Whether its process was stopped meanwhile: what it has read may be outdated. */
   stoodStill: boolean;
 }
@@ -17,11 +16,23 @@ export interface Process {
   /** Waits while the process is stopped; for ever if it is dead. */
   pass(): Promise<void>;
   goOn(): void;
-  run(taken: TakenJob | undefined, work: (task: Task) => Promise<void>): void;
+  run(deliveryId: string | undefined, work: (task: Task) => Promise<void>): void;
 }
 
-/** Incremented by each step of any process, to detect when all are idle. */
-export const activity = { steps: 0, failure: undefined as unknown };
+/** To detect when all processes are idle: `steps` is incremented by each step of any, `underWay` counts what takes several commands. */
+export const activity = { steps: 0, underWay: 0, failure: undefined as unknown };
+
+/** A step of a process that takes several commands. */
+export async function inOneStep<T>(pass: () => Promise<void>, step: () => Promise<T>): Promise<T> {
+  await pass();
+  activity.underWay += 1;
+  try {
+    return await step();
+  } finally {
+    activity.underWay -= 1;
+    activity.steps += 1;
+  }
+}
 
 export function createProcess(): Process {
   const waiting: (() => void)[] = [];
@@ -41,8 +52,8 @@ export function createProcess(): Process {
       process.stepsLeft = Number.POSITIVE_INFINITY;
       for (const one of waiting.splice(0)) one();
     },
-    run(taken, work) {
-      const task: Task = { taken, stoodStill: false };
+    run(deliveryId, work) {
+      const task: Task = { deliveryId, stoodStill: false };
       process.tasks.add(task);
       void work(task)
         .catch((error: unknown) => {

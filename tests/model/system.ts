@@ -12,7 +12,7 @@ import {
 } from '@posthorn/core';
 import { closeSubscription, finishFanOuts, replay, tryNow } from '@posthorn/dispatch';
 import { createLogger, createMetrics } from '@posthorn/runtime';
-import type { SendResult } from '@posthorn/sender';
+import type { Sender, SendResult } from '@posthorn/sender';
 import { createSecretBox, newSigningSecret } from '@posthorn/signing';
 import {
   cancelBatch,
@@ -41,15 +41,15 @@ import { type IngestContext, ingestEvent } from '../../apps/ingest/src/ingest-ev
 import type { AttemptContext } from '../../apps/worker/src/attempt-delivery.ts';
 import { createAttemptCounts } from '../../apps/worker/src/counts.ts';
 import { createEventBodies } from '../../apps/worker/src/event-bodies.ts';
-import { handleJob } from '../../apps/worker/src/handle-job.ts';
+import { handleJob, releaseParked } from '../../apps/worker/src/handle-job.ts';
 import { createDuties } from '../../apps/worker/src/maintenance/maintenance.ts';
 import { createWorkerMetrics } from '../../apps/worker/src/metrics.ts';
 import { attemptedLine } from '../../apps/worker/src/report-attempt.ts';
 import { createRequestSigner } from '../../apps/worker/src/sign-request.ts';
 import { Slots } from '../../apps/worker/src/slots.ts';
 import { createSucceededEvents } from '../../apps/worker/src/succeeded-events.ts';
-import { AFTER_ERROR_MS, createBroker } from './broker.ts';
-import { addedJobs, explain, type Model } from './explain.ts';
+import { createConsumers, type TakeJob } from './consumers.ts';
+import { explain, type Model } from './explain.ts';
 import { activity, createProcess, never, type Process, storeOf, type Task } from './processes.ts';
 import {
   isOver,
@@ -89,11 +89,11 @@ interface Worker {
   process: Process;
   context: AttemptContext;
   store: Store;
+  takeJob: TakeJob;
 }
 
 export class System {
   readonly clock: FakeClock = fakeClock(Date.now());
-  readonly broker = createBroker(() => this.clock.now());
   readonly model: Model = {
     addresses: new Map(
       ADDRESSES.map((id) => [id, { status: 'active', resuming: false, trial: null, reason: null, failures: 0 }]),
@@ -115,6 +115,7 @@ export class System {
   private readonly taken = new Set<string>();
   private readonly workers: Worker[];
   private readonly raw: Store;
+  private readonly jobs: ReturnType<typeof createConsumers>;
   /** Of a long-lived ingest process, which never reads again because of the time. */
   private readonly matcher: Matcher;
   private nonce = 0;
@@ -122,11 +123,13 @@ export class System {
   constructor(store: Store) {
     this.raw = store;
     this.matcher = createMatcher(store, () => 0);
+    this.jobs = createConsumers(store, this.clock.now);
     this.workers = Array.from({ length: WORKERS }, () => this.newWorker());
   }
 
   async start(): Promise<void> {
     activity.failure = undefined;
+    await this.jobs.ready();
     const operator = this.processStore().store;
     for (const id of ADDRESSES) {
       const fields = {
@@ -144,6 +147,11 @@ export class System {
     }
   }
 
+  async stop(): Promise<void> {
+    for (const { process } of this.workers) process.dead = true;
+    await this.jobs.close();
+  }
+
   // Steps.
 
   /** Publishes an event with an ingest process that dies after `steps` steps, unless it has responded by then. */
@@ -153,7 +161,7 @@ export class System {
       turns: new EventTurns(),
       inFlight: new InFlight(),
       store,
-      producer: this.broker.producerFor(process.pass),
+      producer: this.jobs.producerFor(process.pass),
       matcher: this.matcher,
       logger,
       clock: this.clock,
@@ -186,7 +194,7 @@ export class System {
   /** Resumes interrupted fan-outs, as each ingest does every few seconds. */
   async sweepFanOuts(): Promise<void> {
     const { process, store } = this.processStore();
-    const context = { store, producer: this.broker.producerFor(process.pass), logger };
+    const context = { store, producer: this.jobs.producerFor(process.pass), logger };
     process.run(undefined, async () => {
       await finishFanOuts(context, this.clock.now());
     });
@@ -195,25 +203,16 @@ export class System {
 
   /** A worker takes a job; it stops after `steps` steps. */
   async take(index: number, steps: number): Promise<boolean> {
-    const { process, context } = this.workers[index]!;
+    const { process, takeJob } = this.workers[index]!;
     if (process.stepsLeft !== Number.POSITIVE_INFINITY) return false;
-    const taken = this.broker.take();
-    if (!taken) return false;
-    process.stepsLeft = steps;
-    process.run(taken, async (task) => {
-      try {
-        const outcome = await handleJob(this.contextOf(context, task), taken.job);
-        this.broker.finish(taken, outcome);
-        await context.succeededEvents.flush();
-      } catch (error) {
-        // A failed expectation is reported by the test; the consumer would retry after any other error.
-        activity.failure ??= error;
-        this.broker.finish(taken, { kind: 'retry', delayMs: AFTER_ERROR_MS, reason: 'internal error' });
-      }
-    });
+    const begin = await takeJob();
+    if (begin) {
+      process.stepsLeft = steps;
+      begin();
+    }
     await this.settle();
-    this.mindLocks(process);
-    return true;
+    this.mindJobs(process);
+    return begin !== undefined;
   }
 
   /** A receiver responds to one of the requests in flight. */
@@ -222,7 +221,7 @@ export class System {
     if (outcome === 'ok') this.taken.add(request!.deliveryId);
     request!.answer(outcome);
     await this.settle();
-    this.mindLocks(request!.process);
+    this.mindJobs(request!.process);
   }
 
   /** Runs each duty of maintenance once. No lease: two processes may run the same duty at once. */
@@ -232,7 +231,7 @@ export class System {
     process.stepsLeft = steps;
     const duties = createDuties({
       store,
-      producer: this.broker.producerFor(process.pass),
+      producer: this.jobs.producerFor(process.pass),
       clock: context.clock,
       logger,
       secretBox: box,
@@ -243,14 +242,14 @@ export class System {
       for (let partition = 0; partition < PARTITIONS; partition++) for (const duty of duties) await duty.run(partition);
     });
     await this.settle();
-    this.mindLocks(process);
+    this.mindJobs(process);
   }
 
   /** Continues a stopped process; has no effect on a running one. */
   async goOn(index: number): Promise<void> {
     const { process } = this.workers[index]!;
     process.goOn();
-    this.broker.keep(this.jobsOf(process));
+    this.jobs.keep(process);
     await this.settle();
   }
 
@@ -263,9 +262,9 @@ export class System {
     this.workers[index] = this.newWorker();
   }
 
-  advance(ms: number): void {
+  async advance(ms: number): Promise<void> {
     this.clock.advance(ms);
-    this.broker.takeBackLost();
+    await this.jobs.putBackLost();
   }
 
   async operate(address: string, operation: Operation): Promise<void> {
@@ -285,7 +284,7 @@ export class System {
     const nowMs = this.clock.now();
     process.run(undefined, async () => {
       await deleteSubscription(store, address, nowMs, { operator: 'model' });
-      await closeSubscription({ store, producer: this.broker.producerFor(process.pass) }, address, nowMs);
+      await closeSubscription({ store, producer: this.jobs.producerFor(process.pass) }, address, nowMs);
     });
     await this.settle();
     process.dead = true;
@@ -301,7 +300,7 @@ export class System {
     const nonce = String(this.nonce++);
     process.run(undefined, async () => {
       const [present] = await loadDeliveries(store, [id]);
-      const producer = this.broker.producerFor(process.pass);
+      const producer = this.jobs.producerFor(process.pass);
       await replay({ store, producer }, present!, 'model', this.clock.now(), nonce);
     });
     await this.settle();
@@ -314,7 +313,7 @@ export class System {
     const waiting = all.filter((id) => this.model.deliveries.get(id)!.status === 'waiting_for_retry');
     const among = which % 8 === 0 || waiting.length === 0 ? all : waiting;
     const { process, store } = this.processStore(steps);
-    const producer = this.broker.producerFor(process.pass);
+    const producer = this.jobs.producerFor(process.pass);
     process.run(undefined, async () => {
       await tryNow({ store, producer }, among[which % among.length]!, { operator: 'model' }, this.clock.now());
     });
@@ -365,8 +364,8 @@ export class System {
       await this.maintain(round % WORKERS, Number.POSITIVE_INFINITY);
       while ((await this.take(0, Number.POSITIVE_INFINITY)) || (await this.take(1, Number.POSITIVE_INFINITY)));
       while (this.inFlight.length > 0) await this.answer(0, outcome);
-      const dueInMs = (this.broker.nextDueAtMs() ?? 0) - this.clock.now();
-      this.advance(dueInMs > 0 ? dueInMs : 31_000);
+      const dueInMs = ((await this.jobs.nextDueAtMs()) ?? 0) - this.clock.now();
+      await this.advance(dueInMs > 0 ? dueInMs : 31_000);
     }
   }
 
@@ -471,7 +470,7 @@ export class System {
       const all = partitionPrefixes.flatMap((partitionPrefix) => keys.map((key) => `${partitionPrefix}:${key}`));
       const there = await Promise.all(all.map((key) => this.raw.redis.exists(key)));
       const unfinished = [...this.model.deliveries].filter(([, one]) => !isOver(one)).map(([id]) => id);
-      return [...unfinished, ...this.broker.deliveries(), ...all.filter((_, i) => there[i] === 1)];
+      return [...unfinished, ...(await this.jobs.jobs()), ...all.filter((_, i) => there[i] === 1)];
     };
     for (let round = 0; round < 400; round++) {
       await this.sweepFanOuts();
@@ -548,7 +547,6 @@ export class System {
     if (!script) return;
     try {
       explain(this.model, script, args.flat().map(String), answer);
-      this.broker.addMade(addedJobs(script, args.flat().map(String), answer));
     } catch (error) {
       activity.failure ??= error;
     }
@@ -585,45 +583,52 @@ export class System {
         },
       },
     };
-    return { process, context, store };
+    const takeJob = this.jobs.consumerOf({
+      process,
+      store,
+      view: {
+        knownEvent: context.eventBodies.latest,
+        room: () => ({ ...context.slots.room(), dueBeforeMs: outageEndedAtMs }),
+        parked: (ids) => process.run(undefined, () => releaseParked(context, ids)),
+      },
+      handle: async (job, taken, task) => {
+        const sender = this.senderOf(process, task);
+        const outcome = await handleJob({ ...context, sender }, job, taken);
+        await context.succeededEvents.flush();
+        return outcome;
+      },
+    });
+    return { process, context, store, takeJob };
   }
 
-  /** The context of one job, whose requests get their response from `answer`. */
-  private contextOf(context: AttemptContext, task: Task): AttemptContext {
-    const { job } = task.taken!;
-    const process = this.workers.find((worker) => worker.context === context)!.process;
-    const send = async () => {
-      const delivery = this.model.deliveries.get(job.deliveryId)!;
+  /** The sender of one job, whose requests get their response from `answer`. */
+  private senderOf(process: Process, task: Task): Sender {
+    const deliveryId = task.deliveryId!;
+    const send: Sender['send'] = async ({ mayStart }) => {
+      if (!mayStart!()) return { kind: 'aborted' };
+      const delivery = this.model.deliveries.get(deliveryId)!;
       // An attempt begins by the rules, unless its process was stopped after it had read the record.
       if (!task.stoodStill) {
-        const now = this.clock.now();
-        expect([
-          delivery,
-          mayBegin(job.deliveryId, delivery, this.model.addresses.get(delivery.address)!, now),
-        ]).toEqual([delivery, true]);
+        const address = this.model.addresses.get(delivery.address)!;
+        expect([delivery, mayBegin(deliveryId, delivery, address, this.clock.now())]).toEqual([delivery, true]);
       }
-      const twice = this.inFlight.some(({ deliveryId }) => deliveryId === job.deliveryId);
-      expect([job.deliveryId, twice && !this.disturbed.has(job.deliveryId)]).toEqual([job.deliveryId, false]);
+      const twice = this.inFlight.some((request) => request.deliveryId === deliveryId);
+      expect([deliveryId, twice && !this.disturbed.has(deliveryId)]).toEqual([deliveryId, false]);
       const outcome = await new Promise<Outcome>((answer) => {
-        this.inFlight.push({ process, deliveryId: job.deliveryId, answer });
+        this.inFlight.push({ process, deliveryId, answer });
       });
       return RESULTS[outcome];
     };
-    return { ...context, sender: { ...context.sender, send } };
+    return { send, close: () => undefined };
   }
 
   private lose(process: Process): void {
-    const jobs = this.jobsOf(process);
-    for (const { job } of jobs) this.disturbed.add(job.deliveryId);
-    this.broker.lose(jobs);
+    for (const { deliveryId } of process.tasks) if (deliveryId) this.disturbed.add(deliveryId);
+    this.jobs.lose(process);
   }
 
-  private jobsOf(process: Process) {
-    return [...process.tasks].flatMap(({ taken }) => (taken ? [taken] : []));
-  }
-
-  /** A stopped process renews no lock; one that has taken all its steps runs normally again. */
-  private mindLocks(process: Process): void {
+  /** A stopped worker keeps no job for long; one that has taken all its steps runs normally again. */
+  private mindJobs(process: Process): void {
     if (process.stepsLeft > 0) process.stepsLeft = Number.POSITIVE_INFINITY;
     else this.lose(process);
   }
@@ -633,7 +638,7 @@ export class System {
     for (let quiet = 0, seen = -1; quiet < 2; ) {
       await this.raw.redis.ping();
       await new Promise((resolve) => setImmediate(resolve));
-      quiet = seen === activity.steps ? quiet + 1 : 0;
+      quiet = seen === activity.steps && activity.underWay === 0 ? quiet + 1 : 0;
       seen = activity.steps;
     }
   }

@@ -6,14 +6,21 @@ export const DAY = 86_400_000;
 export const RETENTION = 30 * DAY;
 export const RETENTION_SUCCEEDED = 7 * DAY;
 
-/** A store with a prefix of its own; `close` removes its keys. An error of its connection fails the process. */
-export async function openTestStore(partitions: number): Promise<{ store: Store; close: () => Promise<void> }> {
+/**
+ * A store with a prefix of its own; `close` removes its keys. An error of its connection fails the process.
+ * `firstJobLua`: see `openStore`.
+ */
+export async function openTestStore(
+  partitions: number,
+  firstJobLua?: string,
+): Promise<{ store: Store; close: () => Promise<void> }> {
   const opened = openStore(
     { REDIS_URL: testRedisUrl(), KEY_PREFIX: testPrefix(), PARTITIONS: partitions, RETENTION, RETENTION_SUCCEEDED },
     {
       onError(error) {
         throw error;
       },
+      ...(firstJobLua !== undefined && { firstJobLua }),
     },
   );
   await opened.start();
