@@ -5,11 +5,11 @@ import {
   createDeliveries,
   newSubscription,
   openStore,
-  recordAttempt,
   type Store,
   saveSubscription,
   storeEvent,
 } from '@posthorn/store';
+import { recordVerdict } from '../packages/store/src/test-attempts.ts';
 import { type Bench, inParallel, median, OPERATOR_TOKEN } from './harness.ts';
 
 const SUBSCRIPTIONS = 10;
@@ -131,6 +131,6 @@ async function deliver(store: Store, subscriptionId: string, i: number, nowMs: n
       ? ({ kind: 'failed', reason: 'status' } as const)
       : ({ kind: 'retry', delayMs: 86_400_000_000, nextAttemptAtMs: nowMs + 86_400_000_000 } as const);
   const delivery = { id: made!.deliveryId, event: stored.ref, createdAtMs: nowMs };
-  await recordAttempt(store, delivery, attempt, verdict, { pauseAfter: 1e9, maxAttempts: 6 });
+  await recordVerdict(store, delivery, attempt, verdict, { pauseAfter: 1e9, maxAttempts: 6 });
   return event.id;
 }

@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { eventRef, newEventId } from '@posthorn/core';
 import { createProducer } from '@posthorn/queue';
-import { openStore, recordAttempt, type Store, storeEvent } from '@posthorn/store';
+import { openStore, recordFailure, type Store, storeEvent } from '@posthorn/store';
 import {
   type Arrival,
   type Bench,
@@ -250,7 +250,7 @@ async function failOnce(store: Store, subscriptionId: string, dueAtMs: number) {
   if (!('created' in answer)) throw new Error('The event already exists');
   const { deliveryId } = answer.created[0]!;
   const attempt = { number: 1, startedAtMs: nowMs, durationMs: 10, statusCode: 500, error: 'status' } as const;
-  await recordAttempt(
+  await recordFailure(
     store,
     { id: deliveryId, event: stored.ref, createdAtMs: nowMs },
     attempt,

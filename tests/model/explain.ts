@@ -125,13 +125,13 @@ export function explain(model: Model, script: string, sent: Args, answer: unknow
       }
       return;
     }
-    case 'recordAttempt': {
-      const [id = '', number = '', kind, , endedAt = '', nextAt, reason] = args;
+    case 'recordFailure': {
+      const [id = '', number = '', , endedAt = '', nextAt, reason] = args;
       // The error before a retry is not among the arguments, and makes no difference.
       const { before, next } = record(id, number, (reason || 'status') as AttemptError, endedAt);
       const paused = next.address.status === 'paused' && before.status === 'active' && !before.resuming;
-      expect((answer as unknown[]).slice(0, 3)).toEqual([next.answer, expect.any(Number), paused ? 1 : 0]);
-      if (next.answer === 'recorded' && kind === 'retry') expect(Number(nextAt)).toBe(next.delivery.dueAtMs);
+      expect((answer as unknown[]).slice(0, 2)).toEqual([next.answer, paused ? 1 : 0]);
+      if (next.answer === 'recorded' && nextAt !== '') expect(Number(nextAt)).toBe(next.delivery.dueAtMs);
       if (paused) model.pauses += 1;
       return;
     }
@@ -154,9 +154,9 @@ export function explain(model: Model, script: string, sent: Args, answer: unknow
       }
       return;
     }
-    case 'park': {
-      const [id = '', , , nowMs, beforeMs, onlyOverdue] = args;
-      park(id, answer, Number(nowMs), Number(beforeMs), onlyOverdue === '1' ? 'not_overdue' : 'parked');
+    case 'parkOverdue': {
+      const [id = '', , , nowMs, beforeMs] = args;
+      park(id, answer, Number(nowMs), Number(beforeMs), 'not_overdue');
       return;
     }
     case 'parkJobs': {

@@ -17,7 +17,7 @@ import {
   endDeliveries,
   loadEvent,
   type Recorded,
-  recordAttempt,
+  recordFailure,
   recordSuccess,
   type Store,
 } from '@posthorn/store';
@@ -88,7 +88,7 @@ export async function attemptDelivery(
   context: AttemptContext,
   job: DeliveryJob,
   slot: Slot,
-  taken: TakenJob = {},
+  taken: TakenJob,
 ): Promise<Attempted> {
   const { store, clock } = context;
   const { found } = taken;
@@ -190,13 +190,13 @@ function send(context: AttemptContext, inFlight: AttemptInFlight): Promise<SendR
   const trace = context.sendsTraceparent ? traceOf(inFlight) : undefined;
   if (trace) request.headers.traceparent = formatTraceparent(trace);
   const admit = (ip: string) => context.slots.enterIp(inFlight.slot, ipOf(ip, inFlight.begun.url));
-  const mayStart = claim && (() => claim.isSure());
+  const mayStart = () => claim.isSure();
   return context.sender.send({ ...request, admit, mayStart, excerptBytes: context.excerptBytes });
 }
 
 /** Whether the job is still this worker's: asked of Redis. */
-function stillHasJob({ giveUp }: AttemptContext, { claim }: TakenJob): true | Promise<boolean> {
-  return claim === undefined || untilStored(() => claim.confirm(), giveUp);
+function stillHasJob({ giveUp }: AttemptContext, { claim }: TakenJob): Promise<boolean> {
+  return untilStored(() => claim.confirm(), giveUp);
 }
 
 /** Records an attempt. A success ends its job in the same step, and parked deliveries of its address may follow. */
@@ -219,9 +219,9 @@ function record(
     return ended;
   };
   const recordOnce = (): Promise<Recorded> =>
-    taken.end && verdict.kind === 'succeeded'
+    verdict.kind === 'succeeded'
       ? taken.end(recordAndEnd)
-      : recordAttempt(store, delivery, attempt, verdict, limits, cameBack);
+      : recordFailure(store, delivery, attempt, verdict, limits, cameBack);
   return untilStored(recordOnce, context.giveUp);
 }
 

@@ -9,12 +9,12 @@ import type { FollowedBy, Slot } from './slots.ts';
 
 /** What the consumer hands over with a job. */
 export interface TakenJob {
-  /** What was read when the job was taken. */
-  found?: FoundJob | undefined;
-  /** Ends the job in the same step in which a success is recorded. */
-  end?: EndDeliveryJob | undefined;
+  /** What was read when the job was taken; undefined: it has to be read again. */
+  found: FoundJob | undefined;
+  /** Ends the job in the same step in which a success is recorded, or its delivery parked. */
+  end: EndDeliveryJob;
   /** Says whether the job is still this worker's: one that was suspended may have lost it. */
-  claim?: Claim | undefined;
+  claim: Claim;
 }
 
 export interface AttemptInFlight {

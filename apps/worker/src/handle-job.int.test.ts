@@ -1,7 +1,7 @@
 /** Deliveries that find no free slot, on a real Redis. */
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { type Event, eventRef, newEventId } from '@posthorn/core';
-import { createProducer, type Producer } from '@posthorn/queue';
+import { type DeliveryJob, type Event, eventRef, newEventId } from '@posthorn/core';
+import { type Claim, createProducer, type Producer } from '@posthorn/queue';
 import { createLogger, createMetrics, systemClock } from '@posthorn/runtime';
 import { createSender, parseNetworks } from '@posthorn/sender';
 import { createSecretBox } from '@posthorn/signing';
@@ -20,6 +20,7 @@ import {
 } from '@posthorn/store';
 import { eventually, fakeClock, HUNG_MS, startReceiver, testPrefix, testRedisUrl } from '@posthorn/testing';
 import type { AttemptContext } from './attempt-delivery.ts';
+import type { TakenJob } from './attempt-in-flight.ts';
 import { createAttemptCounts } from './counts.ts';
 import { createEventBodies } from './event-bodies.ts';
 import { handleJob } from './handle-job.ts';
@@ -84,7 +85,7 @@ beforeEach(async () => {
 });
 afterEach(() => close());
 
-/** Stores an active subscription and a delivery to it. Returns the delivery's first job. */
+/** Stores an active subscription and a delivery to it, and takes its first job. */
 async function pendingJob(url = 'https://example.com/') {
   const nowMs = Date.now();
   const fields = { url, eventTypes: 'all', environment: 'both', description: '' } as const;
@@ -101,21 +102,35 @@ async function pendingJob(url = 'https://example.com/') {
   const stored = { ref, event, acceptedAtMs: nowMs, subscriptionIds: [fresh.id] };
   const result = await storeEvent(store, stored, { withDeliveries: true });
   const [created] = 'created' in result ? result.created : [];
-  return { deliveryId: created!.deliveryId, generation: 0, subscriptionId: fresh.id, event: ref };
+  const job = { deliveryId: created!.deliveryId, generation: 0, subscriptionId: fresh.id, event: ref };
+  await producer.add(0, [job]);
+  const [taken] = await takeJobs(store, [{ partition: 0, token: TOKEN, limit: 1 }], [], LOCK);
+  const { job: found } = (taken as { job: FoundJob }[])[0]!;
+  return { job, found };
+}
+
+const TOKEN = 'token';
+const LOCK = { lockMs: HUNG_MS, nowMs: Date.now() };
+const SURE: Claim = { isSure: () => true, confirm: async () => true };
+
+/** Handles a job that `pendingJob` has taken, and takes no further one. */
+function handle(job: DeliveryJob, { claim = SURE, found }: Partial<TakenJob> = {}) {
+  const lock = { ...LOCK, jobId: job.deliveryId, token: TOKEN, nextToken: undefined, laneToken: undefined, room: 0 };
+  return handleJob(context, job, { found, claim, end: (move) => move(lock) });
 }
 
 it('parks a delivery whose address has no free slot', async () => {
-  const job = await pendingJob();
+  const { job } = await pendingJob();
   context.slots.acquire(job.subscriptionId);
-  expect(await handleJob(context, job)).toEqual({ kind: 'done' });
+  expect(await handle(job)).toEqual({ kind: 'done' });
   expect(await laneLength(store, 'parked', job.subscriptionId)).toBe(1);
   expect(await producer.counts()).toMatchObject({ waiting: 0 });
 });
 
 it('releases a delivery again if its slot became free before it was in the lane', async () => {
-  const job = await pendingJob();
+  const { job } = await pendingJob();
   const slot = context.slots.acquire(job.subscriptionId)!;
-  const handled = handleJob(context, job);
+  const handled = handle(job);
   // The job has been refused, and its delivery is on its way into the lane: nobody else will release it.
   expect(context.slots.release(slot, false, 0)).toEqual([]);
   expect(await handled).toEqual({ kind: 'done' });
@@ -124,14 +139,14 @@ it('releases a delivery again if its slot became free before it was in the lane'
 });
 
 it('releases what waits for the slot of an attempt that ends with an error', async () => {
-  const [job, waiting] = [await pendingJob(), await pendingJob()];
+  const [{ job }, { job: waiting }] = [await pendingJob(), await pendingJob()];
   const sending = Promise.withResolvers<never>();
   const send = jest.fn(() => sending.promise);
   context.sender = { ...context.sender, send };
   context.signRequest = () => ({ url: 'https://example.com/', headers: {}, body: '' });
-  const handled = handleJob(context, job);
+  const handled = handle(job);
   await eventually('the attempt to begin', () => send.mock.calls.length === 1);
-  expect(await handleJob(context, waiting)).toEqual({ kind: 'done' });
+  expect(await handle(waiting)).toEqual({ kind: 'done' });
   expect(await laneLength(store, 'parked', waiting.subscriptionId)).toBe(1);
   sending.reject(new Error('a bug'));
   await expect(handled).rejects.toThrow('a bug');
@@ -142,12 +157,12 @@ it('releases what waits for the slot of an attempt that ends with an error', asy
 it('learns nothing of an address from a delivery that is held: nothing was sent', async () => {
   const clock = fakeClock(0);
   context.slots = new Slots({ total: 10, perAddress: 10, perHost: 10, now: clock.now });
-  const job = await pendingJob();
+  const { job } = await pendingJob();
   const slow = context.slots.acquire(job.subscriptionId)!;
   clock.advance(8_000);
   context.slots.release(slow, true, 0);
   await changeSubscription(store, job.subscriptionId, (now) => ({ ...now, status: 'paused' }));
-  for (let i = 0; i < 20; i++) expect(await handleJob(context, job)).toEqual({ kind: 'done' });
+  for (let i = 0; i < 20; i++) expect(await handle(job)).toEqual({ kind: 'done' });
   context.slots.acquire(job.subscriptionId);
   // It still counts as slow: those are named with the first attempt in flight.
   expect(context.slots.room().busy).toContain(job.subscriptionId);
@@ -171,8 +186,8 @@ describe('a host that is known only once a delivery has its slot, and has none',
     eventually('the host to refuse it', () => refused.mock.results.some(({ value }) => value === false));
 
   it('makes it wait, and nothing is parked', async () => {
-    const job = await pendingJob();
-    const handled = handleJob(context, job);
+    const { job } = await pendingJob();
+    const handled = handle(job);
     await untilRefused();
     freeHost();
     expect(await handled).toMatchObject({ kind: 'failed' });
@@ -189,8 +204,8 @@ describe('a host that is known only once a delivery has its slot, and has none',
     const slot = context.slots.acquire('a third')!;
     context.slots.enterIp(slot, ip);
     const notAdmitted = jest.spyOn(context.slots, 'enterIp');
-    const job = await pendingJob();
-    const handled = handleJob(context, job);
+    const { job } = await pendingJob();
+    const handled = handle(job);
     await untilRefused();
     freeHost();
     await eventually('the IP to refuse it', () => notAdmitted.mock.results.some(({ value }) => value === false));
@@ -200,12 +215,8 @@ describe('a host that is known only once a delivery has its slot, and has none',
   });
 
   it('has its address read again: a change of url waits for one attempt, and this is the next', async () => {
-    const job = await pendingJob();
-    await producer.add(0, [job]);
-    const take = { partition: 0, token: 't', limit: 1 };
-    const [taken] = await takeJobs(store, [take], [], { lockMs: HUNG_MS, nowMs: Date.now() });
-    const { job: found } = (taken as { job: FoundJob }[])[0]!;
-    const handled = handleJob(context, job, { found });
+    const { job, found } = await pendingJob();
+    const handled = handle(job, { found });
     await untilRefused();
     await changeSubscription(store, job.subscriptionId, (now) => ({
       ...now,
@@ -233,14 +244,14 @@ describe('a worker that was suspended', () => {
       sender: createSender({ timeoutMs: 60_000, userAgent: 'test', allowedNetworks: parseNetworks('127.0.0.0/8') }),
       signRequest: () => ({ url: receiver.url, headers: {}, body: '{}' }),
     };
-    return { receiver, job: await pendingJob(receiver.url) };
+    return { receiver, ...(await pendingJob(receiver.url)) };
   }
   const attemptsOf = async ({ deliveryId }: { deliveryId: string }) =>
     (await loadDeliveries(store, [deliveryId]))[0]?.attempts.length;
 
   it('sends nothing for a job that it may have lost, records nothing, and puts it back', async () => {
     const { receiver, job } = await reachableJob(200);
-    expect(await handleJob(context, job, { claim: lost })).toMatchObject({ kind: 'snoozed' });
+    expect(await handle(job, { claim: lost })).toMatchObject({ kind: 'snoozed' });
     expect(receiver.requests).toEqual([]);
     expect(await attemptsOf(job)).toBe(0);
   });
@@ -258,15 +269,13 @@ describe('a worker that was suspended', () => {
         response.writeHead(status).end();
       });
       isSure = true;
-      const outcome = await handleJob(context, job, { claim: suspended });
+      const outcome = await handle(job, { claim: suspended });
       expect(outcome.kind).toBe(status === 200 ? 'done' : 'snoozed');
       expect(receiver.requests).toHaveLength(1);
       expect([status, await attemptsOf(job)]).toEqual([status, attempts]);
     }
     const { job } = await reachableJob(500);
-    expect(await handleJob(context, job, { claim: { isSure: () => true, confirm: async () => true } })).toMatchObject({
-      kind: 'failed',
-    });
+    expect(await handle(job)).toMatchObject({ kind: 'failed' });
     expect(await attemptsOf(job)).toBe(1);
   });
 });

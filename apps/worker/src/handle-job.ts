@@ -1,7 +1,7 @@
 /** Handles a job: attempts its delivery if a slot is free, parks it otherwise. */
 import type { DeliveryJob } from '@posthorn/core';
 import type { JobOutcome } from '@posthorn/queue';
-import { parkDelivery, parkJob, releaseDeliveries } from '@posthorn/store';
+import { parkJob, releaseDeliveries } from '@posthorn/store';
 import { type AttemptContext, type Attempted, afterOutage, attemptDelivery } from './attempt-delivery.ts';
 import type { TakenJob } from './attempt-in-flight.ts';
 import type { Capacity, Slot } from './slots.ts';
@@ -11,10 +11,9 @@ const MAX_TRIES = 3;
 
 /**
  * Attempts the delivery of a job if its address, host and IP have a free slot in this process. Otherwise the delivery
- * is parked outside the queue until an attempt that ends, or maintenance, releases it. `taken` comes from the consumer;
- * without it everything is read again, and the caller ends the job.
+ * is parked outside the queue until an attempt that ends, or maintenance, releases it.
  */
-export async function handleJob(context: AttemptContext, job: DeliveryJob, taken: TakenJob = {}): Promise<JobOutcome> {
+export async function handleJob(context: AttemptContext, job: DeliveryJob, taken: TakenJob): Promise<JobOutcome> {
   const { slots } = context;
   for (let tries = 0; tries < MAX_TRIES; tries++) {
     const acquired =
@@ -55,9 +54,7 @@ function failedOf(attempted: Attempted | undefined): boolean | undefined {
 
 async function park(context: AttemptContext, job: DeliveryJob, { end }: TakenJob): Promise<JobOutcome> {
   if (context.outages.current()) return afterOutage(context);
-  const { lane } = end
-    ? await end((lock) => parkJob(context.store, job, lock))
-    : { lane: await parkDelivery(context.store, job, context.clock.now(), context.outages.endedAtMs()) };
+  const { lane } = await end((lock) => parkJob(context.store, job, lock));
   if (lane === 'parked') await releaseParked(context, [job.subscriptionId]);
   return { kind: 'done' };
 }

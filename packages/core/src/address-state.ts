@@ -64,8 +64,8 @@ export type AddressEvent =
  *
  * "same" means the same status; `unreachable` changes none. A failed delivery raises the count of consecutive failures,
  * up to the limit, only while the address is active and not resuming; one that succeeds resets it and changes nothing
- * else. The script `recordAttempt` of packages/store mirrors the last three events, since they must be one step with
- * the record of the attempt; a test there compares the two.
+ * else. The scripts of packages/store that record attempts mirror the last three events, since they must be one step
+ * with the record; a test there compares the two.
  */
 export function nextAddressState<T extends AddressState>(now: T, event: AddressEvent): T {
   switch (event.kind) {

@@ -64,9 +64,9 @@ describe('pause', () => {
     for (let i = 1; i <= 21; i++) {
       const [{ deliveryId }] = (await deliver([subscription.id])) as [CreatedDelivery];
       const recorded = await attempt(deliveryId, 1, failure);
-      expect([i, recorded.consecutiveFailures, recorded.paused]).toEqual([i, Math.min(i, 20), i === 20]);
+      expect([i, recorded.paused]).toEqual([i, i === 20]);
       const [now] = await loadSubscriptions(store, [subscription.id]);
-      expect([i, now?.status]).toEqual([i, i >= 20 ? 'paused' : 'active']);
+      expect([i, now?.status, now?.consecutiveFailures]).toEqual([i, i >= 20 ? 'paused' : 'active', Math.min(i, 20)]);
     }
     const [now] = await loadSubscriptions(store, [subscription.id]);
     expect(now).toMatchObject({ statusReason: 'consecutive_failures', consecutiveFailures: 20 });
@@ -88,7 +88,7 @@ describe('pause', () => {
     const made = await Promise.all(Array.from({ length: 40 }, () => deliver([subscription.id])));
     const recorded = await Promise.all(made.map(([delivery]) => attempt(delivery!.deliveryId, 1, failure)));
     expect(recorded.filter(({ paused }) => paused)).toHaveLength(1);
-    expect(recorded.find(({ paused }) => paused)?.consecutiveFailures).toBe(20);
+    expect((await loadSubscriptions(store, [subscription.id]))[0]?.consecutiveFailures).toBe(20);
   });
   it('holds a due retry with its attempts; after a resume it continues under a new generation', async () => {
     const subscription = await subscribe();

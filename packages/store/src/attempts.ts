@@ -104,14 +104,15 @@ async function askRedis(
   nowMs: number,
   dueBeforeMs: number,
 ): Promise<Begun> {
+  const { deliveryId: id, generation, subscriptionId } = job;
+  const prefix = prefixOfId(store, id);
+  const delivery = { id, generation, subscriptionId };
   if (next.what === 'overdue') {
-    const lane = await parkDelivery(store, job, nowMs, dueBeforeMs, true);
-    return lane === 'overdue' || lane === 'superseded' ? { kind: lane } : next.attempt;
+    const lane = await runScript(store, 'parkOverdue', prefix, { ...delivery, nowMs, dueBeforeMs });
+    return lane === 'not_overdue' ? next.attempt : { kind: lane };
   }
   // It must not be sent by what was read: the script holds the delivery unless that has changed. Then read again.
-  const { deliveryId: id, generation, subscriptionId } = job;
-  if (!(await runScript(store, 'hold', prefixOfId(store, id), { id, generation, subscriptionId })))
-    return await readAndBegin(store, job, nowMs, dueBeforeMs);
+  if (!(await runScript(store, 'hold', prefix, delivery))) return await readAndBegin(store, job, nowMs, dueBeforeMs);
   await keepEvent(store, next.event, next.createdAtMs + keptWhileUnfinishedMs(store));
   return { kind: 'held' };
 }
@@ -166,7 +167,7 @@ function mayPass(addressStatus: string, isTrial: boolean, type: EventType): bool
  * `repeated`: this attempt had been recorded already; `over`: the delivery had ended meanwhile. Nothing was changed
  * then. `paused`: whether this failure paused the address. `parked`: deliveries of this address that wait for a slot.
  */
-export type Recorded = Pick<ScriptResult<'recordAttempt'>, 'kind' | 'paused' | 'parked'>;
+export type Recorded = ScriptResult<'recordFailure'>;
 
 /** A delivery that was attempted. */
 export interface AttemptedDelivery {
@@ -176,43 +177,41 @@ export interface AttemptedDelivery {
 }
 
 /**
- * Records an attempt with its verdict, and counts the address's consecutive failures, in one step. Extends the event's
- * life first, so that a failed delivery never outlives the event that it would replay. `cameBack` returns what came
- * back, to be kept if the attempt failed. It is called late, because the body may still be arriving.
+ * Records an attempt that failed with its verdict, and counts the address's consecutive failures, in one step. Extends
+ * the event's life first, so that a failed delivery never outlives the event that it would replay. `cameBack` returns
+ * what came back, to be kept. It is called late, because the body may still be arriving.
  */
-export async function recordAttempt(
+export async function recordFailure(
   store: Store,
-  delivery: AttemptedDelivery,
+  { id, event, createdAtMs }: AttemptedDelivery,
   attempt: Attempt,
-  verdict: Verdict,
+  verdict: Exclude<Verdict, { kind: 'succeeded' }>,
   limits: { pauseAfter: number; maxAttempts: number },
   cameBack?: () => CameBack,
-): Promise<ScriptResult<'recordAttempt'>> {
+): Promise<Recorded> {
   const endedAtMs = attempt.startedAtMs + attempt.durationMs;
-  const { expiresAtMs, responsesUntilMs } = await keepWhatIsNeeded(store, delivery, attempt, verdict);
-  return await runScript(store, 'recordAttempt', prefixOfId(store, delivery.id), {
-    id: delivery.id,
+  const nextAttemptAtMs = verdict.kind === 'retry' ? verdict.nextAttemptAtMs : undefined;
+  const neededUntilMs = (nextAttemptAtMs ?? endedAtMs) + keptWhileUnfinishedMs(store);
+  await keepEvent(store, event, neededUntilMs);
+  return await runScript(store, 'recordFailure', prefixOfId(store, id), {
+    id,
     number: attempt.number,
-    verdict: verdict.kind,
-    attempt: encodeAttempt(attempt, delivery.createdAtMs),
+    attempt: encodeAttempt(attempt, createdAtMs),
     endedAtMs,
-    nextAttemptAtMs: verdict.kind === 'retry' ? verdict.nextAttemptAtMs : undefined,
+    nextAttemptAtMs,
     reason: verdict.kind === 'failed' ? verdict.reason : undefined,
-    expiresAtMs,
+    neededUntilMs,
     pauseAfter: limits.pauseAfter,
     maxAttempts: limits.maxAttempts === DEFAULT_MAX_ATTEMPTS ? undefined : limits.maxAttempts,
     retentionMs: store.retentionMs,
-    response: cameBack && responsesUntilMs !== undefined ? encodeCameBack(cameBack()) : undefined,
-    responsesUntilMs,
+    response: cameBack && encodeCameBack(cameBack()),
   });
 }
 
-const SUCCEEDED: Verdict = { kind: 'succeeded' };
-
 /**
- * Records an attempt that succeeded like `recordAttempt`, ends its job, and takes the next one if there is a token for
- * it, in one step. One script does that for all successes of one turn of the event loop. `code`: 0, or BullMQ's error
- * code if the job could not be ended.
+ * Records an attempt that succeeded, ends its job, and takes the next one if there is a token for it, in one step. One
+ * script does that for all successes of one turn of the event loop. `cameBack`: as of `recordFailure`, but kept only
+ * after a failure. `code`: 0, or BullMQ's error code if the job could not be ended.
  */
 export function recordSuccess(
   store: Store,
@@ -224,9 +223,12 @@ export function recordSuccess(
 ): Promise<EndedSuccess> {
   const { event, createdAtMs } = delivery;
   const endedAtMs = attempt.startedAtMs + attempt.durationMs;
-  const expiresAtMs = keptUntilMs(store, SUCCEEDED, endedAtMs, createdAtMs);
+  const isPrompt = endedAtMs - createdAtMs < PROMPT_MS;
+  const expiresAtMs = (isPrompt ? createdAtMs : endedAtMs) + store.succeededRetentionMs;
   const record = () => {
-    const responsesUntilMs = responsesOfSuccessUntilMs(attempt, expiresAtMs);
+    // Most deliveries succeed at once: there is nothing to compare with.
+    const responsesUntilMs =
+      attempt.number === 1 ? undefined : Math.min(expiresAtMs, endedAtMs + RESPONSES_AFTER_SUCCESS_MS);
     return recordTogether(store, {
       prefix: prefixOfId(store, delivery.id),
       id: delivery.id,
@@ -240,65 +242,7 @@ export function recordSuccess(
       lock,
     });
   };
-  return outlivesItsEvent(store, createdAtMs, expiresAtMs)
-    ? keepEvent(store, event, expiresAtMs).then(record)
-    : record();
-}
-
-/**
- * Whether a delivery that has succeeded is kept for longer than its event has been until now: `RETENTION` after the
- * delivery was made, or longer.
- */
-function outlivesItsEvent(store: Store, createdAtMs: number, expiresAtMs: number): boolean {
-  return expiresAtMs > createdAtMs + store.retentionMs;
-}
-
-/** Until when what came back from a success is kept. Most deliveries succeed at once and have nothing to compare with. */
-function responsesOfSuccessUntilMs(
-  { number, startedAtMs, durationMs }: Attempt,
-  expiresAtMs: number,
-): number | undefined {
-  return number === 1 ? undefined : Math.min(expiresAtMs, startedAtMs + durationMs + RESPONSES_AFTER_SUCCESS_MS);
-}
-
-/** Keeps the event for as long as the delivery needs it. Returns how long the delivery, and what came back, are to be kept. */
-async function keepWhatIsNeeded(
-  store: Store,
-  { event, createdAtMs }: AttemptedDelivery,
-  attempt: Attempt,
-  verdict: Verdict,
-): Promise<{ expiresAtMs: number; responsesUntilMs: number | undefined }> {
-  const endedAtMs = attempt.startedAtMs + attempt.durationMs;
-  const expiresAtMs = keptUntilMs(store, verdict, endedAtMs, createdAtMs);
-  if (verdict.kind === 'succeeded') {
-    if (outlivesItsEvent(store, createdAtMs, expiresAtMs)) await keepEvent(store, event, expiresAtMs);
-    return { expiresAtMs, responsesUntilMs: responsesOfSuccessUntilMs(attempt, expiresAtMs) };
-  }
-  const responsesUntilMs =
-    verdict.kind === 'retry' ? verdict.nextAttemptAtMs + keptWhileUnfinishedMs(store) : expiresAtMs;
-  await keepEvent(store, event, responsesUntilMs);
-  return { expiresAtMs, responsesUntilMs };
-}
-
-/** The end of the delivery's life if it ends with this verdict. */
-function keptUntilMs(store: Store, { kind }: Verdict, endedAtMs: number, createdAtMs: number): number {
-  if (kind !== 'succeeded') return endedAtMs + keptWhileUnfinishedMs(store);
-  const isPrompt = endedAtMs - createdAtMs < PROMPT_MS;
-  return (isPrompt ? createdAtMs : endedAtMs) + store.succeededRetentionMs;
-}
-
-/**
- * Parks a delivery that has no free slot in this worker; an overdue one goes into the overdue lane. With `onlyOverdue`,
- * a delivery that is not overdue is left as it is. Returns the lane, `not_overdue` if the delivery was left, or
- * `superseded` if it has another job or ended.
- */
-export async function parkDelivery(
-  store: Store,
-  { deliveryId: id, generation, subscriptionId }: AttemptJob,
-  nowMs: number,
-  dueBeforeMs: number,
-  onlyOverdue = false,
-): Promise<ScriptResult<'park'>> {
-  const values = { id, generation, subscriptionId, nowMs, dueBeforeMs, onlyOverdue };
-  return await runScript(store, 'park', prefixOfId(store, id), values);
+  // The event is kept for `RETENTION` after the delivery was made, or longer.
+  const isEventKept = expiresAtMs <= createdAtMs + store.retentionMs;
+  return isEventKept ? record() : keepEvent(store, event, expiresAtMs).then(record);
 }

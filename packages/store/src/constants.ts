@@ -20,7 +20,6 @@ import {
   type StatusReason,
   type SubscriptionStatus,
   TEST_EVENT_TYPE,
-  type Verdict,
 } from '@posthorn/core';
 import { COMPACT_FORMAT, FIRST_FORMAT } from './formats.ts';
 import * as keys from './keys.ts';
@@ -160,7 +159,6 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   DELIVERY_INDEXES: `{${DELIVERY_STATUSES.map((name) => `[${status(name)}] = '${keys.byStatusKey('', name)}'`).join(', ')}}`,
   ...words('', DELIVERY_STATUSES, status),
   ...words<keys.Lane>('LANE_', ['held', 'overdue']),
-  ...words<Verdict['kind']>('VERDICT_', ['succeeded', 'retry']),
   ...words<SubscriptionStatus>('', ['active', 'paused', 'refused']),
   DELETED: text(DELETED),
   RESUMING: text(keys.RESUMING),

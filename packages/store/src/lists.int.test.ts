@@ -8,11 +8,11 @@ import {
   pruneFinished,
   pruneSucceeded,
   readBacklog,
-  recordAttempt,
   replayDelivery,
   unfinishedDeliveries,
 } from './index.ts';
 import { byStatusKey, bySubscriptionKey, deliveryKey, prefixOfId, prefixOfSubscription, succeededKey } from './keys.ts';
+import { recordVerdict } from './test-attempts.ts';
 import { attempt, deliver, event, failure, loadOne, store, subscribe, time } from './test-deliveries.ts';
 import { DAY } from './test-store.ts';
 
@@ -145,13 +145,8 @@ describe('lists', () => {
       const format = { current: () => (i % 11 === 0 ? 1 : 2), confirm: () => undefined };
       const delivery = await loadOne(id);
       const done = { number: 1, startedAtMs: time.nowMs, durationMs: 10, statusCode: 200, error: null };
-      await recordAttempt(
-        { ...store, format },
-        delivery,
-        done,
-        { kind: 'succeeded' },
-        { pauseAfter: 20, maxAttempts: 6 },
-      );
+      const limits = { pauseAfter: 20, maxAttempts: 6 };
+      await recordVerdict({ ...store, format }, delivery, done, { kind: 'succeeded' }, limits);
     }
     const sizes = await Promise.all(
       [a, b].map(async ({ id }) => {

@@ -6,7 +6,7 @@ import {
   appendAudit,
   changeSubscription,
   listAudit,
-  recordAttempt,
+  recordFailure,
   removeNotices,
   waitingNotices,
 } from './index.ts';
@@ -47,7 +47,7 @@ describe('notices', () => {
       const delivery = await loadOne(await deliverTo(id));
       const made: Attempt = { number: 1, startedAtMs: time.nowMs, durationMs: 0, statusCode: 500, error: 'status' };
       const verdict = { kind: 'failed', reason: 'status' } as const;
-      await recordAttempt(store, delivery, made, verdict, { pauseAfter: 2, maxAttempts: 1 });
+      await recordFailure(store, delivery, made, verdict, { pauseAfter: 2, maxAttempts: 1 });
     }
     const notices = await waitingNotices(store, partitionOf(id, store.partitions), 10, {});
     expect(notices.filter(({ type }) => type === 'subscription.paused')).toMatchObject([

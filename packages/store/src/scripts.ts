@@ -39,7 +39,8 @@ export type {
 const trialKind = oneOf(['sent', 'waiting', 'over']);
 const triedNow = oneOf(['tried', ...TRY_NOW_REFUSALS]);
 const leaseState = oneOf(['renewed', 'new', 'dead']);
-const parkedIn = oneOf(['parked', 'overdue', 'not_overdue', 'superseded']);
+const parkedIn = oneOf(['parked', 'overdue', 'superseded']);
+const overdueOrNot = oneOf(['overdue', 'not_overdue', 'superseded']);
 const recordedKind = oneOf(['recorded', 'repeated', 'over']);
 
 /** What a script that takes jobs is told of the worker, and of the locks: see `ofWorker` in jobs.ts. */
@@ -61,16 +62,11 @@ export const scripts = {
   shortenEvents: script('untilMs ...deliveries(event count position)', nothing),
   findOldestPending: script('', (reply) => list(reply).map(Number)),
   hold: script('id generation subscriptionId', isOne),
-  recordAttempt: script(
-    'id number:number verdict attempt endedAtMs nextAttemptAtMs? reason? expiresAtMs pauseAfter maxAttempts? retentionMs response? responsesUntilMs?',
+  recordFailure: script(
+    'id number:number attempt endedAtMs nextAttemptAtMs? reason? neededUntilMs pauseAfter maxAttempts? retentionMs response?',
     (reply) => {
-      const [kind, failures, paused, parked] = list(reply);
-      return {
-        kind: recordedKind(kind),
-        consecutiveFailures: Number(failures),
-        paused: isOne(paused),
-        parked: Number(parked),
-      };
+      const [kind, paused, parked] = list(reply);
+      return { kind: recordedKind(kind), paused: isOne(paused), parked: Number(parked) };
     },
   ),
   lookForJobs: script('...partitions(home)', (reply) =>
@@ -116,7 +112,7 @@ export const scripts = {
   endDeliveries: script('reason nowMs:number expiresAtMs retentionMs:number onlyHeld:flag ...deliveries(id)', (reply) =>
     records(reply, 2).map(([deliveryId = '', generation]) => ({ deliveryId, generation: Number(generation) })),
   ),
-  park: script('id generation subscriptionId nowMs:number dueBeforeMs:number onlyOverdue:flag', parkedIn),
+  parkOverdue: script('id generation subscriptionId nowMs:number dueBeforeMs:number', overdueOrNot),
   parkJobs: script(`${OF_WORKER} ...jobs(home? id generation subscriptionId jobId token nextToken?)`, (reply) => {
     const [jobs, parkedAddresses] = list(reply);
     const ended = list(jobs).map((job) => {

@@ -21,14 +21,14 @@ import {
   loadDeliveries,
   loadSubscriptions,
   newSubscription,
-  parkDelivery,
-  recordAttempt,
+  parkJob,
   releaseDeliveries,
   type Store,
   type StoredSubscription,
   saveSubscription,
   storeEvent,
 } from './index.ts';
+import { recordVerdict } from './test-attempts.ts';
 import { openTestStore } from './test-store.ts';
 
 /** A store with four partitions, new for each test. */
@@ -90,7 +90,7 @@ export async function attempt(
     error: verdict.kind === 'succeeded' ? null : 'timeout',
   };
   const kept = cameBack && (() => cameBack);
-  return await recordAttempt(store, delivery, made, verdict, { pauseAfter, maxAttempts: 6 }, kept);
+  return await recordVerdict(store, delivery, made, verdict, { pauseAfter, maxAttempts: 6 }, kept);
 }
 
 /** Reports attempts like a worker: `x` is a failed one (500), `t` a timeout, `.` a success; each takes 10 ms. */
@@ -134,5 +134,13 @@ export async function release(lane: 'parked' | 'held' | 'overdue', subscriptionI
   );
 }
 
-export const park = (job: DeliveryJob, atMs = time.nowMs, dueBeforeMs = 0) =>
-  parkDelivery(store, job, atMs, dueBeforeMs);
+/** Parks a delivery whose job this test has taken. Returns the lane. */
+export async function park(job: DeliveryJob, nowMs = time.nowMs, dueBeforeMs = 0): Promise<string> {
+  const jobId = job.generation === 0 ? job.deliveryId : `${job.deliveryId}.${job.generation}`;
+  const queue = `${store.prefix}:{${partitionOf(job.subscriptionId, store.partitions)}}:deliveries:`;
+  await store.redis.set(`${queue}${jobId}:lock`, 'token');
+  const room = () => ({ perAddress: 1, busy: '', dueBeforeMs });
+  const worker = { knownEvent: () => undefined, room, parked: () => undefined };
+  const lock = { jobId, token: 'token', nextToken: undefined, lockMs: 60_000, nowMs, worker };
+  return (await parkJob(store, job, lock)).lane;
+}

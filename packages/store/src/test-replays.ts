@@ -1,6 +1,7 @@
 /** For tests of replays and notices: failed deliveries and bulk replays. */
 import type { Attempt, Verdict } from '@posthorn/core';
-import { type CreatedDelivery, listDeliveries, loadReplays, recordAttempt, startReplay, stepReplay } from './index.ts';
+import { type CreatedDelivery, listDeliveries, loadReplays, startReplay, stepReplay } from './index.ts';
+import { recordVerdict } from './test-attempts.ts';
 import { deliver, loadOne, store, time } from './test-deliveries.ts';
 
 export const anna = { operator: 'anna' };
@@ -21,7 +22,7 @@ export async function end(id: string, verdict: Verdict = { kind: 'failed', reaso
     statusCode: ok ? 200 : null,
     error: ok ? null : 'timeout',
   };
-  await recordAttempt(store, await loadOne(id), made, verdict, { pauseAfter: 1_000, maxAttempts: 6 });
+  await recordVerdict(store, await loadOne(id), made, verdict, { pauseAfter: 1_000, maxAttempts: 6 });
 }
 /** A delivery that has failed; resolves with its id. */
 export async function failed(subscriptionId: string): Promise<string> {

@@ -30,7 +30,6 @@ import {
   openErasures,
   openStore,
   partitionPrefix,
-  recordAttempt,
   type Store,
   saveSubscription,
   searchEvents,
@@ -38,6 +37,7 @@ import {
   storeEvent,
 } from '@posthorn/store';
 import { fakeClock, testPrefix, testRedisUrl } from '@posthorn/testing';
+import { recordVerdict } from '../../../../packages/store/src/test-attempts.ts';
 import { createEventBodies } from '../event-bodies.ts';
 import type { DutyContext } from './duty.ts';
 import { eraseEvents } from './erase-events.ts';
@@ -115,7 +115,7 @@ async function attempt(id: string, verdict: Verdict): Promise<void> {
     statusCode: isOk ? 200 : 500,
     error: isOk ? null : ('status' as const),
   };
-  await recordAttempt(
+  await recordVerdict(
     store,
     delivery!,
     made,

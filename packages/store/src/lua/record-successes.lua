@@ -1,5 +1,5 @@
--- Records attempts that succeeded as recordAttempt does, ends their jobs and takes the next one for each that has a
--- token for it: all that Redis has to do for most deliveries, in one step for several. `home` is the prefix of a
+-- Records attempts that succeeded, each once, ends their jobs and takes the next one for each that has a token for it:
+-- all that Redis has to do for most deliveries, in one step for several. Ends a resume by its trial. `home` is the prefix of a
 -- delivery's partition, empty if it is that of the call. With `laneToken`, deliveries that are parked at the same
 -- address may be taken, oldest first: up to `parkedFirst` in place of a job of the queue; if it is empty, one if the
 -- queue has none for this worker. A job that another worker has by now is left to it. Returns the addresses of which

@@ -1,35 +1,23 @@
--- Records an attempt and its verdict, once: a second call with the same number changes nothing. Counts consecutive
--- failures, with a notice at a quarter, half and three quarters of the limit, and pauses the address at the limit. Ends
--- the resume if this is its trial. The states are those of `nextAddressState` of packages/core (specification 3.2).
--- Returns {'recorded', 'over' or 'repeated', consecutive failures, 1 if this paused the address, deliveries parked at
+-- Records an attempt that failed, once: a second call with the same number changes nothing. Counts
+-- consecutive failures, with a notice at a quarter, half and three quarters of the limit, and pauses the address at the
+-- limit. Ends the resume if this is its trial. The delivery waits for its retry, or has failed for `reason`. The states are those of `nextAddressState` of packages/core
+-- (specification 3.2). Returns {'recorded', 'over' or 'repeated', 1 if this paused the address, deliveries parked at
 -- the address}.
 --@include delivery-key
---@include succeed
-
-local key = deliveryKey(id)
-local found = call('HMGET', key, 'st', 'n', 's', 'c', 'x', 'b')
-local st, sub, created = found[1], found[3], found[4]
-if not st or st == SUCCEEDED or st == FAILED then return {'over', 0, 0, 0} end
-local parked = call('ZCARD', KEY_PARKED .. sub)
-if tonumber(found[2]) ~= number - 1 then return {'repeated', 0, 0, parked} end
-local subscription = KEY_SUBSCRIPTION .. sub
-if verdict == VERDICT_SUCCEEDED then
-  -- Workers record a success with record-successes.lua, which ends its job too; here, a caller ends the job itself.
-  local isTrial = succeed(id, found, number, attempt, expiresAtMs, maxAttempts, response, responsesUntilMs, endedAtMs)
-  if not isTrial then return {'recorded', 0, 0, parked} end
-end
-
 --@include status
 --@include fail
 --@include audit
 --@include announce
 --@include end-resume
 
+local key = deliveryKey(id)
+local found = call('HMGET', key, 'st', 'n', 's', 'c')
+local st, sub, created = found[1], found[3], found[4]
+if not st or st == SUCCEEDED or st == FAILED then return {'over', 0, 0} end
+local parked = call('ZCARD', KEY_PARKED .. sub)
+if tonumber(found[2]) ~= number - 1 then return {'repeated', 0, parked} end
+local subscription = KEY_SUBSCRIPTION .. sub
 local nowMs, retention = tonumber(endedAtMs), tonumber(retentionMs)
-if verdict == VERDICT_SUCCEEDED then
-  endResume(sub, OUTCOME_SUCCEEDED, nowMs, retention)
-  return {'recorded', 0, 0, parked}
-end
 call('HSET', key, 'n', number, 'a' .. number, attempt)
 -- Another job of the delivery was held while this attempt was in flight.
 if st == HELD then call('ZREM', KEY_HELD .. sub, id) end
@@ -38,17 +26,18 @@ if maxAttempts ~= '' then call('HSET', key, 'm', maxAttempts) end
 local responses = KEY_RESPONSES .. id
 if response ~= '' then call('HSET', responses, number, response) end
 if number > 2 then call('HDEL', responses, number - 1) end
-if verdict == VERDICT_RETRY then
-  call('PEXPIREAT', responses, responsesUntilMs)
+local isRetry = nextAttemptAtMs ~= ''
+if isRetry then
+  call('PEXPIREAT', responses, neededUntilMs)
   call('HSET', key, 'st', WAITING_FOR_RETRY, 'x', nextAttemptAtMs)
   move(id, created, st, WAITING_FOR_RETRY)
 else
-  fail(id, st, sub, created, reason, nowMs, expiresAtMs, retention)
+  fail(id, st, sub, created, reason, nowMs, neededUntilMs, retention)
 end
 local address = call('HMGET', subscription, 'status', 'created_at', 'trial', 'consecutive_failures')
 local failures, limit = tonumber(address[4]) or 0, tonumber(pauseAfter)
 if address[1] == RESUMING and address[3] == id then endResume(sub, OUTCOME_FAILED, nowMs, retention) end
-if verdict == VERDICT_RETRY or address[1] ~= ACTIVE then return {'recorded', failures, 0, parked} end
+if isRetry or address[1] ~= ACTIVE then return {'recorded', 0, parked} end
 failures = math.min(failures + 1, limit)
 call('HSET', subscription, 'consecutive_failures', failures)
 if failures < limit then
@@ -58,7 +47,7 @@ if failures < limit then
       break
     end
   end
-  return {'recorded', failures, 0, parked}
+  return {'recorded', 0, parked}
 end
 call('HSET', subscription, 'status', PAUSED, 'status_reason', REASON_CONSECUTIVE_FAILURES, 'updated_at', nowMs,
   'paused_at', nowMs)
@@ -69,4 +58,4 @@ announce(sub)
 notify(nowMs, NOTICE_SUBSCRIPTION_PAUSED, 's', sub, 'w', REASON_CONSECUTIVE_FAILURES)
 local detail = {reason = REASON_CONSECUTIVE_FAILURES, consecutive_failures = failures}
 audit(nowMs, retention, cjson.encode({action = ACTION_SUBSCRIPTION_PAUSED, subscriptionId = sub, detail = detail}))
-return {'recorded', failures, 1, parked}
+return {'recorded', 1, parked}
