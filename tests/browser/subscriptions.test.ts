@@ -250,6 +250,22 @@ describe('a subscription', () => {
     await page.waitForURL('**/sign-in?next=*');
   });
 
+  it('is deleted after a confirmation that was asked for while the code of dialogs was loading', async () => {
+    const { id } = await ownSubscription(await ownReceiver());
+    const { page } = await signedIn();
+    const mayLoad = Promise.withResolvers<void>();
+    await page.route('**/overlays-*.js', async (route) => {
+      await mayLoad.promise;
+      await route.continue();
+    });
+    await page.goto(`/subscriptions/${id}`, { waitUntil: 'commit' });
+    await page.getByRole('button', { name: 'More' }).click();
+    await page.getByRole('menuitem', { name: 'Delete' }).click();
+    mayLoad.resolve();
+    await page.getByRole('button', { name: 'Delete it' }).click();
+    await page.waitForURL('**/subscriptions');
+  });
+
   it('are resumed together where failures have paused them; what an operator paused stays paused', async () => {
     const to = await ownReceiver();
     const [failed, other] = [await ownSubscription(to), await ownSubscription(to)];

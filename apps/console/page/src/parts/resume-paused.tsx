@@ -1,11 +1,11 @@
 /** Resumes all addresses that failures have paused, of those that a list shows. */
 import { Text } from '@mantine/core';
-import { modals } from '@mantine/modals';
 import type { BulkResumeResult, ResumeResult } from '@posthorn/operator-api';
 import { IconPlayerPlay } from '@tabler/icons-react';
 import { call } from '../api.ts';
 import { useChange } from '../queries.ts';
 import { ActionButton } from './action-button.tsx';
+import { askFirst } from './confirm.ts';
 import { amountText, countText } from './numbers.ts';
 
 type ShownBy = Readonly<Record<'q' | 'environment' | 'health', string | null | undefined>>;
@@ -13,7 +13,7 @@ type ShownBy = Readonly<Record<'q' | 'environment' | 'health', string | null | u
 export function ResumePaused({ q, environment, health }: ShownBy) {
   const resume = useChange(() => resumeAll({ q, environment, health }), { done: textOf });
   const confirm = () =>
-    modals.openConfirmModal({
+    askFirst({
       title: 'Resume what failures have paused?',
       children: (
         <Text size="sm">

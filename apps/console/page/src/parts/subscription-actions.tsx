@@ -2,7 +2,6 @@
 
 import { Button, Drawer, Group, Menu, Modal, Select, Stack, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
-import { modals } from '@mantine/modals';
 import type { Delivery, Subscription, SubscriptionWithSecret } from '@posthorn/operator-api';
 import {
   IconChevronDown,
@@ -23,6 +22,7 @@ import { call } from '../api.ts';
 import { useChange, useDelivery, usePost } from '../queries.ts';
 import { ActionButton } from './action-button.tsx';
 import { AttemptTimeline } from './attempt-timeline.tsx';
+import { askFirst } from './confirm.ts';
 import { useKeptFocus } from './kept-focus.ts';
 import { Note, PageLink } from './layout.tsx';
 import { countText } from './numbers.ts';
@@ -50,7 +50,7 @@ export function SubscriptionActions({ subscription }: { subscription: Subscripti
     action();
   };
   const confirmDelete = () =>
-    modals.openConfirmModal({
+    askFirst({
       title: 'Delete this subscription?',
       children: (
         <Text size="sm">
