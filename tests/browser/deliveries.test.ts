@@ -319,6 +319,31 @@ describe('a bulk replay', () => {
     await page.getByRole('link', { name: 'The other addresses' }).click();
     await page.waitForURL('**/replays/rpb_*');
   });
+  it('shows a rehearsal for what was rehearsed, not for what the form says when the answer arrives', async () => {
+    const to = await ownReceiver(deliveriesWith(500));
+    const { id } = await ownSubscription(to);
+    await on.publish(sampleEvent());
+    await eventually('it to fail', async () => {
+      return (await on.deliveries(`subscription_id=${id}&status=failed`)).length === 1;
+    });
+    const { page } = await signedIn();
+    const mayArrive = Promise.withResolvers<void>();
+    await page.route('**/v1/replays/rehearse', async (route) => {
+      await mayArrive.promise;
+      await route.continue();
+    });
+    await page.goto(`/replays?subscription_id=${id}`);
+    await page.getByRole('button', { name: 'Rehearse' }).click();
+    await page.getByRole('checkbox', { name: 'Send 5' }).uncheck();
+    const loading = page.locator('button[data-loading]');
+    await loading.waitFor();
+    mayArrive.resolve();
+    await loading.waitFor({ state: 'detached' });
+    const rehearsal = page.getByRole('region', { name: 'Rehearsal' });
+    expect(await rehearsal.count()).toBe(0);
+    await page.getByRole('checkbox', { name: 'Send 5' }).check();
+    await rehearsal.waitFor();
+  });
   it('of addresses of both environments begins with a choice of one', async () => {
     const to = await ownReceiver(deliveriesWith(500));
     const fields = [{ environment: 'sandbox' }, { environment: 'production' }, {}];

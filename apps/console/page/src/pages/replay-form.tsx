@@ -103,9 +103,11 @@ function Buttons({ ids, onChange, filter, canary }: ButtonsProps) {
     onDone: ({ id }) => navigate(`/replays/${id}`),
   });
   const [rehearsed, setRehearsed] = useState<{ of: string; result: Rehearsal }>();
-  const rehearse = useChange(() => call<Rehearsal>('POST', '/v1/replays/rehearse', body), {
-    onDone: (result) => setRehearsed({ of: JSON.stringify(body), result }),
-  });
+  const rehearse = useChange(
+    // The form may have changed when the answer arrives.
+    async () => ({ of: JSON.stringify(body), result: await call<Rehearsal>('POST', '/v1/replays/rehearse', body) }),
+    { onDone: setRehearsed },
+  );
   const isChosen = only !== undefined && error === null && !isMixed;
   return (
     <>
