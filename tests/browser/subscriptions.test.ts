@@ -81,9 +81,21 @@ describe('signing in', () => {
     await other.waitForURL('**/subscriptions/*');
     // A new session, of which the other tab knows only the cookie.
     await context.addCookies([await newSessionCookie()]);
+    const mayRead = Promise.withResolvers<void>();
+    await other.route('**/v1/session', async (route) => {
+      await mayRead.promise;
+      await route.continue();
+    });
+    const refused = other.waitForResponse((response) => response.status() === 403);
     await other.getByRole('button', { name: 'More' }).click();
     await other.getByRole('menuitem', { name: 'Pause' }).click();
-    await other.getByText('Repeat the action.').waitFor();
+    await refused;
+    await other.evaluate('new Promise((shown) => requestAnimationFrame(() => requestAnimationFrame(shown)))');
+    // Repeated before the new session is read, it would be refused again.
+    const advice = other.getByText('Repeat the action.');
+    expect(await advice.count()).toBe(0);
+    mayRead.resolve();
+    await advice.waitFor();
     await other.getByRole('button', { name: 'More' }).click();
     await other.getByRole('menuitem', { name: 'Pause' }).click();
     await other.getByText('Paused: nothing is sent').waitFor();

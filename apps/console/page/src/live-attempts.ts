@@ -31,7 +31,7 @@ export function useLiveAttempts(filter: QueryParameters) {
     if (!isVisible) return;
     const leaving = new AbortController();
     const onError = (error: unknown) => {
-      onApiError(error);
+      void onApiError(error);
       dispatch({ kind: 'failed', error: error instanceof Error ? error : new Error(String(error)) });
     };
     const onAlive = () => queryClient.setQueryData(queryKey, 0);

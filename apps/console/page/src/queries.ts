@@ -59,9 +59,10 @@ export function useShownOnce(): void {
 }
 
 /** The session has ended: show the sign-in page, which then returns to the current page. Or another tab has begun a new one: read it. */
-export function onApiError(error: unknown): void {
+export async function onApiError(error: unknown): Promise<void> {
   if (!(error instanceof ApiError)) return;
-  if (error.status === 403) void queryClient.invalidateQueries({ queryKey: SESSION_KEY });
+  // A change ends after that: repeated before, it would be refused again.
+  if (error.status === 403) await queryClient.invalidateQueries({ queryKey: SESSION_KEY });
   if (error.status !== 401 || shownOnce > 0) return;
   if (!isSigningOut && queryClient.getQueryData(SESSION_KEY)) hasExpired = true;
   queryClient.setQueryData(SESSION_KEY, null);
