@@ -3,7 +3,7 @@ import { describe, expect, it } from '@jest/globals';
 import { isDelivery } from '@posthorn/testing';
 import { atEnd, ownReceiver } from '../own.ts';
 import { OPERATOR_TOKEN, sampleEvent } from '../world.ts';
-import { copyWith } from './browser.ts';
+import { confirmed, copyWith } from './browser.ts';
 import { newSessionCookie, on, ownSubscription, signedIn, visit } from './own-visit.ts';
 
 describe('signing in', () => {
@@ -276,6 +276,24 @@ describe('a subscription', () => {
     mayLoad.resolve();
     await page.getByRole('button', { name: 'Delete it' }).click();
     await page.waitForURL('**/subscriptions');
+  });
+
+  it('leaves the operator alone who has gone to another page before its deletion is answered', async () => {
+    const { id } = await ownSubscription(await ownReceiver());
+    const { page } = await signedIn();
+    const mayArrive = Promise.withResolvers<void>();
+    await page.route(`**/v1/subscriptions/${id}`, async (route) => {
+      if (route.request().method() === 'DELETE') await mayArrive.promise;
+      await route.continue();
+    });
+    await page.goto(`/subscriptions/${id}`);
+    await page.getByRole('button', { name: 'More' }).click();
+    await page.getByRole('menuitem', { name: 'Delete' }).click();
+    await page.getByRole('button', { name: 'Delete it' }).click();
+    await page.getByRole('link', { name: 'Audit', exact: true }).click();
+    await page.getByRole('heading', { name: 'Audit' }).waitFor();
+    await confirmed(page, 'Deleted.', async () => mayArrive.resolve());
+    expect(new URL(page.url()).pathname).toBe('/audit');
   });
 
   it('are resumed together where failures have paused them; what an operator paused stays paused', async () => {

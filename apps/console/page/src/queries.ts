@@ -30,6 +30,7 @@ import {
   useQuery,
 } from '@tanstack/react-query';
 import { useEffect } from 'react';
+import { useNavigate } from 'react-router';
 import { ApiError, call, callText, type QueryParameters, setCsrfToken, withQuery } from './api.ts';
 import { useLiveList } from './live-list.ts';
 import { loadName } from './name-loader.ts';
@@ -229,6 +230,8 @@ interface ChangeOptions<T> {
   /** The notification after a success. */
   done?: string | ((result: T) => string);
   onDone?: (result: T) => void;
+  /** The path of the page that is opened after a success, unless the user has gone to another one meanwhile. */
+  opens?: (result: T) => string;
   /** The caller shows errors itself, for example in a form. */
   quiet?: boolean;
 }
@@ -240,13 +243,16 @@ function notify(notification: Parameters<typeof import('@mantine/notifications')
 
 /** Changes something through the API. Shows an error message, unless `quiet`. */
 export function useChange<T, V = void>(change: (value: V) => Promise<T>, options: ChangeOptions<T> = {}) {
+  const navigate = useNavigate();
   return useMutation({
     mutationFn: change,
-    onSuccess(result) {
+    onMutate: () => window.location.pathname,
+    onSuccess(result, _value, startedOn) {
       void queryClient.invalidateQueries(exceptSession);
       const { done } = options;
       if (done) notify({ message: typeof done === 'string' ? done : done(result), color: 'teal' });
       options.onDone?.(result);
+      if (options.opens && window.location.pathname === startedOn) navigate(options.opens(result));
     },
     onError(error) {
       const fields = error instanceof ApiError ? Object.entries(error.fields) : [];

@@ -4,7 +4,7 @@ import { Grid, Stack, Tabs } from '@mantine/core';
 import type { Delivery, DeliveryWithAttempts } from '@posthorn/operator-api';
 import { IconPlayerPlay, IconRefresh } from '@tabler/icons-react';
 import { useState } from 'react';
-import { useNavigate, useParams } from 'react-router';
+import { useParams } from 'react-router';
 import { ApiError } from '../api.ts';
 import { ActionButton } from '../parts/action-button.tsx';
 import { AttemptComparison } from '../parts/attempt-comparison.tsx';
@@ -19,10 +19,9 @@ import { useDelivery, usePost, useRequest, useSubscription } from '../queries.ts
 export function DeliveryPage() {
   const { id = '' } = useParams();
   const delivery = useDelivery(id);
-  const navigate = useNavigate();
   const replay = usePost<Delivery>(`/v1/deliveries/${id}/replay`, {
     done: 'Replayed: this is the new delivery.',
-    onDone: (created) => navigate(`/deliveries/${created.id}`),
+    opens: (created) => `/deliveries/${created.id}`,
   });
   const tryNow = usePost<Delivery>(`/v1/deliveries/${id}/try-now`, { done: 'The next attempt is made now.' });
   const { data } = delivery;

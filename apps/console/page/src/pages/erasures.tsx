@@ -3,7 +3,7 @@
 import { Group, Select, SimpleGrid, Stack, TextInput } from '@mantine/core';
 import type { Erasure } from '@posthorn/operator-api';
 import { type FormEvent, useState } from 'react';
-import { useNavigate, useSearchParams } from 'react-router';
+import { useSearchParams } from 'react-router';
 import { call } from '../api.ts';
 import { ActionButton } from '../parts/action-button.tsx';
 import { type Column, DataTable, PagedList } from '../parts/data-table.tsx';
@@ -53,10 +53,9 @@ function NewErasure() {
   const [field, setField] = useState(fields.find(({ value }) => value === search.get('field'))?.value ?? 'session_id');
   const [value, setValue] = useState(search.get('value') ?? '');
   const [environment, setEnvironment] = useState<string | null>(null);
-  const navigate = useNavigate();
   const start = useChange(
     () => call<Erasure>('POST', '/v1/erasures', { [field]: value, environment: environment ?? undefined }),
-    { onDone: ({ id }) => navigate(`/erasures/${id}`) },
+    { opens: ({ id }) => `/erasures/${id}` },
   );
   const submit = (event: FormEvent) => {
     event.preventDefault();

@@ -20,7 +20,7 @@ export function NewSubscriptionPage() {
   );
   const created = create.data;
   const validate = usePost<Subscription>(`/v1/subscriptions/${created?.id}/validate`, {
-    onDone: ({ id }) => navigate(`/subscriptions/${id}`),
+    opens: ({ id }) => `/subscriptions/${id}`,
   });
   if (created) {
     return (

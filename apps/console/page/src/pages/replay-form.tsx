@@ -4,7 +4,7 @@ import type { Rehearsal, StartedReplay } from '@posthorn/operator-api';
 import { IconEye } from '@tabler/icons-react';
 import dayjs from 'dayjs';
 import { useState } from 'react';
-import { useNavigate, useSearchParams } from 'react-router';
+import { useSearchParams } from 'react-router';
 import { call } from '../api.ts';
 import { ActionButton } from '../parts/action-button.tsx';
 import { AddressesPicker } from '../parts/addresses-picker.tsx';
@@ -96,11 +96,10 @@ function Buttons({ ids, onChange, filter, canary }: ButtonsProps) {
   const { known, count, error } = useReplayCandidates(ids, scope);
   const inactive = known.filter(({ status }) => status !== 'active').length;
   const isMixed = ENVIRONMENTS.every((one) => known.some(({ environment }) => environment === one));
-  const navigate = useNavigate();
   const addresses = another === undefined ? { subscription_id: only } : { subscription_ids: ids };
   const body = { ...addresses, ...scope, canary };
   const start = useChange(() => call<StartedReplay>('POST', '/v1/replays', body), {
-    onDone: ({ id }) => navigate(`/replays/${id}`),
+    opens: ({ id }) => `/replays/${id}`,
   });
   const [rehearsed, setRehearsed] = useState<{ of: string; result: Rehearsal }>();
   const rehearse = useChange(

@@ -17,7 +17,7 @@ import {
   type TablerIcon,
 } from '@tabler/icons-react';
 import { useState } from 'react';
-import { Link, useNavigate } from 'react-router';
+import { Link } from 'react-router';
 import { call } from '../api.ts';
 import { useChange, useDelivery, usePost } from '../queries.ts';
 import { ActionButton } from './action-button.tsx';
@@ -33,7 +33,6 @@ import { type SubscriptionFields, SubscriptionForm } from './subscription-fields
 
 export function SubscriptionActions({ subscription }: { subscription: Subscription }) {
   const { id, url, status, held_deliveries: held } = subscription;
-  const navigate = useNavigate();
   const [isEditing, edit] = useDisclosure(false);
   const [isRotating, rotate] = useDisclosure(false);
   const path = `/v1/subscriptions/${id}`;
@@ -41,7 +40,7 @@ export function SubscriptionActions({ subscription }: { subscription: Subscripti
   const pause = usePost(`${path}/pause`, { done: 'Paused. Deliveries are held from now on.' });
   const resume = usePost(`${path}/resume`, { done: 'Resumed. If deliveries are held, one goes first.' });
   const test = usePost<Delivery>(`${path}/test`);
-  const remove = useChange(() => call('DELETE', path), { done: 'Deleted.', onDone: () => navigate('/subscriptions') });
+  const remove = useChange(() => call('DELETE', path), { done: 'Deleted.', opens: () => '/subscriptions' });
   const isPending = remove.isPending || pause.isPending;
   const more = useKeptFocus(isPending);
   // A dialog returns the focus to what had it before, which must not be an item of the menu.

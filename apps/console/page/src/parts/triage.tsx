@@ -3,7 +3,6 @@ import { Alert, Box, Button, Group, Paper, Stack, Text } from '@mantine/core';
 import type { Delivery, Overview } from '@posthorn/operator-api';
 import { IconAlertTriangle, IconCircleCheck, IconPlayerPlay, IconSend } from '@tabler/icons-react';
 import { useState } from 'react';
-import { useNavigate } from 'react-router';
 import { usePost } from '../queries.ts';
 import { ActionButton } from './action-button.tsx';
 import { ErrorLine } from './health.tsx';
@@ -213,9 +212,8 @@ function ResumeButton({ id }: { id: string }) {
 
 /** Sends a test delivery and opens it, to see whether the receiver works again. */
 function TestButton({ id }: { id: string }) {
-  const navigate = useNavigate();
   const test = usePost<Delivery>(`/v1/subscriptions/${id}/test`, {
-    onDone: (delivery) => navigate(`/deliveries/${delivery.id}`),
+    opens: (delivery) => `/deliveries/${delivery.id}`,
   });
   return <ActionButton label="Send test" icon={IconSend} change={test} variant="default" />;
 }
