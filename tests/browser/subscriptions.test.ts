@@ -169,9 +169,9 @@ describe('a subscription', () => {
     const calls: string[] = [];
     page.on('request', (request) => void (request.method() === 'POST' && calls.push(new URL(request.url()).pathname)));
     await page.getByRole('button', { name: 'Send test' }).dblclick();
-    expect(calls).toEqual([`/v1/subscriptions/${id}/test`]);
     const drawer = page.getByRole('dialog', { name: 'Test delivery' });
     await drawer.getByText('Attempt 1').waitFor();
+    expect(calls).toEqual([`/v1/subscriptions/${id}/test`]);
     await drawer.getByText('Succeeded').first().waitFor();
     await page.keyboard.press('Escape');
     await page.getByRole('link', { name: 'webhook.test' }).waitFor();
