@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { connectRedis } from '@posthorn/store';
 import { eventually, isDelivery } from '@posthorn/testing';
-import type { Cluster } from 'ioredis';
 import { freePort } from '../scripts/free-port.ts';
 import { type OwnRedis, startRedis } from '../scripts/redis/server.ts';
 import { atEnd, ownApps, ownClient, ownReceiver, ownWorld } from './own.ts';
@@ -169,22 +168,5 @@ describe('Redis Cluster', () => {
     await accepted(() => on.publish(event));
     await to.received(6, ({ headers }) => headers['service-event-id'] === 'evt_meanwhile');
     expect([on.ingest, on.operator, on.worker].flatMap(complaintsOf)).toEqual([]);
-  });
-
-  it('lets connect() settle although the first node says that the cluster is down, as BullMQ requires', async () => {
-    const [dir, busPort] = [newDir(), await freePort()];
-    const extra = ['--cluster-enabled', 'yes', '--cluster-port', String(busPort), '--cluster-announce-ip', '127.0.0.1'];
-    const node = await startRedis(dir, { say: () => undefined, extra });
-    atEnd(() => node.stop());
-    const direct = ownClient({ REDIS_URL: node.url });
-    await direct.call('CLUSTER', 'ADDSLOTSRANGE', '0', '99');
-    const nodes = [{ host: '127.0.0.1', port: node.port }];
-    const cluster = ownClient({ REDIS_URL: node.url, REDIS_CLUSTER_NODES: nodes }) as Cluster;
-    const duplicate = cluster.duplicate([], { lazyConnect: true });
-    atEnd(() => duplicate.disconnect());
-    for (const client of [cluster, duplicate]) client.on('error', () => undefined);
-    await expect(duplicate.connect()).rejects.toThrow('Connection is closed.');
-    await direct.call('CLUSTER', 'ADDSLOTSRANGE', '100', String(SLOTS - 1));
-    for (const client of [cluster, duplicate]) expect(await client.set('key', '1')).toBe('OK');
   });
 });

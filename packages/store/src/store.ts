@@ -11,7 +11,6 @@ import { allPrefixes, installationKey } from './keys.ts';
 import { createOutageReport } from './outage-report.ts';
 import { defineScripts } from './scripts.ts';
 import { sentinelConnector } from './sentinel-connector.ts';
-import { settleConnect } from './settle-connect.ts';
 import { typeErrors } from './storage-errors.ts';
 import { KnownFormat, type ProcessIdentity, type StoredFormat } from './stored-format.ts';
 
@@ -52,7 +51,7 @@ export interface Store {
 
 /**
  * A connection on which a command waits for this long is dead although it was not closed: the machine or the network is
- * gone. Longer than BullMQ's blocking reads (10 s), shorter than a job's lock (30 s).
+ * gone. Longer than workers wait for a marker (5 s), shorter than a job's lock (30 s).
  */
 const SILENCE_MS = 20_000;
 const SENTINEL_TIMEOUT_MS = 2_000;
@@ -98,9 +97,7 @@ function connect(settings: RedisSettings, options: ConnectOptions): Redis | Clus
     ...(password && { password: decodeURIComponent(password) }),
     ...(isTls && { tls: {} }),
   };
-  if (nodes.length > 0) {
-    return settleConnect(new Cluster([...nodes], { clusterRetryStrategy: reconnectDelayMs, redisOptions }));
-  }
+  if (nodes.length > 0) return new Cluster([...nodes], { clusterRetryStrategy: reconnectDelayMs, redisOptions });
   const { REDIS_SENTINEL_NAME: name = 'mymaster', REDIS_SENTINEL_PASSWORD: sentinelPassword } = settings;
   return new Redis({
     ...redisOptions,
