@@ -164,9 +164,10 @@ function problemsOfTraffic({ periods }: AttemptSeries, oldestPendingAgeMs: numbe
 }
 
 function problemsOfMemory({ usedBytes, capacityBytes, eviction }: ServerState): string[] {
-  const evicts = eviction === undefined ? [] : [eviction];
-  if (usedBytes === null || capacityBytes === null || usedBytes <= FULL_SHARE * capacityBytes) return evicts;
-  return [...evicts, `Redis uses ${Math.round((100 * usedBytes) / capacityBytes)} % of its memory`];
+  const problems = eviction === undefined ? [] : [eviction];
+  if (usedBytes !== null && capacityBytes !== null && usedBytes > FULL_SHARE * capacityBytes)
+    problems.push(`Redis uses ${Math.round((100 * usedBytes) / capacityBytes)} % of its memory`);
+  return problems;
 }
 
 /** Returns the attempts to one address over the last 24 hours. */

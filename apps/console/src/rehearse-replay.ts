@@ -80,10 +80,7 @@ function warningsAbout(
 ): Warning[] {
   const warnings: Warning[] = [];
   if (status !== 'active')
-    warnings.push({
-      kind: 'not_active',
-      message: `The address is not active: ${ADVICE}.`,
-    });
+    warnings.push({ kind: 'not_active', message: `The address is not active: ${ADVICE}.` });
   const label = health.error?.label;
   const isSame = error !== null && label !== undefined && (label === error || label.startsWith(`${error} `));
   if (count > 0 && health.failedInARow > 0 && isSame)

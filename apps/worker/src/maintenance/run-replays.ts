@@ -16,21 +16,19 @@ export const runReplays = ({ store, producer, clock }: DutyContext): Duty => ({
   everyMs: 1_000,
   onlyWithWork: true,
   async run(partition) {
+    const stepBatches = async () => {
+      await eachInTurn(await activeBatches(store, partition), (id) => stepBatch(store, id, clock.now()));
+    };
     const stepOf = async (id: string) =>
       (await stepReplay(store, id, clock.now())) || (await stepCancellation({ store, producer }, id, clock.now()));
-    const batches = await activeBatches(store, partition);
-    const queue: string[] = [];
-    function* steps(): Generator<() => Promise<void>> {
-      for (const id of batches) yield () => stepBatch(store, id, clock.now());
-      yield async () => void queue.push(...(await activeReplays(store, partition, STEPS_PER_RUN)));
-      for (let count = 0; count < STEPS_PER_RUN; count++) {
-        const id = queue.shift();
-        if (id === undefined) return;
-        yield async () => {
-          if (await stepOf(id)) queue.push(id);
-        };
-      }
-    }
-    await eachInTurn(steps(), (step) => step());
+    const stepReplays = async () => {
+      const queue = await activeReplays(store, partition, STEPS_PER_RUN);
+      let left = STEPS_PER_RUN;
+      // A replay that is not done has its next turn at the end of the queue, which grows while it is worked through.
+      await eachInTurn(queue, async (id) => {
+        if (left-- > 0 && (await stepOf(id))) queue.push(id);
+      });
+    };
+    await eachInTurn([stepBatches, stepReplays], (step) => step());
   },
 });
