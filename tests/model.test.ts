@@ -20,6 +20,7 @@ beforeAll(async () => {
 afterAll(() => close());
 
 let stories = 0;
+let pauses = 0;
 it(`${RUNS} random stories follow the rules (seed ${SEED})`, async () => {
   const story = fc.asyncProperty(fc.commands(commands, { maxCommands: 100, size: 'max' }), async (told) => {
     const system = new System({ ...store, prefix: `${store.prefix}:${stories++}` });
@@ -29,6 +30,7 @@ it(`${RUNS} random stories follow the rules (seed ${SEED})`, async () => {
       await system.start();
       await fc.asyncModelRun(() => ({ model: system, real: system }), told);
       await system.comeToRest();
+      pauses += system.model.pauses;
     } finally {
       clock.mockRestore();
       await system.stop();
@@ -36,4 +38,6 @@ it(`${RUNS} random stories follow the rules (seed ${SEED})`, async () => {
   });
   await fc.assert(story, { numRuns: RUNS, seed: SEED, endOnFailure: false });
   expect(stories).toBeGreaterThanOrEqual(RUNS);
+  // Each seed has some, unless it is given a few stories only.
+  if (RUNS >= 60) expect(pauses).toBeGreaterThan(0);
 });

@@ -1,6 +1,6 @@
 /** The possible steps of a story. */
 import fc from 'fast-check';
-import type { Operation } from './rules.ts';
+import { type Operation, PAUSE_AFTER } from './rules.ts';
 import { ADDRESSES, type Outcome, type System, WORKERS } from './system.ts';
 
 type Command = fc.AsyncCommand<System, System>;
@@ -91,7 +91,17 @@ export const commands: fc.Arbitrary<Command>[] = [
   ),
   happening('replayAll', fc.tuple(address, fc.boolean()), (on, [which, canary]) => on.replayAll(which, canary)),
   happening('replayBatch', fc.tuple(fc.boolean(), steps), (on, [canary, after]) => on.replayBatch(canary, after)),
-  // Steps that hardly ever follow one another by chance: a worker sends a delivery of a bulk replay while that is cancelled.
+  // Steps that hardly ever follow one another by chance: as many deliveries in a row fail as pause an address.
+  happening(
+    'failUntilPaused',
+    fc.nat(3),
+    async (on) => {
+      for (let i = 0; i < PAUSE_AFTER; i++) await on.publish(on.published++, Number.MAX_SAFE_INTEGER);
+      await on.live(8, 'error');
+    },
+    (_on, rarely) => rarely === 0,
+  ),
+  // And a worker sends a delivery of a bulk replay while that is cancelled.
   happening(
     'cancelHalfway',
     fc.tuple(address, worker, outcome, steps, fc.nat(2)),
