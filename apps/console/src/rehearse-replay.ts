@@ -79,8 +79,7 @@ function warningsAbout(
   health: AddressHealth,
 ): Warning[] {
   const warnings: Warning[] = [];
-  if (status !== 'active')
-    warnings.push({ kind: 'not_active', message: `The address is not active: ${ADVICE}.` });
+  if (status !== 'active') warnings.push({ kind: 'not_active', message: `The address is not active: ${ADVICE}.` });
   const label = health.error?.label;
   const isSame = error !== null && label !== undefined && (label === error || label.startsWith(`${error} `));
   if (count > 0 && health.failedInARow > 0 && isSame)
