@@ -1,6 +1,8 @@
 /** The apps on a Redis Cluster of three masters with partitions on different ones; and on one that loses a master. */
+import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
+import { partitionOf } from '@posthorn/core';
 import { connectRedis } from '@posthorn/store';
 import { eventually, isDelivery } from '@posthorn/testing';
 import { freePort } from '../scripts/free-port.ts';
@@ -12,6 +14,7 @@ import { sampleEvent, worldEnv } from './world.ts';
 
 const SLOTS = 16_384;
 const MASTERS = 3;
+const PARTITIONS = 6;
 /** A node that does not respond for this long is considered dead. */
 const NODE_TIMEOUT_MS = 1_500;
 /** For a cluster in which no node is ever considered dead, however busy the machine. */
@@ -86,7 +89,7 @@ async function allowFailover(replicas: OwnRedis[]): Promise<void> {
 
 const settingsFor = (nodes: OwnRedis[]) => ({
   REDIS_CLUSTER_NODES: nodes.map(({ port }) => `127.0.0.1:${port}`).join(','),
-  PARTITIONS: '6',
+  PARTITIONS: String(PARTITIONS),
 });
 
 describe('Redis Cluster', () => {
@@ -149,6 +152,80 @@ describe('Redis Cluster', () => {
       return [...taken].every((id) => (arrived.get(id)?.length ?? 0) >= 6);
     });
     await eventually('their records', async () => (await on.deliveries('status=pending')).length === 0);
+    expect([on.ingest, on.operator, on.worker].flatMap(complaintsOf)).toEqual([]);
+  });
+
+  it('delays only what a master that hangs has: others attempt, retry, release and accept meanwhile', async () => {
+    const nodes = await startCluster([], NEVER_MS);
+    const env = { ...worldEnv('posthorn', nodes[0]!.url), ...settingsFor(nodes), LOG_LEVEL: 'info' };
+    const limits = { ADDRESS_CONCURRENCY: '1', HOST_CONCURRENCY: '100', RELEASE_RATE: '1' };
+    const on = await ownApps({ ...env, ...limits, ATTEMPT_TIMEOUT: '1h', RETRY_DELAYS: '1s,1s' });
+    const to = await ownReceiver();
+    const client = ownClient({ REDIS_URL: nodes[0]!.url });
+    const firstSlots = Array.from({ length: MASTERS }, (_, i) => Math.ceil((i * SLOTS) / MASTERS));
+    const masterOf = async (id: string) => {
+      const slot = Number(await client.call('CLUSTER', 'KEYSLOT', `{${partitionOf(id, PARTITIONS)}}`));
+      return firstSlots.findLastIndex((first) => first <= slot);
+    };
+    const [hung, well] = [1, 2] as const;
+    let events = 0;
+    const idOn = async (master: number): Promise<string> => {
+      const id = `evt_${events++}`;
+      return (await masterOf(id)) === master ? id : await idOn(master);
+    };
+    const subscribeOn = async (master: number, type: string): Promise<string> => {
+      const { id } = await on.subscribe(`${to.url}/${type}`, { event_types: [type] });
+      if ((await masterOf(id)) === master) return id;
+      await on.operate('DELETE', `/v1/subscriptions/${id}`);
+      return await subscribeOn(master, type);
+    };
+    const publishOn = async (master: number, type: string) => {
+      const id = await idOn(master);
+      expect((await on.publish(sampleEvent({ id, type }))).status).toBe(202);
+      return id;
+    };
+    const requests = (id: string) => to.requests.filter(({ headers }) => headers['service-event-id'] === id).length;
+    const released = 'session.created';
+    const address = await subscribeOn(well, released);
+    await on.operate('POST', `/v1/subscriptions/${address}/pause`);
+    const held: string[] = [];
+    for (let i = 0; i < 15; i++) held.push(await publishOn(well, released));
+    // Workers keep the events of two addresses in memory, and read those of one for each attempt.
+    const [kept, read, onHung] = ['session.started', 'session.submitted', 'session.declined'] as const;
+    for (const type of [kept, kept, read]) await subscribeOn(well, type);
+    await subscribeOn(hung, onHung);
+    const answers: ServerResponse[] = [];
+    to.answerWith((request, response) => {
+      if (request.path.endsWith(released)) response.writeHead(200).end();
+      else answers.push(response);
+    });
+    const [keptHung, readHung] = [await publishOn(hung, kept), await publishOn(hung, read)];
+    await eventually('attempts in flight', () => answers.length >= 3);
+    await on.operate('POST', `/v1/subscriptions/${address}/resume`);
+    await to.received(2, ({ path }) => path.endsWith(released));
+
+    process.kill(nodes[hung]!.pid, 'SIGSTOP');
+    atEnd(() => process.kill(nodes[hung]!.pid, 'SIGCONT'));
+    to.answerWith(200);
+    for (const answer of answers) answer.writeHead(500).end();
+    await eventually('the retries of an event that a worker keeps', () => requests(keptHung) >= 4);
+    for (const type of [kept, read]) {
+      const id = await publishOn(well, type);
+      await eventually(`an event of the same addresses as others that hang`, () => requests(id) > 0);
+    }
+    await eventually('all that was held', () => held.every((id) => requests(id) > 0));
+    const lateId = await idOn(well);
+    const late = sampleEvent({ id: lateId, type: onHung });
+    const refusal = await on.publish(late);
+    expect([refusal.status, refusal.headers.get('retry-after')]).toEqual([503, expect.any(String)]);
+
+    process.kill(nodes[hung]!.pid, 'SIGCONT');
+    await accepted(() => on.publish(late));
+    await eventually('what has hung', () => requests(readHung) > 1 && requests(lateId) > 0);
+    await eventually('all deliveries to succeed', async () => {
+      const all = await on.deliveries('limit=100');
+      return all.every(({ status }: { status: string }) => status === 'succeeded');
+    });
     expect([on.ingest, on.operator, on.worker].flatMap(complaintsOf)).toEqual([]);
   });
 

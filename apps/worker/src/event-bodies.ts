@@ -1,7 +1,15 @@
 /** Loads the bodies to send, and caches them: an event that fans out to many addresses is read from Redis once. */
 import { type EventRef, eventBody, type TraceContext } from '@posthorn/core';
 import { createRepeating, type Logger, type Service } from '@posthorn/runtime';
-import { decodeEvent, type EventRecord, loadEvent, type Store, type StoredEvent } from '@posthorn/store';
+import {
+  decodeEvent,
+  type EventRecord,
+  inTime,
+  loadEvent,
+  prefixOfEvent,
+  type Store,
+  type StoredEvent,
+} from '@posthorn/store';
 import { LRUCache } from 'lru-cache';
 
 /** Memory of the cache. */
@@ -42,13 +50,15 @@ export function createEventBodies(store: Store) {
   return {
     /**
      * Returns an event; undefined if it has expired, or its payload was erased. `found`: the event as it is stored, if
-     * the caller has read it. Returns a promise only if it has to be read.
+     * the caller has read it. Returns a promise only if it has to be read; it rejects with `StorageUnavailable` soon if the
+     * master of a Cluster that has the event does not reply.
      */
     load(event: EventRef, found?: EventRecord): EventToSend | undefined | Promise<EventToSend | undefined> {
       const known = kept.get(event);
       if (known) return known;
       if (found !== undefined) return keep(event, decodeEvent(event, found));
-      return loadEvent(store, event).then((stored) => keep(event, stored));
+      const read = () => loadEvent(store, event);
+      return inTime(store, prefixOfEvent(store, event), read).then((stored) => keep(event, stored));
     },
     /** The event that was cached last: most likely the next job's too. */
     latest: () => latest,

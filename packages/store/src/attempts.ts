@@ -10,13 +10,15 @@ import {
   type EventType,
   isFinished,
   jointRefOf,
+  StorageUnavailable,
   TEST_EVENT_TYPE,
   type Verdict,
 } from '@posthorn/core';
 import { ADDRESS_FIELDS, DELETED, DELIVERY_FIELDS, MISSED_AFTER_MS } from './constants.ts';
 import { encodeAttempt, keptWhileUnfinishedMs } from './delivery-record.ts';
 import { decodeKind } from './event-record.ts';
-import { keepEvent } from './events.ts';
+import { keepEvent, prefixOfEvent } from './events.ts';
+import { inTime } from './in-time.ts';
 import type { EndedJob } from './jobs.ts';
 import { deliveryKey, prefixOfId, RESUMING, subscriptionKey } from './keys.ts';
 import { type EndedSuccess, recordTogether } from './record-successes.ts';
@@ -192,7 +194,11 @@ export async function recordFailure(
   const endedAtMs = attempt.startedAtMs + attempt.durationMs;
   const nextAttemptAtMs = verdict.kind === 'retry' ? verdict.nextAttemptAtMs : undefined;
   const neededUntilMs = (nextAttemptAtMs ?? endedAtMs) + keptWhileUnfinishedMs(store);
-  await keepEvent(store, event, neededUntilMs);
+  const keep = () => keepEvent(store, event, neededUntilMs);
+  // The event outlives the next attempt anyway, which keeps it again: a hung master must not delay that one.
+  const isSpare = nextAttemptAtMs !== undefined && nextAttemptAtMs < createdAtMs + store.retentionMs;
+  if (isSpare) await inTime(store, prefixOfEvent(store, event), keep).catch(unlessUnavailable);
+  else await keep();
   return await runScript(store, 'recordFailure', prefixOfId(store, id), {
     id,
     number: attempt.number,
@@ -206,6 +212,11 @@ export async function recordFailure(
     retentionMs: store.retentionMs,
     response: cameBack && encodeCameBack(cameBack()),
   });
+}
+
+/** Throws all errors but `StorageUnavailable`. */
+function unlessUnavailable(error: unknown): void {
+  if (!(error instanceof StorageUnavailable)) throw error;
 }
 
 /**

@@ -8,10 +8,19 @@ export * from './directory.ts';
 export * from './erasure-events.ts';
 export * from './erasures.ts';
 export { decodeEvent, type StoredEvent } from './event-record.ts';
-export { confirmFanOut, findEvents, findMatches, interruptedFanOuts, keepEvent, loadEvent } from './events.ts';
+export {
+  confirmFanOut,
+  findEvents,
+  findMatches,
+  interruptedFanOuts,
+  keepEvent,
+  loadEvent,
+  prefixOfEvent,
+} from './events.ts';
 export { readCase } from './explain.ts';
 export * from './feeds.ts';
 export * from './health.ts';
+export { inTime } from './in-time.ts';
 export * from './jobs.ts';
 export { partitionPrefix } from './keys.ts';
 export * from './lanes.ts';

@@ -1,7 +1,8 @@
 /** Maintenance of the stored data: leases, pruning, lost jobs, deleted subscriptions. The loop that calls it is the worker's. */
-import { type DeliveryJob, type DeliveryStatus, isFinished } from '@posthorn/core';
+import { type DeliveryJob, type DeliveryStatus, isFinished, StorageUnavailable } from '@posthorn/core';
 import { Cluster } from 'ioredis';
 import { keptWhileUnfinishedMs, loadExisting, type StoredDelivery } from './delivery-record.ts';
+import { inTime } from './in-time.ts';
 import * as keys from './keys.ts';
 import { laneOf } from './lanes.ts';
 import type { Position } from './page.ts';
@@ -9,7 +10,10 @@ import { runScript } from './scripts.ts';
 import { addressSource } from './sources.ts';
 import type { Store } from './store.ts';
 
-/** Acquires or extends the lease for some work in a partition for `lifeMs`. Returns whether `holder` has it. */
+/**
+ * Acquires or extends the lease for some work in a partition for `lifeMs`. Returns whether `holder` has it. Throws
+ * `StorageUnavailable` soon if the master of a Cluster does not reply.
+ */
 export async function holdLease(
   store: Store,
   work: keys.LeasedWork,
@@ -18,7 +22,8 @@ export async function holdLease(
   lifeMs: number,
 ): Promise<boolean> {
   const prefix = keys.partitionPrefix(store, partition);
-  return await runScript(store, 'lease', prefix, { key: keys.leaseKey(prefix, work), holder, lifeMs });
+  const lease = { key: keys.leaseKey(prefix, work), holder, lifeMs };
+  return await inTime(store, prefix, () => runScript(store, 'lease', prefix, lease));
 }
 
 /** Releases a lease early, so that another process need not wait for its end. */
@@ -29,7 +34,8 @@ export async function giveUpLease(
   holder: string,
 ): Promise<void> {
   const prefix = keys.partitionPrefix(store, partition);
-  await runScript(store, 'giveUpLease', prefix, { key: keys.leaseKey(prefix, work), holder });
+  const lease = { key: keys.leaseKey(prefix, work), holder };
+  await inTime(store, prefix, () => runScript(store, 'giveUpLease', prefix, lease));
 }
 
 /**
@@ -58,13 +64,19 @@ async function partitionsWith(
   keysOf: (prefix: string) => string[],
   keyOfAll?: string,
 ): Promise<ReadonlySet<number>> {
-  const all = keys.allPrefixes(store).map(keysOf);
+  const prefixes = keys.allPrefixes(store);
   const ofAll = keyOfAll === undefined ? [] : [keyOfAll];
-  if (!(store.redis instanceof Cluster) && (await store.redis.exists([...all.flat(), ...ofAll])) === 0)
+  if (!(store.redis instanceof Cluster) && (await store.redis.exists([...prefixes.flatMap(keysOf), ...ofAll])) === 0)
     return new Set();
+  // Where there is no reply, something may wait.
+  const count = (prefix: string, some: string[]) =>
+    inTime(store, prefix, () => store.redis.exists(some)).catch((error: unknown) => {
+      if (!(error instanceof StorageUnavailable)) throw error;
+      return 1;
+    });
   const [counts, existing] = await Promise.all([
-    Promise.all(all.map((some) => store.redis.exists(some))),
-    ofAll.length > 0 ? store.redis.exists(ofAll) : 0,
+    Promise.all(prefixes.map((prefix) => count(prefix, keysOf(prefix)))),
+    ofAll.length > 0 ? count(keys.partitionPrefix(store, 0), ofAll) : 0,
   ]);
   return new Set(counts.flatMap((count, partition) => (count + existing > 0 ? [partition] : [])));
 }

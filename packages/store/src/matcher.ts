@@ -1,8 +1,9 @@
 /** Matches events to subscriptions in memory. The script that stores an event checks that what was read is still current. */
 import { randomInt } from 'node:crypto';
-import type { Environment, EventType } from '@posthorn/core';
+import { type Environment, type EventType, StorageUnavailable } from '@posthorn/core';
 import { encodeKind } from './event-record.ts';
 import { findMatches } from './events.ts';
+import { inTime } from './in-time.ts';
 import { allPrefixes, topicsVersionKey } from './keys.ts';
 import type { Store } from './store.ts';
 
@@ -33,7 +34,7 @@ export function createMatcher(store: Store, now: () => number = () => performanc
 
   const readCurrent = async (): Promise<readonly string[]> => {
     const startedAtMs = now();
-    const versions = await readVersions(store);
+    const versions = await readVersions(store, current);
     if (versions.some((version, partition) => version !== current[partition])) current = versions;
     readAtMs = startedAtMs;
     return current;
@@ -75,13 +76,20 @@ export function createMatcher(store: Store, now: () => number = () => performanc
 
 /**
  * The version of the topics in each partition. It changes when a subscription begins or stops to listen on a topic, and
- * is never the same again.
+ * is never the same again. A partition of a Cluster that does not reply has the version of `before`, if that is known:
+ * nothing changes there, and what changes elsewhere is told to all.
  */
-async function readVersions(store: Store): Promise<string[]> {
-  const keys = allPrefixes(store).map(topicsVersionKey);
+async function readVersions(store: Store, before: readonly string[]): Promise<string[]> {
+  const prefixes = allPrefixes(store);
+  const read = (prefix: string, partition: number) =>
+    inTime(store, prefix, () => store.redis.get(topicsVersionKey(prefix))).catch((error: unknown) => {
+      const known = before[partition];
+      if (known === undefined || !(error instanceof StorageUnavailable)) throw error;
+      return known;
+    });
   const versions = store.spansPartitions
-    ? await store.redis.mget(keys)
-    : await Promise.all(keys.map((key) => store.redis.get(key)));
+    ? await store.redis.mget(prefixes.map(topicsVersionKey))
+    : await Promise.all(prefixes.map(read));
   return versions.map((version) => version ?? '0');
 }
 

@@ -1,6 +1,13 @@
 /** Runs the maintenance duties: each is a service with its own interval, errors and metrics. */
 import { StorageUnavailable } from '@posthorn/core';
-import { createRepeating, createSeldom, type Service, shareResult } from '@posthorn/runtime';
+import {
+  createRepeating,
+  createSeldom,
+  type Service,
+  shareResult,
+  TimeLimitExceeded,
+  withTimeLimit,
+} from '@posthorn/runtime';
 import { allPartitions, partitionsWithWork } from '@posthorn/store';
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { advanceRetries } from './advance-retries.ts';
@@ -25,6 +32,8 @@ export interface MaintenanceContext extends DutyContext {
 const RENEW_EVERY_MS = 1_000;
 /** How long the duties share what one of them found when it looked for work. Shorter than any interval of a duty. */
 const WORK_KNOWN_MS = 400;
+/** How long a duty that has other partitions waits for one: far longer than the bounded work of a run takes. */
+const MAX_WAIT_MS = 5_000;
 
 const DUTIES = [
   advanceRetries,
@@ -107,7 +116,10 @@ interface RunnerContext {
   logger: DutyContext['logger'];
 }
 
-/** One run of a duty over the partitions of this process. An error in one partition does not affect the next. */
+/**
+ * One run of a duty over the partitions of this process. An error in one partition does not affect the next, nor does
+ * one whose master does not reply: it is left out until its run has ended.
+ */
 function createDutyRunner(duty: Duty, { partitions, lease, withWork, metrics, logger }: RunnerContext) {
   const { lastSuccess, errors } = metrics;
   const labels = { duty: duty.name };
@@ -115,9 +127,16 @@ function createDutyRunner(duty: Duty, { partitions, lease, withWork, metrics, lo
   const mayLog = createSeldom();
   const logFailure = (err: unknown, partition: number) => {
     if (!mayLog()) return;
-    logger[err instanceof StorageUnavailable ? 'warn' : 'error']({ err, ...labels, partition }, 'maintenance.failed');
+    const level = err instanceof StorageUnavailable || err instanceof TimeLimitExceeded ? 'warn' : 'error';
+    logger[level]({ err, ...labels, partition }, 'maintenance.failed');
   };
   errors.inc(labels, 0);
+  const underWay = new Set<number>();
+  const runIn = async (partition: number) => {
+    underWay.add(partition);
+    const run = duty.run(partition).finally(() => underWay.delete(partition));
+    await (partitions.length === 1 ? run : withTimeLimit(MAX_WAIT_MS, run));
+  };
   return async () => {
     let runs = 0;
     let failures = 0;
@@ -125,7 +144,8 @@ function createDutyRunner(duty: Duty, { partitions, lease, withWork, metrics, lo
       if (!lease.holds(partition)) continue;
       runs += 1;
       try {
-        if (!duty.onlyWithWork || (await withWork()).has(partition)) await duty.run(partition);
+        if (underWay.has(partition)) throw new StorageUnavailable('Its last run has not ended');
+        if (!duty.onlyWithWork || (await withWork()).has(partition)) await runIn(partition);
         lease.succeeded(duty.name, partition);
       } catch (err) {
         failures += 1;

@@ -1,0 +1,42 @@
+/** A time limit for calls to what may hang: who waits, who is refused, and what ends that. */
+import { describe, expect, it } from '@jest/globals';
+import { StorageUnavailable } from '@posthorn/core';
+import { createTimeLimit } from './in-time.ts';
+
+const LIMIT_MS = 1;
+const late = 'No reply within 1 ms about a';
+
+/** A call that hangs until it is told how it ends. */
+function hanging() {
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  return { call: () => promise, resolve, reject };
+}
+
+describe('a time limit for calls to what may hang', () => {
+  it('refuses further calls at once after one that hung, until a late reply, and those about others never', async () => {
+    const inTime = createTimeLimit(LIMIT_MS, () => 0);
+    const hung = hanging();
+    await expect(inTime('a', hung.call)).rejects.toThrow(new StorageUnavailable(late));
+    await expect(inTime('a', () => Promise.reject(new Error('called')))).rejects.toThrow(late);
+    expect(await inTime('b', async () => 'other')).toBe('other');
+    hung.resolve('late');
+    await hung.call();
+    expect(await inTime('a', async () => 'again')).toBe('again');
+  });
+
+  it('calls again after a while, for which nobody waits; only a reply ends the refusals, also one that is an error', async () => {
+    let nowMs = 0;
+    const inTime = createTimeLimit(LIMIT_MS, () => nowMs);
+    const [first, second, third] = [hanging(), hanging(), hanging()];
+    await expect(inTime('a', first.call)).rejects.toThrow(late);
+    for (const { call } of [second, third]) {
+      nowMs += LIMIT_MS;
+      await expect(inTime('a', call)).rejects.toThrow(late);
+    }
+    second.reject(new StorageUnavailable('Connection is closed.'));
+    await expect(inTime('a', async () => 'not called')).rejects.toThrow(late);
+    third.reject(new Error('WRONGTYPE'));
+    await third.call().catch(() => undefined);
+    expect(await inTime('a', async () => 'again')).toBe('again');
+  });
+});
