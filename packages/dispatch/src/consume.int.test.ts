@@ -657,6 +657,29 @@ describe('BullMQ', () => {
     expect(await takeOne(lock)).toEqual({ job: { id: 'z2' } });
   });
 
+  it('says when the next retry is due while no job may be taken, so it is not late', async () => {
+    const [queue] = producer.queues;
+    const nowMs = Date.now();
+    const lock = { nextToken: 'token', lockMs: 60_000, nowMs };
+    await producer.add(
+      0,
+      [testJob('d1'), testJob('d2')].map((job, i) => ({ ...job, delayMs: (i + 1) * 3_600_000 })),
+    );
+    await queue!.pause();
+    const dueAt = async (atMs: number) => ((await takeOne({ ...lock, nowMs: atMs })) as { dueAtMs: number }).dueAtMs;
+    const dueAtMs = await dueAt(nowMs);
+    expect(dueAtMs).toBeGreaterThanOrEqual(nowMs + 3_600_000);
+    await queue!.resume();
+    await queue!.setGlobalConcurrency(1);
+    await add('z1');
+    expect(await takeOne(lock)).toEqual({ job: { id: 'z1' } });
+    expect(await dueAt(nowMs)).toBe(dueAtMs);
+    // One that is due waits with the others from then on.
+    expect(await dueAt(dueAtMs)).toBeGreaterThan(dueAtMs);
+    expect(await dueAt(dueAtMs + 7_200_000)).toBeUndefined();
+    expect(await producer.counts()).toMatchObject({ active: 1, waiting: 2, delayed: 0 });
+  });
+
   it('wakes a worker that found as many jobs active as operators allow when one is done and no other is taken', async () => {
     await producer.queues[0]!.setGlobalConcurrency(1);
     handle = async () => {

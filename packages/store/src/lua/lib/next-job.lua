@@ -77,15 +77,16 @@ end
 -- without writing to the job. Returns its id, or false and the time at which the next delayed job is due, if there is
 -- one.
 local function popJob(nowMs)
-  local active = KEY_QUEUE .. 'active'
-  if not mayTake(nowMs) then return false, '' end
-  local id = call('RPOPLPUSH', KEY_QUEUE .. 'wait', active)
-  -- Most queues have no retries. `pc` counts those that were added; BullMQ removes it when none is left.
-  if not id and mayHavePrioritized and call('EXISTS', KEY_QUEUE .. 'prioritized', KEY_QUEUE .. 'pc') > 0 then
-    id = call('ZPOPMIN', KEY_QUEUE .. 'prioritized')[1]
-    if id then call('LPUSH', active, id) else call('DEL', KEY_QUEUE .. 'pc') end
+  if mayTake(nowMs) then
+    local active = KEY_QUEUE .. 'active'
+    local id = call('RPOPLPUSH', KEY_QUEUE .. 'wait', active)
+    -- Most queues have no retries. `pc` counts those that were added; BullMQ removes it when none is left.
+    if not id and mayHavePrioritized and call('EXISTS', KEY_QUEUE .. 'prioritized', KEY_QUEUE .. 'pc') > 0 then
+      id = call('ZPOPMIN', KEY_QUEUE .. 'prioritized')[1]
+      if id then call('LPUSH', active, id) else call('DEL', KEY_QUEUE .. 'pc') end
+    end
+    if id then return id end
   end
-  if id then return id end
   local queue = queues[prefix]
   return false, queue.hasDue and nextDueAt() or queue.dueAt
 end
