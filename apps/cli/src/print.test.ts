@@ -51,6 +51,34 @@ describe('an item', () => {
   });
 });
 
+describe('a table', () => {
+  const columns = { name: ([name]: string[]) => name, status: () => 'active', url: ([, url]: string[]) => url };
+  it('has columns as wide as their longest text on a terminal, and no spaces at the end of a line', () => {
+    print.list(
+      [
+        ['銀行', 'https://a.example/'],
+        ['Åkerlund', null!],
+      ],
+      columns,
+      'none',
+    );
+    expect(stripVTControlCharacters(printed).split('\n')).toEqual([
+      'name      status  url',
+      '銀行      active  https://a.example/',
+      'Åkerlund  active  -',
+      '',
+    ]);
+  });
+  it('may have very many rows: each costs the same', () => {
+    print.list(
+      Array.from({ length: 100_000 }, (_, i) => [`row ${i}`, 'https://a.example/']),
+      columns,
+      'none',
+    );
+    expect(printed.split('\n')).toHaveLength(100_002);
+  });
+});
+
 it('nothing reverses the text after it', () => {
   expect(linesOf({ description: '\u202eevil', list: [['\u2067x']] })).toEqual([
     'description  \\u202eevil',

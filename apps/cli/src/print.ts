@@ -1,6 +1,6 @@
 /** The output of the command line: tables and single items for people, JSON for programs. */
 import { styleText } from 'node:util';
-import Table from 'cli-table3';
+import stringWidth from 'string-width';
 
 export interface Printer {
   /** Whether it prints for programs: what only people see need not be read. */
@@ -13,11 +13,6 @@ export interface Printer {
   say(line: string): void;
 }
 
-/** No borders, and two spaces between columns. */
-const BORDERS =
-  'top top-mid top-left top-right bottom bottom-mid bottom-left bottom-right left left-mid mid mid-mid right right-mid';
-const BORDERLESS = { ...Object.fromEntries(BORDERS.split(' ').map((name) => [name, ''])), middle: '  ' };
-
 /** Returns a printer to stdout. `isJson` is called when something is printed: only then are the global options known. */
 export function createPrinter(isJson: () => boolean): Printer {
   const line = (text: string) => void process.stdout.write(`${text}\n`);
@@ -27,13 +22,11 @@ export function createPrinter(isJson: () => boolean): Printer {
       if (isJson()) line(jsonText({ data: items }));
       else if (items.length === 0) line(none);
       else {
-        const style = { head: [], border: [], 'padding-left': 0, 'padding-right': 0 };
         const head = Object.keys(columns).map((name) => styleText('bold', name));
-        const table = new Table({ head, chars: BORDERLESS, style });
-        for (const item of items)
-          table.push(Object.entries(columns).map(([name, column]) => colored(name, show(column(item)))));
-        // The last column is as wide as its longest text: its spaces would wrap each line of a terminal.
-        line(table.toString().replaceAll(/ +$/gm, ''));
+        const rows = items.map((item) =>
+          Object.entries(columns).map(([name, column]) => colored(name, show(column(item)))),
+        );
+        line(aligned([head, ...rows]).join('\n'));
         if (items.length === limit) process.stderr.write(`There may be more than these ${limit}: see --limit.\n`);
       }
     },
@@ -48,6 +41,15 @@ export function createPrinter(isJson: () => boolean): Printer {
       if (!isJson()) line(harmless(text));
     },
   };
+}
+
+/** Joins the cells of each row, with two spaces between columns. The last one is as long as it is. */
+function aligned(rows: string[][]): string[] {
+  const sized = rows.map((row) => row.map((text) => ({ text, width: stringWidth(text) })));
+  const widths: number[] = [];
+  for (const row of sized) for (const [i, { width }] of row.entries()) widths[i] = Math.max(widths[i] ?? 0, width);
+  const pad = ({ text, width }: { text: string; width: number }, i: number) => text + ' '.repeat(widths[i]! - width);
+  return sized.map((row) => row.map(pad).join('  ').trimEnd());
 }
 
 /** How deep objects in objects have lines of their own; what is deeper is JSON. */
