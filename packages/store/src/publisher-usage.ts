@@ -7,8 +7,8 @@ const BUCKETS = 30;
 
 /**
  * Adds `bytes` (0: only reads) to what a publisher has stored, and returns the bytes that it has stored within the
- * retention. An estimate: the last second of counts of a killed process is lost, and events kept longer than the
- * retention are not counted any more.
+ * retention. An estimate: the last second of counts of a killed process is lost, events kept longer than the retention
+ * are not counted any more, and it begins again when the retention is changed.
  */
 export async function addPublisherUsage(
   store: Store,
@@ -24,7 +24,8 @@ export async function addPublisherUsage(
   const replies = (await transaction.hgetall(key).exec()) ?? [];
   for (const [error] of replies) if (error) throw error;
   const counts = Object.entries(replies.at(-1)?.[1] as Record<string, string>);
-  const isOutdated = ([number]: [string, string]) => Number(number) < bucket - BUCKETS;
+  // Numbers ahead of this one are of a shorter retention, which a process had before. A clock may be a little ahead.
+  const isOutdated = ([number]: [string, string]) => Number(number) < bucket - BUCKETS || Number(number) > bucket + 1;
   const outdated = counts.filter(isOutdated).map(([number]) => number);
   if (outdated.length > 0) await store.redis.hdel(key, ...outdated);
   return counts.filter((entry) => !isOutdated(entry)).reduce((sum, [, count]) => sum + Number(count), 0);

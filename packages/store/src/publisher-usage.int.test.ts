@@ -1,0 +1,21 @@
+/** What a publisher has stored is counted for a retention. */
+import { expect, it } from '@jest/globals';
+import { addPublisherUsage } from './publisher-usage.ts';
+import { store } from './test-deliveries.ts';
+
+const DAY_MS = 86_400_000;
+const nowMs = Date.UTC(2026, 10, 23);
+const withRetention = (days: number) => ({ ...store, retentionMs: days * DAY_MS });
+
+it('counts what was stored within the retention', async () => {
+  const add = (bytes: number, atMs: number) => addPublisherUsage(withRetention(30), 'one', bytes, atMs);
+  expect(await add(5, nowMs)).toBe(5);
+  expect(await add(7, nowMs + 29 * DAY_MS)).toBe(12);
+  expect(await add(0, nowMs + 31 * DAY_MS)).toBe(7);
+});
+
+it.each([7, 60])('begins again when the retention was 30 days and is %d: no count stays for good', async (days) => {
+  const publisher = `changed-${days}`;
+  await addPublisherUsage(withRetention(30), publisher, 5, nowMs);
+  expect(await addPublisherUsage(withRetention(days), publisher, 7, nowMs)).toBe(7);
+});
