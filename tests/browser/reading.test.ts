@@ -64,6 +64,41 @@ describe('the keyboard', () => {
   });
 });
 
+describe('a filter', () => {
+  it('keeps another one that was changed before it and is not on screen yet', async () => {
+    const { page } = await signedIn();
+    await page.goto('/deliveries?status=failed&event_type=session.expired');
+    await page.getByText('No matching deliveries').waitFor();
+    const clear = page.locator('main .mantine-Select-section button');
+    await clear.nth(1).waitFor();
+    await clear.evaluateAll((buttons) => {
+      for (const button of buttons as { click(): void }[]) button.click();
+    });
+    expect(await page.evaluate('location.search')).toBe('');
+  });
+  it('of a page that was left does not lead back to it', async () => {
+    const { page } = await signedIn();
+    const mayLoad = Promise.withResolvers<void>();
+    await page.route(/\/assets\/audit-[^/]*\.js$/, async (route) => {
+      await mayLoad.promise;
+      await route.continue();
+    });
+    await page.clock.install();
+    await page.goto('/subscriptions');
+    const field = page.getByLabel('Search subscriptions');
+    await field.waitFor();
+    // From now on, time passes only here: the text is searched for after a pause in typing.
+    await page.clock.pauseAt((await page.evaluate(() => Date.now())) + 60_000);
+    await field.fill('zebra');
+    await page.getByRole('link', { name: 'Audit' }).click();
+    await page.clock.runFor(1_000);
+    mayLoad.resolve();
+    await page.waitForURL('**/audit');
+    await page.clock.resume();
+    await page.getByRole('heading', { name: 'Audit' }).waitFor();
+  });
+});
+
 describe('a row', () => {
   it('is a link as a whole, and the link back leads to the list with its filters', async () => {
     const { id, delivery } = await ownDelivery();

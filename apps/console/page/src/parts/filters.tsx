@@ -12,18 +12,17 @@ export function useFilters<N extends string>(names: readonly N[], replace = true
   const [search, setSearch] = useSearchParams();
   const { pathname, search: text } = useLocation();
   useEffect(() => rememberSearch(pathname, text), [pathname, text]);
-  /** Sets several filters at once: of changes one after the other, the router would keep only the last. */
-  const setAll = (values: Partial<Record<N, string | null>>): void =>
-    setSearch(
-      (now) => {
-        for (const [name, value] of Object.entries<string | null | undefined>(values)) {
-          if (value) now.set(name, value);
-          else now.delete(name);
-        }
-        return now;
-      },
-      { replace },
-    );
+  const setAll = (values: Partial<Record<N, string | null>>): void => {
+    // The user has left while the code of another page is loading: a change would lead back.
+    if (window.location.pathname !== pathname) return;
+    // Another filter may have changed since the last rendering.
+    const now = new URLSearchParams(window.location.search);
+    for (const [name, value] of Object.entries<string | null | undefined>(values)) {
+      if (value) now.set(name, value);
+      else now.delete(name);
+    }
+    setSearch(now, { replace });
+  };
   return {
     filter: Object.fromEntries(names.map((name) => [name, search.get(name)])) as Record<N, string | null>,
     isFiltered: names.some((name) => search.get(name)),
