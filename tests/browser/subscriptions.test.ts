@@ -102,6 +102,8 @@ describe('signing in', () => {
   });
   it('is not undone by a read of the session that left before it', async () => {
     const { page, signIn } = await visit();
+    // This read may take as long as the sign-in does.
+    await page.addInitScript('AbortSignal.timeout = () => new AbortController().signal');
     const signedIn = Promise.withResolvers<void>();
     await page.route('**/v1/session', async (route) => {
       if (route.request().method() !== 'GET') return await route.continue();
