@@ -128,7 +128,7 @@ describe('the overview', () => {
     await attention.getByText('500, “<b>disk</b> full”, 20 times since').waitFor();
     await attention.getByText('Acme, since 2019').waitFor();
     await attention.getByText('Failing', { exact: true }).waitFor();
-    await page.getByText('Only 0').first().waitFor();
+    await page.getByText('None of the attempts of the last 15 minutes succeeded').first().waitFor();
     expect(await accessibilityFindings()).toEqual([]);
     await attention.getByRole('link', { name: to.url }).click();
     await page
