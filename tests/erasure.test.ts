@@ -196,6 +196,34 @@ describe('an erasure', () => {
     expect(await everything()).not.toContain('ngstr');
   });
 
+  it('ends at once what waits for a worker, without a look at all that wait, and what is in flight after its outcome', async () => {
+    await on.subscribe(to.url);
+    const respond = Promise.withResolvers<void>();
+    to.answerWith((_, response) => void respond.promise.then(() => response.end()));
+    await publish();
+    await to.received(1, isDelivery);
+    const queueKeys = (name: string) => [0, 1, 2].map((number) => `${on.prefix}:{${number}}:deliveries:${name}`);
+    const waiting = async () => (await Promise.all(queueKeys('wait').map((key) => on.redis.llen(key)))).join();
+    await Promise.all(queueKeys('meta').map((key) => on.redis.hset(key, 'paused', 1)));
+    for (const id of ['order:2', 'order:3']) await publish({ id });
+    const before = await waiting();
+
+    const { id } = await erase({ user_id: USER, confirm: true });
+    clock.advance(61_000);
+    await eventually('two events to be erased', async () => (await read(id)).erased.events === 2);
+    for (const event of ['order:2', 'order:3'])
+      expect(await delivery(event, 'failed')).toMatchObject({ failure_reason: 'erased', erased: true });
+    expect(await waiting()).toBe(before);
+    respond.resolve();
+    await delivery('order:1', 'succeeded');
+    clock.advance(2_000);
+    expect(await untilIs(id, 'done')).toMatchObject({ erased: { events: 3, deliveries: 3, ended: 2 } });
+
+    await Promise.all(queueKeys('meta').map((key) => on.redis.hdel(key, 'paused')));
+    await eventually('no job to be left', async () => (await waiting()) === '0,0,0');
+    expect(to.requests.filter(isDelivery)).toHaveLength(1);
+  });
+
   it('erases nothing without a confirmation', async () => {
     await publish();
     const { id } = await erase({ session_id: 'ses-5f1d' });

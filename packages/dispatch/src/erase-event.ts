@@ -1,4 +1,4 @@
-/** Erases the payload of one event: first its deliveries and their jobs, then the event itself. */
+/** Erases the payload of one event: first its deliveries, then the event itself. */
 import { type Erasure, type EventRef, isFinished, partitionOf } from '@posthorn/core';
 import {
   deliveriesToErase,
@@ -8,10 +8,10 @@ import {
   isFanningOut,
   loadEvent,
   lookLater,
+  type Store,
   type StoredDelivery,
   type StoredEvent,
 } from '@posthorn/store';
-import type { StoreAndQueue } from './context.ts';
 
 /** A worker has one of its jobs, or ingest makes more deliveries: looked at again after this. */
 const SOON_MS = 1_000;
@@ -28,18 +28,17 @@ const WHEN_SENT_MS = 10_000;
  * it finds unchanged.
  */
 export async function eraseFoundEvent(
-  context: StoreAndQueue,
+  store: Store,
   { id, unsent }: Pick<Erasure, 'id' | 'unsent'>,
   event: EventRef,
   nowMs: number,
 ): Promise<number> {
-  const { store } = context;
   const stored = await loadEvent(store, event);
   if (!stored || stored.erasedAtMs !== undefined) {
     await forgetEvent(store, id, event);
     return 0;
   }
-  const waitMs = await prepare(context, stored, unsent, nowMs);
+  const waitMs = await prepare(store, stored, unsent, nowMs);
   const counts = { deliveries: 0, ended: 0, responses: 0 };
   let isReady = waitMs === 0;
   for await (const part of deliveriesToErase(store, stored)) {
@@ -55,33 +54,23 @@ export async function eraseFoundEvent(
 }
 
 /** Ends and marks the deliveries of an event. Returns 0, or the time after which to look again. */
-async function prepare(
-  { store, producer }: StoreAndQueue,
-  stored: StoredEvent,
-  unsent: Erasure['unsent'],
-  nowMs: number,
-): Promise<number> {
+async function prepare(store: Store, stored: StoredEvent, unsent: Erasure['unsent'], nowMs: number): Promise<number> {
   if (await isFanningOut(store, stored.ref)) return SOON_MS;
   if (unsent === 'deliver' && (await hasUnsent(store, stored))) return WHEN_SENT_MS;
   let left = 0;
   for await (const part of deliveriesToErase(store, stored)) {
     const byPartition = Map.groupBy(part, ({ subscriptionId }) => partitionOf(subscriptionId, store.partitions));
     for (const [partition, deliveries] of byPartition) {
-      // What a worker has may be on its way: its outcome is recorded first.
-      const taken = unsent === 'end' ? await producer.remove(partition, deliveries.filter(isUnsent).map(jobOf)) : [];
-      const inFlight = new Set(taken.map(({ deliveryId }) => deliveryId));
-      const free = deliveries.filter((delivery) => !inFlight.has(delivery.id));
-      left += inFlight.size + (await eraseDeliveries(store, partition, free, unsent === 'end', nowMs));
+      left += await eraseDeliveries(store, partition, deliveries, unsent === 'end', nowMs);
     }
   }
   if (left === 0) return 0;
   return unsent === 'deliver' ? WHEN_SENT_MS : SOON_MS;
 }
 
-async function hasUnsent(store: StoreAndQueue['store'], stored: StoredEvent): Promise<boolean> {
+async function hasUnsent(store: Store, stored: StoredEvent): Promise<boolean> {
   for await (const part of deliveriesToErase(store, stored)) if (part.some(isUnsent)) return true;
   return false;
 }
 
 const isUnsent = ({ status }: StoredDelivery) => !isFinished(status);
-const jobOf = ({ id, generation }: StoredDelivery) => ({ deliveryId: id, generation });

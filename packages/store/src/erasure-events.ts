@@ -173,8 +173,8 @@ export async function isFanningOut(store: Store, event: EventRef): Promise<boole
 }
 
 /**
- * Marks deliveries of one event and one partition as erased; with `endsUnsent`, ends those that are unfinished first.
- * The caller has removed their jobs. Returns how many are unfinished, or have got a newer job. May be repeated.
+ * Marks deliveries of one event and one partition as erased; with `endsUnsent`, ends those that are unfinished first,
+ * unless a worker has their job: its outcome is recorded first. Returns how many are unfinished. May be repeated.
  */
 export async function eraseDeliveries(
   store: Store,
@@ -194,7 +194,7 @@ export async function eraseDeliveries(
       nowMs,
       expiresAtMs,
       retentionMs: store.retentionMs,
-      deliveries: part,
+      deliveries: part.map(({ id }) => ({ id })),
     });
   }
   return left;

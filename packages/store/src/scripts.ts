@@ -218,10 +218,7 @@ export const scripts = {
   }),
   moveScan: script('id passes cursor? nextCursor? run? lifeMs', isOne),
   findEvent: script('id event deliveries unsent lifeMs', nothing),
-  eraseDeliveries: script(
-    'endsUnsent:flag nowMs:number expiresAtMs retentionMs:number ...deliveries(id generation)',
-    Number,
-  ),
+  eraseDeliveries: script('endsUnsent:flag nowMs:number expiresAtMs retentionMs:number ...deliveries(id)', Number),
   eraseEvent: script('id event text search deliveries ended responses', nothing),
   appendAudit: script('nowMs:number retentionMs:number auditEntry:audit', nothing),
   addCounts: script('key lifeMs ...counts(field count)', nothing),

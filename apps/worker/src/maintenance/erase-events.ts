@@ -23,13 +23,13 @@ const MAX_DELIVERIES = 1_000;
  * Each step may be repeated after a crash and done by two processes at once: a scan moves its cursor only from where it
  * began, an event counts once, and a status changes once.
  */
-export const eraseEvents = ({ store, producer, secretBox, clock, logger }: DutyContext): Duty => {
+export const eraseEvents = ({ store, secretBox, clock, logger }: DutyContext): Duty => {
   /** Erases what has been found in the partition, oldest look first. */
   const erase = async (erasure: Erasure, partition: number, shares: number) => {
     const limit = Math.ceil(MAX_EVENTS / shares);
     let left = Math.ceil(MAX_DELIVERIES / shares);
     await eachInTurn(await eventsToErase(store, partition, erasure.id, clock.now(), limit), async (event) => {
-      if (left > 0) left -= 1 + (await eraseFoundEvent({ store, producer }, erasure, event, clock.now()));
+      if (left > 0) left -= 1 + (await eraseFoundEvent(store, erasure, event, clock.now()));
     });
   };
   const find = async ({ sealedValue, ...erasure }: Erasure, partition: number, shares: number) => {

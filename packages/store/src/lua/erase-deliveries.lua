@@ -1,5 +1,6 @@
 -- Marks finished deliveries as erased, so that nothing replays them any more, and deletes what came back from their
--- attempts. With `endsUnsent`, first ends those that are unfinished and have no newer job. Returns how many are still
+-- attempts. With `endsUnsent`, first ends those that are unfinished, unless a worker has their job. A job that waits for
+-- a worker finds its delivery ended: to look for it among all that wait would take long. Returns how many are still
 -- unfinished.
 --@include delivery-key
 --@include status
@@ -7,13 +8,16 @@
 --@include leave-lanes
 
 local left = 0
-for id, generation in deliveries do
+for id in deliveries do
   local key = deliveryKey(id)
   local found = call('HMGET', key, 'st', 's', 'c', 'g', 'z')
   local st, sub = found[1], found[2]
-  if st and not isFinished(st) and endsUnsent and (found[4] or '0') == generation then
+  local jobId = found[4] and id .. '.' .. found[4] or id
+  if st and not isFinished(st) and endsUnsent and call('EXISTS', KEY_QUEUE .. jobId .. ':lock') == 0 then
     fail(id, st, sub, found[3], REASON_ERASED, nowMs, expiresAtMs, retentionMs)
     leaveLanes(id, sub)
+    local isRetry = call('ZREM', KEY_QUEUE .. 'delayed', jobId) + call('ZREM', KEY_QUEUE .. 'prioritized', jobId) > 0
+    if isRetry then call('DEL', KEY_QUEUE .. jobId) end
     st = FAILED
   end
   if st and not isFinished(st) then
