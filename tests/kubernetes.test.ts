@@ -211,6 +211,11 @@ function describeChart(command: string): void {
       ['a missing NOTICE_SECRET', { settings: { NOTICE_URL: 'https://a.example' } }, 'secrets.from.NOTICE_SECRET'],
       ['two values of one setting', { settings: { REDIS_URL: 'redis://redis' } }, 'secrets.from.REDIS_URL: null'],
       ['a grace without a unit', { settings: { SHUTDOWN_GRACE: 20 } }, 'SHUTDOWN_GRACE'],
+      [
+        'too little memory for large events',
+        { settings: { MAX_EVENT_BYTES: 2_500_000 } },
+        'worker.resources.limits.memory: must be at least 1103Mi',
+      ],
       ['a limit of memory in another unit', { worker: { resources: { limits: { memory: '1e9' } } } }, 'limits.memory'],
       [
         'scaling by a CPU request that is not there',
@@ -307,6 +312,10 @@ function describeChart(command: string): void {
         '--max-old-space-size=921',
       ]);
       expect(heapOf(null)).toBeUndefined();
+    });
+    it('accepts large events where workers have few slots', () => {
+      const settings = { MAX_EVENT_BYTES: 8_388_608, WORKER_CONCURRENCY: 15 };
+      expect(() => rendered({ settings })).not.toThrow();
     });
   });
 

@@ -52,7 +52,7 @@ export const ingestSettings = z.object({
     wholeNumber(256, 16 * 1024 * 1024).default(262_144),
     'Publishers',
     '`262144`',
-    'maximum size of an event',
+    'maximum size of an event; with large ones [workers need more memory](kubernetes.md#memory)',
   ),
 });
 

@@ -16,6 +16,9 @@
 - { name: OPERATIONS_PORT, value: {{ .root.Values.operationsPort | quote }} }
 {{- end }}
 {{- with dig "limits" "memory" "" ($values.resources | default dict) }}
+{{- if eq $.app "worker" }}
+{{- include "posthorn.checkLargeEvents" (dict "root" $.root "memory" (toString .)) }}
+{{- end }}
 - { name: NODE_OPTIONS, value: "--max-old-space-size={{ div (mul (include "posthorn.mebibytes" (toString .) | int64) $.root.Values.heapPercent) 100 }}" }
 {{- end }}
 {{- if or .root.Values.redisCa.secret .root.Values.redisCa.configMap }}

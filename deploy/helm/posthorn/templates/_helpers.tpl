@@ -97,6 +97,16 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- mulf (trimSuffix $unit . | float64) $factor | floor | int64 -}}
 {{- end -}}
 
+{{/* Fails if a worker's memory is too small for the largest events (docs/kubernetes.md#memory). Takes {root, memory}. */}}
+{{- define "posthorn.checkLargeEvents" -}}
+{{- $bytes := include "posthorn.settings" (dict "root" .root "app" "ingest") | fromJson | dig "MAX_EVENT_BYTES" "262144" | int64 -}}
+{{- $slots := include "posthorn.settings" (dict "root" .root "app" "worker") | fromJson | dig "WORKER_CONCURRENCY" "100" | int64 -}}
+{{- $needed := add 150 (div (mul 4 $bytes $slots) 1048576) -}}
+{{- if lt (include "posthorn.mebibytes" .memory | int64) $needed -}}
+{{- fail (printf "worker.resources.limits.memory: must be at least %dMi for MAX_EVENT_BYTES and WORKER_CONCURRENCY." $needed) -}}
+{{- end -}}
+{{- end -}}
+
 {{/* The options of an app's pods: `pod` of all and that of the app, as JSON. Takes {root, app}. */}}
 {{- define "posthorn.pod" -}}
 {{- mergeOverwrite (deepCopy .root.Values.pod) (index .root.Values .app).pod | toJson -}}
