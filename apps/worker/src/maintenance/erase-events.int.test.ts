@@ -502,5 +502,6 @@ describe('a process that dies between any two steps of an erasure', () => {
     }
     const { items } = await listAudit(store, { action: 'erasure.done' }, { limit: 250 }, clock.now());
     expect(new Set(items.map(({ detail }) => detail?.erasure_id)).size).toBe(items.length);
-  });
+    // About 90 erasures, each of which scans the keys of all tests of the run.
+  }, 600_000);
 });
