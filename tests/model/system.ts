@@ -205,12 +205,14 @@ export class System {
   async take(index: number, steps: number): Promise<boolean> {
     const { process, takeJob } = this.workers[index]!;
     if (process.stepsLeft !== Number.POSITIVE_INFINITY) return false;
+    const { size } = process.tasks;
     const begin = await takeJob();
     if (begin) {
       process.stepsLeft = steps;
       begin();
     }
-    await this.settle();
+    // The script may have parked deliveries, which the worker looks at.
+    if (process.tasks.size > size) await this.settle();
     this.mindJobs(process);
     return begin !== undefined;
   }
@@ -362,7 +364,10 @@ export class System {
   async live(rounds: number, outcome: Outcome): Promise<void> {
     for (let round = 0; round < rounds; round++) {
       await this.maintain(round % WORKERS, Number.POSITIVE_INFINITY);
-      while ((await this.take(0, Number.POSITIVE_INFINITY)) || (await this.take(1, Number.POSITIVE_INFINITY)));
+      const hasDue = async () => ((await this.jobs.nextDueAtMs()) ?? Number.POSITIVE_INFINITY) <= this.clock.now();
+      const takeAny = async () =>
+        (await this.take(0, Number.POSITIVE_INFINITY)) || (await this.take(1, Number.POSITIVE_INFINITY));
+      while ((await hasDue()) && (await takeAny()));
       while (this.inFlight.length > 0) await this.answer(0, outcome);
       const dueInMs = ((await this.jobs.nextDueAtMs()) ?? 0) - this.clock.now();
       await this.advance(dueInMs > 0 ? dueInMs : 31_000);
