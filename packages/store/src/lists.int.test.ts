@@ -186,7 +186,7 @@ describe('lists', () => {
     const gone = newest.filter((_, i) => i % 4 === 0);
     await Promise.all(gone.map((id) => store.redis.del(deliveryKey(prefixOfId(store, id), id))));
     for (const partition of [0, 1, 2, 3]) {
-      const range = { beforeMs: time.nowMs, maxChunks: 10 };
+      const range = { beforeMs: time.nowMs, maxChunks: 10, maxKept: 1_000 };
       await pruneFinished(store, partition, 'succeeded', range);
       expect(await pruneSucceeded(store, partition, range)).toBeUndefined();
     }

@@ -110,10 +110,14 @@ export async function partitionsWithNotices(store: Store): Promise<ReadonlySet<n
 /** Index entries checked by one script: a few milliseconds of Redis. */
 const PRUNE_CHUNK = 500;
 
-/** Which entries of an index to check: those made before `beforeMs`, at most `maxChunks` times 500. */
+/**
+ * Which entries of an index to check: those made before `beforeMs`, until so many chunks of 500 were checked, or so
+ * many entries found whose record is still there.
+ */
 interface PruneRange {
   beforeMs: number;
   maxChunks: number;
+  maxKept: number;
 }
 
 /**
@@ -124,11 +128,11 @@ export async function pruneIndex(
   store: Store,
   prefix: string,
   key: string,
-  { beforeMs, maxChunks }: PruneRange,
+  { beforeMs, maxChunks, maxKept }: PruneRange,
   offset = 0,
 ): Promise<number> {
   let next = offset;
-  for (let chunk = 0; chunk < maxChunks; chunk++) {
+  for (let chunk = 0; chunk < maxChunks && next - offset < maxKept; chunk++) {
     const values = { key, beforeMs, offset: next, limit: PRUNE_CHUNK };
     const { lookedAt, removed } = await runScript(store, 'pruneIndex', prefix, values);
     if (lookedAt < PRUNE_CHUNK) return 0;
@@ -156,15 +160,17 @@ export async function pruneFinished(
 export async function pruneSucceeded(
   store: Store,
   partition: number,
-  { beforeMs, maxChunks }: PruneRange,
+  { beforeMs, maxChunks, maxKept }: PruneRange,
   after?: string,
 ): Promise<string | undefined> {
   const prefix = keys.partitionPrefix(store, partition);
   let last = after;
-  for (let chunk = 0; chunk < maxChunks; chunk++) {
+  let kept = 0;
+  for (let chunk = 0; chunk < maxChunks && kept < maxKept; chunk++) {
     const pruned = await runScript(store, 'pruneSucceeded', prefix, { after: last, beforeMs, limit: PRUNE_CHUNK });
     if (pruned.lookedAt < PRUNE_CHUNK) return undefined;
     ({ last } = pruned);
+    kept += pruned.lookedAt - pruned.removed;
   }
   return last;
 }

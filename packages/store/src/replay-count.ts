@@ -25,7 +25,11 @@ export async function countCovered(
 ): Promise<{ count: number; isComplete: boolean }> {
   const prefix = keys.prefixOfSubscription(store, subscriptionId);
   const key = keys.failedKey(prefix, subscriptionId);
-  await pruneIndex(store, prefix, key, { beforeMs: nowMs - store.retentionMs, maxChunks: Number.POSITIVE_INFINITY });
+  await pruneIndex(store, prefix, key, {
+    beforeMs: nowMs - store.retentionMs,
+    maxChunks: Number.POSITIVE_INFINITY,
+    maxKept: Number.POSITIVE_INFINITY,
+  });
   const isFiltered = filter !== undefined && Object.values(filter).some((value) => value !== null);
   if (!isFiltered) return { count: await store.redis.zcount(key, fromMs, toMs), isComplete: true };
   let count = 0;

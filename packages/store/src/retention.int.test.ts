@@ -98,7 +98,7 @@ describe('retention', () => {
     for (const { deliveryId } of [gone!, kept!]) await attempt(deliveryId, 1, failure);
     await store.redis.del(deliveryKey(subscription.id, gone!.deliveryId));
     const partition = partitionOf(subscription.id, store.partitions);
-    await pruneFinished(store, partition, 'failed', { beforeMs: time.nowMs, maxChunks: 1 });
+    await pruneFinished(store, partition, 'failed', { beforeMs: time.nowMs, maxChunks: 1, maxKept: 1 });
     const key = `${partitionPrefix(store, partition)}:by_status:failed`;
     expect(await store.redis.zrange(key, '0', '-1')).toEqual([kept!.deliveryId]);
   });

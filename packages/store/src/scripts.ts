@@ -235,8 +235,8 @@ export const scripts = {
     return { lookedAt: lookedAt ?? 0, removed: removed ?? 0 };
   }),
   pruneSucceeded: script('after? beforeMs limit', (reply) => {
-    const [lookedAt, last] = list(reply);
-    return { lookedAt: Number(lookedAt), last: String(last) };
+    const [lookedAt, removed, last] = list(reply);
+    return { lookedAt: Number(lookedAt), removed: Number(removed), last: String(last) };
   }),
   lease: script('key holder lifeMs', isOne),
   giveUpLease: script('key holder', nothing),

@@ -2,8 +2,11 @@
 import { pruneFinished, pruneSucceeded } from '@posthorn/store';
 import type { Duty, DutyContext } from './duty.ts';
 
-/** Of 500 entries each. */
-const MAX_CHUNKS_PER_RUN = 20;
+/**
+ * As many entries go as deliveries were made, so this is far more than a partition delivers in 10 s: 200,000. Those that
+ * stay are looked at again and again, so they get less of a run.
+ */
+const LIMITS = { maxChunks: 400, maxKept: 10_000 };
 
 /**
  * Removes only entries whose record is gone. A run goes on where the one before it ended: many may be kept longer than
@@ -21,10 +24,10 @@ export const pruneIndexes = ({ store, clock }: DutyContext): Duty => {
     everyMs: 10_000,
     async run(partition) {
       for (const { status, keptMs, offsets } of indexes) {
-        const range = { beforeMs: clock.now() - keptMs, maxChunks: MAX_CHUNKS_PER_RUN };
+        const range = { beforeMs: clock.now() - keptMs, ...LIMITS };
         offsets.set(partition, await pruneFinished(store, partition, status, range, offsets.get(partition)));
       }
-      const range = { beforeMs: clock.now() - store.succeededRetentionMs, maxChunks: MAX_CHUNKS_PER_RUN };
+      const range = { beforeMs: clock.now() - store.succeededRetentionMs, ...LIMITS };
       places.set(partition, await pruneSucceeded(store, partition, range, places.get(partition)));
     },
   };

@@ -1,5 +1,5 @@
 -- Removes from the stream of the succeeded deliveries the entries whose delivery has expired; looks at up to `limit`
--- entries older than `beforeMs`, after the entry `after`. Returns {entries looked at, the last one of them}.
+-- entries older than `beforeMs`, after the entry `after`. Returns {entries looked at, entries removed, the last one looked at}.
 --@include delivery-key
 
 local found = call('XRANGE', KEY_SUCCEEDED, after == '' and '-' or '(' .. after, beforeMs, 'COUNT', limit)
@@ -8,4 +8,4 @@ for _, entry in ipairs(found) do
   if call('EXISTS', deliveryKey('dlv_' .. entry[2][2])) == 0 then gone[#gone + 1] = entry[1] end
 end
 if #gone > 0 then call('XDEL', KEY_SUCCEEDED, unpack(gone)) end
-return {#found, #found > 0 and found[#found][1] or ''}
+return {#found, #gone, #found > 0 and found[#found][1] or ''}
