@@ -88,7 +88,7 @@ export function useSession() {
     queryKey: SESSION_KEY,
     queryFn: async () => {
       try {
-        return use(await call<Session>('GET', '/v1/session'));
+        return setSession(await call<Session>('GET', '/v1/session'));
       } catch (error) {
         if (error instanceof ApiError && error.status === 401) return null;
         throw error;
@@ -103,11 +103,11 @@ export function useSession() {
 export async function beginSession(session: Session): Promise<void> {
   // A read that left before this session began would find nobody signed in.
   await queryClient.cancelQueries({ queryKey: SESSION_KEY });
-  queryClient.setQueryData(SESSION_KEY, use(session));
+  queryClient.setQueryData(SESSION_KEY, setSession(session));
 }
 
 /** Makes later calls part of this session, and returns it. */
-function use(session: Session): Session {
+function setSession(session: Session): Session {
   hasExpired = false;
   setCsrfToken(session.csrf_token);
   return session;
