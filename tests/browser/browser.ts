@@ -73,7 +73,11 @@ export async function openVisit(
     underWay.delete(request);
     answered.push(request.url());
   });
-  page.on('requestfailed', (request) => underWay.delete(request));
+  const failed: string[] = [];
+  page.on('requestfailed', (request) => {
+    underWay.delete(request);
+    failed.push(`${request.failure()?.errorText} ${request.url()}`);
+  });
   const staleMark = page.getByRole('status').filter({ hasText: 'Out of date: last answer at' });
   return {
     page,
@@ -99,13 +103,15 @@ export async function openVisit(
       });
       return await page.evaluate(() => Date.now());
     },
-    /** Runs `work`; if it fails, the error includes what the page showed. */
+    /** Runs `work`; if it fails, the error includes what the page showed, and its last calls. */
     async explained(work: () => Promise<void>): Promise<void> {
       try {
         await work();
       } catch (cause) {
         const shown = await page.locator('body').textContent();
-        throw new Error(`${String(cause)}\n${page.url()} showed:\n${shown}\n${problems.join('\n')}`, { cause });
+        const calls = [...answered.slice(-20), 'Failed:', ...failed.slice(-20), 'Under way:'];
+        const all = [...problems, 'Answered:', ...calls, ...[...underWay].map((request) => request.url())];
+        throw new Error(`${String(cause)}\n${page.url()} showed:\n${shown}\n${all.join('\n')}`, { cause });
       }
     },
     async signIn(token = OPERATOR_TOKEN): Promise<void> {

@@ -53,8 +53,10 @@ describe('among 10,000 subscriptions', () => {
     for (const q of ['zebra', new URL(to.url).host, id, 'GMBH zeb']) {
       await field.fill(q);
       await page.waitForURL((url) => url.searchParams.get('q') === q);
-      await page.getByText('1 subscription', { exact: true }).waitFor();
-      await rows.getByRole('link', { name: to.url }).waitFor();
+      await operator.explained(async () => {
+        await page.getByText('1 subscription', { exact: true }).waitFor();
+        await rows.getByRole('link', { name: to.url }).waitFor();
+      });
     }
     await page.reload();
     await rows.getByRole('link', { name: to.url }).waitFor();
