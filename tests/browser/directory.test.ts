@@ -19,7 +19,8 @@ beforeAll(async () => {
 async function zebra() {
   const to = await ownReceiver(deliveriesWith(500));
   const { id } = await ownSubscription(to);
-  await on.operate('PATCH', `/v1/subscriptions/${id}`, { description: 'Zebra GmbH' });
+  const patched = await on.operate('PATCH', `/v1/subscriptions/${id}`, { description: 'Zebra GmbH' });
+  expect(patched).toMatchObject({ status: 200, body: { description: 'Zebra GmbH' } });
   await on.publishBatch(Array.from({ length: 3 }, () => sampleEvent()));
   await eventually('all to fail', async () => {
     return (await on.deliveries(`subscription_id=${id}&status=failed`)).length === 3;
