@@ -44,6 +44,8 @@ describe('among 10,000 subscriptions', () => {
     const { page } = operator;
     await page.goto('/subscriptions');
     await page.getByText('10,001 subscriptions, the first 50 are shown').waitFor();
+    // The row under the pointer has another background.
+    await page.getByRole('link', { name: 'https://hooks-9998.example/in' }).hover();
     await look(operator, 'directory');
     const rows = page.getByRole('table', { name: 'Subscriptions' }).locator('tbody tr');
     await page.getByRole('button', { name: 'Show more' }).click();

@@ -27,7 +27,13 @@ export const theme = createTheme({
     Notification: { defaultProps: closable },
     Select: scrollingOptions,
     Table: {
-      defaultProps: { horizontalSpacing: 'md', verticalSpacing: 7, tabularNums: true },
+      defaultProps: {
+        horizontalSpacing: 'md',
+        verticalSpacing: 7,
+        tabularNums: true,
+        // On Mantine's own colors for the row under the pointer, links have too little contrast.
+        highlightOnHoverColor: 'light-dark(var(--mantine-color-gray-0), var(--mantine-color-dark-6))',
+      },
       styles: {
         th: { fontSize: 'var(--mantine-font-size-xs)', fontWeight: 550, color: 'var(--mantine-color-dimmed)' },
       },
