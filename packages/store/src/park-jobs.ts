@@ -23,8 +23,8 @@ const parkTogether = joinCalls<ParkedJob, EndedParked>({ max: MAX_TOGETHER, pref
 /**
  * Parks a delivery that has no free slot in this worker, ends its job and takes the next one, in one step: one script
  * for all of one turn of the event loop. Returns the lane, which is the overdue one for an overdue attempt, or
- * `superseded` if the delivery has another job or ended, or another worker has the job. `code`: 0, or BullMQ's error code where the job could not be ended. May be repeated. Throws
- * the error of Redis.
+ * `superseded` if the delivery has another job or ended, or another worker has the job. `code`: 0, or BullMQ's error
+ * code where the job could not be ended. May be repeated. Throws the error of Redis.
  */
 export async function parkJob(store: Store, job: DeliveryJob, lock: EndedJob): Promise<EndedParked> {
   const { deliveryId: id, generation, subscriptionId } = job;

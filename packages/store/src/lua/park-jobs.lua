@@ -1,8 +1,7 @@
--- Parks deliveries that have no free slot, ends their jobs, and takes the next one for each that has
--- a token for it: in one step for several. `home` is the prefix of a delivery's partition, empty if it is that of the
--- call. Where another worker has the job by now, it may be making the attempt: nothing is parked then. Returns the
--- addresses of which deliveries were parked in place of being taken, and for each job {what park returns, what endJob
--- returns, the next job}.
+-- Parks deliveries that have no free slot, ends their jobs, and takes the next one for each that has a token for it: in
+-- one step for several. `home` is the prefix of a delivery's partition, empty if it is that of the call. Where another
+-- worker has the job by now, it may be making the attempt: nothing is parked then. Returns the addresses of which
+-- deliveries were parked in place of being taken, and for each job {what park returns, what endJob returns, the next job}.
 --@include delivery-key
 --@include end-job
 --@include next-job

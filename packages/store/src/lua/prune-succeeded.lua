@@ -1,5 +1,6 @@
 -- Removes from the stream of the succeeded deliveries the entries whose delivery has expired; looks at up to `limit`
--- entries older than `beforeMs`, after the entry `after`. Returns {entries looked at, entries removed, the last one looked at}.
+-- entries older than `beforeMs`, after the entry `after`. Returns {entries looked at, entries removed, the last one
+-- looked at}.
 --@include delivery-key
 
 local found = call('XRANGE', KEY_SUCCEEDED, after == '' and '-' or '(' .. after, beforeMs, 'COUNT', limit)

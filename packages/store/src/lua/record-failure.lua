@@ -1,8 +1,8 @@
--- Records an attempt that failed, once: a second call with the same number changes nothing. Counts
--- consecutive failures, with a notice at a quarter, half and three quarters of the limit, and pauses the address at the
--- limit. Ends the resume if this is its trial. The delivery waits for its retry, or has failed for `reason`. The states are those of `nextAddressState` of packages/core
--- (specification 3.2). Returns {'recorded', 'over' or 'repeated', 1 if this paused the address, deliveries parked at
--- the address}.
+-- Records an attempt that failed, once: a second call with the same number changes nothing. Counts consecutive
+-- failures, with a notice at a quarter, half and three quarters of the limit, and pauses the address at the limit. Ends
+-- the resume if this is its trial. The delivery waits for its retry, or has failed for `reason`. The states are those of
+-- `nextAddressState` of packages/core (specification 3.2). Returns {'recorded', 'over' or 'repeated', 1 if this paused
+-- the address, deliveries parked at the address}.
 --@include delivery-key
 --@include status
 --@include fail
