@@ -35,6 +35,16 @@ const TRANSITIONS_END = `Promise.allSettled(
   document.getAnimations().filter(({ effect }) => effect.getComputedTiming().endTime !== Infinity).map(({ finished }) => finished)
 ).then(() => null)`;
 
+/** Holds requests back, all or those with a method, until the function that it resolves with is called. */
+export async function holdBack(page: Page, url: string | RegExp, method?: string): Promise<() => void> {
+  const mayGoOn = Promise.withResolvers<void>();
+  await page.route(url, async (route) => {
+    if (method === undefined || route.request().method() === method) await mayGoOn.promise;
+    await route.continue();
+  });
+  return mayGoOn.resolve;
+}
+
 export type Visit = Awaited<ReturnType<typeof openVisit>>;
 
 /** A user with a browser of their own at a console. `problems` are errors in the page and violations of its security policy. */

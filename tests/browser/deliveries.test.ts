@@ -8,7 +8,7 @@ import { deliveriesWith, eventually, isDelivery } from '@posthorn/testing';
 import type { Page } from 'playwright-core';
 import { atEnd, ownReceiver, ownStore } from '../own.ts';
 import { sampleEvent } from '../world.ts';
-import { confirmed } from './browser.ts';
+import { confirmed, holdBack } from './browser.ts';
 import { on, ownSubscription, signedIn } from './own-visit.ts';
 
 /** Reloads the page, which gets the overview with these changes, and that not all is well. */
@@ -327,17 +327,13 @@ describe('a bulk replay', () => {
       return (await on.deliveries(`subscription_id=${id}&status=failed`)).length === 1;
     });
     const { page } = await signedIn();
-    const mayArrive = Promise.withResolvers<void>();
-    await page.route('**/v1/replays/rehearse', async (route) => {
-      await mayArrive.promise;
-      await route.continue();
-    });
+    const letArrive = await holdBack(page, '**/v1/replays/rehearse');
     await page.goto(`/replays?subscription_id=${id}`);
     await page.getByRole('button', { name: 'Rehearse' }).click();
     await page.getByRole('checkbox', { name: 'Send 5' }).uncheck();
     const loading = page.locator('button[data-loading]');
     await loading.waitFor();
-    mayArrive.resolve();
+    letArrive();
     await loading.waitFor({ state: 'detached' });
     const rehearsal = page.getByRole('region', { name: 'Rehearsal' });
     expect(await rehearsal.count()).toBe(0);

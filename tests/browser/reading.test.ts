@@ -3,6 +3,7 @@ import { describe, expect, it } from '@jest/globals';
 import { eventually } from '@posthorn/testing';
 import { atEnd, ownReceiver } from '../own.ts';
 import { sampleEvent } from '../world.ts';
+import { holdBack } from './browser.ts';
 import { on, ownSubscription, signedIn } from './own-visit.ts';
 
 async function ownDelivery() {
@@ -78,11 +79,7 @@ describe('a filter', () => {
   });
   it('of a page that was left does not lead back to it', async () => {
     const { page } = await signedIn();
-    const mayLoad = Promise.withResolvers<void>();
-    await page.route(/\/assets\/audit-[^/]*\.js$/, async (route) => {
-      await mayLoad.promise;
-      await route.continue();
-    });
+    const letLoad = await holdBack(page, /\/assets\/audit-[^/]*\.js$/);
     await page.clock.install();
     await page.goto('/subscriptions');
     const field = page.getByLabel('Search subscriptions');
@@ -92,7 +89,7 @@ describe('a filter', () => {
     await field.fill('zebra');
     await page.getByRole('link', { name: 'Audit' }).click();
     await page.clock.runFor(1_000);
-    mayLoad.resolve();
+    letLoad();
     await page.waitForURL('**/audit');
     await page.clock.resume();
     await page.getByRole('heading', { name: 'Audit' }).waitFor();

@@ -3,7 +3,7 @@ import { describe, expect, it } from '@jest/globals';
 import { isDelivery } from '@posthorn/testing';
 import { atEnd, ownReceiver } from '../own.ts';
 import { OPERATOR_TOKEN, sampleEvent } from '../world.ts';
-import { confirmed, copyWith } from './browser.ts';
+import { confirmed, copyWith, holdBack } from './browser.ts';
 import { newSessionCookie, on, ownSubscription, signedIn, visit } from './own-visit.ts';
 
 describe('signing in', () => {
@@ -61,15 +61,11 @@ describe('signing in', () => {
     await other.goto(`/subscriptions/${subscription.id}`);
     await other.getByRole('button', { name: 'Send test' }).waitFor();
     await page.goto('/audit');
-    const mayLoad = Promise.withResolvers<void>();
-    await other.route('**/sign-in-*.js', async (route) => {
-      await mayLoad.promise;
-      await route.continue();
-    });
+    const letLoad = await holdBack(other, '**/sign-in-*.js');
     await context.clearCookies();
     for (const tab of [page, other]) await tab.waitForURL('**/sign-in?next=*');
     if (state === 'shown') {
-      mayLoad.resolve();
+      letLoad();
       await other.getByLabel('Operator token').first().waitFor();
     }
     await signIn();
@@ -77,15 +73,11 @@ describe('signing in', () => {
     // What the browser does when its user turns to the other tab.
     const turnTo = "window.dispatchEvent(new Event('visibilitychange'))";
     await other.evaluate(turnTo);
-    mayLoad.resolve();
+    letLoad();
     await other.waitForURL('**/subscriptions/*');
     // A new session, of which the other tab knows only the cookie.
     await context.addCookies([await newSessionCookie()]);
-    const mayRead = Promise.withResolvers<void>();
-    await other.route('**/v1/session', async (route) => {
-      await mayRead.promise;
-      await route.continue();
-    });
+    const letRead = await holdBack(other, '**/v1/session');
     const refused = other.waitForResponse((response) => response.status() === 403);
     await other.getByRole('button', { name: 'More' }).click();
     await other.getByRole('menuitem', { name: 'Pause' }).click();
@@ -94,7 +86,7 @@ describe('signing in', () => {
     // Repeated before the new session is read, it would be refused again.
     const advice = other.getByText('Repeat the action.');
     expect(await advice.count()).toBe(0);
-    mayRead.resolve();
+    letRead();
     await advice.waitFor();
     await other.getByRole('button', { name: 'More' }).click();
     await other.getByRole('menuitem', { name: 'Pause' }).click();
@@ -267,15 +259,11 @@ describe('a subscription', () => {
   it('is deleted after a confirmation that was asked for while the code of dialogs was loading', async () => {
     const { id } = await ownSubscription(await ownReceiver());
     const { page } = await signedIn();
-    const mayLoad = Promise.withResolvers<void>();
-    await page.route('**/overlays-*.js', async (route) => {
-      await mayLoad.promise;
-      await route.continue();
-    });
+    const letLoad = await holdBack(page, '**/overlays-*.js');
     await page.goto(`/subscriptions/${id}`, { waitUntil: 'commit' });
     await page.getByRole('button', { name: 'More' }).click();
     await page.getByRole('menuitem', { name: 'Delete' }).click();
-    mayLoad.resolve();
+    letLoad();
     await page.getByRole('button', { name: 'Delete it' }).click();
     await page.waitForURL('**/subscriptions');
   });
@@ -283,18 +271,14 @@ describe('a subscription', () => {
   it('leaves the operator alone who has gone to another page before its deletion is answered', async () => {
     const { id } = await ownSubscription(await ownReceiver());
     const { page } = await signedIn();
-    const mayArrive = Promise.withResolvers<void>();
-    await page.route(`**/v1/subscriptions/${id}`, async (route) => {
-      if (route.request().method() === 'DELETE') await mayArrive.promise;
-      await route.continue();
-    });
+    const letArrive = await holdBack(page, `**/v1/subscriptions/${id}`, 'DELETE');
     await page.goto(`/subscriptions/${id}`);
     await page.getByRole('button', { name: 'More' }).click();
     await page.getByRole('menuitem', { name: 'Delete' }).click();
     await page.getByRole('button', { name: 'Delete it' }).click();
     await page.getByRole('link', { name: 'Audit', exact: true }).click();
     await page.getByRole('heading', { name: 'Audit' }).waitFor();
-    await confirmed(page, 'Deleted.', async () => mayArrive.resolve());
+    await confirmed(page, 'Deleted.', async () => letArrive());
     expect(new URL(page.url()).pathname).toBe('/audit');
   });
 
