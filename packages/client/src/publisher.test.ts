@@ -325,6 +325,13 @@ describe('an event that is not confirmed', () => {
     await expect(publisher.publish(event())).rejects.toBeInstanceOf(NotConfirmed);
     expect(calls).toHaveLength(1);
   });
+  it('is told to onFailure, with the time until the call is repeated', async () => {
+    answer = ({ response }) => json(response, 503, {}, { 'retry-after': '600' });
+    const failures: unknown[] = [];
+    const onFailure = (failure: Error, retryInMs: number) => failures.push([failure.message, retryInMs]);
+    await expect(start({ giveUpAfterMs: 30, onFailure }).publish(event())).rejects.toThrow();
+    expect(failures).toEqual([[`${url}/v1/events returned 503.`, 600_000]]);
+  });
   it('says why it was not confirmed where nothing responds', async () => {
     const failure = await start({ url: 'http://127.0.0.1:1', giveUpAfterMs: 1 })
       .publish(event())

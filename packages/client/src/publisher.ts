@@ -19,6 +19,8 @@ export interface PublisherOptions {
   concurrency?: number;
   /** Events of one call, at most 500. */
   maxBatch?: number;
+  /** Hears of each call that failed and will be repeated, such as for a log: why, and in how many milliseconds. */
+  onFailure?: (failure: Error, retryInMs: number) => void;
 }
 
 export interface Publisher {
@@ -88,7 +90,7 @@ export function createPublisher(options: PublisherOptions): Publisher {
     if (!(limit > 0)) throw new TypeError(`The option ${name} of a publisher must be more than 0, not ${limit}.`);
   // `AbortSignal.timeout` throws for a part of a millisecond.
   const timeoutMs = Math.min(Math.ceil(limits.timeoutMs), MAX_TIMER_MS);
-  return new QueuedPublisher({ ...limits, urls, key, timeoutMs });
+  return new QueuedPublisher({ ...limits, urls, key, timeoutMs, onFailure: options.onFailure ?? (() => {}) });
 }
 
 type Settings = Required<Omit<PublisherOptions, 'url'>> & { urls: readonly string[] };
@@ -217,9 +219,12 @@ class QueuedPublisher implements Publisher {
     for (const { session } of batch) this.#sessionsInFlight.delete(session);
     const left = batch.filter((entry, i) => !this.#settle(entry, outcomes[i]));
     for (const entry of left) entry.failure = failure;
-    if (this.#isOver) for (const entry of left) this.#giveUp(entry, CLOSED);
-    else this.#putBack(left);
-    if (left.some(({ alone }) => !alone)) this.#waitBefore(retryAfterMs);
+    if (this.#isOver) {
+      for (const entry of left) this.#giveUp(entry, CLOSED);
+      return;
+    }
+    this.#putBack(left);
+    if (failure) this.#repeatAfter(failure, retryAfterMs);
     else this.#failures = 0;
     this.#pump();
   }
@@ -255,8 +260,8 @@ class QueuedPublisher implements Publisher {
     this.#end(entry, new NotConfirmed(`${why} It may have been accepted.`, JSON.parse(text), id, { cause: failure }));
   }
 
-  /** Pauses sending after a failure. */
-  #waitBefore(retryAfterMs: number | undefined): void {
+  /** Pauses sending after a failed call. */
+  #repeatAfter(failure: Error, retryAfterMs: number | undefined): void {
     this.#failures += 1;
     this.#turn += 1;
     clearTimeout(this.#pause);
@@ -265,8 +270,11 @@ class QueuedPublisher implements Publisher {
       this.#expire();
       this.#pump();
     };
-    this.#pause = setTimeout(resume, Math.min(retryAfterMs ?? backoffMs(this.#failures), MAX_RETRY_AFTER_MS));
+    const retryInMs = Math.min(retryAfterMs ?? backoffMs(this.#failures), MAX_RETRY_AFTER_MS);
+    this.#pause = setTimeout(resume, retryInMs);
     this.#watchExpiry();
+    // On its own: what it throws is an error of its own, as in any listener, and sending goes on.
+    queueMicrotask(() => this.#settings.onFailure(failure, retryInMs));
   }
 
   /** While sending pauses, gives events up in time, the next one with a timer. */
