@@ -119,6 +119,21 @@ export const commands: fc.Arbitrary<Command>[] = [
     },
     (_on, [, , , , rarely]) => rarely === 0,
   ),
+  // And a worker has a job without a slot for it, and parks its delivery after others have got that job.
+  happening(
+    'parkTooLate',
+    fc.tuple(worker, fc.nat(3)),
+    async (on, [which]) => {
+      const all = Number.MAX_SAFE_INTEGER;
+      for (let i = 0; i < 3; i++) await on.publish(on.published++, all);
+      // As many as a worker that knows no address may have in flight, and one more.
+      for (const after of [all, all, 0]) await on.take(which, after);
+      await on.advance(31 * SECOND);
+      await on.take((which + 1) % WORKERS, all);
+      await on.goOn(which);
+    },
+    (_on, [, rarely]) => rarely === 0,
+  ),
   happening(
     'decide',
     fc.tuple(somewhere, fc.constantFrom('cancel', 'cancel', 'cancelBatch', 'continue'), steps),

@@ -162,8 +162,12 @@ export function explain(model: Model, script: string, sent: Args, answer: unknow
     case 'parkJobs': {
       const [, nowMs, , , , , beforeMs] = args;
       const [parked] = answer as [unknown[][]];
-      for (const [i, [, id = '']] of groups(7, args.slice(7)).entries())
-        park(id, parked[i]![0], Number(nowMs), Number(beforeMs), 'parked');
+      for (const [i, [, id = '']] of groups(7, args.slice(7)).entries()) {
+        const [lane, code] = parked[i]!;
+        park(id, lane, Number(nowMs), Number(beforeMs), 'parked');
+        // Only together with its job: another worker may have that by now.
+        if (lane !== 'superseded') expect([id, code]).toEqual([id, 0]);
+      }
       return;
     }
     case 'release': {
