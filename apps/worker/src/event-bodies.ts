@@ -4,11 +4,11 @@ import { createRepeating, type Logger, type Service } from '@posthorn/runtime';
 import {
   decodeEvent,
   type EventRecord,
-  inTime,
   loadEvent,
   prefixOfEvent,
   type Store,
   type StoredEvent,
+  withCircuitBreaker,
 } from '@posthorn/store';
 import { LRUCache } from 'lru-cache';
 
@@ -58,7 +58,7 @@ export function createEventBodies(store: Store) {
       if (known) return known;
       if (found !== undefined) return keep(event, decodeEvent(event, found));
       const read = () => loadEvent(store, event);
-      return inTime(store, prefixOfEvent(store, event), read).then((stored) => keep(event, stored));
+      return withCircuitBreaker(store, prefixOfEvent(store, event), read).then((stored) => keep(event, stored));
     },
     /** The event that was cached last: most likely the next job's too. */
     latest: () => latest,

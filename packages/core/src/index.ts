@@ -32,6 +32,7 @@ export * from './response-message.ts';
 export * from './search-terms.ts';
 export * from './subscription.ts';
 export * from './time.ts';
+export * from './time-limit.ts';
 export * from './timeline.ts';
 export * from './trace-context.ts';
 export * from './validation.ts';

@@ -1,6 +1,6 @@
 /** The routes for operations, which need no key: /healthz, /readyz and /metrics. */
-import { AppError } from '@posthorn/core';
-import { shareResult, withTimeLimit } from '@posthorn/runtime';
+import { AppError, withTimeLimit } from '@posthorn/core';
+import { shareResult } from '@posthorn/runtime';
 import type { Registry } from 'prom-client';
 import { z } from 'zod';
 import type { Api } from './api.ts';

@@ -3,7 +3,7 @@
  * BullMQ's Worker and works on BullMQ's keys: the end of one job and the taking of the next can be one step with what
  * else is stored (docs/decisions, 45).
  */
-import { StorageUnavailable } from '@posthorn/core';
+import { StorageUnavailable, withTimeLimit } from '@posthorn/core';
 import { Cluster } from 'ioredis';
 import { createBurst } from './burst.ts';
 import type { ConsumerOptions, ConsumerTimings, Ended, EndJob, LockedJob, Take, Taken } from './consumer-options.ts';
@@ -132,11 +132,9 @@ export class Consumer<J extends { id: string }> {
     // Half of a short grace is for the jobs in flight.
     const giveUpAfterMs = Math.max(graceMs / 2, graceMs - this.#timings.putBackMs);
     const giveUp = setTimeout(this.#options.giveUp, giveUpAfterMs);
-    const timeUp = Promise.withResolvers<boolean>();
-    const over = setTimeout(() => timeUp.resolve(false), graceMs);
-    const hasEnded = await Promise.race([this.#allEnded.promise.then(() => true), timeUp.promise]);
+    const allEnded = this.#allEnded.promise.then(() => true);
+    const hasEnded = await withTimeLimit(graceMs, allEnded).catch(() => false);
     clearTimeout(giveUp);
-    clearTimeout(over);
     this.#locks.stop();
     this.#leases.stop();
     await this.#endings.close();

@@ -1,4 +1,5 @@
 /** Waits for the markers that BullMQ sets when a job is added to an empty queue or is due later. */
+import { TimeLimitExceeded, withTimeLimit } from '@posthorn/core';
 import { Cluster, type Redis } from 'ioredis';
 import { QUEUE_NAME } from './job.ts';
 import type { Partition, Partitions } from './partitions.ts';
@@ -58,18 +59,14 @@ function createWait(group: readonly Partition[], options: MarkersOptions) {
     connection ??= redis instanceof Cluster ? redis.duplicate() : redis.duplicate();
     if (connection.listenerCount('error') === 0) connection.on('error', onError);
     const popped = connection.bzpopmin(...keys, timeoutMs / 1000);
-    const overdue = Promise.withResolvers<'overdue'>();
-    const timer = setTimeout(() => overdue.resolve('overdue'), timeoutMs + OVERDUE_MS);
     try {
-      const first = await Promise.race([popped, overdue.promise]);
-      if (first !== 'overdue') return first ?? undefined;
-    } finally {
-      clearTimeout(timer);
+      return (await withTimeLimit(timeoutMs + OVERDUE_MS, popped)) ?? undefined;
+    } catch (error) {
+      if (!(error instanceof TimeLimitExceeded)) throw error;
+      connection?.disconnect();
+      connection = undefined;
+      return undefined;
     }
-    popped.catch(() => undefined);
-    connection?.disconnect();
-    connection = undefined;
-    return undefined;
   };
 
   const waitOnce = async (watched: readonly Partition[]) => {

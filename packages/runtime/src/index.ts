@@ -23,7 +23,6 @@ export {
 } from './settings.ts';
 export { shareResult } from './shared-result.ts';
 export { checkShared, type SharedSettings, sharedSettings } from './shared-settings.ts';
-export { TimeLimitExceeded, withTimeLimit } from './time-limit.ts';
 export { createTracing, type Span, type SpanShape, type Tracing } from './tracing.ts';
 export { tracingSettings } from './tracing-settings.ts';
 export { version } from './version.ts';

@@ -1,8 +1,7 @@
 /** The metrics that every app has: those of its process, and those of the whole installation, read from Redis. */
-import { StorageUnavailable } from '@posthorn/core';
+import { StorageUnavailable, TimeLimitExceeded, withTimeLimit } from '@posthorn/core';
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { shareResult } from './shared-result.ts';
-import { TimeLimitExceeded, withTimeLimit } from './time-limit.ts';
 import { version } from './version.ts';
 
 /** Time limit for reading from Redis. It is shorter than that of a scrape, so that the other metrics still arrive in time. */

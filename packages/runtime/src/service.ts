@@ -1,9 +1,8 @@
 /** Runs a process: starts its services in order, and stops them in reverse on a signal, within a time limit. */
 import { flushCompileCache } from 'node:module';
 import { setTimeout as wait } from 'node:timers/promises';
-import { StartError, StorageUnavailable } from '@posthorn/core';
+import { StartError, StorageUnavailable, withTimeLimit } from '@posthorn/core';
 import type { Logger } from './logger.ts';
-import { withTimeLimit } from './time-limit.ts';
 
 /** Delay before a start that failed because of Redis is retried. */
 const START_RETRY_MS = 500;

@@ -5,9 +5,9 @@
  */
 import { diag } from '@opentelemetry/api';
 import { ExportResultCode, getNumberFromEnv, globalErrorHandler } from '@opentelemetry/core';
+import { withTimeLimit } from '@posthorn/core';
 import type { SpanRecord } from './span-record.ts';
 import type { SpanBatch, SpanWriter } from './span-writer.ts';
-import { withTimeLimit } from './time-limit.ts';
 
 /** Where batches go: the SDK's exporter. */
 export interface BatchExporter {

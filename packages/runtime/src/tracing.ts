@@ -2,10 +2,9 @@
  * Spans, if the settings name an exporter for them. Otherwise there is no tracing at all and nothing of OpenTelemetry
  * is loaded: only `open-telemetry.ts` imports it, and only `start` imports that file.
  */
-import type { TraceContext } from '@posthorn/core';
+import { type TraceContext, withTimeLimit } from '@posthorn/core';
 import type { Logger } from './logger.ts';
 import type { Service } from './service.ts';
-import { withTimeLimit } from './time-limit.ts';
 import type { TracingSettings } from './tracing-settings.ts';
 
 /** The kinds of OpenTelemetry that Posthorn uses. */

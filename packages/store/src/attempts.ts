@@ -14,11 +14,11 @@ import {
   TEST_EVENT_TYPE,
   type Verdict,
 } from '@posthorn/core';
+import { withCircuitBreaker } from './circuit-breaker.ts';
 import { ADDRESS_FIELDS, DELETED, DELIVERY_FIELDS, MISSED_AFTER_MS } from './constants.ts';
 import { encodeAttempt, keptWhileUnfinishedMs } from './delivery-record.ts';
 import { decodeKind } from './event-record.ts';
 import { keepEvent, prefixOfEvent } from './events.ts';
-import { inTime } from './in-time.ts';
 import type { EndedJob } from './jobs.ts';
 import { deliveryKey, prefixOfId, RESUMING, subscriptionKey } from './keys.ts';
 import { type EndedSuccess, recordTogether } from './record-successes.ts';
@@ -197,7 +197,7 @@ export async function recordFailure(
   const keep = () => keepEvent(store, event, neededUntilMs);
   // The event outlives the next attempt anyway, which keeps it again: a hung master must not delay that one.
   const isSpare = nextAttemptAtMs !== undefined && nextAttemptAtMs < createdAtMs + store.retentionMs;
-  if (isSpare) await inTime(store, prefixOfEvent(store, event), keep).catch(unlessUnavailable);
+  if (isSpare) await withCircuitBreaker(store, prefixOfEvent(store, event), keep).catch(unlessUnavailable);
   else await keep();
   return await runScript(store, 'recordFailure', prefixOfId(store, id), {
     id,

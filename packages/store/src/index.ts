@@ -2,6 +2,7 @@
 
 export * from './attempts.ts';
 export * from './audit.ts';
+export { withCircuitBreaker } from './circuit-breaker.ts';
 export { deliveriesOfEvent } from './deliveries-of-event.ts';
 export { loadDeliveries, type StoredDelivery } from './delivery-record.ts';
 export * from './directory.ts';
@@ -20,7 +21,6 @@ export {
 export { readCase } from './explain.ts';
 export * from './feeds.ts';
 export * from './health.ts';
-export { inTime } from './in-time.ts';
 export * from './jobs.ts';
 export { partitionPrefix } from './keys.ts';
 export * from './lanes.ts';

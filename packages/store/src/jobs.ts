@@ -1,6 +1,6 @@
 /** Takes jobs out of BullMQ's queue and ends them, in the same step as what else Redis has to do for their deliveries. */
 import type { DeliveryJob, EventRef } from '@posthorn/core';
-import { inTime } from './in-time.ts';
+import { withCircuitBreaker } from './circuit-breaker.ts';
 import { writeAtOnce } from './join-writes.ts';
 import { partitionPrefix } from './keys.ts';
 import { type FoundJob, type NextJob, runScript, type ScriptResult } from './scripts.ts';
@@ -101,7 +101,7 @@ export async function lookForJobs(
   const homes = partitions.map((partition) => ({ home: partitionPrefix(store, partition) }));
   const look = (some: typeof homes) => runScript(store, 'lookForJobs', some[0]?.home ?? '', { partitions: some });
   if (store.spansPartitions) return await look(homes);
-  const lookAt = (one: (typeof homes)[number]) => inTime(store, one.home, () => look([one]));
+  const lookAt = (one: (typeof homes)[number]) => withCircuitBreaker(store, one.home, () => look([one]));
   return (await Promise.all(homes.map((one) => lookAt(one).catch((error: Error) => [error])))).flat();
 }
 

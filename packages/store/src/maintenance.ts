@@ -1,8 +1,8 @@
 /** Maintenance of the stored data: leases, pruning, lost jobs, deleted subscriptions. The loop that calls it is the worker's. */
 import { type DeliveryJob, type DeliveryStatus, isFinished, StorageUnavailable } from '@posthorn/core';
 import { Cluster } from 'ioredis';
+import { withCircuitBreaker } from './circuit-breaker.ts';
 import { keptWhileUnfinishedMs, loadExisting, type StoredDelivery } from './delivery-record.ts';
-import { inTime } from './in-time.ts';
 import * as keys from './keys.ts';
 import { laneOf } from './lanes.ts';
 import type { Position } from './page.ts';
@@ -23,7 +23,7 @@ export async function holdLease(
 ): Promise<boolean> {
   const prefix = keys.partitionPrefix(store, partition);
   const lease = { key: keys.leaseKey(prefix, work), holder, lifeMs };
-  return await inTime(store, prefix, () => runScript(store, 'lease', prefix, lease));
+  return await withCircuitBreaker(store, prefix, () => runScript(store, 'lease', prefix, lease));
 }
 
 /** Releases a lease early, so that another process need not wait for its end. */
@@ -35,7 +35,7 @@ export async function giveUpLease(
 ): Promise<void> {
   const prefix = keys.partitionPrefix(store, partition);
   const lease = { key: keys.leaseKey(prefix, work), holder };
-  await inTime(store, prefix, () => runScript(store, 'giveUpLease', prefix, lease));
+  await withCircuitBreaker(store, prefix, () => runScript(store, 'giveUpLease', prefix, lease));
 }
 
 /**
@@ -70,7 +70,7 @@ async function partitionsWith(
     return new Set();
   // Where there is no reply, something may wait.
   const count = (prefix: string, some: string[]) =>
-    inTime(store, prefix, () => store.redis.exists(some)).catch((error: unknown) => {
+    withCircuitBreaker(store, prefix, () => store.redis.exists(some)).catch((error: unknown) => {
       if (!(error instanceof StorageUnavailable)) throw error;
       return 1;
     });

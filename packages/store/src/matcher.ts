@@ -1,9 +1,9 @@
 /** Matches events to subscriptions in memory. The script that stores an event checks that what was read is still current. */
 import { randomInt } from 'node:crypto';
 import { type Environment, type EventType, StorageUnavailable } from '@posthorn/core';
+import { withCircuitBreaker } from './circuit-breaker.ts';
 import { encodeKind } from './event-record.ts';
 import { findMatches } from './events.ts';
-import { inTime } from './in-time.ts';
 import { allPrefixes, topicsVersionKey } from './keys.ts';
 import type { Store } from './store.ts';
 
@@ -82,7 +82,7 @@ export function createMatcher(store: Store, now: () => number = () => performanc
 async function readVersions(store: Store, before: readonly string[]): Promise<string[]> {
   const prefixes = allPrefixes(store);
   const read = (prefix: string, partition: number) =>
-    inTime(store, prefix, () => store.redis.get(topicsVersionKey(prefix))).catch((error: unknown) => {
+    withCircuitBreaker(store, prefix, () => store.redis.get(topicsVersionKey(prefix))).catch((error: unknown) => {
       const known = before[partition];
       if (known === undefined || !(error instanceof StorageUnavailable)) throw error;
       return known;

@@ -1,6 +1,12 @@
 /** The handle that every function of this package takes: the connection, the key prefix, and the settings of the installation. */
 import { setTimeout as wait } from 'node:timers/promises';
-import { DEFAULT_MAX_ATTEMPTS, DEFAULT_PAUSE_AFTER, StartError, StorageUnavailable } from '@posthorn/core';
+import {
+  DEFAULT_MAX_ATTEMPTS,
+  DEFAULT_PAUSE_AFTER,
+  StartError,
+  StorageUnavailable,
+  withTimeLimit,
+} from '@posthorn/core';
 import { Cluster, Redis } from 'ioredis';
 import { checkKeys } from './check-keys.ts';
 import { checkServer } from './check-server.ts';
@@ -230,8 +236,7 @@ export function openStore(
     },
     async stop(): Promise<void> {
       state = 'stopped';
-      if (redis.status === 'ready')
-        await Promise.race([format.leave(), wait(LEAVE_TIMEOUT_MS, undefined, { ref: false })]);
+      if (redis.status === 'ready') await withTimeLimit(LEAVE_TIMEOUT_MS, format.leave()).catch(() => undefined);
       redis.disconnect();
     },
   };

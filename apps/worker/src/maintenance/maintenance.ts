@@ -1,13 +1,6 @@
 /** Runs the maintenance duties: each is a service with its own interval, errors and metrics. */
-import { StorageUnavailable } from '@posthorn/core';
-import {
-  createRepeating,
-  createSeldom,
-  type Service,
-  shareResult,
-  TimeLimitExceeded,
-  withTimeLimit,
-} from '@posthorn/runtime';
+import { StorageUnavailable, TimeLimitExceeded, withTimeLimit } from '@posthorn/core';
+import { createRepeating, createSeldom, type Service, shareResult } from '@posthorn/runtime';
 import { allPartitions, partitionsWithWork } from '@posthorn/store';
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { advanceRetries } from './advance-retries.ts';

@@ -1,7 +1,7 @@
-/** A time limit for calls to what may hang: who waits, who is refused, and what ends that. */
+/** A circuit breaker for calls to what may hang: who waits, who is refused, and what ends that. */
 import { describe, expect, it } from '@jest/globals';
 import { StorageUnavailable } from '@posthorn/core';
-import { createTimeLimit } from './in-time.ts';
+import { createCircuitBreaker } from './circuit-breaker.ts';
 
 const LIMIT_MS = 1;
 const late = 'No reply within 1 ms about a';
@@ -12,31 +12,31 @@ function hanging() {
   return { call: () => promise, resolve, reject };
 }
 
-describe('a time limit for calls to what may hang', () => {
+describe('a circuit breaker for calls to what may hang', () => {
   it('refuses further calls at once after one that hung, until a late reply, and those about others never', async () => {
-    const inTime = createTimeLimit(LIMIT_MS, () => 0);
+    const breaker = createCircuitBreaker(LIMIT_MS, () => 0);
     const hung = hanging();
-    await expect(inTime('a', hung.call)).rejects.toThrow(new StorageUnavailable(late));
-    await expect(inTime('a', () => Promise.reject(new Error('called')))).rejects.toThrow(late);
-    expect(await inTime('b', async () => 'other')).toBe('other');
+    await expect(breaker('a', hung.call)).rejects.toThrow(new StorageUnavailable(late));
+    await expect(breaker('a', () => Promise.reject(new Error('called')))).rejects.toThrow(late);
+    expect(await breaker('b', async () => 'other')).toBe('other');
     hung.resolve('late');
     await hung.call();
-    expect(await inTime('a', async () => 'again')).toBe('again');
+    expect(await breaker('a', async () => 'again')).toBe('again');
   });
 
   it('calls again after a while, for which nobody waits; only a reply ends the refusals, also one that is an error', async () => {
     let nowMs = 0;
-    const inTime = createTimeLimit(LIMIT_MS, () => nowMs);
+    const breaker = createCircuitBreaker(LIMIT_MS, () => nowMs);
     const [first, second, third] = [hanging(), hanging(), hanging()];
-    await expect(inTime('a', first.call)).rejects.toThrow(late);
+    await expect(breaker('a', first.call)).rejects.toThrow(late);
     for (const { call } of [second, third]) {
       nowMs += LIMIT_MS;
-      await expect(inTime('a', call)).rejects.toThrow(late);
+      await expect(breaker('a', call)).rejects.toThrow(late);
     }
     second.reject(new StorageUnavailable('Connection is closed.'));
-    await expect(inTime('a', async () => 'not called')).rejects.toThrow(late);
+    await expect(breaker('a', async () => 'not called')).rejects.toThrow(late);
     third.reject(new Error('WRONGTYPE'));
     await third.call().catch(() => undefined);
-    expect(await inTime('a', async () => 'again')).toBe('again');
+    expect(await breaker('a', async () => 'again')).toBe('again');
   });
 });

@@ -1,12 +1,12 @@
-/** Bounds how long work that needs a partition waits for it, so that one hung master of a Cluster does not stop the work of the others. */
-import { StorageUnavailable } from '@posthorn/core';
+/** Stops calls to a partition that does not reply, so that one hung master of a Cluster does not stop the work of the others. */
+import { StorageUnavailable, TimeLimitExceeded, withTimeLimit } from '@posthorn/core';
 import { Cluster } from 'ioredis';
 import type { Store } from './store.ts';
 
 /** Far longer than a command takes, unless its master hangs or fails over. */
 const LIMIT_MS = 2_000;
 
-type InTime = <T>(name: string, call: () => Promise<T>) => Promise<T>;
+type CircuitBreaker = <T>(name: string, call: () => Promise<T>) => Promise<T>;
 
 /**
  * Returns a function that makes a call to what `name` names, and rejects with `StorageUnavailable` if there is no reply
@@ -14,7 +14,7 @@ type InTime = <T>(name: string, call: () => Promise<T>) => Promise<T>;
  * all the same, for which nobody waits. So a call that was rejected may still take effect. `now`: milliseconds since any
  * fixed moment.
  */
-export function createTimeLimit(limitMs: number, now: () => number = () => performance.now()): InTime {
+export function createCircuitBreaker(limitMs: number, now: () => number = () => performance.now()): CircuitBreaker {
   /** When to call again what gave no reply. */
   const callAgainAtMs = new Map<string, number>();
   const tooLate = (name: string) => new StorageUnavailable(`No reply within ${limitMs} ms about ${name}`);
@@ -38,34 +38,23 @@ export function createTimeLimit(limitMs: number, now: () => number = () => perfo
       calling.catch(() => undefined);
       return Promise.reject(tooLate(name));
     }
-    return new Promise((resolve, reject) => {
-      const giveUp = () => {
-        callAgainAtMs.set(name, now() + limitMs);
-        reject(tooLate(name));
-      };
-      let check: NodeJS.Immediate | undefined;
-      // A process that was blocked for so long first reads the replies that have come meanwhile.
-      const timer = setTimeout(() => {
-        check = setImmediate(giveUp);
-      }, limitMs);
-      const end = () => {
-        clearTimeout(timer);
-        clearImmediate(check);
-      };
-      calling.finally(end).then(resolve, reject);
+    return withTimeLimit(limitMs, calling).catch((error: unknown) => {
+      if (!(error instanceof TimeLimitExceeded)) throw error;
+      callAgainAtMs.set(name, now() + limitMs);
+      throw tooLate(name);
     });
   };
 }
 
-const limits = new WeakMap<Store, InTime>();
+const breakers = new WeakMap<Store, CircuitBreaker>();
 
 /**
  * Makes a short call to the partition with this prefix. In a Redis Cluster it rejects with `StorageUnavailable` if
- * there is no reply in time, as `createTimeLimit` says. On one Redis all partitions hang together, so the call waits.
+ * there is no reply in time, as `createCircuitBreaker` says. On one Redis all partitions hang together, so the call waits.
  */
-export function inTime<T>(store: Store, prefix: string, call: () => Promise<T>): Promise<T> {
+export function withCircuitBreaker<T>(store: Store, prefix: string, call: () => Promise<T>): Promise<T> {
   if (!(store.redis instanceof Cluster)) return call();
-  const limit = limits.get(store) ?? createTimeLimit(LIMIT_MS);
-  limits.set(store, limit);
-  return limit(prefix, call);
+  const breaker = breakers.get(store) ?? createCircuitBreaker(LIMIT_MS);
+  breakers.set(store, breaker);
+  return breaker(prefix, call);
 }

@@ -8,7 +8,11 @@ export class TimeLimitExceeded extends Error {
 /** Resolves or rejects as `work` does. Rejects with `TimeLimitExceeded` after `limitMs`. */
 export async function withTimeLimit<T>(limitMs: number, work: Promise<T>): Promise<T> {
   const expired = Promise.withResolvers<never>();
-  const timer = setTimeout(() => expired.reject(new TimeLimitExceeded(`No result within ${limitMs} ms`)), limitMs);
+  // A process that was blocked for so long first reads what has come meanwhile.
+  const timer = setTimeout(
+    () => setImmediate(() => expired.reject(new TimeLimitExceeded(`No result within ${limitMs} ms`))),
+    limitMs,
+  );
   try {
     return await Promise.race([work, expired.promise]);
   } finally {
