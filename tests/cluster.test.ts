@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { partitionOf } from '@posthorn/core';
 import { connectRedis } from '@posthorn/store';
-import { eventually, isDelivery } from '@posthorn/testing';
+import { eventually, HUNG_MS, isDelivery } from '@posthorn/testing';
 import { freePort } from '../scripts/free-port.ts';
 import { type OwnRedis, startRedis } from '../scripts/redis/server.ts';
 import { atEnd, ownApps, ownClient, ownReceiver, ownWorld } from './own.ts';
@@ -14,9 +14,12 @@ import { sampleEvent, worldEnv } from './world.ts';
 
 const SLOTS = 16_384;
 const MASTERS = 3;
+const FIRST_SLOTS = Array.from({ length: MASTERS }, (_, i) => Math.ceil((i * SLOTS) / MASTERS));
 const PARTITIONS = 6;
 /** A node that does not respond for this long is considered dead. */
 const NODE_TIMEOUT_MS = 1_500;
+/** More than a partition of a test has. */
+const MAX_KEYS_AT_ONCE = 100_000;
 /** For a cluster in which no node is ever considered dead, however busy the machine. */
 const NEVER_MS = 600_000;
 
@@ -60,8 +63,8 @@ async function startCluster(replicasOf: number[] = [], nodeTimeoutMs = NODE_TIME
     const client = connectRedis({ REDIS_URL: node.url });
     clients.push(client);
     if (i < MASTERS) {
-      const [from, to] = [Math.ceil((i * SLOTS) / MASTERS), Math.ceil(((i + 1) * SLOTS) / MASTERS) - 1];
-      await client.call('CLUSTER', 'ADDSLOTSRANGE', String(from), String(to));
+      const [from, end] = [FIRST_SLOTS[i], FIRST_SLOTS[i + 1] ?? SLOTS];
+      await client.call('CLUSTER', 'ADDSLOTSRANGE', String(from), String(end - 1));
     }
     await client.call('CLUSTER', 'MEET', '127.0.0.1', String(nodes[0]!.port), String(firstBusPort));
   }
@@ -86,6 +89,40 @@ async function allowFailover(replicas: OwnRedis[]): Promise<void> {
   for (const { url } of replicas)
     await ownClient({ REDIS_URL: url }).config('SET', 'cluster-replica-no-failover', 'no');
 }
+
+/** Begins to move a slot to the next master, as `redis-cli --cluster reshard` does. */
+async function beginMove(nodes: Node[], slot: number) {
+  const clients = nodes.map(({ url }) => ownClient({ REDIS_URL: url }));
+  const call = (node: number, ...[name, ...args]: [string, ...(string | number)[]]) =>
+    clients[node]!.call(name, ...args.map(String));
+  const from = ownerOf(slot);
+  const to = (from + 1) % MASTERS;
+  const [fromId, toId] = [await call(from, 'CLUSTER', 'MYID'), await call(to, 'CLUSTER', 'MYID')].map(String);
+  await call(to, 'CLUSTER', 'SETSLOT', slot, 'IMPORTING', fromId!);
+  await call(from, 'CLUSTER', 'SETSLOT', slot, 'MIGRATING', toId!);
+  const keysOn = async (node: number) =>
+    (await call(node, 'CLUSTER', 'GETKEYSINSLOT', slot, MAX_KEYS_AT_ONCE)) as string[];
+  const migrate = (keys: string[]) =>
+    call(from, 'MIGRATE', '127.0.0.1', nodes[to]!.port, '', 0, HUNG_MS, 'KEYS', ...keys);
+  return {
+    /** The keys that the new server has. */
+    arrived: () => keysOn(to),
+    /** Moves half of the keys, and returns them. */
+    async half() {
+      const keys = await keysOn(from);
+      const half = keys.slice(0, Math.ceil(keys.length / 2));
+      await migrate(half);
+      return half;
+    },
+    async end() {
+      for (let keys = await keysOn(from); keys.length > 0; keys = await keysOn(from)) await migrate(keys);
+      for (const node of [to, from, (to + 1) % MASTERS]) await call(node, 'CLUSTER', 'SETSLOT', slot, 'NODE', toId!);
+    },
+  };
+}
+
+/** The master to which `startCluster` gives a slot. */
+const ownerOf = (slot: number) => FIRST_SLOTS.findLastIndex((first) => first <= slot);
 
 const settingsFor = (nodes: OwnRedis[]) => ({
   REDIS_CLUSTER_NODES: nodes.map(({ port }) => `127.0.0.1:${port}`).join(','),
@@ -162,11 +199,8 @@ describe('Redis Cluster', () => {
     const on = await ownApps({ ...env, ...limits, ATTEMPT_TIMEOUT: '1h', RETRY_DELAYS: '1s,1s' });
     const to = await ownReceiver();
     const client = ownClient({ REDIS_URL: nodes[0]!.url });
-    const firstSlots = Array.from({ length: MASTERS }, (_, i) => Math.ceil((i * SLOTS) / MASTERS));
-    const masterOf = async (id: string) => {
-      const slot = Number(await client.call('CLUSTER', 'KEYSLOT', `{${partitionOf(id, PARTITIONS)}}`));
-      return firstSlots.findLastIndex((first) => first <= slot);
-    };
+    const masterOf = async (id: string) =>
+      ownerOf(Number(await client.call('CLUSTER', 'KEYSLOT', `{${partitionOf(id, PARTITIONS)}}`)));
     const [hung, well] = [1, 2] as const;
     let events = 0;
     const idOn = async (master: number): Promise<string> => {
@@ -225,6 +259,46 @@ describe('Redis Cluster', () => {
     await eventually('all deliveries to succeed', async () => {
       const all = await on.deliveries('limit=100');
       return all.every(({ status }: { status: string }) => status === 'succeeded');
+    });
+    expect([on.ingest, on.operator, on.worker].flatMap(complaintsOf)).toEqual([]);
+  });
+
+  it('uses no partition while its slot is being moved, and loses nothing when all slots move', async () => {
+    const nodes = await startCluster([], NEVER_MS);
+    const env = { ...worldEnv('posthorn', nodes[0]!.url), ...settingsFor(nodes), LOG_LEVEL: 'info' };
+    const on = await ownApps(env);
+    const to = await ownReceiver();
+    for (let i = 0; i < 6; i++) await on.subscribe(to.url);
+    const client = ownClient({ REDIS_URL: nodes[0]!.url });
+    const taken: string[] = [];
+    let isMoving = true;
+    const publish = async () => {
+      for (let i = 0; isMoving; i++) {
+        const id = `evt_${i}`;
+        await accepted(() => on.publish(sampleEvent({ id })));
+        taken.push(id);
+      }
+    };
+    const publishing = publish();
+    for (let partition = 0; partition < PARTITIONS; partition++) {
+      const slot = Number(await client.call('CLUSTER', 'KEYSLOT', `{${partition}}`));
+      const move = await beginMove(nodes, slot);
+      const id = Array.from({ length: 1_000 }, (_, i) => `evt_moving_${i}`).find(
+        (one) => partitionOf(one, PARTITIONS) === partition,
+      );
+      expect((await on.publish(sampleEvent({ id }))).status).toBe(503);
+      expect(await move.arrived()).toEqual([]);
+      const half = await move.half();
+      expect((await on.publish(sampleEvent({ id }))).status).toBe(503);
+      // Some may have expired.
+      expect(half).toEqual(expect.arrayContaining(await move.arrived()));
+      await move.end();
+    }
+    isMoving = false;
+    await publishing;
+    await eventually('all accepted events at each address', () => {
+      const arrived = Map.groupBy(to.requests, ({ headers }) => String(headers['service-event-id']));
+      return taken.every((id) => (arrived.get(id)?.length ?? 0) >= 6);
     });
     expect([on.ingest, on.operator, on.worker].flatMap(complaintsOf)).toEqual([]);
   });

@@ -19,6 +19,10 @@ describe('storage failures', () => {
   ])('%s means that storage is away', (error) => {
     expect(typedError(error)).toMatchObject({ name: 'StorageUnavailable', message: error.message, cause: error });
   });
+  it('says what a slot that is being moved means', () => {
+    const message = 'Slot 1584 is being moved to 10.0.0.3:6379, and not used until it is there';
+    expect(typedError(new ReplyError('ASK 1584 10.0.0.3:6379'))).toMatchObject({ name: 'StorageUnavailable', message });
+  });
   it.each([
     new TypeError('x is not a function'),
     new ReplyError("ERR unknown command 'HSETT'"),

@@ -12,7 +12,11 @@ const NETWORK_CODES = /^(ECONNREFUSED|ECONNRESET|ETIMEDOUT|EPIPE|ENOTFOUND|EAI_A
 
 /** `StorageUnavailable` for an error which means that; any other error as it is. */
 export function typedError<E extends Error | null | undefined>(error: E): E | StorageUnavailable {
-  return error && isUnavailable(error) ? new StorageUnavailable(error.message, error) : error;
+  return error && isUnavailable(error) ? new StorageUnavailable(messageOf(error), error) : error;
+}
+
+function messageOf({ message }: Error): string {
+  return message.replace(/^ASK (\d+) (\S+)$/, 'Slot $1 is being moved to $2, and not used until it is there');
 }
 
 /** The error of a reply of Redis that a script has caught. */
@@ -54,6 +58,21 @@ export function typeErrors<R extends Redis | Cluster>(redis: R): R {
     // Commands that a Cluster is given before it knows its servers wait here, and never reach `sendCommand` where it finds none.
     const delay = redis.delayUntilReady.bind(redis);
     redis.delayUntilReady = (callback) => delay((error) => callback(typedError(error)));
+    leaveMovingSlots(redis);
   }
   return redis;
+}
+
+/**
+ * Makes commands fail whose key is not on its server while its slot is being moved. The client would repeat them on the
+ * other server. But a script may use all keys of its partition, and until the end of the move some are on one server
+ * and some on the other: it would miss those, and make them anew. The first key of our scripts never exists, so none
+ * runs during a move. Of the keys that BullMQ's scripts declare some never exist, so Redis refuses them with TRYAGAIN.
+ */
+function leaveMovingSlots(cluster: Cluster): void {
+  const handle = cluster.handleError.bind(cluster);
+  cluster.handleError = (error, ttl, handlers: { defaults: () => void }) => {
+    if (error.message.startsWith('ASK ')) handlers.defaults();
+    else handle(error, ttl, handlers);
+  };
 }
