@@ -1,6 +1,6 @@
 /** What the deletion of a subscription leaves in Redis. */
-import { describe, expect, it } from '@jest/globals';
-import { type EventRef, partitionOf } from '@posthorn/core';
+import { describe, expect, it, jest } from '@jest/globals';
+import { type EventRef, partitionOf, type Verdict } from '@posthorn/core';
 import { createProducer } from '@posthorn/queue';
 import {
   changeSubscription,
@@ -12,7 +12,7 @@ import {
   loadSubscriptions,
   partitionPrefix,
 } from '@posthorn/store';
-import { attempt, begin, deliver, loadOne, store, subscribe, time } from '../../store/src/test-deliveries.ts';
+import { attempt, begin, deliver, failure, loadOne, store, subscribe, time } from '../../store/src/test-deliveries.ts';
 import { closeSubscription } from './close-subscription.ts';
 import type { StoreAndQueue } from './context.ts';
 
@@ -57,6 +57,49 @@ describe('closeSubscription', () => {
       expect([key, (await store.redis.pttl(key)) > 0]).toEqual([key, true]);
     }
     expect(await deleteSubscription(store, subscription.id, time.nowMs, { operator: 'anna' })).toBe(false);
+  });
+  it('looks at nothing that has ended, however much that is', async () => {
+    // All in one partition.
+    const [first, second, third] = ['a', 'c', '1'].map((end) => `sub_${end.padStart(22, 'x')}`) as [
+      string,
+      string,
+      string,
+    ];
+    const commandsToClose = async (id: string) => {
+      const [left] = await deliver([id]);
+      await deleteSubscription(store, id, time.nowMs, { operator: 'anna' });
+      const sendCommand = jest.spyOn(store.redis, 'sendCommand');
+      await close(id);
+      const commands = sendCommand.mock.calls.map(([{ name }]) => name);
+      sendCommand.mockRestore();
+      expect((await loadOne(left!.deliveryId)).failureReason).toBe('subscription_deleted');
+      return commands;
+    };
+    for (const id of [first, second, third]) await subscribe({ id });
+    // The first time, scripts are loaded.
+    await commandsToClose(first);
+    const expected = await commandsToClose(second);
+    for (let i = 0; i < 20; i++) {
+      const [done] = await deliver([third]);
+      await attempt(done!.deliveryId, 1, i % 2 ? failure : { kind: 'succeeded' });
+    }
+    expect(await commandsToClose(third)).toEqual(expected);
+  });
+  it('ends one whose attempt fails meanwhile, and that then waits for its retry', async () => {
+    const { id } = await subscribe();
+    const [inFlight] = await deliver([id]);
+    await changeSubscription(store, id, (now) => ({ ...now, status: 'paused' }));
+    await deliver([id]);
+    await deleteSubscription(store, id, time.nowMs, { operator: 'anna' });
+    const retry: Verdict = { kind: 'retry', delayMs: 60_000, nextAttemptAtMs: time.nowMs + 60_000 };
+    let isFirst = true;
+    const fail = async () => {
+      if (isFirst) await attempt(inFlight!.deliveryId, 1, retry);
+      isFirst = false;
+      return [];
+    };
+    await closeSubscription(contextWith(fail), id, time.nowMs);
+    expect((await loadOne(inFlight!.deliveryId)).failureReason).toBe('subscription_deleted');
   });
   it('leaves one alone that was created again under its key, however late it comes', async () => {
     const { id } = await subscribe();

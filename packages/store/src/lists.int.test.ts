@@ -9,7 +9,6 @@ import {
   pruneSucceeded,
   readBacklog,
   replayDelivery,
-  unfinishedDeliveries,
 } from './index.ts';
 import { byStatusKey, bySubscriptionKey, deliveryKey, prefixOfId, prefixOfSubscription, succeededKey } from './keys.ts';
 import { recordVerdict } from './test-attempts.ts';
@@ -122,14 +121,6 @@ describe('lists', () => {
     expect((await pages(4, { fromMs, toMs })).toSorted()).toEqual(between.toSorted());
     await store.redis.del(stream);
     expect((await pages(7)).toSorted()).toEqual(expected.toSorted());
-    const unfinished: string[] = [];
-    for await (const chunk of unfinishedDeliveries(store, a.id)) unfinished.push(...chunk.map(({ id }) => id));
-    expect(unfinished.toSorted()).toEqual(
-      made
-        .filter((_, i) => i % 4 === 0 || i % 4 === 3)
-        .map(({ id }) => id)
-        .sort(),
-    );
   });
   it('contain the succeeded in the order of creation, whenever and in whichever format they succeeded', async () => {
     const [a, b] = [await subscribe(), await subscribe()];

@@ -1,13 +1,18 @@
 /** Maintenance of the stored data: leases, pruning, lost jobs, deleted subscriptions. The loop that calls it is the worker's. */
-import { type DeliveryJob, type DeliveryStatus, isFinished, StorageUnavailable } from '@posthorn/core';
+import {
+  type DeliveryJob,
+  type DeliveryStatus,
+  deliveryIdPrefix,
+  isFinished,
+  StorageUnavailable,
+} from '@posthorn/core';
 import { Cluster } from 'ioredis';
 import { withCircuitBreaker } from './circuit-breaker.ts';
 import { keptWhileUnfinishedMs, loadExisting, type StoredDelivery } from './delivery-record.ts';
 import * as keys from './keys.ts';
 import { laneOf } from './lanes.ts';
-import type { Position } from './page.ts';
 import { runScript } from './scripts.ts';
-import { addressSource } from './sources.ts';
+import { pairs } from './sorted-set.ts';
 import type { Store } from './store.ts';
 
 /**
@@ -220,21 +225,27 @@ export async function closingSubscriptions(store: Store, partition: number): Pro
   return await store.redis.smembers(keys.closingKey(keys.partitionPrefix(store, partition)));
 }
 
-/** Deliveries of a subscription read at once. */
-const UNFINISHED_CHUNK = 500;
+/** Entries of an index that one command looks at. */
+const SCAN_CHUNK = 500;
+/** In the order in which a delivery moves on: one that moves meanwhile is found later, or was found before. */
+const UNFINISHED = ['held', 'pending', 'waiting_for_retry'] as const;
 
-/** The unfinished deliveries of a subscription, newest first, chunk by chunk through all it has. */
+/** The unfinished deliveries of a subscription, in no order, chunk by chunk. One may be in several chunks. */
 export async function* unfinishedDeliveries(store: Store, subscriptionId: string): AsyncGenerator<StoredDelivery[]> {
-  const source = addressSource(store, subscriptionId, {}, Number.MAX_SAFE_INTEGER);
-  for (let after: Position | undefined; ; ) {
-    const candidates = await source.read(after, UNFINISHED_CHUNK);
-    const deliveries = await loadExisting(
-      store,
-      candidates.map(({ item }) => item),
-    );
-    yield deliveries.filter(({ status }) => !isFinished(status));
-    after = candidates.at(-1);
-    if (after === undefined) return;
+  const prefix = keys.prefixOfSubscription(store, subscriptionId);
+  const pattern = `${deliveryIdPrefix(subscriptionId)}*`;
+  for (const key of UNFINISHED.map((status) => keys.byStatusKey(prefix, status))) {
+    let cursor = '0';
+    do {
+      const [next, found] = await store.redis.zscan(key, cursor, 'MATCH', pattern, 'COUNT', SCAN_CHUNK);
+      const deliveries = await loadExisting(
+        store,
+        pairs(found).map(([id]) => id),
+      );
+      const unfinished = deliveries.filter((one) => one.subscriptionId === subscriptionId && !isFinished(one.status));
+      if (unfinished.length > 0) yield unfinished;
+      cursor = next;
+    } while (cursor !== '0');
   }
 }
 
