@@ -240,6 +240,10 @@ describe('Redis Cluster', () => {
 
     process.kill(nodes[hung]!.pid, 'SIGSTOP');
     atEnd(() => process.kill(nodes[hung]!.pid, 'SIGCONT'));
+    // It has the record of the installation too, which is needed again after 30 s.
+    const urls = await Promise.all([on.ingest, on.operator, on.worker].map(async ({ ready }) => (await ready).url));
+    const readiness = await Promise.all(urls.map((url) => fetch(`${url}/readyz`)));
+    expect(readiness.map(({ status }) => status)).toEqual([200, 200, 200]);
     to.answerWith(200);
     for (const answer of answers) answer.writeHead(500).end();
     await eventually('the retries of an event that a worker keeps', () => requests(keptHung) >= 4);
@@ -252,6 +256,16 @@ describe('Redis Cluster', () => {
     const late = sampleEvent({ id: lateId, type: onHung });
     const refusal = await on.publish(late);
     expect([refusal.status, refusal.headers.get('retry-after')]).toEqual([503, expect.any(String)]);
+    const slots = await Promise.all(
+      Array.from({ length: PARTITIONS }, (_, i) => client.call('CLUSTER', 'KEYSLOT', `{${i}}`)),
+    );
+    const numbers = slots.flatMap((slot, i) => (ownerOf(Number(slot)) === hung ? i : [])).join(', ');
+    expect(await on.operate('GET', '/v1/overview')).toMatchObject({
+      status: 503,
+      body: {
+        detail: expect.stringContaining(`partitions ${numbers} of 6, on Redis at 127.0.0.1:${nodes[hung]!.port}: `),
+      },
+    });
 
     process.kill(nodes[hung]!.pid, 'SIGCONT');
     await accepted(() => on.publish(late));

@@ -74,3 +74,4 @@ export { MAX_DELIVERIES } from './store-events.ts';
 export type { ProcessIdentity } from './stored-format.ts';
 export * from './subscriptions.ts';
 export { makeDueNow } from './try-now.ts';
+export { findUnavailable, type UnavailablePartition } from './unavailable-partitions.ts';

@@ -86,7 +86,10 @@ export const closingKey = (prefix: string) => `${prefix}:closing`;
 const LEASES = { maintenance: 'housekeeper', notifier: 'notifier' } as const;
 export type LeasedWork = keyof typeof LEASES;
 export const leaseKey = (prefix: string, work: LeasedWork) => `${prefix}:${LEASES[work]}`;
-/** Written before WAIT, so that replicas which acknowledge it have everything before it too. */
+/**
+ * Written before WAIT, so that replicas which acknowledge it have everything before it too; and to see whether Redis
+ * takes writes.
+ */
 export const replicatedKey = (prefix: string) => `${prefix}:replicated`;
 /** One bulk replay. */
 export const replayKey = (prefix: string, replayId: string) => `${prefix}:replay:${replayId}`;

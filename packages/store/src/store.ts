@@ -19,6 +19,7 @@ import { defineScripts } from './scripts.ts';
 import { sentinelConnector } from './sentinel-connector.ts';
 import { typeErrors } from './storage-errors.ts';
 import { KnownFormat, type ProcessIdentity, type StoredFormat } from './stored-format.ts';
+import { checkAnyPartition } from './unavailable-partitions.ts';
 
 /** Pause between two attempts to open the store while Redis is unavailable. */
 const START_RETRY_MS = 500;
@@ -210,11 +211,11 @@ export function openStore(
     isOpen: () => state === 'open',
     /** For errors of other connections to the same Redis. While it is away, one report is enough. */
     onError,
-    /** Rejects unless the store is open, this process may use it, and Redis accepts writes. */
+    /** Rejects unless the store is open, this process may use it, and Redis accepts writes: in a Cluster, for any partition. */
     async checkReady(): Promise<void> {
       if (state !== 'open') throw new StorageUnavailable('Redis has not been reached since the start of this process.');
       await format.confirm();
-      await redis.hset(installationKey(prefix), 'ready_at', Date.now());
+      await checkAnyPartition(store);
     },
     /** Resolves once the store is open or stopped. Throws `StartError` where it must not be opened. */
     async start(): Promise<void> {
