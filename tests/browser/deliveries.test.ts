@@ -65,7 +65,7 @@ describe('the overview', () => {
     const { page, accessibilityFindings } = await signedIn();
     const writes_refused = "READONLY You can't write against a read only replica";
     await showOverview(page, () => ({ writes_refused }));
-    const alert = page.getByRole('alert').filter({ hasText: 'Redis refuses all changes' });
+    const alert = page.getByRole('alert').filter({ hasText: 'Redis refuses changes' });
     await alert.getByText(`It says: ${writes_refused}.`).waitFor();
     expect(await accessibilityFindings()).toEqual([]);
   });

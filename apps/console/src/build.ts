@@ -42,6 +42,7 @@ import { insightRoutes } from './insight-routes.ts';
 import { listenRoutes } from './listen-routes.ts';
 import { CSRF_HEADER, Operators, SESSION_COOKIE } from './operators.ts';
 import { pageRoutes } from './page-routes.ts';
+import { partitionProblem } from './partition-problem.ts';
 import { replayRoutes } from './replay-routes.ts';
 import { securityHeaders } from './security-headers.ts';
 import { sessionRoutes } from './session-routes.ts';
@@ -75,7 +76,6 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
     published,
     settings,
     store,
-    checkReady: storage.checkReady,
     directory: createDirectory(store),
     producer,
     operators,
@@ -107,7 +107,7 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
       app.use(api.router, docsRouter(api, { back, icon: '/posthorn.svg' }));
       app.use(bullBoardRoutes(producer, operators.requireViewer));
       app.use('/v1', operators.requireOperator);
-      app.use(pageRoutes(), cursorProblem);
+      app.use(pageRoutes(), cursorProblem, partitionProblem(store));
     },
   });
   return {

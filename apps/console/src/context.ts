@@ -12,8 +12,6 @@ import type { TailItem } from './tail-routes.ts';
 export interface ConsoleContext {
   settings: ConsoleSettings;
   store: Store;
-  /** Rejects unless Redis accepts writes. */
-  checkReady: () => Promise<void>;
   /** Searches the subscriptions. */
   directory: Directory;
   producer: Producer;

@@ -1,5 +1,5 @@
 /** The overview: current counts, workers, and the attempts of the last hour and day. */
-import { HEALTH_MINUTES, StorageUnavailable } from '@posthorn/core';
+import { HEALTH_MINUTES } from '@posthorn/core';
 import { readBacklog } from '@posthorn/dispatch';
 import type * as api from '@posthorn/operator-api';
 import { shareResult } from '@posthorn/runtime';
@@ -7,6 +7,7 @@ import {
   type AddressAttempts,
   type AttemptSeries,
   aliveWorkers,
+  findUnavailable,
   loadSubscriptions,
   rankAddresses,
   readAddressAttempts,
@@ -20,6 +21,7 @@ import {
 } from '@posthorn/store';
 import type { ConsoleContext } from './context.ts';
 import { instant } from './instant.ts';
+import { describeUnavailable } from './partition-problem.ts';
 import { readProblems } from './problems.ts';
 import { serializeListedSubscriptions } from './serialize.ts';
 
@@ -64,7 +66,7 @@ async function readOverview(context: ConsoleContext): Promise<api.Overview> {
     clockOffsetMs: worker.clockMs === undefined ? null : Math.round(worker.clockMs - (redisNowMs - worker.seenAgoMs)),
   }));
   const whyNotWell = [
-    ...(refusal === null ? [] : [`Redis refuses all changes: ${refusal}`]),
+    ...(refusal === null ? [] : [`Redis refuses changes: ${refusal}`]),
     ...problemsOfAddresses(triage),
     ...problemsOfWorkers(workers),
     ...problemsOfTraffic(hour, backlog.oldestPendingAgeMs),
@@ -119,15 +121,9 @@ async function readOverview(context: ConsoleContext): Promise<api.Overview> {
 }
 
 /** Resolves with why Redis refuses writes while it still responds, in its own words, or null if it takes them. */
-async function readRefusal({ checkReady }: ConsoleContext): Promise<string | null> {
-  try {
-    await checkReady();
-    return null;
-  } catch (error) {
-    if (!(error instanceof StorageUnavailable)) throw error;
-    // What follows the first sentence explains settings of Redis.
-    return error.message.replace(/\.(\s.*)?$/s, '');
-  }
+async function readRefusal({ store }: ConsoleContext): Promise<string | null> {
+  const unavailable = await findUnavailable(store);
+  return unavailable.length === 0 ? null : describeUnavailable(store, unavailable);
 }
 
 // What needs an operator, a phrase each.

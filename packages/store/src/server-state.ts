@@ -1,5 +1,6 @@
 /** What the Redis servers report about themselves: their memory and their clock. */
 import { describeEviction, masters, readInfo } from './check-server.ts';
+import { typedError } from './storage-errors.ts';
 import type { Store } from './store.ts';
 
 export interface ServerState {
@@ -13,9 +14,9 @@ export interface ServerState {
   eviction: string | undefined;
 }
 
-/** Reads memory and clock of every master. */
+/** Reads memory and clock of every master. Throws `StorageUnavailable`. */
 export async function readServerState(store: Store, now: () => number): Promise<ServerState> {
-  const servers = await Promise.all(
+  const reads = Promise.all(
     masters(store.redis).map(async (server) => {
       const sentAtMs = now();
       const [seconds, microseconds] = await server.time();
@@ -31,6 +32,8 @@ export async function readServerState(store: Store, now: () => number): Promise<
       };
     }),
   );
+  // The connections to single servers of a Cluster have errors without types.
+  const servers = await reads.catch((error: Error) => Promise.reject(typedError(error)));
   const offsets = servers.map(({ clockOffsetMs }) => clockOffsetMs);
   return {
     usedBytes: sumIfKnown(servers.map(({ usedBytes }) => usedBytes)),

@@ -90,9 +90,9 @@ function Refusal({ refusal }: { refusal: string | null }) {
   // A console of the release before says nothing about it.
   if (!refusal) return null;
   return (
-    <Alert color="red" icon={<IconAlertTriangle />} title="Redis refuses all changes">
-      It says: {refusal}. Ingest accepts no events, and nothing can be changed here. See PosthornIngestRefusing in
-      docs/runbooks.md.
+    <Alert color="red" icon={<IconAlertTriangle />} title="Redis refuses changes">
+      It says: {refusal}. Ingest accepts no events that it would store there, and nothing that is there can be changed.
+      See PosthornIngestRefusing in docs/runbooks.md.
     </Alert>
   );
 }

@@ -1,0 +1,40 @@
+/** Tells operators which partitions of a Redis Cluster are unavailable, and where. */
+import { AppError, StorageUnavailable } from '@posthorn/core';
+import { principalOf } from '@posthorn/http';
+import { shareResult } from '@posthorn/runtime';
+import { findUnavailable, type Store, type UnavailablePartition } from '@posthorn/store';
+import type { ErrorRequestHandler } from 'express';
+
+/** All calls that fail share one look for this long. */
+const MAX_AGE_MS = 1_000;
+
+/**
+ * Says why these partitions are unavailable, as a clause without its full stop. Names them and their servers unless they
+ * are all of one Redis.
+ */
+export function describeUnavailable({ partitions }: Store, unavailable: readonly UnavailablePartition[]): string {
+  const clauses = Array.from(
+    Map.groupBy(unavailable, ({ server }) => server),
+    ([server, members]) => {
+      const numbers = members.map(({ partition }) => partition).join(', ');
+      // What follows the first sentence explains settings of Redis.
+      const reason = members[0]?.error.message.replace(/\.(\s.*)?$/s, '');
+      return server === undefined ? reason : `partitions ${numbers} of ${partitions}, on Redis at ${server}: ${reason}`;
+    },
+  );
+  return clauses.join('; ');
+}
+
+/** Passes errors on. Where only some partitions are unavailable, an operator's 503 says which, and what still works. */
+export function partitionProblem(store: Store): ErrorRequestHandler {
+  const find = shareResult(() => findUnavailable(store), MAX_AGE_MS);
+  return async (error, _request, response, _next) => {
+    if (!(error instanceof StorageUnavailable) || principalOf(response) === undefined) throw error;
+    const unavailable = await find();
+    if (unavailable.length === 0 || unavailable.length === store.partitions) throw error;
+    const detail =
+      `A part of the storage is unavailable: ${describeUnavailable(store, unavailable)}. ` +
+      'The other partitions work: their addresses, events and deliveries can be opened by their ids.';
+    throw new AppError('unavailable', detail, { cause: error, retryAfterS: 5 });
+  };
+}
