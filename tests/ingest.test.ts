@@ -3,7 +3,6 @@ import { connect } from 'node:net';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { eventRef, jointRef, jointRefOf, partitionOf } from '@posthorn/core';
 import { finishFanOuts } from '@posthorn/dispatch';
-import { createProducer } from '@posthorn/queue';
 import { createLogger } from '@posthorn/runtime';
 import { confirmFanOut, createDeliveries, storeEvent } from '@posthorn/store';
 import { eventually, isDelivery, type Receiver } from '@posthorn/testing';
@@ -105,12 +104,7 @@ describe('an interrupted call', () => {
     'is completed by the sweep if it stored only the %s and nobody repeats it',
     async (step) => {
       const { id, store, acceptedAtMs } = await interrupted(step);
-      const producer = createProducer({
-        redis: store.redis,
-        partitionPrefixes: [`${on.prefix}:{0}`],
-        onError: () => undefined,
-      });
-      const context = { store, producer, logger: createLogger({ app: 'test', level: 'silent' }) };
+      const context = { store, logger: createLogger({ app: 'test', level: 'silent' }) };
       // A fan-out counts as interrupted only after it has not been confirmed for a while.
       expect(await finishFanOuts(context, acceptedAtMs)).toBe(0);
       await finishFanOuts(context, acceptedAtMs + 60_000);

@@ -161,7 +161,6 @@ export class System {
       turns: new EventTurns(),
       inFlight: new InFlight(),
       store,
-      producer: this.jobs.producerFor(process.pass),
       matcher: this.matcher,
       logger,
       clock: this.clock,
@@ -194,7 +193,7 @@ export class System {
   /** Resumes interrupted fan-outs, as each ingest does every few seconds. */
   async sweepFanOuts(): Promise<void> {
     const { process, store } = this.processStore();
-    const context = { store, producer: this.jobs.producerFor(process.pass), logger };
+    const context = { store, logger };
     process.run(undefined, async () => {
       await finishFanOuts(context, this.clock.now());
     });

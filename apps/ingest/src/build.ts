@@ -56,7 +56,7 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
     logger,
   });
   const sandboxFeed = createSandboxFeed(store, logger);
-  const context = publisherContext(settings, { store, producer, quota, sandboxFeed, tracing, clock, logger });
+  const context = publisherContext(settings, { store, quota, sandboxFeed, tracing, clock, logger });
   const http = buildHttp(settings, context, registry, storage);
   const sweep = createRepeating({
     name: 'fan-out sweep',
@@ -83,7 +83,7 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
 
 function publisherContext(
   settings: IngestSettings,
-  parts: Pick<PublisherContext, 'store' | 'producer' | 'quota' | 'sandboxFeed' | 'tracing' | 'clock' | 'logger'>,
+  parts: Pick<PublisherContext, 'store' | 'quota' | 'sandboxFeed' | 'tracing' | 'clock' | 'logger'>,
 ): PublisherContext {
   const { store } = parts;
   return {

@@ -18,7 +18,7 @@ import {
   type TraceContext,
   utcInstant,
 } from '@posthorn/core';
-import { type DispatchContext, makeDeliveries } from '@posthorn/dispatch';
+import { type FanOutContext, makeDeliveries } from '@posthorn/dispatch';
 import { fieldErrors } from '@posthorn/http';
 import type { Clock, Tracing } from '@posthorn/runtime';
 import {
@@ -36,7 +36,7 @@ import type { EventTurns } from './event-turns.ts';
 import type { InFlight } from './in-flight.ts';
 import type { SandboxFeed } from './sandbox-feed.ts';
 
-export interface IngestContext extends DispatchContext {
+export interface IngestContext extends FanOutContext {
   matcher: Matcher;
   clock: Clock;
   maxEventBytes: number;

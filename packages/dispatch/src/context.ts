@@ -1,17 +1,19 @@
-/**
- * Dependencies shared by every function of this package. Each function writes the delivery's record first and adds its
- * job second. A crash in between leaves a delivery without a job, never a job without a delivery; a repeated call or
- * the rescue of lost jobs adds the missing job.
- */
+/** Dependencies that the functions of this package share. */
 import type { Producer } from '@posthorn/queue';
 import type { Store } from '@posthorn/store';
 
+/**
+ * Of a function that writes the record of a delivery first and adds its job second. A crash in between leaves a delivery
+ * without a job, never a job without a delivery; a repeated call or the rescue of lost jobs adds the missing job.
+ */
 export interface StoreAndQueue {
   store: Store;
   producer: Producer;
 }
 
-export interface DispatchContext extends StoreAndQueue {
+/** Of a function that makes the deliveries of an event: the scripts of the store add their first jobs. */
+export interface FanOutContext {
+  store: Store;
   logger: { info: Log; warn: Log };
 }
 

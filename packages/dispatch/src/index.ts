@@ -2,7 +2,7 @@
 export { stepCancellation } from './cancel-replay.ts';
 export { closeSubscription } from './close-subscription.ts';
 export { createDeliveryConsumer, type EndDeliveryJob, type EndedDeliveryJob } from './consume.ts';
-export type { DispatchContext } from './context.ts';
+export type { FanOutContext } from './context.ts';
 export { eraseFoundEvent } from './erase-event.ts';
 export { finishFanOuts, makeDeliveries } from './make-deliveries.ts';
 export { makeTestDelivery } from './make-test-delivery.ts';

@@ -18,7 +18,7 @@ it('are finished where another one of the same sweep fails', async () => {
   await store.redis.del(key!);
   await store.redis.hset(key!, 'wrong', 1);
   const logger = { info() {}, warn() {} };
-  const sweep = finishFanOuts({ store, producer: undefined as never, logger }, time.nowMs + 60_000);
+  const sweep = finishFanOuts({ store, logger }, time.nowMs + 60_000);
   await expect(sweep).rejects.toThrow('WRONGTYPE');
   expect(await interruptedFanOuts(store, time.nowMs, 10)).toEqual([broken!.ref]);
   expect(await loadDeliveries(store, [deliveryId(other!.ref, id)])).toMatchObject([{ status: 'pending' }]);

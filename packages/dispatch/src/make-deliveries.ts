@@ -8,7 +8,7 @@ import {
   loadEvent,
   type StoredEvent,
 } from '@posthorn/store';
-import type { DispatchContext } from './context.ts';
+import type { FanOutContext } from './context.ts';
 
 /**
  * Makes the deliveries of a stored event with their first jobs, except those in `created`, which have theirs. Returns
@@ -16,7 +16,7 @@ import type { DispatchContext } from './context.ts';
  * and of its job follow from the event and the subscription. Rejects with the error of Redis.
  */
 export function makeDeliveries(
-  context: Pick<DispatchContext, 'store' | 'logger'>,
+  context: FanOutContext,
   stored: StoredEvent,
   created: readonly CreatedDelivery[] = [],
 ): number | Promise<number> {
@@ -24,7 +24,7 @@ export function makeDeliveries(
 }
 
 async function makeOthers(
-  { store, logger }: Pick<DispatchContext, 'store' | 'logger'>,
+  { store, logger }: FanOutContext,
   stored: StoredEvent,
   created: readonly CreatedDelivery[],
 ): Promise<number> {
@@ -51,7 +51,7 @@ const MAX_EVENTS = 100;
  * Finishes interrupted fan-outs, so that no publisher has to repeat its call. Returns how many. Several processes may
  * do so at the same time: the work is done twice then, without harm.
  */
-export async function finishFanOuts(context: DispatchContext, nowMs: number): Promise<number> {
+export async function finishFanOuts(context: FanOutContext, nowMs: number): Promise<number> {
   const refs = await interruptedFanOuts(context.store, nowMs - INTERRUPTED_AFTER_MS, MAX_EVENTS);
   await eachInTurn(refs, async (ref) => {
     const stored = await loadEvent(context.store, ref);

@@ -1,7 +1,7 @@
 /** A test delivery: an event of its own, for one address (specification 1). */
 import { AppError, deliveryId, type Environment, eventRef, newTestEvent, type TraceContext } from '@posthorn/core';
 import { appendAudit, type StoredSubscription, storeEvent } from '@posthorn/store';
-import type { DispatchContext } from './context.ts';
+import type { FanOutContext } from './context.ts';
 import { makeDeliveries } from './make-deliveries.ts';
 
 /** What an operator asks for. Without an environment: the one that the address is bound to, or the sandbox. */
@@ -17,7 +17,7 @@ interface TestRequest {
  * whether it works again), and bound to the environment.
  */
 export async function makeTestDelivery(
-  context: DispatchContext,
+  context: FanOutContext,
   { id: subscriptionId, status, environment: boundTo }: StoredSubscription,
   { environment, operator, trace }: TestRequest,
   nowMs: number,

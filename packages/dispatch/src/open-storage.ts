@@ -9,7 +9,7 @@ import {
   readServerState,
   readBacklog as readStored,
 } from '@posthorn/store';
-import type { DispatchContext, StoreAndQueue } from './context.ts';
+import type { FanOutContext, StoreAndQueue } from './context.ts';
 
 /** A caller waits for the response: a command fails if Redis does not reply in this time. */
 const FAIL_FAST_AFTER_MS = 5_000;
@@ -17,7 +17,7 @@ const FAIL_FAST_AFTER_MS = 5_000;
 /** Opens the storage of an app with callers. Sends nothing before `storage` starts. `onMismatch`: see `openStore`. */
 export function openStorage(
   settings: Parameters<typeof openStore>[0],
-  logger: DispatchContext['logger'],
+  logger: FanOutContext['logger'],
   options: { identity: ProcessIdentity; onMismatch: (error: StartError) => void },
 ) {
   const storage = openStore(settings, {
