@@ -1,5 +1,6 @@
 /** Checks whether a host can be reached: it resolves the name and connects, and sends nothing. */
 import { connect, isIP } from 'node:net';
+import { withTimeLimit } from '@posthorn/core';
 import type { AllowedNetworks } from './guard.ts';
 import { guardedLookup } from './guarded-lookup.ts';
 import { NameError, type Resolve } from './resolve.ts';
@@ -29,17 +30,13 @@ export function createProbe({ allowedNetworks, resolve, timeoutMs, onConnected }
   const targetOf = createTargets(allowedNetworks);
   const lookup = guardedLookup(allowedNetworks, resolve);
   return {
-    name: (hostname) =>
-      new Promise((done) => {
-        if (isIP(hostname.replace(/^\[|\]$/g, '')) !== 0) return done('dns');
-        const limit = setLimit(() => done('dns'), timeoutMs);
-        resolve(hostname)
-          .then(
-            () => done('reached'),
-            () => done('dns'),
-          )
-          .finally(() => clearTimeout(limit));
-      }),
+    async name(hostname) {
+      if (isIP(hostname.replace(/^\[|\]$/g, '')) !== 0) return 'dns';
+      return await withTimeLimit(timeoutMs, resolve(hostname)).then(
+        () => 'reached',
+        () => 'dns',
+      );
+    },
     host: (url) =>
       new Promise((done) => {
         const target = targetOf(url);
@@ -64,7 +61,8 @@ export function createProbe({ allowedNetworks, resolve, timeoutMs, onConnected }
         };
         // No lookup is made for an IP address.
         const failed = () => finish(ip === '' ? failure : 'connection');
-        const limit = setLimit(failed, timeoutMs);
+        // What has come while the process was blocked is read first.
+        const limit = setTimeout(() => setImmediate(failed), timeoutMs);
         socket.on('connectionAttempt', (tried) => {
           ip = tried;
         });
@@ -76,9 +74,4 @@ export function createProbe({ allowedNetworks, resolve, timeoutMs, onConnected }
         });
       }),
   };
-}
-
-/** Timers run before the sockets are read. If the event loop was blocked, the result may have arrived already, so it is read first. */
-function setLimit(expire: () => void, timeoutMs: number): NodeJS.Timeout {
-  return setTimeout(() => setImmediate(expire), timeoutMs);
 }

@@ -211,7 +211,7 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   COMPACT_FORMAT: String(COMPACT_FORMAT),
   MAX_LAG_MS: String(MAX_LAG_MS),
   MAX_TEXT_FIELD: String(MAX_TEXT_FIELD),
-  /** The fourth part of a job that was taken with a joint record. */
+  /** In place of the event of a job that was taken: it is in the joint record. */
   JOINT: text(JOINT_JOB),
   VALUE_SEPARATOR: text('\\0'),
   JOINT_SLASH: String('/'.charCodeAt(0)),

@@ -8,10 +8,10 @@
 
 -- Whether any of the queues that the script takes from may have delayed jobs, and jobs with a priority. Mostly none has.
 local mayHaveDelayed, mayHavePrioritized = true, true
--- Looks at the queues of several partitions with two calls, in place of two for each. `queuesAt`: a list of {prefix = …}.
-local function lookForRetries(queuesAt)
+-- Looks for retries in the queues of several partitions, a list of {prefix = …}, with two calls in place of two for each.
+local function lookForRetries(partitions)
   local delayed, prioritized = {}, {}
-  for _, one in ipairs(queuesAt) do
+  for _, one in ipairs(partitions) do
     prefix = one.prefix
     delayed[#delayed + 1] = KEY_QUEUE .. 'delayed'
     prioritized[#prioritized + 1] = KEY_QUEUE .. 'prioritized'
