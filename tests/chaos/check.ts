@@ -220,7 +220,7 @@ function checkRestored(
 }
 
 async function read(cast: Cast, id: string): Promise<{ attempts: { started_at: string; duration_ms: number }[] }> {
-  return (await callUntilAnswered(cast, 'GET', `/v1/deliveries/${id}`, undefined, 0)).body;
+  return (await callUntilAnswered(cast, 'GET', `/v1/deliveries/${id}`)).body;
 }
 
 /** Checks that every bulk replay has ended or waits for an operator, and knows what became of its deliveries. */

@@ -1,8 +1,7 @@
 /**
- * `npm run chaos`: kills and disconnects processes for some minutes and reports whether anything was lost. `--seed=`, `--minutes=`,
- * `--events=` (a second),
- * `--beside=<folder>` (one process of each app is of that checkout, so that an upgrade is under way),
- * `--restore` (a backup is taken and restored on the way).
+ * `npm run chaos`: kills and disconnects processes for some minutes and reports whether anything was lost. `--seed=`,
+ * `--minutes=`, `--events=` (a second), `--beside=<folder>` (one process of each app is of that checkout, so that an
+ * upgrade is under way), `--restore` (a backup is taken and restored on the way).
  */
 import { readArguments, readNumber } from '../../scripts/arguments.ts';
 import { endTreeOnSignals } from '../../scripts/process-tree.ts';

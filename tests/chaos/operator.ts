@@ -9,16 +9,16 @@ export const CALL_LIMIT_MS = 15_000;
 
 type CallAnswer = Pick<Answer, 'status' | 'body'>;
 
-/** Calls a console once; resolves with undefined if there was no response. */
+/** Calls a console once, another one at each attempt; resolves with undefined if there was no response. */
 export async function callOnce(
   cast: Cast,
   method: string,
   path: string,
-  body: unknown,
-  choice: number,
+  body?: unknown,
+  attempt = 0,
 ): Promise<CallAnswer | undefined> {
   const members = cast.members.filter(({ app }) => app === 'console');
-  const { url } = members[choice % members.length]!;
+  const { url } = members[attempt % members.length]!;
   try {
     return await callApi(method, url + path, {
       token: OPERATOR_TOKEN,
@@ -32,10 +32,9 @@ export async function callOnce(
 }
 
 /** Calls until the response is not a 5xx. */
-export async function callUntilAnswered(...args: Parameters<typeof callOnce>): Promise<CallAnswer> {
-  const [cast, method, path, body, choice] = args;
+export async function callUntilAnswered(cast: Cast, method: string, path: string, body?: unknown): Promise<CallAnswer> {
   for (let attempt = 0; ; attempt++) {
-    const answer = await callOnce(cast, method, path, body, choice + attempt);
+    const answer = await callOnce(cast, method, path, body, attempt);
     if (answer && answer.status < 500) return answer;
     await wait(200);
   }
@@ -45,7 +44,7 @@ export async function callUntilAnswered(...args: Parameters<typeof callOnce>): P
 export async function listAll(cast: Cast, path: string): Promise<CallAnswer['body'][]> {
   const items: CallAnswer['body'][] = [];
   for (let cursor = ''; ; ) {
-    const { body } = await callUntilAnswered(cast, 'GET', `${path}?limit=250${cursor}`, undefined, 0);
+    const { body } = await callUntilAnswered(cast, 'GET', `${path}?limit=250${cursor}`);
     items.push(...body.data);
     if (body.next_cursor === null) return items;
     cursor = `&cursor=${body.next_cursor}`;

@@ -81,7 +81,7 @@ export interface ChaosSubscription {
 }
 
 async function subscribeAll(cast: Cast, receivers: Receivers, chance: Random): Promise<ChaosSubscription[]> {
-  const operate: Operate = (method, path, body) => callUntilAnswered(cast, method, path, body, 0);
+  const operate: Operate = (method, path, body) => callUntilAnswered(cast, method, path, body);
   const subscriptions: ChaosSubscription[] = [];
   for (const { path } of receivers.paths) {
     const types = TYPES.filter(() => chance.next() < 0.5);
@@ -127,44 +127,35 @@ async function breakThings(
   subscriptions: ChaosSubscription[],
   endsAt: number,
   chance: Random,
-  suspend: boolean,
+  suspends: boolean,
   done: Record<string, number>,
 ): Promise<void> {
   const later: Promise<unknown>[] = [];
   const alive = (app?: Member['app']) =>
     cast.members.filter((member) => !member.stopped && (app === undefined || member.app === app));
-  const restartLater = (member: Member) => {
-    const downMs = chance.between(200, 2_000);
-    later.push(wait(downMs).then(() => cast.start(member)));
+  /** A worker, while there is another one. */
+  const someWorker = () => (alive('worker').length > 1 ? chance.pick(alive('worker')) : undefined);
+  const suspend = async (forMs: () => number) => {
+    const member = someWorker();
+    if (!member) return;
+    const { child } = member.process;
+    child.kill('SIGSTOP');
+    later.push(wait(forMs()).then(() => child.kill('SIGCONT')));
   };
-  const operate = (path: string, body?: unknown) => callOnce(cast, 'POST', path, body, 0);
+  const kill = async (member: Member | undefined) => {
+    if (!member) return;
+    await cast.kill(member);
+    later.push(wait(chance.between(200, 2_000)).then(() => cast.start(member)));
+  };
+  const operate = (path: string, body?: unknown) => callOnce(cast, 'POST', path, body);
   const things: Record<string, () => Promise<unknown> | undefined> = {
-    'suspend a worker': async () => {
-      const member = alive('worker').length > 1 ? chance.pick(alive('worker')) : undefined;
-      if (!member) return;
-      const { child } = member.process;
-      child.kill('SIGSTOP');
-      later.push(wait(SUSPEND_MS).then(() => child.kill('SIGCONT')));
-    },
-    'suspend a worker for seconds': async () => {
-      const member = alive('worker').length > 1 ? chance.pick(alive('worker')) : undefined;
-      if (!member) return;
-      const { child } = member.process;
-      child.kill('SIGSTOP');
-      later.push(wait(chance.between(2_000, 8_000)).then(() => child.kill('SIGCONT')));
-    },
-    'kill a worker': async () => {
-      const member = alive('worker').length > 1 ? chance.pick(alive('worker')) : undefined;
-      if (member) await cast.kill(member).then(() => restartLater(member));
-    },
-    'kill an ingest': async () => {
-      const member = alive('ingest').length > 0 ? chance.pick(alive('ingest')) : undefined;
-      if (member) await cast.kill(member).then(() => restartLater(member));
-    },
-    'kill the console': async () => {
-      const [member] = alive('console');
-      if (member) await cast.kill(member).then(() => restartLater(member));
-    },
+    ...(suspends && {
+      'suspend a worker': () => suspend(() => SUSPEND_MS),
+      'suspend a worker for seconds': () => suspend(() => chance.between(2_000, 8_000)),
+    }),
+    'kill a worker': () => kill(someWorker()),
+    'kill an ingest': () => kill(alive('ingest').length > 0 ? chance.pick(alive('ingest')) : undefined),
+    'kill the console': () => kill(alive('console')[0]),
     'restart Redis': () => cast.restartRedis(chance.between(0, 1_500)),
     'cut the way to Redis': async () => {
       cast.proxy.cut();
@@ -182,7 +173,7 @@ async function breakThings(
       else subscription.secrets.push('unknown');
     },
     'replay one': async () => {
-      const failed = await callOnce(cast, 'GET', '/v1/deliveries?status=failed&limit=20', undefined, 0);
+      const failed = await callOnce(cast, 'GET', '/v1/deliveries?status=failed&limit=20');
       const [one] = failed?.body?.data ?? [];
       if (!one) return;
       // The latest failed delivery is usually at an address that is paused by now.
@@ -200,17 +191,13 @@ async function breakThings(
       await operate('/v1/replays', { subscription_ids: ids });
     },
     'cancel a bulk replay': async () => {
-      const answer = await callOnce(cast, 'GET', '/v1/replays?limit=5', undefined, 0);
+      const answer = await callOnce(cast, 'GET', '/v1/replays?limit=5');
       const replays: { id: string; batch_id: string | null }[] = answer?.body?.data ?? [];
       if (replays.length === 0) return;
       const { id, batch_id: batchId } = chance.pick(replays);
       await operate(batchId === null ? `/v1/replays/${id}/cancel` : `/v1/replay-batches/${batchId}/cancel`);
     },
   };
-  if (!suspend) {
-    delete things['suspend a worker'];
-    delete things['suspend a worker for seconds'];
-  }
   // Each at least once.
   const agenda = Object.keys(things);
   while (agenda.length > 0 || Date.now() < endsAt) {
@@ -237,18 +224,18 @@ async function untilQuiet(cast: Cast, say: (line: string) => void): Promise<numb
   let least = Number.POSITIVE_INFINITY;
   let progressAt = startedAt;
   for (let round = 0; ; round++) {
-    const { body } = await callUntilAnswered(cast, 'GET', '/v1/overview', undefined, 0);
+    const { body } = await callUntilAnswered(cast, 'GET', '/v1/overview');
     const { pending, waiting_for_retry, held } = body.deliveries;
     const { waiting, active, delayed } = body.queue;
-    const running = await callUntilAnswered(cast, 'GET', '/v1/replays', undefined, 0);
+    const running = await callUntilAnswered(cast, 'GET', '/v1/replays');
     const isReplaying = running.body.data.some(({ status }: { status: string }) =>
       ['running', 'canary'].includes(status),
     );
     const open = pending + waiting_for_retry + held + waiting + active + delayed;
     if (open === 0 && !isReplaying) return Date.now() - startedAt;
-    const paused = await callUntilAnswered(cast, 'GET', '/v1/subscriptions?status=paused&limit=250', undefined, 0);
+    const paused = await callUntilAnswered(cast, 'GET', '/v1/subscriptions?status=paused&limit=250');
     for (const { id } of paused.body.data) {
-      await callUntilAnswered(cast, 'POST', `/v1/subscriptions/${id}/resume`, undefined, 0);
+      await callUntilAnswered(cast, 'POST', `/v1/subscriptions/${id}/resume`);
     }
     if (round % 20 === 0) say(`  pending ${pending}, waiting ${waiting_for_retry}, held ${held}`);
     if (open < least) [least, progressAt] = [open, Date.now()];

@@ -13,6 +13,7 @@ import { BatchSpanProcessor, ConsoleSpanExporter, type ReadableSpan } from '@ope
 import type { Logger } from './logger.ts';
 import { createTransport } from './otlp-transport.ts';
 import { createSampler } from './sampler.ts';
+import { createSeldom } from './seldom.ts';
 import { batchLimitsFromEnv, SpanBatches } from './span-batches.ts';
 import { SpanIds } from './span-ids.ts';
 import { type AttributeLimits, type SpanOrigin, SpanRecord } from './span-record.ts';
@@ -20,8 +21,6 @@ import { type SpanBatch, SpanWriter } from './span-writer.ts';
 import type { Tracer, TracingOptions } from './tracing.ts';
 import type { TracingSettings } from './tracing-settings.ts';
 
-/** A collector that is away may make the SDK report an error with each batch. */
-const LOG_EVERY_MS = 10_000;
 /** What a collector answers may be part of the SDK's messages. */
 const MAX_MESSAGE_LENGTH = 300;
 
@@ -119,14 +118,11 @@ function createDelegate<Spans extends { length: number }>(
   return createOtlpNetworkExportDelegate(options, serializer, metrics, createTransport(options));
 }
 
-/** Sends the SDK's warnings and errors to the log. */
+/** Sends the SDK's warnings and errors to the log: with a collector that is away, there may be one for each batch. */
 function logProblems(logger: Logger): void {
-  let loggedAt = Number.NEGATIVE_INFINITY;
+  const mayLog = createSeldom();
   const log = (message: string) => {
-    const now = performance.now();
-    if (now - loggedAt < LOG_EVERY_MS) return;
-    loggedAt = now;
-    logger.warn({ reason: message.slice(0, MAX_MESSAGE_LENGTH) }, 'tracing.failed');
+    if (mayLog()) logger.warn({ reason: message.slice(0, MAX_MESSAGE_LENGTH) }, 'tracing.failed');
   };
   const ignore = () => undefined;
   diag.setLogger(
