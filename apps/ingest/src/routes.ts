@@ -91,8 +91,8 @@ export function publisherRoutes(api: Api, publisherContext: PublisherContext): v
   events.post('/v1/events', {
     summary: 'Publish an event',
     description:
-      'The response comes when the event and all its deliveries are stored. An event may be published again under its id, for example after a timeout: ' +
-      'it is delivered once. Posthorn knows an id for as long as the event is kept: `RETENTION_SUCCEEDED` (7 days by default) after it was accepted or its last ' +
+      'The response comes when the event and all its deliveries are stored. After 429, 503 or no response, publish the event again under the same id, ' +
+      'not before `Retry-After` has passed: it is delivered once. Posthorn knows an id for as long as the event is kept: `RETENTION_SUCCEEDED` (7 days by default) after it was accepted or its last ' +
       'delivery succeeded, at least `RETENTION` (30 days) if a delivery has not. After that, the same id is a new event.',
     body: publishedEventSchema,
     checksBody: true,

@@ -113,14 +113,15 @@ export const publishedEventSchema = z.strictObject({
     .string()
     .regex(EVENT_ID, 'Expected 1 to 128 of A-Z a-z 0-9 . _ : ~ -')
     .refine((id) => id !== '.' && id !== '..', 'Must not be . or .. because URLs cannot contain them as a segment')
-    .optional(),
+    .optional()
+    .describe('Unique within the environment. Without one Posthorn makes one, and a repeated call is another event'),
   type: z.enum(SESSION_EVENT_TYPES, {
     error: (issue) =>
       issue.input === TEST_EVENT_TYPE
         ? 'webhook.test is made from the console alone'
         : `Expected one of ${SESSION_EVENT_TYPES.join(', ')}`,
   }),
-  created_at: instantSchema.optional(),
+  created_at: instantSchema.optional().describe('The time of its acceptance, if absent'),
   environment: z.enum(ENVIRONMENTS),
   data: sessionSnapshotSchema,
 });
