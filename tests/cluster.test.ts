@@ -277,6 +277,25 @@ describe('Redis Cluster', () => {
     expect([on.ingest, on.operator, on.worker].flatMap(complaintsOf)).toEqual([]);
   });
 
+  it('with ACK_REPLICAS, accepts what a master that hangs has no part of', async () => {
+    const nodes = await startCluster([0, 1, 2], NEVER_MS);
+    const env = { ...worldEnv('posthorn', nodes[0]!.url), ...settingsFor(nodes), ACK_REPLICAS: '1', LOG_LEVEL: 'info' };
+    const on = await ownApps(env);
+    // Ingest then knows who is subscribed.
+    await accepted(() => on.publish(sampleEvent()));
+    const hung = nodes[1]!;
+    process.kill(hung.pid, 'SIGSTOP');
+    atEnd(() => process.kill(hung.pid, 'SIGCONT'));
+    const client = ownClient({ REDIS_URL: nodes[0]!.url });
+    const statuses = new Map<number, number>();
+    for (let i = 0; statuses.size < MASTERS; i++) {
+      const id = `evt_${i}`;
+      const master = ownerOf(Number(await client.call('CLUSTER', 'KEYSLOT', `{${partitionOf(id, PARTITIONS)}}`)));
+      if (!statuses.has(master)) statuses.set(master, (await on.publish(sampleEvent({ id }))).status);
+    }
+    expect(Object.fromEntries(statuses)).toEqual({ 0: 202, 1: 503, 2: 202 });
+  });
+
   it('uses no partition while its slot is being moved, and loses nothing when all slots move', async () => {
     const nodes = await startCluster([], NEVER_MS);
     const env = { ...worldEnv('posthorn', nodes[0]!.url), ...settingsFor(nodes), LOG_LEVEL: 'info' };

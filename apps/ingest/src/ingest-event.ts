@@ -42,8 +42,8 @@ export interface IngestContext extends FanOutContext {
   maxEventBytes: number;
   /** Whether new events are added to the search index (`EVENT_SEARCH`). */
   isSearchOn: boolean;
-  /** Resolves once enough replicas have acknowledged all writes; undefined if `ACK_REPLICAS` is 0. */
-  onReplicas: (() => Promise<void>) | undefined;
+  /** Resolves once enough replicas have an event and its deliveries; undefined if `ACK_REPLICAS` is 0. */
+  onReplicas: ((stored: StoredEvent) => Promise<void>) | undefined;
   sandboxFeed: Pick<SandboxFeed, 'published'>;
   /** Spread the work that blocks the event loop. */
   turns: EventTurns;
@@ -103,8 +103,10 @@ export async function ingestEvent(
   const turn = line.begin(weight);
   if (turn) await turn;
   let outcome: IngestResult;
+  let written: StoredEvent;
   try {
     const { stored, result } = await matchAndStore(context, parsed, match, nowMs, trace);
+    written = 'created' in result ? stored : result.kept;
     const completing =
       'created' in result
         ? completeNew(context, stored, result.created)
@@ -116,7 +118,7 @@ export async function ingestEvent(
   } finally {
     line.end(weight);
   }
-  if (context.onReplicas && outcome.kind !== 'conflict') await untilReplicated(context.onReplicas);
+  if (context.onReplicas && outcome.kind !== 'conflict') await untilReplicated(context.onReplicas(written));
   return outcome;
 }
 
@@ -179,9 +181,9 @@ async function matchAndStore(
   return { stored, result: await storeEvent(store, stored, options) };
 }
 
-async function untilReplicated(onReplicas: () => Promise<void>): Promise<void> {
+async function untilReplicated(onReplicas: Promise<void>): Promise<void> {
   try {
-    await onReplicas();
+    await onReplicas;
   } catch (cause) {
     if (!(cause instanceof TooFewReplicas)) throw cause;
     const detail =
