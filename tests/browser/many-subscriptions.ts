@@ -9,7 +9,7 @@ const OTHERS = 10_000;
 export async function addManySubscriptions(store: Store, firstMs: number, paused = 0): Promise<void> {
   await Promise.all(
     Array.from({ length: OTHERS }, async (_, i) => {
-      // A search looks at ids too. One by chance has a word of the tests once in a hundred runs; of these ids none has.
+      // A search looks at ids too, and a random one may begin with a word of the tests. Of these ids none does.
       const id = subscriptionIdOfKey(`customer ${i}`);
       const fields = { url: `https://hooks-${i}.example/in`, description: `Customer ${i}`, sealedSecret: 'sealed' };
       const made = newSubscription(

@@ -59,7 +59,9 @@ function addRecordCommands(program: CommandUnknownOpts, client: Client, print: P
   program
     .command('list')
     .alias('subscriptions')
-    .description('list subscriptions; with words, those whose address, description or id contains each of them')
+    .description(
+      'list subscriptions; with words, those whose address or description contains each of them, or whose id begins with it',
+    )
     .argument('[words...]')
     .addOption(new Option('--sort <order>').choices(SUBSCRIPTION_SORTS))
     .addOption(new Option('--status <status>').choices(SUBSCRIPTION_STATUSES))
@@ -128,7 +130,10 @@ function addActionCommands(program: CommandUnknownOpts, client: Client, print: P
     .description('resume addresses: one held delivery of each goes first, the others follow if it succeeds')
     .addOption(new Option('--reason <reason>', 'all that are paused for this reason').choices(schemas.PAUSE_REASONS))
     .addOption(subscriptionEnvironmentOption())
-    .option('--search <words>', 'of those, the ones whose address, description or id contains each word')
+    .option(
+      '--search <words>',
+      'of those, the ones whose address or description contains each word, or whose id begins with it',
+    )
     .action(async (ids, { reason, environment, search }) => {
       const [only] = ids;
       if ((only === undefined) === (reason === undefined))

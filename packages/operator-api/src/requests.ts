@@ -90,11 +90,9 @@ const page = {
 
 /** The query of `GET /v1/subscriptions`. */
 export const subscriptionsQuerySchema = z.strictObject({
-  q: z
-    .string()
-    .max(200)
-    .optional()
-    .meta({ description: 'Words that each occur in the url, the description or the id, in upper or lower case' }),
+  q: z.string().max(200).optional().meta({
+    description: 'Words that each occur in the url or the description, or begin the id, in upper or lower case',
+  }),
   status: z.enum(SUBSCRIPTION_STATUSES).optional(),
   environment: z.enum(SUBSCRIPTION_ENVIRONMENTS).optional(),
   health: z.enum(HEALTH_STATES).optional().meta({ description: 'The `state` of its health' }),

@@ -18,7 +18,7 @@ import { loadSubscriptions, type StoredSubscription } from './subscriptions.ts';
 const MAX_SORTED = 1_000;
 
 export interface SubscriptionQuery extends Filter<Subscription, 'status' | 'environment'> {
-  /** Words that each occur in the url, the description or the id, in upper or lower case. */
+  /** Words that each occur in the url or the description, or begin the id, in upper or lower case. */
   q?: string | undefined;
   health?: HealthState | undefined;
   sort: SubscriptionSort;
@@ -69,7 +69,7 @@ export function createDirectory(store: Store, now: () => number = () => performa
       .split(/\s+/)
       .filter((word) => word !== '');
     const values = { status, environment, health };
-    const isMatch = (listed: Listed) => matches(listed, values) && words.every((word) => listed.text.includes(word));
+    const isMatch = (listed: Listed) => matches(listed, values) && words.every((word) => hasWord(listed, word));
     wanted.add(sort);
     await upToDate();
     // Until something is awaited the index does not change: the next update begins later.
@@ -103,4 +103,15 @@ export function createDirectory(store: Store, now: () => number = () => performa
       return { items, nextCursor: last ? ORDERS[sort].toCursor(last) : null, total };
     },
   };
+}
+
+/**
+ * Whether a word occurs in the url or the description, or begins the id or what follows `sub_` in it. Anywhere else in
+ * an id it would be there by chance: about six of 10,000 ids contain a given word of three letters.
+ */
+function hasWord({ text }: Listed, word: string): boolean {
+  const first = text.indexOf(word);
+  const id = text.lastIndexOf('\n') + 1;
+  if (first < id) return first >= 0;
+  return first === id || text.startsWith(word, text.indexOf('_', id) + 1);
 }

@@ -117,7 +117,7 @@ function Subscriptions({ text }: { text: string }) {
         {(rows) =>
           rows.length === 0 ? (
             <Note px="md" pb="md">
-              No subscription has this text in its url, description or id.
+              No url or description of a subscription has this text, and no id begins with it.
             </Note>
           ) : (
             <>

@@ -105,7 +105,7 @@ export function SubscriptionsPage() {
       <Group gap="sm">
         <SearchField
           aria-label="Search subscriptions"
-          placeholder="Address, description or id"
+          placeholder="Address, description, id"
           value={search.filter.q}
           onChange={(q) => search.set('q', q)}
           w={{ base: '100%', xs: 280 }}
