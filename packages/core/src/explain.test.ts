@@ -161,8 +161,21 @@ describe('explain, with a delivery', () => {
       sinceMs: acceptedAtMs + 1_500,
       dueAtMs,
     });
+    expect(ofDelivery({ ...waiting, attempts: [failed] }).nextStep).toMatch(/try the delivery now/);
     const late = { ...waiting, attempts: [failed], nextAttemptAtMs: facts.nowMs };
     expect(ofDelivery(late, { lane: 'overdue' }).answer).toMatch(/It is overdue/);
+  });
+  it.each([
+    ['paused', /Its address is paused since 2026-11-20 13:00:00 UTC, so it is held then\.$/, /^Resume the address/],
+    ['awaiting_validation', /Its address is not validated, so it is held then\.$/, /then validate the address/],
+    ['refused', /Its address was refused, so it is held then\.$/, /then validate the address/],
+  ] as const)('says that a retry is not sent to an address that is %s', (status, answer, nextStep) => {
+    const waiting = { status: 'waiting_for_retry', attemptCount: 1, nextAttemptAtMs: facts.nowMs + hour } as const;
+    const stopped = { subscription: { ...subscription, status }, pausedAtMs: acceptedAtMs + hour };
+    expect(ofDelivery({ ...waiting, attempts: [failed] }, stopped)).toMatchObject({
+      answer: expect.stringMatching(answer),
+      nextStep: expect.stringMatching(nextStep),
+    });
   });
   it('says what a delivery without an attempt waits for', () => {
     expect(ofDelivery({}).answer).toMatch(/waits for a worker/);

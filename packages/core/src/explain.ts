@@ -134,27 +134,36 @@ function explainMismatch(facts: Case, event: CaseEvent, subscription: CaseSubscr
 
 function explainHeld(facts: Case, delivery: Delivery): Explanation {
   const { subscription, pausedAtMs } = facts;
-  const status = subscription?.status;
-  if (status === 'paused') {
-    const since = pausedAtMs === undefined ? '' : ` since ${at(pausedAtMs)}`;
-    const answer = `Held since ${at(heldSinceMs(delivery, pausedAtMs))}, because its address is paused${since}.${why(facts)}`;
-    return because('held', answer, {
-      nextStep: 'Resume the address when its receiver works: held deliveries are sent then.',
-      sinceMs: heldSinceMs(delivery, pausedAtMs),
-    });
-  }
-  const sinceMs = heldSinceMs(delivery);
-  if (status === 'awaiting_validation' || status === 'refused') {
-    const what = status === 'refused' ? 'was refused' : 'is not validated';
-    return because('held', `Held since ${at(sinceMs)}, because its address ${what}.${why(facts)}`, {
-      nextStep: 'Correct the url if it is wrong, then validate the address: held deliveries are sent then.',
+  const stop = inactivity(facts);
+  const sinceMs = heldSinceMs(delivery, subscription?.status === 'paused' ? pausedAtMs : undefined);
+  if (stop)
+    return because('held', `Held since ${at(sinceMs)}, because its address ${stop.what}.${why(facts)}`, {
+      nextStep: stop.nextStep,
       sinceMs,
     });
-  }
   const answer = subscription?.resuming
     ? 'Its address was resumed. One held delivery is sent first; the others follow if it succeeds.'
     : 'Its address was resumed. Held deliveries are being released, oldest first.';
   return because('held', answer, { sinceMs });
+}
+
+/** Why nothing is sent to the address, and what to do about it; undefined for an active one. */
+function inactivity({ subscription, pausedAtMs }: Case): { what: string; nextStep: string } | undefined {
+  switch (subscription?.status) {
+    case 'paused':
+      return {
+        what: `is paused${pausedAtMs === undefined ? '' : ` since ${at(pausedAtMs)}`}`,
+        nextStep: 'Resume the address when its receiver works: held deliveries are sent then.',
+      };
+    case 'awaiting_validation':
+    case 'refused':
+      return {
+        what: subscription.status === 'refused' ? 'was refused' : 'is not validated',
+        nextStep: 'Correct the url if it is wrong, then validate the address: held deliveries are sent then.',
+      };
+    default:
+      return undefined;
+  }
 }
 
 /** A delivery is held from its creation, from its last attempt, or from the pause of its address on. */
@@ -202,7 +211,8 @@ function explainOutcome(delivery: Delivery): Explanation {
 /** With a free worker, a first attempt starts far sooner. */
 const LATE_MS = 10_000;
 
-function explainWaiting({ lane, nowMs }: Case, delivery: Delivery): Explanation {
+function explainWaiting(facts: Case, delivery: Delivery): Explanation {
+  const { lane, nowMs } = facts;
   const { attemptCount, maxAttempts, nextAttemptAtMs: dueAtMs, createdAtMs } = delivery;
   const waits =
     lane === 'parked'
@@ -221,8 +231,10 @@ function explainWaiting({ lane, nowMs }: Case, delivery: Delivery): Explanation 
   const sinceMs = last && last.startedAtMs + last.durationMs;
   const next = dueAtMs !== null && dueAtMs > nowMs ? `Attempt ${attemptCount + 1} is due at ${at(dueAtMs)}.` : waits;
   const answer = `Attempt ${attemptCount} of ${maxAttempts} failed. ${lastFailure(delivery)} ${next}`;
-  return because('waiting_for_retry', answer, {
-    nextStep: 'Nothing, if the receiver works again by then.',
+  const stop = inactivity(facts);
+  return because('waiting_for_retry', stop ? `${answer} Its address ${stop.what}, so it is held then.` : answer, {
+    nextStep:
+      stop?.nextStep ?? 'Nothing, if the receiver works again by then. If it works already, try the delivery now.',
     sinceMs,
     dueAtMs,
   });
