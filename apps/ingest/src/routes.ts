@@ -183,7 +183,8 @@ async function publishInBatch(context: RoutesContext, call: Call, event: unknown
     const error = toAppError(thrown);
     if (error.status >= 500) {
       const { publisher, trace } = call;
-      const line = { err: error.cause, publisher: publisher.name, trace_id: trace?.traceId };
+      const { id } = event as { id?: unknown };
+      const line = { err: error.cause, event_id: id, publisher: publisher.name, trace_id: trace?.traceId };
       context.logger.warn(line, 'event.ingest_failed');
     }
     return error;
