@@ -143,14 +143,26 @@ describe('posthorn', () => {
     for (const wrong of [[], [id, '--reason', 'operator'], [id, '--search', 'mine']])
       expect((await posthorn(['resume', ...wrong])).code).toBe(1);
     expect((await json('rotate', id, '--overlap', '1h')).secret).not.toBe(created.secret);
+    // The receiver may still have the first one.
+    const again = await posthorn(['rotate', id]);
+    expect([again.code, again.err]).toEqual([
+      1,
+      expect.stringMatching(/^The secret before the current one .*--yes\.\n$/),
+    ]);
+    expect((await json('rotate', id, '--yes')).secret).toMatch(/^whsec_/);
     expect(await json('update', id, '--types', 'all')).toMatchObject({ event_types: 'all' });
     expect(await json('show', id)).toMatchObject({ id, description: 'mine' });
     const shown = (await posthorn(['show', id])).out;
     expect(shown).toMatch(/^health:\n {2}state +healthy\n(.*\n)* {2}recent:\n {4}attempts +\d/m);
     expect((await json('audit', '--subscription', id, '--limit', '3')).data).toHaveLength(3);
     expect(await json('overview')).toMatchObject({ subscriptions: { active: 1 } });
+    const moved = await posthorn(['update', id, '--url', `${to.url}moved`]);
+    expect(moved.out).toContain(`Next: posthorn validate ${id}\n`);
     const asked = await posthorn(['delete', id]);
-    expect([asked.code, asked.err]).toEqual([1, 'Not an interactive terminal; pass --yes.\n']);
+    expect([asked.code, asked.err]).toEqual([
+      1,
+      `Delete ${id} (${to.url}moved)? Not an interactive terminal; pass --yes.\n`,
+    ]);
     expect(await posthorn(['delete', id, '--yes'])).toEqual({ code: 0, out: `Deleted ${id}.\n`, err: '' });
     expect(await posthorn(['list'])).toMatchObject({
       code: 0,
@@ -170,6 +182,10 @@ describe('posthorn', () => {
     expect(failed).toHaveLength(2);
     expect(await json('replay', failed[0].id)).toMatchObject({ replay_of: failed[0].id });
     expect(await json('show', failed[0].event_id)).toMatchObject({ id: failed[0].event_id, type: 'session.approved' });
+    for (const shown of [failed[0].id, failed[0].event_id])
+      expect((await posthorn(['show', shown])).out).toMatch(
+        new RegExp(`subscription_id[= ]+${id}\\s+address[= ]+${to.url}`),
+      );
     const { code, out } = await posthorn(['--json', 'replay', id]);
     expect(code).toBe(0);
     expect(JSON.parse(out)).toMatchObject({ status: 'done', total: 3, replayed: 2, skipped: 1 });
@@ -373,6 +389,33 @@ describe('posthorn', () => {
     const command = join(import.meta.dirname, '../node_modules/.bin/posthorn');
     const { status, stdout } = spawnSync(command, ['--help'], { encoding: 'utf8' });
     expect([status, stdout]).toEqual([0, expect.stringMatching(/^Usage: posthorn /)]);
+  });
+
+  it('says once that it searches on, and how far back, where the newest do not match', async () => {
+    let calls = 0;
+    to.answerWith((_request, response) => {
+      calls += 1;
+      response.end(JSON.stringify({ data: [], next_cursor: calls % 3 === 0 ? null : 'further' }));
+    });
+    const listed = async (...args: string[]) => (await posthorn(args, { POSTHORN_URL: to.url })).err;
+    expect(await listed('audit', '--operator', 'nobody')).toMatch(
+      /^.* back to the oldest that is kept.*--from 1h.*\n$/,
+    );
+    const from = '2026-01-31T12:00:00Z';
+    expect(await listed('deliveries', '--type', 'session.expired', '--from', from)).toMatch(
+      /^.* back to 2026-01-31T.*\n$/,
+    );
+    expect(calls).toBe(6);
+  });
+
+  it('says in the list with which error an address fails', async () => {
+    await on.subscribe(to.url);
+    const { body } = await on.operate('GET', '/v1/subscriptions');
+    const error = { label: 'dns ENOTFOUND', message: null, count: 12, since: '2026-01-31T12:00:00.000Z' };
+    Object.assign(body.data[0].health, { state: 'failing', error });
+    to.answerWith((_request, response) => response.end(JSON.stringify(body)));
+    const { out, err } = await posthorn(['list'], { POSTHORN_URL: to.url });
+    expect([out, err]).toEqual([expect.stringContaining(' failing (dns ENOTFOUND) '), '']);
   });
 
   it('ignores fields that a later console has added', async () => {

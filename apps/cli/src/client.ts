@@ -72,8 +72,16 @@ export function createClient(env: NodeJS.ProcessEnv): Client {
     delete: (path) => call(z.undefined(), 'DELETE', path),
     async list(itemSchema, path, query, limit) {
       const items: z.output<typeof itemSchema>[] = [];
-      const load = (cursor: string | undefined) =>
-        get(pageOf(itemSchema), path, { ...query, limit: Math.min(MAX_PAGE_LIMIT, limit - items.length), cursor });
+      let isTold = false;
+      const load = async (cursor: string | undefined) => {
+        const upTo = Math.min(MAX_PAGE_LIMIT, limit - items.length);
+        const page = await get(pageOf(itemSchema), path, { ...query, limit: upTo, cursor });
+        if (page.data.length === 0 && page.next_cursor !== null && !isTold) {
+          process.stderr.write(`${searchingText(query.from)}\n`);
+          isTold = true;
+        }
+        return page;
+      };
       for await (const found of pages(load)) {
         items.push(...found);
         if (items.length >= limit) break;
@@ -81,6 +89,12 @@ export function createClient(env: NodeJS.ProcessEnv): Client {
       return items;
     },
   };
+}
+
+/** Says that a call found nothing although the list goes on: the calls after it may find nothing for minutes. */
+function searchingText(from: Query[string]): string {
+  if (from !== undefined) return `Few or none of the newest match. Searching back to ${from}.`;
+  return 'Few or none of the newest match. Searching back to the oldest that is kept, which may take minutes: --from 1h searches the last hour only.';
 }
 
 /** Whether a connection broke that had been made, so that the call may have arrived. */

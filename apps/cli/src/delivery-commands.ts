@@ -29,13 +29,35 @@ const KINDS = new Map([
 ]);
 const EVENTS = { list: 'events', schema: schemas.eventSchema };
 
+interface OfSubscription {
+  id: string;
+  subscription_id?: string;
+  /** Those of an event. */
+  deliveries?: OfSubscription[];
+}
+
+/** The same item, with the address after the id of each subscription. */
+async function withAddresses(client: Client, item: OfSubscription): Promise<object> {
+  const ids = [item, ...(item.deliveries ?? [])].flatMap((of) => of.subscription_id ?? []);
+  const names = await namesOf(client, ids);
+  const named = (of: OfSubscription): object => {
+    const fields = Object.entries(of).flatMap(([name, value]) => {
+      if (name === 'subscription_id') return Object.entries({ [name]: value, address: names.get(value)?.url });
+      return [[name, name === 'deliveries' ? value.map(named) : value]];
+    });
+    return Object.fromEntries(fields);
+  };
+  return named(item);
+}
+
 export function addDeliveryCommands(program: CommandUnknownOpts, client: Client, print: Printer): void {
   program
     .command('show <id>')
     .description('show a subscription, delivery, bulk replay, batch, erasure or event')
     .action(async (id) => {
       const { list, schema } = KINDS.get(id.slice(0, 4)) ?? EVENTS;
-      print.item(await client.get(schema, `/v1/${list}/${encodeURIComponent(id)}`));
+      const found = await client.get(schema, `/v1/${list}/${encodeURIComponent(id)}`);
+      print.item(found, print.isJson() ? found : await withAddresses(client, found));
     });
 
   program

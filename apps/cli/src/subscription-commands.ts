@@ -19,7 +19,8 @@ const columns = {
   status: ({ status, status_reason: reason, resuming }: schemas.Subscription) =>
     resuming ? `${status} (resuming)` : reason ? `${status} (${reason})` : status,
   environment: (item: schemas.Subscription) => item.environment,
-  health: (item: schemas.Subscription) => item.health.state,
+  health: ({ health: { state, error } }: schemas.Subscription) =>
+    state === 'failing' && error ? `${state} (${error.label})` : state,
   failures: (item: schemas.Subscription) => item.consecutive_failures,
   held: (item: schemas.Subscription) => item.held_deliveries,
   customer: (item: schemas.Subscription) => customerOf(item),
@@ -95,7 +96,10 @@ function addRecordCommands(program: CommandUnknownOpts, client: Client, print: P
     .addOption(subscriptionEnvironmentOption())
     .option('--description <text>')
     .action(async (id, { types, ...fields }) => {
-      print.item(await client.patch(schemas.subscriptionSchema, pathOf(id), { ...fields, event_types: types }));
+      const updated = await client.patch(schemas.subscriptionSchema, pathOf(id), { ...fields, event_types: types });
+      print.item(updated);
+      if (updated.status === 'awaiting_validation')
+        print.say(`\nNothing is sent to it until it is validated. Next: posthorn validate ${id}`);
     });
 
   program
@@ -159,7 +163,11 @@ function addActionCommands(program: CommandUnknownOpts, client: Client, print: P
     .command('rotate <subscription>')
     .description('replace the secret and print the new one, once')
     .option('--overlap <duration>', 'how long both secrets sign', '24h')
-    .action(async (id, { overlap }) => {
+    .option('--yes', 'also if the secret before the current one still signs: it ends at once')
+    .action(async (id, { overlap, yes }) => {
+      const { previous_secret_until: until } = await client.get(schemas.subscriptionSchema, pathOf(id));
+      const question = `The secret before the current one signs until ${until}, and would end now. Rotate again?`;
+      if (until !== null && !yes && !(await confirm(question))) throw new UserError('Nothing was rotated.');
       const rotated = await client.post(schemas.subscriptionWithSecretSchema, pathOf(id, '/rotate-secret'), {
         overlap,
       });
