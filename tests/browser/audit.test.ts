@@ -2,6 +2,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { eventually } from '@posthorn/testing';
 import { ownReceiver } from '../own.ts';
+import { holdBack } from './browser.ts';
 import { on, ownSubscription, signedIn } from './own-visit.ts';
 
 /** An address that was changed, paused by an operator and deleted. */
@@ -77,6 +78,20 @@ describe('the audit trail', () => {
     await page.getByRole('button', { name: 'Clear', exact: true }).click();
     await eventually('all entries', async () => (await rows.count()) > 5);
     expect(new URL(page.url()).search).toBe('');
+  });
+
+  it('keeps what is typed into its picker when the name of the chosen address comes late', async () => {
+    const to = await ownReceiver();
+    const { id } = await ownSubscription(to);
+    const { page } = await signedIn();
+    const letArrive = await holdBack(page, /\/v1\/subscriptions(\/lookup)?\?/);
+    await page.goto(`/audit?subscription_id=${id}`);
+    const picker = page.getByRole('combobox', { name: 'Address' });
+    await picker.click();
+    await picker.fill('nothing has this');
+    letArrive();
+    await page.getByRole('option', { name: to.url }).waitFor();
+    expect(await picker.inputValue()).toBe('nothing has this');
   });
 
   it('explains a filter that it does not know', async () => {

@@ -59,6 +59,16 @@ describe('a list', () => {
     expect(await shownDeliveries(page)).toEqual(before);
   });
 
+  it('is read again by itself if its first read failed', async () => {
+    const { page } = await visitWithTwo();
+    let isDown = true;
+    await page.route('**/v1/deliveries?*', async (route) => (isDown ? route.abort() : route.continue()));
+    await page.reload();
+    await page.getByText("The list of deliveries can't be shown").waitFor();
+    isDown = false;
+    await page.getByRole('row').nth(2).waitFor();
+  });
+
   it('refreshes its rows in place, and shows the first one by itself', async () => {
     const to = await ownReceiver();
     const { id } = await ownSubscription(to);

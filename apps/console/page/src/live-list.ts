@@ -28,6 +28,8 @@ export function useLiveList<T extends { id: string }>(path: string, query: Query
     refetchOnMount: isBack ? false : 'always',
     refetchOnReconnect: false,
     refetchOnWindowFocus: false,
+    // What is on screen stays; nothing yet is read until there is something.
+    refetchInterval: ({ state }) => state.status === 'error' && state.data === undefined && LIVE.refetchInterval,
   });
   const isShown = list.data !== undefined && !list.isPlaceholderData;
   const newest = useQuery({ queryKey: [...queryKey, 'newest'], queryFn: () => read(null), enabled: isShown, ...LIVE });

@@ -37,7 +37,7 @@ export function SubscriptionPage() {
         )
       }
       back={{ to: '/subscriptions', label: 'Subscriptions' }}
-      actions={data && <SubscriptionActions subscription={data} />}
+      actions={data && <SubscriptionActions key={data.id} subscription={data} />}
     >
       <Loaded query={subscription} what="subscription">
         {(loaded) => <Content subscription={loaded} />}

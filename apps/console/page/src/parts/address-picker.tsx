@@ -14,10 +14,13 @@ interface AddressPickerProps
 export function AddressPicker({ value, onChange, ...select }: AddressPickerProps) {
   const chosenLabel = useNames(value === null ? [] : [value]).get(value ?? '')?.url ?? value ?? '';
   const [text, setText] = useState('');
+  const [isOpen, setOpen] = useState(false);
   // While nothing is typed, the field contains the chosen address.
   const isTyped = text.trim() !== '' && text !== chosenLabel;
   const options = useAddressOptions(isTyped ? text.trim() : '', value === null ? [] : [value]);
   const type = (typed: string) => {
+    // The label of the chosen address, which came while the user was typing.
+    if (isOpen && typed === chosenLabel) return;
     setText(typed);
     // A pasted id needs no search. A deleted subscription would not be found, but its deliveries still are.
     const id = typed.trim();
@@ -32,8 +35,14 @@ export function AddressPicker({ value, onChange, ...select }: AddressPickerProps
       searchable
       searchValue={text}
       onSearchChange={type}
-      onDropdownOpen={() => setText('')}
-      onDropdownClose={() => setText(chosenLabel)}
+      onDropdownOpen={() => {
+        setOpen(true);
+        setText('');
+      }}
+      onDropdownClose={() => {
+        setOpen(false);
+        setText(chosenLabel);
+      }}
     />
   );
 }
