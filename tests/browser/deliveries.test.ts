@@ -360,6 +360,25 @@ describe('a bulk replay', () => {
     await page.getByRole('button', { name: 'Replay 3 failed deliveries' }).click();
     await page.getByRole('heading', { name: 'Bulk replay of 2 addresses' }).waitFor();
   });
+  it('of addresses of which one is paused begins with a choice of the others', async () => {
+    const to = await ownReceiver(deliveriesWith(500));
+    const [active, paused] = [await ownSubscription(to), await ownSubscription(to)];
+    await on.publish(sampleEvent());
+    await eventually('both to fail', async () => {
+      const failed = (await on.deliveries('status=failed')).map(
+        (failure: { subscription_id: string }) => failure.subscription_id,
+      );
+      return failed.includes(active.id) && failed.includes(paused.id);
+    });
+    await on.operate('POST', `/v1/subscriptions/${paused.id}/pause`);
+    const { page } = await signedIn();
+    await page.goto(`/replays?subscription_id=${active.id}&subscription_id=${paused.id}`);
+    await page.getByText('1 of 2 addresses is not active').waitFor();
+    await page.getByRole('button', { name: 'Keep the active ones' }).click();
+    await page.getByRole('button', { name: 'Replay 1 failed delivery' }).click();
+    await page.getByRole('heading', { name: 'Bulk replay', exact: true }).waitFor();
+  });
+
   it('halts when its canary fails, and is continued and cancelled with a button', async () => {
     const to = await ownReceiver(deliveriesWith(500));
     const { id } = await ownSubscription(to);

@@ -212,6 +212,9 @@ describe('a subscription', () => {
     expect(await rotation.textContent()).not.toContain(secret);
     await rotation.getByRole('button', { name: 'I have copied it' }).click();
     await page.getByText('Previous secret signs until').waitFor();
+    await more('Rotate secret');
+    await rotation.getByText('A rotation ends it at once').waitFor();
+    await rotation.getByRole('button', { name: 'Cancel' }).click();
 
     await more('Edit');
     const edit = page.getByRole('dialog', { name: 'Edit subscription' });
@@ -237,6 +240,23 @@ describe('a subscription', () => {
     await page.getByText(`${id} (deleted)`).waitFor();
     await page.getByRole('link', { name: 'Audit', exact: true }).click();
     await page.getByRole('cell', { name: 'Deleted the subscription' }).first().waitFor();
+  });
+
+  it('closes its dialogs when the way back leads to another one', async () => {
+    const to = await ownReceiver();
+    const [first, second] = [await ownSubscription(to), await ownSubscription(to)];
+    const { page } = await signedIn();
+    await page.goto(`/subscriptions/${first.id}`);
+    await page.getByText(first.id).waitFor();
+    await page.getByRole('textbox', { name: 'Search' }).fill(second.id);
+    await page.keyboard.press('Enter');
+    await page.getByText(second.id).waitFor();
+    await page.getByRole('button', { name: 'More' }).click();
+    await page.getByRole('menuitem', { name: 'Edit' }).click();
+    await page.getByRole('dialog', { name: 'Edit subscription' }).waitFor();
+    await page.goBack();
+    await page.getByText(first.id).waitFor();
+    await page.getByRole('dialog').waitFor({ state: 'hidden' });
   });
 
   it('keeps a new secret on the screen when the session ends, until it is copied', async () => {

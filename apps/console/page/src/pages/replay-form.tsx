@@ -94,7 +94,8 @@ function Buttons({ ids, onChange, filter, canary }: ButtonsProps) {
   const [only, another] = ids;
   const scope = scopeOf(filter);
   const { known, count, error } = useReplayCandidates(ids, scope);
-  const inactive = known.filter(({ status }) => status !== 'active').length;
+  const active = known.filter(({ status }) => status === 'active');
+  const inactive = known.length - active.length;
   const isMixed = ENVIRONMENTS.every((one) => known.some(({ environment }) => environment === one));
   const addresses = another === undefined ? { subscription_id: only } : { subscription_ids: ids };
   const body = { ...addresses, ...scope, canary };
@@ -150,6 +151,13 @@ function Buttons({ ids, onChange, filter, canary }: ButtonsProps) {
           {isChosen && inactive === 0 && count === 0 && 'No failed deliveries match.'}
           {error?.message}
         </Note>
+        {inactive > 0 && active.length > 0 && (
+          <ActionButton
+            label="Keep the active ones"
+            variant="default"
+            change={{ isPending: false, mutate: () => onChange(active.map(({ id }) => id)) }}
+          />
+        )}
       </Group>
       {/* A change of the form makes it out of date. */}
       {rehearsed?.of === JSON.stringify(body) && <RehearsalResult rehearsal={rehearsed.result} />}

@@ -1,6 +1,6 @@
 /** All actions on a subscription: buttons, a menu, and the dialogs that they open. */
 
-import { Button, Drawer, Group, Menu, Modal, Select, Stack, Text } from '@mantine/core';
+import { Alert, Button, Drawer, Group, Menu, Modal, Select, Stack, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import type { Delivery, Subscription, SubscriptionWithSecret } from '@posthorn/operator-api';
 import {
@@ -30,6 +30,7 @@ import { SecretOnce } from './secret.tsx';
 import { Loaded } from './states.tsx';
 import { StatusBadge } from './status.tsx';
 import { type SubscriptionFields, SubscriptionForm } from './subscription-fields.tsx';
+import { Instant } from './time.tsx';
 
 export function SubscriptionActions({ subscription }: { subscription: Subscription }) {
   const { id, url, status, held_deliveries: held } = subscription;
@@ -209,6 +210,12 @@ function RotateModal({ subscription, opened, close }: DialogProps) {
             This creates a new secret. During the overlap, each delivery is signed with both secrets, so that the
             receiver can change over without missing one.
           </Text>
+          {subscription.previous_secret_until && (
+            <Alert color="orange" title="The secret before the current one still signs">
+              It would until <Instant at={subscription.previous_secret_until} />. A rotation ends it at once: does the
+              receiver have the current one?
+            </Alert>
+          )}
           <Select
             label="Overlap"
             data={overlaps}
