@@ -2,6 +2,7 @@
 import { get, type IncomingMessage } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { describe, expect, it } from '@jest/globals';
+import { OPERATOR_TOKEN } from '../world.ts';
 import { on, signedIn } from './own-visit.ts';
 
 const MAX_FIRST_LOAD_BYTES = 150_000;
@@ -54,6 +55,18 @@ describe('the files of the page', () => {
       expect(response.statusCode).toBe(404);
       expect(response.headers['content-encoding']).toBeUndefined();
     }
+  });
+});
+
+describe('a path that names no page', () => {
+  it.each(['/nosuch', '/nosuch%0A', '/nosuch%E2%80%A8', '/%zz'])('is said not to exist: %s', async (path) => {
+    const { page } = await signedIn();
+    await page.goto(path);
+    await page.getByText('Page not found').waitFor();
+  });
+  it.each(['/v1/%zz', '/assets/%zz', '/%zz'])('is refused in JSON to a program: %s', async (path) => {
+    const response = await fetch(`${on.consoleUrl}${path}`, { headers: { authorization: `Bearer ${OPERATOR_TOKEN}` } });
+    expect([response.status, await response.json()]).toEqual([404, expect.objectContaining({ code: 'not_found' })]);
   });
 });
 

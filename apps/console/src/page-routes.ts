@@ -1,7 +1,7 @@
 /** Serves the operators' page: its files, and the page itself for every path that a browser may open. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { Router } from 'express';
+import { type RequestHandler, Router } from 'express';
 import expressStaticGzip from 'express-static-gzip';
 
 const DIRECTORY = join(import.meta.dirname, '../page/dist');
@@ -25,11 +25,22 @@ export function pageRoutes(): Router {
 }
 
 /** Serves a folder, from the compressed files that the build has put beside the others. Without a build there are none. */
-function files(folder: string, caching: { immutable?: boolean; maxAge: string }) {
-  return expressStaticGzip(folder, {
+function files(folder: string, caching: { immutable?: boolean; maxAge: string }): RequestHandler {
+  const serve = expressStaticGzip(folder, {
     enableBrotli: true,
     orderPreference: ['br', 'gzip'],
     index: false,
     serveStatic: { ...caching, index: false },
   });
+  // A path with a wrong % is that of no file. It would be refused in words of its own.
+  return (request, response, next) => (isDecodable(request.path) ? serve(request, response, next) : next());
+}
+
+function isDecodable(path: string): boolean {
+  try {
+    decodeURIComponent(path);
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -24,7 +24,7 @@ import {
   IconWebhook,
 } from '@tabler/icons-react';
 import { lazy, Suspense, useEffect, useRef } from 'react';
-import { Link, Outlet, Route, Routes, useLocation } from 'react-router';
+import { createRoutesFromElements, Link, Outlet, Route, useLocation, useRoutes } from 'react-router';
 import { NotFoundPage } from './pages/not-found.tsx';
 import { focusContent } from './parts/kept-focus.ts';
 import { PageBoundary } from './parts/page-boundary.tsx';
@@ -50,31 +50,34 @@ const elsewhere = [
 const Freshness = lazy(async () => ({ default: (await import('./parts/freshness.tsx')).Freshness }));
 const OperatorMenu = lazy(async () => ({ default: (await import('./parts/operator-menu.tsx')).OperatorMenu }));
 
+const tree = createRoutesFromElements(
+  <>
+    <Route
+      path={SIGN_IN}
+      element={
+        <PageBoundary path={SIGN_IN}>
+          <SignInPage />
+        </PageBoundary>
+      }
+    />
+    <Route
+      element={
+        <RequireSession>
+          <Frame />
+        </RequireSession>
+      }
+    >
+      {routes.map(({ path, Page }) => (
+        <Route key={path} path={path} element={<Page />} />
+      ))}
+      <Route path="*" element={<NotFoundPage />} />
+    </Route>
+  </>,
+);
+
 export function App() {
-  return (
-    <Routes>
-      <Route
-        path={SIGN_IN}
-        element={
-          <PageBoundary path={SIGN_IN}>
-            <SignInPage />
-          </PageBoundary>
-        }
-      />
-      <Route
-        element={
-          <RequireSession>
-            <Frame />
-          </RequireSession>
-        }
-      >
-        {routes.map(({ path, Page }) => (
-          <Route key={path} path={path} element={<Page />} />
-        ))}
-        <Route path="*" element={<NotFoundPage />} />
-      </Route>
-    </Routes>
-  );
+  // A path with a line break matches nothing, not even `*`.
+  return useRoutes(tree) ?? <NotFoundPage />;
 }
 
 /** The `/` and Ctrl-K keys go to the search field. */
