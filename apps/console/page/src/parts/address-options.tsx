@@ -12,7 +12,7 @@ const TYPING_MS = 200;
 /** Options shown at once. */
 const MAX_OPTIONS = 20;
 
-/** Returns what a picker needs: the addresses that match a text, and those that are chosen, whose labels it shows. */
+/** Returns what a picker needs: the addresses that match a text and those that are chosen, and the label that it shows of one. */
 export function useAddressOptions(text: string, chosen: readonly string[]) {
   const [q] = useDebouncedValue(text, TYPING_MS);
   const found = useSearch(q, MAX_OPTIONS);
@@ -20,10 +20,11 @@ export function useAddressOptions(text: string, chosen: readonly string[]) {
   const names = new Map<string, SubscriptionName>((found.data?.data ?? []).map((name) => [name.id, name]));
   for (const [id, name] of chosenNames) names.set(id, name);
   const ids = new Set([...(found.data?.data ?? []).map(({ id }) => id), ...chosen]);
-  const items = Array.from(ids, (id) => ({ value: id, label: names.get(id)?.url ?? id }));
+  const labelOf = (id: string) => names.get(id)?.url ?? id;
+  const items = Array.from(ids, (id) => ({ value: id, label: labelOf(id) }));
   const total = found.data?.total ?? 0;
   const more = `${MAX_OPTIONS} of ${countText(total)}: type a part of the address or the description`;
-  return {
+  const options = {
     data: total > MAX_OPTIONS ? [{ group: more, items }] : items,
     filter: <T,>({ options }: { options: T }) => options,
     renderOption: ({ option }: { option: { value: string; label: string } }) => (
@@ -39,4 +40,5 @@ export function useAddressOptions(text: string, chosen: readonly string[]) {
     nothingFoundMessage: found.error?.message ?? (found.isFetching ? 'Searching…' : 'No matching addresses'),
     maxDropdownHeight: 320,
   };
+  return { options, labelOf };
 }

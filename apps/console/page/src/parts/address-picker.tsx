@@ -17,10 +17,10 @@ export function AddressPicker({ value, onChange, ...select }: AddressPickerProps
   const [isOpen, setOpen] = useState(false);
   // While nothing is typed, the field contains the chosen address.
   const isTyped = text.trim() !== '' && text !== chosenLabel;
-  const options = useAddressOptions(isTyped ? text.trim() : '', value === null ? [] : [value]);
+  const { options, labelOf } = useAddressOptions(isTyped ? text.trim() : '', value === null ? [] : [value]);
   const type = (typed: string) => {
     // The label of the chosen address, which came while the user was typing.
-    if (isOpen && typed === chosenLabel) return;
+    if (isOpen && value !== null && typed === labelOf(value)) return;
     setText(typed);
     // A pasted id needs no search. A deleted subscription would not be found, but its deliveries still are.
     const id = typed.trim();

@@ -20,7 +20,7 @@ export function AddressesPicker({ value, onChange, ...select }: AddressesPickerP
   return (
     <MultiSelect
       {...select}
-      {...useAddressOptions(text.trim(), value)}
+      {...useAddressOptions(text.trim(), value).options}
       value={value}
       onChange={onChange}
       searchable
