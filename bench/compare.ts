@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { descendantsOf } from '../scripts/process-tree.ts';
-import { inParallel, median, percentile, processUsage, until } from './harness.ts';
+import { countOf, inParallel, median, percentile, processUsage, until } from './harness.ts';
 import type { System } from './systems.ts';
 
 /** Publishers that wait for their responses. */
@@ -138,8 +138,7 @@ async function readArrivals({ receiver }: Pick<System, 'receiver'>): Promise<Arr
 }
 
 async function allArrived(system: Pick<System, 'name' | 'receiver'>, count: number): Promise<Arrived[]> {
-  const arrived = async () => Number(await (await fetch(`${system.receiver.url}/count`)).text());
-  await until(`${count} deliveries of ${system.name}`, async () => (await arrived()) >= count);
+  await until(`${count} deliveries of ${system.name}`, async () => (await countOf(system.receiver)) >= count);
   return await readArrivals(system);
 }
 

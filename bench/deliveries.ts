@@ -3,22 +3,22 @@
  * partitions in turns, with ids of the publisher and without. What a worker costs that has nothing to do.
  */
 import { randomUUID } from 'node:crypto';
-import { ENVIRONMENTS, SESSION_EVENT_TYPES } from '@posthorn/core';
 import { Queue } from 'bullmq';
 import {
   type Bench,
+  type BenchProcess,
+  countOf,
   event400,
-  median,
+  medians,
   PUBLISHER_KEY,
   post,
   processUsage,
   publishMany,
-  subscribeMany,
+  subscribeToTopics,
+  TOPICS,
+  topicEvent,
   until,
 } from './harness.ts';
-
-/** The number of combinations of event type and environment, so that each event matches exactly one address. */
-const ADDRESSES = SESSION_EVENT_TYPES.length * ENVIRONMENTS.length;
 
 interface Run {
   deliveriesPerS: number;
@@ -49,16 +49,11 @@ export async function benchDeliveries(bench: Bench, count: number, rounds: numbe
     runs.partitioned.push(await runPosthorn(bench, count, PARTITIONS));
     runs.withoutIds.push(await runPosthorn(bench, count, PARTITIONS, publishWithoutIds));
   }
-  const middle = (of: Run[]): Run => ({
-    deliveriesPerS: median(of.map((run) => run.deliveriesPerS)),
-    workerCpuUs: median(of.map((run) => run.workerCpuUs)),
-    redisCpuUs: median(of.map((run) => run.redisCpuUs)),
-  });
   return {
-    plain: middle(runs.plain),
-    posthorn: middle(runs.posthorn),
-    partitioned: middle(runs.partitioned),
-    withoutIds: middle(runs.withoutIds),
+    plain: medians(runs.plain),
+    posthorn: medians(runs.posthorn),
+    partitioned: medians(runs.partitioned),
+    withoutIds: medians(runs.withoutIds),
     idle: await runIdle(bench),
   };
 }
@@ -89,7 +84,7 @@ async function runPlain(bench: Bench, count: number): Promise<Run> {
       Array.from({ length: 500 }, (_, i) => ({
         name: 'delivery',
         data: {
-          url: `${receiver.url}/${i % ADDRESSES}`,
+          url: `${receiver.url}/${i % TOPICS.length}`,
           secret: 'whsec_0123456789012345678901234567890123456789012',
           event: { id: `evt_${randomUUID()}`, created_at: new Date().toISOString(), ...event400() },
         },
@@ -97,7 +92,7 @@ async function runPlain(bench: Bench, count: number): Promise<Run> {
       })),
     );
   }
-  const run = await drain(bench, count, receiver.url, () => bench.start('bench/processes/plain-worker.ts'), cpuBefore);
+  const run = await drain(bench, count, receiver, () => bench.start('bench/processes/plain-worker.ts'), cpuBefore);
   await queue.obliterate({ force: true });
   await receiver.stop();
   return run;
@@ -107,16 +102,12 @@ async function runPosthorn(bench: Bench, count: number, partitions: number, publ
   const receiver = await bench.start('bench/processes/receiver.ts');
   const env = { KEY_PREFIX: `bench-${randomUUID()}`, PARTITIONS: String(partitions) };
   const [ingest, operator] = [await bench.startApp('ingest', env), await bench.startApp('console', env)];
-  // Each event goes to one address, as in the plain run: an address gets one event type of one environment.
-  const topics = SESSION_EVENT_TYPES.flatMap((type) => ENVIRONMENTS.map((environment) => ({ type, environment })));
-  for (const { type, environment } of topics) {
-    await subscribeMany(operator.url, receiver.url, 1, { event_types: [type], environment });
-  }
+  // Each event goes to one address, as in the plain run.
+  await subscribeToTopics(operator.url, receiver.url);
   const cpuBefore = await bench.redisCpuUs();
-  const eventAt = (i: number) => ({ ...event400(), ...topics[i % topics.length]! });
-  const deliveries = await publish(ingest.url, count, eventAt);
+  const deliveries = await publish(ingest.url, count, topicEvent);
   if (deliveries !== count) throw new Error(`${count} events have ${deliveries} deliveries.`);
-  const run = await drain(bench, count, receiver.url, () => bench.startApp('worker', env), cpuBefore);
+  const run = await drain(bench, count, receiver, () => bench.startApp('worker', env), cpuBefore);
   for (const one of [ingest, operator, receiver]) await one.stop();
   await bench.redis.flushdb();
   return run;
@@ -142,16 +133,19 @@ async function publishWithoutIds(
 async function drain(
   bench: Bench,
   count: number,
-  receiverUrl: string,
+  receiver: BenchProcess,
   startWorker: () => Promise<{ child: { pid?: number | undefined }; stop(): Promise<void> }>,
   redisCpuBefore: number,
 ): Promise<Run> {
-  const arrived = async () => Number(await (await fetch(`${receiverUrl}/count`)).text());
   const worker = await startWorker();
   const warm = Math.floor(count * WARM_UP);
-  await until('warm-up', async () => (await arrived()) >= warm);
-  const [first, startedAt, before] = [await arrived(), performance.now(), await processUsage(worker.child.pid!)];
-  await until('all deliveries', async () => (await arrived()) >= count);
+  await until('warm-up', async () => (await countOf(receiver)) >= warm);
+  const [first, startedAt, before] = [
+    await countOf(receiver),
+    performance.now(),
+    await processUsage(worker.child.pid!),
+  ];
+  await until('all deliveries', async () => (await countOf(receiver)) >= count);
   const seconds = (performance.now() - startedAt) / 1000;
   const after = await processUsage(worker.child.pid!);
   await worker.stop();

@@ -1,9 +1,11 @@
 /** Shared by all benchmarks: a Redis of its own for each, processes that report their CPU, medians. */
 import type { ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Accepted, createPublisher, type PublishedEvent, type Publisher } from '@posthorn/client';
+import { ENVIRONMENTS, SESSION_EVENT_TYPES } from '@posthorn/core';
 import { connectRedis } from '@posthorn/store';
 import { callApi, type Operate, subscribe as subscribeWith } from '../scripts/api-client.ts';
 import { root } from '../scripts/folder.ts';
@@ -14,6 +16,7 @@ import { startScript, stopChild } from '../scripts/script-process.ts';
 
 /** Longer than the grace period of the apps. */
 const STOP_LIMIT_MS = 60_000;
+const HUNG_MS = 60_000;
 /** The metrics of the event loop's lag include the interval at which it is sampled (packages/runtime/src/metrics.ts). */
 const LAG_SAMPLE_MS = 50;
 const ENCRYPTION_KEY = Buffer.alloc(32, 1).toString('base64');
@@ -119,9 +122,27 @@ export async function processUsage(pid: number): Promise<{ cpuUs: number; reside
   return { cpuUs: (Number(fields[11]) + Number(fields[12])) * 10_000, residentBytes: Number(fields[21]) * 4096 };
 }
 
+/**
+ * The same CPU time exactly, as a process answers a message: one that has loaded processes/cpu-usage.ts, or
+ * processes/tracing-switch.ts, to which the message says whether to trace.
+ */
+export async function askCpuUs({ child }: BenchProcess, message: boolean | '' = ''): Promise<number> {
+  // A process that has loaded neither would not answer.
+  const answer = once(child, 'message', { signal: AbortSignal.timeout(HUNG_MS) });
+  child.send(message);
+  const [cpuUs] = await answer;
+  return Number(cpuUs);
+}
+
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
+}
+
+/** The median of each figure over several runs. */
+export function medians<F extends Record<keyof F, number>>(runs: readonly F[]): F {
+  const names = Object.keys(runs[0] ?? {}) as (keyof F)[];
+  return Object.fromEntries(names.map((name) => [name, median(runs.map((run) => run[name]))])) as F;
 }
 
 export function percentile(values: readonly number[], share: number): number {
@@ -171,6 +192,19 @@ export function event400(type: EventType = 'session.approved'): PublishedEvent {
   };
   return { type, environment: 'sandbox', data };
 }
+
+/** All combinations of event type and environment. */
+export const TOPICS = SESSION_EVENT_TYPES.flatMap((type) => ENVIRONMENTS.map((environment) => ({ type, environment })));
+
+/** Creates an address of the receiver for each topic, so that each event goes to exactly one. */
+export async function subscribeToTopics(consoleUrl: string, receiverUrl: string): Promise<void> {
+  for (const { type, environment } of TOPICS) {
+    await subscribeMany(consoleUrl, receiverUrl, 1, { event_types: [type], environment });
+  }
+}
+
+/** A typical event of one topic after the other. */
+export const topicEvent = (i: number): PublishedEvent => ({ ...event400(), ...TOPICS[i % TOPICS.length]! });
 
 let sessions = 0;
 
@@ -229,6 +263,11 @@ export async function subscribeMany(
     ids.push(await subscribe(consoleUrl, `${receiverUrl}/${i}`, fields));
   });
   return ids;
+}
+
+/** How many deliveries a receiver has got, or batches a collector. */
+export async function countOf({ url }: Pick<BenchProcess, 'url'>): Promise<number> {
+  return Number(await (await fetch(`${url}/count`)).text());
 }
 
 export interface Arrival {

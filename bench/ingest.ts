@@ -8,7 +8,7 @@ import {
   type EventType,
   event400,
   inParallel,
-  median,
+  medians,
   PUBLISHER_KEY,
   percentile,
   post,
@@ -59,11 +59,11 @@ export async function benchIngest(bench: Bench, count: number, rounds: number, m
     await one.stop();
   await bench.redis.flushdb();
   return {
-    plain: middleOf(runs.plain),
-    noMatch: middleOf(runs.none),
-    oneOfOne: middleOf(runs.one),
-    threeOfThree: middleOf(runs.three),
-    threeOfMany: middleOf(runs.threeOfMany),
+    plain: medians(runs.plain),
+    noMatch: medians(runs.none),
+    oneOfOne: medians(runs.one),
+    threeOfThree: medians(runs.three),
+    threeOfMany: medians(runs.threeOfMany),
   };
 }
 
@@ -81,18 +81,7 @@ export async function benchAckReplicas(bench: Bench, count: number, rounds: numb
   for (const one of [receiver, waits.ingest, waits.operator, waitsNot.ingest, waitsNot.operator]) await one.stop();
   await replica.stop();
   await bench.redis.flushdb();
-  return { waitsNot: middleOf(runs.waitsNot), waits: middleOf(runs.waits) };
-}
-
-function middleOf(runs: readonly Figures[]): Figures {
-  const middle = (name: keyof Figures) => median(runs.map((run) => run[name]));
-  return {
-    eventsPerS: middle('eventsPerS'),
-    p50Ms: middle('p50Ms'),
-    p99Ms: middle('p99Ms'),
-    cpuUsPerEvent: middle('cpuUsPerEvent'),
-    redisCpuUsPerEvent: middle('redisCpuUsPerEvent'),
-  };
+  return { waitsNot: medians(runs.waitsNot), waits: medians(runs.waits) };
 }
 
 async function withSubscriptions(

@@ -1,6 +1,6 @@
 /** Redis memory of a pending and of a finished delivery with its event, and the memory of a worker over a long run. */
 import { randomUUID } from 'node:crypto';
-import { type Bench, event400, processUsage, publishMany, subscribeMany, until } from './harness.ts';
+import { type Bench, countOf, event400, processUsage, publishMany, subscribeMany, until } from './harness.ts';
 import { bytesByKind, rowsOf } from './key-bytes.ts';
 
 /** One event of 400 bytes to one address, `count` times: nothing is shared, so each delivery carries the whole cost of its event. */
@@ -10,7 +10,6 @@ export async function benchMemory(bench: Bench, count: number, longRun: number) 
   const [ingest, operator] = [await bench.startApp('ingest', env), await bench.startApp('console', env)];
   await subscribeMany(operator.url, receiver.url, 1);
   const publish = (events: number) => publishMany(ingest.url, events, () => event400());
-  const arrived = async () => Number(await (await fetch(`${receiver.url}/count`)).text());
   // BullMQ's stream of events first grows to its limit, so that it is not counted.
   await publish(2_000);
   const before = await bench.redisBytes();
@@ -20,7 +19,7 @@ export async function benchMemory(bench: Bench, count: number, longRun: number) 
   const pendingKinds = await bytesByKind(bench.redis);
 
   let worker = await bench.startApp('worker', env);
-  await until('the backlog', async () => (await arrived()) >= count + 2_000);
+  await until('the backlog', async () => (await countOf(receiver)) >= count + 2_000);
   await worker.stop();
   // What the first 2,000 leave is of the same kind, so the growth since then is divided by the number of all deliveries.
   const afterDrain = await bench.redisBytes();
@@ -41,12 +40,12 @@ export async function benchMemory(bench: Bench, count: number, longRun: number) 
   await subscribeMany(again.operator.url, receiver.url, 1);
   worker = await bench.startApp('worker', env2);
   const residentMb: { deliveries: number; mb: number }[] = [];
-  const base = await arrived();
+  const base = await countOf(receiver);
   for (let done = 0; done < longRun; ) {
     await publishMany(again.ingest.url, 10_000, () => event400());
     done += 10_000;
     const target = base + done;
-    await until('a part of the long run', async () => (await arrived()) >= target);
+    await until('a part of the long run', async () => (await countOf(receiver)) >= target);
     residentMb.push({ deliveries: done, mb: (await processUsage(worker.child.pid!)).residentBytes / 1e6 });
   }
   for (const one of [worker, again.ingest, again.operator, receiver]) await one.stop();

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import {
   type Bench,
+  countOf,
   event400,
   type Health,
   PUBLISHER_KEY,
@@ -69,8 +70,7 @@ async function overload(bench: Bench, load: Load, seconds: number): Promise<Over
   clearInterval(watch);
   const figures = await health.stop();
   const deliveries = warmUp.deliveries + waiting.deliveries + told.deliveries;
-  const arrived = async () => Number(await (await fetch(`${receiver.url}/count`)).text());
-  await until('all that was accepted', async () => (await arrived()) >= deliveries).catch(() => undefined);
+  await until('all that was accepted', async () => (await countOf(receiver)) >= deliveries).catch(() => undefined);
   const result = {
     ...figures,
     ...told,
@@ -78,7 +78,7 @@ async function overload(bench: Bench, load: Load, seconds: number): Promise<Over
     ingestMb: { before, peak, after: await residentMb(ingest) },
     workerPeakMb,
     deliveries,
-    arrived: await arrived(),
+    arrived: await countOf(receiver),
   };
   for (const one of [worker, operator, ingest, receiver]) await one.stop();
   await bench.redis.flushdb();

@@ -5,8 +5,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
-import { ENVIRONMENTS, SESSION_EVENT_TYPES } from '@posthorn/core';
-import { type Bench, event400, median, processUsage, subscribeMany, until } from './harness.ts';
+import { type Bench, countOf, medians, processUsage, subscribeToTopics, TOPICS, topicEvent, until } from './harness.ts';
 import { createRawPublishers } from './raw-publishers.ts';
 
 const CONNECTIONS = 20;
@@ -17,8 +16,6 @@ const BURST = 4;
 const WARM_UP = 20_000;
 /** After the last delivery: its success is recorded. */
 const SETTLE_MS = 50;
-/** Each event matches exactly one address. */
-const TOPICS = SESSION_EVENT_TYPES.flatMap((type) => ENVIRONMENTS.map((environment) => ({ type, environment })));
 
 /** CPU in microseconds for each event. */
 export interface Cpu {
@@ -49,15 +46,10 @@ export async function benchPartitions(bench: Bench, count: number, rounds: numbe
     for (let round = 0; round < rounds; round++) {
       for (const [name, system] of systems) all[name].push(await system.run(count, isPaced));
     }
-    const middle = (of: readonly Cpu[]): Cpu => ({
-      ingest: median(of.map((cpu) => cpu.ingest)),
-      worker: median(of.map((cpu) => cpu.worker)),
-      redis: median(of.map((cpu) => cpu.redis)),
-    });
     return {
-      one: middle(all.one),
-      partitioned: middle(all.partitioned),
-      withoutIds: middle(all.withoutIds),
+      one: medians(all.one),
+      partitioned: medians(all.partitioned),
+      withoutIds: medians(all.withoutIds),
     };
   };
   for (const system of systems.values()) await system.run(WARM_UP, false);
@@ -71,14 +63,11 @@ async function start(bench: Bench, options: (typeof SYSTEMS)[Name]): Promise<Sys
   const receiver = await bench.start('bench/processes/receiver.ts');
   const env = { KEY_PREFIX: `bench-${randomUUID()}`, PARTITIONS: String(options.partitions) };
   const operator = await bench.startApp('console', env);
-  for (const { type, environment } of TOPICS) {
-    await subscribeMany(operator.url, receiver.url, 1, { event_types: [type], environment });
-  }
+  await subscribeToTopics(operator.url, receiver.url);
   await operator.stop();
   const [ingest, worker] = [await bench.startApp('ingest', env), await bench.startApp('worker', env)];
-  const events = TOPICS.map((topic) => ({ ...event400(), ...topic }));
+  const events = TOPICS.map((_, i) => topicEvent(i));
   const publishers = createRawPublishers(ingest.url, CONNECTIONS, events, options.withIds);
-  const arrived = async () => Number(await (await fetch(`${receiver.url}/count`)).text());
   const used = async (): Promise<Cpu> => ({
     ingest: (await processUsage(ingest.child.pid!)).cpuUs,
     worker: (await processUsage(worker.child.pid!)).cpuUs,
@@ -94,9 +83,9 @@ async function start(bench: Bench, options: (typeof SYSTEMS)[Name]): Promise<Sys
   return {
     async run(count, isPaced) {
       await publishers.connect();
-      const [expected, from] = [(await arrived()) + count, await used()];
+      const [expected, from] = [(await countOf(receiver)) + count, await used()];
       await (isPaced ? publishPaced(count) : publishers.publish(count));
-      await until('all deliveries', async () => (await arrived()) >= expected);
+      await until('all deliveries', async () => (await countOf(receiver)) >= expected);
       await pause(SETTLE_MS);
       const to = await used();
       const each = (name: keyof Cpu) => (to[name] - from[name]) / count;

@@ -1,7 +1,7 @@
 /** How long each app takes to start, and how much memory the processes have after many deliveries. */
 import { readFile } from 'node:fs/promises';
 import { performance } from 'node:perf_hooks';
-import { type Bench, inParallel, median, processUsage, until } from './harness.ts';
+import { type Bench, countOf, inParallel, medians, processUsage, until } from './harness.ts';
 import { type System, startPlain, startPosthorn } from './systems.ts';
 
 /** Publishers that wait for their responses. */
@@ -38,12 +38,7 @@ export async function benchStart(bench: Bench, rounds: number): Promise<Record<s
     }
   }
   await bench.redis.flushdb();
-  return Object.fromEntries(
-    Array.from(runs, ([name, all]) => [
-      name,
-      { ms: median(all.map(({ ms }) => ms)), cpuMs: median(all.map(({ cpuMs }) => cpuMs)) },
-    ]),
-  );
+  return Object.fromEntries(Array.from(runs, ([name, all]) => [name, medians(all)]));
 }
 
 /**
@@ -68,8 +63,7 @@ async function loaded(system: System, events: number): Promise<{ mb: number[]; o
   const usage = () => Promise.all(services.map(processUsage));
   const before = await usage();
   await inParallel(events, CONCURRENCY, (i) => system.publish(`bench-${i}`));
-  const count = async () => Number(await (await fetch(`${system.receiver.url}/count`)).text());
-  await until('all deliveries', async () => (await count()) >= events);
+  await until('all deliveries', async () => (await countOf(system.receiver)) >= events);
   const after = await usage();
   const own = await Promise.all(services.map(ownBytes));
   await system.stop();

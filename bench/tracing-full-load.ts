@@ -4,16 +4,12 @@
  * processes that do the same differ by a few percent, so several of each are measured.
  */
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { ENVIRONMENTS, SESSION_EVENT_TYPES } from '@posthorn/core';
 import { root } from '../scripts/folder.ts';
-import { type Bench, type BenchProcess, event400, subscribeMany, until } from './harness.ts';
+import { askCpuUs, type Bench, countOf, subscribeToTopics, TOPICS, topicEvent, until } from './harness.ts';
 import { createRawPublishers } from './raw-publishers.ts';
 
-/** Each goes to one address, so that no address has a long backlog. */
-const TOPICS = SESSION_EVENT_TYPES.flatMap((type) => ENVIRONMENTS.map((environment) => ({ type, environment })));
 const CONNECTIONS = 20;
 /** Events of an ingest before it is measured. After 4,000, V8 still compiles, and an event takes up to one and a half times as much CPU. */
 const WARM_UP = 20_000;
@@ -23,7 +19,6 @@ const TURNS = 24;
 const EVENTS = WARM_UP + TURNS * TURN;
 /** Deliveries of a worker before it is measured. */
 const WORKER_WARM_UP = 20_000;
-const HUNG_MS = 60_000;
 
 /** CPU in microseconds for each event and for each delivery. */
 export interface LoadedCpu {
@@ -65,43 +60,34 @@ async function openKind(bench: Bench, settings: Record<string, string>) {
     ...settings,
   };
   const operator = await bench.startApp('console', env);
-  for (const { type, environment } of TOPICS)
-    await subscribeMany(operator.url, receiver.url, 1, { event_types: [type], environment });
+  await subscribeToTopics(operator.url, receiver.url);
   await operator.stop();
   const ingest = await bench.startApp('ingest', env);
   const publishers = createRawPublishers(
     ingest.url,
     CONNECTIONS,
-    TOPICS.map((topic) => ({ ...event400(), ...topic })),
+    TOPICS.map((_, i) => topicEvent(i)),
   );
   return {
     /** Resolves with the CPU time that ingest has used for so many events. */
     async publish(count: number): Promise<number> {
       await publishers.connect();
-      const from = await cpuUsOf(ingest);
+      const from = await askCpuUs(ingest);
       await publishers.publish(count);
-      return (await cpuUsOf(ingest)) - from;
+      return (await askCpuUs(ingest)) - from;
     },
     /** Stops ingest and delivers all events; resolves with the CPU time of a worker for a delivery. */
     async deliver(): Promise<number> {
       publishers.close();
       await ingest.stop();
-      const arrived = async () => Number(await (await fetch(`${receiver.url}/count`)).text());
       const worker = await bench.startApp('worker', env);
-      await until('warm-up', async () => (await arrived()) >= WORKER_WARM_UP);
-      const [first, fromUs] = [await arrived(), await cpuUsOf(worker)];
-      await until('all deliveries', async () => (await arrived()) >= EVENTS);
-      const usedUs = (await cpuUsOf(worker)) - fromUs;
+      await until('warm-up', async () => (await countOf(receiver)) >= WORKER_WARM_UP);
+      const [first, fromUs] = [await countOf(receiver), await askCpuUs(worker)];
+      await until('all deliveries', async () => (await countOf(receiver)) >= EVENTS);
+      const usedUs = (await askCpuUs(worker)) - fromUs;
       await worker.stop();
       await receiver.stop();
       return usedUs / (EVENTS - first);
     },
   };
-}
-
-async function cpuUsOf({ child }: BenchProcess): Promise<number> {
-  const answer = once(child, 'message', { signal: AbortSignal.timeout(HUNG_MS) });
-  child.send('');
-  const [cpuUs] = await answer;
-  return Number(cpuUs);
 }

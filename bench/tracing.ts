@@ -5,14 +5,14 @@
  * load it.
  */
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { root } from '../scripts/folder.ts';
 import {
+  askCpuUs,
   type Bench,
-  type BenchProcess,
+  countOf,
   event400,
   median,
   PUBLISHER_KEY,
@@ -31,7 +31,6 @@ const EVENTS = BATCH;
 /** After the last delivery: its success is recorded, and the last spans are exported. */
 const SETTLE_MS = 200;
 const RESAMPLES = 2_000;
-const HUNG_MS = 60_000;
 /** A busy machine gets fewer rounds. */
 const MAX_MS = 80_000;
 /** Every other one with tracing. */
@@ -94,13 +93,12 @@ export async function benchTracingPaced(bench: Bench, pairs: number): Promise<Re
   };
   const ingest = await bench.startApp('ingest', traced);
   const worker = await bench.startApp('worker', traced);
-  const countOf = async ({ url }: BenchProcess) => Number(await (await fetch(`${url}/count`)).text());
 
   const run = async (isOn: boolean): Promise<Cpu> => {
     const before = { arrived: await countOf(receiver), batches: await countOf(collector) };
     const used = async () => ({
-      ingest: await switchTracing(ingest, isOn),
-      worker: await switchTracing(worker, isOn),
+      ingest: await askCpuUs(ingest, isOn),
+      worker: await askCpuUs(worker, isOn),
       redis: await bench.redisCpuUs(),
     });
     const from = await used();
@@ -130,15 +128,6 @@ export async function benchTracingPaced(bench: Bench, pairs: number): Promise<Re
       on.map((cpu) => cpu[name]),
     );
   return { ingest: costOf('ingest'), worker: costOf('worker'), redis: costOf('redis') };
-}
-
-/** Turns tracing in a process on or off; resolves with the CPU time that the process has used. */
-async function switchTracing({ child }: BenchProcess, isOn: boolean): Promise<number> {
-  // A process without the switch would not answer.
-  const answer = once(child, 'message', { signal: AbortSignal.timeout(HUNG_MS) });
-  child.send(isOn);
-  const [cpuUs] = await answer;
-  return Number(cpuUs);
 }
 
 /** Publishes at a fixed rate, whatever the responses take. */
