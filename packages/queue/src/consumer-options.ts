@@ -84,8 +84,8 @@ export interface ConsumerTimings {
   /** How often a worker renews the lease on its jobs. After four times without, others take the jobs over. */
   renewMs: number;
   /**
-   * How long a job stays locked to its worker. Longer than any attempt; renewed at half of it. The jobs of a dead
-   * worker that has no lease, one of an earlier version, wait for its end.
+   * How long a job stays locked to its worker. Longer than any attempt; renewed before half of it has passed. The jobs of
+   * a dead worker that has no lease, one of an earlier version, wait for its end.
    */
   lockMs: number;
   /** How often the queue looks for jobs whose lock has expired. */

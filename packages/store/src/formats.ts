@@ -6,23 +6,14 @@ export interface FormatRange {
   newest: number;
 }
 
-/**
- * Every stored format, the first one is 1: the release that wrote it first, and for one that this release no longer
- * reads, the last release that did.
- */
-const FORMATS: readonly { since: string; until?: string }[] = [{ since: '0.1.0' }, { since: '0.2.0' }];
-
-/** The release that wrote each format first. */
-export const formatReleases = FORMATS.map(({ since }) => since);
-
-/** What this release reads. */
-export const READABLE: FormatRange = {
-  oldest: FORMATS.findIndex(({ until }) => until === undefined) + 1,
-  newest: FORMATS.length,
-};
+/** Every stored format, the first one is 1: the release that wrote it first. */
+export const formatReleases: readonly string[] = ['0.1.0', '0.2.0'];
 
 /** The format of an installation that does not say: release 0.1.0 stored none. */
 export const FIRST_FORMAT = 1;
+
+/** What this release reads. */
+export const READABLE: FormatRange = { oldest: FIRST_FORMAT, newest: formatReleases.length };
 
 /**
  * Since this format: an event and its only delivery in a joint record (event-record.ts), jobs without data, the
@@ -135,10 +126,9 @@ export function describeMismatch(
     );
   }
   if (oldestStored < oldest) {
-    const last = FORMATS[oldestStored - 1]?.until;
     return (
       `${where} has records of stored format ${oldestStored}. This is release ${version}, which reads ${reads}. ` +
-      `First start ${last === undefined ? 'an earlier release' : `release ${last}`}, and wait until it has migrated the data (docs/upgrades.md).`
+      'First start an earlier release, and wait until it has migrated the data (docs/upgrades.md).'
     );
   }
   return undefined;
