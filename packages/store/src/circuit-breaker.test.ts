@@ -2,6 +2,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { StorageUnavailable } from '@posthorn/core';
 import { createCircuitBreaker } from './circuit-breaker.ts';
+import { typedError } from './storage-errors.ts';
 
 const LIMIT_MS = 1;
 const late = 'No reply within 1 ms about a';
@@ -21,6 +22,19 @@ describe('a circuit breaker for calls to what may hang', () => {
     expect(await breaker('b', async () => 'other')).toBe('other');
     hung.resolve('late');
     await hung.call();
+    expect(await breaker('a', async () => 'again')).toBe('again');
+  });
+
+  it('refuses further calls at once after one that could not be made, and none after an error of Redis', async () => {
+    let nowMs = 0;
+    const breaker = createCircuitBreaker(LIMIT_MS, () => nowMs);
+    const full = Object.assign(new Error('OOM command not allowed'), { name: 'ReplyError' });
+    await expect(breaker('a', () => Promise.reject(typedError(full)))).rejects.toThrow('OOM');
+    const closed = new StorageUnavailable('Connection is closed.');
+    await expect(breaker('a', () => Promise.reject(closed))).rejects.toThrow(closed);
+    await expect(breaker('a', async () => 'not called')).rejects.toThrow(closed);
+    nowMs += LIMIT_MS;
+    await expect(breaker('a', async () => 'called')).rejects.toThrow(closed);
     expect(await breaker('a', async () => 'again')).toBe('again');
   });
 

@@ -1,4 +1,4 @@
-/** Stops calls to a partition that does not reply, so that one hung master of a Cluster does not stop the work of the others. */
+/** Stops calls to a partition that does not reply or can't be reached, so that one hung master of a Cluster does not stop the work of the others. */
 import { StorageUnavailable, TimeLimitExceeded, withTimeLimit } from '@posthorn/core';
 import { Cluster } from 'ioredis';
 import type { Store } from './store.ts';
@@ -10,40 +10,46 @@ type CircuitBreaker = <T>(name: string, call: () => Promise<T>) => Promise<T>;
 
 /**
  * Returns a function that makes a call to what `name` names, and rejects with `StorageUnavailable` if there is no reply
- * after `limitMs`. Then it rejects at once until a reply comes, even a late one. After each `limitMs` it makes one call
- * all the same, for which nobody waits. So a call that was rejected may still take effect. `now`: milliseconds since any
- * fixed moment.
+ * after `limitMs`. After that, or after a call that could not be made, it rejects at once until a reply comes, even a
+ * late one. After each `limitMs` it makes one call all the same, for which nobody waits. So a call that was rejected may
+ * still take effect. `now`: milliseconds since any fixed moment.
  */
 export function createCircuitBreaker(limitMs: number, now: () => number = () => performance.now()): CircuitBreaker {
-  /** When to call again what gave no reply. */
-  const callAgainAtMs = new Map<string, number>();
-  const tooLate = (name: string) => new StorageUnavailable(`No reply within ${limitMs} ms about ${name}`);
+  /** Why calls are refused, and when to call again. */
+  const refusals = new Map<string, { error: unknown; untilMs: number }>();
+  const refuse = (name: string, error: unknown) => {
+    refusals.set(name, { error, untilMs: now() + limitMs });
+    return Promise.reject(error);
+  };
   const callAndNote = async <T>(name: string, call: () => Promise<T>): Promise<T> => {
     try {
       const result = await call();
-      callAgainAtMs.delete(name);
+      refusals.delete(name);
       return result;
     } catch (error) {
-      if (!(error instanceof StorageUnavailable)) callAgainAtMs.delete(name);
+      if (!isReply(error)) return await refuse(name, error);
+      refusals.delete(name);
       throw error;
     }
   };
   return (name, call) => {
-    const againAtMs = callAgainAtMs.get(name);
-    const isHung = againAtMs !== undefined;
-    if (isHung && now() < againAtMs) return Promise.reject(tooLate(name));
+    const refusal = refusals.get(name);
+    if (refusal && now() < refusal.untilMs) return Promise.reject(refusal.error);
     const calling = callAndNote(name, call);
-    if (isHung) {
-      callAgainAtMs.set(name, now() + limitMs);
+    if (refusal) {
       calling.catch(() => undefined);
-      return Promise.reject(tooLate(name));
+      return refuse(name, refusal.error);
     }
     return withTimeLimit(limitMs, calling).catch((error: unknown) => {
       if (!(error instanceof TimeLimitExceeded)) throw error;
-      callAgainAtMs.set(name, now() + limitMs);
-      throw tooLate(name);
+      return refuse(name, new StorageUnavailable(`No reply within ${limitMs} ms about ${name}`));
     });
   };
+}
+
+/** Whether an error came from Redis: it responds, although it may be full, or have moved the key. */
+function isReply(error: unknown): boolean {
+  return !(error instanceof StorageUnavailable) || (error.cause instanceof Error && error.cause.name === 'ReplyError');
 }
 
 const breakers = new WeakMap<Store, CircuitBreaker>();

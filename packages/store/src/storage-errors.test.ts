@@ -19,6 +19,10 @@ describe('storage failures', () => {
   ])('%s means that storage is away', (error) => {
     expect(typedError(error)).toMatchObject({ name: 'StorageUnavailable', message: error.message, cause: error });
   });
+  it('says why the client gave up, not after how many tries', () => {
+    const error = new Error('Too many Cluster redirections. Last error: ReplyError: CLUSTERDOWN The cluster is down');
+    expect(typedError(error)).toMatchObject({ name: 'StorageUnavailable', message: 'CLUSTERDOWN The cluster is down' });
+  });
   it('says what a slot that is being moved means', () => {
     const message = 'Slot 1584 is being moved to 10.0.0.3:6379, and not used until it is there';
     expect(typedError(new ReplyError('ASK 1584 10.0.0.3:6379'))).toMatchObject({ name: 'StorageUnavailable', message });

@@ -16,7 +16,9 @@ export function typedError<E extends Error | null | undefined>(error: E): E | St
 }
 
 function messageOf({ message }: Error): string {
-  return message.replace(/^ASK (\d+) (\S+)$/, 'Slot $1 is being moved to $2, and not used until it is there');
+  return message
+    .replace(/^Too many Cluster redirections\. Last error: (Reply)?Error: /, '')
+    .replace(/^ASK (\d+) (\S+)$/, 'Slot $1 is being moved to $2, and not used until it is there');
 }
 
 /** The error of a reply of Redis that a script has caught. */
