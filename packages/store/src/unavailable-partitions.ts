@@ -1,10 +1,11 @@
 /** Finds the partitions that take no writes: of the servers of a Redis Cluster, some may while others do not. */
-import { StorageUnavailable } from '@posthorn/core';
+import { StorageUnavailable, TimeLimitExceeded, withTimeLimit } from '@posthorn/core';
 import { Cluster, Command } from 'ioredis';
-import { withCircuitBreaker } from './circuit-breaker.ts';
 import { allPrefixes, replicatedKey } from './keys.ts';
 import type { Store } from './store.ts';
 
+/** A server without a reply for this long is unavailable. */
+const LIMIT_MS = 2_000;
 /** How long what was written for a check stays. */
 const LIFE_MS = 1_000;
 
@@ -21,7 +22,7 @@ export async function checkAnyPartition(store: Store): Promise<void> {
   await Promise.any(checks).catch((error: AggregateError) => Promise.reject(error.errors[0]));
 }
 
-/** The partitions that take no writes, in order. Of a Redis Cluster, those count whose server does not reply in 2 s. */
+/** The partitions that take no writes, in order; also those whose server does not reply within 2 s. */
 export async function findUnavailable(store: Store): Promise<UnavailablePartition[]> {
   const checks = allPrefixes(store).map(async (prefix, partition) => {
     try {
@@ -36,7 +37,10 @@ export async function findUnavailable(store: Store): Promise<UnavailablePartitio
 }
 
 async function check(store: Store, prefix: string): Promise<void> {
-  await withCircuitBreaker(store, prefix, () => store.redis.set(replicatedKey(prefix), '', 'PX', LIFE_MS));
+  const written = store.redis.set(replicatedKey(prefix), '', 'PX', LIFE_MS);
+  await withTimeLimit(LIMIT_MS, written).catch((error: unknown) => {
+    throw error instanceof TimeLimitExceeded ? new StorageUnavailable(`No reply within ${LIMIT_MS} ms`) : error;
+  });
 }
 
 function serverOf({ redis }: Store, prefix: string): string | undefined {
