@@ -63,6 +63,7 @@ describe('a path that names no page', () => {
     const { page } = await signedIn();
     await page.goto(path);
     await page.getByText('Page not found').waitFor();
+    await page.getByRole('navigation', { name: 'Sections' }).waitFor();
   });
   it.each(['/v1/%zz', '/assets/%zz', '/%zz'])('is refused in JSON to a program: %s', async (path) => {
     const response = await fetch(`${on.consoleUrl}${path}`, { headers: { authorization: `Bearer ${OPERATOR_TOKEN}` } });

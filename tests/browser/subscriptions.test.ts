@@ -276,6 +276,27 @@ describe('a subscription', () => {
     await page.waitForURL('**/sign-in?next=*');
   });
 
+  it('keeps what was typed into its form when the session ends, until it is saved after a new sign-in', async () => {
+    const { id } = await ownSubscription(await ownReceiver());
+    const { page, context } = await signedIn();
+    await page.goto(`/subscriptions/${id}`);
+    await page.getByRole('button', { name: 'More' }).click();
+    await page.getByRole('menuitem', { name: 'Edit' }).click();
+    const edit = page.getByRole('dialog', { name: 'Edit subscription' });
+    await edit.getByLabel('Description').fill('a long text');
+    await context.clearCookies();
+    await page.getByText('This data may be out of date').first().waitFor();
+    const save = edit.getByRole('button', { name: 'Save' });
+    await save.click();
+    await edit.getByText('Your session has ended. Sign in in another tab').waitFor();
+    await context.addCookies([await newSessionCookie()]);
+    await save.click();
+    await edit.getByText('Repeat the action.').waitFor();
+    await save.click();
+    await edit.waitFor({ state: 'hidden' });
+    expect((await on.subscription(id)).description).toBe('a long text');
+  });
+
   it('is deleted after a confirmation that was asked for while the code of dialogs was loading', async () => {
     const { id } = await ownSubscription(await ownReceiver());
     const { page } = await signedIn();

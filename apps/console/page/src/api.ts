@@ -15,6 +15,9 @@ export class ApiError extends Error {
 /** After this time without an answer a read is given up. */
 const READ_TIMEOUT_MS = 10_000;
 
+/** The path at which operators sign in: there, 401 is about a token. */
+const SESSION_PATH = '/v1/session';
+
 let csrfToken: string | null = null;
 /** Sets the CSRF token that later calls send, unless they are GET. */
 export function setCsrfToken(token: string | null): void {
@@ -49,6 +52,8 @@ export async function callText(method: string, path: string, body?: unknown): Pr
     throw new ApiError(0, `Cannot reach the console. Is it running, and are you online?${also}`);
   });
   if (response.ok) return text;
+  if (response.status === 401 && path !== SESSION_PATH)
+    throw new ApiError(401, 'Your session has ended. Sign in in another tab, and repeat the action here.');
   // Tabs share the session, but each has read its CSRF token.
   if (response.status === 403)
     throw new ApiError(403, 'Somebody has signed in again in this browser, so nothing was changed. Repeat the action.');

@@ -76,8 +76,9 @@ const tree = createRoutesFromElements(
 );
 
 export function App() {
-  // A path with a line break matches nothing, not even `*`.
-  return useRoutes(tree) ?? <NotFoundPage />;
+  const nothing = useRoutes(tree, '/nothing/here');
+  // A path with a line break matches no route, not even `*`.
+  return useRoutes(tree) ?? nothing;
 }
 
 /** The `/` and Ctrl-K keys go to the search field. */

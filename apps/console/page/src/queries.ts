@@ -48,13 +48,16 @@ export const sessionHasExpired = () => hasExpired;
 /** Meanwhile a read that is on its way may find the session gone. */
 let isSigningOut = false;
 
-/** How much is on the screen that is not shown again. It stays until the operator has read it, also when the session ends. */
-let shownOnce = 0;
-export function useShownOnce(): void {
+/**
+ * How much is on the screen that would be lost: a secret that is not shown again, a form. It stays until the operator
+ * has done with it, also when the session ends.
+ */
+let kept = 0;
+export function useKept(): void {
   useEffect(() => {
-    shownOnce += 1;
+    kept += 1;
     return () => {
-      shownOnce -= 1;
+      kept -= 1;
     };
   }, []);
 }
@@ -64,7 +67,7 @@ export async function onApiError(error: unknown): Promise<void> {
   if (!(error instanceof ApiError)) return;
   // A change ends after that: repeated before, it would be refused again.
   if (error.status === 403) await queryClient.invalidateQueries({ queryKey: SESSION_KEY });
-  if (error.status !== 401 || shownOnce > 0) return;
+  if (error.status !== 401 || kept > 0) return;
   if (!isSigningOut && queryClient.getQueryData(SESSION_KEY)) hasExpired = true;
   queryClient.setQueryData(SESSION_KEY, null);
 }

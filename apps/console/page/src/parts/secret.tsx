@@ -1,12 +1,12 @@
 /** Shows a signing secret once, with code that verifies a delivery. */
 import { Alert, Stack, Tabs, Text } from '@mantine/core';
 import { IconKey } from '@tabler/icons-react';
-import { useShownOnce } from '../queries.ts';
+import { useKept } from '../queries.ts';
 import { CodeBlock, Copyable } from './code.tsx';
 import { SNIPPETS } from './snippets.ts';
 
 export function SecretOnce({ secret }: { secret: string }) {
-  useShownOnce();
+  useKept();
   return (
     <Stack gap="md">
       <Alert color="yellow" icon={<IconKey />} title="Copy the signing secret now: it is not shown again">

@@ -15,6 +15,7 @@ import {
 import { useForm } from '@mantine/form';
 import type { Subscription } from '@posthorn/operator-api';
 import { ApiError } from '../api.ts';
+import { useKept } from '../queries.ts';
 
 type SessionEventType = Exclude<Subscription['event_types'], 'all'>[number];
 
@@ -69,6 +70,7 @@ export function SubscriptionForm({ initial, submitLabel, onSubmit, onCancel }: S
       event_types: (types, { all }) => (all || types.length > 0 ? null : 'Choose at least one'),
     },
   });
+  useKept();
   const submit = form.onSubmit(async ({ all, url, event_types, ...others }) => {
     try {
       await onSubmit({ ...others, url: url.trim(), event_types: all ? 'all' : event_types });
