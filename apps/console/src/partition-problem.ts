@@ -16,10 +16,11 @@ export function describeUnavailable({ partitions }: Store, unavailable: readonly
   const clauses = Array.from(
     Map.groupBy(unavailable, ({ server }) => server),
     ([server, members]) => {
+      const which = members.length === 1 ? 'partition' : 'partitions';
       const numbers = members.map(({ partition }) => partition).join(', ');
       // What follows the first sentence explains settings of Redis.
       const reason = members[0]?.error.message.replace(/\.(\s.*)?$/s, '');
-      return server === undefined ? reason : `partitions ${numbers} of ${partitions}, on Redis at ${server}: ${reason}`;
+      return server === undefined ? reason : `${which} ${numbers} of ${partitions}, on Redis at ${server}: ${reason}`;
     },
   );
   return clauses.join('; ');

@@ -1,6 +1,7 @@
 /** What is said about a Redis that can't be used: the reason in its own words, once, and never the password. */
 import { createServer, type Server } from 'node:net';
 import { afterEach, describe, expect, it } from '@jest/globals';
+import { StorageUnavailable } from '@posthorn/core';
 import { createOutageReport } from './outage-report.ts';
 import type { RedisSettings } from './store.ts';
 
@@ -80,6 +81,18 @@ describe('the report on an unusable Redis', () => {
     await report(new Error(message));
     expect(said).toEqual([expect.stringContaining(advice)]);
     expect(said.join()).not.toContain('s3cret');
+  });
+
+  it('says of a Cluster why the client gave up, and what the reply means', async () => {
+    const { report, said } = newReport({ REDIS_CLUSTER_NODES: SENTINELS });
+    const gaveUp = new Error('Too many Cluster redirections. Last error: ReplyError: CLUSTERDOWN The cluster is down');
+    await report(new StorageUnavailable('typed', gaveUp));
+    const asked = Object.assign(new Error('ASK 1584 10.0.0.3:6379'), { name: 'ReplyError' });
+    await report(new StorageUnavailable('typed', asked));
+    expect(said).toEqual([
+      expect.stringContaining("can't be used: CLUSTERDOWN The cluster is down. Waiting for it."),
+      expect.stringContaining("can't be used: Slot 1584 is being moved to 10.0.0.3:6379"),
+    ]);
   });
 
   const closed = 'Connection is closed.';

@@ -2,6 +2,7 @@
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { StorageUnavailable } from '@posthorn/core';
+import { typedError } from './storage-errors.ts';
 import type { HostAndPort, RedisSettings } from './store.ts';
 
 /** The same reason is repeated after this. */
@@ -74,7 +75,7 @@ function reasonOf(error: Error | undefined, settings: RedisSettings): string | u
     return `no sentinel knows a master named "${settings.REDIS_SENTINEL_NAME}". Check REDIS_SENTINEL_NAME`;
   }
   // Node leaves the message empty where a name has several addresses.
-  const message = error.message || String((error as NodeJS.ErrnoException).code ?? error.name);
+  const message = typedError(error).message || String((error as NodeJS.ErrnoException).code ?? error.name);
   return NO_REASON.test(message) ? undefined : message;
 }
 
