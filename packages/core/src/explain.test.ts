@@ -146,6 +146,13 @@ describe('explain, with a delivery', () => {
   ] as const)('says that it ended without an attempt: %s', (failureReason, answer) => {
     expect(ofDelivery({ status: 'failed', failureReason, finishedAtMs: acceptedAtMs }).answer).toMatch(answer);
   });
+  it('says that a delivery ended because its event is gone', () => {
+    const lost = { status: 'failed', failureReason: 'expired', finishedAtMs: acceptedAtMs } as const;
+    expect(ofDelivery(lost, { event: undefined })).toMatchObject({
+      answer: expect.stringMatching(/its event is not stored any more: a failover may have lost it/),
+      nextStep: 'Publish the event again.',
+    });
+  });
   it('says what failed last and when the next attempt is due', () => {
     const dueAtMs = facts.nowMs + hour;
     const waiting = {

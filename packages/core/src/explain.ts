@@ -73,7 +73,7 @@ export function explain(facts: Case): Explanation {
   const { delivery } = facts;
   if (delivery === undefined) return explainAbsence(facts);
   if (delivery.status === 'held') return explainHeld(facts, delivery);
-  return isFinished(delivery.status) ? explainEnd(delivery) : explainWaiting(facts, delivery);
+  return isFinished(delivery.status) ? explainEnd(facts, delivery) : explainWaiting(facts, delivery);
 }
 
 function explainAbsence(facts: Case): Explanation {
@@ -173,14 +173,14 @@ function heldSinceMs({ createdAtMs, attempts }: Delivery, pausedAtMs = 0): numbe
   return Math.max(own, pausedAtMs);
 }
 
-function explainEnd(delivery: Delivery): Explanation {
-  const explanation = explainOutcome(delivery);
+function explainEnd({ event }: Pick<Case, 'event'>, delivery: Delivery): Explanation {
+  const explanation = explainOutcome(delivery, event !== undefined);
   if (!delivery.erased || delivery.failureReason === 'erased') return explanation;
   const answer = `${explanation.answer} Its payload has been erased since.`;
   return { ...explanation, answer, nextStep: null };
 }
 
-function explainOutcome(delivery: Delivery): Explanation {
+function explainOutcome(delivery: Delivery, hasEvent: boolean): Explanation {
   const { status, attemptCount, failureReason, finishedAtMs: sinceMs } = delivery;
   const time = sinceMs === null ? '' : ` at ${at(sinceMs)}`;
   if (status === 'succeeded') {
@@ -194,6 +194,11 @@ function explainOutcome(delivery: Delivery): Explanation {
     return because('failed', `Failed${time}, because its subscription was deleted.`, { sinceMs });
   if (failureReason === 'erased')
     return because('failed', `Ended${time} without a success, because its payload was erased.`, { sinceMs });
+  if (failureReason === 'expired' && !hasEvent)
+    return because('failed', `Failed${time}, because its event is not stored any more: a failover may have lost it.`, {
+      nextStep: 'Publish the event again.',
+      sinceMs,
+    });
   if (failureReason === 'expired')
     return because('failed', `Failed${time}, because its address was not active for the whole retention.`, {
       nextStep: 'Replay it once the address is active.',
