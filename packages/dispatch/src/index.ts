@@ -9,5 +9,4 @@ export { makeTestDelivery } from './make-test-delivery.ts';
 export { openStorage, readBacklog, readInstallation } from './open-storage.ts';
 export { replay } from './replay.ts';
 export { rescue } from './rescue.ts';
-export { sendTrial } from './send-trial.ts';
 export { tryNow } from './try-now.ts';

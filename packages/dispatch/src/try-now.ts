@@ -3,18 +3,17 @@ import { partitionOfId } from '@posthorn/core';
 import { makeDueNow, type TryNowRefusal } from '@posthorn/store';
 import type { StoreAndQueue } from './context.ts';
 
-/** Makes the next attempt of a delivery due now, and replaces its job. Returns why not, or undefined. */
+/** Makes the next attempt of a delivery due now, and removes the job that waited for it. Returns why not, or undefined. */
 export async function tryNow(
   { store, producer }: StoreAndQueue,
   deliveryId: string,
   by: Parameters<typeof makeDueNow>[3],
   nowMs: number,
 ): Promise<TryNowRefusal | undefined> {
-  const job = await makeDueNow(store, deliveryId, nowMs, by);
-  if ('refused' in job) return job.refused;
-  const partition = partitionOfId(deliveryId, store.partitions);
-  await producer.add(partition, [job]);
+  const made = await makeDueNow(store, deliveryId, nowMs, by);
+  if ('refused' in made) return made.refused;
   // It would find itself superseded when it is due.
-  await producer.remove(partition, [{ deliveryId, generation: job.generation - 1 }]);
+  const superseded = { deliveryId, generation: made.generation - 1 };
+  await producer.remove(partitionOfId(deliveryId, store.partitions), [superseded]);
   return undefined;
 }

@@ -9,10 +9,10 @@ import {
   laneLength,
   listSubscriptions,
   loadSubscriptions,
-  type ReleasedJob,
   readBacklog,
   resumingAddresses,
-  takeTrial,
+  sendTrial,
+  type TrialJob,
   waitingNotices,
 } from './index.ts';
 import { byStatusKey, deliveryKey, laneKey, partitionPrefix } from './keys.ts';
@@ -36,7 +36,12 @@ const change = (id: string, kind: Change) =>
 const stateOf = async (id: string) => (await loadSubscriptions(store, [id]))[0]!;
 const retry = (): Verdict => ({ kind: 'retry', delayMs: 300_000, nextAttemptAtMs: time.nowMs + 300_000 });
 const partition = (id: string) => partitionOf(id, store.partitions);
-const trialOf = (id: string) => takeTrial(store, id, time.nowMs);
+/** The waiting jobs of an address's partition: those of first attempts, and those behind them. */
+const queueOf = async (id: string) => {
+  const key = (name: string) => `${partitionPrefix(store, partition(id))}:deliveries:${name}`;
+  return [await store.redis.lrange(key('wait'), 0, -1), await store.redis.zrange(key('prioritized'), '0', '-1')];
+};
+const trialOf = (id: string) => sendTrial(store, id, time.nowMs);
 
 /** An address that is paused by a failure, and `count` deliveries that it holds, oldest first. */
 async function pausedWith(count: number) {
@@ -55,7 +60,7 @@ async function pausedWith(count: number) {
 async function resumedWith(count: number) {
   const { id, held } = await pausedWith(count);
   await change(id, 'resumed');
-  return { id, held, trial: (await trialOf(id)) as ReleasedJob };
+  return { id, held, trial: (await trialOf(id)) as TrialJob };
 }
 
 describe('a resume', () => {
@@ -75,6 +80,7 @@ describe('a resume', () => {
       subscriptionId: id,
       isRetry: false,
     });
+    expect(await queueOf(id)).toEqual([[`${held[0]}.${time.nowMs + 1}`], []]);
     expect(await trialOf(id)).toBeUndefined();
     expect(await release('held', id, 10)).toEqual([]);
     time.nowMs += 1;
@@ -135,6 +141,8 @@ describe('a resume', () => {
       expect(await begin({ deliveryId, generation: 0, subscriptionId: id })).toEqual({ kind: 'held' });
     await change(id, 'resumed');
     expect(await trialOf(id)).toMatchObject({ deliveryId: made[60], isRetry: true });
+    // Its job waits behind first attempts, as that of any retry.
+    expect(await queueOf(id)).toEqual([[], [`${made[60]}.${time.nowMs + 1}`]]);
   });
 
   it('puts what was held behind first attempts', async () => {

@@ -141,10 +141,9 @@ export const scripts = {
     };
   }),
   tryNow: script('id nowMs:number retentionMs:number auditEntry:audit', (reply) => {
-    const [kind, generation, event, subscriptionId] = list(reply);
+    const [kind, generation] = list(reply);
     const refused = triedNow(kind);
-    if (refused !== 'tried') return { refused };
-    return { generation: Number(generation), event: event as EventRef, subscriptionId: String(subscriptionId) };
+    return refused === 'tried' ? { generation: Number(generation) } : { refused };
   }),
   rescue: script('...jobs(deliveryId generation)', (reply) =>
     records(reply, 5).map(([deliveryId = '', generation, event, subscriptionId = '', dueAt]) => ({

@@ -1,7 +1,6 @@
--- Makes the next attempt of a delivery due at once, under a new generation whose job the caller adds next (if it does
--- not, the rescue of lost jobs does). Returns {'tried', generation, event, subscription}, or why not: {'not_waiting'},
--- {'not_active'}, or {'already_due'}.
---@include delivery-key
+-- Makes the next attempt of a delivery due at once: puts the job of a new generation into the queue. Returns {'tried',
+-- generation}, or why not: {'not_waiting'}, {'not_active'}, or {'already_due'}.
+--@include add-job
 --@include audit
 --@include may-pass
 
@@ -17,4 +16,7 @@ call('HSET', key, 'x', nowMs)
 call('ZREM', KEY_PARKED .. sub, id)
 call('ZREM', KEY_OVERDUE .. sub, id)
 audit(nowMs, retentionMs, auditEntry)
-return {'tried', tostring(call('HINCRBY', key, 'g', 1)), eventOf(id, found[4]), sub}
+local jobId, generation = makeJob(id, sub, eventOf(id, found[4]), false, nowMs)
+enqueue(jobId, 0)
+wakeWorker()
+return {'tried', generation}
