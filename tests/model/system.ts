@@ -301,8 +301,7 @@ export class System {
     const nonce = String(this.nonce++);
     process.run(undefined, async () => {
       const [present] = await loadDeliveries(store, [id]);
-      const producer = this.jobs.producerFor(process.pass);
-      await replay({ store, producer }, present!, 'model', this.clock.now(), nonce);
+      await replay({ store }, present!, 'model', this.clock.now(), nonce);
     });
     await this.settle();
     process.dead = true;

@@ -28,8 +28,8 @@ import { streamLimits } from './stream-limits.ts';
 const STEP = 100;
 
 /**
- * Makes a new delivery of a failed one's event (specification 3.1), under a random id. The caller adds its first job
- * where it is `pending`.
+ * Makes a new delivery of a failed one's event (specification 3.1), with its first job, under an id that follows from
+ * `nonce`.
  */
 export async function replayDelivery(
   store: Store,

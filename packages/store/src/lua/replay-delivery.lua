@@ -1,7 +1,9 @@
--- Makes a new delivery of the event of a failed one (specification 3.1). Returns the state of the new delivery (see
+-- Makes a new delivery of the event of a failed one (specification 3.1), with its first job. Returns the state of the new delivery (see
 -- lib/make.lua), or why there is none: 'gone', 'not_failed', 'too_late', 'erased', or 'not_active'.
 --@include delivery-key
 --@include replay
+--@include first-job
+--@include fail-with
 --@include audit
 
 local failed = call('HMGET', deliveryKey(failedId), 'st', 'f', 'e', 'k', 'p', 'r', 'z')
@@ -12,5 +14,10 @@ if failed[6] == REASON_ERASED or failed[7] then return 'erased' end
 local status = call('HGET', KEY_SUBSCRIPTION .. subscriptionId, 'status')
 if status ~= ACTIVE and status ~= RESUMING then return 'not_active' end
 local state = replay(subscriptionId, failedId, failed, firstId, newId, nowMs, oldestMs, lifeMs)
+local problem
+if state == 'pending' then
+  addFirstJob(newId, subscriptionId, storedFormat < COMPACT_FORMAT and eventOf(failedId, failed[3]), nowMs)
+  problem = addToQueues()
+end
 audit(nowMs, retentionMs, auditEntry)
-return state
+return problem and failWith(problem) or state
