@@ -230,7 +230,8 @@ describe('posthorn', () => {
     expect((await posthorn(['continue', batch.id])).err).toContain(`posthorn replays --batch ${batch.id}`);
     expect((await json('show', batch.id)).id).toBe(batch.id);
     const rehearsal = await posthorn(['replay', ...addresses, '--dry-run']);
-    expect(rehearsal.out).toMatch(/^replayed +0\nskipped +12\nsent first +0\ntakes +about 0 s\naddresses:\n/);
+    expect(rehearsal.out).toMatch(/^replays +0\nskips +12\nsends first +0\ntakes +about 0 s\naddresses:\n/);
+    expect(rehearsal.out).toMatch(/\nNothing was replayed\.\n$/);
     expect(await json('replay', ids[0]!, '--dry-run')).toMatchObject({ count: 0, skipped: 6 });
     expect((await json('replays', '--subscription', ids[0]!)).data).toHaveLength(2);
     const refused = await posthorn(['replay', '--address', ids[0]!, '--address', 'x']);

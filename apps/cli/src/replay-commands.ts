@@ -106,9 +106,9 @@ async function printReplay(client: Client, print: Printer, replay: schemas.Start
 async function rehearse(client: Client, print: Printer, body: object): Promise<void> {
   const rehearsal = await client.post(schemas.rehearsalSchema, '/v1/replays/rehearse', body);
   const summary = ({ count, is_complete, canaries, skipped, expected_s }: Omit<schemas.Rehearsal, 'addresses'>) => ({
-    replayed: is_complete ? count : `more than ${count}`,
-    skipped,
-    'sent first': canaries,
+    replays: is_complete ? count : `more than ${count}`,
+    skips: skipped,
+    'sends first': canaries,
     takes: expected_s === null ? 'unknown' : `about ${expected_s} s`,
   });
   const addresses = rehearsal.addresses.map((one) => ({
@@ -117,6 +117,7 @@ async function rehearse(client: Client, print: Printer, body: object): Promise<v
     warnings: one.warnings.map(({ message }) => message).join(' '),
   }));
   print.item(rehearsal, { ...summary(rehearsal), addresses });
+  print.say('Nothing was replayed.');
 }
 
 /** Throws `UserError` if a bulk replay has stopped before its end, so that the exit code says it. */
