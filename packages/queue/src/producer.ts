@@ -1,11 +1,9 @@
 /** Adds jobs to the queue of their partition, removes and counts them. */
-import { chunksOf, type DeliveryJob } from '@posthorn/core';
+import type { DeliveryJob } from '@posthorn/core';
 import { ErrorCode, type Job, Queue } from 'bullmq';
 import type { Cluster, Redis } from 'ioredis';
 import { type BullData, type JobToAdd, jobId, QUEUE_NAME, toBullJob } from './job.ts';
 
-/** Jobs per call of BullMQ, which sends one script per job in a single pipeline. */
-const MAX_CHUNK = 500;
 /** BullMQ always writes a stream of events; this keeps it at a few kB. */
 const MAX_EVENTS_KEPT = 1_000;
 
@@ -36,16 +34,12 @@ export function createProducer(options: {
     /** BullMQ's own queues, one per partition, for Bull Board. */
     queues,
     /**
-     * Adds jobs to a partition's queue. A job that exists already is left unchanged. BullMQ adds a batch one by one, so
-     * after an error a part may have been added: call again with the same jobs. Throws `StorageUnavailable`.
+     * Adds jobs to a partition's queue, all in one pipeline. A job that exists already is left unchanged. BullMQ adds
+     * them one by one, so after an error a part may have been added: call again with the same jobs. Throws
+     * `StorageUnavailable`.
      */
     async add(partition: number, jobs: readonly JobToAdd[]): Promise<void> {
-      const queue = queueOf(partition);
-      for (const chunk of chunksOf(jobs.map(toBullJob), MAX_CHUNK)) {
-        const [first, second] = chunk;
-        if (first && !second) await queue.add(first.name, first.data, first.opts);
-        else await queue.addBulk(chunk);
-      }
+      if (jobs.length > 0) await queueOf(partition).addBulk(jobs.map(toBullJob));
     },
     /** Returns those of the jobs that are not in the queue in any state. */
     async missing(partition: number, jobs: readonly DeliveryJob[]): Promise<DeliveryJob[]> {
