@@ -1,4 +1,4 @@
-/** Makes, tests, replays and rescues deliveries, and closes subscriptions: always the record first, then the job. Consumes their jobs. */
+/** Makes, tests, replays and rescues deliveries, and closes subscriptions: in one script, or the record first. Consumes their jobs. */
 export { stepCancellation } from './cancel-replay.ts';
 export { closeSubscription } from './close-subscription.ts';
 export { createDeliveryConsumer, type EndDeliveryJob, type EndedDeliveryJob } from './consume.ts';
