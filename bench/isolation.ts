@@ -16,6 +16,7 @@ const BAD = 5;
 const HOSTS = 12;
 const UNKNOWN_ON_EACH = 10;
 const ON_ONE_HOST = 300;
+const BESIDE_START = 400;
 /** Each event goes to every address. */
 const EVENTS_PER_S = 12;
 
@@ -37,12 +38,14 @@ export interface Isolation {
   turning: Latency;
   /** 120 addresses on 12 hosts that never respond, which the worker does not know when the measured part begins. */
   unknown: Latency;
+  /** A worker that has just started, so it knows no address, and 400 addresses on 400 hosts that never respond. */
+  started: Latency;
   /** 300 addresses on one host that never responds. */
   oneHost: Latency;
 }
 
 /**
- * Runs each case for `seconds`, after as long a warm-up. One dead address starts with `backlog` deliveries; another
+ * Runs each case for `seconds`, all but one after as long a warm-up. One dead address starts with `backlog` deliveries; another
  * gets `burst` at once.
  */
 export async function benchIsolation(
@@ -67,6 +70,7 @@ export async function benchIsolation(
     burst: await measure(bench, ['/dead'], seconds, { burst }),
     turning: await measureTurning(bench, seconds),
     unknown: await measureUnknown(bench, seconds),
+    started: await measureStarted(bench, seconds),
     oneHost: await measureOneHost(bench, seconds),
   };
 }
@@ -85,6 +89,18 @@ async function measureUnknown(bench: Bench, seconds: number): Promise<Latency> {
   const urls = receivers.flatMap(({ url }) => Array.from({ length: UNKNOWN_ON_EACH }, (_, i) => `${url}/hang-${i}`));
   const latency = await measure(bench, urls, seconds, { burst: 1 });
   for (const receiver of receivers) await receiver.stop();
+  return latency;
+}
+
+async function measureStarted(bench: Bench, seconds: number): Promise<Latency> {
+  const receiver = await bench.start('bench/processes/mixed-receiver.ts', { HOST: '0.0.0.0' });
+  const { port } = new URL(receiver.url);
+  const urls = Array.from(
+    { length: BESIDE_START },
+    (_, i) => `http://127.0.${2 + (i >> 7)}.${1 + (i & 127)}:${port}/hang`,
+  );
+  const latency = await measure(bench, urls, seconds, { isRare: true, fromStart: true });
+  await receiver.stop();
   return latency;
 }
 
@@ -115,6 +131,8 @@ interface Load {
   burst?: number;
   /** The bad addresses get one event a second instead of as many as the healthy ones. */
   isRare?: boolean;
+  /** Measures from the start of the worker, in place of a warm-up. */
+  fromStart?: boolean;
   beforeMeasured?: () => Promise<void>;
 }
 
@@ -123,7 +141,7 @@ async function measure(
   bench: Bench,
   bad: string[],
   seconds: number,
-  { backlog = 0, burst = 0, isRare = false, beforeMeasured }: Load = {},
+  { backlog = 0, burst = 0, isRare = false, fromStart = false, beforeMeasured }: Load = {},
 ): Promise<Latency> {
   const receiver = await bench.start('bench/processes/mixed-receiver.ts');
   const env = { KEY_PREFIX: `bench-${randomUUID()}` };
@@ -151,7 +169,7 @@ async function measure(
     await Promise.all(sent);
   };
   // In the first half the worker learns how each address behaves; the second half is measured.
-  await publishFor(seconds * 1_000);
+  if (!fromStart) await publishFor(seconds * 1_000);
   await read();
   await beforeMeasured?.();
   await Promise.all([publishFor(seconds * 1_000), publishMany(ingest.url, burst, () => timedEvent('session.expired'))]);

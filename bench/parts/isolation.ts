@@ -20,6 +20,7 @@ export async function isolation({ bench, quick, size }: Run) {
     [`a dead one that gets ${size(20_000)} at once`]: row(isolation.burst),
     '12 hosts that respond soon and then hang together': row(isolation.turning),
     '120 unknown ones on 12 hosts that never answer': row(isolation.unknown),
+    'a worker starts beside 400 on 400 hosts that never answer': row(isolation.started),
     '300 addresses on one host that hangs': row(isolation.oneHost),
   });
   return isolation;

@@ -30,7 +30,7 @@ const SLOW_SHARE = 0.5;
 const FURTHER_SHARE = 0.7;
 /**
  * The share of all slots that is left to first attempts of known addresses whatever the others do: unknown addresses
- * that hang count as slow soon, and no longer as unknown.
+ * that hang count as slow soon, and no longer as unknown, while other slow ones take their own share.
  */
 const KNOWN_SHARE = 0.1;
 /** The share of all slots that the fast addresses of one host, or of one IP, may use. */
@@ -85,7 +85,8 @@ export class SlotLimits {
     const totalFree = this.#options.total - inFlight;
     if (this.isSlow(address)) {
       const slow = this.#countSlow();
-      const free = Math.min(totalFree, this.#slowFreeOf(address, slow));
+      const unreserved = this.#unreserved - slow.slots - this.#furtherSlots();
+      const free = Math.min(totalFree, unreserved, this.#slowFreeOf(address, slow));
       return { free, waitsFor: slow.slots + slow.count > this.#slow ? 'maintenance' : 'own' };
     }
     const free = Math.min(ownFree, totalFree);
@@ -144,9 +145,11 @@ export class SlotLimits {
 
   /**
    * Whether an attempt in a group that is full for the address probably ends soon: the address counts as fast there; or
-   * nothing is known of both yet, and no attempt in the group has taken long.
+   * nothing is known of both yet, and no attempt in the group has taken long; or the address only waits for a further
+   * slot of all, since a known one has its first.
    */
   endsSoon(address: Address, group: Group): boolean {
+    if (group === this.#state.all && address.meanMs !== undefined) return true;
     const nowMs = this.#options.now();
     if (this.countsAsFast(address, group, nowMs)) return true;
     return address.meanMs === undefined && group.meanMs === undefined && !hasTaken(group, FAST_MS, nowMs);

@@ -208,6 +208,8 @@ describe('an attempt', () => {
 });
 
 describe('addresses without a finished attempt', () => {
+  const acquireOneOf = (ids: readonly string[]) => ids.flatMap((id) => acquireAll(id, { most: 1 }));
+
   it('leave slots to known addresses, and get theirs in the order in which they came', () => {
     attempt('known', 10);
     const fresh = names('fresh', 100).flatMap((id) => acquireAll(id, { most: 1 }));
@@ -225,6 +227,29 @@ describe('addresses without a finished attempt', () => {
     clock.advance(501);
     expect(fresh()).toBe(0);
     expect(names('known', 10).map((id) => countOf(id))).toEqual(Array.from({ length: 10 }, () => 1));
+  });
+  it('leave slots to known addresses also together with slow ones', () => {
+    for (const id of names('known', 20)) attempt(id, 10);
+    for (const id of names('slow', 60)) attempt(id, 8_000);
+    expect(acquireOneOf(names('unknown', 50))).toHaveLength(50);
+    expect(acquireOneOf(names('slow', 60))).toHaveLength(40);
+    expect(acquireOneOf(names('known', 20))).toHaveLength(10);
+  });
+  it('take none of those that slow addresses may have beside first attempts of known ones', () => {
+    for (const id of names('known', 95)) attempt(id, 10);
+    attempt('slow', 8_000);
+    expect(acquireOneOf(names('known', 95))).toHaveLength(95);
+    expect(countOf('slow')).toBe(5);
+  });
+  it('let no job wait in the process, where it takes the place of others, once they have hung for half a second', async () => {
+    expect(acquireOneOf(names('hanging', 70))).toHaveLength(70);
+    const waiting = slots.acquireSoon('new');
+    expect(waiting).toBeInstanceOf(Promise);
+    clock.advance(501);
+    const [hanging] = acquireOneOf(names('further', 20));
+    expect(slots.acquireSoon('other')).toBeUndefined();
+    slots.release(hanging!, false, 0);
+    expect((await waiting)!.address.id).toBe('new');
   });
 });
 

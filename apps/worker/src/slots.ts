@@ -307,8 +307,8 @@ export class Slots {
 
   #refusalOf(address: Address): Refusal | undefined {
     const { free, waitsFor } = this.#limits.capacityOf(address);
-    if (free <= 0) return waitsFor === 'any' ? { group: this.#all, isSoon: true } : { group: undefined, isSoon: false };
-    const full = this.#fullOf(address, address.host) ?? this.#fullOf(address, address.ip);
+    if (free <= 0 && waitsFor !== 'any') return { group: undefined, isSoon: false };
+    const full = free <= 0 ? this.#all : (this.#fullOf(address, address.host) ?? this.#fullOf(address, address.ip));
     return full && { group: full, isSoon: this.#limits.endsSoon(address, full) };
   }
 
