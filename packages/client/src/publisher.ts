@@ -270,7 +270,7 @@ class QueuedPublisher implements Publisher {
       this.#expire();
       this.#pump();
     };
-    const retryInMs = Math.min(retryAfterMs ?? backoffMs(this.#failures), MAX_RETRY_AFTER_MS);
+    const retryInMs = Math.round(Math.min(retryAfterMs ?? backoffMs(this.#failures), MAX_RETRY_AFTER_MS));
     this.#pause = setTimeout(resume, retryInMs);
     this.#watchExpiry();
     // On its own: what it throws is an error of its own, as in any listener, and sending goes on.
