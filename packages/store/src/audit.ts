@@ -13,6 +13,7 @@ import {
 } from './page.ts';
 import { runScript } from './scripts.ts';
 import { allPartitions, type Store } from './store.ts';
+import { readStreamBack } from './stream.ts';
 
 /** Who asks for a change. */
 export type AuditNote = Pick<AuditEntry, 'operator'>;
@@ -69,7 +70,7 @@ function auditSource(store: Store, range: { fromMs: number; toMs: number }): Sou
         const from = after && start === after.ms ? `${after.ms}-${Number(after.id.split('-')[0])}` : `${start}`;
         const key = auditKey(partitionPrefix(store, partition));
         // One more than needed: the first may be the last entry of the previous page.
-        const entries = await store.redis.xrevrange(key, from, range.fromMs, 'COUNT', count + 1);
+        const entries = await readStreamBack(store, key, { start: from, oldestMs: range.fromMs, count: count + 1 });
         return entries.map(([entryId, fields]) => {
           const [ms, sequence = '0'] = entryId.split('-');
           const id = `${sequence.padStart(8, '0')}-${String(partition).padStart(3, '0')}`;

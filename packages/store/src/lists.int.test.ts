@@ -2,6 +2,8 @@
 import { describe, expect, it, jest } from '@jest/globals';
 import type { Verdict } from '@posthorn/core';
 import {
+  deleteSubscription,
+  listAudit,
   listDeliveries,
   listSubscriptions,
   loadDeliveries,
@@ -67,6 +69,28 @@ describe('lists', () => {
     xrevrange.mockRestore();
     expect(page).toEqual({ items: [], nextCursor: null });
     expect(read.reduce((sum, entries) => sum + entries.length, 0)).toBe(made);
+  });
+  it('ask no stream for what is older than its first entry, since Redis would look at all of it', async () => {
+    const { id } = await subscribe();
+    const [{ deliveryId } = { deliveryId: '' }] = await deliver([id]);
+    await attempt(deliveryId, 1, { kind: 'succeeded' });
+    await deleteSubscription(store, (await subscribe()).id, time.nowMs, { operator: 'anna' });
+    const xrevrange = jest.spyOn(store.redis, 'xrevrange');
+    const toMs = time.nowMs - DAY;
+    const page = { limit: 5 };
+    expect((await listDeliveries(store, { subscriptionId: id }, page, time.nowMs)).items).toHaveLength(1);
+    expect((await listAudit(store, {}, page, time.nowMs)).items).toHaveLength(1);
+    for (const filter of [{ toMs }, { toMs, subscriptionId: id }])
+      expect((await listDeliveries(store, filter, page, time.nowMs)).items).toEqual([]);
+    expect((await listAudit(store, { toMs }, page, time.nowMs)).items).toEqual([]);
+    const calls = xrevrange.mock.calls.map(([key, start]) => ({ key, start: String(start) }));
+    xrevrange.mockRestore();
+    expect(calls).not.toEqual([]);
+    for (const { key, start } of calls) {
+      const [oldest] = await store.redis.xrange(key, '-', '+', 'COUNT', 1);
+      if (oldest && start !== '+')
+        expect(Number.parseInt(start, 10)).toBeGreaterThanOrEqual(Number.parseInt(oldest[0], 10));
+    }
   });
   it('of an address contain each delivery once that outlives its entry in the stream of the address', async () => {
     const [a, b] = [await subscribe(), await subscribe()];

@@ -5,6 +5,7 @@ import { byStatusKey, bySubscriptionKey, failedKey, laneKey, prefixOfSubscriptio
 import { type Candidate, newestAfter, newestFirst, type Position, type Source, type TimeRange } from './page.ts';
 import { scanSortedSet } from './sorted-set.ts';
 import type { Store } from './store.ts';
+import { readStreamBack } from './stream.ts';
 import { streamLimits } from './stream-limits.ts';
 
 /** Newest first by (time, id) over several sorted sets at once; only ids that begin with `idPrefix`. */
@@ -66,7 +67,7 @@ function succeededReader(
   prefix: string,
   { fromMs = 0, toMs = Number.MAX_SAFE_INTEGER, idPrefix = '' }: TimeRange & { idPrefix?: string | undefined },
 ): Source['read'] {
-  const oldest = Math.max(0, Math.floor(fromMs));
+  const oldestMs = Math.max(0, Math.floor(fromMs));
   /** What was read and is after the position of the last call. */
   let found: Candidate[] = [];
   /** Where reading goes on; undefined at first, null at the end. */
@@ -79,13 +80,7 @@ function succeededReader(
     found = found.filter(isNext);
     for (let size = Math.max(count, MIN_READ); start !== null; size = Math.max(count, Math.min(2 * size, MAX_READ))) {
       if (found.length >= count && found.filter(({ ms }) => ms > lastMs).length >= count) break;
-      const entries: [string, string[]][] = await store.redis.xrevrange(
-        succeededKey(prefix),
-        start,
-        oldest,
-        'COUNT',
-        size,
-      );
+      const entries = await readStreamBack(store, succeededKey(prefix), { start, oldestMs, count: size });
       for (const [entryId, [, end = '', , lag]] of entries) {
         const id = DELIVERY_ID_START + end;
         const one = { ms: Number.parseInt(entryId, 10) - Number(lag), id, item: id };
@@ -123,11 +118,11 @@ export function streamSource(
   { fromMs = 0, toMs }: TimeRange,
   idOf = (entry: string) => entry,
 ): Source {
-  const newest = toMs === undefined ? '+' : Math.max(0, Math.ceil(toMs) + MAX_CLOCK_SKEW_MS);
-  const oldest = Math.max(0, Math.floor(fromMs));
+  const newest = toMs === undefined ? '+' : String(Math.max(0, Math.ceil(toMs) + MAX_CLOCK_SKEW_MS));
+  const oldestMs = Math.max(0, Math.floor(fromMs));
   const read: Source['read'] = async (after, count) => {
     const start = after ? `(${after.ms}-${after.id}` : newest;
-    const entries = await store.redis.xrevrange(key, start, oldest, 'COUNT', count);
+    const entries = await readStreamBack(store, key, { start, oldestMs, count });
     return entries.map(([entryId, [, entry = '']]) => {
       const [ms, id = ''] = entryId.split('-');
       return { ms: Number(ms), id, item: idOf(entry) };
