@@ -45,8 +45,8 @@ export interface Isolation {
 }
 
 /**
- * Runs each case for `seconds`, all but one after as long a warm-up. One dead address starts with `backlog` deliveries; another
- * gets `burst` at once.
+ * Runs each case for `seconds`, all but one after as long a warm-up. One dead address starts with `backlog` deliveries;
+ * another gets `burst` at once.
  */
 export async function benchIsolation(
   bench: Bench,

@@ -1,4 +1,7 @@
-/** Stops calls to a partition that does not reply or can't be reached, so that one hung master of a Cluster does not stop the work of the others. */
+/**
+ * Stops calls to a partition that does not reply or can't be reached, so that one hung master of a Cluster does not
+ * stop the work of the others.
+ */
 import { StorageUnavailable, TimeLimitExceeded, withTimeLimit } from '@posthorn/core';
 import { Cluster } from 'ioredis';
 import type { Store } from './store.ts';

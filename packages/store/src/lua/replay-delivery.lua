@@ -1,5 +1,5 @@
--- Makes a new delivery of the event of a failed one (specification 3.1), with its first job. Returns the state of the new delivery (see
--- lib/make.lua), or why there is none: 'gone', 'not_failed', 'too_late', 'erased', or 'not_active'.
+-- Makes a new delivery of the event of a failed one (specification 3.1), with its first job. Returns the state of the
+-- new delivery (see lib/make.lua), or why there is none: 'gone', 'not_failed', 'too_late', 'erased', or 'not_active'.
 --@include delivery-key
 --@include replay
 --@include first-job
