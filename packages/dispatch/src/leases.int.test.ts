@@ -146,6 +146,17 @@ describe('the jobs of a worker that does not renew its lease', () => {
     expect(await renewAs('slow')).toBe('renewed');
   });
 
+  it('count checks also after the clock of Redis was set back', async () => {
+    const again = { owner: undefined, checkMs: 60_000, maxChecks: 4, limit: 100 };
+    await add('a');
+    await renewAs('dead');
+    await takeAs('dead', 1);
+    await checkTimes(3);
+    // What a clock that is set back by an hour makes of the last check.
+    await redis.pexpire(`${prefixes[0]}:working_checked`, 3_660_000);
+    expect((await watchWorkers(store, 0, again)).putBack).toBe(1);
+  });
+
   it('are put back in parts; meanwhile it gets no lease under its old owner', async () => {
     await add('a', 'b', 'c');
     await renewAs('dead');

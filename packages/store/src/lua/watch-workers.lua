@@ -1,9 +1,9 @@
 -- Renews the lease of a worker on its jobs in this partition, if `owner` names one, and takes over the jobs of dead
 -- workers. A check, at most one in `checkMs` (0: none now), counts for every worker; a renewal starts the worker's
--- count again. So the time in which Redis is away counts as one check, and no clock but that of Redis matters. A worker
--- with `maxChecks` is dead for good under this owner: its jobs are put back, at most `limit` of them in one call, then
--- it is removed. Returns {'renewed', 'new' (its jobs from before are lost) or 'dead'; jobs put back; 1 if more are
--- left}.
+-- count again. So the time in which Redis is away counts as one check, and no clock but that of Redis matters. If that
+-- was set back, the last check does not prevent the next one. A worker with `maxChecks` is dead for good under this
+-- owner: its jobs are put back, at most `limit` of them in one call, then it is removed. Returns {'renewed', 'new' (its
+-- jobs from before are lost) or 'dead'; jobs put back; 1 if more are left}.
 local state = ''
 if owner ~= '' then
   local checks = tonumber(call('HGET', KEY_WORKING, owner))
@@ -12,7 +12,9 @@ if owner ~= '' then
 end
 if checkMs == 0 then return {state, 0, 0} end
 
-local isCheck = call('SET', KEY_WORKING_CHECKED, '', 'NX', 'PX', checkMs)
+local waitMs = call('PTTL', KEY_WORKING_CHECKED)
+local isCheck = waitMs < 0 or waitMs > checkMs
+if isCheck then call('SET', KEY_WORKING_CHECKED, '', 'PX', checkMs) end
 local dead, isDead = {}, {}
 local workers = call('HGETALL', KEY_WORKING)
 for i = 1, #workers, 2 do
