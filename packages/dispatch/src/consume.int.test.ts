@@ -640,6 +640,17 @@ describe('BullMQ', () => {
     expect(errors).toEqual([]);
   });
 
+  it('finds them also after the clock of Redis was set back, which keeps the key of the last check for longer', async () => {
+    await add('y1');
+    await takeOne({ nextToken: 'dead', lockMs: 1, nowMs: Date.now() });
+    await consumer.stop(5_000);
+    await redis.set(key('stalled-check'), '', 'PX', 3_600_000);
+    consumer = newConsumer(1, { timings: { stalledCheckMs: 20 } });
+    await consumer.start();
+    await eventually('taken over', () => taken.includes('y1'));
+    expect(errors).toEqual([]);
+  });
+
   it('takes no job while operators have paused the queue, or while as many are active as they allow', async () => {
     handle = async () => ({ kind: 'done' });
     const [queue] = producer.queues;

@@ -33,7 +33,7 @@ export interface EndingsOptions extends LimitedQueuesOptions {
 }
 
 export function createEndings(options: EndingsOptions) {
-  const { lockMs, onError } = options;
+  const { redis, lockMs, stalledCheckMs, onError } = options;
   const backends = options.partitionPrefixes.map((prefix) => createBackend(prefix, options));
   const backendOf = (partition: number) => {
     const backend = backends[partition];
@@ -60,13 +60,20 @@ export function createEndings(options: EndingsOptions) {
       backendOf(partition).extendLocks(jobIds, tokens, lockMs),
     /** Puts the jobs of dead workers back into the queue. One process at a time does so for a partition. */
     async checkStalled(): Promise<void> {
-      const check = async (partition: number) => {
+      const check = async (prefix: string, partition: number) => {
         if (checking.has(partition)) return;
         checking.add(partition);
-        await backendOf(partition).moveStalledJobsToWait().catch(onError);
-        checking.delete(partition);
+        try {
+          // BullMQ's key for the time between two checks. It would stay for as long as the clock of Redis was set back.
+          await redis.pexpire(`${prefix}:${QUEUE_NAME}:stalled-check`, stalledCheckMs, 'LT');
+          await backendOf(partition).moveStalledJobsToWait();
+        } catch (error) {
+          onError(error);
+        } finally {
+          checking.delete(partition);
+        }
       };
-      await Promise.all(backends.map((_, partition) => check(partition)));
+      await Promise.all(options.partitionPrefixes.map(check));
     },
     async close(): Promise<void> {
       await Promise.all(backends.map((backend) => backend.close()));
