@@ -242,13 +242,13 @@ export const scripts = {
   joinInstallation: script(
     'id? state isEmpty:flag isKnown:flag partitions oldest:number newest:number version',
     (reply) => {
-      const [format, raisedBy, oldestStored, partitions, isGone, redisMs] = list(reply).map(String);
+      const [format, raisedBy, oldestStored, partitions, redisMs] = list(reply).map(String);
+      if (format === undefined) return undefined;
       return {
         format: Number(format),
         raisedBy: raisedBy || undefined,
         oldestStored: Number(oldestStored),
         partitions: Number(partitions),
-        isGone: isGone === '1',
         redisMs: Number(redisMs),
       };
     },

@@ -166,20 +166,15 @@ export function openStore(
   const succeededRetentionMs = Math.min(settings.RETENTION_SUCCEEDED ?? retentionMs, retentionMs);
   const redis = connectRedis(settings, { ...options, joinWrites: true });
   defineScripts(redis, options.firstJobLua);
-  const { identity, formats = READABLE, onMismatch = () => undefined } = options;
-  const onGone = () =>
-    options.onWarning?.(
-      `Redis has lost the record of this installation (${installationKey(prefix)}): it was emptied, or another server ` +
-        'took its place. Subscriptions and deliveries may be gone: restore a backup (docs/backups.md).',
-    );
-  const format = new KnownFormat({ redis, prefix, partitions }, formats, identity, onMismatch, onGone);
+  const { identity, formats = READABLE, onMismatch = () => undefined, onWarning = () => undefined } = options;
+  const format = new KnownFormat({ redis, prefix, partitions }, formats, identity, onMismatch, onWarning);
   const spansPartitions = partitions > 1 && !(redis instanceof Cluster);
   const lives = { retentionMs, succeededRetentionMs };
   const store: Store = { redis, prefix, partitions, spansPartitions, ...lives, format };
   let state: 'waiting' | 'open' | 'stopped' = 'waiting';
   const newOutageReport = () =>
     createOutageReport(settings, (text) => {
-      if (state !== 'stopped') options.onWarning?.(text);
+      if (state !== 'stopped') onWarning(text);
     });
   let reportOutage = newOutageReport();
   const onError = (error: Error) => {
@@ -193,9 +188,10 @@ export function openStore(
     isUsable = true;
     // The next outage is another one, however soon.
     if (state !== 'open') return;
+    format.doubt();
     reportOutage = newOutageReport();
     // After a failover it is another server, perhaps with other settings. Most of the warnings were given at the start.
-    checkServer(redis).catch((error: Error) => error instanceof StartError && options.onWarning?.(error.message));
+    checkServer(redis).catch((error: Error) => error instanceof StartError && onWarning(error.message));
   });
   // A server that refuses connections may only close them: ioredis reports no error then. The close of a usable
   // connection is no outage yet: the next one may be usable too.
@@ -226,7 +222,7 @@ export function openStore(
           if (state !== 'waiting') return;
           state = 'open';
           void format.keepUp(options.onError);
-          for (const warning of warnings) options.onWarning?.(warning);
+          for (const warning of warnings) onWarning(warning);
         } catch (error) {
           if (state !== 'waiting') return;
           if (error instanceof StartError) throw error;

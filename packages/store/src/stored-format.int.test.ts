@@ -1,4 +1,5 @@
 /** The stored format in Redis: who creates it, who may open it, how it is raised, and how a process learns of that. */
+import { once } from 'node:events';
 import { afterAll, afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { type Event, eventRef, StartError, StorageUnavailable } from '@posthorn/core';
 import { eventually, testPrefix, testRedisUrl } from '@posthorn/testing';
@@ -241,14 +242,42 @@ describe('a process that runs', () => {
     await lease();
     expect(await redis.exists(`${prefix}:x`)).toBe(1);
   });
-  it('says once that Redis was emptied, and goes on with what is there', async () => {
+  it('does nothing on a Redis that was emptied, says why once, and goes on by itself when the data are back', async () => {
     const told = jest.fn();
-    await open({ onWarning: told });
+    const { store, checkReady } = await open({ onWarning: told });
     const before = told.mock.calls.length;
+    const first = partitionPrefix(store, 0);
+    const lease = () => runScript(store, 'lease', first, { key: `${prefix}:x`, holder: 'a', lifeMs: 1000 });
+    const data = await redis.hgetall(key);
     await redis.del(key);
     await eventually('the warning', () => told.mock.calls.length > before);
-    expect(told.mock.calls.slice(before)).toEqual([[expect.stringContaining('Redis has lost the record')]]);
-    expect(await redis.hget(key, 'partitions')).toBe('1');
+    const reason = 'Redis has lost the record of this installation';
+    await expect(lease()).rejects.toThrow(reason);
+    await expect(checkReady()).rejects.toThrow(reason);
+    expect(told.mock.calls.slice(before)).toEqual([[expect.stringContaining(reason)]]);
+    expect(await redis.keys(`${prefix}:*`)).toEqual([]);
+    await redis.hset(key, data);
+    await lease();
+    await checkReady();
+  });
+  it('asks before its next script whether the data are there when it has reached Redis again', async () => {
+    const { store } = await open();
+    await redis.del(key);
+    store.redis.disconnect(true);
+    const first = partitionPrefix(store, 0);
+    const lease = { key: `${prefix}:x`, holder: 'a', lifeMs: 1000 };
+    await once(store.redis, 'ready');
+    await expect(runScript(store, 'lease', first, lease)).rejects.toThrow(StorageUnavailable);
+    expect(await redis.keys(`${prefix}:*`)).toEqual([]);
+  });
+  it('goes on after Redis was emptied when another process has begun anew', async () => {
+    const { checkReady, store } = await open();
+    await redis.del(key);
+    store.redis.disconnect(true);
+    await once(store.redis, 'ready');
+    await expect(checkReady()).rejects.toThrow(StorageUnavailable);
+    await open({ id: 'another' });
+    await checkReady();
   });
   it('notices by itself within seconds that it cannot read the data any more', async () => {
     const told = jest.fn();

@@ -47,20 +47,25 @@ export class KnownFormat implements StoredFormat {
   readonly #readable: FormatRange;
   readonly #identity: ProcessIdentity | undefined;
   readonly #onMismatch: (error: StartError) => void;
-  readonly #onGone: () => void;
+  readonly #onGone: (reason: string) => void;
   readonly #leaving = new AbortController();
   #current = FIRST_FORMAT;
   #confirmedAtMs = Number.NEGATIVE_INFINITY;
+  /** `unknown` until this process has joined; `gone` while Redis has lost the record since. */
+  #record: 'unknown' | 'found' | 'gone' = 'unknown';
   #mismatch: StartError | undefined;
   #refreshing: Promise<void> | undefined;
 
-  /** `onMismatch` is called once if this process can't read what is stored any more, `onGone` if Redis has lost the record. */
+  /**
+   * `onMismatch` is called once if this process can't read what is stored any more, `onGone` each time when Redis has
+   * lost the record.
+   */
   constructor(
     store: Pick<Store, 'redis' | 'prefix' | 'partitions'>,
     readable: FormatRange,
     identity: ProcessIdentity | undefined,
     onMismatch: (error: StartError) => void,
-    onGone: () => void,
+    onGone: (reason: string) => void,
   ) {
     this.#store = store;
     this.#readable = readable;
@@ -79,9 +84,15 @@ export class KnownFormat implements StoredFormat {
     return this.#refreshOnce();
   }
 
+  /** To be called when Redis is reached again: it may be another server, or have other data. */
+  doubt(): void {
+    this.#confirmedAtMs = Number.NEGATIVE_INFINITY;
+  }
+
   /**
    * Creates or reads the record of the installation and registers the process. Returns the number of partitions. Throws
-   * `StartError` if this process can't read what is stored, `StorageUnavailable` while its clock is far off.
+   * `StartError` if this process can't read what is stored, `StorageUnavailable` while its clock is far off or Redis has
+   * lost the record: whatever was accepted then would match nobody.
    */
   async join(isEmpty = false): Promise<number> {
     const { redis, prefix, partitions } = this.#store;
@@ -91,11 +102,21 @@ export class KnownFormat implements StoredFormat {
       id: this.#identity?.id,
       state: this.#state(),
       isEmpty,
-      isKnown: Number.isFinite(this.#confirmedAtMs),
+      isKnown: this.#record !== 'unknown',
       partitions,
       version,
       ...this.#readable,
     });
+    if (found === undefined) {
+      const reason =
+        `Redis has lost the record of this installation (${installationKey(prefix)}): it was emptied, or another ` +
+        'server took its place. Nothing is accepted or delivered until the data are back: restore a backup ' +
+        '(docs/backups.md). A process that is started now begins without them.';
+      this.doubt();
+      if (this.#record !== 'gone') this.#onGone(reason);
+      this.#record = 'gone';
+      throw new StorageUnavailable(reason);
+    }
     const aheadMs = Date.now() - found.redisMs;
     if (Math.abs(aheadMs) > MAX_DIFFERENCE_MS) {
       const hours = Math.round(Math.abs(aheadMs) / 3_600_000);
@@ -103,13 +124,13 @@ export class KnownFormat implements StoredFormat {
       const what = aheadMs > 0 ? 'what is held or waits for a retry would be due' : 'what it stores would expire';
       throw new StorageUnavailable(`the clock of this process is ${difference}, so ${what} too soon`);
     }
-    if (found.isGone) this.#onGone();
     const reason = describeMismatch(found, this.#readable, { prefix, version });
     if (reason !== undefined) {
       this.#mismatch = new StartError(reason, EXIT_MISMATCH);
       throw this.#mismatch;
     }
     this.#current = found.format;
+    this.#record = 'found';
     this.#confirmedAtMs = sentAtMs;
     return found.partitions;
   }

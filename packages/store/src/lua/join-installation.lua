@@ -1,7 +1,8 @@
 -- Registers a process in the record of the installation, and creates the record if this is the first process of all;
 -- then the format is the newest. The key is the record itself. A process that can't read what is stored does not
--- register. `isKnown`: it has joined before. Returns the format, who raised it, the oldest stored format, the number of
--- partitions, 1 if the record is gone since, and the clock of Redis. Works while Redis is full, once the record exists.
+-- register. A process that has joined before (`isKnown`) creates none. Returns the format, who raised it, the oldest
+-- stored format, the number of partitions, and the clock of Redis; nothing if the record is gone since it joined. Works
+-- while Redis is full, once the record exists.
 --@include format-of
 --@include redis-ms
 
@@ -9,8 +10,10 @@ if isEmpty and call('EXISTS', prefix) == 0 then
   call('HSET', prefix, 'partitions', partitions, 'oldest_format', newest)
   setFormat(newest, version)
 end
-local isNew = call('HEXISTS', prefix, 'partitions') == 0
-if isNew then call('HSET', prefix, 'partitions', partitions) end
+if call('HEXISTS', prefix, 'partitions') == 0 then
+  if isKnown then return {} end
+  call('HSET', prefix, 'partitions', partitions)
+end
 local format = formatOf('format')
 local oldestStored = formatOf('oldest_format')
 if id ~= '' and format <= newest and oldestStored >= oldest then
@@ -20,4 +23,4 @@ if id ~= '' and format <= newest and oldestStored >= oldest then
     call('HINCRBY', prefix, 'registrations', 1)
   end
 end
-return {format, call('HGET', prefix, 'raised_by') or '', oldestStored, call('HGET', prefix, 'partition_count') or call('HGET', prefix, 'partitions'), isKnown and isNew and 1 or 0, redisMs()}
+return {format, call('HGET', prefix, 'raised_by') or '', oldestStored, call('HGET', prefix, 'partition_count') or call('HGET', prefix, 'partitions'), redisMs()}
