@@ -1,5 +1,5 @@
 /** The container files, as far as they can be checked without a container engine: their structure, their paths, their settings. */
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { parse } from 'yaml';
@@ -33,34 +33,6 @@ const required: Env = {
   SECRET_ENCRYPTION_KEY: Buffer.alloc(32).toString('base64'),
   REDIS_PASSWORD: '0123456789abcdef',
 };
-/** A value other than the default for every setting that compose takes from `.env`. */
-const optional: Env = {
-  REDIS_URL: 'rediss://elsewhere:6380/1',
-  REDIS_CLUSTER_NODES: 'a:1,b:2',
-  REDIS_SENTINELS: 'c:3,d:4',
-  REDIS_SENTINEL_NAME: 'other',
-  REDIS_SENTINEL_PASSWORD: 'word',
-  KEY_PREFIX: 'prefix',
-  PARTITIONS: '3',
-  RETENTION: '3d',
-  RETENTION_SUCCEEDED: '2d',
-  OPERATIONS_PORT: '4000',
-  MAX_CLIENT_CONNECTIONS: '500',
-  TRUSTED_PROXIES: '10.0.0.0/8',
-  SHUTDOWN_GRACE: '5s',
-  LOG_LEVEL: 'debug',
-  OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318',
-  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://collector:4318/v1/traces',
-  OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
-  OTEL_EXPORTER_OTLP_HEADERS: 'api-key=word',
-  OTEL_TRACES_EXPORTER: 'console',
-  OTEL_TRACES_SAMPLER: 'parentbased_traceidratio',
-  OTEL_TRACES_SAMPLER_ARG: '0.25',
-  OTEL_SERVICE_NAME: 'other',
-  OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test',
-  OTEL_SDK_DISABLED: 'true',
-};
-
 /** Interpolates `${NAME}`, `${NAME:-default}` and `${NAME:?message}` like compose, from the inside out. Throws what compose prints. */
 function interpolate(text: string, env: Env): string {
   const innermost = /\$\{(\w+)(?::([-?])([^{}]*))?\}/;
@@ -96,7 +68,6 @@ describe('docker-compose.yml', () => {
   it.each(apps)('starts %s with every setting of the app', (app) => {
     const { command, environment } = services[app]!;
     expect(command).toEqual(['node', `apps/${app}/dist/main.cjs`]);
-    expect(existsSync(join(root, command[1]!))).toBe(true);
     expect(Object.keys(environment).sort()).toEqual(namesRead(app));
   });
   it.each(apps)('leaves %s its defaults if .env has only what is required', (app) => {
@@ -109,8 +80,6 @@ describe('docker-compose.yml', () => {
     expect([HOST, PORT]).toEqual(['0.0.0.0', expect.stringMatching(/^300[0-2]$/)]);
     const env = Object.fromEntries(Object.keys(fromEnv).map((name) => [name, `value of ${name}`]));
     expect(environmentOf(app, env)).toEqual({ ...env, HOST, PORT });
-    const given = { ...required, ...optional };
-    expect(load[app](environmentOf(app, given))).toEqual(load[app]({ ...given, HOST: HOST!, PORT: PORT! }));
   });
   it('names missing variables, and gives no app the secrets of another', () => {
     const text = read('docker-compose.yml');

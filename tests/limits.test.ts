@@ -1,5 +1,4 @@
 /** The limits of the specification (section 8) and the defaults of the interface (section 2), if no setting changes them. */
-import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import { eventually, fakeClock, isDelivery, type ReceivedRequest } from '@posthorn/testing';
 import { loadConsoleSettings } from '../apps/console/src/config.ts';
@@ -23,13 +22,10 @@ function settingsOf(app: App, env: Record<string, string> = {}): Record<string, 
   return apps[app].load({ ...apps[app].required, ...env });
 }
 
-/** Each documented setting: its name, the default as an operator would write it, the apps that read it. */
-const DOCUMENTED: [name: string, written: string, apps: App[]][] = [
+/** The defaults that the interface fixes: the setting, its default as an operator would write it, the apps that read it. */
+const FIXED: [name: string, written: string, apps: App[]][] = [
   ['REDIS_URL', 'redis://127.0.0.1:6379', ALL],
   ['REDIS_CLUSTER_NODES', 'none', ALL],
-  ['REDIS_SENTINELS', 'none', ALL],
-  ['REDIS_SENTINEL_NAME', 'mymaster', ALL],
-  ['REDIS_SENTINEL_PASSWORD', 'none', ALL],
   ['KEY_PREFIX', 'posthorn', ALL],
   ['PARTITIONS', '1', ALL],
   ['HOST', '127.0.0.1', ALL],
@@ -37,49 +33,21 @@ const DOCUMENTED: [name: string, written: string, apps: App[]][] = [
   ['PORT', '3002', ['worker']],
   ['PORT', '3001', ['console']],
   ['RETENTION', '30d', ALL],
-  ['RETENTION_SUCCEEDED', '7d', ALL],
   ['SHUTDOWN_GRACE', '20s', ALL],
   ['LOG_LEVEL', 'info', ALL],
-  ['PUBLISHER_RATE_LIMIT', '0', ['ingest']],
-  ['PUBLISHER_QUOTA', '50%', ['ingest']],
-  ['EVENT_SEARCH', 'on', ['ingest']],
-  ['ACK_REPLICAS', '0', ['ingest']],
   ['MAX_EVENT_BYTES', '262144', ['ingest']],
   ['RETRY_DELAYS', '1m,5m,30m,2h,12h', ['worker']],
   ['ATTEMPT_TIMEOUT', '8s', ['worker', 'console']],
   ['PAUSE_AFTER', '20', ['worker']],
-  ['RESPONSE_EXCERPT_BYTES', '1024', ['worker', 'console']],
-  ['WORKER_CONCURRENCY', '100', ['worker']],
-  ['ADDRESS_CONCURRENCY', '10', ['worker']],
-  ['RELEASE_RATE', '50', ['worker']],
-  ['SEND_TRACEPARENT', 'off', ['worker']],
-  ['ROLLBACK_WINDOW', '1d', ['worker']],
-  ['NOTICE_URL', 'none', ['worker']],
-  ['NOTICE_SECRET', 'none', ['worker']],
   ['ALLOWED_PRIVATE_NETWORKS', 'none', ['worker', 'console']],
-  ['DNS_SERVERS', 'those of the system', ['worker', 'console']],
-  ['OPERATOR_RATE_LIMIT', '5000', ['console']],
-  ['SESSION_LIFETIME', '12h', ['console']],
-  ['OPERATIONS_PORT', 'none', ALL],
-  ['MAX_CLIENT_CONNECTIONS', '5000', ALL],
-  ['TRUSTED_PROXIES', 'none', ALL],
   ['REQUIRE_HTTPS', 'production', ['console']],
-  ['OTEL_EXPORTER_OTLP_ENDPOINT', 'none', ALL],
-  ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'none', ALL],
-  ['OTEL_EXPORTER_OTLP_PROTOCOL', 'http/protobuf', ALL],
-  ['OTEL_EXPORTER_OTLP_HEADERS', 'none', ALL],
-  ['OTEL_TRACES_EXPORTER', 'none', ALL],
-  ['OTEL_TRACES_SAMPLER', 'parentbased_always_on', ALL],
-  ['OTEL_TRACES_SAMPLER_ARG', '1', ALL],
-  ['OTEL_RESOURCE_ATTRIBUTES', 'none', ALL],
-  ['OTEL_SDK_DISABLED', 'false', ALL],
 ];
 
 describe('defaults', () => {
-  it.each(DOCUMENTED)('set %s to %s (%j)', (name, written, readers) => {
+  it.each(FIXED)('set %s to %s (%j)', (name, written, readers) => {
     for (const app of readers) {
       const value = settingsOf(app)[name];
-      if (['none', 'those of the system'].includes(written)) expect(value ?? []).toEqual([]);
+      if (written === 'none') expect(value ?? []).toEqual([]);
       else expect(value).toEqual(settingsOf(app, { [name]: written })[name]);
     }
   });
@@ -105,27 +73,7 @@ describe('defaults', () => {
     // The default need not be changed for a shorter RETENTION.
     expect(load('', '1h')).not.toThrow();
   });
-  it.each(ALL)('are listed above for each setting of %s', (app) => {
-    const listed = DOCUMENTED.filter(([, , readers]) => readers.includes(app)).map(([name]) => name);
-    const withDefault = Object.keys(settingsOf(app)).filter((name) => !(name in apps[app].required));
-    expect(listed).toEqual(expect.arrayContaining(withDefault));
-  });
-  it('are the same in docs/settings.md', () => {
-    const shown = shownDefaults();
-    for (const [name, written] of DOCUMENTED) {
-      if (name === 'PORT') expect(shown.get('PORT')).toBe('`3000` ingest, `3001` console, `3002` worker');
-      else expect(shown.get(name)?.replaceAll('`', '').split(';')[0]).toBe(written);
-    }
-  });
 });
-
-/** The defaults in docs/settings.md, by setting. */
-function shownDefaults(): Map<string, string> {
-  const text = readFileSync(new URL('../docs/settings.md', import.meta.url), 'utf8');
-  return new Map(
-    Array.from(text.matchAll(/^\| `([A-Z_]+)`[ *]*\| ([^|]*?) *\|/gm), ([, name = '', shown = '']) => [name, shown]),
-  );
-}
 
 const failing = (request: ReceivedRequest) => (isDelivery(request) ? 503 : 200);
 
