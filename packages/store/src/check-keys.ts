@@ -35,6 +35,7 @@ function fixedKeys(store: Store): [key: string, type: string][] {
     [keys.erasuresKey(first), 'zset'],
     [keys.openErasuresKey(first), 'set'],
     [keys.workersKey(first), 'hash'],
+    [keys.reachedKey(first), 'zset'],
     [keys.tailingKey(first), 'string'],
     [keys.tailKey(first), 'stream'],
     [keys.listeningKey(first), 'string'],

@@ -55,9 +55,9 @@ export const subscriptionsKeys = (prefix: string, status: SubscriptionStatus) =>
   (status === 'active' ? [status, RESUMING] : [status]).map((stored) => subscriptionsKey(prefix, stored));
 /** Set of the subscriptions that listen on one topic (core's match.ts). */
 export const topicKey = (prefix: string, topic: string) => `${prefix}:topic:${topic}`;
-/** Counter of the changes to topics, in this partition and in others: ingest keeps what it has matched as long as it stays the same. */
+/** A number that each change to topics of any partition changes: ingest keeps what it has matched as long as it stays the same. */
 export const topicsVersionKey = (prefix: string) => `${prefix}:topics_version`;
-/** Sorted set of the deliveries with one status, by creation. Each delivery is in exactly one of them. */
+/** Sorted set of the deliveries with one status, by creation. Each delivery is in exactly one of them, or in `succeededKey`. */
 export const byStatusKey = (prefix: string, status: string) => `${prefix}:by_status:${status}`;
 /** Stream of the succeeded deliveries by creation; those that succeeded late, or in format 1, are in `byStatusKey`. */
 export const succeededKey = (prefix: string) => `${prefix}:succeeded`;
