@@ -10,8 +10,8 @@ export interface Duty {
   /** Time from the end of one run to the start of the next. */
   everyMs: number;
   /**
-   * Whether it is only run in partitions in which something waits (`partitionsWithWork` of the store): looking for that
-   * costs one command for all duties.
+   * Whether it is only run in partitions in which something waits: looking for that costs one command for all duties.
+   * `partitionsWithWork` of the store must know the key that says so; otherwise the duty would never run.
    */
   onlyWithWork?: boolean;
   /**
@@ -28,7 +28,7 @@ export interface DutyContext {
   logger: Logger;
   /** Opens the values of erasures. */
   secretBox: Pick<SecretBox, 'open'>;
-  /** Held deliveries released per second to one address. */
+  /** Held deliveries, and overdue ones, released per second to one address. */
   releasePerSecond: number;
   /** For how long after an upgrade the data stay readable by the release before. */
   rollbackWindowMs: number;
