@@ -202,6 +202,10 @@ describe('posthorn', () => {
     expect(table).toContain(to.url);
     expect((await json('deliveries', '--from', '1h', '--type', 'session.approved')).data.length).toBeGreaterThan(3);
     expect((await json('deliveries', '--to', '1h')).data).toEqual([]);
+    const failedWith = async (error: string) => (await json('deliveries', '--error', error)).data.length;
+    expect([await failedWith('status'), await failedWith('timeout')]).toEqual([3, 0]);
+    const contradiction = await posthorn(['deliveries', '--error', 'status', '--status', 'held']);
+    expect([contradiction.code, contradiction.err]).toEqual([1, expect.stringContaining('status: Expected failed')]);
     expect((await posthorn(['replays', '--subscription', id])).out).toContain(to.url);
     await on.operate('POST', `/v1/subscriptions/${id}/pause`);
     const audit = (await posthorn(['audit', '--action', 'subscription.paused', '--limit', '1'])).out;

@@ -148,6 +148,8 @@ describe('the operator API', () => {
   });
   it.each([
     'status=gone',
+    'error=gone',
+    'status=held&error=timeout',
     'limit=0',
     'limit=9999',
     'cursor=zzz',

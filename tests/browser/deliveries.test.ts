@@ -248,6 +248,14 @@ describe('a delivery', () => {
     await page.getByText('No matching deliveries').waitFor();
     await page.getByRole('button', { name: 'Clear', exact: true }).click();
     await page.waitForURL('**/deliveries');
+    await page.getByRole('combobox', { name: 'Error' }).click();
+    await page.getByRole('option', { name: 'The name could not be resolved' }).click();
+    await page.waitForURL((url) => url.search === '?status=failed&error=dns');
+    await page.getByText('No matching deliveries').waitFor();
+    await page.getByRole('combobox', { name: 'Status' }).click();
+    await page.getByRole('option', { name: 'Succeeded' }).click();
+    await page.waitForURL((url) => url.search === '?status=succeeded');
+    await page.locator(`a[href="/deliveries/${delivery.id}"]`).first().waitFor();
   });
 });
 

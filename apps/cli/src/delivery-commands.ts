@@ -1,6 +1,6 @@
 /** The commands for deliveries, and `show`. */
 import { type CommandUnknownOpts, Option } from '@commander-js/extra-typings';
-import { DELIVERY_STATUSES, ENVIRONMENTS, EVENT_TYPES } from '@posthorn/core';
+import { DELIVERY_STATUSES, ENVIRONMENTS, EVENT_TYPES, FAILURE_REASONS } from '@posthorn/core';
 import * as schemas from '@posthorn/operator-api';
 import type { Client } from './client.ts';
 import { addressColumns, namesOf } from './names.ts';
@@ -69,6 +69,7 @@ export function addDeliveryCommands(program: CommandUnknownOpts, client: Client,
     .addOption(new Option('--type <type>', 'event type').choices(EVENT_TYPES))
     .option('--replay <id>', 'made by this bulk replay')
     .addOption(new Option('--status <status>').choices(DELIVERY_STATUSES))
+    .addOption(new Option('--error <error>', 'failed for this reason').choices(FAILURE_REASONS))
     .addOption(fromOption('created'))
     .addOption(toOption('created'))
     .addOption(limitOption())

@@ -73,6 +73,7 @@ function readRoutes(api: Api, context: ConsoleContext): void {
         environment: query.environment,
         eventType: query.event_type,
         status: query.status,
+        failureReason: query.error,
         replayId: query.replay_id,
         fromMs: query.from,
         toMs: query.to,

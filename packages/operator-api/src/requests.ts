@@ -167,11 +167,15 @@ export const deliveriesQuerySchema = inOrder(
     environment: z.enum(ENVIRONMENTS).optional(),
     event_type: z.enum(EVENT_TYPES).optional(),
     status: z.enum(DELIVERY_STATUSES).optional(),
+    error: z.enum(FAILURE_REASONS).optional().meta({ description: 'The `failure_reason`; only failed ones have one' }),
     replay_id: replayId.optional().meta({ description: 'Only the deliveries that this bulk replay made' }),
     ...period,
     ...page,
   }),
-);
+).refine(({ error, status = 'failed' }) => error === undefined || status === 'failed', {
+  path: ['status'],
+  message: 'Expected failed, or none, together with error: no other delivery has a failure_reason',
+});
 
 /** The query of `GET /v1/deliveries/{id}/request`. */
 export const requestQuerySchema = z.strictObject({

@@ -17,6 +17,8 @@ import { recordVerdict } from './test-attempts.ts';
 import { attempt, deliver, event, failure, loadOne, store, subscribe, time } from './test-deliveries.ts';
 import { DAY } from './test-store.ts';
 
+const keyOf = (id: string) => deliveryKey(prefixOfId(store, id), id);
+
 describe('lists', () => {
   it('return everything once, newest first, page by page, whatever the filter', async () => {
     const [a, b] = [await subscribe(), await subscribe()];
@@ -55,6 +57,30 @@ describe('lists', () => {
     expect(await pages({ fromMs, toMs })).toEqual(newest(between));
     expect(await pages({ eventId: all[0]!.eventId })).toEqual([all[0]!.id]);
     expect(await pages({ eventId: 'evt_none' })).toEqual([]);
+  });
+  it('of one failure reason look at failed deliveries only', async () => {
+    const { id } = await subscribe();
+    const ids: string[] = [];
+    const verdicts: Verdict[] = [
+      failure,
+      { kind: 'failed', reason: 'dns' },
+      { kind: 'succeeded' },
+      { kind: 'retry', delayMs: 1, nextAttemptAtMs: time.nowMs + 1 },
+    ];
+    for (const verdict of [...verdicts, ...verdicts]) {
+      time.nowMs += 1;
+      const [{ deliveryId } = { deliveryId: '' }] = await deliver([id]);
+      await attempt(deliveryId, 1, verdict);
+      ids.unshift(deliveryId);
+    }
+    const hgetall = jest.spyOn(store.redis, 'hgetall');
+    for (const filter of [{}, { subscriptionId: id }, { status: 'failed' as const }]) {
+      hgetall.mockClear();
+      const page = await listDeliveries(store, { ...filter, failureReason: 'timeout' }, { limit: 5 });
+      expect(page).toMatchObject({ items: [{ id: ids[3] }, { id: ids[7] }], nextCursor: null });
+      expect(hgetall.mock.calls.filter(([key]) => ids.some((one) => key === keyOf(one)))).toHaveLength(4);
+    }
+    hgetall.mockRestore();
   });
   it('read each entry of what has succeeded once, however many were made at the same time', async () => {
     const { id } = await subscribe();

@@ -7,6 +7,7 @@ import {
   deliveryIdPrefix,
   ERASURE_ID,
   type Erasure,
+  type FailureReason,
   REPLAY_ID,
   type Replay,
   SUBSCRIPTION_ID,
@@ -49,6 +50,7 @@ import { loadSubscriptions, type StoredSubscription } from './subscriptions.ts';
 
 export type DeliveryFilter = TimeRange &
   Filter<Delivery, 'subscriptionId' | 'eventId' | 'environment' | 'eventType' | 'status'> & {
+    failureReason?: FailureReason | undefined;
     /** Only those that this bulk replay made. */
     replayId?: string | undefined;
   };
@@ -71,7 +73,8 @@ export async function listDeliveries(
 
 /** The index with the fewest candidates for a filter. */
 async function sourceOf(store: Store, filter: DeliveryFilter, nowMs: number): Promise<Source> {
-  const { subscriptionId, eventId, status, replayId } = filter;
+  const { subscriptionId, eventId, replayId, failureReason } = filter;
+  const status = failureReason === undefined ? filter.status : 'failed';
   if (replayId !== undefined) {
     const key = replayDeliveriesKey(prefixOfId(store, replayId), replayId);
     return streamSource(store, key, filter);

@@ -1,4 +1,4 @@
-/** All deliveries, newest first, refreshed, filtered by address, event, type, status and time. */
+/** All deliveries, newest first, refreshed, filtered by address, event, type, status, error and time. */
 import { Group, Pill } from '@mantine/core';
 import { PagedList } from '../parts/data-table.tsx';
 import { DeliveryTable } from '../parts/delivery-table.tsx';
@@ -6,14 +6,16 @@ import { AddressFilter, ClearFilters, filterWidth, SelectFilter, useFilters } fr
 import { PageBody } from '../parts/layout.tsx';
 import { SearchField } from '../parts/search-field.tsx';
 import { Empty } from '../parts/states.tsx';
-import { statusOptions } from '../parts/status.tsx';
-import { sessionEventTypes } from '../parts/subscription-fields.tsx';
+import { failureOptions, statusOptions } from '../parts/status.tsx';
+import { eventTypes } from '../parts/subscription-fields.tsx';
 import { TimeFilter } from '../parts/time-filter.tsx';
 import { useDeliveries, useUrls } from '../queries.ts';
 
 const statuses = statusOptions(['pending', 'waiting_for_retry', 'held', 'succeeded', 'failed']);
-const eventTypes = [...sessionEventTypes, 'webhook.test'];
-const names = ['subscription_id', 'event_id', 'event_type', 'status', 'from', 'to', 'replay_id'] as const;
+// Only failed deliveries have an error.
+const NO_ERROR = { error: null };
+const FAILED = { status: 'failed' };
+const names = ['subscription_id', 'event_id', 'event_type', 'status', 'error', 'from', 'to', 'replay_id'] as const;
 
 export function DeliveriesPage() {
   const filters = useFilters(names);
@@ -32,7 +34,8 @@ export function DeliveriesPage() {
     <PageBody title="Deliveries">
       <Group gap="sm">
         <AddressFilter filters={filters} />
-        <SelectFilter filters={filters} name="status" label="Status" data={statuses} widthPx={170} />
+        <SelectFilter filters={filters} name="status" label="Status" data={statuses} also={NO_ERROR} widthPx={170} />
+        <SelectFilter filters={filters} name="error" label="Error" data={failureOptions} also={FAILED} widthPx={250} />
         <SelectFilter filters={filters} name="event_type" label="Event type" data={eventTypes} widthPx={230} />
         <SearchField
           aria-label="Event id"

@@ -11,8 +11,8 @@ import { AddressesPicker } from '../parts/addresses-picker.tsx';
 import { DateTimePicker } from '../parts/date-time-picker.ts';
 import { Note } from '../parts/layout.tsx';
 import { countText } from '../parts/numbers.ts';
-import { failureTexts } from '../parts/status.tsx';
-import { sessionEventTypes } from '../parts/subscription-fields.tsx';
+import { failureOptions } from '../parts/status.tsx';
+import { eventTypes } from '../parts/subscription-fields.tsx';
 import { useChange, useReplayCandidates } from '../queries.ts';
 import { RehearsalResult } from './replay-rehearsal.tsx';
 
@@ -21,10 +21,7 @@ const MAX_ADDRESSES = 50;
 
 const ENVIRONMENTS = ['sandbox', 'production'] as const;
 
-const eventTypes = [...sessionEventTypes, 'webhook.test'];
-const errors = Object.entries(failureTexts)
-  .filter(([value]) => value !== 'subscription_deleted')
-  .map(([value, label]) => ({ value, label }));
+const errors = failureOptions.filter(({ value }) => value !== 'subscription_deleted');
 
 const NO_FILTER = { from: null, to: null, failed_from: null, failed_to: null, event_type: null, error: null };
 type Filter = Record<keyof typeof NO_FILTER, string | null>;

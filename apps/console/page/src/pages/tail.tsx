@@ -8,13 +8,12 @@ import { Note, PageBody, RowLink, Section } from '../parts/layout.tsx';
 import { countText, durationText } from '../parts/numbers.ts';
 import { Empty, Problem } from '../parts/states.tsx';
 import { failureTexts, StatusBadge } from '../parts/status.tsx';
-import { sessionEventTypes } from '../parts/subscription-fields.tsx';
+import { eventTypes } from '../parts/subscription-fields.tsx';
 import { Instant } from '../parts/time.tsx';
 import { useUrls } from '../queries.ts';
 import type { LiveAttempt } from '../tail-rows.ts';
 
 const names = ['failed', 'subscription_id', 'event_type', 'environment'] as const;
-const eventTypes = [...sessionEventTypes, 'webhook.test'];
 const environments = [
   { value: 'production', label: 'Production' },
   { value: 'sandbox', label: 'Sandbox' },

@@ -39,17 +39,20 @@ interface SelectFilterProps<N extends string> extends Pick<SelectProps, 'data' |
   filters: Filters<N>;
   name: N;
   label: string;
+  /** Other filters that a change sets. */
+  also?: Partial<Record<N, string | null>>;
   widthPx: number;
 }
 
 /** Filters a list by one value of a field, or by none. */
-export function SelectFilter<N extends string>({ filters, name, label, widthPx, ...select }: SelectFilterProps<N>) {
+export function SelectFilter<N extends string>(props: SelectFilterProps<N>) {
+  const { filters, name, label, also, widthPx, ...select } = props;
   return (
     <Select<string>
       aria-label={label}
       placeholder={`Any ${label.toLowerCase()}`}
       value={filters.filter[name]}
-      onChange={(value) => filters.set(name, value)}
+      onChange={(value) => filters.setAll({ ...also, [name]: value } as Partial<Record<N, string | null>>)}
       clearable
       w={filterWidth(widthPx)}
       {...select}

@@ -85,3 +85,4 @@ export const failureTexts: Record<NonNullable<Delivery['failure_reason']>, strin
   cancelled: 'Its bulk replay was cancelled',
   erased: 'Its payload was erased',
 };
+export const failureOptions = Object.entries(failureTexts).map(([value, label]) => ({ value, label }));

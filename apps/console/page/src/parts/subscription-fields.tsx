@@ -31,7 +31,9 @@ const meanings: Record<SessionEventType, string> = {
   'session.expired': 'The link has expired',
   'session.cancelled': 'The session was cancelled',
 };
-export const sessionEventTypes = Object.keys(meanings) as SessionEventType[];
+const sessionEventTypes = Object.keys(meanings) as SessionEventType[];
+/** Those that a delivery may have. */
+export const eventTypes = [...sessionEventTypes, 'webhook.test'];
 
 export const environmentLabels: Record<Subscription['environment'], string> = {
   sandbox: 'Sandbox',
