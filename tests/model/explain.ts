@@ -51,7 +51,7 @@ function releasedLanes([, ...args]: Args, answer: unknown): { lane: string; all:
   return groups(4, args).map(([, lane = ''], i) => ({ lane, all: groups(4, (answer as string[][])[i] ?? []) }));
 }
 
-const STATES: Readonly<Record<string, string>> = { p: 'pending', h: 'held', a: 'alreadyQueued', n: 'none' };
+const STATES: Readonly<Record<string, string>> = { p: 'pending', h: 'held', w: 'without_first_job', n: 'none' };
 
 /** The events that `storeEvents` has stored, with their deliveries: numbers of groups, then the groups. */
 function storedEvents([, , , partitions, count, ...rest]: Args, answer: unknown) {
@@ -78,7 +78,7 @@ export function explain(model: Model, script: string, sent: Args, answer: unknow
   const make = (eventId: string, nowMs: string, pairs: Args[], states: readonly unknown[]) => {
     for (const [i, [address, id]] of pairs.entries()) {
       if (deliveries.has(id!)) {
-        expect(['pending', 'held', 'alreadyQueued']).toContain(states[i]);
+        expect(['pending', 'held', 'without_first_job']).toContain(states[i]);
         continue;
       }
       const delivery = made(eventId, address!, addresses.get(address!)!, Number(nowMs));

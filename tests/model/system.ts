@@ -10,7 +10,7 @@ import {
   nextAddressState,
   partitionOf,
 } from '@posthorn/core';
-import { closeSubscription, finishFanOuts, replay, tryNow } from '@posthorn/dispatch';
+import { closeSubscription, finishFanOuts, tryNow } from '@posthorn/dispatch';
 import { createLogger, createMetrics } from '@posthorn/runtime';
 import type { Sender, SendResult } from '@posthorn/sender';
 import { createSecretBox, newSigningSecret } from '@posthorn/signing';
@@ -28,6 +28,7 @@ import {
   type Matcher,
   newSubscription,
   partitionPrefix,
+  replayDelivery,
   type Store,
   saveSubscription,
   startBatch,
@@ -301,7 +302,7 @@ export class System {
     const nonce = String(this.nonce++);
     process.run(undefined, async () => {
       const [present] = await loadDeliveries(store, [id]);
-      await replay({ store }, present!, 'model', this.clock.now(), nonce);
+      await replayDelivery(store, present!, this.clock.now(), { operator: 'model' }, nonce);
     });
     await this.settle();
     process.dead = true;

@@ -1,6 +1,6 @@
 /** Routes for deliveries, their replay, and events (interface 4). */
 import { AppError, ENVIRONMENTS, type Environment } from '@posthorn/core';
-import { replay, tryNow } from '@posthorn/dispatch';
+import { tryNow } from '@posthorn/dispatch';
 import type { Api } from '@posthorn/http';
 import * as schemas from '@posthorn/operator-api';
 import {
@@ -10,6 +10,7 @@ import {
   loadResponses,
   loadSubscriptions,
   type ReplayRefusal,
+  replayDelivery,
   replaysOf,
   type Store,
   type TryNowRefusal,
@@ -124,7 +125,7 @@ function replayRoute(api: Api, context: ConsoleContext): void {
       const failed = await findDelivery(store, id);
       const action = await actionOn(context, failed, request, 'replay', true);
       const deliveryId = await traced(context, action, async (_trace, fields) => {
-        const made = await replay(context, failed, caller, clock.now());
+        const made = await replayDelivery(store, failed, clock.now(), { operator: caller });
         if ('refused' in made) {
           const deleted = made.refused === 'not_active' && (await isDeleted(store, failed.subscriptionId));
           throw new AppError('conflict', deleted ? SUBSCRIPTION_DELETED : refusals[made.refused]);

@@ -1,4 +1,4 @@
-/** Makes, tests, replays and rescues deliveries, and closes subscriptions: in one script, or the record first. Consumes their jobs. */
+/** Makes, tests and rescues deliveries, and closes subscriptions: in one script, or the record first. Consumes their jobs. */
 export { stepCancellation } from './cancel-replay.ts';
 export { closeSubscription } from './close-subscription.ts';
 export { createDeliveryConsumer, type EndDeliveryJob, type EndedDeliveryJob } from './consume.ts';
@@ -7,6 +7,5 @@ export { eraseFoundEvent } from './erase-event.ts';
 export { finishFanOuts, makeDeliveries } from './make-deliveries.ts';
 export { makeTestDelivery } from './make-test-delivery.ts';
 export { openStorage, readBacklog, readInstallation } from './open-storage.ts';
-export { replay } from './replay.ts';
 export { rescue } from './rescue.ts';
 export { tryNow } from './try-now.ts';

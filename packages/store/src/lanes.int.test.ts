@@ -51,7 +51,7 @@ describe('a new delivery to an address where many wait', () => {
       await park({ deliveryId, generation: 0, subscriptionId: subscription.id, event: eventRef(published.at(-1)!) });
     }
     const born = await publish();
-    expect(born.state).toBe('alreadyQueued');
+    expect(born.state).toBe('without_first_job');
     expect(await loadOne(born.deliveryId)).toMatchObject({ status: 'pending', attemptCount: 0 });
     for (const again of [published[0]!, published.at(-1)!]) {
       const stored = {
@@ -60,7 +60,7 @@ describe('a new delivery to an address where many wait', () => {
         acceptedAtMs: time.nowMs,
         subscriptionIds: [subscription.id],
       };
-      expect(await createDeliveries(store, stored)).toMatchObject([{ state: 'alreadyQueued' }]);
+      expect(await createDeliveries(store, stored)).toMatchObject([{ state: 'without_first_job' }]);
     }
     const released = await release('parked', subscription.id, 101);
     expect(released.at(-1)).toMatchObject({ deliveryId: born.deliveryId, generation: 1 });

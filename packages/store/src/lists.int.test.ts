@@ -258,7 +258,7 @@ describe('lists', () => {
     await attempt(deliveryId, 1, failure);
     const failedOne = await loadOne(deliveryId);
     time.nowMs += 1;
-    const replay = await replayDelivery(store, failedOne, 'nonce', time.nowMs, { operator: 'anna' });
+    const replay = await replayDelivery(store, failedOne, time.nowMs, { operator: 'anna' }, 'nonce');
     const replayId = 'deliveryId' in replay ? replay.deliveryId : '';
     expect((await pages({ eventId })).slice(0, 1)).toEqual([replayId]);
     asked.mockClear();

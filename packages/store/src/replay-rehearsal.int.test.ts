@@ -23,7 +23,7 @@ describe('a rehearsal', () => {
     await failed(id);
     // Under way, arrived, and failed again: two failed deliveries of one event, which is sent once.
     for (const verdict of [undefined, { kind: 'succeeded' }, { kind: 'failed', reason: 'status' }] as const) {
-      const made = await replayDelivery(store, await loadOne(await failed(id)), 'nonce', time.nowMs, anna);
+      const made = await replayDelivery(store, await loadOne(await failed(id)), time.nowMs, anna, 'nonce');
       if ('refused' in made) throw new Error(made.refused);
       if (verdict) await end(made.deliveryId, verdict);
     }

@@ -1,4 +1,5 @@
 /** Replays: an operator's new deliveries of failed ones, one by one or all of an address in the background. */
+import { randomBytes } from 'node:crypto';
 import {
   CANARY_DELIVERIES,
   chunksOf,
@@ -28,16 +29,16 @@ import { streamLimits } from './stream-limits.ts';
 const STEP = 100;
 
 /**
- * Makes a new delivery of a failed one's event (specification 3.1), with its first job, under an id that follows from
- * `nonce`.
+ * Makes a new delivery of a failed one's event, with fresh attempts and its first job (specification 3.1). `nonce` tells
+ * its id from those of other replays.
  */
 export async function replayDelivery(
   store: Store,
   failed: StoredDelivery,
-  nonce: string,
   nowMs: number,
   audit: AuditNote,
-): Promise<{ refused: ReplayRefusal } | { deliveryId: string; state: 'pending' | 'held' | 'alreadyQueued' }> {
+  nonce = randomBytes(16).toString('base64url'),
+): Promise<{ refused: ReplayRefusal } | { deliveryId: string }> {
   const { event, subscriptionId } = failed;
   // First, so that the new delivery finds its event whatever happens in between.
   if (!(await keepIfExists(store, event, nowMs + keptWhileUnfinishedMs(store)))) return { refused: 'too_late' };
@@ -53,7 +54,7 @@ export async function replayDelivery(
     retentionMs: store.retentionMs,
     auditEntry: { ...audit, action: 'delivery.replayed', subscriptionId, deliveryId: failed.id, detail },
   });
-  if (result === 'pending' || result === 'held' || result === 'alreadyQueued') return { deliveryId: id, state: result };
+  if (result === 'pending' || result === 'held' || result === 'without_first_job') return { deliveryId: id };
   return { refused: result === 'none' ? 'not_active' : result };
 }
 

@@ -4,9 +4,9 @@ import { ADDRESS_FIELDS, DELIVERY_FIELDS, JOINT_JOB, VALUE_SEPARATOR } from './c
 
 /**
  * What a script says of a delivery that it was to make. `pending`: its first job is in the queue, if the store was
- * opened with one; `alreadyQueued`: it is parked, or has had its first job; `none`: the subscription is gone.
+ * opened with one; `without_first_job`: it is parked, or has had its first job; `none`: the subscription is gone.
  */
-export const CREATED_STATES = ['pending', 'held', 'alreadyQueued', 'none'] as const;
+export const CREATED_STATES = ['pending', 'held', 'without_first_job', 'none'] as const;
 export type CreatedState = (typeof CREATED_STATES)[number];
 export const REPLAY_REFUSALS = ['gone', 'not_failed', 'too_late', 'erased', 'not_active'] as const;
 export type ReplayRefusal = (typeof REPLAY_REFUSALS)[number];

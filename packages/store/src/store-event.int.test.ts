@@ -49,7 +49,7 @@ describe('fan-out', () => {
     const again = { ref: eventRef(sent), event: sent, acceptedAtMs: time.nowMs, subscriptionIds: [subscription.id] };
     expect((await createDeliveries(store, again))[0]).toEqual(first);
     await attempt(first!.deliveryId, 1, { kind: 'succeeded' });
-    expect((await createDeliveries(store, again))[0]?.state).toBe('alreadyQueued');
+    expect((await createDeliveries(store, again))[0]?.state).toBe('without_first_job');
     expect((await loadOne(first!.deliveryId)).status).toBe('succeeded');
   });
   it('keeps the first content of an event and the subscriptions that it matched first', async () => {

@@ -137,7 +137,7 @@ describe('events of one turn', () => {
     const results = await Promise.all([event(), event(), event()].map((sent) => send(sent, ids)));
     for (const result of results) {
       const states = 'created' in result ? result.created.map(({ state }) => state) : [];
-      expect(states).toEqual(['alreadyQueued', 'held', 'none']);
+      expect(states).toEqual(['without_first_job', 'held', 'none']);
     }
     expect(await laneLength(store, 'parked', full.id)).toBe(103);
     expect(await laneLength(store, 'held', paused.id)).toBe(3);

@@ -12,7 +12,7 @@ import {
   type UnsentChoice,
   type Verdict,
 } from '@posthorn/core';
-import { finishFanOuts, makeDeliveries, replay } from '@posthorn/dispatch';
+import { finishFanOuts, makeDeliveries } from '@posthorn/dispatch';
 import { createProducer, type Producer } from '@posthorn/queue';
 import { createSecretBox } from '@posthorn/signing';
 import {
@@ -30,6 +30,7 @@ import {
   openErasures,
   openStore,
   partitionPrefix,
+  replayDelivery,
   type Store,
   saveSubscription,
   searchEvents,
@@ -419,7 +420,9 @@ describe('after an erasure', () => {
     await attempt(id, failed);
     const bodies = createEventBodies(store);
     await runUntil((await start('session_id', 'ses-1')).id, 'done');
-    expect(await replay(context, (await load(id))!, 'anna', clock.now())).toEqual({ refused: 'erased' });
+    expect(await replayDelivery(store, (await load(id))!, clock.now(), { operator: 'anna' })).toEqual({
+      refused: 'erased',
+    });
     expect(await bodies.load(ref)).toBeUndefined();
     const begun = await beginAttempt(store, { deliveryId: id, generation: 0, subscriptionId: a }, clock.now());
     expect(begun).toEqual({ kind: 'over' });

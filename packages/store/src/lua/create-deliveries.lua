@@ -1,6 +1,6 @@
 -- Makes the deliveries of one event to subscriptions of one partition, with their first jobs. A delivery that exists is
 -- left alone, so a repeat fills gaps. Returns the state of each: 'pending' (its first job is in the queue), 'held',
--- 'alreadyQueued' (in a lane, or past its first job), or 'none' (no such subscription any more). `eventPartition` is
+-- 'without_first_job' (in a lane, or past its first job), or 'none' (no such subscription any more). `eventPartition` is
 -- empty if it is theirs.
 --@include delivery-key
 --@include make
@@ -15,7 +15,7 @@ local _, problem = pcall(function()
     local first = found[1] == PENDING and not found[2] and not call('ZSCORE', KEY_PARKED .. subscriptionId, deliveryId)
       and not call('ZSCORE', KEY_OVERDUE .. subscriptionId, deliveryId)
     local state = not found[1] and make(subscriptionId, deliveryId, event, eventPartition ~= '' and eventPartition, kind, nowMs, oldestMs, lifeMs, '')
-      or found[1] == HELD and 'held' or first and 'pending' or 'alreadyQueued'
+      or found[1] == HELD and 'held' or first and 'pending' or 'without_first_job'
     if state == 'pending' then addFirstJob(deliveryId, subscriptionId, storedFormat < COMPACT_FORMAT and event, nowMs) end
     reply[#reply + 1] = state
   end

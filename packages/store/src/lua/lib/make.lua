@@ -54,7 +54,7 @@ local function countIfAnyParked(sub)
   return mayBeParked[prefix] and countParked(sub) or 0
 end
 
--- Makes a delivery that does not exist yet. Returns 'pending' (its first job must be added), 'held', 'alreadyQueued'
+-- Makes a delivery that does not exist yet. Returns 'pending' (its first job must be added), 'held', 'without_first_job'
 -- (it is parked), or 'none' (its subscription is gone, nothing was made). A joint record gets `fields` too, a list of
 -- names and values. `eventPartition`: where a script may read the event, if that is another partition, or false.
 local function make(sub, id, event, eventPartition, kind, nowMs, oldestMs, lifeMs, replayOf, fields)
@@ -88,5 +88,5 @@ local function make(sub, id, event, eventPartition, kind, nowMs, oldestMs, lifeM
   if count < PARK_NEW_FROM then return 'pending' end
   call('ZADD', KEY_PARKED .. sub, nowMs, id)
   parkedCounts[KEY_PARKED .. sub] = count + 1
-  return 'alreadyQueued'
+  return 'without_first_job'
 end
