@@ -6,6 +6,7 @@ import { LRUCache } from 'lru-cache';
 import { followOpening, type OpeningSteps } from './opening-steps.ts';
 import { IpRefused } from './result.ts';
 import type { Target } from './targets.ts';
+import { CIPHERS, limitTlsMessages } from './tls-limits.ts';
 
 export interface ConnectOptions {
   /** Resolves and checks: see guarded-lookup.ts. */
@@ -45,7 +46,7 @@ const MAX_SESSIONS = 1_000;
  */
 export function createConnect({ lookup, ca, onConnected }: ConnectOptions): Connect {
   const sessions = new LRUCache<string, Buffer>(atMost(MAX_SESSIONS));
-  const secureContext = createSecureContext({ ca });
+  const secureContext = createSecureContext({ ca, ciphers: CIPHERS });
   return (target, admit, done) => {
     const { hostname: host, port, origin } = target;
     const shared = {
@@ -67,7 +68,10 @@ export function createConnect({ lookup, ca, onConnected }: ConnectOptions): Conn
       : netConnect(shared);
     const steps = followOpening(socket);
     socket.once('connect', () => onConnected?.(origin, socket.remoteAddress ?? ''));
-    if (target.isSecure) (socket as TLSSocket).on('session', (session) => sessions.set(origin, session));
+    if (target.isSecure) {
+      limitTlsMessages(socket);
+      (socket as TLSSocket).on('session', (session) => sessions.set(origin, session));
+    }
     // Forgotten once it was called: the listeners live as long as the connection, and `done` holds the attempt that opened it.
     let waiting: typeof done | undefined = done;
     const finish = (error: Error | null) => {

@@ -8,7 +8,13 @@ import { IP_TIMEOUT_MS } from './connect.ts';
 import { guardedLookup } from './guarded-lookup.ts';
 import { followOpening, type OpeningSteps } from './opening-steps.ts';
 import { createResolver } from './resolve.ts';
-import { MAX_BODY_MS, MAX_HEAD_BYTES, MAX_HEADERS_BYTES, MAX_INTERIM_RESPONSES } from './response-limits.ts';
+import {
+  MAX_BODY_MS,
+  MAX_CHUNKS,
+  MAX_HEAD_BYTES,
+  MAX_HEADERS_BYTES,
+  MAX_INTERIM_RESPONSES,
+} from './response-limits.ts';
 import {
   ResponseError,
   resultOfError,
@@ -19,6 +25,7 @@ import {
 } from './result.ts';
 import type { SenderOptions } from './sender.ts';
 import { createTargets } from './targets.ts';
+import { CIPHERS, limitTlsMessages } from './tls-limits.ts';
 
 type Finish = (outcome: SendOutcome) => void;
 
@@ -34,7 +41,7 @@ export function createOneOffSender(options: SenderOptions): Sender {
   };
   const agent = {
     http: followingAttempts(new HttpAgent(agentOptions)),
-    https: followingAttempts(new HttpsAgent({ ...agentOptions, ca: options.ca })),
+    https: followingAttempts(new HttpsAgent({ ...agentOptions, ca: options.ca, ciphers: CIPHERS })),
   };
   // Loaded when the first request is sent: a worker may never send one.
   const loadClient = async (): Promise<Got> => {
@@ -82,6 +89,7 @@ function followingAttempts<T extends HttpAgent>(agent: T): T {
   agent.createConnection = (options, callback) => {
     const socket = createConnection(options, callback) as Socket;
     openings.set(socket, followOpening(socket));
+    limitTlsMessages(socket);
     return socket;
   };
   return agent;
@@ -157,15 +165,18 @@ function post(
   });
 }
 
-/** Bounds the interim responses of a request, and the bytes that arrive before its final status. */
+/** Bounds the interim responses of a request, and the bytes and chunks that arrive before its final status. */
 function limitHead(request: ClientRequest, fail: (error: Error) => void): void {
   let interim = 0;
+  let chunks = 0;
   request.on('information', () => {
     interim += 1;
     if (interim > MAX_INTERIM_RESPONSES) fail(new ResponseError('TOO_MANY_INTERIM_RESPONSES'));
   });
   request.once('socket', (socket) => {
     socket.on('data', () => {
+      chunks += 1;
+      if (chunks > MAX_CHUNKS) fail(new ResponseError('TOO_MANY_CHUNKS'));
       if (socket.bytesRead > MAX_HEAD_BYTES) fail(new ResponseError('RESPONSE_TOO_LARGE'));
     });
   });

@@ -1,4 +1,4 @@
-/** The limits of a response: how much of it is read, and how many interim responses (1xx) may come before it. */
+/** The limits of a response: how much of it is read, in how many chunks, and how many interim responses (1xx) may come before it. */
 import type { Socket } from 'node:net';
 import { MAX_RESPONSE_EXCERPT_BYTES } from '@posthorn/core';
 import { ResponseError } from './result.ts';
@@ -8,6 +8,8 @@ export const MAX_HEAD_BYTES = 32 * 1024;
 /** The final response's headers alone. */
 export const MAX_HEADERS_BYTES = 16 * 1024;
 export const MAX_INTERIM_RESPONSES = 16;
+/** Reads of a response: over TLS each record is one, also one with a single byte. */
+export const MAX_CHUNKS = 1_000;
 /** How much of a body is read, and for how long, so that its connection can be used again. */
 export const MAX_BODY_BYTES = MAX_RESPONSE_EXCERPT_BYTES;
 export const MAX_BODY_MS = 250;
@@ -34,6 +36,7 @@ export class ResponseLimits {
   readonly #onUnrequested: () => void;
   #phase: 'idle' | 'interim' | 'final' = 'idle';
   #received = 0;
+  #chunks = 0;
   #allowed = 0;
   #interim = 0;
   #held: Buffer = NOTHING;
@@ -81,6 +84,7 @@ export class ResponseLimits {
     this.#start = NOTHING;
     this.#rest = undefined;
     this.#received = 0;
+    this.#chunks = 0;
     this.#interim = 0;
   }
 
@@ -102,6 +106,8 @@ export class ResponseLimits {
     }
     if (this.#received > this.#allowed) return this.#fail(new ResponseError('RESPONSE_TOO_LARGE'));
     this.#received += chunk.length;
+    this.#chunks += 1;
+    if (this.#chunks > MAX_CHUNKS) return this.#fail(new ResponseError('TOO_MANY_CHUNKS'));
     if (this.#phase === 'interim') return this.#dropInterim(chunk);
     if (!this.#start.includes(LF)) this.#start = Buffer.concat([this.#start, chunk]);
     return chunk;

@@ -48,7 +48,14 @@ export class ResponseError extends Error {
   override name = 'ResponseError';
   readonly code: string;
   constructor(
-    code: 'TOO_MANY_INTERIM_RESPONSES' | 'RESPONSE_TOO_LARGE' | 'UNREQUESTED_RESPONSE' | 'UPGRADE' | 'CLOSED',
+    code:
+      | 'TOO_MANY_INTERIM_RESPONSES'
+      | 'TOO_MANY_CHUNKS'
+      | 'RESPONSE_TOO_LARGE'
+      | 'UNREQUESTED_RESPONSE'
+      | 'UPGRADE'
+      | 'CLOSED'
+      | 'ERR_TLS_TOO_MANY_MESSAGES',
   ) {
     super(code);
     this.code = code;

@@ -15,4 +15,4 @@ export {
   startReceiver,
 } from './receiver.ts';
 export { testPrefix, testRedisUrl } from './redis.ts';
-export { testCertificate } from './test-certificate.ts';
+export { rsaTestCertificate, testCertificate } from './test-certificate.ts';
