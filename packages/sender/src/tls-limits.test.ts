@@ -9,7 +9,7 @@ const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n';
 const { cert: ca } = testCertificate;
 
 // Otherwise the server of the test takes its own renegotiations for an attack.
-tls.CLIENT_RENEG_LIMIT = Number.POSITIVE_INFINITY;
+Object.assign(tls, { CLIENT_RENEG_LIMIT: Number.POSITIVE_INFINITY });
 
 /** Starts a server that calls `onRequest` once a request has begun to arrive; resolves with its URL. */
 async function startTls(onRequest: (socket: TLSSocket) => void, options: TlsOptions = {}): Promise<string> {
