@@ -199,6 +199,17 @@ describe('rate limits', () => {
     expect(await refused.json()).toMatchObject({ code: 'too_many_requests', status: 429 });
     expect((await publish(1, sampleEvent(), `${PUBLISHER_KEY}-sandbox`)).status).toBe(202);
   });
+  it('refuse nobody for longer than a second after the clock of Redis was set back', async () => {
+    const on = await world({ env: { OPERATOR_RATE_LIMIT: '3' } });
+    const name = `${on.prefix}:limit:operator`;
+    const counted = await eventually('the key of a window', async () => {
+      await on.operate('GET', '/v1/session');
+      return (await on.redis.keys(`${name}*`))[0];
+    });
+    // What a clock that is set back by an hour makes of a window that is used up.
+    await on.redis.set(counted, 3, 'PX', 3_600_000);
+    expect((await on.operate('GET', '/v1/session')).status).toBe(200);
+  });
   it('apply to operators as well', async () => {
     const on = await world({ env: { OPERATOR_RATE_LIMIT: '3' } });
     const statuses: number[] = [];

@@ -9,6 +9,19 @@ export interface RateLimit {
   consume(caller: string, points?: number): Promise<void>;
 }
 
+/**
+ * Counts in the current window, or in a new one. The package's own script would continue a window for as long as the
+ * clock of Redis was set back, and all its callers would be refused meanwhile.
+ */
+const COUNT = `
+local windowMs = 1000 * ARGV[2]
+local leftMs = redis.call('PTTL', KEYS[1])
+if leftMs < 0 or leftMs > windowMs then
+  redis.call('SET', KEYS[1], 0, 'PX', windowMs)
+  leftMs = windowMs
+end
+return {redis.call('INCRBY', KEYS[1], ARGV[1]), leftMs}`;
+
 /** Returns a limit per second and caller, or undefined if `perSecond` is 0. */
 export function limitPerSecond(options: {
   /** An ioredis connection. */
@@ -24,7 +37,12 @@ export function limitPerSecond(options: {
   const limits = { keyPrefix, points: perSecond, duration: 1 };
   // While Redis takes no writes, each process counts for itself, so that operators can still use the API.
   const insuranceLimiter = new RateLimiterMemory(limits);
-  const limiter = new RateLimiterRedis({ ...limits, storeClient: redis, insuranceLimiter });
+  const limiter = new RateLimiterRedis({
+    ...limits,
+    storeClient: redis,
+    insuranceLimiter,
+    customIncrTtlLuaScript: COUNT,
+  });
   return {
     async consume(caller, points = 1) {
       try {
