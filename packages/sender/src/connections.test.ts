@@ -65,6 +65,30 @@ describe('connections of deliveries', () => {
     expect(await from.send(post(receiver.url))).toEqual(responded());
     expect(receiver.connections()).toBe(2);
   });
+  it('are not kept if the receiver has responded without reading the request', async () => {
+    const sockets: Socket[] = [];
+    const server = createTcpServer((socket) => {
+      sockets.push(socket);
+      socket.on('error', () => undefined);
+      socket.once('data', () => {
+        socket.pause();
+        socket.write('HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\n\r\n');
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    atEnd(() => {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+    });
+    // More than the system buffers.
+    const large = {
+      ...post(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`),
+      body: 'a'.repeat(16_000_000),
+    };
+    const from = testSender({ timeoutMs: 2_000 });
+    for (let i = 0; i < 2; i++) expect(await from.send(large)).toEqual(responded(413));
+    expect(sockets).toHaveLength(2);
+  });
   it('carry a request twice at most to a receiver that resets every one', async () => {
     const receiver = await testReceiver();
     const from = testSender();

@@ -46,7 +46,11 @@ export function createConnections(now: () => number) {
   });
 
   const isReusable = ({ origin, socket, openedAtMs }: Connection) =>
-    !socket.destroyed && socket.writable && now() - openedAtMs < MAX_CONNECTION_AGE_MS && !distrusted.has(origin);
+    !socket.destroyed &&
+    socket.writable &&
+    socket.writableLength === 0 &&
+    now() - openedAtMs < MAX_CONNECTION_AGE_MS &&
+    !distrusted.has(origin);
   const removeIdle = (connection: Connection) => {
     if (!idle.delete(connection)) return;
     const same = idleByOrigin.get(connection.origin) ?? [];
