@@ -4,8 +4,9 @@
  */
 import { randomUUID } from 'node:crypto';
 import { eventRef, newEventId } from '@posthorn/core';
-import { createProducer } from '@posthorn/queue';
+import { createJobQueues } from '@posthorn/queue';
 import { openStore, recordFailure, type Store, storeEvent } from '@posthorn/store';
+import { addJobs } from '../packages/queue/src/test-add-jobs.ts';
 import {
   type Arrival,
   type Bench,
@@ -177,7 +178,7 @@ async function open(bench: Bench) {
   await opened.start();
   const { store, partitionPrefixes } = opened;
   const publisher = singlePublisher(ingest.url);
-  const producer = createProducer({ redis: store.redis, partitionPrefixes, onError });
+  const jobQueues = createJobQueues({ redis: store.redis, partitionPrefixes, onError });
   return {
     env,
     receiver,
@@ -201,7 +202,7 @@ async function open(bench: Bench) {
       for (let start = 0; start < count; start += 100) {
         const delayMs = Math.max(1, dueAtMs - Date.now());
         const some = jobs.slice(start, start + 100).map((job) => ({ ...job, delayMs }));
-        await producer.add(0, some);
+        await addJobs(jobQueues, 0, some);
       }
     },
     /** Waits until `count` deliveries have arrived. */
@@ -220,7 +221,7 @@ async function open(bench: Bench) {
     },
     async close(): Promise<void> {
       await publisher.close();
-      await producer.close();
+      await jobQueues.close();
       await opened.stop();
       for (const one of [ingest, operator, receiver]) await one.stop();
       await bench.redis.flushdb();

@@ -6,7 +6,7 @@
 import { expect } from '@jest/globals';
 import { type DeliveryJob, partitionOfId } from '@posthorn/core';
 import type { EndDeliveryJob } from '@posthorn/dispatch';
-import { type Claim, createProducer, isJobGone, type JobOutcome, type Producer } from '@posthorn/queue';
+import { type Claim, createJobQueues, isJobGone, type JobOutcome, type JobQueues } from '@posthorn/queue';
 import {
   allPartitions,
   deliveryOfJob,
@@ -57,7 +57,7 @@ export function createConsumers(raw: Store, now: () => number) {
   };
   const { redis } = raw;
   const queue = { redis, partitionPrefixes, onError };
-  const producer = createProducer(queue);
+  const jobQueues = createJobQueues(queue);
   const endings = createEndings({ ...queue, lockMs: LOCK_MS, stalledCheckMs: LOST_AFTER_MS });
   const owners = new Map<Process, Owner>();
   let workers = 0;
@@ -74,25 +74,20 @@ export function createConsumers(raw: Store, now: () => number) {
   }
 
   return {
-    ready: () => Promise.all([producer.ready(), endings.ready()]),
-    close: () => Promise.all([producer.close(), endings.close()]),
+    ready: () => Promise.all([jobQueues.ready(), endings.ready()]),
+    close: () => Promise.all([jobQueues.close(), endings.close()]),
 
-    /** The producer of a process. Each operation on one job passes the process's gate, so that the process may stop before it. */
-    producerFor(pass: () => Promise<void>): Producer {
+    /** The queues of a process. Each operation on one job passes the process's gate, so that the process may stop before it. */
+    jobQueuesFor(pass: () => Promise<void>): JobQueues {
       return {
-        ...producer,
-        async add(partition, jobs) {
-          for (const job of jobs) {
-            await inOneStep(pass, () => producer.add(partition, [job]));
-          }
-        },
+        ...jobQueues,
         async missing(partition, jobs) {
-          return await inOneStep(pass, () => producer.missing(partition, jobs));
+          return await inOneStep(pass, () => jobQueues.missing(partition, jobs));
         },
         async remove<J extends Pick<DeliveryJob, 'deliveryId' | 'generation'>>(partition: number, jobs: readonly J[]) {
           const taken: J[] = [];
           for (const job of jobs) {
-            taken.push(...(await inOneStep(pass, () => producer.remove(partition, [job]))));
+            taken.push(...(await inOneStep(pass, () => jobQueues.remove(partition, [job]))));
           }
           return taken;
         },

@@ -233,7 +233,7 @@ export class System {
     process.stepsLeft = steps;
     const duties = createDuties({
       store,
-      producer: this.jobs.producerFor(process.pass),
+      jobQueues: this.jobs.jobQueuesFor(process.pass),
       clock: context.clock,
       logger,
       secretBox: box,
@@ -286,7 +286,7 @@ export class System {
     const nowMs = this.clock.now();
     process.run(undefined, async () => {
       await deleteSubscription(store, address, nowMs, { operator: 'model' });
-      await closeSubscription({ store, producer: this.jobs.producerFor(process.pass) }, address, nowMs);
+      await closeSubscription({ store, jobQueues: this.jobs.jobQueuesFor(process.pass) }, address, nowMs);
     });
     await this.settle();
     process.dead = true;
@@ -314,9 +314,9 @@ export class System {
     const waiting = all.filter((id) => this.model.deliveries.get(id)!.status === 'waiting_for_retry');
     const among = which % 8 === 0 || waiting.length === 0 ? all : waiting;
     const { process, store } = this.processStore(steps);
-    const producer = this.jobs.producerFor(process.pass);
+    const jobQueues = this.jobs.jobQueuesFor(process.pass);
     process.run(undefined, async () => {
-      await tryNow({ store, producer }, among[which % among.length]!, { operator: 'model' }, this.clock.now());
+      await tryNow({ store, jobQueues }, among[which % among.length]!, { operator: 'model' }, this.clock.now());
     });
     await this.settle();
     process.dead = true;

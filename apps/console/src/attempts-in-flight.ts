@@ -11,19 +11,19 @@ const MARGIN_MS = 2_000;
  * previous address is over. It waits no longer than an attempt can take, because the worker of a job may have died.
  */
 export async function attemptsInFlight(
-  { producer, store, settings, logger }: ConsoleContext,
+  { jobQueues, store, settings, logger }: ConsoleContext,
   subscriptionId: string,
 ): Promise<void> {
   const partition = partitionOf(subscriptionId, store.partitions);
   const endsAt = performance.now() + settings.ATTEMPT_TIMEOUT + MARGIN_MS;
-  let left = await producer.active(partition, subscriptionId);
+  let left = await jobQueues.active(partition, subscriptionId);
   while (left.length > 0) {
     if (performance.now() > endsAt) {
       logger.warn({ subscription_id: subscriptionId, jobs: left.length }, 'subscription.drain_timed_out');
       return;
     }
     await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
-    const active = new Set(await producer.active(partition, subscriptionId));
+    const active = new Set(await jobQueues.active(partition, subscriptionId));
     left = left.filter((id) => active.has(id));
   }
 }

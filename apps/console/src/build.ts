@@ -61,12 +61,12 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
   const logger = createLogger({ app: 'console', level: settings.LOG_LEVEL });
   warnOfPrivateNetworks(settings, logger);
   const tracing = createTracing({ app: 'console', version, settings, logger });
-  const { storage, store, producer } = openStorage(settings, logger, {
+  const { storage, store, jobQueues } = openStorage(settings, logger, {
     identity: { id: randomUUID(), app: 'console', version },
     onMismatch: (error) => exitAtOnce(logger, error),
   });
   const registry = createMetrics('console');
-  registerInstallation(registry, storage.isOpen, () => readInstallation({ store, producer }, clock.now));
+  registerInstallation(registry, storage.isOpen, () => readInstallation({ store, jobQueues }, clock.now));
   const failures = createAuthFailures({ registry, logger });
   const operators = new Operators({ store, settings, failures, clock });
   const tail = new FeedHub({ store, feed: 'attempts', decode: decodeTailItem, logger });
@@ -77,7 +77,7 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
     settings,
     store,
     directory: createDirectory(store),
-    producer,
+    jobQueues,
     operators,
     probe: createOneOffSender({
       allowedNetworks: settings.ALLOWED_PRIVATE_NETWORKS,
@@ -105,7 +105,7 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
       app.use(['/v1', '/queues'], requireStorage(storage.isOpen), operators.withSession);
       const back = { href: '/', label: 'Back to the console' };
       app.use(api.router, docsRouter(api, { back, icon: '/posthorn.svg' }));
-      app.use(bullBoardRoutes(producer, operators.requireViewer));
+      app.use(bullBoardRoutes(jobQueues, operators.requireViewer));
       app.use('/v1', operators.requireOperator);
       app.use(pageRoutes(), cursorProblem, partitionProblem(store));
     },

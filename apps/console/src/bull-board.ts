@@ -1,6 +1,6 @@
 /** Serves Bull Board to operators, read-only (its buttons would break the schedule of deliveries) and from this server alone. */
 import { AppError } from '@posthorn/core';
-import type { Producer } from '@posthorn/queue';
+import type { JobQueues } from '@posthorn/queue';
 import { type RequestHandler, Router } from 'express';
 
 const BULL_BOARD_PATH = '/queues';
@@ -16,7 +16,7 @@ const UI_CONFIG = {
 };
 
 /** Bull Board, which is loaded when somebody first looks at it. */
-async function loadBoard(producer: Producer): Promise<RequestHandler> {
+async function loadBoard(jobQueues: JobQueues): Promise<RequestHandler> {
   const [{ createBullBoard }, { BullMQAdapter }, { ExpressAdapter }] = await Promise.all([
     import('@bull-board/api'),
     import('@bull-board/api/bullMQAdapter'),
@@ -24,9 +24,9 @@ async function loadBoard(producer: Producer): Promise<RequestHandler> {
   ]);
   const board = new ExpressAdapter();
   board.setBasePath(BULL_BOARD_PATH);
-  const several = producer.queues.length > 1;
+  const several = jobQueues.all.length > 1;
   createBullBoard({
-    queues: producer.queues.map(
+    queues: jobQueues.all.map(
       (queue, partition) =>
         new BullMQAdapter(queue, { readOnlyMode: true, ...(several ? { prefix: `partition ${partition} ` } : {}) }),
     ),
@@ -37,11 +37,11 @@ async function loadBoard(producer: Producer): Promise<RequestHandler> {
 }
 
 /** Returns a router with the queues of all partitions, behind `guard`. */
-export function bullBoardRoutes(producer: Producer, guard: RequestHandler): Router {
+export function bullBoardRoutes(jobQueues: JobQueues, guard: RequestHandler): Router {
   let board: Promise<RequestHandler> | undefined;
   const router = Router();
   router.use(BULL_BOARD_PATH, guard, readOnly, adaptPage, async (request, response, next) => {
-    board ??= loadBoard(producer);
+    board ??= loadBoard(jobQueues);
     (await board)(request, response, next);
   });
   return router;

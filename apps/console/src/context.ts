@@ -1,5 +1,5 @@
 /** What the console's routes share: storage, settings and services. */
-import type { Producer } from '@posthorn/queue';
+import type { JobQueues } from '@posthorn/queue';
 import type { Clock, Logger, Tracing } from '@posthorn/runtime';
 import type { Sender } from '@posthorn/sender';
 import type { Fingerprints, SecretBox } from '@posthorn/signing';
@@ -14,7 +14,7 @@ export interface ConsoleContext {
   store: Store;
   /** Searches the subscriptions. */
   directory: Directory;
-  producer: Producer;
+  jobQueues: JobQueues;
   operators: Operators;
   /** Sends the request of a validation. */
   probe: Sender;

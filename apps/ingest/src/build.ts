@@ -41,12 +41,12 @@ const ANNOUNCE_EVERY_MS = 60_000;
 export function buildIngest(settings: IngestSettings, clock: Clock = systemClock): App<ApiService> {
   const logger = createLogger({ app: 'ingest', level: settings.LOG_LEVEL });
   const tracing = createTracing({ app: 'ingest', version, settings, logger });
-  const { storage, store, producer } = openStorage(settings, logger, {
+  const { storage, store, jobQueues } = openStorage(settings, logger, {
     identity: { id: randomUUID(), app: 'ingest', version },
     onMismatch: (error) => exitAtOnce(logger, error),
   });
   const registry = createMetrics('ingest');
-  registerInstallation(registry, storage.isOpen, () => readInstallation({ store, producer }, clock.now));
+  registerInstallation(registry, storage.isOpen, () => readInstallation({ store, jobQueues }, clock.now));
   const quota = createPublisherQuota({
     store,
     quota: settings.PUBLISHER_QUOTA,

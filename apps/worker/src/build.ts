@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { StorageUnavailable } from '@posthorn/core';
 import { readInstallation } from '@posthorn/dispatch';
 import { createApi, serveApi } from '@posthorn/http';
-import { type ConsumerTimings, createProducer, isJobGone } from '@posthorn/queue';
+import { type ConsumerTimings, createJobQueues, isJobGone } from '@posthorn/queue';
 import {
   type App,
   type Clock,
@@ -128,15 +128,15 @@ function buildBase(settings: WorkerSettings, clock: Clock, workerId: string) {
   const { store, partitionPrefixes, onError } = storage;
   const queueRedis = connectRedis(settings);
   queueRedis.on('error', onError);
-  const producer = createProducer({ redis: queueRedis, partitionPrefixes, onError });
+  const jobQueues = createJobQueues({ redis: queueRedis, partitionPrefixes, onError });
   const registry = createMetrics('worker');
-  registerInstallation(registry, storage.isOpen, () => readInstallation({ store, producer }, clock.now));
+  registerInstallation(registry, storage.isOpen, () => readInstallation({ store, jobQueues }, clock.now));
   const metrics = createWorkerMetrics(registry);
   const counts = createAttemptCounts(store, clock);
   const succeededEvents = createSucceededEvents(store, clock);
   const tail = createTail(store, logger);
   const counting = { metrics, counts, succeededEvents, tail };
-  return { clock, logger, tracing, storage, store, onError, queueRedis, producer, registry, ...counting };
+  return { clock, logger, tracing, storage, store, onError, queueRedis, jobQueues, registry, ...counting };
 }
 
 function attemptContext(

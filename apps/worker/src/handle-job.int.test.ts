@@ -1,7 +1,7 @@
 /** Deliveries that find no free slot, on a real Redis. */
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { type DeliveryJob, type Event, eventRef, newEventId } from '@posthorn/core';
-import { type Claim, createProducer, type Producer } from '@posthorn/queue';
+import { type Claim, createJobQueues, type JobQueues } from '@posthorn/queue';
 import { createLogger, createMetrics, systemClock } from '@posthorn/runtime';
 import { createSender, parseNetworks } from '@posthorn/sender';
 import { createSecretBox } from '@posthorn/signing';
@@ -19,6 +19,7 @@ import {
   takeJobs,
 } from '@posthorn/store';
 import { eventually, fakeClock, HUNG_MS, startReceiver, testPrefix, testRedisUrl } from '@posthorn/testing';
+import { addJobs } from '../../../packages/queue/src/test-add-jobs.ts';
 import type { AttemptContext } from './attempt-delivery.ts';
 import type { TakenJob } from './attempt-in-flight.ts';
 import { createAttemptCounts } from './counts.ts';
@@ -32,7 +33,7 @@ import { createSucceededEvents } from './succeeded-events.ts';
 
 let context: AttemptContext;
 let store: Store;
-let producer: Producer;
+let jobQueues: JobQueues;
 let close: () => Promise<void>;
 
 beforeEach(async () => {
@@ -44,7 +45,7 @@ beforeEach(async () => {
   await storage.start();
   store = storage.store;
   const queueRedis = connectRedis(settings);
-  producer = createProducer({ redis: queueRedis, partitionPrefixes: storage.partitionPrefixes, onError });
+  jobQueues = createJobQueues({ redis: queueRedis, partitionPrefixes: storage.partitionPrefixes, onError });
   const secretBox = createSecretBox([Buffer.alloc(32, 1)]);
   const giveUp = new AbortController().signal;
   const logger = createLogger({ app: 'test', level: 'silent' });
@@ -76,7 +77,7 @@ beforeEach(async () => {
     giveUp,
   };
   close = async () => {
-    await producer.close();
+    await jobQueues.close();
     queueRedis.disconnect();
     context.sender.close();
     for (const key of await store.redis.keys(`${store.prefix}:*`)) await store.redis.del(key);
@@ -103,7 +104,7 @@ async function pendingJob(url = 'https://example.com/') {
   const result = await storeEvent(store, stored, { withDeliveries: true });
   const [created] = 'created' in result ? result.created : [];
   const job = { deliveryId: created!.deliveryId, generation: 0, subscriptionId: fresh.id, event: ref };
-  await producer.add(0, [job]);
+  await addJobs(jobQueues, 0, [job]);
   const [taken] = await takeJobs(store, [{ partition: 0, token: TOKEN, limit: 1 }], [], LOCK);
   const { job: found } = (taken as { job: FoundJob }[])[0]!;
   return { job, found };
@@ -124,7 +125,7 @@ it('parks a delivery whose address has no free slot', async () => {
   context.slots.acquire(job.subscriptionId);
   expect(await handle(job)).toEqual({ kind: 'done' });
   expect(await laneLength(store, 'parked', job.subscriptionId)).toBe(1);
-  expect(await producer.counts()).toMatchObject({ waiting: 0 });
+  expect(await jobQueues.counts()).toMatchObject({ waiting: 0 });
 });
 
 it('releases a delivery again if its slot became free before it was in the lane', async () => {
@@ -135,7 +136,7 @@ it('releases a delivery again if its slot became free before it was in the lane'
   expect(context.slots.release(slot, false, 0)).toEqual([]);
   expect(await handled).toEqual({ kind: 'done' });
   expect(await laneLength(store, 'parked', job.subscriptionId)).toBe(0);
-  expect(await producer.counts()).toMatchObject({ waiting: 1 });
+  expect(await jobQueues.counts()).toMatchObject({ waiting: 1 });
 });
 
 it('releases what waits for the slot of an attempt that ends with an error', async () => {

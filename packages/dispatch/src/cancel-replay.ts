@@ -9,13 +9,13 @@ import type { StoreAndQueue } from './context.ts';
  * is attempted and not ended.
  */
 export async function stepCancellation(
-  { store, producer }: StoreAndQueue,
+  { store, jobQueues }: StoreAndQueue,
   replayId: string,
   nowMs: number,
 ): Promise<boolean> {
   const part = await unattempted(store, replayId);
   if (!part) return false;
   const jobs = part.deliveries.map(({ id, generation }) => ({ deliveryId: id, generation }));
-  const taken = await producer.remove(partitionOfId(replayId, store.partitions), jobs);
+  const taken = await jobQueues.remove(partitionOfId(replayId, store.partitions), jobs);
   return await endUnattempted(store, replayId, part, taken, nowMs);
 }

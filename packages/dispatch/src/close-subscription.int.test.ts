@@ -1,7 +1,7 @@
 /** What the deletion of a subscription leaves in Redis. */
 import { describe, expect, it, jest } from '@jest/globals';
 import { type EventRef, partitionOf, type Verdict } from '@posthorn/core';
-import { createProducer } from '@posthorn/queue';
+import { createJobQueues } from '@posthorn/queue';
 import {
   changeSubscription,
   clearDeletedSubscription,
@@ -12,6 +12,7 @@ import {
   loadSubscriptions,
   partitionPrefix,
 } from '@posthorn/store';
+import { addJobs } from '../../queue/src/test-add-jobs.ts';
 import { attempt, begin, deliver, failure, loadOne, store, subscribe, time } from '../../store/src/test-deliveries.ts';
 import { closeSubscription } from './close-subscription.ts';
 import type { StoreAndQueue } from './context.ts';
@@ -34,17 +35,17 @@ describe('closeSubscription', () => {
       throw error;
     };
     const partitionPrefixes = [0, 1, 2, 3].map((number) => partitionPrefix(store, number));
-    const producer = createProducer({ redis: store.redis, partitionPrefixes, onError });
-    await producer.ready();
+    const jobQueues = createJobQueues({ redis: store.redis, partitionPrefixes, onError });
+    await jobQueues.ready();
     const partition = partitionOf(subscription.id, store.partitions);
     const jobs = [pending!, held!].map(({ deliveryId, subscriptionId }) => {
       return { deliveryId, generation: 0, subscriptionId, event: 'event' as EventRef };
     });
-    await producer.add(partition, jobs);
-    expect(await producer.missing(partition, jobs)).toEqual([]);
-    await closeSubscription({ store, producer }, subscription.id, time.nowMs);
-    expect(await producer.missing(partition, jobs)).toEqual(jobs);
-    await producer.close();
+    await addJobs(jobQueues, partition, jobs);
+    expect(await jobQueues.missing(partition, jobs)).toEqual([]);
+    await closeSubscription({ store, jobQueues }, subscription.id, time.nowMs);
+    expect(await jobQueues.missing(partition, jobs)).toEqual(jobs);
+    await jobQueues.close();
     for (const id of [pending!.deliveryId, held!.deliveryId]) {
       expect(await loadOne(id)).toMatchObject({
         status: 'failed',
@@ -167,5 +168,5 @@ const close = (id: string) =>
 
 /** A context whose queue has no jobs; `remove` is called once the deliveries of a step have ended. */
 function contextWith(remove: () => Promise<never[]>) {
-  return { store, producer: { remove } } as unknown as StoreAndQueue;
+  return { store, jobQueues: { remove } } as unknown as StoreAndQueue;
 }

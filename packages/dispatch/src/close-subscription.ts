@@ -8,14 +8,14 @@ import type { StoreAndQueue } from './context.ts';
  * be repeated, and done by several processes at once.
  */
 export async function closeSubscription(
-  { store, producer }: StoreAndQueue,
+  { store, jobQueues }: StoreAndQueue,
   subscriptionId: string,
   nowMs: number,
 ): Promise<void> {
   const partition = partitionOf(subscriptionId, store.partitions);
   const deletion = await deletionOf(store, subscriptionId);
   for await (const deliveries of unfinishedDeliveries(store, subscriptionId)) {
-    await producer.remove(partition, await endDeliveries(store, partition, deliveries, 'subscription_deleted', nowMs));
+    await jobQueues.remove(partition, await endDeliveries(store, partition, deliveries, 'subscription_deleted', nowMs));
   }
   await clearDeletedSubscription(store, subscriptionId, deletion);
 }

@@ -1,12 +1,13 @@
 /** The order in which jobs of a real BullMQ are handed out, and that BullMQ and the scripts of packages/store agree on its keys. */
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { StorageUnavailable } from '@posthorn/core';
-import { Consumer, type ConsumerOptions, type JobOutcome, type Producer } from '@posthorn/queue';
+import { Consumer, type ConsumerOptions, type JobOutcome, type JobQueues } from '@posthorn/queue';
 import { type FoundJob, finishJob, lookForJobs, type NextJob, type Store, type Take, takeJobs } from '@posthorn/store';
 import { eventually } from '@posthorn/testing';
 import { ErrorCode, Worker } from 'bullmq';
 import type { Cluster, Redis } from 'ioredis';
 import { createEndings } from '../../queue/src/endings.ts';
+import { addJobs } from '../../queue/src/test-add-jobs.ts';
 import { takeFrom } from '../../store/src/test-take.ts';
 import { jobScripts } from './consume.ts';
 import { openTestQueue, testJob } from './test-queue.ts';
@@ -15,7 +16,7 @@ let redis: Redis | Cluster;
 let store: Store;
 let prefixes: string[];
 let close: () => Promise<void>;
-let producer: Producer;
+let jobQueues: JobQueues;
 let consumer: Consumer<FoundJob>;
 /** The jobs in the order in which they were handed out. */
 let taken: string[];
@@ -23,7 +24,7 @@ let handle: (id: string) => Promise<JobOutcome>;
 let errors: string[];
 let onError: (error: Error) => void;
 
-const add = (...ids: string[]) => producer.add(0, ids.map(testJob));
+const add = (...ids: string[]) => addJobs(jobQueues, 0, ids.map(testJob));
 async function takeOne({ nextToken, ...lock }: { nextToken: string; lockMs: number; nowMs: number }): Promise<NextJob> {
   const [taken] = await takeFrom(store, { partition: 0, token: nextToken, limit: 1 }, lock);
   return taken!;
@@ -56,7 +57,7 @@ function newConsumer(concurrency: number, options: Partial<ConsumerOptions<Found
 
 beforeEach(async () => {
   const queue = await openTestQueue(3);
-  ({ store, redis, prefixes, producer, errors, onError, close } = queue);
+  ({ store, redis, prefixes, jobQueues, errors, onError, close } = queue);
   taken = [];
   consumer = newConsumer(1);
 });
@@ -102,7 +103,7 @@ describe('several partitions taken from at once', () => {
   const lock = { lockMs: 30_000, nowMs: Date.now() };
 
   it('give their jobs, those of `marked` only if they have markers, which are removed', async () => {
-    for (const partition of [0, 1, 2]) await producer.add(partition, [testJob(`p${partition}`)]);
+    for (const partition of [0, 1, 2]) await addJobs(jobQueues, partition, [testJob(`p${partition}`)]);
     await redis.del(key('marker', 2));
     const none = { dueAtMs: undefined };
     expect(await takeJobs(store, takesOf(0), takesOf(1, 2), lock)).toEqual([
@@ -114,13 +115,13 @@ describe('several partitions taken from at once', () => {
     expect(await redis.llen(key('wait', 2))).toBe(1);
   });
   it('have a marker again if jobs are left', async () => {
-    await producer.add(1, [testJob('a'), testJob('b'), testJob('c')]);
+    await addJobs(jobQueues, 1, [testJob('a'), testJob('b'), testJob('c')]);
     await takeJobs(store, takesOf(0), takesOf(1), lock);
     expect(await redis.exists(key('marker', 1))).toBe(1);
   });
   it('give retries that have become due, and those that are in the queue already', async () => {
-    await producer.add(1, [{ ...testJob('d1'), delayMs: 1_000, isRetry: true }]);
-    await producer.add(2, [{ ...testJob('p1'), isRetry: true }]);
+    await addJobs(jobQueues, 1, [{ ...testJob('d1'), delayMs: 1_000, isRetry: true }]);
+    await addJobs(jobQueues, 2, [{ ...testJob('p1'), isRetry: true }]);
     const later = { ...lock, nowMs: Date.now() + 60_000 };
     const none = { dueAtMs: undefined };
     expect(await takeJobs(store, takesOf(0, 1, 2), [], later)).toEqual([
@@ -133,7 +134,7 @@ describe('several partitions taken from at once', () => {
   it('promote up to a thousand due retries together', async () => {
     for (const partition of [0, 1]) {
       const due = Array.from({ length: 600 }, (_, i) => ({ ...testJob(`r${i}`), delayMs: 1_000, isRetry: true }));
-      await producer.add(partition, due);
+      await addJobs(jobQueues, partition, due);
     }
     const later = { ...lock, nowMs: Date.now() + 60_000 };
     const delayed = async () => Promise.all([0, 1].map((partition) => redis.zcard(key('delayed', partition))));
@@ -143,7 +144,7 @@ describe('several partitions taken from at once', () => {
     expect(await delayed()).toEqual([0, 0]);
   });
   it('do not wait for one that can not be read', async () => {
-    for (const partition of [0, 2]) await producer.add(partition, [testJob(`p${partition}`)]);
+    for (const partition of [0, 2]) await addJobs(jobQueues, partition, [testJob(`p${partition}`)]);
     await redis.set(key('wait', 1), 'no list');
     const [first, second, third] = await takeJobs(store, takesOf(0, 1, 2), [], lock);
     expect([first, third]).toEqual([
@@ -174,7 +175,7 @@ describe('several partitions taken from at once', () => {
           return await takeJobs(store, takes, marked, lock);
         },
       });
-      for (const partition of partitions) await producer.add(partition, [testJob(`p${partition}`)]);
+      for (const partition of partitions) await addJobs(jobQueues, partition, [testJob(`p${partition}`)]);
       await consumer.start();
       await eventually('all taken', () => taken.length >= partitions.length);
     }
@@ -189,7 +190,7 @@ describe('several partitions taken from at once', () => {
     it('are those of which markers came, and those that may have got one since', async () => {
       beforeTaking = async (marked) => {
         if (calls.filter((one) => one.marked.length > 0).length > 1) return;
-        for (const { partition } of marked) await producer.add(partition, [testJob(`later${partition}`)]);
+        for (const { partition } of marked) await addJobs(jobQueues, partition, [testJob(`later${partition}`)]);
       };
       await startIdle();
       await eventually('all taken', () => taken.length === 5);
@@ -223,7 +224,7 @@ describe('several partitions taken from at once', () => {
       await add('later');
       await eventually('taken', () => taken.includes('later'));
       await redis.del(key('wait', 1));
-      await producer.add(1, [testJob('readable')]);
+      await addJobs(jobQueues, 1, [testJob('readable')]);
       await eventually('taken', () => taken.includes('readable'));
       errors.length = 0;
     });
@@ -251,7 +252,7 @@ describe('several partitions taken from at once', () => {
       taken.length = 0;
       await add('first1', 'first2', 'first3', 'later1', 'later2', 'later3');
       await eventually('all slots in use', () => taken.length === 3);
-      await producer.add(2, [testJob('elsewhere')]);
+      await addJobs(jobQueues, 2, [testJob('elsewhere')]);
       isAdded = true;
       await eventually('all taken', () => taken.length === 7);
       await redis.del(key('delayed', 1));
@@ -271,7 +272,7 @@ describe('several partitions taken from at once', () => {
 describe('several jobs taken at once', () => {
   it('are in their order, and the last result says when the next is due if none is left', async () => {
     await add('z1', 'z2', 'z3');
-    await producer.add(0, [{ ...testJob('later'), delayMs: 60_000 }]);
+    await addJobs(jobQueues, 0, [{ ...testJob('later'), delayMs: 60_000 }]);
     const [two, lock] = [
       { partition: 0, token: 'a', limit: 2 },
       { lockMs: 30_000, nowMs: Date.now() },
@@ -463,7 +464,7 @@ describe('order of jobs', () => {
     await failFour(
       () => add('n1', 'n2', 'n3'),
       async (id) => {
-        if (id === 'n1') await producer.advanceRetries(0, 2);
+        if (id === 'n1') await jobQueues.advanceRetries(0, 2);
         return id === 'r1' && timesTaken(id) === 2 ? await failAttempt() : { kind: 'done' };
       },
     );
@@ -480,7 +481,7 @@ describe('order of jobs', () => {
       async () => {
         if (taken.length === 6) {
           await countBehind();
-          await producer.advanceRetries(0, 2);
+          await jobQueues.advanceRetries(0, 2);
           await countBehind();
         }
         return { kind: 'done' };
@@ -505,8 +506,8 @@ describe('order of jobs', () => {
       consumer.pause();
       await add(`b${round}`);
       inFlight.resolve();
-      await eventually('ended', async () => (await producer.counts()).active === 0);
-      expect(await producer.counts()).toMatchObject({ waiting: 1 });
+      await eventually('ended', async () => (await jobQueues.counts()).active === 0);
+      expect(await jobQueues.counts()).toMatchObject({ waiting: 1 });
       consumer.resume();
       await eventually('taken', async () => taken.includes(`b${round}`));
     }
@@ -567,13 +568,15 @@ describe('several partitions', () => {
       held.get(id!)!.resolve({ kind: 'done' });
       held.delete(id!);
     };
-    await producer.add(
+    await addJobs(
+      jobQueues,
       0,
       Array.from({ length: 500 }, (_, i) => testJob(`a${i}`)),
     );
     await consumer.start();
     await eventually('one partition to use all slots', () => held.size === 4);
-    await producer.add(
+    await addJobs(
+      jobQueues,
       1,
       Array.from({ length: 500 }, (_, i) => testJob(`b${i}`)),
     );
@@ -600,10 +603,10 @@ describe('several partitions', () => {
     for (const partition of [2, 0, 1, 1]) {
       const id = `p${partition}-${taken.length}`;
       const before = taken.length;
-      await producer.add(partition, [testJob(id)]);
+      await addJobs(jobQueues, partition, [testJob(id)]);
       await eventually('taken', () => taken.length === before + 1);
     }
-    await eventually('ended', async () => (await producer.counts()).active === 0);
+    await eventually('ended', async () => (await jobQueues.counts()).active === 0);
     expect(errors).toEqual([]);
   });
 });
@@ -622,9 +625,9 @@ describe('BullMQ', () => {
     await bull.close();
     await add('x3', 'bad');
     await consumer.start();
-    await eventually('taken', async () => taken.length === 2 && (await producer.counts()).active === 0);
+    await eventually('taken', async () => taken.length === 2 && (await jobQueues.counts()).active === 0);
     expect([byBull, taken, errors]).toEqual([['x1', 'x2'], ['x3', 'bad'], []]);
-    expect(await producer.counts()).toEqual({ waiting: 0, active: 0, delayed: 0, failed: 1 });
+    expect(await jobQueues.counts()).toEqual({ waiting: 0, active: 0, delayed: 0, failed: 1 });
     expect(await redis.hget(key('bad'), 'failedReason')).toBe('gone');
     const left = (await redis.keys(`${prefixes[0]}:*`)).map((name) => name.slice(prefixes[0]!.length));
     expect(left.filter((name) => name.includes('lock') || name.includes('x'))).toEqual([]);
@@ -653,7 +656,7 @@ describe('BullMQ', () => {
 
   it('takes no job while operators have paused the queue, or while as many are active as they allow', async () => {
     handle = async () => ({ kind: 'done' });
-    const [queue] = producer.queues;
+    const [queue] = jobQueues.all;
     await queue!.pause();
     await add('z1');
     const lock = { nextToken: 'token', lockMs: 60_000, nowMs: Date.now() };
@@ -669,10 +672,11 @@ describe('BullMQ', () => {
   });
 
   it('says when the next retry is due while no job may be taken, so it is not late', async () => {
-    const [queue] = producer.queues;
+    const [queue] = jobQueues.all;
     const nowMs = Date.now();
     const lock = { nextToken: 'token', lockMs: 60_000, nowMs };
-    await producer.add(
+    await addJobs(
+      jobQueues,
       0,
       [testJob('d1'), testJob('d2')].map((job, i) => ({ ...job, delayMs: (i + 1) * 3_600_000 })),
     );
@@ -688,11 +692,11 @@ describe('BullMQ', () => {
     // One that is due waits with the others from then on.
     expect(await dueAt(dueAtMs)).toBeGreaterThan(dueAtMs);
     expect(await dueAt(dueAtMs + 7_200_000)).toBeUndefined();
-    expect(await producer.counts()).toMatchObject({ active: 1, waiting: 2, delayed: 0 });
+    expect(await jobQueues.counts()).toMatchObject({ active: 1, waiting: 2, delayed: 0 });
   });
 
   it('wakes a worker that found as many jobs active as operators allow when one is done and no other is taken', async () => {
-    await producer.queues[0]!.setGlobalConcurrency(1);
+    await jobQueues.all[0]!.setGlobalConcurrency(1);
     handle = async () => {
       consumer.pause();
       await redis.del(key('marker'));
@@ -702,7 +706,7 @@ describe('BullMQ', () => {
     await consumer.start();
     await eventually('taken', () => taken.length === 1);
     await eventually('the marker', async () => (await redis.zscore(key('marker'), '0')) === '0');
-    expect([taken, errors, await producer.counts()]).toMatchObject([['one'], [], { active: 0, waiting: 1 }]);
+    expect([taken, errors, await jobQueues.counts()]).toMatchObject([['one'], [], { active: 0, waiting: 1 }]);
   });
 
   it.each<Exclude<JobOutcome, { kind: 'done' }>>([
@@ -728,7 +732,7 @@ describe('BullMQ', () => {
       await redis.del(key('marker'));
       await endings.settle(0, id, 'token', outcome);
       expect(await marker()).toBe(id === 'one' ? null : '0');
-      await producer.queues[0]!.setGlobalConcurrency(1);
+      await jobQueues.all[0]!.setGlobalConcurrency(1);
       nowMs += 1_000;
     }
     await endings.close();
@@ -743,9 +747,9 @@ describe('BullMQ', () => {
     expect(await end('mine')).toBe(ErrorCode.JobLockNotExist);
     await takeOne({ ...lock, nextToken: 'mine' });
     expect(await end('other')).toBe(ErrorCode.JobLockMismatch);
-    expect(await producer.counts()).toMatchObject({ active: 1 });
+    expect(await jobQueues.counts()).toMatchObject({ active: 1 });
     expect(await end('mine')).toBe(0);
-    expect(await producer.counts()).toMatchObject({ active: 0, waiting: 0 });
+    expect(await jobQueues.counts()).toMatchObject({ active: 0, waiting: 0 });
   });
 
   it('ends a job that may have stalled: BullMQ puts neither it nor another one back', async () => {
@@ -767,7 +771,7 @@ describe('BullMQ', () => {
     expect((await redis.smembers(key('stalled'))).sort()).toEqual(['s1', 's2']);
     await finishJob(store, 0, { ...lock, nextToken: undefined, jobId: 's1', token: 'token' });
     await check();
-    expect(await producer.counts()).toMatchObject({ active: 1, waiting: 0 });
+    expect(await jobQueues.counts()).toMatchObject({ active: 1, waiting: 0 });
     expect(await redis.keys(`${key('s1')}*`)).toEqual([]);
     expect(await redis.smembers(key('stalled'))).toEqual(['s2']);
     await endings.close();
@@ -776,20 +780,20 @@ describe('BullMQ', () => {
 
   it('says of each partition when its next job is due, without taking it', async () => {
     expect(await lookForJobs(store, [0, 1, 2])).toEqual([undefined, undefined, undefined]);
-    await producer.add(2, [{ ...testJob('later'), delayMs: 3_600_000 }]);
-    await producer.add(1, [{ ...testJob('now'), isRetry: true }]);
+    await addJobs(jobQueues, 2, [{ ...testJob('later'), delayMs: 3_600_000 }]);
+    await addJobs(jobQueues, 1, [{ ...testJob('now'), isRetry: true }]);
     const [none, now, later = 0] = await lookForJobs(store, [0, 1, 2]);
     expect([none, now]).toEqual([undefined, 0]);
     await redis.set(key('delayed', 0), 'no sorted set');
     expect(await lookForJobs(store, [0, 1])).toEqual([expect.any(Error), 0]);
     await redis.del(key('delayed', 0));
     expect(Math.abs(Number(later) - Date.now() - 3_600_000)).toBeLessThan(60_000);
-    expect(await producer.counts()).toMatchObject({ waiting: 1, delayed: 1, active: 0 });
+    expect(await jobQueues.counts()).toMatchObject({ waiting: 1, delayed: 1, active: 0 });
   });
 
   it('returns when the next delayed job is due, and hands it out then', async () => {
     const dueAtMs = Date.now() + 3_600_000;
-    await producer.add(0, [{ ...testJob('later'), delayMs: 3_600_000 }]);
+    await addJobs(jobQueues, 0, [{ ...testJob('later'), delayMs: 3_600_000 }]);
     const lock = { nextToken: 'token', lockMs: 60_000, nowMs: Date.now() };
     const found = await takeOne(lock);
     expect('dueAtMs' in found && Math.abs((found.dueAtMs ?? 0) - dueAtMs)).toBeLessThan(60_000);
@@ -802,7 +806,7 @@ describe('BullMQ', () => {
       ['due', 1_000],
       ['later', 3_600_000],
     ] as const) {
-      await producer.add(0, [{ ...testJob(id), delayMs, isRetry: true }]);
+      await addJobs(jobQueues, 0, [{ ...testJob(id), delayMs, isRetry: true }]);
     }
     const lock = { lockMs: 60_000, nowMs: Date.now() + 60_000 };
     const [due, next, ...more] = await takeFrom(store, { partition: 0, token: 'token', limit: 9 }, lock);

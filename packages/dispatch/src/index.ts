@@ -1,4 +1,4 @@
-/** Makes, tests and rescues deliveries, and closes subscriptions: in one script, or the record first. Consumes their jobs. */
+/** Makes, tests, rescues and erases deliveries, closes subscriptions, and consumes jobs, with the store and the queue. */
 export { stepCancellation } from './cancel-replay.ts';
 export { closeSubscription } from './close-subscription.ts';
 export { createDeliveryConsumer, type EndDeliveryJob, type EndedDeliveryJob } from './consume.ts';

@@ -1,9 +1,10 @@
 /** Workers that die, are suspended, or only wait for Redis: who has their jobs then, and what they may still do with them. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { type Claim, Consumer, type JobOutcome, type Producer } from '@posthorn/queue';
+import { type Claim, Consumer, type JobOutcome, type JobQueues } from '@posthorn/queue';
 import { type FoundJob, type Store, watchWorkers } from '@posthorn/store';
 import { eventually } from '@posthorn/testing';
 import type { Cluster, Redis } from 'ioredis';
+import { addJobs } from '../../queue/src/test-add-jobs.ts';
 import { takeFrom } from '../../store/src/test-take.ts';
 import { jobScripts } from './consume.ts';
 import { openTestQueue, testJob } from './test-queue.ts';
@@ -11,7 +12,7 @@ import { openTestQueue, testJob } from './test-queue.ts';
 let redis: Redis | Cluster;
 let store: Store;
 let prefixes: string[];
-let producer: Producer;
+let jobQueues: JobQueues;
 let close: () => Promise<void>;
 let consumers: Consumer<FoundJob>[];
 let errors: string[];
@@ -19,7 +20,7 @@ let errors: string[];
 beforeEach(async () => {
   consumers = [];
   const queue = await openTestQueue(2);
-  ({ store, redis, prefixes, producer, errors } = queue);
+  ({ store, redis, prefixes, jobQueues, errors } = queue);
   close = async () => {
     for (const consumer of consumers) await consumer.stop(5_000);
     await queue.close();
@@ -27,7 +28,7 @@ beforeEach(async () => {
 });
 afterEach(() => close());
 
-const add = (...ids: string[]) => producer.add(0, ids.map(testJob));
+const add = (...ids: string[]) => addJobs(jobQueues, 0, ids.map(testJob));
 const key = (name: string) => `${prefixes[0]}:deliveries:${name}`;
 const waiting = () => redis.lrange(key('wait'), 0, -1);
 
@@ -183,7 +184,7 @@ describe('a consumer', () => {
     expect(takenOver()).toBe(1);
     expect(watches[0]).toMatchObject({ checkMs: 950, maxChecks: 4 });
     taken[0]?.end({ kind: 'done' });
-    await eventually('ended', async () => (await producer.counts()).active === 0);
+    await eventually('ended', async () => (await jobQueues.counts()).active === 0);
     expect(errors).toEqual([]);
   });
 
@@ -225,8 +226,8 @@ describe('a consumer', () => {
       expect(claim.isSure()).toBe(true);
       end({ kind: 'done' });
     }
-    await eventually('ended', async () => (await producer.counts()).active === 0);
-    expect(await producer.counts()).toMatchObject({ waiting: 0, delayed: 0 });
+    await eventually('ended', async () => (await jobQueues.counts()).active === 0);
+    expect(await jobQueues.counts()).toMatchObject({ waiting: 0, delayed: 0 });
     expect([first.taken.length, second.taken.length]).toEqual([2, 2]);
   });
 
@@ -242,7 +243,7 @@ describe('a consumer', () => {
     expect(await claim.confirm()).toBe(true);
     expect(claim.isSure()).toBe(true);
     end({ kind: 'done' });
-    await eventually('ended', async () => (await producer.counts()).active === 0);
+    await eventually('ended', async () => (await jobQueues.counts()).active === 0);
     expect(errors).toEqual([]);
   });
 
@@ -262,7 +263,7 @@ describe('a consumer', () => {
     end({ kind: 'snoozed', untilMs: 0 });
     await eventually('the first claim to be refused', () => errors.length === 1);
     first.taken[1]?.end({ kind: 'done' });
-    await eventually('ended', async () => (await producer.counts()).active === 0);
+    await eventually('ended', async () => (await jobQueues.counts()).active === 0);
   });
 
   it('checks nobody for a while after Redis was slow or away', async () => {

@@ -1,6 +1,6 @@
-/** Opens what the functions of this package work with: the store, and the producer of the queue. */
+/** Opens what the functions of this package work with: the store and the queues. */
 import type { StartError } from '@posthorn/core';
-import { createProducer, FIRST_JOB_LUA } from '@posthorn/queue';
+import { createJobQueues, FIRST_JOB_LUA } from '@posthorn/queue';
 import {
   aliveWorkers,
   openStore,
@@ -26,23 +26,23 @@ export function openStorage(
     onError: (err) => logger.warn({ err }, 'redis.failed'),
     onWarning: (text) => logger.warn({}, text),
     firstJobLua: FIRST_JOB_LUA,
-    beforeOpen: () => producer.ready(),
+    beforeOpen: () => jobQueues.ready(),
   });
   const { store, partitionPrefixes, onError } = storage;
-  const producer = createProducer({ redis: store.redis, partitionPrefixes, onError });
-  return { storage, store, producer };
+  const jobQueues = createJobQueues({ redis: store.redis, partitionPrefixes, onError });
+  return { storage, store, jobQueues };
 }
 
 /** Resolves with counts of what is in Redis, jobs included. To be called once the storage is open. */
-export async function readBacklog({ store, producer }: StoreAndQueue, nowMs: number) {
-  const [stored, jobs] = await Promise.all([readStored(store, nowMs), producer.counts()]);
+export async function readBacklog({ store, jobQueues }: StoreAndQueue, nowMs: number) {
+  const [stored, jobs] = await Promise.all([readStored(store, nowMs), jobQueues.counts()]);
   return { ...stored, jobs };
 }
 
 /** Resolves with all that metrics say about the whole installation. To be called once the storage is open. */
-export async function readInstallation({ store, producer }: StoreAndQueue, now: () => number) {
+export async function readInstallation({ store, jobQueues }: StoreAndQueue, now: () => number) {
   const [backlog, workers, server, format] = await Promise.all([
-    readBacklog({ store, producer }, now()),
+    readBacklog({ store, jobQueues }, now()),
     aliveWorkers(store),
     readServerState(store, now),
     readFormat(store),

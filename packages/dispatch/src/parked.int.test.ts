@@ -18,15 +18,16 @@ import {
   takeJobs,
 } from '@posthorn/store';
 import { RETRY_PRIORITY } from '../../queue/src/job.ts';
+import { addJobs } from '../../queue/src/test-add-jobs.ts';
 import { attempt, begin, event, loadOne, park, store, subscribe, time } from '../../store/src/test-deliveries.ts';
 import { takeFrom } from '../../store/src/test-take.ts';
 import {
+  jobQueues,
   lock,
   make,
   neighbour,
   observedStore,
   partition,
-  producer,
   subscribeElsewhere,
   subscriptionId,
   succeed,
@@ -67,7 +68,7 @@ describe('deliveries that have no slot', () => {
       ids.slice(1).sort(),
     );
     expect(await addressesToRelease(store, partition, 'parked')).toEqual([subscriptionId]);
-    expect(await producer.counts()).toEqual({ waiting: 0, active: 1, delayed: 0, failed: 0 });
+    expect(await jobQueues.counts()).toEqual({ waiting: 0, active: 1, delayed: 0, failed: 0 });
     for (const id of ids.slice(1)) expect(await store.redis.exists(queueKey(id), queueKey(`${id}:lock`))).toBe(0);
   });
 
@@ -189,7 +190,7 @@ describe('deliveries that have no slot', () => {
     const ended = await succeed(job!, 't', undefined, { laneToken: 'two', parkedFirst: 3 });
     expect([idsOf(ended).length, ended.parked]).toEqual([3, 1]);
     for (const one of ended.parkedJobs) expect(await store.redis.get(queueKey(`${one.id}:lock`))).toBe('two');
-    expect((await producer.counts()).active).toBe(3);
+    expect((await jobQueues.counts()).active).toBe(3);
     const more = await succeed(deliveryOfJob(ended.parkedJobs[0]!)!, 'two', undefined, {
       laneToken: 'three',
       parkedFirst: 3,
@@ -236,7 +237,7 @@ describe('deliveries that have no slot', () => {
     ]);
     expect(ended.map(({ next }) => idOf(next))).toEqual([ids[2], NONE_DUE]);
     expect(await parked()).toBe(2);
-    expect(await producer.counts()).toEqual({ waiting: 0, active: 1, delayed: 0, failed: 0 });
+    expect(await jobQueues.counts()).toEqual({ waiting: 0, active: 1, delayed: 0, failed: 0 });
   });
 
   it('are not parked by a worker that has lost its job: another one may be making the attempt', async () => {
@@ -244,7 +245,7 @@ describe('deliveries that have no slot', () => {
     const job = await take('other');
     const ended = await parkJob(store, job, { ...lock(undefined), jobId: job.deliveryId, token: 'mine' });
     expect(ended).toEqual({ lane: 'superseded', code: -6, next: undefined });
-    expect([await parked(), (await producer.counts()).active]).toEqual([0, 1]);
+    expect([await parked(), (await jobQueues.counts()).active]).toEqual([0, 1]);
   });
 
   it('are passed over if they have ended meanwhile', async () => {
@@ -274,7 +275,7 @@ describe('deliveries that have no slot', () => {
     const job = await take('one');
     const id = await make();
     await takeSome(9, { perAddress: 0 });
-    await producer.add(partition, [{ ...job, deliveryId: 'r1', delayMs: 1_000 }]);
+    await addJobs(jobQueues, partition, [{ ...job, deliveryId: 'r1', delayMs: 1_000 }]);
     await store.redis.del(queueKey('marker'));
     time.nowMs = Date.now() + 60_000;
     expect(idsOf(await succeed(job, 'one', undefined, { laneToken: 'two', parkedFirst: 1 }))).toEqual([`${id}.1`]);
@@ -306,9 +307,9 @@ describe('deliveries that have no slot', () => {
   it('are not given another job while they are parked, although theirs is gone', async () => {
     const id = await make();
     await takeSome(9, { perAddress: 0 });
-    expect(await rescueJobs(store, partition, [{ deliveryId: id, generation: 0 }])).toEqual([]);
+    expect(await rescueJobs(store, partition, [{ deliveryId: id, generation: 0 }], time.nowMs)).toBe(0);
     await store.redis.zrem(`${store.prefix}:{${partition}}:parked:${subscriptionId}`, id);
-    expect(await rescueJobs(store, partition, [{ deliveryId: id, generation: 0 }])).toMatchObject([{ generation: 1 }]);
+    expect(await rescueJobs(store, partition, [{ deliveryId: id, generation: 0 }], time.nowMs)).toBe(1);
   });
 
   /** An event of the same partition. */
@@ -324,7 +325,9 @@ describe('deliveries that have no slot', () => {
     const stored = { ref: eventRef(sent), event: sent, acceptedAtMs: time.nowMs, subscriptionIds: [subscriptionId] };
     const made = await storeEvent(store, stored, { withDeliveries: true });
     const [{ deliveryId = '' } = {}] = 'created' in made ? made.created : [];
-    await producer.add(partition, [{ deliveryId, generation: 0, subscriptionId, event: jointRefOf(deliveryId)! }]);
+    await addJobs(jobQueues, partition, [
+      { deliveryId, generation: 0, subscriptionId, event: jointRefOf(deliveryId)! },
+    ]);
     return deliveryId;
   }
 

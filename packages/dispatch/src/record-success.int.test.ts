@@ -13,15 +13,16 @@ import {
   storeEvent,
 } from '@posthorn/store';
 import { testRedisUrl } from '@posthorn/testing';
+import { addJobs } from '../../queue/src/test-add-jobs.ts';
 import { begin, deliver, event, loadOne, store, subscribe, time } from '../../store/src/test-deliveries.ts';
 import { RETENTION } from '../../store/src/test-store.ts';
 import { takeFrom } from '../../store/src/test-take.ts';
 import {
+  jobQueues,
   lock,
   make,
   observedStore,
   partition,
-  producer,
   subscribeElsewhere,
   subscriptionId,
   succeed,
@@ -46,7 +47,7 @@ describe('recordSuccess', () => {
     expect(begun).toMatchObject({ kind: 'attempt', url: 'https://example.com/', attemptNumber: 1 });
     expect(beginAttempt(store, nextJob, time.nowMs, 0, next.job)).toEqual(begun);
     expect(next.job.address?.slice(0, 2)).toEqual(['active', 'https://example.com/']);
-    expect(await producer.counts()).toMatchObject({ waiting: 0, active: 1 });
+    expect(await jobQueues.counts()).toMatchObject({ waiting: 0, active: 1 });
   });
 
   it('returns the event with the job if it is in the same partition, short, and not known', async () => {
@@ -109,7 +110,7 @@ describe('recordSuccess', () => {
       const sent = event();
       for (const { deliveryId, subscriptionId: id } of await deliver(ids, sent)) {
         const job = { deliveryId, generation: 0, subscriptionId: id, event: eventRef(sent) };
-        await producer.add(partitionOf(id, store.partitions), [job]);
+        await addJobs(jobQueues, partitionOf(id, store.partitions), [job]);
       }
     }
     const jobs = await takeAll(partitions, 100);
@@ -121,7 +122,7 @@ describe('recordSuccess', () => {
       Array(24).fill({ kind: 'recorded', paused: false, parked: 0, code: 0, next: undefined, parkedJobs: [] }),
     );
     for (const { deliveryId } of jobs) expect(await loadOne(deliveryId)).toMatchObject({ status: 'succeeded' });
-    expect(await producer.counts()).toEqual({ waiting: 0, active: 0, delayed: 0, failed: 0 });
+    expect(await jobQueues.counts()).toEqual({ waiting: 0, active: 0, delayed: 0, failed: 0 });
   });
 
   it('lists what one script records in the order of creation, in whichever order it succeeds, in each partition', async () => {
@@ -159,7 +160,7 @@ describe('recordSuccess', () => {
       { status: 'fulfilled', value: { kind: 'recorded', code: 0 } },
     ]);
     for (const { deliveryId } of [first, last]) expect(await loadOne(deliveryId)).toMatchObject({ attemptCount: 1 });
-    expect(await producer.counts()).toMatchObject({ active: 1 });
+    expect(await jobQueues.counts()).toMatchObject({ active: 1 });
   });
 
   it('gives an event that several jobs have to each of them', async () => {
@@ -171,7 +172,7 @@ describe('recordSuccess', () => {
     let sent = event();
     while (partitionOf(sent.id, store.partitions) !== partition) sent = event();
     for (const { deliveryId, subscriptionId: id } of await deliver(ids, sent)) {
-      await producer.add(partition, [{ deliveryId, generation: 0, subscriptionId: id, event: eventRef(sent) }]);
+      await addJobs(jobQueues, partition, [{ deliveryId, generation: 0, subscriptionId: id, event: eventRef(sent) }]);
     }
     const taken = await takeFrom(store, { partition, token: 'a', limit: 3 }, lock('a'));
     const texts = taken.map((one) => 'job' in one && one.job.event);
@@ -186,7 +187,7 @@ describe('recordSuccess', () => {
     expect([first?.deliveryId, second?.deliveryId]).toEqual(ids);
     for (const deliveryId of ['r1', 'r2']) {
       const job = { deliveryId, generation: 0, subscriptionId, event: first!.event };
-      await producer.add(partition, [{ ...job, delayMs: 1_000 }]);
+      await addJobs(jobQueues, partition, [{ ...job, delayMs: 1_000 }]);
     }
     await store.redis.del(`${store.prefix}:{${partition}}:deliveries:marker`);
     time.nowMs = Date.now() + 60_000;
@@ -207,7 +208,7 @@ describe('recordSuccess', () => {
     await make();
     const job = await take('other');
     expect(await succeed(job, 'mine')).toMatchObject({ kind: 'recorded', code: -6 });
-    expect(await producer.counts()).toMatchObject({ active: 1 });
+    expect(await jobQueues.counts()).toMatchObject({ active: 1 });
     expect((await loadOne(job.deliveryId)).status).toBe('succeeded');
   });
 

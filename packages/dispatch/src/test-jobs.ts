@@ -1,7 +1,7 @@
 /** For tests of the scripts that take and end jobs: the store of test-deliveries.ts with a queue, an address in it, and jobs. */
 import { afterEach, beforeEach } from '@jest/globals';
 import { type DeliveryJob, type EventRef, eventRef, partitionOf } from '@posthorn/core';
-import { createProducer, type Producer } from '@posthorn/queue';
+import { createJobQueues, type JobQueues } from '@posthorn/queue';
 import {
   deliveryOfJob,
   type EndedJob,
@@ -10,11 +10,12 @@ import {
   type Store,
   type WorkerView,
 } from '@posthorn/store';
+import { addJobs } from '../../queue/src/test-add-jobs.ts';
 import { deliver, event, store, subscribe, time } from '../../store/src/test-deliveries.ts';
 import { takeFrom } from '../../store/src/test-take.ts';
 
 /** A queue for each partition of the store, new for each test. */
-export let producer: Producer;
+export let jobQueues: JobQueues;
 /** An active address, new for each test, and its partition. */
 export let subscriptionId: string;
 export let partition: number;
@@ -24,12 +25,12 @@ beforeEach(async () => {
     throw error;
   };
   const partitionPrefixes = [0, 1, 2, 3].map((number) => `${store.prefix}:{${number}}`);
-  producer = createProducer({ redis: store.redis, partitionPrefixes, onError });
-  await producer.ready();
+  jobQueues = createJobQueues({ redis: store.redis, partitionPrefixes, onError });
+  await jobQueues.ready();
   subscriptionId = (await subscribe()).id;
   partition = partitionOf(subscriptionId, store.partitions);
 });
-afterEach(() => producer.close());
+afterEach(() => jobQueues.close());
 
 /** How the next job is locked. */
 export const lock = (nextToken: string | undefined) => ({
@@ -43,7 +44,7 @@ export async function make(sent = event(), to = subscriptionId): Promise<string>
   const [created] = await deliver([to], sent);
   const { deliveryId } = created!;
   const job = { deliveryId, generation: 0, subscriptionId: to, event: eventRef(sent) };
-  await producer.add(partitionOf(to, store.partitions), [job]);
+  await addJobs(jobQueues, partitionOf(to, store.partitions), [job]);
   return deliveryId;
 }
 

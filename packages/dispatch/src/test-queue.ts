@@ -1,6 +1,6 @@
 /** For tests: a queue and a store under a key prefix of their own. */
 import { eventRef } from '@posthorn/core';
-import { createProducer } from '@posthorn/queue';
+import { createJobQueues } from '@posthorn/queue';
 import { connectRedis, openStore } from '@posthorn/store';
 import { testPrefix, testRedisUrl } from '@posthorn/testing';
 
@@ -18,16 +18,16 @@ export async function openTestQueue(partitions: number) {
   await storage.start();
   const { store, partitionPrefixes: prefixes } = storage;
   const redis = connectRedis(settings);
-  const producer = createProducer({ redis, partitionPrefixes: prefixes, onError });
+  const jobQueues = createJobQueues({ redis, partitionPrefixes: prefixes, onError });
   return {
     store,
     redis,
     prefixes,
-    producer,
+    jobQueues,
     errors,
     onError,
     async close(): Promise<void> {
-      await producer.close();
+      await jobQueues.close();
       await store.redis.del(await store.redis.keys(`${store.prefix}:*`));
       await storage.stop();
       redis.disconnect();

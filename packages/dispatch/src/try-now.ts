@@ -5,7 +5,7 @@ import type { StoreAndQueue } from './context.ts';
 
 /** Makes the next attempt of a delivery due now, and removes the job that waited for it. Returns why not, or undefined. */
 export async function tryNow(
-  { store, producer }: StoreAndQueue,
+  { store, jobQueues }: StoreAndQueue,
   deliveryId: string,
   by: Parameters<typeof makeDueNow>[3],
   nowMs: number,
@@ -14,6 +14,6 @@ export async function tryNow(
   if ('refused' in made) return made.refused;
   // It would find itself superseded when it is due.
   const superseded = { deliveryId, generation: made.generation - 1 };
-  await producer.remove(partitionOfId(deliveryId, store.partitions), [superseded]);
+  await jobQueues.remove(partitionOfId(deliveryId, store.partitions), [superseded]);
   return undefined;
 }

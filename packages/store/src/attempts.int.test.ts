@@ -9,6 +9,7 @@ import {
   loadSubscriptions,
   rescueJobs,
 } from './index.ts';
+import { partitionPrefix, queueKey } from './keys.ts';
 import {
   attempt,
   begin,
@@ -135,9 +136,26 @@ describe('lost jobs', () => {
     const partition = partitionOf(subscription.id, store.partitions);
     const { jobs } = await expectedJobs(store, partition, 'pending', { beforeMs: time.nowMs, offset: 0, limit: 10 });
     expect(jobs.map(({ deliveryId }) => deliveryId)).toEqual([lost!.deliveryId]);
-    expect(await rescueJobs(store, partition, jobs)).toMatchObject([
-      { deliveryId: lost!.deliveryId, generation: 1, dueAtMs: 0 },
-    ]);
-    expect(await rescueJobs(store, partition, jobs)).toEqual([]);
+    expect(await rescueJobs(store, partition, jobs, time.nowMs)).toBe(1);
+    expect(await rescueJobs(store, partition, jobs, time.nowMs)).toBe(0);
+    const waiting = queueKey(partitionPrefix(store, partition), 'wait');
+    expect(await store.redis.lrange(waiting, 0, -1)).toEqual([`${lost!.deliveryId}.1`]);
+  });
+  it('of retries are delayed until these are due, or wait behind first attempts', async () => {
+    const { id } = await subscribe();
+    const jobs: { deliveryId: string; generation: number }[] = [];
+    const dueAtMs = time.nowMs + 300_000;
+    for (const nextAttemptAtMs of [time.nowMs, dueAtMs]) {
+      const [{ deliveryId } = { deliveryId: '' }] = await deliver([id]);
+      await attempt(deliveryId, 1, { kind: 'retry', delayMs: 1, nextAttemptAtMs });
+      jobs.push({ deliveryId, generation: 0 });
+    }
+    const [due, later] = jobs.map(({ deliveryId }) => `${deliveryId}.1`);
+    const partition = partitionOf(id, store.partitions);
+    expect(await rescueJobs(store, partition, jobs, time.nowMs)).toBe(2);
+    const key = (name: string) => queueKey(partitionPrefix(store, partition), name);
+    expect(await store.redis.zrange(key('prioritized'), '0', '-1')).toEqual([due]);
+    expect(await store.redis.zrange(key('delayed'), '0', '-1', 'WITHSCORES')).toEqual([later, String(dueAtMs * 4096)]);
+    expect(await store.redis.hgetall(key(later!))).toMatchObject({ name: id, priority: '1', delay: '300000' });
   });
 });

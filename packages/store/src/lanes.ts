@@ -124,12 +124,12 @@ export async function endDeliveries(
   });
 }
 
-/** Gives deliveries whose job is lost a new generation. Returns the jobs to add and when they are due (0: now). */
+/** Gives deliveries whose job is lost a new generation and its job. Returns how many. */
 export async function rescueJobs(
   store: Store,
   partition: number,
   jobs: readonly Pick<DeliveryJob, 'deliveryId' | 'generation'>[],
-): Promise<(DeliveryJob & { dueAtMs: number })[]> {
-  if (jobs.length === 0) return [];
-  return await runScript(store, 'rescue', partitionPrefix(store, partition), { jobs });
+  nowMs: number,
+): Promise<number> {
+  return jobs.length === 0 ? 0 : await runScript(store, 'rescue', partitionPrefix(store, partition), { nowMs, jobs });
 }

@@ -145,15 +145,7 @@ export const scripts = {
     const refused = triedNow(kind);
     return refused === 'tried' ? { generation: Number(generation) } : { refused };
   }),
-  rescue: script('...jobs(deliveryId generation)', (reply) =>
-    records(reply, 5).map(([deliveryId = '', generation, event, subscriptionId = '', dueAt]) => ({
-      deliveryId,
-      generation: Number(generation),
-      event: event as EventRef,
-      subscriptionId,
-      dueAtMs: Number(dueAt),
-    })),
-  ),
+  rescue: script('nowMs:number ...jobs(deliveryId generation)', Number),
   saveSubscription: script(
     'id expectedRevision status createdAtMs topics topicsStep:number nowMs:number retentionMs:number auditEntry:audit? statusReason? ...fields(field value)',
     (reply) => (reply === -1 ? { isSaved: false } : { isSaved: true, isTopicChange: isOne(list(reply)[1]) }),

@@ -8,13 +8,13 @@ import type { Duty, DutyContext } from './duty.ts';
  * Only unfinished deliveries are ended and only leftovers removed, so a second process (or the console) at the same
  * time changes nothing.
  */
-export const closeDeleted = ({ store, producer, clock }: DutyContext): Duty => ({
+export const closeDeleted = ({ store, jobQueues, clock }: DutyContext): Duty => ({
   name: 'close_deleted',
   everyMs: 10_000,
   onlyWithWork: true,
   async run(partition) {
     await eachInTurn(await closingSubscriptions(store, partition), (subscriptionId) =>
-      closeSubscription({ store, producer }, subscriptionId, clock.now()),
+      closeSubscription({ store, jobQueues }, subscriptionId, clock.now()),
     );
   },
 });

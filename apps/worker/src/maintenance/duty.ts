@@ -1,5 +1,5 @@
 /** The form of a maintenance duty: background work that no job does, repeated in each partition. */
-import type { Producer } from '@posthorn/queue';
+import type { JobQueues } from '@posthorn/queue';
 import type { Clock, Logger } from '@posthorn/runtime';
 import type { SecretBox } from '@posthorn/signing';
 import type { Store } from '@posthorn/store';
@@ -23,7 +23,7 @@ export interface Duty {
 
 export interface DutyContext {
   store: Store;
-  producer: Producer;
+  jobQueues: JobQueues;
   clock: Clock;
   logger: Logger;
   /** Opens the values of erasures. */
@@ -32,6 +32,6 @@ export interface DutyContext {
   releasePerSecond: number;
   /** For how long after an upgrade the data stay readable by the release before. */
   rollbackWindowMs: number;
-  /** A delivery this old must have its job: the process that was about to add it has done so, or died. */
+  /** A delivery this old must have its job: a process of 0.1.0 that was about to add it has done so, or died. */
   jobExpectedAfterMs?: number | undefined;
 }

@@ -13,7 +13,7 @@ import {
   type Verdict,
 } from '@posthorn/core';
 import { finishFanOuts, makeDeliveries } from '@posthorn/dispatch';
-import { createProducer, type Producer } from '@posthorn/queue';
+import { createJobQueues, type JobQueues } from '@posthorn/queue';
 import { createSecretBox } from '@posthorn/signing';
 import {
   beginAttempt,
@@ -52,7 +52,7 @@ const onError = (error: Error) => {
 const anna = { operator: 'anna' };
 
 let store: Store;
-let producer: Producer;
+let jobQueues: JobQueues;
 let clock: ReturnType<typeof fakeClock>;
 let close: () => Promise<void>;
 let context: DutyContext & { store: Store };
@@ -62,13 +62,13 @@ beforeEach(async () => {
   await opened.start();
   ({ store } = opened);
   clock = fakeClock(Date.now());
-  producer = createProducer({ redis: store.redis, partitionPrefixes: opened.partitionPrefixes, onError });
-  await producer.ready();
-  context = { store, producer, clock, logger, secretBox: box, releasePerSecond: 50, rollbackWindowMs: 0 };
+  jobQueues = createJobQueues({ redis: store.redis, partitionPrefixes: opened.partitionPrefixes, onError });
+  await jobQueues.ready();
+  context = { store, jobQueues, clock, logger, secretBox: box, releasePerSecond: 50, rollbackWindowMs: 0 };
   close = async () => {
     const keys = await store.redis.keys(`${store.prefix}:*`);
     if (keys.length > 0) await store.redis.del(keys);
-    await producer.close();
+    await jobQueues.close();
     await opened.stop();
   };
 });
@@ -343,7 +343,7 @@ describe('an erasure', () => {
     await runUntil(erasure.id, 'done');
     expect(await load(id)).toMatchObject({ status: 'failed', failureReason: 'erased', attemptCount: 1, erased: true });
     expect(
-      await producer.missing(partitionOf(a, PARTITIONS), [
+      await jobQueues.missing(partitionOf(a, PARTITIONS), [
         { deliveryId: id, generation: 0, subscriptionId: a, event: ref },
       ]),
     ).toHaveLength(1);
@@ -456,11 +456,11 @@ describe('a process that dies between any two steps of an erasure', () => {
         };
       },
     });
-    const remove: Producer['remove'] = async (...args) => {
+    const remove: JobQueues['remove'] = async (...args) => {
       step();
-      return await producer.remove(...args);
+      return await jobQueues.remove(...args);
     };
-    return { ...context, store: { ...store, redis }, producer: { ...producer, remove } };
+    return { ...context, store: { ...store, redis }, jobQueues: { ...jobQueues, remove } };
   }
 
   it('leaves work that the next one does, and everything counts once', async () => {

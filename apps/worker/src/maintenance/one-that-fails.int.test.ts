@@ -10,8 +10,8 @@ import { releaseAtRate, releaseParked } from './release-lanes.ts';
 import { sendTrials } from './send-trials.ts';
 
 const context = () => {
-  const producer = { add: async () => undefined, remove: async () => [] };
-  return { store, producer, clock: { now: () => time.nowMs }, releasePerSecond: 50 } as unknown as DutyContext;
+  const jobQueues = { remove: async () => [] };
+  return { store, jobQueues, clock: { now: () => time.nowMs }, releasePerSecond: 50 } as unknown as DutyContext;
 };
 
 afterEach(() => void jest.restoreAllMocks());

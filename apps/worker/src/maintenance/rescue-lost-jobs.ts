@@ -1,4 +1,4 @@
-/** Maintenance duty: gives a new job to deliveries whose job is lost because a process died between the record and the queue. */
+/** Maintenance duty: gives a new job to deliveries that wait for one that is gone. */
 import { rescue } from '@posthorn/dispatch';
 import type { Duty, DutyContext } from './duty.ts';
 
@@ -20,13 +20,13 @@ const NEVER: Sweep = { startedAtMs: Number.NEGATIVE_INFINITY, offset: undefined 
  * one whose job is missing, so of two processes at once one adds the job.
  */
 export function rescueLostJobs(context: DutyContext): Duty {
-  const { store, producer, clock, logger, jobExpectedAfterMs = JOB_EXPECTED_AFTER_MS } = context;
+  const { store, jobQueues, clock, logger, jobExpectedAfterMs = JOB_EXPECTED_AFTER_MS } = context;
   const sweeps = new Map<string, Sweep>();
 
   const rescuePage = async (partition: number, status: 'pending' | 'waiting_for_retry', offset: number) => {
     const nowMs = clock.now();
     const range = { beforeMs: nowMs - jobExpectedAfterMs, offset, limit: PAGE };
-    const { rescued, next } = await rescue({ store, producer }, partition, status, range, nowMs);
+    const { rescued, next } = await rescue({ store, jobQueues }, partition, status, range, nowMs);
     if (rescued > 0) logger.warn({ deliveries: rescued }, 'delivery.rescued');
     return next;
   };

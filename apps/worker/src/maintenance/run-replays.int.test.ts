@@ -1,7 +1,7 @@
 /** The duty that works through bulk replays: how much a run does, and what one that fails does to the others. */
 import { expect, it } from '@jest/globals';
 import { partitionOf } from '@posthorn/core';
-import type { Producer } from '@posthorn/queue';
+import type { JobQueues } from '@posthorn/queue';
 import { activeReplays, loadReplays } from '@posthorn/store';
 import { store, subscribe, time } from '../../../../packages/store/src/test-deliveries.ts';
 import { failed, start } from '../../../../packages/store/src/test-replays.ts';
@@ -9,7 +9,7 @@ import type { DutyContext } from './duty.ts';
 import { runReplays } from './run-replays.ts';
 
 const duty = () =>
-  runReplays({ store, producer: undefined as unknown as Producer, clock: { now: () => time.nowMs } } as DutyContext);
+  runReplays({ store, jobQueues: undefined as unknown as JobQueues, clock: { now: () => time.nowMs } } as DutyContext);
 
 it('does at most 20 steps in a run, however many there are, and the others in the next ones', async () => {
   const { id } = await subscribe();

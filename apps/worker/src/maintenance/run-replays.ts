@@ -11,7 +11,7 @@ const STEPS_PER_RUN = 20;
  * Takes the running replays in turns, so that a large one does not delay the others; nor does one that fails. A step
  * counts only if the replay's cursor is still where the step began, so two processes at once replay nothing twice.
  */
-export const runReplays = ({ store, producer, clock }: DutyContext): Duty => ({
+export const runReplays = ({ store, jobQueues, clock }: DutyContext): Duty => ({
   name: 'run_replays',
   everyMs: 1_000,
   onlyWithWork: true,
@@ -20,7 +20,7 @@ export const runReplays = ({ store, producer, clock }: DutyContext): Duty => ({
       await eachInTurn(await activeBatches(store, partition), (id) => stepBatch(store, id, clock.now()));
     };
     const stepOf = async (id: string) =>
-      (await stepReplay(store, id, clock.now())) || (await stepCancellation({ store, producer }, id, clock.now()));
+      (await stepReplay(store, id, clock.now())) || (await stepCancellation({ store, jobQueues }, id, clock.now()));
     const stepReplays = async () => {
       const queue = await activeReplays(store, partition, STEPS_PER_RUN);
       let left = STEPS_PER_RUN;

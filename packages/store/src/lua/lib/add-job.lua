@@ -2,7 +2,8 @@
 --@include delivery-key
 
 -- Gives a delivery its next generation and makes the job of it, which is not in the queue yet. A retry, and what was
--- held or overdue, waits behind first attempts (`waitsBehind`). Returns the job's id and the generation.
+-- held or overdue, waits behind first attempts (`waitsBehind`). Each field stays below 64 bytes (with an event id made
+-- by Posthorn), so that Redis keeps the job compact. Returns the job's id and the generation.
 local function makeJob(id, sub, event, waitsBehind, nowMs)
   local generation = tostring(call('HINCRBY', deliveryKey(id), 'g', 1))
   local jobId = id .. '.' .. generation

@@ -1,22 +1,22 @@
-/** Adds jobs to the queue of their partition, removes and counts them. */
+/** The queues of all partitions: finds, counts and removes jobs, and moves retries ahead. Scripts of the store add them. */
 import type { DeliveryJob } from '@posthorn/core';
 import { ErrorCode, type Job, Queue } from 'bullmq';
 import type { Cluster, Redis } from 'ioredis';
-import { type BullData, type JobToAdd, jobId, QUEUE_NAME, toBullJob } from './job.ts';
+import { jobId, QUEUE_NAME } from './job.ts';
 
 /** BullMQ always writes a stream of events; this keeps it at a few kB. */
 const MAX_EVENTS_KEPT = 1_000;
 
-/** A producer over one connection. `partitionPrefixes` are in the order of the partitions. */
-export type Producer = ReturnType<typeof createProducer>;
-export function createProducer(options: {
+/** The queues over one connection. `partitionPrefixes` are in the order of the partitions. */
+export type JobQueues = ReturnType<typeof createJobQueues>;
+export function createJobQueues(options: {
   redis: Redis | Cluster;
   partitionPrefixes: readonly string[];
   onError: (error: Error) => void;
 }) {
   const queues = options.partitionPrefixes.map(
     (prefix) =>
-      new Queue<BullData>(QUEUE_NAME, {
+      new Queue(QUEUE_NAME, {
         connection: options.redis,
         prefix,
         streams: { events: { maxLen: MAX_EVENTS_KEPT } },
@@ -24,7 +24,7 @@ export function createProducer(options: {
       }),
   );
   for (const queue of queues) queue.on('error', options.onError);
-  const queueOf = (partition: number): Queue<BullData> => {
+  const queueOf = (partition: number): Queue => {
     const queue = queues[partition];
     if (!queue) throw new RangeError(`No partition ${partition}: there are ${queues.length}`);
     return queue;
@@ -32,15 +32,7 @@ export function createProducer(options: {
 
   return {
     /** BullMQ's own queues, one per partition, for Bull Board. */
-    queues,
-    /**
-     * Adds jobs to a partition's queue, all in one pipeline. A job that exists already is left unchanged. BullMQ adds
-     * them one by one, so after an error a part may have been added: call again with the same jobs. Throws
-     * `StorageUnavailable`.
-     */
-    async add(partition: number, jobs: readonly JobToAdd[]): Promise<void> {
-      if (jobs.length > 0) await queueOf(partition).addBulk(jobs.map(toBullJob));
-    },
+    all: queues,
     /** Returns those of the jobs that are not in the queue in any state. */
     async missing(partition: number, jobs: readonly DeliveryJob[]): Promise<DeliveryJob[]> {
       const queue = queueOf(partition);
