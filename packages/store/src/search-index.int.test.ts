@@ -105,6 +105,16 @@ describe('the search index', () => {
     expect(await find(session('s-1'))).toEqual({ ids: [id], hasMore: false });
   });
 
+  it.each(['events of the other environment', 'events that are gone'])('finds an event behind %s', async (newer) => {
+    const id = await keep({ id: 's-1' }, { environment: 'production', acceptedAtMs: nowMs - 1 });
+    const [key = ''] = await listKeys();
+    const [entry = ''] = await store.redis.lrange(key, 0, -1);
+    const letter = newer === 'events that are gone' ? 'p' : 's';
+    const others = Array.from({ length: 2_100 }, (_, i) => `${entry.slice(0, 4)}${letter}other-${i}`);
+    await store.redis.rpush(key, ...others);
+    expect(await find(session('s-1'), 'production', 2)).toEqual({ ids: [id], hasMore: false });
+  });
+
   it('ends after 200,000 entries and says that there may be more', async () => {
     await keep({ id: 's-1' }, { acceptedAtMs: nowMs - 1 });
     const [key = ''] = await listKeys();

@@ -28,11 +28,13 @@ const DAY_MS = 24 * HOUR_MS;
 const DAILY_FROM_MS = 7 * DAY_MS;
 /** Entries read by one command: 60 kB, less than a millisecond of Redis. */
 const CHUNK = 2_000;
-/** Commands sent at once. */
-const LISTS_AT_ONCE = 512;
+/** Lists read at once. In few, those of the newest days are read to the end before older ones use up what may be looked at. */
+const LISTS_AT_ONCE = 32;
 /** Entries that one search looks at, those of other terms included: some tens of milliseconds. */
 const MAX_LOOKED_AT = 200_000;
-/** Events loaded at once. */
+/** Loading an event costs as much as looking at so many entries. */
+const LOOKS_FOR_AN_EVENT = 20;
+/** Events loaded at once, of each list. */
 const EVENTS_AT_ONCE = 20;
 
 const SLICE_UNITS = [
@@ -140,6 +142,10 @@ export async function searchEvents(
   const slicesAtOnce = Math.max(1, Math.floor(LISTS_AT_ONCE / (prefixes.length * terms.length)));
   const found = new Map<EventRef, StoredEvent>();
   const budget = { left: MAX_LOOKED_AT };
+  const isWanted = {
+    ref: (event: Pick<Event, 'environment'>) => environment === undefined || event.environment === environment,
+    event: (stored: StoredEvent) => hasOwnTerm(stored, terms),
+  };
   // One slice more: the clock of another process may be ahead.
   let newest = numberAt(nowMs) + 1;
   for (; newest >= oldestAt(nowMs) && found.size <= limit && budget.left > 0; newest -= slicesAtOnce) {
@@ -149,8 +155,11 @@ export async function searchEvents(
         hashes.map(({ bucket, mark }) => ({ key: searchKey(prefix, `${nameOf(number)}:${bucket}`), mark })),
       ),
     );
-    const marked = await Promise.all(lists.map(({ key, mark }) => readMarked(store, key, mark, limit, budget)));
-    await addEvents(store, marked.flat(), terms, environment, found);
+    await Promise.all(
+      lists.map(async (list) => {
+        for (const stored of await newestOfList(store, list, isWanted, limit, budget)) found.set(stored.ref, stored);
+      }),
+    );
   }
   // What a batch has brought was accepted in the same millisecond. Where its events were created then too, they stay as a list has them.
   const events = [...found.values()].sort(
@@ -159,39 +168,34 @@ export async function searchEvents(
   return { events: events.slice(0, limit), hasMore: events.length > limit || budget.left <= 0 };
 }
 
-/** The newest entries of a list with a mark, more than `limit` if there are: without the mark, newest first. */
-async function readMarked(
+/**
+ * The newest wanted events of a list with a mark, more than `limit` if there are, newest first. Entries of events that
+ * are gone or not wanted do not count: a wanted one may be behind any number of them.
+ */
+async function newestOfList(
   store: Store,
-  key: string,
-  mark: string,
+  { key, mark }: { key: string; mark: string },
+  isWanted: { ref: (event: Pick<Event, 'environment'>) => boolean; event: (stored: StoredEvent) => boolean },
   limit: number,
   budget: { left: number },
-): Promise<string[]> {
-  const marked: string[] = [];
+): Promise<Iterable<StoredEvent>> {
+  const found = new Map<EventRef, StoredEvent>();
+  const mayGoOn = () => found.size <= limit && budget.left > 0;
   // From the end: entries that are added meanwhile move others into the next chunk, where they are found again, never out of it.
-  for (let end = -1; marked.length <= limit && budget.left > 0; end -= CHUNK) {
+  for (let end = -1; mayGoOn(); end -= CHUNK) {
     const entries = await store.redis.lrange(key, end - CHUNK + 1, end);
     budget.left -= entries.length;
-    for (const entry of entries.reverse()) if (entry.startsWith(mark)) marked.push(entry.slice(mark.length));
+    const marked = entries.reverse().filter((entry) => entry.startsWith(mark));
+    const refs = marked.map((entry) => decodeEntry(entry.slice(mark.length))).filter(isWanted.ref);
+    for (const some of chunksOf([...new Set(refs.map(eventRef))], EVENTS_AT_ONCE)) {
+      if (!mayGoOn()) break;
+      budget.left -= some.length * LOOKS_FOR_AN_EVENT;
+      const loaded = await Promise.all(some.map((ref) => loadEvent(store, ref)));
+      for (const stored of loaded) if (stored && isWanted.event(stored)) found.set(stored.ref, stored);
+    }
     if (entries.length < CHUNK) break;
   }
-  return marked;
-}
-
-async function addEvents(
-  store: Store,
-  entries: string[],
-  terms: readonly SearchTerm[],
-  environment: Environment | undefined,
-  found: Map<EventRef, StoredEvent>,
-): Promise<void> {
-  const wanted = [...new Set(entries)]
-    .map(decodeEntry)
-    .filter((event) => (environment === undefined || event.environment === environment) && !found.has(eventRef(event)));
-  for (const some of chunksOf(wanted, EVENTS_AT_ONCE)) {
-    const loaded = await Promise.all(some.map((event) => loadEvent(store, eventRef(event))));
-    for (const stored of loaded) if (stored && hasOwnTerm(stored, terms)) found.set(stored.ref, stored);
-  }
+  return found.values();
 }
 
 /** Whether an event that has not been erased has one of the terms. */
