@@ -45,7 +45,7 @@ await receiver.idle();
   expect(out).toBe('200 function function\nsession.expired\n');
   writeFileSync(
     join(project, 'run.ts'),
-    `import { createReceiver, fetchHandler, type WebhookEvent } from '@posthorn/receiver';
+    `import { createReceiver, fetchHandler, memoryStore, redisStore, type WebhookEvent } from '@posthorn/receiver';
 // As Deno.serve and Bun.serve declare it.
 const serve = (handler: (request: Request, runtime: { port: number }) => Promise<Response>) => handler;
 const receiver = createReceiver({
@@ -58,6 +58,11 @@ const receiver = createReceiver({
   },
 });
 serve(fetchHandler(receiver));
+// Options as they come from an environment or a database.
+declare const none: undefined;
+createReceiver({ secrets: 's', onEvent() {}, onError: none, store: none, outdated: none, toleranceS: none, maxBodyBytes: none, maxInProgress: none, now: none });
+memoryStore({ maxEntries: none });
+redisStore(async () => null, { prefix: none, keepMs: none, leaseMs: none });
 fetchHandler(receiver)(new Request('http://localhost/'), { waitUntil: (work: Promise<unknown>) => void work });
 `,
   );
@@ -78,7 +83,15 @@ if (error instanceof NotConfirmed) console.log(error.event.type, error.cause ins
     encoding: 'utf8',
   });
   expect(out).toBe('session.approved true\n');
-  writeFileSync(join(project, 'check.ts'), program(' as const'));
+  writeFileSync(
+    join(project, 'check.ts'),
+    `${program(' as const')}
+// Options and fields as they come from an environment or a database.
+declare const none: undefined;
+createPublisher({ url: 'http://x', key: 'k', giveUpAfterMs: none, timeoutMs: none, maxEvents: none, maxBytes: none, concurrency: none, maxBatch: none, onFailure: none });
+publisher.publish({ ...event, id: none, created_at: none, data: { ...event.data, reference: none, country: none, tier: none, achieved_tier: none, metadata: none } });
+`,
+  );
   checkTypes(project, 'check.ts');
 });
 
@@ -88,6 +101,7 @@ function checkTypes(project: string, file: string): void {
   const options = [
     '--noEmit',
     '--strict',
+    '--exactOptionalPropertyTypes',
     '--module',
     'nodenext',
     '--target',

@@ -3,7 +3,7 @@
 /** An event. Without `id` and `created_at`, the client makes them, so that every try has the same. */
 export interface PublishedEvent {
   /** 1 to 128 of `A-Z a-z 0-9 . _ : ~ -`, unique within the environment. */
-  id?: string;
+  id?: string | undefined;
   type:
     | 'session.created'
     | 'session.started'
@@ -15,16 +15,16 @@ export interface PublishedEvent {
     | 'session.expired'
     | 'session.cancelled';
   /** ISO 8601 with a zone. */
-  created_at?: string;
+  created_at?: string | undefined;
   environment: 'sandbox' | 'production';
   data: {
     id: string;
     status: string;
-    reference?: string;
-    country?: string;
-    tier?: number;
-    achieved_tier?: number;
-    metadata?: Record<string, string>;
+    reference?: string | undefined;
+    country?: string | undefined;
+    tier?: number | undefined;
+    achieved_tier?: number | undefined;
+    metadata?: Record<string, string> | undefined;
     [other: string]: unknown;
   };
 }

@@ -9,18 +9,18 @@ export interface PublisherOptions {
   /** The publisher key. */
   key: string;
   /** How long an event is repeated before `publish` rejects with `NotConfirmed`, in milliseconds. */
-  giveUpAfterMs?: number;
+  giveUpAfterMs?: number | undefined;
   /** Time limit of one call, in milliseconds. */
-  timeoutMs?: number;
+  timeoutMs?: number | undefined;
   /** Events and bytes in memory at once; beyond them `publish` rejects with `QueueFull`. */
-  maxEvents?: number;
-  maxBytes?: number;
+  maxEvents?: number | undefined;
+  maxBytes?: number | undefined;
   /** Calls in flight at once. */
-  concurrency?: number;
+  concurrency?: number | undefined;
   /** Events of one call, at most 500. */
-  maxBatch?: number;
+  maxBatch?: number | undefined;
   /** Hears of each call that failed and will be repeated, such as for a log: why, and in how many milliseconds. */
-  onFailure?: (failure: Error, retryInMs: number) => void;
+  onFailure?: ((failure: Error, retryInMs: number) => void) | undefined;
 }
 
 export interface Publisher {
@@ -93,7 +93,9 @@ export function createPublisher(options: PublisherOptions): Publisher {
   return new QueuedPublisher({ ...limits, urls, key, timeoutMs, onFailure: options.onFailure ?? (() => {}) });
 }
 
-type Settings = Required<Omit<PublisherOptions, 'url'>> & { urls: readonly string[] };
+type Settings = { [Name in Exclude<keyof PublisherOptions, 'url'>]-?: NonNullable<PublisherOptions[Name]> } & {
+  urls: readonly string[];
+};
 
 class QueuedPublisher implements Publisher {
   readonly #settings: Settings;

@@ -21,21 +21,21 @@ export interface ReceiverOptions {
    * Is called with what `onEvent`, `secrets` or the store threw; the event is undefined if it is not known yet. It must
    * not throw. By default, writes to the console.
    */
-  onError?: (error: unknown, event: WebhookEvent | undefined) => void;
+  onError?: ((error: unknown, event: WebhookEvent | undefined) => void) | undefined;
   /** Remembers events and sessions. By default in memory, which is enough for one process. */
-  store?: ReceiverStore;
+  store?: ReceiverStore | undefined;
   /**
    * What to do with an event that is older than another one of the same session whose turn has come, even if `onEvent` threw for that.
    * `skip` (the default) never processes it: the newest state of a session wins. `process` processes events as they come.
    */
-  outdated?: 'skip' | 'process';
+  outdated?: 'skip' | 'process' | undefined;
   /** How far the time of a signature may be from now, in seconds. */
-  toleranceS?: number;
-  maxBodyBytes?: number;
+  toleranceS?: number | undefined;
+  maxBodyBytes?: number | undefined;
   /** Events in progress at once; beyond that, deliveries get 503 and are repeated later. */
-  maxInProgress?: number;
+  maxInProgress?: number | undefined;
   /** Milliseconds since 1970. */
-  now?: () => number;
+  now?: (() => number) | undefined;
 }
 
 export interface DeliveryInfo {

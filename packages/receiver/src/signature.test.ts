@@ -92,6 +92,14 @@ describe('a signature', () => {
     expect(await isValid({ ...check, toleranceS: Number.NaN })).toBe(false);
     expect(await isValid({ ...check, nowS: Number.NaN })).toBe(false);
   });
+  it.each([
+    ['one secret in place of a list', { secrets: 'whsec_x' }, 'must be a list'],
+    ['a text in place of bytes', { body }, 'the bytes of the raw body'],
+    ['a parsed body', { body: JSON.parse(body) }, 'the bytes of the raw body'],
+  ])('is not checked with %s: no signature would be valid', async (_, wrong, message) => {
+    const check = { header: '', secrets: ['whsec_x'], body: Buffer.from(body), ...wrong } as SignatureCheck;
+    await expect(verifySignature(check)).rejects.toThrow(message);
+  });
   it('is checked at the present time unless told otherwise, over bytes of any kind', async () => {
     const secret = newSigningSecret();
     const header = signatureHeader([secret], Math.floor(Date.now() / 1000), body);

@@ -24,10 +24,14 @@ export interface SignatureCheck {
 
 /**
  * Resolves with whether the header has a signature of this body, made with one of the secrets, at most `toleranceS` seconds from now
- * (specification 5). Malformed headers are not valid; nothing that a caller sends makes it reject. Rejects for an empty secret.
+ * (specification 5). Malformed headers are not valid; nothing that a caller sends makes it reject. Rejects for an empty secret, and with a
+ * `TypeError` for one secret in place of a list, or a body that is no bytes: no signature would be valid.
  */
 export async function verifySignature(check: SignatureCheck): Promise<boolean> {
   const { header, secrets, body, nowS = Date.now() / 1000, toleranceS = DEFAULT_TOLERANCE_S } = check;
+  if (!Array.isArray(secrets)) throw new TypeError('The secrets to verify a signature with must be a list.');
+  if (!ArrayBuffer.isView(body))
+    throw new TypeError('A signature covers the bytes of the raw body: pass a Uint8Array.');
   const parts = header.split(',');
   const valuesOf = (name: string) =>
     parts.flatMap((part) => (part.startsWith(`${name}=`) ? [part.slice(name.length + 1)] : []));

@@ -21,7 +21,11 @@ export interface ReceiverStore {
  * Remembers the newest `maxEntries` events and sessions in this process. A restart forgets them: then a repeated delivery is processed
  * again. For several processes, use `redisStore`. Throws `TypeError` if `maxEntries` is not at least 1.
  */
-export function memoryStore({ maxEntries = DEFAULT_MAX_ENTRIES } = {}): ReceiverStore {
+export function memoryStore({
+  maxEntries = DEFAULT_MAX_ENTRIES,
+}: {
+  maxEntries?: number | undefined;
+} = {}): ReceiverStore {
   // With NaN, it would remember nothing.
   if (!(maxEntries >= 1)) throw new TypeError(`maxEntries of a memory store must be at least 1, not ${maxEntries}.`);
   const events = new Set<string>();
@@ -57,14 +61,14 @@ export function memoryStore({ maxEntries = DEFAULT_MAX_ENTRIES } = {}): Receiver
 
 export interface RedisStoreOptions {
   /** The beginning of all keys. */
-  prefix?: string;
+  prefix?: string | undefined;
   /** How long events and sessions are remembered; at least as long as deliveries can be replayed. */
-  keepMs?: number;
+  keepMs?: number | undefined;
   /**
    * How long an event may take to process, its wait for earlier events of the session included. After that, another delivery of it is
    * processed too.
    */
-  leaseMs?: number;
+  leaseMs?: number | undefined;
 }
 
 const ADVANCE = `local newest = redis.call('GET', KEYS[1])
