@@ -156,7 +156,7 @@ export function openStore(
     beforeOpen?: () => Promise<void>;
     /** The process that opens it; undefined for tools and tests, which are not registered. */
     identity?: ProcessIdentity;
-    /** Gets the reason when this process can't read what is stored any more. It must stop at once, without further commands. */
+    /** Gets the reason when this process can't work with what is stored any more. It must stop at once, without further commands. */
     onMismatch?: (error: StartError) => void;
     /** For tests: what this process reads. */
     formats?: FormatRange;
@@ -241,21 +241,13 @@ export function openStore(
 
 /**
  * Checks the server and the keys, and that this process agrees with the installation on the stored format and on the
- * number of partitions. That number decides where each key is stored: the first process to start sets it, and it can't
- * change while there are keys. Returns warnings; throws `StartError`.
+ * number of partitions. Returns warnings; throws `StartError`.
  */
 async function joinInstallation(store: Store, format: KnownFormat): Promise<string[]> {
-  const { redis, prefix, partitions } = store;
   // First, since it waits for the connection: a Cluster client knows none of its servers before.
   const { isEmpty } = await checkKeys(store);
-  const warnings = await checkServer(redis);
-  const agreed = await format.join(isEmpty);
-  if (agreed !== partitions) {
-    throw new StartError(
-      `PARTITIONS is ${partitions}, but the data under KEY_PREFIX "${prefix}" was written with ${agreed}. ` +
-        `Set PARTITIONS=${agreed}, or choose another KEY_PREFIX.`,
-    );
-  }
+  const warnings = await checkServer(store.redis);
+  await format.join(isEmpty);
   return warnings;
 }
 

@@ -285,4 +285,14 @@ describe('a process that runs', () => {
     await redis.hset(key, 'format', 3);
     await eventually('the mismatch', () => told.mock.calls.length === 1);
   });
+  it('notices that data of another number of partitions are in place of its own, and is not registered there', async () => {
+    const told = jest.fn<(error: Error) => void>();
+    await open({ onMismatch: told });
+    const other = { format: 2, oldest_format: 2, partitions: 'see docs', partition_count: 4 };
+    await redis.multi().del(key).hset(key, other).exec();
+    await eventually('the mismatch', () => told.mock.calls.length === 1);
+    const message = `PARTITIONS is 1, but the data under KEY_PREFIX "${prefix}" was written with 4. Set PARTITIONS=4, or`;
+    expect(told.mock.calls[0]![0]).toMatchObject({ exitCode: 1, message: expect.stringContaining(message) });
+    expect(await redis.hexists(key, 'process:one')).toBe(0);
+  });
 });

@@ -1,6 +1,6 @@
 /**
- * What one process knows about the stored format: it reads it when it starts, registers what it can read, and repeats
- * both every few seconds. docs/architecture.md has the reasons.
+ * What one process knows about the record of the installation: it reads it when it starts, registers what it can read,
+ * and repeats both every few seconds. docs/architecture.md has the reasons.
  */
 import { hostname } from 'node:os';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -10,7 +10,7 @@ import { installationKey } from './keys.ts';
 import { runScript } from './scripts.ts';
 import type { Store } from './store.ts';
 
-/** The exit code of a process that can't read what is stored: EX_CONFIG of sysexits.h. No restart helps. */
+/** The exit code of a process that can't read the stored format: EX_CONFIG of sysexits.h. No restart helps. */
 const EXIT_MISMATCH = 78;
 const REFRESH_EVERY_MS = 5_000;
 /**
@@ -57,8 +57,8 @@ export class KnownFormat implements StoredFormat {
   #refreshing: Promise<void> | undefined;
 
   /**
-   * `onMismatch` is called once if this process can't read what is stored any more, `onGone` each time when Redis has
-   * lost the record.
+   * `onMismatch` is called once if this process can't work with what is stored any more, `onGone` each time when Redis
+   * has lost the record.
    */
   constructor(
     store: Pick<Store, 'redis' | 'prefix' | 'partitions'>,
@@ -90,11 +90,12 @@ export class KnownFormat implements StoredFormat {
   }
 
   /**
-   * Creates or reads the record of the installation and registers the process. Returns the number of partitions. Throws
-   * `StartError` if this process can't read what is stored, `StorageUnavailable` while its clock is far off or Redis has
-   * lost the record: whatever was accepted then would match nobody.
+   * Creates or reads the record of the installation and registers the process. Throws `StartError` if this process
+   * can't read what is stored, or has another number of partitions: it decides where each key is stored, the first
+   * process to start sets it, and it can't change while there are keys. Throws `StorageUnavailable` while its clock is
+   * far off or Redis has lost the record: whatever was accepted then would match nobody.
    */
-  async join(isEmpty = false): Promise<number> {
+  async join(isEmpty = false): Promise<void> {
     const { redis, prefix, partitions } = this.#store;
     const version = this.#identity?.version ?? '';
     const sentAtMs = Date.now();
@@ -125,17 +126,19 @@ export class KnownFormat implements StoredFormat {
       throw new StorageUnavailable(`the clock of this process is ${difference}, so ${what} too soon`);
     }
     const reason = describeMismatch(found, this.#readable, { prefix, version });
-    if (reason !== undefined) {
-      this.#mismatch = new StartError(reason, EXIT_MISMATCH);
-      throw this.#mismatch;
-    }
+    if (reason !== undefined) this.#mismatch = new StartError(reason, EXIT_MISMATCH);
+    else if (found.partitions !== partitions)
+      this.#mismatch = new StartError(
+        `PARTITIONS is ${partitions}, but the data under KEY_PREFIX "${prefix}" was written with ${found.partitions}. ` +
+          `Set PARTITIONS=${found.partitions}, or choose another KEY_PREFIX.`,
+      );
+    if (this.#mismatch) throw this.#mismatch;
     this.#current = found.format;
     this.#record = 'found';
     this.#confirmedAtMs = sentAtMs;
-    return found.partitions;
   }
 
-  /** Repeats `join` every few seconds until `leave`, or until this process can't read what is stored. */
+  /** Repeats `join` every few seconds until `leave`, or until this process can't work with what is stored. */
   async keepUp(onError: (error: Error) => void): Promise<void> {
     while (this.#identity !== undefined && this.#mismatch === undefined) {
       await wait(REFRESH_EVERY_MS, undefined, { signal: this.#leaving.signal, ref: false }).catch(() => undefined);

@@ -1,8 +1,8 @@
 -- Registers a process in the record of the installation, and creates the record if this is the first process of all;
--- then the format is the newest. The key is the record itself. A process that can't read what is stored does not
--- register. A process that has joined before (`isKnown`) creates none. Returns the format, who raised it, the oldest
--- stored format, the number of partitions, and the clock of Redis; nothing if the record is gone since it joined. Works
--- while Redis is full, once the record exists.
+-- then the format is the newest. The key is the record itself. A process that can't read what is stored, or has another
+-- number of partitions, does not register. A process that has joined before (`isKnown`) creates none. Returns the
+-- format, who raised it, the oldest stored format, the number of partitions, and the clock of Redis; nothing if the
+-- record is gone since it joined. Works while Redis is full, once the record exists.
 --@include format-of
 --@include redis-ms
 
@@ -16,11 +16,12 @@ if call('HEXISTS', prefix, 'partitions') == 0 then
 end
 local format = formatOf('format')
 local oldestStored = formatOf('oldest_format')
-if id ~= '' and format <= newest and oldestStored >= oldest then
+local agreed = call('HGET', prefix, 'partition_count') or call('HGET', prefix, 'partitions')
+if id ~= '' and format <= newest and oldestStored >= oldest and agreed == partitions then
   local process = cjson.decode(state)
   process.seenAtMs = redisMs()
   if redis.pcall('HSET', prefix, 'process:' .. id, cjson.encode(process)) == 1 then
     call('HINCRBY', prefix, 'registrations', 1)
   end
 end
-return {format, call('HGET', prefix, 'raised_by') or '', oldestStored, call('HGET', prefix, 'partition_count') or call('HGET', prefix, 'partitions'), redisMs()}
+return {format, call('HGET', prefix, 'raised_by') or '', oldestStored, agreed, redisMs()}
