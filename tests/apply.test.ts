@@ -1,8 +1,8 @@
 /** `posthorn apply`: subscriptions become what a file says, and a second run changes nothing. */
 import { beforeEach, expect, it } from '@jest/globals';
-import type { Receiver } from '@posthorn/testing';
+import { eventually, type Receiver } from '@posthorn/testing';
 import { ownReceiver, ownWorld } from './own.ts';
-import { runPosthorn } from './run-posthorn.ts';
+import { runPosthorn, startPosthorn } from './run-posthorn.ts';
 import type { World } from './world.ts';
 
 let on: World;
@@ -14,8 +14,13 @@ beforeEach(async () => {
 
 const SECRET = 'a-secret-from-the-environment';
 /** Applies a file; JSON is valid YAML. */
-const apply = (subscriptions: unknown, ...options: string[]) =>
-  runPosthorn(on.consoleUrl, ['apply', '-f', '-', ...options], { ACME_SECRET: SECRET }, text(subscriptions));
+const apply = (subscriptions: unknown, ...options: string[]) => runPosthorn(...command(subscriptions, options));
+const command = (subscriptions: unknown, options: string[]): Parameters<typeof startPosthorn> => [
+  on.consoleUrl,
+  ['apply', '-f', '-', ...options],
+  { ACME_SECRET: SECRET },
+  text(subscriptions),
+];
 const text = (subscriptions: unknown) =>
   typeof subscriptions === 'string' ? subscriptions : JSON.stringify({ subscriptions });
 const stored = async () => (await on.operate('GET', '/v1/subscriptions?sort=url')).body.data;
@@ -164,6 +169,29 @@ it('shows the secret of a new one whose validation is refused', async () => {
   expect([code, err]).toEqual([1, expect.stringContaining('1 of 1 changes were made')]);
   expect(out).toMatch(/whsec_/);
 });
+
+it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
+  'shows at %s the secrets of what was made until then',
+  async (signal) => {
+    const file = [
+      { key: 'first', url: `${to.url}/first` },
+      { key: 'second', url: `${to.url}/second` },
+    ];
+    const run = startPosthorn(...command(file, ['--validate']));
+    to.answerWith(async (_request, response) => {
+      run.child.kill(signal);
+      await eventually('it to say so', () => run.ran.err !== '');
+      response.end();
+    });
+    const { code, out, err } = await run.ended;
+    expect([code, err]).toEqual([
+      1,
+      expect.stringContaining('1 of 2 changes were made; the next run makes the others.'),
+    ]);
+    expect(out).toMatch(/create +first.*whsec_/);
+    expect(await stored()).toMatchObject([{ key: 'first', status: 'active' }]);
+  },
+);
 
 it('goes on where a run stopped', async () => {
   const [good, bad] = [

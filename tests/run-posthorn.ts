@@ -10,7 +10,12 @@ export interface Ran {
 }
 
 /** Resolves with the exit code and the output of `posthorn <args>` against the console at `url`. */
-export function runPosthorn(url: string, args: string[], env: Record<string, string> = {}, input = ''): Promise<Ran> {
+export function runPosthorn(...command: Parameters<typeof startPosthorn>): Promise<Ran> {
+  return startPosthorn(...command).ended;
+}
+
+/** Starts `posthorn <args>`. `ran` has its output so far. */
+export function startPosthorn(url: string, args: string[], env: Record<string, string> = {}, input = '') {
   const child = spawn(process.execPath, [join(import.meta.dirname, '../apps/cli/src/main.ts'), ...args], {
     env: { PATH: process.env.PATH ?? '', POSTHORN_URL: url, POSTHORN_TOKEN: OPERATOR_TOKEN, ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
@@ -25,5 +30,6 @@ export function runPosthorn(url: string, args: string[], env: Record<string, str
   child.stderr.on('data', (text) => {
     ran.err += text;
   });
-  return new Promise((resolve) => child.once('close', (code) => resolve({ ...ran, code })));
+  const ended = new Promise<Ran>((resolve) => child.once('close', (code) => resolve({ ...ran, code })));
+  return { child, ran, ended };
 }

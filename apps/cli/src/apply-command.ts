@@ -48,9 +48,13 @@ async function apply(client: Client, print: Printer, options: Options): Promise<
     if (!(await confirm(`Delete ${deletions} of them?`))) throw new UserError('Nothing was changed.');
   }
   const done: Done[] = [];
+  const isInterrupted = interruption();
   const showDone = () => print.list(done, doneColumns, 'Nothing to change.');
   try {
-    for (const change of changes) await carryOut(client, change, secrets, options.validate === true, done);
+    for (const change of changes) {
+      if (isInterrupted()) throw new UserError('Interrupted.');
+      await carryOut(client, change, secrets, options.validate === true, done);
+    }
   } catch (error) {
     if (done.length > 0) showDone();
     if (!(error instanceof UserError)) throw error;
@@ -58,6 +62,20 @@ async function apply(client: Client, print: Printer, options: Options): Promise<
     throw new UserError(`${error.message}\n${what}`, { cause: error });
   }
   showDone();
+}
+
+/**
+ * Returns a function that says whether the run shall end: after the change that is being made, since the secrets of new
+ * subscriptions are not shown again. A second signal ends it at once.
+ */
+function interruption(): () => boolean {
+  let isInterrupted = false;
+  const interrupt = () => {
+    isInterrupted = true;
+    process.stderr.write('Ends after the change that is being made ...\n');
+  };
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, interrupt);
+  return () => isInterrupted;
 }
 
 interface Row {
