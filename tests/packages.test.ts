@@ -1,13 +1,25 @@
 /** The packages that are published: as npm would deliver them, without anything of this repository. */
-import { execFileSync } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { expect, it } from '@jest/globals';
 import { signatureHeader } from '@posthorn/signing';
+import { HUNG_MS } from '@posthorn/testing';
 import { publint } from 'publint';
 import { formatMessage } from 'publint/utils';
 import { PUBLISHED } from '../scripts/pack/build-package.ts';
+import { oldestNode, provideRuntime } from '../scripts/programs/runtimes.ts';
 import { installPackage } from './installed-package.ts';
+import { ownReceiver } from './own.ts';
+
+/** The Nodes that run the packages, with the options that they need. */
+const NODES: [name: string, command: string, options: string[]][] = [
+  [`Node ${process.versions.node}`, process.execPath, ['--no-experimental-strip-types']],
+];
+const oldest = await provideRuntime(oldestNode);
+if ('command' in oldest) NODES.push([`Node ${oldestNode.version}`, oldest.command, ['--no-warnings']]);
+else process.stderr.write(`SKIPPED: the packages in Node ${oldestNode.version}. ${oldest.why}\n`);
 
 it.each(PUBLISHED)(
   '%s has a valid manifest with the repository that provenance needs, and no dependency',
@@ -22,7 +34,7 @@ it.each(PUBLISHED)(
   },
 );
 
-it('receiver runs without type stripping, and its types are complete', () => {
+it.each(NODES)('receiver runs in %s without type stripping', (_, node, options) => {
   const { project } = installPackage('receiver');
   const body =
     '{"id":"e","type":"session.expired","created_at":"2026-01-01T00:00:00.000Z","environment":"sandbox","data":{"id":"s","status":"x"}}';
@@ -38,11 +50,14 @@ console.log((await fetchHandler(receiver)(request)).status, typeof nodeHandler(r
 await receiver.idle();
 `,
   );
-  const out = execFileSync(process.execPath, ['--no-experimental-strip-types', 'run.js'], {
-    cwd: project,
-    encoding: 'utf8',
-  });
-  expect(out).toBe('200 function function\nsession.expired\n');
+  writeFileSync(join(project, 'run.cjs'), "console.log(typeof require('@posthorn/receiver/node').nodeHandler);");
+  const run = (file: string) => execFileSync(node, [...options, file], { cwd: project, encoding: 'utf8' });
+  expect(run('run.js')).toBe('200 function function\nsession.expired\n');
+  expect(run('run.cjs')).toBe('function\n');
+});
+
+it('the types of receiver are complete', () => {
+  const { project } = installPackage('receiver');
   writeFileSync(
     join(project, 'run.ts'),
     `import { createReceiver, fetchHandler, memoryStore, redisStore, type WebhookEvent } from '@posthorn/receiver';
@@ -69,23 +84,50 @@ fetchHandler(receiver)(new Request('http://localhost/'), { waitUntil: (work: Pro
   checkTypes(project, 'run.ts');
 });
 
-it('client runs without type stripping, and its types are complete', () => {
-  const { project } = installPackage('client');
-  const program = (cast: string) => `import { createPublisher, NotConfirmed } from '@posthorn/client';
+const clientProgram = (cast: string) => `import { createPublisher, NotConfirmed } from '@posthorn/client';
 const publisher = createPublisher({ url: 'http://127.0.0.1:1', key: 'key', giveUpAfterMs: 1 });
 const event = { type: 'session.approved'${cast}, environment: 'sandbox'${cast}, data: { id: 's', status: 'approved' } };
 const error = await publisher.publish(event).catch((error) => error);
 if (error instanceof NotConfirmed) console.log(error.event.type, error.cause instanceof Error);
 `;
-  writeFileSync(join(project, 'run.js'), program(''));
-  const out = execFileSync(process.execPath, ['--no-experimental-strip-types', 'run.js'], {
-    cwd: project,
-    encoding: 'utf8',
-  });
-  expect(out).toBe('session.approved true\n');
+
+it.each(NODES)('client runs in %s without type stripping', (_, node, options) => {
+  const { project } = installPackage('client');
+  writeFileSync(join(project, 'run.js'), clientProgram(''));
+  writeFileSync(join(project, 'run.cjs'), "console.log(typeof require('@posthorn/client').createPublisher);");
+  const run = (file: string) => execFileSync(node, [...options, file], { cwd: project, encoding: 'utf8' });
+  expect(run('run.js')).toBe('session.approved true\n');
+  expect(run('run.cjs')).toBe('function\n');
+});
+
+it.each(NODES)(
+  'client ends in %s a call whose response stops in the middle, and repeats it',
+  async (_, node, options) => {
+    const { project } = installPackage('client');
+    const to = await ownReceiver((_request, response) => {
+      // One that stops is given time for a collection of garbage, which ends what fetch knows of its signal up to Node 22.
+      if (to.requests.length === 1) response.write('{');
+      else response.end('{"id":"e","duplicate":false,"deliveries":0}');
+    });
+    writeFileSync(
+      join(project, 'run.js'),
+      `import { createPublisher } from '@posthorn/client';
+setInterval(gc, 10).unref();
+const publisher = createPublisher({ url: ${JSON.stringify(to.url)}, key: 'key', timeoutMs: 200 });
+console.log(await publisher.publish({ type: 'session.approved', environment: 'sandbox', data: { id: 's', status: 'approved' } }));
+await publisher.close();
+`,
+    );
+    const run = promisify(execFile)(node, [...options, '--expose-gc', 'run.js'], { cwd: project, timeout: HUNG_MS });
+    expect((await run).stdout).toContain("id: 'e'");
+  },
+);
+
+it('the types of client are complete', () => {
+  const { project } = installPackage('client');
   writeFileSync(
     join(project, 'check.ts'),
-    `${program(' as const')}
+    `${clientProgram(' as const')}
 // Options and fields as they come from an environment or a database.
 declare const none: undefined;
 createPublisher({ url: 'http://x', key: 'k', giveUpAfterMs: none, timeoutMs: none, maxEvents: none, maxBytes: none, concurrency: none, maxBatch: none, onFailure: none });

