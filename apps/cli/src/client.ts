@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { findConsole } from './find-console.ts';
 import { pages } from './pages.ts';
 import { UserError } from './user-error.ts';
+import { readVersion } from './version.ts';
 
 export type Query = Record<string, string | number | undefined>;
 
@@ -108,7 +109,8 @@ function checked<S extends z.ZodType>(schema: S, content: unknown, used: string)
   const issue = schema.safeParse(content).error?.issues.find(({ code }) => code !== 'unrecognized_keys');
   if (issue === undefined) return content as z.output<S>;
   const where = issue.path.length === 0 ? '' : ` at ${issue.path.join('.')}`;
-  throw new UserError(`The response is not that of a console${where}. ${IS_IT_A_CONSOLE} ${used}`);
+  const release = `Or is it of an earlier release than this command line, ${readVersion()}?`;
+  throw new UserError(`The response is not that of a console${where}. ${IS_IT_A_CONSOLE} ${release} ${used}`);
 }
 
 function search(query: Query): string {
