@@ -12,7 +12,7 @@ const RETENTION_SUCCEEDED_MS = 7 * 86_400_000;
 export const PAUSE_AFTER = 3;
 /** A retry that has been due for longer is overdue; this many of an address are released per second. */
 const OVERDUE_AFTER_MS = 60_000;
-const MISSED_AFTER_MS = 1_000;
+const OVERDUE_BEHIND_OTHERS_MS = 1_000;
 export const OVERDUE_PER_SECOND = 50;
 
 export interface Address {
@@ -141,8 +141,8 @@ export function isOverdue({ dueAtMs, createdAtMs }: Delivery, nowMs: number, out
 }
 
 /** Whether a retry is overdue while others of its address are. */
-export function hasMissed({ dueAtMs }: Delivery, nowMs: number): boolean {
-  return dueAtMs !== null && nowMs - dueAtMs > MISSED_AFTER_MS;
+export function isOverdueBehindOthers({ dueAtMs }: Delivery, nowMs: number): boolean {
+  return dueAtMs !== null && nowMs - dueAtMs > OVERDUE_BEHIND_OTHERS_MS;
 }
 
 /** Ends a delivery without an attempt. */

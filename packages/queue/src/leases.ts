@@ -63,7 +63,7 @@ export interface Claim {
 interface Lease {
   owner: string;
   /** Increased whenever jobs that were taken before may be lost. */
-  generation: number;
+  epoch: number;
   /** By each clock: until when this process relies on its last renewal. */
   untilMs: number[];
   /** No checks before this time, by the first clock. */
@@ -86,7 +86,7 @@ export class Leases {
     this.#clocks = options.clocks ?? [() => performance.now(), Date.now];
     this.#all = Array.from({ length: options.partitions }, () => ({
       owner: newOwner(),
-      generation: 0,
+      epoch: 0,
       untilMs: [],
       quietUntilMs: Number.NEGATIVE_INFINITY,
       isUsed: false,
@@ -128,12 +128,12 @@ export class Leases {
   /** The claim on a job. To be called as soon as it was taken with a token. */
   claim(partition: number, token: string): Claim {
     const lease = this.#leaseOf(partition);
-    const generation = token.startsWith(lease.owner) ? lease.generation : undefined;
+    const epoch = token.startsWith(lease.owner) ? lease.epoch : undefined;
     return {
-      isSure: () => lease.generation === generation && this.#isSure(lease),
+      isSure: () => lease.epoch === epoch && this.#isSure(lease),
       confirm: async () => {
-        if (lease.generation === generation) await this.ensure(partition);
-        return lease.generation === generation;
+        if (lease.epoch === epoch) await this.ensure(partition);
+        return lease.epoch === epoch;
       },
     };
   }
@@ -197,7 +197,7 @@ export class Leases {
     });
     if ((this.#readClocks()[0] ?? 0) - nowMs > renewMs) beQuiet();
     if (isRenewal && lease.owner === owner) {
-      if (watched.state !== 'renewed') lease.generation += 1;
+      if (watched.state !== 'renewed') lease.epoch += 1;
       if (watched.state === 'dead') [lease.owner, lease.untilMs] = [newOwner(), []];
       else lease.untilMs = sentAt.map((atMs) => atMs + RELY_SHARE * renewMs);
     }

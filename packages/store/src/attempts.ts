@@ -15,7 +15,7 @@ import {
   type Verdict,
 } from '@posthorn/core';
 import { withCircuitBreaker } from './circuit-breaker.ts';
-import { ADDRESS_FIELDS, DELETED, DELIVERY_FIELDS, MISSED_AFTER_MS } from './constants.ts';
+import { ADDRESS_FIELDS, DELETED, DELIVERY_FIELDS, OVERDUE_BEHIND_OTHERS_MS } from './constants.ts';
 import { encodeAttempt, keptWhileUnfinishedMs } from './delivery-record.ts';
 import { decodeKind } from './event-record.ts';
 import { keepEvent, prefixOfEvent } from './events.ts';
@@ -155,7 +155,7 @@ function nextStep(
     previousSealedSecret: address[3] || null,
     previousSecretUntilMs: Number(address[4]),
   };
-  const isLate = Number(dueAt ?? created) < Math.max(dueBeforeMs, dueAt == null ? 0 : nowMs - MISSED_AFTER_MS);
+  const isLate = Number(dueAt ?? created) < Math.max(dueBeforeMs, dueAt == null ? 0 : nowMs - OVERDUE_BEHIND_OTHERS_MS);
   return isLate ? { kind: 'ask', what: 'overdue', attempt } : attempt;
 }
 

@@ -69,7 +69,7 @@ const RETRY_PRIORITY = 1;
 /** A retry that has been due for this long is overdue: it is released at a fixed rate for its address. */
 const OVERDUE_AFTER_MS = 60_000;
 /** While others of its address are overdue, a retry is so after this. */
-export const MISSED_AFTER_MS = 1_000;
+export const OVERDUE_BEHIND_OTHERS_MS = 1_000;
 /** Retries that one script moves into the queue when they are due, as many as BullMQ's own. */
 const MAX_PROMOTED = 1_000;
 /** A longer event is read by the worker, which caches it: a script that returned it would hold up Redis once for each of its deliveries. */
@@ -204,7 +204,7 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   DELIVERY_PREFIX: String(deliveryIdPrefix('').length),
   RETRY_PRIORITY: String(RETRY_PRIORITY),
   OVERDUE_AFTER_MS: String(OVERDUE_AFTER_MS),
-  MISSED_AFTER_MS: String(MISSED_AFTER_MS),
+  OVERDUE_BEHIND_OTHERS_MS: String(OVERDUE_BEHIND_OTHERS_MS),
   MAX_PROMOTED: String(MAX_PROMOTED),
   MAX_EVENT_AT_ONCE: String(MAX_EVENT_AT_ONCE),
   FIRST_FORMAT: String(FIRST_FORMAT),

@@ -7,9 +7,6 @@ import { type Lane, laneIndexKey, laneKey, partitionPrefix, prefixOfSubscription
 import { runScript, type ScriptResult } from './scripts.ts';
 import type { Store } from './store.ts';
 
-/** The job of a trial, and whether its delivery has had attempts before. */
-export type TrialJob = DeliveryJob & { isRetry: boolean };
-
 /** Deliveries that one script releases: about two milliseconds of Redis. */
 const MAX_RELEASED_AT_ONCE = 200;
 
@@ -73,14 +70,13 @@ export async function resumingAddresses(store: Store, partition: number): Promis
 }
 
 /**
- * Sends the trial of an address that is resuming (decision 35): puts it from the held lane into the queue. Returns
- * undefined if there is nothing to send: a trial is on its way, or the address is not resuming any more. If nothing is
- * held, the address becomes active. Two calls at once send one.
+ * Sends the trial of an address that is resuming (decision 35): puts it from the held lane into the queue. Returns its
+ * id, or undefined if there is nothing to send: a trial is on its way, or the address is not resuming any more. If
+ * nothing is held, the address becomes active. Two calls at once send one.
  */
-export async function sendTrial(store: Store, subscriptionId: string, nowMs: number): Promise<TrialJob | undefined> {
+export async function sendTrial(store: Store, subscriptionId: string, nowMs: number): Promise<string | undefined> {
   const values = { subscriptionId, nowMs, retentionMs: store.retentionMs };
-  const job = await runScript(store, 'sendTrial', prefixOfSubscription(store, subscriptionId), values);
-  return job && { ...job, subscriptionId };
+  return await runScript(store, 'sendTrial', prefixOfSubscription(store, subscriptionId), values);
 }
 
 /** The lane other than `held` in which a delivery waits without a job; undefined if it is in neither. */

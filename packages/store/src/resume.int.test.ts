@@ -12,7 +12,6 @@ import {
   readBacklog,
   resumingAddresses,
   sendTrial,
-  type TrialJob,
   waitingNotices,
 } from './index.ts';
 import { byStatusKey, deliveryKey, laneKey, partitionPrefix } from './keys.ts';
@@ -41,7 +40,13 @@ const queueOf = async (id: string) => {
   const key = (name: string) => `${partitionPrefix(store, partition(id))}:deliveries:${name}`;
   return [await store.redis.lrange(key('wait'), 0, -1), await store.redis.zrange(key('prioritized'), '0', '-1')];
 };
-const trialOf = (id: string) => sendTrial(store, id, time.nowMs);
+/** Sends the trial of an address, if there is one to send. Returns its job. */
+async function trialOf(subscriptionId: string) {
+  const deliveryId = await sendTrial(store, subscriptionId, time.nowMs);
+  if (deliveryId === undefined) return undefined;
+  const { generation, event, attemptCount } = await loadOne(deliveryId);
+  return { deliveryId, generation, subscriptionId, event, isRetry: attemptCount > 0 };
+}
 
 /** An address that is paused by a failure, and `count` deliveries that it holds, oldest first. */
 async function pausedWith(count: number) {
@@ -60,7 +65,7 @@ async function pausedWith(count: number) {
 async function resumedWith(count: number) {
   const { id, held } = await pausedWith(count);
   await change(id, 'resumed');
-  return { id, held, trial: (await trialOf(id)) as TrialJob };
+  return { id, held, trial: (await trialOf(id))! };
 }
 
 describe('a resume', () => {

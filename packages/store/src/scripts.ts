@@ -131,14 +131,8 @@ export const scripts = {
     }),
   ),
   sendTrial: script('subscriptionId nowMs:number retentionMs:number', (reply) => {
-    const [kind, deliveryId, generation, event, attempts] = list(reply).map(String);
-    if (trialKind(kind) !== 'sent') return undefined;
-    return {
-      deliveryId: String(deliveryId),
-      generation: Number(generation),
-      event: event as EventRef,
-      isRetry: attempts !== '0',
-    };
+    const [kind, deliveryId] = list(reply).map(String);
+    return trialKind(kind) === 'sent' ? deliveryId : undefined;
   }),
   tryNow: script('id nowMs:number retentionMs:number auditEntry:audit', (reply) => {
     const [kind, generation] = list(reply);

@@ -1,7 +1,7 @@
 -- Puts the trial of an address that is resuming into the queue: of the oldest held deliveries, the one with the fewest
 -- attempts. A trial that was held again, has ended or is gone is replaced; so is one that waits for a retry, whose
 -- attempt a process recorded that knows no trials. With nothing left in a lane, the address becomes active. Returns
--- {'sent', delivery, generation, event, attempts recorded}, {'waiting'} for the result of a trial or for other duties
+-- {'sent', delivery, attempts recorded}, {'waiting'} for the result of a trial or for other duties
 -- to hold what is in another lane, or {'over'} if the address is not resuming any more.
 --@include add-job
 --@include release-held
@@ -41,10 +41,10 @@ if not record then
   return {'over'}
 end
 call('HSET', key, 'trial', chosen)
-local isRetry, event = record[2] ~= '0', eventOf(chosen, record[4])
+local isRetry = record[2] ~= '0'
 releaseHeld(chosen, record[3], isRetry, nowMs)
 call('ZREM', lane, chosen)
-local jobId, generation = makeJob(chosen, subscriptionId, event, isRetry, nowMs)
+local jobId = makeJob(chosen, subscriptionId, eventOf(chosen, record[4]), isRetry, nowMs)
 enqueue(jobId, isRetry and RETRY_PRIORITY or 0)
 wakeWorker()
-return {'sent', chosen, generation, event, record[2]}
+return {'sent', chosen, record[2]}

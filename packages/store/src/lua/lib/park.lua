@@ -28,18 +28,18 @@ end
 local hasOverdue = {}
 
 -- Parks a delivery with the next addToLanes, so that its job can go. If the attempt is overdue, the delivery goes into
--- the overdue lane, which is released at a fixed rate: many are overdue at once when Redis, the workers or their network
--- were away. A retry is overdue if it has been due for longer than OVERDUE_AFTER_MS; so is whatever was due before
--- `dueBeforeMs`, the end of an outage. A first attempt (it has no x) is due when its delivery is created. While the
--- lane is not empty, a retry is overdue after MISSED_AFTER_MS: otherwise those released while workers were busy would
--- all be sent at once. Returns 'parked', 'overdue', 'not_overdue' if it was left because of `onlyOverdue`, or
--- 'superseded' if the delivery has another job or ended. `generation`: that of the job.
+-- the overdue lane, which is released at a fixed rate: many are overdue at once when Redis, the workers or their
+-- network were away. A retry is overdue if it has been due for longer than OVERDUE_AFTER_MS; so is whatever was due
+-- before `dueBeforeMs`, the end of an outage. A first attempt (it has no x) is due when its delivery is created. While
+-- the lane is not empty, a retry is overdue after OVERDUE_BEHIND_OTHERS_MS: otherwise those released while workers were
+-- busy would all be sent at once. Returns 'parked', 'overdue', 'not_overdue' if it was left because of `onlyOverdue`,
+-- or 'superseded' if the delivery has another job or ended. `generation`: that of the job.
 local function park(id, generation, sub, st, newest, created, retryMs, nowMs, dueBeforeMs, onlyOverdue)
   if not st or st == SUCCEEDED or st == FAILED or st == HELD or (newest or '0') ~= generation then return 'superseded' end
   local lane = KEY_OVERDUE .. sub
   if hasOverdue[lane] == nil then hasOverdue[lane] = call('EXISTS', lane) == 1 end
   retryMs = tonumber(retryMs)
-  local afterMs = hasOverdue[lane] and MISSED_AFTER_MS or OVERDUE_AFTER_MS
+  local afterMs = hasOverdue[lane] and OVERDUE_BEHIND_OTHERS_MS or OVERDUE_AFTER_MS
   if retryMs and nowMs - retryMs > afterMs or (retryMs or tonumber(created)) < dueBeforeMs then
     hasOverdue[lane] = true
     addToLane(lane, KEY_RELEASE_OVERDUE, sub, created, id)
