@@ -44,7 +44,7 @@ async function fill(store: Store, count: number): Promise<void> {
     if (i % 100 === 1) failing.push([made.id, made.url]);
   });
   const addresses = failing.map(([id, url], i) => {
-    const run = { ...newAttemptRun(), url, totalMs: 0, slowBuckets: new Map<number, number>() };
+    const run = { ...newAttemptRun(), url, totalMs: 0, longBuckets: new Map<number, number>() };
     const ref = eventRef({ id: newEventId(Date.now()), environment: 'production' });
     const failure = { label: '503', sinceMs: Date.now() - i, deliveryId: deliveryId(ref, id), attemptNumber: 1 };
     for (let n = 0; n < 10; n++) addFailure(run, failure);

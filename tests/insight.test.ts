@@ -189,7 +189,7 @@ describe('an address whose attempts fail', () => {
       const delivery = deliveryId(eventRef({ id: newEventId(atMs), environment: 'production' }), made.id);
       const failure = { label: '503', sinceMs: atMs, deliveryId: delivery, attemptNumber: 1 };
       for (let i = 0; i < failures; i++) addFailure(run, failure);
-      return [made.id, { ...run, url: failing.url, totalMs: 0, slowBuckets: new Map() }] as const;
+      return [made.id, { ...run, url: failing.url, totalMs: 0, longBuckets: new Map() }] as const;
     };
     const nowMs = Date.now();
     const worst = await fail(100, nowMs - 3_600_000);

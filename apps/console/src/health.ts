@@ -8,14 +8,7 @@ import {
   verdictOn,
 } from '@posthorn/core';
 import type * as api from '@posthorn/operator-api';
-import {
-  loadResponses,
-  readHealth,
-  readRules,
-  readSlowest,
-  type Store,
-  type StoredSubscription,
-} from '@posthorn/store';
+import { loadResponses, readHealth, readP99, readRules, type Store, type StoredSubscription } from '@posthorn/store';
 import type { ConsoleContext } from './context.ts';
 import { instant } from './instant.ts';
 
@@ -29,7 +22,7 @@ export async function serializeHealth(
   const ids = subscriptions.map(({ id }) => id);
   const [healths, slowest] = await Promise.all([
     readHealth(store, ids, nowMs),
-    Promise.all(ids.map((id) => readSlowest(store, id, nowMs))),
+    Promise.all(ids.map((id) => readP99(store, id, nowMs))),
   ]);
   const found = subscriptions.map((subscription, i) => ({
     subscription,

@@ -1,7 +1,7 @@
 /** Counts attempts in memory and adds them to the installation's statistics in batches, so that an attempt costs no extra command. */
 import { type Attempt, addFailure, addSuccess, durationBucket, newAttemptRun } from '@posthorn/core';
 import type { Clock } from '@posthorn/runtime';
-import { type AddressCounts, addCounts, type Counts, SLOW_MS, type Store } from '@posthorn/store';
+import { type AddressCounts, addCounts, type Counts, LONG_MS, type Store } from '@posthorn/store';
 
 export type AttemptCounts = ReturnType<typeof createAttemptCounts>;
 
@@ -37,7 +37,7 @@ export function createAttemptCounts(store: Store, clock: Clock) {
       if (outcome === 'succeeded') increase(counts.arrivalBuckets, endedAtMs - createdAtMs);
       const address = addressCounts(counts, subscriptionId, url);
       address.totalMs += durationMs;
-      if (durationMs >= SLOW_MS) increase(address.slowBuckets, durationMs);
+      if (durationMs >= LONG_MS) increase(address.longBuckets, durationMs);
       if (outcome === 'succeeded') addSuccess(address, endedAtMs);
       else addFailure(address, { label, sinceMs: endedAtMs, deliveryId, attemptNumber });
     },
@@ -55,7 +55,7 @@ export function createAttemptCounts(store: Store, clock: Clock) {
 function addressCounts({ addresses }: Counts, subscriptionId: string, url: string): AddressCounts {
   const known = addresses.get(subscriptionId);
   if (known?.url === url) return known;
-  const fresh = { ...newAttemptRun(), url, totalMs: 0, slowBuckets: new Map() };
+  const fresh = { ...newAttemptRun(), url, totalMs: 0, longBuckets: new Map() };
   addresses.set(subscriptionId, fresh);
   return fresh;
 }

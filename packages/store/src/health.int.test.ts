@@ -9,7 +9,7 @@ import {
   deleteSubscription,
   listFailing,
   readHealth,
-  readSlowest,
+  readP99,
   waitingNotices,
 } from './index.ts';
 import { attempt, deliver, failure, report, store, subscribe, time } from './test-deliveries.ts';
@@ -138,7 +138,7 @@ describe('the health of an address', () => {
   });
   it('keeps at most 20 kinds of errors, the most frequent ones', async () => {
     const one = await subscribe();
-    const run = () => ({ ...newAttemptRun(), url: one.url, totalMs: 0, slowBuckets: new Map() });
+    const run = () => ({ ...newAttemptRun(), url: one.url, totalMs: 0, longBuckets: new Map() });
     for (let from = 0; from < 60; from += 20) {
       const counts = run();
       for (let code = from; code < from + 20; code++)
@@ -175,11 +175,11 @@ describe('the health of an address', () => {
 it('the slowest responses of an address are known from 100 attempts on', async () => {
   const one = await subscribe();
   await report(one, '.'.repeat(97), new Map([[50, 2]]));
-  expect(await readSlowest(store, one.id, time.nowMs)).toBeNull();
+  expect(await readP99(store, one.id, time.nowMs)).toBeNull();
   await report(one, '...');
-  expect(await readSlowest(store, one.id, time.nowMs)).toBe(Math.round(1.2 ** 50));
+  expect(await readP99(store, one.id, time.nowMs)).toBe(Math.round(1.2 ** 50));
   await report(one, '.'.repeat(200));
-  expect(await readSlowest(store, one.id, time.nowMs)).toBeNull();
+  expect(await readP99(store, one.id, time.nowMs)).toBeNull();
 });
 
 it('a notice comes at a quarter, half and three quarters of the failed deliveries that pause an address', async () => {

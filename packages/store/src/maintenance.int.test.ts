@@ -103,7 +103,7 @@ describe('the statistics of addresses', () => {
     attemptBuckets: new Map(),
     arrivalBuckets: new Map(),
     addresses: new Map(
-      addresses.map(([id, address]) => [id, { ...newAttemptRun(), url: '', slowBuckets: new Map(), ...address }]),
+      addresses.map(([id, address]) => [id, { ...newAttemptRun(), url: '', longBuckets: new Map(), ...address }]),
     ),
   });
   it('add up, rank failing and slow addresses, and expire', async () => {

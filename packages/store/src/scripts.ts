@@ -208,7 +208,7 @@ export const scripts = {
   appendAudit: script('nowMs:number retentionMs:number auditEntry:audit', nothing),
   addCounts: script('key lifeMs ...counts(field count)', nothing),
   addAddressCounts: script(
-    'rankingKey slowKey lifeMs healthLifeMs nowMs:number minute:number ...addresses(key subscriptionId succeeded failed totalMs url failedInARow succeededInARow firstFailedAtMs lastSucceededAtMs errors slow)',
+    'rankingKey slowKey lifeMs healthLifeMs nowMs:number minute:number ...addresses(key subscriptionId succeeded failed totalMs url failedInARow succeededInARow firstFailedAtMs lastSucceededAtMs errors long)',
     nothing,
   ),
   heartbeat: script('id state forgetAfterMs:number', nothing),

@@ -43,12 +43,12 @@ export interface AddressCounts extends AttemptRun {
   /** Counts for an older url than the stored one leave the health alone. */
   url: string;
   totalMs: number;
-  /** Attempts that took `SLOW_MS` or longer, by the bucket of their duration. */
-  slowBuckets: Map<number, number>;
+  /** Attempts that took `LONG_MS` or longer, by the bucket of their duration. */
+  longBuckets: Map<number, number>;
 }
 
 /** Only attempts at least this long are counted by duration for each address: too few to cost much, enough for a high percentile. */
-export const SLOW_MS = 1_000;
+export const LONG_MS = 1_000;
 
 /**
  * Adds counts to those of the current minute and hour, and takes what is stored out of `counts`: after an error, the
@@ -105,7 +105,7 @@ function encodeAddressCounts({
   firstFailedAtMs,
   lastSucceededAtMs,
   errors,
-  slowBuckets,
+  longBuckets,
   ...counts
 }: AddressCounts) {
   const errorList = Array.from(errors.values(), (one) => [
@@ -121,7 +121,7 @@ function encodeAddressCounts({
     firstFailedAtMs: firstFailedAtMs ?? '',
     lastSucceededAtMs: lastSucceededAtMs ?? '',
     errors: errorList.length === 0 ? '' : JSON.stringify(errorList),
-    slow: Array.from(slowBuckets, ([bucket, count]) => `${bucket}:${count}`).join(' '),
+    long: Array.from(longBuckets, ([bucket, count]) => `${bucket}:${count}`).join(' '),
   };
 }
 
@@ -157,16 +157,16 @@ export async function readAttempts(store: Store, unit: 'minute' | 'hour', nowMs:
 
 /**
  * The duration (ms) within which 99 % of the attempts to an address ended, in this hour and the one before. Null if it
- * is below `SLOW_MS`, or if there were fewer than 100 attempts.
+ * is below `LONG_MS`, or if there were fewer than 100 attempts.
  */
-export async function readSlowest(store: Store, subscriptionId: string, nowMs: number): Promise<number | null> {
+export async function readP99(store: Store, subscriptionId: string, nowMs: number): Promise<number | null> {
   const records = await readAddressHours(store, subscriptionId, lastOf(HOUR_MS, 2, nowMs));
   const { succeeded, failed } = totals(records);
-  const slow = bucketCounts(records, 'd');
-  const slowCount = [...slow.values()].reduce((all, count) => all + count, 0);
-  if (succeeded + failed < MIN_FOR_P99 || slowCount === 0) return null;
-  const p99 = durationPercentile(slow.set(0, succeeded + failed - slowCount), 0.99);
-  return p99 === null || p99 < SLOW_MS ? null : p99;
+  const long = bucketCounts(records, 'd');
+  const longCount = [...long.values()].reduce((all, count) => all + count, 0);
+  if (succeeded + failed < MIN_FOR_P99 || longCount === 0) return null;
+  const p99 = durationPercentile(long.set(0, succeeded + failed - longCount), 0.99);
+  return p99 === null || p99 < LONG_MS ? null : p99;
 }
 
 /** The attempts to one address, hour by hour over the last 24. */

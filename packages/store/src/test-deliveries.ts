@@ -97,9 +97,9 @@ export async function attempt(
 export async function report(
   { id, url }: Pick<StoredSubscription, 'id' | 'url'>,
   attempts: string,
-  slowBuckets = new Map(),
+  longBuckets = new Map(),
 ) {
-  const run: AddressCounts = { ...newAttemptRun(), url, totalMs: 0, slowBuckets };
+  const run: AddressCounts = { ...newAttemptRun(), url, totalMs: 0, longBuckets };
   for (const one of attempts) {
     time.nowMs += 10;
     const label = one === 't' ? 'timeout' : '500';

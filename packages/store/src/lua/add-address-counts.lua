@@ -115,10 +115,10 @@ local function keepHealth(sub, succeeded, failed, failedInARow, succeededInARow,
   if since == 0 or ends then call('PEXPIRE', key, healthLifeMs) end
 end
 
-for key, subscriptionId, succeeded, failed, totalMs, url, failedInARow, succeededInARow, firstFailedAtMs, lastSucceededAtMs, errors, slow in addresses do
+for key, subscriptionId, succeeded, failed, totalMs, url, failedInARow, succeededInARow, firstFailedAtMs, lastSucceededAtMs, errors, long in addresses do
   local attempts = call('HINCRBY', key, 's', succeeded) + call('HINCRBY', key, 'f', failed)
   call('ZADD', slowKey, call('HINCRBY', key, 'm', totalMs) / attempts, subscriptionId)
-  for bucket, number in string.gmatch(slow, '(%d+):(%d+)') do call('HINCRBY', key, 'd' .. bucket, number) end
+  for bucket, number in string.gmatch(long, '(%d+):(%d+)') do call('HINCRBY', key, 'd' .. bucket, number) end
   call('PEXPIRE', key, lifeMs)
   if failed ~= '0' then call('ZINCRBY', rankingKey, failed, subscriptionId) end
   local subscription = call('HMGET', KEY_SUBSCRIPTION .. subscriptionId, 'status', 'url')
