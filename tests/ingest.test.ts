@@ -2,9 +2,8 @@
 import { connect } from 'node:net';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { eventRef, jointRef, jointRefOf, partitionOf } from '@posthorn/core';
-import { finishFanOuts } from '@posthorn/dispatch';
 import { createLogger } from '@posthorn/runtime';
-import { confirmFanOut, createDeliveries, storeEvent } from '@posthorn/store';
+import { confirmFanOut, createDeliveries, finishFanOuts, storeEvent } from '@posthorn/store';
 import { eventually, isDelivery, type Receiver } from '@posthorn/testing';
 import fc from 'fast-check';
 import { ownEnv, ownProcess, ownReceiver, ownStore, ownWorld } from './own.ts';

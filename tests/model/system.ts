@@ -10,7 +10,7 @@ import {
   nextAddressState,
   partitionOf,
 } from '@posthorn/core';
-import { closeSubscription, finishFanOuts, tryNow } from '@posthorn/dispatch';
+import { closeSubscription, tryNow } from '@posthorn/dispatch';
 import { createLogger, createMetrics } from '@posthorn/runtime';
 import type { Sender, SendResult } from '@posthorn/sender';
 import { createSecretBox, newSigningSecret } from '@posthorn/signing';
@@ -21,6 +21,7 @@ import {
   continueReplay,
   createMatcher,
   deleteSubscription,
+  finishFanOuts,
   listDeliveries,
   listReplays,
   loadDeliveries,

@@ -3,10 +3,9 @@
  * are in resume-routes.ts.
  */
 import { AppError, nextAddressState, TEST_EVENT_TYPE } from '@posthorn/core';
-import { makeTestDelivery } from '@posthorn/dispatch';
 import type { Api } from '@posthorn/http';
 import { deliverySchema, testDeliverySchema } from '@posthorn/operator-api';
-import { loadDeliveries } from '@posthorn/store';
+import { loadDeliveries, makeTestDelivery } from '@posthorn/store';
 import { change, findSubscription, subscriptionRoute } from './change-subscription.ts';
 import type { ConsoleContext } from './context.ts';
 import { resumeRoutes } from './resume-routes.ts';

@@ -1,6 +1,6 @@
 /** Builds an ingest process from its settings. */
 import { randomUUID } from 'node:crypto';
-import { finishFanOuts, openStorage, readInstallation } from '@posthorn/dispatch';
+import { openStorage, readInstallation } from '@posthorn/dispatch';
 import {
   type ApiService,
   createApi,
@@ -24,7 +24,7 @@ import {
   systemClock,
   version,
 } from '@posthorn/runtime';
-import { announceSearch, createMatcher, createReplicaWait } from '@posthorn/store';
+import { announceSearch, createMatcher, createReplicaWait, finishFanOuts } from '@posthorn/store';
 import type { Registry } from 'prom-client';
 import type { IngestSettings } from './config.ts';
 import { EventTurns } from './event-turns.ts';

@@ -18,15 +18,16 @@ import {
   type TraceContext,
   utcInstant,
 } from '@posthorn/core';
-import { type FanOutContext, makeDeliveries } from '@posthorn/dispatch';
 import { fieldErrors } from '@posthorn/http';
 import type { Clock, Tracing } from '@posthorn/runtime';
 import {
   type CreatedDelivery,
+  type FanOutContext,
   findMatches,
   MAX_DELIVERIES,
   type Match,
   type Matcher,
+  makeDeliveries,
   type StoredEvent,
   storeEvent,
   TooFewReplicas,

@@ -7,11 +7,3 @@ export interface StoreAndQueue {
   store: Store;
   jobQueues: JobQueues;
 }
-
-/** Of a function that makes the deliveries of an event: the scripts of the store add their first jobs. */
-export interface FanOutContext {
-  store: Store;
-  logger: { info: Log; warn: Log };
-}
-
-type Log = (fields: Record<string, unknown>, event: string) => void;

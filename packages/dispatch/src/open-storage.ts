@@ -3,13 +3,14 @@ import type { StartError } from '@posthorn/core';
 import { createJobQueues, FIRST_JOB_LUA } from '@posthorn/queue';
 import {
   aliveWorkers,
+  type FanOutContext,
   openStore,
   type ProcessIdentity,
   readFormat,
   readServerState,
   readBacklog as readStored,
 } from '@posthorn/store';
-import type { FanOutContext, StoreAndQueue } from './context.ts';
+import type { StoreAndQueue } from './context.ts';
 
 /** A caller waits for the response: a command fails if Redis does not reply in this time. */
 const FAIL_FAST_AFTER_MS = 5_000;

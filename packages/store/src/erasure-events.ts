@@ -1,4 +1,4 @@
-/** Finds the events of an erasure, without an index, and erases them. The order of the steps is that of packages/dispatch. */
+/** Finds the events of an erasure, without an index; the steps by which erase-found-event.ts erases one. */
 import {
   chunksOf,
   type Erasure,

@@ -6,7 +6,8 @@ export { withCircuitBreaker } from './circuit-breaker.ts';
 export { deliveriesOfEvent } from './deliveries-of-event.ts';
 export { loadDeliveries, type StoredDelivery } from './delivery-record.ts';
 export * from './directory.ts';
-export * from './erasure-events.ts';
+export { eraseFoundEvent } from './erase-found-event.ts';
+export { erasureProgress, eventsToErase, findNextEvents, scanningPartitions } from './erasure-events.ts';
 export * from './erasures.ts';
 export { decodeEvent, type StoredEvent } from './event-record.ts';
 export {
@@ -41,6 +42,8 @@ export {
   pruneSucceeded,
   unfinishedDeliveries,
 } from './maintenance.ts';
+export { type FanOutContext, finishFanOuts, makeDeliveries } from './make-deliveries.ts';
+export { makeTestDelivery } from './make-test-delivery.ts';
 export { createMatcher, type Match, type Matcher } from './matcher.ts';
 export * from './notices.ts';
 export { BadCursor, type Page } from './page.ts';

@@ -12,7 +12,6 @@ import {
   type UnsentChoice,
   type Verdict,
 } from '@posthorn/core';
-import { finishFanOuts, makeDeliveries } from '@posthorn/dispatch';
 import { createJobQueues, type JobQueues } from '@posthorn/queue';
 import { createSecretBox } from '@posthorn/signing';
 import {
@@ -20,12 +19,14 @@ import {
   cancelErasure,
   confirmErasure,
   erasureProgress,
+  finishFanOuts,
   listAudit,
   loadDeliveries,
   loadErasures,
   loadEvent,
   loadResponses,
   MAX_OPEN_ERASURES,
+  makeDeliveries,
   newSubscription,
   openErasures,
   openStore,

@@ -1,7 +1,7 @@
 /** Maintenance duty: finds and erases the events of erasures, and moves each erasure on to its next status. */
 import { type Erasure, eachInTurn, nextErasureStatus, passesNeeded } from '@posthorn/core';
-import { eraseFoundEvent } from '@posthorn/dispatch';
 import {
+  eraseFoundEvent,
   erasureProgress,
   eventsToErase,
   findNextEvents,

@@ -1,17 +1,17 @@
-/** Erases the payload of one event: first its deliveries, then the event itself. */
+/** Erases one event that an erasure has found: first its deliveries, then its payload. */
 import { type Erasure, type EventRef, isFinished, partitionOf } from '@posthorn/core';
+import type { StoredDelivery } from './delivery-record.ts';
 import {
   deliveriesToErase,
   eraseDeliveries,
   eraseEvent,
   forgetEvent,
   isFanningOut,
-  loadEvent,
   lookLater,
-  type Store,
-  type StoredDelivery,
-  type StoredEvent,
-} from '@posthorn/store';
+} from './erasure-events.ts';
+import type { StoredEvent } from './event-record.ts';
+import { loadEvent } from './events.ts';
+import type { Store } from './store.ts';
 
 /** A worker has one of its jobs, or ingest makes more deliveries: looked at again after this. */
 const SOON_MS = 1_000;

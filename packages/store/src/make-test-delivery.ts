@@ -1,8 +1,9 @@
 /** A test delivery: an event of its own, for one address (specification 1). */
 import { AppError, deliveryId, type Environment, eventRef, newTestEvent, type TraceContext } from '@posthorn/core';
-import { appendAudit, type StoredSubscription, storeEvent } from '@posthorn/store';
-import type { FanOutContext } from './context.ts';
-import { makeDeliveries } from './make-deliveries.ts';
+import { appendAudit } from './audit.ts';
+import { type FanOutContext, makeDeliveries } from './make-deliveries.ts';
+import { storeEvent } from './store-event.ts';
+import type { StoredSubscription } from './subscriptions.ts';
 
 /** What an operator asks for. Without an environment: the one that the address is bound to, or the sandbox. */
 interface TestRequest {

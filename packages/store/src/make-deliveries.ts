@@ -1,14 +1,17 @@
 /** Fan-out: makes the deliveries of a stored event and their first jobs, and finishes interrupted fan-outs. */
 import { eachInTurn } from '@posthorn/core';
-import {
-  type CreatedDelivery,
-  confirmFanOut,
-  createDeliveries,
-  interruptedFanOuts,
-  loadEvent,
-  type StoredEvent,
-} from '@posthorn/store';
-import type { FanOutContext } from './context.ts';
+import type { StoredEvent } from './event-record.ts';
+import { confirmFanOut, interruptedFanOuts, loadEvent } from './events.ts';
+import type { Store } from './store.ts';
+import { type CreatedDelivery, createDeliveries } from './store-event.ts';
+
+/** What a function needs that makes the deliveries of an event. */
+export interface FanOutContext {
+  store: Store;
+  logger: { info: Log; warn: Log };
+}
+
+type Log = (fields: Record<string, unknown>, event: string) => void;
 
 /**
  * Makes the deliveries of a stored event with their first jobs, except those in `created`, which have theirs. Returns

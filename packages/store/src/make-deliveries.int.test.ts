@@ -1,9 +1,9 @@
 /** Interrupted fan-outs are finished, on a real Redis. */
 import { expect, it } from '@jest/globals';
 import { deliveryId, eventRef, partitionOf } from '@posthorn/core';
-import { interruptedFanOuts, loadDeliveries, storeEvent } from '@posthorn/store';
-import { event, store, subscribe, time } from '../../store/src/test-deliveries.ts';
+import { interruptedFanOuts, loadDeliveries, storeEvent } from './index.ts';
 import { finishFanOuts } from './make-deliveries.ts';
+import { event, store, subscribe, time } from './test-deliveries.ts';
 
 it('are finished where another one of the same sweep fails', async () => {
   const { id } = await subscribe();
