@@ -1,12 +1,15 @@
 -- Registers a process in the record of the installation, and creates the record if this is the first process of all;
 -- then the format is the newest. The key is the record itself. A process that can't read what is stored, or has another
 -- number of partitions, does not register. A process that has joined before (`isKnown`) creates none. Returns the
--- format, who raised it, the oldest stored format, the number of partitions, and the clock of Redis; nothing if the
--- record is gone since it joined. Works while Redis is full, once the record exists.
+-- format, who raised it, the oldest stored format, the number of partitions, the clock of Redis, and how many other keys
+-- Redis has if this process created the record, otherwise 0; nothing if the record is gone since it joined. Works while
+-- Redis is full, once the record exists.
 --@include format-of
 --@include redis-ms
 
+local otherKeys = 0
 if isEmpty and call('EXISTS', prefix) == 0 then
+  otherKeys = call('DBSIZE')
   call('HSET', prefix, 'partitions', partitions, 'oldest_format', newest)
   setFormat(newest, version)
 end
@@ -24,4 +27,4 @@ if id ~= '' and format <= newest and oldestStored >= oldest and agreed == partit
     call('HINCRBY', prefix, 'registrations', 1)
   end
 end
-return {format, call('HGET', prefix, 'raised_by') or '', oldestStored, agreed, redisMs()}
+return {format, call('HGET', prefix, 'raised_by') or '', oldestStored, agreed, redisMs(), otherKeys}
