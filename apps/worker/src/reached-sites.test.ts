@@ -39,6 +39,16 @@ describe('reached sites', () => {
     expect(sites.pick('connection', 10).map(({ at }) => at)).toEqual(['https://a.example1.com']);
     expect(sites.pick('dns', 1)).toHaveLength(1);
   });
+  it('are one for each name, whatever the name resolves to', () => {
+    const sites = createReachedSites();
+    const others = [1, 2, 3].map((i) => `https://hooks.example${i}.com`);
+    for (const [i, origin] of others.entries()) sites.connected(origin, `192.0.${i}.1`, 0);
+    sites.takeUnsaved(0);
+    for (let i = 0; i < 1_500; i++) sites.connected('https://moving.test', `192.${i % 250}.${i % 7}.9`, 1 + i);
+    const origins = sites.pick('connection', 20).map(({ at }) => at);
+    expect(origins.sort()).toEqual([...others, 'https://moving.test']);
+    expect(sites.takeUnsaved(2_000)).toHaveLength(1);
+  });
   it('are saved when they are new and again after a minute, and can be loaded', () => {
     const sites = createReachedSites();
     sites.resolved('a.example1.com', 0);

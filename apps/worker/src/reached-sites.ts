@@ -33,6 +33,8 @@ export function createReachedSites() {
     dns: new LRUCache<string, Site>(atMost(MAX_SITES)),
     connection: new LRUCache<string, Site>(atMost(MAX_SITES)),
   };
+  /** The network of which a host is the witness. */
+  const networks = new LRUCache<string, string>(atMost(MAX_SITES));
   const unsaved = new Set<Site>();
 
   const note = (kind: SiteKind, group: string, at: string, nowMs: number): Site => {
@@ -47,6 +49,24 @@ export function createReachedSites() {
     const site = note(kind, group, at, nowMs);
     if (nowMs - site.savedAtMs >= SAVED_FOR_MS && unsaved.size < MAX_SITES) unsaved.add(site);
   };
+  /**
+   * Whether a host may be the witness of a network: not if another host is. If it was the witness of another network, it
+   * moves. Otherwise a name that resolves to something else each time, as its owner likes, would soon be all witnesses.
+   */
+  const mayWitness = (network: string, origin: string, nowMs: number): boolean => {
+    const host = hostOf(origin);
+    const present = sites.connection.peek(network);
+    if (present && hostOf(present.at) !== host && nowMs - present.reachedAtMs < MAX_AGE_MS) return false;
+    const before = networks.get(host) ?? network;
+    const left = before === network ? undefined : sites.connection.peek(before);
+    if (left && hostOf(left.at) === host) {
+      sites.connection.delete(before);
+      left.group = network;
+      sites.connection.set(network, left);
+    }
+    networks.set(host, network);
+    return true;
+  };
 
   return {
     /** Notes that DNS has returned addresses of a name. */
@@ -55,7 +75,8 @@ export function createReachedSites() {
     },
     /** Notes that a host was connected to. */
     connected(origin: string, ip: string, nowMs: number): void {
-      noteReached('connection', networkOf(ip), origin, nowMs);
+      const network = networkOf(ip);
+      if (mayWitness(network, origin, nowMs)) noteReached('connection', network, origin, nowMs);
     },
     /** Returns up to `limit` sites of different groups at random, all reached at most an hour before the latest one. */
     pick(kind: SiteKind, limit: number): Site[] {
@@ -78,10 +99,16 @@ export function createReachedSites() {
     load(saved: readonly { text: string; reachedAtMs: number }[]): void {
       for (const { text, reachedAtMs } of saved) {
         const [kind, group, at] = text.split(' ');
-        if ((kind === 'dns' || kind === 'connection') && group && at) note(kind, group, at, reachedAtMs);
+        if (!group || !at) continue;
+        if (kind === 'dns' || (kind === 'connection' && mayWitness(group, at, reachedAtMs)))
+          note(kind, group, at, reachedAtMs);
       }
     },
   };
+}
+
+function hostOf(origin: string): string {
+  return URL.parse(origin)?.hostname ?? origin;
 }
 
 /**
