@@ -22,7 +22,6 @@ import {
   type StoredSubscription,
   saveSubscription,
 } from '@posthorn/store';
-import { attemptsInFlight } from './attempts-in-flight.ts';
 import { change, findSubscription, subscriptionRoute } from './change-subscription.ts';
 import type { ConsoleContext } from './context.ts';
 import { instant } from './instant.ts';
@@ -30,6 +29,7 @@ import { missing } from './missing.ts';
 import { serializeAddressAttempts } from './overview.ts';
 import { replayScopeOf } from './replay-scope.ts';
 import { serializeListedSubscriptions, serializeSubscription } from './serialize.ts';
+import { untilAttemptsEnd } from './until-attempts-end.ts';
 
 /** A delete returns after this time even if not all deliveries of a busy address have ended; maintenance ends the rest. */
 const MAX_DELETE_WAIT_MS = 5_000;
@@ -136,7 +136,7 @@ function updateRoute(api: Api, context: ConsoleContext): void {
         },
         detail: differences,
       });
-      if (urlChanged) await attemptsInFlight(context, id);
+      if (urlChanged) await untilAttemptsEnd(context, id);
       return await serializeSubscription(context, changed);
     },
   });

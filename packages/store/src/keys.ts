@@ -157,7 +157,7 @@ export const publishedKey = (prefix: string) => `${prefix}:published`;
 export const sessionKey = (keyPrefix: string, sessionId: string) => `${keyPrefix}:session:${sessionId}`;
 /** Hash of what a publisher has stored: bytes by thirtieths of the retention. */
 export const publisherUsageKey = (keyPrefix: string, publisher: string) => `${keyPrefix}:stored:${publisher}`;
-/** Hash of settings of the whole installation: the number of partitions, the attempts allowed. */
+/** Hash of what is one for the whole installation: the stored format, its processes, the number of partitions, the workers' rules. */
 export const installationKey = (keyPrefix: string) => `${keyPrefix}:installation`;
 /**
  * The name of the one queue of BullMQ that each partition has. packages/queue has the same one: otherwise the scripts

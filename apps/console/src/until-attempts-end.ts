@@ -10,7 +10,7 @@ const MARGIN_MS = 2_000;
  * Resolves once all jobs of a subscription that were active at the time of the call have ended. Then every attempt that read the
  * previous address is over. It waits no longer than an attempt can take, because the worker of a job may have died.
  */
-export async function attemptsInFlight(
+export async function untilAttemptsEnd(
   { jobQueues, store, settings, logger }: ConsoleContext,
   subscriptionId: string,
 ): Promise<void> {
