@@ -29,6 +29,7 @@ import { NotFoundPage } from './pages/not-found.tsx';
 import { focusContent } from './parts/kept-focus.ts';
 import { PageBoundary } from './parts/page-boundary.tsx';
 import { SearchBox } from './parts/search-box.tsx';
+import { UtcProvider } from './parts/utc.tsx';
 import { routes, SIGN_IN, SignInPage } from './routes.ts';
 import { RequireSession } from './session.tsx';
 
@@ -63,7 +64,9 @@ const tree = createRoutesFromElements(
     <Route
       element={
         <RequireSession>
-          <Frame />
+          <UtcProvider>
+            <Frame />
+          </UtcProvider>
         </RequireSession>
       }
     >

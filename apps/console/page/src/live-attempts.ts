@@ -6,10 +6,13 @@ import { useEffect, useReducer } from 'react';
 import { ApiError, open, type QueryParameters, withQuery } from './api.ts';
 import { onApiError } from './queries.ts';
 import { type Change, changeRows, noRows } from './tail-rows.ts';
+import { together } from './together.ts';
 
 const RECONNECT_MS = 1_000;
 /** A stream without a heartbeat (every 2 s) for so long is dead, although its connection was not closed. */
 const SILENCE_MS = 15_000;
+/** Hundreds of attempts a second, each shown when it comes, would keep a browser too busy to respond. */
+const SHOW_EVERY_MS = 1_000;
 
 /** `filter` must not change: render the component anew. Rows wait while the list is paused. */
 export function useLiveAttempts(filter: QueryParameters) {
@@ -69,6 +72,10 @@ async function* readOnce(path: string, lastId: string | undefined, { signal, dis
   const silence = new AbortController();
   const startTimer = () => setTimeout(() => silence.abort(), SILENCE_MS);
   let timer = startTimer();
+  const changes = together<Change>((all) => {
+    onAlive();
+    for (const change of all) dispatch(change);
+  }, SHOW_EVERY_MS);
   try {
     const body = await open(path, lastId, AbortSignal.any([signal, silence.signal]));
     dispatch({ kind: 'opened' });
@@ -77,13 +84,13 @@ async function* readOnce(path: string, lastId: string | undefined, { signal, dis
       clearTimeout(timer);
       timer = startTimer();
       const { id, event, data } = value;
-      onAlive();
-      if (event === 'attempt') dispatch({ kind: 'attempt', attempt: { ...JSON.parse(data), id } });
-      else if (event === 'gap') dispatch({ kind: 'gap', dropped: JSON.parse(data).dropped });
-      else dispatch({ kind: 'place', lastId: id });
+      if (event === 'attempt') changes.add({ kind: 'attempt', attempt: { ...JSON.parse(data), id } });
+      else if (event === 'gap') changes.add({ kind: 'gap', dropped: JSON.parse(data).dropped });
+      else changes.add({ kind: 'place', lastId: id });
       yield id;
     }
   } finally {
     clearTimeout(timer);
+    changes.flush();
   }
 }

@@ -2,7 +2,7 @@
 import { Group, Menu, Text, UnstyledButton } from '@mantine/core';
 import { IconChevronDown, IconClock, IconLogout } from '@tabler/icons-react';
 import { endSession, useChange, useSession } from '../queries.ts';
-import { useUtc } from './time.tsx';
+import { useUtc } from './utc.tsx';
 
 export function OperatorMenu() {
   const { data: session } = useSession();

@@ -2,7 +2,7 @@
 import dayjs from 'dayjs';
 import { DateTimePicker } from './date-time-picker.ts';
 import { filterWidth } from './filters.tsx';
-import { useUtc } from './time.tsx';
+import { useUtc } from './utc.tsx';
 
 interface TimeFilterProps {
   label: string;

@@ -1,23 +1,21 @@
 /** Shows instants. The exact instant is in the tooltip. */
-import { Text, Tooltip } from '@mantine/core';
-import { useLocalStorage } from '@mantine/hooks';
+import { Text } from '@mantine/core';
 import dayjs from 'dayjs';
 import relativeTime from 'dayjs/plugin/relativeTime';
 import utc from 'dayjs/plugin/utc';
 import { useEffect, useState } from 'react';
 import { durationText } from './numbers.ts';
+import { useUtc } from './utc.tsx';
 
 dayjs.extend(relativeTime);
 dayjs.extend(utc);
 
-/** Whether instants are shown in UTC, and a function to change it. Kept in the browser; by default they are in its zone. */
-export function useUtc() {
-  return useLocalStorage({ key: 'posthorn-utc', defaultValue: false, getInitialValueInEffect: false });
-}
+/** Making one takes a browser longer than everything else about an instant. */
+const zoneFormat = new Intl.DateTimeFormat('en-GB', { timeZoneName: 'short' });
 
 /** Returns the short name of the browser's zone at an instant, for example `CET` or `GMT+2`. */
 function zoneName(at: string): string {
-  const parts = new Intl.DateTimeFormat('en-GB', { timeZoneName: 'short' }).formatToParts(new Date(at));
+  const parts = zoneFormat.formatToParts(new Date(at));
   return parts.find(({ type }) => type === 'timeZoneName')?.value ?? '';
 }
 
@@ -33,11 +31,9 @@ function useNow(everyMs: number): number {
 
 function Time({ at, text }: { at: string; text: string }) {
   return (
-    <Tooltip label={at} openDelay={300}>
-      <time dateTime={at} className="numbers" style={{ whiteSpace: 'nowrap' }}>
-        {text}
-      </time>
-    </Tooltip>
+    <time dateTime={at} title={at} className="numbers" style={{ whiteSpace: 'nowrap' }}>
+      {text}
+    </time>
   );
 }
 
