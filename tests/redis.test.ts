@@ -43,6 +43,19 @@ describe('TLS and users', () => {
 });
 
 describe('with a Redis that', () => {
+  it('has only keys of others, one process warns that a new installation begins; none where it is empty', async () => {
+    const { url } = await redisServer();
+    const start = async (prefix: string) => {
+      const env = { ...worldEnv(prefix, url), PARTITIONS: '3', LOG_LEVEL: 'info' };
+      const apps = (['ingest', 'worker', 'console'] as const).map((app) => ownProcess(app, env));
+      await Promise.all(apps.map(({ ready }) => ready));
+      return apps.flatMap(({ output }) => output).filter((line) => line.includes('a new installation begins'));
+    };
+    expect(await start('first')).toEqual([]);
+    expect(await start('second')).toEqual([expect.stringContaining('Nothing is stored under KEY_PREFIX \\"second\\"')]);
+    expect(await start('second')).toEqual([]);
+  });
+
   it('is slow, every accepted event is delivered and none is accepted in part', async () => {
     const redis = await redisServer();
     const proxy = await ownProxy(redis.port);

@@ -228,7 +228,7 @@ export const scripts = {
   joinInstallation: script(
     'id? state isEmpty:flag isKnown:flag partitions oldest:number newest:number version',
     (reply) => {
-      const [format, raisedBy, oldestStored, partitions, redisMs, otherKeys] = list(reply).map(String);
+      const [format, raisedBy, oldestStored, partitions, redisMs, hasOthers] = list(reply).map(String);
       if (format === undefined) return undefined;
       return {
         format: Number(format),
@@ -236,7 +236,7 @@ export const scripts = {
         oldestStored: Number(oldestStored),
         partitions: Number(partitions),
         redisMs: Number(redisMs),
-        otherKeys: Number(otherKeys),
+        hasOthers: hasOthers === '1',
       };
     },
   ),

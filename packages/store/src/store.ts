@@ -247,13 +247,12 @@ async function joinInstallation(store: Store, format: KnownFormat): Promise<stri
   // First, since it waits for the connection: a Cluster client knows none of its servers before.
   const { isEmpty } = await checkKeys(store);
   const warnings = await checkServer(store.redis);
-  const otherKeys = await format.join(isEmpty);
-  if (otherKeys === 0) return warnings;
-  return [
-    ...warnings,
-    `Nothing is stored under KEY_PREFIX "${store.prefix}", so a new installation begins, beside other keys in Redis ` +
-      `(${otherKeys}). If it should have data, such as those of a backup, compare KEY_PREFIX and the database of REDIS_URL.`,
-  ];
+  if (await format.join(isEmpty))
+    warnings.push(
+      `Nothing is stored under KEY_PREFIX "${store.prefix}", so a new installation begins, beside other keys in Redis. ` +
+        'If it should have data, such as those of a backup, compare KEY_PREFIX.',
+    );
+  return warnings;
 }
 
 /** Rules that the workers apply and the other apps show. */

@@ -78,13 +78,6 @@ describe('the stored format', () => {
     expect(await redis.hmget(key, 'format', 'oldest_format', 'raised_by')).toEqual(['2', '2', '9.9.9']);
     expect(await redis.hget(key, 'registrations')).toBe('4');
   });
-  it('begins with a warning where Redis has keys of others: those may be what was looked for', async () => {
-    await redis.set(`${prefix}-other:installation`, 1, 'EX', 60);
-    const told = jest.fn<(text: string) => void>();
-    await Promise.all(['a', 'b'].map((id) => open({ id, onWarning: told })));
-    const warnings = told.mock.calls.flat().filter((text) => text.includes('a new installation begins'));
-    expect(warnings).toEqual([expect.stringContaining(`KEY_PREFIX "${prefix}"`)]);
-  });
   it('of data from 0.1.0, which says none, is the first', async () => {
     await leaveFirstRelease();
     const { store } = await open();

@@ -90,13 +90,13 @@ export class KnownFormat implements StoredFormat {
   }
 
   /**
-   * Creates or reads the record of the installation and registers the process. Returns how many other keys Redis has if
-   * this process has created the record of an empty installation, otherwise 0. Throws `StartError` if this process
+   * Creates or reads the record of the installation and registers the process. Returns whether this process has
+   * created the record of an empty installation beside other keys. Throws `StartError` if this process
    * can't read what is stored, or has another number of partitions: it decides where each key is stored, the first
    * process to start sets it, and it can't change while there are keys. Throws `StorageUnavailable` while its clock is
    * far off or Redis has lost the record: whatever was accepted then would match nobody.
    */
-  async join(isEmpty = false): Promise<number> {
+  async join(isEmpty = false): Promise<boolean> {
     const { redis, prefix, partitions } = this.#store;
     const version = this.#identity?.version ?? '';
     const sentAtMs = Date.now();
@@ -137,7 +137,7 @@ export class KnownFormat implements StoredFormat {
     this.#current = found.format;
     this.#record = 'found';
     this.#confirmedAtMs = sentAtMs;
-    return found.otherKeys;
+    return found.hasOthers;
   }
 
   /** Repeats `join` every few seconds until `leave`, or until this process can't work with what is stored. */

@@ -1,15 +1,16 @@
 -- Registers a process in the record of the installation, and creates the record if this is the first process of all;
 -- then the format is the newest. The key is the record itself. A process that can't read what is stored, or has another
 -- number of partitions, does not register. A process that has joined before (`isKnown`) creates none. Returns the
--- format, who raised it, the oldest stored format, the number of partitions, the clock of Redis, and how many other keys
--- Redis has if this process created the record, otherwise 0; nothing if the record is gone since it joined. Works while
--- Redis is full, once the record exists.
+-- format, who raised it, the oldest stored format, the number of partitions, the clock of Redis, and 1 if this process
+-- has created the record beside other keys; nothing if the record is gone since it joined. Works while Redis is full,
+-- once the record exists.
 --@include format-of
 --@include redis-ms
 
-local otherKeys = 0
+local hasOthers = false
 if isEmpty and call('EXISTS', prefix) == 0 then
-  otherKeys = call('DBSIZE')
+  -- BullMQ may have made one key for each partition by now.
+  hasOthers = call('DBSIZE') > tonumber(partitions)
   call('HSET', prefix, 'partitions', partitions, 'oldest_format', newest)
   setFormat(newest, version)
 end
@@ -27,4 +28,4 @@ if id ~= '' and format <= newest and oldestStored >= oldest and agreed == partit
     call('HINCRBY', prefix, 'registrations', 1)
   end
 end
-return {format, call('HGET', prefix, 'raised_by') or '', oldestStored, agreed, redisMs(), otherKeys}
+return {format, call('HGET', prefix, 'raised_by') or '', oldestStored, agreed, redisMs(), hasOthers and 1 or 0}
