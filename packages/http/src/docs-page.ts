@@ -53,12 +53,12 @@ const script = `SwaggerUIBundle({
  * page, whose icon is `icon`.
  */
 export function docsRouter(api: Api, { back, icon = 'data:,' }: { back?: BackLink; icon?: string } = {}): Router {
-  let document: ReturnType<Api['document']> | undefined;
+  let document: Buffer | undefined;
   const router = Router();
   router.get('/openapi.json', (_request, response) => {
-    // Made when it is asked for: most processes never are.
-    document ??= api.document();
-    response.json(document);
+    // Made when it is asked for, since most processes never are, and once, since nobody needs a key to ask.
+    document ??= Buffer.from(JSON.stringify(api.document()));
+    response.type('json').send(document);
   });
   router.use('/docs', (_request, response, next) => {
     response.set('Content-Security-Policy', CONTENT_SECURITY_POLICY);
