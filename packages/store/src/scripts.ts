@@ -225,21 +225,19 @@ export const scripts = {
   }),
   lease: script('key holder lifeMs', isOne),
   giveUpLease: script('key holder', nothing),
-  joinInstallation: script(
-    'id? state isEmpty:flag isKnown:flag partitions oldest:number newest:number version',
-    (reply) => {
-      const [format, raisedBy, oldestStored, partitions, redisMs, hasOthers] = list(reply).map(String);
-      if (format === undefined) return undefined;
-      return {
-        format: Number(format),
-        raisedBy: raisedBy || undefined,
-        oldestStored: Number(oldestStored),
-        partitions: Number(partitions),
-        redisMs: Number(redisMs),
-        hasOthers: hasOthers === '1',
-      };
-    },
-  ),
+  joinInstallation: script('id? state isEmpty:flag known? partitions oldest:number newest:number version', (reply) => {
+    const [format, raisedBy, oldestStored, partitions, redisMs, begunAt, hasOthers] = list(reply).map(String);
+    if (format === undefined) return undefined;
+    return {
+      format: Number(format),
+      raisedBy: raisedBy || undefined,
+      oldestStored: Number(oldestStored),
+      partitions: Number(partitions),
+      redisMs: Number(redisMs),
+      begunAt: begunAt || undefined,
+      hasOthers: hasOthers === '1',
+    };
+  }),
   readInstallation: script('', (reply) => {
     const [nowMs, format, oldestStored, fields] = list(reply);
     return {

@@ -36,6 +36,11 @@ afterEach(async () => {
 });
 afterAll(() => redis.disconnect());
 
+async function redisNowMs(): Promise<number> {
+  const [s, us] = await redis.time();
+  return Number(s) * 1000 + Math.floor(Number(us) / 1000);
+}
+
 interface Opening {
   formats?: FormatRange;
   id?: string;
@@ -270,14 +275,40 @@ describe('a process that runs', () => {
     await expect(runScript(store, 'lease', first, lease)).rejects.toThrow(StorageUnavailable);
     expect(await redis.keys(`${prefix}:*`)).toEqual([]);
   });
-  it('goes on after Redis was emptied when another process has begun anew', async () => {
+  it('does not join what another process has begun anew after Redis was emptied', async () => {
     const { checkReady, store } = await open();
+    const data = await redis.hgetall(key);
+    const begunAt = await redis.hget(key, 'begun_at');
     await redis.del(key);
+    await eventually('a later begin', async () => Number(begunAt) < (await redisNowMs()));
+    const another = await open({ id: 'another' });
+    const reconnect = async () => {
+      for (const { redis: own } of [store, another.store]) {
+        own.disconnect(true);
+        await once(own, 'ready');
+      }
+    };
+    await reconnect();
+    await expect(checkReady()).rejects.toThrow('another server took its place');
+    await another.checkReady();
+    // The data are back, for both.
+    await redis.del(key);
+    await redis.hset(key, data);
+    await reconnect();
+    await checkReady();
+    await another.checkReady();
+    expect(await redis.hget(key, 'begun_at')).toBe(begunAt);
+  });
+  it('notes when an installation began whose record does not say so, the same for all processes', async () => {
+    const { checkReady, store } = await open();
+    const begunAt = await redis.hget(key, 'begun_at');
+    await redis.hdel(key, 'begun_at');
     store.redis.disconnect(true);
     await once(store.redis, 'ready');
-    await expect(checkReady()).rejects.toThrow(StorageUnavailable);
-    await open({ id: 'another' });
     await checkReady();
+    expect(await redis.hget(key, 'begun_at')).toBe(begunAt);
+    await open({ id: 'another' });
+    expect(await redis.hget(key, 'begun_at')).toBe(begunAt);
   });
   it('notices by itself within seconds that it cannot read the data any more', async () => {
     const told = jest.fn();

@@ -51,8 +51,9 @@ export class KnownFormat implements StoredFormat {
   readonly #leaving = new AbortController();
   #current = FIRST_FORMAT;
   #confirmedAtMs = Number.NEGATIVE_INFINITY;
-  /** `unknown` until this process has joined; `gone` while Redis has lost the record since. */
-  #record: 'unknown' | 'found' | 'gone' = 'unknown';
+  /** When the installation began that this process has joined, as its record says. */
+  #begunAt: string | undefined;
+  #isGone = false;
   #mismatch: StartError | undefined;
   #refreshing: Promise<void> | undefined;
 
@@ -94,7 +95,7 @@ export class KnownFormat implements StoredFormat {
    * created the record of an empty installation beside other keys. Throws `StartError` if this process
    * can't read what is stored, or has another number of partitions: it decides where each key is stored, the first
    * process to start sets it, and it can't change while there are keys. Throws `StorageUnavailable` while its clock is
-   * far off or Redis has lost the record: whatever was accepted then would match nobody.
+   * far off or Redis has lost the record, or has a later one: whatever was accepted then would match nobody.
    */
   async join(isEmpty = false): Promise<boolean> {
     const { redis, prefix, partitions } = this.#store;
@@ -104,7 +105,7 @@ export class KnownFormat implements StoredFormat {
       id: this.#identity?.id,
       state: this.#state(),
       isEmpty,
-      isKnown: this.#record !== 'unknown',
+      known: this.#begunAt,
       partitions,
       version,
       ...this.#readable,
@@ -113,10 +114,10 @@ export class KnownFormat implements StoredFormat {
       const reason =
         `Redis has lost the record of this installation (${installationKey(prefix)}): it was emptied, or another ` +
         'server took its place. Nothing is accepted or delivered until the data are back: restore a backup ' +
-        '(docs/backups.md). A process that is started now begins without them.';
+        '(docs/backups.md). To begin without them, restart all apps.';
       this.doubt();
-      if (this.#record !== 'gone') this.#onGone(reason);
-      this.#record = 'gone';
+      if (!this.#isGone) this.#onGone(reason);
+      this.#isGone = true;
       throw new StorageUnavailable(reason);
     }
     const aheadMs = Date.now() - found.redisMs;
@@ -135,7 +136,8 @@ export class KnownFormat implements StoredFormat {
       );
     if (this.#mismatch) throw this.#mismatch;
     this.#current = found.format;
-    this.#record = 'found';
+    this.#begunAt = found.begunAt;
+    this.#isGone = false;
     this.#confirmedAtMs = sentAtMs;
     return found.hasOthers;
   }

@@ -1,9 +1,10 @@
 -- Registers a process in the record of the installation, and creates the record if this is the first process of all;
 -- then the format is the newest. The key is the record itself. A process that can't read what is stored, or has another
--- number of partitions, does not register. A process that has joined before (`isKnown`) creates none. Returns the
--- format, who raised it, the oldest stored format, the number of partitions, the clock of Redis, and 1 if this process
--- has created the record beside other keys; nothing if the record is gone since it joined. Works while Redis is full,
--- once the record exists.
+-- number of partitions, does not register. `known` is when the installation began that the process has joined before: it
+-- creates no record, and does not join a later one. Returns the format, who raised it, the oldest stored format, the
+-- number of partitions, the clock of Redis, when the installation began, and 1 if this process has created the record
+-- beside other keys; nothing if the record is gone since the process joined. Works while Redis is full, once the record
+-- exists.
 --@include format-of
 --@include redis-ms
 
@@ -15,9 +16,11 @@ if isEmpty and call('EXISTS', prefix) == 0 then
   setFormat(newest, version)
 end
 if call('HEXISTS', prefix, 'partitions') == 0 then
-  if isKnown then return {} end
+  if known ~= '' then return {} end
   call('HSET', prefix, 'partitions', partitions)
 end
+local begunAt = call('HGET', prefix, 'begun_at') or ''
+if known ~= '' and begunAt ~= '' and tonumber(begunAt) > tonumber(known) then return {} end
 local format = formatOf('format')
 local oldestStored = formatOf('oldest_format')
 local agreed = call('HGET', prefix, 'partition_count') or call('HGET', prefix, 'partitions')
@@ -27,5 +30,9 @@ if id ~= '' and format <= newest and oldestStored >= oldest and agreed == partit
   if redis.pcall('HSET', prefix, 'process:' .. id, cjson.encode(process)) == 1 then
     call('HINCRBY', prefix, 'registrations', 1)
   end
+  if begunAt == '' then
+    local givenAt = known ~= '' and known or string.format('%.0f', redisMs())
+    if redis.pcall('HSET', prefix, 'begun_at', givenAt) == 1 then begunAt = givenAt end
+  end
 end
-return {format, call('HGET', prefix, 'raised_by') or '', oldestStored, agreed, redisMs(), hasOthers and 1 or 0}
+return {format, call('HGET', prefix, 'raised_by') or '', oldestStored, agreed, redisMs(), begunAt, hasOthers and 1 or 0}
