@@ -23,7 +23,8 @@ export async function startBlackHole(host: string, port: number): Promise<{ clos
     sockets.push(socket);
     isFull = await new Promise<boolean>((resolve) => {
       socket.once('connect', () => resolve(false));
-      setTimeout(resolve, FULL_AFTER_MS, true);
+      // Not at once: if this event loop stood still, a connection that was accepted long ago is read only now.
+      setTimeout(() => setImmediate(resolve, true), FULL_AFTER_MS);
     });
   }
   return {
