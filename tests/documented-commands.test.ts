@@ -10,6 +10,7 @@ import { providePrograms } from '../scripts/programs/provide.ts';
 import { startRedis } from '../scripts/redis/server.ts';
 import { ownDir } from './npm-run.ts';
 import { atEnd, ownReceiver, ownWorld } from './own.ts';
+import { BASE_ENV } from './processes.ts';
 import { OPERATOR_TOKEN, sampleEvent } from './world.ts';
 
 const PROGRAMS =
@@ -127,7 +128,7 @@ describe('a command in the documentation', () => {
     const shell = (command: string) => {
       const cli = `posthorn() { ${process.execPath} ${join(root, 'apps/cli/src/main.ts')} "$@"; }`;
       const env = {
-        PATH: process.env.PATH ?? '',
+        ...BASE_ENV,
         POSTHORN_URL: on.consoleUrl,
         POSTHORN_TOKEN: OPERATOR_TOKEN,
         ACME_SECRET: 'whsec_0123456789012345678901234567890123456789012',

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import { root } from '../scripts/folder.ts';
 import { atEnd } from './own.ts';
+import { BASE_ENV } from './processes.ts';
 import { OPERATOR_TOKEN } from './world.ts';
 
 /** Opens a stream and collects its events. It is closed at the end of the test. */
@@ -42,7 +43,7 @@ export async function ownStream(url: string, headers: Record<string, string> = {
 /** Runs a command of the command line, until it ends or the test does. */
 export function ownCli(args: string[], env: Record<string, string>) {
   const child = spawn(process.execPath, [join(root, 'apps/cli/src/main.ts'), ...args], {
-    env: { PATH: process.env.PATH ?? '', ...env },
+    env: { ...BASE_ENV, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let [out, errors] = ['', ''];

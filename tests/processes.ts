@@ -16,14 +16,17 @@ export function complaintsOf({ output }: Process): string[] {
 /** `eager-worker` is a worker that takes over the jobs of a dead process sooner. */
 export type ProcessName = 'ingest' | 'worker' | 'eager-worker' | 'console';
 
-/**
- * Starts one app, of this checkout or the one in `dir`, with exactly this environment (and the path, and the place of
- * Node's compile cache).
- */
+/** What each process of Node gets, besides what its test says: the path, and a cache that halves the CPU of its start. */
+export const BASE_ENV = {
+  PATH: process.env.PATH ?? '',
+  NODE_COMPILE_CACHE: join(root, '.posthorn/compile-cache'),
+};
+
+/** Starts one app, of this checkout or the one in `dir`, with exactly this environment (and `BASE_ENV`). */
 export function startProcess(app: ProcessName, env: Record<string, string>, dir = root): Process {
   const output: string[] = [];
   const started = startScript(app === 'eager-worker' ? 'tests/eager-worker.ts' : `apps/${app}/src/main.ts`, {
-    env: { PATH: process.env.PATH ?? '', NODE_COMPILE_CACHE: join(root, '.posthorn/compile-cache'), ...env },
+    env: { ...BASE_ENV, ...env },
     dir,
     onLine: (line) => output.push(line),
   });

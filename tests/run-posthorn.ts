@@ -1,6 +1,7 @@
 /** Runs the command line as an operator does, in a process of its own. */
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
+import { BASE_ENV } from './processes.ts';
 import { OPERATOR_TOKEN } from './world.ts';
 
 export interface Ran {
@@ -17,7 +18,7 @@ export function runPosthorn(...command: Parameters<typeof startPosthorn>): Promi
 /** Starts `posthorn <args>`. `ran` has its output so far. */
 export function startPosthorn(url: string, args: string[], env: Record<string, string> = {}, input = '') {
   const child = spawn(process.execPath, [join(import.meta.dirname, '../apps/cli/src/main.ts'), ...args], {
-    env: { PATH: process.env.PATH ?? '', POSTHORN_URL: url, POSTHORN_TOKEN: OPERATOR_TOKEN, ...env },
+    env: { ...BASE_ENV, POSTHORN_URL: url, POSTHORN_TOKEN: OPERATOR_TOKEN, ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   // A command that does not read its input may end before it is written.
