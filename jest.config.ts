@@ -32,7 +32,12 @@ const config: Config = {
   projects: [
     { ...shared, displayName: 'unit', testMatch: ['<rootDir>/{apps,packages,scripts}/**/!(*.int).test.ts'] },
     { ...withRedis, displayName: 'int', testMatch: ['<rootDir>/{apps,packages}/**/*.int.test.ts'] },
-    { ...withRedis, displayName: 'e2e', testMatch: ['<rootDir>/tests/{,attacks/}*.test.ts'] },
+    {
+      ...withRedis,
+      globalSetup: './tests/setup/prepare-apps.ts',
+      displayName: 'e2e',
+      testMatch: ['<rootDir>/tests/{,attacks/}*.test.ts'],
+    },
     {
       ...withRedis,
       globalSetup: './tests/setup/prepare-browser.ts',

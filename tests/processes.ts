@@ -1,4 +1,4 @@
-/** Runs apps as separate processes, as operators do. */
+/** Runs apps as separate processes, built as for production (`tests/setup/prepare-apps.ts`). */
 import { join } from 'node:path';
 import { root } from '../scripts/folder.ts';
 import { type ScriptProcess, startScript } from '../scripts/script-process.ts';
@@ -22,10 +22,16 @@ export const BASE_ENV = {
   NODE_COMPILE_CACHE: join(root, '.posthorn/compile-cache'),
 };
 
+/** What is built; another checkout may be older than builds, and the eager worker is of tests only. */
+function scriptOf(app: ProcessName, dir: string): string {
+  if (app === 'eager-worker') return 'tests/eager-worker.ts';
+  return dir === root ? `apps/${app}/dist/main.cjs` : `apps/${app}/src/main.ts`;
+}
+
 /** Starts one app, of this checkout or the one in `dir`, with exactly this environment (and `BASE_ENV`). */
 export function startProcess(app: ProcessName, env: Record<string, string>, dir = root): Process {
   const output: string[] = [];
-  const started = startScript(app === 'eager-worker' ? 'tests/eager-worker.ts' : `apps/${app}/src/main.ts`, {
+  const started = startScript(scriptOf(app, dir), {
     env: { ...BASE_ENV, ...env },
     dir,
     onLine: (line) => output.push(line),

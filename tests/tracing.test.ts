@@ -2,9 +2,9 @@
  * The trace of an event: from the publisher's call through every attempt, in logs, in the operator API and, if
  * configured, at receivers.
  */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from '@jest/globals';
 import { createPublisher } from '@posthorn/client';
@@ -426,12 +426,16 @@ describe('tracing', () => {
 
 describe('a process', () => {
   const apps = ['ingest', 'worker', 'console'] as const;
+  /** How many modules of the SDK are in the files that the process loads. */
   const loaded = async (app: (typeof apps)[number], change: Record<string, string>) => {
     const watcher = pathToFileURL(join(root, 'tests/watch-modules.ts')).href;
     const process = ownProcess(app, ownEnv({ NODE_OPTIONS: `--import=${watcher}`, ...change }));
     await process.ready;
+    const files = new Set(linesOf(process, 'module.loaded').map(({ url }) => basename(String(url))));
+    const modules = readFileSync(join(root, `apps/${app}/dist/modules.txt`), 'utf8').split('\n');
     // prom-client loads the package of the API, which does nothing by itself.
-    return linesOf(process, 'module.loaded').filter(({ url }) => !String(url).includes('/@opentelemetry/api/')).length;
+    const ofSdk = modules.filter((line) => /\/@opentelemetry\/(?!api\/)/.test(line));
+    return ofSdk.filter((line) => files.has(line.slice(0, line.indexOf(' ')))).length;
   };
   it.each(apps)('of %s loads nothing of the SDK of OpenTelemetry unless tracing is on', async (app) => {
     const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' };

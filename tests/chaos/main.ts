@@ -4,6 +4,7 @@
  * upgrade is under way), `--restore` (a backup is taken and restored on the way).
  */
 import { readArguments, readNumber } from '../../scripts/arguments.ts';
+import { buildApps } from '../../scripts/build-apps.ts';
 import { endTreeOnSignals } from '../../scripts/process-tree.ts';
 import { runChaos } from './run.ts';
 
@@ -18,6 +19,7 @@ const given = readArguments({
 });
 const seed = readNumber('seed', given.seed);
 console.log(`seed ${seed}`);
+await buildApps(console.log);
 const { figures, faults } = await runChaos({
   seed,
   breakMs: readNumber('minutes', given.minutes) * 60_000,
