@@ -34,10 +34,17 @@ describe('the overview', () => {
       addressConcurrency: 1,
       inFlight: 0,
     };
-    await sendHeartbeat(store, { ...worker, outageSinceMs: since });
-    // It stays alive for the rest of the test.
-    await store.redis.zadd(`${store.prefix}:{0}:workers_seen`, Date.now() + 3_600_000, worker.id);
-    atEnd(() => deregisterWorker(store, 'cut-off'));
+    const beat = () => sendHeartbeat(store, { ...worker, outageSinceMs: since });
+    let lastBeat = beat();
+    await lastBeat;
+    const beating = setInterval(() => {
+      lastBeat = beat();
+    }, 1_000);
+    atEnd(async () => {
+      clearInterval(beating);
+      await lastBeat;
+      await deregisterWorker(store, worker.id);
+    });
     const { page, accessibilityFindings } = await signedIn();
     const alert = page.getByRole('alert').filter({ hasText: 'Worker far-away:7 has reached nothing since' });
     await alert.waitFor();
