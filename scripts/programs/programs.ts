@@ -9,8 +9,8 @@ export interface Program {
   commands: string[];
   /** Debian packages that contain it, best first, each with the path of its executable. */
   apt: { package: string; executable: string }[];
-  /** The package names for installing it by hand. */
-  install: { dnf: string; brew: string };
+  /** The package names for installing it by hand; `apt` where it is not the first of those above. */
+  install: { apt?: string; dnf: string; brew: string };
   /** An alternative to installing it. */
   instead?: string;
   /** Returns what is wrong with a version, given the output of `--version`. */
@@ -63,7 +63,8 @@ export const chromium: Program = {
     { package: 'chromium-headless-shell', executable: 'usr/lib/chromium/chromium-headless-shell' },
     { package: 'chromium', executable: 'usr/lib/chromium/chromium' },
   ],
-  install: { dnf: 'chromium', brew: '--cask chromium' },
+  // Ubuntu has no package of the headless build.
+  install: { apt: 'chromium', dnf: 'chromium', brew: '--cask chromium' },
 };
 
 export const curl: Program = {

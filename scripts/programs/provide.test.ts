@@ -60,7 +60,7 @@ describe('a missing program', () => {
       expect.stringMatching(/^Posthorn needs Redis, chromium and curl, and found no redis-server or valkey-server, /),
       'curl could not be downloaded: no network',
       'Do one of these and run the command again:',
-      expect.stringMatching(/^ {2}sudo apt-get install redis-server chromium-headless-shell curl +\(Debian, Ubuntu\)$/),
+      expect.stringMatching(/^ {2}sudo apt-get install redis-server chromium curl +\(Debian, Ubuntu\)$/),
       expect.stringMatching(/^ {2}sudo dnf install valkey chromium curl +\(Fedora\)$/),
       expect.stringMatching(/^ {2}brew install redis && brew install --cask chromium && brew install curl +\(macOS\)$/),
       expect.stringContaining('export REDIS_URL=redis://host:6379'),

@@ -57,7 +57,10 @@ export function describeMissing(programs: readonly Program[], why: ReadonlyMap<P
       return reason === undefined ? [] : [`${program.title} could not be downloaded: ${reason}`];
     }),
     'Do one of these and run the command again:',
-    choice('Debian, Ubuntu', `sudo apt-get install ${programs.map(({ apt }) => apt[0]?.package).join(' ')}`),
+    choice(
+      'Debian, Ubuntu',
+      `sudo apt-get install ${programs.map(({ apt, install }) => install.apt ?? apt[0]?.package).join(' ')}`,
+    ),
     choice('Fedora', `sudo dnf install ${programs.map(({ install }) => install.dnf).join(' ')}`),
     choice('macOS', programs.map(({ install }) => `brew install ${install.brew}`).join(' && ')),
     ...programs.flatMap(({ instead }) => (instead === undefined ? [] : [`  ${instead}`])),
