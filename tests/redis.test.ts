@@ -56,6 +56,22 @@ describe('with a Redis that', () => {
     expect(await start('second')).toEqual([]);
   });
 
+  it('is emptied, nothing is accepted, and an operator is told why', async () => {
+    const redis = await redisServer();
+    const { publish, ingest, operator } = await system({ REDIS_URL: redis.url });
+    const client = ownClient({ REDIS_URL: redis.url });
+    await client.flushall();
+    const { url } = await operator.ready;
+    const overview = () => fetch(`${url}/v1/overview`, { headers: { authorization: `Bearer ${OPERATOR_TOKEN}` } });
+    await eventually('503', async () => (await overview()).status === 503);
+    expect((await (await overview()).json()) as unknown).toMatchObject({
+      code: 'unavailable',
+      detail: expect.stringMatching(/^Storage is unavailable: Redis has lost the record of this installation .*\.$/),
+    });
+    await eventually('a refusal', async () => (await publish(sampleEvent())).status === 503);
+    expect((await fetch(`${(await ingest.ready).url}/readyz`)).status).toBe(503);
+  });
+
   it('is slow, every accepted event is delivered and none is accepted in part', async () => {
     const redis = await redisServer();
     const proxy = await ownProxy(redis.port);

@@ -42,11 +42,11 @@ import { insightRoutes } from './insight-routes.ts';
 import { listenRoutes } from './listen-routes.ts';
 import { CSRF_HEADER, Operators, SESSION_COOKIE } from './operators.ts';
 import { pageRoutes } from './page-routes.ts';
-import { partitionProblem } from './partition-problem.ts';
 import { replayRoutes } from './replay-routes.ts';
 import { securityHeaders } from './security-headers.ts';
 import { sessionRoutes } from './session-routes.ts';
 import { signatureRoutes } from './signature-routes.ts';
+import { storageProblem } from './storage-problem.ts';
 import { subscriptionRoutes } from './subscription-routes.ts';
 import { decodeTailItem, tailRoutes } from './tail-routes.ts';
 import { timelineRoute } from './timeline-route.ts';
@@ -107,7 +107,7 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
       app.use(api.router, docsRouter(api, { back, icon: '/posthorn.svg' }));
       app.use(bullBoardRoutes(jobQueues, operators.requireViewer));
       app.use('/v1', operators.requireOperator);
-      app.use(pageRoutes(), cursorProblem, partitionProblem(store));
+      app.use(pageRoutes(), cursorProblem, storageProblem(store));
     },
   });
   return {

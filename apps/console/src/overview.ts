@@ -21,9 +21,9 @@ import {
 } from '@posthorn/store';
 import type { ConsoleContext } from './context.ts';
 import { instant } from './instant.ts';
-import { describeUnavailable } from './partition-problem.ts';
 import { readProblems } from './problems.ts';
 import { serializeListedSubscriptions } from './serialize.ts';
+import { describeUnavailable } from './storage-problem.ts';
 
 /** All callers share one overview for this long. */
 const MAX_AGE_MS = 1_000;

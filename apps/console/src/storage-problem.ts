@@ -1,4 +1,4 @@
-/** Tells operators which partitions of a Redis Cluster are unavailable, and where. */
+/** Tells operators why the storage is unavailable, and which partitions of a Redis Cluster are, and where. */
 import { AppError, StorageUnavailable } from '@posthorn/core';
 import { principalOf } from '@posthorn/http';
 import { shareResult } from '@posthorn/runtime';
@@ -26,16 +26,22 @@ export function describeUnavailable({ partitions }: Store, unavailable: readonly
   return clauses.join('; ');
 }
 
-/** Passes errors on. Where only some partitions are unavailable, an operator's 503 says which, and what still works. */
-export function partitionProblem(store: Store): ErrorRequestHandler {
+/**
+ * Passes errors on. Where the storage is unavailable, an operator's 503 says why; where only some partitions are, also
+ * which, and what still works.
+ */
+export function storageProblem(store: Store): ErrorRequestHandler {
   const find = shareResult(() => findUnavailable(store), MAX_AGE_MS);
   return async (error, _request, response, _next) => {
     if (!(error instanceof StorageUnavailable) || principalOf(response) === undefined) throw error;
+    // The problem document has words of its own for a full Redis.
+    if (error.message.startsWith('OOM ')) throw error;
     const unavailable = await find();
-    if (unavailable.length === 0 || unavailable.length === store.partitions) throw error;
-    const detail =
-      `A part of the storage is unavailable: ${describeUnavailable(store, unavailable)}. ` +
-      'The other partitions work: their addresses, events and deliveries can be opened by their ids.';
+    const isPart = unavailable.length > 0 && unavailable.length < store.partitions;
+    const detail = isPart
+      ? `A part of the storage is unavailable: ${describeUnavailable(store, unavailable)}. ` +
+        'The other partitions work: their addresses, events and deliveries can be opened by their ids.'
+      : `Storage is unavailable: ${error.message.replace(/\.?$/, '.')}`;
     throw new AppError('unavailable', detail, { cause: error, retryAfterS: 5 });
   };
 }
