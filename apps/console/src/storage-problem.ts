@@ -1,6 +1,6 @@
 /** Tells operators why the storage is unavailable, and which partitions of a Redis Cluster are, and where. */
 import { AppError, StorageUnavailable } from '@posthorn/core';
-import { principalOf } from '@posthorn/http';
+import { principalOf, storageUnavailable } from '@posthorn/http';
 import { shareResult } from '@posthorn/runtime';
 import { findUnavailable, type Store, type UnavailablePartition } from '@posthorn/store';
 import type { ErrorRequestHandler } from 'express';
@@ -34,14 +34,13 @@ export function storageProblem(store: Store): ErrorRequestHandler {
   const find = shareResult(() => findUnavailable(store), MAX_AGE_MS);
   return async (error, _request, response, _next) => {
     if (!(error instanceof StorageUnavailable) || principalOf(response) === undefined) throw error;
-    // The problem document has words of its own for a full Redis.
-    if (error.message.startsWith('OOM ')) throw error;
     const unavailable = await find();
-    const isPart = unavailable.length > 0 && unavailable.length < store.partitions;
-    const detail = isPart
-      ? `A part of the storage is unavailable: ${describeUnavailable(store, unavailable)}. ` +
-        'The other partitions work: their addresses, events and deliveries can be opened by their ids.'
-      : `Storage is unavailable: ${error.message.replace(/\.?$/, '.')}`;
+    if (unavailable.length === 0 || unavailable.length === store.partitions) {
+      throw storageUnavailable(error, `Storage is unavailable: ${error.message.replace(/\.?$/, '.')}`);
+    }
+    const detail =
+      `A part of the storage is unavailable: ${describeUnavailable(store, unavailable)}. ` +
+      'The other partitions work: their addresses, events and deliveries can be opened by their ids.';
     throw new AppError('unavailable', detail, { cause: error, retryAfterS: 5 });
   };
 }

@@ -5,7 +5,7 @@ export { type AuthFailures, createAuthFailures } from './auth-failures.ts';
 export { createBudget } from './budget.ts';
 export { docsRouter } from './docs-page.ts';
 export { jsonBody } from './json-body.ts';
-export { fieldErrors, problemDocument, requireStorage, toAppError } from './problems.ts';
+export { fieldErrors, problemDocument, requireStorage, storageUnavailable, toAppError } from './problems.ts';
 export { limitCalls, limitPerSecond, type RateLimit } from './rate-limit.ts';
 export { type ApiService, serveApi } from './serve-api.ts';
 export { asyncApi, jsonSchemaOf, webhooks } from './wire-documents.ts';

@@ -23,10 +23,11 @@ export function toAppError(error: unknown): AppError {
   return new AppError('internal', 'Internal error; it has been logged.', { cause: error });
 }
 
-function storageUnavailable(cause: Error): AppError {
+/** Returns the error for a call that the storage failed. `detail` is for callers who may know more, unless Redis is full. */
+export function storageUnavailable(cause: Error, detail = 'Storage is unavailable; retry shortly.'): AppError {
   // What a full Redis says. Only a person can make room, so the advice differs.
   const isFull = cause.message.startsWith('OOM ');
-  const message = isFull ? 'Storage is full: it takes no changes.' : 'Storage is unavailable; retry shortly.';
+  const message = isFull ? 'Storage is full: it takes no changes.' : detail;
   return new AppError('unavailable', message, { cause, retryAfterS: RETRY_AFTER_S });
 }
 

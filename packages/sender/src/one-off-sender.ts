@@ -83,7 +83,10 @@ export function createOneOffSender(options: SenderOptions): Sender {
 
 const openings = new WeakMap<Socket, OpeningSteps>();
 
-/** Makes an agent record how its sockets connect. A request gets its socket only after the first try. */
+/**
+ * Makes an agent record how its sockets connect, and limits their TLS messages. A request gets its socket only after the
+ * first try.
+ */
 function followingAttempts<T extends HttpAgent>(agent: T): T {
   const createConnection = agent.createConnection.bind(agent);
   agent.createConnection = (options, callback) => {
