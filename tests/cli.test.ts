@@ -299,6 +299,27 @@ describe('posthorn', () => {
     expect(sent[1]!.headers['service-signature']).toBe(first.headers['service-signature']);
   });
 
+  it('tries what waits for a retry now, one delivery or all that match', async () => {
+    const on = await ownWorld({ env: { RETRY_DELAYS: '1h,2h' } });
+    const { id } = await on.subscribe(to.url);
+    to.answerWith((_request, response) => response.writeHead(500).end());
+    for (let i = 0; i < 3; i++) await on.publish(sampleEvent());
+    const waiting = await eventually('three to wait', async () => {
+      const found = await on.deliveries('status=waiting_for_retry');
+      return found.length === 3 && found;
+    });
+    to.answerWith(200);
+    const run = (...args: string[]) => runPosthorn(on.consoleUrl, ['try-now', ...args]);
+    expect(await run(waiting[0]!.id)).toMatchObject({ code: 0, err: '' });
+    expect(await run('--all', '--subscription', id)).toEqual({ code: 0, out: 'tried now  2\n', err: '' });
+    expect(await run('--all', '--json')).toMatchObject({ code: 0, out: expect.stringContaining('"tried_now": 0') });
+    expect(await run()).toMatchObject({ code: 1, err: 'Name either a delivery, or --all.\n' });
+    expect(await run(waiting[0]!.id, '--type', 'session.approved')).toMatchObject({
+      code: 1,
+      err: 'Filters need --all.\n',
+    });
+  });
+
   it('makes any call of the API', async () => {
     const { id } = await on.subscribe(to.url);
     const path = `/v1/subscriptions/${id}`;

@@ -242,6 +242,44 @@ describe('pause', () => {
     await eventually('no job to be left', async () => (await jobs()).length === 0);
   });
 
+  it('"try now" of many takes those that match and wait, page by page, of active addresses only', async () => {
+    const on = await ownWorld({ env: { RETRY_DELAYS: '1h,2h', PARTITIONS: '3', PAUSE_AFTER: '1000' } });
+    const to = await ownReceiver();
+    const make = async () => (await on.subscribe(to.url)).id as string;
+    const [one, other, paused] = [await make(), await make(), await make()];
+    to.answerWith((_request, response) => response.writeHead(500).end());
+    for (let i = 0; i < 3; i++) await on.publish(sampleEvent());
+    const waiting = async (of = '') => (await on.deliveries(`status=waiting_for_retry${of}`)).length;
+    await eventually('all to wait', async () => (await waiting()) === 9);
+    await on.operate('POST', `/v1/subscriptions/${paused}/pause`);
+    to.answerWith(200);
+    const tryNow = async (body: object) => await on.operate('POST', '/v1/deliveries/try-now', body);
+    const { status, body } = await tryNow({ subscription_id: one });
+    expect([status, body.data.length, body.next_cursor]).toEqual([202, 3, null]);
+    await eventually('those of one to succeed', async () => (await waiting(`&subscription_id=${one}`)) === 0);
+    expect(await waiting()).toBe(6);
+    const tried: string[] = [];
+    for (let cursor: string | undefined | null; cursor !== null; ) {
+      const page = (await tryNow({ cursor, limit: 2, event_type: 'session.approved', environment: 'sandbox' })).body;
+      tried.push(...page.data);
+      cursor = page.next_cursor;
+    }
+    expect(new Set(tried).size).toBe(3);
+    await eventually('those of the other to succeed', async () => (await waiting()) === 3);
+    expect(await waiting(`&subscription_id=${paused}`)).toBe(3);
+    expect(
+      (await on.deliveries(`subscription_id=${other}`)).map(
+        (delivery: { attempt_count: number }) => delivery.attempt_count,
+      ),
+    ).toEqual([2, 2, 2]);
+    expect((await tryNow({ event_type: 'session.created' })).body).toEqual({ data: [], next_cursor: null });
+    const { body: audit } = await on.operate('GET', `/v1/audit?action=delivery.tried_now&subscription_id=${one}`);
+    expect(audit.data).toMatchObject([
+      { delivery_id: null, summary: 'Made the next attempts of 3 deliveries due at once.', detail: { deliveries: 3 } },
+    ]);
+    expect(await tryNow({ status: 'failed' })).toMatchObject({ status: 422, body: { errors: [{ path: 'status' }] } });
+  });
+
   it('what waits for a free slot of its address is counted as parked', async () => {
     const on = await ownWorld({ env: { ADDRESS_CONCURRENCY: '1' } });
     const to = await ownReceiver();

@@ -6,10 +6,10 @@ import type { Overview } from '@posthorn/operator-api';
 import { deregisterWorker, sendHeartbeat } from '@posthorn/store';
 import { deliveriesWith, eventually, isDelivery } from '@posthorn/testing';
 import type { Page } from 'playwright-core';
-import { atEnd, ownReceiver, ownStore } from '../own.ts';
+import { atEnd, ownReceiver, ownStore, ownWorld } from '../own.ts';
 import { sampleEvent } from '../world.ts';
 import { confirmed, holdBack } from './browser.ts';
-import { on, ownSubscription, signedIn } from './own-visit.ts';
+import { newSessionCookie, on, ownSubscription, signedIn, visit } from './own-visit.ts';
 
 /** Reloads the page, which gets the overview with these changes, and that not all is well. */
 async function showOverview(page: Page, changesOf: (body: Overview) => object): Promise<void> {
@@ -419,5 +419,31 @@ describe('a bulk replay', () => {
     await page.getByRole('button', { name: 'Cancel' }).click();
     await page.getByText('Cancelled after 12 of 12.').waitFor();
     answer.resolve();
+  });
+});
+
+describe('deliveries that wait for a retry', () => {
+  it('are all tried now after a confirmation, those that the filters show', async () => {
+    const ofRetries = await ownWorld({ env: { RETRY_DELAYS: '1h' } });
+    const to = await ownReceiver();
+    to.answerWith((request, response) => response.writeHead(isDelivery(request) ? 500 : 200).end());
+    const [one, other] = [await ofRetries.subscribe(to.url), await ofRetries.subscribe(to.url)];
+    for (let i = 0; i < 2; i++) await ofRetries.publish(sampleEvent());
+    const waiting = async () => (await ofRetries.deliveries('status=waiting_for_retry')).length;
+    await eventually('all to wait', async () => (await waiting()) === 4);
+    to.answerWith(200);
+    const { page, context, accessibilityFindings } = await visit();
+    await context.addCookies([await newSessionCookie(ofRetries)]);
+    await page.goto(`${ofRetries.consoleUrl}/deliveries?status=waiting_for_retry&subscription_id=${one.id}`);
+    await page.getByRole('button', { name: 'Try all now' }).click();
+    await page.getByText('Deliveries to addresses that are not active keep').waitFor();
+    expect(await accessibilityFindings()).toEqual([]);
+    await page.getByRole('button', { name: 'Try them now' }).click();
+    await page.getByText('The next attempts of 2 deliveries will be made now.').waitFor();
+    await eventually('those of one to succeed', async () => (await waiting()) === 2);
+    expect(await ofRetries.deliveries(`status=waiting_for_retry&subscription_id=${other.id}`)).toHaveLength(2);
+    await page.goto(`${ofRetries.consoleUrl}/deliveries`);
+    await page.getByRole('table').waitFor();
+    expect(await page.getByRole('button', { name: 'Try all now' }).count()).toBe(0);
   });
 });

@@ -24,14 +24,14 @@ afterAll(async () => {
 });
 
 /** Signs in. Resolves with the cookie of the new session. */
-export async function newSessionCookie() {
-  const answer = await fetch(`${on.consoleUrl}/v1/session`, {
+export async function newSessionCookie({ consoleUrl } = on) {
+  const answer = await fetch(`${consoleUrl}/v1/session`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ token: OPERATOR_TOKEN }),
   });
   const [name, value] = answer.headers.getSetCookie()[0]!.split(';')[0]!.split('=') as [string, string];
-  return { name, value, url: on.consoleUrl };
+  return { name, value, url: consoleUrl };
 }
 
 /** A visit without signing in. The test fails if the page had errors. */

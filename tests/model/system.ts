@@ -317,7 +317,7 @@ export class System {
     const { process, store } = this.processStore(steps);
     const jobQueues = this.jobs.jobQueuesFor(process.pass);
     process.run(undefined, async () => {
-      await tryNow({ store, jobQueues }, among[which % among.length]!, { operator: 'model' }, this.clock.now());
+      await tryNow({ store, jobQueues }, among[which % among.length]!, this.clock.now(), { operator: 'model' });
     });
     await this.settle();
     process.dead = true;

@@ -5,7 +5,9 @@ import * as schemas from '@posthorn/operator-api';
 import type { Client } from './client.ts';
 import { addressColumns, namesOf } from './names.ts';
 import { fromOption, limitOption, toOption } from './options.ts';
+import { pages } from './pages.ts';
 import type { Printer } from './print.ts';
+import { UserError } from './user-error.ts';
 
 const columns = {
   id: (item: schemas.Delivery) => item.id,
@@ -86,9 +88,26 @@ export function addDeliveryCommands(program: CommandUnknownOpts, client: Client,
     });
 
   program
-    .command('try-now <id>')
-    .description('make the next attempt of a delivery that waits for a retry now; it counts as the next attempt')
-    .action(async (id) => {
-      print.item(await client.post(schemas.deliverySchema, `/v1/deliveries/${encodeURIComponent(id)}/try-now`));
+    .command('try-now [delivery]')
+    .description('make the next attempts of deliveries that wait for a retry now; they count as the next attempts')
+    .option('--all', 'of all deliveries that wait, or of those that match the options below')
+    .option('--subscription <id>')
+    .addOption(new Option('--environment <environment>').choices(ENVIRONMENTS))
+    .addOption(new Option('--type <type>', 'event type').choices(EVENT_TYPES))
+    .addOption(fromOption('created'))
+    .addOption(toOption('created'))
+    .action(async (id, { all, subscription, type, ...filter }) => {
+      if ((id === undefined) === (all === undefined)) throw new UserError('Name either a delivery, or --all.');
+      const wanted = { subscription_id: subscription, event_type: type, ...filter };
+      if (id !== undefined) {
+        if (Object.values(wanted).some((value) => value !== undefined)) throw new UserError('Filters need --all.');
+        print.item(await client.post(schemas.deliverySchema, `/v1/deliveries/${encodeURIComponent(id)}/try-now`));
+        return;
+      }
+      const tried: string[] = [];
+      const some = (cursor?: string) =>
+        client.post(schemas.triedNowSchema, '/v1/deliveries/try-now', { ...wanted, cursor });
+      for await (const ids of pages(some)) tried.push(...ids);
+      print.item({ tried_now: tried.length }, { 'tried now': tried.length });
     });
 }

@@ -1,26 +1,25 @@
 /** Routes for deliveries, their replay, and events (interface 4). */
 import { AppError, ENVIRONMENTS, type Environment } from '@posthorn/core';
-import { tryNow } from '@posthorn/dispatch';
 import type { Api } from '@posthorn/http';
 import * as schemas from '@posthorn/operator-api';
 import {
   findEvents,
   listDeliveries,
-  loadDeliveries,
   loadResponses,
   loadSubscriptions,
   type ReplayRefusal,
   replayDelivery,
   replaysOf,
   type Store,
-  type TryNowRefusal,
 } from '@posthorn/store';
 import type { ConsoleContext } from './context.ts';
+import { deliveryFilterOf, findDelivery } from './find-delivery.ts';
 import { missing } from './missing.ts';
 import { ADVICE } from './not-active.ts';
 import { requestOf } from './request-of.ts';
 import { serializeDelivery, serializeDeliveryWithAttempts, serializeEvent, serializePage } from './serialize.ts';
 import { actionOn, traced } from './traces.ts';
+import { tryNowRoutes } from './try-now-routes.ts';
 
 /** Most deliveries returned with an event; `GET /v1/deliveries?event_id=` returns all, paginated. */
 const MAX_DELIVERIES_WITH_EVENT = 1_000;
@@ -34,22 +33,11 @@ const refusals: Record<ReplayRefusal, string> = {
 };
 const SUBSCRIPTION_DELETED = 'Its subscription was deleted.';
 
-const tryNowRefusals: Record<TryNowRefusal, string> = {
-  not_waiting: 'Only a delivery that waits for a retry can be tried now.',
-  not_active: `Its address is not active: ${ADVICE}.`,
-  already_due: 'Its next attempt is due already.',
-};
-
 export function deliveryRoutes(api: Api, context: ConsoleContext): void {
   readRoutes(api, context);
   replayRoute(api, context);
-  tryNowRoute(api, context);
+  tryNowRoutes(api, context);
   eventRoute(api, context);
-}
-
-async function findDelivery(store: Store, id: string) {
-  const [delivery = missing('delivery')] = await loadDeliveries(store, [id]);
-  return delivery;
 }
 
 async function isDeleted(store: Store, subscriptionId: string): Promise<boolean> {
@@ -68,17 +56,7 @@ function readRoutes(api: Api, context: ConsoleContext): void {
     query: schemas.deliveriesQuerySchema,
     responses: { 200: { description: 'A page of deliveries', schema: schemas.pageOf(schemas.deliverySchema) } },
     async handle({ query: { limit, cursor, ...query } }) {
-      const filter = {
-        subscriptionId: query.subscription_id,
-        eventId: query.event_id,
-        environment: query.environment,
-        eventType: query.event_type,
-        status: query.status,
-        failureReason: query.error,
-        replayId: query.replay_id,
-        fromMs: query.from,
-        toMs: query.to,
-      };
+      const filter = { ...deliveryFilterOf(query), status: query.status, failureReason: query.error };
       const page = await listDeliveries(store, filter, { limit, cursor }, clock.now());
       return await serializePage(page, (delivery) => serializeDelivery(delivery, store.retentionMs));
     },
@@ -135,30 +113,6 @@ function replayRoute(api: Api, context: ConsoleContext): void {
         return made.deliveryId;
       });
       return serializeDelivery(await findDelivery(store, deliveryId), store.retentionMs);
-    },
-  });
-}
-
-function tryNowRoute(api: Api, context: ConsoleContext): void {
-  const { store, clock, logger } = context;
-  api.tagged('Deliveries').post('/v1/deliveries/{id}/try-now', {
-    summary: 'Make the next attempt of a waiting delivery now',
-    description:
-      'For a delivery with status waiting_for_retry whose receiver works again. It counts as the next attempt; if it fails, the delay after it is that of the schedule.',
-    params: schemas.deliveryParamsSchema,
-    responses: { 202: { description: 'The delivery; its attempt is due', schema: schemas.deliverySchema } },
-    problems: ['conflict'],
-    async handle({ params: { id }, caller, request }) {
-      const delivery = await findDelivery(store, id);
-      const { subscriptionId } = delivery;
-      const action = await actionOn(context, delivery, request, 'try_now', false);
-      await traced(context, action, async (_trace, fields) => {
-        const refused = await tryNow(context, id, { operator: caller, subscriptionId }, clock.now());
-        if (refused) throw new AppError('conflict', tryNowRefusals[refused]);
-        const line = { delivery_id: id, subscription_id: subscriptionId, operator: caller, ...fields };
-        logger.info(line, 'delivery.tried_now');
-      });
-      return serializeDelivery(await findDelivery(store, id), store.retentionMs);
     },
   });
 }

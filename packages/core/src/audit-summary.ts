@@ -22,7 +22,10 @@ const SUMMARIES: Record<AuditAction, (detail: Detail, atMs: number) => string> =
   'subscription.secret_rotated': rotatedText,
   'subscription.tested': () => 'Sent a test delivery.',
   'delivery.replayed': () => 'Replayed a failed delivery.',
-  'delivery.tried_now': () => 'Made the next attempt of a delivery due at once.',
+  'delivery.tried_now': ({ deliveries }) =>
+    deliveries === undefined
+      ? 'Made the next attempt of a delivery due at once.'
+      : `Made the next attempts of ${deliveries} deliveries due at once.`,
   'replay.started': replayStartedText,
   'replay.cancelled': (detail) => `Cancelled a bulk replay${progressText(detail)}.`,
   'replay.continued': (detail) => `Continued a bulk replay${progressText(detail)}.`,

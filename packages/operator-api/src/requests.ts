@@ -159,23 +159,40 @@ export const lookupQuerySchema = z.strictObject({
 /** The query of `GET /v1/subscriptions/{id}/failed-deliveries`. */
 export const failedDeliveriesQuerySchema = inOrder(z.strictObject(replayScope));
 
+/** Which deliveries a list has, whatever their status. */
+const deliveryFilter = {
+  subscription_id: subscriptionId.optional(),
+  event_id: eventId.optional(),
+  environment: z.enum(ENVIRONMENTS).optional(),
+  event_type: z.enum(EVENT_TYPES).optional(),
+  replay_id: replayId.optional().meta({ description: 'Only the deliveries that this bulk replay made' }),
+  ...period,
+};
+
 /** The query of `GET /v1/deliveries`. */
 export const deliveriesQuerySchema = inOrder(
   z.strictObject({
-    subscription_id: subscriptionId.optional(),
-    event_id: eventId.optional(),
-    environment: z.enum(ENVIRONMENTS).optional(),
-    event_type: z.enum(EVENT_TYPES).optional(),
+    ...deliveryFilter,
     status: z.enum(DELIVERY_STATUSES).optional(),
     error: z.enum(FAILURE_REASONS).optional().meta({ description: 'The `failure_reason`; only failed ones have one' }),
-    replay_id: replayId.optional().meta({ description: 'Only the deliveries that this bulk replay made' }),
-    ...period,
     ...page,
   }),
 ).refine(({ error, status = 'failed' }) => error === undefined || status === 'failed', {
   path: ['status'],
   message: 'Expected failed, or none, together with error: no other delivery has a failure_reason',
 });
+
+/** The most deliveries of one call that tries them now. */
+const MAX_TRIED_NOW = 250;
+
+/** The body of `POST /v1/deliveries/try-now`. */
+export const tryNowSchema = inOrder(
+  z.strictObject({
+    ...deliveryFilter,
+    limit: z.int().min(1).max(MAX_TRIED_NOW).default(MAX_TRIED_NOW).meta({ description: 'Deliveries looked at' }),
+    cursor: cursorOf(200),
+  }),
+);
 
 /** The query of `GET /v1/deliveries/{id}/request`. */
 export const requestQuerySchema = z.strictObject({

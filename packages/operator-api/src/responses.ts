@@ -710,6 +710,11 @@ export type ResumeResult = z.infer<typeof resumeResultSchema>;
 export const bulkResumeResultSchema = pageOf(resumeResultSchema).meta({ id: 'BulkResumeResult' });
 export type BulkResumeResult = z.infer<typeof bulkResumeResultSchema>;
 
+export const triedNowSchema = pageOf(z.string())
+  .describe('The ids of the deliveries whose next attempt is due now')
+  .meta({ id: 'TriedNow' });
+export type TriedNow = z.infer<typeof triedNowSchema>;
+
 const subscriptionNameSchema = z
   .strictObject({ id: z.string(), url: z.string(), description: z.string() })
   .meta({ id: 'SubscriptionName' });

@@ -134,7 +134,7 @@ export const scripts = {
     const [kind, deliveryId] = list(reply).map(String);
     return trialKind(kind) === 'sent' ? deliveryId : undefined;
   }),
-  tryNow: script('id nowMs:number retentionMs:number auditEntry:audit', (reply) => {
+  tryNow: script('id nowMs:number retentionMs:number auditEntry:audit?', (reply) => {
     const [kind, generation] = list(reply);
     const refused = triedNow(kind);
     return refused === 'tried' ? { generation: Number(generation) } : { refused };

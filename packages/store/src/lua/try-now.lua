@@ -15,7 +15,7 @@ call('HSET', key, 'x', nowMs)
 -- A slow worker may have recorded an attempt while the delivery waited in a lane.
 call('ZREM', KEY_PARKED .. sub, id)
 call('ZREM', KEY_OVERDUE .. sub, id)
-audit(nowMs, retentionMs, auditEntry)
+if auditEntry ~= '' then audit(nowMs, retentionMs, auditEntry) end
 local jobId, generation = makeJob(id, sub, eventOf(id, found[4]), false, nowMs)
 enqueue(jobId, 0)
 wakeWorker()

@@ -9,6 +9,7 @@ import { Empty } from '../parts/states.tsx';
 import { failureOptions, statusOptions } from '../parts/status.tsx';
 import { eventTypes } from '../parts/subscription-fields.tsx';
 import { TimeFilter } from '../parts/time-filter.tsx';
+import { TryWaiting } from '../parts/try-waiting.tsx';
 import { useDeliveries, useUrls } from '../queries.ts';
 
 const statuses = statusOptions(['pending', 'waiting_for_retry', 'held', 'succeeded', 'failed']);
@@ -20,6 +21,7 @@ const names = ['subscription_id', 'event_id', 'event_type', 'status', 'error', '
 export function DeliveriesPage() {
   const filters = useFilters(names);
   const { filter, isFiltered, set, clear } = filters;
+  const { status, error: _, ...shownBy } = filter;
   const list = useDeliveries(filter);
   const urls = useUrls((list.data ?? []).map(({ subscription_id }) => subscription_id));
   const none = list.hasNextPage ? (
@@ -31,7 +33,7 @@ export function DeliveriesPage() {
     <Empty title="No deliveries yet">A delivery appears here when an event matches an active subscription.</Empty>
   );
   return (
-    <PageBody title="Deliveries">
+    <PageBody title="Deliveries" actions={status === 'waiting_for_retry' && <TryWaiting shownBy={shownBy} />}>
       <Group gap="sm">
         <AddressFilter filters={filters} />
         <SelectFilter filters={filters} name="status" label="Status" data={statuses} also={NO_ERROR} widthPx={170} />

@@ -1,0 +1,71 @@
+/** Routes that make the next attempts of waiting deliveries before their time (decision 36). */
+import { AppError } from '@posthorn/core';
+import { tryNow } from '@posthorn/dispatch';
+import type { Api } from '@posthorn/http';
+import * as schemas from '@posthorn/operator-api';
+import { appendAudit, listDeliveries, type TryNowRefusal } from '@posthorn/store';
+import type { ConsoleContext } from './context.ts';
+import { deliveryFilterOf, findDelivery } from './find-delivery.ts';
+import { ADVICE } from './not-active.ts';
+import { serializeDelivery } from './serialize.ts';
+import { actionOf, actionOn, traced } from './traces.ts';
+
+const refusals: Record<TryNowRefusal, string> = {
+  not_waiting: 'Only a delivery that waits for a retry can be tried now.',
+  not_active: `Its address is not active: ${ADVICE}.`,
+  already_due: 'Its next attempt is due already.',
+};
+
+export function tryNowRoutes(api: Api, context: ConsoleContext): void {
+  const { store, clock, logger } = context;
+  const deliveries = api.tagged('Deliveries');
+
+  deliveries.post('/v1/deliveries/{id}/try-now', {
+    summary: 'Make the next attempt of a waiting delivery now',
+    description:
+      'For a delivery with status waiting_for_retry whose receiver works again. It counts as the next attempt; if it fails, the delay after it is that of the schedule.',
+    params: schemas.deliveryParamsSchema,
+    responses: { 202: { description: 'The delivery; its attempt is due', schema: schemas.deliverySchema } },
+    problems: ['conflict'],
+    async handle({ params: { id }, caller, request }) {
+      const delivery = await findDelivery(store, id);
+      const { subscriptionId } = delivery;
+      const action = await actionOn(context, delivery, request, 'try_now', false);
+      await traced(context, action, async (_trace, fields) => {
+        const refused = await tryNow(context, id, clock.now(), { operator: caller, subscriptionId });
+        if (refused) throw new AppError('conflict', refusals[refused]);
+        const line = { delivery_id: id, subscription_id: subscriptionId, operator: caller, ...fields };
+        logger.info(line, 'delivery.tried_now');
+      });
+      return serializeDelivery(await findDelivery(store, id), store.retentionMs);
+    },
+  });
+
+  deliveries.post('/v1/deliveries/try-now', {
+    summary: 'Make the next attempts of many waiting deliveries now',
+    description:
+      'Takes the filters of the list of deliveries; without any, all deliveries that wait for a retry are meant. It looks at up to `limit` of them, the newest first; to go on, repeat it with `next_cursor`. Those whose address is not active, or whose attempt is due already, are left as they are, so a call may be repeated. Each attempt counts as the next one. If 20 in a row fail, the address is paused and the rest is held, as always.',
+    body: schemas.tryNowSchema,
+    responses: { 202: { description: 'The deliveries whose attempt is due', schema: schemas.triedNowSchema } },
+    async handle({ body: { limit, cursor, ...fields }, caller, request }) {
+      const nowMs = clock.now();
+      const filter = { ...deliveryFilterOf(fields), status: 'waiting_for_retry' } as const;
+      const { items, nextCursor } = await listDeliveries(store, filter, { limit, cursor }, nowMs);
+      const waiting = items.filter(({ nextAttemptAtMs }) => (nextAttemptAtMs ?? 0) > nowMs);
+      if (waiting.length === 0) return { data: [], next_cursor: nextCursor };
+      return await traced(context, actionOf(request, 'try_now', false), async (_trace, trace) => {
+        const subscriptionId = fields.subscription_id;
+        const detail = { deliveries: waiting.length };
+        // Before the attempts: a crash in between must not hide who asked for them.
+        await appendAudit(store, { action: 'delivery.tried_now', operator: caller, subscriptionId, detail }, nowMs);
+        // The oldest is sent first.
+        const ids = waiting.map(({ id }) => id).reverse();
+        const refused = await Promise.all(ids.map((id) => tryNow(context, id, nowMs)));
+        const tried = ids.filter((_, i) => refused[i] === undefined);
+        const line = { deliveries: tried.length, subscription_id: subscriptionId, operator: caller, ...trace };
+        logger.info(line, 'deliveries.tried_now');
+        return { data: tried, next_cursor: nextCursor };
+      });
+    },
+  });
+}
