@@ -119,6 +119,23 @@ describe('a delivery', () => {
     expect(await send(eventOf({ environment: 'sandbox' }))).toBe(200);
     expect(processed).toHaveLength(2);
   });
+  it('gets 503 while another one of its event is in progress, and is processed if that one fails', async () => {
+    const gate = Promise.withResolvers<void>();
+    const processed: string[] = [];
+    const { deliver, send } = receiverWith({
+      async onEvent({ id }) {
+        await gate.promise;
+        processed.push(id);
+      },
+    });
+    const first = (await deliver(eventOf())).process();
+    expect(await deliver(eventOf())).toMatchObject(later);
+    gate.reject(new Error('database is read-only'));
+    await first;
+    gate.promise = Promise.resolve();
+    for (let i = 0; i < 2; i++) expect(await send(eventOf())).toBe(200);
+    expect(processed).toEqual(['evt_1']);
+  });
   it('gets 503 while too many events are in progress, and while the store is not available', async () => {
     const { deliver, send } = receiverWith({ maxInProgress: 1 });
     const first = await deliver(eventOf());
@@ -152,7 +169,8 @@ describe('a delivery', () => {
 it('is processed once if the store fails after it', async () => {
   const store = { ...memoryStore(), finish: () => Promise.reject(new Error('no connection')) };
   const { send, processed, errors } = receiverWith({ store });
-  for (let i = 0; i < 2; i++) expect(await send(eventOf())).toBe(200);
+  // Whether it was processed, the store does not know.
+  expect([await send(eventOf()), await send(eventOf())]).toEqual([200, 503]);
   expect(processed).toHaveLength(1);
   expect(errors).toMatchObject([{ message: 'no connection' }]);
 });

@@ -118,14 +118,18 @@ export function createReceiver(options: ReceiverOptions): Receiver {
     if (inProgress >= maxInProgress) return reply(503, 'Too many events are in progress.', { 'retry-after': '1' });
     inProgress += 1;
     const key = `${event.environment}:${event.id}`;
+    let claimed: Awaited<ReturnType<ReceiverStore['claim']>>;
     try {
-      if (await store.claim(key)) return { ...reply(200, 'Accepted.'), process: () => process(event, delivery, key) };
+      claimed = await store.claim(key);
     } catch (error) {
       ended();
       onError(error, event);
       return reply(503, 'The store of the receiver is not available.', { 'retry-after': '1' });
     }
+    if (claimed === true) return { ...reply(200, 'Accepted.'), process: () => process(event, delivery, key) };
     ended();
+    // With 200, an event would be lost whose process dies between the claim and its response, or whose processing fails.
+    if (claimed === 'in_progress') return reply(503, 'This event is in progress.', { 'retry-after': '1' });
     return reply(200, 'This event is known.');
   };
 

@@ -1,7 +1,9 @@
 /** A receiver's memory in a real Redis: several processes share it. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { signatureHeader } from '@posthorn/signing';
 import { testPrefix, testRedisUrl } from '@posthorn/testing';
 import { Redis } from 'ioredis';
+import { createReceiver } from './receiver.ts';
 import { memoryStore, type ReceiverStore, redisStore } from './stores.ts';
 
 let redis: Redis;
@@ -23,7 +25,8 @@ const STORES: Record<string, () => ReceiverStore> = {
 describe.each(Object.keys(STORES))('in %s', (kind) => {
   it('an event is claimed once, until it is released; a finished one never again', async () => {
     const store = STORES[kind]!();
-    expect(await Promise.all([store.claim('a'), store.claim('a'), store.claim('b')])).toEqual([true, false, true]);
+    const claims = [store.claim('a'), store.claim('a'), store.claim('b')];
+    expect(await Promise.all(claims)).toEqual([true, 'in_progress', true]);
     await store.release('a');
     expect(await store.claim('a')).toBe(true);
     await store.finish('a');
@@ -65,6 +68,33 @@ it('in Redis, an event that another process finished after the lease stays finis
   expect(await store.claim('a')).toBe(false);
 });
 
+it('in Redis, an event whose process died before it responded is processed by another one after the lease', async () => {
+  const processed: string[] = [];
+  const receiver = createReceiver({
+    secrets: 'whsec_of_the_receiver',
+    store: STORES.Redis!(),
+    onEvent: ({ id }) => void processed.push(id),
+  });
+  const data = { id: 'session-1', status: 'approved' };
+  const created_at = '2026-01-01T00:00:00.000Z';
+  const text = JSON.stringify({ id: 'a', type: 'session.approved', created_at, environment: 'sandbox', data });
+  const body = new TextEncoder().encode(text);
+  const signature = signatureHeader(['whsec_of_the_receiver'], Math.floor(Date.now() / 1000), text);
+  const header = (name: string) => (name === 'service-signature' ? signature : undefined);
+  const send = async () => {
+    const reply = await receiver.receive({ method: 'POST', header, body });
+    await reply.process();
+    return [reply.status, processed.length];
+  };
+  // What the process that died had done.
+  await STORES.Redis!().claim('sandbox:a');
+  expect(await send()).toEqual([503, 0]);
+  // The lease ends.
+  await redis.del(`${prefix}:event:sandbox:a`);
+  expect(await send()).toEqual([200, 1]);
+  expect(await send()).toEqual([200, 1]);
+});
+
 it.each([Number.NaN, 0, -1])('in memory, there is no room for %d entries', (maxEntries) => {
   expect(() => memoryStore({ maxEntries })).toThrow(TypeError);
 });
@@ -72,5 +102,8 @@ it.each([Number.NaN, 0, -1])('in memory, there is no room for %d entries', (maxE
 it('in memory, the oldest entries make room for new ones', async () => {
   const store = memoryStore({ maxEntries: 2 });
   for (const event of ['a', 'b', 'c']) await store.claim(event);
-  expect([await store.claim('c'), await store.claim('a')]).toEqual([false, true]);
+  expect([await store.claim('c'), await store.claim('a')]).toEqual(['in_progress', true]);
+  // It had to make room before it was finished.
+  await store.finish('b');
+  expect(await store.claim('b')).toBe(true);
 });

@@ -7,8 +7,11 @@ const DEFAULT_LEASE_MS = 300_000;
 const DEFAULT_MAX_ENTRIES = 100_000;
 
 export interface ReceiverStore {
-  /** Claims an event for processing. Resolves with false if it is being processed or was. */
-  claim(event: string): Promise<boolean>;
+  /**
+   * Claims an event for processing. Resolves with false if it was processed, and with `in_progress` if it is claimed but not finished:
+   * whether it will be processed is not known then, since the process that claimed it may have died.
+   */
+  claim(event: string): Promise<boolean | 'in_progress'>;
   /** The event was processed: no claim of it succeeds any more. */
   finish(event: string): Promise<void>;
   /** The event was not processed: the next claim succeeds. */
@@ -28,9 +31,10 @@ export function memoryStore({
 } = {}): ReceiverStore {
   // With NaN, it would remember nothing.
   if (!(maxEntries >= 1)) throw new TypeError(`maxEntries of a memory store must be at least 1, not ${maxEntries}.`);
-  const events = new Set<string>();
+  /** Whether each has been processed. */
+  const events = new Map<string, boolean>();
   const sessions = new Map<string, string>();
-  const limit = (entries: Set<string> | Map<string, string>) => {
+  const limit = (entries: Map<string, unknown>) => {
     for (const oldest of entries.keys()) {
       if (entries.size <= maxEntries) break;
       entries.delete(oldest);
@@ -38,12 +42,15 @@ export function memoryStore({
   };
   return {
     async claim(event) {
-      if (events.has(event)) return false;
-      events.add(event);
+      const isFinished = events.get(event);
+      if (isFinished !== undefined) return isFinished ? false : 'in_progress';
+      events.set(event, false);
       limit(events);
       return true;
     },
-    async finish() {},
+    async finish(event) {
+      if (events.has(event)) events.set(event, true);
+    },
     async release(event) {
       events.delete(event);
     },
@@ -89,7 +96,11 @@ export function redisStore(
 ): ReceiverStore {
   const eventKey = (event: string) => `${prefix}:event:${event}`;
   return {
-    claim: async (event) => (await send('SET', eventKey(event), 'claimed', 'NX', 'PX', String(leaseMs))) !== null,
+    async claim(event) {
+      const key = eventKey(event);
+      if ((await send('SET', key, 'claimed', 'NX', 'PX', String(leaseMs))) !== null) return true;
+      return (await send('GET', key)) === 'finished' ? false : 'in_progress';
+    },
     async finish(event) {
       await send('SET', eventKey(event), 'finished', 'PX', String(keepMs));
     },
