@@ -19,15 +19,12 @@ export class PublishError extends Error {
 export class EventRefused extends PublishError {
   override name = 'EventRefused';
   readonly status: number;
-  /** The problem document of the response. */
+  /** The problem document of the response, or what a proxy before Posthorn responded with: undefined if that is no JSON. */
   readonly problem: unknown;
 
   constructor(status: number, problem: unknown, eventId: string) {
-    const { detail, errors = [] } = (problem ?? {}) as {
-      detail?: string;
-      errors?: { path: string; message: string }[];
-    };
-    const fields = errors.map(({ path, message }) => `${path}: ${message}`).join('; ');
+    const { detail, errors } = (problem ?? {}) as { detail?: unknown; errors?: unknown };
+    const fields = Array.isArray(errors) ? errors.map((error) => `${error?.path}: ${error?.message}`).join('; ') : '';
     super([detail ?? `Posthorn returned ${status}.`, fields].filter(Boolean).join(' '), eventId);
     this.status = status;
     this.problem = problem;

@@ -185,7 +185,7 @@ describe('publishing', () => {
   });
 });
 
-it.each([400, 409, 413, 422])('sends the events of a batch that is refused with %d one by one', async (status) => {
+it.each([400, 403, 409, 413, 422])('sends the events of a batch that is refused with %d one by one', async (status) => {
   answer = (call) => (call.path === '/v1/events' ? accept(call) : json(call.response, status, { detail: 'refused' }));
   start();
   const all = await Promise.all(['a', 'b', 'c'].map((id) => publisher.publish(event(id))));
@@ -248,6 +248,14 @@ describe('an event that is not confirmed', () => {
       expect(failure).toMatchObject({ status, message: `refused with ${status}` });
     }
   });
+  it.each([{ errors: { id: ['is taken'] } }, { errors: 'one' }, { errors: [null] }, [], null])(
+    'is refused too if what refuses it is no problem document of Posthorn: %j',
+    async (content) => {
+      answer = ({ response }) => json(response, 400, content);
+      const refused = start({ giveUpAfterMs: 30 }).publish(event());
+      await expect(refused).rejects.toMatchObject({ name: 'EventRefused', status: 400, problem: content });
+    },
+  );
   it('is repeated after pauses that double up to 30 s, half of each by chance; after a success from the first one on', async () => {
     jest.spyOn(Math, 'random').mockReturnValue(0);
     const failing = 11;
@@ -278,6 +286,14 @@ describe('an event that is not confirmed', () => {
     const waits = skipTime();
     await publisher.publish(event());
     expect(waits).toContain(ms);
+  });
+  it('is repeated after up to twice the time that Retry-After asks for, so that not all publishers come back at once', async () => {
+    jest.spyOn(Math, 'random').mockReturnValue(0.5);
+    answer = (call) => (calls.length === 1 ? json(call.response, 503, {}, { 'retry-after': '5' }) : accept(call));
+    start();
+    const waits = skipTime();
+    await publisher.publish(event());
+    expect(waits).toContain(7_500);
   });
   it('is given up after ten minutes unless told otherwise', async () => {
     let nowMs = 0;

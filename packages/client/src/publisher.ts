@@ -26,7 +26,7 @@ export interface PublisherOptions {
 export interface Publisher {
   /**
    * Resolves once the event is stored. Rejects with `EventRefused`, `QueueFull`, `PublisherClosed` or `NotConfirmed`. Until then the event
-   * is repeated, always under the same id, after the time that `Retry-After` asks for (at most ten minutes). `traceparent` (W3C Trace
+   * is repeated, always under the same id, not before the time that `Retry-After` asks for (at most ten minutes). `traceparent` (W3C Trace
    * Context) names the span to which the event belongs; an invalid one is left out.
    */
   publish(event: PublishedEvent, options?: { traceparent?: string | undefined }): Promise<Accepted>;
@@ -272,7 +272,7 @@ class QueuedPublisher implements Publisher {
       this.#expire();
       this.#pump();
     };
-    const retryInMs = Math.round(Math.min(retryAfterMs ?? backoffMs(this.#failures), MAX_RETRY_AFTER_MS));
+    const retryInMs = pauseMs(this.#failures, retryAfterMs);
     this.#pause = setTimeout(resume, retryInMs);
     this.#watchExpiry();
     // On its own: what it throws is an error of its own, as in any listener, and sending goes on.
@@ -321,9 +321,13 @@ function takeBatch(queue: Entry[], maxBatch: number, sessionsInFlight: ReadonlyS
   return batch;
 }
 
-/** The pause after so many failures in a row. Half of it by chance, so that many publishers do not come back at the same moment. */
-function backoffMs(failures: number): number {
-  return Math.min(FIRST_PAUSE_MS * 2 ** Math.min(failures - 1, 20), MAX_PAUSE_MS) * (0.5 + Math.random() / 2);
+/**
+ * The pause after so many failures in a row: at least what `Retry-After` asks for, up to twice as long by chance, so that many publishers
+ * do not come back at the same moment.
+ */
+function pauseMs(failures: number, retryAfterMs: number | undefined): number {
+  const leastMs = retryAfterMs ?? Math.min(FIRST_PAUSE_MS * 2 ** Math.min(failures - 1, 20), MAX_PAUSE_MS) / 2;
+  return Math.round(Math.min(leastMs * (1 + Math.random()), MAX_RETRY_AFTER_MS));
 }
 
 /** Returns a url without a slash at its end. Throws `TypeError` if it is none of http or https, or has more than a path. */

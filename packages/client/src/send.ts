@@ -21,8 +21,8 @@ export interface Sent {
   retryAfterMs: number | undefined;
 }
 
-/** Statuses of a batch that may be due to one of its events, or to their number. */
-const REFUSES_BATCH = new Set([400, 409, 413, 422]);
+/** Statuses of a batch that may be due to one of its events, or to their number. A firewall before ingest refuses with 403. */
+const REFUSES_BATCH = new Set([400, 403, 409, 413, 422]);
 
 interface Result {
   status: number;
