@@ -39,7 +39,7 @@ const vectors = ${JSON.stringify(vectors)};
 const bytes = (text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
 async function verdicts() {
   const checks = vectors.map(({ header, secret, body, now }) => ({ header, secrets: [secret], body: bytes(body), nowS: now }));
-  return await Promise.all(checks.map((check) => verifySignature(check)));
+  return await Promise.all(checks.map((check) => verifySignature(check).catch(() => false)));
 }
 async function serve(request, context) {
   const { pathname } = new URL(request.url);
