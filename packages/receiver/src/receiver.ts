@@ -89,6 +89,8 @@ export function createReceiver(options: ReceiverOptions): Receiver {
   const readSecrets = secretsReader(options.secrets);
   const inTurn = createTurns();
   let inProgress = 0;
+  /** Events that this process has claimed. */
+  const claimedHere = new Set<string>();
   const whenIdle: (() => void)[] = [];
   const ended = () => {
     inProgress -= 1;
@@ -110,6 +112,7 @@ export function createReceiver(options: ReceiverOptions): Receiver {
       // Where this fails too, or `finish` has failed, the claim ends with its lease.
       if (!isProcessed) await store.release(key).catch((failure: unknown) => onError(failure, event));
     } finally {
+      claimedHere.delete(key);
       ended();
     }
   };
@@ -126,10 +129,14 @@ export function createReceiver(options: ReceiverOptions): Receiver {
       onError(error, event);
       return reply(503, 'The store of the receiver is not available.', { 'retry-after': '1' });
     }
-    if (claimed === true) return { ...reply(200, 'Accepted.'), process: () => process(event, delivery, key) };
+    if (claimed === true) {
+      claimedHere.add(key);
+      return { ...reply(200, 'Accepted.'), process: () => process(event, delivery, key) };
+    }
     ended();
-    // With 200, an event would be lost whose process dies between the claim and its response, or whose processing fails.
-    if (claimed === 'in_progress') return reply(503, 'This event is in progress.', { 'retry-after': '1' });
+    // The process that claimed it may have died before it responded: with 200, nobody would process the event.
+    if (claimed === 'in_progress' && !claimedHere.has(key))
+      return reply(503, 'This event is in progress.', { 'retry-after': '1' });
     return reply(200, 'This event is known.');
   };
 
