@@ -322,12 +322,13 @@ function takeBatch(queue: Entry[], maxBatch: number, sessionsInFlight: ReadonlyS
 }
 
 /**
- * The pause after so many failures in a row: at least what `Retry-After` asks for, up to twice as long by chance, so that many publishers
- * do not come back at the same moment.
+ * The pause after so many failures in a row, at least what `Retry-After` asks for. Chance adds up to as much again, at most 15 seconds,
+ * so that many publishers do not come back at the same moment.
  */
 function pauseMs(failures: number, retryAfterMs: number | undefined): number {
   const leastMs = retryAfterMs ?? Math.min(FIRST_PAUSE_MS * 2 ** Math.min(failures - 1, 20), MAX_PAUSE_MS) / 2;
-  return Math.round(Math.min(leastMs * (1 + Math.random()), MAX_RETRY_AFTER_MS));
+  const spreadMs = Math.min(leastMs, MAX_PAUSE_MS / 2) * Math.random();
+  return Math.round(Math.min(leastMs + spreadMs, MAX_RETRY_AFTER_MS));
 }
 
 /** Returns a url without a slash at its end. Throws `TypeError` if it is none of http or https, or has more than a path. */
