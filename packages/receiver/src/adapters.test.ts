@@ -144,6 +144,26 @@ it('a body that a parser has left unread is verified', async () => {
   expect((await fetch(url, { method: 'POST', body, headers: signed(body) })).status).toBe(200);
 });
 
+it('a body that something else reads at the same time gets 500', async () => {
+  const receiver = createReceiver({ secrets: SECRET, onEvent: () => undefined, onError: () => undefined });
+  const request = new Request('http://127.0.0.1/', { method: 'POST', body, headers: signed(body) });
+  request.body?.getReader();
+  expect((await fetchHandler(receiver)(request)).status).toBe(500);
+});
+
+it('a fetch handler does not fail if the sender goes away within the body', async () => {
+  const errors: unknown[] = [];
+  const receiver = createReceiver({
+    secrets: SECRET,
+    onEvent: () => undefined,
+    onError: (error) => void errors.push(error),
+  });
+  const ended = new ReadableStream({ start: (controller) => controller.error(new Error('aborted')) });
+  const init = { method: 'POST', body: ended, headers: signed(body), duplex: 'half' } as RequestInit;
+  expect((await fetchHandler(receiver)(new Request('http://127.0.0.1/', init))).status).toBe(400);
+  expect(errors).toEqual([]);
+});
+
 it('a body of which something else has read a part gets 500', async () => {
   const receiver = createReceiver({ secrets: SECRET, onEvent: () => undefined, onError: () => undefined });
   const app = express().use((request, _response, next) => {

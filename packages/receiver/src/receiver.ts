@@ -9,9 +9,11 @@ const DEFAULT_MAX_IN_PROGRESS = 1_000;
 /** The body of the request that validates an address. It has no signature. */
 const PROBE = '{}';
 
+type Secrets = string | readonly string[];
+
 export interface ReceiverOptions {
   /** The signing secret, several during a rotation, or a function that returns them. If it throws, deliveries get 503. */
-  secrets: string | readonly string[] | (() => readonly string[] | Promise<readonly string[]>);
+  secrets: Secrets | (() => Secrets | Promise<Secrets>);
   /**
    * Processes an event. The response has been sent; nothing waits for it, so it may take its time. If it throws, `onError` is called, and
    * another delivery of the event is processed; Posthorn sends none by itself, since this one has succeeded.
@@ -182,15 +184,16 @@ function reply(status: number, text: string, headers: Record<string, string> = {
 }
 
 function secretsReader(secrets: ReceiverOptions['secrets']): () => readonly string[] | Promise<readonly string[]> {
-  if (typeof secrets === 'function') return async () => (await secrets()).map(withoutLineBreak);
-  const list = [secrets].flat().map((secret) => withoutLineBreak(secret ?? ''));
-  if (list.length === 0 || list.some((secret) => !secret)) throw new TypeError('A receiver needs a secret.');
+  if (typeof secrets === 'function') return async () => listOf(await secrets());
+  const list = listOf(secrets);
   return () => list;
 }
 
 /** No secret ends with a line break, but the file that one is read from often does. */
-function withoutLineBreak(secret: string): string {
-  return secret.replace(/[\r\n]+$/, '');
+function listOf(secrets: Secrets): readonly string[] {
+  const list = [secrets].flat().map((secret) => (secret ?? '').replace(/[\r\n]+$/, ''));
+  if (list.length === 0 || list.some((secret) => !secret)) throw new TypeError('A receiver needs a secret.');
+  return list;
 }
 
 /** Returns a function that runs the work of one name in order, one at a time. */

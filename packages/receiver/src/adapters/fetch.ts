@@ -14,7 +14,9 @@ interface Context {
 export function fetchHandler(receiver: Receiver) {
   return async (request: Request, runtime?: Context | object): Promise<Response> => {
     const context: Context | undefined = runtime;
-    const body = await readBody(request, receiver.maxBodyBytes);
+    const body = await readBody(request, receiver.maxBodyBytes).catch(() => 'aborted' as const);
+    // The sender has gone: nobody gets this response.
+    if (body === 'aborted') return new Response(null, { status: 400 });
     const header = (name: string) => request.headers.get(name);
     const answer =
       body === 'parsed'
@@ -32,7 +34,7 @@ export function fetchHandler(receiver: Receiver) {
 }
 
 async function readBody(request: Request, maxBytes: number): Promise<Uint8Array<ArrayBuffer> | 'parsed' | 'too_large'> {
-  if (request.bodyUsed) return 'parsed';
+  if (request.bodyUsed || request.body?.locked) return 'parsed';
   if (Number(request.headers.get('content-length') ?? 0) > maxBytes) return 'too_large';
   const body = collectBody(maxBytes);
   const reader = request.body?.getReader();
