@@ -354,11 +354,14 @@ describe('an event that is not confirmed', () => {
     await expect(start({ giveUpAfterMs: 30, onFailure }).publish(event())).rejects.toThrow();
     expect(failures).toEqual([[`${url}/v1/events returned 503.`, 600_000]]);
   });
-  it('says why it was not confirmed where nothing responds', async () => {
-    const failure = await start({ url: 'http://127.0.0.1:1', giveUpAfterMs: 1 })
-      .publish(event())
-      .catch((error: unknown) => error);
-    expect(failure).toMatchObject({ name: 'NotConfirmed', cause: { message: expect.any(String) } });
+  it.each([
+    ['the connection ends', 'other side closed', ({ response }: Call) => void response.destroy()],
+    ['a redirect responds', 'unexpected redirect', ({ response }: Call) => json(response, 307, {}, { location: '/' })],
+  ])('says why it was not confirmed where %s', async (_case, why, then) => {
+    answer = then;
+    const published = start({ giveUpAfterMs: 1 }).publish(event());
+    const cause = { message: `The call of ${url}/v1/events failed: ${why}`, cause: { name: 'TypeError' } };
+    await expect(published).rejects.toMatchObject({ name: 'NotConfirmed', cause });
   });
 });
 
@@ -482,7 +485,8 @@ describe('closing', () => {
     await eventually('a call', () => held.length > 0);
     const closed = publisher.close(1);
     await expect(waiting).rejects.toMatchObject({ name: 'NotConfirmed', eventId: 'b', cause: undefined });
-    const cause = expect.objectContaining({ message: 'The publisher was closed before the call ended.' });
+    const message = `The call of ${url}/v1/events failed: The publisher was closed before the call ended.`;
+    const cause = expect.objectContaining({ message });
     await expect(sent).rejects.toMatchObject({ name: 'NotConfirmed', eventId: 'a', cause });
     await closed;
     expect(calls).toHaveLength(1);

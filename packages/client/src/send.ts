@@ -36,8 +36,9 @@ export async function sendEvents(
 ): Promise<Sent> {
   const [first] = events;
   const isBatch = events.length > 1;
+  const callUrl = `${url}${isBatch ? '/v1/events/batch' : '/v1/events'}`;
   try {
-    const response = await fetch(`${url}${isBatch ? '/v1/events/batch' : '/v1/events'}`, {
+    const response = await fetch(callUrl, {
       method: 'POST',
       headers: {
         authorization: `Bearer ${key}`,
@@ -58,11 +59,12 @@ export async function sendEvents(
       return result === undefined ? 'again' : outcomeOf(result.status, result.error ?? result, id);
     });
     const failed = outcomes.indexOf('again');
-    const failure = failed === -1 ? undefined : failureOf(results?.[failed]?.status ?? response.status, response.url);
+    const failure = failed === -1 ? undefined : failureOf(results?.[failed]?.status ?? response.status, callUrl);
     return { outcomes, failure, retryAfterMs };
   } catch (error) {
     // No response, or not all of it: whether the events were accepted is unknown, so they are sent again under the same ids.
-    return { outcomes: events.map(() => 'again'), failure: error as Error, retryAfterMs: undefined };
+    const failure = new Error(`The call of ${callUrl} failed: ${reasonOf(error as Error)}`, { cause: error });
+    return { outcomes: events.map(() => 'again'), failure, retryAfterMs: undefined };
   }
 }
 
@@ -102,6 +104,12 @@ function outcomeOf(status: number, content: unknown, id: string): Outcome {
 
 function failureOf(status: number, url: string): Error {
   return new Error(`${url} returned ${status}${status < 300 ? ', but no result for the event' : ''}.`);
+}
+
+/** Node's fetch says only "fetch failed", and the error of several addresses only its code; why, their cause says. */
+function reasonOf({ message, cause }: Error): string {
+  const { message: why, code } = (cause ?? {}) as { message?: string; code?: string };
+  return why || code || message;
 }
 
 function isAccepted(content: unknown): content is Accepted {
