@@ -125,6 +125,26 @@ describe('Sentinel', () => {
     expect(await Promise.all(clients.map((client) => client.set('after', '1')))).toEqual(clients.map(() => 'OK'));
   });
 
+  it('says that the master does not respond, not that no sentinel knows it, until there is a new one', async () => {
+    const { master, servers } = await watchedPair(1);
+    const client = ownClient(throughSentinels([servers[0]!.port]));
+    const errors: string[] = [];
+    client.on('error', ({ message }) => errors.push(message));
+    await client.set('before', '1');
+    process.kill(master.pid, 'SIGKILL');
+    await eventually('several attempts', () => errors.length > 4);
+    expect(new Set(errors)).toEqual(new Set([`connect ECONNREFUSED 127.0.0.1:${master.port}`]));
+  });
+
+  it('says that no sentinel knows a master of that name', async () => {
+    const { servers } = await watchedPair(1);
+    const settings = { ...throughSentinels([servers[0]!.port]), REDIS_SENTINEL_NAME: 'other' };
+    const client = ownClient(settings);
+    const errors: string[] = [];
+    client.on('error', ({ message }) => errors.push(message));
+    await eventually('an error', () => errors.some((message) => /^All sentinels are unreachable/.test(message)));
+  });
+
   it('delays nobody if one sentinel hangs', async () => {
     const { servers } = await watchedPair(2);
     process.kill(servers[0]!.pid, 'SIGSTOP');
