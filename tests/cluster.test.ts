@@ -336,6 +336,38 @@ describe('Redis Cluster', () => {
     expect([on.ingest, on.operator, on.worker].flatMap(complaintsOf)).toEqual([]);
   });
 
+  it('loses nothing if the master whose slot is being moved dies and comes back, without a failover', async () => {
+    const nodes = await startCluster([], NEVER_MS);
+    const env = { ...worldEnv('posthorn', nodes[0]!.url), ...settingsFor(nodes), LOG_LEVEL: 'info' };
+    const on = await ownApps(env);
+    const to = await ownReceiver();
+    for (let i = 0; i < 6; i++) await on.subscribe(to.url);
+    const answers: ServerResponse[] = [];
+    to.answerWith((_request, response) => void answers.push(response));
+    const ids = Array.from({ length: 12 }, (_, i) => `evt_${i}`);
+    for (const id of ids) await accepted(() => on.publish(sampleEvent({ id })));
+    const slot = Number(await ownClient({ REDIS_URL: nodes[0]!.url }).call('CLUSTER', 'KEYSLOT', '{0}'));
+    const from = nodes[ownerOf(slot)]!;
+    const move = await beginMove(nodes, slot);
+    await move.half();
+    process.kill(from.pid, 'SIGKILL');
+    await from.again();
+    const client = ownClient({ REDIS_URL: from.url });
+    await eventually('it to be a part of the cluster again', async () =>
+      String(await client.call('CLUSTER', 'INFO')).includes('cluster_state:ok'),
+    );
+    to.answerWith(200);
+    for (const answer of answers) answer.writeHead(200).end();
+    const id = ids.find((one) => partitionOf(one, PARTITIONS) === 0);
+    expect((await on.publish(sampleEvent({ id }))).status).toBe(503);
+    await move.end();
+    await eventually('all deliveries to succeed', async () => {
+      const all = await on.operate('GET', '/v1/deliveries?status=succeeded&limit=100');
+      return all.status === 200 && all.body.data.length === 6 * ids.length;
+    });
+    expect([on.ingest, on.operator, on.worker].flatMap(complaintsOf)).toEqual([]);
+  });
+
   it('answers publishers with 503 within seconds while it is unreachable; what they repeat is delivered later', async () => {
     const nodes = await startCluster();
     const env = { ...worldEnv('posthorn', nodes[0]!.url), ...settingsFor(nodes), LOG_LEVEL: 'info' };
