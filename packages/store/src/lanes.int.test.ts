@@ -8,6 +8,7 @@ import {
   createDeliveries,
   expectedJobs,
   laneLength,
+  rescueJobs,
 } from './index.ts';
 import { attempt, begin, deliver, event, loadOne, park, release, store, subscribe, time } from './test-deliveries.ts';
 
@@ -146,6 +147,8 @@ describe('an overdue retry', () => {
     expect(await addressesToRelease(store, partition, 'overdue')).toEqual([subscription.id]);
     const range = { beforeMs: time.nowMs, offset: 0, limit: 10 };
     expect((await expectedJobs(store, partition, 'waiting_for_retry', range)).jobs).toEqual([jobs[2]]);
+    // One whose job was found missing before it got into the lane.
+    expect(await rescueJobs(store, partition, [jobs[1]], time.nowMs)).toBe(0);
     const [first] = await release('overdue', subscription.id, 1);
     expect(first).toEqual({ ...jobs[0], generation: 1, isRetry: true });
     expect(await begin(jobs[0])).toEqual({ kind: 'superseded' });
