@@ -309,6 +309,41 @@ describe('a subscription', () => {
     await page.waitForURL('**/subscriptions');
   });
 
+  it('is not deleted by a question that was asked before the browser went back', async () => {
+    const { id } = await ownSubscription(await ownReceiver());
+    const { page } = await signedIn();
+    await page.goto('/subscriptions');
+    await page.goto(`/subscriptions/${id}`);
+    await page.getByRole('link', { name: 'Audit', exact: true }).click();
+    await page.getByRole('heading', { name: 'Audit' }).waitFor();
+    await page.goBack();
+    await page.getByRole('button', { name: 'More' }).click();
+    await page.getByRole('menuitem', { name: 'Delete' }).click();
+    await page.getByRole('button', { name: 'Delete it' }).waitFor();
+    await page.goForward();
+    await page.getByRole('heading', { name: 'Audit' }).waitFor();
+    await page.getByRole('dialog').waitFor({ state: 'hidden' });
+    expect(await on.subscription(id)).toMatchObject({ id });
+  });
+
+  it('that is deleted elsewhere is said to be gone, and is not asked for again', async () => {
+    const { id } = await ownSubscription(await ownReceiver());
+    const { page } = await signedIn();
+    let calls = 0;
+    page.on('request', (request) => {
+      if (request.url().endsWith(`/v1/subscriptions/${id}`)) calls += 1;
+    });
+    await page.clock.install();
+    await page.goto(`/subscriptions/${id}`);
+    await page.getByText(id).waitFor();
+    await on.operate('DELETE', `/v1/subscriptions/${id}`);
+    await page.clock.runFor(2_000);
+    await page.getByText('This subscription no longer exists').waitFor();
+    const before = calls;
+    await page.clock.runFor(60_000);
+    expect(calls).toBe(before);
+  });
+
   it('leaves the operator alone who has gone to another page before its deletion is answered', async () => {
     const { id } = await ownSubscription(await ownReceiver());
     const { page } = await signedIn();

@@ -12,6 +12,9 @@ export class ApiError extends Error {
   }
 }
 
+/** Whether the error says that there is no such resource. */
+export const isMissing = (error: Error | null): boolean => error instanceof ApiError && error.status === 404;
+
 /** After this time without an answer a read is given up. */
 const READ_TIMEOUT_MS = 10_000;
 

@@ -31,7 +31,7 @@ import {
 } from '@tanstack/react-query';
 import { useEffect } from 'react';
 import { useNavigate } from 'react-router';
-import { ApiError, call, callText, type QueryParameters, setCsrfToken, withQuery } from './api.ts';
+import { ApiError, call, callText, isMissing, type QueryParameters, setCsrfToken, withQuery } from './api.ts';
 import { useLiveList } from './live-list.ts';
 import { loadName } from './name-loader.ts';
 import { LIVE } from './refresh.ts';
@@ -129,12 +129,16 @@ export async function endSession(): Promise<void> {
   queryClient.removeQueries(exceptSession);
 }
 
-/** Reads a resource and refreshes it while it is visible. */
+/** Reads a resource and refreshes it while it is visible and exists. */
 function useRead<T>(path: string, options: Partial<UseQueryOptions<T>> = {}) {
+  const live: Partial<UseQueryOptions<T>> = {
+    ...LIVE,
+    refetchInterval: ({ state }) => !isMissing(state.error) && LIVE.refetchInterval,
+  };
   return useQuery({
     queryKey: [path],
     queryFn: () => call<T>('GET', path),
-    ...(options.refetchInterval === false ? {} : LIVE),
+    ...(options.refetchInterval === false ? {} : live),
     ...options,
   });
 }

@@ -2,7 +2,7 @@
 import { Alert, Button, Center, Loader, Stack, Text } from '@mantine/core';
 import { IconAlertCircle } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
-import { ApiError } from '../api.ts';
+import { ApiError, isMissing } from '../api.ts';
 import { Note } from './layout.tsx';
 
 /** The part of a TanStack query that is shown. */
@@ -23,14 +23,15 @@ interface LoadedProps<T> {
 /** Shows a query's data, or a placeholder. If a refresh fails, keeps the earlier data and says so. */
 export function Loaded<T>({ query, what, children }: LoadedProps<T>) {
   if (query.data !== undefined) {
+    const title = isMissing(query.error) ? `This ${what} no longer exists` : 'This data may be out of date';
     return (
       <>
-        {query.error && <Problem title="This data may be out of date" error={query.error} retry={query.refetch} />}
+        {query.error && <Problem title={title} error={query.error} retry={query.refetch} />}
         {children(query.data)}
       </>
     );
   }
-  if (query.error instanceof ApiError && query.error.status === 404) {
+  if (isMissing(query.error)) {
     return (
       <Empty title={`No such ${what}`}>It may have been deleted or have expired, or a part of its id is missing.</Empty>
     );
