@@ -55,3 +55,17 @@ it('fails commands at once, queues none in memory, and works within a second of 
   isLoading = false;
   await eventually('it to work', async () => (await client.set('key', '3').catch(() => undefined)) === 'OK');
 });
+
+it('says why the connection can not be established', async () => {
+  await eventually('it to work', async () => (await client.set('key', '1').catch(() => undefined)) === 'OK');
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => {
+    server.close(resolve);
+    for (const socket of sockets) socket.destroy();
+  });
+  const refused = `Connection is closed: connect ECONNREFUSED 127.0.0.1:${port}`;
+  await eventually('commands to name the reason', async () => {
+    const error = await client.set('key', '2').catch((failure: Error) => failure);
+    return error instanceof Error && error.message === refused;
+  });
+});

@@ -13,21 +13,26 @@ const OWN_COMMANDS = new Set(['auth', 'hello', 'select', 'client', 'readonly', '
  */
 export function failFast(redis: Redis | Cluster, afterMs: number): void {
   let closedSinceMs = Number.POSITIVE_INFINITY;
+  /** Why the last attempt to connect failed. */
+  let reason: string | undefined;
+  redis.on('error', ({ message }: Error) => {
+    reason = message;
+  });
   redis.on('close', () => {
     closedSinceMs = Math.min(closedSinceMs, performance.now());
   });
   redis.on('ready', () => {
     closedSinceMs = Number.POSITIVE_INFINITY;
+    reason = undefined;
   });
   const send = redis.sendCommand.bind(redis) as (command: Command, ...more: unknown[]) => unknown;
   redis.sendCommand = (command: Command, ...more: unknown[]) => {
     const isConnected = redis.status === 'connect';
     const isOwn = isConnected && OWN_COMMANDS.has(command.name);
     if (!isOwn && performance.now() - closedSinceMs > afterMs) {
+      const closed = reason === undefined ? 'Connection is closed.' : `Connection is closed: ${reason}`;
       command.reject(
-        new StorageUnavailable(
-          isConnected ? 'Redis is not ready: it loads its data, or does not reply.' : 'Connection is closed.',
-        ),
+        new StorageUnavailable(isConnected ? 'Redis is not ready: it loads its data, or does not reply.' : closed),
       );
       return command.promise;
     }
