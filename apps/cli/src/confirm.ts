@@ -2,11 +2,20 @@
 import { createInterface } from 'node:readline/promises';
 import { UserError } from './user-error.ts';
 
-/** Resolves with whether the user agrees. Throws `UserError` where nobody can be asked. */
+/** Resolves with whether the user agrees: not if they type Ctrl-C or Ctrl-D. Throws `UserError` where nobody can be asked. */
 export async function confirm(question: string): Promise<boolean> {
   if (!process.stdin.isTTY) throw new UserError(`${question} Not an interactive terminal; pass --yes.`);
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  const reply = await terminal.question(`${question} [y/N] `);
-  terminal.close();
-  return /^y(es)?$/i.test(reply.trim());
+  const closed = new AbortController();
+  // A terminal that goes away, too, would otherwise leave the question without an answer for ever.
+  terminal.once('close', () => closed.abort());
+  try {
+    const reply = await terminal.question(`${question} [y/N] `, { signal: closed.signal });
+    return /^y(es)?$/i.test(reply.trim());
+  } catch (error) {
+    if (!(error instanceof Error) || error.name !== 'AbortError') throw error;
+    return false;
+  } finally {
+    terminal.close();
+  }
 }

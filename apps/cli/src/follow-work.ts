@@ -7,11 +7,14 @@ import { UserError } from './user-error.ts';
 /** How often the console is asked about it. */
 export const POLL_INTERVAL_MS = 250;
 
+/** Says that work in the background goes on, and what shows it. */
+export const goesOn = (id: string): string => `${id} goes on without this command: see "posthorn show ${id}".`;
+
 /** Adds to an error of a call that follows work in the background that the work goes on, and what shows it. */
 export async function following<T>(id: string, call: Promise<T>): Promise<T> {
   return await call.catch((cause: unknown) => {
     if (!(cause instanceof UserError)) throw cause;
-    throw new UserError(`${cause.message}\n${id} goes on without this command: see "posthorn show ${id}".`, { cause });
+    throw new UserError(`${cause.message}\n${goesOn(id)}`, { cause });
   });
 }
 

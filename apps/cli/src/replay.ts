@@ -3,7 +3,9 @@ import { setTimeout as wait } from 'node:timers/promises';
 import * as schemas from '@posthorn/operator-api';
 import { Presets, SingleBar } from 'cli-progress';
 import type { Client } from './client.ts';
-import { following, POLL_INTERVAL_MS } from './follow-work.ts';
+import { following, goesOn, POLL_INTERVAL_MS } from './follow-work.ts';
+
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /** One address, or several. */
 export type Addresses = { subscription_id: string } | { subscription_ids: string[] };
@@ -52,8 +54,38 @@ export async function replayAll(
   let replay = await client.post(schemas.startedReplaySchema, '/v1/replays', bodyOf(addresses, options));
   const { wait: untilMade, follow: untilEnded } = options;
   if (!untilMade) return replay;
-  // On stderr, and only on a terminal, so that stdout holds nothing but the result.
-  const bar = new SingleBar(
+  const bar = progressBar();
+  const done = () => replay.replayed + replay.skipped;
+  const isGoingOn = () =>
+    replay.status === 'running' ||
+    replay.status === 'canary' ||
+    (untilEnded && replay.status !== 'halted' && replay.outcome.waiting > 0);
+  const endAt = (signal: NodeJS.Signals) => {
+    bar.stop();
+    process.stderr.write(`${goesOn(replay.id)}\n`);
+    process.kill(process.pid, signal);
+  };
+  for (const signal of SIGNALS) process.once(signal, endAt);
+  bar.start(replay.total, 0, { skipped: 0, delivered: 0, failed: 0 });
+  try {
+    while (isGoingOn()) {
+      await wait(POLL_INTERVAL_MS);
+      replay = await following(replay.id, client.get(schemas.startedReplaySchema, pathOf(replay.id)));
+      bar.setTotal(Math.max(replay.total, done()));
+      const { delivered, failed } = replay.outcome;
+      bar.update(done(), { skipped: replay.skipped, delivered, failed });
+    }
+    return replay;
+  } finally {
+    // Its timer would keep the process alive.
+    bar.stop();
+    for (const signal of SIGNALS) process.off(signal, endAt);
+  }
+}
+
+/** On stderr, and only on a terminal, so that stdout holds nothing but the result. Until it stops, the terminal breaks no lines. */
+function progressBar(): SingleBar {
+  return new SingleBar(
     {
       format: 'Replaying {bar} {value}/{total}  {skipped} skipped, {delivered} delivered, {failed} failed',
       stream: process.stderr,
@@ -61,19 +93,4 @@ export async function replayAll(
     },
     Presets.shades_classic,
   );
-  const done = () => replay.replayed + replay.skipped;
-  const isGoingOn = () =>
-    replay.status === 'running' ||
-    replay.status === 'canary' ||
-    (untilEnded && replay.status !== 'halted' && replay.outcome.waiting > 0);
-  bar.start(replay.total, 0, { skipped: 0, delivered: 0, failed: 0 });
-  while (isGoingOn()) {
-    await wait(POLL_INTERVAL_MS);
-    replay = await following(replay.id, client.get(schemas.startedReplaySchema, pathOf(replay.id)));
-    bar.setTotal(Math.max(replay.total, done()));
-    const { delivered, failed } = replay.outcome;
-    bar.update(done(), { skipped: replay.skipped, delivered, failed });
-  }
-  bar.stop();
-  return replay;
 }
