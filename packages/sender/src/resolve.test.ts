@@ -113,6 +113,13 @@ describe('names', () => {
     await expect(resolve('nonsense')).rejects.toMatchObject({ code: 'ENOTFOUND' });
     expect(server.queries).toEqual(['nonsense', 'nonsense']);
   });
+  it('are each refused with the reason while the hosts file cannot be read', async () => {
+    const server = await nameServer(() => ['192.0.2.1']);
+    const folder = join(hostsFile(''), '..');
+    const resolve = createResolver({ servers: [server.address], hostsFile: folder });
+    for (const name of ['a.example', 'b.example'])
+      await expect(resolve(name)).rejects.toMatchObject({ code: 'EISDIR' });
+  });
   it('resolve to loopback if they are localhost, also without a hosts file', async () => {
     const server = await nameServer(() => ['192.0.2.1']);
     const resolve = createResolver({ servers: [server.address], hostsFile: '/nowhere/hosts' });

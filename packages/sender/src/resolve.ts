@@ -73,10 +73,10 @@ export function createResolver(options: ResolverOptions = {}): Resolve {
   // A Resolver reads /etc/resolv.conf only when it is created.
   const currentClient = followFile('/etc/resolv.conf', makeClient);
   const inFlight = new Map<string, Promise<LookupAddress[]>>();
-  return (hostname) => {
+  return async (hostname) => {
     const name = hostname.toLowerCase().replace(/\.$/, '');
     const known = hosts().get(name) ?? (/(^|\.)localhost$/.test(name) ? LOOPBACK : undefined);
-    if (known) return Promise.resolve(known);
+    if (known) return known;
     let lookup = inFlight.get(name);
     if (!lookup) {
       lookup = queryBoth(currentClient(), name, timeoutMs).finally(() => inFlight.delete(name));
@@ -86,7 +86,7 @@ export function createResolver(options: ResolverOptions = {}): Resolve {
         () => undefined,
       );
     }
-    return lookup;
+    return await lookup;
   };
 }
 
@@ -139,7 +139,7 @@ function queryBoth(client: Resolver, name: string, timeoutMs: number): Promise<L
 
 /**
  * Returns a function that returns `read` of a file's text, and reads the file again after it has changed. A missing
- * file counts as empty.
+ * file counts as empty. Throws for a file that can't be read, each time.
  */
 function followFile<T>(path: string, read: (text: string) => T): () => T {
   let checkedAtMs = Number.NEGATIVE_INFINITY;
@@ -148,13 +148,13 @@ function followFile<T>(path: string, read: (text: string) => T): () => T {
   return () => {
     const nowMs = performance.now();
     if (nowMs - checkedAtMs < FILE_CHECK_MS) return value;
-    checkedAtMs = nowMs;
     const stat = statSync(path, { throwIfNoEntry: false });
     const current = stat ? `${stat.mtimeMs}:${stat.size}:${stat.ino}` : 'none';
     if (current !== version) {
       value = read(stat ? readFileSync(path, 'utf8') : '');
       version = current;
     }
+    checkedAtMs = nowMs;
     return value;
   };
 }
