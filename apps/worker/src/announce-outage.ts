@@ -30,9 +30,11 @@ export function createOutageAnnouncer(
   const { store, logger, metrics, clock, giveUp, onError } = context;
   const worker = `${hostname()}:${process.pid}`;
   const mayLogNoSocket = createSeldom();
+  /** One after the other: whoever hears of an end first would wait for the end of an outage that is over. */
+  let storing = Promise.resolve();
   const notify = (type: 'outage.started' | 'outage.ended', { kind, startedAtMs }: Outage) => {
     const notice = { type, atMs: clock.now(), reason: kind, worker, sinceMs: startedAtMs };
-    untilStored(() => addOutageNotice(store, notice), giveUp).catch(onError);
+    storing = storing.then(() => untilStored(() => addOutageNotice(store, notice), giveUp)).catch(onError);
   };
   return {
     onStart(outage) {
