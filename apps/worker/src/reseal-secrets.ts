@@ -1,4 +1,5 @@
 /** Seals every stored signing secret with the first encryption key, so that an older key can be removed from the settings. */
+import { StorageUnavailable } from '@posthorn/core';
 import { createRepeating, type Logger, type Service } from '@posthorn/runtime';
 import type { SecretBox } from '@posthorn/signing';
 import { changeSubscription, listSubscriptions, type Store, type StoredSubscription } from '@posthorn/store';
@@ -21,7 +22,7 @@ export function createResealing(context: ResealContext): Service {
 /**
  * Goes through all subscriptions once. Several workers may do so at the same time: saving an outdated record is
  * rejected and repeated. Returns how many subscriptions it resealed and how many it could not open; if both are 0, the
- * first key alone is enough.
+ * first key alone is enough. Throws `StorageUnavailable`.
  */
 export async function resealSecrets({ store, secretBox, logger }: ResealContext) {
   let resealed = 0;
@@ -35,6 +36,7 @@ export async function resealSecrets({ store, secretBox, logger }: ResealContext)
         await changeSubscription(store, subscription.id, (latest) => resealedCopy(secretBox, latest));
         resealed += 1;
       } catch (err) {
+        if (err instanceof StorageUnavailable) throw err;
         unopened += 1;
         logger.error({ err, subscription_id: subscription.id }, 'secrets.reseal_failed');
       }
