@@ -54,7 +54,8 @@ it('an undeclared name is noticed', () => {
   expect(globalsOf('local a = b')).toEqual(['b']);
 });
 
-it.each(files)('%s belongs to a script, and reads no argument by number', (file) => {
+it.each(files)('%s begins with its job, belongs to a script, and reads no argument by number', (file) => {
+  expect(sources.get(file)).toMatch(/^-- /);
   const [, part, name] = /^(lib\/)?(.+)\.lua$/.exec(file) ?? [];
   const camelCase = name?.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase());
   if (part === undefined) expect(Object.keys(scripts)).toContain(camelCase);

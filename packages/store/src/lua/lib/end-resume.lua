@@ -1,9 +1,9 @@
+-- Ends the resume of an address that is resuming: active, and its held deliveries are released, if the outcome is
+-- `succeeded`; paused as before if it is `failed`.
 --@include announce
 --@include audit
 --@include notify
 
--- Ends the resume of an address that is resuming: active, and its held deliveries are released, if the outcome is
--- `succeeded`; paused as before if it is `failed`.
 local function endResume(sub, outcome, nowMs, retentionMs)
   local key = KEY_SUBSCRIPTION .. sub
   local found = call('HMGET', key, 'created_at', 'trial', 'status_reason')

@@ -1,9 +1,9 @@
+-- Ends a delivery as failed.
 --@include delivery-key
 --@include status
 --@include notify
 --@include outcome
 
--- Ends a delivery as failed.
 local function fail(id, st, sub, created, reason, nowMs, expiresAtMs, retentionMs)
   local key = deliveryKey(id)
   call('HSET', key, 'st', FAILED, 'f', nowMs, 'r', reason)

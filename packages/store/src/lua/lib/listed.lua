@@ -1,8 +1,8 @@
---@include error-total
-
 -- Adds what a directory holds of a subscription to a list: id, status ('' if it does not exist), environment, creation,
 -- url, description, health, since when it fails ('' if it does not), and how many attempts have failed since it was
 -- last well.
+--@include error-total
+
 local function addListed(list, id)
   local stored = call('HMGET', KEY_SUBSCRIPTION .. id, 'status', 'environment', 'created_at', 'url', 'description')
   local health = call('HMGET', KEY_HEALTH .. id, 'w', 'since')

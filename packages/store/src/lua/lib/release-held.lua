@@ -1,8 +1,8 @@
+-- Makes a held delivery pending again, or waiting for a retry if it has had attempts. Its generations go on from this
+-- time: so each of its jobs says that it was held, and until when (`releasedAtMs` of packages/core).
 --@include delivery-key
 --@include status
 
--- Makes a held delivery pending again, or waiting for a retry if it has had attempts. Its generations go on from this
--- time: so each of its jobs says that it was held, and until when (`releasedAtMs` of packages/core).
 local function releaseHeld(id, created, isRetry, nowMs)
   local key, st = deliveryKey(id), isRetry and WAITING_FOR_RETRY or PENDING
   if (tonumber(call('HGET', key, 'g')) or 0) < nowMs then call('HSET', key, 'g', nowMs) end

@@ -1,6 +1,6 @@
+-- Makes the replay of a failed delivery (its fields st, f, e, k, p) and adds it to the chain of replays. Returns what make returns.
 --@include make
 
--- Makes the replay of a failed delivery (its fields st, f, e, k, p) and adds it to the chain of replays. Returns what make returns.
 local function replay(sub, failedId, failed, firstId, newId, nowMs, oldestMs, lifeMs)
   local state = make(sub, newId, eventOf(failedId, failed[3]), failed[5], failed[4], nowMs, oldestMs, lifeMs, failedId)
   local chain = KEY_REPLAYS_OF .. firstId

@@ -1,9 +1,9 @@
+-- Ends a delivery as succeeded with its attempt. `found`: its fields st, n, s, c, x, b. Returns whether it was the trial of a resume.
 --@include delivery-key
 --@include joined
 --@include address
 --@include list-succeeded
 
--- Ends a delivery as succeeded with its attempt. `found`: its fields st, n, s, c, x, b. Returns whether it was the trial of a resume.
 local function succeed(id, found, number, attempt, expiresAtMs, maxAttempts, response, responsesUntilMs, endedAtMs)
   local key, st, sub = deliveryKey(id), found[1], found[3]
   call('HSET', key, 'st', SUCCEEDED, 'n', number, 'a' .. number, attempt)
