@@ -1,3 +1,4 @@
+/** Which events begin in a turn of the event loop. */
 import { describe, expect, it } from '@jest/globals';
 import { EventTurns } from './event-turns.ts';
 

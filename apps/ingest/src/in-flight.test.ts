@@ -1,3 +1,4 @@
+/** How much a publisher may have in flight to Redis, and when the rest begins. */
 import { describe, expect, it } from '@jest/globals';
 import { StorageUnavailable } from '@posthorn/core';
 import { InFlight } from './in-flight.ts';

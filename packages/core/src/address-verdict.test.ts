@@ -1,3 +1,4 @@
+/** The sentence that says what is wrong with an address. */
 import { describe, expect, it } from '@jest/globals';
 import { type VerdictFacts, verdictOn } from './address-verdict.ts';
 import { type AddressHealth, UNKNOWN_HEALTH } from './health.ts';

@@ -1,3 +1,4 @@
+/** What an entry of the audit trail says in lists. */
 import { describe, expect, it } from '@jest/globals';
 import { AUDIT_ACTIONS, type AuditAction } from './audit.ts';
 import { summarizeAudit } from './audit-summary.ts';

@@ -1,3 +1,4 @@
+/** What became of an event at an address, with and without a delivery. */
 import { describe, expect, it } from '@jest/globals';
 import type { Delivery } from './delivery.ts';
 import { type Case, explain } from './explain.ts';

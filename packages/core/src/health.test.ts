@@ -1,3 +1,4 @@
+/** How errors are named, and how the attempts to an address are counted. */
 import { describe, expect, it } from '@jest/globals';
 import { addFailure, addSuccess, errorLabel, newAttemptRun } from './health.ts';
 

@@ -1,3 +1,4 @@
+/** Which failing addresses are one incident. */
 import { describe, expect, it } from '@jest/globals';
 import { findIncidents } from './incident.ts';
 

@@ -1,3 +1,4 @@
+/** What is taken for the message of an error response. */
 import { describe, expect, it } from '@jest/globals';
 import { responseMessage } from './response-message.ts';
 

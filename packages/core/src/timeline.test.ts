@@ -1,3 +1,4 @@
+/** What is marked as out of order in a timeline. */
 import { describe, expect, it } from '@jest/globals';
 import { outOfOrder, type TimelineItem } from './timeline.ts';
 

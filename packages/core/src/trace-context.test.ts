@@ -1,3 +1,4 @@
+/** Which headers `traceparent` are read, and how one is written. */
 import { describe, expect, it } from '@jest/globals';
 import { formatTraceparent, parseTraceparent } from './trace-context.ts';
 

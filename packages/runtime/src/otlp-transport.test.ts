@@ -1,3 +1,4 @@
+/** How batches of spans are sent to a collector, and sent again. */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer, type ServerOptions } from 'node:https';

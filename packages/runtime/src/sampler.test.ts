@@ -1,3 +1,4 @@
+/** That the samplers decide as those of the SDK do. */
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import { ROOT_CONTEXT, SpanKind, trace } from '@opentelemetry/api';

@@ -1,3 +1,4 @@
+/** When batches of spans are exported, and what is dropped. */
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { diag } from '@opentelemetry/api';
 import { type ExportResult, ExportResultCode, setGlobalErrorHandler } from '@opentelemetry/core';

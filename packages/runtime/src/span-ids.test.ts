@@ -1,3 +1,4 @@
+/** The ids of spans, in all their forms. */
 import { describe, expect, it } from '@jest/globals';
 import { ID_BYTES, SpanIds } from './span-ids.ts';
 

@@ -1,3 +1,4 @@
+/** What a span keeps of its parent, its attributes and its times. */
 import { describe, expect, it } from '@jest/globals';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { SpanIds } from './span-ids.ts';

@@ -1,3 +1,4 @@
+/** That spans are written as the SDK writes them. */
 import { describe, expect, it } from '@jest/globals';
 import { ProtobufTraceSerializer } from '@opentelemetry/otlp-transformer';
 import { resourceFromAttributes } from '@opentelemetry/resources';

@@ -1,3 +1,4 @@
+/** How the rows on screen compare with the newest first page of their list. */
 import { describe, expect, it } from '@jest/globals';
 import { changesText, compareRows } from './live-rows.ts';
 

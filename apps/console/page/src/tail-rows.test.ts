@@ -1,3 +1,4 @@
+/** Which rows of the live tail are shown, also while it is paused. */
 import { describe, expect, it } from '@jest/globals';
 import { type Change, changeRows, type LiveAttempt, noRows } from './tail-rows.ts';
 

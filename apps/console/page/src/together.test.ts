@@ -1,3 +1,4 @@
+/** When what comes one by one is passed on. */
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { together } from './together.ts';
 

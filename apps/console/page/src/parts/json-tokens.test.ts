@@ -1,3 +1,4 @@
+/** Into which parts a JSON text is split, also one that is cut off. */
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { jsonTokens, looksLikeJson } from './json-tokens.ts';
