@@ -1,5 +1,4 @@
 /** Returns the names under which admission control (slots.ts) counts the host and the IP of an attempt. */
-
 import { atMost, knownOrNew } from '@posthorn/core';
 import { checkIp } from '@posthorn/sender';
 import { LRUCache } from 'lru-cache';

@@ -4,6 +4,7 @@
  */
 import { ActiveList, atMost, knownOrNew } from '@posthorn/core';
 import { LRUCache } from 'lru-cache';
+import { HostGroups } from './host-groups.ts';
 import { ReleasedDeliveries } from './released-deliveries.ts';
 import { ShortWaits } from './short-waits.ts';
 import {
@@ -68,17 +69,13 @@ export class Slots {
   readonly #waiting: WaitingAddresses;
   readonly #limits: SlotLimits;
   readonly #addresses = new LRUCache<string, Address>(atMost(MAX_ADDRESSES));
-  /** They outlast their attempts because of their moving means. */
-  readonly #hosts = new LRUCache<string, Group>(atMost(MAX_ADDRESSES));
-  readonly #ips = new LRUCache<string, Group>(atMost(MAX_ADDRESSES));
+  readonly #hostGroups: HostGroups;
   readonly #all = newGroup('all');
   readonly #busy = new ActiveList<Address>();
   /** Slots that addresses keep for jobs that have been taken and begin next, by their ids. */
   readonly #kept = new ActiveList<{ jobId: string; slot: Slot }>();
   /** What has left a cache may still have attempts in flight. */
   readonly #busyOrNew = (id: string) => this.#busy.find((one) => one.id === id) ?? newAddress(id);
-  readonly #hostOrNew = (name: string) => this.#busy.find(({ host }) => host?.name === name)?.host ?? newGroup(name);
-  readonly #ipOrNew = (name: string) => this.#busy.find(({ ip }) => ip?.name === name)?.ip ?? newGroup(name);
   readonly #perAddress: number;
   readonly #released: ReleasedDeliveries;
 
@@ -88,6 +85,7 @@ export class Slots {
     this.#released = new ReleasedDeliveries(options.now);
     const state = { all: this.#all, busy: this.#busy, waitingSlow: new Set<Address>() };
     this.#limits = new SlotLimits(options, state);
+    this.#hostGroups = new HostGroups(state, this.#limits);
     this.#waiting = new WaitingAddresses({
       ...state,
       limits: this.#limits,
@@ -100,13 +98,17 @@ export class Slots {
       max: Math.floor(options.total * SHORT_WAIT_SHARE),
       refusalOf: (address) => this.#refusalOf(address),
       acquire: (address) => this.#acquire(address),
-      acquireOrWait: (address) => this.#acquireOrWait(address),
+      acquireOrWait: ({ id }) => this.acquire(id),
     });
   }
 
-  /** Acquires a slot for an attempt to an address; undefined if the delivery has to be parked. */
+  /** Acquires a slot for an attempt to an address, without a wait; undefined if the delivery has to be parked. */
   acquire(subscriptionId: string): Slot | undefined {
-    return this.#acquireOrWait(this.#addressOf(subscriptionId));
+    const address = this.#addressOf(subscriptionId);
+    const refusal = this.#refusalOf(address);
+    if (!refusal) return this.#acquire(address);
+    this.#waiting.add(address, refusal.group);
+    return undefined;
   }
 
   /**
@@ -192,18 +194,12 @@ export class Slots {
 
   /** Counts the attempt for its host. Returns false if the host has no free slot: then it must not be made. */
   enterHost(slot: Slot, host: string): boolean {
-    const group = knownOrNew(this.#hosts, host, this.#hostOrNew);
-    // The url of the address has changed: its old IP no longer counts either.
-    if (slot.address.host !== group) slot.address.ip = undefined;
-    slot.address.host = group;
-    return this.#enter(slot, group);
+    return this.#hostGroups.enterHost(slot, host);
   }
 
   /** The same for the IP that is to be connected to. */
   enterIp(slot: Slot, ip: string): boolean {
-    const group = knownOrNew(this.#ips, ip, this.#ipOrNew);
-    slot.address.ip = group;
-    return this.#enter(slot, group);
+    return this.#hostGroups.enterIp(slot, ip);
   }
 
   /** The attempt has its outcome, which is to be recorded: its host and its IP are free for others. */
@@ -231,9 +227,7 @@ export class Slots {
     if (turn.kind === 'first') {
       for (const { id } of jobs)
         if (!this.#refusalOf(address)) this.#kept.add({ jobId: id, slot: this.#acquire(address) });
-    } else if (jobs.length > 0) {
-      this.#released.add(address, jobs.length);
-    }
+    } else this.#released.add(address, jobs.length);
     this.#shortWaits.attemptEnded(groups);
     const capacities: Capacity[] = [];
     for (const group of groups) {
@@ -277,13 +271,6 @@ export class Slots {
     return Math.min(free, ...inGroups) - (address.inFlight.size > 0 ? this.#released.count(address) : 0);
   }
 
-  #acquireOrWait(address: Address): Slot | undefined {
-    const refusal = this.#refusalOf(address);
-    if (!refusal) return this.#acquire(address);
-    this.#waiting.add(address, refusal.group);
-    return undefined;
-  }
-
   #acquire(address: Address): Slot {
     const slot: Slot = { address, acquiredAtMs: this.#now(), groups: [] };
     if (address.inFlight.size === 0) this.#busy.add(address);
@@ -293,16 +280,6 @@ export class Slots {
     if (address.host) join(slot, address.host);
     if (address.ip) join(slot, address.ip);
     return slot;
-  }
-
-  #enter(slot: Slot, group: Group): boolean {
-    const { host, ip } = slot.address;
-    const isOld = (each: Group) => each !== this.#all && each !== host && each !== ip;
-    for (let old = slot.groups.find(isOld); old; old = slot.groups.find(isOld)) leave(slot, old);
-    if (slot.groups.includes(group)) return true;
-    if (this.#limits.capacityIn(group, slot.address) <= 0) return false;
-    join(slot, group);
-    return true;
   }
 
   #refusalOf(address: Address): Refusal | undefined {

@@ -1,5 +1,4 @@
 /** The public interface of the queue. */
-
 export { Consumer } from './consumer.ts';
 export type { ConsumerOptions, ConsumerTimings, Ended, LockedJob } from './consumer-options.ts';
 export { isJobGone, type JobOutcome } from './endings.ts';
