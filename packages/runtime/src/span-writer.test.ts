@@ -11,7 +11,8 @@ import type { SpanEnd } from './tracing.ts';
 
 const remote = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331', flags: 1 };
 const scope = {
-  resource: resourceFromAttributes({ 'service.name': 'posthorn-wörker' }),
+  // OTEL_RESOURCE_ATTRIBUTES may have names of up to 255 characters.
+  resource: resourceFromAttributes({ 'service.name': 'posthorn-wörker', ['ö'.repeat(255)]: 'long' }),
   instrumentationScope: { name: 'posthorn', version: '1.2.3' },
 };
 

@@ -35,7 +35,9 @@ function encodedKey(key: string): Buffer {
   let encoded = keys.get(key);
   if (encoded === undefined) {
     const name = Buffer.from(key);
-    encoded = Buffer.concat([Buffer.of(tag(1, BYTES), name.length), name]);
+    // Names of one byte of length, and those of two: up to 255 characters, from OTEL_RESOURCE_ATTRIBUTES.
+    const length = name.length < 0x80 ? [name.length] : [(name.length & 0x7f) | 0x80, name.length >> 7];
+    encoded = Buffer.concat([Buffer.of(tag(1, BYTES), ...length), name]);
     // No name is that of a receiver or publisher; the limit is there for whoever adds one.
     if (keys.size < 1_000) keys.set(key, encoded);
   }
