@@ -3,7 +3,7 @@
 import { Alert, Group, SegmentedControl, SimpleGrid, Stack, Text } from '@mantine/core';
 import type { Overview } from '@posthorn/operator-api';
 import { IconAlertTriangle } from '@tabler/icons-react';
-import { type ReactNode, useState } from 'react';
+import { useState } from 'react';
 import { AttemptsChart } from '../parts/attempts-chart.tsx';
 import { type Column, DataTable } from '../parts/data-table.tsx';
 import { Figure, FigureCard, Note, PageBody, PageLink, Section } from '../parts/layout.tsx';
@@ -231,19 +231,17 @@ function Durations({ label, ms }: { label: string; ms: Overview['last_hour']['at
 
 interface PanelProps<T> {
   title: string;
-  aside?: ReactNode;
   columns: Column<T>[];
   rows: T[];
   layout?: 'auto';
-  hideHeaders?: boolean;
   /** Shown instead of an empty table. */
   none: string;
 }
 
 /** A section with a short table. */
-function Panel<T extends { id: string }>({ title, aside, none, ...table }: PanelProps<T>) {
+function Panel<T extends { id: string }>({ title, none, ...table }: PanelProps<T>) {
   return (
-    <Section title={title} aside={aside} flush>
+    <Section title={title} flush>
       {table.rows.length === 0 ? (
         <Note px="md" pb="md">
           {none}
