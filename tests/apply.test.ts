@@ -2,7 +2,7 @@
 import { beforeEach, expect, it } from '@jest/globals';
 import { eventually, type Receiver } from '@posthorn/testing';
 import { ownReceiver, ownWorld } from './own.ts';
-import { runPosthorn, startPosthorn } from './run-posthorn.ts';
+import { ownPosthorn, runPosthorn } from './run-posthorn.ts';
 import type { World } from './world.ts';
 
 let on: World;
@@ -15,7 +15,7 @@ beforeEach(async () => {
 const SECRET = 'a-secret-from-the-environment';
 /** Applies a file; JSON is valid YAML. */
 const apply = (subscriptions: unknown, ...options: string[]) => runPosthorn(...command(subscriptions, options));
-const command = (subscriptions: unknown, options: string[]): Parameters<typeof startPosthorn> => [
+const command = (subscriptions: unknown, options: string[]): Parameters<typeof ownPosthorn> => [
   on.consoleUrl,
   ['apply', '-f', '-', ...options],
   { ACME_SECRET: SECRET },
@@ -177,7 +177,7 @@ it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
       { key: 'first', url: `${to.url}/first` },
       { key: 'second', url: `${to.url}/second` },
     ];
-    const run = startPosthorn(...command(file, ['--validate']));
+    const run = ownPosthorn(...command(file, ['--validate']));
     to.answerWith(async (_request, response) => {
       run.child.kill(signal);
       await eventually('it to say so', () => run.ran.err !== '');

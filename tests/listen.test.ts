@@ -1,19 +1,18 @@
 /** `posthorn listen`: events of the sandbox reach a receiver under development, signed as workers sign them. */
-import { once } from 'node:events';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { eventually, isDelivery, type ReceivedRequest } from '@posthorn/testing';
-import { ownCli, ownStream } from './live.ts';
+import { ownStream } from './live.ts';
 import { ownReceiver, ownWorld } from './own.ts';
+import { ownPosthorn } from './run-posthorn.ts';
 import { isSigned } from './signed.ts';
-import { OPERATOR_TOKEN, sampleEvent, type World } from './world.ts';
+import { sampleEvent, type World } from './world.ts';
 
 let on: World;
 beforeEach(async () => {
   on = await ownWorld();
 });
 
-const listen = (...args: string[]) =>
-  ownCli(['listen', ...args], { POSTHORN_URL: on.consoleUrl, POSTHORN_TOKEN: OPERATOR_TOKEN });
+const listen = (...args: string[]) => ownPosthorn(on.consoleUrl, ['listen', ...args]);
 
 /** Publishes until an event is forwarded: ingest looks every 2 s whether anyone listens. */
 async function until(forwarded: () => boolean, change: Record<string, unknown> = {}): Promise<void> {
@@ -31,8 +30,8 @@ describe('posthorn listen', () => {
     const local = await ownReceiver();
     const cli = listen('--forward', local.url);
     await until(() => local.requests.length > 0);
-    const secret = await eventually('the secret', () => /the secret (whsec_\S+)\./.exec(cli.errors())?.[1]);
-    expect(cli.errors().split(secret)).toHaveLength(2);
+    const secret = await eventually('the secret', () => /the secret (whsec_\S+)\./.exec(cli.ran.err)?.[1]);
+    expect(cli.ran.err.split(secret)).toHaveLength(2);
     for (const request of local.requests) {
       expect([await check(request, secret), await check(request, `${secret}x`)]).toEqual([true, false]);
     }
@@ -50,7 +49,7 @@ describe('posthorn listen', () => {
     const id = forwarded?.headers['service-delivery-id'];
     expect(id).toMatch(/^dlv_[A-Za-z0-9_-]{26}$/);
     expect(id).not.toBe(sent?.headers['service-delivery-id']);
-    await eventually('its result', () => /Z {2}ok 200 {2}\d+ ms {2}session\.approved {2}both\n/.test(cli.out()));
+    await eventually('its result', () => /Z {2}ok 200 {2}\d+ ms {2}session\.approved {2}both\n/.test(cli.ran.out));
   });
 
   it('forwards new events of the sandbox only: none of production, no repeated one, no other type', async () => {
@@ -67,8 +66,8 @@ describe('posthorn listen', () => {
     const ids = local.requests.map(({ headers }) => headers['service-event-id']);
     expect(ids.filter((id) => !String(id).startsWith('evt_'))).toEqual(['of-sandbox', 'last']);
     for (const request of local.requests) expect(await check(request, secret)).toBe(true);
-    await eventually('the line about the secret', () => cli.errors().includes('Signed with your secret.'));
-    expect(cli.errors() + cli.out()).not.toContain(secret);
+    await eventually('the line about the secret', () => cli.ran.err.includes('Signed with your secret.'));
+    expect(cli.ran.err + cli.ran.out).not.toContain(secret);
   });
 
   it('shows what the receiver did: its status, a redirect that is not followed, or why it was not reached', async () => {
@@ -78,14 +77,10 @@ describe('posthorn listen', () => {
       else if (type === 'session.expired') response.destroy();
       else response.writeHead(isDelivery(request) ? 500 : 200).end('\u001b[31mterminal\u001b[0m');
     });
-    const cli = ownCli(['--json', 'listen', '--forward', `127.0.0.1:${local.port}/hook`], {
-      POSTHORN_URL: on.consoleUrl,
-      POSTHORN_TOKEN: OPERATOR_TOKEN,
-    });
+    const cli = listen('--json', '--forward', `127.0.0.1:${local.port}/hook`);
     await until(() => local.requests.length > 0);
     const results = () =>
-      cli
-        .out()
+      cli.ran.out
         .split('\n')
         .filter(Boolean)
         .map((line) => JSON.parse(line));
@@ -104,7 +99,7 @@ describe('posthorn listen', () => {
       duration_ms: expect.any(Number),
     });
     expect(local.requests.some(({ path }) => path === '/elsewhere')).toBe(false);
-    expect(cli.out() + cli.errors()).not.toContain('terminal');
+    expect(cli.ran.out + cli.ran.err).not.toContain('terminal');
     await local.close();
     await on.publish(sampleEvent({ id: 'to-nobody' }));
     expect(await resultOf('to-nobody')).toMatchObject({ status_code: null, error: 'ECONNREFUSED' });
@@ -117,10 +112,8 @@ describe('posthorn listen', () => {
       [['--forward', 'http://user:password@localhost'], 'Expected an address'],
       [['--forward', '3000', '--secret', 'short'], 'Expected 16 to 256 printable'],
     ] as const) {
-      const cli = listen(...args);
-      const [code] = await once(cli.child, 'close');
-      expect(code).toBe(1);
-      expect(cli.errors()).toContain(reason);
+      const { code, err } = await listen(...args).ended;
+      expect([code, err]).toEqual([1, expect.stringContaining(reason)]);
     }
   });
 });

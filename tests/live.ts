@@ -1,11 +1,6 @@
-/** For tests of live streams: reads server-sent events, and runs the command line until the test ends. */
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { join } from 'node:path';
+/** For tests of live streams: reads server-sent events, and finds gaps in what came. */
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
-import { root } from '../scripts/folder.ts';
 import { atEnd } from './own.ts';
-import { BASE_ENV } from './processes.ts';
 import { OPERATOR_TOKEN } from './world.ts';
 
 /** Opens a stream and collects its events. It is closed at the end of the test. */
@@ -38,27 +33,6 @@ export async function ownStream(url: string, headers: Record<string, string> = {
     ended,
     close: () => ending.abort(),
   };
-}
-
-/** Runs a command of the command line, until it ends or the test does. */
-export function ownCli(args: string[], env: Record<string, string>) {
-  const child = spawn(process.execPath, [join(root, 'apps/cli/src/main.ts'), ...args], {
-    env: { ...BASE_ENV, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let [out, errors] = ['', ''];
-  child.stdout.on('data', (data) => {
-    out += data;
-  });
-  child.stderr.on('data', (data) => {
-    errors += data;
-  });
-  const closed = once(child, 'close');
-  atEnd(async () => {
-    child.kill();
-    await closed;
-  });
-  return { child, out: () => out, errors: () => errors };
 }
 
 /** Splits numbers into runs in which each is one more than the last. */

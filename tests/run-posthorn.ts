@@ -1,6 +1,7 @@
 /** Runs the command line as an operator does, in a process of its own. */
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
+import { atEnd } from './own.ts';
 import { BASE_ENV } from './processes.ts';
 import { OPERATOR_TOKEN } from './world.ts';
 
@@ -11,12 +12,12 @@ export interface Ran {
 }
 
 /** Resolves with the exit code and the output of `posthorn <args>` against the console at `url`. */
-export function runPosthorn(...command: Parameters<typeof startPosthorn>): Promise<Ran> {
-  return startPosthorn(...command).ended;
+export function runPosthorn(...command: Parameters<typeof ownPosthorn>): Promise<Ran> {
+  return ownPosthorn(...command).ended;
 }
 
-/** Starts `posthorn <args>`. `ran` has its output so far. */
-export function startPosthorn(url: string, args: string[], env: Record<string, string> = {}, input = '') {
+/** Starts `posthorn <args>`, which runs until it ends or the test does. `ran` has its output so far. */
+export function ownPosthorn(url: string, args: string[], env: Record<string, string> = {}, input = '') {
   const child = spawn(process.execPath, [join(import.meta.dirname, '../apps/cli/src/main.ts'), ...args], {
     env: { ...BASE_ENV, POSTHORN_URL: url, POSTHORN_TOKEN: OPERATOR_TOKEN, ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
@@ -32,5 +33,9 @@ export function startPosthorn(url: string, args: string[], env: Record<string, s
     ran.err += text;
   });
   const ended = new Promise<Ran>((resolve) => child.once('close', (code) => resolve({ ...ran, code })));
+  atEnd(async () => {
+    child.kill();
+    await ended;
+  });
   return { child, ran, ended };
 }

@@ -1,12 +1,12 @@
 /** The live tail: what operators see of attempts as they happen. */
-import { once } from 'node:events';
 import { connect } from 'node:net';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { createFeedWriter, encodeTailEntry } from '@posthorn/store';
 import { deliveriesWith, eventually, type Receiver } from '@posthorn/testing';
 import { freePort } from '../scripts/free-port.ts';
-import { ownCli, ownStream, runsOf } from './live.ts';
+import { ownStream, runsOf } from './live.ts';
 import { atEnd, ownApps, ownEnv, ownProcess, ownReceiver, ownStore, ownWorld } from './own.ts';
+import { ownPosthorn, runPosthorn } from './run-posthorn.ts';
 import { OPERATOR_TOKEN, sampleEvent, type World } from './world.ts';
 
 let on: World;
@@ -247,12 +247,12 @@ describe('posthorn tail', () => {
     atEnd(() => silent.destroy());
     silent.pause();
     silent.write(`GET /v1/tail HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${OPERATOR_TOKEN}\r\n\r\n`);
-    const cli = ownCli(['tail'], { POSTHORN_URL: `http://127.0.0.1:${port}`, POSTHORN_TOKEN: OPERATOR_TOKEN });
+    const cli = ownPosthorn(`http://127.0.0.1:${port}`, ['tail']);
     await until(
-      () => cli.out().includes('\n'),
+      () => cli.ran.out.includes('\n'),
       () => publish(sampleEvent()),
     );
-    expect(cli.out()).toMatch(
+    expect(cli.ran.out).toMatch(
       /^\S+Z {2}ok 200 {2}\d+ ms {2}session\.approved {2}attempt 1 {2}dlv_\S{26} {2}http:\/\/127\.0\.0\.1:\d+\/hook\n/,
     );
     first.child.kill('SIGTERM');
@@ -264,17 +264,17 @@ describe('posthorn tail', () => {
     });
     // Not after the 10 minutes that requests in flight may take.
     expect(await first.ended).toBe(0);
-    await eventually('it says so', () => cli.errors().includes('Trying again'));
+    await eventually('it says so', () => cli.ran.err.includes('Trying again'));
     const { body } = await publish(sampleEvent({ id: 'while-away' }));
     expect(body.id).toBe('while-away');
     await ownProcess('console', withPort).ready;
     await eventually('the attempt that it has missed', async () => {
       const found = (await ownDeliveries(String((await operator.ready).url))).find(isOf('while-away'));
-      return found !== undefined && cli.out().includes(found.id);
+      return found !== undefined && cli.ran.out.includes(found.id);
     });
-    await eventually('it says that too', () => cli.errors().includes('Connected again.'));
-    expect(cli.errors()).not.toContain('missing');
-    const ids = [...cli.out().matchAll(/dlv_\S{26}/g)].map(String);
+    await eventually('it says that too', () => cli.ran.err.includes('Connected again.'));
+    expect(cli.ran.err).not.toContain('missing');
+    const ids = [...cli.ran.out.matchAll(/dlv_\S{26}/g)].map(String);
     expect(new Set(ids).size).toBe(ids.length);
   });
 
@@ -282,16 +282,13 @@ describe('posthorn tail', () => {
     const bad = await ownReceiver(deliveriesWith(500));
     await on.subscribe(to.url);
     const failing = await on.subscribe(bad.url);
-    const env = { POSTHORN_URL: on.consoleUrl, POSTHORN_TOKEN: OPERATOR_TOKEN };
-    const cli = ownCli(['--json', 'tail', '--failed', '--address', failing.id], env);
-    await until(() => cli.out().includes('\n'));
-    const lines = cli.out().trimEnd().split('\n');
+    const cli = ownPosthorn(on.consoleUrl, ['--json', 'tail', '--failed', '--address', failing.id]);
+    await until(() => cli.ran.out.includes('\n'));
+    const lines = cli.ran.out.trimEnd().split('\n');
     for (const line of lines)
       expect(JSON.parse(line)).toMatchObject({ outcome: 'failed', subscription_id: failing.id });
-    const wrong = ownCli(['tail', '--address', 'acme'], env);
-    const [code] = await once(wrong.child, 'close');
-    expect(code).toBe(1);
-    expect(wrong.errors()).toContain('subscription_id');
+    const wrong = await runPosthorn(on.consoleUrl, ['tail', '--address', 'acme']);
+    expect([wrong.code, wrong.err]).toEqual([1, expect.stringContaining('subscription_id')]);
   });
 });
 
