@@ -54,6 +54,7 @@ export * from './reached-sites.ts';
 export * from './replay-batches.ts';
 export * from './replay-count.ts';
 export * from './replay-decisions.ts';
+export { loadReplays } from './replay-record.ts';
 export * from './replay-rehearsal.ts';
 export * from './replays.ts';
 export * from './replicas.ts';

@@ -42,7 +42,8 @@ import {
   type TimeRange,
 } from './page.ts';
 import { loadBatch } from './replay-batches.ts';
-import { loadReplays, replaysOfAll } from './replays.ts';
+import { loadReplays } from './replay-record.ts';
+import { replaysOfAll } from './replays.ts';
 import { runScript } from './scripts.ts';
 import { addressSource, countStatus, sortedSetSource, statusSource, streamSource } from './sources.ts';
 import { readPartitions, type Store, sumPartitions } from './store.ts';

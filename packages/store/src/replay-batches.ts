@@ -13,7 +13,8 @@ import {
 import * as keys from './keys.ts';
 import { MAX_COUNTED } from './replay-count.ts';
 import { cancelReplay } from './replay-decisions.ts';
-import { lastCovered, loadReplays, startReplay } from './replays.ts';
+import { loadReplays } from './replay-record.ts';
+import { lastCovered, startReplay } from './replays.ts';
 import { runScript } from './scripts.ts';
 import type { Store } from './store.ts';
 

@@ -4,7 +4,7 @@ import type { AuditNote } from './audit.ts';
 import { keptWhileUnfinishedMs, loadEntries, type StoredDelivery } from './delivery-record.ts';
 import { keepEvent } from './events.ts';
 import * as keys from './keys.ts';
-import { loadReplays } from './replays.ts';
+import { loadReplays } from './replay-record.ts';
 import { runScript } from './scripts.ts';
 import type { Store } from './store.ts';
 import { streamLimits } from './stream-limits.ts';
