@@ -16,7 +16,8 @@ import {
 import { ERASED_WITH_RESPONSES, GRACE_MS } from './constants.ts';
 import { decodeKind } from './event-record.ts';
 import { deliveryKey, prefixOfId } from './keys.ts';
-import { readRules, type Store } from './store.ts';
+import { readRules } from './rules.ts';
+import type { Store } from './store.ts';
 
 /** A stored delivery, with the reference of its event and the generation of its job. */
 export type StoredDelivery = Delivery & {

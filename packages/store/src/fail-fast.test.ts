@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { eventually } from '@posthorn/testing';
 import type { Redis } from 'ioredis';
-import { connectRedis } from './store.ts';
+import { connectRedis } from './connect-redis.ts';
 
 let isLoading: boolean;
 let asked: number;

@@ -3,6 +3,7 @@
 export * from './attempts.ts';
 export * from './audit.ts';
 export { withCircuitBreaker } from './circuit-breaker.ts';
+export { connectRedis } from './connect-redis.ts';
 export { deliveriesOfEvent } from './deliveries-of-event.ts';
 export { loadDeliveries, type StoredDelivery } from './delivery-record.ts';
 export * from './directory.ts';
@@ -46,6 +47,7 @@ export { type FanOutContext, finishFanOuts, makeDeliveries } from './make-delive
 export { makeTestDelivery } from './make-test-delivery.ts';
 export { createMatcher, type Match, type Matcher } from './matcher.ts';
 export * from './notices.ts';
+export { openStore } from './open-store.ts';
 export { BadCursor, type Page } from './page.ts';
 export { parkJob } from './park-jobs.ts';
 export * from './publisher-usage.ts';
@@ -59,20 +61,14 @@ export * from './replay-rehearsal.ts';
 export * from './replays.ts';
 export * from './replicas.ts';
 export { loadResponses } from './responses.ts';
+export { announceRules, readRules } from './rules.ts';
 export type { EventRecord, FoundJob, NextJob, ReplayRefusal, TryNowRefusal } from './scripts.ts';
 export * from './search-index.ts';
 export { readServerState, type ServerState } from './server-state.ts';
 export * from './sessions.ts';
 export { type SucceededDelivery, shortenEvents } from './shorten-events.ts';
 export * from './stats.ts';
-export {
-  allPartitions,
-  announceRules,
-  connectRedis,
-  openStore,
-  readRules,
-  type Store,
-} from './store.ts';
+export { allPartitions, type Store } from './store.ts';
 export { type CreatedDelivery, createDeliveries, storeEvent } from './store-event.ts';
 export { MAX_DELIVERIES } from './store-events.ts';
 export type { ProcessIdentity } from './stored-format.ts';

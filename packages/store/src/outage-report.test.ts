@@ -2,8 +2,8 @@
 import { createServer, type Server } from 'node:net';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { StorageUnavailable } from '@posthorn/core';
+import type { RedisSettings } from './connect-redis.ts';
 import { createOutageReport } from './outage-report.ts';
-import type { RedisSettings } from './store.ts';
 
 const DENIED = 'DENIED Redis is running in protected mode because protected mode is enabled and no password is set.';
 

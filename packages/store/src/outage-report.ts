@@ -2,8 +2,8 @@
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { StorageUnavailable } from '@posthorn/core';
+import type { HostAndPort, RedisSettings } from './connect-redis.ts';
 import { typedError } from './storage-errors.ts';
-import type { HostAndPort, RedisSettings } from './store.ts';
 
 /** The same reason is repeated after this. */
 const REPEAT_MS = 60_000;

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { afterEach, expect, it } from '@jest/globals';
 import { eventually, testPrefix, testRedisUrl } from '@posthorn/testing';
-import { openStore } from './store.ts';
+import { openStore } from './open-store.ts';
 import { DAY } from './test-store.ts';
 
 const ends: (() => unknown)[] = [];

@@ -1,6 +1,7 @@
 /** For tests: a separate store on a real Redis. */
 import { testPrefix, testRedisUrl } from '@posthorn/testing';
-import { openStore, type Store } from './store.ts';
+import { openStore } from './open-store.ts';
+import type { Store } from './store.ts';
 
 export const DAY = 86_400_000;
 export const RETENTION = 30 * DAY;

@@ -1,0 +1,163 @@
+/** Opens the store of one process, once Redis can be used and the process may take part in the installation. */
+import { setTimeout as wait } from 'node:timers/promises';
+import { StartError, StorageUnavailable, withTimeLimit } from '@posthorn/core';
+import { Cluster, type Redis } from 'ioredis';
+import { checkKeys } from './check-keys.ts';
+import { checkServer } from './check-server.ts';
+import { connectRedis, type RedisSettings } from './connect-redis.ts';
+import { type FormatRange, READABLE } from './formats.ts';
+import { allPrefixes } from './keys.ts';
+import { createOutageReport } from './outage-report.ts';
+import { defineScripts } from './scripts.ts';
+import type { Store } from './store.ts';
+import { KnownFormat, type ProcessIdentity } from './stored-format.ts';
+import { checkAnyPartition } from './unavailable-partitions.ts';
+
+/** Pause between two attempts to open the store while Redis is unavailable. */
+const START_RETRY_MS = 500;
+/** A process that can't deregister in this time stops without. */
+const LEAVE_TIMEOUT_MS = 1_000;
+
+/** The settings of the store, under their names in all apps (interface 2). */
+export interface StoreSettings extends RedisSettings {
+  KEY_PREFIX: string;
+  PARTITIONS: number;
+  RETENTION: number;
+  /** Absent: `RETENTION`. */
+  RETENTION_SUCCEEDED?: number;
+}
+
+/**
+ * The store of one process. `start` waits until Redis can be used, checks that this process may take part in the
+ * installation, and opens the store. Nothing may be read or written before `isOpen`: the data may belong to an
+ * installation with other settings. `onWarning` gets the reason while Redis is away (each at once, then once a minute),
+ * and what else an operator should know of Redis; `onError` gets all other errors.
+ */
+export function openStore(
+  settings: StoreSettings,
+  options: {
+    failFastAfterMs?: number;
+    onError: (error: Error) => void;
+    onWarning?: (text: string) => void;
+    /**
+     * The Lua functions `addFirstJob` and `addToQueues` of the queue. Without it, new deliveries get no job (until
+     * maintenance notices).
+     */
+    firstJobLua?: string;
+    /** Is awaited before the store opens, once Redis can be used. */
+    beforeOpen?: () => Promise<void>;
+    /** The process that opens it; undefined for tools and tests, which are not registered. */
+    identity?: ProcessIdentity;
+    /** Gets the reason when this process can't work with what is stored any more. It must stop at once, without further commands. */
+    onMismatch?: (error: StartError) => void;
+    /** For tests: what this process reads. */
+    formats?: FormatRange;
+  },
+) {
+  const { KEY_PREFIX: prefix, PARTITIONS: partitions, RETENTION: retentionMs } = settings;
+  const succeededRetentionMs = Math.min(settings.RETENTION_SUCCEEDED ?? retentionMs, retentionMs);
+  const redis = connectRedis(settings, { ...options, joinWrites: true });
+  defineScripts(redis, options.firstJobLua);
+  const { identity, formats = READABLE, onMismatch = () => undefined, onWarning = () => undefined } = options;
+  const format = new KnownFormat({ redis, prefix, partitions }, formats, identity, onMismatch, onWarning);
+  const spansPartitions = partitions > 1 && !(redis instanceof Cluster);
+  const lives = { retentionMs, succeededRetentionMs };
+  const store: Store = { redis, prefix, partitions, spansPartitions, ...lives, format };
+  let state: State = 'waiting';
+  const onError = reportOutages(redis, settings, { state: () => state, onWarning, onError: options.onError });
+  redis.on('ready', () => {
+    if (state !== 'open') return;
+    format.doubt();
+    // After a failover it is another server, perhaps with other settings. Most of the warnings were given at the start.
+    checkServer(redis).catch((error: Error) => error instanceof StartError && onWarning(error.message));
+  });
+  return {
+    name: 'store',
+    store,
+    /** The partitions' prefixes, in order. */
+    partitionPrefixes: allPrefixes(store),
+    isOpen: () => state === 'open',
+    /** For errors of other connections to the same Redis. While it is away, one report is enough. */
+    onError,
+    /** Rejects unless the store is open, this process may use it, and Redis accepts writes: in a Cluster, for any partition. */
+    async checkReady(): Promise<void> {
+      if (state !== 'open') throw new StorageUnavailable('Redis has not been reached since the start of this process.');
+      await format.confirm();
+      await checkAnyPartition(store);
+    },
+    /** Resolves once the store is open or stopped. Throws `StartError` where it must not be opened. */
+    async start(): Promise<void> {
+      while (state === 'waiting') {
+        try {
+          const warnings = await joinInstallation(store, format);
+          await options.beforeOpen?.();
+          if (state !== 'waiting') return;
+          state = 'open';
+          void format.keepUp(options.onError);
+          for (const warning of warnings) onWarning(warning);
+        } catch (error) {
+          if (state !== 'waiting') return;
+          if (error instanceof StartError) throw error;
+          onError(error as Error);
+          await wait(START_RETRY_MS);
+        }
+      }
+    },
+    async stop(): Promise<void> {
+      state = 'stopped';
+      if (redis.status === 'ready') await withTimeLimit(LEAVE_TIMEOUT_MS, format.leave()).catch(() => undefined);
+      redis.disconnect();
+    },
+  };
+}
+
+type State = 'waiting' | 'open' | 'stopped';
+
+/** Tells `onWarning` why Redis can't be used while it can't. Returns a function for the errors of all connections to it. */
+function reportOutages(
+  redis: Redis | Cluster,
+  settings: RedisSettings,
+  options: { state: () => State; onWarning: (text: string) => void; onError: (error: Error) => void },
+): (error: Error) => void {
+  const { state, onWarning } = options;
+  const newReport = () =>
+    createOutageReport(settings, (text) => {
+      if (state() !== 'stopped') onWarning(text);
+    });
+  let report = newReport();
+  const onError = (error: Error) => {
+    // While Redis is away, each connection fails several times a second for the same reason.
+    if (state() === 'waiting' || error instanceof StorageUnavailable) void report(error);
+    else options.onError(error);
+  };
+  redis.on('error', onError);
+  let isUsable = false;
+  redis.on('ready', () => {
+    isUsable = true;
+    // The next outage is another one, however soon.
+    if (state() === 'open') report = newReport();
+  });
+  // A server that refuses connections may only close them: ioredis reports no error then. The close of a usable
+  // connection is no outage yet: the next one may be usable too.
+  redis.on('close', () => {
+    if (!isUsable && state() !== 'stopped') void report(undefined);
+    isUsable = false;
+  });
+  return onError;
+}
+
+/**
+ * Checks the server and the keys, and that this process agrees with the installation on the stored format and on the
+ * number of partitions. Returns warnings; throws `StartError`.
+ */
+async function joinInstallation(store: Store, format: KnownFormat): Promise<string[]> {
+  // First, since it waits for the connection: a Cluster client knows none of its servers before.
+  const { isEmpty } = await checkKeys(store);
+  const warnings = await checkServer(store.redis);
+  if (await format.join(isEmpty))
+    warnings.push(
+      `Nothing is stored under KEY_PREFIX "${store.prefix}", so a new installation begins, beside other keys in Redis. ` +
+        'If it should have data, such as those of a backup, compare KEY_PREFIX.',
+    );
+  return warnings;
+}
