@@ -99,6 +99,11 @@ describe('posthorn', () => {
     expect(data.map(({ trace_id }: { trace_id: string | null }) => trace_id)).toEqual([traceId, null]);
   });
 
+  it('says with which status an acceptable address responded to its validation', async () => {
+    const { id } = await json('create', (await ownReceiver((_, response) => void response.writeHead(400).end())).url);
+    expect((await posthorn(['validate', id])).out).toContain('The address is acceptable: status 400.');
+  });
+
   it('says why an address could not be validated', async () => {
     const gone = await startReceiver();
     await gone.close();

@@ -124,12 +124,12 @@ function posthorn(dir: string, env: Record<string, string> = {}) {
 }
 
 describe('npm start', () => {
-  it('uses the given ports, refuses a second run, tells npm run posthorn where it is, and ends completely', async () => {
+  it('uses the given ports, refuses a second run, tells the command line where it is, and ends completely', async () => {
     const dir = ownDir();
     const port = await freePort();
     const run = npmRun('start', { POSTHORN_DIR: dir, CONSOLE_PORT: String(port) });
     await run.said('Ctrl-C stops everything');
-    expect(run.output.join('')).toContain(`POSTHORN_DIR='${dir}' npm run posthorn -- --help`);
+    expect(run.output.join('')).toContain(`POSTHORN_DIR='${dir}' npx posthorn --help`);
     const file = join(dir, 'running.json');
     expect(JSON.parse(readFileSync(file, 'utf8')).urls.console).toBe(`http://127.0.0.1:${port}`);
     for (const name of ['running.json', 'keys.json']) expect(statSync(join(dir, name)).mode & 0o777).toBe(0o600);

@@ -1,4 +1,4 @@
-/** The file that says what runs from this folder: written by `npm start`, read by the next one and by `npm run posthorn`. */
+/** The file that says what runs from this folder: written by `npm start`, read by the next one and by the command line. */
 import { closeSync, openSync, rmSync } from 'node:fs';
 import { readOwnFile, writeOwnFile } from './own-file.ts';
 import type { AppName } from './ports.ts';

@@ -36,7 +36,7 @@ export function showAddresses(
   // The commands look for the folder where this one is.
   const { POSTHORN_DIR: own } = process.env;
   const folder = own === undefined ? '' : `POSTHORN_DIR='${dir}' `;
-  say(`Commands    ${folder}npm run posthorn -- --help   (finds this console and its token)`);
+  say(`Commands    ${folder}npx posthorn --help   (finds this console and its token)`);
   say(`Metrics     ${urls.worker}/metrics              also on the other two`);
   say(`Redis       ${shown.href}`);
   say(`Logs, keys  ${dir}/\n`);

@@ -38,7 +38,7 @@ const resumeColumns = {
 function validationText({ last_validation: validation }: schemas.Subscription): string {
   if (validation === null) return 'Not validated.';
   const { outcome, status_code: status, error, connection } = validation;
-  const why = [status, error, connection?.error_code].filter(Boolean).join(' ');
+  const why = status === null ? [error, connection?.error_code].filter(Boolean).join(' ') : `status ${status}`;
   return `The address is ${outcome}${why && `: ${why}`}.`;
 }
 

@@ -41,6 +41,11 @@ describe('the summary of an audit entry', () => {
       { was_paused_for: 'consecutive_failures', consecutive_failures: 1 },
       'Resumed the address, which was paused after 1 failed delivery in a row.',
     ],
+    [
+      'subscription.resumed',
+      { was_paused_for: 'consecutive_failures', consecutive_failures: 0 },
+      'Resumed the address, which was paused after failed deliveries in a row.',
+    ],
     ['subscription.resumed', { was_paused_for: 'operator' }, 'Resumed the address, which an operator had paused.'],
     [
       'subscription.secret_rotated',
