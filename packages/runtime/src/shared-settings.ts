@@ -89,7 +89,7 @@ export function sharedSettings(defaultPort: number) {
       '`1`',
       'into how many parts the data are divided, for a Redis Cluster; it cannot change after the first start',
     ),
-    HOST: setting(z.string().default('127.0.0.1'), 'HTTP', '`127.0.0.1`', 'the address to listen on'),
+    HOST: setting(z.string().default('127.0.0.1'), 'HTTP', '`127.0.0.1`', 'the IP to listen on, or a name of it'),
     PORT: setting(
       wholeNumber(0, 65_535).default(defaultPort),
       'HTTP',
