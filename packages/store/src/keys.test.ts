@@ -36,33 +36,54 @@ const examples = makers.flatMap(([name, make]) =>
   (FORMS[name] ?? [['x', 'x', 'x']]).map((parts) => make('', ...parts)),
 );
 
-/** The keys of the table, without their prefixes, as patterns. */
-function documented(): RegExp[] {
+/** A key of the table: how it begins (`P`, `P0` or `<KEY_PREFIX>`), a pattern of the rest, its type as Redis says it. */
+interface Documented {
+  prefix: string;
+  rest: RegExp;
+  type: string;
+}
+
+/** The keys of the table. Where a row names fewer types than keys, the last one is that of the others. */
+function documented(): Documented[] {
   const text = readFileSync(join(import.meta.dirname, '../../../docs/architecture.md'), 'utf8');
   const table = text.slice(text.indexOf('| Key '), text.indexOf('\n\n', text.indexOf('| Key ')));
-  const names = table
-    .split('\n')
-    .flatMap((row) =>
-      Array.from(row.split(' | ')[0]!.matchAll(/`(?:P0?|<KEY_PREFIX>)(:[^`]+)`/g), ([, name]) => name!),
-    );
-  return names.map((name) => new RegExp(`^${name.replaceAll(/<[^>]+>|\*/g, '.+')}$`));
+  return table.split('\n').flatMap((row) => {
+    const [names = '', words = ''] = row.slice(1).split(' | ');
+    const types = words.split(',').map((word) => word.trim().replace(/s$/, '').replace('sorted set', 'zset'));
+    return Array.from(names.matchAll(/`(P0?|<KEY_PREFIX>)(:[^`]+)`/g), ([, prefix, name], i) => ({
+      prefix: prefix!,
+      rest: new RegExp(`^${name!.replaceAll(/<[^>]+>|\*/g, '.+')}$`),
+      type: types[i] ?? types.at(-1)!,
+    }));
+  });
 }
 
 it('are in the table of docs/architecture.md, which has no others', () => {
-  const patterns = documented();
+  const patterns = documented().map(({ rest }) => rest);
   expect(examples.filter((key) => !patterns.some((pattern) => pattern.test(key)))).toEqual([]);
   // The rate limits' keys are spelled where they are used.
   expect(patterns.filter((pattern) => ![...examples, ':limit:x'].some((key) => pattern.test(key)))).toEqual([]);
 });
 
-it('are checked at the start if their names are fixed', async () => {
+it('are checked at the start if their names are fixed, in the partitions and for the type that the table says', async () => {
+  const prefixes: Record<string, string[]> = {
+    P: ['test:{0}', 'test:{1}'],
+    P0: ['test:{0}'],
+    '<KEY_PREFIX>': ['test'],
+  };
+  const table = documented();
   const checked = new Set<string>();
   const type = async (key: string) => {
     checked.add(key);
-    return 'none';
+    const found = table.find(({ prefix, rest }) =>
+      prefixes[prefix]!.some((start) => key.startsWith(start) && rest.test(key.slice(start.length))),
+    );
+    return found?.type ?? 'key of another partition';
   };
-  await checkKeys({ prefix: 'test', partitions: 1, redis: { type } } as unknown as Store);
-  const fixed = makers.filter(([, make]) => make.length === 1);
-  const unchecked = fixed.filter(([, make]) => !['test:{0}', 'test'].some((prefix) => checked.has(make(prefix))));
-  expect(unchecked.map(([name]) => name)).toEqual([]);
+  await checkKeys({ prefix: 'test', partitions: 2, redis: { type } } as unknown as Store);
+  const fixed = makers.filter(([, make]) => make.length === 1).map(([, make]) => make(''));
+  const expected = fixed.flatMap((name) =>
+    prefixes[table.find(({ rest }) => rest.test(name))!.prefix]!.map((start) => start + name),
+  );
+  expect(expected.filter((key) => !checked.has(key))).toEqual([]);
 });
