@@ -126,10 +126,11 @@ describe('a session', () => {
 });
 
 describe('sign-in', () => {
-  it('is refused to a client after 10 wrong tokens, even with the right one; other clients are let in', async () => {
+  it('is refused to a client after 10 wrong tokens, whatever it sends then; right ones do not count', async () => {
     const { consoleUrl } = await world({ env: { TRUSTED_PROXIES: '127.0.0.0/8' } });
     const from = (client: string, token: string) =>
       browser(consoleUrl).call('POST', '/v1/session', { token }, { 'x-forwarded-for': client });
+    for (let i = 0; i < 10; i++) expect((await from('203.0.113.1', OPERATOR_TOKEN)).status).toBe(201);
     for (let i = 0; i < 10; i++) expect((await from('203.0.113.1', 'wrong')).status).toBe(401);
     const refused = await from('203.0.113.1', OPERATOR_TOKEN);
     expect([refused.status, refused.body.code]).toEqual([429, 'too_many_requests']);
