@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { type Accepted, createPublisher, type PublishedEvent, type Publisher } from '@posthorn/client';
 import { ENVIRONMENTS, SESSION_EVENT_TYPES } from '@posthorn/core';
 import { connectRedis } from '@posthorn/store';
+import { eventually } from '@posthorn/testing';
 import { callApi, type Operate, subscribe as subscribeWith } from '../scripts/api-client.ts';
 import { root } from '../scripts/folder.ts';
 import { imageEnvironment } from '../scripts/image/environment.ts';
@@ -150,13 +151,9 @@ export function percentile(values: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
 
-export async function until(what: string, probe: () => Promise<boolean>, limitMs = 300_000): Promise<void> {
-  const endsAt = Date.now() + limitMs;
-  while (!(await probe())) {
-    if (Date.now() > endsAt) throw new Error(`Did not happen within ${limitMs} ms: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-}
+/** Like `eventually` of the tests, with a longer limit. */
+export const until = (what: string, probe: () => Promise<boolean>, limitMs = 300_000) =>
+  eventually(what, probe, limitMs);
 
 /** Makes `count` calls of `call`, `concurrency` at a time. Resolves with the duration of each in milliseconds. */
 export async function inParallel(
