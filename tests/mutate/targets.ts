@@ -22,7 +22,7 @@ export const UNIT_TARGETS: Record<string, UnitTarget> = {
   core: inFolder('packages/core/src'),
   signing: inFolder('packages/signing/src'),
   requests: {
-    files: ['packages/operator-api/src/requests.ts'],
+    files: sources('packages/operator-api/src/requests'),
     tests: ['packages/operator-api/src/requests.test.ts'],
     constantTests: 'packages/operator-api/src/',
   },

@@ -1,0 +1,45 @@
+/** What the operator API accepts about erasures. */
+import { ENVIRONMENTS, ERASURE_FIELDS, ERASURE_ID, UNSENT_CHOICES } from '@posthorn/core';
+import { z } from 'zod';
+import { eventId, page, searchValue } from './fields.ts';
+
+export const erasureParamsSchema = z.object({ id: z.string().regex(ERASURE_ID) });
+
+const erasureValues = {
+  event_id: eventId.optional().describe('The id of an event'),
+  session_id: searchValue.optional().describe('`data.id`'),
+  reference: searchValue.optional().describe('`data.reference`'),
+  user_id: searchValue.optional().describe('`data.metadata.user_id`'),
+};
+const hasOneErasureValue = (given: { [field in (typeof ERASURE_FIELDS)[number]]?: unknown }) =>
+  ERASURE_FIELDS.filter((field) => given[field] !== undefined).length === 1;
+const unsent = z
+  .enum(UNSENT_CHOICES)
+  .default('end')
+  .describe(
+    'What becomes of deliveries that have not ended. `end`: they end as failed; `deliver`: the payload is erased once all of them have ended',
+  );
+
+/** The body of `POST /v1/erasures`. */
+export const newErasureSchema = z
+  .strictObject({
+    ...erasureValues,
+    environment: z.enum(ENVIRONMENTS).optional().describe('Only events of this environment'),
+    unsent,
+    confirm: z.boolean().default(false).describe('Erase at once. Without it, the events are counted first'),
+  })
+  .refine(hasOneErasureValue, {
+    path: ['session_id'],
+    message: `Expected exactly one of ${ERASURE_FIELDS.join(', ')}`,
+  });
+
+/** The body of `POST /v1/erasures/{id}/confirm`. */
+export const erasureConfirmationSchema = z.strictObject({ unsent });
+
+/** The query of `GET /v1/erasures`. */
+export const erasuresQuerySchema = z
+  .strictObject({ ...erasureValues, ...page })
+  .refine((query) => ERASURE_FIELDS.every((field) => query[field] === undefined) || hasOneErasureValue(query), {
+    path: ['session_id'],
+    message: `Expected at most one of ${ERASURE_FIELDS.join(', ')}`,
+  });
