@@ -1,6 +1,6 @@
-/** The documents name no file that does not exist. */
+/** The documents name no file that does not exist, and link to no heading that does not. */
 import { existsSync, globSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { expect, it } from '@jest/globals';
 import { root } from './folder.ts';
 
@@ -15,4 +15,32 @@ it('each path in a document exists', () => {
   );
   expect(named.length).toBeGreaterThan(50);
   expect(named.filter(({ path }) => !MADE.test(path) && !existsSync(join(root, path)))).toEqual([]);
+});
+
+/** How GitHub names the anchor of a heading. */
+const anchorOf = (heading: string) =>
+  heading
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+    .replaceAll(' ', '-');
+
+/** The anchors of a document; none in another file. */
+function anchorsIn(file: string): string[] {
+  if (!file.endsWith('.md')) return [];
+  const text = readFileSync(file, 'utf8').replaceAll(/^```.*?^```$/gms, '');
+  return Array.from(text.matchAll(/^#+ (.+)$/gm), ([, heading = '']) => anchorOf(heading));
+}
+
+it('each link of a document leads to a file, and to a heading in it', () => {
+  const links = DOCUMENTS.flatMap((document) =>
+    Array.from(readFileSync(join(root, document), 'utf8').matchAll(/\]\((?!\w+:)([^)\s]+)\)/g), ([, link = '']) => {
+      const [path = '', anchor] = link.split('#');
+      return { link, document, file: join(root, path === '' ? document : join(dirname(document), path)), anchor };
+    }),
+  );
+  expect(links.length).toBeGreaterThan(200);
+  const leadsNowhere = links.filter(
+    ({ file, anchor }) => !existsSync(file) || (anchor !== undefined && !anchorsIn(file).includes(anchor)),
+  );
+  expect(leadsNowhere.map(({ document, link }) => `${document}: ${link}`)).toEqual([]);
 });
