@@ -1,27 +1,8 @@
 /** The publisher: a bounded queue of events, sent in batches that form by themselves, and repeated until they are confirmed. */
 import { NotConfirmed, type PublishError, PublisherClosed, QueueFull } from './errors.ts';
 import type { Accepted, PublishedEvent } from './event.ts';
+import { MAX_BATCH, MAX_TIMER_MS, type PublisherOptions, type Settings, settingsOf } from './options.ts';
 import { type Outcome, sendEvents } from './send.ts';
-
-export interface PublisherOptions {
-  /** Where ingest is, such as `https://ingest.example`, or with a path before `/v1`. Several are used in turn when one fails. */
-  url: string | readonly string[];
-  /** The publisher key. */
-  key: string;
-  /** How long an event is repeated before `publish` rejects with `NotConfirmed`, in milliseconds. */
-  giveUpAfterMs?: number | undefined;
-  /** Time limit of one call, in milliseconds. */
-  timeoutMs?: number | undefined;
-  /** Events and bytes in memory at once; beyond them `publish` rejects with `QueueFull`. */
-  maxEvents?: number | undefined;
-  maxBytes?: number | undefined;
-  /** Calls in flight at once. */
-  concurrency?: number | undefined;
-  /** Events of one call, at most 500. */
-  maxBatch?: number | undefined;
-  /** Hears of each call that failed and will be repeated, such as for a log: why, and in how many milliseconds. */
-  onFailure?: ((failure: Error, retryInMs: number) => void) | undefined;
-}
 
 export interface Publisher {
   /**
@@ -56,7 +37,6 @@ interface Entry {
   settle: (outcome: Accepted | PublishError) => void;
 }
 
-const MAX_BATCH = 500;
 const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 /** Far below what ingest takes in one call (32 times `MAX_EVENT_BYTES`). */
 const MAX_BATCH_BYTES = 1024 * 1024;
@@ -66,36 +46,12 @@ const FIRST_PAUSE_MS = 100;
 const MAX_PAUSE_MS = 30_000;
 /** A longer `Retry-After` is a mistake, or that of another clock, and would stop the publisher for as long. */
 const MAX_RETRY_AFTER_MS = 600_000;
-/** A longer timer would fire at once. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
 const CLOSED = 'The publisher was closed.';
 
 /** Returns a publisher. Nothing is sent before the first event. Throws `TypeError` for an option that is not valid. */
 export function createPublisher(options: PublisherOptions): Publisher {
-  const urls = [options.url].flat().map(baseUrl);
-  if (urls.length === 0) throw new TypeError('A publisher needs a url.');
-  const key = options.key?.trim();
-  if (!key) throw new TypeError('A publisher needs a key.');
-  if (!/^[\x20-\x7e]*$/.test(key)) throw new TypeError('The key has characters that no publisher key has.');
-  const limits = {
-    giveUpAfterMs: options.giveUpAfterMs ?? 600_000,
-    timeoutMs: options.timeoutMs ?? 30_000,
-    maxEvents: options.maxEvents ?? 10_000,
-    maxBytes: options.maxBytes ?? 64 * 1024 * 1024,
-    concurrency: options.concurrency ?? 4,
-    maxBatch: Math.min(options.maxBatch ?? MAX_BATCH, MAX_BATCH),
-  };
-  // With NaN, and mostly with 0, `publish` would never send an event, or never give it up.
-  for (const [name, limit] of Object.entries(limits))
-    if (!(limit > 0)) throw new TypeError(`The option ${name} of a publisher must be more than 0, not ${limit}.`);
-  // `AbortSignal.timeout` throws for a part of a millisecond.
-  const timeoutMs = Math.min(Math.ceil(limits.timeoutMs), MAX_TIMER_MS);
-  return new QueuedPublisher({ ...limits, urls, key, timeoutMs, onFailure: options.onFailure ?? (() => {}) });
+  return new QueuedPublisher(settingsOf(options));
 }
-
-type Settings = { [Name in Exclude<keyof PublisherOptions, 'url'>]-?: NonNullable<PublisherOptions[Name]> } & {
-  urls: readonly string[];
-};
 
 class QueuedPublisher implements Publisher {
   readonly #settings: Settings;
@@ -329,14 +285,4 @@ function pauseMs(failures: number, retryAfterMs: number | undefined): number {
   const leastMs = retryAfterMs ?? Math.min(FIRST_PAUSE_MS * 2 ** Math.min(failures - 1, 20), MAX_PAUSE_MS) / 2;
   const spreadMs = Math.min(leastMs, MAX_PAUSE_MS / 2) * Math.random();
   return Math.round(Math.min(leastMs + spreadMs, MAX_RETRY_AFTER_MS));
-}
-
-/** Returns a url without a slash at its end. Throws `TypeError` if it is none of http or https, or has more than a path. */
-function baseUrl(url: string): string {
-  if (!/^https?:\/\/[^/]/i.test(url))
-    throw new TypeError(`The url of a publisher begins with http:// or https://, not ${JSON.stringify(url)}.`);
-  const { href, username, password, search, hash } = new URL(url);
-  if (username || password || search || hash)
-    throw new TypeError('The url of a publisher has no user, password, query or fragment.');
-  return href.replace(/\/+$/, '');
 }
