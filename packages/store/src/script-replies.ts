@@ -1,6 +1,7 @@
 /** Reads what the scripts of scripts.ts return: words, lists, jobs and events. */
 import { type EventRef, jointRefOf } from '@posthorn/core';
 import { ADDRESS_FIELDS, DELIVERY_FIELDS, JOINT_JOB, VALUE_SEPARATOR } from './constants.ts';
+import { replyError } from './storage-errors.ts';
 
 /**
  * What a script says of a delivery that it was to make. `pending`: its first job is in the queue, if the store was
@@ -31,6 +32,8 @@ export const createdState = oneOf(CREATED_STATES);
 const stateOfLetter = (letter: string) => createdState(CREATED_STATES.find((state) => state.startsWith(letter)));
 const storedPlace = oneOf(['own', 'other']);
 
+/** A job's id begins with that of its delivery. */
+const DELIVERY_ID_LENGTH = 30;
 const EVENT_FIELD = DELIVERY_FIELDS.indexOf('e');
 const SUBSCRIPTION_FIELD = DELIVERY_FIELDS.indexOf('s');
 const KIND_FIELD = DELIVERY_FIELDS.indexOf('k');
@@ -75,13 +78,13 @@ function hashOf(reply: unknown): Record<string, string> {
 /** The job that was taken, or when the next one is due (undefined: when one is added). */
 export type NextJob = { job: FoundJob } | { dueAtMs: number | undefined };
 
-export function nextJob(reply: unknown): NextJob {
+function nextJob(reply: unknown): NextJob {
   const read = list(reply);
   if (read[0] === '') return { dueAtMs: read[1] === '' ? undefined : Number(read[1]) };
   return { job: foundJob(read) };
 }
 
-export function foundJob(reply: unknown): FoundJob {
+function foundJob(reply: unknown): FoundJob {
   // By index: the iterators of destructuring are a third of what this would allocate.
   const read = list(reply);
   const id = String(read[0]);
@@ -139,12 +142,12 @@ export function storedEvent(reply: unknown): EventReply {
   return { stored: Array.isArray(stored) ? hashOf(stored) : String(stored), place: storedPlace(place ?? 'own') };
 }
 
-export function jobsOf(next: NextJob | undefined): FoundJob[] {
+function jobsOf(next: NextJob | undefined): FoundJob[] {
   return next && 'job' in next ? [next.job] : [];
 }
 
 /** A script returns an event once: gives it to the other jobs of that event too. */
-export function withEvents<T>(results: T[], jobsIn: (result: T) => readonly FoundJob[]): T[] {
+function withEvents<T>(results: T[], jobsIn: (result: T) => readonly FoundJob[]): T[] {
   const texts = new Map<unknown, EventRecord>();
   for (const job of results.flatMap(jobsIn)) {
     const event = job.delivery?.[EVENT_FIELD];
@@ -154,5 +157,57 @@ export function withEvents<T>(results: T[], jobsIn: (result: T) => readonly Foun
   return results;
 }
 
-/** A job's id begins with that of its delivery. */
-const DELIVERY_ID_LENGTH = 30;
+/** The jobs that were taken from each partition, or its error; and the addresses of which deliveries were parked. */
+export function takenJobs(reply: unknown) {
+  const [taken, parked] = list(reply);
+  const ofEach = list(taken).map((jobs) => (typeof jobs === 'string' ? replyError(jobs) : list(jobs).map(nextJob)));
+  return {
+    taken: withEvents(ofEach, (jobs) => (jobs instanceof Error ? [] : jobs.flatMap(jobsOf))),
+    parkedAddresses: list(parked).map(String),
+  };
+}
+
+/** How a job ended, what was taken in its place, and the addresses of which deliveries were parked. */
+export function finishedJob(reply: unknown) {
+  const [code, next, parked] = list(reply);
+  return { code: Number(code), next: next ? nextJob(next) : undefined, parkedAddresses: list(parked).map(String) };
+}
+
+const recordedKind = oneOf(['recorded', 'repeated', 'over']);
+
+export function recordedFailure(reply: unknown) {
+  const [kind, paused, parked] = list(reply);
+  return { kind: recordedKind(kind), paused: isOne(paused), parked: Number(parked) };
+}
+
+/** The same of each success, with how its job ended and what was taken; and the addresses of which deliveries were parked. */
+export function recordedSuccesses(reply: unknown) {
+  const [successes, parkedAddresses] = list(reply);
+  const ended = list(successes).map((one) => {
+    const read = list(one);
+    return {
+      kind: recordedKind(read[0]),
+      paused: false,
+      parked: Number(read[1]),
+      code: Number(read[2]),
+      next: read[3] ? nextJob(read[3]) : undefined,
+      parkedJobs: list(read[4]).map(foundJob),
+    };
+  });
+  return {
+    ended: withEvents(ended, ({ next, parkedJobs }) => [...jobsOf(next), ...parkedJobs]),
+    parkedAddresses: list(parkedAddresses).map(String),
+  };
+}
+
+const parkedIn = oneOf(['parked', 'overdue', 'superseded']);
+
+/** The lane of each parked delivery, with how its job ended and what was taken; and the addresses of which others were parked. */
+export function parkedDeliveries(reply: unknown) {
+  const [jobs, parkedAddresses] = list(reply);
+  const ended = list(jobs).map((job) => {
+    const [lane, code, next] = list(job);
+    return { lane: parkedIn(lane), code: Number(code), next: next ? nextJob(next) : undefined };
+  });
+  return { ended: withEvents(ended, ({ next }) => jobsOf(next)), parkedAddresses: list(parkedAddresses).map(String) };
+}

@@ -10,18 +10,19 @@ import { composeScript, encodeArguments, type Script, script, takesFormat, type 
 import {
   CREATED_STATES,
   createdState,
-  foundJob,
+  finishedJob,
   isOne,
-  jobsOf,
   list,
-  nextJob,
   nothing,
   oneOf,
+  parkedDeliveries,
   REPLAY_REFUSALS,
+  recordedFailure,
+  recordedSuccesses,
   records,
   storedEvent,
   TRY_NOW_REFUSALS,
-  withEvents,
+  takenJobs,
 } from './script-replies.ts';
 import { replyError } from './storage-errors.ts';
 import type { StoredFormat } from './stored-format.ts';
@@ -39,9 +40,7 @@ export type {
 const trialKind = oneOf(['sent', 'waiting', 'over']);
 const triedNow = oneOf(['tried', ...TRY_NOW_REFUSALS]);
 const leaseState = oneOf(['renewed', 'new', 'dead']);
-const parkedIn = oneOf(['parked', 'overdue', 'superseded']);
 const overdueOrNot = oneOf(['overdue', 'not_overdue', 'superseded']);
-const recordedKind = oneOf(['recorded', 'repeated', 'over']);
 
 /** What a script that takes jobs is told of the worker, and of the locks: see `ofWorker` in jobs.ts. */
 const OF_WORKER = 'lockMs nowMs:number knownEvent? spansPartitions:flag perAddress:number busy? dueBeforeMs:number';
@@ -64,46 +63,16 @@ export const scripts = {
   hold: script('id generation subscriptionId', isOne),
   recordFailure: script(
     'id number:number attempt endedAtMs nextAttemptAtMs? reason? neededUntilMs pauseAfter maxAttempts? retentionMs response?',
-    (reply) => {
-      const [kind, paused, parked] = list(reply);
-      return { kind: recordedKind(kind), paused: isOne(paused), parked: Number(parked) };
-    },
+    recordedFailure,
   ),
   lookForJobs: script('...partitions(home)', (reply) =>
     list(reply).map((due) => (Array.isArray(due) ? replyError(String(due[0])) : due === '' ? undefined : Number(due))),
   ),
-  takeJobs: script(`${OF_WORKER} ...takes(home? token limit) ...marked(home token limit)`, (reply) => {
-    const [taken, parked] = list(reply);
-    const ofEach = list(taken).map((jobs) => (typeof jobs === 'string' ? replyError(jobs) : list(jobs).map(nextJob)));
-    return {
-      taken: withEvents(ofEach, (jobs) => (jobs instanceof Error ? [] : jobs.flatMap(jobsOf))),
-      parkedAddresses: list(parked).map(String),
-    };
-  }),
-  finishJob: script(`jobId token nextToken? ${OF_WORKER}`, (reply) => {
-    const [code, next, parked] = list(reply);
-    return { code: Number(code), next: next ? nextJob(next) : undefined, parkedAddresses: list(parked).map(String) };
-  }),
+  takeJobs: script(`${OF_WORKER} ...takes(home? token limit) ...marked(home token limit)`, takenJobs),
+  finishJob: script(`jobId token nextToken? ${OF_WORKER}`, finishedJob),
   recordSuccesses: script(
     `maxAttempts? retentionMs:number ${OF_WORKER} ...successes(home? id number attempt endedAtMs expiresAtMs response? responsesUntilMs? jobId token nextToken? laneToken? parkedFirst?)`,
-    (reply) => {
-      const [successes, parkedAddresses] = list(reply);
-      const ended = list(successes).map((one) => {
-        const read = list(one);
-        return {
-          kind: recordedKind(read[0]),
-          paused: false,
-          parked: Number(read[1]),
-          code: Number(read[2]),
-          next: read[3] ? nextJob(read[3]) : undefined,
-          parkedJobs: list(read[4]).map(foundJob),
-        };
-      });
-      return {
-        ended: withEvents(ended, ({ next, parkedJobs }) => [...jobsOf(next), ...parkedJobs]),
-        parkedAddresses: list(parkedAddresses).map(String),
-      };
-    },
+    recordedSuccesses,
   ),
   watchWorkers: script('owner? checkMs:number maxChecks:number limit:number', (reply) => {
     const [state, putBack, isMore] = list(reply);
@@ -113,14 +82,7 @@ export const scripts = {
     records(reply, 2).map(([deliveryId = '', generation]) => ({ deliveryId, generation: Number(generation) })),
   ),
   parkOverdue: script('id generation subscriptionId nowMs:number dueBeforeMs:number', overdueOrNot),
-  parkJobs: script(`${OF_WORKER} ...jobs(home? id generation subscriptionId jobId token nextToken?)`, (reply) => {
-    const [jobs, parkedAddresses] = list(reply);
-    const ended = list(jobs).map((job) => {
-      const [lane, code, next] = list(job);
-      return { lane: parkedIn(lane), code: Number(code), next: next ? nextJob(next) : undefined };
-    });
-    return { ended: withEvents(ended, ({ next }) => jobsOf(next)), parkedAddresses: list(parkedAddresses).map(String) };
-  }),
+  parkJobs: script(`${OF_WORKER} ...jobs(home? id generation subscriptionId jobId token nextToken?)`, parkedDeliveries),
   release: script('nowMs:number ...lanes(home? lane subscriptionId limit)', (reply) =>
     list(reply).map((lane) => {
       if (typeof lane === 'string') return replyError(lane);
