@@ -19,6 +19,7 @@ import {
   type Store,
   saveSubscription,
 } from './index.ts';
+import { runScript } from './scripts.ts';
 import { recordVerdict } from './test-attempts.ts';
 import { openTestStore } from './test-store.ts';
 
@@ -44,8 +45,8 @@ async function stateOf(id: string): Promise<AddressState> {
   return { status, resuming, statusReason, consecutiveFailures, takesEvents };
 }
 
-/** Makes a delivery to the address and records its first attempt with this verdict. */
-async function deliver(subscriptionId: string, verdict: Verdict) {
+/** Makes a delivery to the address. */
+async function make(subscriptionId: string) {
   const event: Event = {
     id: newEventId(nowMs),
     type: 'session.approved',
@@ -55,9 +56,14 @@ async function deliver(subscriptionId: string, verdict: Verdict) {
   };
   const stored = { ref: eventRef(event), event, acceptedAtMs: nowMs, subscriptionIds: [subscriptionId] };
   const [made] = await createDeliveries(store, stored);
+  return { id: made!.deliveryId, event: stored.ref, createdAtMs: nowMs };
+}
+
+/** Makes a delivery to the address and records its first attempt with this verdict. */
+async function deliver(subscriptionId: string, verdict: Verdict) {
+  const delivery = await make(subscriptionId);
   const error = verdict.kind === 'succeeded' ? null : 'timeout';
   const attempt = { number: 1, startedAtMs: nowMs, durationMs: 1, statusCode: null, error } as const;
-  const delivery = { id: made!.deliveryId, event: stored.ref, createdAtMs: nowMs };
   return await recordVerdict(store, delivery, attempt, verdict, { pauseAfter: PAUSE_AFTER, maxAttempts: 6 });
 }
 
@@ -134,4 +140,31 @@ it('a change that others always precede gives up with a conflict and stores noth
   expect(await Promise.all(others)).toEqual(Array.from({ length: 20 }, () => true));
   const [found] = await loadSubscriptions(store, [id]);
   expect(found).toMatchObject({ url: 'https://example.com/', description: 'save 19' });
+});
+
+it('a failure that is recorded while the url is changed does not count for the new one', async () => {
+  const id = await subscribe();
+  await changeSubscription(store, id, (now) => nextAddressState(now, { kind: 'acceptable' }));
+  const { id: deliveryId } = await make(id);
+  let recording: Promise<unknown> | undefined;
+  await changeSubscription(store, id, (now) => {
+    expect(now.consecutiveFailures).toBe(0);
+    // Sent before this call's own save, so Redis sees it first.
+    recording = runScript(store, 'recordFailure', `${store.prefix}:{0}`, {
+      id: deliveryId,
+      number: 1,
+      attempt: '0,1,,0',
+      endedAtMs: nowMs,
+      nextAttemptAtMs: undefined,
+      reason: 'timeout',
+      neededUntilMs: nowMs + 60_000,
+      pauseAfter: PAUSE_AFTER,
+      maxAttempts: undefined,
+      retentionMs: store.retentionMs,
+      response: undefined,
+    });
+    return nextAddressState({ ...now, url: 'https://example.org/' }, { kind: 'url_changed' });
+  });
+  expect(await recording).toMatchObject({ kind: 'recorded' });
+  expect(await stateOf(id)).toMatchObject({ status: 'awaiting_validation', consecutiveFailures: 0 });
 });

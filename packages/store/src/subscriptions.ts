@@ -125,7 +125,9 @@ export async function changeSubscription(
     if (!present) return undefined;
     const changed = change(present);
     if (!changed) return present;
-    const resetFailures = present.consecutiveFailures > 0 && changed.consecutiveFailures === 0;
+    // Also if there was none yet: a worker may have counted one for the old url since.
+    const mayHaveFailures = present.consecutiveFailures > 0 || changed.url !== present.url;
+    const resetFailures = changed.consecutiveFailures === 0 && mayHaveFailures;
     if (await saveSubscription(store, changed, { resetFailures, audit: audit?.(present, changed) }))
       return (await loadSubscriptions(store, [id]))[0];
   }
