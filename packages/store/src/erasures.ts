@@ -13,7 +13,7 @@ import type { AuditNote } from './audit.ts';
 import { GRACE_MS } from './constants.ts';
 import * as keys from './keys.ts';
 import { fieldList, runScript } from './scripts.ts';
-import { allPartitions, type Store } from './store.ts';
+import type { Store } from './store.ts';
 
 /** Erasures that have not ended, at most: each may take passes over all events. */
 export const MAX_OPEN_ERASURES = 20;
@@ -141,10 +141,9 @@ function auditEntry(action: 'erasure.started' | 'erasure.done', operator: string
 /** What is known of the events in the partitions is not needed any more. What a crash leaves of it expires. */
 async function forgetProgress(store: Store, id: string): Promise<void> {
   await Promise.all(
-    allPartitions(store).map(async (partition) => {
-      const prefix = keys.partitionPrefix(store, partition);
-      await store.redis.del(keys.erasureProgressKey(prefix, id), keys.erasureEventsKey(prefix, id));
-    }),
+    keys
+      .allPrefixes(store)
+      .map((prefix) => store.redis.del(keys.erasureProgressKey(prefix, id), keys.erasureEventsKey(prefix, id))),
   );
 }
 
@@ -173,9 +172,7 @@ export async function loadErasures(store: Store, ids: readonly string[]): Promis
 /** The counts of an open erasure: the sum over all partitions. */
 async function readCounts(store: Store, id: string): Promise<ErasureCounts> {
   const records = await Promise.all(
-    allPartitions(store).map((partition) =>
-      store.redis.hgetall(keys.erasureProgressKey(keys.partitionPrefix(store, partition), id)),
-    ),
+    keys.allPrefixes(store).map((prefix) => store.redis.hgetall(keys.erasureProgressKey(prefix, id))),
   );
   const sum = { ...NO_COUNTS };
   for (const counts of records.map(countsOfFields)) for (const name of COUNT_NAMES) sum[name] += counts[name];

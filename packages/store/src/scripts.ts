@@ -133,7 +133,7 @@ export const scripts = {
   ),
   saveReplayBatch: script('id text expiresAtMs', nothing),
   cancelReplayBatch: script('id cancellation', oneOf(['cancelled', 'gone'])),
-  closeReplayBatch: script('id cancellation?', isOne),
+  closeReplayBatch: script('id cancellation?', nothing),
   stepReplay: script(
     'id cursor? nextCursor? isLast:flag lookedAt nowMs:number oldestMs lifeMs retentionMs:number ...candidates(failedId firstId newId)',
     isOne,
@@ -163,7 +163,7 @@ export const scripts = {
     const [cursor, run, found] = list(reply);
     return { cursor: String(cursor), run: String(run), keys: list(found).map(String) };
   }),
-  moveScan: script('id passes cursor? nextCursor? run? lifeMs', isOne),
+  moveScan: script('id passes cursor? nextCursor? run? lifeMs', nothing),
   findEvent: script('id event deliveries unsent lifeMs', nothing),
   eraseDeliveries: script('endsUnsent:flag nowMs:number expiresAtMs retentionMs:number ...deliveries(id)', Number),
   eraseEvent: script('id event text search deliveries ended responses', nothing),

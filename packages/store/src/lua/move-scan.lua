@@ -1,8 +1,8 @@
 -- Moves the cursor of an erasure's pass over the events on, or ends the pass, unless another process has done so
--- already. Returns whether it did.
+-- already.
 local key = KEY_ERASURE_PROGRESS .. id
 local found = call('HMGET', key, 'passes', 'cursor')
-if (found[1] or '0') ~= passes or (found[2] or '') ~= cursor then return 0 end
+if (found[1] or '0') ~= passes or (found[2] or '') ~= cursor then return end
 if nextCursor == '' then
   call('HINCRBY', key, 'passes', 1)
   call('HDEL', key, 'cursor', 'run')
@@ -10,4 +10,3 @@ else
   call('HSET', key, 'cursor', nextCursor, 'run', run)
 end
 call('PEXPIRE', key, lifeMs)
-return 1
