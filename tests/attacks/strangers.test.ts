@@ -149,7 +149,7 @@ describe('guessing', () => {
     expect(statuses.filter((status) => status === 401)).toHaveLength(10);
     expect(statuses.filter((status) => status === 429)).toHaveLength(51);
     expect(statuses[60]).toBe(429);
-    expect(open[60]!.text()).toMatch(/Too many wrong tokens from this address. Retry in \d+ min\./);
+    expect(open[60]!.text()).toMatch(/Too many wrong tokens from this IP. Retry in \d+ min\./);
     proxy.delay(0);
   });
 

@@ -47,7 +47,7 @@ export function createAuthFailures({ registry, logger }: { registry: Registry; l
   };
   const refuse = (retryAfterMs: number, what: string) => {
     const retryAfterS = Math.max(1, Math.ceil(retryAfterMs / 1000));
-    const message = `Too many wrong ${what} from this address. Retry in ${Math.ceil(retryAfterS / 60)} min.`;
+    const message = `Too many wrong ${what} from this IP. Retry in ${Math.ceil(retryAfterS / 60)} min.`;
     return new AppError('too_many_requests', message, { retryAfterS });
   };
   return {
