@@ -6,6 +6,8 @@ import { sampleEvent } from '../world.ts';
 import { holdBack } from './browser.ts';
 import { on, ownSubscription, signedIn } from './own-visit.ts';
 
+const DAY_MS = 86_400_000;
+
 async function ownDelivery() {
   const to = await ownReceiver();
   const { id } = await ownSubscription(to);
@@ -155,5 +157,58 @@ describe('a time', () => {
     await row.getByText('UTC').filter({ visible: true }).waitFor();
     await page.reload();
     await row.getByText('UTC').filter({ visible: true }).waitFor();
+  });
+
+  it.each([-2, 2])(
+    'that is to come or is past is right where the clock of the browser is %i days off',
+    async (days) => {
+      const { delivery } = await ownDelivery();
+      const { page } = await signedIn();
+      await page.clock.install({ time: Date.now() + days * DAY_MS });
+      await page.route(`**/v1/deliveries/${delivery.id}`, async (route) => {
+        const response = await route.fetch();
+        const next_attempt_at = new Date(Date.now() + 30 * 60_000).toISOString();
+        await route.fulfill({
+          response,
+          json: { ...(await response.json()), status: 'waiting_for_retry', next_attempt_at },
+        });
+      });
+      await page.goto(`/deliveries/${delivery.id}`);
+      await page.getByText(/^in (30 min|29 min \d+ s)$/).waitFor();
+      await page.getByRole('button', { name: 'Try now' }).waitFor();
+      await page.goto('/subscriptions?sort=newest');
+      await page.setViewportSize({ width: 1440, height: 900 });
+      await page.getByRole('row').nth(1).getByText('a few seconds ago').waitFor();
+    },
+  );
+});
+
+describe('on a narrow screen', () => {
+  it('a status fits into its column', async () => {
+    const { id, delivery } = await ownDelivery();
+    const { body: created } = await on.operate('POST', '/v1/subscriptions', {
+      url: 'https://example.com/new',
+      event_types: 'all',
+      environment: 'both',
+    });
+    atEnd(() => on.operate('DELETE', `/v1/subscriptions/${created.id}`));
+    const { page } = await signedIn({ width: 'narrow' });
+    await page.route('**/v1/deliveries?*', async (route) => {
+      const response = await route.fetch();
+      const next_attempt_at = new Date(Date.now() + 30 * 60_000).toISOString();
+      const data = [{ ...delivery, status: 'waiting_for_retry', next_attempt_at }];
+      await route.fulfill({ response, json: { data, next_cursor: null } });
+    });
+    const pages = {
+      [`/deliveries?subscription_id=${id}`]: 'Waiting for retry',
+      '/subscriptions': 'Awaiting validation',
+    };
+    for (const [path, label] of Object.entries(pages)) {
+      await page.goto(path);
+      const cell = page.getByRole('cell').filter({ hasText: label }).last();
+      const [around, badge] = [await cell.boundingBox(), await cell.locator('.mantine-Badge-root').boundingBox()];
+      const left = badge!.x - around!.x;
+      expect(around!.width - left - badge!.width).toBeGreaterThanOrEqual(left);
+    }
   });
 });

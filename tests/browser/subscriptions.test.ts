@@ -288,13 +288,35 @@ describe('a subscription', () => {
     await page.getByText('This data may be out of date').first().waitFor();
     const save = edit.getByRole('button', { name: 'Save' });
     await save.click();
-    await edit.getByText('Your session has ended. Sign in in another tab').waitFor();
+    await edit.getByRole('alert').getByText('Your session has ended. Sign in in another tab').waitFor();
+    // It is not about the address.
+    expect(await edit.getByLabel('Address').getAttribute('aria-invalid')).not.toBe('true');
     await context.addCookies([await newSessionCookie()]);
     await save.click();
     await edit.getByText('Repeat the action.').waitFor();
     await save.click();
     await edit.waitFor({ state: 'hidden' });
     expect((await on.subscription(id)).description).toBe('a long text');
+  });
+
+  it('says so where a proxy in front of the console answers with a page of its own', async () => {
+    const { id } = await ownSubscription(await ownReceiver());
+    const { page, problems } = await signedIn();
+    await page.goto(`/subscriptions/${id}`);
+    await page.getByText(id).waitFor();
+    let status = 200;
+    await page.route(/\/v1\/subscriptions\//, (route) =>
+      route.fulfill({ status, contentType: 'text/html', body: '<h1>Sign in</h1>' }),
+    );
+    const failed = (text: string) => page.getByRole('alert').filter({ hasText: text }).first().waitFor();
+    await failed('Something in front of the console answered, such as a proxy (status 200).');
+    await page.getByRole('button', { name: 'Send test' }).click();
+    await failed('The change may have been made: look before you repeat it.');
+    // The default page of a proxy that has lost the console does not mean that the subscription is gone.
+    for (status of [404, 502]) await failed(`such as a proxy (status ${status}).`);
+    expect(await page.getByText('This subscription no longer exists').count()).toBe(0);
+    expect(problems.every((problem) => problem.startsWith('502 '))).toBe(true);
+    problems.length = 0;
   });
 
   it('is deleted after a confirmation that was asked for while the code of dialogs was loading', async () => {

@@ -1,5 +1,7 @@
 /** Calls the operator API with the session cookie. Problem documents become errors with a message for the user. */
 
+import { learnTime } from './clock.ts';
+
 /** A failed call. `message` can be shown to the user. */
 export class ApiError extends Error {
   readonly status: number;
@@ -47,13 +49,18 @@ export async function callText(method: string, path: string, body?: unknown): Pr
   const signal = method === 'GET' ? AbortSignal.timeout(READ_TIMEOUT_MS) : null;
   const answer = async () => {
     const response = await fetch(path, { method, headers, body: json, signal });
+    learnTime(response);
     return { response, text: await response.text() };
   };
+  const also = method === 'GET' ? '' : ' The change may have been made: look before you repeat it.';
   const { response, text } = await answer().catch(() => {
     if (signal?.aborted) throw new ApiError(0, `The console has not answered for ${READ_TIMEOUT_MS / 1_000} s.`);
-    const also = method === 'GET' ? '' : ' The change may have been made: look before you repeat it.';
     throw new ApiError(0, `Cannot reach the console. Is it running, and are you online?${also}`);
   });
+  if (!isOfConsole(response)) {
+    const what = `Something in front of the console answered, such as a proxy (status ${response.status}).`;
+    throw new ApiError(0, `${what} Reload the page to see its answer.${also}`);
+  }
   if (response.ok) return text;
   if (response.status === 401 && path !== SESSION_PATH)
     throw new ApiError(401, 'Your session has ended. Sign in in another tab, and repeat the action here.');
@@ -61,6 +68,11 @@ export async function callText(method: string, path: string, body?: unknown): Pr
   if (response.status === 403)
     throw new ApiError(403, 'Somebody has signed in again in this browser, so nothing was changed. Repeat the action.');
   throw problemOf(response.status, text);
+}
+
+/** Whether the console answered, and not a proxy with a page of its own: for a sign-in, or because the console is down. */
+function isOfConsole({ status, headers }: Response): boolean {
+  return status === 204 || (headers.get('content-type') ?? '').includes('json');
 }
 
 /** Resolves with the body of a stream of events, from the event after `lastId` on. Throws `ApiError`. */

@@ -6,6 +6,7 @@ import { IconPlayerPlay, IconRefresh } from '@tabler/icons-react';
 import { useState } from 'react';
 import { useParams } from 'react-router';
 import { ApiError } from '../api.ts';
+import { now } from '../clock.ts';
 import { ActionButton } from '../parts/action-button.tsx';
 import { AttemptComparison } from '../parts/attempt-comparison.tsx';
 import { AttemptTimeline } from '../parts/attempt-timeline.tsx';
@@ -26,8 +27,8 @@ export function DeliveryPage() {
   const tryNow = usePost<Delivery>(`/v1/deliveries/${id}/try-now`, { done: 'The next attempt is made now.' });
   const { data } = delivery;
   const isReplayable =
-    data?.status === 'failed' && data.replayable_until !== null && Date.parse(data.replayable_until) > Date.now();
-  const isWaiting = data?.status === 'waiting_for_retry' && Date.parse(data.next_attempt_at ?? '') > Date.now();
+    data?.status === 'failed' && data.replayable_until !== null && Date.parse(data.replayable_until) > now();
+  const isWaiting = data?.status === 'waiting_for_retry' && Date.parse(data.next_attempt_at ?? '') > now();
   return (
     <PageBody
       title={data ? `${data.event_type} delivery` : 'Delivery'}

@@ -52,7 +52,7 @@ const columns: Column<Subscription>[] = [
   },
   {
     header: 'Status',
-    width: { base: 150, sm: 185 },
+    width: { base: 170, sm: 185 },
     cell: ({ status, health }) => <AddressBadges status={status} isFailing={health.state === 'failing'} />,
   },
   {

@@ -67,7 +67,7 @@ export function DeliveryTable({ deliveries, addresses, isOneEvent = false }: Del
     },
     {
       header: 'Status',
-      width: { base: 140, sm: 170 },
+      width: { base: 160, sm: 170 },
       cell: ({ status, failure_reason, next_attempt_at, erased }) => (
         <>
           <StatusBadge status={status} />

@@ -1,8 +1,9 @@
 /** Says that the data on screen is not refreshed any more, and since when. */
 import { Box, Paper, Text } from '@mantine/core';
 import { type QueryClient, useQueryClient } from '@tanstack/react-query';
-import { useEffect, useState } from 'react';
+import { useEffect, useMemo, useState } from 'react';
 import { ApiError } from '../api.ts';
+import { byConsole } from '../clock.ts';
 import { Instant } from './time.tsx';
 
 /** The age of data that is due every 2 s and has not come. With the interval of checking, it is marked within 3 s. */
@@ -12,7 +13,7 @@ const CHECK_MS = 250;
 const MARKED = { borderColor: 'var(--mantine-color-orange-6)', pointerEvents: 'auto' } as const;
 
 interface Stale {
-  /** When the console last answered. */
+  /** When the console last answered, by the browser's clock. */
   at: number;
   /** Why the last call failed; null while it has no answer. */
   reason: string | null;
@@ -38,6 +39,8 @@ export function Freshness() {
       clearInterval(timer);
     };
   }, [queryClient]);
+  const staleAt = stale?.at ?? 0;
+  const answeredAt = useMemo(() => new Date(byConsole(staleAt)).toISOString(), [staleAt]);
   return (
     <Box role="status" pos="fixed" bottom={12} left={0} right={0} style={{ zIndex: 150, pointerEvents: 'none' }}>
       {stale && (
@@ -54,7 +57,7 @@ export function Freshness() {
         >
           <Text size="sm">
             <b>
-              Out of date: last answer at <Instant at={new Date(stale.at).toISOString()} />.
+              Out of date: last answer at <Instant at={answeredAt} />.
             </b>{' '}
             {stale.reason ?? 'The console has not answered since.'}
           </Text>

@@ -28,7 +28,9 @@ export class PageBoundary extends Component<PageBoundaryProps, PageBoundaryState
   override render(): ReactNode {
     if (!this.state.failed) return <Suspense fallback={<Loading />}>{this.props.children}</Suspense>;
     // After a deployment the files of the earlier build are gone; loading the whole page again gets the new ones.
-    const error = new Error('Its code could not be loaded or failed. The console may have been updated meanwhile.');
+    const error = new Error(
+      'Its code could not be loaded or failed. The console may be down, or have been updated meanwhile.',
+    );
     return <Problem title="This page can't be shown" error={error} retry={() => window.location.reload()} />;
   }
 }

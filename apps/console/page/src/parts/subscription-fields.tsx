@@ -1,6 +1,7 @@
 /** Displays and edits the fields of a subscription that an operator sets. */
 
 import {
+  Alert,
   Button,
   Checkbox,
   Group,
@@ -14,6 +15,7 @@ import {
 } from '@mantine/core';
 import { useForm } from '@mantine/form';
 import type { Subscription } from '@posthorn/operator-api';
+import { useState } from 'react';
 import { ApiError } from '../api.ts';
 import { useKept } from '../queries.ts';
 
@@ -57,7 +59,7 @@ interface SubscriptionFormProps {
   onCancel: () => void;
 }
 
-/** The form to create or change a subscription. Shows the API's messages at their fields. */
+/** The form to create or change a subscription. Shows the API's messages at their fields, and others above the buttons. */
 export function SubscriptionForm({ initial, submitLabel, onSubmit, onCancel }: SubscriptionFormProps) {
   const form = useForm({
     initialValues: {
@@ -72,13 +74,16 @@ export function SubscriptionForm({ initial, submitLabel, onSubmit, onCancel }: S
       event_types: (types, { all }) => (all || types.length > 0 ? null : 'Choose at least one'),
     },
   });
+  const [failure, setFailure] = useState<string | null>(null);
   useKept();
   const submit = form.onSubmit(async ({ all, url, event_types, ...others }) => {
+    setFailure(null);
     try {
       await onSubmit({ ...others, url: url.trim(), event_types: all ? 'all' : event_types });
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      form.setErrors(Object.keys(error.fields).length > 0 ? error.fields : { url: error.message });
+      form.setErrors(error.fields);
+      if (Object.keys(error.fields).length === 0) setFailure(error.message);
     }
   });
   const all = form.getValues().all;
@@ -123,6 +128,11 @@ export function SubscriptionForm({ initial, submitLabel, onSubmit, onCancel }: S
           maxLength={1_000}
           {...form.getInputProps('description')}
         />
+        {failure !== null && (
+          <Alert color="red" role="alert">
+            {failure}
+          </Alert>
+        )}
         <Group>
           <Button type="submit" loading={form.submitting}>
             {submitLabel}

@@ -4,6 +4,7 @@ import dayjs from 'dayjs';
 import relativeTime from 'dayjs/plugin/relativeTime';
 import utc from 'dayjs/plugin/utc';
 import { useEffect, useState } from 'react';
+import { now } from '../clock.ts';
 import { durationText } from './numbers.ts';
 import { useUtc } from './utc.tsx';
 
@@ -21,12 +22,12 @@ function zoneName(at: string): string {
 
 /** Returns the current time and updates it at an interval. */
 function useNow(everyMs: number): number {
-  const [now, setNow] = useState(Date.now());
+  const [nowMs, setNowMs] = useState(now);
   useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now()), everyMs);
+    const timer = setInterval(() => setNowMs(now()), everyMs);
     return () => clearInterval(timer);
   }, [everyMs]);
-  return now;
+  return nowMs;
 }
 
 function Time({ at, text }: { at: string; text: string }) {
@@ -44,7 +45,7 @@ export const INSTANT_WIDTH = 200;
 export function Instant({ at }: { at: string }) {
   const [isUtc] = useUtc();
   const instant = isUtc ? dayjs.utc(at) : dayjs(at);
-  const sameYear = instant.year() === dayjs().year();
+  const sameYear = instant.year() === dayjs(now()).year();
   return (
     <>
       <Time at={at} text={instant.format(sameYear ? 'D MMM, HH:mm:ss' : 'D MMM YYYY, HH:mm')} />{' '}
@@ -57,8 +58,8 @@ export function Instant({ at }: { at: string }) {
 
 /** Shows for example `3 minutes ago`. */
 export function Ago({ at }: { at: string }) {
-  const now = useNow(10_000);
-  return <Time at={at} text={dayjs(at).from(now)} />;
+  const nowMs = useNow(10_000);
+  return <Time at={at} text={dayjs(at).from(nowMs)} />;
 }
 
 /** Counts down to an instant, for example `in 4 min 12 s`. */
