@@ -45,6 +45,15 @@ describe('the audit trail', () => {
     expect(problems).toEqual([]);
   });
 
+  it('says on a narrow screen too who it was', async () => {
+    const { id } = await changedAndDeleted();
+    const { page, overflow } = await signedIn({ width: 'narrow' });
+    await page.goto(`/audit?subscription_id=${id}`);
+    const newest = page.getByRole('table', { name: 'Audit trail' }).locator('> tbody > tr').first();
+    await newest.getByText('tests', { exact: true }).filter({ visible: true }).waitFor();
+    expect(await overflow()).toBe(0);
+  });
+
   it('is filtered by who, what, about what and when; the URL keeps the filters, and one click clears them', async () => {
     const { id } = await changedAndDeleted();
     const { page, accessibilityFindings } = await signedIn();

@@ -1,6 +1,6 @@
 /** The audit trail: who did what, when, to which subscription or delivery. */
 
-import { Group, Select, Stack, Table, Text } from '@mantine/core';
+import { Box, Group, Select, Stack, Table, Text } from '@mantine/core';
 import type { AuditEntry } from '@posthorn/operator-api';
 import { type Column, DataTable, PagedList } from '../parts/data-table.tsx';
 import { AddressFilter, ClearFilters, filterWidth, SelectFilter, useFilters } from '../parts/filters.tsx';
@@ -114,17 +114,19 @@ function withDeleted(urls: Map<string, string>, entries: AuditEntry[]): Map<stri
 /** `urls` are the URLs of subscriptions by id. */
 function columnsOf(urls: Map<string, string>): Column<AuditEntry>[] {
   return [
-    { header: 'When', width: { base: 130, sm: INSTANT_WIDTH }, cell: ({ at }) => <Instant at={at} /> },
     {
-      header: 'Who',
-      width: 110,
-      visibleFrom: 'xs',
-      cell: ({ operator }) => (
-        <Text size="sm" truncate fs={operator === null ? 'italic' : undefined}>
-          {operator ?? 'Posthorn'}
-        </Text>
+      header: 'When',
+      width: { base: 130, sm: INSTANT_WIDTH },
+      cell: ({ at, operator }) => (
+        <>
+          <Instant at={at} />
+          <Box hiddenFrom="xs">
+            <Who operator={operator} />
+          </Box>
+        </>
       ),
     },
+    { header: 'Who', width: 110, visibleFrom: 'xs', cell: ({ operator }) => <Who operator={operator} /> },
     {
       header: 'What',
       cell: (entry) => (
@@ -138,6 +140,14 @@ function columnsOf(urls: Map<string, string>): Column<AuditEntry>[] {
     },
     { header: 'About', width: '34%', visibleFrom: 'sm', cell: (entry) => <About entry={entry} urls={urls} /> },
   ];
+}
+
+function Who({ operator }: Pick<AuditEntry, 'operator'>) {
+  return (
+    <Text size="sm" truncate fs={operator === null ? 'italic' : undefined} title={operator ?? undefined}>
+      {operator ?? 'Posthorn'}
+    </Text>
+  );
 }
 
 /** The address, and below it the delivery or the bulk replay. */
