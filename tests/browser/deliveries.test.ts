@@ -79,6 +79,11 @@ describe('the overview', () => {
   it.each([
     ['different errors', null, 'They are on different hosts, and their errors differ: look at each.'],
     ['the same error', 'dns ENOTFOUND', 'They are on different hosts: probably our side. Most of them: dns ENOTFOUND.'],
+    [
+      'the same status',
+      '503',
+      'They are on different hosts, which all answer: look for what they share, and at what we changed. Most of them: 503.',
+    ],
   ])('says what several hosts with %s point to', async (_, error_label, text) => {
     const { page } = await signedIn();
     const incident = {

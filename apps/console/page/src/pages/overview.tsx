@@ -114,7 +114,7 @@ function Content({ overview }: { overview: Overview }) {
           />
         ))}
       </SimpleGrid>
-      <SimpleGrid cols={{ base: 1, md: 2 }}>
+      <SimpleGrid cols={{ base: 1, lg: 2 }}>
         <Panel
           title="Most failing addresses"
           columns={rankingColumns(

@@ -43,7 +43,8 @@ export function CodeBlock({ text, label, maxHeight = 420 }: { text: string; labe
   const shown = isWhole || text.length <= MAX_SHOWN ? text : beginningOf(text, MAX_SHOWN);
   return (
     <Box pos="relative">
-      <Box pos="absolute" top={6} right={8} style={{ zIndex: 1 }}>
+      {/* Long lines pass behind it. */}
+      <Box pos="absolute" top={6} right={8} bg="var(--mantine-color-default-hover)" style={{ zIndex: 1 }}>
         <Copy value={text} label={`Copy ${label}`} />
       </Box>
       <Box component="pre" tabIndex={0} role="region" aria-label={label} className="code" mah={maxHeight}>

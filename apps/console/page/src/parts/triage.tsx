@@ -114,8 +114,9 @@ function Memory({ memory: { used_bytes: used, capacity_bytes: capacity } }: Pick
 /** Different errors at different hosts have no one cause that could be named. */
 function likelyCause({ host, error_label }: Incident): string {
   if (host !== null) return `All are on ${host}: probably that host.`;
-  return error_label === null
-    ? 'They are on different hosts, and their errors differ: look at each.'
+  if (error_label === null) return 'They are on different hosts, and their errors differ: look at each.';
+  return /^\d/.test(error_label)
+    ? 'They are on different hosts, which all answer: look for what they share, and at what we changed.'
     : 'They are on different hosts: probably our side.';
 }
 
