@@ -32,13 +32,12 @@ const BEFORE_TRACE = '~';
 
 /**
  * One line of what is not in `data`, then `data` itself. The envelope of the body is rebuilt from it (core's
- * `eventBody`): that saves a third of the memory of a small event. With `packs`, `data` is packed, and the line is
- * shorter; earlier versions can't read such an event. The trace follows the time of acceptance, after a character that
- * ends the number for versions that know no trace.
+ * `eventBody`): that saves a third of the memory of a small event. If `data` can be packed, the line is shorter too. The
+ * trace follows the time of acceptance, after a character that ends the number for versions that know no trace.
  */
-export function encodeEvent(stored: StoredEvent, packs = false): string {
+export function encodeEvent(stored: StoredEvent): string {
   const { event, acceptedAtMs, subscriptionIds, erasedAtMs, trace } = stored;
-  const data = packs ? packData(event.dataJson) : event.dataJson;
+  const data = packData(event.dataJson);
   const createdAtMs = Date.parse(event.createdAt);
   const isShort = isPacked(data);
   const head = [

@@ -74,7 +74,7 @@ export async function storeEvent(
       event: ownRef,
       kind: encodeKind(event),
       nowMs: acceptedAtMs,
-      text: joint?.text ?? encodeEvent(stored, true),
+      text: joint?.text ?? encodeEvent(stored),
       // What matched nobody has no delivery that could fail.
       expiresAtMs: acceptedAtMs + (subscriptionIds.length === 0 ? store.succeededRetentionMs : store.retentionMs),
       other: options.isNewId ? undefined : otherRef,
