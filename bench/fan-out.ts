@@ -3,7 +3,7 @@
  * plain system and beside the same requests with nothing else; and what other publishers notice of large ones.
  */
 
-import { createSender, parseNetworks } from '@posthorn/sender';
+import { createResolver, createSender, parseNetworks } from '@posthorn/sender';
 import { measureFanOut, measureLatency } from './compare.ts';
 import { type Bench, event400, inParallel, percentile } from './harness.ts';
 import { ID_IN_REFERENCE, type System, startPlain, startPosthorn } from './systems.ts';
@@ -27,7 +27,8 @@ export async function benchFanOut(bench: Bench, sizes: readonly number[], rounds
 /** No system can be faster: this process sends the requests at once, over open connections, and stores nothing. */
 async function measureRequests(bench: Bench, size: number, rounds: number) {
   const receiver = await bench.start('bench/processes/arrivals.ts', { PATTERN: ID_IN_REFERENCE });
-  const sender = createSender({ allowedNetworks: parseNetworks('127.0.0.0/8'), timeoutMs: 60_000, userAgent: 'bench' });
+  const allowedNetworks = parseNetworks('127.0.0.0/8');
+  const sender = createSender({ allowedNetworks, resolve: createResolver(), timeoutMs: 60_000, userAgent: 'bench' });
   const event = event400('session.created');
   const headers = { 'content-type': 'application/json' };
   const publishToAll = async (id: string) => {

@@ -35,6 +35,8 @@ let context: AttemptContext;
 let store: Store;
 let jobQueues: JobQueues;
 let close: () => Promise<void>;
+/** No name resolves: receivers are at IPs. */
+const resolve = async () => [];
 
 beforeEach(async () => {
   const onError = (error: Error) => {
@@ -54,7 +56,7 @@ beforeEach(async () => {
     sender: createSender({
       timeoutMs: 1_000,
       userAgent: 'test',
-      resolve: async () => [],
+      resolve,
       allowedNetworks: [],
       signal: giveUp,
       onConnected: () => undefined,
@@ -242,7 +244,12 @@ describe('a worker that was suspended', () => {
     receivers.push(receiver);
     context = {
       ...context,
-      sender: createSender({ timeoutMs: 60_000, userAgent: 'test', allowedNetworks: parseNetworks('127.0.0.0/8') }),
+      sender: createSender({
+        timeoutMs: 60_000,
+        userAgent: 'test',
+        resolve,
+        allowedNetworks: parseNetworks('127.0.0.0/8'),
+      }),
       signRequest: () => ({ url: receiver.url, headers: {}, body: '{}' }),
     };
     return { receiver, ...(await pendingJob(receiver.url)) };

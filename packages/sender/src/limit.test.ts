@@ -3,7 +3,12 @@ import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { expect, it, jest } from '@jest/globals';
 import { startReceiver } from '@posthorn/testing';
-import { createSender, parseNetworks } from './index.ts';
+import { createResolver, createSender, parseNetworks } from './index.ts';
+
+function senderWith(timeoutMs: number) {
+  const allowedNetworks = parseNetworks('127.0.0.0/8');
+  return createSender({ allowedNetworks, timeoutMs, userAgent: 'test', resolve: createResolver() });
+}
 
 /**
  * The sender's timers and this test's are in one event loop and fire in the order in which they are due, however slow
@@ -17,7 +22,7 @@ it.each([
   const receiver = await startReceiver((_request, response) => {
     if (receiver.requests.length < hangsAt) response.writeHead(200).end();
   });
-  const sender = createSender({ allowedNetworks: parseNetworks('127.0.0.0/8'), timeoutMs: limitMs, userAgent: 'test' });
+  const sender = senderWith(limitMs);
   const request = { url: receiver.url, headers: {}, body: '{}' };
   try {
     for (let i = 1; i < hangsAt; i++) expect(await sender.send(request)).toMatchObject({ kind: 'responded' });
@@ -39,7 +44,7 @@ it('takes a response that arrived while the process stood still, although the li
   const thread = new Worker(RECEIVER, { eval: true, workerData: answered });
   const [port] = (await once(thread, 'message')) as [number];
   const limitMs = 3_600_000;
-  const sender = createSender({ allowedNetworks: parseNetworks('127.0.0.0/8'), timeoutMs: limitMs, userAgent: 'test' });
+  const sender = senderWith(limitMs);
   const timers = jest.spyOn(globalThis, 'setTimeout');
   const standStill = () => {
     Atomics.wait(answered, 0, 0);

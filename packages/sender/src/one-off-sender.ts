@@ -7,7 +7,6 @@ import { BodyExcerpt, cameBack } from './came-back.ts';
 import { IP_TIMEOUT_MS } from './connect.ts';
 import { guardedLookup } from './guarded-lookup.ts';
 import { followOpening, type OpeningSteps } from './opening-steps.ts';
-import { createResolver } from './resolve.ts';
 import {
   MAX_BODY_MS,
   MAX_CHUNKS,
@@ -33,7 +32,7 @@ type Finish = (outcome: SendOutcome) => void;
 export function createOneOffSender(options: SenderOptions): Sender {
   const agentOptions = {
     keepAlive: false,
-    lookup: guardedLookup(options.allowedNetworks, options.resolve ?? createResolver()),
+    lookup: guardedLookup(options.allowedNetworks, options.resolve),
     autoSelectFamily: true,
     autoSelectFamilyAttemptTimeout: IP_TIMEOUT_MS,
     // Otherwise Node 24 would use a proxy that the environment names.

@@ -6,7 +6,7 @@ import { type Connect, createConnect, type Opening } from './connect.ts';
 import { type Connection, type Connections, createConnections } from './connections.ts';
 import type { AllowedNetworks } from './guard.ts';
 import { guardedLookup } from './guarded-lookup.ts';
-import { createResolver, type Resolve } from './resolve.ts';
+import type { Resolve } from './resolve.ts';
 import { MAX_BODY_BYTES, MAX_BODY_MS } from './response-limits.ts';
 import {
   ResponseError,
@@ -23,8 +23,8 @@ export interface SenderOptions {
   /** Limit for the response, counted from the start of the attempt (specification 8). */
   timeoutMs: number;
   userAgent: string;
-  /** Resolves names; a resolver over the name servers of the system by default. */
-  resolve?: Resolve | undefined;
+  /** Resolves names: see `createResolver`. */
+  resolve: Resolve;
   /** Aborts all attempts in flight, and refuses new ones. */
   signal?: AbortSignal | undefined;
   /** Certificate authorities to trust in place of the well-known ones. */
@@ -45,7 +45,7 @@ interface Context {
 
 /** The sender of deliveries. It keeps connections for up to a minute. */
 export function createSender(options: SenderOptions): Sender {
-  const lookup = guardedLookup(options.allowedNetworks, options.resolve ?? createResolver());
+  const lookup = guardedLookup(options.allowedNetworks, options.resolve);
   const targetOf = createTargets(options.allowedNetworks);
   const context: Context = {
     connect: createConnect({ lookup, ca: options.ca, onConnected: options.onConnected }),

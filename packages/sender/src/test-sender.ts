@@ -3,7 +3,14 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach } from '@jest/globals';
 import { startReceiver } from '@posthorn/testing';
-import { createOneOffSender, createSender, parseNetworks, type Sender, type SenderOptions } from './index.ts';
+import {
+  createOneOffSender,
+  createResolver,
+  createSender,
+  parseNetworks,
+  type Sender,
+  type SenderOptions,
+} from './index.ts';
 
 const ends: (() => unknown)[] = [];
 afterEach(async () => {
@@ -25,6 +32,7 @@ export function testSender(options: Partial<SenderOptions> = {}, kind: SenderKin
     allowedNetworks: parseNetworks('127.0.0.0/8'),
     timeoutMs: 60_000,
     userAgent: 'Posthorn/test',
+    resolve: createResolver(),
     ...options,
   });
   atEnd(() => made.close());
