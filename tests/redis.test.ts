@@ -130,6 +130,31 @@ describe('with a Redis that', () => {
     expect(complaintsOf(worker)).toEqual([]);
   });
 
+  it('breaks off the reply that gives a busy worker its jobs, they are put back at once and sent once', async () => {
+    const redis = await redisServer();
+    const proxy = await ownProxy(redis.port);
+    const through = { REDIS_URL: `redis://127.0.0.1:${proxy.port}`, ATTEMPT_TIMEOUT: LONG, LOG_LEVEL: 'info' };
+    const { publish, publishBatch, to, worker } = await system({ REDIS_URL: redis.url }, { worker: through });
+    const answer = Promise.withResolvers<void>();
+    to.answerWith(({ headers }, response) => {
+      if (headers['service-event-id'] === 'evt_first') void answer.promise.then(() => response.end());
+      else response.end();
+    });
+    await accepted(() => publish(sampleEvent({ id: 'evt_first' })));
+    // While it is in flight, the worker renews the lease on all jobs that it has.
+    await to.received(1, isDelivery);
+    let count = 1;
+    // The next reply may be another one.
+    while (!worker.output.some((line) => line.includes('"msg":"jobs.reply_lost"'))) {
+      proxy.cutWithin(SEVERAL_ANSWERS_BYTES);
+      await accepted(() => publishBatch(Array.from({ length: 20 }, () => sampleEvent({ id: `evt_${count++}` }))));
+      await to.received(count, isDelivery);
+    }
+    expect(to.requests.filter(isDelivery)).toHaveLength(count);
+    expect(complaintsOf(worker)).toEqual([]);
+    answer.resolve();
+  });
+
   it('is full during attempts, outcomes are kept until there is room and nothing is sent twice', async () => {
     const redis = await redisServer();
     const { publish, deliveries, to, worker } = await system({

@@ -36,6 +36,7 @@ export function createAttempts({ context, ...common }: AttemptsOptions): Attempt
       },
     },
     onTakenOver: (jobs) => logger.warn({ jobs }, 'jobs.taken_over'),
+    onPutBack: (jobs) => logger.warn({ jobs }, 'jobs.reply_lost'),
     handle: (job, found, end, claim) => handleJob(context, job, { found, end, claim }),
   });
   return {

@@ -39,6 +39,7 @@ function optionsOf(concurrency: number) {
     concurrency,
     ...jobScripts(store),
     onTakenOver: () => undefined,
+    onPutBack: () => undefined,
     giveUp: () => undefined,
     onError,
   };

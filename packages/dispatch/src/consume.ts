@@ -17,7 +17,9 @@ import {
   type FoundJob,
   finishJob,
   lookForJobs,
+  onDisconnect,
   partitionsWithWorkers,
+  putBackLost,
   type Store,
   takeJobs,
   type WorkerView,
@@ -33,7 +35,7 @@ export type EndDeliveryJob = <E extends Ended<FoundJob>>(move: (lock: EndedDeliv
 export interface DeliveryConsumerOptions
   extends Pick<
     ConsumerOptions<FoundJob>,
-    'redis' | 'partitionPrefixes' | 'concurrency' | 'giveUp' | 'onError' | 'onTakenOver' | 'timings'
+    'redis' | 'partitionPrefixes' | 'concurrency' | 'giveUp' | 'onError' | 'onTakenOver' | 'onPutBack' | 'timings'
   > {
   store: Store;
   worker: WorkerView;
@@ -52,6 +54,8 @@ export function jobScripts(store: Store, worker?: WorkerView) {
     finish: (partition, lock) => finishJob(store, partition, { ...lock, worker }),
     watch: (partition, watch) => watchWorkers(store, partition, watch),
     findWatched: () => partitionsWithWorkers(store),
+    onDisconnect: (listener) => onDisconnect(store.redis, listener),
+    putBackLost: (partition, tokens, knownIds) => putBackLost(store, partition, tokens, knownIds),
   } satisfies Partial<ConsumerOptions<FoundJob>>;
 }
 

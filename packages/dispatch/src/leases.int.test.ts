@@ -1,7 +1,7 @@
 /** Workers that die, are suspended, or only wait for Redis: who has their jobs then, and what they may still do with them. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { type Claim, Consumer, type JobOutcome, type JobQueues } from '@posthorn/queue';
-import { type FoundJob, type Store, watchWorkers } from '@posthorn/store';
+import { type Claim, Consumer, type ConsumerOptions, type JobOutcome, type JobQueues } from '@posthorn/queue';
+import { type FoundJob, type Store, takeJobs, watchWorkers } from '@posthorn/store';
 import { eventually } from '@posthorn/testing';
 import type { Cluster, Redis } from 'ioredis';
 import { addJobs } from '../../queue/src/test-add-jobs.ts';
@@ -58,10 +58,11 @@ interface TakenByTest {
  * Starts a consumer whose jobs end when the test says so. `skip` moves its own clock on, as the time does in which it
  * is suspended.
  */
-async function startConsumer(renewMs = 60_000) {
+async function startConsumer(renewMs = 60_000, options: Partial<ConsumerOptions<FoundJob>> = {}) {
   const taken: TakenByTest[] = [];
   const watches: Parameters<typeof watchWorkers>[2][] = [];
   let takenOver = 0;
+  let putBack = 0;
   let skippedMs = 0;
   let watchMs = 0;
   const consumer = new Consumer<FoundJob>({
@@ -78,6 +79,9 @@ async function startConsumer(renewMs = 60_000) {
     onTakenOver(jobs) {
       takenOver += jobs;
     },
+    onPutBack(jobs) {
+      putBack += jobs;
+    },
     handle({ id }, _end, claim) {
       const { promise, resolve } = Promise.withResolvers<JobOutcome>();
       taken.push({ id, claim, end: resolve });
@@ -87,8 +91,9 @@ async function startConsumer(renewMs = 60_000) {
       for (const { end } of taken) end({ kind: 'snoozed', untilMs: 0 });
     },
     onError: ({ message }) => errors.push(message),
-    timings: { renewMs },
+    timings: { renewMs, askLostMs: 20 },
     clocks: [() => performance.now() + skippedMs, Date.now],
+    ...options,
   });
   consumers.push(consumer);
   await consumer.start();
@@ -96,6 +101,7 @@ async function startConsumer(renewMs = 60_000) {
     taken,
     watches,
     takenOver: () => takenOver,
+    putBack: () => putBack,
     skip(ms: number) {
       skippedMs += ms;
     },
@@ -277,5 +283,28 @@ describe('a consumer', () => {
     await eventually('renewals without checks', () => watches.slice(seen).some(({ checkMs }) => checkMs === 0));
     expect(await redis.get(key('a:lock'))).toBe(lock);
     taken[0]?.end({ kind: 'done' });
+  });
+});
+
+describe('jobs whose reply was lost', () => {
+  it('are put back, and those that the repeated request has given are not', async () => {
+    await add('a', 'b', 'c', 'd');
+    let isFirst = true;
+    const { taken, putBack } = await startConsumer(60_000, {
+      async take(takes, marked, lock) {
+        if (!isFirst || takes[0]?.partition !== 0) return await takeJobs(store, takes, marked, lock);
+        isFirst = false;
+        // As where a connection closes before a reply: ioredis repeats the command, which takes others.
+        const two = takes.map((take) => ({ ...take, limit: 2 }));
+        await takeJobs(store, two, marked, lock);
+        store.redis.disconnect(true);
+        await new Promise((resolve) => store.redis.once('ready', resolve));
+        return await takeJobs(store, two, marked, lock);
+      },
+    });
+    await eventually('all jobs', () => taken.length === 4);
+    expect(taken.map(({ id }) => id)).toEqual(['c', 'd', 'a', 'b']);
+    expect(putBack()).toBe(2);
+    expect(errors).toEqual([]);
   });
 });

@@ -2,6 +2,7 @@
 import type { Cluster, Redis } from 'ioredis';
 import type { JobOutcome } from './endings.ts';
 import type { Claim, LeasesOptions } from './leases.ts';
+import type { LostRepliesOptions } from './lost-replies.ts';
 
 /** How long a job that is taken is locked, and since when. */
 interface LockTimes {
@@ -48,7 +49,8 @@ export interface Ended<J> {
 export type EndJob<J> = <E extends Ended<J>>(move: (lock: LockedJob) => Promise<E>) => Promise<E>;
 
 export interface ConsumerOptions<J extends { id: string }>
-  extends Pick<LeasesOptions, 'watch' | 'findWatched' | 'onTakenOver' | 'clocks'> {
+  extends Pick<LeasesOptions, 'watch' | 'findWatched' | 'onTakenOver' | 'clocks'>,
+    Pick<LostRepliesOptions, 'onDisconnect' | 'putBackLost' | 'onPutBack'> {
   redis: Redis | Cluster;
   /** The prefixes of the partitions' keys, in order. */
   partitionPrefixes: readonly string[];
@@ -83,6 +85,8 @@ export interface ConsumerOptions<J extends { id: string }>
 export interface ConsumerTimings {
   /** How often a worker renews the lease on its jobs. After four times without, others take the jobs over. */
   renewMs: number;
+  /** How often a worker that may have missed a reply asks for the jobs that it gave. */
+  askLostMs: number;
   /**
    * How long a job stays locked to its worker. Longer than any attempt; renewed before half of it has passed. The jobs of
    * a dead worker that has no lease, one of an earlier version, wait for its end.

@@ -10,11 +10,13 @@ import type { ConsumerOptions, ConsumerTimings, Ended, EndJob, LockedJob, Take, 
 import { createEndings, errorOfCode, type JobOutcome, typedError } from './endings.ts';
 import { createJobLocks, type Lock } from './job-locks.ts';
 import { type Claim, Leases } from './leases.ts';
+import { createLostReplies, type Request } from './lost-replies.ts';
 import { createMarkers } from './markers.ts';
 import { MAX_AT_ONCE, type Partition, Partitions } from './partitions.ts';
 
 const TIMINGS: ConsumerTimings = {
   renewMs: 1_000,
+  askLostMs: 1_000,
   lockMs: 30_000,
   stalledCheckMs: 15_000,
   putBackMs: 1_000,
@@ -50,6 +52,7 @@ export class Consumer<J extends { id: string }> {
   readonly #locks: ReturnType<typeof createJobLocks>;
   readonly #burst: ReturnType<typeof createBurst>;
   readonly #leases: Leases;
+  readonly #lostReplies: ReturnType<typeof createLostReplies>;
   readonly #markers: ReturnType<typeof createMarkers>;
   readonly #allEnded = Promise.withResolvers<void>();
   #state: 'new' | 'running' | 'stopping' = 'new';
@@ -76,6 +79,7 @@ export class Consumer<J extends { id: string }> {
       renewMs: timings.renewMs,
       onError,
     });
+    this.#lostReplies = createLostReplies({ ...options, ...timings, knownIds: this.#locks.idsOf, onError });
     this.#markers = createMarkers({
       ...options,
       partitions,
@@ -93,6 +97,7 @@ export class Consumer<J extends { id: string }> {
     this.#state = 'running';
     this.#locks.start();
     this.#leases.start();
+    this.#lostReplies.start();
     void this.#endings.checkStalled();
     this.#stalledCheck = setInterval(() => void this.#endings.checkStalled(), this.#timings.stalledCheckMs);
     if (this.#timings.firstMs > 0) this.#partitions.use(FIRST_SHARE);
@@ -137,6 +142,7 @@ export class Consumer<J extends { id: string }> {
     clearTimeout(giveUp);
     this.#locks.stop();
     this.#leases.stop();
+    this.#lostReplies.stop();
     await this.#endings.close();
     return hasEnded;
   }
@@ -236,8 +242,8 @@ export class Consumer<J extends { id: string }> {
     const all = [...takes, ...marked];
     const isBurst = takes.some(({ state, taking }) => state === 'busy' && taking > 1);
     if (isBurst) this.#burst.begin();
-    const wanted = all.map(({ index, taking }, i): Take => {
-      const token = this.#leases.newToken(index, i >= takes.length);
+    const requests = all.map((partition, i) => this.#request(partition, i >= takes.length));
+    const wanted = requests.map(({ partition: { index, taking }, token }): Take => {
       return { partition: index, token, limit: taking };
     });
     const lock = { lockMs: this.#timings.lockMs, nowMs: Date.now() };
@@ -245,20 +251,23 @@ export class Consumer<J extends { id: string }> {
     try {
       taken = await this.#options.take(wanted.slice(0, takes.length), wanted.slice(takes.length), lock);
     } catch (error) {
+      for (const request of requests) this.#lostReplies.over(request, true);
       this.#couldNotTake(all, error);
       return;
     } finally {
       if (isBurst) void this.#burst.taken();
     }
-    const begins = all.map((partition, i) => this.#took(partition, taken[i] ?? [], wanted[i]?.token ?? ''));
+    const begins = requests.map((request, i) => this.#took(request, taken[i] ?? []));
     // The next ones are asked for first: Redis takes them while these begin.
     this.#fill();
     for (const begin of begins) begin();
   }
 
   /** Notes which jobs were taken from a partition. Returns what begins them. */
-  #took(partition: Partition, taken: Taken<J>[] | Error, token: string): () => void {
+  #took(request: Request, taken: Taken<J>[] | Error): () => void {
+    const { partition, token } = request;
     if (taken instanceof Error) {
+      this.#lostReplies.over(request, true);
       this.#couldNotTake([partition], taken);
       return () => undefined;
     }
@@ -267,9 +276,7 @@ export class Consumer<J extends { id: string }> {
     const claim = this.#leases.claim(partition.index, token);
     const jobs = taken.flatMap((one) => this.#found(partition, one) ?? []);
     partition.active += jobs.length;
-    return () => {
-      for (const job of jobs) this.#begin(partition, job, token, claim);
-    };
+    return () => this.#beginAll(request, jobs, claim);
   }
 
   /** Asks them again after a pause. */
@@ -295,8 +302,17 @@ export class Consumer<J extends { id: string }> {
     return taken.job;
   }
 
-  #begin(partition: Partition, job: J, token: string, claim: Claim): void {
-    void this.#run({ partition, job, lock: this.#locks.add(partition.index, job.id, token) }, claim);
+  /** Notes that jobs of a partition are requested, with a new token for their locks. */
+  #request(partition: Partition, mayTakeNone = false): Request {
+    return this.#lostReplies.sent(partition, this.#leases.newToken(partition.index, mayTakeNone));
+  }
+
+  #beginAll(request: Request, jobs: readonly J[], claim: Claim): void {
+    const { partition, token } = request;
+    for (const job of jobs) {
+      void this.#run({ partition, job, lock: this.#locks.add(partition.index, job.id, token) }, claim);
+    }
+    this.#lostReplies.over(request);
   }
 
   /** Handles a job, ends it unless the handler has done so, and begins the jobs that were taken with its end. */
@@ -329,21 +345,22 @@ export class Consumer<J extends { id: string }> {
     const mayTake = this.#canTake() && this.#leases.isSure(partition.index);
     const room = this.#partitions.room();
     const takesNext = mayTake && this.#partitions.mayTakeNext(partition);
-    const token = takesNext || (mayTake && room > 0) ? this.#leases.newToken(partition.index) : undefined;
+    const request = takesNext || (mayTake && room > 0) ? this.#request(partition) : undefined;
     lock.isEnding = true;
     const result = await move({
       jobId: job.id,
       token: lock.token,
-      nextToken: takesNext ? token : undefined,
-      laneToken: token,
+      nextToken: takesNext ? request?.token : undefined,
+      laneToken: request?.token,
       room,
       lockMs: this.#timings.lockMs,
       nowMs: Date.now(),
     }).catch((error: unknown) => {
       lock.isEnding = false;
+      if (request) this.#lostReplies.over(request, true);
       throw error;
     });
-    running.beginNext = this.#claimNext(partition, result, token);
+    running.beginNext = this.#claimNext(partition, result, request);
     this.#locks.remove(lock);
     if (!takesNext) void this.#endings.wakeIfLimited(partition.index);
     if (result.code !== 0) this.#report(errorOfCode(result.code, job.id));
@@ -351,14 +368,14 @@ export class Consumer<J extends { id: string }> {
   }
 
   /** Claims the jobs that were taken at the end of another one, before another worker may. Returns what begins them. */
-  #claimNext(partition: Partition, { next, parkedJobs = [] }: Ended<J>, token: string | undefined): () => void {
+  #claimNext(partition: Partition, { next, parkedJobs = [] }: Ended<J>, request: Request | undefined): () => void {
     const job = next && this.#found(partition, next);
-    if (token === undefined) return () => undefined;
-    const claim = this.#leases.claim(partition.index, token);
+    if (!request) return () => undefined;
+    const claim = this.#leases.claim(partition.index, request.token);
+    const jobs = job ? [job, ...parkedJobs] : parkedJobs;
     return () => {
-      const jobs = job ? [job, ...parkedJobs] : parkedJobs;
       partition.active += jobs.length;
-      for (const one of jobs) this.#begin(partition, one, token, claim);
+      this.#beginAll(request, jobs, claim);
     };
   }
 

@@ -49,6 +49,9 @@ export function createJobLocks({ lockMs, extend, onError }: JobLocksOptions) {
     remove(lock: Lock): void {
       held.delete(lock);
     },
+    idsOf(partition: number): string[] {
+      return [...held].flatMap((lock) => (lock.partition === partition ? lock.jobId : []));
+    },
     start(): void {
       timer = setInterval(renew, lockMs / 4);
     },

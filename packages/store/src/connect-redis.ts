@@ -87,6 +87,11 @@ function connect(settings: RedisSettings, options: ConnectOptions): Redis | Clus
   });
 }
 
+/** Calls the listener whenever a connection of this client has closed, in Redis Cluster that of any node. */
+export function onDisconnect(redis: Redis | Cluster, listener: () => void): void {
+  redis.on(redis instanceof Cluster ? '-node' : 'close', listener);
+}
+
 function reconnectDelayMs(times: number): number {
   return Math.min(times * 50, MAX_RECONNECT_DELAY_MS);
 }

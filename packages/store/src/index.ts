@@ -3,7 +3,7 @@
 export * from './attempts.ts';
 export * from './audit.ts';
 export { withCircuitBreaker } from './circuit-breaker.ts';
-export { connectRedis } from './connect-redis.ts';
+export { connectRedis, onDisconnect } from './connect-redis.ts';
 export { deliveriesOfEvent } from './deliveries-of-event.ts';
 export { loadDeliveries, type StoredDelivery } from './delivery-record.ts';
 export * from './directory.ts';

@@ -134,6 +134,20 @@ export async function watchWorkers(
   return await runScript(store, 'watchWorkers', partitionPrefix(store, partition), watch);
 }
 
+/**
+ * Puts back the jobs of a partition that were taken with one of these tokens, but for those that the caller knows of.
+ * Resolves to how many.
+ */
+export async function putBackLost(
+  store: Store,
+  partition: number,
+  tokens: readonly string[],
+  knownIds: readonly string[],
+): Promise<number> {
+  const values = { lost: tokens.map((token) => ({ token })), known: knownIds.map((id) => ({ id })) };
+  return await runScript(store, 'putBackLost', partitionPrefix(store, partition), values);
+}
+
 /** The delivery of a job that was taken; undefined if it is gone. */
 export function deliveryOfJob({ id, delivery }: FoundJob): DeliveryJob | undefined {
   if (!delivery) return undefined;

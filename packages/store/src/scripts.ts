@@ -78,6 +78,7 @@ export const scripts = {
     const [state, putBack, isMore] = list(reply);
     return { state: state === '' ? undefined : leaseState(state), putBack: Number(putBack), isMore: isOne(isMore) };
   }),
+  putBackLost: script('...lost(token) ...known(id)', Number),
   endDeliveries: script('reason nowMs:number expiresAtMs retentionMs:number onlyHeld:flag ...deliveries(id)', (reply) =>
     records(reply, 2).map(([deliveryId = '', generation]) => ({ deliveryId, generation: Number(generation) })),
   ),

@@ -4,6 +4,7 @@
 -- was set back, the last check does not prevent the next one. A worker with `maxChecks` is dead for good under this
 -- owner: its jobs are put back, at most `limit` of them in one call, then it is removed. Returns {'renewed', 'new' (its
 -- jobs from before are lost) or 'dead'; jobs put back; 1 if more are left}.
+--@include put-back
 local state = ''
 if owner ~= '' then
   local checks = tonumber(call('HGET', KEY_WORKING, owner))
@@ -26,19 +27,13 @@ for i = 1, #workers, 2 do
 end
 if #dead == 0 then return {state, 0, 0} end
 
-local active = KEY_QUEUE .. 'active'
 local moved = 0
 -- The newest first: what is put back last is taken first.
-for _, id in ipairs(call('LRANGE', active, 0, -1)) do
-  local lock = KEY_QUEUE .. id .. ':lock'
-  local token = call('GET', lock)
+for _, id in ipairs(call('LRANGE', KEY_QUEUE .. 'active', 0, -1)) do
+  local token = call('GET', KEY_QUEUE .. id .. ':lock')
   if token and isDead[string.match(token, '^[^:]*')] then
     if moved == limit then return {state, moved, 1} end
-    call('DEL', lock)
-    call('LREM', active, -1, id)
-    call('SREM', KEY_QUEUE .. 'stalled', id)
-    call('RPUSH', KEY_QUEUE .. 'wait', id)
-    call('ZADD', KEY_QUEUE .. 'marker', 0, '0')
+    putBack(id)
     moved = moved + 1
   end
 end

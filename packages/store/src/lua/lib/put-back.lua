@@ -1,0 +1,9 @@
+-- Puts a job that was taken back into the queue, as the next one to be taken, whoever has its lock.
+
+local function putBack(id)
+  call('DEL', KEY_QUEUE .. id .. ':lock')
+  call('LREM', KEY_QUEUE .. 'active', -1, id)
+  call('SREM', KEY_QUEUE .. 'stalled', id)
+  call('RPUSH', KEY_QUEUE .. 'wait', id)
+  call('ZADD', KEY_QUEUE .. 'marker', 0, '0')
+end
