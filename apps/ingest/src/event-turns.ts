@@ -3,9 +3,9 @@
  * turn, so long turns would let calls wait to be accepted, in place of a response that refuses them.
  */
 
-/** A turn with so many takes a millisecond or less. More of them in a script would not make an event cheaper. */
+/** A turn with this many takes a millisecond or less. More of them in a script would not make an event cheaper. */
 const EVENTS_OF_A_TURN = 16;
-/** A turn that has taken so long begins no more: a large event or body takes longer than 16 small ones. */
+/** A turn that has taken this long begins no more: a large event or body takes longer than 16 small ones. */
 const MAX_TURN_MS = 2;
 
 interface Waiting {

@@ -16,7 +16,7 @@ class Line {
   readonly #waiting: { weight: number; begin: () => void; reject: (error: unknown) => void }[] = [];
 
   /**
-   * Returns undefined if so many deliveries may be sent now, or else a promise that resolves when they may. Then call
+   * Returns undefined if this many deliveries may be sent now, or else a promise that resolves when they may. Then call
    * `end`, and `fail` before it after an error.
    */
   begin(weight: number): Promise<void> | undefined {

@@ -60,9 +60,9 @@ const eventSchema = publishedEventSchema.extend({ data: z.object(sessionSnapshot
 const MAX_ENVELOPE_BYTES = 512;
 /** Comparing the content of smaller events takes less than a millisecond. */
 const LARGE_CHARACTERS = 16 * 1024;
-/** Redis takes about as long to store so many bytes as to make a delivery. */
+/** Redis takes about as long to store this many bytes as to make a delivery. */
 const BYTES_OF_A_DELIVERY = 2_048;
-/** After so many outdated matches, an event goes to the subscriptions that it matches now, unchecked. */
+/** After this many outdated matches, an event goes to the subscriptions that it matches now, unchecked. */
 const MAX_CHECKED_MATCHES = 2;
 
 /** `deliveries`: how many the event has. `conflict`: the id belongs to an event with other content in the same environment. */

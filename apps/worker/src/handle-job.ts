@@ -6,7 +6,7 @@ import { type AttemptContext, type Attempted, afterOutage, attemptDelivery } fro
 import type { TakenJob } from './attempt-in-flight.ts';
 import type { Capacity, Slot } from './slots.ts';
 
-/** The host of an address, and then its IP, may only be known once an attempt has its slot, and have none. */
+/** The host of an address, and then its IP, may be known only after an attempt has its slot, and have no free one. */
 const MAX_TRIES = 3;
 
 /**

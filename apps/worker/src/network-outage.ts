@@ -39,7 +39,7 @@ const ROUND_GAP_MS = 500;
 const HEAD_START_MS = 500;
 /** With attempts in flight, this long without any response or connection starts a round of probes. */
 const SILENCE_MS = 4_000;
-/** Once in so many checks of an outage, other subscriptions are probed too: those remembered may be gone for good. */
+/** Every so many checks of an outage, other subscriptions are probed too: the remembered sites may be gone for good. */
 const CHECKS_BETWEEN_MORE_URLS = 30;
 
 /** Connection errors not caused by the receiver. */

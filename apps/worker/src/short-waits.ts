@@ -14,7 +14,7 @@ export interface ShortWaitOptions {
   acquireOrWait: (address: Address) => Slot | undefined;
 }
 
-/** When an attempt ends, no more waiting jobs are tried after so many refusals. This bounds the cost of each end. */
+/** When an attempt ends, this many waiting jobs may be refused before no more are tried. This bounds the cost of each end. */
 const MAX_REFUSED_AGAIN = 3;
 
 export class ShortWaits {

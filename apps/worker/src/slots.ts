@@ -24,7 +24,7 @@ import { WaitingAddresses } from './waiting-addresses.ts';
 export type { Slot };
 
 /**
- * How parked deliveries may follow an attempt to their address. `first`: so many before the jobs of the queue, if the
+ * How parked deliveries may follow an attempt to their address. `first`: this many before the jobs of the queue, if the
  * process has room for those and nobody in it waits for a slot. `last`: one, if the queue has no job for this process.
  * `share`: they are released into the queue, so that other workers get a part of the backlog. `none`: other addresses
  * wait, or this one has more than its share.

@@ -1,4 +1,4 @@
-/** Does the same for many, one after the other, so that one that fails does not stop the others. */
+/** Does the same for each of many items: one that fails does not stop the others. */
 import { StorageUnavailable } from './errors.ts';
 
 /**

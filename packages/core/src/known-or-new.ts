@@ -1,4 +1,4 @@
-/** Reads a cache of what is made at the first need. */
+/** Reads a cache whose values are made when they are first needed. */
 
 /** The part of an `LRUCache` (lru-cache) that is used here. This package does not import that one. */
 interface Cache<T> {

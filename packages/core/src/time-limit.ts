@@ -8,7 +8,7 @@ export class TimeLimitExceeded extends Error {
 /** Resolves or rejects as `work` does. Rejects with `TimeLimitExceeded` after `limitMs`. */
 export async function withTimeLimit<T>(limitMs: number, work: Promise<T>): Promise<T> {
   const expired = Promise.withResolvers<never>();
-  // A process that was blocked for so long first reads what has come meanwhile.
+  // A process that was blocked for this long first reads what has come meanwhile.
   const timer = setTimeout(
     () => setImmediate(() => expired.reject(new TimeLimitExceeded(`No result within ${limitMs} ms`))),
     limitMs,

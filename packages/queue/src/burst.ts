@@ -1,6 +1,6 @@
-/** Lets the requests of a burst leave first: while more jobs are being taken, those whose attempts are over wait to be ended. */
+/** Holds back the ends of jobs while many others are being taken, so that the requests of those leave first. */
 
-/** After so many turns of the event loop, requests of jobs that were just taken are written to open connections. */
+/** After this many turns of the event loop, requests of jobs that were just taken are written to open connections. */
 const TURNS = 3;
 
 /**

@@ -7,7 +7,7 @@ export interface Partition {
    * asked, and is not for a moment.
    */
   state: 'unknown' | 'busy' | 'empty' | 'failed';
-  /** The number of jobs that are being taken from it, if so many wait. */
+  /** The number of jobs that are being taken from it, if that many wait. */
   taking: number;
   /** Jobs of it in flight. */
   active: number;

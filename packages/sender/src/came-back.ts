@@ -10,7 +10,7 @@ import {
 import type { OpeningSteps } from './opening-steps.ts';
 import type { SendOutcome } from './result.ts';
 
-/** Of a header. */
+/** Characters that are kept of a header. */
 const MAX_FIELD_CHARS = 256;
 
 export type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;

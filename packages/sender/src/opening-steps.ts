@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import type { PeerCertificate, TLSSocket } from 'node:tls';
 import { type AttemptConnection, plainLine } from '@posthorn/core';
 
-/** Of a name in a certificate. */
+/** Characters that are kept of a name in a certificate. */
 const MAX_NAME_CHARS = 256;
 
 /** Filled while the socket connects. Durations are in milliseconds; null for a step that was not made or has not ended. */

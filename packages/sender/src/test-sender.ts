@@ -17,7 +17,7 @@ afterEach(async () => {
   for (const end of ends.splice(0).reverse()) await end();
 });
 
-/** Has something done when the test is over. */
+/** Calls `end` when the test is over. */
 export function atEnd(end: () => unknown): void {
   ends.push(end);
 }

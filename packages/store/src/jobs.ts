@@ -46,7 +46,7 @@ export interface EndedJob extends NextLock {
   token: string;
   /** Identifies the locks of parked deliveries of the same address that are taken; undefined: none is. Only with a success. */
   laneToken?: string | undefined;
-  /** So many parked deliveries may be taken in place of a job of the queue. Undefined: one, if the queue has none for this worker. */
+  /** This many parked deliveries may be taken in place of a job of the queue. Undefined: one, if the queue has none for this worker. */
   parkedFirst?: number | undefined;
 }
 
@@ -65,7 +65,7 @@ export interface Take {
   partition: number;
   /** Identifies the locks. */
   token: string;
-  /** At most so many. */
+  /** At most this many. */
   limit: number;
 }
 

@@ -116,7 +116,7 @@ export async function partitionsWithNotices(store: Store): Promise<ReadonlySet<n
 const PRUNE_CHUNK = 500;
 
 /**
- * Which entries of an index to check: those made before `beforeMs`, until so many chunks of 500 were checked, or so
+ * Which entries of an index to check: those made before `beforeMs`, until this many chunks of 500 were checked, or this
  * many entries found whose record is still there.
  */
 interface PruneRange {

@@ -1,4 +1,4 @@
-/** Shares work among those who need what it does from now on. */
+/** Shares the runs of some work: each caller gets the result of a run that began after its call. */
 
 /**
  * Returns a function that resolves to the result of a run of `work` which began after the call. Runs never overlap;

@@ -32,7 +32,7 @@ const CHUNK = 2_000;
 const LISTS_AT_ONCE = 32;
 /** Entries that one search looks at, those of other terms included: some tens of milliseconds. */
 const MAX_LOOKED_AT = 200_000;
-/** Loading an event costs as much as looking at so many entries. */
+/** Loading an event costs as much as looking at this many entries. */
 const LOOKS_FOR_AN_EVENT = 20;
 /** Events loaded at once, of each list. */
 const EVENTS_AT_ONCE = 20;
