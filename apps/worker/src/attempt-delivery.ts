@@ -155,14 +155,7 @@ async function sendAndRecord(context: AttemptContext, inFlight: AttemptInFlight)
   }
   const error = errorOfOutcome(result);
   endAttemptSpan(inFlight, result, error, endedAt);
-  const attempt: Attempt = {
-    number: begun.attemptNumber,
-    startedAtMs,
-    // The clock may have stepped back.
-    durationMs: Math.max(0, endedAtMs - startedAtMs),
-    statusCode: result.kind === 'responded' ? result.statusCode : null,
-    error,
-  };
+  const attempt = attemptOf(inFlight, result, error, endedAtMs);
   const verdict = decide(attempt.number, error, context.retryDelaysMs, endedAtMs);
   // A failure must not be recorded while another worker makes the same attempt: its success would not count then.
   if (verdict.kind !== 'succeeded' && !(await stillHasJob(context, taken)))
@@ -180,6 +173,23 @@ async function sendAndRecord(context: AttemptContext, inFlight: AttemptInFlight)
     outcome: recorded.kind === 'over' ? { kind: 'done' } : outcomeOf(verdict),
     parked: recorded.parked,
     followedBy: inFlight.followedBy,
+  };
+}
+
+/** The attempt as it is recorded. */
+function attemptOf(
+  { begun, startedAtMs }: AttemptInFlight,
+  result: SendResult,
+  error: Attempt['error'],
+  endedAtMs: number,
+): Attempt {
+  return {
+    number: begun.attemptNumber,
+    startedAtMs,
+    // The clock may have stepped back.
+    durationMs: Math.max(0, endedAtMs - startedAtMs),
+    statusCode: result.kind === 'responded' ? result.statusCode : null,
+    error,
   };
 }
 
