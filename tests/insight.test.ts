@@ -147,6 +147,20 @@ describe('an address whose attempts fail', () => {
     expect(incidents[0].subscription_ids.sort()).toEqual(ids.sort());
     for (const item of problems.items) expect(item.incident).toBe(incidents[0].id);
   });
+  it('belongs to an incident without an error or a host, if most of the others have another error or host', async () => {
+    const own = await ownWorld({ env: { RETRY_DELAYS: '1h' } });
+    const other = await ownReceiver((request, response) => {
+      response.writeHead(!isDelivery(request) ? 200 : request.path.endsWith('c') ? 500 : 502).end();
+    });
+    for (const url of [`${failing.url}a`, `${failing.url}b`, `${other.url}c`, `${other.url}d`])
+      await own.subscribe(url);
+    await own.publishBatch(Array.from({ length: 10 }, () => sampleEvent()));
+    const incident = await eventually('an incident of four', async () => {
+      const [found] = (await own.operate('GET', '/v1/overview')).body.incidents;
+      return found?.addresses === 4 && found;
+    });
+    expect(incident).toMatchObject({ error_label: null, host: null });
+  });
   it('enters and leaves the list of failing ones of every console process, the worst first', async () => {
     const own = await ownWorld({ env: { RETRY_DELAYS: '1h' } });
     const other = apiClients('', (await ownProcess('console', { ...own.env, LOG_LEVEL: 'info' }).ready).url);

@@ -1,7 +1,9 @@
 /** Replays of one delivery and of all failed deliveries of an address, and test deliveries. */
 import { beforeEach, describe, expect, it } from '@jest/globals';
+import { newAttemptRun } from '@posthorn/core';
+import { addCounts } from '@posthorn/store';
 import { deliveriesWith, eventually, fakeClock, isDelivery, type ReceivedRequest } from '@posthorn/testing';
-import { ownReceiver, ownWorld } from './own.ts';
+import { ownReceiver, ownStore, ownWorld } from './own.ts';
 import { isSigned } from './signed.ts';
 import { sampleEvent, type World } from './world.ts';
 
@@ -369,6 +371,19 @@ describe('a rehearsal', () => {
       { path: 'subscription_ids.1' },
     ]);
     expect((await rehearse({ subscription_ids: undefined })).status).toBe(422);
+  });
+
+  it('adds up the times of slow addresses on one host, which share its slots', async () => {
+    const to = await ownReceiver(deliveriesWith(500));
+    const slow = [await on.subscribe(`${to.url}/a`), await on.subscribe(`${to.url}/b`)];
+    await on.publish(sampleEvent());
+    for (const { id } of slow) await eventually('it to fail', async () => (await failedOf(id)).length === 1);
+    const taken = { ...newAttemptRun(), succeeded: 1_000, totalMs: 10_000_000, longBuckets: new Map() };
+    const none = { succeeded: 0, failed: 0, attemptBuckets: new Map(), arrivalBuckets: new Map() };
+    const addresses = new Map(slow.map(({ id, url }) => [id, { ...taken, url }]));
+    await addCounts(await ownStore(on), { ...none, addresses }, Date.now());
+    const { body } = await on.operate('POST', '/v1/replays/rehearse', { subscription_ids: slow.map(({ id }) => id) });
+    expect(body).toMatchObject({ expected_s: 2, addresses: [{ expected_s: 1 }, { expected_s: 1 }] });
   });
 });
 
