@@ -68,8 +68,9 @@ describe('a session', () => {
     expect(headers.get('cache-control')).toBe('no-store');
   });
 
-  it('ends with signing out, which needs the CSRF token, and then its cookie is refused', async () => {
-    const on = browser((await world()).consoleUrl);
+  it('ends with signing out, which needs the CSRF token and is audited; then its cookie is refused', async () => {
+    const { consoleUrl, operate } = await world();
+    const on = browser(consoleUrl);
     const { body } = await signIn(on);
     const { cookie } = on;
     expect((await on.call('DELETE', '/v1/session')).status).toBe(403);
@@ -77,6 +78,8 @@ describe('a session', () => {
     expect(out.status).toBe(204);
     expect(out.set).toMatch(/^posthorn_session=;.*Expires=Thu, 01 Jan 1970/);
     expect((await on.call('GET', '/v1/session', undefined, { cookie: cookie! })).status).toBe(401);
+    const ended = (await operate('GET', '/v1/audit?action=session.ended')).body.data;
+    expect(ended).toMatchObject([{ operator: 'tests' }]);
   });
 
   it('ends after SESSION_LIFETIME, however much it is used', async () => {
