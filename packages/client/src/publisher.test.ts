@@ -227,6 +227,14 @@ describe('an event that is not confirmed', () => {
     await Promise.all([...first, last]);
     expect(calls.slice(2).map(({ events }) => events.map(({ id }) => id))).toEqual([['a', 'b']]);
   });
+  it('leaves no timer that would keep the process alive once it is confirmed', async () => {
+    const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+    const before = timers();
+    answer = (call) => (calls.length === 1 ? json(call.response, 503, {}) : accept(call));
+    await start().publish(event());
+    expect(calls).toHaveLength(2);
+    expect(timers()).toBeLessThanOrEqual(before);
+  });
   it('follows no redirect, which would take the key elsewhere', async () => {
     answer = (call) =>
       calls.length === 1 ? json(call.response, 307, {}, { location: `${url}/elsewhere` }) : accept(call);

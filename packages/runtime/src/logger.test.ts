@@ -27,17 +27,18 @@ describe('logger', () => {
       },
     });
     const { write } = joinLines(stream, 'test');
-    const megabyte = 'x'.repeat(1024 * 1024);
+    const half = 'x'.repeat(512 * 1024);
     for (let i = 0; i < 40; i++) {
-      write(megabyte);
+      write(half);
+      write(half);
       await nextTurn();
     }
-    expect(stream.writableLength).toBe(17 * megabyte.length);
+    expect(stream.writableLength).toBe(34 * half.length);
     while (stream.writableLength > 0) readOn();
     write('the next line\n');
     await nextTurn();
     const [report = '', next] = (read.at(-1) ?? '').split('\n');
-    expect(JSON.parse(report)).toMatchObject({ level: 'warn', app: 'test', lines: 23, msg: 'log.lines_dropped' });
+    expect(JSON.parse(report)).toMatchObject({ level: 'warn', app: 'test', lines: 46, msg: 'log.lines_dropped' });
     expect(next).toBe('the next line');
   });
 });
