@@ -151,7 +151,7 @@ describe('the overview', () => {
     expect(await accessibilityFindings()).toEqual([]);
     await page.goBack();
     to.answerWith(200);
-    await attention.getByRole('button', { name: 'Send test' }).click();
+    await attention.getByRole('button', { name: `Send test to ${to.url}`, exact: true }).click();
     await page.waitForURL('**/deliveries/dlv_*');
     await page.getByText('Succeeded').first().waitFor();
   });

@@ -6,7 +6,7 @@ import { eventually, isDelivery } from '@posthorn/testing';
 import type { Page } from 'playwright-core';
 import { ownReceiver, ownStore } from '../own.ts';
 import { sampleEvent } from '../world.ts';
-import { copyWith } from './browser.ts';
+import { confirmed, copyWith } from './browser.ts';
 import { addManySubscriptions } from './many-subscriptions.ts';
 import { on, ownSubscription, signedIn } from './own-visit.ts';
 
@@ -112,7 +112,8 @@ const tasks: Record<number, (page: Page, customer: Customer) => Promise<void>> =
     await on.operate('POST', `/v1/subscriptions/${id}/pause`);
     const attention = page.getByRole('region', { name: 'Needs attention' });
     await attention.getByText('Paused', { exact: true }).waitFor();
-    await attention.getByRole('button', { name: 'Resume' }).click();
+    const resume = attention.getByRole('button', { name: `Resume ${to.url}`, exact: true });
+    await confirmed(page, `Resumed ${to.url}. If deliveries are held, one goes first.`, () => resume.click());
     await eventually('the address to be active', async () => (await on.subscription(id)).status === 'active');
     expect(to.requests.length).toBeGreaterThan(0);
   },
@@ -136,7 +137,7 @@ const tasks: Record<number, (page: Page, customer: Customer) => Promise<void>> =
     await openCustomer(page, customer);
     await page.getByRole('link', { name: 'Audit trail' }).click();
     const row = page.getByRole('row').filter({ hasText: 'Paused the address.' });
-    await row.getByText('tests').waitFor();
+    await row.getByText('tests').filter({ visible: true }).waitFor();
     await row.locator('time').waitFor();
   },
 };

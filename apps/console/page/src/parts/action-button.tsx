@@ -6,10 +6,12 @@ import { useKeptFocus } from './kept-focus.ts';
 interface ActionButtonProps extends Pick<ButtonProps, 'variant' | 'disabled'> {
   label: string;
   icon?: TablerIcon;
+  /** What the action is about, for screen readers, where several buttons have the same label. */
+  about?: string;
   change: { isPending: boolean; mutate: () => void };
 }
 
-export function ActionButton({ label, icon: Icon, change, ...button }: ActionButtonProps) {
+export function ActionButton({ label, icon: Icon, about, change, ...button }: ActionButtonProps) {
   return (
     <Button
       ref={useKeptFocus(change.isPending)}
@@ -17,6 +19,7 @@ export function ActionButton({ label, icon: Icon, change, ...button }: ActionBut
       loading={change.isPending}
       // Not for the second click of a double click: by then, the button may be another one.
       onClick={({ detail: clicks }) => clicks < 2 && change.mutate()}
+      {...(about !== undefined && { 'aria-label': `${label} ${about}` })}
       {...button}
     >
       {label}

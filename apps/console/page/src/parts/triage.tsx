@@ -196,25 +196,25 @@ function ProblemRow({ problem }: { problem: Problem }) {
         </Box>
         <Group gap="md">
           {held > 0 && <PageLink to={`/deliveries?subscription_id=${id}&status=held`}>{countText(held)} held</PageLink>}
-          {status === 'paused' && <ResumeButton id={id} />}
-          {status === 'active' && <TestButton id={id} />}
+          {status === 'paused' && <ResumeButton id={id} url={url} />}
+          {status === 'active' && <TestButton id={id} url={url} />}
         </Group>
       </Group>
     </Box>
   );
 }
 
-function ResumeButton({ id }: { id: string }) {
+function ResumeButton({ id, url }: { id: string; url: string }) {
   const resume = usePost(`/v1/subscriptions/${id}/resume`, {
-    done: 'Resumed. If deliveries are held, one goes first.',
+    done: `Resumed ${url}. If deliveries are held, one goes first.`,
   });
-  return <ActionButton label="Resume" icon={IconPlayerPlay} change={resume} variant="default" />;
+  return <ActionButton label="Resume" icon={IconPlayerPlay} about={url} change={resume} variant="default" />;
 }
 
 /** Sends a test delivery and opens it, to see whether the receiver works again. */
-function TestButton({ id }: { id: string }) {
+function TestButton({ id, url }: { id: string; url: string }) {
   const test = usePost<Delivery>(`/v1/subscriptions/${id}/test`, {
     opens: (delivery) => `/deliveries/${delivery.id}`,
   });
-  return <ActionButton label="Send test" icon={IconSend} change={test} variant="default" />;
+  return <ActionButton label="Send test" icon={IconSend} about={`to ${url}`} change={test} variant="default" />;
 }
