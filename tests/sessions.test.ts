@@ -64,8 +64,10 @@ describe('a session', () => {
     await signIn(on);
     expect((await on.call('GET', '/queues')).status).toBe(200);
     expect((await on.call('PUT', '/queues/api/queues/deliveries/pause')).status).toBe(405);
-    const { headers } = await on.call('GET', '/queues/api/queues');
+    const { headers, body } = await on.call('GET', '/queues/api/queues');
     expect(headers.get('cache-control')).toBe('no-store');
+    // It can't see Posthorn's workers, and must not say that there are none.
+    expect(body.queues[0].hasWorkers).toBeNull();
   });
 
   it('ends with signing out, which needs the CSRF token and is audited; then its cookie is refused', async () => {

@@ -12,6 +12,8 @@ const UI_CONFIG = {
   boardLogo: { path: '/posthorn.svg', width: 28, height: 28 },
   favIcon: { default: '/posthorn.svg', alternative: '/posthorn.svg' },
   hideDocsLink: true,
+  // It looks for BullMQ's workers, and would always say "No workers". The overview shows those of Posthorn.
+  showWorkers: false,
   theme: { light: FONTS, dark: FONTS },
 };
 
