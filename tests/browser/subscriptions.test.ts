@@ -272,6 +272,13 @@ describe('a subscription', () => {
     // The page has seen that the session is gone.
     await page.getByText('This data may be out of date').first().waitFor();
     expect(await secret.isVisible()).toBe(true);
+    // The browser asks before a reload.
+    const question = page.waitForEvent('dialog');
+    const reloaded = page.evaluate('location.reload()');
+    expect((await question).type()).toBe('beforeunload');
+    await (await question).dismiss();
+    await reloaded;
+    expect(await secret.isVisible()).toBe(true);
     await page.getByRole('button', { name: 'I have copied it' }).click();
     await page.waitForURL('**/sign-in?next=*');
   });

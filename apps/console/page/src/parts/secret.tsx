@@ -1,12 +1,19 @@
 /** Shows a signing secret once, with code that verifies a delivery. */
 import { Alert, Stack, Tabs, Text } from '@mantine/core';
 import { IconKey } from '@tabler/icons-react';
+import { useEffect } from 'react';
 import { useKept } from '../queries.ts';
 import { CodeBlock, Copyable } from './code.tsx';
 import { SNIPPETS } from './snippets.ts';
 
 export function SecretOnce({ secret }: { secret: string }) {
   useKept();
+  useEffect(() => {
+    // A reload would lose it: the browser asks first.
+    const leaving = new AbortController();
+    window.addEventListener('beforeunload', (event) => event.preventDefault(), leaving);
+    return () => leaving.abort();
+  }, []);
   return (
     <Stack gap="md">
       <Alert color="yellow" icon={<IconKey />} title="Copy the signing secret now: it is not shown again">

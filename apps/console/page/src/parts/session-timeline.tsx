@@ -2,6 +2,7 @@
 import { Badge, Box, Group, Stack, Text } from '@mantine/core';
 import type { Timeline } from '@posthorn/operator-api';
 import { withQuery } from '../api.ts';
+import { Breakable } from './breakable.tsx';
 import { eventPath } from './delivery-table.tsx';
 import { Note, PageLink } from './layout.tsx';
 import { StatusBadge } from './status.tsx';
@@ -74,7 +75,7 @@ function Deliveries({ item, addresses }: { item: Item; addresses: Map<string, st
           <StatusBadge status={status} />
           <Group gap="xs">
             <PageLink to={`/deliveries/${id}`} style={{ overflowWrap: 'anywhere' }}>
-              {addresses.get(subscription_id) ?? subscription_id}
+              <Breakable text={addresses.get(subscription_id) ?? subscription_id} />
             </PageLink>
             <Note size="xs">
               {attempt_count} {attempt_count === 1 ? 'attempt' : 'attempts'}
