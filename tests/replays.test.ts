@@ -410,7 +410,9 @@ describe('a test delivery', () => {
     expect((await test({ environment: 'sandbox' })).body.errors).toMatchObject([{ path: 'environment' }]);
     expect((await test({ environment: 'production' })).status).toBe(202);
     await on.operate('POST', `/v1/subscriptions/${id}/pause`);
-    expect((await test()).status).toBe(202);
+    const whilePaused = await test();
+    expect(whilePaused.status).toBe(409);
+    expect(whilePaused.body.detail).toBe('Only an active address can be tested; this one is paused. Resume it.');
     await on.operate('PATCH', `/v1/subscriptions/${id}`, { url: `${to.url}?not-validated` });
     expect((await test()).status).toBe(409);
     expect((await on.operate('POST', '/v1/subscriptions/sub_AAAAAAAAAAAAAAAAAAAAAA/test')).status).toBe(404);

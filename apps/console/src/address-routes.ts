@@ -59,7 +59,7 @@ function testRoute(api: Api, context: ConsoleContext): void {
     ...action,
     summary: 'Send it a test delivery',
     description:
-      'Sends an event of type webhook.test with sample data to this address only, whatever types it selected, also while it is paused.',
+      'Sends an event of type webhook.test with sample data to this address only, whatever types it selected.',
     body: testDeliverySchema,
     optionalBody: true,
     responses: { 202: { description: 'The delivery', schema: deliverySchema } },

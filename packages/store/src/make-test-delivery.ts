@@ -14,8 +14,7 @@ interface TestRequest {
 
 /**
  * Stores a `webhook.test` event, its delivery and its job, and returns the delivery's id. A crash in between leaves an
- * interrupted fan-out like any other. Throws `AppError` unless the address is active or paused (an operator tests
- * whether it works again), and bound to the environment.
+ * interrupted fan-out like any other. Throws `AppError` unless the address is active and bound to the environment.
  */
 export async function makeTestDelivery(
   context: FanOutContext,
@@ -23,11 +22,9 @@ export async function makeTestDelivery(
   { environment, operator, trace }: TestRequest,
   nowMs: number,
 ): Promise<string> {
-  if (status !== 'active' && status !== 'paused') {
-    throw new AppError(
-      'conflict',
-      `Only an active or paused address can be tested; this one is ${status}. Validate it.`,
-    );
+  if (status !== 'active') {
+    const next = status === 'paused' ? 'Resume it.' : 'Validate it.';
+    throw new AppError('conflict', `Only an active address can be tested; this one is ${status}. ${next}`);
   }
   if (environment !== undefined && boundTo !== 'both' && environment !== boundTo) {
     throw new AppError('invalid_fields', 'This address does not receive events of that environment.', {

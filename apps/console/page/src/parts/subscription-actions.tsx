@@ -64,9 +64,7 @@ export function SubscriptionActions({ subscription }: { subscription: Subscripti
     });
   return (
     <>
-      {(status === 'active' || status === 'paused') && (
-        <ActionButton label="Send test" icon={IconSend} change={test} variant="default" />
-      )}
+      {status === 'active' && <ActionButton label="Send test" icon={IconSend} change={test} variant="default" />}
       {status === 'paused' && <ActionButton label="Resume" icon={IconPlayerPlay} change={resume} />}
       {(status === 'awaiting_validation' || status === 'refused') && (
         <ActionButton label="Validate" icon={IconShieldCheck} change={validate} />
