@@ -51,8 +51,8 @@ export const instantMsSchema = instantSchema.transform((text) => Date.parse(Stri
 
 /**
  * The same instant in UTC with milliseconds and `Z`, or undefined where the text names no real instant (30 February,
- * hour 25). A leap second counts as the second before it. A zone may take a year out of 0000 to 9999; the result is
- * then longer.
+ * hour 25). 24:00 is the midnight at the end of the day. A leap second counts as the second before it. A zone may take
+ * a year out of 0000 to 9999; the result is then longer.
  */
 export function utcInstant(text: string): string | undefined {
   const match = INSTANT_PARTS.exec(text);
@@ -63,11 +63,12 @@ export function utcInstant(text: string): string | undefined {
   const [zoneHours, zoneMinutes] = [numberAt(11), numberAt(12)];
   if (minute > 59 || second > 60 || zoneHours > 23 || zoneMinutes > 59) return undefined;
   const millisecond = Number((match[9] ?? '').slice(0, 3).padEnd(3, '0'));
+  const isEndOfDay = hour === 24 && minute === 0 && second === 0 && Number(match[9] ?? 0) === 0;
   const local = new Date(0);
   local.setUTCFullYear(year, month - 1, day);
-  local.setUTCHours(hour, minute, Math.min(second, 59), millisecond);
+  local.setUTCHours(isEndOfDay ? 0 : hour, minute, Math.min(second, 59), millisecond);
   // A day or an hour that does not exist has moved the date on.
   if (local.getUTCMonth() !== month - 1 || local.getUTCDate() !== day) return undefined;
   const offsetMs = (match[10] === '-' ? -1 : 1) * (zoneHours * 60 + zoneMinutes) * 60_000;
-  return new Date(local.getTime() - offsetMs).toISOString();
+  return new Date(local.getTime() + (isEndOfDay ? UNIT_MS.d : 0) - offsetMs).toISOString();
 }
