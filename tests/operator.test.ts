@@ -187,7 +187,11 @@ describe('the operator API', () => {
     expect((await create('both')).status).toBe(422);
     const { status, body } = await create('sandbox');
     expect(status).toBe(201);
-    expect((await strict.operate('PATCH', `/v1/subscriptions/${body.id}`, { environment: 'both' })).status).toBe(422);
+    const changed = await strict.operate('PATCH', `/v1/subscriptions/${body.id}`, { environment: 'both' });
+    expect(changed.status).toBe(422);
+    expect(changed.body.errors).toEqual([
+      { path: 'environment', message: 'Events of this environment go to https addresses only.' },
+    ]);
   });
 });
 

@@ -129,7 +129,8 @@ function updateRoute(api: Api, context: ConsoleContext): void {
         action: 'subscription.updated',
         next(now) {
           const { url = now.url, environment = now.environment, description = now.description } = patch;
-          if (patch.url !== undefined || patch.environment !== undefined) checkAddress(context, url, environment);
+          if (patch.url !== undefined) checkAddress(context, url, environment);
+          else if (patch.environment !== undefined) checkAddress(context, url, environment, 'environment');
           const patched = { ...now, url, environment, description, eventTypes: patch.event_types ?? now.eventTypes };
           urlChanged = url !== now.url;
           return urlChanged ? nextAddressState({ ...patched, lastValidation: null }, { kind: 'url_changed' }) : patched;
@@ -233,14 +234,22 @@ function differences(before: StoredSubscription, after: StoredSubscription): Rec
   return Object.fromEntries(changed.map((field) => [nameOf(field), { from: before[field], to: after[field] }]));
 }
 
-/** Throws `AppError` if an address is malformed, visibly private or local, or not encrypted where it must be. */
-function checkAddress({ settings }: ConsoleContext, url: string, environment: SubscriptionEnvironment): void {
+/**
+ * Throws `AppError` if an address is malformed, visibly private or local, or not encrypted where it must be; `sent` is
+ * the field that asks for encryption.
+ */
+function checkAddress(
+  { settings }: ConsoleContext,
+  url: string,
+  environment: SubscriptionEnvironment,
+  sent: 'url' | 'environment' = 'url',
+): void {
   const { ALLOWED_PRIVATE_NETWORKS: allowedNetworks, REQUIRE_HTTPS: requireHttps } = settings;
-  const refusal = (message: string) =>
-    new AppError('invalid_fields', 'The address is refused.', { fields: [{ path: 'url', message }] });
+  const refusal = (path: string, message: string) =>
+    new AppError('invalid_fields', 'The address is refused.', { fields: [{ path, message }] });
   const check = checkUrl(url, allowedNetworks);
-  if (!check.ok) throw refusal(check.message);
+  if (!check.ok) throw refusal('url', check.message);
   const needsHttps = requireHttps === 'always' || (requireHttps === 'production' && environment !== 'sandbox');
   if (needsHttps && check.url.protocol !== 'https:')
-    throw refusal('Events of this environment go to https addresses only.');
+    throw refusal(sent, 'Events of this environment go to https addresses only.');
 }
