@@ -44,6 +44,16 @@ describe('the body of an event', () => {
     expect(colors.size).toBe(8);
   });
 
+  it('shows characters that nobody could see, and is copied as it is', async () => {
+    const reference = 'u_\u202e1\u200b2';
+    const id = await published({ reference });
+    const { page } = await signedIn();
+    await page.goto(`/events/${id}`);
+    const body = page.getByRole('region', { name: 'event', exact: true });
+    await body.getByText(String.raw`"u_\u202e1\u200b2"`).waitFor();
+    expect(await copyWith(page, 'Copy event')).toContain(reference);
+  });
+
   it('that is very long is shown in part at first, and copied as a whole', async () => {
     const items = Array.from({ length: 3_000 }, (_, i) => `item ${i}`);
     const id = await published({ items });

@@ -2,7 +2,7 @@
 import { ActionIcon, Box, Button, CopyButton, Group, Text, Tooltip } from '@mantine/core';
 import { IconCheck, IconCopy } from '@tabler/icons-react';
 import { memo, useState } from 'react';
-import { jsonTokens, looksLikeJson } from './json-tokens.ts';
+import { escapeInvisible, jsonTokens, looksLikeJson } from './json-tokens.ts';
 import { countText } from './numbers.ts';
 import './code.css';
 
@@ -64,8 +64,9 @@ export function CodeBlock({ text, label, maxHeight = 420 }: { text: string; labe
   );
 }
 
-const Colored = memo(({ text }: { text: string }) => {
-  if (!looksLikeJson(text)) return text;
+const Colored = memo(({ text: original }: { text: string }) => {
+  if (!looksLikeJson(original)) return original;
+  const text = escapeInvisible(original);
   const colored = beginningOf(text, MAX_COLORED);
   return (
     <>

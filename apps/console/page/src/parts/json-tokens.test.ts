@@ -1,7 +1,7 @@
-/** Into which parts a JSON text is split, also one that is cut off. */
+/** Into which parts a JSON text is split, also one that is cut off; characters that nobody sees. */
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { jsonTokens, looksLikeJson } from './json-tokens.ts';
+import { escapeInvisible, jsonTokens, looksLikeJson } from './json-tokens.ts';
 
 const kindsOf = (json: string) => jsonTokens(json).flatMap(({ kind, text }) => (kind === null ? [] : [[kind, text]]));
 
@@ -45,6 +45,24 @@ describe('the tokens of a JSON text', () => {
           [{ string: 'string', number: 'number', boolean: 'word' }[typeof item as 'string'], JSON.stringify(item)],
         ]);
         expect(kindsOf(JSON.stringify(value))).toEqual(expected);
+      }),
+    );
+  });
+});
+
+describe('invisible characters', () => {
+  it.each([
+    ['\u202egpj.exe', '\\u202egpj.exe'],
+    ['u_1\u200b', 'u_1\\u200b'],
+    ['\u{e0041}', '\\udb40\\udc41'],
+    ['é 💥\n', 'é 💥\n'],
+  ])('are escaped: %j', (text, expected) => {
+    expect(escapeInvisible(text)).toBe(expected);
+  });
+  it('are in the document as before', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (text) => {
+        expect(JSON.parse(escapeInvisible(JSON.stringify(text)))).toBe(text);
       }),
     );
   });

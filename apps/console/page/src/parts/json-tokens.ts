@@ -1,4 +1,4 @@
-/** Splits JSON into the parts that are shown in different colors. */
+/** Splits JSON into the parts that are shown in different colors, and makes invisible characters visible. */
 
 type TokenKind = 'name' | 'string' | 'number' | 'word';
 
@@ -15,6 +15,15 @@ const KINDS: readonly TokenKind[] = ['name', 'string', 'number', 'word'];
 
 /** Whether a text looks like a JSON object or list. It may be cut off. */
 export const looksLikeJson = (text: string) => /^\s*[{[]/.test(text);
+
+/** Characters that nobody sees, or that change the direction of those after them. */
+const INVISIBLE = /[\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+/** Returns the same JSON with invisible characters escaped, so that they are seen. */
+export function escapeInvisible(json: string): string {
+  const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return json.replaceAll(INVISIBLE, (character) => character.split('').map(escaped).join(''));
+}
 
 /** Returns the tokens; their texts together are exactly `json`, whatever it is. */
 export function jsonTokens(json: string): Token[] {
