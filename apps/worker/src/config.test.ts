@@ -23,7 +23,7 @@ describe('NOTICE_URL', () => {
     'https://notices .example/',
     'https://a..b/',
   ])('refuses %s, to which nothing can be sent', (url) => {
-    expect(() => load({ NOTICE_URL: url })).toThrow(/NOTICE_URL: is not an allowed target: /);
+    expect(() => load({ NOTICE_URL: url })).toThrow(/NOTICE_URL: can't be used: /);
     expect(() => load({ NOTICE_URL: url })).not.toThrow(/password/);
   });
 });

@@ -76,7 +76,7 @@ export const workerSettings = z
       z.string().superRefine(checkNoticeUrl).optional(),
       'Operators',
       'none',
-      'URL to POST notices to: pauses, refusals, failed deliveries, failing addresses, bulk replays, outages',
+      'URL to POST [notices](notices.md) to: pauses, refusals, failed deliveries, failing addresses, bulk replays, outages',
     ),
     NOTICE_SECRET: setting(
       z.string().regex(OWN_SECRET, 'must be 16 to 256 printable ASCII characters').optional(),
@@ -96,7 +96,7 @@ export type WorkerSettings = Readonly<z.infer<typeof workerSettings>>;
 
 function checkNoticeUrl(text: string, context: z.RefinementCtx): void {
   const check = checkUrl(text, NOTICE_NETWORKS);
-  if (!check.ok) context.addIssue({ code: 'custom', message: `is not an allowed target: ${check.message}` });
+  if (!check.ok) context.addIssue({ code: 'custom', message: `can't be used: ${check.message}` });
 }
 
 /** Reads the worker's settings. Throws `SettingsError`. */

@@ -1,18 +1,20 @@
 /** The notice: a message to the operators about something that may need action, on which they can build alerts. */
 
-export type NoticeType =
-  | 'subscription.paused'
-  | 'subscription.resume_failed'
-  | 'subscription.refused'
-  | 'subscription.failing'
-  | 'subscription.recovered'
-  | 'subscription.failures'
-  | 'delivery.failed'
-  | 'replay.done'
-  | 'replay.failed'
-  | 'replay.halted'
-  | 'outage.started'
-  | 'outage.ended';
+export const NOTICE_TYPES = [
+  'subscription.paused',
+  'subscription.resume_failed',
+  'subscription.refused',
+  'subscription.failing',
+  'subscription.recovered',
+  'subscription.failures',
+  'delivery.failed',
+  'replay.done',
+  'replay.failed',
+  'replay.halted',
+  'outage.started',
+  'outage.ended',
+] as const;
+export type NoticeType = (typeof NOTICE_TYPES)[number];
 
 export interface Notice {
   /** Unique; the same when a notice is sent again. */
