@@ -7,7 +7,7 @@ import { loadSubscriptions } from '@posthorn/store';
 import { isDelivery } from '@posthorn/testing';
 import { resealSecrets } from '../apps/worker/src/reseal-secrets.ts';
 import { createRequestSigner } from '../apps/worker/src/sign-request.ts';
-import { overwriteSubscription, ownReceiver, ownStore, ownWorld } from './own.ts';
+import { overwriteSubscription, ownProcess, ownReceiver, ownStore, ownWorld } from './own.ts';
 import { isSigned } from './signed.ts';
 import { ENCRYPTION_KEY, OPERATOR_TOKEN, sampleEvent } from './world.ts';
 
@@ -44,6 +44,17 @@ describe('SECRET_ENCRYPTION_KEY with a new key before the old one', () => {
     const alone = createSecretBox([newer]);
     expect(alone.open(stored!.sealedSecret, id)).toBe(secret);
     expect(alone.open(stored!.previousSealedSecret!, id)).toBe('whsec_previous');
+  });
+});
+
+describe('a key that sealed none of the stored secrets', () => {
+  it('keeps a worker from starting, so that it takes no jobs from those with the right one', async () => {
+    const world = await ownWorld({ workers: 0 });
+    const receiver = await ownReceiver();
+    await world.subscribe(receiver.url);
+    const worker = ownProcess('worker', { ...world.env, SECRET_ENCRYPTION_KEY: newer.toString('base64') });
+    expect(await worker.ended).toBe(1);
+    expect(worker.output.join('\n')).toContain('SECRET_ENCRYPTION_KEY opens none of the stored signing secrets');
   });
 });
 

@@ -23,6 +23,7 @@ import { connectRedis, openStore } from '@posthorn/store';
 import type { Registry } from 'prom-client';
 import type { AttemptContext } from './attempt-delivery.ts';
 import { createAttempts } from './attempts.ts';
+import { createKeyCheck } from './check-keys.ts';
 import type { WorkerSettings } from './config.ts';
 import { createAttemptCounts } from './counts.ts';
 import { createEventBodies, createForgetting } from './event-bodies.ts';
@@ -93,6 +94,7 @@ export function buildWorker(
         outbound.close();
         base.queueRedis.disconnect();
       }),
+      createKeyCheck(store, secretBox),
       createHeartbeat({ ...base, ...outbound, workerId, settings }),
       createNoticeService({
         ...base,
