@@ -83,7 +83,7 @@ function validatedText({ status, reason }: Detail): string {
 /** `after 20 failed deliveries in a row`, or nothing if an operator did it, who is shown beside it. */
 function pauseCause(reason: unknown, failures: unknown): string {
   if (reason !== 'consecutive_failures') return '';
-  // A test that arrived while the address was paused has set the count to 0.
+  // A delivery that arrived while the address was paused has set the count to 0.
   return ` after ${isNumber(failures) && failures > 0 ? countOf(failures, 'failed delivery', 'failed deliveries') : 'failed deliveries'} in a row`;
 }
 
