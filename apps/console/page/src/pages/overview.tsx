@@ -68,38 +68,7 @@ function Content({ overview }: { overview: Overview }) {
   const { deliveries, queue, workers, addresses } = overview;
   return (
     <Stack>
-      {workers.length === 0 && (
-        <Alert color="orange" icon={<IconAlertTriangle />} title="No worker is running">
-          Events are accepted and kept, but nothing is delivered until a worker starts.
-        </Alert>
-      )}
-      {workers.map(({ id, host, pid, clock_offset_ms: offsetMs }) =>
-        !offsetMs || Math.abs(offsetMs) <= MAX_CLOCK_OFFSET_MS ? null : (
-          <Alert
-            key={id}
-            color="orange"
-            icon={<IconAlertTriangle />}
-            title={`The clock of worker ${host}:${pid} is ${durationText(Math.abs(offsetMs))} ${offsetMs > 0 ? 'fast' : 'slow'}`}
-          >
-            The times of its attempts are wrong, and receivers may refuse its signatures: most accept 300 s. See
-            PosthornClockSkew in docs/runbooks.md.
-          </Alert>
-        ),
-      )}
-      {workers.map(({ id, host, pid, outage_since }) => {
-        if (outage_since === null) return null;
-        const title = (
-          <>
-            Worker {host}:{pid} has reached nothing since <Instant at={outage_since} />
-          </>
-        );
-        return (
-          <Alert key={id} color="orange" icon={<IconAlertTriangle />} title={title}>
-            Its network or name resolution fails. It makes no attempts, and none is counted, until it can reach a
-            receiver again.
-          </Alert>
-        );
-      })}
+      <WorkerAlerts workers={workers} />
       <UpgradeNote format={overview.format} />
       <Triage overview={overview} />
       <Attempts overview={overview} />
@@ -149,6 +118,46 @@ function Content({ overview }: { overview: Overview }) {
         <Panel title="Workers" columns={workerColumns} rows={workers} layout="auto" none="No worker is running." />
       </SimpleGrid>
     </Stack>
+  );
+}
+
+/** Says that no worker runs, or which of them have a wrong clock or reach nothing. */
+function WorkerAlerts({ workers }: { workers: Worker[] }) {
+  return (
+    <>
+      {workers.length === 0 && (
+        <Alert color="orange" icon={<IconAlertTriangle />} title="No worker is running">
+          Events are accepted and kept, but nothing is delivered until a worker starts.
+        </Alert>
+      )}
+      {workers.map(({ id, host, pid, clock_offset_ms: offsetMs }) =>
+        !offsetMs || Math.abs(offsetMs) <= MAX_CLOCK_OFFSET_MS ? null : (
+          <Alert
+            key={id}
+            color="orange"
+            icon={<IconAlertTriangle />}
+            title={`The clock of worker ${host}:${pid} is ${durationText(Math.abs(offsetMs))} ${offsetMs > 0 ? 'fast' : 'slow'}`}
+          >
+            The times of its attempts are wrong, and receivers may refuse its signatures: most accept 300 s. See
+            PosthornClockSkew in docs/runbooks.md.
+          </Alert>
+        ),
+      )}
+      {workers.map(({ id, host, pid, outage_since }) => {
+        if (outage_since === null) return null;
+        const title = (
+          <>
+            Worker {host}:{pid} has reached nothing since <Instant at={outage_since} />
+          </>
+        );
+        return (
+          <Alert key={id} color="orange" icon={<IconAlertTriangle />} title={title}>
+            Its network or name resolution fails. It makes no attempts, and none is counted, until it can reach a
+            receiver again.
+          </Alert>
+        );
+      })}
+    </>
   );
 }
 
