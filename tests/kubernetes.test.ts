@@ -255,6 +255,8 @@ function describeChart(command: string): void {
       );
       for (const ip of ['169.254.169.254', '10.0.0.1', '192.168.1.1', '127.0.0.1', 'fd00::1', '::1', '::ffff:10.0.0.1'])
         expect([ip, lets(ip)]).toEqual([ip, false]);
+      for (const ip of ['2001::1', '2001:db8::1', '2002:a00:1::', '3fff::1'])
+        expect([ip, lets(ip)]).toEqual([ip, false]);
       for (const ip of ['1.1.1.1', '93.184.215.14', '172.32.0.1', '2606:4700::1111', '2a00::1'])
         expect([ip, lets(ip)]).toEqual([ip, true]);
     });

@@ -4,17 +4,23 @@
  * Once written, nothing of a span is left for the garbage collector. The SDK's serializer costs too much of ingest's
  * CPU (docs/decisions, 49 and 62).
  */
-import type { Attributes, Link, SpanContext } from '@opentelemetry/api';
+import type { Attributes, Link } from '@opentelemetry/api';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
+import {
+  BYTES,
+  encodedKey,
+  FIXED32,
+  FIXED64,
+  LENGTH_BYTES,
+  lengthOfVarint,
+  tag,
+  VARINT,
+  writeLength,
+} from './protobuf.ts';
 import { ID_BYTES, TRACE_ID_BYTES } from './span-ids.ts';
 import type { SpanRecord } from './span-record.ts';
 import type { SpanShape } from './tracing.ts';
 
-const [VARINT, FIXED64, BYTES, FIXED32] = [0, 1, 2, 5];
-const tag = (field: number, wireType: number) => (field << 3) | wireType;
-
-/** The length of a message that is not known before: up to 256 MiB. */
-const LENGTH_BYTES = 4;
 /** The size of the first buffer, before it is known how large a batch is. */
 const FIRST_BYTES = 64 * 1024;
 /** Spans that are written at a time. */
@@ -27,22 +33,6 @@ const MS_PER_S = 1e3;
 /** The flags of a span say whether its parent is of another process; that is known, and true. */
 const PARENT_IS_REMOTE = 0x300;
 const IS_KNOWN = 0x100;
-
-/** The names of attributes, as the field `key` of a `KeyValue`. There are a few dozen. */
-const keys = new Map<string, Buffer>();
-
-function encodedKey(key: string): Buffer {
-  let encoded = keys.get(key);
-  if (encoded === undefined) {
-    const name = Buffer.from(key);
-    // Names of one byte of length, and those of two: up to 255 characters, from OTEL_RESOURCE_ATTRIBUTES.
-    const length = name.length < 0x80 ? [name.length] : [(name.length & 0x7f) | 0x80, name.length >> 7];
-    encoded = Buffer.concat([Buffer.of(tag(1, BYTES), ...length), name]);
-    // No name is that of a receiver or publisher; the limit is there for whoever adds one.
-    if (keys.size < 1_000) keys.set(key, encoded);
-  }
-  return encoded;
-}
 
 /** The request that exports some spans. */
 export interface SpanBatch {
@@ -169,14 +159,10 @@ export class SpanWriter {
 
   #link({ context }: Link): void {
     const startsAt = this.#begin(13);
-    this.#ids(1, context);
+    this.#hex(1, context.traceId);
+    this.#hex(2, context.spanId);
     this.#flags(6, context.traceFlags | (context.isRemote ? PARENT_IS_REMOTE : IS_KNOWN));
     this.#end(startsAt);
-  }
-
-  #ids(field: number, { traceId, spanId }: Pick<SpanContext, 'traceId' | 'spanId'>): void {
-    this.#hex(field, traceId);
-    this.#hex(field + 1, spanId);
   }
 
   #attributes(field: number, attributes: Attributes): void {
@@ -318,17 +304,4 @@ export class SpanWriter {
     this.#buffer.copy(larger, 0, 0, this.#at);
     this.#buffer = larger;
   }
-}
-
-/** A varint may have more bytes than it needs. */
-function writeLength(buffer: Buffer, at: number, length: number): void {
-  let rest = length;
-  for (let i = 0; i < LENGTH_BYTES - 1; i++, rest >>>= 7) buffer[at + i] = (rest & 0x7f) | 0x80;
-  buffer[at + LENGTH_BYTES - 1] = rest;
-}
-
-function lengthOfVarint(value: number): number {
-  let length = 1;
-  for (let rest = value; rest > 0x7f; rest = Math.floor(rest / 0x80)) length += 1;
-  return length;
 }
