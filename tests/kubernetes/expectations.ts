@@ -54,6 +54,15 @@ export function expectReferences(manifests: Manifest[]): void {
   const called = [...backends].map(([, name]) => name);
   expect(called).toHaveLength(names('Ingress').length + names('HTTPRoute').length);
   for (const name of called) expect(names('Service')).toContain(name);
+  expectPorts(manifests);
+}
+
+/** Callers reach what an app serves, and Prometheus its metrics. */
+function expectPorts(manifests: Manifest[]): void {
+  for (const { spec } of ofKind<Manifest & { spec: { ports: object[] } }>(manifests, 'Service'))
+    expect(spec.ports).toMatchObject([{ targetPort: 'http' }]);
+  for (const { spec } of ofKind<Manifest & { spec: { podMetricsEndpoints: object[] } }>(manifests, 'PodMonitor'))
+    expect(spec.podMetricsEndpoints).toMatchObject([{ port: 'operations', path: '/metrics' }]);
 }
 
 /** What the restricted profile of Kubernetes demands, and more: see docs/kubernetes.md. */
