@@ -289,6 +289,23 @@ function describeChart(command: string): void {
         ['2001:db8::54/128', 53, 2],
       ]);
     });
+    it('lets in whom networkPolicyFrom names, and out as extraEgress says', () => {
+      const namespace = (name: string) => ({
+        namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': name } },
+      });
+      const { spec: ofIngest } = policyOf(rendered(topologies.cluster!), 'ingest');
+      const fromGateways = { ports: [{ port: 'http', protocol: 'TCP' }], from: [namespace('gateways')] };
+      expect(ofIngest).toMatchObject({ ingress: expect.arrayContaining([fromGateways]) });
+      const { egress } = policyOf(rendered(topologies.sentinel!), 'ingest').spec;
+      expect(egress).toContainEqual({ to: [namespace('telemetry')], ports: [{ port: 4318, protocol: 'TCP' }] });
+    });
+  });
+
+  it('lets a node be drained although its pods are not ready', () => {
+    const budgets = ofKind<Manifest & { spec: object }>(rendered({}), 'PodDisruptionBudget');
+    expect(budgets).toHaveLength(APPS.length);
+    for (const { spec } of budgets)
+      expect(spec).toMatchObject({ maxUnavailable: 1, unhealthyPodEvictionPolicy: 'AlwaysAllow' });
   });
 
   describe('a pod', () => {
