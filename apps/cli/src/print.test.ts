@@ -40,6 +40,10 @@ describe('an item', () => {
       '  nested   [[1,2]]',
     ]);
   });
+  it('has objects in objects in lines, and what is deeper as JSON', () => {
+    const data = { metadata: { user: { id: 'u' } } };
+    expect(linesOf({ data })).toEqual(['data:', '  metadata:', '    user  {"id":"u"}']);
+  });
   it('has no line and no control character of its own making', () => {
     const text = 'x\nstatus  succeeded\u001b]0;';
     expect(linesOf({ [text]: text, list: [{ [text]: text }], texts: [text] })).toEqual([
