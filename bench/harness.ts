@@ -20,7 +20,7 @@ const STOP_LIMIT_MS = 60_000;
 const HUNG_MS = 60_000;
 /** The metrics of the event loop's lag include the interval at which it is sampled (packages/runtime/src/metrics.ts). */
 const LAG_SAMPLE_MS = 50;
-const ENCRYPTION_KEY = Buffer.alloc(32, 1).toString('base64');
+export const ENCRYPTION_KEY = Buffer.alloc(32, 1);
 export type EventType = PublishedEvent['type'];
 export const PUBLISHER_KEY = 'bench-publisher-key-0123456789';
 export const OPERATOR_TOKEN = 'bench-operator-token-0123456789';
@@ -81,7 +81,7 @@ export async function openBench(appendFsync: 'everysec' | 'always' = 'everysec',
         ...imageEnvironment(),
         PUBLISHER_KEYS: `bench:both:${PUBLISHER_KEY}`,
         OPERATOR_TOKENS: `bench:${OPERATOR_TOKEN}`,
-        SECRET_ENCRYPTION_KEY: ENCRYPTION_KEY,
+        SECRET_ENCRYPTION_KEY: ENCRYPTION_KEY.toString('base64'),
         ALLOWED_PRIVATE_NETWORKS: '127.0.0.0/8',
         REQUIRE_HTTPS: 'never',
         OPERATOR_RATE_LIMIT: '0',

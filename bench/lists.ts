@@ -1,6 +1,7 @@
 /** Time to read a page of 50 deliveries, by filter, out of few and out of many, through the console's API. */
 import { randomUUID } from 'node:crypto';
-import { type Attempt, type Event, eventRef, newEventId } from '@posthorn/core';
+import { type Attempt, type Event, eventRef, newEventId, newSubscriptionId } from '@posthorn/core';
+import { createSecretBox } from '@posthorn/signing';
 import {
   createDeliveries,
   newSubscription,
@@ -10,8 +11,9 @@ import {
   storeEvent,
 } from '@posthorn/store';
 import { recordVerdict } from '../packages/store/src/test-attempts.ts';
-import { type Bench, inParallel, median, OPERATOR_TOKEN } from './harness.ts';
+import { type Bench, ENCRYPTION_KEY, inParallel, median, OPERATOR_TOKEN } from './harness.ts';
 
+const secretBox = createSecretBox([ENCRYPTION_KEY]);
 const SUBSCRIPTIONS = 10;
 /** Time between the first delivery and the last. */
 const SPREAD_MS = 20 * 86_400_000;
@@ -98,7 +100,8 @@ async function fill(bench: Bench, prefix: string, count: number, startMs: number
 
 async function subscribe(store: Store, nowMs: number): Promise<string> {
   const fields = { url: 'https://example.com/', eventTypes: 'all', environment: 'both', description: '' } as const;
-  const made = newSubscription({ ...fields, sealedSecret: 'sealed' }, nowMs);
+  const id = newSubscriptionId();
+  const made = newSubscription({ ...fields, id, sealedSecret: secretBox.seal('whsec_1', id) }, nowMs);
   await saveSubscription(store, { ...made, status: 'active', takesEvents: true });
   return made.id;
 }

@@ -48,13 +48,13 @@ describe('SECRET_ENCRYPTION_KEY with a new key before the old one', () => {
 });
 
 describe('a key that sealed none of the stored secrets', () => {
-  it('keeps a worker from starting, so that it takes no jobs from those with the right one', async () => {
+  it.each(['worker', 'console'] as const)('keeps a %s from starting', async (app) => {
     const world = await ownWorld({ workers: 0 });
     const receiver = await ownReceiver();
     await world.subscribe(receiver.url);
-    const worker = ownProcess('worker', { ...world.env, SECRET_ENCRYPTION_KEY: newer.toString('base64') });
-    expect(await worker.ended).toBe(1);
-    expect(worker.output.join('\n')).toContain('SECRET_ENCRYPTION_KEY opens none of the stored signing secrets');
+    const process = ownProcess(app, { ...world.env, SECRET_ENCRYPTION_KEY: newer.toString('base64') });
+    expect(await process.ended).toBe(1);
+    expect(process.output.join('\n')).toContain('SECRET_ENCRYPTION_KEY opens none of the stored signing secrets');
   });
 });
 

@@ -16,6 +16,7 @@ import {
 import {
   type App,
   type Clock,
+  checkAtStart,
   createLogger,
   createMetrics,
   createTracing,
@@ -27,7 +28,7 @@ import {
 } from '@posthorn/runtime';
 import { createOneOffSender, createResolver } from '@posthorn/sender';
 import { createFingerprints, createSecretBox } from '@posthorn/signing';
-import { createDirectory, decodePublished } from '@posthorn/store';
+import { checkSecrets, createDirectory, decodePublished } from '@posthorn/store';
 import type { RequestHandler } from 'express';
 import { addressRoutes } from './address-routes.ts';
 import { bullBoardRoutes } from './bull-board.ts';
@@ -65,6 +66,7 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
     identity: { id: randomUUID(), app: 'console', version },
     onMismatch: (error) => exitAtOnce(logger, error),
   });
+  const secretBox = createSecretBox(settings.SECRET_ENCRYPTION_KEY);
   const registry = createMetrics('console');
   registerInstallation(registry, storage.isOpen, () => readInstallation({ store, jobQueues }, clock.now));
   const failures = createAuthFailures({ registry, logger });
@@ -85,7 +87,7 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
       userAgent: `Posthorn/${version}`,
       resolve: createResolver({ servers: settings.DNS_SERVERS, attemptTimeoutMs: settings.ATTEMPT_TIMEOUT }),
     }),
-    secretBox: createSecretBox(settings.SECRET_ENCRYPTION_KEY),
+    secretBox,
     fingerprints: createFingerprints(settings.SECRET_ENCRYPTION_KEY),
     tracing,
     clock,
@@ -119,7 +121,11 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
         await http.stop(graceMs);
       },
     },
-    services: [...(tracing ? [tracing] : []), storage],
+    services: [
+      ...(tracing ? [tracing] : []),
+      storage,
+      checkAtStart('encryption keys', () => checkSecrets(store, secretBox.opens)),
+    ],
     logger,
     graceMs: settings.SHUTDOWN_GRACE,
     describe: http.describe,

@@ -7,6 +7,7 @@ import { type ConsumerTimings, createJobQueues, isJobGone } from '@posthorn/queu
 import {
   type App,
   type Clock,
+  checkAtStart,
   createLogger,
   createMetrics,
   createTracing,
@@ -19,11 +20,10 @@ import {
   warnOfPrivateNetworks,
 } from '@posthorn/runtime';
 import { createSecretBox, type SecretBox } from '@posthorn/signing';
-import { connectRedis, openStore } from '@posthorn/store';
+import { checkSecrets, connectRedis, openStore } from '@posthorn/store';
 import type { Registry } from 'prom-client';
 import type { AttemptContext } from './attempt-delivery.ts';
 import { createAttempts } from './attempts.ts';
-import { createKeyCheck } from './check-keys.ts';
 import type { WorkerSettings } from './config.ts';
 import { createAttemptCounts } from './counts.ts';
 import { createEventBodies, createForgetting } from './event-bodies.ts';
@@ -94,7 +94,7 @@ export function buildWorker(
         outbound.close();
         base.queueRedis.disconnect();
       }),
-      createKeyCheck(store, secretBox),
+      checkAtStart('encryption keys', () => checkSecrets(store, secretBox.opens)),
       createHeartbeat({ ...base, ...outbound, workerId, settings }),
       createNoticeService({
         ...base,

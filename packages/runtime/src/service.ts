@@ -19,6 +19,11 @@ export interface Service {
   stop(graceMs: number): Promise<void>;
 }
 
+/** A service that only checks something when it starts. If that throws `StartError`, the process ends. */
+export function checkAtStart(name: string, check: () => Promise<void>): Service {
+  return { name, start: check, stop: async () => undefined };
+}
+
 /** An app that is built but not started. */
 export interface App<Http extends Service = Service> {
   /** Starts before all services, so that probes and callers get a response while services wait for Redis. Stops before all services. */

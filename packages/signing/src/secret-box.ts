@@ -38,6 +38,8 @@ export interface SecretBox {
   seal(secret: string, owner: string): string;
   /** Returns the secret of a sealed text. Throws `SealBroken` if no key opens it, for example because the owner or the text was changed. */
   open(sealed: string, owner: string): string;
+  /** Returns whether a key opens a sealed text. */
+  opens(sealed: string, owner: string): boolean;
   /** Returns the secret sealed with the first key, or undefined if that key seals it already. Throws `SealBroken` as `open` does. */
   reseal(sealed: string, owner: string): string | undefined;
 }
@@ -69,6 +71,7 @@ export function createSecretBox(keys: EncryptionKeys): SecretBox {
   return {
     seal,
     open,
+    opens: (sealed, owner) => keys.some((key) => openWith(key, sealed, owner) !== undefined),
     reseal: (sealed, owner) =>
       openWith(first, sealed, owner) === undefined ? seal(open(sealed, owner), owner) : undefined,
   };

@@ -2,6 +2,7 @@
 
 export * from './attempts.ts';
 export * from './audit.ts';
+export { checkSecrets } from './check-secrets.ts';
 export { withCircuitBreaker } from './circuit-breaker.ts';
 export { connectRedis, onDisconnect } from './connect-redis.ts';
 export { deliveriesOfEvent } from './deliveries-of-event.ts';
