@@ -131,6 +131,16 @@ describe('the jobs of a worker that does not renew its lease', () => {
     expect(await redis.exists(`${prefixes[0]}:working`)).toBe(0);
   });
 
+  it('are put back at the fourth check also if their locks have expired, while nobody was there', async () => {
+    await add('a', 'b');
+    await renewAs('dead');
+    await takeAs('dead', 2);
+    await redis.del(key('a:lock'), key('b:lock'));
+    expect(await checkTimes(3)).toBe(0);
+    expect(await checkTimes(1)).toBe(2);
+    expect((await waiting()).reverse()).toEqual(['a', 'b']);
+  });
+
   it('stay while it renews, however many checks there are, and those of workers without a lease stay always', async () => {
     await add('a', 'b');
     await renewAs('alive');

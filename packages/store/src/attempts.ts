@@ -161,8 +161,7 @@ function nextStep(
 
 /** Whether a delivery may be sent to an address with this stored status; lib/may-pass.lua asks the same. */
 function mayPass(addressStatus: string, isTrial: boolean, type: EventType): boolean {
-  if (addressStatus === 'active' || (addressStatus === RESUMING && isTrial)) return true;
-  return (addressStatus === 'paused' || addressStatus === RESUMING) && type === TEST_EVENT_TYPE;
+  return addressStatus === 'active' || (addressStatus === RESUMING && (isTrial || type === TEST_EVENT_TYPE));
 }
 
 /**

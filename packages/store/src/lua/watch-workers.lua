@@ -31,7 +31,8 @@ local moved = 0
 -- The newest first: what is put back last is taken first.
 for _, id in ipairs(call('LRANGE', KEY_QUEUE .. 'active', 0, -1)) do
   local token = call('GET', KEY_QUEUE .. id .. ':lock')
-  if token and isDead[string.match(token, '^[^:]*')] then
+  -- A lock has expired if no worker at all was there for as long: the job is that of a dead one too.
+  if not token or isDead[string.match(token, '^[^:]*')] then
     if moved == limit then return {state, moved, 1} end
     putBack(id)
     moved = moved + 1

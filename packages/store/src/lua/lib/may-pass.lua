@@ -1,6 +1,6 @@
--- Whether a delivery of this kind may be sent to an address with this status. To an active one any may, to a resuming
--- one its trial, and to a paused or resuming one a test delivery. `beginAttempt` asks the same.
+-- Whether a delivery of this kind may be sent to an address with this status: to an active one any, to a resuming one its
+-- trial and test deliveries. `beginAttempt` asks the same.
 local function mayPass(status, trial, id, kind)
-  if status == ACTIVE or status == RESUMING and trial == id then return true end
-  return (status == PAUSED or status == RESUMING) and math.floor(tonumber(kind) / ENVIRONMENT_COUNT) == TYPE_TEST
+  if status ~= RESUMING then return status == ACTIVE end
+  return trial == id or math.floor(tonumber(kind) / ENVIRONMENT_COUNT) == TYPE_TEST
 end
