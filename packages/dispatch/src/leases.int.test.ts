@@ -1,7 +1,7 @@
 /** Workers that die, are suspended, or only wait for Redis: who has their jobs then, and what they may still do with them. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { type Claim, Consumer, type ConsumerOptions, type JobOutcome, type JobQueues } from '@posthorn/queue';
-import { type FoundJob, type Store, takeJobs, watchWorkers } from '@posthorn/store';
+import { type FoundJob, finishJob, type Store, takeJobs, watchWorkers } from '@posthorn/store';
 import { eventually } from '@posthorn/testing';
 import type { Cluster, Redis } from 'ioredis';
 import { addJobs } from '../../queue/src/test-add-jobs.ts';
@@ -316,5 +316,26 @@ describe('jobs whose reply was lost', () => {
     expect(taken.map(({ id }) => id)).toEqual(['c', 'd', 'a', 'b']);
     expect(putBack()).toBe(2);
     expect(errors).toEqual([]);
+  });
+
+  it('are put back where the end of a job was repeated, and took another one each time', async () => {
+    await add('a', 'b', 'c');
+    let isFirst = true;
+    const { taken, putBack } = await startConsumer(60_000, {
+      concurrency: 1,
+      async finish(partition, lock) {
+        // As where successes are recorded together and one of them fails: each is recorded alone then.
+        if (isFirst) await finishJob(store, partition, lock);
+        isFirst = false;
+        return await finishJob(store, partition, lock);
+      },
+    });
+    for (const count of [1, 2, 3]) {
+      await eventually('a job', () => taken.length === count);
+      taken.at(-1)?.end({ kind: 'done' });
+    }
+    expect(taken.map(({ id }) => id)).toEqual(['a', 'c', 'b']);
+    expect(putBack()).toBe(1);
+    expect(errors).toEqual(['Could not end job a: JobNotExist']);
   });
 });

@@ -85,7 +85,7 @@ export interface ConsumerOptions<J extends { id: string }>
 export interface ConsumerTimings {
   /** How often a worker renews the lease on its jobs. After four times without, others take the jobs over. */
   renewMs: number;
-  /** How often a worker that may have missed a reply asks for the jobs that it gave. */
+  /** How soon a worker that may have missed a reply asks for the jobs in it. It asks again with growing pauses. */
   askLostMs: number;
   /**
    * How long a job stays locked to its worker. Longer than any attempt; renewed before half of it has passed. The jobs of

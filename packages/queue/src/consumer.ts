@@ -360,6 +360,8 @@ export class Consumer<J extends { id: string }> {
       if (request) this.#lostReplies.over(request, true);
       throw error;
     });
+    // The job may have ended before, by a call that was repeated: each may have taken jobs.
+    if (request && result.code !== 0) request.isDoubtful = true;
     running.beginNext = this.#claimNext(partition, result, request);
     this.#locks.remove(lock);
     if (!takesNext) void this.#endings.wakeIfLimited(partition.index);

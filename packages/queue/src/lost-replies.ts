@@ -1,6 +1,6 @@
 /**
- * Finds the jobs that Redis has given to this process by a reply that never came, and puts them back. Without it they
- * stay locked, while this process renews its lease, until their locks expire (docs/decisions, 50).
+ * Finds jobs that Redis has locked for this process in a reply that never arrived, and puts them back. Without it they
+ * stay locked until their locks expire, since this process goes on renewing its lease (docs/decisions, 50).
  */
 import { ActiveList } from '@posthorn/core';
 import type { Partition } from './partitions.ts';
@@ -18,18 +18,35 @@ export interface LostRepliesOptions {
   onError: (error: unknown) => void;
 }
 
-/** A request for jobs, until those that it gave have begun. */
+/** A request for jobs. It is open until the jobs that it returned have begun. */
 export interface Request {
   readonly partition: Partition;
   readonly token: string;
-  /** A connection has closed meanwhile. Then ioredis sends the request again, and the token may have locked jobs twice. */
+  /** It may have been run twice, and have locked jobs each time: ioredis sends it again if its connection closes. */
   isDoubtful: boolean;
 }
 
+/** A token that may have locked jobs of which this process does not know. */
+interface DoubtfulToken {
+  readonly partition: number;
+  readonly token: string;
+  /** In how many intervals there was no open question to Redis. */
+  intervals: number;
+  /** To be asked for, now or after an error. */
+  isDue: boolean;
+}
+
+/**
+ * Redis is asked in these intervals, not in each: a call costs it about a microsecond for each active job, and all
+ * workers call after it restarts.
+ */
+const isPowerOfTwo = (n: number) => (n & (n - 1)) === 0;
+
 export function createLostReplies(
   options: LostRepliesOptions & {
+    /** Redis is asked after this time and after 2, 4, 8, … times as long. After an error it is asked again in this time. */
     askLostMs: number;
-    /** How long Redis is asked. It may run what a broken connection has sent after what the next one sends. */
+    /** How long Redis is asked at least. It may run what a broken connection has sent after what the next one sends. */
     lockMs: number;
     /** The jobs of a partition that this process has in flight. */
     knownIds: (partition: number) => string[];
@@ -37,31 +54,38 @@ export function createLostReplies(
 ) {
   const { onDisconnect, putBackLost, onPutBack, onError, askLostMs, lockMs, knownIds } = options;
   const requests = new ActiveList<Request>();
-  /** Tokens that may have locked jobs of which this process does not know. */
-  let lost: { partition: number; token: string; timesLeft: number }[] = [];
+  let lost: DoubtfulToken[] = [];
   const asking = new Set<number>();
   let timer: NodeJS.Timeout | undefined;
 
   onDisconnect(() => {
     for (const request of requests) request.isDoubtful = true;
   });
-  const ask = async (partition: number, some: typeof lost) => {
-    if (asking.has(partition)) return;
+  const ask = async (partition: number, due: readonly DoubtfulToken[]) => {
     asking.add(partition);
     try {
-      const tokens = some.map(({ token }) => token);
+      const tokens = due.map(({ token }) => token);
       const jobs = await putBackLost(partition, tokens, knownIds(partition));
+      for (const one of due) one.isDue = false;
       if (jobs > 0) onPutBack(jobs);
     } catch (error) {
       onError(error);
     } finally {
-      for (const one of some) one.timesLeft -= 1;
       asking.delete(partition);
     }
   };
   const askForAll = () => {
-    lost = lost.filter(({ timesLeft }) => timesLeft > 0);
-    for (const [partition, some] of Map.groupBy(lost, (one) => one.partition)) void ask(partition, some);
+    for (const [partition, some] of Map.groupBy(lost, (one) => one.partition)) {
+      if (asking.has(partition)) continue;
+      for (const one of some) {
+        one.intervals += 1;
+        if (isPowerOfTwo(one.intervals)) one.isDue = true;
+      }
+      const due = some.filter(({ isDue }) => isDue);
+      if (due.length > 0) void ask(partition, due);
+    }
+    // The last question is the one by which all locks of the token have expired, or been put back.
+    lost = lost.filter(({ intervals }) => !isPowerOfTwo(intervals) || intervals * askLostMs < lockMs);
   };
   return {
     /** To be called before jobs are requested. */
@@ -74,7 +98,7 @@ export function createLostReplies(
     over(request: Request, hasFailed = false): void {
       requests.delete(request);
       if (!request.isDoubtful && !hasFailed) return;
-      lost.push({ partition: request.partition.index, token: request.token, timesLeft: lockMs / askLostMs });
+      lost.push({ partition: request.partition.index, token: request.token, intervals: 0, isDue: false });
     },
     start(): void {
       timer = setInterval(askForAll, askLostMs);

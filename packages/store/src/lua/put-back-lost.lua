@@ -1,6 +1,6 @@
--- Puts back the jobs that were taken with one of the tokens in `lost` and that the caller does not know of: it was given
--- them by a reply that was lost, and where ioredis has sent the command again, that took others with the same token.
--- Returns how many.
+-- Puts back the jobs that were taken with one of the tokens in `lost`, except for those in `known`. The reply that gave
+-- them to the caller was lost. Where ioredis has sent the command again, that took other jobs with the same token, and
+-- the caller knows those. Returns how many were put back.
 --@include put-back
 local isLost, isKnown = {}, {}
 for token in lost do isLost[token] = true end
