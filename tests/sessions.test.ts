@@ -66,6 +66,7 @@ describe('a session', () => {
     expect((await on.call('PUT', '/queues/api/queues/deliveries/pause')).status).toBe(405);
     const { headers, body } = await on.call('GET', '/queues/api/queues');
     expect(headers.get('cache-control')).toBe('no-store');
+    expect(headers.get('x-powered-by')).toBeNull();
     // It can't see Posthorn's workers, and must not say that there are none.
     expect(body.queues[0].hasWorkers).toBeNull();
   });

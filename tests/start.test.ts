@@ -1,6 +1,6 @@
 /** What users type: long-running npm scripts start and stop, `npm start` works, and what can't work gets a clear message. */
 import { spawnSync } from 'node:child_process';
-import { chmodSync, cpSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { delimiter, join } from 'node:path';
@@ -182,7 +182,7 @@ describe('npm start', () => {
   });
   it('names the log of an app that ends or is not ready in time, and quotes its last lines', async () => {
     const logDir = ownDir();
-    const options = { env: { PORT: '0', PUBLISHER_KEYS: '' }, logDir, atEnd };
+    const options = { env: { PORT: '0', PUBLISHER_KEYS: '' }, logDir, atEnd, say: () => undefined };
     const log = join(logDir, 'ingest.log');
     await expect(startApp('ingest', { ...options, startLimitMs: 1 })).rejects.toThrow(
       `ingest was not ready after 0.001 s. It printed nothing.\nThe whole log: ${log}`,
@@ -191,5 +191,14 @@ describe('npm start', () => {
     expect(ended).toContain('ingest ended (code 1). Its last output:\n');
     expect(ended).toContain('PUBLISHER_KEYS');
     expect(ended).toContain(log);
+  });
+  it('goes on if the log of an app can no longer be written, and says so', async () => {
+    const logDir = ownDir();
+    symlinkSync('/dev/full', join(logDir, 'ingest.log'));
+    const said: string[] = [];
+    const env = ownEnv({ PORT: '0' });
+    const { url } = await startApp('ingest', { env, logDir, atEnd, say: (line) => said.push(line) });
+    expect((await fetch(`${url}/readyz`)).status).toBe(200);
+    expect(said).toEqual(['The log of ingest has ended: ENOSPC: no space left on device, write']);
   });
 });

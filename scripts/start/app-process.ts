@@ -22,8 +22,9 @@ export interface AppOptions {
   /** Called with a function that ends the process, as soon as the process exists. */
   atEnd: (end: () => Promise<void>) => void;
   startLimitMs?: number;
-  /** Called with each warning until the app is ready. */
-  onWarning?: (warning: string) => void;
+  say: (line: string) => void;
+  /** Whether the warnings of its start are said. */
+  saysWarnings?: boolean;
 }
 
 /**
@@ -32,17 +33,19 @@ export interface AppOptions {
  */
 export async function startApp(
   name: string,
-  { env, logDir, atEnd, startLimitMs = START_LIMIT_MS, onWarning }: AppOptions,
+  { env, logDir, atEnd, say, startLimitMs = START_LIMIT_MS, saysWarnings = false }: AppOptions,
 ): Promise<AppProcess> {
   const logFile = join(logDir, `${name}.log`);
   const log = createWriteStream(logFile, { flags: 'a' });
+  // Such as a full disk. The stream has ended then, and drops all further lines.
+  log.once('error', ({ message }) => say(`The log of ${name} has ended: ${message}`));
   let isStarting = true;
   const { child, ready, ended, lastLines } = startScript(`apps/${name}/src/main.ts`, {
     name,
     env: { ...process.env, ...env },
     onLine(line) {
       log.write(`${line}\n`);
-      if (isStarting && line.includes('"level":"warn"')) onWarning?.(readable(line));
+      if (saysWarnings && isStarting && line.includes('"level":"warn"')) say(readable(line));
     },
     // Ctrl-C in the terminal is handled by this process, which stops the apps in order.
     detached: true,

@@ -128,8 +128,9 @@ async function startApps(redisUrl: string, state: DemoState, ports: Record<AppNa
         env: { ...env, PORT: String(ports[name]) },
         logDir,
         atEnd,
+        say,
         // Such as a Redis that can't be reached. The others warn of the same, and each time of ALLOWED_PRIVATE_NETWORKS.
-        ...(name === 'ingest' && { onWarning: say }),
+        saysWarnings: name === 'ingest',
       }),
     ),
   );

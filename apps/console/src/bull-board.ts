@@ -1,7 +1,7 @@
 /** Serves Bull Board to operators, read-only (its buttons would break the schedule of deliveries) and from this server alone. */
 import { AppError } from '@posthorn/core';
 import type { JobQueues } from '@posthorn/queue';
-import { type RequestHandler, Router } from 'express';
+import { type Express, type RequestHandler, Router } from 'express';
 
 const BULL_BOARD_PATH = '/queues';
 
@@ -35,7 +35,9 @@ async function loadBoard(jobQueues: JobQueues): Promise<RequestHandler> {
     serverAdapter: board,
     options: { uiConfig: UI_CONFIG },
   });
-  return board.getRouter();
+  const router: Express = board.getRouter();
+  router.disable('x-powered-by');
+  return router;
 }
 
 /** Returns a router with the queues of all partitions, behind `guard`. */
