@@ -89,7 +89,14 @@ function connect(settings: RedisSettings, options: ConnectOptions): Redis | Clus
 
 /** Calls the listener whenever a connection of this client has closed, in Redis Cluster that of any node. */
 export function onDisconnect(redis: Redis | Cluster, listener: () => void): void {
-  redis.on(redis instanceof Cluster ? '-node' : 'close', listener);
+  const watch = (node: Redis) => node.on('close', listener);
+  if (redis instanceof Redis) {
+    watch(redis);
+    return;
+  }
+  // Not its `-node`, which a node that is replaced while its connection closes does not cause.
+  redis.on('+node', watch);
+  for (const node of redis.nodes()) watch(node);
 }
 
 function reconnectDelayMs(times: number): number {

@@ -1,0 +1,31 @@
+/** What a connection says of itself. */
+import { expect, it } from '@jest/globals';
+import { eventually, testRedisUrl } from '@posthorn/testing';
+import { Cluster } from 'ioredis';
+import { onDisconnect } from './connect-redis.ts';
+
+/** The connections of a Cluster to its nodes, which ioredis keeps to itself. */
+interface Pool {
+  findOrCreate(node: { host: string; port: number }): void;
+  reset(nodes: readonly object[]): void;
+}
+
+it('reports that the connection to a node of a Cluster has closed, also if the node is back before', async () => {
+  const { hostname: host, port } = new URL(testRedisUrl());
+  const node = { host, port: Number(port) };
+  const cluster = new Cluster([node], { lazyConnect: true });
+  const { connectionPool: pool } = cluster as unknown as { connectionPool: Pool };
+  let closed = 0;
+  pool.findOrCreate(node);
+  onDisconnect(cluster, () => (closed += 1));
+  const closeNext = async () => {
+    await cluster.nodes()[0]?.ping();
+    pool.reset([]);
+  };
+  await closeNext();
+  pool.findOrCreate(node);
+  await eventually('the first connection has closed', () => closed === 1);
+  await closeNext();
+  await eventually('the second connection has closed', () => closed === 2);
+  expect(cluster.nodes()).toEqual([]);
+});
