@@ -47,14 +47,34 @@ describe('SECRET_ENCRYPTION_KEY with a new key before the old one', () => {
   });
 });
 
-describe('a key that sealed none of the stored secrets', () => {
-  it.each(['worker', 'console'] as const)('keeps a %s from starting', async (app) => {
-    const world = await ownWorld({ workers: 0 });
+describe('a new key in place of one that is lost', () => {
+  it('keeps workers from starting until a console has rotated a secret; then what has waited arrives', async () => {
+    const before = await ownWorld({ workers: 0 });
     const receiver = await ownReceiver();
-    await world.subscribe(receiver.url);
-    const process = ownProcess(app, { ...world.env, SECRET_ENCRYPTION_KEY: newer.toString('base64') });
-    expect(await process.ended).toBe(1);
-    expect(process.output.join('\n')).toContain('SECRET_ENCRYPTION_KEY opens none of the stored signing secrets');
+    const { id } = await before.subscribe(receiver.url);
+    await before.publish(sampleEvent());
+    const env = { ...before.env, SECRET_ENCRYPTION_KEY: newer.toString('base64'), LOG_LEVEL: 'warn' };
+    const refused = ownProcess('worker', env);
+    expect(await refused.ended).toBe(1);
+    const warning = 'SECRET_ENCRYPTION_KEY opens none of the stored signing secrets';
+    expect(refused.output.join('\n')).toContain(warning);
+
+    const console = ownProcess('console', { ...env, LOG_LEVEL: 'info' });
+    const { url } = await console.ready;
+    expect(console.output.join('\n')).toContain(warning);
+    const response = await fetch(`${url}/v1/subscriptions/${id}/rotate-secret`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${OPERATOR_TOKEN}`, 'content-type': 'application/json' },
+      body: '{"overlap":"24h"}',
+    });
+    const { secret, previous_secret_until } = (await response.json()) as Record<string, string>;
+    expect(previous_secret_until).toBeNull();
+    const worker = ownProcess('worker', { ...env, LOG_LEVEL: 'info' });
+    await worker.ready;
+    const [delivery] = await receiver.received(1, isDelivery);
+    const header = String(delivery!.headers['service-signature']);
+    const nowS = Math.floor(Date.now() / 1000);
+    expect(await isSigned({ header, secret: secret!, body: delivery!.body, nowS })).toBe(true);
   });
 });
 

@@ -1,5 +1,6 @@
 /** Builds a console process from its settings. */
 import { randomUUID } from 'node:crypto';
+import { StartError } from '@posthorn/core';
 import { openStorage, readInstallation } from '@posthorn/dispatch';
 import {
   type Api,
@@ -124,7 +125,13 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
     services: [
       ...(tracing ? [tracing] : []),
       storage,
-      checkAtStart('encryption keys', () => checkSecrets(store, secretBox.opens)),
+      // A warning: with a lost key, this is where operators give each address a new secret.
+      checkAtStart('encryption keys', () =>
+        checkSecrets(store, secretBox.opens).catch((error: unknown) => {
+          if (!(error instanceof StartError)) throw error;
+          logger.warn({}, error.message);
+        }),
+      ),
     ],
     logger,
     graceMs: settings.SHUTDOWN_GRACE,

@@ -181,13 +181,18 @@ function rotateSecretRoute(api: Api, context: ConsoleContext): void {
       const rotated = await change(context, id, {
         operator: caller,
         action: 'subscription.secret_rotated',
-        next: (now) => ({
-          ...now,
-          sealedSecret,
-          previousSealedSecret: overlap > 0 ? now.sealedSecret : null,
-          previousSecretUntilMs: context.clock.now() + overlap,
-          secretRotatedAtMs: context.clock.now(),
-        }),
+        next(now) {
+          const rotatedAtMs = context.clock.now();
+          // A secret that no key opens can't sign any more.
+          const overlapMs = context.secretBox.opens(now.sealedSecret, id) ? overlap : 0;
+          return {
+            ...now,
+            sealedSecret,
+            previousSealedSecret: overlapMs > 0 ? now.sealedSecret : null,
+            previousSecretUntilMs: rotatedAtMs + overlapMs,
+            secretRotatedAtMs: rotatedAtMs,
+          };
+        },
         detail: (_before, after) => ({ previous_secret_until: instant(after.previousSecretUntilMs) }),
       });
       context.logger.info({ subscription_id: id, operator: caller }, 'subscription.secret_rotated');

@@ -1,4 +1,4 @@
-/** Refuses encryption keys that open none of the stored signing secrets. */
+/** Finds out whether the encryption keys open none of the stored signing secrets. */
 import { StartError } from '@posthorn/core';
 import { listSubscriptions } from './lists.ts';
 import type { Store } from './store.ts';
@@ -7,10 +7,7 @@ const PAGE = 100;
 /** Secrets that are tried, the newest first. If one opens, the keys are right: others may be sealed with a lost key. */
 const MAX_TRIED = 1_000;
 
-/**
- * Throws `StartError` if `opens` returns false for all secrets. A worker with wrong keys would take jobs and send
- * nothing; what a console sealed with them, no worker could open.
- */
+/** Throws `StartError` if `opens` returns false for all secrets: a worker would take jobs and send nothing. */
 export async function checkSecrets(
   store: Store,
   opens: (sealedSecret: string, subscriptionId: string) => boolean,
@@ -26,6 +23,6 @@ export async function checkSecrets(
   if (tried === 0) return;
   throw new StartError(
     'SECRET_ENCRYPTION_KEY opens none of the stored signing secrets: they were sealed with another key. ' +
-      'Set the key of the other workers and consoles (docs/secrets.md says how to replace it).',
+      'Set the key of the other workers and consoles. If it is lost, docs/secrets.md says what to do.',
   );
 }
