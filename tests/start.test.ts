@@ -198,6 +198,7 @@ describe('npm start', () => {
     const said: string[] = [];
     const env = ownEnv({ PORT: '0' });
     const { url } = await startApp('ingest', { env, logDir, atEnd, say: (line) => said.push(line) });
+    await eventually('the end of the log', () => said.length > 0);
     expect((await fetch(`${url}/readyz`)).status).toBe(200);
     expect(said).toEqual(['The log of ingest has ended: ENOSPC: no space left on device, write']);
   });
