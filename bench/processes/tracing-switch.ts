@@ -22,7 +22,7 @@ const SWITCH = `;{
   exports.openTracer = (options) => {
     const tracer = open(options);
     return {
-      startSpan: (kind, name, parent) => (isOn ? tracer.startSpan(kind, name, parent) : undefined),
+      startSpan: (parent) => (isOn ? tracer.startSpan(parent) : undefined),
       shutdown: () => tracer.shutdown(),
     };
   };

@@ -60,17 +60,23 @@ export async function traced<T>(
   run: (trace: TraceContext | undefined, fields: TraceFields) => Promise<T>,
 ): Promise<T> {
   const fullName = eventType === undefined ? name : `${name} ${eventType}`;
-  const span = tracing?.startSpan(isSending ? 'producer' : 'internal', fullName, trace);
+  const span = tracing?.startSpan(trace);
   const within = span?.context ?? trace;
   const end = (error?: string) =>
     span?.end({
-      attributes: {
-        'messaging.system': 'posthorn',
-        'messaging.operation.name': name,
-        'messaging.operation.type': isSending ? 'send' : undefined,
-        'messaging.destination.name': eventType,
-        ...attributes,
+      shape: {
+        kind: isSending ? 'producer' : 'internal',
+        name: fullName,
+        attributes: {
+          'messaging.system': 'posthorn',
+          'messaging.operation.name': name,
+          'messaging.operation.type': isSending ? 'send' : undefined,
+          'messaging.destination.name': eventType,
+          ...attributes,
+        },
+        varying: [],
       },
+      values: [],
       error,
       link,
     });

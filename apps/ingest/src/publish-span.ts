@@ -10,6 +10,8 @@ const OPERATION = {
   'messaging.operation.type': 'send',
 };
 
+const VARYING = ['messaging.message.id'];
+
 const OUTCOMES = ['accepted', 'duplicate', 'conflict'] as const satisfies IngestResult['kind'][];
 
 /** What spans of events have in common, all but the id: by publisher, type, and a number for the rest. They are few. */
@@ -21,8 +23,7 @@ let shapeCount = 0;
 /** Ends the span of an event with the result. */
 export function endWithResult(span: Span, publisher: string, result: IngestResult): void {
   const shape = shapeOf(publisher, result);
-  const attributes = { 'messaging.message.id': result.event.id };
-  span.end({ shape, attributes, error: result.kind === 'conflict' ? result.kind : undefined });
+  span.end({ shape, values: [result.event.id], error: result.kind === 'conflict' ? result.kind : undefined });
 }
 
 function shapeOf(publisher: string, result: IngestResult): SpanShape {
@@ -43,7 +44,7 @@ function shapeOf(publisher: string, result: IngestResult): SpanShape {
     'posthorn.outcome': kind,
     ...(deliveries !== undefined && { 'posthorn.deliveries': deliveries }),
   };
-  const shape = { name: `publish ${event.type}`, attributes };
+  const shape: SpanShape = { kind: 'producer', name: `publish ${event.type}`, attributes, varying: VARYING };
   if (shapeCount >= MAX_SHAPES) return shape;
   shapeCount += 1;
   const ofPublisher = shapes.get(publisher) ?? new Map<string, Map<number, SpanShape>>();
@@ -55,5 +56,6 @@ function shapeOf(publisher: string, result: IngestResult): SpanShape {
 /** Ends the span of an event that was not accepted. */
 export function endWithError(span: Span, publisher: string, error: unknown): void {
   const attributes = { ...OPERATION, 'posthorn.publisher': publisher };
-  span.end({ attributes, error: toAppError(error).code });
+  const shape: SpanShape = { kind: 'producer', name: 'publish', attributes, varying: [] };
+  span.end({ shape, values: [], error: toAppError(error).code });
 }

@@ -64,6 +64,8 @@ const INGESTED_FIELDS = [
   'trace_id',
   'span_id',
 ] as const;
+/** Those whose values are words and ids of ours. */
+const PLAIN_FIELDS = ['event_type', 'environment', 'outcome', 'trace_id', 'span_id'] as const;
 type IngestedFields = Record<(typeof INGESTED_FIELDS)[number], LineValue>;
 
 export interface PublisherContext extends IngestContext {
@@ -82,7 +84,7 @@ interface RoutesContext extends PublisherContext {
 export function publisherRoutes(api: Api, publisherContext: PublisherContext): void {
   const context: RoutesContext = {
     ...publisherContext,
-    logIngested: frequentLine(publisherContext.logger, 'event.ingested', INGESTED_FIELDS),
+    logIngested: frequentLine(publisherContext.logger, 'event.ingested', INGESTED_FIELDS, PLAIN_FIELDS),
   };
   const budget = createBudget(MAX_EVENTS_IN_FLIGHT);
   const turnFor = (publisher: string) => context.turns.turnFor(publisher);
@@ -153,7 +155,7 @@ function callOf({ headers }: Request, response: Response): Call {
 async function publish(context: RoutesContext, call: Call, event: unknown) {
   const { publisher } = call;
   context.quota.check(publisher.name);
-  const span = context.tracing?.startSpan('producer', 'publish', call.trace);
+  const span = context.tracing?.startSpan(call.trace);
   const trace = span?.context ?? call.trace;
   let result: IngestResult;
   try {

@@ -6,6 +6,16 @@ import type { BegunAttempt } from '@posthorn/store';
 import { LRUCache } from 'lru-cache';
 import type { AttemptInFlight } from './attempt-in-flight.ts';
 
+/** The attributes that differ from attempt to attempt. */
+const VARYING = [
+  'messaging.message.id',
+  'http.response.status_code',
+  'http.request.resend_count',
+  'network.peer.address',
+  'posthorn.delivery.id',
+  'posthorn.replay',
+];
+
 /** What the spans of a subscription have in common, by its id, then by environment and event type. */
 const ofSubscriptions = new LRUCache<string, { url: string; shapes: Record<Environment, Map<string, SpanShape>> }>(
   atMost(2_000),
@@ -30,7 +40,7 @@ function shapeOf({ subscriptionId, url, environment, eventType }: BegunAttempt):
       'posthorn.subscription.id': subscriptionId,
       'posthorn.environment': environment,
     };
-    shape = { name: `deliver ${eventType}`, attributes };
+    shape = { kind: 'client', name: `deliver ${eventType}`, attributes, varying: VARYING };
     shapes.set(eventType, shape);
   }
   return shape;
@@ -49,7 +59,7 @@ function attributesOfUrl(text: string): Record<string, string | number> {
 
 /** Starts the span of an attempt in the trace of its event; undefined without a sampled trace, or if tracing is off. */
 export function startAttemptSpan(tracing: Tracing | undefined, trace: TraceContext | undefined): Span | undefined {
-  return tracing && trace && tracing.startSpan('client', 'deliver', trace);
+  return tracing && trace && tracing.startSpan(trace);
 }
 
 /**
@@ -66,14 +76,14 @@ export function endAttemptSpan(
   const statusCode = result.kind === 'responded' ? result.statusCode : undefined;
   span.end({
     shape: shapeOf(begun),
-    attributes: {
-      'messaging.message.id': event.id,
-      'http.response.status_code': statusCode,
-      'http.request.resend_count': begun.attemptNumber > 1 ? begun.attemptNumber - 1 : undefined,
-      'network.peer.address': result.kind === 'aborted' ? undefined : (result.ip ?? undefined),
-      'posthorn.delivery.id': job.deliveryId,
-      'posthorn.replay': begun.isReplay || undefined,
-    },
+    values: [
+      event.id,
+      statusCode,
+      begun.attemptNumber > 1 ? begun.attemptNumber - 1 : undefined,
+      result.kind === 'aborted' ? undefined : (result.ip ?? undefined),
+      job.deliveryId,
+      begun.isReplay || undefined,
+    ],
     // As the HTTP conventions have it, the error of a response is its status.
     error: error === null ? undefined : error === 'status' ? String(statusCode) : error,
     endedAt,

@@ -25,11 +25,23 @@ const ATTEMPTED_FIELDS = [
   'trace_id',
   'span_id',
 ] as const;
+/** Those whose values are words and ids of ours. */
+const PLAIN_FIELDS = [
+  'delivery_id',
+  'event_type',
+  'environment',
+  'subscription_id',
+  'error',
+  'delivery_status',
+  'next_attempt_at',
+  'trace_id',
+  'span_id',
+] as const;
 export type AttemptedLine = ReturnType<typeof attemptedLine>;
 
 /** Returns what writes the lines. */
 export function attemptedLine(logger: Logger) {
-  return frequentLine(logger, 'delivery.attempted', ATTEMPTED_FIELDS);
+  return frequentLine(logger, 'delivery.attempted', ATTEMPTED_FIELDS, PLAIN_FIELDS);
 }
 
 interface ReportContext {

@@ -36,6 +36,14 @@ describe('frequentLine', () => {
     );
   });
 
+  it('looks for nothing to escape in a plain field', () => {
+    const { logger, lines } = openLogger('info');
+    frequentLine(logger, 'x', ['id', 'text'], ['id'])({ id: 'evt_1', text: '"' });
+    expect(JSON.parse(String(lines[0]))).toMatchObject({ id: 'evt_1', text: '"' });
+    frequentLine(logger, 'x', ['id', 'text'], ['id'])({ id: '"', text: '"' });
+    expect(() => JSON.parse(String(lines[1]))).toThrow(SyntaxError);
+  });
+
   it('writes nothing where the level of the log is higher', () => {
     const { logger, lines, write } = openLogger('warn');
     write({ a: 1, 'name"d': 2, c: 3 });

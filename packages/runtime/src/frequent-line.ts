@@ -20,12 +20,14 @@ const PERHAPS_ESCAPED = new RegExp(`["\\\\${CONTROL_CHARACTERS}\\ud800-\\udfff]`
 
 /**
  * Returns a function that writes a line of level `info` with these fields, in this order. The line is the one that
- * `logger.info(values, message)` would write. Throws `TypeError` for a field that would have to be redacted.
+ * `logger.info(values, message)` would write, provided that JSON escapes nothing in the values of the `plain` fields:
+ * ids and words of ours. Throws `TypeError` for a field that would have to be redacted.
  */
 export function frequentLine<F extends string>(
   logger: Logger,
   message: string,
   fields: readonly F[],
+  plain: readonly NoInfer<F>[] = [],
 ): (values: Readonly<Record<F, LineValue>>) => void {
   const secret = fields.find((field) => SECRET_NAMES.has(field));
   if (secret !== undefined) throw new TypeError(`The field ${secret} must be redacted.`);
@@ -33,18 +35,22 @@ export function frequentLine<F extends string>(
   const stream = internals[pino.symbols.streamSym];
   const begins = '{"level":"info","time":"';
   const bindings = `"${internals[pino.symbols.chindingsSym]}`;
-  const named = fields.map((field) => ({ field, name: `,${JSON.stringify(field)}:` }));
+  const named = fields.map((field) => ({
+    field,
+    name: `,${JSON.stringify(field)}:`,
+    isPlain: plain.includes(field),
+  }));
   const ends = `,"msg":${JSON.stringify(message)}}\n`;
   return (values) => {
     if (!logger.isLevelEnabled('info')) return;
     let line = begins + isoInstant(Date.now()) + bindings;
-    for (const { field, name } of named) {
+    for (const { field, name, isPlain } of named) {
       const value = values[field];
       if (value === undefined) continue;
       line += name;
       if (typeof value === 'number' && Number.isFinite(value)) line += value;
       else if (typeof value !== 'string') line += JSON.stringify(value);
-      else line += PERHAPS_ESCAPED.test(value) ? JSON.stringify(value) : `"${value}"`;
+      else line += isPlain || !PERHAPS_ESCAPED.test(value) ? `"${value}"` : JSON.stringify(value);
     }
     stream.write(line + ends);
   };

@@ -1,5 +1,5 @@
 /**
- * The tracer: spans of our own, which OpenTelemetry's SDK exports in batches from a bounded queue. tracing.ts loads
+ * The tracer: spans of our own, which are exported in batches from a bounded queue. tracing.ts loads
  * this file only if tracing is on.
  */
 import { randomUUID } from 'node:crypto';
@@ -9,18 +9,20 @@ import { createOtlpNetworkExportDelegate, OTLPExporterBase } from '@opentelemetr
 import { convertLegacyHttpOptions, createOtlpHttpExporterMetrics } from '@opentelemetry/otlp-exporter-base/node-http';
 import { type ISerializer, JsonTraceSerializer, ProtobufTraceSerializer } from '@opentelemetry/otlp-transformer';
 import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
-import { BatchSpanProcessor, ConsoleSpanExporter, type ReadableSpan } from '@opentelemetry/sdk-trace-base';
+import { BatchSpanProcessor, ConsoleSpanExporter } from '@opentelemetry/sdk-trace-base';
 import type { Logger } from './logger.ts';
 import { createTransport } from './otlp-transport.ts';
 import { createSampler } from './sampler.ts';
 import { createSeldom } from './seldom.ts';
 import { batchLimitsFromEnv, SpanBatches } from './span-batches.ts';
 import { SpanIds } from './span-ids.ts';
-import { type AttributeLimits, type SpanOrigin, SpanRecord } from './span-record.ts';
+import { type AttributeLimits, NO_LIMITS, type SpanOrigin, spanRecord } from './span-record.ts';
 import { type SpanBatch, SpanWriter } from './span-writer.ts';
+import { StartedSpan, type TakeSpan } from './started-span.ts';
 import type { Tracer, TracingOptions } from './tracing.ts';
 import type { TracingSettings } from './tracing-settings.ts';
 
+const PROTOBUF = 'application/x-protobuf';
 /** What a collector answers may be part of the SDK's messages. */
 const MAX_MESSAGE_LENGTH = 300;
 
@@ -41,61 +43,72 @@ export function openTracer({
     'service.version': version,
     'service.instance.id': randomUUID(),
   }).merge(detectResources({ detectors: [envDetector] }));
-  const scope = { resource, instrumentationScope: { name: 'posthorn', version } };
-  const isWritten = exporter === 'otlp' && settings.OTEL_EXPORTER_OTLP_PROTOCOL === 'http/protobuf';
-  const processor = isWritten ? writtenBatches(settings, scope) : sdkBatches(settings, exporter);
-  const origin: SpanOrigin = {
-    ...scope,
-    limits: attributeLimits(isWritten),
-    take: processor.take,
-  };
+  const origin: SpanOrigin = { resource, instrumentationScope: { name: 'posthorn', version } };
+  const limits = attributeLimits();
+  const isProtobuf = exporter === 'otlp' && settings.OTEL_EXPORTER_OTLP_PROTOCOL === 'http/protobuf';
+  const processor =
+    isProtobuf && !limits
+      ? writtenBatches(settings, origin)
+      : sdkBatches(settings, exporter, origin, limits ?? NO_LIMITS);
   const ids = new SpanIds();
   const isSampled = createSampler(settings);
   return {
-    startSpan(kind, name, parent) {
+    startSpan(parent) {
       ids.next();
       if (!isSampled(parent?.traceId ?? ids.traceId, parent)) return undefined;
-      return new SpanRecord(origin, kind, name, ids, parent);
+      return new StartedSpan(processor.take, ids, parent);
     },
     shutdown: processor.shutdown,
   };
 }
 
 interface Processor {
-  take(span: SpanRecord): void;
+  take: TakeSpan;
   shutdown(): Promise<void>;
 }
 
-/** Spans that we write. */
-function writtenBatches(settings: TracingSettings, scope: Pick<ReadableSpan, 'resource' | 'instrumentationScope'>) {
+/** Spans that we write, unless attributes are limited. */
+function writtenBatches(settings: TracingSettings, origin: SpanOrigin): Processor {
   const serializer: ISerializer<SpanBatch, unknown> = {
     serializeRequest: ({ bytes }) => bytes,
     deserializeResponse: (data) => ProtobufTraceSerializer.deserializeResponse(data),
   };
-  const exporter = createDelegate(settings, 'application/x-protobuf', serializer);
-  const batches = new SpanBatches(new SpanWriter(scope), exporter, batchLimitsFromEnv());
-  return { take: (span: SpanRecord) => batches.add(span), shutdown: () => batches.shutdown() };
+  const exporter = createDelegate(settings, PROTOBUF, serializer);
+  const batches = new SpanBatches(new SpanWriter(origin), exporter, batchLimitsFromEnv());
+  return { take: (span, end) => batches.add(span, end), shutdown: () => batches.shutdown() };
 }
 
-/** Spans that the SDK writes, as JSON or for people. */
-function sdkBatches(settings: TracingSettings, exporter: string): Processor {
+/** Spans that the SDK queues and writes, as protobuf, as JSON or for people. */
+function sdkBatches(
+  settings: TracingSettings,
+  exporter: string,
+  origin: SpanOrigin,
+  limits: AttributeLimits,
+): Processor {
   const processor = new BatchSpanProcessor(
-    exporter === 'console'
-      ? new ConsoleSpanExporter()
-      : new OTLPExporterBase(createDelegate(settings, 'application/json', JsonTraceSerializer)),
+    exporter === 'console' ? new ConsoleSpanExporter() : new OTLPExporterBase(sdkDelegate(settings)),
   );
-  return { take: (span) => processor.onEnd(span), shutdown: () => processor.shutdown() };
+  return {
+    take: (span, end) => processor.onEnd(spanRecord(origin, limits, span, end)),
+    shutdown: () => processor.shutdown(),
+  };
 }
 
-/** The limits of attributes. The SDK's serializers need them even if there are none: a span without limits keeps undefined values. */
-function attributeLimits(isOwnSerializer: boolean): AttributeLimits | undefined {
+function sdkDelegate(settings: TracingSettings) {
+  return settings.OTEL_EXPORTER_OTLP_PROTOCOL === 'http/protobuf'
+    ? createDelegate(settings, PROTOBUF, ProtobufTraceSerializer)
+    : createDelegate(settings, 'application/json', JsonTraceSerializer);
+}
+
+/** The limits of attributes; undefined if there are none. */
+function attributeLimits(): AttributeLimits | undefined {
   const limit = (name: string) =>
     getNumberFromEnv(`OTEL_SPAN_ATTRIBUTE_${name}_LIMIT`) ?? getNumberFromEnv(`OTEL_ATTRIBUTE_${name}_LIMIT`);
   const [count, length] = [limit('COUNT'), limit('VALUE_LENGTH')];
-  if (isOwnSerializer && count === undefined && length === undefined) return undefined;
+  if (count === undefined && length === undefined) return undefined;
   return {
-    count: Math.max(0, count ?? Number.POSITIVE_INFINITY),
-    length: length !== undefined && length > 0 ? length : Number.POSITIVE_INFINITY,
+    count: Math.max(0, count ?? NO_LIMITS.count),
+    length: length !== undefined && length > 0 ? length : NO_LIMITS.length,
   };
 }
 

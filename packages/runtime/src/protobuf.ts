@@ -37,3 +37,26 @@ export function lengthOfVarint(value: number): number {
   for (let rest = value; rest > 0x7f; rest = Math.floor(rest / 0x80)) length += 1;
   return length;
 }
+
+export function writeFixed32(buffer: Buffer, at: number, value: number): number {
+  buffer[at] = value;
+  buffer[at + 1] = value >>> 8;
+  buffer[at + 2] = value >>> 16;
+  buffer[at + 3] = value >>> 24;
+  return at + 4;
+}
+
+const MS_PER_S = 1e3;
+const NS_PER_S = 1e9;
+const NS_PER_MS = 1e6;
+
+/** Writes a time in milliseconds since 1970 as nanoseconds in 8 bytes. */
+export function writeTime(buffer: Buffer, at: number, ms: number): void {
+  const seconds = Math.floor(ms / MS_PER_S);
+  const ns = Math.round((ms % MS_PER_S) * NS_PER_MS);
+  // In parts, since nanoseconds since 1970 are beyond what a number holds exactly: high * 2^16 + low.
+  const high = Math.floor(seconds / 2 ** 16) * NS_PER_S;
+  const low = (high % 2 ** 16) * 2 ** 16 + (seconds % 2 ** 16) * NS_PER_S + ns;
+  writeFixed32(buffer, at, low % 2 ** 32);
+  writeFixed32(buffer, at + 4, Math.floor(high / 2 ** 16) + Math.floor(low / 2 ** 32));
+}

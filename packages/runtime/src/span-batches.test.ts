@@ -6,15 +6,15 @@ import { resourceFromAttributes } from '@opentelemetry/resources';
 import { decodeTraces } from '@posthorn/testing';
 import { type BatchLimits, batchLimitsFromEnv, SpanBatches } from './span-batches.ts';
 import { SpanIds } from './span-ids.ts';
-import { SpanRecord } from './span-record.ts';
 import { type SpanBatch, SpanWriter } from './span-writer.ts';
+import { StartedSpan } from './started-span.ts';
 
 const HOUR_MS = 3_600_000;
 const scope = { resource: resourceFromAttributes({}), instrumentationScope: { name: 'posthorn' } };
 
 /** An exporter whose exports end when the test says so. */
 function ownExporter() {
-  const started: { names: string[]; length: number; end(result: ExportResult): void }[] = [];
+  const started: { names: string[]; length: number; bytes: Uint8Array; end(result: ExportResult): void }[] = [];
   let onStart = () => {};
   return {
     started,
@@ -25,7 +25,7 @@ function ownExporter() {
     },
     export(batch: SpanBatch, end: (result: ExportResult) => void) {
       const names = decodeTraces(Buffer.from(batch.bytes), 'application/x-protobuf').map(({ name }) => name);
-      started.push({ names, length: batch.length, end });
+      started.push({ names, length: batch.length, bytes: batch.bytes, end });
       onStart();
     },
     async shutdown() {
@@ -47,14 +47,8 @@ function ownBatches(limits: Partial<BatchLimits>) {
   const end = (...names: string[]) => {
     for (const name of names) {
       ids.next();
-      const span = new SpanRecord(
-        { ...scope, limits: undefined, take: (one) => batches.add(one) },
-        'client',
-        name,
-        ids,
-        undefined,
-      );
-      span.end({ attributes: {} });
+      const span = new StartedSpan((one, end) => batches.add(one, end), ids, undefined);
+      span.end({ shape: { kind: 'client', name, attributes: {}, varying: [] }, values: [] });
     }
   };
   return { batches, exporter, end };
@@ -98,6 +92,29 @@ describe('batches of spans', () => {
     for (const one of exporter.started) one.end(SUCCESS);
     await stopped;
     expect(exporter).toMatchObject({ isShutDown: true, started: { length: 3 } });
+  });
+
+  it('use the bytes of a batch again once it was accepted, and not before', async () => {
+    const { exporter, end } = ownBatches({});
+    const bytesOf = (i: number) => exporter.started[i]?.bytes.buffer;
+    const failed = { code: ExportResultCode.FAILED, error: new Error('refused') };
+    setGlobalErrorHandler(() => undefined);
+    end('1', '2', '3', '4', '5', '6');
+    exporter.started[0]?.end(failed);
+    await exporter.starts(2);
+    end('7', '8', '9');
+    exporter.started[1]?.end(SUCCESS);
+    await exporter.starts(3);
+    end('10', '11', '12', '13', '14', '15');
+    exporter.started[2]?.end(SUCCESS);
+    await exporter.starts(4);
+    exporter.started[3]?.end(SUCCESS);
+    await exporter.starts(5);
+    const ofRefused = [1, 2, 3, 4].filter((i) => bytesOf(i) === bytesOf(0));
+    expect(ofRefused).toEqual([]);
+    expect(bytesOf(4)).toBe(bytesOf(1));
+    expect(exporter.started[4]?.names).toEqual(['13', '14', '15']);
+    exporter.started[4]?.end(SUCCESS);
   });
 
   it('drop spans while too many wait, and say how many', async () => {

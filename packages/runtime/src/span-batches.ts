@@ -1,13 +1,14 @@
 /**
  * Collects spans in batches and exports one after the other, as the SDK's `BatchSpanProcessor` does and with its
  * settings (`OTEL_BSP_*`): after a time, or as soon as a batch is full. That one keeps each span until its export, with
- * a closure; here, spans are written soon and only their bytes wait.
+ * a closure; here, spans are written at once and only their bytes wait.
  */
 import { diag } from '@opentelemetry/api';
 import { ExportResultCode, getNumberFromEnv, globalErrorHandler } from '@opentelemetry/core';
 import { withTimeLimit } from '@posthorn/core';
-import type { SpanRecord } from './span-record.ts';
 import type { SpanBatch, SpanWriter } from './span-writer.ts';
+import type { StartedSpan } from './started-span.ts';
+import type { SpanEnd } from './tracing.ts';
 
 /** Where batches go: the SDK's exporter. */
 export interface BatchExporter {
@@ -56,14 +57,14 @@ export class SpanBatches {
   }
 
   /** Takes a span that has ended. It is dropped if too many wait. */
-  add(span: SpanRecord): void {
+  add(span: StartedSpan, end: SpanEnd): void {
     const { maxQueue, maxBatch, delayMs } = this.#limits;
     if (this.#isClosed) return;
     if (this.#queued + this.#writer.length >= maxQueue) {
       this.#dropped += 1;
       return;
     }
-    this.#writer.add(span);
+    this.#writer.add(span, end);
     if (this.#writer.length >= maxBatch) this.#endBatch();
     else this.#timer ??= setTimeout(() => this.#endBatch(), delayMs).unref();
   }
@@ -110,6 +111,13 @@ export class SpanBatches {
         else reject(error ?? new Error('The export of spans failed.'));
       });
     });
-    await withTimeLimit(this.#limits.exportTimeoutMs, exported).catch(globalErrorHandler);
+    try {
+      await withTimeLimit(this.#limits.exportTimeoutMs, exported);
+    } catch (error) {
+      globalErrorHandler(error as Error);
+      return;
+    }
+    // Only now: after a failure, bytes may still be on their way.
+    this.#writer.giveBack(batch);
   }
 }

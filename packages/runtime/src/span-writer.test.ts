@@ -4,10 +4,12 @@ import { ProtobufTraceSerializer } from '@opentelemetry/otlp-transformer';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import type { TraceContext } from '@posthorn/core';
 import { decodeTraces } from '@posthorn/testing';
+import fc from 'fast-check';
 import { SpanIds } from './span-ids.ts';
-import { type AttributeLimits, SpanRecord } from './span-record.ts';
+import { NO_LIMITS, spanRecord } from './span-record.ts';
 import { SpanWriter } from './span-writer.ts';
-import type { SpanEnd } from './tracing.ts';
+import { StartedSpan } from './started-span.ts';
+import type { AttributeValue, SpanEnd, SpanShape } from './tracing.ts';
 
 const remote = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331', flags: 1 };
 const scope = {
@@ -16,42 +18,46 @@ const scope = {
   instrumentationScope: { name: 'posthorn', version: '1.2.3' },
 };
 
-/** The parts of a span, from which it is made. */
-interface Parts {
-  kind: 'client' | 'producer';
-  parent?: TraceContext;
+/** A span and how it ended. */
+interface Ended {
+  span: StartedSpan;
   end: SpanEnd;
 }
 
-/**
- * Ended spans that no writer has: twice the same ones with the same ids. The first ones have shapes, and all that they
- * have in common is merged in the second ones, as the SDK needs it.
- */
-function spansOf(parts: readonly Parts[]): { ours: SpanRecord[]; sdk: SpanRecord[] } {
-  const all = { ours: [] as SpanRecord[], sdk: [] as SpanRecord[] };
+/** Spans that have ended, each with a parent or without. */
+function spansOf(parts: readonly { parent?: TraceContext; end: SpanEnd }[]): Ended[] {
+  const ended: Ended[] = [];
   const ids = new SpanIds();
-  for (const { kind, parent, end } of parts) {
+  for (const { parent, end } of parts) {
     ids.next();
-    const spanTo = (taken: SpanRecord[], limits: AttributeLimits | undefined) =>
-      new SpanRecord({ ...scope, limits, take: (span) => taken.push(span) }, kind, 'name', ids, parent);
-    const ours = spanTo(all.ours, undefined);
-    const sdk = spanTo(all.sdk, { count: Number.POSITIVE_INFINITY, length: Number.POSITIVE_INFINITY });
-    ours.end(end);
-    sdk.end(end);
-    Object.assign(sdk, { startMs: ours.startMs, endMs: ours.endMs });
+    new StartedSpan((span) => ended.push({ span, end }), ids, parent).end(end);
   }
-  return all;
+  return ended;
+}
+
+/** How a span ends whose attributes are all its own. */
+function endWith(attributes: Record<string, AttributeValue | undefined>, shape: Partial<SpanShape> = {}): SpanEnd {
+  return {
+    shape: { kind: 'client', name: 'name', attributes: {}, varying: Object.keys(attributes), ...shape },
+    values: Object.values(attributes),
+  };
 }
 
 const decode = (bytes: Uint8Array | undefined) => decodeTraces(Buffer.from(bytes ?? []), 'application/x-protobuf');
 
 /** What the collector gets of these spans. */
-function exported(spans: readonly SpanRecord[]) {
+function exported(spans: readonly Ended[]) {
   const writer = new SpanWriter(scope);
-  for (const span of spans) writer.add(span);
+  for (const { span, end } of spans) writer.add(span, end);
   const batch = writer.takeBatch();
   expect(batch?.length).toBe(spans.length);
   return decode(batch?.bytes);
+}
+
+/** What it gets from the SDK's serializer. */
+function exportedBySdk(spans: readonly Ended[]) {
+  const records = spans.map(({ span, end }) => spanRecord(scope, NO_LIMITS, span, end));
+  return decode(ProtobufTraceSerializer.serializeRequest(records));
 }
 
 describe('the writer of spans', () => {
@@ -62,76 +68,120 @@ describe('the writer of spans', () => {
     ['booleans', [true, false]],
   ])('writes what the serializer of the SDK writes: %s', (_, values) => {
     const link = { ...remote, traceId: 'f'.repeat(32) };
-    const { ours, sdk } = spansOf(
-      values.flatMap((value): Parts[] => [
-        { kind: 'client', parent: remote, end: { attributes: { text: 'one', value }, error: 'timeout', link } },
-        { kind: 'producer', end: { attributes: {} } },
-        { kind: 'producer', end: { shape: { name: `with ${value}`, attributes: { value } }, attributes: { a: 1 } } },
+    const spans = spansOf(
+      values.flatMap((value) => [
+        { parent: remote, end: { ...endWith({ text: 'one', value }), error: 'timeout', link } },
+        { end: endWith({}, { kind: 'producer' }) },
+        { end: endWith({ a: 1 }, { kind: 'internal', name: `with ${value}`, attributes: { value, none: undefined } }) },
       ]),
     );
-    const ofSdk = decode(ProtobufTraceSerializer.serializeRequest(sdk));
-    expect(exported(ours)).toEqual(ofSdk);
+    const ofSdk = exportedBySdk(spans);
+    expect(exported(spans)).toEqual(ofSdk);
     expect(ofSdk).toHaveLength(3 * values.length);
     expect(ofSdk[0]).toMatchObject({
       traceId: remote.traceId,
-      spanId: ours[0]?.context.spanId,
+      spanId: spans[0]?.span.context.spanId,
       parentSpanId: remote.spanId,
       attributes: { text: 'one', value: values[0], 'error.type': 'timeout' },
       links: [{ traceId: 'f'.repeat(32) }],
       resource: { 'service.name': 'posthorn-wörker' },
     });
-    expect(ofSdk[1]).toMatchObject({ traceId: ours[1]?.context.traceId, parentSpanId: '' });
+    expect(ofSdk[1]).toMatchObject({ traceId: spans[1]?.span.context.traceId, parentSpanId: '' });
     expect(ofSdk[2]).toMatchObject({ name: `with ${values[0]}`, attributes: { value: values[0], a: 1 } });
   });
 
+  it('writes spans of one shape as the SDK does, whatever differs from the one before', () => {
+    const text = fc.constantFrom('', 'a', 'é', 'ab', 'bc', 'éa', '😀', 'abcd', 'a€', 'x'.repeat(200));
+    const value = fc.oneof(text, fc.constantFrom(undefined, true, false, 0, 1, 2, 200, 404, 0.5));
+    const span = fc.record({
+      parent: fc.constantFrom(undefined, remote),
+      values: fc.tuple(value, value, text),
+      error: fc.constantFrom(undefined, undefined, undefined, 'timeout'),
+      link: fc.constantFrom(undefined, undefined, undefined, remote),
+    });
+    fc.assert(
+      fc.property(fc.array(span, { minLength: 2, maxLength: 12 }), (parts) => {
+        const shape: SpanShape = { kind: 'client', name: 'x', attributes: { a: 1 }, varying: ['b', 'c', 'd'] };
+        const spans = spansOf(
+          parts.map(({ parent, ...end }) => ({ ...(parent && { parent }), end: { shape, ...end } })),
+        );
+        expect(exported(spans)).toEqual(exportedBySdk(spans));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
   it('writes times to the nanosecond, as the SDK does', () => {
-    const [span] = spansOf([{ kind: 'client', end: { attributes: {} } }]).ours;
-    if (!span) throw new Error('There is no span.');
+    const [ended] = spansOf([{ end: endWith({}) }]);
+    if (!ended) throw new Error('There is no span.');
     for (const ms of [1, 65_535_999.999, 65_536_000, 1_700_000_000_123.25, 2 ** 42 + 0.5, 1.8e13]) {
-      span.endMs = ms;
-      expect(exported([span])[0]?.endNs).toBe(decode(ProtobufTraceSerializer.serializeRequest([span]))[0]?.endNs);
+      ended.span.endMs = ms;
+      expect(exported([ended])[0]?.endNs).toBe(exportedBySdk([ended])[0]?.endNs);
     }
   });
 
   it('writes batches of any size, each span into one', () => {
-    const { ours } = spansOf(Array.from({ length: 5_000 }, (_, i) => ({ kind: 'client', end: { attributes: { i } } })));
+    const ours = spansOf(Array.from({ length: 5_000 }, (_, i) => ({ end: endWith({ i }) })));
     const writer = new SpanWriter(scope);
     const sizes = [1, 31, 32, 33, 512, 2_000, 1];
     let next = 0;
     for (const size of sizes) {
       const spans = ours.slice(next, next + size);
       next += size;
-      for (const span of spans) writer.add(span);
+      for (const { span, end } of spans) writer.add(span, end);
       expect(writer.length).toBe(size);
       const batch = writer.takeBatch();
       expect(batch?.length).toBe(size);
-      expect(decode(batch?.bytes).map(({ spanId }) => spanId)).toEqual(spans.map(({ context }) => context.spanId));
+      expect(decode(batch?.bytes).map(({ spanId }) => spanId)).toEqual(spans.map(({ span }) => span.context.spanId));
     }
   });
 
   it('leaves what is in a batch alone when it goes on', () => {
-    const { ours } = spansOf(Array.from({ length: 100 }, () => ({ kind: 'client', end: { attributes: {} } })));
+    const ours = spansOf(Array.from({ length: 100 }, () => ({ end: endWith({}) })));
     const writer = new SpanWriter(scope);
-    for (const span of ours) writer.add(span);
+    for (const { span, end } of ours) writer.add(span, end);
     const batch = writer.takeBatch();
     const before = Buffer.from(batch?.bytes ?? []);
-    for (const span of ours) writer.add(span);
+    for (const { span, end } of ours) writer.add(span, end);
     writer.takeBatch();
     expect(before.equals(batch?.bytes ?? Buffer.of())).toBe(true);
   });
 
   it('leaves out what is undefined', () => {
-    const { ours } = spansOf([{ kind: 'client', end: { attributes: { a: undefined, b: 1 } } }]);
+    const ours = spansOf([{ end: endWith({ a: undefined, b: 1 }, { attributes: { c: undefined } }) }]);
     expect(exported(ours)[0]?.attributes).toEqual({ b: 1 });
   });
 
   it('writes what many spans have in common for each of them, also where the buffer ends within it', () => {
-    const shape = { name: 'deliver', attributes: { system: 'posthorn', port: 443, url: 'u'.repeat(10_000) } };
-    const { ours } = spansOf(
-      Array.from({ length: 50 }, (_, i) => ({ kind: 'client', end: { shape, attributes: { i } } })),
-    );
+    const attributes = { system: 'posthorn', port: 443, url: 'u'.repeat(10_000) };
+    const shape: SpanShape = { kind: 'client', name: 'deliver', attributes, varying: ['i'] };
+    const ours = spansOf(Array.from({ length: 50 }, (_, i) => ({ end: { shape, values: [i] } })));
     const expected = ours.map((_, i) => ({ system: 'posthorn', port: 443, url: 'u'.repeat(10_000), i }));
     expect(exported(ours).map(({ attributes }) => attributes)).toEqual(expected);
+  });
+
+  it('writes a batch into the bytes of one that was given back, if it is large enough', () => {
+    const writer = new SpanWriter(scope);
+    const batchOf = (spans: readonly Ended[]) => {
+      for (const { span, end } of spans) writer.add(span, end);
+      const batch = writer.takeBatch();
+      if (!batch) throw new Error('There is no batch.');
+      return batch;
+    };
+    const [large, small] = [
+      spansOf(Array.from({ length: 50 }, (_, i) => ({ end: endWith({ i }) }))),
+      spansOf([{ end: endWith({}) }]),
+    ];
+    const first = batchOf(large);
+    writer.giveBack(first);
+    // The buffer of this one was taken before.
+    batchOf(large);
+    const third = batchOf(small);
+    expect(third.bytes.buffer).toBe(first.bytes.buffer);
+    expect(decode(third.bytes).map(({ spanId }) => spanId)).toEqual(small.map(({ span }) => span.context.spanId));
+    writer.giveBack({ bytes: new Uint8Array(8), length: 1 });
+    batchOf(large);
+    expect(decode(batchOf(large).bytes)).toHaveLength(50);
   });
 
   it('has no batch without spans', () => {

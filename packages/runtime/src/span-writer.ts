@@ -1,11 +1,10 @@
 /**
- * Writes spans as protobuf (opentelemetry/proto/trace/v1/trace.proto) into the buffer of their batch, some at a time.
- * One by one, as they end, would cost twice as much, and a whole batch would keep the event loop busy for milliseconds.
- * Once written, nothing of a span is left for the garbage collector. The SDK's serializer costs too much of ingest's
- * CPU (docs/decisions, 49 and 62).
+ * Writes spans as protobuf (opentelemetry/proto/trace/v1/trace.proto) into the buffer of their batch, each when it ends.
+ * Most are a copy of the last one of their shape with other ids, times and texts. The SDK's serializer costs too much of
+ * ingest's CPU (docs/decisions, 49 and 62).
  */
-import type { Attributes, Link } from '@opentelemetry/api';
-import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
+import { SpanStatusCode, TraceFlags } from '@opentelemetry/api';
+import type { TraceContext } from '@posthorn/core';
 import {
   BYTES,
   encodedKey,
@@ -15,24 +14,29 @@ import {
   lengthOfVarint,
   tag,
   VARINT,
+  writeFixed32,
   writeLength,
+  writeTime,
 } from './protobuf.ts';
 import { ID_BYTES, TRACE_ID_BYTES } from './span-ids.ts';
-import type { SpanRecord } from './span-record.ts';
-import type { SpanShape } from './tracing.ts';
+import { KINDS, type SpanOrigin } from './span-record.ts';
+import type { StartedSpan } from './started-span.ts';
+import type { AttributeValue, SpanEnd, WrittenShape } from './tracing.ts';
 
 /** The size of the first buffer, before it is known how large a batch is. */
 const FIRST_BYTES = 64 * 1024;
-/** Spans that are written at a time. */
-const MAX_WAITING = 32;
 /** Room for the fields of fixed length that follow a check: less than a hundred bytes of a span. */
 const MARGIN = 128;
-const NS_PER_S = 1e9;
-const NS_PER_MS = 1e6;
-const MS_PER_S = 1e3;
 /** The flags of a span say whether its parent is of another process; that is known, and true. */
 const PARENT_IS_REMOTE = 0x300;
 const IS_KNOWN = 0x100;
+const SPAN_ID_BYTES = ID_BYTES - TRACE_ID_BYTES;
+
+/** Where each span has its ids and times. */
+const TRACE_ID_AT = 1 + LENGTH_BYTES + 2;
+const SPAN_ID_AT = TRACE_ID_AT + TRACE_ID_BYTES + 2;
+const START_AT = SPAN_ID_AT + SPAN_ID_BYTES + 1;
+const END_AT = START_AT + 8 + 1;
 
 /** The request that exports some spans. */
 export interface SpanBatch {
@@ -44,19 +48,21 @@ export interface SpanBatch {
 /** The writer of a process, all of whose spans have the same resource and scope. */
 export class SpanWriter {
   /** Of the next batch: room for what precedes the spans, and the spans. */
-  #buffer = Buffer.allocUnsafeSlow(FIRST_BYTES);
+  #buffer: Buffer = Buffer.allocUnsafeSlow(FIRST_BYTES);
+  /** A buffer of a batch that is not needed any more. */
+  #spare: Buffer | undefined;
   /** Where it goes on. */
   #at = 0;
-  #waiting: SpanRecord[] = [];
-  #written = 0;
+  #length = 0;
   /** What precedes the spans of a batch. Its lengths are those of a batch without spans. */
   readonly #head: Buffer;
   readonly #scopeAt: number;
 
-  constructor({ resource, instrumentationScope: scope }: Pick<ReadableSpan, 'resource' | 'instrumentationScope'>) {
+  constructor({ resource, instrumentationScope: scope }: SpanOrigin) {
     this.#begin(1);
     const resourceAt = this.#begin(1);
-    this.#attributes(1, resource.attributes);
+    for (const [name, value] of Object.entries(resource.attributes))
+      if (value !== undefined) this.#attribute(1, name, value as AttributeValue);
     this.#end(resourceAt);
     this.#scopeAt = this.#begin(2);
     const scopeAt = this.#begin(1);
@@ -68,128 +74,149 @@ export class SpanWriter {
 
   /** Spans of the next batch. */
   get length(): number {
-    return this.#written + this.#waiting.length;
+    return this.#length;
   }
 
-  /** Takes a span that has ended into the next batch. It is written soon. */
-  add(span: SpanRecord): void {
-    this.#waiting.push(span);
-    if (this.#waiting.length === MAX_WAITING) this.#writeWaiting();
+  /** Writes a span that has ended into the next batch. */
+  add(span: StartedSpan, end: SpanEnd): void {
+    this.#length += 1;
+    const { shape, values, error, link } = end;
+    const isPlain = error === undefined && link === undefined;
+    if (isPlain && shape.written && this.#writeLike(shape.written, span, values)) return;
+    const startsAt = this.#at;
+    const written = this.#write(span, end);
+    if (isPlain) shape.written = { ...written, bytes: Buffer.from(this.#buffer.subarray(startsAt, this.#at)) };
   }
 
   /** Ends the batch; undefined if it has no span. */
   takeBatch(): SpanBatch | undefined {
-    this.#writeWaiting();
-    if (this.#written === 0) return undefined;
+    if (this.#length === 0) return undefined;
     const bytes = this.#buffer.subarray(0, this.#at);
     writeLength(bytes, 1, this.#at - 1 - LENGTH_BYTES);
     writeLength(bytes, this.#scopeAt - LENGTH_BYTES, this.#at - this.#scopeAt);
-    const batch = { bytes, length: this.#written };
+    const batch = { bytes, length: this.#length };
     // The next one is likely to be as large.
-    this.#buffer = Buffer.allocUnsafeSlow(this.#at + (this.#at >> 3) + MARGIN);
+    this.#buffer = this.#takeSpare(this.#at) ?? Buffer.allocUnsafeSlow(this.#at + (this.#at >> 3) + MARGIN);
     this.#at = this.#head.length;
-    this.#written = 0;
+    this.#length = 0;
     this.#buffer.set(this.#head);
     return batch;
   }
 
-  #writeWaiting(): void {
-    if (this.#waiting.length === 0) return;
-    for (const span of this.#waiting) this.#span(span);
-    this.#written += this.#waiting.length;
-    this.#waiting = [];
+  /** Takes back a batch whose bytes nobody needs any more. A new buffer for each would be memory that V8 must collect. */
+  giveBack({ bytes }: SpanBatch): void {
+    this.#spare = Buffer.from(bytes.buffer as ArrayBuffer);
   }
 
-  #span(span: SpanRecord): void {
-    const { shape } = span;
-    const template = shape.written ?? this.#template(shape);
-    this.#ensure(template.length);
-    const startsAt = this.#begin(2);
-    this.#idsAndTimes(span);
-    this.#buffer.set(template, this.#at);
-    this.#at += template.length;
-    this.#attributes(9, span.attributes);
-    if (span.droppedAttributesCount > 0) this.#integer(10, span.droppedAttributesCount);
-    for (const link of span.links) this.#link(link);
-    if (span.status.code !== 0) {
-      const statusAt = this.#begin(15);
-      this.#integer(3, span.status.code);
-      this.#end(statusAt);
+  #takeSpare(bytes: number): Buffer | undefined {
+    const spare = this.#spare;
+    this.#spare = undefined;
+    return spare && spare.length >= bytes ? spare : undefined;
+  }
+
+  /** Writes a span as one that was written before. Returns false, and writes nothing, if it differs in other things than ids, times and texts. */
+  #writeLike({ bytes, parentAt, texts, others }: WrittenShape, span: StartedSpan, values: SpanEnd['values']): boolean {
+    if ((parentAt === undefined) !== (span.parent === undefined)) return false;
+    for (let i = 0; i < values.length; i++) {
+      const value = values[i];
+      if (typeof value === 'string' ? value.length !== texts[i]?.length : value !== others[i] || texts[i]) return false;
     }
-    this.#end(startsAt);
-  }
-
-  /** The fields of a fixed length, for which there is room. */
-  #idsAndTimes({ ids, idsAt, context, parentSpanContext: parent, kind, startMs, endMs }: SpanRecord): void {
-    const buffer = this.#buffer;
-    let at = this.#at;
-    buffer[at] = tag(1, BYTES);
-    buffer[at + 1] = TRACE_ID_BYTES;
-    if (parent) buffer.write(parent.traceId, at + 2, 'hex');
-    else for (let i = 0; i < TRACE_ID_BYTES; i++) buffer[at + 2 + i] = ids[idsAt + i] ?? 0;
-    at += 2 + TRACE_ID_BYTES;
-    buffer[at] = tag(2, BYTES);
-    buffer[at + 1] = ID_BYTES - TRACE_ID_BYTES;
-    at += 2 - TRACE_ID_BYTES;
-    for (let i = TRACE_ID_BYTES; i < ID_BYTES; i++) buffer[at + i] = ids[idsAt + i] ?? 0;
-    at += ID_BYTES;
-    if (parent) {
-      buffer[at] = tag(4, BYTES);
-      buffer[at + 1] = ID_BYTES - TRACE_ID_BYTES;
-      buffer.write(parent.spanId, at + 2, 'hex');
-      at += 2 + ID_BYTES - TRACE_ID_BYTES;
-    }
-    this.#at = at;
-    this.#integer(6, kind + 1);
-    this.#time(7, startMs);
-    this.#time(8, endMs);
-    this.#flags(16, context.flags | (parent ? PARENT_IS_REMOTE : IS_KNOWN));
-  }
-
-  /** Name and attributes of a shape, written once. They are written where the next span will be. */
-  #template(shape: SpanShape): Buffer {
+    this.#ensure(bytes.length);
     const startsAt = this.#at;
-    this.#text(5, shape.name);
-    this.#attributes(9, shape.attributes);
-    const template = Buffer.from(this.#buffer.subarray(startsAt, this.#at));
-    this.#at = startsAt;
-    shape.written = template;
-    return template;
+    this.#buffer.set(bytes, startsAt);
+    for (let i = 0; i < values.length; i++) {
+      const [value, text] = [values[i], texts[i]];
+      // One that is not ASCII takes more bytes.
+      if (text && this.#buffer.write(value as string, startsAt + text.at) !== text.length) return false;
+    }
+    this.#idsAndTimes(startsAt, span, parentAt);
+    this.#at = startsAt + bytes.length;
+    return true;
   }
 
-  #link({ context }: Link): void {
+  /** Writes a span from the start; returns what is where in it. */
+  #write(span: StartedSpan, { shape, values, error, link }: SpanEnd): Omit<WrittenShape, 'bytes'> {
+    const startsAt = this.#at;
+    const contentAt = this.#begin(2);
+    this.#gap(1, BYTES, TRACE_ID_BYTES);
+    this.#gap(2, BYTES, SPAN_ID_BYTES);
+    this.#gap(7, FIXED64, 8);
+    this.#gap(8, FIXED64, 8);
+    this.#flags(16, TraceFlags.SAMPLED | (span.parent ? PARENT_IS_REMOTE : IS_KNOWN));
+    this.#integer(6, KINDS[shape.kind] + 1);
+    const parentAt = span.parent && this.#gap(4, BYTES, SPAN_ID_BYTES) - startsAt;
+    this.#text(5, shape.name);
+    for (const [name, value] of Object.entries(shape.attributes))
+      if (value !== undefined) this.#attribute(9, name, value);
+    const texts = shape.varying.map((name, i) => {
+      const value = values[i];
+      if (value !== undefined) this.#attribute(9, name, value);
+      if (typeof value !== 'string') return undefined;
+      const length = Buffer.byteLength(value);
+      return { at: this.#at - length - startsAt, length };
+    });
+    if (error !== undefined) this.#error(error);
+    if (link) this.#link(link);
+    this.#end(contentAt);
+    this.#idsAndTimes(startsAt, span, parentAt);
+    return { parentAt, texts, others: values.map((value) => (typeof value === 'string' ? undefined : value)) };
+  }
+
+  #idsAndTimes(startsAt: number, { ids, idsAt, parent, startMs, endMs }: StartedSpan, parentAt?: number): void {
+    const buffer = this.#buffer;
+    copy(ids, idsAt + TRACE_ID_BYTES, buffer, startsAt + SPAN_ID_AT, SPAN_ID_BYTES);
+    writeTime(buffer, startsAt + START_AT, startMs);
+    writeTime(buffer, startsAt + END_AT, endMs);
+    if (parent && parentAt !== undefined) {
+      buffer.write(parent.traceId, startsAt + TRACE_ID_AT, TRACE_ID_BYTES, 'hex');
+      buffer.write(parent.spanId, startsAt + parentAt, SPAN_ID_BYTES, 'hex');
+    } else copy(ids, idsAt, buffer, startsAt + TRACE_ID_AT, TRACE_ID_BYTES);
+  }
+
+  /** A field of fixed length that is filled later; returns where. */
+  #gap(field: number, type: number, bytes: number): number {
+    this.#ensure(0);
+    this.#buffer[this.#at++] = tag(field, type);
+    if (type === BYTES) this.#buffer[this.#at++] = bytes;
+    this.#at += bytes;
+    return this.#at - bytes;
+  }
+
+  #error(error: string): void {
+    this.#attribute(9, 'error.type', error);
+    const statusAt = this.#begin(15);
+    this.#integer(3, SpanStatusCode.ERROR);
+    this.#end(statusAt);
+  }
+
+  #link(context: TraceContext): void {
     const startsAt = this.#begin(13);
     this.#hex(1, context.traceId);
     this.#hex(2, context.spanId);
-    this.#flags(6, context.traceFlags | (context.isRemote ? PARENT_IS_REMOTE : IS_KNOWN));
+    this.#flags(6, context.flags | PARENT_IS_REMOTE);
     this.#end(startsAt);
   }
 
-  #attributes(field: number, attributes: Attributes): void {
-    for (const key in attributes) {
-      const value = attributes[key];
-      if (value === undefined) continue;
-      const name = encodedKey(key);
-      if (typeof value === 'string') {
-        const startsAt = this.#at;
-        // Nearly all texts are ASCII.
-        if (!this.#textValue(field, name, value, value.length)) {
-          this.#at = startsAt;
-          this.#textValue(field, name, value, Buffer.byteLength(value));
-        }
-      } else if (typeof value === 'boolean') {
-        this.#keyValue(field, name, 2);
-        this.#buffer[this.#at++] = tag(2, VARINT);
-        this.#buffer[this.#at++] = Number(value);
-      } else if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) {
-        this.#keyValue(field, name, 1 + lengthOfVarint(value));
-        this.#buffer[this.#at++] = tag(3, VARINT);
-        this.#varint(value);
-      } else {
-        this.#keyValue(field, name, 9);
-        this.#buffer[this.#at++] = tag(4, FIXED64);
-        this.#at = this.#buffer.writeDoubleLE(Number(value), this.#at);
-      }
+  #attribute(field: number, key: string, value: AttributeValue): void {
+    const name = encodedKey(key);
+    if (typeof value === 'string') {
+      const startsAt = this.#at;
+      // Nearly all texts are ASCII.
+      if (this.#textValue(field, name, value, value.length)) return;
+      this.#at = startsAt;
+      this.#textValue(field, name, value, Buffer.byteLength(value));
+    } else if (typeof value === 'boolean') {
+      this.#keyValue(field, name, 2);
+      this.#buffer[this.#at++] = tag(2, VARINT);
+      this.#buffer[this.#at++] = Number(value);
+    } else if (Number.isSafeInteger(value) && value >= 0) {
+      this.#keyValue(field, name, 1 + lengthOfVarint(value));
+      this.#buffer[this.#at++] = tag(3, VARINT);
+      this.#varint(value);
+    } else {
+      this.#keyValue(field, name, 9);
+      this.#buffer[this.#at++] = tag(4, FIXED64);
+      this.#at = this.#buffer.writeDoubleLE(value, this.#at);
     }
   }
 
@@ -207,10 +234,8 @@ export class SpanWriter {
     this.#ensure(length);
     this.#buffer[this.#at++] = tag(field, BYTES);
     this.#varint(length);
-    const buffer = this.#buffer;
-    const at = this.#at;
-    for (let i = 0; i < name.length; i++) buffer[at + i] = name[i] ?? 0;
-    this.#at = at + name.length;
+    copy(name, 0, this.#buffer, this.#at, name.length);
+    this.#at += name.length;
     this.#buffer[this.#at++] = tag(2, BYTES);
     this.#varint(ofValue);
   }
@@ -247,33 +272,11 @@ export class SpanWriter {
     this.#varint(value);
   }
 
-  #time(field: number, ms: number): void {
-    this.#ensure(0);
-    const seconds = Math.floor(ms / MS_PER_S);
-    const ns = Math.round((ms % MS_PER_S) * NS_PER_MS);
-    // In parts, since nanoseconds since 1970 are beyond what a number holds exactly: high * 2^16 + low.
-    const high = Math.floor(seconds / 2 ** 16) * NS_PER_S;
-    const low = (high % 2 ** 16) * 2 ** 16 + (seconds % 2 ** 16) * NS_PER_S + ns;
-    this.#buffer[this.#at++] = tag(field, FIXED64);
-    this.#fixed32(low % 2 ** 32);
-    this.#fixed32(Math.floor(high / 2 ** 16) + Math.floor(low / 2 ** 32));
-  }
-
   #flags(field: number, flags: number): void {
     this.#ensure(0);
     // The tag of a field above 15 takes two bytes.
     this.#varint(tag(field, FIXED32));
-    this.#fixed32(flags);
-  }
-
-  #fixed32(value: number): void {
-    const buffer = this.#buffer;
-    const at = this.#at;
-    buffer[at] = value;
-    buffer[at + 1] = value >>> 8;
-    buffer[at + 2] = value >>> 16;
-    buffer[at + 3] = value >>> 24;
-    this.#at = at + 4;
+    this.#at = writeFixed32(this.#buffer, this.#at, flags);
   }
 
   /** Begins a message whose length `end` writes; returns where it begins. */
@@ -304,4 +307,9 @@ export class SpanWriter {
     this.#buffer.copy(larger, 0, 0, this.#at);
     this.#buffer = larger;
   }
+}
+
+/** For a few bytes, faster than a call of `Buffer`'s own. */
+function copy(from: Buffer, fromAt: number, to: Buffer, at: number, bytes: number): void {
+  for (let i = 0; i < bytes; i++) to[at + i] = from[fromAt + i] ?? 0;
 }

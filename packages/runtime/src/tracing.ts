@@ -10,22 +10,36 @@ import type { TracingSettings } from './tracing-settings.ts';
 /** The kinds of OpenTelemetry that Posthorn uses. */
 export type SpanKind = 'producer' | 'client' | 'internal';
 
-type AttributeValue = string | number | boolean;
+export type AttributeValue = string | number | boolean;
 
 /** What many spans have in common, always in the same object: it is written once. */
 export interface SpanShape {
+  readonly kind: SpanKind;
   /** The name of the span. */
   readonly name: string;
-  readonly attributes: Readonly<Record<string, AttributeValue>>;
+  /** Undefined values are left out. */
+  readonly attributes: Readonly<Record<string, AttributeValue | undefined>>;
+  /** The names of the attributes that differ from span to span. */
+  readonly varying: readonly string[];
   /** What the tracer has written. */
-  written?: Buffer;
+  written?: WrittenShape;
+}
+
+/** A span of a shape as bytes: the next one mostly differs in ids, times, and texts of the same lengths. */
+export interface WrittenShape {
+  readonly bytes: Buffer;
+  /** Where the id of the parent is; undefined if it has none. */
+  readonly parentAt: number | undefined;
+  /** Where each varying text is, and its length in bytes; undefined for other values. */
+  readonly texts: readonly ({ at: number; length: number } | undefined)[];
+  /** The varying values; undefined in place of a text. */
+  readonly others: readonly (AttributeValue | undefined)[];
 }
 
 export interface SpanEnd {
-  /** The final name, and attributes that others have too. Without it, the name is the one of the start. */
-  shape?: SpanShape;
-  /** Undefined values are left out. */
-  attributes: Record<string, AttributeValue | undefined>;
+  shape: SpanShape;
+  /** Of the varying attributes, in the order of their names. Undefined ones are left out. */
+  values: readonly (AttributeValue | undefined)[];
   /** What went wrong, as `error.type`: few values, no text of others. Undefined: nothing did. */
   error?: string | undefined;
   /** A span of another trace that belongs to this one. */
@@ -43,7 +57,7 @@ export interface Span {
 
 export interface Tracing extends Service {
   /** Starts a span. Undefined if it is not sampled: then the parent stays the parent of what follows. */
-  startSpan(kind: SpanKind, name: string, parent: TraceContext | undefined): Span | undefined;
+  startSpan(parent: TraceContext | undefined): Span | undefined;
 }
 
 /** What `open-telemetry.ts` makes. */
@@ -76,7 +90,7 @@ export function createTracing(options: TracingOptions): Tracing | undefined {
       const { openTracer } = await import('./open-telemetry.ts');
       tracer = openTracer({ ...options, exporter });
     },
-    startSpan: (kind, name, parent) => tracer?.startSpan(kind, name, parent),
+    startSpan: (parent) => tracer?.startSpan(parent),
     async stop(graceMs) {
       const flushed = withTimeLimit(Math.min(graceMs, MAX_FLUSH_MS), tracer?.shutdown() ?? Promise.resolve());
       await flushed.catch((err: unknown) => logger.warn({ err }, 'tracing.flush_failed'));

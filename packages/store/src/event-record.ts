@@ -142,7 +142,8 @@ function encodeTrace(trace: TraceContext | undefined): string {
 }
 
 function decodeTrace(text: string): TraceContext {
-  traceBytes.fill(0).write(text, 'base64url');
+  const written = traceBytes.write(text, 'base64url');
+  if (written < traceBytes.length) traceBytes.fill(0, written);
   const ids = traceBytes.toString('hex', 0, TRACE_ID_BYTES + SPAN_ID_BYTES);
   return {
     traceId: ids.slice(0, 2 * TRACE_ID_BYTES),

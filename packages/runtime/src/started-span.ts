@@ -1,0 +1,41 @@
+/** A span from its start to its end. What becomes of it then is the tracer's: bytes, or a record for the SDK. */
+import type { TraceContext } from '@posthorn/core';
+import type { SpanIds } from './span-ids.ts';
+import type { Span, SpanEnd } from './tracing.ts';
+
+/** The flags of a span that is sampled. */
+const SAMPLED = 1;
+
+/** Takes a span that has ended, for export. */
+export type TakeSpan = (span: StartedSpan, end: SpanEnd) => void;
+
+/** A span that is sampled. It ends once. */
+export class StartedSpan implements Span {
+  readonly context: TraceContext;
+  readonly parent: TraceContext | undefined;
+  /** The bytes of its own ids begin at `idsAt`; those of the trace count only if it has no parent. */
+  readonly ids: Buffer;
+  readonly idsAt: number;
+  /** In milliseconds since 1970. The end has a fraction. */
+  readonly startMs = Date.now();
+  endMs = 0;
+  readonly #startedAt = performance.now();
+  readonly #take: TakeSpan;
+
+  /** The span has the present ids. */
+  constructor(take: TakeSpan, ids: SpanIds, parent: TraceContext | undefined) {
+    this.#take = take;
+    this.ids = ids.bytes;
+    this.idsAt = ids.at;
+    this.parent = parent;
+    this.context = parent
+      ? { traceId: parent.traceId, spanId: ids.spanId, flags: SAMPLED }
+      : { traceId: ids.traceId, spanId: ids.spanId, flags: SAMPLED, packedIds: ids.packed };
+  }
+
+  end(end: SpanEnd): void {
+    // Not by the clock, which may be set meanwhile.
+    this.endMs = this.startMs + (end.endedAt ?? performance.now()) - this.#startedAt;
+    this.#take(this, end);
+  }
+}
