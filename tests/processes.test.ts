@@ -138,6 +138,7 @@ describe('apps without a usable Redis', () => {
     const client = ownClient({ REDIS_URL: redis.url });
     const overview = async () => (await operate('GET', '/v1/overview')).body;
     await eventually('all to be well', async () => (await overview()).all_well);
+    expect(worker.output.join('\n')).not.toContain('memory limit');
     // From here on, the worker can't add any.
     await client.config('SET', 'maxmemory', '1mb');
     const keysBefore = await client.keys('full:*');
@@ -187,10 +188,10 @@ async function readKey(redis: ReturnType<typeof connectRedis>, key: string): Pro
 }
 
 describe('the settings of Redis', () => {
-  it('end the process if keys may be evicted, or are reported later, and log a warning if acknowledged writes may be lost', async () => {
+  it('end the process if keys may be evicted, or are reported later, and log a warning if acknowledged writes may be lost, or memory has no limit', async () => {
     const dir = join(import.meta.dirname, '../.posthorn', `evicting-${testPrefix()}`);
     atEnd(() => rmSync(dir, { recursive: true, force: true }));
-    const extra = ['--maxmemory-policy', 'allkeys-lru', '--appendonly', 'no'];
+    const extra = ['--maxmemory-policy', 'allkeys-lru', '--appendonly', 'no', '--maxmemory', '0'];
     const redis = await startRedis(dir, { say: () => undefined, extra });
     atEnd(() => redis.stop());
     const env: Record<string, string> = { ...worldEnv(testPrefix(), redis.url), LOG_LEVEL: 'info' };
@@ -202,6 +203,8 @@ describe('the settings of Redis', () => {
     const accepted = ownProcess('worker', env);
     await accepted.ready;
     expect(accepted.output.join('\n')).toContain('no append-only file');
+    expect(accepted.output.join('\n')).toContain('no memory limit');
+    await client.config('SET', 'maxmemory', '1gb');
     await client.config('SET', 'appendonly', 'yes');
     await client.config('SET', 'appendfsync', 'everysec');
     const warned = ownProcess('worker', env);
@@ -211,6 +214,7 @@ describe('the settings of Redis', () => {
     const content = ownProcess('console', env);
     const { url } = await content.ready;
     expect(content.output.join('\n')).not.toContain('append-only');
+    expect(content.output.join('\n')).not.toContain('memory limit');
     // Changed while they run, or by a failover to a server with other settings.
     await client.config('SET', 'maxmemory-policy', 'allkeys-lru');
     const { body } = await apiClients('', url).operate('GET', '/v1/overview');

@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
+import { totalmem } from 'node:os';
 import { join } from 'node:path';
 import { freePort } from '../free-port.ts';
 import { redisServer } from '../programs/programs.ts';
@@ -30,6 +31,9 @@ const SETTINGS = [
   '',
   '--maxmemory-policy',
   'noeviction',
+  // With a limit Redis refuses writes when it is full; without one the kernel may kill it, or the apps.
+  '--maxmemory',
+  String(Math.floor(totalmem() / 2)),
 ];
 
 export interface StartOptions {

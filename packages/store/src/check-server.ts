@@ -1,4 +1,4 @@
-/** Checks the version, the eviction policy and the persistence of Redis before it is used. */
+/** Checks the version, the eviction policy, the memory limit and the persistence of Redis before it is used. */
 import { StartError } from '@posthorn/core';
 import { Cluster, type Redis } from 'ioredis';
 
@@ -7,7 +7,7 @@ const MIN_MAJOR_VERSION = 7;
 
 /**
  * Throws `StartError` where a server is too old, or may evict keys and with them deliveries. Returns a warning for each
- * server that would lose acknowledged writes in a crash, or whose ACL does not allow these checks. The client must be
+ * server that would lose acknowledged writes in a crash or has no memory limit, or whose ACL does not allow these checks. The client must be
  * connected.
  */
 export async function checkServer(redis: Redis | Cluster): Promise<string[]> {
@@ -30,6 +30,11 @@ export async function checkServer(redis: Redis | Cluster): Promise<string[]> {
       throw new StartError(
         `${eviction}. ` +
           'Set maxmemory-policy noeviction: when memory is full, ingest then responds with 503 and nothing is lost.',
+      );
+    }
+    if (info.get('maxmemory') === '0') {
+      warn(
+        'Redis has no memory limit (maxmemory 0): it never refuses writes, but is killed when the memory of its machine is used up. Set maxmemory.',
       );
     }
     const hasReplicas = Number(info.get('connected_slaves') ?? 0) > 0;
