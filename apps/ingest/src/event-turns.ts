@@ -1,6 +1,6 @@
 /**
- * Begins a few events in each turn of the event loop, those of publishers in turns. Node accepts one connection in a
- * turn, so long turns would let calls wait to be accepted, in place of a response that refuses them.
+ * Begins a few events in each turn of the event loop, and alternates between publishers. Node accepts one connection a
+ * turn: if turns were long, new calls would wait for their connection, even if only to be refused.
  */
 
 /** A turn with this many takes a millisecond or less. More of them in a script would not make an event cheaper. */

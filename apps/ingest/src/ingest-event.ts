@@ -46,7 +46,7 @@ export interface IngestContext extends FanOutContext {
   /** Resolves once enough replicas have an event and its deliveries; undefined if `ACK_REPLICAS` is 0. */
   onReplicas: ((stored: StoredEvent) => Promise<void>) | undefined;
   sandboxFeed: Pick<SandboxFeed, 'published'>;
-  /** Spread the work that blocks the event loop. */
+  /** Spreads the work that blocks the event loop. */
   turns: EventTurns;
   /** What publishers have in flight to Redis. */
   inFlight: InFlight;

@@ -30,7 +30,7 @@ export function createOutageAnnouncer(
   const { store, logger, metrics, clock, giveUp, onError } = context;
   const worker = `${hostname()}:${process.pid}`;
   const mayLogNoSocket = createSeldom();
-  /** One after the other: whoever hears of an end first would wait for the end of an outage that is over. */
+  /** Notices are stored one after the other: an operator who gets the start after the end takes the outage for one that goes on. */
   let storing = Promise.resolve();
   const notify = (type: 'outage.started' | 'outage.ended', { kind, startedAtMs }: Outage) => {
     const notice = { type, atMs: clock.now(), reason: kind, worker, sinceMs: startedAtMs };

@@ -1,6 +1,6 @@
 /**
- * Counts the deliveries that were released, or are being taken, for free slots of this process: until they have come,
- * no others are released for the same slots.
+ * Counts the deliveries that were released or are being taken for free slots of this process and have not come yet, so
+ * that no others are released for the same slots.
  */
 import type { Address, Slot } from './slot-groups.ts';
 

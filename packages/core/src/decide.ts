@@ -1,4 +1,4 @@
-/** Decides what an attempt's outcome means for its delivery: the fixed schedule lives here. */
+/** Decides what an attempt's outcome means for its delivery. Holds the default schedule of retries. */
 import type { AttemptError } from './delivery.ts';
 
 /** The schedule, in milliseconds: 1 m, 5 m, 30 m, 2 h, 12 h (specification 8). Its length plus one is the attempts allowed. */

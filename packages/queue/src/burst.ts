@@ -1,11 +1,11 @@
 /** Holds back the ends of jobs while many others are being taken, so that the requests of those leave first. */
 
-/** After this many turns of the event loop, requests of jobs that were just taken are written to open connections. */
+/** Turns of the event loop after which the requests of jobs that were just taken have been written to open connections. */
 const TURNS = 3;
 
 /**
- * Ends that are sent while jobs are being taken would be executed by Redis before the next jobs are taken, and cost
- * this process time between two requests. No end waits for longer than `maxWaitMs`.
+ * An end that is sent while jobs are being taken delays them: Redis executes it first, and this process spends time on it
+ * between two requests. So ends wait until the jobs are taken, but no longer than `maxWaitMs`.
  */
 export function createBurst(maxWaitMs: number) {
   let ends: PromiseWithResolvers<void> | undefined;

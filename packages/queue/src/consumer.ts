@@ -151,7 +151,7 @@ export class Consumer<J extends { id: string }> {
     this.#options.onError(typedError(error));
   }
 
-  /** If there was no job yet, the share is for those that come. */
+  /** Ends the slow start. If no job has come yet, it goes on, so that the first jobs get only a share of the slots. */
   #useAllUnlessIdle(): void {
     this.#useAllSoon = undefined;
     if (!this.#partitions.isIdle()) this.#useAll();

@@ -144,8 +144,8 @@ export class Partitions {
   }
 
   /**
-   * Whether the end of one of its jobs is to take the next one of the same partition: not beyond its share, not while
-   * others are to be asked, and not if it could not be asked, or was empty and its marker is waited for.
+   * Whether the script that ends a job also takes the next one of the same partition. It does not if the partition has
+   * more than its share of slots, if it could not be asked or is empty, or if the slot is needed to ask another partition.
    */
   mayTakeNext(partition: Partition): boolean {
     if (partition.state === 'failed' || (partition.state === 'empty' && this.hasRoom())) return false;

@@ -1,4 +1,4 @@
-/** Signs deliveries, and reads the signatures of others for the signature doctor. */
+/** Signs deliveries, and reads signatures that receivers saw, for the signature doctor. */
 import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
 
 /** The tolerance that receivers are advised to allow, in seconds. */

@@ -29,7 +29,7 @@ export function cameBackFacts({ response, connection }: CameBack): Record<string
   );
 }
 
-/** Returns every fact that one of two attempts has, with the values of both. The body is one of them. */
+/** Returns every fact that one of two attempts has, except the bodies, with the values of both. */
 export function compareAttempts(first: Attempt, second: Attempt): ComparedFact[] {
   const [a, b] = [attemptValues(first), attemptValues(second)];
   return [...new Set([...Object.keys(a), ...Object.keys(b)])].map((name) => ({
