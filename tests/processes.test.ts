@@ -81,6 +81,14 @@ describe('a process', () => {
       expect(await process.ended).toBe(0);
     },
   );
+  it('of ingest warns if it accepts events that are larger than 1 MiB, which receivers refuse', async () => {
+    const warnsWith = async (bytes: number) => {
+      const ingest = ownProcess('ingest', ownEnv({ LOG_LEVEL: 'info', MAX_EVENT_BYTES: String(bytes) }));
+      await ingest.ready;
+      return ingest.output.join('\n').includes('MAX_EVENT_BYTES');
+    };
+    expect([await warnsWith(1_048_576), await warnsWith(1_048_577)]).toEqual([false, true]);
+  });
   it('refuses to start with another number of partitions', async () => {
     const env = ownEnv();
     const first = ownProcess('ingest', env);

@@ -36,10 +36,17 @@ import { createSandboxFeed } from './sandbox-feed.ts';
 
 const SWEEP_EVERY_MS = 5_000;
 const ANNOUNCE_EVERY_MS = 60_000;
+/** What receivers are advised to read at most (docs/receivers.md). */
+const ADVISED_MAX_BODY_BYTES = 1024 * 1024;
 
 /** Builds ingest. It connects to nothing before its services start. */
 export function buildIngest(settings: IngestSettings, clock: Clock = systemClock): App<ApiService> {
   const logger = createLogger({ app: 'ingest', level: settings.LOG_LEVEL });
+  if (settings.MAX_EVENT_BYTES > ADVISED_MAX_BODY_BYTES) {
+    logger.warn(
+      `MAX_EVENT_BYTES is more than ${ADVISED_MAX_BODY_BYTES}: receivers that read no more than that, as advised, refuse larger events with 413.`,
+    );
+  }
   const tracing = createTracing({ app: 'ingest', version, settings, logger });
   const { storage, store, jobQueues } = openStorage(settings, logger, {
     identity: { id: randomUUID(), app: 'ingest', version },

@@ -26,7 +26,7 @@ export const ingestSettings = z.object({
     wholeNumber(0, 1_000_000).default(0),
     'Publishers',
     '`0`',
-    'maximum events per second for each publisher key, or one larger batch; `0` is off',
+    'maximum events per second for each publisher key; a batch larger than that uses up a whole second; `0` is off',
   ),
   PUBLISHER_QUOTA: setting(
     parsedBy(parseQuota, 'must be 0, a percentage such as 50%, or a size such as 2gb').default({
@@ -34,7 +34,7 @@ export const ingestSettings = z.object({
     }),
     'Publishers',
     '`50%`',
-    "how much one publisher may have stored within `RETENTION`, as [estimated](architecture.md#overload): a share of Redis's memory or a size (`2gb`); `0` is off",
+    "how much one publisher may have stored, as [estimated](architecture.md#overload): a share of Redis's memory or a size (`2gb`). All that it published within `RETENTION` counts, also what has expired sooner, so where most deliveries succeed set a size, up to four times as high; `0` is off",
   ),
   EVENT_SEARCH: setting(
     z.enum(['on', 'off'], 'must be on or off').default('on'),
@@ -52,7 +52,7 @@ export const ingestSettings = z.object({
     wholeNumber(256, 16 * 1024 * 1024).default(262_144),
     'Publishers',
     '`262144`',
-    'maximum size of an event; with large ones [workers need more memory](kubernetes.md#memory)',
+    'maximum size of an event. Receivers that read 1 MiB, [as advised](receivers.md), refuse larger ones with 413; with large ones [workers need more memory](kubernetes.md#memory)',
   ),
 });
 

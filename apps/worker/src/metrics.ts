@@ -26,7 +26,7 @@ export function createWorkerMetrics(registry: Registry) {
   });
   const firstAttempt = new Histogram({
     name: 'posthorn_first_attempt_delay_seconds',
-    help: 'From acceptance of the event to the start of the first attempt, of deliveries that were never held and are no replays: the part of the latency that no receiver causes',
+    help: 'From acceptance of the event to the start of the first attempt, of deliveries that were never held and are no replays. Includes the wait for a slot of their own address',
     buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800],
     registers,
   });

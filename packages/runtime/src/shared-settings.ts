@@ -53,7 +53,7 @@ export function sharedSettings(defaultPort: number) {
       redisUrl.default('redis://127.0.0.1:6379'),
       'Redis',
       '`redis://127.0.0.1:6379`',
-      'Redis 7 or Valkey, with `noeviction` and `appendfsync always`; `rediss://` for TLS',
+      'Redis 7 or Valkey, with `noeviction`, `maxmemory` and `appendfsync always`; `rediss://` for TLS',
     ),
     REDIS_CLUSTER_NODES: setting(
       hostsAndPorts.optional(),
@@ -87,7 +87,7 @@ export function sharedSettings(defaultPort: number) {
       wholeNumber(1, 256).default(1),
       'Redis',
       '`1`',
-      'into how many parts the data are divided, for a Redis Cluster; it cannot change after the first start',
+      'into how many parts the data are divided, for a Redis Cluster; it cannot change after the first start: [growing beyond one Redis](redis.md#growing-beyond-one-redis)',
     ),
     HOST: setting(z.string().default('127.0.0.1'), 'HTTP', '`127.0.0.1`', 'the IP to listen on, or a name of it'),
     PORT: setting(
