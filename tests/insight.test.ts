@@ -73,7 +73,9 @@ describe('the overview', () => {
   it('names a worker whose clock is wrong, whatever the clock of the console', async () => {
     const [clock, consoleClock] = [fakeClock(Date.now() + 600_000), fakeClock(Date.now() - 3_600_000)];
     const { body } = await (await ownWorld({ clock, consoleClock })).operate('GET', '/v1/overview');
-    expect(body.why_not_well).toContainEqual(expect.stringMatching(/^the clock of worker .+:\d+ is \d+ s fast$/));
+    const message = expect.stringMatching(/^the clock of worker .+:\d+ is \d+ s fast$/);
+    expect(body.not_well).toContainEqual({ kind: 'worker_clock', message });
+    expect(body.why_not_well).toContainEqual(message);
     expect(body.workers[0].clock_offset_ms).toBeLessThanOrEqual(600_000);
   });
 });
@@ -114,6 +116,7 @@ describe('an address whose attempts fail', () => {
         '1 address fails or is paused',
         expect.stringMatching(/^12 of \d+ attempts failed in the last 15 minutes$/),
       ],
+      not_well: [{ kind: 'addresses' }, { kind: 'attempts' }],
       problems: {
         items: [{ subscription_id: bad.id, url: failing.url, description: 'Acme', status: 'active', held: 0 }],
       },

@@ -153,7 +153,7 @@ describe('apps without a usable Redis', () => {
     const event = sampleEvent({ id: 'evt_full' });
     expect((await publish(event)).status).toBe(503);
     // Operators still read, and are told that waiting does not help.
-    const { memory, why_not_well } = await eventually('not all to be well', async () => {
+    const { memory, not_well, why_not_well } = await eventually('not all to be well', async () => {
       const now = await overview();
       return !now.all_well && now;
     });
@@ -161,6 +161,7 @@ describe('apps without a usable Redis', () => {
       expect.stringMatching(/^Redis refuses changes: OOM command not allowed/),
       expect.stringMatching(/^Redis uses \d+ % of its memory$/),
     ]);
+    expect(not_well).toMatchObject([{ kind: 'writes_refused' }, { kind: 'memory' }]);
     expect([memory.capacity_bytes, memory.used_bytes > memory.capacity_bytes]).toEqual([2 ** 20, true]);
     const { status, body } = await operate('POST', `/v1/subscriptions/${id}/pause`);
     expect([status, body.detail]).toEqual([503, 'Storage is full: it takes no changes.']);
@@ -226,7 +227,9 @@ describe('the settings of Redis', () => {
     // Changed while they run, or by a failover to a server with other settings.
     await client.config('SET', 'maxmemory-policy', 'allkeys-lru');
     const { body } = await apiClients('', url).operate('GET', '/v1/overview');
-    expect(body.why_not_well).toContainEqual(expect.stringContaining('maxmemory-policy is allkeys-lru'));
+    const message = expect.stringContaining('maxmemory-policy is allkeys-lru');
+    expect(body.not_well).toContainEqual({ kind: 'eviction', message });
+    expect(body.why_not_well).toContainEqual(message);
     await client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
     await eventually('a warning', () => content.output.join('\n').includes('maxmemory-policy is allkeys-lru'));
   });

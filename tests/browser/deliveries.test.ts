@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
-import type { Overview } from '@posthorn/operator-api';
+import type { NotWell, Overview } from '@posthorn/operator-api';
 import { deregisterWorker, sendHeartbeat } from '@posthorn/store';
 import { deliveriesWith, eventually, isDelivery } from '@posthorn/testing';
 import type { Page } from 'playwright-core';
@@ -12,7 +12,7 @@ import { confirmed, holdBack } from './browser.ts';
 import { newSessionCookie, on, ownSubscription, signedIn, visit } from './own-visit.ts';
 
 /** Reloads the page, which gets the overview with these changes, and that not all is well. */
-async function showOverview(page: Page, changesOf: (body: Overview) => object): Promise<void> {
+async function showOverview(page: Page, changesOf: (body: Overview) => Partial<Overview>): Promise<void> {
   await page.route('**/v1/overview', async (route) => {
     const { body } = await on.operate('GET', '/v1/overview');
     await route.fulfill({ json: { ...body, all_well: false, ...changesOf(body) } });
@@ -54,24 +54,52 @@ describe('the overview', () => {
   });
   it('says that Redis is nearly full, and what follows', async () => {
     const { page, accessibilityFindings } = await signedIn();
-    const memory = { used_bytes: 919, capacity_bytes: 1_000 };
-    await showOverview(page, () => ({ memory }));
-    await page.getByRole('alert').getByText('Redis uses 91.9 % of its memory').waitFor();
+    await showOverview(page, () => ({ not_well: [{ kind: 'memory', message: 'Redis uses 92 % of its memory' }] }));
+    const alert = page.getByRole('alert').filter({ hasText: 'Redis uses 92 % of its memory' });
+    await alert.getByText('When it is full, ingest refuses new events').waitFor();
     expect(await accessibilityFindings()).toEqual([]);
   });
   it('names a worker whose clock is wrong', async () => {
     const { page, accessibilityFindings } = await signedIn();
-    await showOverview(page, (body) => {
-      const workers = [{ ...body.workers[0], host: 'far-away', pid: 7, clock_offset_ms: -600_000 }];
-      return { workers };
-    });
-    await page.getByRole('alert').getByText('The clock of worker far-away:7 is 10 min slow').waitFor();
+    const message = 'the clock of worker far-away:7 is 600 s slow';
+    await showOverview(page, () => ({ not_well: [{ kind: 'worker_clock', message }] }));
+    const alert = page.getByRole('alert').filter({ hasText: 'The clock of worker far-away:7 is 600 s slow' });
+    await alert.getByText('receivers may refuse its signatures').waitFor();
     expect(await accessibilityFindings()).toEqual([]);
+  });
+  it('says that no worker is running, and what follows', async () => {
+    const { page, accessibilityFindings } = await signedIn();
+    await showOverview(page, () => ({ not_well: [{ kind: 'no_worker', message: 'no worker is running' }] }));
+    const alert = page.getByRole('alert').filter({ hasText: 'No worker is running' });
+    await alert.getByText('nothing is delivered until a worker starts').waitFor();
+    expect(await accessibilityFindings()).toEqual([]);
+  });
+  it('says in the words of the API what it has no words for', async () => {
+    const { page, accessibilityFindings } = await signedIn();
+    const later = { kind: 'of_a_later_release', message: 'something else is wrong' } as unknown as NotWell;
+    const message = 'Redis may evict keys (maxmemory-policy is allkeys-lru), and with them accepted events';
+    await showOverview(page, () => ({ not_well: [{ kind: 'eviction', message }, later] }));
+    await page.getByRole('alert').getByText(message).waitFor();
+    await page.getByRole('alert').getByText('Something else is wrong').waitFor();
+    expect(await page.getByRole('alert').count()).toBe(2);
+    expect(await accessibilityFindings()).toEqual([]);
+  });
+  it('shows nothing that the API has not found, whatever its figures are', async () => {
+    const { page } = await signedIn();
+    await showOverview(page, (body) => ({
+      not_well: [{ kind: 'eviction', message: 'Redis may evict keys' }],
+      memory: { used_bytes: 999, capacity_bytes: 1_000 },
+      queue: { ...body.queue, oldest_pending_age_ms: 3_600_000 },
+      workers: body.workers.map((worker) => ({ ...worker, clock_offset_ms: 600_000 })),
+    }));
+    await page.getByRole('alert').getByText('Redis may evict keys').waitFor();
+    expect(await page.getByRole('alert').count()).toBe(1);
   });
   it('says that Redis refuses changes, and why', async () => {
     const { page, accessibilityFindings } = await signedIn();
     const writes_refused = "READONLY You can't write against a read only replica";
-    await showOverview(page, () => ({ writes_refused }));
+    const not_well = [{ kind: 'writes_refused' as const, message: `Redis refuses changes: ${writes_refused}` }];
+    await showOverview(page, () => ({ not_well, writes_refused }));
     const alert = page.getByRole('alert').filter({ hasText: 'Redis refuses changes' });
     await alert.getByText(`It says: ${writes_refused}.`).waitFor();
     expect(await accessibilityFindings()).toEqual([]);
@@ -101,7 +129,8 @@ describe('the overview', () => {
     const at = '2026-11-23T12:00:00.000Z';
     await showOverview(page, (body) => {
       const queue = { ...body.queue, oldest_pending_age_ms: 3_600_000 };
-      return { at, queue };
+      const message = 'a delivery has waited 3600 s for its first attempt';
+      return { at, queue, not_well: [{ kind: 'pending', message }] };
     });
     const alert = page.getByRole('alert').filter({ hasText: 'A delivery has waited 1 h for its first attempt' });
     const link = alert.getByRole('link', { name: 'Show what has waited for more than 30 min' });
@@ -140,7 +169,10 @@ describe('the overview', () => {
     await attention.getByText('500, “<b>disk</b> full”, 20 times since').waitFor();
     await attention.getByText('Acme, since 2019').waitFor();
     await attention.getByText('Failing', { exact: true }).waitFor();
-    await page.getByText('None of the attempts of the last 15 minutes succeeded').first().waitFor();
+    await page
+      .getByRole('alert')
+      .getByText(/^\d+ of \d+ attempts failed in the last 15 minutes$/)
+      .waitFor();
     expect(await accessibilityFindings()).toEqual([]);
     await attention.getByRole('link', { name: to.url }).click();
     await page

@@ -1,7 +1,7 @@
 /** The overview: current counts, workers, and the attempts of the last hour and day. */
-import { HEALTH_MINUTES } from '@posthorn/core';
 import { readBacklog } from '@posthorn/dispatch';
 import type * as api from '@posthorn/operator-api';
+import { WELL_LIMITS } from '@posthorn/operator-api';
 import { shareResult } from '@posthorn/runtime';
 import {
   type AddressAttempts,
@@ -15,12 +15,11 @@ import {
   readFormat,
   readRules,
   readServerState,
-  type ServerState,
   type Store,
-  type WorkerState,
 } from '@posthorn/store';
 import type { ConsoleContext } from './context.ts';
 import { instant } from './instant.ts';
+import { findNotWell } from './not-well.ts';
 import { readProblems } from './problems.ts';
 import { serializeListedSubscriptions } from './serialize.ts';
 import { describeUnavailable } from './storage-problem.ts';
@@ -29,14 +28,6 @@ import { describeUnavailable } from './storage-problem.ts';
 const MAX_AGE_MS = 1_000;
 /** The newest paused addresses that are shown as such. */
 const MAX_PAUSED_SHOWN = 10;
-/** Below this share of successes in the last 15 minutes, not all is well. */
-const WELL_RATE = 0.95;
-/** Above this share of its memory, Redis will be full soon; from then on ingest refuses events. The alerts have the same. */
-const FULL_SHARE = 0.85;
-/** A delivery that has waited this long for its first attempt means that the workers do not keep up. */
-const LONG_PENDING_MS = 60_000;
-/** The alert has the same. */
-const MAX_CLOCK_OFFSET_MS = 5_000;
 
 /** Returns a reader of the overview. Its cost for Redis does not depend on the number of callers. */
 export function createOverview(context: ConsoleContext): () => Promise<api.Overview> {
@@ -65,17 +56,12 @@ async function readOverview(context: ConsoleContext): Promise<api.Overview> {
     ...worker,
     clockOffsetMs: worker.clockMs === undefined ? null : Math.round(worker.clockMs - (redisNowMs - worker.seenAgoMs)),
   }));
-  const whyNotWell = [
-    ...(refusal === null ? [] : [`Redis refuses changes: ${refusal}`]),
-    ...problemsOfAddresses(triage),
-    ...problemsOfWorkers(workers),
-    ...problemsOfTraffic(hour, backlog.oldestPendingAgeMs),
-    ...problemsOfMemory(server),
-  ];
+  const notWell = findNotWell({ refusal, triage, workers, hour, pendingMs: backlog.oldestPendingAgeMs, server });
   return {
     at: instant(nowMs),
-    all_well: whyNotWell.length === 0,
-    why_not_well: whyNotWell,
+    all_well: notWell.length === 0,
+    not_well: notWell,
+    why_not_well: notWell.map(({ message }) => message),
     ...triage,
     deliveries: backlog.deliveries,
     subscriptions: backlog.subscriptions,
@@ -103,6 +89,7 @@ async function readOverview(context: ConsoleContext): Promise<api.Overview> {
       retention_succeeded_ms: store.succeededRetentionMs,
       attempt_timeout_ms: rules.attemptTimeoutMs,
       release_rate: rules.releaseRate,
+      min_success_rate: WELL_LIMITS.minSuccessRate,
     },
     format: {
       current: format.current,
@@ -124,46 +111,6 @@ async function readOverview(context: ConsoleContext): Promise<api.Overview> {
 async function readRefusal({ store }: ConsoleContext): Promise<string | null> {
   const unavailable = await findUnavailable(store);
   return unavailable.length === 0 ? null : describeUnavailable(store, unavailable);
-}
-
-// What needs an operator, a phrase each.
-
-function problemsOfAddresses({ problems: { total }, incidents }: Pick<api.Overview, 'problems' | 'incidents'>) {
-  const found = incidents.map(({ addresses }) => `${addresses} addresses began to fail at once`);
-  if (total > 0) found.unshift(total === 1 ? '1 address fails or is paused' : `${total} addresses fail or are paused`);
-  return found;
-}
-
-function problemsOfWorkers(workers: (WorkerState & { clockOffsetMs: number | null })[]): string[] {
-  if (workers.length === 0) return ['no worker is running'];
-  return workers.flatMap(({ host, pid, outageSinceMs, clockOffsetMs }) => {
-    const found: string[] = [];
-    if (outageSinceMs !== null) found.push(`worker ${host}:${pid} has reached nothing since ${instant(outageSinceMs)}`);
-    if (clockOffsetMs !== null && Math.abs(clockOffsetMs) > MAX_CLOCK_OFFSET_MS)
-      found.push(
-        `the clock of worker ${host}:${pid} is ${Math.round(Math.abs(clockOffsetMs) / 1_000)} s ${clockOffsetMs > 0 ? 'fast' : 'slow'}`,
-      );
-    return found;
-  });
-}
-
-function problemsOfTraffic({ periods }: AttemptSeries, oldestPendingAgeMs: number): string[] {
-  const recent = periods.slice(-HEALTH_MINUTES);
-  const succeeded = recent.reduce((all, period) => all + period.succeeded, 0);
-  const attempts = recent.reduce((all, period) => all + period.failed, succeeded);
-  const found: string[] = [];
-  if (succeeded < WELL_RATE * attempts)
-    found.push(`${attempts - succeeded} of ${attempts} attempts failed in the last ${HEALTH_MINUTES} minutes`);
-  if (oldestPendingAgeMs >= LONG_PENDING_MS)
-    found.push(`a delivery has waited ${Math.round(oldestPendingAgeMs / 1_000)} s for its first attempt`);
-  return found;
-}
-
-function problemsOfMemory({ usedBytes, capacityBytes, eviction }: ServerState): string[] {
-  const problems = eviction === undefined ? [] : [eviction];
-  if (usedBytes !== null && capacityBytes !== null && usedBytes > FULL_SHARE * capacityBytes)
-    problems.push(`Redis uses ${Math.round((100 * usedBytes) / capacityBytes)} % of its memory`);
-  return problems;
 }
 
 /** Returns the attempts to one address over the last 24 hours. */

@@ -1,5 +1,11 @@
 /** What the operator API returns about the whole installation, and about attempts over time. */
-import { DELIVERY_STATUSES, STATUS_REASONS, SUBSCRIPTION_ENVIRONMENTS, SUBSCRIPTION_STATUSES } from '@posthorn/core';
+import {
+  DELIVERY_STATUSES,
+  HEALTH_MINUTES,
+  STATUS_REASONS,
+  SUBSCRIPTION_ENVIRONMENTS,
+  SUBSCRIPTION_STATUSES,
+} from '@posthorn/core';
 import { z } from 'zod';
 import { addressErrorSchema, count, instant } from './fields.ts';
 import { subscriptionSchema } from './subscriptions.ts';
@@ -70,17 +76,50 @@ const incidentSchema = z
   })
   .meta({ id: 'Incident' });
 
+/** From where on not all is well. */
+export const WELL_LIMITS = {
+  /** Share of the attempts of the last `HEALTH_MINUTES` that have to succeed. */
+  minSuccessRate: 0.95,
+  /** Above this share of its memory, Redis will be full soon; from then on ingest refuses events. The alerts have the same. */
+  maxMemoryShare: 0.85,
+  /** A delivery that has waited this long for its first attempt means that the workers do not keep up. */
+  longPendingMs: 60_000,
+  /** The alert has the same. */
+  maxClockOffsetMs: 5_000,
+};
+
+/** What can keep all from being well, with what each of them means. */
+const notWellKinds = {
+  writes_refused: 'Redis refuses writes',
+  addresses: 'addresses fail or are paused',
+  incident: 'addresses began to fail at once',
+  no_worker: 'no worker is running',
+  worker_outage: 'a worker reaches no address',
+  worker_clock: `a worker's clock is more than ${WELL_LIMITS.maxClockOffsetMs / 1_000} s from that of Redis`,
+  attempts: `less than ${100 * WELL_LIMITS.minSuccessRate} % of the attempts of the last ${HEALTH_MINUTES} minutes succeeded`,
+  pending: `a delivery has waited ${WELL_LIMITS.longPendingMs / 1_000} s or longer for its first attempt`,
+  eviction: 'Redis may evict keys',
+  memory: `Redis uses more than ${100 * WELL_LIMITS.maxMemoryShare} % of its memory`,
+};
+
+const notWellSchema = z
+  .strictObject({
+    kind: z.enum(Object.keys(notWellKinds) as (keyof typeof notWellKinds)[]).describe(
+      Object.entries(notWellKinds)
+        .map(([kind, meaning]) => `\`${kind}\`: ${meaning}`)
+        .join('; '),
+    ),
+    message: z.string(),
+  })
+  .meta({ id: 'NotWell' });
+export type NotWell = z.infer<typeof notWellSchema>;
+
 export const overviewSchema = z
   .strictObject({
     at: instant,
-    all_well: z
-      .boolean()
-      .describe(
-        'No problem, workers run, reach receivers and have the time of Redis within 5 s, 95 % of the attempts of the last 15 minutes succeeded, and Redis takes writes and uses at most 85 % of its memory',
-      ),
-    why_not_well: z
-      .array(z.string())
-      .describe('What keeps `all_well` from being true, a phrase each; empty if it is true'),
+    all_well: z.boolean().describe('True if `not_well` is empty'),
+    not_well: z.array(notWellSchema).describe('What keeps `all_well` from being true: its kind, and a phrase'),
+    why_not_well: z.array(z.string()).describe('The phrases of `not_well`'),
     problems: z
       .strictObject({ total: count, items: z.array(problemSchema) })
       .describe('Failing and paused addresses: up to 50, the worst first'),
@@ -128,9 +167,10 @@ export const overviewSchema = z
         retention_succeeded_ms: count,
         attempt_timeout_ms: count.nullable(),
         release_rate: count.nullable(),
+        min_success_rate: z.number(),
       })
       .describe(
-        'Attempts of a delivery, consecutive failures that pause an address, how long failed deliveries are kept and succeeded ones, time limit of an attempt, held and overdue deliveries released per second to one address',
+        'Attempts of a delivery, consecutive failures that pause an address, how long failed deliveries are kept and succeeded ones, time limit of an attempt, held and overdue deliveries released per second to one address, share of attempts below which not all is well',
       ),
     format: z
       .strictObject({

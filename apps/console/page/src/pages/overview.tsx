@@ -2,7 +2,6 @@
 
 import { Alert, Group, SegmentedControl, SimpleGrid, Stack, Text } from '@mantine/core';
 import type { Overview } from '@posthorn/operator-api';
-import { IconAlertTriangle } from '@tabler/icons-react';
 import { useState } from 'react';
 import { AttemptsChart } from '../parts/attempts-chart.tsx';
 import { type Column, DataTable } from '../parts/data-table.tsx';
@@ -13,9 +12,6 @@ import { looks, StatusBadge } from '../parts/status.tsx';
 import { Ago, Instant } from '../parts/time.tsx';
 import { Triage } from '../parts/triage.tsx';
 import { useOverview } from '../queries.ts';
-
-/** From this offset on, the API no longer says that all is well. */
-const MAX_CLOCK_OFFSET_MS = 5_000;
 
 type Worker = Overview['workers'][number];
 type Ranked = Overview['addresses']['slowest'][number];
@@ -68,9 +64,8 @@ function Content({ overview }: { overview: Overview }) {
   const { deliveries, queue, workers, addresses } = overview;
   return (
     <Stack>
-      <WorkerAlerts workers={workers} />
-      <UpgradeNote format={overview.format} />
       <Triage overview={overview} />
+      <UpgradeNote format={overview.format} />
       <Attempts overview={overview} />
       <SimpleGrid cols={{ base: 2, sm: 3, lg: 5 }} spacing="sm">
         {(['succeeded', 'pending', 'waiting_for_retry', 'held', 'failed'] as const).map((status) => (
@@ -121,46 +116,6 @@ function Content({ overview }: { overview: Overview }) {
   );
 }
 
-/** Says that no worker runs, or which of them have a wrong clock or reach nothing. */
-function WorkerAlerts({ workers }: { workers: Worker[] }) {
-  return (
-    <>
-      {workers.length === 0 && (
-        <Alert color="orange" icon={<IconAlertTriangle />} title="No worker is running">
-          Events are accepted and kept, but nothing is delivered until a worker starts.
-        </Alert>
-      )}
-      {workers.map(({ id, host, pid, clock_offset_ms: offsetMs }) =>
-        !offsetMs || Math.abs(offsetMs) <= MAX_CLOCK_OFFSET_MS ? null : (
-          <Alert
-            key={id}
-            color="orange"
-            icon={<IconAlertTriangle />}
-            title={`The clock of worker ${host}:${pid} is ${durationText(Math.abs(offsetMs))} ${offsetMs > 0 ? 'fast' : 'slow'}`}
-          >
-            The times of its attempts are wrong, and receivers may refuse its signatures: most accept 300 s. See
-            PosthornClockSkew in docs/runbooks.md.
-          </Alert>
-        ),
-      )}
-      {workers.map(({ id, host, pid, outage_since }) => {
-        if (outage_since === null) return null;
-        const title = (
-          <>
-            Worker {host}:{pid} has reached nothing since <Instant at={outage_since} />
-          </>
-        );
-        return (
-          <Alert key={id} color="orange" icon={<IconAlertTriangle />} title={title}>
-            Its network or name resolution fails. It makes no attempts, and none is counted, until it can reach a
-            receiver again.
-          </Alert>
-        );
-      })}
-    </>
-  );
-}
-
 /** Says, after an upgrade, until when the release before can be started again. */
 function UpgradeNote({ format }: Pick<Overview, 'format'>) {
   const { current, newest, waits_for, raises_at } = format;
@@ -184,16 +139,10 @@ function UpgradeNote({ format }: Pick<Overview, 'format'>) {
   );
 }
 
-/** Below this success rate, the figure is red. */
-const BAD_RATE = 0.95;
-
-function isBad(rate: number | null): boolean {
-  return rate !== null && rate < BAD_RATE;
-}
-
 function Attempts({ overview }: { overview: Overview }) {
   const [unit, setUnit] = useState<'minute' | 'hour'>('minute');
   const attempts = unit === 'minute' ? overview.last_hour : overview.last_day;
+  const isBad = attempts.success_rate !== null && attempts.success_rate < overview.rules.min_success_rate;
   const choice = (
     <SegmentedControl
       size="xs"
@@ -215,7 +164,7 @@ function Attempts({ overview }: { overview: Overview }) {
             <Text
               inherit
               component="span"
-              {...(isBad(attempts.success_rate) && {
+              {...(isBad && {
                 c: 'light-dark(var(--mantine-color-red-9), var(--mantine-color-red-4))',
               })}
             >

@@ -7,14 +7,11 @@ import { usePost } from '../queries.ts';
 import { ActionButton } from './action-button.tsx';
 import { ErrorLine } from './health.tsx';
 import { Note, PageLink, Section } from './layout.tsx';
-import { countText, durationText, percentText } from './numbers.ts';
+import { NotWellAlerts } from './not-well.tsx';
+import { countText } from './numbers.ts';
 import { AddressBadges, statusTexts } from './status.tsx';
 import { Instant } from './time.tsx';
 
-/** From these values on, the API no longer says that all is well. */
-const WELL_RATE = 0.95;
-const LONG_PENDING_MS = 60_000;
-const FULL_SHARE = 0.85;
 /** Addresses that one bulk replay takes. */
 const MAX_REPLAYED = 50;
 
@@ -38,76 +35,12 @@ export function Triage({ overview }: { overview: Overview }) {
   }
   return (
     <>
-      <Refusal refusal={overview.writes_refused} />
+      <NotWellAlerts overview={overview} />
       {incidents.map((incident) => (
         <IncidentAlert key={incident.id} incident={incident} />
       ))}
-      <Traffic overview={overview} />
-      <Memory memory={overview.memory} />
       {problems.total > 0 && <Problems overview={overview} />}
     </>
-  );
-}
-
-/** What is wrong with the traffic as a whole. */
-function Traffic({ overview: { at, last_hour, queue } }: { overview: Overview }) {
-  const recent = last_hour.series.slice(-15);
-  const succeeded = recent.reduce((sum, minute) => sum + minute.succeeded, 0);
-  const attempts = recent.reduce((sum, minute) => sum + minute.failed, succeeded);
-  const oldestMs = queue.oldest_pending_age_ms;
-  // Not those of the last moments, which would come first.
-  const until = new Date(Date.parse(at) - oldestMs / 2).toISOString();
-  return (
-    <>
-      {succeeded < WELL_RATE * attempts && (
-        <Alert
-          color="orange"
-          icon={<IconAlertTriangle />}
-          title={`${succeeded === 0 ? 'None' : `Only ${percentText(succeeded / attempts)}`} of the attempts of the last 15 minutes succeeded`}
-        >
-          {countText(attempts - succeeded)} of {countText(attempts)} failed.
-        </Alert>
-      )}
-      {oldestMs >= LONG_PENDING_MS && (
-        <Alert
-          color="orange"
-          icon={<IconAlertTriangle />}
-          title={`A delivery has waited ${durationText(oldestMs)} for its first attempt`}
-        >
-          The workers do not keep up, or one address has too much to do. What was held counts from its release.
-          <Box mt={4}>
-            <PageLink to={`/deliveries?status=pending&to=${until}`} c="inherit" underline="always">
-              Show what has waited for more than {durationText(oldestMs / 2)}, and for which addresses
-            </PageLink>
-          </Box>
-        </Alert>
-      )}
-    </>
-  );
-}
-
-function Refusal({ refusal }: { refusal: string | null }) {
-  // A console of the release before says nothing about it.
-  if (!refusal) return null;
-  return (
-    <Alert color="red" icon={<IconAlertTriangle />} title="Redis refuses changes">
-      It says: {refusal}. Ingest accepts no events that it would store there, and nothing that is there can be changed.
-      See PosthornIngestRefusing in docs/runbooks.md.
-    </Alert>
-  );
-}
-
-function Memory({ memory: { used_bytes: used, capacity_bytes: capacity } }: Pick<Overview, 'memory'>) {
-  if (used === null || capacity === null || used <= FULL_SHARE * capacity) return null;
-  return (
-    <Alert
-      color="orange"
-      icon={<IconAlertTriangle />}
-      title={`Redis uses ${percentText(Math.min(1, used / capacity))} of its memory`}
-    >
-      When it is full, ingest refuses new events, and nothing can be changed here. Raise its maxmemory, or look who
-      stores so much: see PosthornRedisMemoryHigh in docs/runbooks.md.
-    </Alert>
   );
 }
 
