@@ -1,6 +1,7 @@
 /** The audit page: what was done in plain words, names of addresses, and filters. */
 import { describe, expect, it } from '@jest/globals';
 import { eventually } from '@posthorn/testing';
+import type { Page } from 'playwright-core';
 import { ownReceiver } from '../own.ts';
 import { holdBack } from './browser.ts';
 import { on, ownSubscription, signedIn } from './own-visit.ts';
@@ -121,14 +122,32 @@ describe('the audit trail', () => {
   });
 });
 
+/** Chooses that the page shows times in UTC. */
+async function showUtc(page: Page): Promise<void> {
+  await page.getByRole('button', { name: 'Signed in as tests' }).click();
+  await page.getByRole('menuitem', { name: 'Times in UTC' }).click();
+}
+
 describe('the times of filters', () => {
   it('are in UTC if the page shows times in UTC', async () => {
     const { page } = await signedIn({ timezoneId: 'Asia/Tokyo' });
     await page.goto('/audit?from=2026-01-02T03:04:00.000Z');
     const from = page.getByRole('button', { name: 'From', exact: true });
     await from.getByText('2 Jan 2026, 12:04').waitFor();
-    await page.getByRole('button', { name: 'Signed in as tests' }).click();
-    await page.getByRole('menuitem', { name: 'Times in UTC' }).click();
+    await showUtc(page);
     await from.getByText('2 Jan 2026, 03:04').waitFor();
+  });
+
+  it('of a bulk replay are in UTC if the page shows times in UTC', async () => {
+    const { id } = await ownSubscription(await ownReceiver());
+    const { page } = await signedIn({ timezoneId: 'Asia/Tokyo' });
+    await page.goto(`/replays?subscription_id=${id}`);
+    await showUtc(page);
+    const from = page.getByRole('button', { name: 'Failed from', exact: true });
+    await from.click();
+    const counted = page.waitForRequest(/\/failed-deliveries\?/);
+    await page.getByRole('button', { name: /^15 / }).click();
+    expect(new URL((await counted).url()).searchParams.get('failed_from')).toMatch(/-15T00:00:00\.000Z$/);
+    await from.getByText(/^15 .*, 00:00$/).waitFor();
   });
 });

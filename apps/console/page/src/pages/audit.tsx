@@ -10,7 +10,7 @@ import { SearchField } from '../parts/search-field.tsx';
 import { Empty } from '../parts/states.tsx';
 import { environmentLabels } from '../parts/subscription-fields.tsx';
 import { INSTANT_WIDTH, Instant } from '../parts/time.tsx';
-import { TimeFilter } from '../parts/time-filter.tsx';
+import { TimeFilter } from '../parts/time-picker.tsx';
 import { useAudit, useSession, useUrls } from '../queries.ts';
 
 const actions: Record<AuditEntry['action'], string> = {

@@ -8,7 +8,7 @@ import { SearchField } from '../parts/search-field.tsx';
 import { Empty } from '../parts/states.tsx';
 import { failureOptions, statusOptions } from '../parts/status.tsx';
 import { eventTypes } from '../parts/subscription-fields.tsx';
-import { TimeFilter } from '../parts/time-filter.tsx';
+import { TimeFilter } from '../parts/time-picker.tsx';
 import { TryWaiting } from '../parts/try-waiting.tsx';
 import { useDeliveries, useUrls } from '../queries.ts';
 

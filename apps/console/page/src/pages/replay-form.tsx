@@ -2,17 +2,16 @@
 import { Checkbox, Group, Select, SimpleGrid, Stack } from '@mantine/core';
 import type { Rehearsal, StartedReplay } from '@posthorn/operator-api';
 import { IconEye } from '@tabler/icons-react';
-import dayjs from 'dayjs';
 import { useState } from 'react';
 import { useSearchParams } from 'react-router';
 import { call } from '../api.ts';
 import { ActionButton } from '../parts/action-button.tsx';
 import { AddressesPicker } from '../parts/addresses-picker.tsx';
-import { DateTimePicker } from '../parts/date-time-picker.ts';
 import { Note } from '../parts/layout.tsx';
 import { countText } from '../parts/numbers.ts';
 import { failureOptions } from '../parts/status.tsx';
 import { eventTypes } from '../parts/subscription-fields.tsx';
+import { TimePicker } from '../parts/time-picker.tsx';
 import { useChange, useReplayCandidates } from '../queries.ts';
 import { RehearsalResult } from './replay-rehearsal.tsx';
 
@@ -55,29 +54,26 @@ function Filters({ filter, onChange }: { filter: Filter; onChange: (change: Part
   const field = (name: keyof Filter) => ({
     value: filter[name],
     onChange: (value: string | null) => onChange({ [name]: value }),
-    clearable: true,
   });
   return (
     <>
       <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
-        <Select label="Event type" placeholder="Any event type" data={eventTypes} {...field('event_type')} />
-        <Select label="Error" placeholder="Any error" data={errors} {...field('error')} />
+        <Select label="Event type" placeholder="Any event type" data={eventTypes} clearable {...field('event_type')} />
+        <Select label="Error" placeholder="Any error" data={errors} clearable {...field('error')} />
       </SimpleGrid>
       <SimpleGrid cols={{ base: 1, xs: 2, md: 4 }} spacing="sm">
-        <DateTimePicker label="Created from" placeholder="The beginning" {...field('from')} />
-        <DateTimePicker label="Created until" placeholder="Now" {...field('to')} />
-        <DateTimePicker label="Failed from" placeholder="The beginning" {...field('failed_from')} />
-        <DateTimePicker label="Failed until" placeholder="Now" {...field('failed_to')} />
+        <TimePicker label="Created from" placeholder="The beginning" {...field('from')} />
+        <TimePicker label="Created until" placeholder="Now" {...field('to')} />
+        <TimePicker label="Failed from" placeholder="The beginning" {...field('failed_from')} />
+        <TimePicker label="Failed until" placeholder="Now" {...field('failed_to')} />
       </SimpleGrid>
     </>
   );
 }
 
 /** The filter as the API takes it. */
-function scopeOf({ event_type, error, ...times }: Filter) {
-  const instants = Object.entries(times).map(([name, value]) => [name, value && dayjs(value).toISOString()]);
-  const given = Object.entries({ event_type, error, ...Object.fromEntries(instants) }).filter(([, value]) => value);
-  return Object.fromEntries(given) as Record<string, string>;
+function scopeOf(filter: Filter): Record<string, string> {
+  return Object.fromEntries(Object.entries(filter).flatMap(([name, value]) => (value ? [[name, value]] : [])));
 }
 
 interface ButtonsProps {

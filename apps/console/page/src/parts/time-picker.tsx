@@ -1,0 +1,30 @@
+/** Picks a time, in the zone in which times are shown. Only the pages that have one load its code and its styles. */
+import '@mantine/dates/styles.css';
+
+import { DateTimePicker, type DateTimePickerProps } from '@mantine/dates';
+import dayjs from 'dayjs';
+import { filterWidth } from './filters.tsx';
+import { useUtc } from './utc.tsx';
+
+interface TimePickerProps extends Pick<DateTimePickerProps, 'label' | 'aria-label' | 'placeholder' | 'w'> {
+  /** An ISO 8601 instant. */
+  value: string | null;
+  onChange: (value: string | null) => void;
+}
+
+export function TimePicker({ value, onChange, ...props }: TimePickerProps) {
+  const [isUtc] = useUtc();
+  const instant = value === null ? null : isUtc ? dayjs.utc(value) : dayjs(value);
+  return (
+    <DateTimePicker
+      {...props}
+      value={instant?.isValid() ? instant.format('YYYY-MM-DD HH:mm:ss') : null}
+      onChange={(text) => onChange(text && (isUtc ? dayjs.utc(text) : dayjs(text)).toISOString())}
+    />
+  );
+}
+
+/** Filters a list by a time. */
+export function TimeFilter({ label, ...props }: Pick<TimePickerProps, 'value' | 'onChange'> & { label: string }) {
+  return <TimePicker aria-label={label} placeholder={label} w={filterWidth(200)} {...props} />;
+}
