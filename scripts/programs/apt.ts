@@ -1,18 +1,9 @@
 /** Downloads packages of a Debian-like distribution and unpacks them into a folder, without root and without installing anything. */
 import { type ExecFileException, execFile } from 'node:child_process';
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { delimiter, join, relative } from 'node:path';
 import { explainFileError } from '../folder.ts';
+import { moveInto } from './move-into.ts';
 import type { Program } from './programs.ts';
 
 const UNFINISHED = '.unpacking-';
@@ -153,15 +144,6 @@ function librariesBelow(root: string): string[] {
   const dirs = files.filter(({ name }) => /\.so(\.\d+)*$/.test(name)).map(({ parentPath }) => parentPath);
   // The shortest path first: a distribution's libraries are at the top, plugins below.
   return [...new Set(dirs)].sort((a, b) => a.length - b.length);
-}
-
-/** Moves a finished folder into place, unless another process was first. */
-function moveInto(from: string, to: string): void {
-  try {
-    renameSync(from, to);
-  } catch (error) {
-    if (!['ENOTEMPTY', 'EEXIST'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
-  }
 }
 
 /** Removes the leftovers of processes that were killed while they unpacked. */

@@ -1,8 +1,9 @@
 /** helm, for the tests of the chart: found on the path, built by an earlier run, or built with Go, which downloads it as a module. */
 import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { dataDir } from '../folder.ts';
+import { moveInto } from './move-into.ts';
 
 const VERSION = 'v4.3.1';
 
@@ -37,8 +38,7 @@ export async function provideHelm({
   try {
     const output = await build(go, work);
     if (output !== undefined) return { why: `helm could not be built: ${output}` };
-    // A concurrent build may have been first.
-    if (!existsSync(target)) renameSync(work, target);
+    moveInto(work, target);
     return built;
   } finally {
     rmSync(work, { recursive: true, force: true });

@@ -1,10 +1,11 @@
 /** The other runtimes in which the published packages are tested: npm has their programs, and downloads them once. */
 import { execFile } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { dataDir } from '../folder.ts';
 import type { Found } from './helm.ts';
+import { moveInto } from './move-into.ts';
 
 const run = promisify(execFile);
 /** Some 50 MB, also over a slow line. */
@@ -86,8 +87,7 @@ export async function provideRuntime(
     await run('tar', ['-xzf', stdout.trim()], { cwd: work });
     await run(join(work, 'package', executable), ['--version']);
     rmSync(join(work, stdout.trim()));
-    // A concurrent download may have been first.
-    if (!existsSync(target)) renameSync(work, target);
+    moveInto(work, target);
     return { command };
   } catch (error) {
     return {
