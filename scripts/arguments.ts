@@ -3,8 +3,20 @@ import { type ParseArgsOptionsConfig, parseArgs } from 'node:util';
 
 /** Returns the values of the options. An unknown option, or one without its value, ends the process with code 2. */
 export function readArguments<const T extends ParseArgsOptionsConfig>(options: T) {
+  return orStop(options, () => parseArgs({ options, strict: true, allowPositionals: false }).values);
+}
+
+/** The same of a command that gives the other arguments to another program: the values, and those as `rest`. */
+export function readArgumentsAndRest<const T extends ParseArgsOptionsConfig>(options: T) {
+  return orStop(options, () => {
+    const { values, positionals } = parseArgs({ options, strict: true, allowPositionals: true });
+    return { values, rest: positionals };
+  });
+}
+
+function orStop<R>(options: ParseArgsOptionsConfig, read: () => R): R {
   try {
-    return parseArgs({ options, strict: true, allowPositionals: false }).values;
+    return read();
   } catch (error) {
     const names = Object.entries(options).map(([name, { type }]) => (type === 'string' ? `--${name}=…` : `--${name}`));
     return stopWith(`${error instanceof Error ? error.message.split('. ')[0] : error}. Options: ${names.join(', ')}.`);
@@ -16,6 +28,14 @@ export function readNumber(name: string, text: string): number {
   const value = Number(text);
   return text.trim() === '' || !(value >= 0)
     ? stopWith(`--${name} takes a number, not ${JSON.stringify(text)}.`)
+    : value;
+}
+
+/** Returns the value of an option that is a whole number from `min` to `max`. */
+export function readCount(name: string, text: string, min: number, max: number): number {
+  const value = Number(text);
+  return !/^\d+$/.test(text) || value < min || value > max
+    ? stopWith(`--${name} takes a whole number from ${min} to ${max}, not ${JSON.stringify(text)}.`)
     : value;
 }
 

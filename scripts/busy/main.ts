@@ -1,16 +1,18 @@
-/** Runs the whole test suite several times while every core is busy, and prints a table of the runs: `npm run test:busy -- --runs=5`. */
+/**
+ * Runs the whole test suite several times while every core is busy, and prints a table of the runs:
+ * `npm run test:busy -- --runs=5 --spinners=8`. What has no option's name goes to jest.
+ */
 import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { readArgumentsAndRest, readCount } from '../arguments.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 /** Starts jest like the npm script `jest`, but without npm in between, so that signals reach it. */
 const JEST = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning', 'node_modules/jest/bin/jest.js'];
 const MAX_RUNS = 1_000;
 const MAX_SPINNERS = 1_024;
-const USAGE = `npm run test:busy -- [--runs=5] [--spinners=${availableParallelism()}] [-- <arguments of jest>]`;
 
 interface Run {
   passed: number;
@@ -43,14 +45,19 @@ let interruptedBy: NodeJS.Signals | undefined;
 let ended = false;
 
 function main(): Promise<void> {
-  const { runs, spinners, jestArgs } = readArguments();
+  const { values, rest } = readArgumentsAndRest({
+    runs: { type: 'string', default: '5' },
+    spinners: { type: 'string', default: String(availableParallelism()) },
+  });
+  const runs = readCount('runs', values.runs, 1, MAX_RUNS);
+  const spinners = readCount('spinners', values.spinners, 1, MAX_SPINNERS);
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.on(signal, () => {
       interruptedBy = signal;
       endRun(signal);
     });
   }
-  return runAll(runs, spinners, jestArgs);
+  return runAll(runs, spinners, rest);
 }
 
 async function runAll(runs: number, spinners: number, jestArgs: string[]): Promise<void> {
@@ -145,30 +152,6 @@ function summaryOf(runs: Run[]): string {
     ...(failures.length > 0 ? ['Failed:', ...failures, ''] : []),
     `${green} of ${runs.length} runs passed`,
   ].join('\n');
-}
-
-function readArguments(): { runs: number; spinners: number; jestArgs: string[] } {
-  try {
-    const { values, positionals } = parseArgs({
-      options: { runs: { type: 'string', default: '5' }, spinners: { type: 'string' } },
-      allowPositionals: true,
-    });
-    return {
-      runs: countOf('--runs', values.runs, MAX_RUNS),
-      spinners: countOf('--spinners', values.spinners ?? String(availableParallelism()), MAX_SPINNERS),
-      jestArgs: positionals,
-    };
-  } catch (error) {
-    say(`${(error as Error).message}\n${USAGE}`);
-    process.exit(1);
-  }
-}
-
-function countOf(name: string, text: string, max: number): number {
-  const count = Number(text);
-  if (!/^\d+$/.test(text) || count < 1 || count > max)
-    throw new Error(`${name} must be a whole number from 1 to ${max}.`);
-  return count;
 }
 
 function say(text: string): void {

@@ -6,7 +6,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { readArguments, readCount, stopWith } from '../../scripts/arguments.ts';
 import { type OwnRedis, startRedis } from '../../scripts/redis/server.ts';
 import { random } from '../chaos/random.ts';
 import { reasonFor } from './accepted.ts';
@@ -18,6 +18,9 @@ import { allLuaMutants, constantMutantsOf, LUA_STAGES, UNIT_TARGETS } from './ta
 import { copyTree, REPOSITORY, removeTree } from './tree.ts';
 
 const BENCHES = 2;
+const PARTS = ['named', ...Object.keys(UNIT_TARGETS), 'lua'];
+const MAX_SAMPLE = 1_000_000;
+const MAX_SEED = 2 ** 32 - 1;
 const say = (line: string) => console.log(line);
 
 const options = readOptions();
@@ -32,7 +35,7 @@ let failed = false;
 try {
   installStryker();
   const results: Record<string, Outcome[]> = {};
-  for (const name of options.only.split(',')) {
+  for (const name of options.parts) {
     say(`\n${name} ...`);
     results[name] = await mutate(name);
   }
@@ -46,25 +49,27 @@ try {
 }
 process.exit(failed ? 1 : 0);
 
+/** What follows can take hours: a mistake is found before. */
 function readOptions() {
-  const only = { type: 'string', default: ['named', ...Object.keys(UNIT_TARGETS), 'lua'].join(',') } as const;
-  const sample = { type: 'string', default: '200' } as const;
-  const seed = { type: 'string', default: '1' } as const;
-  try {
-    return parseArgs({ options: { only, sample, seed } }).values;
-  } catch (error) {
-    console.error(
-      `${(error as Error).message}\nOptions: --only=${only.default} --sample=${sample.default} --seed=${seed.default}`,
-    );
-    process.exit(1);
-  }
+  const { only, sample, seed } = readArguments({
+    only: { type: 'string', default: PARTS.join(',') },
+    sample: { type: 'string', default: '200' },
+    seed: { type: 'string', default: '1' },
+  });
+  const parts = only.split(',');
+  const unknown = parts.find((part) => !PARTS.includes(part));
+  if (unknown !== undefined) stopWith(`--only takes some of ${PARTS.join(',')}, not ${JSON.stringify(unknown)}.`);
+  return {
+    parts,
+    sample: readCount('sample', sample, 0, MAX_SAMPLE),
+    seed: readCount('seed', seed, 0, MAX_SEED),
+  };
 }
 
 async function mutate(name: string): Promise<Outcome[]> {
   if (name === 'named') return await mutateNamed();
-  if (name === 'lua') return await runAll(sample(allLuaMutants(), Number(options.sample)), LUA_STAGES);
-  const target = UNIT_TARGETS[name];
-  if (!target) throw new Error(`--only: "${name}" is none of named, ${Object.keys(UNIT_TARGETS).join(', ')}, lua`);
+  if (name === 'lua') return await runAll(sample(allLuaMutants(), options.sample), LUA_STAGES);
+  const target = UNIT_TARGETS[name]!;
   const testMatch = target.tests.map((glob) => `<rootDir>/${glob}`);
   const byStryker = await runStryker(ownTree(), target.files, testMatch, signal);
   const tests = ['--selectProjects', 'unit', '--', target.constantTests];
@@ -121,7 +126,7 @@ function ownTree(): string {
 /** Returns some of the mutants, spread evenly over the scripts and the same for the same seed; all of them if `count` is 0. */
 function sample(mutants: readonly Mutant[], count: number): Mutant[] {
   if (count === 0 || count >= mutants.length) return [...mutants];
-  const { next } = random(Number(options.seed));
+  const { next } = random(options.seed);
   const step = mutants.length / count;
   return Array.from({ length: count }, (_, i) => mutants[Math.floor((i + next()) * step)]!);
 }
