@@ -1,5 +1,6 @@
 /** Calls the operator API with the session cookie. Problem documents become errors with a message for the user. */
 
+import type { Page } from '@posthorn/operator-api';
 import { learnTime } from './clock.ts';
 
 /** A failed call. `message` can be shown to the user. */
@@ -31,12 +32,19 @@ export function setCsrfToken(token: string | null): void {
 
 export type QueryParameters = Record<string, string | number | null | undefined>;
 
+/** Addresses that one bulk replay takes: the API accepts no more. */
+export const MAX_REPLAYED_ADDRESSES = 50;
+
+/** Returns the parameters that have a value, as the API takes them. */
+export function givenOf(query: QueryParameters): Record<string, string> {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== '');
+  return Object.fromEntries(given.map(([name, value]) => [name, String(value)]));
+}
+
 /** Returns the path with the parameters that have a value. */
 export function withQuery(path: string, query: QueryParameters): string {
-  const given = Object.entries(query)
-    .filter(([, value]) => value !== undefined && value !== null && value !== '')
-    .map(([name, value]) => [name, String(value)]);
-  return given.length === 0 ? path : `${path}?${new URLSearchParams(given)}`;
+  const given = new URLSearchParams(givenOf(query));
+  return given.size === 0 ? path : `${path}?${given}`;
 }
 
 /** Returns the text of the response. Throws `ApiError`. */
@@ -91,6 +99,19 @@ export async function open(
 export async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
   const text = await callText(method, path, body);
   return (text === '' ? undefined : JSON.parse(text)) as T;
+}
+
+/** Changes page by page all that the filters match, since a call looks at a limited number. Resolves with the results. */
+export async function changeAll<T>(path: string, filters: QueryParameters): Promise<T[]> {
+  const results: T[] = [];
+  let cursor: string | undefined;
+  do {
+    const body = givenOf({ ...filters, cursor });
+    const { data, next_cursor: next } = await call<Page<T>>('POST', path, body);
+    results.push(...data);
+    cursor = next ?? undefined;
+  } while (cursor !== undefined);
+  return results;
 }
 
 function problemOf(status: number, text: string): ApiError {

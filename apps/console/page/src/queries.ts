@@ -144,8 +144,7 @@ function useRead<T>(path: string, options: Partial<UseQueryOptions<T>> = {}) {
 }
 
 export const useOverview = () => useRead<Overview>('/v1/overview');
-export const useSubscription = (id: string | null) =>
-  useRead<Subscription>(`/v1/subscriptions/${id}`, { enabled: id !== null });
+export const useSubscription = (id: string) => useRead<Subscription>(`/v1/subscriptions/${id}`);
 export const useAddressAttempts = (id: string) => useRead<AddressAttempts>(`/v1/subscriptions/${id}/attempts`);
 export const useDelivery = (id: string) => useRead<DeliveryWithAttempts>(`/v1/deliveries/${id}`);
 export const useErasure = (id: string) => useRead<Erasure>(`/v1/erasures/${id}`);
@@ -166,9 +165,8 @@ export function useEvent(id: string, environment: string | null) {
 /** Reads the timeline of a session, a reference or a user. */
 export const useTimeline = (query: QueryParameters) => useRead<Timeline>(withQuery('/v1/timeline', query));
 
-/** Reads what became of an event at an address; nothing while `query` is undefined. */
-export const useExplanation = (query: QueryParameters | undefined) =>
-  useRead<Explanation>(withQuery('/v1/explain', query ?? {}), { enabled: query !== undefined });
+/** Reads what became of an event at an address. */
+export const useExplanation = (query: QueryParameters) => useRead<Explanation>(withQuery('/v1/explain', query));
 
 /** Reads the request of an attempt, or the one that would be sent now. */
 export const useRequest = (deliveryId: string, attempt?: number) =>

@@ -2,8 +2,10 @@
 import { Box, Center, Loader } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Navigate, useLocation } from 'react-router';
+import { withQuery } from './api.ts';
 import { Problem } from './parts/states.tsx';
 import { useSession } from './queries.ts';
+import { SIGN_IN } from './routes.ts';
 
 export function RequireSession({ children }: { children: ReactNode }) {
   const session = useSession();
@@ -11,7 +13,7 @@ export function RequireSession({ children }: { children: ReactNode }) {
   if (session.data) return children;
   if (session.data === null) {
     const next = `${pathname}${search}`;
-    return <Navigate replace to={next === '/' ? '/sign-in' : `/sign-in?next=${encodeURIComponent(next)}`} />;
+    return <Navigate replace to={withQuery(SIGN_IN, { next: next === '/' ? null : next })} />;
   }
   return (
     <Center h="100vh" p="md">

@@ -5,7 +5,7 @@ import type { Delivery, DeliveryWithAttempts } from '@posthorn/operator-api';
 import { IconPlayerPlay, IconRefresh } from '@tabler/icons-react';
 import { useState } from 'react';
 import { useParams } from 'react-router';
-import { ApiError } from '../api.ts';
+import { isMissing } from '../api.ts';
 import { now } from '../clock.ts';
 import { ActionButton } from '../parts/action-button.tsx';
 import { AttemptComparison } from '../parts/attempt-comparison.tsx';
@@ -83,7 +83,7 @@ export function DeliveryPage() {
 function Details({ delivery }: { delivery: DeliveryWithAttempts }) {
   const { id, subscription_id: subscriptionId, replay_of: original } = delivery;
   const subscription = useSubscription(subscriptionId);
-  const isDeleted = subscription.error instanceof ApiError && subscription.error.status === 404;
+  const isDeleted = isMissing(subscription.error);
   const link = (to: string, text: string) => (
     <PageLink to={to} className="mono">
       {text}

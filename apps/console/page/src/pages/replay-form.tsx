@@ -4,7 +4,7 @@ import type { Rehearsal, StartedReplay } from '@posthorn/operator-api';
 import { IconEye } from '@tabler/icons-react';
 import { useState } from 'react';
 import { useSearchParams } from 'react-router';
-import { call } from '../api.ts';
+import { call, givenOf, MAX_REPLAYED_ADDRESSES } from '../api.ts';
 import { ActionButton } from '../parts/action-button.tsx';
 import { AddressesPicker } from '../parts/addresses-picker.tsx';
 import { Note } from '../parts/layout.tsx';
@@ -15,9 +15,6 @@ import { TimePicker } from '../parts/time-picker.tsx';
 import { useChange, useReplayCandidates } from '../queries.ts';
 import { RehearsalResult } from './replay-rehearsal.tsx';
 
-/** The API accepts no more. */
-const MAX_ADDRESSES = 50;
-
 const ENVIRONMENTS = ['sandbox', 'production'] as const;
 
 const errors = failureOptions.filter(({ value }) => value !== 'subscription_deleted');
@@ -27,7 +24,7 @@ type Filter = Record<keyof typeof NO_FILTER, string | null>;
 
 export function ReplayForm() {
   const [search] = useSearchParams();
-  const [ids, setIds] = useState(search.getAll('subscription_id').slice(0, MAX_ADDRESSES));
+  const [ids, setIds] = useState(search.getAll('subscription_id').slice(0, MAX_REPLAYED_ADDRESSES));
   const [filter, setFilter] = useState<Filter>(NO_FILTER);
   const [canary, setCanary] = useState(true);
   return (
@@ -37,7 +34,7 @@ export function ReplayForm() {
         placeholder={ids.length === 0 ? 'Choose one or more' : ''}
         value={ids}
         onChange={setIds}
-        maxValues={MAX_ADDRESSES}
+        maxValues={MAX_REPLAYED_ADDRESSES}
       />
       <Filters filter={filter} onChange={(change) => setFilter({ ...filter, ...change })} />
       <Checkbox
@@ -71,11 +68,6 @@ function Filters({ filter, onChange }: { filter: Filter; onChange: (change: Part
   );
 }
 
-/** The filter as the API takes it. */
-function scopeOf(filter: Filter): Record<string, string> {
-  return Object.fromEntries(Object.entries(filter).flatMap(([name, value]) => (value ? [[name, value]] : [])));
-}
-
 interface ButtonsProps {
   ids: string[];
   onChange: (ids: string[]) => void;
@@ -85,7 +77,7 @@ interface ButtonsProps {
 
 function Buttons({ ids, onChange, filter, canary }: ButtonsProps) {
   const [only, another] = ids;
-  const scope = scopeOf(filter);
+  const scope = givenOf(filter);
   const { known, count, error } = useReplayCandidates(ids, scope);
   const active = known.filter(({ status }) => status === 'active');
   const inactive = known.length - active.length;

@@ -1,8 +1,8 @@
 /** Resumes all addresses that failures have paused, of those that a list shows. */
 import { Text } from '@mantine/core';
-import type { BulkResumeResult, ResumeResult } from '@posthorn/operator-api';
+import type { ResumeResult } from '@posthorn/operator-api';
 import { IconPlayerPlay } from '@tabler/icons-react';
-import { call } from '../api.ts';
+import { changeAll } from '../api.ts';
 import { useChange } from '../queries.ts';
 import { ActionButton } from './action-button.tsx';
 import { askFirst } from './confirm.ts';
@@ -11,7 +11,8 @@ import { amountText, countText } from './numbers.ts';
 type ShownBy = Readonly<Record<'q' | 'environment' | 'health', string | null | undefined>>;
 
 export function ResumePaused({ q, environment, health }: ShownBy) {
-  const resume = useChange(() => resumeAll({ q, environment, health }), { done: textOf });
+  const filters = { q, environment, health, status_reason: 'consecutive_failures' };
+  const resume = useChange(() => changeAll<ResumeResult>('/v1/subscriptions/resume', filters), { done: textOf });
   const confirm = () =>
     askFirst({
       title: 'Resume what failures have paused?',
@@ -33,20 +34,6 @@ export function ResumePaused({ q, environment, health }: ShownBy) {
       variant="default"
     />
   );
-}
-
-/** Resumes page by page, since a call looks at a limited number. */
-async function resumeAll(shownBy: ShownBy): Promise<ResumeResult[]> {
-  const filters = Object.fromEntries(Object.entries(shownBy).filter(([, value]) => value));
-  const results: ResumeResult[] = [];
-  let cursor: string | undefined;
-  do {
-    const body = { ...filters, status_reason: 'consecutive_failures', cursor };
-    const { data, next_cursor: next } = await call<BulkResumeResult>('POST', '/v1/subscriptions/resume', body);
-    results.push(...data);
-    cursor = next ?? undefined;
-  } while (cursor !== undefined);
-  return results;
 }
 
 function textOf(results: readonly ResumeResult[]): string {

@@ -3,6 +3,7 @@ import { Alert, Box, Button, Group, Paper, Stack, Text } from '@mantine/core';
 import type { Delivery, Overview } from '@posthorn/operator-api';
 import { IconAlertTriangle, IconCircleCheck, IconPlayerPlay, IconSend } from '@tabler/icons-react';
 import { useState } from 'react';
+import { MAX_REPLAYED_ADDRESSES } from '../api.ts';
 import { usePost } from '../queries.ts';
 import { ActionButton } from './action-button.tsx';
 import { ErrorLine } from './health.tsx';
@@ -11,9 +12,6 @@ import { NotWellAlerts } from './not-well.tsx';
 import { countText } from './numbers.ts';
 import { AddressBadges, statusTexts } from './status.tsx';
 import { Instant } from './time.tsx';
-
-/** Addresses that one bulk replay takes. */
-const MAX_REPLAYED = 50;
 
 /** Problems that are shown at first: what follows on the page must be seen too. */
 const SHOWN_FIRST = 10;
@@ -55,7 +53,7 @@ function likelyCause({ host, error_label }: Incident): string {
 
 function IncidentAlert({ incident }: { incident: Incident }) {
   const { addresses, subscription_ids: ids, started_at, error_label } = incident;
-  const replayed = ids.slice(0, MAX_REPLAYED);
+  const replayed = ids.slice(0, MAX_REPLAYED_ADDRESSES);
   const title = (
     <>
       {countText(addresses)} addresses fail at once, since <Instant at={started_at} />

@@ -2,7 +2,7 @@
 import { Text } from '@mantine/core';
 import type { TriedNow } from '@posthorn/operator-api';
 import { IconPlayerPlay } from '@tabler/icons-react';
-import { call } from '../api.ts';
+import { changeAll } from '../api.ts';
 import { useChange } from '../queries.ts';
 import { ActionButton } from './action-button.tsx';
 import { askFirst } from './confirm.ts';
@@ -12,7 +12,8 @@ type ShownBy = Readonly<Record<string, string | null>>;
 
 /** `shownBy`: the filters of the list. */
 export function TryWaiting({ shownBy }: { shownBy: ShownBy }) {
-  const tryNow = useChange(() => tryAllNow(shownBy), { done: textOf });
+  const tryAll = () => changeAll<TriedNow['data'][number]>('/v1/deliveries/try-now', shownBy);
+  const tryNow = useChange(tryAll, { done: ({ length }) => textOf(length) });
   const confirm = () =>
     askFirst({
       title: 'Try all that wait now?',
@@ -29,19 +30,6 @@ export function TryWaiting({ shownBy }: { shownBy: ShownBy }) {
   return (
     <ActionButton label="Try all now" icon={IconPlayerPlay} change={{ isPending: tryNow.isPending, mutate: confirm }} />
   );
-}
-
-/** Page by page, since a call looks at a limited number. Returns how many are due now. */
-async function tryAllNow(shownBy: ShownBy): Promise<number> {
-  const filters = Object.fromEntries(Object.entries(shownBy).filter(([, value]) => value));
-  let tried = 0;
-  let cursor: string | undefined;
-  do {
-    const { data, next_cursor: next } = await call<TriedNow>('POST', '/v1/deliveries/try-now', { ...filters, cursor });
-    tried += data.length;
-    cursor = next ?? undefined;
-  } while (cursor !== undefined);
-  return tried;
 }
 
 const textOf = (tried: number) =>
