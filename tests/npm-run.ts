@@ -55,7 +55,7 @@ export function npmRun(script: string, env: Record<string, string>, args: string
   });
   const said = (text: string) =>
     eventually(
-      `npm run ${script} to say ${text}; it said ${output.join('')}`,
+      () => `npm run ${script} to say ${text}; it said ${output.join('')}`,
       () => {
         if (output.join('').includes(text)) return true;
         if (npm.exitCode !== null) throw new Error(`npm exited: ${output.join('')}`);

@@ -93,7 +93,7 @@ describe('SIGTERM to npm alone', () => {
     };
     const run = npmRun('jest', { POSTHORN_DIR: join(dir, 'data') }, ['--config', JSON.stringify(config)]);
     await eventually(
-      `the test to hang: ${run.output}`,
+      () => `the test to hang: ${run.output.join('')}`,
       () =>
         existsSync(join(dir, 'hangs')) || (run.npm.exitCode !== null && Promise.reject(new Error(run.output.join('')))),
       HUNG_MS,

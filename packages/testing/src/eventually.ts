@@ -8,10 +8,10 @@ export const HUNG_MS = 120_000;
 
 /**
  * Calls `probe` every 20 ms until it returns something other than undefined or false, and resolves with that. Rejects
- * after `limitMs`, naming `what`.
+ * after `limitMs`, naming `what`: as a function, what it says by then.
  */
 export async function eventually<T>(
-  what: string,
+  what: string | (() => string),
   probe: () => Promise<T | undefined | false> | T | undefined | false,
   limitMs = HUNG_MS,
 ): Promise<T> {
@@ -19,7 +19,7 @@ export async function eventually<T>(
   for (;;) {
     const value = await probe();
     if (value !== undefined && value !== false) return value;
-    if (Date.now() > endsAt) throw new Error(`Not in ${limitMs} ms: ${what}`);
+    if (Date.now() > endsAt) throw new Error(`Not in ${limitMs} ms: ${typeof what === 'function' ? what() : what}`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }
