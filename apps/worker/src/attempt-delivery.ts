@@ -62,14 +62,16 @@ export interface AttemptContext {
   giveUp: AbortSignal;
 }
 
-/**
- * The outcome of the job (`no_slot`: its host or IP has no free slot), and, after an attempt, how many deliveries of
- * its address are parked.
- */
+/** The outcome of the job (`no_slot`: its host or IP has no free slot), and of the attempt. */
 export interface Attempted {
   outcome: JobOutcome | 'no_slot';
-  parked?: number;
-  followedBy?: FollowedBy | undefined;
+  /** Undefined: no attempt was made, or it is not counted. */
+  counted?: {
+    failed: boolean;
+    /** How many deliveries of its address are parked. */
+    parked: number;
+    followedBy: FollowedBy | undefined;
+  };
 }
 
 /** The job of an attempt that is not counted comes back after this, perhaps to a worker without an outage. */
@@ -171,8 +173,7 @@ async function sendAndRecord(context: AttemptContext, inFlight: AttemptInFlight)
   // got the job meanwhile, this worker has lost the job's lock, and BullMQ rejects the outcome.)
   return {
     outcome: recorded.kind === 'over' ? { kind: 'done' } : outcomeOf(verdict),
-    parked: recorded.parked,
-    followedBy: inFlight.followedBy,
+    counted: { failed: error !== null, parked: recorded.parked, followedBy: inFlight.followedBy },
   };
 }
 

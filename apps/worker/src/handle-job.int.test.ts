@@ -8,6 +8,7 @@ import { createSecretBox } from '@posthorn/signing';
 import {
   changeSubscription,
   connectRedis,
+  endDeliveries,
   type FoundJob,
   laneLength,
   loadDeliveries,
@@ -169,6 +170,22 @@ it('learns nothing of an address from a delivery that is held: nothing was sent'
   context.slots.acquire(job.subscriptionId);
   // It still counts as slow: those are named with the first attempt in flight.
   expect(context.slots.room().busy).toContain(job.subscriptionId);
+});
+
+it('learns that an attempt failed although its delivery ended meanwhile', async () => {
+  const { job } = await pendingJob();
+  context.sender = {
+    ...context.sender,
+    async send() {
+      await endDeliveries(store, 0, [{ id: job.deliveryId, event: job.event }], 'expired', Date.now());
+      return { kind: 'responded', statusCode: 500, ip: null };
+    },
+  };
+  context.signRequest = () => ({ url: 'https://example.com/', headers: {}, body: '' });
+  const released = jest.spyOn(context.slots, 'release');
+  expect(await handle(job)).toEqual({ kind: 'done' });
+  expect(await loadDeliveries(store, [job.deliveryId])).toMatchObject([{ status: 'failed', attempts: [] }]);
+  expect(released.mock.calls.map(([, failed]) => failed)).toEqual([true]);
 });
 
 describe('a host that is known only once a delivery has its slot, and has none', () => {

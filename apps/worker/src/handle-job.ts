@@ -39,17 +39,11 @@ async function attempt(
     attempted = await attemptDelivery(context, job, slot, taken);
     return attempted.outcome;
   } finally {
-    const { parked = 0, followedBy } = attempted ?? {};
-    const capacities = context.slots.release(slot, failedOf(attempted), parked, followedBy);
+    const { failed, parked = 0, followedBy } = attempted?.counted ?? {};
+    const capacities = context.slots.release(slot, failed, parked, followedBy);
     // After the slot is released: a delivery released earlier might be parked again at once.
     if (capacities.length > 0) await releaseAll(context, capacities);
   }
-}
-
-/** Whether the attempt failed; undefined if none was made, or it is not counted. */
-function failedOf(attempted: Attempted | undefined): boolean | undefined {
-  if (attempted?.parked === undefined || attempted.outcome === 'no_slot') return undefined;
-  return attempted.outcome.kind !== 'done';
 }
 
 async function park(context: AttemptContext, job: DeliveryJob, { end }: TakenJob): Promise<JobOutcome> {
