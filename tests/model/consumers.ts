@@ -4,7 +4,7 @@
  * it has lost.
  */
 import { expect } from '@jest/globals';
-import { type DeliveryJob, partitionOfId } from '@posthorn/core';
+import { type DeliveryJob, partitionOfId, readJobId } from '@posthorn/core';
 import type { EndDeliveryJob } from '@posthorn/dispatch';
 import { type Claim, createJobQueues, isJobGone, type JobOutcome, type JobQueues } from '@posthorn/queue';
 import {
@@ -113,7 +113,7 @@ export function createConsumers(raw: Store, now: () => number) {
       });
 
       function begin(found: FoundJob, token: string, generation: number, stoodStill = false): void {
-        const [deliveryId = ''] = found.id.split('.');
+        const { deliveryId } = readJobId(found.id);
         const partition = partitionOfId(deliveryId, raw.partitions);
         process.run(deliveryId, async (task) => {
           task.stoodStill = stoodStill;

@@ -60,6 +60,22 @@ export interface DeliveryJob {
   event: EventRef;
 }
 
+/**
+ * The id of a job: the delivery's id, and from the second generation on a dot and the generation. BullMQ silently
+ * ignores an id that still exists, so a delivery that returns to the queue needs a new one.
+ */
+export function jobIdOf({ deliveryId, generation }: Pick<DeliveryJob, 'deliveryId' | 'generation'>): string {
+  return generation === 0 ? deliveryId : `${deliveryId}.${generation}`;
+}
+
+/** Reads what `jobIdOf` has written. */
+export function readJobId(id: string): Pick<DeliveryJob, 'deliveryId' | 'generation'> {
+  const dot = id.indexOf('.');
+  return dot === -1
+    ? { deliveryId: id, generation: 0 }
+    : { deliveryId: id.slice(0, dot), generation: Number(id.slice(dot + 1)) };
+}
+
 /** No delivery has as many jobs as this, and none was released so soon after 1970. */
 export const MIN_RELEASED_AT_MS = 1e9;
 

@@ -1,6 +1,6 @@
 /** For tests of the scripts that take and end jobs: the store of test-deliveries.ts with a queue, an address in it, and jobs. */
 import { afterEach, beforeEach } from '@jest/globals';
-import { type DeliveryJob, type EventRef, eventRef, partitionOf } from '@posthorn/core';
+import { type DeliveryJob, type EventRef, eventRef, jobIdOf, partitionOf } from '@posthorn/core';
 import { createJobQueues, type JobQueues } from '@posthorn/queue';
 import {
   deliveryOfJob,
@@ -113,7 +113,7 @@ export async function succeed(
   const attempt = { number, startedAtMs: time.nowMs, durationMs: 5, statusCode: 200, error: null };
   const ended = {
     ...lock(nextToken),
-    jobId: job.generation === 0 ? job.deliveryId : `${job.deliveryId}.${job.generation}`,
+    jobId: jobIdOf(job),
     token,
     ...change,
   };

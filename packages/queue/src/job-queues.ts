@@ -1,8 +1,8 @@
 /** The queues of all partitions: finds, counts and removes jobs, and moves retries ahead. Scripts of the store add them. */
-import type { DeliveryJob } from '@posthorn/core';
+import { type DeliveryJob, jobIdOf } from '@posthorn/core';
 import { ErrorCode, type Job, Queue } from 'bullmq';
 import type { Cluster, Redis } from 'ioredis';
-import { jobId, QUEUE_NAME } from './job.ts';
+import { QUEUE_NAME } from './job.ts';
 
 /** BullMQ always writes a stream of events; this keeps it at a few kB. */
 const MAX_EVENTS_KEPT = 1_000;
@@ -36,7 +36,7 @@ export function createJobQueues(options: {
     /** Returns those of the jobs that are not in the queue in any state. */
     async missing(partition: number, jobs: readonly DeliveryJob[]): Promise<DeliveryJob[]> {
       const queue = queueOf(partition);
-      const found = await Promise.all(jobs.map((job) => options.redis.exists(queue.toKey(jobId(job)))));
+      const found = await Promise.all(jobs.map((job) => options.redis.exists(queue.toKey(jobIdOf(job)))));
       return jobs.filter((_, i) => found[i] === 0);
     },
     /** Removes the jobs that no worker has taken. Returns those that a worker has. */
@@ -44,7 +44,7 @@ export function createJobQueues(options: {
       partition: number,
       jobs: readonly J[],
     ): Promise<J[]> {
-      const removed = await Promise.all(jobs.map((job) => queueOf(partition).remove(jobId(job))));
+      const removed = await Promise.all(jobs.map((job) => queueOf(partition).remove(jobIdOf(job))));
       return jobs.filter((_, i) => removed[i] === 0);
     },
     /** Moves up to `limit` retries, oldest first, ahead of the first attempts that wait before them, if any do. */

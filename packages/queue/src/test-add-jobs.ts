@@ -1,7 +1,7 @@
 /** Adds jobs as BullMQ does. Posthorn itself adds them in the scripts that make or release deliveries. */
-import type { DeliveryJob } from '@posthorn/core';
+import { type DeliveryJob, jobIdOf } from '@posthorn/core';
 import type { JobsOptions } from 'bullmq';
-import { jobId, RETRY_PRIORITY } from './job.ts';
+import { RETRY_PRIORITY } from './job.ts';
 import type { JobQueues } from './job-queues.ts';
 
 type JobToAdd = DeliveryJob & {
@@ -21,7 +21,7 @@ export async function addJobs(
 }
 
 function toBullJob(job: JobToAdd) {
-  const opts: JobsOptions = { jobId: jobId(job) };
+  const opts: JobsOptions = { jobId: jobIdOf(job) };
   if (job.delayMs) opts.delay = job.delayMs;
   if (job.isRetry) opts.priority = RETRY_PRIORITY;
   return { name: job.subscriptionId, data: { event_id: job.event }, opts };

@@ -15,7 +15,14 @@ import {
   type Verdict,
 } from '@posthorn/core';
 import { withCircuitBreaker } from './circuit-breaker.ts';
-import { ADDRESS_FIELDS, DELETED, DELIVERY_FIELDS, OVERDUE_BEHIND_OTHERS_MS } from './constants.ts';
+import {
+  ADDRESS_FIELDS,
+  ADDRESS_PLACES,
+  DELETED,
+  DELIVERY_FIELDS,
+  DELIVERY_PLACES,
+  OVERDUE_BEHIND_OTHERS_MS,
+} from './constants.ts';
 import { encodeAttempt, keptWhileUnfinishedMs } from './delivery-record.ts';
 import { decodeKind } from './event-record.ts';
 import { keepEvent, prefixOfEvent } from './events.ts';
@@ -127,33 +134,33 @@ function nextStep(
   nowMs: number,
   dueBeforeMs: number,
 ): Begun | AskRedis {
-  const st = delivery[0];
-  const dueAt = delivery[2];
-  const event = (delivery[3] ?? jointRefOf(id)) as EventRef;
-  const created = delivery[4];
+  const st = delivery[DELIVERY_PLACES.st];
+  const dueAt = delivery[DELIVERY_PLACES.x];
+  const event = (delivery[DELIVERY_PLACES.e] ?? jointRefOf(id)) as EventRef;
+  const created = delivery[DELIVERY_PLACES.c];
   const status = st == null ? undefined : DELIVERY_STATUSES[Number(st)];
   if (status === undefined || isFinished(status)) return { kind: 'over' };
-  if (Number(delivery[1] ?? 0) !== generation) return { kind: 'superseded' };
+  if (Number(delivery[DELIVERY_PLACES.g] ?? 0) !== generation) return { kind: 'superseded' };
   if (dueAt != null && Number(dueAt) > nowMs) return { kind: 'snoozed', dueAtMs: Number(dueAt) };
-  const addressStatus = address[0];
+  const addressStatus = address[ADDRESS_PLACES.status];
   if (addressStatus == null || addressStatus === DELETED) return { kind: 'subscription_deleted' };
-  const { type, environment } = decodeKind(Number(delivery[6]));
-  if (!mayPass(addressStatus, address[5] === id, type))
+  const { type, environment } = decodeKind(Number(delivery[DELIVERY_PLACES.k]));
+  if (!mayPass(addressStatus, address[ADDRESS_PLACES.trial] === id, type))
     return { kind: 'ask', what: 'hold', event, createdAtMs: Number(created) };
   const attempt: BegunAttempt = {
     kind: 'attempt',
-    attemptNumber: Number(delivery[5]) + 1,
+    attemptNumber: Number(delivery[DELIVERY_PLACES.n]) + 1,
     event,
     eventType: type,
     environment,
     subscriptionId,
     createdAtMs: Number(created),
     dueAtMs: dueAt == null ? null : Number(dueAt),
-    isReplay: delivery[7] != null,
-    url: address[1] ?? '',
-    sealedSecret: address[2] ?? '',
-    previousSealedSecret: address[3] || null,
-    previousSecretUntilMs: Number(address[4]),
+    isReplay: delivery[DELIVERY_PLACES.o] != null,
+    url: address[ADDRESS_PLACES.url] ?? '',
+    sealedSecret: address[ADDRESS_PLACES.secret] ?? '',
+    previousSealedSecret: address[ADDRESS_PLACES.previous_secret] || null,
+    previousSecretUntilMs: Number(address[ADDRESS_PLACES.previous_until]),
   };
   const isLate = Number(dueAt ?? created) < Math.max(dueBeforeMs, dueAt == null ? 0 : nowMs - OVERDUE_BEHIND_OTHERS_MS);
   return isLate ? { kind: 'ask', what: 'overdue', attempt } : attempt;

@@ -94,8 +94,15 @@ export const VALUE_SEPARATOR = '\0';
 export const JOINT_JOB = 'joint';
 
 /** The fields of a delivery and of its address that decide what a worker has to do for a job, and that an attempt needs. */
-export const DELIVERY_FIELDS = ['st', 'g', 'x', 'e', 'c', 'n', 'k', 'o', 's', 'p'];
-export const ADDRESS_FIELDS = ['status', 'url', 'secret', 'previous_secret', 'previous_until', 'trial'];
+export const DELIVERY_FIELDS = ['st', 'g', 'x', 'e', 'c', 'n', 'k', 'o', 's', 'p'] as const;
+export const ADDRESS_FIELDS = ['status', 'url', 'secret', 'previous_secret', 'previous_until', 'trial'] as const;
+/** The place of each of them, for reading by index. */
+export const DELIVERY_PLACES = placesOf(DELIVERY_FIELDS);
+export const ADDRESS_PLACES = placesOf(ADDRESS_FIELDS);
+
+function placesOf<F extends string>(fields: readonly F[]) {
+  return Object.fromEntries(fields.map((field, place) => [field, place])) as Readonly<Record<F, number>>;
+}
 
 /** How long a subscription's stream of deliveries may live beyond what it has to: it is trimmed and prolonged once in this time. */
 const STREAM_LOOK_MS = 3_600_000;

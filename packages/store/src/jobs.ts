@@ -1,6 +1,7 @@
 /** Takes jobs out of BullMQ's queue and ends them, in the same step as what else Redis has to do for their deliveries. */
-import type { DeliveryJob, EventRef } from '@posthorn/core';
+import { type DeliveryJob, type EventRef, readJobId } from '@posthorn/core';
 import { withCircuitBreaker } from './circuit-breaker.ts';
+import { DELIVERY_PLACES } from './constants.ts';
 import { writeAtOnce } from './join-writes.ts';
 import { partitionPrefix } from './keys.ts';
 import { type FoundJob, type NextJob, runScript, type ScriptResult } from './scripts.ts';
@@ -151,11 +152,11 @@ export async function putBackLost(
 /** The delivery of a job that was taken; undefined if it is gone. */
 export function deliveryOfJob({ id, delivery }: FoundJob): DeliveryJob | undefined {
   if (!delivery) return undefined;
-  const dot = id.indexOf('.');
+  const { deliveryId, generation } = readJobId(id);
   return {
-    deliveryId: dot === -1 ? id : id.slice(0, dot),
-    generation: dot === -1 ? 0 : Number(id.slice(dot + 1)),
-    subscriptionId: delivery[8] ?? '',
-    event: delivery[3] as EventRef,
+    deliveryId,
+    generation,
+    subscriptionId: delivery[DELIVERY_PLACES.s] ?? '',
+    event: delivery[DELIVERY_PLACES.e] as EventRef,
   };
 }

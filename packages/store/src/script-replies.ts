@@ -1,6 +1,6 @@
 /** Reads what the scripts of scripts.ts return: words, lists, jobs and events. */
 import { type EventRef, jointRefOf } from '@posthorn/core';
-import { ADDRESS_FIELDS, DELIVERY_FIELDS, JOINT_JOB, VALUE_SEPARATOR } from './constants.ts';
+import { ADDRESS_PLACES, DELIVERY_FIELDS, DELIVERY_PLACES, JOINT_JOB, VALUE_SEPARATOR } from './constants.ts';
 import { replyError } from './storage-errors.ts';
 
 /**
@@ -34,11 +34,6 @@ const storedPlace = oneOf(['own', 'other']);
 
 /** A job's id begins with that of its delivery. */
 const DELIVERY_ID_LENGTH = 30;
-const EVENT_FIELD = DELIVERY_FIELDS.indexOf('e');
-const SUBSCRIPTION_FIELD = DELIVERY_FIELDS.indexOf('s');
-const KIND_FIELD = DELIVERY_FIELDS.indexOf('k');
-const CREATED_FIELD = DELIVERY_FIELDS.indexOf('c');
-const URL_FIELD = ADDRESS_FIELDS.indexOf('url');
 
 export function list(reply: unknown): readonly unknown[] {
   if (!Array.isArray(reply)) throw new Error(`A script returned ${String(reply)}; expected a list`);
@@ -92,18 +87,18 @@ function foundJob(reply: unknown): FoundJob {
   const values = String(read[1]).split(VALUE_SEPARATOR);
   const address = valuesOrNull(String(read[2]).split(VALUE_SEPARATOR));
   const subscriptionId = String(read[3]);
-  address[URL_FIELD] = String(read[4]);
+  address[ADDRESS_PLACES.url] = String(read[4]);
   const event = read[5];
   if (event === JOINT_JOB) {
     const joint = readJoint(values, jointRefOf(id.slice(0, DELIVERY_ID_LENGTH)), subscriptionId);
     return { id, delivery: joint.delivery, address, event: joint.event };
   }
   const delivery = valuesOrNull(values);
-  delivery[SUBSCRIPTION_FIELD] = subscriptionId;
+  delivery[DELIVERY_PLACES.s] = subscriptionId;
   return typeof event === 'string' ? { id, delivery, address, event } : { id, delivery, address };
 }
 
-const PLACES = new Map(DELIVERY_FIELDS.map((field, place) => [field, place]));
+const placeOf = new Map(Object.entries(DELIVERY_PLACES));
 
 /**
  * The fields of a delivery and its event, from the names and values of their joint record: the last value of a name.
@@ -115,13 +110,13 @@ function readJoint(values: readonly string[], ref: EventRef | undefined, subscri
   for (let i = 0; i < values.length; i += 2) {
     const name = values[i] ?? '';
     const value = values[i + 1] ?? '';
-    const place = PLACES.get(name);
+    const place = placeOf.get(name);
     if (place !== undefined) delivery[place] = value;
     else if (name.startsWith('t')) texts[Number(name.slice(1)) - 1] = value;
   }
-  delivery[EVENT_FIELD] = ref ?? null;
-  delivery[SUBSCRIPTION_FIELD] = subscriptionId;
-  const [kind, created] = [delivery[KIND_FIELD] ?? '', delivery[CREATED_FIELD] ?? ''];
+  delivery[DELIVERY_PLACES.e] = ref ?? null;
+  delivery[DELIVERY_PLACES.s] = subscriptionId;
+  const [kind, created] = [delivery[DELIVERY_PLACES.k] ?? '', delivery[DELIVERY_PLACES.c] ?? ''];
   const event: EventRecord = { s: subscriptionId, k: kind, c: created, t1: texts.join('') };
   return { delivery, event };
 }
@@ -150,7 +145,7 @@ function jobsOf(next: NextJob | undefined): FoundJob[] {
 function withEvents<T>(results: T[], jobsIn: (result: T) => readonly FoundJob[]): T[] {
   const texts = new Map<unknown, EventRecord>();
   for (const job of results.flatMap(jobsIn)) {
-    const event = job.delivery?.[EVENT_FIELD];
+    const event = job.delivery?.[DELIVERY_PLACES.e];
     if (job.event === undefined) job.event = texts.get(event);
     else texts.set(event, job.event);
   }

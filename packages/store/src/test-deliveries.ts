@@ -8,9 +8,11 @@ import {
   type DeliveryJob,
   type Event,
   eventRef,
+  jobIdOf,
   newAttemptRun,
   newEventId,
   partitionOf,
+  readJobId,
   type Verdict,
 } from '@posthorn/core';
 import {
@@ -126,17 +128,16 @@ export async function release(lane: 'parked' | 'held' | 'overdue', subscriptionI
   expect(added).toHaveLength(released);
   return await Promise.all(
     added.map(async (id) => {
-      const [deliveryId = '', generation] = id.split('.');
       const { name, data, priority } = await store.redis.hgetall(queue + id);
       const event = JSON.parse(data ?? '').event_id as DeliveryJob['event'];
-      return { deliveryId, generation: Number(generation), subscriptionId: name!, event, isRetry: priority === '1' };
+      return { ...readJobId(id), subscriptionId: name!, event, isRetry: priority === '1' };
     }),
   );
 }
 
 /** Parks a delivery whose job this test has taken. Returns the lane. */
 export async function park(job: DeliveryJob, nowMs = time.nowMs, dueBeforeMs = 0): Promise<string> {
-  const jobId = job.generation === 0 ? job.deliveryId : `${job.deliveryId}.${job.generation}`;
+  const jobId = jobIdOf(job);
   const queue = `${store.prefix}:{${partitionOf(job.subscriptionId, store.partitions)}}:deliveries:`;
   await store.redis.set(`${queue}${jobId}:lock`, 'token');
   const room = () => ({ perAddress: 1, busy: '', dueBeforeMs });
