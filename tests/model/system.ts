@@ -610,7 +610,7 @@ export class System {
   private senderOf(process: Process, task: Task): Sender {
     const deliveryId = task.deliveryId!;
     const send: Sender['send'] = async ({ mayStart }) => {
-      if (!mayStart!()) return { kind: 'aborted' };
+      if (!mayStart!()) return { kind: 'aborted', ip: null };
       const delivery = this.model.deliveries.get(deliveryId)!;
       // An attempt begins by the rules, unless its process was stopped after it had read the record.
       if (!task.stoodStill) {

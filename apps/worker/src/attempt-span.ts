@@ -80,7 +80,7 @@ export function endAttemptSpan(
       event.id,
       statusCode,
       begun.attemptNumber > 1 ? begun.attemptNumber - 1 : undefined,
-      result.kind === 'aborted' ? undefined : (result.ip ?? undefined),
+      result.ip ?? undefined,
       job.deliveryId,
       begun.isReplay || undefined,
     ],

@@ -133,8 +133,7 @@ export class Outages {
     }
     if (this.#outage || startedAtMs <= this.#endedAtMs) return true;
     const kind = needs === 'dns' ? 'dns' : 'connection';
-    const ip = 'ip' in result ? result.ip : null;
-    const group = kind === 'dns' ? domainOf(new URL(url).hostname) : networkOf(ip ?? '');
+    const group = kind === 'dns' ? domainOf(new URL(url).hostname) : networkOf(result.ip ?? '');
     const witnesses = this.#options.sites.pick(kind, MIN_WITNESSES + 1).filter((site) => site.group !== group);
     if (witnesses.length < MIN_WITNESSES) return false;
     return new Promise((decide) => {

@@ -74,7 +74,7 @@ export function reportAttempt(
     status_code: attempt.statusCode,
     error: attempt.error,
     detail: result.kind === 'connection_failed' ? result.detail : undefined,
-    ip: result.kind === 'aborted' ? undefined : (result.ip ?? undefined),
+    ip: result.ip ?? undefined,
     duration_ms: attempt.durationMs,
     delivery_status: status,
     next_attempt_at: verdict.kind === 'retry' ? new Date(verdict.nextAttemptAtMs).toISOString() : undefined,

@@ -74,7 +74,7 @@ export interface Exchanged {
 
 export function cameBack({ outcome, excerpt, opening, isReused, firstByteMs }: Exchanged): CameBack {
   const connection: AttemptConnection = {
-    ip: 'ip' in outcome ? outcome.ip : null,
+    ip: outcome.ip,
     isReused,
     dnsMs: isReused ? null : (opening?.dnsMs ?? null),
     connectMs: isReused ? null : (opening?.connectMs ?? null),

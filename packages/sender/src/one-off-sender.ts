@@ -60,17 +60,17 @@ export function createOneOffSender(options: SenderOptions): Sender {
   const targetOf = createTargets(options.allowedNetworks);
   const inFlight = new Set<Finish>();
   options.signal?.addEventListener('abort', () => {
-    for (const finish of inFlight) finish({ kind: 'aborted' });
+    for (const finish of inFlight) finish({ kind: 'aborted', ip: null });
   });
   return {
     async send(request) {
-      if (options.signal?.aborted) return { kind: 'aborted' };
+      if (options.signal?.aborted) return { kind: 'aborted', ip: null };
       const target = targetOf(request.url);
       if ('kind' in target) return target;
       client ??= loadClient();
       const loaded = await client;
       // It may have fired meanwhile.
-      if (options.signal?.aborted) return { kind: 'aborted' };
+      if (options.signal?.aborted) return { kind: 'aborted', ip: null };
       return await post(loaded, request, options.timeoutMs, inFlight);
     },
     close() {

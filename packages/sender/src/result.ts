@@ -27,7 +27,7 @@ export type SendOutcome =
   | { kind: 'connection_failed'; error: 'dns' | 'connection' | 'tls'; detail: string; ip: string | null }
   | { kind: 'address_blocked'; reason: 'private_address' | 'local_address'; ip: string | null }
   | { kind: 'not_admitted'; ip: string }
-  | { kind: 'aborted' };
+  | { kind: 'aborted'; ip: null };
 
 /**
  * An outcome, and with `excerptBytes` what came back. `cameBack` returns what has arrived at the time of the call:

@@ -169,8 +169,11 @@ describe.each(senderKinds)('%s: a sender', (kind) => {
     const from = testSender({ timeoutMs: 60_000, signal: stop.signal }, kind);
     const attempts = [from.send(post(receiver.url)), from.send(post(receiver.url))];
     stop.abort();
-    expect(await Promise.all(attempts)).toEqual([{ kind: 'aborted' }, { kind: 'aborted' }]);
-    expect(await from.send(post(receiver.url))).toEqual({ kind: 'aborted' });
+    expect(await Promise.all(attempts)).toEqual([
+      { kind: 'aborted', ip: null },
+      { kind: 'aborted', ip: null },
+    ]);
+    expect(await from.send(post(receiver.url))).toEqual({ kind: 'aborted', ip: null });
   });
 });
 
@@ -197,12 +200,12 @@ describe('an attempt that must not start any more', () => {
     const sender = testSender();
     let mayStart = false;
     const send = () => sender.send({ ...post(receiver.url), mayStart: () => mayStart });
-    expect(await send()).toEqual({ kind: 'aborted' });
+    expect(await send()).toEqual({ kind: 'aborted', ip: null });
     mayStart = true;
     expect(await send()).toEqual(responded());
     await receiver.received(1);
     mayStart = false;
-    expect(await send()).toEqual({ kind: 'aborted' });
+    expect(await send()).toEqual({ kind: 'aborted', ip: null });
     mayStart = true;
     expect(await send()).toEqual(responded());
     expect(receiver.requests).toHaveLength(2);

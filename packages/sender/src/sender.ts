@@ -60,7 +60,7 @@ export function createSender(options: SenderOptions): Sender {
   });
   return {
     async send(request) {
-      if (options.signal?.aborted) return { kind: 'aborted' };
+      if (options.signal?.aborted) return { kind: 'aborted', ip: null };
       const target = targetOf(request.url);
       if ('kind' in target) return target;
       return await new Promise((resolve) => new Attempt(context, target, request, resolve).start());
@@ -112,7 +112,7 @@ class Attempt {
 
   /** Ends the attempt now. */
   abort(): void {
-    this.#end(this.#statusIn(this.#connection) ?? { kind: 'aborted' });
+    this.#end(this.#statusIn(this.#connection) ?? { kind: 'aborted', ip: null });
   }
 
   #timeOut(): void {
@@ -188,7 +188,7 @@ class Attempt {
 
   onStart(connection: Connection, controller: Dispatcher.DispatchController): void {
     if (this.#request.mayStart?.() === false) {
-      this.#settle({ kind: 'aborted' });
+      this.#settle({ kind: 'aborted', ip: null });
       controller.abort(new ResponseError('CLOSED'));
       return;
     }
