@@ -85,11 +85,12 @@ export function unpackData(text: string): string {
   return json + text.slice(plainAt);
 }
 
-function packUuid(uuid: string): string {
+/** A UUID as 22 characters. */
+export function packUuid(uuid: string): string {
   return Buffer.from(uuid.replaceAll('-', ''), 'hex').toString('base64url');
 }
 
-function unpackUuid(text: string): string {
+export function unpackUuid(text: string): string {
   const hex = Buffer.from(text, 'base64url').toString('hex');
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }

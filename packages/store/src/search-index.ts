@@ -20,6 +20,7 @@ import { GRACE_MS } from './constants.ts';
 import type { StoredEvent } from './event-record.ts';
 import { loadEvent } from './events.ts';
 import { allPrefixes, installationKey, searchKey } from './keys.ts';
+import { packUuid, unpackUuid } from './pack-data.ts';
 import type { Store } from './store.ts';
 
 const HOUR_MS = 3_600_000;
@@ -106,23 +107,21 @@ export function entriesToRemove({ event, acceptedAtMs }: StoredEvent, terms: rea
   return pairs.join(' ');
 }
 
-/** The ids that Posthorn makes, which are most, as 22 characters. */
-const OWN_ID = /^evt_([0-9a-f]{8})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{12})$/;
+/** The ids that Posthorn makes, which are most: their UUID is packed. */
+const OWN_ID = /^evt_([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})$/;
 
 /** The first letter of the environment, in capitals before a packed id, and the id. */
 function encodeEntry({ id, environment }: Pick<Event, 'id' | 'environment'>): string {
   const letter = environment === 'sandbox' ? 's' : 'p';
-  const hex = OWN_ID.exec(id)?.slice(1).join('');
-  return hex === undefined ? letter + id : letter.toUpperCase() + Buffer.from(hex, 'hex').toString('base64url');
+  const uuid = OWN_ID.exec(id)?.[1];
+  return uuid === undefined ? letter + id : letter.toUpperCase() + packUuid(uuid);
 }
 
 function decodeEntry(text: string): { id: string; environment: Environment } {
   const letter = text.slice(0, 1);
   const environment = letter.toLowerCase() === 's' ? 'sandbox' : 'production';
   if (letter === letter.toLowerCase()) return { id: text.slice(1), environment };
-  const hex = Buffer.from(text.slice(1), 'base64url').toString('hex');
-  const id = `evt_${[hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-')}`;
-  return { id, environment };
+  return { id: `evt_${unpackUuid(text.slice(1))}`, environment };
 }
 
 /**
