@@ -58,6 +58,14 @@ describe('a session', () => {
     ]);
   });
 
+  it('has the fingerprint of its token that sessions of other releases have', async () => {
+    const { consoleUrl, redis, prefix } = await world();
+    await signIn(browser(consoleUrl));
+    const [key] = await redis.keys(`${prefix}:session:*`);
+    const stored = JSON.parse((await redis.get(key!))!);
+    expect(stored.fingerprint).toBe('g18a25gyylEzy3-t4nJTLh8fzZDwGBTm6NNMoOfuDCc');
+  });
+
   it('opens Bull Board', async () => {
     const on = browser((await world()).consoleUrl);
     expect((await on.call('GET', '/queues')).status).toBe(401);

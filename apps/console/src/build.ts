@@ -89,7 +89,7 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
       resolve: createResolver({ servers: settings.DNS_SERVERS, attemptTimeoutMs: settings.ATTEMPT_TIMEOUT }),
     }),
     secretBox,
-    fingerprints: createFingerprints(settings.SECRET_ENCRYPTION_KEY),
+    fingerprints: createFingerprints(settings.SECRET_ENCRYPTION_KEY, 'posthorn fingerprint', 'hex'),
     tracing,
     clock,
     logger,

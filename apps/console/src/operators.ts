@@ -1,10 +1,10 @@
 /** Authenticates operators by token or by session. Guards the operator API and Bull Board. */
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { timingSafeEqual } from 'node:crypto';
 import { AppError } from '@posthorn/core';
 import { type AuthFailures, bearerOf, createKeyring, setPrincipal } from '@posthorn/http';
 import type { Session } from '@posthorn/operator-api';
 import type { Clock } from '@posthorn/runtime';
-import { deriveKeys } from '@posthorn/signing';
+import { createFingerprints, deriveKeys, type Fingerprints } from '@posthorn/signing';
 import type { Store } from '@posthorn/store';
 import { csrfSync } from 'csrf-sync';
 import type { Request, RequestHandler, Response } from 'express';
@@ -32,9 +32,9 @@ export class Operators {
   readonly names: string[];
   readonly #options: OperatorsOptions;
   readonly #find: ReturnType<typeof createKeyring>;
-  readonly #fingerprintKeys: readonly Buffer[];
-  /** Of the token of each operator. */
-  readonly #fingerprints: ReadonlyMap<string, readonly string[]>;
+  readonly #fingerprints: Fingerprints;
+  /** The fingerprints of the token of each operator, under each key. */
+  readonly #ofTokens: ReadonlyMap<string, readonly string[]>;
   readonly #csrf = csrfSync({ size: 32, getTokenFromRequest: (request) => request.get(CSRF_HEADER) });
   readonly #sessions: { overHttps: RequestHandler; overHttp: RequestHandler };
 
@@ -43,8 +43,8 @@ export class Operators {
     this.#options = options;
     this.names = tokens.map(({ name }) => name);
     this.#find = createKeyring(tokens);
-    this.#fingerprintKeys = deriveKeys(keys, 'posthorn token fingerprint');
-    this.#fingerprints = new Map(tokens.map(({ name, key }) => [name, this.#fingerprintsOf(key)]));
+    this.#fingerprints = createFingerprints(keys, 'posthorn token fingerprint', 'base64url');
+    this.#ofTokens = new Map(tokens.map(({ name, key }) => [name, this.#fingerprints.all(key)]));
     this.#sessions = { overHttps: sessionOver(true, options), overHttp: sessionOver(false, options) };
   }
 
@@ -86,7 +86,7 @@ export class Operators {
     // A new id makes a session id that was planted in the browser worthless.
     await settled((done) => request.session.regenerate(done));
     const endsAtMs = this.#options.clock.now() + this.#options.settings.SESSION_LIFETIME;
-    const [fingerprint] = this.#fingerprintsOf(token);
+    const fingerprint = this.#fingerprints.of(token);
     Object.assign(request.session, { operator, fingerprint, endsAtMs });
     const csrfToken = this.#csrf.generateToken(request, true);
     await settled((done) => request.session.save(done));
@@ -139,12 +139,7 @@ export class Operators {
     if (endsAtMs <= this.#options.clock.now()) return undefined;
     const matches = (fingerprint: string) =>
       fingerprint.length === used.length && timingSafeEqual(Buffer.from(fingerprint), Buffer.from(used));
-    return this.#fingerprints.get(operator)?.some(matches) ? { name: operator, endsAtMs } : undefined;
-  }
-
-  /** Returns the fingerprints of a token under each key, in the order of the keys. */
-  #fingerprintsOf(token: string): string[] {
-    return this.#fingerprintKeys.map((key) => createHmac('sha256', key).update(token).digest('base64url'));
+    return this.#ofTokens.get(operator)?.some(matches) ? { name: operator, endsAtMs } : undefined;
   }
 
   #describe({ name, endsAtMs }: { name: string; endsAtMs: number }, csrfToken: string): Session {
