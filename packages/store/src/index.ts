@@ -76,3 +76,4 @@ export type { ProcessIdentity } from './stored-format.ts';
 export * from './subscriptions.ts';
 export { makeDueNow } from './try-now.ts';
 export { findUnavailable, type UnavailablePartition } from './unavailable-partitions.ts';
+export * from './workers.ts';

@@ -9,8 +9,8 @@ import {
 } from './formats.ts';
 import { installationKey } from './keys.ts';
 import { runScript } from './scripts.ts';
-import { aliveWorkers } from './stats.ts';
 import type { Store } from './store.ts';
+import { aliveWorkers } from './workers.ts';
 
 const PROCESS = 'process:';
 /** A worker of 0.1.0 is removed from the list of workers after this. */

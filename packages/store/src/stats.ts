@@ -1,15 +1,6 @@
-/** Statistics that all workers share: counts of attempts by minute, hour and address, and which workers are alive. Estimates only. */
+/** Statistics that all workers share: counts of attempts by minute, hour and address. Estimates only. */
 import { type AttemptRun, chunksOf, durationPercentile, partitionOf } from '@posthorn/core';
-import {
-  addressStatsKey,
-  allPrefixes,
-  partitionPrefix,
-  prefixOfSubscription,
-  rankingKey,
-  statsKey,
-  workersKey,
-  workersSeenKey,
-} from './keys.ts';
+import { addressStatsKey, allPrefixes, partitionPrefix, prefixOfSubscription, rankingKey, statsKey } from './keys.ts';
 import { runScript } from './scripts.ts';
 import type { Store } from './store.ts';
 
@@ -20,9 +11,6 @@ const MINUTE_LIFE_MS = HOUR_MS + 5 * MINUTE_MS;
 const HOUR_LIFE_MS = 25 * HOUR_MS;
 /** Addresses counted in one script: about a millisecond of Redis. */
 const CHUNK = 200;
-/** A worker without a heartbeat for this long is not alive. */
-const ALIVE_MS = 10_000;
-const FORGET_AFTER_MS = 60_000;
 /** A 99th percentile of fewer attempts says little. */
 const MIN_FOR_P99 = 100;
 /** Addresses in each ranking. */
@@ -245,42 +233,4 @@ function bucketCounts(records: Hash[], letter: 'd' | 'l'): Map<number, number> {
 function lastOf(unitMs: number, count: number, nowMs: number): number[] {
   const last = Math.floor(nowMs / unitMs);
   return Array.from({ length: count }, (_, i) => last - count + 1 + i);
-}
-
-/** What a worker reports in its heartbeat. */
-export interface WorkerState {
-  id: string;
-  host: string;
-  pid: number;
-  version: string;
-  startedAtMs: number;
-  concurrency: number;
-  inFlight: number;
-  /** Attempts that it makes to one address at once. */
-  addressConcurrency: number;
-  /** When its outage began; null if there is none. */
-  outageSinceMs: number | null;
-  /** Its own time at the heartbeat. Workers of releases before 0.2 do not report it. */
-  clockMs?: number;
-}
-
-/** Stores a worker's heartbeat, at the time of Redis. */
-export async function sendHeartbeat(store: Store, worker: WorkerState): Promise<void> {
-  const values = { id: worker.id, state: JSON.stringify(worker), forgetAfterMs: FORGET_AFTER_MS };
-  await runScript(store, 'heartbeat', partitionPrefix(store, 0), values);
-}
-
-/** Removes a worker that stops. */
-export async function deregisterWorker(store: Store, id: string): Promise<void> {
-  const prefix = partitionPrefix(store, 0);
-  await store.redis.multi().hdel(workersKey(prefix), id).zrem(workersSeenKey(prefix), id).exec();
-}
-
-/** The workers that are alive, and how long ago the heartbeat of each was. No process's clock matters. */
-export async function aliveWorkers(
-  store: Store,
-  withinMs = ALIVE_MS,
-): Promise<(WorkerState & { seenAgoMs: number })[]> {
-  const alive = await runScript(store, 'aliveWorkers', partitionPrefix(store, 0), { withinMs });
-  return alive.map(({ state, seenAgoMs }) => ({ ...(JSON.parse(state) as WorkerState), seenAgoMs }));
 }
