@@ -48,6 +48,10 @@ const OF_WORKER = 'lockMs nowMs:number knownEvent? spansPartitions:flag perAddre
 /** Of each subscription in a directory; see lua/lib/listed.lua. */
 const LISTED_FIELDS = 9;
 
+/**
+ * Some replies say more than is decoded here, such as the attempts of what `release` or `sendTrial` has released, and
+ * the deliveries that `endCancelled` has ended: by that `tests/model/explain.ts` judges the step.
+ */
 export const scripts = {
   storeEvents: script(
     'oldestMs lifeMs topicsHome ...partitions(home? partition topicsVersion? slice searchUntilMs eventCount) ...events(event kind nowMs text expiresAtMs other? isPart? terms entry deliveryCount) ...deliveries(subscriptionId deliveryId deliveryHome?)',

@@ -28,6 +28,10 @@ const WORK_KNOWN_MS = 400;
 /** How long a duty that has other partitions waits for one: far longer than the bounded work of a run takes. */
 const MAX_WAIT_MS = 5_000;
 
+/**
+ * First those that run only where something waits (`onlyWithWork`), then, from `rescueLostJobs` on, those that run
+ * everywhere: docs/architecture.md lists them in this order. None depends on the order.
+ */
 const DUTIES = [
   advanceRetries,
   releaseAtRate('held'),
