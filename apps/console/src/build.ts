@@ -82,7 +82,7 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
     directory: createDirectory(store),
     jobQueues,
     operators,
-    probe: createOneOffSender({
+    validationSender: createOneOffSender({
       allowedNetworks: settings.ALLOWED_PRIVATE_NETWORKS,
       timeoutMs: settings.ATTEMPT_TIMEOUT,
       userAgent: `Posthorn/${version}`,

@@ -17,7 +17,7 @@ export interface ConsoleContext {
   jobQueues: JobQueues;
   operators: Operators;
   /** Sends the request of a validation. */
-  probe: Sender;
+  validationSender: Sender;
   secretBox: SecretBox;
   /** The attempts, live. */
   tail: FeedHub<TailItem>;

@@ -1,4 +1,4 @@
-/** Validates an address when an operator requests it (specification 1 and 3.2): probe → decide. */
+/** Validates an address when an operator requests it (specification 1 and 3.2): send → decide. */
 import { type AddressFinding, AppError, errorOfStatus, nextAddressState, type Validation } from '@posthorn/core';
 import { errorOfOutcome, type SendResult } from '@posthorn/sender';
 import type { StoredSubscription } from '@posthorn/store';
@@ -38,7 +38,7 @@ export async function validateSubscription(
  * Sends one POST with body `{}` and no `Service-*` header. It has a connection of its own, so that the name is resolved and all its IPs
  * are checked.
  */
-async function examine({ probe, settings }: ConsoleContext, url: string): Promise<SendResult> {
+async function examine({ validationSender, settings }: ConsoleContext, url: string): Promise<SendResult> {
   if (validationsInFlight >= MAX_VALIDATIONS) {
     throw new AppError('too_many_requests', `${MAX_VALIDATIONS} validations are in flight. Try again in a moment.`, {
       retryAfterS: 1,
@@ -46,7 +46,7 @@ async function examine({ probe, settings }: ConsoleContext, url: string): Promis
   }
   validationsInFlight += 1;
   try {
-    return await probe.send({
+    return await validationSender.send({
       url,
       headers: { 'content-type': 'application/json' },
       body: '{}',

@@ -99,7 +99,7 @@ export function publisherRoutes(api: Api, publisherContext: PublisherContext): v
     body: publishedEventSchema,
     checksBody: true,
     maxBodyBytes: context.maxEventBytes,
-    admission: { budget, weigh: () => 1 },
+    bodyBudget: { budget, weigh: () => 1 },
     turnFor,
     responses: {
       202: { description: 'Accepted', schema: acceptedSchema },
@@ -119,7 +119,7 @@ export function publisherRoutes(api: Api, publisherContext: PublisherContext): v
     description: `Each event is accepted or refused on its own; the results are in the order of the events. A body may have at most ${MAX_JSON_VALUES} JSON values in all.`,
     body: batchSchema,
     maxBodyBytes: BATCH_FACTOR * context.maxEventBytes,
-    admission: { budget, weigh: (bytes) => Math.min(MAX_BATCH_EVENTS, Math.ceil(bytes / MIN_EVENT_BYTES) || 1) },
+    bodyBudget: { budget, weigh: (bytes) => Math.min(MAX_BATCH_EVENTS, Math.ceil(bytes / MIN_EVENT_BYTES) || 1) },
     turnFor,
     responses: { 200: { description: 'A result for each event', schema: batchResultsSchema } },
     async handle({ body, caller, request, response }) {

@@ -99,7 +99,7 @@ export function buildWorker(
       createNoticeService({
         ...base,
         holder: workerId,
-        target: outbound.noticeTarget,
+        to: outbound.noticesTo,
         isCutOff: () => outbound.outages.current() !== undefined,
       }),
       ...maintenance,

@@ -29,7 +29,7 @@ async function runOnce(send: (id: string) => Promise<number>): Promise<void> {
     logger: createLogger({ app: 'test', level: 'silent' }),
     metrics: { notice: () => undefined, noticeGivenUp: () => undefined },
     holder: 'this',
-    target: { url: 'https://example.com/', secret: 'secret', sender },
+    to: { url: 'https://example.com/', secret: 'secret', sender },
     isCutOff: () => false,
   });
   await service.start();

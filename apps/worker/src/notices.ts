@@ -25,7 +25,7 @@ export interface NoticeContext {
   /** Names this process in the lease. */
   holder: string;
   /** Where notices are posted, and the secret that signs them. Without it, a notice is only a log line and a metric. */
-  target?: { url: string; secret: string; sender: Sender } | undefined;
+  to?: { url: string; secret: string; sender: Sender } | undefined;
   /** Whether this process has an outage: it leaves notices that it can't post to a worker that can. */
   isCutOff: () => boolean;
 }
@@ -160,8 +160,8 @@ function subjectOf({ subscriptionId, deliveryId, reason, replayId, worker, failu
 
 /** Posts a notice. Returns whether it needs no further try. */
 async function postNotice(context: NoticeContext, notice: WaitingNotice): Promise<boolean> {
-  if (context.target === undefined) return true;
-  const { url, secret, sender } = context.target;
+  if (context.to === undefined) return true;
+  const { url, secret, sender } = context.to;
   const nowMs = context.clock.now();
   const body = JSON.stringify(await noticeBody(context.store, notice));
   const headers = {

@@ -53,7 +53,7 @@ export function createOutbound(context: OutboundContext) {
   return {
     sender,
     /** Where notices are posted, if anywhere. */
-    noticeTarget: url === undefined || secret === undefined ? undefined : { url, secret, sender: noticeSender },
+    noticesTo: url === undefined || secret === undefined ? undefined : { url, secret, sender: noticeSender },
     reachedSites,
     outages,
     outageChecks,

@@ -16,7 +16,7 @@ async function start(route: { turnFor?: () => Promise<void>; handle: (response: 
   api.tagged('Things').post('/things', {
     summary: 'Does something',
     body: z.string(),
-    admission: { budget, weigh: (bytes) => bytes },
+    bodyBudget: { budget, weigh: (bytes) => bytes },
     ...(route.turnFor && { turnFor: route.turnFor }),
     responses: { 200: { description: 'Done' } },
     handle: ({ response }) => route.handle(response),

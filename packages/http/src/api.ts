@@ -11,7 +11,7 @@ import {
 } from 'zod-openapi';
 import { callerName } from './auth.ts';
 import { createBudget } from './budget.ts';
-import { type Admission, handledBy, jsonBody, type TurnFor } from './json-body.ts';
+import { type BodyBudget, handledBy, jsonBody, type TurnFor } from './json-body.ts';
 import { parseFields } from './problems.ts';
 import type { DirectRoutes } from './shortcut.ts';
 
@@ -36,7 +36,7 @@ interface Route<P extends Fields, Q extends Fields, B extends Body> {
   /** Maximum size of the body. */
   maxBodyBytes?: number;
   /** A budget that a call uses while its body arrives, besides the memory for bodies. */
-  admission?: Admission;
+  bodyBudget?: BodyBudget;
   /** Decides when a large body is parsed. */
   turnFor?: TurnFor;
   /** Responses of successful calls, by status. The lowest status is the default. */
@@ -101,7 +101,7 @@ export function createApi(options: {
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
   const tags = new Set<string>();
   const direct = new Map<string, readonly RequestHandler[]>();
-  const bodies: Admission = { budget: createBudget(MAX_BODIES_BYTES), weigh: (bytes) => bytes };
+  const bodies: BodyBudget = { budget: createBudget(MAX_BODIES_BYTES), weigh: (bytes) => bytes };
   const security = Object.keys(options.security).map((name) => ({ [name]: [] }));
 
   return {
@@ -146,11 +146,11 @@ export function createApi(options: {
 /** Returns the middleware of a route: reads its body, then calls `handle` and sends the result. */
 function middleware<P extends Fields, Q extends Fields, B extends Body>(
   route: Route<P, Q, B>,
-  bodies: Admission,
+  bodies: BodyBudget,
 ): RequestHandler[] {
-  const { open, admission, turnFor, optionalBody: optional = false } = route;
+  const { open, bodyBudget, turnFor, optionalBody: optional = false } = route;
   const maxBytes = route.maxBodyBytes ?? (open ? MAX_OPEN_BODY_BYTES : MAX_BODY_BYTES);
-  const admissions = open ? [] : [bodies, ...(admission ? [admission] : [])];
+  const bodyBudgets = open ? [] : [bodies, ...(bodyBudget ? [bodyBudget] : [])];
   const defaultStatus = Number(Object.keys(route.responses)[0]);
   const handle = async (request: Request, response: Response) => {
     response.status(defaultStatus);
@@ -161,7 +161,7 @@ function middleware<P extends Fields, Q extends Fields, B extends Body>(
   };
   return route.body
     ? [
-        jsonBody({ maxBytes, optional, admissions, turnFor }),
+        jsonBody({ maxBytes, optional, bodyBudgets, turnFor }),
         (request, response) => handledBy(response, handle(request, response)),
       ]
     : [handle];

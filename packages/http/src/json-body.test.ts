@@ -49,7 +49,7 @@ describe('json body', () => {
         setPrincipal(response, { name: String(request.headers['x-caller']) });
         next();
       });
-      app.post('/', jsonBody({ maxBytes: 100, admissions: [{ budget, weigh: (bytes) => bytes }] }), (_, response) => {
+      app.post('/', jsonBody({ maxBytes: 100, bodyBudgets: [{ budget, weigh: (bytes) => bytes }] }), (_, response) => {
         held.push(() => void response.json({}));
       });
     });

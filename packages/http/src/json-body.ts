@@ -4,8 +4,8 @@ import type { Request, RequestHandler, Response } from 'express';
 import { callerName } from './auth.ts';
 import type { Budget } from './budget.ts';
 
-/** Admission control: a budget that requests use while their bodies arrive. */
-export interface Admission {
+/** A budget that requests use while their bodies arrive. */
+export interface BodyBudget {
   budget: Budget;
   /** Returns how much of the budget a request uses after so many bytes of its body. At least 1, also for a body of unknown length. */
   weigh(bytes: number): number;
@@ -43,11 +43,11 @@ export function handledBy<T>(response: Response, handling: Promise<T>): Promise<
 export function jsonBody(options: {
   maxBytes: number;
   optional?: boolean;
-  admissions?: readonly Admission[];
+  bodyBudgets?: readonly BodyBudget[];
   /** For bodies of 16 KiB and more. */
   turnFor?: TurnFor | undefined;
 }): RequestHandler {
-  const { admissions = [] } = options;
+  const { bodyBudgets = [] } = options;
   return async (request, response, next) => {
     try {
       const announced = Number(request.headers['content-length'] ?? 0);
@@ -62,7 +62,7 @@ export function jsonBody(options: {
       // A guard may have waited. Shares of a response that is closed already would never be released.
       if (response.closed) throw incomplete();
       const caller = callerName(response);
-      const shares = admissions.map(({ budget, weigh }) => ({ share: budget.shareFor(caller), weigh }));
+      const shares = bodyBudgets.map(({ budget, weigh }) => ({ share: budget.shareFor(caller), weigh }));
       if (!shares.every(({ share, weigh }) => share.hasRoomFor(weigh(announced)))) throw overloaded();
       const release = () => {
         for (const { share } of shares) share.release();

@@ -3,9 +3,9 @@ import { isIP, type LookupFunction, connect as netConnect, type Socket } from 'n
 import { createSecureContext, type TLSSocket, connect as tlsConnect } from 'node:tls';
 import { atMost } from '@posthorn/core';
 import { LRUCache } from 'lru-cache';
+import type { CheckedUrl } from './checked-urls.ts';
 import { followOpening, type OpeningSteps } from './opening-steps.ts';
 import { IpRefused } from './result.ts';
-import type { Target } from './targets.ts';
 import { CIPHERS, limitTlsMessages } from './tls-limits.ts';
 
 export interface ConnectOptions {
@@ -27,7 +27,7 @@ export interface Opening {
 
 /** `admit` is called with the IP that a name resolves to, before the connection; a refusal fails with `IpRefused`. */
 export type Connect = (
-  target: Target,
+  to: CheckedUrl,
   admit: ((ip: string) => boolean) | undefined,
   done: (error: Error | null, socket: Socket) => void,
 ) => Opening;
@@ -47,8 +47,8 @@ const MAX_SESSIONS = 1_000;
 export function createConnect({ lookup, ca, onConnected }: ConnectOptions): Connect {
   const sessions = new LRUCache<string, Buffer>(atMost(MAX_SESSIONS));
   const secureContext = createSecureContext({ ca, ciphers: CIPHERS });
-  return (target, admit, done) => {
-    const { hostname: host, port, origin } = target;
+  return (to, admit, done) => {
+    const { hostname: host, port, origin } = to;
     const shared = {
       host,
       port,
@@ -57,7 +57,7 @@ export function createConnect({ lookup, ca, onConnected }: ConnectOptions): Conn
       autoSelectFamilyAttemptTimeout: IP_TIMEOUT_MS,
       noDelay: true,
     };
-    const socket: Socket = target.isSecure
+    const socket: Socket = to.isSecure
       ? tlsConnect({
           ...shared,
           servername: isIP(host) ? '' : host.replace(/\.$/, ''),
@@ -68,7 +68,7 @@ export function createConnect({ lookup, ca, onConnected }: ConnectOptions): Conn
       : netConnect(shared);
     const steps = followOpening(socket);
     socket.once('connect', () => onConnected?.(origin, socket.remoteAddress ?? ''));
-    if (target.isSecure) {
+    if (to.isSecure) {
       limitTlsMessages(socket);
       (socket as TLSSocket).on('session', (session) => sessions.set(origin, session));
     }
@@ -79,7 +79,7 @@ export function createConnect({ lookup, ca, onConnected }: ConnectOptions): Conn
       waiting = undefined;
       call?.(error, socket);
     };
-    socket.once(target.isSecure ? 'secureConnect' : 'connect', () => finish(null));
+    socket.once(to.isSecure ? 'secureConnect' : 'connect', () => finish(null));
     // This listener stays: an error after the connection is closed must not end the process.
     socket.on('error', finish);
     socket.once('close', () => finish(Object.assign(new Error('closed'), { code: 'ECONNRESET' })));

@@ -4,6 +4,7 @@ import { Agent as HttpsAgent } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Got, Response } from 'got';
 import { BodyExcerpt, cameBack } from './came-back.ts';
+import { createCheckedUrls } from './checked-urls.ts';
 import { IP_TIMEOUT_MS } from './connect.ts';
 import { guardedLookup } from './guarded-lookup.ts';
 import { followOpening, type OpeningSteps } from './opening-steps.ts';
@@ -23,7 +24,6 @@ import {
   type SendResult,
 } from './result.ts';
 import type { SenderOptions } from './sender.ts';
-import { createTargets } from './targets.ts';
 import { CIPHERS, limitTlsMessages } from './tls-limits.ts';
 
 type Finish = (outcome: SendOutcome) => void;
@@ -57,7 +57,7 @@ export function createOneOffSender(options: SenderOptions): Sender {
     });
   };
   let client: Promise<Got> | undefined;
-  const targetOf = createTargets(options.allowedNetworks);
+  const checkedUrlOf = createCheckedUrls(options.allowedNetworks);
   const inFlight = new Set<Finish>();
   options.signal?.addEventListener('abort', () => {
     for (const finish of inFlight) finish({ kind: 'aborted', ip: null });
@@ -65,8 +65,8 @@ export function createOneOffSender(options: SenderOptions): Sender {
   return {
     async send(request) {
       if (options.signal?.aborted) return { kind: 'aborted', ip: null };
-      const target = targetOf(request.url);
-      if ('kind' in target) return target;
+      const to = checkedUrlOf(request.url);
+      if ('kind' in to) return to;
       client ??= loadClient();
       const loaded = await client;
       // It may have fired meanwhile.

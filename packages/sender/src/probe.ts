@@ -1,11 +1,11 @@
 /** Checks whether a host can be reached: it resolves the name and connects, and sends nothing. */
 import { connect, isIP } from 'node:net';
 import { withTimeLimit } from '@posthorn/core';
+import { createCheckedUrls } from './checked-urls.ts';
 import type { AllowedNetworks } from './guard.ts';
 import { guardedLookup } from './guarded-lookup.ts';
 import { NameError, type Resolve } from './resolve.ts';
 import { IpRefused } from './result.ts';
-import { createTargets } from './targets.ts';
 
 /** `dns`: the name did not resolve; `connection`: no connection was established; `blocked`: the guard refuses the address. */
 export type ProbeResult = 'reached' | 'dns' | 'connection' | 'blocked';
@@ -27,7 +27,7 @@ export interface ProbeOptions {
 }
 
 export function createProbe({ allowedNetworks, resolve, timeoutMs, onConnected }: ProbeOptions): Probe {
-  const targetOf = createTargets(allowedNetworks);
+  const checkedUrlOf = createCheckedUrls(allowedNetworks);
   const lookup = guardedLookup(allowedNetworks, resolve);
   return {
     async name(hostname) {
@@ -39,13 +39,13 @@ export function createProbe({ allowedNetworks, resolve, timeoutMs, onConnected }
     },
     host: (url) =>
       new Promise((done) => {
-        const target = targetOf(url);
-        if ('kind' in target) return done('blocked');
+        const to = checkedUrlOf(url);
+        if ('kind' in to) return done('blocked');
         let failure: ProbeResult = 'dns';
         let ip = '';
         const socket = connect({
-          host: target.hostname,
-          port: target.port,
+          host: to.hostname,
+          port: to.port,
           autoSelectFamily: true,
           lookup: (hostname, options, callback) =>
             lookup(hostname, options, (error, ...found) => {
@@ -56,7 +56,7 @@ export function createProbe({ allowedNetworks, resolve, timeoutMs, onConnected }
         const finish = (result: ProbeResult) => {
           clearTimeout(limit);
           socket.destroy();
-          if (result === 'reached') onConnected(target.origin, ip);
+          if (result === 'reached') onConnected(to.origin, ip);
           done(result);
         };
         // No lookup is made for an IP address.

@@ -2,6 +2,7 @@
 import { ActiveList, errorOfStatus } from '@posthorn/core';
 import type { Dispatcher } from 'undici';
 import { BodyExcerpt, cameBack, type ResponseHeaders } from './came-back.ts';
+import { type CheckedUrl, createCheckedUrls } from './checked-urls.ts';
 import { type Connect, createConnect, type Opening } from './connect.ts';
 import { type Connection, type Connections, createConnections } from './connections.ts';
 import type { AllowedNetworks } from './guard.ts';
@@ -16,7 +17,6 @@ import {
   type SendRequest,
   type SendResult,
 } from './result.ts';
-import { createTargets, type Target } from './targets.ts';
 
 export interface SenderOptions {
   allowedNetworks: AllowedNetworks;
@@ -46,7 +46,7 @@ interface Context {
 /** The sender of deliveries. It keeps connections for up to a minute. */
 export function createSender(options: SenderOptions): Sender {
   const lookup = guardedLookup(options.allowedNetworks, options.resolve);
-  const targetOf = createTargets(options.allowedNetworks);
+  const checkedUrlOf = createCheckedUrls(options.allowedNetworks);
   const context: Context = {
     connect: createConnect({ lookup, ca: options.ca, onConnected: options.onConnected }),
     connections: createConnections(options.now ?? (() => performance.now())),
@@ -61,9 +61,9 @@ export function createSender(options: SenderOptions): Sender {
   return {
     async send(request) {
       if (options.signal?.aborted) return { kind: 'aborted', ip: null };
-      const target = targetOf(request.url);
-      if ('kind' in target) return target;
-      return await new Promise((resolve) => new Attempt(context, target, request, resolve).start());
+      const to = checkedUrlOf(request.url);
+      if ('kind' in to) return to;
+      return await new Promise((resolve) => new Attempt(context, to, request, resolve).start());
     },
     close: () => context.connections.close(),
   };
@@ -72,7 +72,7 @@ export function createSender(options: SenderOptions): Sender {
 /** One attempt: over a kept connection if there is one; over a new one if there is none or the receiver has closed it. */
 class Attempt {
   readonly #context: Context;
-  readonly #target: Target;
+  readonly #to: CheckedUrl;
   readonly #request: SendRequest;
   readonly #resolve: (result: SendResult) => void;
   readonly #limit: NodeJS.Timeout;
@@ -85,9 +85,9 @@ class Attempt {
   #excerpt: BodyExcerpt | undefined;
   #bodyLimit: NodeJS.Timeout | undefined;
 
-  constructor(context: Context, target: Target, request: SendRequest, resolve: (result: SendResult) => void) {
+  constructor(context: Context, to: CheckedUrl, request: SendRequest, resolve: (result: SendResult) => void) {
     this.#context = context;
-    this.#target = target;
+    this.#to = to;
     this.#request = request;
     this.#resolve = resolve;
     // Timers come first in a turn of the event loop: in a process that stood still, a response that has long arrived is
@@ -97,7 +97,7 @@ class Attempt {
   }
 
   start(): void {
-    const kept = this.#context.connections.take(this.#target.origin);
+    const kept = this.#context.connections.take(this.#to.origin);
     this.#isReused = kept !== undefined;
     const { admit } = this.#request;
     if (kept?.ip && admit && !admit(kept.ip)) {
@@ -161,11 +161,11 @@ class Attempt {
   #connect(): void {
     this.#isReused = false;
     this.#connection = undefined;
-    const opening = this.#context.connect(this.#target, this.#request.admit, (error) => {
+    const opening = this.#context.connect(this.#to, this.#request.admit, (error) => {
       if (this.#isSettled) return;
       const ip = this.#ip();
       if (error) this.#end(resultOfError(error, ip));
-      else this.#exchange(this.#context.connections.add(this.#target.origin, opening, ip));
+      else this.#exchange(this.#context.connections.add(this.#to.origin, opening, ip));
     });
     this.#opening = opening;
   }
@@ -181,7 +181,7 @@ class Attempt {
     const lines = ['User-Agent', this.#context.userAgent];
     for (const name in headers) lines.push(name, headers[name] ?? '');
     connection.client.dispatch(
-      { method: 'POST', path: this.#target.path, headers: lines, body },
+      { method: 'POST', path: this.#to.path, headers: lines, body },
       new Exchange(this, connection),
     );
   }

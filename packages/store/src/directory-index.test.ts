@@ -12,7 +12,7 @@ function item(i: number): Indexed {
     status: from(SUBSCRIPTION_STATUSES, i),
     environment: from(SUBSCRIPTION_ENVIRONMENTS, i),
     health: from(HEALTH_STATES, i),
-    slot: -1,
+    place: -1,
   };
 }
 /** An index after additions, removals and replacements, and what it should have. */
@@ -75,7 +75,7 @@ describe('the index of the directory', () => {
     own.remove(first);
     const second = item(2);
     own.add(second);
-    expect(second.slot).toBe(first.slot);
+    expect(second.place).toBe(first.place);
     expect(own.find({}, ['h1.'])).toEqual([]);
     own.remove(second);
     expect([own.count({}), own.find({}, [])]).toEqual([0, []]);

@@ -33,7 +33,7 @@ interface Facets {
 export interface Indexed extends Facets {
   readonly text: string;
   /** Its place in the index, which sets it. */
-  slot: number;
+  place: number;
 }
 
 export type Wanted = { readonly [Name in keyof Facets]?: Facets[Name] | undefined };
@@ -43,14 +43,14 @@ export function createDirectoryIndex<T extends Indexed>() {
   /** Each has the bits of 512 items: for each of the bits above, 16 numbers in a row, which one access to memory reads. */
   const blocks: Uint32Array[] = [];
   const items: (T | undefined)[] = [];
-  const freeSlots: number[] = [];
+  const freePlaces: number[] = [];
 
   function change(item: T, changed: (bits: number, mask: number) => number): void {
-    const { slot } = item;
-    const block = blocks[slot >>> 9] ?? new Uint32Array((PRESENT + 1) * WORDS);
-    blocks[slot >>> 9] = block;
-    const word = (slot >>> 5) % WORDS;
-    const mask = 1 << (slot & 31);
+    const { place } = item;
+    const block = blocks[place >>> 9] ?? new Uint32Array((PRESENT + 1) * WORDS);
+    blocks[place >>> 9] = block;
+    const word = (place >>> 5) % WORDS;
+    const mask = 1 << (place & 31);
     const apply = (bit: number) => {
       const at = bit * WORDS + word;
       block[at] = changed(block[at] ?? 0, mask);
@@ -59,8 +59,8 @@ export function createDirectoryIndex<T extends Indexed>() {
     for (const bit of [...bitsOfFacets(item), PRESENT]) apply(bit);
   }
 
-  /** Calls `visit` with the slots of 32 items at a time, of which those in `found` match. */
-  function match(wanted: Wanted, words: readonly string[], visit: (firstSlot: number, found: number) => void): void {
+  /** Calls `visit` with the places of 32 items at a time, of which those in `found` match. */
+  function match(wanted: Wanted, words: readonly string[], visit: (firstPlace: number, found: number) => void): void {
     const unique = new Set<number>();
     for (const word of words) eachBit(word, (bit) => unique.add(bit * WORDS));
     const rows = [...unique, ...[...bitsOfFacets(wanted), PRESENT].map((bit) => bit * WORDS)];
@@ -78,13 +78,13 @@ export function createDirectoryIndex<T extends Indexed>() {
 
   return {
     add(item: T): void {
-      item.slot = freeSlots.pop() ?? items.length;
-      items[item.slot] = item;
+      item.place = freePlaces.pop() ?? items.length;
+      items[item.place] = item;
       change(item, (bits, mask) => bits | mask);
     },
     remove(item: T): void {
-      items[item.slot] = undefined;
-      freeSlots.push(item.slot);
+      items[item.place] = undefined;
+      freePlaces.push(item.place);
       change(item, (bits, mask) => bits & ~mask);
     },
     /** How many items have these values. */
@@ -98,9 +98,9 @@ export function createDirectoryIndex<T extends Indexed>() {
     /** The items that have these values and may have these words, in no order. */
     find(wanted: Wanted, words: readonly string[]): T[] {
       const all: T[] = [];
-      match(wanted, words, (firstSlot, found) => {
+      match(wanted, words, (firstPlace, found) => {
         for (let left = found; left !== 0; left &= left - 1) {
-          const item = items[firstSlot + 31 - Math.clz32(left & -left)];
+          const item = items[firstPlace + 31 - Math.clz32(left & -left)];
           if (item !== undefined) all.push(item);
         }
       });

@@ -27,7 +27,7 @@ const MAX_AGE_MS = 3_600_000;
 /** The least time between two loads because of a wrong count. */
 const MIN_AGE_MS = 60_000;
 
-/** What a search and the order of the list need of a subscription. Never changed but for its slot, only replaced. */
+/** What a search and the order of the list need of a subscription. Never changed but for its place, only replaced. */
 export interface Listed {
   readonly id: string;
   /** Url, description and id in lower case, a line each. */
@@ -41,7 +41,7 @@ export interface Listed {
   /** Its place in the order `worst`: digits of its failed attempts plus 1 if it fails, 1 if it is paused, otherwise 0. */
   readonly severity: number;
   /** Its place in the index, which sets it. */
-  slot: number;
+  place: number;
 }
 
 /** What changed, by id: the subscription when `changes` was last cleared, and now; undefined where it does not exist. */
@@ -155,7 +155,7 @@ function toListed(record: string[]): Listed | undefined {
     health: HEALTH_STATES.find((word) => word === health) ?? 'unknown',
     failingSinceMs: Number(failingSince),
     severity: health === 'failing' ? 1 + failed.length : status === 'paused' ? 1 : 0,
-    slot: -1,
+    place: -1,
   };
 }
 

@@ -7,7 +7,7 @@ import { checkServer } from './check-server.ts';
 import { connectRedis, type RedisSettings } from './connect-redis.ts';
 import { type FormatRange, READABLE } from './formats.ts';
 import { allPrefixes } from './keys.ts';
-import { createOutageReport } from './outage-report.ts';
+import { createRedisReport } from './redis-report.ts';
 import { defineScripts } from './scripts.ts';
 import type { Store } from './store.ts';
 import { KnownFormat, type ProcessIdentity } from './stored-format.ts';
@@ -64,7 +64,7 @@ export function openStore(
   const lives = { retentionMs, succeededRetentionMs };
   const store: Store = { redis, prefix, partitions, spansPartitions, ...lives, format };
   let state: State = 'waiting';
-  const onError = reportOutages(redis, settings, { state: () => state, onWarning, onError: options.onError });
+  const onError = reportUnavailable(redis, settings, { state: () => state, onWarning, onError: options.onError });
   redis.on('ready', () => {
     if (state !== 'open') return;
     format.doubt();
@@ -114,14 +114,14 @@ export function openStore(
 type State = 'waiting' | 'open' | 'stopped';
 
 /** Tells `onWarning` why Redis can't be used while it can't. Returns a function for the errors of all connections to it. */
-function reportOutages(
+function reportUnavailable(
   redis: Redis | Cluster,
   settings: RedisSettings,
   options: { state: () => State; onWarning: (text: string) => void; onError: (error: Error) => void },
 ): (error: Error) => void {
   const { state, onWarning } = options;
   const newReport = () =>
-    createOutageReport(settings, (text) => {
+    createRedisReport(settings, (text) => {
       if (state() !== 'stopped') onWarning(text);
     });
   let report = newReport();
@@ -134,11 +134,11 @@ function reportOutages(
   let isUsable = false;
   redis.on('ready', () => {
     isUsable = true;
-    // The next outage is another one, however soon.
+    // If it is away again, that is reported again, however soon.
     if (state() === 'open') report = newReport();
   });
   // A server that refuses connections may only close them: ioredis reports no error then. The close of a usable
-  // connection is no outage yet: the next one may be usable too.
+  // connection says nothing yet: the next one may be usable too.
   redis.on('close', () => {
     if (!isUsable && state() !== 'stopped') void report(undefined);
     isUsable = false;

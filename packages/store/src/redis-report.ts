@@ -22,7 +22,7 @@ const SENTINELS_FAILED = /^All sentinels are unreachable[^:]*?(?:Last error: (.*
  * calls `warn` with a sentence: the server's address, the reason, and what to do about it where that is known. It has
  * no password. `now` is in milliseconds.
  */
-export function createOutageReport(
+export function createRedisReport(
   settings: RedisSettings,
   warn: (text: string) => void,
   now = () => performance.now(),

@@ -5,7 +5,7 @@ import { type AllowedNetworks, checkUrl } from './guard.ts';
 import type { SendResult } from './result.ts';
 
 /** Where a request goes. `hostname` has no brackets. */
-export interface Target {
+export interface CheckedUrl {
   origin: string;
   path: string;
   hostname: string;
@@ -13,15 +13,15 @@ export interface Target {
   isSecure: boolean;
 }
 
-const MAX_TARGETS = 10_000;
+const MAX_URLS = 10_000;
 
-/** Returns a function that returns the target of a URL, or the result of an attempt if the guard refuses the URL. */
-export function createTargets(allowed: AllowedNetworks): (url: string) => Target | SendResult {
-  const targets = new LRUCache<string, Target | SendResult>(atMost(MAX_TARGETS));
-  return (text) => knownOrNew(targets, text, (url) => targetOf(url, allowed));
+/** Returns a function that returns the checked URL, or the result of an attempt if the guard refuses the URL. */
+export function createCheckedUrls(allowed: AllowedNetworks): (url: string) => CheckedUrl | SendResult {
+  const checkedUrls = new LRUCache<string, CheckedUrl | SendResult>(atMost(MAX_URLS));
+  return (text) => knownOrNew(checkedUrls, text, (url) => checkedUrlOf(url, allowed));
 }
 
-function targetOf(text: string, allowed: AllowedNetworks): Target | SendResult {
+function checkedUrlOf(text: string, allowed: AllowedNetworks): CheckedUrl | SendResult {
   const check = checkUrl(text, allowed);
   if (!check.ok) {
     return {

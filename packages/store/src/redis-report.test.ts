@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:net';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { StorageUnavailable } from '@posthorn/core';
 import type { RedisSettings } from './connect-redis.ts';
-import { createOutageReport } from './outage-report.ts';
+import { createRedisReport } from './redis-report.ts';
 
 const DENIED = 'DENIED Redis is running in protected mode because protected mode is enabled and no password is set.';
 
@@ -29,7 +29,7 @@ async function refusingServer(): Promise<number> {
 function newReport(settings: Partial<RedisSettings>) {
   const said: string[] = [];
   let nowMs = 0;
-  const report = createOutageReport(
+  const report = createRedisReport(
     { REDIS_URL: 'redis://user:s3cret@redis.internal:6380', REDIS_SENTINEL_NAME: 'main', ...settings },
     (text) => said.push(text),
     () => nowMs,
