@@ -25,6 +25,7 @@ const RUN_ELSEWHERE: [command: RegExp, file: string, text: string][] = [
   [/^npm run bench -- --only=memory$/, 'tests/start.test.ts', "npmRun('bench', {}, ['--quick', '--only=memory'])"],
   [/^npm run pack$/, 'tests/installed-package.ts', 'buildPackage(name'],
   [/^npm run release -- --(check|version=\S+)$/, 'scripts/release/release.test.ts', 'checkRelease(root)'],
+  [/^redis-cli --cluster (fix|add-node|rebalance) /, 'tests/growth.test.ts', "cluster('rebalance', address"],
   [/^npm run generate-docs$/, 'scripts/wire-files.test.ts', 'generate-docs'],
   [
     /^(npx posthorn (create|validate|test)|WEBHOOK_SECRET=|curl -sS) ?/,
