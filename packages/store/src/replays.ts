@@ -191,7 +191,7 @@ export async function stepReplay(store: Store, replayId: string, nowMs: number):
     cursor: cursor ?? undefined,
     nextCursor: found.nextCursor ?? undefined,
     isLast: found.isLast,
-    lookedAt: found.lookedAt,
+    lookedAt: found.covered.length,
     nowMs,
     ...streamLimits(store, nowMs),
     retentionMs: store.retentionMs,
@@ -222,12 +222,9 @@ async function findNext(store: Store, replay: Replay, cursor: string | null, lim
   const covered = existing.filter((failed) => isCovered(replay.filter, failed));
   const isCut = covered.length > limit;
   const upTo = isCut ? found.findIndex(({ id }) => id === covered[limit]?.id) : found.length;
-  const others = new Set(existing.filter((failed) => !covered.includes(failed)).map(({ id }) => id));
-  const looked = found.slice(0, upTo);
-  const last = looked.at(-1);
+  const last = found.slice(0, upTo).at(-1);
   return {
     covered: isCut ? covered.slice(0, limit) : covered,
-    lookedAt: looked.filter(({ id }) => !others.has(id)).length,
     nextCursor: last ? `${last.ms} ${last.id}` : cursor,
     isLast: !isCut && found.length < STEP,
   };

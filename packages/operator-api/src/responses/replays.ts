@@ -21,7 +21,9 @@ const replayProgressFields = {
     .describe(
       '`canary`: waits for the outcome of its first deliveries; `halted`: one of them had a failed attempt, so continue or cancel it; `done`: all deliveries are made, and `outcome` says what became of them; `failed`: its subscription was deleted',
     ),
-  total: count.describe('Failed deliveries found; at the end this is replayed + skipped'),
+  total: count.describe(
+    'Failed deliveries found, perhaps with some that are no longer kept; at the end this is replayed + skipped',
+  ),
   replayed: count,
   skipped: count.describe(
     'Not replayed: another replay is in progress or has succeeded, the delivery failed too long ago, or its payload was erased',
@@ -114,7 +116,7 @@ export type Rehearsal = z.infer<typeof rehearsalSchema>;
 export const failedDeliveriesSchema = z
   .strictObject({
     subscription_id: z.string(),
-    count,
+    count: count.describe('Without a filter, it may include some that are no longer kept'),
     is_complete: z.boolean().describe('False if there are too many to apply the filter to all: there may be more'),
   })
   .meta({ id: 'FailedDeliveries' });
