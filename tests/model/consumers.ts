@@ -81,9 +81,6 @@ export function createConsumers(raw: Store, now: () => number) {
     jobQueuesFor(pass: () => Promise<void>): JobQueues {
       return {
         ...jobQueues,
-        async missing(partition, jobs) {
-          return await inOneStep(pass, () => jobQueues.missing(partition, jobs));
-        },
         async remove<J extends Pick<DeliveryJob, 'deliveryId' | 'generation'>>(partition: number, jobs: readonly J[]) {
           const taken: J[] = [];
           for (const job of jobs) {

@@ -1,7 +1,6 @@
-/** What needs the store and the queue: opens both, consumes and rescues jobs, and removes those that are not needed any more. */
+/** What needs the store and the queue: opens both, consumes jobs, and removes those that are not needed any more. */
 export { stepCancellation } from './cancel-replay.ts';
 export { closeSubscription } from './close-subscription.ts';
 export { createDeliveryConsumer, type EndDeliveryJob, type EndedDeliveryJob } from './consume.ts';
 export { openStorage, readBacklog, readInstallation } from './open-storage.ts';
-export { rescue } from './rescue.ts';
 export { tryNow } from './try-now.ts';

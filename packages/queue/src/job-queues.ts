@@ -33,12 +33,6 @@ export function createJobQueues(options: {
   return {
     /** BullMQ's own queues, one per partition, for Bull Board. */
     all: queues,
-    /** Returns those of the jobs that are not in the queue in any state. */
-    async missing(partition: number, jobs: readonly DeliveryJob[]): Promise<DeliveryJob[]> {
-      const queue = queueOf(partition);
-      const found = await Promise.all(jobs.map((job) => options.redis.exists(queue.toKey(jobIdOf(job)))));
-      return jobs.filter((_, i) => found[i] === 0);
-    },
     /** Removes the jobs that no worker has taken. Returns those that a worker has. */
     async remove<J extends Pick<DeliveryJob, 'deliveryId' | 'generation'>>(
       partition: number,

@@ -32,7 +32,6 @@ export {
   clearDeletedSubscription,
   closingSubscriptions,
   deletionOf,
-  expectedJobs,
   freeLeases,
   giveUpLease,
   heldBefore,
@@ -42,6 +41,7 @@ export {
   partitionsWithWorkers,
   pruneFinished,
   pruneSucceeded,
+  rescueJobs,
   unfinishedDeliveries,
 } from './maintenance.ts';
 export { type FanOutContext, finishFanOuts, makeDeliveries } from './make-deliveries.ts';

@@ -1,4 +1,4 @@
-/** Deliveries that wait outside the queue, and those whose job is lost: releases, ends and rescues them. */
+/** Deliveries that wait outside the queue, and those that end without an attempt: releases and ends them. */
 import type { DeliveryJob, EventRef, FailureReason } from '@posthorn/core';
 import { keptWhileUnfinishedMs } from './delivery-record.ts';
 import { keepEvent } from './events.ts';
@@ -118,14 +118,4 @@ export async function endDeliveries(
     onlyHeld: options.onlyHeld ?? false,
     deliveries,
   });
-}
-
-/** Gives deliveries whose job is lost a new generation and its job. Returns how many. */
-export async function rescueJobs(
-  store: Store,
-  partition: number,
-  jobs: readonly Pick<DeliveryJob, 'deliveryId' | 'generation'>[],
-  nowMs: number,
-): Promise<number> {
-  return jobs.length === 0 ? 0 : await runScript(store, 'rescue', partitionPrefix(store, partition), { nowMs, jobs });
 }

@@ -1,16 +1,10 @@
 /** Maintenance of the stored data: leases, pruning, lost jobs, deleted subscriptions. The loop that calls it is the worker's. */
-import {
-  type DeliveryJob,
-  type DeliveryStatus,
-  deliveryIdPrefix,
-  isFinished,
-  StorageUnavailable,
-} from '@posthorn/core';
+import { type DeliveryStatus, deliveryIdPrefix, isFinished, StorageUnavailable } from '@posthorn/core';
 import { Cluster } from 'ioredis';
 import { withCircuitBreaker } from './circuit-breaker.ts';
 import { keptWhileUnfinishedMs, loadExisting, type StoredDelivery } from './delivery-record.ts';
 import * as keys from './keys.ts';
-import { laneOf } from './lanes.ts';
+import type { Position } from './page.ts';
 import { runScript } from './scripts.ts';
 import { pairs } from './sorted-set.ts';
 import type { Store } from './store.ts';
@@ -191,33 +185,35 @@ export async function heldBefore(
   return await loadExisting(store, await store.redis.zrangebyscore(key, '-inf', beforeMs, 'LIMIT', 0, limit));
 }
 
+/** Entries that one script looks at for lost jobs: 2 ms of Redis where each is of another address, mostly far less. */
+const RESCUE_CHUNK = 500;
+
 /**
- * A chunk of the deliveries that should have a job: `pending` or `waiting_for_retry`, made before `beforeMs`, in no
- * lane. `next` is where the following chunk begins, undefined at the end.
+ * Looks through the deliveries that are `pending` or `waiting_for_retry` and were made until `beforeMs`, oldest first,
+ * after an entry, and gives those that are in no lane and have no job a new generation and its job. Ends after
+ * `maxLookedAt` entries, or `maxRead` that are in no lane, or up to a chunk of 500 more. `next` is the entry after which
+ * the following call goes on, undefined at the end. Of two processes at once, one adds the job.
  */
-export async function expectedJobs(
+export async function rescueJobs(
   store: Store,
   partition: number,
   status: Extract<DeliveryStatus, 'pending' | 'waiting_for_retry'>,
-  { beforeMs, offset, limit }: { beforeMs: number; offset: number; limit: number },
-): Promise<{ jobs: DeliveryJob[]; next: number | undefined }> {
+  range: { beforeMs: number; after?: Position | undefined; maxLookedAt: number; maxRead: number },
+  nowMs: number,
+): Promise<{ rescued: number; next: Position | undefined }> {
   const prefix = keys.partitionPrefix(store, partition);
-  const ids = await store.redis.zrangebyscore(
-    keys.byStatusKey(prefix, status),
-    '-inf',
-    beforeMs,
-    'LIMIT',
-    offset,
-    limit,
-  );
-  const jobs = await Promise.all(
-    (await loadExisting(store, ids)).map(async (delivery) => {
-      const { id, generation, subscriptionId, event } = delivery;
-      const isExpected = delivery.status === status && (await laneOf(store, delivery)) === undefined;
-      return isExpected ? [{ deliveryId: id, generation, subscriptionId, event }] : [];
-    }),
-  );
-  return { jobs: jobs.flat(), next: ids.length < limit ? undefined : offset + limit };
+  const values = { key: keys.byStatusKey(prefix, status), beforeMs: range.beforeMs, limit: RESCUE_CHUNK, nowMs };
+  const total = { lookedAt: 0, read: 0, rescued: 0 };
+  let { after } = range;
+  while (total.lookedAt < range.maxLookedAt && total.read < range.maxRead) {
+    const chunk = await runScript(store, 'rescue', prefix, { ...values, afterMs: after?.ms, afterId: after?.id });
+    total.lookedAt += chunk.lookedAt;
+    total.read += chunk.read;
+    total.rescued += chunk.rescued;
+    if (chunk.lookedAt < RESCUE_CHUNK) return { rescued: total.rescued, next: undefined };
+    after = chunk.last;
+  }
+  return { rescued: total.rescued, next: after };
 }
 
 /** Subscriptions of a partition that were deleted and still have something to clear. */

@@ -106,7 +106,11 @@ export const scripts = {
     const refused = triedNow(kind);
     return refused === 'tried' ? { generation: Number(generation) } : { refused };
   }),
-  rescue: script('nowMs:number ...jobs(deliveryId generation)', Number),
+  rescue: script('key afterMs? afterId? beforeMs:number limit nowMs:number', (reply) => {
+    const [lookedAt, read, rescued, ms, id] = list(reply);
+    const counts = { lookedAt: Number(lookedAt), read: Number(read), rescued: Number(rescued) };
+    return { ...counts, last: { ms: Number(ms), id: String(id) } };
+  }),
   saveSubscription: script(
     'id expectedRevision status createdAtMs topics topicsStep:number nowMs:number retentionMs:number auditEntry:audit? statusReason? ...fields(field value)',
     (reply) => (reply === -1 ? { isSaved: false } : { isSaved: true, isTopicChange: isOne(list(reply)[1]) }),

@@ -1,35 +1,32 @@
 /** Maintenance duty: gives a new job to deliveries that wait for one that is gone. */
-import { rescue } from '@posthorn/dispatch';
+import { rescueJobs } from '@posthorn/store';
 import type { Duty, DutyContext } from './duty.ts';
 
-/** Time between the starts of two sweeps. A sweep takes one page in each run. */
+/** Time between the starts of two sweeps. A sweep takes one part in each run. */
 const SWEEP_EVERY_MS = 10_000;
-/** Deliveries in a page. Each costs Redis more than an index entry, and other commands wait meanwhile. */
-const PAGE = 100;
+/**
+ * Deliveries in a part: a few milliseconds of Redis. Those that are parked cost far less than those whose job is looked
+ * for, and a lost job may be behind millions of them.
+ */
+const LIMITS = { maxLookedAt: 5_000, maxRead: 500 };
+/** A younger delivery may still get its job from a process of 0.1.0. */
 const JOB_EXPECTED_AFTER_MS = 30_000;
 
 interface Sweep {
   startedAtMs: number;
-  /** Where the next page begins; undefined when the sweep is finished. */
-  offset: number | undefined;
+  isDone: boolean;
+  /** The entry after which the next part begins; undefined at the beginning. */
+  after: Awaited<ReturnType<typeof rescueJobs>>['next'];
 }
-const NEVER: Sweep = { startedAtMs: Number.NEGATIVE_INFINITY, offset: undefined };
+const NEVER: Sweep = { startedAtMs: Number.NEGATIVE_INFINITY, isDone: true, after: undefined };
 
 /**
- * Sweeps the deliveries that need a job. A script gives a delivery a new generation only if its generation is still the
- * one whose job is missing, so of two processes at once one adds the job.
+ * Sweeps the deliveries that need a job. One script looks for a job and adds it, so of two processes at once one adds
+ * it. A new job has a new generation, so that an old one that turns up does nothing.
  */
 export function rescueLostJobs(context: DutyContext): Duty {
-  const { store, jobQueues, clock, logger, jobExpectedAfterMs = JOB_EXPECTED_AFTER_MS } = context;
+  const { store, clock, logger, jobExpectedAfterMs = JOB_EXPECTED_AFTER_MS } = context;
   const sweeps = new Map<string, Sweep>();
-
-  const rescuePage = async (partition: number, status: 'pending' | 'waiting_for_retry', offset: number) => {
-    const nowMs = clock.now();
-    const range = { beforeMs: nowMs - jobExpectedAfterMs, offset, limit: PAGE };
-    const { rescued, next } = await rescue({ store, jobQueues }, partition, status, range, nowMs);
-    if (rescued > 0) logger.warn({ deliveries: rescued }, 'delivery.rescued');
-    return next;
-  };
 
   return {
     name: 'rescue_lost_jobs',
@@ -37,13 +34,16 @@ export function rescueLostJobs(context: DutyContext): Duty {
     async run(partition) {
       for (const status of ['pending', 'waiting_for_retry'] as const) {
         const key = `${partition}:${status}`;
-        let { startedAtMs, offset } = sweeps.get(key) ?? NEVER;
-        if (offset === undefined && performance.now() - startedAtMs >= SWEEP_EVERY_MS) {
-          startedAtMs = performance.now();
-          offset = 0;
+        let sweep = sweeps.get(key) ?? NEVER;
+        if (sweep.isDone) {
+          if (performance.now() - sweep.startedAtMs < SWEEP_EVERY_MS) continue;
+          sweep = { startedAtMs: performance.now(), isDone: false, after: undefined };
         }
-        if (offset === undefined) continue;
-        sweeps.set(key, { startedAtMs, offset: await rescuePage(partition, status, offset) });
+        const nowMs = clock.now();
+        const range = { beforeMs: nowMs - jobExpectedAfterMs, after: sweep.after, ...LIMITS };
+        const { rescued, next } = await rescueJobs(store, partition, status, range, nowMs);
+        if (rescued > 0) logger.warn({ deliveries: rescued }, 'delivery.rescued');
+        sweeps.set(key, { ...sweep, isDone: next === undefined, after: next });
       }
     },
   };

@@ -1,5 +1,6 @@
--- Gives deliveries whose job is lost a new generation and its job, if they still wait for the lost one and were not
--- parked meanwhile. A retry that is not due yet has a delayed job. Returns how many.
+-- Looks at up to `limit` entries of an index of unfinished deliveries that were made until `beforeMs`, after the entry
+-- `afterId` of `afterMs`, and gives those that wait for a job that is gone a new generation and its job. A retry that is
+-- not due yet has a delayed job. Returns {entries looked at, records read, jobs made, the last entry's time and id}.
 --@include add-job
 
 -- Puts a job among the delayed ones, as BullMQ does. Wakes nobody: workers look every few seconds when the next is due.
@@ -8,17 +9,53 @@ local function delay(jobId, dueAtMs, nowMs)
   call('ZADD', KEY_QUEUE .. 'delayed', dueAtMs * 0x1000, jobId)
 end
 
-local rescued = 0
-for deliveryId, generation in jobs do
-  local found = call('HMGET', deliveryKey(deliveryId), 'st', 'g', 'e', 's', 'x')
-  local st, sub, dueAtMs = found[1], found[4], tonumber(found[5]) or 0
-  local isWaiting = (st == PENDING or st == WAITING_FOR_RETRY) and (found[2] or '0') == generation
-  if isWaiting and not call('ZSCORE', KEY_PARKED .. sub, deliveryId) and not call('ZSCORE', KEY_OVERDUE .. sub, deliveryId) then
-    local isRetry = st == WAITING_FOR_RETRY
-    local jobId = makeJob(deliveryId, sub, eventOf(deliveryId, found[3]), isRetry, nowMs)
-    if dueAtMs > nowMs then delay(jobId, dueAtMs, nowMs) else enqueue(jobId, isRetry and RETRY_PRIORITY or 0) end
-    rescued = rescued + 1
+-- By rank, since any number of deliveries may be made in one millisecond. An entry that is gone has no rank any more.
+local start = 0
+if afterId ~= '' then
+  local rank = call('ZRANK', key, afterId)
+  start = rank and rank + 1 or call('ZCOUNT', key, '-inf', '(' .. afterMs)
+end
+local entries = call('ZRANGE', key, start, start + limit - 1, 'WITHSCORES')
+local ids, groups, groupOf, lastMs = {}, {}, {}, ''
+for i = 1, #entries, 2 do
+  if tonumber(entries[i + 1]) > beforeMs then break end
+  local id = entries[i]
+  local begin = string.sub(id, 1, DELIVERY_PREFIX)
+  if not groupOf[begin] then
+    groupOf[begin] = {}
+    groups[#groups + 1] = groupOf[begin]
+  end
+  table.insert(groupOf[begin], id)
+  ids[#ids + 1] = id
+  lastMs = entries[i + 1]
+end
+
+-- Those in a lane, which may be millions, cost one command for all of an address. Two addresses may share the beginning
+-- of their deliveries' ids: those of the other one are looked up one by one below.
+local isInLane = {}
+for _, group in ipairs(groups) do
+  local sub = call('HGET', deliveryKey(group[1]), 's')
+  for _, lane in ipairs(sub and {KEY_PARKED .. sub, KEY_OVERDUE .. sub} or {}) do
+    local scores = call('ZMSCORE', lane, unpack(group))
+    for i, id in ipairs(group) do isInLane[id] = isInLane[id] or scores[i] end
+  end
+end
+
+local read, rescued = 0, 0
+for _, id in ipairs(ids) do
+  if not isInLane[id] then
+    local found = call('HMGET', deliveryKey(id), 'st', 'g', 'e', 's', 'x')
+    local st, generation, sub, dueAtMs = found[1], found[2] or '0', found[4], tonumber(found[5]) or 0
+    local jobId = generation == '0' and id or id .. '.' .. generation
+    read = read + 1
+    if (st == PENDING or st == WAITING_FOR_RETRY) and call('EXISTS', KEY_QUEUE .. jobId) == 0
+      and not call('ZSCORE', KEY_PARKED .. sub, id) and not call('ZSCORE', KEY_OVERDUE .. sub, id) then
+      local isRetry = st == WAITING_FOR_RETRY
+      local newId = makeJob(id, sub, eventOf(id, found[3]), isRetry, nowMs)
+      if dueAtMs > nowMs then delay(newId, dueAtMs, nowMs) else enqueue(newId, isRetry and RETRY_PRIORITY or 0) end
+      rescued = rescued + 1
+    end
   end
 end
 if rescued > 0 then wakeWorker() end
-return rescued
+return {#ids, read, rescued, lastMs, ids[#ids] or ''}

@@ -1,0 +1,118 @@
+/** The duty that gives lost jobs back: what it finds, and how much a run looks at. */
+import { expect, it } from '@jest/globals';
+import { deliveryIdPrefix } from '@posthorn/core';
+import { createLogger } from '@posthorn/runtime';
+import { partitionPrefix } from '@posthorn/store';
+import { jobQueues, make, partition, subscriptionId, takeOne } from '../../../../packages/dispatch/src/test-jobs.ts';
+import { attempt, deliver, loadOne, store, time } from '../../../../packages/store/src/test-deliveries.ts';
+import type { DutyContext } from './duty.ts';
+import { rescueLostJobs } from './rescue-lost-jobs.ts';
+
+const logger = createLogger({ app: 'test', level: 'silent' });
+const duty = () =>
+  rescueLostJobs({ store, jobQueues, clock: { now: () => time.nowMs }, logger, jobExpectedAfterMs: 1 } as DutyContext);
+const key = (name: string) => `${partitionPrefix(store, partition)}:${name}`;
+
+/** Pending deliveries made before now, all in one millisecond, without jobs; their ids are in this order. */
+async function madeBefore(count: number): Promise<string[]> {
+  const ids = Array.from({ length: count }, (_, i) => deliveryIdPrefix(subscriptionId) + String(i).padStart(5, '0'));
+  const pipeline = store.redis.pipeline();
+  for (const id of ids) {
+    pipeline.hset(key(`delivery:${id}`), {
+      st: '0',
+      e: 'evt_1/s',
+      s: subscriptionId,
+      k: '0',
+      c: time.nowMs - 1,
+      n: '0',
+    });
+    pipeline.zadd(key('by_status:pending'), time.nowMs - 1, id);
+  }
+  await pipeline.exec();
+  return ids;
+}
+async function lose(): Promise<string> {
+  const [lost] = await deliver([subscriptionId]);
+  time.nowMs += 1;
+  return lost!.deliveryId;
+}
+const isRescued = async (id: string) => (await loadOne(id)).generation === 1;
+const park = async (ids: readonly string[], lane: 'parked' | 'overdue' = 'parked') =>
+  await store.redis.zadd(key(`${lane}:${subscriptionId}`), ...ids.flatMap((id) => ['1', id]));
+
+it('gives a delivery whose first job is lost another one in the queue; one that has its job gets no other', async () => {
+  await make();
+  const lost = await lose();
+  await duty().run(partition);
+  await duty().run(partition);
+  await takeOne('a');
+  expect(await takeOne('b')).toMatchObject({ job: { id: `${lost}.1` } });
+  expect(await store.redis.llen(key('deliveries:wait'))).toBe(0);
+});
+
+it('delays the new job until the retry is due', async () => {
+  const [{ deliveryId } = { deliveryId: '' }] = await deliver([subscriptionId]);
+  const dueAtMs = time.nowMs + 300_000;
+  await attempt(deliveryId, 1, { kind: 'retry', delayMs: 300_000, nextAttemptAtMs: dueAtMs });
+  time.nowMs += 1;
+  await duty().run(partition);
+  expect(await takeOne('a')).toEqual({ dueAtMs });
+  time.nowMs = dueAtMs;
+  expect(await takeOne('b')).toMatchObject({ job: { id: `${deliveryId}.1` } });
+  expect(await loadOne(deliveryId)).toMatchObject({ status: 'waiting_for_retry', generation: 1 });
+});
+
+it('looks for the job of the generation that a delivery has', async () => {
+  const lost = await lose();
+  await duty().run(partition);
+  await store.redis.set(key(`deliveries:${lost}`), 'job');
+  await store.redis.del(key(`deliveries:${lost}.1`));
+  await duty().run(partition);
+  expect((await loadOne(lost)).generation).toBe(2);
+});
+
+it('passes over 5,000 parked or overdue deliveries in a run', async () => {
+  const ids = await madeBefore(5_000);
+  await park(ids.slice(0, 2_500));
+  await park(ids.slice(2_500), 'overdue');
+  const lost = await lose();
+  const rescuing = duty();
+  await rescuing.run(partition);
+  expect(await isRescued(lost)).toBe(false);
+  await rescuing.run(partition);
+  expect(await isRescued(lost)).toBe(true);
+  expect(await store.redis.llen(key('deliveries:wait'))).toBe(1);
+});
+
+it('looks for 500 jobs in a run', async () => {
+  const ids = await madeBefore(500);
+  for (const id of ids) await store.redis.set(key(`deliveries:${id}`), 'job');
+  const lost = await lose();
+  const rescuing = duty();
+  await rescuing.run(partition);
+  expect(await isRescued(lost)).toBe(false);
+  await rescuing.run(partition);
+  expect(await isRescued(lost)).toBe(true);
+});
+
+it('goes on although the delivery that it looked at last is gone', async () => {
+  const ids = await madeBefore(5_001);
+  await park(ids);
+  const rescuing = duty();
+  await rescuing.run(partition);
+  await store.redis.zrem(key('by_status:pending'), ids[4_999]!);
+  time.nowMs += 1;
+  const lost = await lose();
+  await rescuing.run(partition);
+  await rescuing.run(partition);
+  expect(await isRescued(lost)).toBe(true);
+});
+
+it('does not take a delivery for parked whose id begins like those of another address', async () => {
+  const ids = await madeBefore(2);
+  await park(ids.slice(0, 1));
+  await store.redis.hset(key(`delivery:${ids[1]}`), 's', 'sub_other');
+  await duty().run(partition);
+  const generations = ids.map((id) => store.redis.hget(key(`delivery:${id}`), 'g'));
+  expect(await Promise.all(generations)).toEqual([null, '1']);
+});
