@@ -60,7 +60,10 @@ export interface Erasure {
 }
 
 /** The passes over all events that an erasure needs at this time: one to count, and a last one after its confirmation. */
-export function passesNeeded({ field, confirmedAtMs }: Erasure, nowMs: number): number {
+export function passesNeeded(
+  { field, confirmedAtMs }: Pick<Erasure, 'field' | 'confirmedAtMs'>,
+  nowMs: number,
+): number {
   // An id that somebody knows has been accepted.
   if (field === 'event_id') return 1;
   return confirmedAtMs !== null && nowMs >= confirmedAtMs + LAST_PASS_AFTER_MS ? 2 : 1;

@@ -143,7 +143,7 @@ async function forgetProgress(store: Store, id: string): Promise<void> {
   await Promise.all(
     keys
       .allPrefixes(store)
-      .map((prefix) => store.redis.del(keys.erasureProgressKey(prefix, id), keys.erasureEventsKey(prefix, id))),
+      .map((prefix) => store.redis.unlink(keys.erasureProgressKey(prefix, id), keys.erasureEventsKey(prefix, id))),
   );
 }
 
@@ -161,12 +161,23 @@ export async function removeOpenErasure(store: Store, id: string): Promise<void>
 export async function loadErasures(store: Store, ids: readonly string[]): Promise<(Erasure | undefined)[]> {
   return await Promise.all(
     ids.map(async (id) => {
-      const record = await store.redis.hgetall(keys.erasureKey(first(store), id));
-      if (record.status === undefined) return undefined;
+      const record = await readRecord(store, id);
+      if (!record) return undefined;
       const hasEnded = record.finished_at !== undefined;
       return decodeErasure(id, record, hasEnded ? countsOfFields(record) : await readCounts(store, id));
     }),
   );
+}
+
+/** An erasure without its counts, which are in all partitions; undefined if it does not exist (any more). */
+export async function loadUncounted(store: Store, id: string): Promise<Omit<Erasure, 'counts'> | undefined> {
+  const record = await readRecord(store, id);
+  return record && decodeErasure(id, record, NO_COUNTS);
+}
+
+async function readRecord(store: Store, id: string): Promise<Record<string, string> | undefined> {
+  const record = await store.redis.hgetall(keys.erasureKey(first(store), id));
+  return record.status === undefined ? undefined : record;
 }
 
 /** The counts of an open erasure: the sum over all partitions. */

@@ -285,6 +285,28 @@ describe('an erasure', () => {
     expect(await openErasures(store)).toEqual([]);
   });
 
+  it('forgets what it has found, which may be millions of events, with UNLINK', async () => {
+    await publish([await subscribe()]);
+    const { id } = await start('user_id', PERSON, 'end', false);
+    await runUntil(id, 'counted');
+    const del = () => Promise.reject(new Error('DEL'));
+    const redis: Store['redis'] = Object.create(store.redis, { del: { value: del } });
+    expect(await cancelErasure({ ...store, redis }, await stateOf(id), clock.now())).toBe('advanced');
+    expect(await store.redis.keys(`${store.prefix}:*:erasure_*:${id}`)).toEqual([]);
+  });
+
+  it('is read with the counts of all partitions only where its status changes', async () => {
+    const { id } = await start('user_id', PERSON, 'end', false);
+    const read: string[] = [];
+    const hgetall = async (key: string) => {
+      read.push(key.slice(key.indexOf('{')));
+      return await store.redis.hgetall(key);
+    };
+    const redis: Store['redis'] = Object.create(store.redis, { hgetall: { value: hgetall } });
+    await eraseEvents({ ...context, store: { ...store, redis } }).run(1);
+    expect(read).toEqual([`{0}:erasure:${id}`]);
+  });
+
   it('keeps to one environment, if one is given', async () => {
     const a = await subscribe();
     const [sandbox, production] = [await publish([a]), await publish([a], { environment: 'production' })];

@@ -6,6 +6,7 @@ import {
   eventsToErase,
   findNextEvents,
   loadErasures,
+  loadUncounted,
   openErasures,
   removeOpenErasure,
   scanningPartitions,
@@ -19,22 +20,24 @@ const MAX_SCAN_STEPS = 20;
 const MAX_EVENTS = 100;
 const MAX_DELIVERIES = 1_000;
 
+type Uncounted = Omit<Erasure, 'counts'>;
+
 /**
  * Each step may be repeated after a crash and done by two processes at once: a scan moves its cursor only from where it
  * began, an event counts once, and a status changes once.
  */
 export const eraseEvents = ({ store, secretBox, clock, logger }: DutyContext): Duty => {
   /** Erases what has been found in the partition, oldest look first. */
-  const erase = async (erasure: Erasure, partition: number, shares: number) => {
+  const erase = async (erasure: Uncounted, partition: number, shares: number) => {
     const limit = Math.ceil(MAX_EVENTS / shares);
     let left = Math.ceil(MAX_DELIVERIES / shares);
     await eachInTurn(await eventsToErase(store, partition, erasure.id, clock.now(), limit), async (event) => {
       if (left > 0) left -= 1 + (await eraseFoundEvent(store, erasure, event, clock.now()));
     });
   };
-  const find = async ({ sealedValue, ...erasure }: Erasure, partition: number, shares: number) => {
+  const find = async ({ sealedValue, ...erasure }: Uncounted, partition: number, shares: number) => {
     if (sealedValue === undefined || !scanningPartitions(store).includes(partition)) return;
-    const needed = passesNeeded({ sealedValue, ...erasure }, clock.now());
+    const needed = passesNeeded(erasure, clock.now());
     const erased = { ...erasure, value: secretBox.open(sealedValue, erasure.id) };
     for (let step = 0; step < Math.ceil(MAX_SCAN_STEPS / shares); step++) {
       if (!(await findNextEvents(store, erased, partition, needed, clock.now()))) return;
@@ -51,7 +54,7 @@ export const eraseEvents = ({ store, secretBox, clock, logger }: DutyContext): D
     logger.info({ ...line, operator: erasure.confirmedBy ?? erasure.operator }, 'erasure.advanced');
   };
   const work = async (id: string, partition: number, shares: number) => {
-    const [erasure] = await loadErasures(store, [id]);
+    const erasure = await loadUncounted(store, id);
     if (!erasure) return await removeOpenErasure(store, id);
     if (erasure.status === 'running' || erasure.status === 'waiting') await erase(erasure, partition, shares);
     await find(erasure, partition, shares);

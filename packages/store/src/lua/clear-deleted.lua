@@ -13,6 +13,6 @@ end
 call('SREM', KEY_RELEASE_HELD, id)
 call('SREM', KEY_RELEASE_PARKED, id)
 call('SREM', KEY_RELEASE_OVERDUE, id)
-call('DEL', key, KEY_HELD .. id, KEY_PARKED .. id, KEY_OVERDUE .. id)
+call('UNLINK', key, KEY_HELD .. id, KEY_PARKED .. id, KEY_OVERDUE .. id)
 call('SREM', KEY_CLOSING, id)
 call('PEXPIRE', KEY_BY_SUBSCRIPTION .. id, lifeMs)
