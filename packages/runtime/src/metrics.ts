@@ -87,7 +87,7 @@ const INSTALLATION_GAUGES: InstallationGauge[] = [
   },
   {
     name: 'posthorn_oldest_pending_age_seconds',
-    help: 'Age of the oldest delivery without an attempt, since its release if it was held; 0 if there is none',
+    help: 'Age of the oldest delivery without an attempt, since its release if it was held (then of the first 100 made); 0 if there is none',
     read: ({ oldestPendingAgeMs }) => oldestPendingAgeMs / 1000,
   },
   {

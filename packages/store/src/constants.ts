@@ -45,8 +45,8 @@ const ERASED = '1';
 export const ERASED_WITH_RESPONSES = '2';
 /** In place of a generation: the delivery was held, not released. */
 export const HELD_NOW = '-1';
-/** Deliveries that were held which are looked through for the oldest pending one: a millisecond of Redis. */
-const MAX_LOOKED_FOR_OLDEST = 1_000;
+/** Deliveries that were held which are looked through for the oldest pending one, by each process each second: 0.1 ms of Redis. */
+const MAX_LOOKED_FOR_OLDEST = 100;
 /** The trial of a resume is chosen among this many of the oldest held deliveries. */
 const MAX_TRIAL_CHOICE = 100;
 /** A trial that is due later than this waits for a retry, and another one is chosen; clocks differ by less. */

@@ -134,7 +134,7 @@ export const overviewSchema = z
       delayed: count,
       failed: count,
       oldest_pending_age_ms: count.describe(
-        'How long the oldest pending delivery has waited: since it was made or, if it was held, since its release; 0 if there is none',
+        'How long the oldest pending delivery has waited: since it was made or, if it was held, since its release; 0 if there is none. Where 100 or more in a partition were held, that of the 100 made first',
       ),
     }),
     workers: z.array(

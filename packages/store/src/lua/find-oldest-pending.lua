@@ -1,6 +1,7 @@
 -- Returns since when the pending delivery waits that has waited longest, or nothing if there is none: since its
 -- creation or, if it was held, since its release. Deliveries are in the order of their creation, so the first one that
--- was never held ends the search. Where more were held than may be looked through, the result is that of those.
+-- was never held ends the search. Where more were held than may be looked through, the result is that of those: one
+-- behind them that was never held may have waited for longer, but while nothing is sent, these wait too.
 --@include delivery-key
 
 local oldest
@@ -16,6 +17,6 @@ while first < MAX_LOOKED_FOR_OLDEST do
     if isOrdinary or oldest <= created then return {oldest} end
   end
   if #found < 2 * count then break end
-  first, count = first + count, 100
+  first, count = first + count, MAX_LOOKED_FOR_OLDEST - 1
 end
 return {oldest}
