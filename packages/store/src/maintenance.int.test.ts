@@ -129,6 +129,34 @@ describe('the statistics of addresses', () => {
       expect([key, (await store.redis.pttl(key)) > 0]).toEqual([key, true]);
     }
   });
+  it('rank over all partitions, and load only the first 10 of each hour', async () => {
+    const { store: four, close: closeFour } = await openTestStore(4);
+    const ids = Array.from({ length: 60 }, (_, i) => `sub_${i}`);
+    const hourAgo = nowMs - 3_600_000;
+    for (const [i, id] of ids.entries()) {
+      await addCounts(four, counts([[id, { succeeded: 0, failed: i + 1, totalMs: (60 - i) * (i + 1) }]]), nowMs);
+      await addCounts(four, counts([[id, { succeeded: 0, failed: i + 1, totalMs: (60 - i) * (i + 1) }]]), hourAgo);
+    }
+    let loaded = 0;
+    const hgetall = (key: string) => {
+      loaded += 1;
+      return four.redis.hgetall(key);
+    };
+    const redis: typeof four.redis = Object.create(four.redis, { hgetall: { value: hgetall } });
+    const { failing, slow } = await rankAddresses({ ...four, redis }, nowMs);
+    expect(failing.map(({ subscriptionId, failed }) => [subscriptionId, failed])).toEqual(
+      ids
+        .slice(-10)
+        .reverse()
+        .map((id, i) => [id, 2 * (60 - i)]),
+    );
+    expect(slow.map(({ subscriptionId, meanMs }) => [subscriptionId, meanMs])).toEqual(
+      ids.slice(0, 10).map((id, i) => [id, 60 - i]),
+    );
+    // Each address has one record of each hour.
+    expect(loaded).toBe(2 * 10 * 2);
+    await closeFour();
+  });
 });
 
 describe('a deletion', () => {

@@ -1,8 +1,9 @@
 /** Statistics that all workers share: counts of attempts by minute, hour and address. Estimates only. */
 import { type AttemptRun, chunksOf, durationPercentile, partitionOf } from '@posthorn/core';
-import { addressStatsKey, allPrefixes, partitionPrefix, prefixOfSubscription, rankingKey, statsKey } from './keys.ts';
+import { addressStatsKey, partitionPrefix, prefixOfSubscription, rankingKey, statsKey } from './keys.ts';
 import { runScript } from './scripts.ts';
-import type { Store } from './store.ts';
+import { pairs } from './sorted-set.ts';
+import { readPartitions, type Store } from './store.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
@@ -175,18 +176,20 @@ export interface AddressAttempts extends Totals {
   meanMs: number | null;
 }
 
-/** The addresses with the most failed attempts, and those whose attempts take longest, in this hour and the one before. */
+/**
+ * The addresses with the most failed attempts, and those whose attempts take longest, in this hour and the one before:
+ * of the first 10 of each hour.
+ */
 export async function rankAddresses(
   store: Store,
   nowMs: number,
 ): Promise<{ sinceMs: number; failing: AddressAttempts[]; slow: AddressAttempts[] }> {
   const hours = lastOf(HOUR_MS, 2, nowMs);
   const rank = async (ranking: 'failing' | 'slow', rankOf: (address: AddressAttempts) => number) => {
-    const keys = allPrefixes(store).flatMap((prefix) => hours.map((hour) => rankingKey(prefix, ranking, hour)));
-    const found = await Promise.all(keys.map((key) => store.redis.zrevrange(key, 0, MAX_RANKED - 1)));
-    const ids = [...new Set(found.flat())];
+    const ofHours = await Promise.all(hours.map((hour) => firstOf(store, ranking, hour)));
+    const ids = new Set(ofHours.flat());
     const addresses = await Promise.all(
-      ids.map(async (id) => addressAttempts(id, await readAddressHours(store, id, hours))),
+      Array.from(ids, async (id) => addressAttempts(id, await readAddressHours(store, id, hours))),
     );
     return addresses.sort((a, b) => rankOf(b) - rankOf(a)).slice(0, MAX_RANKED);
   };
@@ -195,6 +198,15 @@ export async function rankAddresses(
     rank('slow', ({ meanMs }) => meanMs ?? 0),
   ]);
   return { sinceMs: Math.min(...hours) * HOUR_MS, failing, slow };
+}
+
+/** The first addresses of a ranking of one hour, over all partitions. */
+async function firstOf(store: Store, ranking: 'failing' | 'slow', hour: number): Promise<string[]> {
+  const ranked = await readPartitions(store, async (prefix) =>
+    pairs(await store.redis.zrevrange(rankingKey(prefix, ranking, hour), 0, MAX_RANKED - 1, 'WITHSCORES')),
+  );
+  const first = ranked.sort(([, a], [, b]) => Number(b) - Number(a)).slice(0, MAX_RANKED);
+  return first.map(([id]) => id);
 }
 
 type Hash = Record<string, string>;
