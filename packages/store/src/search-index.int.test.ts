@@ -115,6 +115,18 @@ describe('the search index', () => {
     expect(await find(session('s-1'), 'production', 2)).toEqual({ ids: [id], hasMore: false });
   });
 
+  it('keeps no event while it searches: one that goes meanwhile is not returned', async () => {
+    const [gone, kept] = [await keep({ id: 's-1' }, { id: 'gone' }), await keep({ id: 's-1' }, { id: 'kept' })];
+    const get = async (key: string) => {
+      const text = await store.redis.get(key);
+      if (key.includes(gone)) await store.redis.del(key);
+      return text;
+    };
+    const redis: Store['redis'] = Object.create(store.redis, { get: { value: get } });
+    const { events, hasMore } = await searchEvents({ ...store, redis }, session('s-1'), undefined, 50, nowMs);
+    expect({ ids: events.map(({ event }) => event.id), hasMore }).toEqual({ ids: [kept], hasMore: false });
+  });
+
   it('ends after 200,000 entries and says that there may be more', async () => {
     await keep({ id: 's-1' }, { acceptedAtMs: nowMs - 1 });
     const [key = ''] = await listKeys();

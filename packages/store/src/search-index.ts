@@ -139,7 +139,7 @@ export async function searchEvents(
   const hashes = terms.map(hashOf);
   const prefixes = allPrefixes(store);
   const slicesAtOnce = Math.max(1, Math.floor(LISTS_AT_ONCE / (prefixes.length * terms.length)));
-  const found = new Map<EventRef, StoredEvent>();
+  const found = new Map<EventRef, Found>();
   const budget = { left: MAX_LOOKED_AT };
   const isWanted = {
     ref: (event: Pick<Event, 'environment'>) => environment === undefined || event.environment === environment,
@@ -156,15 +156,25 @@ export async function searchEvents(
     );
     await Promise.all(
       lists.map(async (list) => {
-        for (const stored of await newestOfList(store, list, isWanted, limit, budget)) found.set(stored.ref, stored);
+        for (const one of await newestOfList(store, list, isWanted, limit, budget)) found.set(one.ref, one);
       }),
     );
   }
   // What a batch has brought was accepted in the same millisecond. Where its events were created then too, they stay as a list has them.
-  const events = [...found.values()].sort(
-    (a, b) => b.acceptedAtMs - a.acceptedAtMs || Date.parse(b.event.createdAt) - Date.parse(a.event.createdAt),
+  const newestFirst = [...found.values()].sort(
+    (a, b) => b.acceptedAtMs - a.acceptedAtMs || b.createdAtMs - a.createdAtMs,
   );
-  return { events: events.slice(0, limit), hasMore: events.length > limit || budget.left <= 0 };
+  const loaded = await Promise.all(newestFirst.slice(0, limit).map(({ ref }) => loadEvent(store, ref)));
+  // One may have expired meanwhile, or have been erased.
+  const events = loaded.filter((stored): stored is StoredEvent => stored !== undefined && isWanted.event(stored));
+  return { events, hasMore: found.size > limit || budget.left <= 0 };
+}
+
+/** What a search keeps of an event that it has found. Many lists have `limit` of them, and an event may be large. */
+interface Found {
+  ref: EventRef;
+  acceptedAtMs: number;
+  createdAtMs: number;
 }
 
 /**
@@ -177,8 +187,8 @@ async function newestOfList(
   isWanted: { ref: (event: Pick<Event, 'environment'>) => boolean; event: (stored: StoredEvent) => boolean },
   limit: number,
   budget: { left: number },
-): Promise<Iterable<StoredEvent>> {
-  const found = new Map<EventRef, StoredEvent>();
+): Promise<Iterable<Found>> {
+  const found = new Map<EventRef, Found>();
   const mayGoOn = () => found.size <= limit && budget.left > 0;
   // From the end: entries that are added meanwhile move others into the next chunk, where they are found again, never out of it.
   for (let end = -1; mayGoOn(); end -= CHUNK) {
@@ -190,7 +200,11 @@ async function newestOfList(
       if (!mayGoOn()) break;
       budget.left -= some.length * LOOKS_FOR_AN_EVENT;
       const loaded = await Promise.all(some.map((ref) => loadEvent(store, ref)));
-      for (const stored of loaded) if (stored && isWanted.event(stored)) found.set(stored.ref, stored);
+      for (const stored of loaded) {
+        if (!stored || !isWanted.event(stored)) continue;
+        const { ref, acceptedAtMs, event } = stored;
+        found.set(ref, { ref, acceptedAtMs, createdAtMs: Date.parse(event.createdAt) });
+      }
     }
     if (entries.length < CHUNK) break;
   }
