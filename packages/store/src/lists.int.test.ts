@@ -172,6 +172,22 @@ describe('lists', () => {
     await store.redis.del(stream);
     expect((await pages(7)).toSorted()).toEqual(expected.toSorted());
   });
+  it('of an address read its stream in parts, however many entries are about as old as its first one', async () => {
+    const { id } = await subscribe();
+    const stream = bySubscriptionKey(prefixOfSubscription(store, id), id);
+    const pipeline = store.redis.pipeline();
+    for (let i = 0; i < 2_100; i++) pipeline.xadd(stream, `${time.nowMs + i}-1`, 'd', `gone${i}`);
+    await pipeline.exec();
+    // Its entry is behind them, although it is as old as the first one.
+    const [{ deliveryId } = { deliveryId: '' }] = await deliver([id]);
+    await attempt(deliveryId, 1, failure);
+    const xrange = jest.spyOn(store.redis, 'xrange');
+    const page = await listDeliveries(store, { subscriptionId: id }, { limit: 5 }, time.nowMs + 9 * DAY);
+    const read = await Promise.all(xrange.mock.results.map(({ value }) => value as Promise<unknown[]>));
+    xrange.mockRestore();
+    expect(page).toMatchObject({ items: [{ id: deliveryId }], nextCursor: null });
+    expect(read.map((entries) => entries.length).filter((length) => length > 1)).toEqual([2_000, 101]);
+  });
   it('contain the succeeded in the order of creation, whenever and in whichever format they succeeded', async () => {
     const [a, b] = [await subscribe(), await subscribe()];
     const made: { id: string; createdAtMs: number }[] = [];

@@ -184,6 +184,16 @@ async function presentInStream(
   fromMs: number,
 ): Promise<Set<string>> {
   if (!candidates.some(({ ms }) => ms >= fromMs - MAX_CLOCK_SKEW_MS)) return new Set();
-  const entries = await store.redis.xrange(key, fromMs, fromMs + MAX_CLOCK_SKEW_MS);
-  return new Set(entries.map(([, [, entry = '']]) => idOf(entry)));
+  const missing = new Set(candidates.map(({ id }) => id));
+  const present = new Set<string>();
+  for (let start = String(fromMs); missing.size > 0; ) {
+    const entries = await store.redis.xrange(key, start, fromMs + MAX_CLOCK_SKEW_MS, 'COUNT', MAX_READ);
+    for (const [, [, entry = '']] of entries) {
+      const id = idOf(entry);
+      if (missing.delete(id)) present.add(id);
+    }
+    if (entries.length < MAX_READ) break;
+    start = `(${entries.at(-1)?.[0]}`;
+  }
+  return present;
 }
