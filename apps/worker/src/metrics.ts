@@ -41,7 +41,7 @@ export function createWorkerMetrics(registry: Registry) {
   const notices = counter('posthorn_notices_total', 'Notices sent, by type', ['type']);
   const givenUp = counter(
     'posthorn_notices_given_up_total',
-    'Notices dropped because NOTICE_URL accepted none for a day',
+    'Notices dropped because NOTICE_URL accepted none for a day, or because too many waited',
   );
   const notCounted = counter(
     'posthorn_attempts_not_counted_total',
@@ -72,7 +72,7 @@ export function createWorkerMetrics(registry: Registry) {
     failed: (reason: FailureReason) => failed.inc({ reason }),
     paused: () => paused.inc(),
     notice: (type: NoticeType) => notices.inc({ type }),
-    noticeGivenUp: () => givenUp.inc(),
+    noticeGivenUp: (count = 1) => givenUp.inc(count),
     /** Counts an attempt that failed because of this process. */
     notCounted: () => notCounted.inc(),
     outage: (isOn: boolean) => outage.set(Number(isOn)),

@@ -5,7 +5,7 @@ import { createLogger, systemClock } from '@posthorn/runtime';
 import type { Sender } from '@posthorn/sender';
 import { addOutageNotice, waitingNotices } from '@posthorn/store';
 import { store, subscribe } from '../../../packages/store/src/test-deliveries.ts';
-import { createNoticeService } from './notices.ts';
+import { createNoticeService, type NoticeContext } from './notices.ts';
 
 const waiting = () => waitingNotices(store, 0, 100, {});
 beforeEach(async () => {
@@ -14,7 +14,10 @@ beforeEach(async () => {
 });
 
 /** Posts notices until `send` says that it has begun; then finishes this run. */
-async function runOnce(send: (id: string) => Promise<number>): Promise<void> {
+async function runOnce(
+  send: (id: string) => Promise<number>,
+  report: Partial<Pick<NoticeContext, 'logger' | 'metrics'>> = {},
+): Promise<void> {
   const begun = Promise.withResolvers<void>();
   const sender: Sender = {
     async send({ headers }) {
@@ -31,6 +34,7 @@ async function runOnce(send: (id: string) => Promise<number>): Promise<void> {
     holder: 'this',
     to: { url: 'https://example.com/', secret: 'secret', sender },
     isCutOff: () => false,
+    ...report,
   });
   await service.start();
   await begun.promise;
@@ -75,4 +79,19 @@ it('waits with all others where none of a batch is accepted', async () => {
   });
   expect(posted).toHaveLength(10);
   expect(await waiting()).toHaveLength(25);
+});
+
+it('reports once how many were dropped unsent', async () => {
+  await store.redis.set(`${store.prefix}:{0}:notices_dropped`, '7');
+  const given: (number | undefined)[] = [];
+  const lines: string[] = [];
+  const destination = { write: (line: string) => void lines.push(line) };
+  const logger = createLogger({ app: 'test', level: 'error', destination });
+  const metrics = { notice: () => undefined, noticeGivenUp: (count?: number) => void given.push(count) };
+  await runOnce(async () => 200, { logger, metrics });
+  await addOutageNotice(store, { type: 'outage.ended', atMs: 0, reason: 'dns', worker: 'w', sinceMs: 0 });
+  await runOnce(async () => 200, { logger, metrics });
+  expect(given).toEqual([7]);
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([{ msg: 'notices.dropped', notices: 7, partition: 0 }]);
+  expect(lines).toHaveLength(1);
 });

@@ -5,11 +5,13 @@ import type { Sender } from '@posthorn/sender';
 import { signatureHeader } from '@posthorn/signing';
 import {
   allPartitions,
+  droppedNotices,
   giveUpLease,
   holdLease,
   loadReplays,
   partitionsWithNotices,
   removeNotices,
+  reportedDropped,
   type Store,
   type WaitingNotice,
   waitingNotices,
@@ -119,6 +121,7 @@ function createNotifier(context: NoticeContext, partitions: readonly number[]) {
       }
       const hold = () => holdLease(store, 'notifier', partition, holder, LEASE_MS);
       if (!(await hold())) return;
+      await reportDropped(context, partition);
       await whileMore(() => logNew(partition));
       let after: string | undefined;
       await whileMore(async () => {
@@ -128,6 +131,15 @@ function createNotifier(context: NoticeContext, partitions: readonly number[]) {
       });
     });
   };
+}
+
+/** Reports notices that were dropped unsent. Those are counted twice if the process dies in between. */
+async function reportDropped({ store, logger, metrics }: NoticeContext, partition: number): Promise<void> {
+  const count = await droppedNotices(store, partition);
+  if (count === 0) return;
+  metrics.noticeGivenUp(count);
+  logger.error({ notices: count, partition }, 'notices.dropped');
+  await reportedDropped(store, partition, count);
 }
 
 function longer({ waitMs }: Wait = AT_ONCE): Wait {
@@ -146,10 +158,12 @@ function logNotice({ logger, metrics }: NoticeContext, notice: Notice): void {
 }
 
 /** What a notice is about. JSON leaves out the undefined fields. */
-function subjectOf({ subscriptionId, deliveryId, reason, replayId, worker, failures, pauseAfter }: Notice) {
+function subjectOf(notice: Notice) {
+  const { subscriptionId, deliveryId, deliveries, reason, replayId, worker, failures, pauseAfter } = notice;
   return {
     subscription_id: subscriptionId || undefined,
     delivery_id: deliveryId ?? undefined,
+    deliveries: deliveries ?? undefined,
     reason: reason ?? undefined,
     replay_id: replayId ?? undefined,
     worker: worker ?? undefined,

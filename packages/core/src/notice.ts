@@ -24,6 +24,8 @@ export interface Notice {
   /** Empty for the notices of an outage. */
   subscriptionId: string;
   deliveryId: string | null;
+  /** Of deliveries that expired: how many of the address at once; `deliveryId` is one of them. */
+  deliveries: number | null;
   replayId: string | null;
   /**
    * Why: a status reason, a failure reason, or what fails in an outage (`dns` or `connection`). Of a failing address:

@@ -27,6 +27,7 @@ function fixedKeys(store: Store): [key: string, type: string][] {
     [keys.activeBatchesKey(prefix), 'set'],
     [keys.auditKey(prefix), 'stream'],
     [keys.noticesKey(prefix), 'stream'],
+    [keys.noticesDroppedKey(prefix), 'string'],
     [keys.subscriptionChangesKey(prefix), 'stream'],
   ];
   const first = keys.partitionPrefix(store, 0);

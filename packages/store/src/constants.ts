@@ -33,7 +33,7 @@ export const DELETED = 'deleted';
  */
 export const GRACE_MS = 86_400_000;
 /** Notices kept in a partition; beyond that the oldest are dropped. */
-export const MAX_NOTICES = 100_000;
+const MAX_NOTICES = 100_000;
 /** Changes of subscriptions kept in a partition. A console that has not read the oldest one loads all subscriptions again. */
 export const MAX_CHANGES = 1_000;
 /** Kinds of errors kept for an address. */
@@ -135,6 +135,7 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   KEY_FAILING: key(keys.failingKey('')),
   KEY_HEALTH: key(keys.healthKey('', '')),
   KEY_NOTICES: key(keys.noticesKey('')),
+  KEY_NOTICES_DROPPED: key(keys.noticesDroppedKey('')),
   KEY_QUEUE: key(keys.queueKey('', '')),
   KEY_REPLAY: key(keys.replayKey('', '')),
   KEY_REPLAY_BATCH: key(keys.replayBatchKey('', '')),
@@ -179,6 +180,7 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
     'subscription_deleted',
     'cancelled',
     'erased',
+    'expired',
   ]),
   ...words<NoticeType>('NOTICE_', ['delivery.failed', 'subscription.paused', 'subscription.refused']),
   ...words<NoticeType>('NOTICE_', ['subscription.resume_failed']),

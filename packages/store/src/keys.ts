@@ -121,6 +121,8 @@ export const erasureEventsKey = (prefix: string, erasureId: string) => `${prefix
 export const auditKey = (prefix: string) => `${prefix}:audit`;
 /** Stream of notices that have not been posted yet. */
 export const noticesKey = (prefix: string) => `${prefix}:notices`;
+/** How many notices were dropped since too many waited, and are not reported yet. */
+export const noticesDroppedKey = (prefix: string) => `${prefix}:notices_dropped`;
 /** Counts of attempts and their durations in one minute or hour; in the first partition, for the whole installation. */
 export const statsKey = (prefix: string, unit: 'minute' | 'hour', number: number) =>
   `${prefix}:stats:${unit}:${number}`;

@@ -5,9 +5,12 @@ import {
   type AuditFilter,
   appendAudit,
   changeSubscription,
+  droppedNotices,
+  endDeliveries,
   listAudit,
   recordFailure,
   removeNotices,
+  reportedDropped,
   waitingNotices,
 } from './index.ts';
 import { loadOne, store, subscribe, time } from './test-deliveries.ts';
@@ -40,6 +43,43 @@ describe('notices', () => {
       notices.slice(0, 3).map(({ entryId }) => entryId),
     );
     expect(await waitingNotices(store, partition, 10, {})).toMatchObject([{ type: 'subscription.refused' }]);
+  });
+  it('of deliveries that expire at once are one for each address, with their number', async () => {
+    const one = await subscribe({ status: 'paused' });
+    const partition = partitionOf(one.id, store.partitions);
+    let other = await subscribe({ status: 'paused' });
+    while (partitionOf(other.id, store.partitions) !== partition) other = await subscribe({ status: 'paused' });
+    const ids = [];
+    for (const { id } of [one, other, one, one]) ids.push(await deliverTo(id));
+    const held = await Promise.all(ids.map(loadOne));
+    const notices = async () =>
+      (await waitingNotices(store, partition, 100, {})).filter(({ type }) => type === 'delivery.failed');
+    await endDeliveries(store, partition, held, 'expired', time.nowMs, { onlyHeld: true });
+    expect(await notices()).toMatchObject([
+      { subscriptionId: one.id, deliveryId: ids[0], deliveries: 3, reason: 'expired' },
+      { subscriptionId: other.id, deliveryId: ids[1], deliveries: 1, reason: 'expired' },
+    ]);
+    const statuses = (await Promise.all(ids.map(loadOne))).map(({ status }) => status);
+    expect(statuses).toEqual(['failed', 'failed', 'failed', 'failed']);
+    await endDeliveries(store, partition, held, 'expired', time.nowMs, { onlyHeld: true });
+    expect(await notices()).toHaveLength(2);
+  });
+  it('beyond about 100,000 are dropped, oldest first, and counted', async () => {
+    const { id } = await subscribe();
+    const partition = partitionOf(id, store.partitions);
+    const key = `${store.prefix}:{${partition}}:notices`;
+    const fill = "for i = 1, tonumber(ARGV[1]) do redis.call('XADD', KEYS[1], i .. '-1', 'k', 'outage.ended') end";
+    await store.redis.eval(fill, 1, key, 100_499);
+    await changeSubscription(store, id, (now) => ({ ...now, status: 'paused', statusReason: 'operator' }));
+    const left = await store.redis.xlen(key);
+    expect([left >= 100_000, left < 100_200]).toEqual([true, true]);
+    expect(await droppedNotices(store, partition)).toBe(100_500 - left);
+    const [oldest] = await waitingNotices(store, partition, 1, {});
+    expect(oldest!.entryId).toBe(`${100_500 - left + 1}-1`);
+    const [newest] = await store.redis.xrevrange(key, '+', '-', 'COUNT', 1);
+    expect(newest![1]).toContain('subscription.paused');
+    await reportedDropped(store, partition, 100_500 - left);
+    expect(await droppedNotices(store, partition)).toBe(0);
   });
   it('report a pause after consecutive failures, which the audit trail has without an operator', async () => {
     const { id } = await subscribe();

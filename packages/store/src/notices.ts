@@ -1,7 +1,6 @@
 /** Notices that have not been posted yet: one stream per partition. A notice is written with its change, and removed by the notifier. */
 import type { Notice, NoticeType } from '@posthorn/core';
-import { MAX_NOTICES } from './constants.ts';
-import { noticesKey, partitionPrefix } from './keys.ts';
+import { noticesDroppedKey, noticesKey, partitionPrefix } from './keys.ts';
 import { pairs } from './sorted-set.ts';
 import type { Store } from './store.ts';
 
@@ -29,6 +28,7 @@ export async function waitingNotices(
       atMs: Number(fields.at),
       subscriptionId: fields.s ?? '',
       deliveryId: fields.d ?? null,
+      deliveries: fields.m === undefined ? null : Number(fields.m),
       replayId: fields.r ?? null,
       reason: fields.w || null,
       worker: fields.p ?? null,
@@ -46,10 +46,20 @@ export async function addOutageNotice(
 ): Promise<void> {
   const { type, atMs, reason, worker, sinceMs } = notice;
   const fields = ['k', type, 'at', atMs, 'w', reason, 'p', worker, 'b', sinceMs];
-  await store.redis.xadd(noticesKey(partitionPrefix(store, 0)), 'MAXLEN', '~', MAX_NOTICES, '*', ...fields);
+  await store.redis.xadd(noticesKey(partitionPrefix(store, 0)), '*', ...fields);
 }
 
 /** Removes notices that have been posted. */
 export async function removeNotices(store: Store, partition: number, entryIds: readonly string[]): Promise<void> {
   if (entryIds.length > 0) await store.redis.xdel(noticesKey(partitionPrefix(store, partition)), ...entryIds);
+}
+
+/** How many notices of a partition were dropped unsent, since more than `MAX_NOTICES` waited, and are not reported yet. */
+export async function droppedNotices(store: Store, partition: number): Promise<number> {
+  return Number(await store.redis.get(noticesDroppedKey(partitionPrefix(store, partition))));
+}
+
+/** Notes that dropped notices have been reported. */
+export async function reportedDropped(store: Store, partition: number, count: number): Promise<void> {
+  await store.redis.decrby(noticesDroppedKey(partitionPrefix(store, partition)), count);
 }

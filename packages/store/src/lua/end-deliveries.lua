@@ -1,11 +1,14 @@
 -- Ends unfinished deliveries without an attempt; with `onlyHeld`, those that are held. Those of a subscription that was
--- deleted, and created again under its key meanwhile, are left. Returns (delivery, generation) of each ended one.
+-- deleted, and created again under its key meanwhile, are left. Of those of an address that expire there is one notice:
+-- there may be more each second than can be posted. Returns (delivery, generation) of each ended one.
 --@include delivery-key
 --@include status
 --@include fail
+--@include notify
 --@include leave-lanes
 
 local ended = {}
+local notices, noticeOf = {}, {}
 for id in deliveries do
   local found = call('HMGET', deliveryKey(id), 'st', 's', 'c', 'g')
   local st, sub = found[1], found[2]
@@ -14,8 +17,16 @@ for id in deliveries do
   if st and not isFinished(st) and not isLeft then
     fail(id, st, sub, found[3], reason, nowMs, expiresAtMs, retentionMs)
     leaveLanes(id, sub)
+    if not noticeOf[sub] then
+      noticeOf[sub] = {sub = sub, id = id, count = 0}
+      table.insert(notices, noticeOf[sub])
+    end
+    noticeOf[sub].count = noticeOf[sub].count + 1
     ended[#ended + 1] = id
     ended[#ended + 1] = found[4] or '0'
   end
+end
+for _, one in ipairs(reason == REASON_EXPIRED and notices or {}) do
+  notify(nowMs, NOTICE_DELIVERY_FAILED, 's', one.sub, 'd', one.id, 'm', one.count, 'w', reason)
 end
 return ended

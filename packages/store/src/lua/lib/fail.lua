@@ -1,4 +1,4 @@
--- Ends a delivery as failed.
+-- Ends a delivery as failed. The notice of expired ones is left to the caller, which ends many at once.
 --@include delivery-key
 --@include status
 --@include notify
@@ -17,7 +17,8 @@ local function fail(id, st, sub, created, reason, nowMs, expiresAtMs, retentionM
   call('PEXPIREAT', failed, expiresAtMs)
   local replayId = call('HGET', key, 'b')
   if replayId then countOutcome(replayId, id, reason == REASON_CANCELLED and 'cancelled' or 'failed') end
-  if reason ~= REASON_SUBSCRIPTION_DELETED and reason ~= REASON_CANCELLED and reason ~= REASON_ERASED then
+  local isSilent = reason == REASON_SUBSCRIPTION_DELETED or reason == REASON_CANCELLED or reason == REASON_ERASED
+  if not isSilent and reason ~= REASON_EXPIRED then
     notify(nowMs, NOTICE_DELIVERY_FAILED, 's', sub, 'd', id, 'w', reason)
   end
 end

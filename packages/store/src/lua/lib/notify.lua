@@ -1,5 +1,7 @@
--- Adds a notice for the notifier. Fields: s subscription, d delivery, r replay, w reason, b since, n failures, l limit.
--- Drops the oldest notices beyond the limit.
+-- Adds a notice for the notifier. Fields: s subscription, d delivery, m number of deliveries, r replay, w reason, b since,
+-- n failures, l limit. Drops the oldest notices beyond the limit, and counts them.
 local function notify(nowMs, kind, ...)
-  call('XADD', KEY_NOTICES, 'MAXLEN', '~', MAX_NOTICES, '*', 'k', kind, 'at', nowMs, ...)
+  call('XADD', KEY_NOTICES, '*', 'k', kind, 'at', nowMs, ...)
+  local dropped = call('XTRIM', KEY_NOTICES, 'MAXLEN', '~', MAX_NOTICES)
+  if dropped > 0 then call('INCRBY', KEY_NOTICES_DROPPED, dropped) end
 end
