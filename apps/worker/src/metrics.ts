@@ -41,7 +41,7 @@ export function createWorkerMetrics(registry: Registry) {
   const notices = counter('posthorn_notices_total', 'Notices sent, by type', ['type']);
   const givenUp = counter(
     'posthorn_notices_given_up_total',
-    'Notices dropped because NOTICE_URL accepted none for a day, or because too many waited',
+    'Notices dropped because NOTICE_URL did not accept them for a day, or because too many waited',
   );
   const notCounted = counter(
     'posthorn_attempts_not_counted_total',
