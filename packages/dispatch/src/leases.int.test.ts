@@ -37,11 +37,11 @@ async function takeAs(owner: string, limit: number): Promise<void> {
   await takeFrom(store, { partition: 0, token: `${owner}:0`, limit }, { lockMs: 30_000, nowMs: Date.now() });
 }
 const renewAs = async (owner: string) =>
-  (await watchWorkers(store, 0, { owner, checkMs: 0, maxChecks: 4, limit: 100 })).state;
+  (await watchWorkers(store, 0, { owner, checkMs: 0, maxChecks: 4, limit: 100, goesOn: false })).state;
 /** Lets the time between two checks pass, and checks. */
 async function check(limit = 100) {
   await redis.del(`${prefixes[0]}:working_checked`);
-  return await watchWorkers(store, 0, { owner: undefined, checkMs: 60_000, maxChecks: 4, limit });
+  return await watchWorkers(store, 0, { owner: undefined, checkMs: 60_000, maxChecks: 4, limit, goesOn: false });
 }
 async function checkTimes(times: number): Promise<number> {
   let putBack = 0;
@@ -158,13 +158,13 @@ describe('the jobs of a worker that does not renew its lease', () => {
     await renewAs('slow');
     await takeAs('slow', 1);
     await check();
-    const again = { owner: undefined, checkMs: 60_000, maxChecks: 4, limit: 100 };
+    const again = { owner: undefined, checkMs: 60_000, maxChecks: 4, limit: 100, goesOn: false };
     for (let i = 0; i < 10; i++) expect((await watchWorkers(store, 0, again)).putBack).toBe(0);
     expect(await renewAs('slow')).toBe('renewed');
   });
 
   it('count checks also after the clock of Redis was set back', async () => {
-    const again = { owner: undefined, checkMs: 60_000, maxChecks: 4, limit: 100 };
+    const again = { owner: undefined, checkMs: 60_000, maxChecks: 4, limit: 100, goesOn: false };
     await add('a');
     await renewAs('dead');
     await takeAs('dead', 1);
@@ -172,6 +172,23 @@ describe('the jobs of a worker that does not renew its lease', () => {
     // What a clock that is set back by an hour makes of the last check.
     await redis.pexpire(`${prefixes[0]}:working_checked`, 3_660_000);
     expect((await watchWorkers(store, 0, again)).putBack).toBe(1);
+  });
+
+  it('are left to a check, or to a call that goes on: a renewal between two checks looks at no other worker', async () => {
+    await add('a', 'b', 'c');
+    await renewAs('dead');
+    await takeAs('dead', 3);
+    await checkTimes(3);
+    expect(await check(1)).toMatchObject({ putBack: 1, isMore: true });
+    const working = `${prefixes[0]}:working`;
+    // Whoever reads this one fails.
+    await redis.hset(working, 'other', 'not a number');
+    const renewal = { owner: 'alive', checkMs: 60_000, maxChecks: 4, limit: 100, goesOn: false };
+    expect(await watchWorkers(store, 0, renewal)).toEqual({ state: 'new', putBack: 0, isMore: false });
+    await redis.hdel(working, 'other');
+    // Whoever put back the first one died, so nobody goes on.
+    expect(await check()).toMatchObject({ putBack: 2, isMore: false });
+    expect((await waiting()).sort()).toEqual(['a', 'b', 'c']);
   });
 
   it('are put back in parts; meanwhile it gets no lease under its old owner', async () => {
@@ -182,7 +199,7 @@ describe('the jobs of a worker that does not renew its lease', () => {
     expect(await check(2)).toMatchObject({ putBack: 2, isMore: true });
     expect(await renewAs('dead')).toBe('dead');
     // No new check is needed for the rest.
-    const rest = { owner: undefined, checkMs: 60_000, maxChecks: 4, limit: 2 };
+    const rest = { owner: undefined, checkMs: 60_000, maxChecks: 4, limit: 2, goesOn: true };
     expect(await watchWorkers(store, 0, rest)).toMatchObject({ putBack: 1, isMore: false });
     expect((await waiting()).sort()).toEqual(['a', 'b', 'c']);
     expect(await renewAs('dead')).toBe('new');

@@ -24,3 +24,31 @@ it('renews the leases under which jobs may be taken, and not those under which p
   expect(renewed).toEqual([0, 2]);
   expect(errors).toEqual([]);
 });
+
+it('goes on at once where jobs of a dead worker are left, and says so', async () => {
+  const calls: [string | undefined, boolean][] = [];
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const leases = new Leases({
+    partitions: 1,
+    watch: async (_partition, { owner, goesOn }) => {
+      calls.push([owner && 'renewal', goesOn]);
+      if (calls.length === 3) resolve();
+      return { state: owner ? 'renewed' : undefined, putBack: 200, isMore: calls.length < 3 };
+    },
+    findWatched: async () => new Set(),
+    hasJobs: () => true,
+    renewMs: 3_600_000,
+    onTakenOver: () => undefined,
+    onError: (error) => {
+      throw error;
+    },
+  });
+  leases.start();
+  await promise;
+  leases.stop();
+  expect(calls).toEqual([
+    ['renewal', false],
+    [undefined, true],
+    [undefined, true],
+  ]);
+});

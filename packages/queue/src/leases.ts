@@ -34,10 +34,13 @@ interface Watched {
 
 export interface LeasesOptions {
   partitions: number;
-  /** Renews the lease of `owner`, if there is one, and takes over the jobs of dead workers, unless `checkMs` is 0. */
+  /**
+   * Renews the lease of `owner`, if there is one, and takes over the jobs of dead workers, unless `checkMs` is 0: where a
+   * check is due, or the call `goesOn` with what the one before it left.
+   */
   watch: (
     partition: number,
-    watch: { owner: string | undefined; checkMs: number; maxChecks: number; limit: number },
+    watch: { owner: string | undefined; checkMs: number; maxChecks: number; limit: number; goesOn: boolean },
   ) => Promise<Watched>;
   /** Resolves to the partitions in which a worker has or just had jobs. */
   findWatched: () => Promise<ReadonlySet<number>>;
@@ -180,7 +183,7 @@ export class Leases {
   }
 
   /** Renews the lease of a partition, or only checks on others. Rejects if Redis is unavailable. */
-  async #renew(partition: number, isRenewal: boolean): Promise<void> {
+  async #renew(partition: number, isRenewal: boolean, goesOn = false): Promise<void> {
     const { watch, renewMs, onTakenOver } = this.#options;
     const lease = this.#leaseOf(partition);
     const { owner } = lease;
@@ -191,7 +194,7 @@ export class Leases {
       lease.quietUntilMs = (this.#readClocks()[0] ?? 0) + QUIET_SHARE * renewMs;
     };
     const request = { owner: isRenewal ? owner : undefined, checkMs, maxChecks: MAX_CHECKS, limit: PUT_BACK_AT_ONCE };
-    const watched = await watch(partition, request).catch((error: unknown) => {
+    const watched = await watch(partition, { ...request, goesOn }).catch((error: unknown) => {
       beQuiet();
       throw error;
     });
@@ -202,7 +205,7 @@ export class Leases {
       else lease.untilMs = sentAt.map((atMs) => atMs + RELY_SHARE * renewMs);
     }
     if (watched.putBack > 0) onTakenOver(watched.putBack);
-    if (watched.isMore) await this.#renew(partition, false);
+    if (watched.isMore) await this.#renew(partition, false, true);
   }
 }
 

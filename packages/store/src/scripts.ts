@@ -78,7 +78,7 @@ export const scripts = {
     `maxAttempts? retentionMs:number ${OF_WORKER} ...successes(home? id number attempt endedAtMs expiresAtMs response? responsesUntilMs? jobId token nextToken? laneToken? parkedFirst?)`,
     recordedSuccesses,
   ),
-  watchWorkers: script('owner? checkMs:number maxChecks:number limit:number', (reply) => {
+  watchWorkers: script('owner? checkMs:number maxChecks:number limit:number goesOn:flag', (reply) => {
     const [state, putBack, isMore] = list(reply);
     return { state: state === '' ? undefined : leaseState(state), putBack: Number(putBack), isMore: isOne(isMore) };
   }),

@@ -2,8 +2,10 @@
 -- workers. A check, at most one in `checkMs` (0: none now), counts for every worker; a renewal starts the worker's
 -- count again. So the time in which Redis is away counts as one check, and no clock but that of Redis matters. If that
 -- was set back, the last check does not prevent the next one. A worker with `maxChecks` is dead for good under this
--- owner: its jobs are put back, at most `limit` of them in one call, then it is removed. Returns {'renewed', 'new' (its
--- jobs from before are lost) or 'dead'; jobs put back; 1 if more are left}.
+-- owner: its jobs are put back, at most `limit` of them in one call, then it is removed. A call that `goesOn` puts back
+-- what the one before it left; if none comes, the next check does. Any other call looks at no worker but its own: of W
+-- workers each renews, so all together would read W * W entries each second. Returns {'renewed', 'new' (its jobs from
+-- before are lost) or 'dead'; jobs put back; 1 if more are left}.
 --@include put-back
 local state = ''
 if owner ~= '' then
@@ -15,6 +17,7 @@ if checkMs == 0 then return {state, 0, 0} end
 
 local waitMs = call('PTTL', KEY_WORKING_CHECKED)
 local isCheck = waitMs < 0 or waitMs > checkMs
+if not isCheck and not goesOn then return {state, 0, 0} end
 if isCheck then call('SET', KEY_WORKING_CHECKED, '', 'PX', checkMs) end
 local dead, isDead = {}, {}
 local workers = call('HGETALL', KEY_WORKING)
