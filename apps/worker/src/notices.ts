@@ -113,8 +113,6 @@ function createNotifier(context: NoticeContext, partitions: readonly number[]) {
     const withNotices = await partitionsWithNotices(store);
     const some = partitions.filter((partition) => withNotices.has(partition));
     await eachInTurn(some, async (partition) => {
-      const [oldest] = await waitingNotices(store, partition, 1, {});
-      if (!oldest) return;
       if (context.isCutOff() && !canPost()) {
         await giveUpLease(store, 'notifier', partition, holder);
         return;

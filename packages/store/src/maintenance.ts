@@ -54,28 +54,35 @@ export async function freeLeases(
   return partitions.filter((_, i) => holders[i] === null || holders[i] === holder);
 }
 
+interface WhatCounts {
+  /** A key of the first partition. */
+  keyOfAll?: string;
+  /** Asked where any of the keys may exist; resolves to more than 0 if those of a partition count. Without it, all do. */
+  countIn?: (prefix: string) => Promise<number>;
+}
+
 /**
- * The partitions in which any of these keys exists, or all if `keyOfAll` does. One command if there is none, except in
+ * The partitions in which any of these keys exists and counts, or all if `keyOfAll` exists. One command if there is none, except in
  * a Cluster, where each partition costs one.
  */
 async function partitionsWith(
   store: Store,
   keysOf: (prefix: string) => string[],
-  keyOfAll?: string,
+  { keyOfAll, countIn = (prefix) => store.redis.exists(keysOf(prefix)) }: WhatCounts = {},
 ): Promise<ReadonlySet<number>> {
   const prefixes = keys.allPrefixes(store);
   const ofAll = keyOfAll === undefined ? [] : [keyOfAll];
   if (!(store.redis instanceof Cluster) && (await store.redis.exists([...prefixes.flatMap(keysOf), ...ofAll])) === 0)
     return new Set();
   // Where there is no reply, something may wait.
-  const count = (prefix: string, some: string[]) =>
-    withCircuitBreaker(store, prefix, () => store.redis.exists(some)).catch((error: unknown) => {
+  const count = (prefix: string, read: () => Promise<number>) =>
+    withCircuitBreaker(store, prefix, read).catch((error: unknown) => {
       if (!(error instanceof StorageUnavailable)) throw error;
       return 1;
     });
   const [counts, existing] = await Promise.all([
-    Promise.all(prefixes.map((prefix) => count(prefix, keysOf(prefix)))),
-    ofAll.length > 0 ? count(keys.partitionPrefix(store, 0), ofAll) : 0,
+    Promise.all(prefixes.map((prefix) => count(prefix, () => countIn(prefix)))),
+    ofAll.length > 0 ? count(keys.partitionPrefix(store, 0), () => store.redis.exists(ofAll)) : 0,
   ]);
   return new Set(counts.flatMap((count, partition) => (count + existing > 0 ? [partition] : [])));
 }
@@ -93,7 +100,7 @@ export async function partitionsWithWork(store: Store): Promise<ReadonlySet<numb
     keys.queueKey(prefix, 'prioritized'),
     keys.closingKey(prefix),
   ];
-  return await partitionsWith(store, keysOf, keys.openErasuresKey(keys.partitionPrefix(store, 0)));
+  return await partitionsWith(store, keysOf, { keyOfAll: keys.openErasuresKey(keys.partitionPrefix(store, 0)) });
 }
 
 /** The partitions in which a worker has or just had jobs. */
@@ -101,9 +108,10 @@ export async function partitionsWithWorkers(store: Store): Promise<ReadonlySet<n
   return await partitionsWith(store, (prefix) => [keys.workingKey(prefix)]);
 }
 
-/** The partitions that have or had notices. */
+/** The partitions that have notices. A stream whose entries were all removed still exists. */
 export async function partitionsWithNotices(store: Store): Promise<ReadonlySet<number>> {
-  return await partitionsWith(store, (prefix) => [keys.noticesKey(prefix)]);
+  const countIn = (prefix: string) => store.redis.xlen(keys.noticesKey(prefix));
+  return await partitionsWith(store, (prefix) => [keys.noticesKey(prefix)], { countIn });
 }
 
 /** Index entries checked by one script: a few milliseconds of Redis. */

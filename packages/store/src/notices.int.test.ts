@@ -3,11 +3,13 @@ import { describe, expect, it } from '@jest/globals';
 import { type Attempt, partitionOf } from '@posthorn/core';
 import {
   type AuditFilter,
+  addOutageNotice,
   appendAudit,
   changeSubscription,
   droppedNotices,
   endDeliveries,
   listAudit,
+  partitionsWithNotices,
   recordFailure,
   removeNotices,
   reportedDropped,
@@ -80,6 +82,18 @@ describe('notices', () => {
     expect(newest![1]).toContain('subscription.paused');
     await reportedDropped(store, partition, 100_500 - left);
     expect(await droppedNotices(store, partition)).toBe(0);
+  });
+  it('are looked for where there are some, not where all were removed', async () => {
+    let { id } = await subscribe();
+    while (partitionOf(id, store.partitions) === 0) ({ id } = await subscribe());
+    const other = partitionOf(id, store.partitions);
+    await changeSubscription(store, id, (now) => ({ ...now, status: 'paused', statusReason: 'operator' }));
+    const outage = { type: 'outage.started', atMs: time.nowMs, reason: 'dns', worker: 'w', sinceMs: 0 } as const;
+    await addOutageNotice(store, outage);
+    expect(await partitionsWithNotices(store)).toEqual(new Set([0, other]));
+    const [notice] = await waitingNotices(store, 0, 10, {});
+    await removeNotices(store, 0, [notice!.entryId]);
+    expect(await partitionsWithNotices(store)).toEqual(new Set([other]));
   });
   it('report a pause after consecutive failures, which the audit trail has without an operator', async () => {
     const { id } = await subscribe();
