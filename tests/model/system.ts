@@ -195,9 +195,9 @@ export class System {
   /** Resumes interrupted fan-outs, as each ingest does every few seconds. */
   async sweepFanOuts(): Promise<void> {
     const { process, store } = this.processStore();
-    const context = { store, logger };
+    const context = { store, clock: this.clock, logger };
     process.run(undefined, async () => {
-      await finishFanOuts(context, this.clock.now());
+      await finishFanOuts(context);
     });
     await this.settle();
   }

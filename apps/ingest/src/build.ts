@@ -68,7 +68,7 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
   const sweep = createRepeating({
     name: 'fan-out sweep',
     everyMs: SWEEP_EVERY_MS,
-    run: () => finishFanOuts(context, clock.now()),
+    run: () => finishFanOuts(context),
     logger,
   });
   const announce = () => announceSearch(store, context.isSearchOn);

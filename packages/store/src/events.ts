@@ -30,9 +30,22 @@ export async function confirmFanOut(store: Store, event: EventRef): Promise<void
   await store.redis.zrem(fanningOutKey(prefixOfEvent(store, event)), event);
 }
 
+/** Notes that a fan-out makes progress, so that it does not count as interrupted; changes nothing once it is confirmed. */
+export async function renewFanOut(store: Store, event: EventRef, nowMs: number): Promise<void> {
+  await store.redis.zadd(fanningOutKey(prefixOfEvent(store, event)), 'XX', nowMs, event);
+}
+
 /**
- * Events whose fan-out began before `beforeMs` and was never confirmed: their process died, or Redis was away. At most
- * `limit` per partition.
+ * Claims a fan-out that has made no progress since `beforeMs`. Returns whether the caller is to finish it: of several
+ * processes one.
+ */
+export async function claimFanOut(store: Store, event: EventRef, beforeMs: number, nowMs: number): Promise<boolean> {
+  return await runScript(store, 'claimFanOut', prefixOfEvent(store, event), { event, beforeMs, nowMs });
+}
+
+/**
+ * Events whose fan-out has made no progress since `beforeMs` and was never confirmed: their process died, or Redis was
+ * away. At most `limit` per partition.
  */
 export async function interruptedFanOuts(store: Store, beforeMs: number, limit: number): Promise<EventRef[]> {
   const found = await readPartitions(store, (prefix) =>

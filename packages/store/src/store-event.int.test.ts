@@ -2,6 +2,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { deliveryId, type Event, eventRef, partitionOf } from '@posthorn/core';
 import { HUNG_MS } from '@posthorn/testing';
+import type { Redis } from 'ioredis';
 import {
   changeSubscription,
   confirmFanOut,
@@ -16,7 +17,25 @@ import {
 } from './index.ts';
 import { byStatusKey, bySubscriptionKey, prefixOfSubscription } from './keys.ts';
 import { streamLimits } from './stream-limits.ts';
-import { attempt, deliver, event, loadOne, store, subscribe, time } from './test-deliveries.ts';
+import { attempt, deliver, event, loadOne, store, subscribe, subscriptionIdIn, time } from './test-deliveries.ts';
+
+/** Returns how many scripts, at most, had no reply yet at the same time from now on. */
+function countScriptsInFlight(): () => number {
+  let [inFlight, most] = [0, 0];
+  const redis = store.redis as Redis;
+  const { sendCommand } = redis;
+  redis.sendCommand = (command, ...more) => {
+    if (command.name.startsWith('eval')) {
+      most = Math.max(most, ++inFlight);
+      const ended = () => {
+        inFlight -= 1;
+      };
+      command.promise.then(ended, ended);
+    }
+    return sendCommand.call(redis, command, ...more);
+  };
+  return () => most;
+}
 
 describe('matching', () => {
   it('sees a subscription from the write on, as it is then', async () => {
@@ -81,6 +100,25 @@ describe('fan-out', () => {
       const prefix = prefixOfSubscription(store, id);
       expect(await store.redis.zscore(byStatusKey(prefix, 'pending'), deliveryId(stored.ref, id))).not.toBeNull();
     }
+  });
+  it('is made for the other addresses where something is wrong with one, on one Redis one script after the other', async () => {
+    const subscriptions = await Promise.all([0, 1, 2, 3].map((n) => subscribe({ id: subscriptionIdIn(n) })));
+    const broken = subscriptions[0]!;
+    await store.redis.set(bySubscriptionKey(prefixOfSubscription(store, broken.id), broken.id), 'no stream');
+    const sent = event();
+    const subscriptionIds = subscriptions.map(({ id }) => id);
+    const stored = { ref: eventRef(sent), event: sent, acceptedAtMs: time.nowMs, subscriptionIds };
+    await storeEvent(store, stored);
+    const mostInFlight = countScriptsInFlight();
+    await expect(createDeliveries(store, stored)).rejects.toThrow(/^WRONGTYPE /);
+    expect(mostInFlight()).toBe(1);
+    for (const id of subscriptionIds) {
+      const prefix = prefixOfSubscription(store, id);
+      expect(await store.redis.zscore(byStatusKey(prefix, 'pending'), deliveryId(stored.ref, id))).not.toBeNull();
+    }
+    // In a Cluster, each partition may be on another Redis.
+    await createDeliveries({ ...store, spansPartitions: false }, stored);
+    expect(mostInFlight()).toBe(4);
   });
   it('lists what it has made in every partition but one whose index is broken', async () => {
     const subscriptions = await Promise.all(Array.from({ length: 20 }, () => subscribe()));

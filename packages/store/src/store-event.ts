@@ -2,7 +2,15 @@
  * Stores an event with its deliveries, or makes those of one that is stored. store-events.ts joins the events of one
  * turn of the event loop.
  */
-import { chunksOf, deliveryId, type EventRef, jointRef, partitionOf, type SearchTerm } from '@posthorn/core';
+import {
+  chunksOf,
+  deliveryId,
+  type EventRef,
+  eachInTurn,
+  jointRef,
+  partitionOf,
+  type SearchTerm,
+} from '@posthorn/core';
 import { keptWhileUnfinishedMs } from './delivery-record.ts';
 import { decodeEvent, encodeEvent, encodeJoint, encodeKind, type StoredEvent } from './event-record.ts';
 import { keepEvent, prefixOfEvent } from './events.ts';
@@ -113,29 +121,37 @@ function asJoint(store: Store, stored: StoredEvent): { ref: EventRef; text: stri
   return Buffer.byteLength(text) > MAX_JOINT_BYTES ? undefined : { ref, text };
 }
 
-/** Makes the deliveries of an event to the subscriptions that it was matched to. May be repeated: existing deliveries do not change. */
-export async function createDeliveries(store: Store, stored: StoredEvent): Promise<CreatedDelivery[]> {
+/**
+ * Makes the deliveries of an event to the subscriptions that it was matched to. May be repeated: existing deliveries do
+ * not change. `beforeEach` is called before each script.
+ */
+export async function createDeliveries(
+  store: Store,
+  stored: StoredEvent,
+  beforeEach: () => void = () => undefined,
+): Promise<CreatedDelivery[]> {
   const { ref, event, acceptedAtMs: nowMs, subscriptionIds } = stored;
   const values = { event: ref, kind: encodeKind(event), nowMs, ...streamLimits(store, nowMs) };
   const eventPartition = partitionOf(event.id, store.partitions);
-  const createIn = async (partition: number, ids: string[]) => {
-    const prefix = partitionPrefix(store, partition);
-    const created: CreatedDelivery[] = [];
-    const elsewhere = store.spansPartitions && partition !== eventPartition ? eventPartition : undefined;
-    // One chunk after the other: Redis would run all that it has received from a connection before it serves the next one.
-    for (const some of chunksOf(ids, MAX_DELIVERIES)) {
-      const deliveries = some.map((id) => ({ subscriptionId: id, deliveryId: deliveryId(ref, id) }));
-      const states = await runScript(store, 'createDeliveries', prefix, {
-        ...values,
-        eventPartition: elsewhere,
-        deliveries,
-      });
-      created.push(...withStates(deliveries, states));
-    }
-    return created;
+  const created: CreatedDelivery[] = [];
+  const createChunk = async ({ partition, ids }: { partition: number; ids: readonly string[] }) => {
+    beforeEach();
+    const deliveries = ids.map((id) => ({ subscriptionId: id, deliveryId: deliveryId(ref, id) }));
+    const states = await runScript(store, 'createDeliveries', partitionPrefix(store, partition), {
+      ...values,
+      eventPartition: store.spansPartitions && partition !== eventPartition ? eventPartition : undefined,
+      deliveries,
+    });
+    created.push(...withStates(deliveries, states));
   };
   const byPartition = Map.groupBy(subscriptionIds, (id) => partitionOf(id, store.partitions));
-  const created = (await Promise.all([...byPartition].map(([partition, ids]) => createIn(partition, ids)))).flat();
+  const chunks = Array.from(byPartition, ([partition, all]) =>
+    Array.from(chunksOf(all, MAX_DELIVERIES), (ids) => ({ partition, ids })),
+  );
+  // One after the other: Redis would run all that it has received from a connection before it serves the next one. In a
+  // Cluster, each of the others may be on another Redis.
+  const sequences = store.spansPartitions ? [chunks.flat()] : chunks;
+  await Promise.all(sequences.map((sequence) => eachInTurn(sequence, createChunk)));
   if (created.some(isHeld)) await keepForHeld(store, stored);
   return created;
 }

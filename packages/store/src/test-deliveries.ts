@@ -11,6 +11,7 @@ import {
   jobIdOf,
   newAttemptRun,
   newEventId,
+  newSubscriptionId,
   partitionOf,
   readJobId,
   type Verdict,
@@ -54,6 +55,13 @@ export async function subscribe(change: Partial<StoredSubscription> = {}): Promi
   const made = { ...fresh, status: 'active' as const, takesEvents: true, ...change };
   expect(await saveSubscription(store, made)).toBe(true);
   return (await loadSubscriptions(store, [made.id]))[0]!;
+}
+/** The id of a subscription that would be in this partition. */
+export function subscriptionIdIn(partition: number): string {
+  for (;;) {
+    const id = newSubscriptionId();
+    if (partitionOf(id, store.partitions) === partition) return id;
+  }
 }
 /** An event created now. */
 export function event(change: Partial<Event> = {}): Event {

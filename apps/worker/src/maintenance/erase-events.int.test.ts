@@ -381,7 +381,7 @@ describe('an erasure', () => {
     clock.advance(61_000);
     await runPasses(id, 2);
     expect((await loadEvent(store, stored.ref))?.erasedAtMs).toBeUndefined();
-    await finishFanOuts({ ...context, logger: { info() {}, warn() {} } }, clock.now());
+    await finishFanOuts({ ...context, logger: { info() {}, warn() {} } });
     expect((await runUntil(id, 'done')).counts).toMatchObject({ erasedEvents: 1, endedDeliveries: 8 });
   });
 
