@@ -12,19 +12,11 @@ import type { EndedDeliveryJob } from '@posthorn/dispatch';
 import type { JobOutcome } from '@posthorn/queue';
 import type { Clock, Logger, Tracing } from '@posthorn/runtime';
 import { errorOfOutcome, type Sender, type SendResult } from '@posthorn/sender';
-import {
-  beginAttempt,
-  endDeliveries,
-  loadEvent,
-  type Recorded,
-  recordFailure,
-  recordSuccess,
-  type Store,
-} from '@posthorn/store';
+import { beginAttempt, endDeliveries, type Recorded, recordFailure, recordSuccess, type Store } from '@posthorn/store';
 import { type AttemptInFlight, type TakenJob, traceOf } from './attempt-in-flight.ts';
 import { endAttemptSpan, startAttemptSpan } from './attempt-span.ts';
 import type { AttemptCounts } from './counts.ts';
-import type { EventBodies, EventToSend } from './event-bodies.ts';
+import type { EventBodies, EventToSend, NothingToSend } from './event-bodies.ts';
 import type { WorkerMetrics } from './metrics.ts';
 import type { Outages } from './network-outage.ts';
 import { type AttemptedLine, reportAttempt } from './report-attempt.ts';
@@ -110,10 +102,14 @@ export async function attemptDelivery(
     case 'snoozed':
       return { outcome: { kind: 'snoozed', untilMs: begun.dueAtMs } };
     case 'subscription_deleted':
-      return await endWithoutAttempt(context, job, 'subscription_deleted', event);
+      return await endWithoutAttempt(
+        context,
+        job,
+        'subscription_deleted',
+        typeof event === 'string' ? undefined : event,
+      );
     case 'attempt':
-      if (event === undefined)
-        return await endWithoutAttempt(context, job, (await loadEvent(store, job.event)) ? 'erased' : 'expired');
+      if (typeof event === 'string') return await endWithoutAttempt(context, job, event);
       if (!context.slots.enterHost(slot, hostOf(begun.url))) return { outcome: 'no_slot' };
       return await sendAndRecord(context, {
         job,
@@ -252,7 +248,7 @@ function outcomeOf(verdict: Verdict): JobOutcome {
 async function endWithoutAttempt(
   context: AttemptContext,
   job: DeliveryJob,
-  reason: 'expired' | 'subscription_deleted' | 'erased',
+  reason: NothingToSend | 'subscription_deleted',
   event?: EventToSend,
 ): Promise<Attempted> {
   const { store, clock, logger } = context;

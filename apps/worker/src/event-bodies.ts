@@ -28,6 +28,9 @@ export interface EventToSend {
   trace?: TraceContext | undefined;
 }
 
+/** Why there is nothing to send of an event: it is gone, or its payload is. */
+export type NothingToSend = 'expired' | 'erased';
+
 export type EventBodies = ReturnType<typeof createEventBodies>;
 
 export function createEventBodies(store: Store) {
@@ -35,9 +38,12 @@ export function createEventBodies(store: Store) {
     maxSize: MAX_BYTES,
     sizeCalculation: ({ body, positions }) => 2 * body.length + POSITION_BYTES * positions.size + 200,
   });
+  /** Reads in progress: all jobs of a burst ask for their event before the first reply. */
+  const reads = new Map<EventRef, Promise<EventToSend | NothingToSend>>();
   let latest: EventRef | undefined;
-  const keep = (event: EventRef, stored: StoredEvent | undefined): EventToSend | undefined => {
-    if (!stored || stored.erasedAtMs !== undefined) return undefined;
+  const keep = (event: EventRef, stored: StoredEvent | undefined): EventToSend | NothingToSend => {
+    if (!stored) return 'expired';
+    if (stored.erasedAtMs !== undefined) return 'erased';
     const positions = new Map<string, number>();
     for (const subscriptionId of stored.subscriptionIds) positions.set(subscriptionId, positions.size);
     const toSend = { id: stored.event.id, body: eventBody(stored.event), positions, trace: stored.trace };
@@ -47,18 +53,24 @@ export function createEventBodies(store: Store) {
     }
     return toSend;
   };
+  const read = (event: EventRef) => {
+    const reading = withCircuitBreaker(store, prefixOfEvent(store, event), () => loadEvent(store, event))
+      .then((stored) => keep(event, stored))
+      .finally(() => reads.delete(event));
+    reads.set(event, reading);
+    return reading;
+  };
   return {
     /**
-     * Returns an event; undefined if it has expired, or its payload was erased. `found`: the event as it is stored, if
-     * the caller has read it. Returns a promise only if it has to be read; it rejects with `StorageUnavailable` soon if the
-     * master of a Cluster that has the event does not reply.
+     * Returns an event, or why there is nothing to send. `found`: the event as it is stored, if the caller has read it.
+     * Returns a promise only if it has to be read; it rejects with `StorageUnavailable` soon if the master of a Cluster
+     * that has the event does not reply.
      */
-    load(event: EventRef, found?: EventRecord): EventToSend | undefined | Promise<EventToSend | undefined> {
+    load(event: EventRef, found?: EventRecord): EventToSend | NothingToSend | Promise<EventToSend | NothingToSend> {
       const known = kept.get(event);
       if (known) return known;
       if (found !== undefined) return keep(event, decodeEvent(event, found));
-      const read = () => loadEvent(store, event);
-      return withCircuitBreaker(store, prefixOfEvent(store, event), read).then((stored) => keep(event, stored));
+      return reads.get(event) ?? read(event);
     },
     /** The event that was cached last: most likely the next job's too. */
     latest: () => latest,

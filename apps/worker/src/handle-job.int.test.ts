@@ -249,6 +249,15 @@ describe('a host that is known only once a delivery has its slot, and has none',
   });
 });
 
+it('ends a delivery whose event has expired, after one look for it', async () => {
+  const { job } = await pendingJob();
+  const gone = eventRef({ id: 'gone', environment: 'sandbox' });
+  const get = jest.spyOn(store.redis, 'get');
+  expect(await handle({ ...job, event: gone })).toEqual({ kind: 'done' });
+  expect(get.mock.calls.filter(([key]) => String(key).includes(gone))).toHaveLength(1);
+  expect(await loadDeliveries(store, [job.deliveryId])).toMatchObject([{ failureReason: 'expired', attempts: [] }]);
+});
+
 describe('a worker that was suspended', () => {
   const lost = { isSure: () => false, confirm: async () => false };
   const receivers: Awaited<ReturnType<typeof startReceiver>>[] = [];
