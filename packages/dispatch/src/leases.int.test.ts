@@ -1,7 +1,7 @@
 /** Workers that die, are suspended, or only wait for Redis: who has their jobs then, and what they may still do with them. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { type Claim, Consumer, type ConsumerOptions, type JobOutcome, type JobQueues } from '@posthorn/queue';
-import { type FoundJob, finishJob, type Store, takeJobs, watchWorkers } from '@posthorn/store';
+import { type FoundJob, finishJob, putBackLost, type Store, takeJobs, watchWorkers } from '@posthorn/store';
 import { eventually } from '@posthorn/testing';
 import type { Cluster, Redis } from 'ioredis';
 import { addJobs } from '../../queue/src/test-add-jobs.ts';
@@ -333,6 +333,18 @@ describe('jobs whose reply was lost', () => {
     expect(taken.map(({ id }) => id)).toEqual(['c', 'd', 'a', 'b']);
     expect(putBack()).toBe(2);
     expect(errors).toEqual([]);
+  });
+
+  it('are put back in their order, however many jobs are active', async () => {
+    const ids = Array.from({ length: 1_201 }, (_, i) => `j${i}`);
+    await add(...ids);
+    await takeAs('living', 600);
+    await takeAs('lost', 601);
+    const [expired, known] = ['j0', 'j1200'];
+    await redis.del(key(`${expired}:lock`));
+    expect(await putBackLost(store, 0, ['lost:0'], [known])).toBe(600);
+    expect((await waiting()).reverse()).toEqual(ids.slice(600, 1_200));
+    expect((await redis.lrange(key('active'), 0, -1)).reverse()).toEqual([...ids.slice(0, 600), known]);
   });
 
   it('are put back where the end of a job was repeated, and took another one each time', async () => {

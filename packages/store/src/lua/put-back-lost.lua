@@ -1,16 +1,16 @@
 -- Puts back the jobs that were taken with one of the tokens in `lost`, except for those in `known`. The reply that gave
 -- them to the caller was lost. Where ioredis has sent the command again, that took other jobs with the same token, and
 -- the caller knows those. Returns how many were put back.
+--@include each-active
 --@include put-back
 local isLost, isKnown = {}, {}
 for token in lost do isLost[token] = true end
 for id in known do isKnown[id] = true end
 local moved = 0
 -- The newest first: what is put back last is taken first.
-for _, id in ipairs(call('LRANGE', KEY_QUEUE .. 'active', 0, -1)) do
-  if not isKnown[id] and isLost[call('GET', KEY_QUEUE .. id .. ':lock')] then
-    putBack(id)
-    moved = moved + 1
-  end
-end
+eachActive(function(id, token)
+  if isKnown[id] or not isLost[token] then return end
+  putBack(id)
+  moved = moved + 1
+end)
 return moved

@@ -6,6 +6,7 @@
 -- what the one before it left; if none comes, the next check does. Any other call looks at no worker but its own: of W
 -- workers each renews, so all together would read W * W entries each second. Returns {'renewed', 'new' (its jobs from
 -- before are lost) or 'dead'; jobs put back; 1 if more are left}.
+--@include each-active
 --@include put-back
 local state = ''
 if owner ~= '' then
@@ -32,14 +33,13 @@ if #dead == 0 then return {state, 0, 0} end
 
 local moved = 0
 -- The newest first: what is put back last is taken first.
-for _, id in ipairs(call('LRANGE', KEY_QUEUE .. 'active', 0, -1)) do
-  local token = call('GET', KEY_QUEUE .. id .. ':lock')
+local isMore = eachActive(function(id, token)
   -- A lock has expired if no worker at all was there for as long: the job is that of a dead one too.
-  if not token or isDead[string.match(token, '^[^:]*')] then
-    if moved == limit then return {state, moved, 1} end
-    putBack(id)
-    moved = moved + 1
-  end
-end
+  if token and not isDead[string.match(token, '^[^:]*')] then return end
+  if moved == limit then return true end
+  putBack(id)
+  moved = moved + 1
+end)
+if isMore then return {state, moved, 1} end
 call('HDEL', KEY_WORKING, unpack(dead))
 return {state, moved, 0}
