@@ -1,5 +1,5 @@
 /** The queues of all partitions: finds, counts and removes jobs, and moves retries ahead. Scripts of the store add them. */
-import { type DeliveryJob, jobIdOf } from '@posthorn/core';
+import { type DeliveryJob, deliveryIdPrefix, jobIdOf } from '@posthorn/core';
 import { ErrorCode, type Job, Queue } from 'bullmq';
 import type { Cluster, Redis } from 'ioredis';
 import { QUEUE_NAME } from './job.ts';
@@ -33,13 +33,19 @@ export function createJobQueues(options: {
   return {
     /** BullMQ's own queues, one per partition, for Bull Board. */
     all: queues,
-    /** Removes the jobs that no worker has taken. Returns those that a worker has. */
+    /**
+     * Removes the jobs that no worker has taken. Returns those that a worker has. What is in a lane has no job, and
+     * BullMQ would look for each in all of three lists.
+     */
     async remove<J extends Pick<DeliveryJob, 'deliveryId' | 'generation'>>(
       partition: number,
       jobs: readonly J[],
     ): Promise<J[]> {
-      const removed = await Promise.all(jobs.map((job) => queueOf(partition).remove(jobIdOf(job))));
-      return jobs.filter((_, i) => removed[i] === 0);
+      const queue = queueOf(partition);
+      const found = await Promise.all(jobs.map((job) => options.redis.exists(queue.toKey(jobIdOf(job)))));
+      const existing = jobs.filter((_, i) => found[i] === 1);
+      const removed = await Promise.all(existing.map((job) => queue.remove(jobIdOf(job))));
+      return existing.filter((_, i) => removed[i] === 0);
     },
     /** Moves up to `limit` retries, oldest first, ahead of the first attempts that wait before them, if any do. */
     async advanceRetries(partition: number, limit: number): Promise<void> {
@@ -50,11 +56,10 @@ export function createJobQueues(options: {
       // Each goes to the front of the queue, so the oldest goes last.
       await Promise.all(retries.reverse().map(advance));
     },
-    /** Returns the ids of the jobs of an address that workers have taken. */
+    /** Returns the ids of the jobs of an address that workers have taken; hardly ever one of another address too. */
     async active(partition: number, subscriptionId: string): Promise<string[]> {
-      const jobs = await queueOf(partition).getActive();
-      // A job that ended between BullMQ's two reads is undefined.
-      return jobs.flatMap((job) => (job?.name === subscriptionId && job.id ? [job.id] : []));
+      const ids = await options.redis.lrange(queueOf(partition).toKey('active'), 0, -1);
+      return ids.filter((id) => id.startsWith(deliveryIdPrefix(subscriptionId)));
     },
     /** Counts jobs by state, over all partitions. */
     async counts() {

@@ -234,7 +234,10 @@ const SCAN_CHUNK = 500;
 /** In the order in which a delivery moves on: one that moves meanwhile is found later, or was found before. */
 const UNFINISHED = ['held', 'pending', 'waiting_for_retry'] as const;
 
-/** The unfinished deliveries of a subscription, in no order, chunk by chunk. One may be in several chunks. */
+/**
+ * The unfinished deliveries of a subscription, in no order, by chunk of the indexes that one command looks at: a chunk
+ * may be empty. A delivery may be in several chunks.
+ */
 export async function* unfinishedDeliveries(store: Store, subscriptionId: string): AsyncGenerator<StoredDelivery[]> {
   const prefix = keys.prefixOfSubscription(store, subscriptionId);
   const pattern = `${deliveryIdPrefix(subscriptionId)}*`;
@@ -246,8 +249,7 @@ export async function* unfinishedDeliveries(store: Store, subscriptionId: string
         store,
         pairs(found).map(([id]) => id),
       );
-      const unfinished = deliveries.filter((one) => one.subscriptionId === subscriptionId && !isFinished(one.status));
-      if (unfinished.length > 0) yield unfinished;
+      yield deliveries.filter((one) => one.subscriptionId === subscriptionId && !isFinished(one.status));
       cursor = next;
     } while (cursor !== '0');
   }

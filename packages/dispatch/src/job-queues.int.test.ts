@@ -1,0 +1,39 @@
+/** Which jobs are removed and found, on a real Redis. */
+import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
+import { deliveryIdPrefix } from '@posthorn/core';
+import { addJobs } from '../../queue/src/test-add-jobs.ts';
+import { takeFrom } from '../../store/src/test-take.ts';
+import { openTestQueue, testJob } from './test-queue.ts';
+
+let queue: Awaited<ReturnType<typeof openTestQueue>>;
+beforeEach(async () => {
+  queue = await openTestQueue(1);
+});
+afterEach(() => queue.close());
+
+const take = (limit: number) =>
+  takeFrom(queue.store, { partition: 0, token: 'worker:0', limit }, { lockMs: 30_000, nowMs: Date.now() });
+
+it('only jobs that exist are removed by BullMQ, which looks for each in whole lists; those that a worker has stay', async () => {
+  const { jobQueues } = queue;
+  const [taken, waiting, none] = ['taken', 'waiting', 'none'].map(testJob);
+  await addJobs(jobQueues, 0, [taken!, waiting!]);
+  await take(1);
+  const remove = jest.spyOn(jobQueues.all[0]!, 'remove');
+  expect(await jobQueues.remove(0, [none!, waiting!, taken!])).toEqual([taken]);
+  expect(remove.mock.calls.map(([id]) => id)).toEqual(['waiting', 'taken']);
+  expect(await jobQueues.missing(0, [none!, waiting!, taken!])).toEqual([none, waiting]);
+});
+
+it('the active jobs of an address are found by their ids alone', async () => {
+  const { jobQueues, redis } = queue;
+  const idOf = (subscriptionId: string, rest: string) => `${deliveryIdPrefix(subscriptionId)}${rest}`;
+  const ids = [idOf('sub_a', '1'), idOf('sub_b', '2'), idOf('sub_a', '3')];
+  const later = idOf('sub_a', '4');
+  await addJobs(jobQueues, 0, [...ids, later].map(testJob));
+  await take(ids.length);
+  const send = jest.spyOn(redis, 'sendCommand');
+  expect((await jobQueues.active(0, 'sub_a')).sort()).toEqual([ids[0], ids[2]].sort());
+  expect(send.mock.calls.map(([{ name }]) => name)).toEqual(['lrange']);
+  send.mockRestore();
+});
