@@ -7,8 +7,8 @@ const MIN_MAJOR_VERSION = 7;
 
 /**
  * Throws `StartError` where a server is too old, or may evict keys and with them deliveries. Returns a warning for each
- * server that would lose acknowledged writes in a crash or has no memory limit, or whose ACL does not allow these checks. The client must be
- * connected.
+ * server that would lose acknowledged writes in a crash, has no memory limit, or whose ACL does not allow these checks.
+ * The client must be connected.
  */
 export async function checkServer(redis: Redis | Cluster): Promise<string[]> {
   const warnings: string[] = [];

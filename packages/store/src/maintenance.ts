@@ -62,8 +62,8 @@ interface WhatCounts {
 }
 
 /**
- * The partitions in which any of these keys exists and counts, or all if `keyOfAll` exists. One command if there is none, except in
- * a Cluster, where each partition costs one.
+ * The partitions in which any of these keys exists and counts, or all if `keyOfAll` exists. One command if there is
+ * none, except in a Cluster, where each partition costs one.
  */
 async function partitionsWith(
   store: Store,
