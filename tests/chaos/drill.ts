@@ -1,8 +1,10 @@
 /** The drill of docs/backups.md during a chaos run: a backup is taken and restored, and publishers repeat what they published since. */
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Publisher } from '@posthorn/client';
+import { eventually } from '@posthorn/testing';
 import type { Backup, Cast } from './cast.ts';
 import type { Published } from './check.ts';
+import type { Receivers } from './receivers.ts';
 
 /** What the judge has to know about a restore; the rest are figures to print. */
 export interface Restored extends Pick<Backup, 'begunAtMs' | 'takenAtMs'> {
@@ -21,11 +23,22 @@ export async function drill(
   cast: Cast,
   publishers: Publisher[],
   published: Map<string, Published>,
+  { arrivals }: Pick<Receivers, 'arrivals'>,
   breakFor: (ms: number) => Promise<void>,
   { breakMs, say }: { breakMs: number; say: (line: string) => void },
 ): Promise<Restored> {
-  const backingUp = wait(breakMs / 3).then(() => cast.backUp());
+  const known = new Set<string>();
+  const backingUp = wait(breakMs / 3)
+    .then(() => cast.backUp())
+    .then((taken) => {
+      for (const id of published.keys()) known.add(id);
+      return taken;
+    });
   const [backup] = await Promise.all([backingUp, breakFor((breakMs / 3) * 2)]);
+  // The backup may have taken until now. Something has to be lost by the restore.
+  await eventually('an event since the backup to be delivered', () =>
+    arrivals.some(({ eventId, taken }) => taken && !known.has(eventId) && published.get(eventId)?.acceptedAtMs),
+  );
   say('The backup is taken. Everything is killed, and starts on the backup ...');
   const restoredAtMs = await cast.restore(backup);
   const repeating = publishAgain(publishers, published, backup);

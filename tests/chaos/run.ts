@@ -55,7 +55,9 @@ export async function runChaos(options: ChaosOptions): Promise<Checked> {
     const publishing = publish(publishers, published, () => breaking, options, chance);
     const broken: Record<string, number> = {};
     const breakFor = (ms: number) => breakThings(cast, subscriptions, Date.now() + ms, chance, options.suspend, broken);
-    const restored = options.restore ? await drill(cast, publishers, published, breakFor, options) : undefined;
+    const restored = options.restore
+      ? await drill(cast, publishers, published, receivers, breakFor, options)
+      : undefined;
     if (!options.restore) await breakFor(options.breakMs);
     breaking = false;
     await heal(cast);
