@@ -27,14 +27,12 @@ export async function drill(
   breakFor: (ms: number) => Promise<void>,
   { breakMs, say }: { breakMs: number; say: (line: string) => void },
 ): Promise<Restored> {
-  const known = new Set<string>();
-  const backingUp = wait(breakMs / 3)
-    .then(() => cast.backUp())
-    .then((taken) => {
-      for (const id of published.keys()) known.add(id);
-      return taken;
-    });
-  const [backup] = await Promise.all([backingUp, breakFor((breakMs / 3) * 2)]);
+  const backUp = async () => {
+    await wait(breakMs / 3);
+    const backup = await cast.backUp();
+    return { backup, known: new Set(published.keys()) };
+  };
+  const [{ backup, known }] = await Promise.all([backUp(), breakFor((breakMs / 3) * 2)]);
   // The backup may have taken until now. Something has to be lost by the restore.
   await eventually('an event since the backup to be delivered', () =>
     arrivals.some(({ eventId, taken }) => taken && !known.has(eventId) && published.get(eventId)?.acceptedAtMs),

@@ -1,6 +1,6 @@
 /**
- * The tracer: spans of our own, which are exported in batches from a bounded queue. tracing.ts loads
- * this file only if tracing is on.
+ * The tracer: spans of our own, which are exported in batches from a bounded queue. tracing.ts loads this file only if
+ * tracing is on.
  */
 import { randomUUID } from 'node:crypto';
 import { DiagLogLevel, diag } from '@opentelemetry/api';

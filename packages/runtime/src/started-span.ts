@@ -1,10 +1,8 @@
 /** A span from its start to its end. What becomes of it then is the tracer's: bytes, or a record for the SDK. */
+import { TraceFlags } from '@opentelemetry/api';
 import type { TraceContext } from '@posthorn/core';
 import type { SpanIds } from './span-ids.ts';
 import type { Span, SpanEnd } from './tracing.ts';
-
-/** The flags of a span that is sampled. */
-const SAMPLED = 1;
 
 /** Takes a span that has ended, for export. */
 export type TakeSpan = (span: StartedSpan, end: SpanEnd) => void;
@@ -29,8 +27,8 @@ export class StartedSpan implements Span {
     this.idsAt = ids.at;
     this.parent = parent;
     this.context = parent
-      ? { traceId: parent.traceId, spanId: ids.spanId, flags: SAMPLED }
-      : { traceId: ids.traceId, spanId: ids.spanId, flags: SAMPLED, packedIds: ids.packed };
+      ? { traceId: parent.traceId, spanId: ids.spanId, flags: TraceFlags.SAMPLED }
+      : { traceId: ids.traceId, spanId: ids.spanId, flags: TraceFlags.SAMPLED, packedIds: ids.packed };
   }
 
   end(end: SpanEnd): void {

@@ -7,12 +7,17 @@ import { PageLink } from './layout.tsx';
 import { durationText } from './numbers.ts';
 import { Instant } from './time.tsx';
 
+/** What needs attention lists the first two; each outage has an alert that shows its time. */
+const SHOWN_ELSEWHERE: readonly NotWell['kind'][] = ['addresses', 'incident', 'worker_outage'];
+
 export function NotWellAlerts({ overview }: { overview: Overview }) {
   return (
     <>
-      {overview.not_well.map((reason) => (
-        <ReasonAlert key={reason.message} reason={reason} overview={overview} />
-      ))}
+      {overview.not_well
+        .filter(({ kind }) => !SHOWN_ELSEWHERE.includes(kind))
+        .map((reason) => (
+          <ReasonAlert key={reason.message} reason={reason} overview={overview} />
+        ))}
       <Outages workers={overview.workers} />
     </>
   );
@@ -29,13 +34,6 @@ function Warning({ color = 'orange', title, children }: { color?: string; title:
 function ReasonAlert({ reason: { kind, message }, overview }: { reason: NotWell; overview: Overview }) {
   const title = message.charAt(0).toUpperCase() + message.slice(1);
   switch (kind) {
-    // What needs attention lists them.
-    case 'addresses':
-    case 'incident':
-      return null;
-    // Has an alert that shows its time.
-    case 'worker_outage':
-      return null;
     case 'writes_refused':
       return (
         <Warning color="red" title="Redis refuses changes">
