@@ -124,13 +124,12 @@ export async function processUsage(pid: number): Promise<{ cpuUs: number; reside
 }
 
 /**
- * The same CPU time exactly, as a process answers a message: one that has loaded processes/cpu-usage.ts, or
- * processes/tracing-switch.ts, to which the message says whether to trace.
+ * The same CPU time exactly, of a process that has loaded processes/tracing-switch.ts. From then on, it traces or not.
  */
-export async function askCpuUs({ child }: BenchProcess, message: boolean | '' = ''): Promise<number> {
-  // A process that has loaded neither would not answer.
+export async function askCpuUs({ child }: BenchProcess, isTracing = false): Promise<number> {
+  // A process that has not loaded it would not answer.
   const answer = once(child, 'message', { signal: AbortSignal.timeout(HUNG_MS) });
-  child.send(message);
+  child.send(isTracing);
   const [cpuUs] = await answer;
   return Number(cpuUs);
 }

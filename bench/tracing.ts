@@ -1,8 +1,7 @@
 /**
  * What tracing costs: CPU of ingest and a worker for each event with one delivery, with all traces sampled and without
- * tracing. At a fixed rate the same two processes do both in turns, since two processes that do the same differ; there,
- * OpenTelemetry is always loaded. Under full load (tracing-full-load.ts) they are compared with processes that never
- * load it.
+ * tracing, at a fixed rate and under full load (tracing-full-load.ts). The same two processes do both in turns, since
+ * two processes that do the same differ. OpenTelemetry is always loaded.
  */
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
@@ -21,7 +20,7 @@ import {
   subscribeMany,
   until,
 } from './harness.ts';
-import { type LoadedCpu, measureUnderFullLoad } from './tracing-full-load.ts';
+import { type InTurns, measureUnderFullLoad } from './tracing-full-load.ts';
 
 const EVENTS_PER_S = 600;
 /** Spans of a batch by default. */
@@ -55,31 +54,26 @@ export interface TracingCost {
   onCpuUs: number;
   /** With tracing, to without. */
   ratio: Estimate;
-}
-
-export interface PacedCost extends TracingCost {
   /** Without tracing, to without: what would show if tracing cost nothing. */
   control: Estimate;
 }
 
-/** Measures so many pairs of an ingest, and of a worker, with and without tracing under full load. */
-export async function benchTracingLoaded(bench: Bench, pairs: number): Promise<Record<keyof LoadedCpu, TracingCost>> {
+/** Measures pairs of blocks with and without a trace under full load: so many in each of so many pairs of an ingest and a worker. */
+export async function benchTracingLoaded(
+  bench: Bench,
+  processes: number,
+  pairs: number,
+): Promise<Record<keyof InTurns, TracingCost>> {
   const collector = await bench.start('bench/processes/collector.ts');
-  const [off = [], on = []] = await measureUnderFullLoad(bench, pairs, [
-    {},
-    { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url },
-  ]);
+  const runs: InTurns[] = [];
+  while (runs.length < processes) runs.push(await measureUnderFullLoad(bench, pairs, collector.url));
   await collector.stop();
-  const costOf = (name: keyof LoadedCpu): TracingCost => ({
-    offCpuUs: median(off.map((cpu) => cpu[name])),
-    onCpuUs: median(on.map((cpu) => cpu[name])),
-    ratio: estimate(on.map((cpu, i) => cpu[name] / (off[i]?.[name] ?? Number.NaN))),
-  });
+  const costOf = (name: keyof InTurns) => compare(runs.map((run) => run[name]));
   return { ingest: costOf('ingest'), worker: costOf('worker') };
 }
 
 /** Measures up to so many pairs of rounds at a fixed rate, after some to warm up. */
-export async function benchTracingPaced(bench: Bench, pairs: number): Promise<Record<keyof Cpu, PacedCost>> {
+export async function benchTracingPaced(bench: Bench, pairs: number): Promise<Record<keyof Cpu, TracingCost>> {
   const collector = await bench.start('bench/processes/collector.ts');
   const receiver = await bench.start('bench/processes/receiver.ts');
   const env = { KEY_PREFIX: `bench-${randomUUID()}` };
@@ -114,19 +108,12 @@ export async function benchTracingPaced(bench: Bench, pairs: number): Promise<Re
   };
 
   for (let i = 0; i < WARM_UP_ROUNDS; i++) await run(i % 2 === 1);
-  const off = [await run(false)];
-  const on: Cpu[] = [];
-  for (const endsAt = performance.now() + MAX_MS; on.length < pairs && performance.now() < endsAt; ) {
-    on.push(await run(true));
-    off.push(await run(false));
-  }
+  const rounds = [await run(false)];
+  for (const endsAt = performance.now() + MAX_MS; rounds.length <= 2 * pairs && performance.now() < endsAt; )
+    rounds.push(await run(true), await run(false));
   for (const one of [ingest, worker, receiver, collector]) await one.stop();
   await bench.redis.flushdb();
-  const costOf = (name: keyof Cpu) =>
-    compare(
-      off.map((cpu) => cpu[name]),
-      on.map((cpu) => cpu[name]),
-    );
+  const costOf = (name: keyof Cpu) => compare([rounds.map((cpu) => cpu[name])]);
   return { ingest: costOf('ingest'), worker: costOf('worker'), redis: costOf('redis') };
 }
 
@@ -146,14 +133,26 @@ async function publishPaced(ingestUrl: string): Promise<void> {
   await Promise.all(calls);
 }
 
-/** Each round with tracing is compared with the mean of its neighbours, and each round without likewise with the nearest ones without. */
-function compare(off: readonly number[], on: readonly number[]): PacedCost {
-  const at = (i: number) => off[i] ?? Number.NaN;
+/**
+ * Compares what was used without tracing and with it, in turns, in each run: each value with tracing with the mean of
+ * its neighbours, and each without likewise with the nearest ones without.
+ */
+function compare(runs: readonly number[][]): TracingCost {
+  const toNeighbours = (distance: number, isOn: boolean) =>
+    estimate(
+      runs.flatMap((used) =>
+        used.flatMap((us, i) => {
+          const [before, after] = [used[i - distance], used[i + distance]];
+          return (i % 2 === 1) === isOn && before !== undefined && after !== undefined ? (2 * us) / (before + after) : [];
+        }),
+      ),
+    );
+  const medianOf = (isOn: boolean) => median(runs.flatMap((used) => used.filter((_, i) => (i % 2 === 1) === isOn)));
   return {
-    offCpuUs: median(off),
-    onCpuUs: median(on),
-    ratio: estimate(on.map((cpu, i) => (2 * cpu) / (at(i) + at(i + 1)))),
-    control: estimate(off.slice(1, -1).map((cpu, i) => (2 * cpu) / (at(i) + at(i + 2)))),
+    offCpuUs: medianOf(false),
+    onCpuUs: medianOf(true),
+    ratio: toNeighbours(1, true),
+    control: toNeighbours(2, false),
   };
 }
 

@@ -35,22 +35,19 @@ export function frequentLine<F extends string>(
   const stream = internals[pino.symbols.streamSym];
   const begins = '{"level":"info","time":"';
   const bindings = `"${internals[pino.symbols.chindingsSym]}`;
-  const named = fields.map((field) => ({
-    field,
-    name: `,${JSON.stringify(field)}:`,
-    isPlain: plain.includes(field),
-  }));
+  const named = fields.map((field) => {
+    const name = `,${JSON.stringify(field)}:`;
+    return { field, name, beforeText: `${name}"`, isPlain: plain.includes(field) };
+  });
   const ends = `,"msg":${JSON.stringify(message)}}\n`;
   return (values) => {
     if (!logger.isLevelEnabled('info')) return;
     let line = begins + isoInstant(Date.now()) + bindings;
-    for (const { field, name, isPlain } of named) {
+    for (const { field, name, beforeText, isPlain } of named) {
       const value = values[field];
       if (value === undefined) continue;
-      line += name;
-      if (typeof value === 'number' && Number.isFinite(value)) line += value;
-      else if (typeof value !== 'string') line += JSON.stringify(value);
-      else line += isPlain || !PERHAPS_ESCAPED.test(value) ? `"${value}"` : JSON.stringify(value);
+      if (typeof value === 'string' && (isPlain || !PERHAPS_ESCAPED.test(value))) line += `${beforeText + value}"`;
+      else line += name + JSON.stringify(value);
     }
     stream.write(line + ends);
   };

@@ -55,7 +55,7 @@ export function openTracer({
   return {
     startSpan(parent) {
       ids.next();
-      if (!isSampled(parent?.traceId ?? ids.traceId, parent)) return undefined;
+      if (!isSampled(parent ?? ids, parent)) return undefined;
       return new StartedSpan(processor.take, ids, parent);
     },
     shutdown: processor.shutdown,

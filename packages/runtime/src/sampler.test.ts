@@ -34,7 +34,7 @@ describe('the sampler', () => {
         const remote = { traceId, spanId, traceFlags: flags, isRemote: true };
         const context = parent ? trace.setSpanContext(ROOT_CONTEXT, remote) : ROOT_CONTEXT;
         const { decision } = sdk.shouldSample(context, traceId, 'publish', SpanKind.PRODUCER, {}, []);
-        expect(isSampled(traceId, parent && { ...parent, traceId })).toBe(
+        expect(isSampled({ traceId }, parent && { ...parent, traceId })).toBe(
           decision === SamplingDecision.RECORD_AND_SAMPLED,
         );
       }
@@ -43,7 +43,7 @@ describe('the sampler', () => {
 
   it('takes about the share of the traces that the ratio says', () => {
     const isSampled = createSampler({ OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '0.3' });
-    const share = traceIds.filter((traceId) => isSampled(traceId, undefined)).length / traceIds.length;
+    const share = traceIds.filter((traceId) => isSampled({ traceId }, undefined)).length / traceIds.length;
     expect(share).toBeGreaterThan(0.2);
     expect(share).toBeLessThan(0.4);
   });

@@ -7,7 +7,8 @@ import { SamplingDecision, TraceIdRatioBasedSampler } from '@opentelemetry/sdk-t
 import type { TraceContext } from '@posthorn/core';
 import type { TracingSettings } from './tracing-settings.ts';
 
-type Sampler = (traceId: string, parent: TraceContext | undefined) => boolean;
+/** `ids`: where the id of the trace is read, if it decides. */
+type Sampler = (ids: { readonly traceId: string }, parent: TraceContext | undefined) => boolean;
 
 /** Returns the function that says whether a span is sampled. */
 export function createSampler({
@@ -17,9 +18,9 @@ export function createSampler({
   const isParentBased = name.startsWith('parentbased_');
   const isAlways = name.endsWith('always_on');
   const ofRatio = name.endsWith('traceidratio') ? new TraceIdRatioBasedSampler(Number(ratio)) : undefined;
-  return (traceId, parent) => {
+  return (ids, parent) => {
     if (isParentBased && parent) return (parent.flags & TraceFlags.SAMPLED) !== 0;
     if (!ofRatio) return isAlways;
-    return ofRatio.shouldSample(ROOT_CONTEXT, traceId).decision === SamplingDecision.RECORD_AND_SAMPLED;
+    return ofRatio.shouldSample(ROOT_CONTEXT, ids.traceId).decision === SamplingDecision.RECORD_AND_SAMPLED;
   };
 }

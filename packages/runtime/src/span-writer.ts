@@ -38,6 +38,9 @@ const SPAN_ID_AT = TRACE_ID_AT + TRACE_ID_BYTES + 2;
 const START_AT = SPAN_ID_AT + SPAN_ID_BYTES + 1;
 const END_AT = START_AT + 8 + 1;
 
+/** The ids of a parent, while they are copied from it. */
+const parentIds = Buffer.alloc(ID_BYTES);
+
 /** The request that exports some spans. */
 export interface SpanBatch {
   bytes: Uint8Array;
@@ -168,8 +171,9 @@ export class SpanWriter {
     writeTime(buffer, startsAt + START_AT, startMs);
     writeTime(buffer, startsAt + END_AT, endMs);
     if (parent && parentAt !== undefined) {
-      buffer.write(parent.traceId, startsAt + TRACE_ID_AT, TRACE_ID_BYTES, 'hex');
-      buffer.write(parent.spanId, startsAt + parentAt, SPAN_ID_BYTES, 'hex');
+      parentIds.write(parent.traceId + parent.spanId, 'hex');
+      copy(parentIds, 0, buffer, startsAt + TRACE_ID_AT, TRACE_ID_BYTES);
+      copy(parentIds, TRACE_ID_BYTES, buffer, startsAt + parentAt, SPAN_ID_BYTES);
     } else copy(ids, idsAt, buffer, startsAt + TRACE_ID_AT, TRACE_ID_BYTES);
   }
 
