@@ -143,7 +143,9 @@ function compare(runs: readonly number[][]): TracingCost {
       runs.flatMap((used) =>
         used.flatMap((us, i) => {
           const [before, after] = [used[i - distance], used[i + distance]];
-          return (i % 2 === 1) === isOn && before !== undefined && after !== undefined ? (2 * us) / (before + after) : [];
+          return (i % 2 === 1) === isOn && before !== undefined && after !== undefined
+            ? (2 * us) / (before + after)
+            : [];
         }),
       ),
     );
