@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { type Accepted, createPublisher, type PublishedEvent, type Publisher } from '@posthorn/client';
 import { ENVIRONMENTS, SESSION_EVENT_TYPES } from '@posthorn/core';
 import { connectRedis } from '@posthorn/store';
@@ -123,11 +124,15 @@ export async function processUsage(pid: number): Promise<{ cpuUs: number; reside
   return { cpuUs: (Number(fields[11]) + Number(fields[12])) * 10_000, residentBytes: Number(fields[21]) * 4096 };
 }
 
-/**
- * The same CPU time exactly, of a process that has loaded processes/tracing-switch.ts. From then on, it traces or not.
- */
+/** The environment of an app that `askCpuUs` makes trace or not. Its spans go to this collector. */
+export const withTracingSwitch = (collectorUrl: string) => ({
+  NODE_OPTIONS: `--import=${pathToFileURL(join(root, 'bench/processes/tracing-switch.ts')).href}`,
+  OTEL_EXPORTER_OTLP_ENDPOINT: collectorUrl,
+});
+
+/** The same CPU time exactly, of an app that has this environment. From then on, it traces or not. */
 export async function askCpuUs({ child }: BenchProcess, isTracing = false): Promise<number> {
-  // A process that has not loaded it would not answer.
+  // A process without it would not answer.
   const answer = once(child, 'message', { signal: AbortSignal.timeout(HUNG_MS) });
   child.send(isTracing);
   const [cpuUs] = await answer;
@@ -151,8 +156,8 @@ export function percentile(values: readonly number[], share: number): number {
 }
 
 /** Like `eventually` of the tests, with a longer limit. */
-export const until = (what: string, probe: () => Promise<boolean>, limitMs = 300_000) =>
-  eventually(what, probe, limitMs);
+export const until = <T>(what: string, probe: () => Promise<T | false>, limitMs = 300_000, everyMs?: number) =>
+  eventually(what, probe, limitMs, everyMs);
 
 /** Makes `count` calls of `call`, `concurrency` at a time. Resolves with the duration of each in milliseconds. */
 export async function inParallel(

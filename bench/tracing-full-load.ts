@@ -4,11 +4,16 @@
  * the same two processes, since two processes that do the same differ by more than tracing costs.
  */
 import { randomUUID } from 'node:crypto';
-import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
-import { pathToFileURL } from 'node:url';
-import { root } from '../scripts/folder.ts';
-import { askCpuUs, type Bench, countOf, subscribeToTopics, TOPICS, topicEvent } from './harness.ts';
+import {
+  askCpuUs,
+  type Bench,
+  countOf,
+  subscribeToTopics,
+  TOPICS,
+  topicEvent,
+  until,
+  withTracingSwitch,
+} from './harness.ts';
 import { createRawPublishers } from './raw-publishers.ts';
 
 const CONNECTIONS = 20;
@@ -16,8 +21,10 @@ const CONNECTIONS = 20;
 const BLOCK = 1_000;
 /** Deliveries at the ends of a block that are in flight together with those of its neighbours. */
 const MIXED = 150;
-/** Events before the first block: V8 compiles until then. */
-const WARM_UP = 30_000;
+/** Blocks before the first one that counts: V8 compiles until then. An even number, so that one without a trace is next. */
+const WARM_UP_BLOCKS = 30;
+/** How often it is looked how many deliveries have arrived: far fewer than `MIXED` do meanwhile. */
+const LOOK_MS = 2;
 
 /** CPU in microseconds for each event, and for each delivery: of blocks without a trace and with one, in turns. */
 export interface InTurns {
@@ -33,18 +40,17 @@ export async function measureUnderFullLoad(bench: Bench, pairs: number, collecto
   const receiver = await bench.start('bench/processes/receiver.ts');
   const env = {
     KEY_PREFIX: `bench-${randomUUID()}`,
-    NODE_OPTIONS: `--import=${pathToFileURL(join(root, 'bench/processes/tracing-switch.ts')).href}`,
-    OTEL_EXPORTER_OTLP_ENDPOINT: collectorUrl,
+    ...withTracingSwitch(collectorUrl),
   };
   const operator = await bench.startApp('console', env);
   await subscribeToTopics(operator.url, receiver.url);
   await operator.stop();
-  const blocks = 2 * pairs + 1;
+  const blocks = WARM_UP_BLOCKS + 2 * pairs + 1;
   const ingest = await publishBlocks(bench, env, blocks);
   const worker = await deliverBlocks(bench, env, blocks, () => countOf(receiver));
   await receiver.stop();
   await bench.redis.flushdb();
-  return { ingest, worker };
+  return { ingest: ingest.slice(WARM_UP_BLOCKS), worker: worker.slice(WARM_UP_BLOCKS) };
 }
 
 /** Publishes all events; returns what ingest has used for an event of each block. */
@@ -54,10 +60,6 @@ async function publishBlocks(bench: Bench, env: Record<string, string>, blocks: 
   const publishers = createRawPublishers(ingest.url, CONNECTIONS, events);
   await publishers.connect();
   const used: number[] = [];
-  for (let published = 0; published < WARM_UP; published += BLOCK) {
-    await askCpuUs(ingest, published % (2 * BLOCK) > 0);
-    await publishers.publish(BLOCK);
-  }
   for (let block = 0; block < blocks; block++) {
     const fromUs = await askCpuUs(ingest, block % 2 === 1);
     await publishers.publish(BLOCK);
@@ -78,15 +80,16 @@ async function deliverBlocks(
   const worker = await bench.startApp('worker', env);
   /** What the worker has used until at least so many have arrived, and how many have. */
   const usedUntil = async (count: number) => {
-    for (;;) {
+    const hasArrived = async () => {
       const all = await arrived();
-      if (all >= count) return { all, us: await askCpuUs(worker, true) };
-      await pause(2);
-    }
+      return all >= count && all;
+    };
+    const all = await until(`${count} deliveries`, hasArrived, undefined, LOOK_MS);
+    return { all, us: await askCpuUs(worker, true) };
   };
   const used: number[] = [];
   for (let block = 0; block < blocks; block++) {
-    const startsAt = WARM_UP + block * BLOCK;
+    const startsAt = block * BLOCK;
     const from = await usedUntil(startsAt + MIXED);
     const to = await usedUntil(startsAt + BLOCK - MIXED);
     used.push((to.us - from.us) / (to.all - from.all));

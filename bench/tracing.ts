@@ -4,10 +4,7 @@
  * two processes that do the same differ. OpenTelemetry is always loaded.
  */
 import { randomUUID } from 'node:crypto';
-import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { pathToFileURL } from 'node:url';
-import { root } from '../scripts/folder.ts';
 import {
   askCpuUs,
   type Bench,
@@ -19,6 +16,7 @@ import {
   post,
   subscribeMany,
   until,
+  withTracingSwitch,
 } from './harness.ts';
 import { type InTurns, measureUnderFullLoad } from './tracing-full-load.ts';
 
@@ -80,11 +78,7 @@ export async function benchTracingPaced(bench: Bench, pairs: number): Promise<Re
   const operator = await bench.startApp('console', env);
   await subscribeMany(operator.url, receiver.url, 1, { event_types: ['session.approved'], environment: 'sandbox' });
   await operator.stop();
-  const traced = {
-    ...env,
-    NODE_OPTIONS: `--import=${pathToFileURL(join(root, 'bench/processes/tracing-switch.ts')).href}`,
-    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
-  };
+  const traced = { ...env, ...withTracingSwitch(collector.url) };
   const ingest = await bench.startApp('ingest', traced);
   const worker = await bench.startApp('worker', traced);
 

@@ -47,6 +47,7 @@ export function frequentLine<F extends string>(
       const value = values[field];
       if (value === undefined) continue;
       if (typeof value === 'string' && (isPlain || !PERHAPS_ESCAPED.test(value))) line += `${beforeText + value}"`;
+      else if (typeof value === 'number' && Number.isFinite(value)) line += name + value;
       else line += name + JSON.stringify(value);
     }
     stream.write(line + ends);
