@@ -1,9 +1,8 @@
 /** The span of an attempt: an HTTP request to a receiver, and the sending of a message, in the terms of OpenTelemetry's conventions. */
-import { type Attempt, atMost, type Environment, type TraceContext } from '@posthorn/core';
+import type { Attempt, Environment, TraceContext } from '@posthorn/core';
 import type { Span, SpanShape, Tracing } from '@posthorn/runtime';
 import type { SendResult } from '@posthorn/sender';
 import type { BegunAttempt } from '@posthorn/store';
-import { LRUCache } from 'lru-cache';
 import type { AttemptInFlight } from './attempt-in-flight.ts';
 
 /** The attributes that differ from attempt to attempt. */
@@ -17,13 +16,14 @@ const VARYING = [
 ];
 
 /** What the spans of a subscription have in common, by its id, then by environment and event type. */
-const ofSubscriptions = new LRUCache<string, { url: string; shapes: Record<Environment, Map<string, SpanShape>> }>(
-  atMost(2_000),
-);
+const ofSubscriptions = new Map<string, { url: string; shapes: Record<Environment, Map<string, SpanShape>> }>();
+/** Then all are made again: that costs less than to know for each span which one was used last. */
+const MAX_SUBSCRIPTIONS = 2_000;
 
 function shapeOf({ subscriptionId, url, environment, eventType }: BegunAttempt): SpanShape {
   let known = ofSubscriptions.get(subscriptionId);
   if (known?.url !== url) {
+    if (ofSubscriptions.size >= MAX_SUBSCRIPTIONS) ofSubscriptions.clear();
     known = { url, shapes: { sandbox: new Map(), production: new Map() } };
     ofSubscriptions.set(subscriptionId, known);
   }

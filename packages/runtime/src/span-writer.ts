@@ -118,19 +118,19 @@ export class SpanWriter {
   }
 
   /** Writes a span as one that was written before. Returns false, and writes nothing, if it differs in other things than ids, times and texts. */
-  #writeLike({ bytes, parentAt, texts, others }: WrittenShape, span: StartedSpan, values: SpanEnd['values']): boolean {
+  #writeLike(written: WrittenShape, span: StartedSpan, values: SpanEnd['values']): boolean {
+    const { bytes, parentAt, texts } = written;
     if ((parentAt === undefined) !== (span.parent === undefined)) return false;
-    for (let i = 0; i < values.length; i++) {
-      const value = values[i];
-      if (typeof value === 'string' ? value.length !== texts[i]?.length : value !== others[i] || texts[i]) return false;
-    }
     this.#ensure(bytes.length);
     const startsAt = this.#at;
     this.#buffer.set(bytes, startsAt);
     for (let i = 0; i < values.length; i++) {
-      const [value, text] = [values[i], texts[i]];
+      const value = values[i];
+      if (value === written.values[i]) continue;
+      const text = texts[i];
+      if (typeof value !== 'string' || value.length !== text?.length) return false;
       // One that is not ASCII takes more bytes.
-      if (text && this.#buffer.write(value as string, startsAt + text.at) !== text.length) return false;
+      if (this.#buffer.write(value, startsAt + text.at) !== text.length) return false;
     }
     this.#idsAndTimes(startsAt, span, parentAt);
     this.#at = startsAt + bytes.length;
@@ -162,7 +162,13 @@ export class SpanWriter {
     if (link) this.#link(link);
     this.#end(contentAt);
     this.#idsAndTimes(startsAt, span, parentAt);
-    return { parentAt, texts, others: values.map((value) => (typeof value === 'string' ? undefined : value)) };
+    return { parentAt, texts, values: values.map((value, i) => this.#ownText(startsAt, texts[i]) ?? value) };
+  }
+
+  /** Reads a text again: the one that was written may be part of a longer one, which it would keep in memory. */
+  #ownText(startsAt: number, text: WrittenShape['texts'][number]): string | undefined {
+    const from = startsAt + (text?.at ?? 0);
+    return text && this.#buffer.toString('utf8', from, from + text.length);
   }
 
   #idsAndTimes(startsAt: number, { ids, idsAt, parent, startMs, endMs }: StartedSpan, parentAt?: number): void {

@@ -30,10 +30,10 @@ export interface WrittenShape {
   readonly bytes: Buffer;
   /** Where the id of the parent is; undefined if it has none. */
   readonly parentAt: number | undefined;
-  /** Where each varying text is, and its length in bytes; undefined for other values. */
+  /** The varying values. */
+  readonly values: readonly (AttributeValue | undefined)[];
+  /** Where the texts among them are, and their lengths in bytes; undefined for other values. */
   readonly texts: readonly ({ at: number; length: number } | undefined)[];
-  /** The varying values; undefined in place of a text. */
-  readonly others: readonly (AttributeValue | undefined)[];
 }
 
 export interface SpanEnd {
