@@ -36,6 +36,9 @@ export interface BenchProcess {
 
 export type Bench = Awaited<ReturnType<typeof openBench>>;
 
+/** Snapshots and rewrites of the append-only file would take the CPU of what is measured. */
+const NOTHING_IN_BACKGROUND = ['--save', '', '--auto-aof-rewrite-percentage', '0'];
+
 /** Starts a fresh Redis with an append-only file. Returns functions that start the measured processes on it. */
 export async function openBench(appendFsync: 'everysec' | 'always' = 'everysec', name = '') {
   const dir = join(root, `.posthorn/bench-${process.pid}${name.replaceAll(/\W+/g, '-')}`);
@@ -47,7 +50,7 @@ export async function openBench(appendFsync: 'everysec' | 'always' = 'everysec',
   });
   for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1));
   const startOwn = (folder: string, extra: string[]) =>
-    startRedis(folder, { say: console.log, extra: ['--appendfsync', appendFsync, ...extra] });
+    startRedis(folder, { say: console.log, extra: ['--appendfsync', appendFsync, ...NOTHING_IN_BACKGROUND, ...extra] });
   const server = await startOwn(dir, []);
   const redis = connectRedis({ REDIS_URL: server.url });
   const running = new Set<BenchProcess>();

@@ -157,6 +157,23 @@ describe('Redis Cluster', () => {
     expect((await fetch(`${on.consoleUrl}/readyz`)).status).toBe(200);
   });
 
+  it('names the master that is nearly full while others have room', async () => {
+    const nodes = await startCluster([], NEVER_MS);
+    const on = await ownWorld({ redisUrl: nodes[0]!.url, env: settingsFor(nodes) });
+    const full = ownClient({ REDIS_URL: nodes[1]!.url });
+    const usedBytes = Number(/used_memory:(\d+)/.exec(await full.info('memory'))?.[1]);
+    await full.config('SET', 'maxmemory', Math.round(usedBytes / 0.9));
+    const memory = await eventually('it is named', async () => {
+      const { not_well: notWell } = (await on.operate('GET', '/v1/overview')).body;
+      return notWell.find(({ kind }: { kind: string }) => kind === 'memory');
+    });
+    expect(memory.message).toMatch(
+      new RegExp(`^the Redis master 127\\.0\\.0\\.1:${nodes[1]!.port} uses \\d+ % of its memory$`),
+    );
+    const metrics = await (await fetch(`${on.consoleUrl}/metrics`)).text();
+    expect(Number(/^posthorn_redis_memory_used_ratio\S* (\S+)$/m.exec(metrics)?.[1])).toBeGreaterThan(0.85);
+  });
+
   it('loses no accepted event when a master dies, and continues with the replica that takes over', async () => {
     const nodes = await startCluster([0, 0, 1, 2]);
     const env = { ...worldEnv('posthorn', nodes[0]!.url), ...settingsFor(nodes), ACK_REPLICAS: '1', LOG_LEVEL: 'info' };

@@ -9,11 +9,11 @@ const well: Parameters<typeof findNotWell>[0] = {
   workers: [worker],
   hour: { periods: [] },
   pendingMs: 0,
-  server: { usedBytes: null, capacityBytes: null, eviction: undefined },
+  server: { fullest: null, eviction: undefined },
 };
 const found = (change: Partial<typeof well>) => findNotWell({ ...well, ...change });
 const minutes = (failed: number[]) => ({ periods: failed.map((one) => ({ fromMs: 0, succeeded: 95, failed: one })) });
-const uses = (usedBytes: number) => ({ server: { ...well.server, usedBytes, capacityBytes: 100 } });
+const uses = (share: number, address?: string) => ({ server: { ...well.server, fullest: { address, share } } });
 const offset = (clockOffsetMs: number) => ({ workers: [{ ...worker, clockOffsetMs }] });
 
 describe('all', () => {
@@ -22,7 +22,7 @@ describe('all', () => {
     ['95 % of the attempts succeeded', { hour: minutes([5]) }],
     ['the attempts of 16 minutes ago failed', { hour: minutes([1_000, ...Array.from({ length: 15 }, () => 0)]) }],
     ['a delivery has waited for less than a minute', { pendingMs: 59_999 }],
-    ['Redis uses 85 % of its memory', uses(85)],
+    ['Redis uses 85 % of its memory', uses(0.85)],
     ['a clock is 5 s slow', offset(-5_000)],
   ])('is well while %s', (_, change) => {
     expect(found(change)).toEqual([]);
@@ -36,7 +36,8 @@ describe('all', () => {
       '1000 of 2425 attempts failed in the last 15 minutes',
     ],
     ['pending', { pendingMs: 60_000 }, 'a delivery has waited 60 s for its first attempt'],
-    ['memory', uses(86), 'Redis uses 86 % of its memory'],
+    ['memory', uses(0.86), 'Redis uses 86 % of its memory'],
+    ['memory', uses(0.86, 'r:6379'), 'the Redis master r:6379 uses 86 % of its memory'],
     ['worker_clock', offset(-5_001), 'the clock of worker a:7 is 5 s slow'],
     ['worker_clock', offset(5_001), 'the clock of worker a:7 is 5 s fast'],
     [

@@ -13,7 +13,7 @@ interface State {
   hour: Pick<AttemptSeries, 'periods'>;
   /** How long the oldest pending delivery has waited. */
   pendingMs: number;
-  server: Pick<ServerState, 'usedBytes' | 'capacityBytes' | 'eviction'>;
+  server: Pick<ServerState, 'fullest' | 'eviction'>;
 }
 
 type Worker = Pick<WorkerState, 'host' | 'pid' | 'outageSinceMs'> & { clockOffsetMs: number | null };
@@ -69,10 +69,11 @@ function ofTraffic({ periods }: State['hour'], pendingMs: number): NotWell[] {
   return found;
 }
 
-function ofServer({ usedBytes, capacityBytes, eviction }: State['server']): NotWell[] {
+function ofServer({ fullest, eviction }: State['server']): NotWell[] {
   const found: NotWell[] = eviction === undefined ? [] : [{ kind: 'eviction', message: eviction }];
-  if (usedBytes !== null && capacityBytes !== null && usedBytes > WELL_LIMITS.maxMemoryShare * capacityBytes) {
-    const message = `Redis uses ${Math.round((100 * usedBytes) / capacityBytes)} % of its memory`;
+  if (fullest && fullest.share > WELL_LIMITS.maxMemoryShare) {
+    const server = fullest.address === undefined ? 'Redis' : `the Redis master ${fullest.address}`;
+    const message = `${server} uses ${Math.round(100 * fullest.share)} % of its memory`;
     found.push({ kind: 'memory', message });
   }
   return found;

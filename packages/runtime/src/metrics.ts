@@ -43,6 +43,8 @@ export interface Installation {
   /** Memory that the Redis servers use and may use; null where they do not report it. */
   usedBytes: number | null;
   capacityBytes: number | null;
+  /** The Redis master that uses the largest share of its memory; null where none reports it. */
+  fullest: { share: number } | null;
   /** This process's clock minus that of Redis. */
   clockOffsetMs: number;
 }
@@ -110,6 +112,11 @@ const INSTALLATION_GAUGES: InstallationGauge[] = [
     name: 'posthorn_redis_memory_capacity_bytes',
     help: 'Memory that Redis may use: maxmemory, or that of its machines; absent where Redis does not report it',
     read: ({ capacityBytes }) => capacityBytes,
+  },
+  {
+    name: 'posthorn_redis_memory_used_ratio',
+    help: 'Share of its memory that Redis uses, of several masters the fullest one; absent where Redis does not report it',
+    read: ({ fullest }) => fullest?.share ?? null,
   },
   {
     name: 'posthorn_clock_offset_seconds',
