@@ -3,7 +3,7 @@ import { describeEviction, masters, readInfo } from './check-server.ts';
 import { typedError } from './storage-errors.ts';
 import type { Store } from './store.ts';
 
-export interface FullestMaster {
+interface FullestMaster {
   /** Where it listens; undefined if it is the only one. */
   address: string | undefined;
   share: number;
