@@ -578,6 +578,9 @@ export class System {
       excerptBytes: 1_024,
       sendsTraceparent: false,
       giveUp: new AbortController().signal,
+      onError(error) {
+        activity.failure ??= error;
+      },
       outages: {
         current: () => undefined,
         endedAtMs: () => outageEndedAtMs,

@@ -52,6 +52,8 @@ export interface AttemptContext {
   tracing?: Tracing | undefined;
   /** Fires when the process stops and can't wait any longer. */
   giveUp: AbortSignal;
+  /** Reports errors of what no attempt waits for. */
+  onError: (error: Error) => void;
 }
 
 /** The outcome of the job (`no_slot`: its host or IP has no free slot), and of the attempt. */

@@ -9,7 +9,7 @@ import { handleJob, releaseParked } from './handle-job.ts';
 export interface AttemptsOptions
   extends Pick<
     Parameters<typeof createDeliveryConsumer>[0],
-    'redis' | 'partitionPrefixes' | 'concurrency' | 'giveUp' | 'onError'
+    'redis' | 'partitionPrefixes' | 'concurrency' | 'giveUp'
   > {
   context: AttemptContext;
   timings: Partial<ConsumerTimings>;
@@ -21,10 +21,11 @@ export interface Attempts extends Service {
 }
 
 export function createAttempts({ context, ...common }: AttemptsOptions): Attempts {
-  const { store, eventBodies, slots, outages, logger } = context;
+  const { store, eventBodies, slots, outages, logger, onError } = context;
   const consumer = createDeliveryConsumer({
     ...common,
     store,
+    onError,
     worker: {
       knownEvent: eventBodies.latest,
       room: () => ({ ...slots.room(), dueBeforeMs: outages.endedAtMs() }),
@@ -32,7 +33,7 @@ export function createAttempts({ context, ...common }: AttemptsOptions): Attempt
         for (const id of subscriptionIds) {
           if (slots.isFullButFast(id)) consumer.foundCrowded(partitionOf(id, store.partitions));
         }
-        void releaseParked(context, subscriptionIds).catch(common.onError);
+        void releaseParked(context, subscriptionIds).catch(onError);
       },
     },
     onTakenOver: (jobs) => logger.warn({ jobs }, 'jobs.taken_over'),

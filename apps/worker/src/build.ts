@@ -53,7 +53,7 @@ export function buildWorker(
 ): App {
   const workerId = randomUUID();
   const base = buildBase(settings, clock, workerId);
-  const { logger, storage, store, registry, onError } = base;
+  const { logger, storage, store, registry } = base;
   const secretBox = createSecretBox(settings.SECRET_ENCRYPTION_KEY);
   const giveUp = new AbortController();
   const outbound = createOutbound({
@@ -70,11 +70,6 @@ export function buildWorker(
     concurrency: settings.WORKER_CONCURRENCY,
     timings,
     giveUp: () => giveUp.abort(),
-    onError(err) {
-      // While Redis can't be used, all that it refuses is reported once.
-      if (!storage.isOpen() || err instanceof StorageUnavailable) onError(err);
-      else logger[isJobGone(err) ? 'warn' : 'error']({ err }, 'queue.failed');
-    },
   });
   const maintenance = createMaintenance({
     ...base,
@@ -146,8 +141,14 @@ function attemptContext(
   parts: ReturnType<typeof buildBase> & Pick<AttemptContext, 'sender' | 'outages' | 'giveUp'>,
   secretBox: SecretBox,
 ): AttemptContext {
+  const { storage, logger } = parts;
   return {
     ...parts,
+    onError(err) {
+      // While Redis can't be used, all that it refuses is reported once.
+      if (!storage.isOpen() || err instanceof StorageUnavailable) parts.onError(err);
+      else logger[isJobGone(err) ? 'warn' : 'error']({ err }, 'queue.failed');
+    },
     logAttempted: attemptedLine(parts.logger),
     signRequest: createRequestSigner(secretBox),
     eventBodies: createEventBodies(parts.store),

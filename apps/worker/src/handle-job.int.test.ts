@@ -78,6 +78,7 @@ beforeEach(async () => {
     excerptBytes: 1_024,
     sendsTraceparent: false,
     giveUp,
+    onError,
   };
   close = async () => {
     await jobQueues.close();
@@ -123,6 +124,10 @@ function handle(job: DeliveryJob, { claim = SURE, found }: Partial<TakenJob> = {
   return handleJob(context, job, { found, claim, end: (move) => move(lock) });
 }
 
+/** Waits until a delivery of the address has left its lane. */
+const untilReleased = ({ subscriptionId }: DeliveryJob) =>
+  eventually('the release', async () => (await laneLength(store, 'parked', subscriptionId)) === 0);
+
 it('parks a delivery whose address has no free slot', async () => {
   const { job } = await pendingJob();
   context.slots.acquire(job.subscriptionId);
@@ -138,7 +143,7 @@ it('releases a delivery again if its slot became free before it was in the lane'
   // The job has been refused, and its delivery is on its way into the lane: nobody else will release it.
   expect(context.slots.release(slot, false, 0)).toEqual([]);
   expect(await handled).toEqual({ kind: 'done' });
-  expect(await laneLength(store, 'parked', job.subscriptionId)).toBe(0);
+  await untilReleased(job);
   expect(await jobQueues.counts()).toMatchObject({ waiting: 1 });
 });
 
@@ -154,8 +159,24 @@ it('releases what waits for the slot of an attempt that ends with an error', asy
   expect(await laneLength(store, 'parked', waiting.subscriptionId)).toBe(1);
   sending.reject(new Error('a bug'));
   await expect(handled).rejects.toThrow('a bug');
-  expect(await laneLength(store, 'parked', waiting.subscriptionId)).toBe(0);
+  await untilReleased(waiting);
   expect(context.counts.inFlight).toBe(0);
+});
+
+it('has its own outcome, and is over, whatever becomes of a release that it asks for', async () => {
+  const { job } = await pendingJob();
+  const slot = context.slots.acquire(job.subscriptionId)!;
+  const release = Promise.withResolvers<never>();
+  const asked = jest.spyOn(store.redis as unknown as { script_release(): Promise<never> }, 'script_release');
+  asked.mockReturnValueOnce(release.promise);
+  const reported = jest.fn();
+  context.onError = reported;
+  const handled = handle(job);
+  context.slots.release(slot, false, 0);
+  expect(await handled).toEqual({ kind: 'done' });
+  await eventually('the release to be asked for', () => asked.mock.calls.length === 1);
+  release.reject(new Error('a bug'));
+  await eventually('the error to be reported', () => reported.mock.calls.length === 1);
 });
 
 it('learns nothing of an address from a delivery that is held: nothing was sent', async () => {

@@ -42,15 +42,23 @@ async function attempt(
     const { failed, parked = 0, followedBy } = attempted?.counted ?? {};
     const capacities = context.slots.release(slot, failed, parked, followedBy);
     // After the slot is released: a delivery released earlier might be parked again at once.
-    if (capacities.length > 0) await releaseAll(context, capacities);
+    if (capacities.length > 0) inBackground(context, releaseAll(context, capacities));
   }
 }
 
 async function park(context: AttemptContext, job: DeliveryJob, { end }: TakenJob): Promise<JobOutcome> {
   if (context.outages.current()) return afterOutage(context);
   const { lane } = await end((lock) => parkJob(context.store, job, lock));
-  if (lane === 'parked') await releaseParked(context, [job.subscriptionId]);
+  if (lane === 'parked') inBackground(context, releaseParked(context, [job.subscriptionId]));
   return { kind: 'done' };
+}
+
+/**
+ * No job waits for the release of others, and its outcome does not depend on it. What fails here is released by the next
+ * attempt that ends, or by maintenance.
+ */
+function inBackground({ onError }: AttemptContext, release: Promise<void>): void {
+  release.catch(onError);
 }
 
 /**
