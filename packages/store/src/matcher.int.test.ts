@@ -12,6 +12,7 @@ import {
 } from './index.ts';
 import { allPrefixes, prefixOfSubscription, topicKey, topicsVersionKey } from './keys.ts';
 import { event, store, subscribe, time } from './test-deliveries.ts';
+import { sendTwice } from './test-send-twice.ts';
 
 let clockMs: number;
 let matcher: Matcher;
@@ -94,14 +95,8 @@ describe('a match', () => {
     // The first partition would know of it.
     while (partitionOf(id, store.partitions) === 0) ({ id } = await subscribe());
     const known = await match();
-    const scripts = store.redis as unknown as { script_saveSubscription: (...args: unknown[]) => Promise<unknown> };
-    const save = scripts.script_saveSubscription.bind(store.redis);
-    const spy = jest.spyOn(scripts, 'script_saveSubscription').mockImplementationOnce(async (...args) => {
-      await save(...args);
-      return await save(...args);
-    });
+    sendTwice(store, 'saveSubscription');
     await changeSubscription(store, id, (now) => ({ ...now, environment: 'production' }));
-    spy.mockRestore();
     expect(await areOutdated(known)).toEqual(all(true));
   });
   it('is read once for events that arrive together', async () => {

@@ -248,7 +248,7 @@ describe('a cancellation', () => {
     expect((await read(replayId)).outcome).toMatchObject({ delivered: 1, cancelled: 2, waiting: 0 });
     expect(await activeOf(id)).toEqual([]);
   });
-  it('leaves a delivery that got a newer job meanwhile', async () => {
+  it('leaves a delivery that got a newer job meanwhile, and sweeps again', async () => {
     const { id } = await subscribe();
     await failed(id);
     const replayId = await start(id);
@@ -257,6 +257,11 @@ describe('a cancellation', () => {
     const part = (await unattempted(store, replayId)) as Unattempted;
     await releaseDeliveries(store, 'parked', id, 1, time.nowMs);
     await endUnattempted(store, replayId, part, [], time.nowMs);
-    expect(await loadOne(part.deliveries[0]!.id)).toMatchObject({ status: 'pending', generation: 1 });
+    const released = part.deliveries[0]!.id;
+    expect(await loadOne(released)).toMatchObject({ status: 'pending', generation: 1 });
+    expect(await activeOf(id)).toEqual([replayId]);
+    await sweep(replayId);
+    expect(await loadOne(released)).toMatchObject({ status: 'failed', failureReason: 'cancelled' });
+    expect(await activeOf(id)).toEqual([]);
   });
 });

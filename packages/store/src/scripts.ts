@@ -113,7 +113,7 @@ export const scripts = {
     return { ...counts, last: { ms: Number(ms), id: String(id) } };
   }),
   saveSubscription: script(
-    'id expectedRevision status createdAtMs topics topicsStep:number nowMs:number retentionMs:number auditEntry:audit? statusReason? ...fields(field value)',
+    'id saveId expectedRevision status createdAtMs topics topicsStep:number nowMs:number retentionMs:number auditEntry:audit? statusReason? ...fields(field value)',
     (reply) => (reply === -1 ? { isSaved: false } : { isSaved: true, isTopicChange: isOne(list(reply)[1]) }),
   ),
   deleteSubscription: script('id deletion topicsStep:number nowMs retentionMs:number auditEntry:audit', isOne),
@@ -223,7 +223,7 @@ export const scripts = {
 };
 
 type Scripts = typeof scripts;
-type ScriptName = keyof Scripts;
+export type ScriptName = keyof Scripts;
 export type ScriptResult<N extends ScriptName> = ReturnType<Scripts[N]['decode']>;
 
 /** A record as a list of fields and values, for a hash. */

@@ -92,6 +92,7 @@ export async function saveSubscription(
   const prefix = prefixOfSubscription(store, id);
   const saved = await runScript(store, 'saveSubscription', prefix, {
     id,
+    saveId: randomUUID(),
     expectedRevision: subscription.revision,
     status: subscription.resuming ? RESUMING : subscription.status,
     createdAtMs: subscription.createdAtMs,
@@ -103,7 +104,7 @@ export async function saveSubscription(
     statusReason: subscription.statusReason ?? undefined,
     fields: fieldList(fields),
   });
-  // If it was refused, a first try whose reply was lost may have saved it.
+  // If it was refused, a first try whose reply was lost may have saved it, and another call since.
   if (!saved.isSaved || saved.isTopicChange) await announceTopics(store, prefix);
   return saved.isSaved;
 }

@@ -16,7 +16,7 @@ local _, problem = pcall(function()
       and not call('ZSCORE', KEY_OVERDUE .. subscriptionId, deliveryId)
     local state = not found[1] and make(subscriptionId, deliveryId, event, eventPartition ~= '' and eventPartition, kind, nowMs, oldestMs, lifeMs, '')
       or found[1] == HELD and 'held' or first and 'pending' or 'without_first_job'
-    if state == 'pending' then addFirstJob(deliveryId, subscriptionId, storedFormat < COMPACT_FORMAT and event, nowMs) end
+    if state == 'pending' then addFirstJob(deliveryId, subscriptionId, storedFormat < COMPACT_FORMAT and event, nowMs, not found[1]) end
     reply[#reply + 1] = state
   end
 end)

@@ -1,9 +1,11 @@
 -- Removes a subscription from everything but the work of ending its deliveries. Returns 1, or 0 where there is none.
+-- `deletion` names this call: sent again because the reply was lost, it changes nothing and returns 1.
 --@include audit
 --@include announce
 
 local key = KEY_SUBSCRIPTION .. id
-local old = call('HMGET', key, 'status', 'topics')
+local old = call('HMGET', key, 'status', 'topics', 'deletion')
+if old[3] == deletion then return 1 end
 if not old[1] or old[1] == DELETED then return 0 end
 call('SADD', KEY_CLOSING, id)
 call('DEL', key)

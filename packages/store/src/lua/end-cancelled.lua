@@ -1,6 +1,7 @@
 -- One step of a cancellation: ends those of a bulk replay's deliveries that have had no attempt and no newer job, and
--- moves on. `taken` says how many others a worker has in flight: a later sweep looks at them again. Returns 1 where
--- another step is to be done at once, otherwise 0, and the ids of the deliveries that it ended.
+-- moves on. `taken` says how many others a worker has in flight: a later sweep looks at them again, and at those that
+-- were released since they were read. Returns 1 where another step is to be done at once, otherwise 0, and the ids of
+-- the deliveries that it ended.
 --@include delivery-key
 --@include status
 --@include fail
@@ -10,17 +11,20 @@
 local key = KEY_REPLAY .. id
 local record = call('HMGET', key, 'status', 'swept')
 if record[1] ~= REPLAY_CANCELLED or (record[2] or '') ~= swept then return {0} end
-local result = {0}
+local result, released = {0}, 0
 for deliveryId, generation in deliveries do
   local found = call('HMGET', deliveryKey(deliveryId), 'st', 's', 'c', 'g', 'n')
   local st, sub = found[1], found[2]
-  if st and not isFinished(st) and found[5] == '0' and (found[4] or '0') == generation then
+  local isUnattempted = st and not isFinished(st) and found[5] == '0'
+  local isAsRead = (found[4] or '0') == generation
+  if isUnattempted and not isAsRead then released = released + 1 end
+  if isUnattempted and isAsRead then
     fail(deliveryId, st, sub, found[3], REASON_CANCELLED, nowMs, expiresAtMs, retentionMs)
     leaveLanes(deliveryId, sub)
     result[#result + 1] = deliveryId
   end
 end
-local takenInAll = call('HINCRBY', key, 'taken', taken)
+local takenInAll = call('HINCRBY', key, 'taken', taken + released)
 if not isLast then
   call('HSET', key, 'swept', nextSwept)
   result[1] = 1

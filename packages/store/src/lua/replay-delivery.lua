@@ -1,11 +1,13 @@
 -- Makes a new delivery of the event of a failed one (specification 3.1), with its first job. Returns the state of the
 -- new delivery (see lib/make.lua), or why there is none: 'gone', 'not_failed', 'too_late', 'erased', or 'not_active'.
+-- Sent again because the reply was lost, it changes nothing: the delivery may have been attempted since.
 --@include delivery-key
 --@include replay
 --@include first-job
 --@include fail-with
 --@include audit
 
+if call('EXISTS', deliveryKey(newId)) == 1 then return 'without_first_job' end
 local failed = call('HMGET', deliveryKey(failedId), 'st', 'f', 'e', 'k', 'p', 'r', 'z')
 if not failed[1] then return 'gone' end
 if failed[1] ~= FAILED then return 'not_failed' end

@@ -1,19 +1,21 @@
 -- Writes a subscription as a whole, and the indexes that follow from it. Returns its status as stored, and 1 if its
--- topics have changed; or -1 where its revision is not the expected one any more ('' for a new subscription). Releases
--- the held deliveries of a subscription that becomes active. One that is to be resuming becomes active at once if none
--- of its deliveries is in a lane.
+-- topics may have changed; or -1 where its revision is not the expected one any more ('' for a new subscription).
+-- Releases the held deliveries of a subscription that becomes active. One that is to be resuming becomes active at once
+-- if none of its deliveries is in a lane. `saveId` names this save: sent again because the reply was lost, it changes
+-- nothing and returns what is stored.
 --@include audit
 --@include announce
 --@include notify
 
 local key = KEY_SUBSCRIPTION .. id
-local old = call('HMGET', key, 'revision', 'status', 'topics', 'url')
+local old = call('HMGET', key, 'revision', 'status', 'topics', 'url', 'save_id')
 local oldStatus, oldTopics = old[2], old[3] or ''
+if old[5] == saveId then return {oldStatus, 1} end
 if (old[1] or '') ~= expectedRevision or oldStatus == DELETED then return -1 end
 local isResumed = status == RESUMING and oldStatus ~= RESUMING
 local needsNoTrial = isResumed and call('EXISTS', KEY_HELD .. id, KEY_PARKED .. id, KEY_OVERDUE .. id) == 0
 if needsNoTrial then status = ACTIVE end
-local record = {'status', status, 'created_at', createdAtMs, 'topics', topics}
+local record = {'status', status, 'created_at', createdAtMs, 'topics', topics, 'save_id', saveId}
 for field, value in fields do
   record[#record + 1] = field
   record[#record + 1] = value

@@ -1,0 +1,63 @@
+/** Scripts whose reply was lost, so that they were sent again: each does once what it was asked for, and says so. */
+import { describe, expect, it } from '@jest/globals';
+import { changeSubscription, deleteSubscription, loadSubscriptions, replayDelivery } from './index.ts';
+import { attempt, loadOne, store, subscribe, time } from './test-deliveries.ts';
+import { anna, failed, replaysIn } from './test-replays.ts';
+import { sendTwice } from './test-send-twice.ts';
+
+describe('a change of a subscription that is sent again', () => {
+  it('keeps the secret that a rotation replaces', async () => {
+    const { id } = await subscribe({ sealedSecret: 'first' });
+    sendTwice(store, 'saveSubscription');
+    const rotated = await changeSubscription(store, id, (now) => ({
+      ...now,
+      sealedSecret: 'second',
+      previousSealedSecret: now.sealedSecret,
+    }));
+    expect(rotated).toMatchObject({ sealedSecret: 'second', previousSealedSecret: 'first' });
+  });
+  it('is made once, also if a worker has changed the subscription in between', async () => {
+    const { id } = await subscribe();
+    let changes = 0;
+    const key = (await store.redis.keys(`${store.prefix}:*:subscription:${id}`))[0]!;
+    sendTwice(store, 'saveSubscription', async () => void (await store.redis.hincrby(key, 'revision', 1)));
+    await changeSubscription(store, id, (now) => ({ ...now, description: `${++changes}` }));
+    expect(changes).toBe(1);
+  });
+  it('is refused if another one has replaced it in between, and made again', async () => {
+    const { id } = await subscribe();
+    sendTwice(store, 'saveSubscription', async () => {
+      await changeSubscription(store, id, (now) => ({ ...now, description: 'another' }));
+    });
+    await changeSubscription(store, id, (now) => ({ ...now, url: 'https://new.example/' }));
+    expect((await loadSubscriptions(store, [id]))[0]).toMatchObject({
+      description: 'another',
+      url: 'https://new.example/',
+    });
+  });
+});
+
+it('a new subscription whose script is sent again is saved', async () => {
+  sendTwice(store, 'saveSubscription');
+  // Fails if it is not said to be saved.
+  await subscribe();
+});
+
+it('a deletion that is sent again has deleted the subscription', async () => {
+  const { id } = await subscribe();
+  sendTwice(store, 'deleteSubscription');
+  expect(await deleteSubscription(store, id, time.nowMs, anna)).toBe(true);
+  expect(await deleteSubscription(store, id, time.nowMs, anna)).toBe(false);
+});
+
+it('a replay that is sent again is one delivery, which keeps its attempt', async () => {
+  const { id } = await subscribe();
+  const source = await loadOne(await failed(id));
+  sendTwice(store, 'replayDelivery', async () => {
+    const [made] = await replaysIn(id);
+    await attempt(made!.id, 1, { kind: 'succeeded' });
+  });
+  const made = await replayDelivery(store, source, time.nowMs, anna);
+  if ('refused' in made) throw new Error(made.refused);
+  expect(await loadOne(made.deliveryId)).toMatchObject({ status: 'succeeded', attemptCount: 1 });
+});
