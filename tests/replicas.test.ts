@@ -1,12 +1,16 @@
 /** `ACK_REPLICAS`: how many replicas must have an event before it is accepted. */
 import { describe, expect, it } from '@jest/globals';
+import type { Event } from '@posthorn/core';
+import { createReplicaWait, openStore } from '@posthorn/store';
 import { eventually } from '@posthorn/testing';
-import { ownClient, ownProcess, ownProxy, ownReceiver } from './own.ts';
+import type { WayToRedis } from './chaos/proxy.ts';
+import { atEnd, ownClient, ownProcess, ownProxy, ownReceiver } from './own.ts';
 import { accepted, redisServer, system } from './redis-servers.ts';
 import { apiClients, sampleEvent, worldEnv } from './world.ts';
 
 /** Longer than any test takes. */
 const NEVER_MS = 3_600_000;
+const storeSettings = { KEY_PREFIX: 'posthorn', PARTITIONS: 1, RETENTION: NEVER_MS };
 
 describe('ACK_REPLICAS', () => {
   it.each([
@@ -36,6 +40,42 @@ describe('ACK_REPLICAS', () => {
     const there = async (kind: string) => (await client.keys(`posthorn:*${kind}*`)).length;
     const found = [await there(':event:evt_'), await there(':delivery:dlv_'), await there(':deliveries:dlv_')];
     expect(found).toEqual(replicas === '1' ? [3, 3, 3] : [0, 0, 0]);
+  });
+
+  it.each<[string, (on: { link: WayToRedis; master: ReturnType<typeof ownClient> }) => Promise<unknown>]>([
+    [
+      'the connection was replaced',
+      async ({ link }) => {
+        link.cut();
+        link.restore();
+      },
+    ],
+    // As a replica that takes over does.
+    ['the history of the master has ended', ({ master }) => master.call('DEBUG', 'CHANGE-REPL-ID')],
+  ])('refuses an event if %s since it was stored: the replicas may be those of another master', async (_, change) => {
+    const redis = await redisServer(['--repl-diskless-sync-delay', '0', '--enable-debug-command', 'yes']);
+    await redisServer(['--replicaof', '127.0.0.1', String(redis.port)]);
+    const link = await ownProxy(redis.port);
+    const { store, start, stop } = openStore(
+      { ...storeSettings, REDIS_URL: `redis://127.0.0.1:${link.port}` },
+      { onError: () => undefined },
+    );
+    await start();
+    atEnd(() => stop());
+    const wait = createReplicaWait(store, 1);
+    const stored = { event: { id: 'evt_1' } as Event, subscriptionIds: [] };
+    const replicated = () =>
+      wait
+        .begin()(stored)
+        .then(
+          () => true,
+          () => false,
+        );
+    await eventually('the replica to acknowledge', replicated);
+    const untilReplicated = wait.begin();
+    await change({ link, master: ownClient({ REDIS_URL: redis.url }) });
+    await expect(untilReplicated(stored)).rejects.toThrow('Another master may have taken over');
+    await eventually('later events to be acknowledged', replicated);
   });
 
   it('lets nothing be accepted while there are too few replicas', async () => {

@@ -72,6 +72,26 @@ describe('an event', () => {
     await on.stopWorker(0);
     expect(await eventUntil(on, body.id)).toBe(clock.now() + DAY);
   });
+  it('makes no new delivery when it is published again after its succeeded ones are gone', async () => {
+    const clock = fakeClock(Date.now() - 8 * DAY);
+    const on = await ownWorld({ clock });
+    const [good, bad] = [
+      await ownReceiver(),
+      await ownReceiver((request, to) => to.writeHead(refusing(request)).end()),
+    ];
+    await on.subscribe(good.url);
+    await on.subscribe(bad.url);
+    const event = sampleEvent({ id: 'order-1', created_at: '2026-01-01T00:00:00Z' });
+    const first = await on.publish(event);
+    await eventually('both attempts', async () => {
+      const [left, ...others] = await on.deliveries(`event_id=${first.body.id}`);
+      return others.length === 0 && left.status === 'waiting_for_retry';
+    });
+    clock.advance(8 * DAY);
+    const again = await on.publish(event);
+    expect([again.status, again.body]).toEqual([200, { id: 'order-1', duplicate: true, deliveries: 2 }]);
+    expect(await on.deliveries(`event_id=${first.body.id}`)).toHaveLength(1);
+  });
   it('can be published again under its id once it is gone', async () => {
     const on = await ownWorld({ clock: fakeClock(Date.now() - 8 * DAY) });
     const first = await on.publish(sampleEvent({ id: 'order-1', created_at: '2026-01-01T00:00:00Z' }));

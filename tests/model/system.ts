@@ -168,7 +168,7 @@ export class System {
       clock: this.clock,
       isSearchOn: true,
       maxEventBytes: 1_000,
-      onReplicas: undefined,
+      replicaWait: undefined,
       sandboxFeed: { published: () => undefined },
     };
     const environment = number % 2 === 0 ? 'sandbox' : 'production';

@@ -100,7 +100,7 @@ function publisherContext(
     inFlight: new InFlight(),
     maxEventBytes: settings.MAX_EVENT_BYTES,
     isSearchOn: settings.EVENT_SEARCH === 'on',
-    onReplicas: settings.ACK_REPLICAS > 0 ? createReplicaWait(store, settings.ACK_REPLICAS) : undefined,
+    replicaWait: settings.ACK_REPLICAS > 0 ? createReplicaWait(store, settings.ACK_REPLICAS) : undefined,
     rateLimit: limitPerSecond({
       redis: store.redis,
       keyPrefix: `${settings.KEY_PREFIX}:limit:publisher`,

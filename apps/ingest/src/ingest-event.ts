@@ -28,6 +28,7 @@ import {
   type Match,
   type Matcher,
   makeDeliveries,
+  type ReplicaWait,
   type StoredEvent,
   storeEvent,
   TooFewReplicas,
@@ -43,8 +44,8 @@ export interface IngestContext extends FanOutContext {
   maxEventBytes: number;
   /** Whether new events are added to the search index (`EVENT_SEARCH`). */
   isSearchOn: boolean;
-  /** Resolves once enough replicas have an event and its deliveries; undefined if `ACK_REPLICAS` is 0. */
-  onReplicas: ((stored: StoredEvent) => Promise<void>) | undefined;
+  /** See `createReplicaWait`; undefined if `ACK_REPLICAS` is 0. */
+  replicaWait: ReplicaWait | undefined;
   sandboxFeed: Pick<SandboxFeed, 'published'>;
   /** Spreads the work that blocks the event loop. */
   turns: EventTurns;
@@ -62,6 +63,11 @@ const MAX_ENVELOPE_BYTES = 512;
 const LARGE_CHARACTERS = 16 * 1024;
 /** Redis takes about as long to store this many bytes as to make a delivery. */
 const BYTES_OF_A_DELIVERY = 2_048;
+/**
+ * Of the time for which a succeeded delivery is kept: as long as a repeated event may make deliveries that are missing.
+ * After that, one without a record may have succeeded.
+ */
+const FILLED_SHARE = 0.5;
 /** After this many outdated matches, an event goes to the subscriptions that it matches now, unchecked. */
 const MAX_CHECKED_MATCHES = 2;
 
@@ -103,6 +109,7 @@ export async function ingestEvent(
   const line = context.inFlight.lineOf(publisher.name, partition);
   const turn = line.begin(weight);
   if (turn) await turn;
+  const untilReplicated = context.replicaWait?.begin();
   let outcome: IngestResult;
   let written: StoredEvent;
   try {
@@ -111,7 +118,7 @@ export async function ingestEvent(
     const completing =
       'created' in result
         ? completeNew(context, stored, result.created)
-        : completeRepeated(context, parsed, publisher.name, result.kept);
+        : completeRepeated(context, parsed, publisher.name, result.kept, nowMs);
     outcome = completing instanceof Promise ? await completing : completing;
   } catch (error) {
     line.fail(error);
@@ -119,7 +126,7 @@ export async function ingestEvent(
   } finally {
     line.end(weight);
   }
-  if (context.onReplicas && outcome.kind !== 'conflict') await untilReplicated(context.onReplicas(written));
+  if (untilReplicated && outcome.kind !== 'conflict') await untilReplicated(written).catch(refuseUnreplicated);
   return outcome;
 }
 
@@ -151,13 +158,15 @@ async function completeRepeated(
   { event, hadCreatedAt }: ReturnType<typeof parseEvent>,
   publisher: string,
   kept: StoredEvent,
+  nowMs: number,
 ): Promise<IngestResult> {
   // Comparing the content of large events blocks the event loop for many milliseconds.
   if (kept.event.dataJson.length > LARGE_CHARACTERS) await context.turns.turnFor(publisher);
   if (!isSameEvent(kept, event, hadCreatedAt)) return { kind: 'conflict', event };
-  // Its deliveries were made before; none could be sent any more.
-  const isErased = kept.erasedAtMs !== undefined;
-  const deliveries = isErased ? kept.subscriptionIds.length : await makeDeliveries(context, kept);
+  // None of an event that was erased could be sent any more.
+  const areMade =
+    kept.erasedAtMs !== undefined || nowMs - kept.acceptedAtMs > FILLED_SHARE * context.store.succeededRetentionMs;
+  const deliveries = areMade ? kept.subscriptionIds.length : await makeDeliveries(context, kept);
   return { kind: 'duplicate', event, deliveries };
 }
 
@@ -170,27 +179,24 @@ async function matchAndStore(
   trace: TraceContext | undefined,
 ) {
   const ref = eventRef(event);
-  const options = { withDeliveries: true, isNewId: !hadId, searchTerms: isSearchOn ? searchTerms : [] };
+  const options = { withDeliveries: true, searchTerms: isSearchOn ? searchTerms : [] };
   let match = firstMatch;
   for (let tries = 0; tries < MAX_CHECKED_MATCHES; tries++) {
     if (tries > 0) match = await matcher.match(event, match);
     const stored = { ref, event, acceptedAtMs, trace, subscriptionIds: match.subscriptionIds };
-    const result = await storeEvent(store, stored, { ...options, match });
+    // A try that was outdated may have been sent again: then the first time has stored the event.
+    const result = await storeEvent(store, stored, { ...options, isNewId: !hadId && tries === 0, match });
     if (result !== 'outdated') return { stored, result };
   }
   const stored = { ref, event, acceptedAtMs, trace, subscriptionIds: await findMatches(store, event) };
   return { stored, result: await storeEvent(store, stored, options) };
 }
 
-async function untilReplicated(onReplicas: Promise<void>): Promise<void> {
-  try {
-    await onReplicas;
-  } catch (cause) {
-    if (!(cause instanceof TooFewReplicas)) throw cause;
-    const detail =
-      'Too few replicas of Redis acknowledged the event, so it may still be lost. Publish it again with the same id.';
-    throw new AppError('unavailable', detail, { cause, retryAfterS: 5 });
-  }
+function refuseUnreplicated(cause: Error): never {
+  if (!(cause instanceof TooFewReplicas)) throw cause;
+  const detail =
+    'Too few replicas of Redis acknowledged the event, so it may still be lost. Publish it again with the same id.';
+  throw new AppError('unavailable', detail, { cause, retryAfterS: 5 });
 }
 
 function parseEvent(input: unknown, nowMs: number, maxBytes: number) {

@@ -7,10 +7,7 @@ import type { AttemptContext } from './attempt-delivery.ts';
 import { handleJob, releaseParked } from './handle-job.ts';
 
 export interface AttemptsOptions
-  extends Pick<
-    Parameters<typeof createDeliveryConsumer>[0],
-    'redis' | 'partitionPrefixes' | 'concurrency' | 'giveUp'
-  > {
+  extends Pick<Parameters<typeof createDeliveryConsumer>[0], 'redis' | 'partitionPrefixes' | 'concurrency' | 'giveUp'> {
   context: AttemptContext;
   timings: Partial<ConsumerTimings>;
 }
